@@ -4,46 +4,34 @@
 //! Without git, or outside the project's own repository, nothing is set; the program then gives
 //! its version.
 
-use std::path::Path;
-use std::process::Command;
+mod revision;
 
 /// What a measured figure depends on, from this folder.
-const SOURCES: [&str; 5] = [
+const SOURCES: [&str; 14] = [
+    "build.rs",
+    "revision.rs",
+    "Cargo.toml",
     "src",
+    "../sim/Cargo.toml",
     "../sim/src",
+    "../stack/Cargo.toml",
     "../stack/src",
+    "../taim/Cargo.toml",
+    "../taim/src",
+    "../border-router/Cargo.toml",
     "../border-router/src",
+    "../../Cargo.toml",
     "../../Cargo.lock",
 ];
 
+/// As many as name a commit of this project.
+const DIGITS: usize = 7;
+
 fn main() {
-    println!("cargo::rerun-if-changed=build.rs");
-    for path in SOURCES.iter().filter(|path| Path::new(path).exists()) {
-        println!("cargo::rerun-if-changed={path}");
-    }
-    // A copy of this package inside somebody else's repository is not at that one's revision.
-    if git(&["ls-files", "--error-unmatch", "build.rs"]).is_none() {
-        return;
-    }
-    // Git appends a line there whenever HEAD moves; the path is relative to this folder.
-    if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
-        println!("cargo::rerun-if-changed={log}");
-    }
-    let Some(head) = git(&["rev-parse", "--short", "HEAD"]) else {
+    let Some(revision) = revision::of(&SOURCES, DIGITS) else {
         return;
     };
-    let mut status = vec!["status", "--porcelain", "--"];
-    status.extend(SOURCES);
-    let changed = git(&status).is_none_or(|files| !files.is_empty());
-    let mark = if changed { " with changes" } else { "" };
-    println!("cargo::rustc-env=MOTET_REVISION={head}{mark}");
+    println!("cargo::rustc-env=MOTET_REVISION={revision}");
     let version = env!("CARGO_PKG_VERSION");
-    println!("cargo::rustc-env=MOTET_VERSION={version} ({head}{mark})");
-}
-
-/// What git prints, without its line end; `None` where it is missing or fails.
-fn git(arguments: &[&str]) -> Option<String> {
-    let output = Command::new("git").args(arguments).output().ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    output.status.success().then(|| text.trim_end().to_owned())
+    println!("cargo::rustc-env=MOTET_VERSION={version} ({revision})");
 }

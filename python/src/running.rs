@@ -1,5 +1,6 @@
 //! A plan, run on all cores while Python's lock is free.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -11,10 +12,12 @@ use motet_lab::report::{self, Of};
 use motet_lab::scenario::{self, Captures, Overrides, RunResult, Watch};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::pool;
 use crate::scenario as given;
 use crate::steps::Steps;
+use crate::sweep;
 use crate::table::Table;
 
 /// A scenario that was read and found right.
@@ -44,15 +47,20 @@ impl Plan {
     fn new(
         source: &Bound<'_, PyAny>,
         kind: &str,
-        seed: Option<&Bound<'_, PyAny>>,
-        seeds: Option<&Bound<'_, PyAny>>,
+        seed: Option<u64>,
+        seeds: Option<u64>,
         duration_s: Option<f64>,
         files: BTreeMap<String, Vec<u8>>,
+        sweep: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let overrides = Overrides {
-            seed: given::whole("seed", seed)?,
-            seeds: given::whole("seeds", seeds)?,
+            seed,
+            seeds,
             duration_s,
+            sweep: sweep
+                .map(|sweep| given::table("over", sweep))
+                .transpose()?
+                .unwrap_or_default(),
         };
         let plan = given::plan(source, kind, overrides, files)?;
         Ok(Self(Arc::new(plan)))
@@ -81,6 +89,42 @@ impl Plan {
             progress.call1((1.0,))?;
         }
         Ok(Outcome::new(self.0.clone(), results, took))
+    }
+
+    #[getter]
+    fn title(&self) -> &str {
+        &self.0.title
+    }
+
+    #[getter]
+    fn points(&self) -> usize {
+        self.0.points.len()
+    }
+
+    #[getter]
+    fn seeds(&self) -> Vec<u64> {
+        self.0.seeds.clone()
+    }
+
+    fn text(&self) -> String {
+        self.0.text()
+    }
+
+    fn identity(&self, point: usize) -> PyResult<(String, Vec<String>)> {
+        sweep::identity(&self.0, point)
+    }
+
+    fn named_files(&self) -> PyResult<BTreeMap<String, Cow<'_, [u8]>>> {
+        sweep::named_files(&self.0)
+    }
+
+    fn fits(&self, exact: &[u8], seed: u64) -> bool {
+        sweep::fits(exact, seed)
+    }
+
+    fn gather(&self, exact: Vec<(usize, Bound<'_, PyBytes>)>, took_s: f64) -> PyResult<Outcome> {
+        let took = Duration::try_from_secs_f64(took_s).unwrap_or_default();
+        sweep::gather(&self.0, exact, took)
     }
 
     fn steps(&self, step: f64, observe: usize, progress: Option<Py<PyAny>>) -> PyResult<Steps> {
@@ -196,6 +240,18 @@ impl Outcome {
     #[getter]
     fn summary(&self) -> PyResult<Table> {
         self.table(Of::Summary)
+    }
+
+    /// Everything that it is made of again, files included: it may be read on another machine.
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, sweep::Packed<'py>)> {
+        let restore = py.import("motet._motet")?.getattr("restore_result")?;
+        Ok((
+            restore,
+            sweep::pack(py, &self.plan, &self.results, self.took)?,
+        ))
     }
 
     fn json_lines(&self) -> String {

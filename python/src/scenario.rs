@@ -1,11 +1,11 @@
 //! What Python has, as a scenario: a path, a TOML text, or a dict.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use motet_lab::scenario::{Files, Overrides, Plan, ScenarioError as Wrong};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
 use toml::{Table, Value};
 
 use crate::ScenarioError;
@@ -18,9 +18,7 @@ pub(crate) fn plan(
     overrides: Overrides,
     files: BTreeMap<String, Vec<u8>>,
 ) -> PyResult<Plan> {
-    let files = files
-        .into_iter()
-        .fold(Files::new(), |files, (name, bytes)| files.with(name, bytes));
+    let files = given(files);
     let py = source.py();
     let pool = pool::own()?;
     let read = |make: Box<dyn FnOnce() -> Result<Plan, Wrong> + Send>| {
@@ -29,19 +27,17 @@ pub(crate) fn plan(
     };
     let plan = match kind {
         "path" => {
-            let path: String = source.extract()?;
-            read(Box::new(move || {
-                Plan::read_with(Path::new(&path), files, overrides)
-            }))
+            let path: PathBuf = source.extract().map_err(|_| not_text("the path"))?;
+            read(Box::new(move || Plan::read_with(&path, files, overrides)))
         }
         "text" => {
-            let text: String = source.extract()?;
+            let text: String = source.extract().map_err(|_| not_text("the scenario"))?;
             read(Box::new(move || {
                 Plan::parse_with(&text, Path::new(HERE), files, overrides)
             }))
         }
         _ => {
-            let table = table(source.cast::<PyDict>()?)?;
+            let table = table("scenario", source.cast::<PyDict>()?)?;
             read(Box::new(move || {
                 Plan::of_table(table, Path::new(HERE), files, overrides)
             }))
@@ -50,86 +46,134 @@ pub(crate) fn plan(
     plan.map_err(|error| ScenarioError::new_err(error.to_string()))
 }
 
-/// A number that replaces one of the scenario's.
-pub(crate) fn whole(name: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<u64>> {
-    let Some(value) = value else { return Ok(None) };
-    value.extract().map(Some).map_err(|_| {
-        let value = shown(value);
-        ScenarioError::new_err(format!(
-            "{name} is {value}, but must be a whole number, 0 or more"
-        ))
-    })
+/// Files that are given as bytes, by name.
+pub(crate) fn given(files: BTreeMap<String, Vec<u8>>) -> Files {
+    let files = files.into_iter();
+    files.fold(Files::new(), |files, (name, bytes)| files.with(name, bytes))
 }
 
-fn table(dict: &Bound<'_, PyDict>) -> PyResult<Table> {
-    match value("scenario", dict, 0)? {
-        Value::Table(table) => Ok(table),
-        _ => Err(ScenarioError::new_err("a scenario must be a dict")),
-    }
+/// The table that a dict is; `name` is what errors call the dict.
+pub(crate) fn table(name: &str, dict: &Bound<'_, PyDict>) -> PyResult<Table> {
+    let mut reader = Reader { left: VALUES_MAX };
+    reader.table(name, dict, 0)
 }
 
-/// The value that a key has, `path` from the top.
-fn value(path: &str, found: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
-    if depth > DEPTH_MAX {
-        return Err(ScenarioError::new_err(format!(
-            "{path} is deeper than any key of a scenario"
-        )));
+/// Takes values out of Python.
+struct Reader {
+    /// How many more there may be: a list may hold itself a thousand times.
+    left: usize,
+}
+
+impl Reader {
+    /// The value that a key has, `path` from the top.
+    fn value(&mut self, path: &str, found: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
+        if depth > DEPTH_MAX {
+            return Err(ScenarioError::new_err(format!(
+                "{path} is deeper than any key of a scenario"
+            )));
+        }
+        self.count(path, 1)?;
+        if let Some(plain) = plain(path, found)? {
+            return Ok(plain);
+        }
+        if let Ok(dict) = found.cast::<PyDict>() {
+            return self.table(path, dict, depth).map(Value::Table);
+        }
+        if found.is_instance_of::<PyList>() || found.is_instance_of::<PyTuple>() {
+            self.room(path, found.len()?)?;
+            let items = found.try_iter()?;
+            let items = items.map(|item| self.value(path, &item?, depth + 1));
+            return Ok(Value::Array(items.collect::<PyResult<_>>()?));
+        }
+        // What numpy calls a number or an array has these; an array says how large it is first.
+        let size = found.getattr("size").and_then(|size| size.extract());
+        self.room(path, size.unwrap_or(0))?;
+        for name in ["tolist", "__index__", "__fspath__"] {
+            if let Ok(plain) = found.call_method0(name) {
+                return self.value(path, &plain, depth + 1);
+            }
+        }
+        if let Ok(mapping) = found.cast::<PyMapping>() {
+            let dict = PyDict::new(found.py());
+            dict.update(mapping)?;
+            return self.table(path, &dict, depth).map(Value::Table);
+        }
+        let kind = found.get_type().name()?;
+        Err(ScenarioError::new_err(format!(
+            "{path} is of type {kind}, but must be a number, a text, a flag, a list or a dict; leave out what has no value"
+        )))
     }
-    if found.is_instance_of::<PyBool>() {
-        return Ok(Value::Boolean(found.extract()?));
-    }
-    if found.is_instance_of::<PyInt>() {
-        return found.extract().map(Value::Integer).map_err(|_| {
-            let found = shown(found);
-            ScenarioError::new_err(format!("{path} is {found}, but must fit 64 bits"))
-        });
-    }
-    if found.is_instance_of::<PyFloat>() {
-        return Ok(Value::Float(found.extract()?));
-    }
-    if found.is_instance_of::<PyString>() {
-        let text: String = found.extract().map_err(|_| not_text(path))?;
-        return Ok(Value::String(text));
-    }
-    if let Ok(dict) = found.cast::<PyDict>() {
+
+    fn table(&mut self, path: &str, dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<Table> {
         let mut table = Table::new();
         for (key, inner) in dict {
+            if !key.is_instance_of::<PyString>() {
+                let key = shown(&key);
+                return Err(ScenarioError::new_err(format!(
+                    "{path} has the key {key}, but every key must be a text"
+                )));
+            }
             let key: String = key.extract().map_err(|_| not_text(path))?;
             let path = match depth {
                 0 => key.clone(),
                 _ => format!("{path}.{key}"),
             };
-            table.insert(key, value(&path, &inner, depth + 1)?);
+            let path: String = path.escape_debug().take(SHOWN_MAX).collect();
+            table.insert(key, self.value(&path, &inner, depth + 1)?);
         }
-        return Ok(Value::Table(table));
+        Ok(table)
     }
-    if found.is_instance_of::<PyList>() || found.is_instance_of::<PyTuple>() {
-        let items = found.try_iter()?;
-        let items = items.map(|item| value(path, &item?, depth + 1));
-        return Ok(Value::Array(items.collect::<PyResult<_>>()?));
+
+    fn count(&mut self, path: &str, values: usize) -> PyResult<()> {
+        self.room(path, values)?;
+        self.left -= values;
+        Ok(())
     }
-    // What numpy calls a number or an array has these.
-    for name in ["tolist", "__index__", "__fspath__"] {
-        if let Ok(plain) = found.call_method0(name) {
-            return value(path, &plain, depth + 1);
+
+    fn room(&self, path: &str, values: usize) -> PyResult<()> {
+        if values <= self.left {
+            return Ok(());
         }
+        Err(ScenarioError::new_err(format!(
+            "{path} has more values than any scenario"
+        )))
     }
-    let kind = found.get_type().name()?;
-    Err(ScenarioError::new_err(format!(
-        "{path} is of type {kind}, but must be a number, a text, a flag, a list or a dict; leave out what has no value"
-    )))
+}
+
+/// A flag, a number or a text; nothing if it is something else.
+fn plain(path: &str, found: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+    if found.is_instance_of::<PyBool>() {
+        return Ok(Some(Value::Boolean(found.extract()?)));
+    }
+    if found.is_instance_of::<PyInt>() {
+        let number = found.extract().map_err(|_| {
+            let found = shown(found);
+            ScenarioError::new_err(format!("{path} is {found}, but must fit 64 bits"))
+        });
+        return Ok(Some(Value::Integer(number?)));
+    }
+    if found.is_instance_of::<PyFloat>() {
+        return Ok(Some(Value::Float(found.extract()?)));
+    }
+    if found.is_instance_of::<PyString>() {
+        let text: String = found.extract().map_err(|_| not_text(path))?;
+        return Ok(Some(Value::String(text)));
+    }
+    Ok(None)
 }
 
 fn not_text(path: &str) -> PyErr {
-    ScenarioError::new_err(format!("{path} has a key or a text that is none in UTF-8"))
+    ScenarioError::new_err(format!(
+        "{path} has a key or a text that cannot be written in UTF-8"
+    ))
 }
 
 /// The beginning of a value, on one line.
-fn shown(value: &Bound<'_, PyAny>) -> String {
+pub(crate) fn shown(value: &Bound<'_, PyAny>) -> String {
     let text = value.repr().map(|text| text.to_string());
     let text = text.unwrap_or_else(|_| "what cannot be shown".to_owned());
-    let beginning: String = text.chars().take(SHOWN_MAX).collect();
-    beginning.escape_debug().to_string()
+    let line = |char: char| if char.is_control() { ' ' } else { char };
+    text.chars().take(SHOWN_MAX).map(line).collect()
 }
 
 /// What a scenario that has no file is called, in errors and as its title.
@@ -137,5 +181,8 @@ const HERE: &str = "scenario";
 
 /// A table in a list in a table has values at the fourth level, and positions are lists of lists.
 const DEPTH_MAX: usize = 8;
+
+/// Values of a scenario: all 10,000 points of a sweep, and thousands of positions, are far fewer.
+const VALUES_MAX: usize = 1_000_000;
 
 const SHOWN_MAX: usize = 80;

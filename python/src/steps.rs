@@ -1,6 +1,7 @@
 //! A run that goes on as it is asked for. It lives in a thread of its own, because it owns memory that
 //! no other thread may look at; the thread ends with its [`Steps`].
 
+use std::mem;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -26,8 +27,16 @@ pub(crate) struct Steps {
     step_us: u64,
     work: Arc<Work>,
     progress: Option<Py<PyAny>>,
-    /// None while it is being asked, and once it has ended.
-    line: Mutex<Option<Line>>,
+    line: Mutex<Way>,
+}
+
+/// What the way to the run is at.
+#[derive(Debug)]
+enum Way {
+    Free(Line),
+    /// Some thread waits for an answer.
+    Taken,
+    Over,
 }
 
 /// The way to the run, and how far it has been asked to go.
@@ -93,28 +102,47 @@ impl Steps {
             step_us: (step * 1e6) as u64,
             work,
             progress,
-            line: Mutex::new(Some(line)),
+            line: Mutex::new(Way::Free(line)),
         })
     }
 
-    /// Takes the line; whoever asks meanwhile finds none.
-    fn take(&self) -> Option<Line> {
-        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        line.take()
-    }
-
-    fn put_back(&self, line: Line) {
-        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = Some(line);
-    }
-
-    /// Asks, and waits for the answer.
-    fn ask(&self, py: Python<'_>, line: Line, ask: Ask) -> PyResult<(Line, Answer)> {
-        if line.ask.send(ask).is_err() {
-            return Err(PyRuntimeError::new_err("the run has ended"));
+    /// Takes the line, if the run is not over; as a generator of Python, it serves one thread at a time.
+    fn take(&self) -> PyResult<Option<Line>> {
+        let mut way = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        match mem::replace(&mut *way, Way::Taken) {
+            Way::Free(line) => Ok(Some(line)),
+            Way::Taken => Err(PyRuntimeError::new_err(
+                "this run is being asked already: one thread at a time may ask it",
+            )),
+            Way::Over => {
+                *way = Way::Over;
+                Ok(None)
+            }
         }
-        let (answers, answer) = wait(py, line.answers, &self.work, || Ok(()))?;
-        Ok((Line { answers, ..line }, answer))
     }
+
+    fn put_back(&self, way: Way) {
+        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = way;
+    }
+
+    /// Asks, and waits for the answer; the run is over if there is none.
+    fn ask(&self, py: Python<'_>, line: Line, ask: Ask) -> PyResult<(Line, Answer)> {
+        let answered = match line.ask.send(ask) {
+            Ok(()) => wait(py, line.answers, &self.work, || Ok(())),
+            Err(_) => Err(over()),
+        };
+        match answered {
+            Ok((answers, answer)) => Ok((Line { answers, ..line }, answer)),
+            Err(error) => {
+                self.put_back(Way::Over);
+                Err(error)
+            }
+        }
+    }
+}
+
+fn over() -> PyErr {
+    PyRuntimeError::new_err("the run has ended")
 }
 
 /// Answers until nobody asks any more.
@@ -163,11 +191,11 @@ impl Steps {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Moment>> {
-        let Some(mut line) = self.take() else {
+        let Some(mut line) = self.take()? else {
             return Ok(None);
         };
         if line.is_over {
-            self.put_back(line);
+            self.put_back(Way::Free(line));
             return Ok(None);
         }
         line.asked_us = line.asked_us.saturating_add(self.step_us);
@@ -175,11 +203,17 @@ impl Steps {
         let (mut line, answer) = self.ask(py, line, Ask::Advance(to))?;
         let seized = match answer {
             Answer::Moment(seized) => seized,
-            Answer::Failed(why) => return Err(ScenarioError::new_err(why)),
-            Answer::Result(_) => return Ok(None),
+            Answer::Failed(why) => {
+                self.put_back(Way::Over);
+                return Err(ScenarioError::new_err(why));
+            }
+            Answer::Result(_) => {
+                self.put_back(Way::Over);
+                return Ok(None);
+            }
         };
         line.is_over = seized.is_over;
-        self.put_back(line);
+        self.put_back(Way::Free(line));
         if let Some(progress) = &self.progress {
             let since = seized
                 .view
@@ -192,16 +226,17 @@ impl Steps {
     }
 
     fn finish(&self, py: Python<'_>) -> PyResult<Outcome> {
-        let line = self.take();
-        let line = line.ok_or_else(|| PyRuntimeError::new_err("the run has ended"))?;
-        match self.ask(py, line, Ask::Finish)? {
-            (_, Answer::Result(result)) => Ok(Outcome::new(
+        let line = self.take()?.ok_or_else(over)?;
+        let (_, answer) = self.ask(py, line, Ask::Finish)?;
+        self.put_back(Way::Over);
+        match answer {
+            Answer::Result(result) => Ok(Outcome::new(
                 self.plan.clone(),
                 vec![*result],
                 Duration::ZERO,
             )),
-            (_, Answer::Failed(why)) => Err(ScenarioError::new_err(why)),
-            (_, Answer::Moment(_)) => Err(PyRuntimeError::new_err("the run has ended")),
+            Answer::Failed(why) => Err(ScenarioError::new_err(why)),
+            Answer::Moment(_) => Err(over()),
         }
     }
 }

@@ -11,10 +11,12 @@ use arrow_array::{
 };
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
-use motet_lab::report::{self, Values};
-use pyo3::exceptions::{PyKeyError, PyRuntimeError};
+use motet_lab::report::{self, Column, Values};
+use pyo3::exceptions::{PyKeyError, PyModuleNotFoundError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
+
+use crate::scenario::shown;
 
 /// A table by column.
 #[pyclass(frozen, module = "motet")]
@@ -50,11 +52,16 @@ impl Table {
         format!("<motet.Table of {rows} rows: {columns}>")
     }
 
-    fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
-        let column = self.0.column_by_name(name);
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        name: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let text: Option<String> = name.extract().ok();
+        let column = text.and_then(|name| self.0.column_by_name(&name));
         let column = column.ok_or_else(|| {
-            let columns = self.columns().join(", ");
-            PyKeyError::new_err(format!("there is no column {name:?}, only {columns}"))
+            let (name, columns) = (shown(name), self.columns().join(", "));
+            PyKeyError::new_err(format!("there is no column {name}, only {columns}"))
         })?;
         list(py, column)
     }
@@ -67,16 +74,35 @@ impl Table {
         Ok(dict)
     }
 
+    /// The columns as lists, with what they are of: tables go between processes without Arrow.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Packed<'py>)> {
+        let restore = py.import("motet._motet")?.getattr("restore_table")?;
+        let columns = self.0.columns().iter().zip(self.columns());
+        let columns = columns.map(|(column, name)| {
+            let kind = match column.data_type() {
+                DataType::UInt64 => WHOLE,
+                DataType::Float64 => REAL,
+                DataType::Boolean => FLAG,
+                _ => TEXT,
+            };
+            Ok((name, kind, list(py, column)?))
+        });
+        Ok((
+            restore,
+            (self.0.num_rows(), columns.collect::<PyResult<_>>()?),
+        ))
+    }
+
     fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("pyarrow")?.call_method1("table", (slf,))
+        package(slf.py(), "to_arrow", "pyarrow", "arrow")?.call_method1("table", (slf,))
     }
 
     fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("polars")?.call_method1("DataFrame", (slf,))
+        package(slf.py(), "to_polars", "polars", "polars")?.call_method1("DataFrame", (slf,))
     }
 
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let pandas = slf.py().import("pandas")?;
+        let pandas = package(slf.py(), "to_pandas", "pandas", "pandas")?;
         if slf.py().import("pyarrow").is_err() {
             let columns = slf.get().to_dict(slf.py())?;
             return pandas.call_method1("DataFrame", (columns,));
@@ -106,6 +132,43 @@ impl Table {
         let stream = FFI_ArrowArrayStream::new(Box::new(reader));
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }
+}
+
+/// The package that a method hands the table to.
+fn package<'py>(
+    py: Python<'py>,
+    method: &str,
+    name: &str,
+    extra: &str,
+) -> PyResult<Bound<'py, PyModule>> {
+    py.import(name).map_err(|error| {
+        if !error.is_instance_of::<PyModuleNotFoundError>(py) {
+            return error;
+        }
+        PyModuleNotFoundError::new_err(format!("{method} needs {name}: pip install motet[{extra}]"))
+    })
+}
+
+/// What [`restore_table`] takes: how many rows there are, and of each column its name, what it has, and its values.
+type Packed<'py> = (usize, Vec<(String, &'static str, Bound<'py, PyList>)>);
+
+/// A table that was pickled.
+#[pyfunction]
+pub(crate) fn restore_table(
+    rows: usize,
+    columns: Vec<(String, String, Bound<'_, PyList>)>,
+) -> PyResult<Table> {
+    let columns = columns.into_iter().map(|(name, kind, list)| {
+        let values = match &kind[..] {
+            WHOLE => Values::Whole(list.extract()?),
+            REAL => Values::Real(list.extract()?),
+            FLAG => Values::Flag(list.extract()?),
+            _ => Values::Text(list.extract()?),
+        };
+        Ok(Column { name, values })
+    });
+    let columns = columns.collect::<PyResult<_>>()?;
+    Table::of(report::Table { rows, columns })
 }
 
 fn batch(table: report::Table) -> Result<RecordBatch, ArrowError> {
@@ -149,3 +212,8 @@ fn list<'py>(py: Python<'py>, column: &ArrayRef) -> PyResult<Bound<'py, PyList>>
 fn failed(error: &ArrowError) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }
+
+const WHOLE: &str = "whole";
+const REAL: &str = "real";
+const FLAG: &str = "flag";
+const TEXT: &str = "text";

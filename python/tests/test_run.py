@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from types import MappingProxyType
 
 import motet
 import pytest
@@ -54,19 +55,151 @@ MANY = {"stack.queue_frames": list(range(4, 42)), "wire.delay_ms": list(range(1_
         (with_(topology={"matrix": "nowhere.txt"}), ["nowhere.txt", "no such file"]),
         (with_(interference={"trace": "no.gz"}), ["no.gz", "no such file"]),
         (with_(sweep=MANY), ["[sweep] has more than 10000 points"]),
-        ({b"\xff": 1}, ["UTF-8"]),
+        ({b"\xff": 1}, ["scenario has the key b'\\xff'"]),
+        ({"topology": {3: 4}}, ["topology has the key 3"]),
         ({"name": "\ud800"}, ["UTF-8"]),
+        ({"\ud800": 1}, ["UTF-8"]),
+        (with_(name=object()), ["name is of type object"]),
         ("duration_s = = 3", ["line 1 is not TOML"]),
         ("nowhere/such.toml", ["no such file"]),
-        (17, ["not int"]),
+        ("nowhere/loss=0.1/such.toml", ["no such file"]),
+        ("", ["an empty text"]),
+        ("a\0b", ["no file can be called"]),
+        ("\ud800", ["no file can be called"]),
+        ("name = '\ud800'", ["UTF-8"]),
+        (17, ["not 17"]),
+        (None, ["not None"]),
+        ([CHAIN], ["a scenario is a dict"]),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(scenario: object, words: list[str]) -> None:
     with pytest.raises(motet.ScenarioError) as raised:
         motet.run(scenario)  # type: ignore[call-overload]
-    sentence = str(raised.value)
+    assert_one_sentence(raised.value, words)
+
+
+def assert_one_sentence(error: BaseException, words: list[str]) -> None:
+    sentence = str(error)
     assert "\n" not in sentence and len(sentence) < 1_000
     assert all(word in sentence for word in words), sentence
+
+
+class Silent:
+    def __repr__(self) -> str:
+        raise LookupError("nothing to show")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"duration_s": "5"}, ["duration_s is '5'"]),
+        ({"duration_s": True}, ["duration_s is True"]),
+        ({"duration_s": 10**400}, ["duration_s is 10"]),
+        ({"duration_s": math.nan}, ["duration_s is nan"]),
+        ({"duration_s": Silent()}, ["duration_s is of type Silent"]),
+        ({"seed": -1}, ["seed is -1"]),
+        ({"seed": 1.0}, ["seed is 1.0"]),
+        ({"step": "x"}, ["step is 'x'"]),
+        ({"step": [1]}, ["step is [1]"]),
+        ({"observe": -1}, ["observe is -1"]),
+        ({"observe": "x", "step": 1.0}, ["observe is 'x'"]),
+        ({"observe": 10**30, "step": 1.0}, ["fits 64 bits"]),
+        ({"files": 3}, ["files is 3"]),
+        ({"files": {3: b""}}, ["files has the name 3"]),
+        ({"files": {"\ud800": b""}}, ["files has the name '\\ud800'"]),
+        ({"files": {"links.txt": "- -60"}}, ["'links.txt' is given as str"]),
+        ({"files": {"links.txt": [1, 2]}}, ["'links.txt' is given as list"]),
+        ({"files": {"links.txt": 10**9}}, ["'links.txt' is given as int"]),
+    ],
+)
+def test_wrong_arguments_are_one_sentence(given: dict[str, object], words: list[str]) -> None:
+    with pytest.raises(motet.ScenarioError) as raised:
+        motet.run(CHAIN, **given)  # type: ignore[call-overload]
+    assert_one_sentence(raised.value, words)
+
+
+def test_a_hook_is_a_function() -> None:
+    with pytest.raises(TypeError, match="progress is 3, but must be a function"):
+        motet.run(CHAIN, progress=3)  # type: ignore[call-overload]
+
+
+def test_there_is_no_such_column() -> None:
+    table = motet.run(CHAIN).runs
+    for name in ("goodput", "\ud800", 3, None):
+        with pytest.raises(KeyError, match="there is no column"):
+            table[name]  # type: ignore[index]
+
+
+def test_numbers_of_numpy_and_other_mappings_are_taken() -> None:
+    numpy = pytest.importorskip("numpy")
+    wanted = motet.run(CHAIN, seeds=2).json_lines()
+    given = MappingProxyType(with_(topology=MappingProxyType({"chain": numpy.array(2)}), flow=({},)))
+    assert motet.run(given, seeds=numpy.int64(2), duration_s=numpy.float32(5)).json_lines() == wanted
+
+
+def test_an_array_is_refused_before_it_is_a_list() -> None:
+    class Large:
+        size = 10**12
+
+        def tolist(self) -> object:
+            raise AssertionError("nobody has so much memory")
+
+    with pytest.raises(motet.ScenarioError, match="radio.frame_loss has more values"):
+        motet.run(with_(radio={"frame_loss": Large()}))
+
+
+def test_a_list_in_itself_a_thousand_times_is_refused() -> None:
+    endless: list[object] = []
+    endless.extend([endless] * 1_000)
+    with pytest.raises(motet.ScenarioError, match="deeper|more values"):
+        motet.run({"topology": {"positions": endless}})
+
+
+def test_a_path_may_have_an_equals_sign(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "loss=0.1" / "scenario.toml"
+    path.parent.mkdir()
+    path.write_text('name = "Here"\nduration_s = 2\nwarmup_s = 0\n[topology]\nchain = 1\n[[flow]]\n')
+    assert motet.run(str(path)).title == motet.run(path).title == "Here"
+
+
+def test_points_and_seeds_have_a_limit_together() -> None:
+    """Each is allowed alone; together they would be 10^9 runs."""
+    values = {"wire.delay_ms": range(10_000)}
+    with pytest.raises(motet.ScenarioError, match="1000000000 runs, but a scenario may have 100000"):
+        motet.sweep(CHAIN, values, seeds=100_000)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
+def test_one_thread_at_a_time_asks_a_run() -> None:
+    """The second one is the handler of a signal: only while somebody waits for the run can it find it taken."""
+
+    class Over(Exception):
+        pass
+
+    steps = motet.run(ENDLESS, step=1e6)
+    said: list[str] = []
+
+    def ask_too(*_: object) -> None:
+        if said:
+            # The timer goes on for a moment.
+            return
+        try:
+            next(steps)
+        except RuntimeError as error:
+            said.append(str(error))
+            raise Over from None
+
+    before = signal.signal(signal.SIGALRM, ask_too)
+    signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+    try:
+        with pytest.raises(Over):
+            next(steps)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert said and "one thread at a time" in said[0]
+    # The run was ended with the step.
+    assert list(steps) == []
 
 
 def test_numbers_of_runs_are_checked() -> None:

@@ -1,5 +1,8 @@
 """Tables go to Arrow, pandas and polars, each where it is installed."""
 
+import pathlib
+import pickle
+
 import motet
 import pytest
 
@@ -15,6 +18,31 @@ SCENARIO = {
 @pytest.fixture(scope="module")
 def result() -> motet.Result:
     return motet.run(SCENARIO)
+
+
+def test_a_result_is_pickled_whole(tmp_path: pathlib.Path) -> None:
+    text = 'name = "Files"\nduration_s = 3\nwarmup_s = 1\n[topology]\nmatrix = "links.txt"\n[[flow]]\n'
+    text += "[sweep]\n\"radio.frame_loss\" = [0, 0.1]\n"
+    (tmp_path / "links.txt").write_text("- -60\n-60 -\n")
+    path = tmp_path / "scenario.toml"
+    path.write_text(text)
+    result = motet.run(path, seeds=2)
+    pickled = pickle.dumps(result)
+    # Another machine has none of its files.
+    (tmp_path / "links.txt").unlink()
+    again = pickle.loads(pickled)
+    assert (again.title, again.complete, again.run_s) == (result.title, True, result.run_s)
+    assert again.json_lines() == result.json_lines()
+    for name in ("runs", "flows", "nodes", "links", "samples", "summary"):
+        assert getattr(again, name).to_dict() == getattr(result, name).to_dict()
+
+
+def test_a_table_is_pickled(result: motet.Result) -> None:
+    for table in (result.runs, result.flows, result.summary, result.samples):
+        again = pickle.loads(pickle.dumps(table))
+        assert again.columns == table.columns and again.to_dict() == table.to_dict()
+    pyarrow = pytest.importorskip("pyarrow")
+    assert pyarrow.schema(pickle.loads(pickle.dumps(result.nodes))) == pyarrow.schema(result.nodes)
 
 
 def test_to_dict(result: motet.Result) -> None:

@@ -10,7 +10,7 @@ use crate::step::{Verdict, run_logged};
 use crate::workspace::{Workspace, in_ci};
 use crate::{
     ble_peers, deny, determinism, devices, firmware, oldest, peers, planted, python, sizes,
-    surface, thread, tidy, tools,
+    surface, thread, tidy, tools, web,
 };
 
 type Step = (&'static str, fn(&Workspace) -> Result<Verdict>);
@@ -26,6 +26,7 @@ const STEPS: &[Step] = &[
     ("ble-peers", ble_peers::check),
     ("thread", thread::check),
     ("python", python::check),
+    ("web", web::check),
     ("determinism", determinism::check),
     ("soak", soak),
     ("planted", planted::check),
@@ -86,7 +87,9 @@ fn fmt(workspace: &Workspace) -> Result<Verdict> {
     let peers = &mut workspace.peers_cargo("fmt");
     let apps = &mut workspace.apps_cargo("fmt");
     let python = &mut workspace.python_cargo("fmt");
-    let mut commands = [here, firmware, peers, apps, python].map(|command| command.args(ARGUMENTS));
+    let web = &mut workspace.web_cargo("fmt");
+    let mut commands =
+        [here, firmware, peers, apps, python, web].map(|command| command.args(ARGUMENTS));
     all(workspace, "fmt", &mut commands)
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn check_advisories(workspace: &Workspace) -> Result<Verdict> {
     Ok(Verdict::single(good, "", output))
 }
 
-/// Runs the named checks on the product, the firmware, the applications and the Python package.
+/// Runs the named checks on the product, the firmware, the applications, the Python package and the live page.
 fn deny(workspace: &Workspace, checks: &[&str]) -> Result<(bool, String)> {
     let program = tools::cargo_deny(workspace)?;
     let log = workspace.scratch()?.join("deny.log");
@@ -40,6 +40,7 @@ fn deny(workspace: &Workspace, checks: &[&str]) -> Result<(bool, String)> {
         "firmware/Cargo.toml",
         "apps/Cargo.toml",
         "python/Cargo.toml",
+        "web/Cargo.toml",
     ] {
         let mut command = Command::new(&program);
         // deny.toml is found where it runs.

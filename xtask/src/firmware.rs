@@ -20,6 +20,12 @@ pub(crate) const RPL_COST: &str = "rpl-cost";
 /// The image that is built with Bluetooth LE and without.
 pub(crate) const BLE_COST: &str = "ble-cost";
 
+/// The image that is built with link security and without.
+pub(crate) const SECURITY_COST: &str = "security-cost";
+
+/// The image that is built with nodes that sleep and without.
+pub(crate) const SLEEPY_COST: &str = "sleepy-cost";
+
 /// A Cortex-M0+.
 pub(crate) const TARGET: &str = "thumbv6m-none-eabi";
 
@@ -67,21 +73,63 @@ pub(crate) fn build_without_tcp(workspace: &Workspace) -> Result<()> {
 
 /// Builds [`RPL_COST`] without RPL.
 pub(crate) fn build_without_rpl(workspace: &Workspace) -> Result<()> {
-    let (good, output) = build(workspace, &router("relay"))?;
+    let (good, output) = build(workspace, &router(RPL_COST, "relay"))?;
     ensure!(good, "{output}\nthe router without RPL does not build");
     Ok(())
 }
 
 /// Builds [`RPL_COST`] with RPL, in place of the one without; gives the lines that can panic.
 pub(crate) fn build_with_rpl(workspace: &Workspace) -> Result<Vec<String>> {
-    let (good, output) = build(workspace, &router("rpl"))?;
+    build_router(workspace, RPL_COST, ["rpl", "rpl,trap-panics"])
+}
+
+/// Builds [`SECURITY_COST`] without link security.
+pub(crate) fn build_without_security(workspace: &Workspace) -> Result<()> {
+    let (good, output) = build(workspace, &router(SECURITY_COST, "relay"))?;
+    ensure!(good, "{output}\nthe router without a key does not build");
+    Ok(())
+}
+
+/// Builds [`SECURITY_COST`] with link security, in place of the one without; gives the lines that can
+/// panic.
+pub(crate) fn build_with_security(workspace: &Workspace) -> Result<Vec<String>> {
+    build_router(
+        workspace,
+        SECURITY_COST,
+        ["security", "security,trap-panics"],
+    )
+}
+
+/// Builds [`SLEEPY_COST`] always on.
+pub(crate) fn build_without_sleepy(workspace: &Workspace) -> Result<()> {
+    let (good, output) = build(workspace, &router(SLEEPY_COST, "relay"))?;
+    ensure!(
+        good,
+        "{output}\nthe router that is always on does not build"
+    );
+    Ok(())
+}
+
+/// Builds [`SLEEPY_COST`] with both sides of sleep, in place of the one without; gives the lines that can
+/// panic.
+pub(crate) fn build_with_sleepy(workspace: &Workspace) -> Result<Vec<String>> {
+    build_router(workspace, SLEEPY_COST, ["sleepy", "sleepy,trap-panics"])
+}
+
+/// Builds an image with the first of these features, or the second where a panic is reachable.
+fn build_router(
+    workspace: &Workspace,
+    image: &'static str,
+    [features, trapping]: [&'static str; 2],
+) -> Result<Vec<String>> {
+    let (good, output) = build(workspace, &router(image, features))?;
     if good {
         return Ok(Vec::new());
     }
-    if !build(workspace, &router("rpl,trap-panics"))?.0 {
-        bail!("{output}\nthe router with RPL does not build");
+    if !build(workspace, &router(image, trapping))?.0 {
+        bail!("{output}\nthe router with {features} does not build");
     }
-    panics_in(workspace, RPL_COST, &output)
+    panics_in(workspace, image, &output)
 }
 
 /// Builds [`BLE_COST`] without Bluetooth LE, as [`build_minimal_node`] leaves it too.
@@ -139,10 +187,10 @@ fn bare(image: &'static str) -> [&'static str; 5] {
     ]
 }
 
-/// What cargo is told to build [`RPL_COST`], with these features.
-fn router(features: &'static str) -> Vec<&'static str> {
+/// What cargo is told to build an image of a router, with these features.
+fn router(image: &'static str, features: &'static str) -> Vec<&'static str> {
     let chosen = ["--features", features];
-    bare(RPL_COST).into_iter().chain(chosen).collect()
+    bare(image).into_iter().chain(chosen).collect()
 }
 
 /// The lines of an image that can panic, or what the linker said where none is found.

@@ -1,10 +1,14 @@
 //! `cargo xtask interop`: foreign parts as judges of Motet.
 
-use anyhow::{Context, Result};
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
 
 use crate::Format;
 use crate::check::locked;
 use crate::provenance::heading;
+use crate::python::environment;
 use crate::tools;
 use crate::workspace::Workspace;
 
@@ -13,29 +17,80 @@ use crate::workspace::Workspace;
 pub(crate) enum Peer {
     /// This machine's kernel, as a router of RPL's source routes and as a host beside a mesh
     Linux,
+    /// aiocoap, as the registrar of a mesh that a device wants to join
+    Cojp,
 }
 
 /// Runs every check with `peer`, those in real time included: a table, a page of it, or JSON alone
 /// goes to stdout.
 pub(crate) fn run(workspace: &Workspace, peer: Peer, format: Format) -> Result<bool> {
-    let Peer::Linux = peer;
-    tools::provide(workspace, tools::CLIENTS)?;
-    if format == Format::Markdown {
-        let command = "cargo xtask interop linux --markdown";
-        let title = "Beside Linux";
-        println!("{}\n```text", heading(workspace, title, command));
+    let (judge, title, name): (fn(&Workspace, bool) -> Result<bool>, _, _) = match peer {
+        Peer::Linux => (linux, "Beside Linux", "linux"),
+        Peer::Cojp => (cojp, "Beside a registrar", "cojp"),
+    };
+    let is_page = format == Format::Markdown;
+    if is_page {
+        let command = format!("cargo xtask interop {name} --markdown");
+        println!("{}\n```text", heading(workspace, title, &command));
     }
+    let is_good = judge(workspace, format == Format::Json)?;
+    if is_page {
+        println!("```");
+    }
+    Ok(is_good)
+}
+
+/// The machine's kernel.
+fn linux(workspace: &Workspace, json: bool) -> Result<bool> {
+    tools::provide(workspace, tools::CLIENTS)?;
     // The fast ones of these checks are a test of the command, and run with all others.
     let status = workspace
         .cargo("test")
         .args(["--quiet", "--package", "motet-cli", "--test", "linux"])
         .args(locked())
         .args(["--", "--live"])
-        .args((format == Format::Json).then_some("--json"))
+        .args(json.then_some("--json"))
         .status()
         .context("cannot run cargo")?;
-    if format == Format::Markdown {
-        println!("```");
-    }
     Ok(status.success())
 }
+
+/// A registrar of other hands, which gives Motet's pledge the key of a network.
+fn cojp(workspace: &Workspace, json: bool) -> Result<bool> {
+    tools::provide(workspace, &[tools::PYTHON])?;
+    let python = environment(workspace, "venv-cojp", REGISTRAR)?;
+    let status = workspace
+        .cargo("build")
+        .args(["--quiet", "--package", "motet", "--features", "join"])
+        .args(["--example", "pledge"])
+        .args(locked())
+        .status()
+        .context("cannot run cargo")?;
+    ensure!(status.success(), "the pledge does not build");
+    // What the registrar remembers of an earlier run would make this one a recording.
+    let folder = workspace.scratch()?.join("registrar");
+    if folder.exists() {
+        fs::remove_dir_all(&folder)
+            .with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let status = Command::new(python)
+        .arg("-B")
+        .arg(workspace.root.join("peers/cojp/registrar.py"))
+        .arg(workspace.target.join("debug/examples/pledge"))
+        .arg(&folder)
+        .args(json.then_some("--json"))
+        .status()
+        .context("cannot run the registrar")?;
+    Ok(status.success())
+}
+
+/// What the registrar is made of: CoAP with OSCORE, and what that needs.
+const REGISTRAR: &[(&str, &str)] = &[
+    ("aiocoap", "0.4.17"),
+    ("cbor2", "6.3.0"),
+    ("cryptography", "48.0.0"),
+    ("filelock", "4.2.12"),
+    ("ge25519", "2.0.0"),
+    ("lakers-python", "0.6.2"),
+];

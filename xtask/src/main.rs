@@ -1,5 +1,5 @@
 //! Developers' commands: `cargo xtask check`, `sizes`, `surface`, `fuzz`, `peers`, `apps`, `interop`,
-//! `ble-peers`, `thread` and `release`.
+//! `ble-peers`, `thread`, `web` and `release`.
 //!
 //! `check` is what continuous integration runs, and all it runs. Left out: everything a
 //! user of Motet needs, which is the command `motet`.
@@ -30,6 +30,7 @@ mod surface;
 mod thread;
 mod tidy;
 mod tools;
+mod web;
 mod workspace;
 
 use std::process::ExitCode;
@@ -163,6 +164,18 @@ enum Command {
         #[arg(long, conflicts_with = "json")]
         markdown: bool,
     },
+    /// Build the live page, a folder of static files
+    ///
+    /// Needs Node 20.19 or later with npm. The first run fetches npm's packages into web/node_modules.
+    #[command(after_help = "Example: cargo xtask web --serve")]
+    Web {
+        /// Serve the page to browsers on this machine
+        #[arg(long)]
+        serve: bool,
+        /// Print how large the lab is, and how much slower than a program
+        #[arg(long)]
+        sizes: bool,
+    },
     /// Make and check everything that a release publishes
     ///
     /// The packages of all crates, static binaries for x86-64 and aarch64, archives and Debian packages of
@@ -238,6 +251,7 @@ fn run(command: &Command) -> Result<bool> {
             markdown,
         } => release::run(&workspace, *dry_run, Format::of(*json, *markdown)),
         Command::BlePeers { json, tcple } => ble_peers::run(&workspace, *json, *tcple),
+        Command::Web { serve, sizes } => web::run(&workspace, *serve, *sizes),
         Command::Surface => surface::update(&workspace),
         Command::Fuzz { seeds: true, .. } => fuzz::write_seeds(&workspace),
         Command::Fuzz {

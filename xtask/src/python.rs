@@ -13,7 +13,7 @@ use crate::workspace::Workspace;
 
 /// Builds the command and the wheel, installs the wheel, and lets pytest judge.
 pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
-    tools::provide(workspace, &[tools::PYTHON])?;
+    tools::provide(workspace, &[tools::PYTHON, tools::ADVZIP])?;
     let scratch = workspace.scratch()?;
     let mut clippy = workspace.python_cargo("clippy");
     // As the wheel is built, so that both compile the same once.
@@ -27,14 +27,21 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
         .args(["--release", "--package", "motet-cli"])
         .args(locked());
     must(&mut motet, &scratch.join("python-command.log"))?;
-    let python = environment(workspace)?;
+    let python = environment(workspace, "venv-python", &PACKAGES)?;
     let wheel = wheel(workspace, &python)?;
+    // As it is released, where the tool for that is there.
+    if tools::absent(&[tools::ADVZIP]).is_none() {
+        tools::pack_again(workspace, &wheel)?;
+    }
     let mut install = Command::new(&python);
     install
         .args(["-m", "pip", "install", "--quiet", "--no-index"])
         .args(["--no-deps", "--force-reinstall"])
         .arg(&wheel);
     must(&mut install, &scratch.join("python-install.log"))?;
+    if let Some(wrong) = types(workspace, &python)? {
+        return Ok(wrong);
+    }
     let mut pytest = Command::new(&python);
     // Nothing is written beside the sources.
     pytest
@@ -43,7 +50,40 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
         .env("CARGO_TARGET_DIR", &workspace.target);
     let (good, output) = run_logged(&mut pytest, &scratch.join("pytest.log"))?;
     let said = output.lines().last().unwrap_or_default().to_owned();
+    let size = fs::metadata(&wheel)?.len() as f64 / 1e6;
+    let verdict = if size <= WHEEL_MB {
+        "reached"
+    } else {
+        "MISSED"
+    };
+    let said = format!("{said}; the wheel has {size:.2} MB of {WHEEL_MB}: {verdict}");
     Ok(Verdict::single(good, said, output))
+}
+
+/// What mypy finds wrong with the package's types, or with stubs beside what they are of.
+fn types(workspace: &Workspace, python: &Path) -> Result<Option<Verdict>> {
+    let scratch = workspace.scratch()?;
+    let folder = workspace.root.join("python");
+    let configured = folder.join("pyproject.toml");
+    let source = folder.join("package/motet");
+    let cache = workspace.target.join("mypy");
+    let mut checker = Command::new(python);
+    checker.args(["-m", "mypy", "--python-version", "3.10", "--config-file"]);
+    checker.arg(&configured).arg("--cache-dir").arg(&cache);
+    checker.arg(&source);
+    let mut stubs = Command::new(python);
+    stubs.args(["-m", "mypy.stubtest", "--mypy-config-file"]);
+    stubs.arg(&configured).arg("motet._motet");
+    // Beside the sources, the package without its library would be found.
+    stubs.current_dir(&scratch);
+    for (command, log) in [(&mut checker, "mypy.log"), (&mut stubs, "stubtest.log")] {
+        let (good, output) = run_logged(command, &scratch.join(log))?;
+        if !good {
+            let said = "the package's types are wrong".to_owned();
+            return Ok(Some(Verdict::single(false, said, output)));
+        }
+    }
+    Ok(None)
 }
 
 /// Builds the wheel of these sources.
@@ -58,7 +98,7 @@ fn wheel(workspace: &Workspace, python: &Path) -> Result<PathBuf> {
     // Wheels for others are made where the oldest C library is; this one stays here.
     maturin
         .args(["-m", "maturin", "build", "--release", "--quiet"])
-        .args(["--auditwheel", "skip"])
+        .args(["--auditwheel", "skip", "--compression-level", "9"])
         .args(locked())
         .arg("--out")
         .arg(&folder)
@@ -72,27 +112,38 @@ fn wheel(workspace: &Workspace, python: &Path) -> Result<PathBuf> {
     Ok(wheel.path())
 }
 
-/// Python with what builds and judges the package, in an environment that is made once for these versions.
-fn environment(workspace: &Workspace) -> Result<PathBuf> {
-    let folder = workspace.target.join("venv-python");
+/// Python with these packages, in an environment of that name that is made once for these versions.
+pub(crate) fn environment(
+    workspace: &Workspace,
+    name: &str,
+    packages: &[(&str, &str)],
+) -> Result<PathBuf> {
+    let folder = workspace.target.join(name);
     let python = folder.join("bin/python");
-    let names = PACKAGES.map(|(name, _)| format!("m.version('{name}')"));
+    let names: Vec<_> = packages
+        .iter()
+        .map(|(name, _)| format!("m.version('{name}')"))
+        .collect();
     let versions = format!("import importlib.metadata as m; print({})", names.join(","));
     let found = Command::new(&python)
         .args(["-c", &versions])
         .stderr(Stdio::null())
         .output();
-    let wanted = PACKAGES.map(|(_, version)| version).join(" ");
+    let wanted: Vec<_> = packages.iter().map(|(_, version)| *version).collect();
+    let wanted = wanted.join(" ");
     if found.is_ok_and(|found| found.stdout.trim_ascii() == wanted.as_bytes()) {
         return Ok(python);
     }
-    let log = workspace.scratch()?.join("venv-python.log");
+    let log = workspace.scratch()?.join(format!("{name}.log"));
     let mut make = Command::new("python3");
     must(make.args(["-m", "venv"]).arg(&folder), &log)?;
     let mut install = Command::new(&python);
+    let pinned = packages
+        .iter()
+        .map(|(name, version)| format!("{name}=={version}"));
     install
         .args(["-m", "pip", "install", "--quiet"])
-        .args(PACKAGES.map(|(name, version)| format!("{name}=={version}")));
+        .args(pinned);
     must(&mut install, &log).context("pip needs the Python Package Index")?;
     Ok(python)
 }
@@ -104,11 +155,20 @@ fn must(command: &mut Command, log: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What builds the package, what judges it, and what it hands its tables to.
-const PACKAGES: [(&str, &str); 5] = [
+/// What builds the package, what judges it, what it hands its tables to, and what runs its sweeps and notebooks.
+const PACKAGES: [(&str, &str); 11] = [
     ("maturin", "1.16.0"),
     ("pytest", "9.2.0"),
+    ("mypy", "2.4.1"),
     ("pyarrow", "26.0.1"),
     ("pandas", "3.1.1"),
+    ("pandas-stubs", "3.1.0.261029"),
     ("polars", "2.1.0"),
+    ("distributed", "2026.8.0"),
+    ("nbclient", "0.11.0"),
+    ("ipykernel", "7.4.0"),
+    ("matplotlib", "3.11.2"),
 ];
+
+/// How large a wheel may be, MB.
+const WHEEL_MB: f64 = 1.5;

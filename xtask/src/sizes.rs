@@ -14,8 +14,9 @@ use serde::{Deserialize, Serialize};
 use crate::Format;
 use crate::composition::{code_by, file_of, module_of};
 use crate::firmware::{
-    BLE_COST, RPL_COST, TCP_COST, build_minimal_node, build_with_ble, build_with_rpl,
-    build_with_tcple, build_without_ble, build_without_rpl, build_without_tcp, image_path,
+    BLE_COST, RPL_COST, SECURITY_COST, SLEEPY_COST, TCP_COST, build_minimal_node, build_with_ble,
+    build_with_rpl, build_with_security, build_with_sleepy, build_with_tcple, build_without_ble,
+    build_without_rpl, build_without_security, build_without_sleepy, build_without_tcp, image_path,
     run_pair,
 };
 use crate::image::Image;
@@ -45,6 +46,10 @@ const BLE_RAM_MAX: u32 = 8_192;
 const TCPLE_TEXT_MAX: u32 = 15_692;
 const TCPLE_RAM_MAX: u32 = 12_194;
 
+/// What link security with AES in software should add to a mote: flash, and RAM with sixteen neighbours.
+const SECURITY_TEXT_MAX: u32 = 12 * 1024;
+const SECURITY_RAM_MAX: u32 = 1_280;
+
 /// What Contiki-NG's RPL-lite alone takes on the same processor, with `-Os`.
 const RPL_LITE_TEXT: u32 = 10_414;
 
@@ -56,7 +61,7 @@ const RPL_LITE_TEXT: u32 = 10_414;
 const CODE_SPREAD: u32 = 4;
 
 /// How many figures there are.
-const FIGURES: usize = 13;
+const FIGURES: usize = 17;
 
 /// The figures, in bytes.
 #[derive(Serialize, Deserialize, Clone, Copy)]
@@ -87,6 +92,20 @@ struct Sizes {
     /// Static RAM that it adds, with two segments ahead of their time for one connection.
     #[serde(default)]
     tcple_ram_bytes: Option<u32>,
+    /// Code and constants that link security adds to a router without TCP, AES and SHA-256 included. None
+    /// in a snapshot of before.
+    #[serde(default)]
+    security_text_bytes: Option<u32>,
+    /// Static RAM that it adds, with sixteen neighbours.
+    #[serde(default)]
+    security_ram_bytes: Option<u32>,
+    /// Code and constants that both sides of sleep, child and parent, add to a router without TCP. None in a
+    /// snapshot of before.
+    #[serde(default)]
+    sleepy_text_bytes: Option<u32>,
+    /// Static RAM that they add, with four children and room for two packets of full length.
+    #[serde(default)]
+    sleepy_ram_bytes: Option<u32>,
     /// Flash of the minimal node.
     minimal_node_text_bytes: u32,
     /// Its static RAM, buffers and queues included.
@@ -108,6 +127,10 @@ impl Sizes {
             ("ble_ram_bytes", self.ble_ram_bytes),
             ("tcple_text_bytes", self.tcple_text_bytes),
             ("tcple_ram_bytes", self.tcple_ram_bytes),
+            ("security_text_bytes", self.security_text_bytes),
+            ("security_ram_bytes", self.security_ram_bytes),
+            ("sleepy_text_bytes", self.sleepy_text_bytes),
+            ("sleepy_ram_bytes", self.sleepy_ram_bytes),
             (
                 "minimal_node_text_bytes",
                 Some(self.minimal_node_text_bytes),
@@ -127,6 +150,8 @@ pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result
         rpl_code,
         ble_code,
         tcple_code,
+        security_code,
+        sleepy_code,
         panics,
     } = measure(workspace)?;
     match format {
@@ -136,7 +161,18 @@ pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result
             println!("{}", heading(workspace, "Sizes", command));
             print!(
                 "{}",
-                page(&sizes, &code, &[tcp_code, rpl_code, ble_code, tcple_code])
+                page(
+                    &sizes,
+                    &code,
+                    &[
+                        tcp_code,
+                        rpl_code,
+                        ble_code,
+                        tcple_code,
+                        security_code,
+                        sleepy_code
+                    ]
+                )
             );
         }
         Format::Table => {
@@ -146,6 +182,8 @@ pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result
             print!("\n{}{}", rpl_verdict(&sizes), rows(&rpl_code));
             print!("\n{}{}", ble_verdict(&sizes), rows(&ble_code));
             print!("\n{}{}", tcple_verdict(&sizes), rows(&tcple_code));
+            print!("\n{}{}", security_verdict(&sizes), rows(&security_code));
+            print!("\n{}{}", sleepy_verdict(&sizes), rows(&sleepy_code));
         }
     }
     for line in &panics {
@@ -200,6 +238,10 @@ struct Measured {
     ble_code: BTreeMap<String, i64>,
     /// What TCPlE adds to that, by file.
     tcple_code: BTreeMap<String, i64>,
+    /// What link security adds to a router, by file.
+    security_code: BTreeMap<String, i64>,
+    /// What both sides of sleep add to a router, by file.
+    sleepy_code: BTreeMap<String, i64>,
     /// Lines that can panic.
     panics: Vec<String>,
 }
@@ -228,6 +270,8 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
     let rpl = rpl_cost(workspace)?;
     let ble = ble_cost(workspace)?;
     let tcple = tcple_cost(workspace)?;
+    let security = security_cost(workspace)?;
+    let sleepy = sleepy_cost(workspace)?;
     let sizes = Sizes {
         connection_bytes,
         listener_bytes,
@@ -239,6 +283,10 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         ble_ram_bytes: Some(ble.ram_bytes),
         tcple_text_bytes: Some(tcple.text_bytes),
         tcple_ram_bytes: Some(tcple.ram_bytes),
+        security_text_bytes: Some(security.text_bytes),
+        security_ram_bytes: Some(security.ram_bytes),
+        sleepy_text_bytes: Some(sleepy.text_bytes),
+        sleepy_ram_bytes: Some(sleepy.ram_bytes),
         minimal_node_text_bytes,
         minimal_node_ram_bytes: echo_node.ram_bytes()?,
         stack_high_water_bytes,
@@ -250,7 +298,17 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         rpl_code: rpl.code,
         ble_code: ble.code,
         tcple_code: tcple.code,
-        panics: [node.panics, rpl.panics, ble.panics, tcple.panics].concat(),
+        security_code: security.code,
+        sleepy_code: sleepy.code,
+        panics: [
+            node.panics,
+            rpl.panics,
+            ble.panics,
+            tcple.panics,
+            security.panics,
+            sleepy.panics,
+        ]
+        .concat(),
     })
 }
 
@@ -333,6 +391,24 @@ fn tcple_cost(workspace: &Workspace) -> Result<Cost> {
     Cost::of(workspace, BLE_COST, without, build_with_tcple)
 }
 
+fn security_cost(workspace: &Workspace) -> Result<Cost> {
+    Cost::of(
+        workspace,
+        SECURITY_COST,
+        build_without_security,
+        build_with_security,
+    )
+}
+
+fn sleepy_cost(workspace: &Workspace) -> Result<Cost> {
+    Cost::of(
+        workspace,
+        SLEEPY_COST,
+        build_without_sleepy,
+        build_with_sleepy,
+    )
+}
+
 /// What is in `code` more than in `without`, by file; less is negative.
 fn difference(
     mut code: BTreeMap<String, i64>,
@@ -375,6 +451,22 @@ fn tcple_verdict(sizes: &Sizes) -> String {
     format!("{adds}, and {ram}; of its code:\n")
 }
 
+/// Whether link security keeps to its limits, in a line.
+fn security_verdict(sizes: &Sizes) -> String {
+    let figures = [sizes.security_text_bytes, sizes.security_ram_bytes];
+    let [text, ram] = figures.map(Option::unwrap_or_default);
+    let adds = against("Link security adds", text, SECURITY_TEXT_MAX);
+    let ram = against("its RAM is", ram, SECURITY_RAM_MAX);
+    format!("{adds}, and {ram}; of its code:\n")
+}
+
+/// What sleep costs, in a line; nobody has set a limit to that.
+fn sleepy_verdict(sizes: &Sizes) -> String {
+    let figures = [sizes.sleepy_text_bytes, sizes.sleepy_ram_bytes];
+    let [text, ram] = figures.map(Option::unwrap_or_default);
+    format!("Sleep, child and parent, adds {text} B, and its RAM is {ram} B; of its code:\n")
+}
+
 /// A figure and its limit.
 fn against(what: &str, bytes: u32, limit: u32) -> String {
     match bytes.checked_sub(limit) {
@@ -392,7 +484,14 @@ fn rows(code: &BTreeMap<String, i64>) -> String {
 fn page(
     sizes: &Sizes,
     code: &BTreeMap<String, i64>,
-    [tcp_code, rpl_code, ble_code, tcple_code]: &[BTreeMap<String, i64>; 4],
+    [
+        tcp_code,
+        rpl_code,
+        ble_code,
+        tcple_code,
+        security_code,
+        sleepy_code,
+    ]: &[BTreeMap<String, i64>; 6],
 ) -> String {
     let figures = sizes.rows().map(|(name, value)| {
         let value = value.map_or_else(|| "not measured".to_owned(), |value| value.to_string());
@@ -410,7 +509,9 @@ fn page(
          ## TCP's code by file\n\n{}\n| file | bytes |\n|---|---:|\n{}\n\
          ## RPL's code by file\n\n{}\n| file | bytes |\n|---|---:|\n{}\n\
          ## Bluetooth LE's code by file\n\n{}\n| file | bytes |\n|---|---:|\n{}\n\
-         ## TCPlE's code by file\n\n{}\n| file | bytes |\n|---|---:|\n{}",
+         ## TCPlE's code by file\n\n{}\n| file | bytes |\n|---|---:|\n{}\n\
+         ## Link security's code by file\n\n{}\n| file | bytes |\n|---|---:|\n{}\n\
+         ## Sleep's code by file\n\n{}\n| file | bytes |\n|---|---:|\n{}",
         figures.concat(),
         by_size(code),
         tcp_verdict(sizes),
@@ -420,7 +521,11 @@ fn page(
         ble_verdict(sizes),
         by_size(ble_code),
         tcple_verdict(sizes),
-        by_size(tcple_code)
+        by_size(tcple_code),
+        security_verdict(sizes),
+        by_size(security_code),
+        sleepy_verdict(sizes),
+        by_size(sleepy_code)
     )
 }
 
@@ -490,6 +595,10 @@ mod tests {
         ble_ram_bytes: None,
         tcple_text_bytes: None,
         tcple_ram_bytes: None,
+        security_text_bytes: None,
+        security_ram_bytes: None,
+        sleepy_text_bytes: None,
+        sleepy_ram_bytes: None,
         minimal_node_text_bytes: 40_000,
         minimal_node_ram_bytes: 9_000,
         stack_high_water_bytes: Some(2_000),
@@ -532,7 +641,7 @@ mod tests {
         assert!(text.contains("| `connection_bytes` | 300 |\n"), "{text}");
         assert_eq!(
             text.matches("| `tcp` | 90 |\n| `mac` | 7 |").count(),
-            5,
+            7,
             "{text}"
         );
         let without = Sizes {

@@ -1,10 +1,10 @@
 //! The programs that are needed beside Rust: found, installed, or named with advice.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 
 use crate::step::{Verdict, run_logged};
 use crate::workspace::{Workspace, in_ci};
@@ -41,10 +41,7 @@ pub(crate) const ARM_GCC: Tool = Tool {
 
 /// What applications on motes speak with: a browser, a broker, a server of TLS.
 pub(crate) const APPLICATIONS: &[Tool] = &[
-    Tool {
-        program: "chromium",
-        package: "chromium",
-    },
+    CHROMIUM,
     Tool {
         program: "mosquitto",
         package: "mosquitto",
@@ -55,6 +52,22 @@ pub(crate) const APPLICATIONS: &[Tool] = &[
     },
     ARM_GCC,
 ];
+
+/// A browser.
+pub(crate) const CHROMIUM: Tool = Tool {
+    program: "chromium",
+    package: "chromium",
+};
+
+/// Build the live page.
+pub(crate) const NODE: Tool = Tool {
+    program: "node",
+    package: "nodejs",
+};
+pub(crate) const NPM: Tool = Tool {
+    program: "npm",
+    package: "npm",
+};
 
 /// Builds OpenThread.
 pub(crate) const CMAKE: Tool = Tool {
@@ -117,6 +130,12 @@ pub(crate) const XZ: Tool = Tool {
     package: "xz-utils",
 };
 
+/// Packs archives of the kind ZIP again, smaller.
+pub(crate) const ADVZIP: Tool = Tool {
+    program: "advzip",
+    package: "advancecomp",
+};
+
 /// Judges images for containers.
 pub(crate) const SKOPEO: Tool = Tool {
     program: "skopeo",
@@ -133,6 +152,13 @@ pub(crate) const RELEASE: &[Tool] = &[
         program: "qemu-aarch64-static",
         package: "qemu-user-static",
     },
+    // Make and try the Python package.
+    PYTHON,
+    ADVZIP,
+    // Make and look at the live page.
+    NODE,
+    NPM,
+    CHROMIUM,
 ];
 
 pub(crate) const TAR: Tool = Tool {
@@ -229,6 +255,16 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?)
         .map(|folder| folder.join(&name))
         .find(|candidate| candidate.is_file())
+}
+
+/// Packs a wheel again with the smallest Deflate streams, which readers need not know of.
+pub(crate) fn pack_again(workspace: &Workspace, wheel: &Path) -> Result<()> {
+    let mut advzip = Command::new(ADVZIP.program);
+    advzip.args(["--recompress", "-4", "--quiet"]).arg(wheel);
+    let log = workspace.scratch()?.join("advzip.log");
+    let (good, output) = run_logged(&mut advzip, &log)?;
+    ensure!(good, "{} cannot be packed: {output}", wheel.display());
+    Ok(())
 }
 
 /// cargo-deny: the one on the search path, or one built once into the target folder.

@@ -107,6 +107,13 @@ impl Workspace {
         command
     }
 
+    /// `cargo SUBCOMMAND` in the workspace of the live page.
+    pub(crate) fn web_cargo(&self, subcommand: &str) -> Command {
+        let mut command = self.cargo(subcommand);
+        command.current_dir(self.root.join("web"));
+        command
+    }
+
     /// A folder for this command's own files, created on demand.
     pub(crate) fn scratch(&self) -> Result<PathBuf> {
         let folder = self.target.join("xtask");

@@ -7,13 +7,13 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Every file below `folder` with this extension, build output and hidden folders aside.
+/// Every file below `folder` with this extension; what is built or fetched, and hidden folders, aside.
 fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
-        if path.is_dir() && !name.starts_with('.') && name != "target" {
+        if path.is_dir() && !name.starts_with('.') && !FOREIGN.contains(&name) {
             found.extend(files(&path, extension));
         } else if path.extension().is_some_and(|found| found == extension) {
             found.push(path);
@@ -48,6 +48,9 @@ fn quoted(text: &str) -> Vec<&str> {
     };
     text.split('`').filter(is_path).collect()
 }
+
+/// Folders of what nobody wrote here.
+const FOREIGN: [&str; 2] = ["target", "node_modules"];
 
 /// The project's folders.
 const TOP: [&str; 8] = [

@@ -259,6 +259,7 @@ fn print_markdown(args: &Args, runs: &[Run], report: &Report) -> Result<(), Erro
 /// What there was, by name.
 fn counts(report: &Report) -> Vec<(&'static str, u64)> {
     let (tally, sessions) = (&report.tally, &report.sessions);
+    let (sleep, seals) = (&tally.sleep, &tally.seals);
     vec![
         ("connections, both ends", sessions.sessions),
         ("read to their end", sessions.finished),
@@ -277,6 +278,28 @@ fn counts(report: &Report) -> Vec<(&'static str, u64)> {
         ("wraps of timestamps", tally.wraps.timestamp),
         ("wraps of the clock", tally.wraps.clock),
         ("wraps of datagram tags", tally.wraps.tag),
+        ("data requests of motes that sleep", sleep.polls),
+        ("data requests that failed", sleep.failed),
+        ("promises that were not kept", sleep.unanswered),
+        (
+            "data requests that parents heard, forged ones too",
+            sleep.requests,
+        ),
+        (
+            "data requests of strangers without a place",
+            sleep.strangers,
+        ),
+        ("packets kept for motes that sleep", sleep.kept),
+        ("of these delivered", sleep.delivered),
+        ("of these dropped", sleep.dropped),
+        ("frames sealed", seals.sealed),
+        ("frames opened", seals.opened),
+        ("forged frames refused", seals.forged),
+        ("recorded frames refused", seals.replayed),
+        ("frames of unproven neighbours", seals.unproven),
+        ("frames beyond the strangers' share", seals.rationed),
+        ("neighbours that proved themselves", seals.proven),
+        ("link keys taken", seals.rotations),
         ("events", tally.events),
     ]
 }

@@ -267,7 +267,7 @@ pub(crate) mod linux {
     }
 
     impl Mesh {
-        fn of(args: &Args) -> Result<Self, Error> {
+        pub(super) fn of(args: &Args) -> Result<Self, Error> {
             let mut mesh = match &args.scenario {
                 Some(file) => Self::of_scenario(file, args.chain.seed)?,
                 None => Self {
@@ -479,4 +479,42 @@ pub(crate) mod linux {
 
     /// Handshakes under way at a time; more are answered by cookies.
     const HALF_OPEN: usize = 8;
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use clap::Parser;
+
+    use super::{Args, linux::Mesh};
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    /// The pace of each node, %, and whether the border router thins ACKs.
+    fn pace(options: &[&str]) -> (Vec<u8>, bool) {
+        let line = Line::try_parse_from(["up"].iter().chain(options)).unwrap();
+        let mesh = Mesh::of(&line.args).unwrap_or_else(|error| panic!("{error}"));
+        let nodes = mesh.options.nodes.iter().map(|node| node.pace_percent);
+        (nodes.collect(), mesh.options.thins_acks)
+    }
+
+    #[test]
+    fn a_mesh_measures_its_pace_unless_it_is_told_not_to() {
+        assert_eq!(pace(&["--hops", "2"]), (vec![100; 3], true));
+        assert_eq!(
+            pace(&["--hops", "2", "--pacing", "auto"]),
+            (vec![100; 3], true)
+        );
+        for by_hand in [
+            ["--pacing", "off"],
+            ["--hold", "7"],
+            ["--retry-delay", "40"],
+        ] {
+            let options = ["--hops", "2", by_hand[0], by_hand[1]];
+            assert_eq!(pace(&options), (vec![0; 3], false), "{by_hand:?}");
+        }
+    }
 }

@@ -11,9 +11,14 @@ use motet_lab::apps::backlog::Reading;
 /// Runs a shell script beside a mote with an application; `$M` is the mote. `None`, with a line that
 /// says why, where this machine lets nobody make a network of his own; with `CI=true` that fails.
 fn up(app: &str, script: &str) -> Option<Output> {
+    up_with(&["--app", app], script)
+}
+
+/// The same with any options.
+fn up_with(options: &[&str], script: &str) -> Option<Output> {
     let script = format!("M=${{MOTET_MOTES%% *}}\n{script}");
     let mut command = motet();
-    command.args(["up", "--hops", "1", "--app", app]);
+    command.args(["up", "--hops", "1"]).args(options);
     let output = command.args(["--", "sh", "-c", &script]).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     let is_forbidden = stderr.contains("not permitted") || stderr.contains("namespace");
@@ -78,6 +83,24 @@ fn a_mote_has_a_shell() {
         "> bye",
     ];
     assert_eq!(lines, expected);
+}
+
+/// Its receiver is off for up to five seconds between two requests.
+#[test]
+fn a_mote_that_sleeps_answers_pings_and_echoes_over_tcp() {
+    if !has("ping") || !has("nc") {
+        return;
+    }
+    let script = "
+        ping -c 3 -i 0.2 -W 60 $M | grep -o '3 received'
+        printf 'asleep until now\n' | nc -N -w 60 $M 7";
+    for policy in ["adaptive", "fixed:0.2"] {
+        let Some(output) = up_with(&["--sleep", policy], script) else {
+            return;
+        };
+        let expected = ["3 received", "asleep until now"];
+        assert_eq!(lines(&output), expected, "{policy}: {}", said(&output));
+    }
 }
 
 /// The CoAP that TCP is compared with is what libcoap takes for CoAP: its server puts the blocks of a

@@ -41,6 +41,33 @@ fn a_new_key_is_its_owners_alone_and_no_other_is_lost() {
     assert_ne!(shown.stdout, keys(&["wireshark"], &second).stdout);
 }
 
+#[test]
+fn a_device_gets_a_key_of_its_own() {
+    let folder = folder();
+    let key = folder.path().join("a.key");
+    assert!(keys(&["new"], &key).status.success());
+    let of = |eui64: &str, format: &str| {
+        let mut command = motet();
+        command.args(["keys", "device"]).arg(&key);
+        let output = command.args([eui64, "--format", format]).output();
+        output.unwrap()
+    };
+    let text = |output: &Output| String::from_utf8(output.stdout.clone()).unwrap();
+    let first = text(&of("02:00:00:00:00:00:00:07", "hex"));
+    assert_eq!(first.trim().len(), 32);
+    assert_eq!(first, text(&of("0200000000000007", "hex")));
+    assert_ne!(first, text(&of("0200000000000008", "hex")));
+    let array = text(&of("0200000000000007", "rust"));
+    let digits = array.replace(['[', ']', ',', ' '], "").replace("0x", "");
+    assert_eq!(digits, first);
+    assert_refused(&of("7", "hex"), 2, &["16 hexadecimal digits"]);
+    let mut revoke = motet();
+    revoke.args(["keys", "revoke"]).arg(&key);
+    assert!(revoke.arg("0200000000000008").status().unwrap().success());
+    assert_refused(&of("0200000000000008", "hex"), 2, &["revoked"]);
+    assert_eq!(first, text(&of("0200000000000007", "hex")));
+}
+
 #[cfg(unix)]
 #[test]
 fn a_key_that_others_may_read_is_refused() {
@@ -138,7 +165,7 @@ fn a_key_goes_on_to_the_next_and_leaves_a_mote_behind() {
     }
     // Half a file of before is nobody's to write over.
     fs::write(folder.path().join("team.key.new"), "").unwrap();
-    assert_refused(&change(&["rotate"]), 2, &["team.key.new", "file exists"]);
+    assert_refused(&change(&["rotate"]), 2, &["team.key.new", "remove it"]);
     assert_eq!(fs::read_to_string(&key).unwrap(), before);
 }
 

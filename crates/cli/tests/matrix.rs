@@ -161,3 +161,24 @@ fn nothing_exceeds_the_bound() {
         );
     }
 }
+
+/// An image of firmware for a mote that sleeps, three hops away: whole, in the time that it may take, and for
+/// how much.
+#[test]
+fn an_image_arrives_at_a_mote_that_sleeps() {
+    let folder = folder();
+    let path = file(folder.path(), 250 * 1_000);
+    let path = path.to_str().unwrap();
+    for (loss, seconds_max) in [("0", 180.0), ("0.1", 360.0)] {
+        let options = "--direction down --hops 3 --sleep hinted --virtual --json --packet-loss";
+        let mut arguments = vec!["send", path];
+        arguments.extend(options.split(' ').chain([loss]));
+        let report = report(&run(&arguments));
+        assert_eq!(report["sha256_sent"], report["sha256_received"], "{report}");
+        let figure = |key: &str| report[key].as_f64().unwrap_or(f64::NAN);
+        assert!(figure("seconds") <= seconds_max, "{loss}: {report}");
+        let duty = figure("radio_duty");
+        assert!(0.0 < duty && duty < 1.0, "{loss}: {report}");
+        assert!(figure("energy_mj") > 0.0, "{loss}: {report}");
+    }
+}

@@ -16,6 +16,7 @@ mod datagrams;
 mod driven;
 mod fairness;
 mod input;
+mod join;
 mod mesh;
 mod mote;
 mod node;
@@ -39,7 +40,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 17] = [
+pub const TARGETS: [Target; 18] = [
     Target {
         name: "wire",
         run: wire::run,
@@ -89,6 +90,11 @@ pub const TARGETS: [Target; 17] = [
         name: "sealed",
         run: sealed::run,
         seeds: sealed::seeds,
+    },
+    Target {
+        name: "join",
+        run: join::run,
+        seeds: join::seeds,
     },
     Target {
         name: "mesh",

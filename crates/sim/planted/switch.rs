@@ -44,11 +44,15 @@ pub enum Bug {
     VersionIgnored,
     /// A router leaves out a step of a source route that has several.
     SegmentSkipped,
+    /// A node that starts again begins with frame counters that it has used.
+    CounterReused,
+    /// A frame counter below the last one of a neighbour is believed.
+    ReplayBelieved,
 }
 
 impl Bug {
     /// Every bug, by number.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::SequenceWrap,
         Self::TimestampWrap,
         Self::LostTimer,
@@ -67,6 +71,8 @@ impl Bug {
         Self::DaoForgotten,
         Self::VersionIgnored,
         Self::SegmentSkipped,
+        Self::CounterReused,
+        Self::ReplayBelieved,
     ];
 }
 

@@ -8,12 +8,14 @@
 //! ```
 //!
 //! The network key of number N is the upper half of HMAC-SHA256(secret, "motet network" ‖ N).
+//! The join key of a device is the upper half of HMAC-SHA256(secret, "motet join" ‖ its extended address).
 //! Left out: making one, which needs random bytes.
 
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+use motet::join::JoinKey;
 use motet::mac::security::{KEY_LEN, NetworkKey};
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +56,14 @@ impl KeyFile {
         parse_file(&owned_text(path)?, path)
     }
 
+    /// Reads the text of a key file; `path` is what it is called.
+    ///
+    /// # Errors
+    /// One sentence, where it is damaged.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, String> {
+        parse_file(text, path)
+    }
+
     /// Its text, as [`Self::read`] reads it.
     pub fn text(&self) -> String {
         let keys = toml::to_string(self).unwrap_or_default();
@@ -87,12 +97,61 @@ impl KeyFile {
         Ok(())
     }
 
-    fn keys(&self) -> Option<Keys> {
+    /// The key with which the device with this extended address joins.
+    ///
+    /// # Errors
+    /// One sentence: the device has been revoked.
+    pub fn join_key(&self, eui64: [u8; 8]) -> Result<JoinKey, String> {
+        if self.is_revoked(eui64) {
+            let mote = hex(&eui64);
+            return Err(format!("{mote} has been revoked: it gets no key"));
+        }
+        Ok(self.join_secret()?.key(eui64))
+    }
+
+    /// What the join keys follow from, for a registrar, which has to leave [`Self::is_revoked`] out.
+    ///
+    /// # Errors
+    /// One sentence: the file is damaged.
+    pub fn join_secret(&self) -> Result<JoinSecret, String> {
+        let secret = from_hex::<SECRET_LEN>(&self.secret).ok_or("the key file is damaged")?;
+        Ok(JoinSecret(secret))
+    }
+
+    /// Whether the device with this extended address gets no key.
+    pub fn is_revoked(&self, eui64: [u8; 8]) -> bool {
+        self.revoked.contains(&hex(&eui64))
+    }
+
+    /// What frames are opened with; `None` where the file is damaged.
+    pub fn keys(&self) -> Option<Keys> {
         let secret = from_hex::<SECRET_LEN>(&self.secret)?;
         Some(Keys {
             network: NetworkKey::of_secret(&secret, self.network),
             sequence: self.sequence,
         })
+    }
+}
+
+/// What the join keys of all devices follow from. It is never shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct JoinSecret([u8; SECRET_LEN]);
+
+impl JoinSecret {
+    /// A secret of these bytes.
+    pub const fn new(bytes: [u8; SECRET_LEN]) -> Self {
+        Self(bytes)
+    }
+
+    /// The key with which the device with this extended address joins.
+    pub fn key(&self, eui64: [u8; 8]) -> JoinKey {
+        JoinKey::of_secret(&self.0, eui64)
+    }
+}
+
+impl std::fmt::Debug for JoinSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("JoinSecret(..)")
     }
 }
 
@@ -232,6 +291,17 @@ mod tests {
         assert!(file.rotate().is_err());
         assert_eq!(format!("{file:?}"), "KeyFile(..)");
         assert!(parse("secret = 1", path).is_err());
+    }
+
+    #[test]
+    fn each_device_joins_with_a_key_of_its_own() {
+        let mut file = KeyFile::new(&[0x5a; SECRET_LEN]);
+        let first = file.join_key([1; 8]).unwrap();
+        assert_ne!(first, file.join_key([2; 8]).unwrap());
+        assert_ne!(first.as_bytes(), file.keys().unwrap().network.as_bytes());
+        file.revoke([2; 8]).unwrap();
+        assert_eq!(file.join_key([1; 8]).unwrap(), first);
+        assert!(file.join_key([2; 8]).unwrap_err().contains("revoked"));
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub enum Purpose {
     Bluetooth = 11,
     /// What attackers send, and when.
     Attack = 12,
+    /// When a mote asks for its key.
+    Joining = 13,
 }
 
 /// The generator of `node` for `purpose` in the run seeded with `seed`.

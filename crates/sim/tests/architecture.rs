@@ -18,11 +18,11 @@ const MODULES: &[(&str, &[&str])] = &[
     ("capture", &["files"]),
     ("coap", &[]),
     ("apps", &["coap", "streams"]),
-    ("net", &["air", "apps", "ble", "capture", "streams"]),
+    ("net", &["air", "apps", "ble", "capture", "keys", "streams"]),
     (
         "experiments",
         &[
-            "air", "apps", "ble", "coap", "net", "parallel", "stats", "streams",
+            "air", "apps", "ble", "coap", "keys", "net", "parallel", "stats", "streams",
         ],
     ),
     (
@@ -33,7 +33,9 @@ const MODULES: &[(&str, &[&str])] = &[
     ),
     (
         "soak",
-        &["air", "calendar", "net", "parallel", "scenario", "streams"],
+        &[
+            "air", "calendar", "keys", "net", "parallel", "scenario", "streams",
+        ],
     ),
     (
         "report",

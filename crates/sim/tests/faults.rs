@@ -130,7 +130,7 @@ fn a_flow_ends_with_a_mote_that_stays_off() {
 fn a_link_changes_both_ways_and_comes_back() {
     let with = |gain: &str| {
         let fault = format!("kind = \"link\"\nnode = 1\nto = 2\n{gain}\nat_s = 20\nfor_s = 20");
-        run(&chain("duration_s = 60\nsample_s = 1", "", &fault))
+        run(&chain("duration_s = 90\nsample_s = 1", "", &fault))
     };
     let kbps = |run: &RunResult, from: f64, to: f64| {
         let samples = run.samples.iter();
@@ -140,7 +140,8 @@ fn a_link_changes_both_ways_and_comes_back() {
     let broken = with("");
     assert!(kbps(&broken, 5.0, 20.0) > 10.0);
     assert!(kbps(&broken, 21.0, 40.0) == 0.0);
-    assert!(kbps(&broken, 55.0, 60.0) > 5.0);
+    // Timeouts double: TCP may try just before the link is back, and again after as long as it was away.
+    assert!(kbps(&broken, 65.0, 90.0) > 10.0);
     assert_eq!(broken.flows[0].connections_lost, Some(0));
     // At the sensitivity a frame is lost now and then, so that the flow is slower.
     let weak = with("gain_db = -102");

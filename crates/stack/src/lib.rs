@@ -15,7 +15,7 @@
 //! | reader | modules |
 //! |---|---|
 //! | a driver: events, actions, deadlines, memory | [`node`], [`link`], [`mac`], with the feature `ble` `ble`, [`mote`], [`time`], [`random`], [`limits`] |
-//! | an application: connections, datagrams, addresses, settings and counters | [`tcp`], [`udp`], [`ip`], [`tcphc`], [`rpl`], [`Remote`] |
+//! | an application: connections, datagrams, addresses, settings and counters | [`tcp`], [`udp`], [`ip`], [`tcphc`], [`rpl`], [`Remote`], with the feature `join` `join` |
 //! | a decoder: bytes to headers and back | [`wire`], [`lowpan`], [`tcphc`] |
 //! | a lab or a fuzzer, which runs parts alone; expect these to change | [`lowpan::datagram`], [`lowpan::fragment`], [`ip::icmp`], [`mac::Mac`], [`tcphc::Tcphc`] and [`rpl::Rpl`] without a node, [`tcp::Tcp::on_segment`] |
 //!
@@ -98,6 +98,8 @@ pub mod ble;
 #[cfg(feature = "sleepy")]
 mod hint;
 pub mod ip;
+#[cfg(feature = "join")]
+pub mod join;
 pub mod limits;
 pub mod link;
 pub mod lowpan;

@@ -38,6 +38,7 @@ const MODULES: &[(&str, &[&str])] = &[
         "mac",
         &["limits", "time", "random", "wire", "storage", "hint"],
     ),
+    ("join", &["time", "random", "wire", "remote", "mac"]),
     ("ble", PROTOCOL),
     ("tcphc", PROTOCOL),
     ("tcple", PROTOCOL),
@@ -53,7 +54,7 @@ const MODULES: &[(&str, &[&str])] = &[
         "node",
         &[
             "limits", "time", "random", "wire", "remote", "offer", "hint", "tcp", "udp", "ip",
-            "rpl", "link",
+            "rpl", "link", "join",
         ],
     ),
     (

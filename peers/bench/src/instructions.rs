@@ -1,5 +1,5 @@
-//! Instructions per segment: this very program under callgrind, which counts what
-//! [`crate::count`] marks.
+//! Instructions per segment and per frame: this very program under callgrind, which counts what
+//! [`crate::count`] and [`crate::frames`] mark.
 
 use std::process::Command;
 
@@ -7,6 +7,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::count::{Load, UNITS};
 use crate::endpoint::Stack;
+use crate::frames::{FRAMES, Side};
 
 /// One figure.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -37,23 +38,46 @@ pub fn measure() -> Result<Vec<Count>> {
 pub const FLAGS: &str =
     "TCPlp's core and its host: C at -O2; Motet and smoltcp: Rust at opt-level 3, one codegen unit";
 
+/// Counts a frame sent and one received; Motet alone has frames.
+///
+/// # Errors
+/// valgrind is missing, or failed.
+pub fn measure_frames() -> Result<Vec<(Side, f64)>> {
+    let of = |side: Side| {
+        let number = callgrind(
+            "motet_peers::frames::counted_*",
+            &["count-frames", side.name()],
+        )?;
+        Ok((side, number / f64::from(FRAMES)))
+    };
+    Side::ALL.into_iter().map(of).collect()
+}
+
 fn count(stack: Stack, load: Load) -> Result<Count> {
+    let number = callgrind(
+        "motet_peers::count::counted_*",
+        &["count", stack.name(), load.name()],
+    )?;
+    Ok(Count {
+        stack,
+        load,
+        instructions_per_segment: number / f64::from(UNITS),
+    })
+}
+
+/// The instructions of the functions with such names in this program, run so.
+fn callgrind(counted: &str, arguments: &[&str]) -> Result<f64> {
     let program = std::env::current_exe().context("cannot tell which program this is")?;
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg("--toggle-collect=motet_peers::count::counted_*")
+        .arg(format!("--toggle-collect={counted}"))
         .arg(program)
-        .args(["count", stack.name(), load.name()])
+        .args(arguments)
         .output()
         .context("cannot run valgrind: install it, for instance with `apt-get install valgrind`")?;
     let text = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "valgrind failed: {}", text.trim());
     let collected = text.lines().find_map(|line| line.split_once("Collected :"));
     let number = collected.and_then(|(_, number)| number.trim().parse::<f64>().ok());
-    let number = number.with_context(|| format!("valgrind counted nothing: {}", text.trim()))?;
-    Ok(Count {
-        stack,
-        load,
-        instructions_per_segment: number / f64::from(UNITS),
-    })
+    number.with_context(|| format!("valgrind counted nothing: {}", text.trim()))
 }

@@ -9,6 +9,7 @@ pub mod air;
 pub mod compare;
 pub mod count;
 pub mod endpoint;
+pub mod frames;
 pub mod instructions;
 #[cfg(target_os = "linux")]
 pub mod kernel;

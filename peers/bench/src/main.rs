@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 use motet_peers::compare::{self, Effort, Role, Selection};
 use motet_peers::count::{self, Load};
 use motet_peers::endpoint::Stack;
+use motet_peers::frames::{self, Side};
 use motet_peers::{instructions, memory, report};
 
 /// Motet, TCPlp and smoltcp on the same simulated air, and under the same counter
@@ -40,6 +41,9 @@ enum Part {
     /// The load under which callgrind counts
     #[command(hide = true)]
     Count { stack: String, load: String },
+    /// The load under which callgrind counts a frame
+    #[command(hide = true)]
+    CountFrames { side: String },
     /// Motet against this machine's own kernel
     Kernel,
 }
@@ -67,6 +71,11 @@ fn run(arguments: &Arguments) -> Result<()> {
         );
         return Ok(());
     }
+    if let Some(Part::CountFrames { side }) = &arguments.part {
+        let side = Side::ALL.into_iter().find(|known| known.name() == side);
+        frames::run(side.context("no such side")?);
+        return Ok(());
+    }
     let mut effort = if arguments.quick {
         Effort::QUICK
     } else {
@@ -80,18 +89,20 @@ fn run(arguments: &Arguments) -> Result<()> {
     };
     let all = selection == Selection::default();
     // Programs want every row at the end, people what there is.
-    let mut counts = Vec::new();
+    let (mut counts, mut frames) = (Vec::new(), Vec::new());
     if all {
         counts = instructions::measure()?;
+        frames = instructions::measure_frames()?;
         if !arguments.json {
             report::print_instructions(&counts);
+            report::print_frames(&frames);
             report::print_memory(&memory::measure());
             report::print_kernel(&kernel_lines());
         }
     }
     let points = compare::measure(effort, &selection)?;
     if arguments.json {
-        return report::print_json(&points, &counts);
+        return report::print_json(&points, &counts, &frames);
     }
     report::print_goodput(&points, effort);
     Ok(())

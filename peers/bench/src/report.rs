@@ -8,14 +8,15 @@ use serde_json::json;
 use crate::compare::{Effort, Point, Role};
 use crate::count::Load;
 use crate::endpoint::Stack;
+use crate::frames::Side;
 use crate::instructions::{Count, FLAGS};
 use crate::memory::Memory;
 
-/// One object a line: goodput, then instructions.
+/// One object a line: goodput, then instructions of segments and of frames.
 ///
 /// # Errors
 /// Of the output.
-pub fn print_json(points: &[Point], counts: &[Count]) -> Result<()> {
+pub fn print_json(points: &[Point], counts: &[Count], frames: &[(Side, f64)]) -> Result<()> {
     let mut out = io::stdout().lock();
     for point in points.iter().filter(|point| point.role != Role::Both) {
         let goodput = point.goodput();
@@ -37,7 +38,23 @@ pub fn print_json(points: &[Point], counts: &[Count]) -> Result<()> {
         });
         writeln!(out, "{row}")?;
     }
+    for (side, instructions) in frames {
+        let row = json!({
+            "stack": Stack::Motet.name(),
+            "test": side.name(),
+            "instructions_per_frame": instructions,
+        });
+        writeln!(out, "{row}")?;
+    }
     Ok(())
+}
+
+/// Instructions per frame, which the lab's processors are charged with.
+pub fn print_frames(frames: &[(Side, f64)]) {
+    println!("\nInstructions per frame above the driver, without TCP\n");
+    for (side, instructions) in frames {
+        println!("{:14}{instructions:>9.0}", side.name());
+    }
 }
 
 /// Instructions per segment, and whether Motet needs the fewest.

@@ -1,19 +1,21 @@
 """A laboratory for low-power wireless networks: TCP for motes, in virtual time.
 
-``run`` runs a scenario and gives tables. The same scenario and seed give the same results on every
-machine, and the same as the command ``motet run``.
+``run`` runs a scenario and gives tables, ``sweep`` many of them on many machines. The same scenario and seed give the
+same results on every machine, and the same as the command ``motet run``.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Union, overload
 
+from . import _given, _motet
+from ._given import SweepError
 from ._motet import Moment, Result, ScenarioError, Steps, Table, __version__
-from . import _motet
+from ._sweep import Sweep
 
-__all__ = ["Moment", "Result", "ScenarioError", "Steps", "Table", "__version__", "run"]
+__all__ = ["Moment", "Result", "ScenarioError", "Steps", "Sweep", "SweepError", "Table", "__version__", "run", "sweep"]
 
 Scenario = Union[Mapping[str, Any], str, "os.PathLike[str]"]
 
@@ -55,39 +57,70 @@ def run(
 ) -> Result | Steps:
     """Runs a scenario with every seed, on all cores.
 
-    ``scenario``: a mapping, a TOML text, or the path of a TOML file. A string with a line break or a ``=``
-    is a text, any other a path.
+    ``scenario``: a mapping, a TOML text, or the path of a TOML file. A string with a line break is a text, and so is
+    one with a ``=`` that does not end with ``.toml``; any other is a path. A ``pathlib.Path`` is always a path.
 
-    ``seed``, ``seeds``, ``duration_s``: the first seed, how many, and the virtual time of a run in seconds, in the
-    place of the scenario's.
+    ``seed``, ``seeds``, ``duration_s``: the first seed, the number of seeds, and the virtual time of a run in seconds;
+    without them those of the scenario hold.
 
     ``files``: matrices and traces that the scenario names, by name.
 
-    ``progress``: called a few times a second with the share of the work that is done, 0 to 1. What it
+    ``progress``: called a few times a second with the share of the work that is done, 0 to 1. An exception that it
     raises ends the runs.
 
-    ``step``: let one run go on by so many seconds of virtual time whenever it is asked for; gives an iterator of
-    ``Moment``. ``observe``: keep up to so many frames and states of radios from one moment to the next.
+    ``step``: advances one run by so many seconds of virtual time for each ``Moment`` that is taken from the iterator.
+    ``observe``: keeps up to so many frames and states of radios from one moment to the next.
+
+    Returns a ``Result``; with ``step`` an iterator, ``Steps``.
 
     Raises ``ScenarioError`` with one sentence where the scenario is wrong.
     """
-    if isinstance(scenario, str) and "\n" not in scenario and "=" not in scenario:
-        source: Any = os.fspath(scenario)
-        kind = "path"
-    elif isinstance(scenario, str):
-        source, kind = scenario, "text"
-    elif isinstance(scenario, Mapping):
-        source, kind = dict(scenario), "table"
-    else:
-        try:
-            source = os.fspath(scenario)
-        except TypeError:
-            raise ScenarioError(
-                f"a scenario is a dict, a TOML text or a path, not {type(scenario).__name__}"
-            ) from None
-        source, kind = os.fsdecode(source), "path"
-    given = dict(files or {})
-    plan = _motet.Plan(source, kind, seed, seeds, duration_s, given)
-    if step is None:
-        return plan.run(progress)
-    return plan.steps(step, observe, progress)
+    hook = _given.hook("progress", progress)
+    kept = _given.whole("observe", observe, 0)
+    step_s = None if step is None else _given.seconds("step", step)
+    plan = _plan(scenario, seed, seeds, duration_s, files, None)
+    if step_s is None:
+        return plan.run(hook)
+    return plan.steps(step_s, kept, hook)
+
+
+def sweep(
+    scenario: Scenario,
+    over: Mapping[str, Iterable[Any]] | None = None,
+    *,
+    seed: int | None = None,
+    seeds: int | None = None,
+    duration_s: float | None = None,
+    files: Mapping[str, bytes] | None = None,
+) -> Sweep:
+    """Prepares a scenario to run with every combination of values and every seed.
+
+    ``over``: by key, as ``"radio.frame_loss"``, the values to run with; beside those of the scenario's own
+    ``[sweep]``, and in their place where both have a key. The last key changes fastest.
+
+    All other arguments are those of ``run``. Nothing runs before ``Sweep.run``.
+
+    Raises ``ScenarioError`` with one sentence where a point is wrong.
+    """
+    listed = None if over is None else _given.over(over)
+    return Sweep(_plan(scenario, seed, seeds, duration_s, files, listed))
+
+
+def _plan(
+    scenario: Scenario,
+    seed: int | None,
+    seeds: int | None,
+    duration_s: float | None,
+    files: Mapping[str, bytes] | None,
+    over: dict[str, Any] | None,
+) -> _motet.Plan:
+    source, kind = _given.source(scenario)
+    return _motet.Plan(
+        source,
+        kind,
+        None if seed is None else _given.whole("seed", seed, 0),
+        None if seeds is None else _given.whole("seeds", seeds, 0),
+        None if duration_s is None else _given.seconds("duration_s", duration_s),
+        {} if files is None else _given.files(files),
+        over,
+    )

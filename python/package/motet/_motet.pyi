@@ -1,17 +1,35 @@
 from collections.abc import Callable
-from typing import Any, Union
+from typing import Any, Union, final
 
 import pandas
 import polars
 import pyarrow
+from typing_extensions import Self
+
+__all__ = [
+    "__version__",
+    "ScenarioError",
+    "REVISION",
+    "Plan",
+    "Result",
+    "Steps",
+    "Moment",
+    "Task",
+    "Stop",
+    "Table",
+    "restore_result",
+    "restore_table",
+]
 
 __version__: str
+REVISION: str
 
-Values = Union[list[int | None], list[float | None], list[bool | None], list[str | None]]
+_Values = Union[list[int | None], list[float | None], list[bool | None], list[str | None]]
 
 class ScenarioError(ValueError):
     """What is wrong with a scenario, in one sentence."""
 
+@final
 class Table:
     """A table by column. Arrow's C data interface hands it on without a copy."""
 
@@ -20,9 +38,10 @@ class Table:
         """The names of the columns."""
     def __len__(self) -> int:
         """How many rows there are."""
-    def __getitem__(self, name: str) -> Values:
+    def __getitem__(self, name: str, /) -> _Values:
         """The values of a column; ``None`` where there is none."""
-    def to_dict(self) -> dict[str, Values]:
+    def __reduce__(self) -> tuple[Any, ...]: ...
+    def to_dict(self) -> dict[str, _Values]:
         """All columns, by name."""
     def to_arrow(self) -> pyarrow.Table:
         """The same for pyarrow."""
@@ -33,6 +52,7 @@ class Table:
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
+@final
 class Result:
     """What the runs of a scenario gave."""
 
@@ -63,9 +83,11 @@ class Result:
     @property
     def summary(self) -> Table:
         """A row for each metric of each point of the sweep."""
+    def __reduce__(self) -> tuple[Any, ...]: ...
     def json_lines(self) -> str:
         """The same as ``motet run --json -`` prints."""
 
+@final
 class Moment:
     """A run as it is at a moment, and what has happened since the moment before."""
 
@@ -77,7 +99,7 @@ class Moment:
         """When all motes had joined, on the same clock; ``None`` before."""
     @property
     def flows(self) -> Table:
-        """By flow: bytes delivered so far, windows and round-trip time; empty before all motes have joined."""
+        """By flow: bytes delivered, windows in bytes, round-trip time in ms; empty before all motes have joined."""
     @property
     def nodes(self) -> Table:
         """By node: whether it is on, its parent, frames in its queue, what its radio is at."""
@@ -86,14 +108,15 @@ class Moment:
         """Frames that have left the air: from, to, start_s, end_s, channel, kind, fate, bytes in hexadecimal."""
     @property
     def radios(self) -> Table:
-        """Changes of radios' states."""
+        """Changes of radios' states: node, at_s, state."""
     @property
     def samples(self) -> Table:
-        """Flows at the scenario's own interval."""
+        """Flows at the scenario's own interval: goodput in kb/s, round-trip time in ms, windows in bytes."""
     @property
     def missed(self) -> int:
         """Frames and changes that there were beyond ``observe``."""
 
+@final
 class Steps:
     """A run that goes on as it is asked for."""
 
@@ -102,17 +125,59 @@ class Steps:
     def finish(self) -> Result:
         """Ends the run where it is; what it gave. It is complete only if nothing was left to happen."""
 
+@final
 class Plan:
-    def __init__(
-        self,
+    """A scenario that was read and found right."""
+
+    def __new__(
+        cls,
         source: dict[str, Any] | str,
         kind: str,
         seed: int | None,
         seeds: int | None,
         duration_s: float | None,
         files: dict[str, bytes],
-    ) -> None: ...
+        sweep: dict[str, Any] | None,
+    ) -> Self: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def points(self) -> int: ...
+    @property
+    def seeds(self) -> list[int]: ...
     def run(self, progress: Callable[[float], object] | None) -> Result: ...
     def steps(
         self, step: float, observe: int, progress: Callable[[float], object] | None
     ) -> Steps: ...
+    def text(self) -> str:
+        """The whole scenario in TOML."""
+    def identity(self, point: int) -> tuple[str, list[str]]:
+        """What runs at a point depend on: a scenario in TOML, and the files that it names."""
+    def named_files(self) -> dict[str, bytes]:
+        """All files that it names."""
+    def fits(self, exact: bytes, seed: int) -> bool:
+        """Whether these bytes are what a run with this seed gave."""
+    def gather(self, exact: list[tuple[int, bytes]], took_s: float) -> Result:
+        """All runs together: results bit for bit, by point, in the order of points and seeds."""
+
+@final
+class Stop:
+    """Ends runs that are under way in other threads."""
+
+    def __new__(cls) -> Self: ...
+    def set(self) -> None: ...
+
+@final
+class Task:
+    """One point of a sweep."""
+
+    def __new__(cls, text: str, title: str, files: dict[str, bytes], point: int) -> Self: ...
+    def run(self, seed: int, stop: Stop) -> bytes | None:
+        """Runs it with one seed; the result bit for bit, none if it was stopped."""
+    def result(self, exact: bytes) -> Result:
+        """What such a run gave."""
+
+def restore_result(
+    text: str, title: str, files: dict[str, bytes], exact: list[tuple[int, bytes]], took_s: float
+) -> Result: ...
+def restore_table(rows: int, columns: list[tuple[str, str, list[Any]]]) -> Table: ...

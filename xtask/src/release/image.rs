@@ -2,6 +2,7 @@
 //! the Open Container Initiative (image-spec 1.1).
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -74,7 +75,7 @@ impl Layout {
     fn put_machine(&self, release: &Release<'_>, machine: &Machine) -> Result<Value> {
         let layer = layer(&fs::read(release.binary(machine))?)?;
         let mut packed = GzEncoder::new(Vec::new(), Compression::best());
-        std::io::Write::write_all(&mut packed, &layer)?;
+        packed.write_all(&layer)?;
         let config = json!({
             "architecture": machine.architecture,
             "os": "linux",
@@ -146,14 +147,19 @@ impl Layout {
             .join(format!("motet-{}-oci.tar", release.version));
         let mut tar = Builder::new(fs::File::create(path)?);
         tar.mode(tar::HeaderMode::Deterministic);
-        append(&mut tar, &self.folder, Path::new(""))?;
+        append(&mut tar, &self.folder, Path::new(""), Path::new(""))?;
         tar.into_inner()?;
         Ok(())
     }
 }
 
-/// A folder's files, in the order of their names.
-fn append(tar: &mut Builder<fs::File>, folder: &Path, inside: &Path) -> Result<()> {
+/// A folder's files from `inside` on, in the order of their names; in the archive they are below `below`.
+pub(super) fn append<W: Write>(
+    tar: &mut Builder<W>,
+    folder: &Path,
+    inside: &Path,
+    below: &Path,
+) -> Result<()> {
     let entries = fs::read_dir(folder.join(inside))?;
     let mut names = entries
         .map(|entry| Ok(inside.join(entry?.file_name())))
@@ -161,8 +167,8 @@ fn append(tar: &mut Builder<fs::File>, folder: &Path, inside: &Path) -> Result<(
     names.sort();
     for name in names {
         match folder.join(&name).is_dir() {
-            true => append(tar, folder, &name)?,
-            false => tar.append_path_with_name(folder.join(&name), &name)?,
+            true => append(tar, folder, &name, below)?,
+            false => tar.append_path_with_name(folder.join(&name), below.join(&name))?,
         }
     }
     Ok(())

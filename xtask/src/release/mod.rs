@@ -1,13 +1,17 @@
 //! `cargo xtask release --dry-run`: everything that a release publishes, made and checked.
 //!
 //! Place: the crates' packages, static binaries ([`binary`]), archives and Debian packages of them
-//! ([`packages`]), and an image for containers ([`image`]); all but the crates go to `target/release-VERSION`.
+//! ([`packages`]), an image for containers ([`image`]), the Python package ([`python`]) and the live page
+//! ([`page`]); all but the crates go to `target/release-VERSION`.
 //! Nothing leaves this machine: a person publishes.
 
 mod binary;
 mod image;
 mod packages;
+mod page;
+mod python;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -78,12 +82,14 @@ pub(crate) fn run(workspace: &Workspace, is_dry: bool, format: Format) -> Result
         println!("| part | check | value | unit | kept |\n|---|---|---:|---|---|");
     }
     let mut all_pass = true;
-    let parts: [Part; 5] = [
+    let parts: [Part; 7] = [
         crates,
         interfaces,
         binary::make,
         packages::make,
         image::make,
+        python::make,
+        page::make,
     ];
     for part in parts {
         for line in part(&release)? {
@@ -131,6 +137,16 @@ impl<'w> Release<'w> {
         self.built(machine).join("motet")
     }
 
+    /// Every file that the repository has, as paths from its root.
+    fn tracked(&self) -> Result<BTreeSet<String>> {
+        let mut git = Command::new("git");
+        git.arg("-C").arg(&self.workspace.root);
+        let output = git.arg("ls-files").output().context("cannot run git")?;
+        ensure!(output.status.success(), "git knows no files here");
+        let text = String::from_utf8_lossy(&output.stdout);
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+
     /// A list of what is in the folder, as `sha256sum --check` reads it.
     fn write_digests(&self) -> Result<()> {
         let mut lines = Vec::new();
@@ -164,11 +180,12 @@ fn crates(release: &Release<'_>) -> Result<Vec<Line>> {
     )])
 }
 
-/// The interfaces of the crates, compared with those of the last release.
+/// The interfaces of the crates, compared with those of the last release before this commit, which may have
+/// the tag of its own release already.
 fn interfaces(release: &Release<'_>) -> Result<Vec<Line>> {
     let mut git = Command::new("git");
     git.arg("-C").arg(&release.workspace.root);
-    git.args(["describe", "--tags", "--abbrev=0", "--match", "v*"]);
+    git.args(["describe", "--tags", "--abbrev=0", "--match", "v*", "HEAD^"]);
     let found = git.output().context("cannot run git")?;
     if !found.status.success() {
         let check = "interfaces: there is no release to compare with";
@@ -204,6 +221,24 @@ fn is_clean(workspace: &Workspace) -> bool {
         .is_ok_and(|output| output.status.success() && output.stdout.is_empty())
 }
 
+/// Judges the files of an archive: all that are `wanted` are there, and others only if `may_be`. Says which are not so.
+fn contents(
+    part: &str,
+    check: &str,
+    found: &BTreeSet<String>,
+    wanted: &BTreeSet<String>,
+    may_be: impl Fn(&str) -> bool,
+) -> Line {
+    let missing: Vec<_> = wanted.difference(found).collect();
+    let others = found.difference(wanted);
+    let stray: Vec<_> = others.filter(|name| !may_be(name)).collect();
+    if !missing.is_empty() || !stray.is_empty() {
+        eprintln!("{part}: missing {missing:?}, stray {stray:?}");
+    }
+    let is_right = missing.is_empty() && stray.is_empty();
+    line(part, check, found.len() as f64, "", is_right)
+}
+
 fn line(part: &str, check: &str, value: f64, unit: &str, pass: bool) -> Line {
     Line {
         app: part.to_owned(),
@@ -224,4 +259,30 @@ fn digest_of(bytes: &[u8]) -> String {
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(all: &[&str]) -> BTreeSet<String> {
+        all.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn an_archive_has_all_that_is_wanted_and_nothing_stray() {
+        let wanted = names(&["a", "b"]);
+        let cases: [(&[&str], bool); 4] = [
+            (&["a", "b"], true),
+            (&["a", "b", "bill/c"], true),
+            (&["a"], false),
+            (&["a", "b", ".DS_Store"], false),
+        ];
+        for (found, is_right) in cases {
+            let is_bill = |name: &str| name.starts_with("bill/");
+            let line = contents("part", "check", &names(found), &wanted, is_bill);
+            assert_eq!(line.pass, is_right, "{found:?}");
+            assert_eq!(line.value, Some(found.len() as f64), "{found:?}");
+        }
+    }
 }

@@ -44,7 +44,13 @@ pub(super) fn change(
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     let new = path.with_file_name(name);
-    write_new(&new, &file.text()).map_err(|error| cannot(&new, &error))?;
+    write_new(&new, &file.text()).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => Error::input(format!(
+            "{} is there: another command changes the key, or was stopped while it did; remove it",
+            new.display()
+        )),
+        _ => cannot(&new, &error),
+    })?;
     std::fs::rename(&new, path).map_err(|error| {
         let _ = std::fs::remove_file(&new);
         cannot(path, &error)

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 
 pub(crate) use self::file::read;
-use motet_lab::keys::KeyFile;
+use motet_lab::keys::{KeyFile, hex};
 use motet_lab::net::network::{NetworkOptions, SecurityOptions};
 
 use crate::error::Error;
@@ -37,6 +37,21 @@ enum Command {
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
+    /// Print a device's own join key, which goes into its memory.
+    ///
+    /// It follows from the secret of the key file and the device's address. With it the device asks a
+    /// registrar for the key of the network (RFC 9031); it opens no frame.
+    Device {
+        /// The key file.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// The device's extended address, 16 hexadecimal digits; colons and dashes may divide them.
+        #[arg(value_name = "EUI64", value_parser = eui64)]
+        mote: Eui64,
+        /// As 32 hexadecimal digits, or as an array for a Rust source.
+        #[arg(long, value_name = "FORMAT", default_value = "hex")]
+        format: KeyFormat,
+    },
     /// Go on to the next link key: motes follow a border router that has it.
     ///
     /// A router that runs reads the file again at SIGHUP: motet router --air.
@@ -47,7 +62,8 @@ enum Command {
     },
     /// Go on to the next network key, and note the mote that is not to get it.
     ///
-    /// All other motes have to be given the new key. Frames from before are read with a copy of the
+    /// A router that runs reads the file again at SIGHUP, and gives the new key to motes that have
+    /// joined by CoJP; others have to be given it. Frames from before are read with a copy of the
     /// old file alone.
     Revoke {
         /// The key file.
@@ -67,6 +83,15 @@ enum Command {
     },
 }
 
+/// How a key is printed.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum KeyFormat {
+    /// An array of bytes.
+    Rust,
+    /// Digits.
+    Hex,
+}
+
 /// Runs `motet keys`.
 ///
 /// # Errors
@@ -74,6 +99,17 @@ enum Command {
 pub(crate) fn run(args: &Args) -> Result<(), Error> {
     match &args.command {
         Command::New { file } => file::create(file),
+        Command::Device { file, mote, format } => {
+            let key = KeyFile::read(file).and_then(|keys| keys.join_key(mote.0));
+            let key = key.map_err(Error::input)?;
+            output::line(&match format {
+                KeyFormat::Hex => hex(key.as_bytes()),
+                KeyFormat::Rust => {
+                    let bytes = key.as_bytes().map(|byte| format!("{byte:#04x}"));
+                    format!("[{}]", bytes.join(", "))
+                }
+            })
+        }
         Command::Rotate { file } => file::change(file, KeyFile::rotate),
         Command::Revoke { file, mote } => file::change(file, |keys| keys.revoke(mote.0)),
         Command::Wireshark { file } => {
@@ -96,6 +132,11 @@ pub(crate) fn give(options: &mut NetworkOptions, file: &Path) -> Result<(), Erro
         ));
     }
     options.security = Some(match options.security {
+        Some(security) if security.join_secret.is_some() => {
+            let secret = KeyFile::read(file).and_then(|file| file.join_secret());
+            let security = security.with_key(network, sequence);
+            security.joined_by(secret.map_err(Error::input)?)
+        }
         Some(security) => security.with_key(network, sequence),
         None => SecurityOptions::new(network, sequence),
     });

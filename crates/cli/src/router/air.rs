@@ -8,9 +8,10 @@ use std::{
     time,
 };
 
-use motet::{tcp::CongestionAlgorithm, time::Duration};
+use motet::{mac::security::NetworkKey, tcp::CongestionAlgorithm, time::Duration};
 use motet_lab::{
     Arena,
+    keys::KeyFile,
     net::{moves, network::Network, plan},
 };
 use motet_router::{
@@ -80,11 +81,12 @@ pub(super) fn run(scenario: &Path, args: &Args) -> Result<(), Error> {
     ));
     let mut faults = Faults::begin(scenario, &mut network);
     let began = time::Instant::now();
+    let mut known = network.network_key();
     while !interrupt.has_come() {
         live.turn(&mut network.world, NAP, |_, _| {})?;
         faults.pass(&mut network, &arena);
         if hung_up.swap(false, Ordering::Relaxed) {
-            reread(args.key.as_deref(), &mut network);
+            reread(args.key.as_deref(), &mut known, &mut network);
         }
         desk.answer(|| look(&mut network, tun, began.elapsed()));
     }
@@ -112,16 +114,32 @@ fn mesh(scenario: &Path, args: &Args) -> Result<(Mesh, Config), Error> {
     Ok((mesh, fairness))
 }
 
-/// Takes the link key that the file names by now; a file that cannot be read changes nothing.
-fn reread(key: Option<&Path>, network: &mut Network<'_>) {
+/// Takes the keys that the file names by now; a file that cannot be read changes nothing. `known`: the network
+/// key that it named before.
+fn reread(key: Option<&Path>, known: &mut Option<NetworkKey>, network: &mut Network<'_>) {
     let Some(key) = key else { return };
-    match keys::read(key) {
-        Ok(keys) => {
-            network.rotate_key(keys.sequence);
-            say(&format!("the key sequence is {} or later", keys.sequence));
-        }
-        Err(error) => say(&format!("the key stays as it is: {error}")),
+    let file = match KeyFile::read(key) {
+        Ok(file) => file,
+        Err(error) => return say(&format!("the key stays as it is: {error}")),
+    };
+    let Some(keys) = file.keys() else { return };
+    if *known == Some(keys.network) {
+        network.rotate_key(keys.sequence);
+        return say(&format!("the key sequence is {} or later", keys.sequence));
     }
+    let is_revoked = |eui64| file.is_revoked(eui64);
+    say(
+        match network.replace_key((keys.network, keys.sequence), is_revoked) {
+            true => {
+                *known = Some(keys.network);
+                "motes get another network key, but for those that are revoked"
+            }
+            false => {
+                "the key stays as it is: motes that have it from the start must be given another one by hand \
+             (security.joining is not \"cojp\")"
+            }
+        },
+    );
 }
 
 /// The door into the network that this process was started in, with a route to the mesh.

@@ -104,6 +104,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         seed: args.seed,
         seeds: args.seeds,
         duration_s: args.duration,
+        ..Overrides::default()
     };
     let mut plan = Plan::read(file, overrides).map_err(|error| Error::input(error.to_string()))?;
     if let Some(key) = &args.key {

@@ -25,6 +25,13 @@ pub struct Profile {
     /// CPU time to compress or restore one TCP header. Counted where the compressor's work is
     /// asked for; too short to move a frame.
     pub compression: Duration,
+    /// CPU time for one frame sent, above the driver: MAC, 6LoWPAN and IP. Counted, and moves no frame: what
+    /// a frame needs until it is on the air is in `prepare` and in the copies.
+    pub frame_sent: Duration,
+    /// The same for one frame received.
+    pub frame_received: Duration,
+    /// CPU time for one segment of TCP, made or taken; counted like those.
+    pub segment: Duration,
     /// A call of AES in software, which encrypts two blocks.
     pub cipher: Duration,
     /// CPU time between a clear channel and the turnaround before the frame; the radio
@@ -69,6 +76,10 @@ impl Profile {
         handle: Duration::ZERO,
         // Estimate, as that of the TelosB: four cycles at 48 MHz.
         compression: Duration::from_micros(107),
+        // Estimates, as that of a header: four cycles at 48 MHz for each instruction.
+        frame_sent: worked(FRAME_SENT_INSTRUCTIONS, 4, 48),
+        frame_received: worked(FRAME_RECEIVED_INSTRUCTIONS, 4, 48),
+        segment: worked(SEGMENT_INSTRUCTIONS, 4, 48),
         // 94,000 instructions for the nine calls of a full frame (counted for a Cortex-M0+), at 48 MHz and
         // an instruction a cycle: no less than that.
         cipher: Duration::from_micros(218),
@@ -105,6 +116,11 @@ impl Profile {
         // Estimate: 1,285 instructions of a 64-bit machine (`docs/reference/tcphc.md`), four
         // cycles of a 16-bit processor at 4 MHz each.
         compression: Duration::from_micros(1_285),
+        // Not counted: CIT and TCPHC ran Contiki on it, and what they say of its energy and its processor has
+        // the driver's time alone.
+        frame_sent: Duration::ZERO,
+        frame_received: Duration::ZERO,
+        segment: Duration::ZERO,
         // Estimate: as many instructions, four cycles of a 16-bit processor at 4 MHz each.
         cipher: Duration::from_micros(10_444),
         // Fitted on 220 kb/s over one hop without the copy (CIT paper, Fig 3): frame,
@@ -144,6 +160,10 @@ impl Profile {
         handle: Duration::ZERO,
         // Estimate, as that of the TelosB: two cycles at 64 MHz.
         compression: Duration::from_micros(40),
+        // As those of the Hamilton: two cycles at 64 MHz.
+        frame_sent: worked(FRAME_SENT_INSTRUCTIONS, 2, 64),
+        frame_received: worked(FRAME_RECEIVED_INSTRUCTIONS, 2, 64),
+        segment: worked(SEGMENT_INSTRUCTIONS, 2, 64),
         // As the Hamilton's, at 64 MHz.
         cipher: Duration::from_micros(163),
         // Chosen: an interrupt of a processor at 64 MHz and what it has to set.
@@ -176,6 +196,9 @@ impl Profile {
         receive_copy_ns: 0,
         handle: Duration::ZERO,
         compression: Duration::ZERO,
+        frame_sent: Duration::ZERO,
+        frame_received: Duration::ZERO,
+        segment: Duration::ZERO,
         cipher: Duration::ZERO,
         prepare: Duration::ZERO,
         jitter: Duration::ZERO,
@@ -236,6 +259,18 @@ impl Profile {
             + phy::air_time(phy::ACK_LEN)
     }
 }
+
+/// The time of so many instructions.
+const fn worked(instructions: u64, cycles_each: u64, mhz: u64) -> Duration {
+    Duration::from_micros((instructions * cycles_each + mhz / 2) / mhz)
+}
+
+/// `frame_sent` and `frame_received` of `cargo xtask peers`, counted on x86-64.
+const FRAME_SENT_INSTRUCTIONS: u64 = 9_117;
+const FRAME_RECEIVED_INSTRUCTIONS: u64 = 5_546;
+
+/// The mean of `bulk_send` and `bulk_receive` there, each with half an ACK.
+const SEGMENT_INSTRUCTIONS: u64 = 2_295;
 
 /// `config` with the CSMA of TinyOS on a CC2420, as far as unit backoffs can say it.
 ///

@@ -44,6 +44,8 @@ pub enum Frames {
     Forged(Forgery),
     /// These, one after the other, over and over: PSDUs with their FCS.
     Recorded(Arc<[Box<[u8]>]>),
+    /// Those that the node has got from its neighbours, whenever that was, as they were.
+    Replayed,
 }
 
 /// What a forged frame is to do.
@@ -65,11 +67,13 @@ pub enum Forgery {
     Head,
     /// Data requests in a neighbour's name.
     Poll,
+    /// Data requests of neighbours that do not exist, each again and again.
+    Children,
 }
 
 impl Forgery {
     /// All of them, by the names that scenarios use.
-    pub const ALL: [(&'static str, Self); 8] = [
+    pub const ALL: [(&'static str, Self); 9] = [
         ("ra", Self::RouterAdvertisement),
         ("tag", Self::Tag),
         ("dsn", Self::Number),
@@ -78,6 +82,7 @@ impl Forgery {
         ("ack", Self::Ack),
         ("head", Self::Head),
         ("poll", Self::Poll),
+        ("children", Self::Children),
     ];
 }
 
@@ -95,6 +100,12 @@ pub(crate) struct Target {
 /// whether it has believed one.
 pub(crate) const COUNTER_FROM: u32 = 1 << 30;
 
+/// More neighbours that ask than a parent has places for.
+const CHILDREN: u32 = 64;
+
+/// Frames that are kept to be played back.
+const KEPT_MAX: usize = 64;
+
 /// Makes an attacker's frames.
 #[derive(Debug)]
 pub(crate) struct Forger {
@@ -104,6 +115,8 @@ pub(crate) struct Forger {
     made: u32,
     /// The last frame of each neighbour.
     heard: Vec<Heard>,
+    /// Frames to be played back.
+    kept: Vec<Box<[u8]>>,
 }
 
 /// What is in clear in a neighbour's last frame.
@@ -126,11 +139,15 @@ impl Forger {
             rng,
             made: 0,
             heard: Vec::new(),
+            kept: Vec::new(),
         }
     }
 
     /// A frame to the node that the attacker is near, a PSDU with its FCS.
     pub(crate) fn hear(&mut self, psdu: &[u8]) {
+        if self.frames == Frames::Replayed {
+            return self.keep(psdu);
+        }
         let mpdu = psdu.get(..psdu.len().saturating_sub(FCS_LEN));
         let parsed = mpdu.and_then(|mpdu| Header::parse_secured(mpdu).ok());
         let Some((header, auxiliary, payload)) = parsed else {
@@ -152,15 +169,24 @@ impl Forger {
         });
     }
 
-    /// The next frame, a PSDU with its FCS.
+    /// Keeps a frame, in the place of another one where there are many: some of the oldest remain.
+    fn keep(&mut self, psdu: &[u8]) {
+        if self.kept.len() < KEPT_MAX {
+            return self.kept.push(psdu.into());
+        }
+        let place = self.rng.below(KEPT_MAX as u32) as usize;
+        if let Some(kept) = self.kept.get_mut(place) {
+            *kept = psdu.into();
+        }
+    }
+
+    /// The next frame, a PSDU with its FCS; of no bytes where there is none.
     pub(crate) fn next(&mut self, target: &Target) -> Box<[u8]> {
         let made = self.made;
         self.made = made.wrapping_add(1);
         let kind = match &self.frames {
-            Frames::Recorded(frames) => {
-                let frame = frames.get(made as usize % frames.len().max(1));
-                return frame.cloned().unwrap_or_default();
-            }
+            Frames::Recorded(frames) => return one_of(frames, made),
+            Frames::Replayed => return one_of(&self.kept, self.rng.next_u32()),
             Frames::Forged(kind) => *kind,
         };
         let names = &target.neighbours;
@@ -203,8 +229,12 @@ impl Forger {
                 return with_fcs(&header, &[]);
             }
             Forgery::Head => (data(target.addr, named), later_fragment(tag)),
-            Forgery::Poll => {
-                let header = Header::command(self.pan, target.addr, named, sequence);
+            Forgery::Poll | Forgery::Children => {
+                let (from, sequence) = match kind {
+                    Forgery::Poll => (named, sequence),
+                    _ => (stranger(number % CHILDREN), made as u8),
+                };
+                let header = Header::command(self.pan, target.addr, from, sequence);
                 let mut identifier = [0; 8];
                 let len = Command::DataRequest.emit(&mut identifier);
                 let len = len.unwrap_or_default();
@@ -213,7 +243,10 @@ impl Forger {
         };
         match target.seal {
             None => with_fcs(&header, &payload),
-            Some(seal) => self.sealed(&header, payload, seal, kind == Forgery::Poll),
+            Some(seal) => {
+                let is_command = matches!(kind, Forgery::Poll | Forgery::Children);
+                self.sealed(&header, payload, seal, is_command)
+            }
         }
     }
 
@@ -245,6 +278,12 @@ impl Forger {
         let sum = fcs(&out[..len]).to_le_bytes();
         [&out[..len], &sum].concat().into()
     }
+}
+
+/// One of these frames, or none.
+fn one_of(frames: &[Box<[u8]>], number: u32) -> Box<[u8]> {
+    let frame = frames.get(number as usize % frames.len().max(1));
+    frame.cloned().unwrap_or_default()
 }
 
 /// A frame in clear.

@@ -4,12 +4,13 @@ use motet::ip::Neighbour;
 use motet::link::Link;
 use motet::rpl::INFINITE_RANK;
 use motet::time::Instant;
+use serde::{Deserialize, Serialize};
 
 use super::network::{Network, RADIO};
 use super::plan;
 
 /// A node's parent became another one.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Move {
     /// When, s since all motes had joined; before that negative.
     pub at_s: f64,

@@ -24,6 +24,7 @@ use std::net::Ipv6Addr;
 use motet::ip::InterfaceId;
 use motet::link::{Link, Thinning};
 use motet::mac::Mac;
+use motet::mac::security::NetworkKey;
 use motet::node::Node;
 use motet::rpl::Rpl;
 use motet::tcphc;
@@ -40,7 +41,7 @@ use crate::net::plan;
 use crate::net::run::{Next, run};
 use crate::net::topology::{TopologyError, Tree};
 use crate::net::wire::{Wire, WireHost};
-use crate::net::world::{Conditions, Resident, World};
+use crate::net::world::{Asking, Conditions, Giving, Joiner, Resident, World};
 use crate::streams::{Purpose, stream};
 
 pub(crate) use self::bluetooth::tcple_memory;
@@ -121,6 +122,7 @@ impl<'m> Network<'m> {
             now: Instant::ORIGIN,
             quiet: Duration::ZERO,
             stored: None,
+            given: None,
         };
         let mut residents: Vec<Resident<'m>> = (0..options.nodes.len())
             .map(|n| builder.mesh_node(n, Returned::default()))
@@ -161,6 +163,7 @@ impl<'m> Network<'m> {
         world.change_later(std::mem::take(&mut options.later));
         options.set_noise(&mut world);
         options.set_ciphers(&mut world);
+        options.set_joiners(&mut world, prefix);
         options.set_attackers(&mut world, &gains, &tree);
         let nodes = options.nodes.len();
         Ok(Self {
@@ -191,6 +194,7 @@ impl<'m> Network<'m> {
             now: Instant::ORIGIN,
             quiet: Duration::ZERO,
             stored: self.world.stored(node),
+            given: self.world.given(node),
         };
         let resident = match self.hosts.iter().position(|at| *at == Some(node)) {
             Some(number) => builder.host(number, node),
@@ -231,6 +235,7 @@ impl<'m> Network<'m> {
                 _ => tcphc::Config::DEFAULT.quiet,
             },
             stored: self.world.stored(node),
+            given: self.world.given(node),
         };
         let resident = builder.mesh_node(node, returned);
         let channel = self.options.nodes[node].channel;
@@ -245,6 +250,25 @@ impl<'m> Network<'m> {
                 mesh.rotate_key(sequence, now);
             }
         });
+    }
+
+    /// The network key that the mesh began with, if it has one.
+    pub fn network_key(&self) -> Option<NetworkKey> {
+        self.options.security.map(|security| security.network)
+    }
+
+    /// Lets the border router give another network key to all motes that have joined by `CoJP` and are not
+    /// `revoked`, and go over to it then; its link keys begin with this sequence, or later. Returns whether it
+    /// does: where motes have their key from the start, nobody can give them another one.
+    pub fn replace_key(
+        &mut self,
+        key: (NetworkKey, u32),
+        is_revoked: impl Fn([u8; 8]) -> bool,
+    ) -> bool {
+        // Lossless: nodes have 16-bit numbers.
+        let all = (1..self.mesh_nodes()).map(|n| plan::eui64(n as u16));
+        self.world
+            .replace_key(key, all.filter(|eui64| is_revoked(*eui64)))
     }
 
     /// How many nodes the mesh has, the border router included.
@@ -352,6 +376,36 @@ impl NetworkOptions {
             world.set_cipher(n, security.cipher.call(&node.profile));
         }
     }
+
+    /// Lets motes join, and the border router let them in.
+    fn set_joiners(&self, world: &mut World<'_>, prefix: Ipv6Addr) {
+        let Some((security, secret)) = self.security.and_then(|it| Some((it, it.join_secret?)))
+        else {
+            return;
+        };
+        // Lossless: nodes have 16-bit numbers.
+        let eui64 = |n: usize| plan::eui64(n as u16);
+        let revoked = self
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(_, node)| node.is_revoked);
+        let revoked = revoked.map(|(n, _)| eui64(n)).collect();
+        let giving = Giving::new(
+            secret,
+            (security.network, security.sequence),
+            prefix,
+            revoked,
+        );
+        world.set_joiner(0, Joiner::Registrar(giving));
+        let registrar = plan::addr_of(prefix, self.link_addr(0));
+        for n in 1..self.nodes.len() {
+            let key = secret.key(eui64(n));
+            let rng = stream(self.seed, n as u32, Purpose::Joining);
+            let asking = Asking::new(key, (eui64(n), plan::PAN), registrar, rng);
+            world.set_joiner(n, Joiner::Pledge(Box::new(asking)));
+        }
+    }
 }
 
 /// As [`Network::join`], for the first `nodes` nodes of `world`.
@@ -424,6 +478,10 @@ mod tests;
 #[cfg(test)]
 #[path = "tests/bluetooth.rs"]
 mod ble_tests;
+
+#[cfg(test)]
+#[path = "tests/sleep.rs"]
+mod sleep_tests;
 
 #[cfg(test)]
 #[path = "tests/transfer.rs"]

@@ -10,9 +10,11 @@
 mod attackers;
 mod bluetooth;
 mod drive;
+mod joiner;
 mod observe;
 mod passage;
 mod port;
+mod processor;
 mod vault;
 
 use motet::ip::{self, Ip};
@@ -36,8 +38,10 @@ use crate::streams::{Purpose, happens, stream};
 
 use self::attackers::Attacker;
 use self::bluetooth::Bluetooth;
-use self::port::{Attached, Kind, Places};
+pub use self::joiner::{Asking, Giving, Joiner};
+use self::port::{Attached, Kind, Places, radio_at};
 pub use self::port::{BlePort, Port, RadioPort};
+use self::processor::Work;
 use self::vault::Vault;
 
 /// A node as it enters a world.
@@ -69,6 +73,7 @@ pub struct World<'m> {
     places: Places,
     motes: Vec<Mote<'m>>,
     attackers: Vec<Attacker>,
+    attacks_ended: bool,
     wire: Option<Wire>,
     /// What makes the border router fair, if anything does.
     fairness: Option<Fairness>,
@@ -92,6 +97,8 @@ struct Mote<'m> {
     is_off: bool,
     /// What its key costs it, and what it has stored.
     vault: Vault,
+    /// What its processor has been charged with.
+    work: Work,
 }
 
 impl<'m> World<'m> {
@@ -122,6 +129,7 @@ impl<'m> World<'m> {
             places,
             motes,
             attackers: Vec::new(),
+            attacks_ended: false,
             wire,
             fairness: None,
             frame_loss: conditions.frame_loss,
@@ -318,6 +326,9 @@ impl<'m> World<'m> {
         let Self { air, motes, .. } = self;
         let mote = &mut motes[at];
         mote.is_off = true;
+        if let Some(joiner) = &mut mote.vault.joiner {
+            joiner.rest();
+        }
         for app in &mut mote.apps {
             app.switch_off(&mut mote.node);
         }
@@ -525,7 +536,8 @@ impl<'m> Mote<'m> {
     /// When it wants to be called though nothing new has come.
     fn next_deadline(&self) -> Option<Instant> {
         let apps = self.apps.iter().filter_map(App::next_deadline).min();
-        earliest(self.node.next_deadline(), apps)
+        let joins = self.vault.joiner.as_ref().and_then(Joiner::deadline);
+        earliest(earliest(self.node.next_deadline(), apps), joins)
     }
 
     /// Whether no application could have spoken to its node.
@@ -558,6 +570,7 @@ impl<'m> Mote<'m> {
             resumes: None,
             is_off: false,
             vault: Vault::default(),
+            work: Work::default(),
         }
     }
 }
@@ -579,12 +592,6 @@ fn matters(reception: &Reception, intended: Option<usize>, header: Option<&Heade
         Interest::AcksWith(number) => header.dst.is_none() && header.sequence == number,
         Interest::Nothing => false,
     }
-}
-
-/// The radio at a place of the air.
-fn radio_at<'a>(motes: &'a mut [Mote<'_>], places: &Places, place: usize) -> Option<&'a mut Radio> {
-    let port = places.port(place)?;
-    motes[places.node(place)].ports[port].radio_mut()
 }
 
 /// The longest packet of a wire, and more than any frame.

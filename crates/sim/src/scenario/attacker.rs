@@ -38,7 +38,7 @@ pub(super) const SECTION: Section = Section {
             "kind",
             Choice(KINDS),
             None,
-            "What it sends: `ra`: router advertisements of the parent's with another prefix; `tag`: first fragments in a neighbour's name; `dsn`: data in a neighbour's name, with the sequence numbers to come; `source`: data of neighbours that do not exist; `bodies`: first fragments of long packets from two such neighbours; `ack`: ACKs; `head`: later fragments in a neighbour's name; `poll`: data requests in a neighbour's name; `pcap`: the frames of a file. Always needed. Where the mesh has a key, forged frames have a security header, and a MIC of chance.",
+            "What it sends: `ra`: router advertisements of the parent's with another prefix; `tag`: first fragments in a neighbour's name; `dsn`: data in a neighbour's name, with the sequence numbers to come; `source`: data of neighbours that do not exist; `bodies`: first fragments of long packets from two such neighbours; `ack`: ACKs; `head`: later fragments in a neighbour's name; `poll`: data requests in a neighbour's name; `children`: data requests of 64 neighbours that do not exist; `pcap`: the frames of a file. Always needed. Where the mesh has a key, forged frames have a security header, and a MIC of chance.",
         ),
         key(
             "file",
@@ -50,7 +50,7 @@ pub(super) const SECTION: Section = Section {
 };
 
 const KINDS: &[&str] = &[
-    "ra", "tag", "dsn", "source", "bodies", "ack", "head", "poll", "pcap",
+    "ra", "tag", "dsn", "source", "bodies", "ack", "head", "poll", "children", "pcap",
 ];
 
 #[derive(Deserialize)]

@@ -40,15 +40,29 @@ impl Document {
             Some(Value::Table(sweep)) => check_sweep("", sweep)?,
             Some(_) => return Err(ScenarioError::new("sweep must be a table, write [sweep]")),
         };
-        let document = Self {
+        Ok(Self {
             file: file.to_owned(),
             table: check_top(raw)?,
             sweep,
             given: Files::new(),
-        };
-        relevance::check(&document)?;
-        bluetooth::check(&document)?;
-        Ok(document)
+        })
+    }
+
+    /// Checks that every key has an effect beside the others.
+    pub(super) fn check(&self) -> Result<(), ScenarioError> {
+        relevance::check(self)?;
+        bluetooth::check(self)
+    }
+
+    /// Sweeps over these keys, too; they replace those of the same name.
+    pub(super) fn sweep_over(&mut self, more: Table) -> Result<(), ScenarioError> {
+        for (path, values) in check_sweep("", more)? {
+            match self.sweep.iter_mut().find(|(swept, _)| *swept == path) {
+                Some((_, old)) => *old = values,
+                None => self.sweep.push((path, values)),
+            }
+        }
+        Ok(())
     }
 }
 
@@ -69,24 +83,52 @@ impl Document {
 
     /// The files on disk that it names, in any point of its sweep.
     pub(super) fn files(&self) -> Vec<PathBuf> {
-        let mut names: Vec<&Value> = Vec::new();
-        for section in keys::SECTIONS {
-            let tables: Vec<&Table> = match self.table.get(section.name) {
-                Some(Value::Array(all)) => all.iter().filter_map(Value::as_table).collect(),
-                given => given.and_then(Value::as_table).into_iter().collect(),
-            };
-            for key in section.keys.iter().filter(|key| key.kind.is_file()) {
-                names.extend(tables.iter().filter_map(|table| table.get(key.name)));
-                let path = section.path(key.name);
-                let swept = self.sweep.iter().filter(|(swept, _)| *swept == path);
-                names.extend(swept.flat_map(|(_, values)| values));
-            }
-        }
         let shelf = self.shelf();
-        let names = names.into_iter().filter_map(Value::as_str);
+        let names = self.names().into_iter();
         let on_disk = names.filter(|name| !shelf.given.has(name));
         on_disk.map(|name| shelf.folder.join(name)).collect()
     }
+
+    /// The files that it names in any point of its sweep, as it names them.
+    pub(super) fn names(&self) -> Vec<String> {
+        let mut names = names_in(&self.table);
+        let is_file = |path: &str| keys::find(path).is_some_and(|(_, key)| key.kind.is_file());
+        let swept = self.sweep.iter().filter(|(path, _)| is_file(path));
+        let values = swept.flat_map(|(_, values)| values);
+        names.extend(values.filter_map(|value| value.as_str().map(str::to_owned)));
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// The same with its sweep and all that a command line has changed, as TOML.
+    pub(super) fn text(&self) -> String {
+        let sweep = self.sweep.iter().cloned();
+        let sweep: Table = sweep
+            .map(|(path, values)| (path, Value::Array(values)))
+            .collect();
+        let mut table = self.table.clone();
+        if !sweep.is_empty() {
+            table.insert("sweep".to_owned(), Value::Table(sweep));
+        }
+        table.to_string()
+    }
+}
+
+/// The files that the keys of a scenario name.
+pub(super) fn names_in(table: &Table) -> Vec<String> {
+    let mut names = Vec::new();
+    for section in keys::SECTIONS {
+        let tables: Vec<&Table> = match table.get(section.name) {
+            Some(Value::Array(all)) => all.iter().filter_map(Value::as_table).collect(),
+            given => given.and_then(Value::as_table).into_iter().collect(),
+        };
+        for key in section.keys.iter().filter(|key| key.kind.is_file()) {
+            let found = tables.iter().filter_map(|table| table.get(key.name));
+            names.extend(found.filter_map(|value| value.as_str().map(str::to_owned)));
+        }
+    }
+    names
 }
 
 fn syntax(text: &str, error: &toml::de::Error) -> ScenarioError {

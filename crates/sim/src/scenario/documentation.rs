@@ -79,6 +79,7 @@ link_attempts = 16
 
 Any key above but `name`, `seed`, `seeds` and those of `[[node]]`, by its full name, with a list
 of values. Every combination is a point, and every point is run with every seed, on all cores.
+There may be 10,000 points, and 100,000 runs in all.
 
 ```toml
 [sweep]

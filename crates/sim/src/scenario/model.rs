@@ -351,3 +351,23 @@ impl Serialize for FlowEnd {
         }
     }
 }
+
+impl<'de> Deserialize<'de> for FlowEnd {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "lowercase")]
+        enum Name {
+            Host,
+        }
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum End {
+            Node(usize),
+            Named(Name),
+        }
+        Ok(match End::deserialize(deserializer)? {
+            End::Node(node) => Self::Node(node),
+            End::Named(Name::Host) => Self::Host,
+        })
+    }
+}

@@ -3,12 +3,12 @@
 use std::fmt;
 
 use motet::tcp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::scenario::{FlowEnd, FlowKind, FlowSettings};
 
 /// How a flow ended, or that it had not.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// A transfer of known length arrived whole.
@@ -73,7 +73,7 @@ impl Outcome {
 }
 
 /// Which way a flow goes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
     /// From a mote to the host.
@@ -85,7 +85,7 @@ pub enum Direction {
 }
 
 /// What flows have to share for a mean over them to mean anything.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Likeness {
     /// What is sent, which says by which transport.
     pub kind: FlowKind,

@@ -6,10 +6,14 @@ use toml::{Table, Value};
 use super::error::ScenarioError;
 
 /// Whether the pace is measured, with the keys of `[stack]` and of a `[[node]]` that a file has.
+/// `name`: which of the two tables a key is in.
 ///
 /// # Errors
 /// A time set by hand beside a pace that is measured, or a part of a pace that is not.
-pub(super) fn is_measured(given: &Table, name: &str) -> Result<bool, ScenarioError> {
+pub(super) fn is_measured(
+    given: &Table,
+    name: impl Fn(&str) -> &'static str,
+) -> Result<bool, ScenarioError> {
     let by_hand = BY_HAND
         .iter()
         .find_map(|key| Some((*key, given.get(*key)?)));
@@ -17,8 +21,10 @@ pub(super) fn is_measured(given: &Table, name: &str) -> Result<bool, ScenarioErr
     let is_measured = match (pacing, by_hand) {
         (Some("auto"), Some((key, value))) => {
             return Err(ScenarioError::new(format!(
-                "{name}.{key} is {value}, but must be left out where pacing is \"auto\", which sets \
-                 no time by hand"
+                "{}.{key} is {value}, but must be left out where {}.pacing is \"auto\", which sets \
+                 no time by hand",
+                name(key),
+                name("pacing")
             )));
         }
         (Some(pacing), _) => pacing == "auto",
@@ -26,8 +32,9 @@ pub(super) fn is_measured(given: &Table, name: &str) -> Result<bool, ScenarioErr
     };
     match given.get("pace_percent") {
         Some(percent) if !is_measured => Err(ScenarioError::new(format!(
-            "{name}.pace_percent is {percent}, but must be left out unless pacing is \"auto\", as it \
-             is where neither hold_ms nor retry_delay_ms is given"
+            "{}.pace_percent is {percent}, but must be left out unless pacing is \"auto\", as it \
+             is where neither hold_ms nor retry_delay_ms is given",
+            name("pace_percent")
         ))),
         _ => Ok(is_measured),
     }

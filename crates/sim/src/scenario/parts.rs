@@ -13,6 +13,7 @@ use super::document::Document;
 use super::error::{ScenarioError, shown};
 use super::model::{FlowEnd, FlowKind, FlowSettings, Scenario};
 use super::sweep::Point;
+use crate::net::network::Joining;
 use crate::net::topology::Tree;
 
 /// What a node does, as far as keys ask for it.
@@ -29,6 +30,13 @@ enum Part {
     Keeps,
     /// Has two hops ahead of it, so that it can wait for the second one.
     Paces,
+    /// Sleeps, and asks its parent at a fixed interval.
+    AsksRegularly,
+    Sleeps,
+    /// Others sleep that may ask it for their packets.
+    ServesSleepers,
+    /// One of both.
+    SharesSleep,
 }
 
 /// Checks that every key of `[stack]`, of each `[[node]]` and of their sweep has an effect in
@@ -96,6 +104,10 @@ fn idle(path: &str, value: &Value, who: &str, part: Option<Part>) -> ScenarioErr
             "passes on packets of others with a radio that can keep a frame (telosb, nrf52840)"
         }
         Some(Part::Paces) => "has two hops ahead of it",
+        Some(Part::AsksRegularly) => "sleeps with sleep \"fixed\"",
+        Some(Part::Sleeps) => "sleeps",
+        Some(Part::ServesSleepers) => "is the parent of one that sleeps",
+        Some(Part::SharesSleep) => "sleeps or is the parent of one that does",
     };
     let value = shown(value);
     ScenarioError::new(format!(
@@ -117,6 +129,11 @@ impl Part {
             "forwarding" if values.iter().any(|value| value.as_str() == Some("cit")) => Self::Keeps,
             "forwarding" => Self::Relays,
             "hold_ms" | "pace_percent" => Self::Paces,
+            "sleep_interval_s" => Self::AsksRegularly,
+            "poll_timeout_ms" => Self::Sleeps,
+            "indirect_priority" | "indirect_retries" | "indirect_bytes" | "child_bytes"
+            | "child_timeout_s" => Self::ServesSleepers,
+            "drain" | "data_asks" => Self::SharesSleep,
             _ => return None,
         })
     }
@@ -167,8 +184,34 @@ impl Part {
                 let is_far = |node: &usize| tree.depth(*node) > 1 || tree.height(*node) > 1;
                 (0..scenario.stacks.len()).filter(is_far).collect()
             }
+            Self::AsksRegularly => {
+                let mut sleepers = sleepers(scenario);
+                let is_regular = |node: &usize| scenario.stacks[*node].sleep == "fixed";
+                sleepers.retain(is_regular);
+                sleepers
+            }
+            Self::Sleeps => sleepers(scenario),
+            Self::ServesSleepers => parents_of_sleepers(scenario),
+            Self::SharesSleep => [sleepers(scenario), parents_of_sleepers(scenario)].concat(),
         }
     }
+}
+
+fn sleepers(scenario: &Scenario) -> Vec<usize> {
+    let nodes = scenario.network.nodes.iter().enumerate();
+    let sleepers = nodes.filter(|(_, node)| node.sleep.is_some());
+    sleepers.map(|(n, _)| n).collect()
+}
+
+/// Where motes choose their parents themselves, all that may be chosen.
+fn parents_of_sleepers(scenario: &Scenario) -> Vec<usize> {
+    let sleepers = sleepers(scenario);
+    if scenario.network.joining != Joining::Rpl || sleepers.is_empty() {
+        let parents = sleepers.iter().filter_map(|n| scenario.tree.parent(*n));
+        return parents.collect();
+    }
+    let nodes = 0..scenario.stacks.len();
+    nodes.filter(|n| !sleepers.contains(n)).collect()
 }
 
 fn mote(end: FlowEnd) -> Option<usize> {

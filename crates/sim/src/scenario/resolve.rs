@@ -343,12 +343,12 @@ fn stacks(table: &Table, nodes: usize) -> Result<Vec<StackSettings>, ScenarioErr
     }
     let stack_of = |id| {
         let Some((number, change)) = changes.remove(&id) else {
-            return checked(base.clone(), given, "stack");
+            return checked(base.clone(), given, &Table::new());
         };
         let (mut stack, mut given) = (base.clone(), given.clone());
         stack.extend(change.clone());
-        given.extend(change);
-        checked(stack, &given, "node").map_err(|error| error.of_table("node", number))
+        given.extend(change.clone());
+        checked(stack, &given, &change).map_err(|error| error.of_table("node", number))
     };
     let stacks = (0..nodes).map(stack_of).collect::<Result<Vec<_>, _>>()?;
     let is_compressed = stacks.iter().any(|stack| stack.compression == "tcphc");
@@ -362,10 +362,16 @@ fn stacks(table: &Table, nodes: usize) -> Result<Vec<StackSettings>, ScenarioErr
     }
 }
 
-/// The settings in a table of `[stack]`'s keys, which the file has under `[name]`: no frame
-/// may wait for a retry for longer than it may live. `stack`: with defaults; `given`: without.
-fn checked(stack: Table, given: &Table, name: &str) -> Result<StackSettings, ScenarioError> {
+/// The settings in a table of `[stack]`'s keys: no frame may wait for a retry for longer than it may
+/// live. `stack`: with defaults; `given`: without; `change`: those of them that a `[[node]]` has. A
+/// default is said to be the node's where there is one.
+fn checked(stack: Table, given: &Table, change: &Table) -> Result<StackSettings, ScenarioError> {
     let mut settings: StackSettings = into("stack", stack)?;
+    let is_of_node = |key: &str| change.contains_key(key) || !given.contains_key(key);
+    let name = |key: &str| match !change.is_empty() && is_of_node(key) {
+        true => "node",
+        false => "stack",
+    };
     if pace::is_measured(given, name)? {
         settings.retry_delay_ms = settings.retry_delay_ms.min(settings.frame_age_ms);
     } else {
@@ -374,8 +380,10 @@ fn checked(stack: Table, given: &Table, name: &str) -> Result<StackSettings, Sce
     let (delay, age) = (settings.retry_delay_ms, settings.frame_age_ms);
     if delay > age {
         return Err(ScenarioError::new(format!(
-            "{name}.retry_delay_ms is {delay}, but must be at most {name}.frame_age_ms, which is \
-             {age}: the MAC drops a frame that has been with it for longer"
+            "{}.retry_delay_ms is {delay}, but must be at most {}.frame_age_ms, which is \
+             {age}: the MAC drops a frame that has been with it for longer",
+            name("retry_delay_ms"),
+            name("frame_age_ms")
         )));
     }
     Ok(settings)

@@ -2,7 +2,7 @@
 //!
 //! What many runs give together is in [`crate::report`].
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::outcome::{Likeness, Outcome};
 use crate::air::medium::Fate;
@@ -12,7 +12,7 @@ use crate::stats::{jain, ratio};
 use motet::tcp::RetransmissionCause;
 
 /// What one run gave. All counts are of the time after the warm-up.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RunResult {
     /// Which point of the sweep.
     pub point: usize,
@@ -47,7 +47,7 @@ pub struct RunResult {
 }
 
 /// How much a mote was awake in an hour of the run.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct HourResult {
     /// Which mote.
     pub node: usize,
@@ -60,7 +60,7 @@ pub struct HourResult {
 }
 
 /// How one flow did.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct FlowResult {
     /// Place in the scenario.
     pub flow: usize,
@@ -106,7 +106,7 @@ pub struct FlowResult {
 }
 
 /// What happened at one node.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct NodeResult {
     /// Its name: a number, or "host".
     pub name: String,
@@ -129,7 +129,7 @@ pub struct NodeResult {
 }
 
 /// Counters of one node.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct NodeCounts {
     /// Frames put on the air, each attempt, ACKs not.
     pub transmissions: u64,
@@ -158,7 +158,7 @@ pub struct NodeCounts {
 }
 
 /// What went over one link, in one direction.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct LinkResult {
     /// Sender.
     pub from: usize,
@@ -171,7 +171,7 @@ pub struct LinkResult {
 }
 
 /// One flow at one moment.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Sample {
     /// Which flow.
     pub flow: usize,
@@ -192,7 +192,7 @@ pub struct Sample {
 }
 
 /// Names of the drops that [`NodeCounts::drops`] counts.
-pub const DROPS: [&str; 17] = [
+pub const DROPS: [&str; 26] = [
     "link gave up: no ACK",
     "link gave up: channel busy",
     "link gave up: frame too old",
@@ -210,6 +210,15 @@ pub const DROPS: [&str; 17] = [
     "fragments: not whole in time",
     "fragments: evicted",
     "fragments: table full",
+    "security: not secured",
+    "security: at a lower level",
+    "security: with another key",
+    "security: replayed",
+    "security: last counter",
+    "security: forged",
+    "security: of an unproven neighbour",
+    "security: beyond the strangers' share",
+    "security: no counter to send with",
 ];
 
 /// Names of the radio's states, by [`State`].

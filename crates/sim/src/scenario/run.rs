@@ -423,6 +423,15 @@ fn count_stack(world: &World<'_>, number: usize) -> NodeCounts {
             fragments.dropped(datagram::FragmentDrop::Timeout),
             fragments.dropped(datagram::FragmentDrop::Evicted),
             fragments.dropped(datagram::FragmentDrop::TableFull),
+            mac.dropped(mac::FrameDrop::Unsecured),
+            mac.dropped(mac::FrameDrop::LowLevel),
+            mac.dropped(mac::FrameDrop::UnknownKey),
+            mac.dropped(mac::FrameDrop::Replayed),
+            mac.dropped(mac::FrameDrop::LastCounter),
+            mac.dropped(mac::FrameDrop::Forged),
+            mac.dropped(mac::FrameDrop::Unproven),
+            mac.dropped(mac::FrameDrop::Rationed),
+            mac.dropped(mac::FrameDrop::NoCounter),
         ];
         counts.drops = drops.map(u64::from);
     }

@@ -10,8 +10,9 @@ use super::error::ScenarioError;
 use super::keys::Kind::{Choice, File, Nodes, Number};
 use super::keys::{Section, key};
 use super::sources::Shelf;
-use crate::keys;
+use crate::keys::KeyFile;
 use crate::net::network::{Cipher, NetworkOptions, SecurityOptions};
+use crate::net::plan;
 
 /// Its keys.
 pub(super) const SECTION: Section = Section {
@@ -41,13 +42,13 @@ pub(super) const SECTION: Section = Section {
             "joining",
             Choice(&["provisioned", "cojp"]),
             Some("\"provisioned\""),
-            "How motes get the network key: they have it from the start. `cojp` is not there yet.",
+            "How motes get the network key: they have it from the start, or ask the border router for it by CoJP, each with a join key of its own; motes that have it pass the requests of others on.",
         ),
         key(
             "revoked",
             Nodes,
             Some("[]"),
-            "Motes that have another network key, as those that were left behind when all others got a new one.",
+            "Motes that have another network key, as those that were left behind when all others got a new one. With `cojp` they get none, as do those that the key file revokes.",
         ),
         key(
             "cipher",
@@ -81,11 +82,6 @@ pub(super) fn apply(
         return Ok(());
     };
     let keys: Keys = section(table, "security")?;
-    if keys.joining == "cojp" {
-        return Err(ScenarioError::new(
-            "security.joining is \"cojp\", but must be \"provisioned\": CoJP is not there yet",
-        ));
-    }
     let Some(file) = &keys.key else {
         let first = given.as_table().and_then(|given| given.keys().next());
         return Err(ScenarioError::new(format!(
@@ -101,10 +97,13 @@ pub(super) fn apply(
     // First as any file that a scenario names: no pipe, no directory.
     let named = shelf.read("security.key", file)?;
     let found = match shelf.given.has(file) {
-        true => keys::parse(named.text()?, &named.file),
-        false => keys::read(&named.file),
+        true => KeyFile::parse(named.text()?, &named.file),
+        false => KeyFile::read(&named.file),
     };
     let found = found.map_err(ScenarioError::new)?;
+    let first = found.keys().ok_or_else(|| {
+        ScenarioError::new(format!("{}: the key file is damaged", named.file.display()))
+    })?;
     let nodes = network.nodes.len();
     for &node in &keys.revoked {
         if node == 0 || node >= nodes {
@@ -114,6 +113,13 @@ pub(super) fn apply(
             )));
         }
         network.nodes[node].is_revoked = true;
+    }
+    let mut join_secret = None;
+    if keys.joining == "cojp" {
+        join_secret = Some(found.join_secret().map_err(ScenarioError::new)?);
+        for (number, node) in (0..).zip(&mut network.nodes) {
+            node.is_revoked |= found.is_revoked(plan::eui64(number));
+        }
     }
     network.security = Some(SecurityOptions {
         level: match keys.level.as_str() {
@@ -127,7 +133,8 @@ pub(super) fn apply(
             "software" => Cipher::Software,
             _ => Cipher::Radio,
         },
-        ..SecurityOptions::new(found.network, found.sequence)
+        join_secret,
+        ..SecurityOptions::new(first.network, first.sequence)
     });
     Ok(())
 }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use motet::link::Link;
+use motet::link::{Link, Mesh};
 use motet::time::{Duration, Instant};
 use self_cell::self_cell;
 
@@ -120,6 +120,8 @@ pub struct NodeView {
     pub parent: Option<usize>,
     /// Frames that wait in its MAC or are under way; none over Bluetooth LE.
     pub queue_frames: Option<usize>,
+    /// Whether a whole packet waits for room in that queue.
+    pub packet_waits: bool,
     /// What its radio is at; none over Bluetooth LE.
     pub radio: Option<State>,
 }
@@ -298,14 +300,18 @@ impl Going<'_> {
             Phase::Joining(..) | Phase::Over(None, _) => None,
             Phase::Measuring(course) | Phase::Over(Some(course), _) => Some(course.joined),
         };
-        let node = |node: usize| NodeView {
-            is_on: world.is_on(node),
-            parent: moves::parent(&run.network, node),
-            queue_frames: match world.node(node).link(RADIO) {
-                Some(Link::Mesh(radio)) => Some(radio.mac().queue_len()),
+        let node = |node: usize| {
+            let mesh = match world.node(node).link(RADIO) {
+                Some(Link::Mesh(mesh)) => Some(mesh),
                 _ => None,
-            },
-            radio: world.state(node),
+            };
+            NodeView {
+                is_on: world.is_on(node),
+                parent: moves::parent(&run.network, node),
+                queue_frames: mesh.map(|mesh| mesh.mac().queue_len()),
+                packet_waits: mesh.is_some_and(Mesh::has_packet_waiting),
+                radio: world.state(node),
+            }
         };
         View {
             now_s: s(world.now()),

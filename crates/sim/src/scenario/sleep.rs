@@ -52,10 +52,10 @@ pub(super) fn apply(
                 )));
             }
             network.nodes[n].sleep = Some(Sleep {
-                policy,
                 drained: stack.drain,
                 rides: stack.data_asks,
                 answer_timeout: Duration::from_millis(stack.poll_timeout_ms),
+                ..Sleep::new(policy)
             });
         }
         network.nodes[n].indirect_len = stack.indirect_bytes;

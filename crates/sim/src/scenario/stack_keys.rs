@@ -265,13 +265,14 @@ pub(super) const STACK_KEYS: &[Key] = &[
     ),
     key(
         "indirect_bytes",
-        Integer(128, 65_535),
+        Integer(KEPT_BYTES_MIN, 65_535),
         Some("6144"),
-        "Room for packets that wait for all motes that sleep at this node, bytes.",
+        "Room for packets that wait for all motes that sleep at this node, bytes; for the longest one \
+         at least, of 1280, and its record.",
     ),
     key(
         "child_bytes",
-        Integer(128, 65_535),
+        Integer(KEPT_BYTES_MIN, 65_535),
         Some("65535"),
         "Room for packets that wait for each of them, bytes.",
     ),
@@ -282,3 +283,6 @@ pub(super) const STACK_KEYS: &[Key] = &[
         "How long a mote that sleeps may be silent before its parent forgets it, seconds.",
     ),
 ];
+
+/// The longest packet on a mesh, and what is kept beside it.
+const KEPT_BYTES_MIN: i64 = motet::limits::IPV6_MTU_MIN as i64 + 7;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use motet::time::Instant;
 use toml::{Table, Value};
 
+use super::defaults::set;
 use super::document::{self, Document};
 use super::error::ScenarioError;
 use super::model::Scenario;
@@ -27,6 +28,7 @@ pub struct Plan {
     pub seeds: Vec<u64>,
     /// What it was read from beside the scenario itself, on disk: matrices and traces.
     pub files: Vec<PathBuf>,
+    document: Document,
 }
 
 /// One combination of the swept values.
@@ -39,7 +41,7 @@ pub struct Point {
 }
 
 /// What a command line changes in a file.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Overrides {
     /// The first seed.
     pub seed: Option<u64>,
@@ -47,6 +49,8 @@ pub struct Overrides {
     pub seeds: Option<u64>,
     /// Virtual time of each run, s.
     pub duration_s: Option<f64>,
+    /// Keys to sweep over with lists of values, as `[sweep]` has them.
+    pub sweep: Table,
 }
 
 impl Plan {
@@ -118,33 +122,33 @@ impl Plan {
 
     pub(super) fn new(mut document: Document, overrides: Overrides) -> Result<Self, ScenarioError> {
         overrides.apply(&mut document)?;
-        let count = document
-            .sweep
-            .iter()
-            .try_fold(1_usize, |count, (_, values)| {
-                count
-                    .checked_mul(values.len())
-                    .filter(|count| *count <= POINTS_MAX)
-            });
-        if count.is_none() {
+        document.check()?;
+        let Some(count) = points_of(&document) else {
             return Err(ScenarioError::new(format!(
                 "[sweep] has more than {POINTS_MAX} points, sweep over fewer values"
             )));
+        };
+        let plan = Self::with_points(document, (0..count).collect())?;
+        parts::check(&plan.document, &plan.points)?;
+        Ok(plan)
+    }
+
+    /// One point alone of the scenario that [`Self::text`] gave elsewhere, where all points were checked
+    /// together; all files that it names are given.
+    ///
+    /// # Errors
+    /// As [`Self::read`], and if there is no such point.
+    pub fn parse_point(text: &str, given: Files, number: usize) -> Result<Self, ScenarioError> {
+        let document = Document::parse(text, Path::new(""))?.with(given);
+        match points_of(&document) {
+            Some(count) if number < count => Self::with_points(document, vec![number]),
+            _ => Err(ScenarioError::new(format!("there is no point {number}"))),
         }
-        let mut points = vec![Vec::new()];
-        for (key, values) in &document.sweep {
-            points = points
-                .iter()
-                .flat_map(|point| {
-                    values.iter().map(|value| {
-                        let mut point: Vec<(String, Value)> = point.clone();
-                        point.push((key.clone(), value.clone()));
-                        point
-                    })
-                })
-                .collect();
-        }
-        let points = parallel::map(points, |values| {
+    }
+
+    fn with_points(document: Document, numbers: Vec<usize>) -> Result<Self, ScenarioError> {
+        let points = parallel::map(numbers, |number| {
+            let values = values_at(&document.sweep, number);
             let scenario = Scenario::resolve(&document, &values)?;
             let scenario = Arc::new(scenario);
             Ok(Point { values, scenario })
@@ -152,8 +156,11 @@ impl Plan {
         let points = points
             .into_iter()
             .collect::<Result<Vec<Point>, ScenarioError>>()?;
-        parts::check(&document, &points)?;
-        let timing = &points[0].scenario.timing;
+        let Some(first) = points.first() else {
+            return Err(ScenarioError::new("[sweep] has no such point"));
+        };
+        let timing = &first.scenario.timing;
+        check_runs(points.len(), timing.seeds)?;
         let title = if timing.name.is_empty() {
             let stem = document.file.file_stem().unwrap_or_default();
             stem.to_string_lossy().into_owned()
@@ -166,7 +173,42 @@ impl Plan {
             seeds: seeds.collect(),
             files: document.files(),
             points,
+            document,
         })
+    }
+
+    /// The whole scenario in TOML, its sweep and what a command line changed included.
+    pub fn text(&self) -> String {
+        self.document.text()
+    }
+
+    /// What a run at a point depends on beside its seed and the program: the scenario in TOML with the
+    /// values of that point, and the names of the files that it reads.
+    pub fn identity(&self, point: usize) -> (String, Vec<String>) {
+        let mut table = self.document.table.clone();
+        let values = self.points.get(point).map(|point| &point.values[..]);
+        for (path, value) in values.unwrap_or_default() {
+            set(&mut table, path, value);
+        }
+        let names = document::names_in(&table);
+        for none_of_its_business in ["name", "seeds"] {
+            table.remove(none_of_its_business);
+        }
+        (table.to_string(), names)
+    }
+
+    /// All files that it names, by name.
+    ///
+    /// # Errors
+    /// One sentence: one of them cannot be read any more.
+    pub fn named_files(&self) -> Result<Vec<(String, Vec<u8>)>, ScenarioError> {
+        let shelf = self.document.shelf();
+        let names = self.document.names().into_iter();
+        let read = names.map(|name| {
+            let bytes = shelf.read("a file", &name)?.bytes.into_owned();
+            Ok((name, bytes))
+        });
+        read.collect()
     }
 
     /// How many runs there are.
@@ -192,19 +234,59 @@ impl Plan {
             .map(|(point, seed)| (point, seed, captures.take().unwrap_or_default()))
             .collect();
         let results: Vec<Option<RunResult>> = parallel::map(jobs, |(point, seed, captures)| {
-            if watch.stops() {
-                return None;
-            }
-            let scenario = self.points[point].scenario.clone();
-            let mut result = run(scenario, seed, watch, captures);
-            if seed != self.seeds[0] {
-                result.samples = Vec::new();
-            }
-            result.point = point;
-            Some(result)
+            (!watch.stops()).then(|| self.run_one(point, seed, watch, captures))
         });
         results.into_iter().flatten().collect()
     }
+
+    /// Runs one point with one seed; samples are kept of the first seed alone.
+    pub fn run_one(
+        &self,
+        point: usize,
+        seed: u64,
+        watch: &Watch<'_>,
+        captures: Captures,
+    ) -> RunResult {
+        let scenario = self.points[point].scenario.clone();
+        let mut result = run(scenario, seed, watch, captures);
+        if seed != self.seeds[0] {
+            result.samples = Vec::new();
+        }
+        result.point = point;
+        result
+    }
+}
+
+/// How many points there are; none of more than a scenario may have.
+fn points_of(document: &Document) -> Option<usize> {
+    let mut counts = document.sweep.iter().map(|(_, values)| values.len());
+    counts.try_fold(1_usize, |count, values| {
+        let count = count.checked_mul(values)?;
+        (count <= POINTS_MAX).then_some(count)
+    })
+}
+
+/// Points and seeds each have a limit of their own; what they make together has one, too.
+fn check_runs(points: usize, seeds: u64) -> Result<(), ScenarioError> {
+    let runs = (points as u64).saturating_mul(seeds);
+    if runs <= RUNS_MAX {
+        return Ok(());
+    }
+    Err(ScenarioError::new(format!(
+        "{points} points with {seeds} seeds each are {runs} runs, but a scenario may have {RUNS_MAX}: sweep over fewer \
+         values, or take fewer seeds"
+    )))
+}
+
+/// The values of a sweep at a point; the last key changes fastest.
+fn values_at(sweep: &[(String, Vec<Value>)], mut number: usize) -> Vec<(String, Value)> {
+    let mut values = Vec::with_capacity(sweep.len());
+    for (path, all) in sweep.iter().rev() {
+        values.push((path.clone(), all[number % all.len()].clone()));
+        number /= all.len();
+    }
+    values.reverse();
+    values
 }
 
 /// One run from its beginning to its end.
@@ -234,9 +316,13 @@ impl Overrides {
             document.table.insert(key.to_owned(), value);
             document.sweep.retain(|(swept, _)| swept != key);
         }
-        Ok(())
+        document.sweep_over(self.sweep)
     }
 }
 
 /// More would rather be a program's work than a scenario's.
 const POINTS_MAX: usize = 10_000;
+
+/// As many as one point may have seeds. All results are in memory at the end: those of a run over
+/// three hops have about 5 KB.
+const RUNS_MAX: u64 = 100_000;

@@ -1,12 +1,13 @@
 //! Frames as MACs count them, channels of Bluetooth LE, and what must hold of the counts.
 
 use motet::ble::ChannelDrop;
-use motet::link::{Ble, Link};
+use motet::link::{Ble, Indirect, Link, Mesh};
 use motet::lowpan::datagram;
 use motet::mac::{FrameDrop, Mac};
 use motet::node::Node;
 use motet::time::{Duration, Instant};
 
+use super::seals::SealTally;
 use crate::net::network::RADIO;
 
 /// Frames as MACs count them.
@@ -22,6 +23,64 @@ pub(super) struct Frames {
     pub(super) repeated: u64,
     /// Fragments that contradict others.
     pub(super) contradicting: u64,
+    /// What motes that sleep, and their parents, have counted.
+    pub(super) sleep: SleepTally,
+    /// What link security has counted.
+    pub(super) seals: SealTally,
+}
+
+/// Motes that sleep and their parents, in numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SleepTally {
+    /// Requests of motes that were acknowledged.
+    pub polls: u64,
+    /// Those that were given up.
+    pub failed: u64,
+    /// Times that what was promised did not come.
+    pub unanswered: u64,
+    /// Requests that parents heard, forged ones among them.
+    pub requests: u64,
+    /// Of these, those of nodes for which there was no room.
+    pub strangers: u64,
+    /// Packets kept.
+    pub kept: u64,
+    /// Of these, those delivered.
+    pub delivered: u64,
+    /// And those dropped.
+    pub dropped: u64,
+    /// Deliveries that went on with a frame which the mote may have.
+    pub resumed: u64,
+}
+
+impl SleepTally {
+    fn of(mesh: &Mesh<'_>) -> Self {
+        let polls = mesh.mac().poll_counters();
+        let of_children = mesh.indirect().map(|indirect| *indirect.counters());
+        let of_children = of_children.unwrap_or_default();
+        Self {
+            polls: polls.polls.into(),
+            failed: polls.failed.into(),
+            unanswered: polls.unanswered.into(),
+            requests: of_children.requests.into(),
+            strangers: of_children.strangers.into(),
+            kept: of_children.kept.into(),
+            delivered: of_children.delivered.into(),
+            dropped: of_children.dropped.into(),
+            resumed: of_children.resumed.into(),
+        }
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        self.polls += other.polls;
+        self.failed += other.failed;
+        self.unanswered += other.unanswered;
+        self.requests += other.requests;
+        self.strangers += other.strangers;
+        self.kept += other.kept;
+        self.delivered += other.delivered;
+        self.dropped += other.dropped;
+        self.resumed += other.resumed;
+    }
 }
 
 impl Frames {
@@ -45,6 +104,8 @@ impl Frames {
             attempts: u64::from(counters.transmissions),
             repeated: dropped(datagram::FragmentDrop::Duplicate),
             contradicting: dropped(datagram::FragmentDrop::Overlap),
+            sleep: SleepTally::of(radio),
+            seals: SealTally::of(radio.mac()),
         }
     }
 
@@ -54,6 +115,8 @@ impl Frames {
         self.attempts += other.attempts;
         self.repeated += other.repeated;
         self.contradicting += other.contradicting;
+        self.sleep.add(&other.sleep);
+        self.seals.add(&other.seals);
     }
 }
 
@@ -81,6 +144,9 @@ pub(super) fn check(node: &Node<'_>, now: Instant) -> Result<(), String> {
             "frames were fired that nobody knows of: {counters:?}"
         ));
     }
+    if let Some(indirect) = radio.indirect() {
+        check_children(indirect)?;
+    }
     match mac.waits_until() {
         Some(until) if until + LATE_MAX < now => Err(format!(
             "a frame waits for another since {} ms after its time",
@@ -88,6 +154,19 @@ pub(super) fn check(node: &Node<'_>, now: Instant) -> Result<(), String> {
         )),
         _ => Ok(()),
     }
+}
+
+/// What holds of a parent at any time: every packet that it kept was delivered, was dropped, or waits.
+fn check_children(indirect: &Indirect<'_>) -> Result<(), String> {
+    let counters = indirect.counters();
+    let ended = counters.delivered + counters.dropped;
+    if counters.kept != ended + indirect.waiting() as u32 {
+        return Err(format!(
+            "packets were kept for children that nobody knows of: {counters:?}, {} wait",
+            indirect.waiting()
+        ));
+    }
+    Ok(())
 }
 
 /// What holds of a host of Bluetooth LE whose peers are ours: no channel had to be closed because of what a peer
@@ -117,13 +196,14 @@ const FAULTS: [ChannelDrop; 7] = [
 ];
 
 /// Why frames that were queued are not sent.
-const DROPS: [FrameDrop; 6] = [
+const DROPS: [FrameDrop; 7] = [
     FrameDrop::TooOld,
     FrameDrop::Silent,
     FrameDrop::NoAck,
     FrameDrop::ChannelBusy,
     FrameDrop::RadioSilent,
     FrameDrop::Cancelled,
+    FrameDrop::NoCounter,
 ];
 
 /// An attempt at another frame ends first: backoffs of at most 37 ms, copies, a frame, its ACK.

@@ -17,6 +17,7 @@ use super::lender::Lender;
 use super::mesh;
 use super::rest;
 use super::routing::{self, Breakage};
+use super::seals::Seals;
 use super::session::{Clock, Sessions};
 use super::settings::{self, Behaviour};
 use super::{RunTally, Seen};
@@ -47,6 +48,7 @@ struct Lab<'m> {
     outages: Outages,
     /// What nodes had counted when they rebooted.
     lost_counts: Frames,
+    seals: Seals,
     tally: RunTally,
 }
 
@@ -71,7 +73,10 @@ pub(super) fn run(seed: u64, span: Duration) -> Seen {
     let is_rpl = options.joining == Joining::Rpl;
     let gains = is_rpl.then(|| options.gains.clone());
     let network = match Network::new(options, &arena) {
-        Ok(network) => network,
+        Ok(mut network) => {
+            network.world.take_nonces();
+            network
+        }
         Err(error) => {
             seen.failure = Some(format!("no network: {error}"));
             return seen;
@@ -88,6 +93,7 @@ pub(super) fn run(seed: u64, span: Duration) -> Seen {
         gains,
         outages: Outages::default(),
         lost_counts: Frames::default(),
+        seals: Seals::default(),
         tally: RunTally::default(),
         dice,
     };
@@ -196,7 +202,7 @@ impl<'m> Lab<'m> {
             self.note_tag(node);
         }
         self.tally.events += 1;
-        Ok(())
+        self.seals.check(&self.network)
     }
 
     fn note_all(&mut self) -> Result<(), String> {
@@ -207,11 +213,14 @@ impl<'m> Lab<'m> {
         Ok(())
     }
 
-    /// Whatever is outstanding has a timer, or waits for room that the radio makes.
+    /// Whatever is outstanding has a timer, or waits for room that the radio makes, or for a key that the
+    /// node's host asks for by a timer of its own.
     fn check_timers(&self, number: usize) -> Result<(), String> {
         let node = self.network.world.node(number);
         let is_waiting = match node.link(RADIO) {
-            Some(Link::Mesh(radio)) => radio.mac().queue_len() > 0,
+            Some(Link::Mesh(radio)) => {
+                radio.mac().queue_len() > 0 || self.network.world.awaits_key(number)
+            }
             Some(Link::Ble(ble)) => ble.is_busy(),
             _ => false,
         };
@@ -448,6 +457,7 @@ impl<'m> Lab<'m> {
         self.is_quiet = true;
         self.set_faults(Faults::NONE);
         self.network.world.set_frame_loss(0.0);
+        self.network.world.end_attacks();
         self.sessions.hurry();
         let clock = self.clock();
         for node in 0..self.ends.len() {
@@ -529,10 +539,11 @@ impl<'m> Lab<'m> {
             ));
         }
         // A fragment for all goes out on each channel in turn: a node that listens on two of them
-        // meanwhile hears it twice.
+        // meanwhile hears it twice. A delivery to a mote that sleeps may go on with a fragment that the
+        // mote has, whose sequence number its MAC has forgotten.
         let is_alone = |mac: &Mac<'_>| mac.config().channels == Channels::SINGLE;
         let repeats = match self.network.macs().all(is_alone) {
-            true => sum.repeated,
+            true => sum.repeated.saturating_sub(sum.sleep.resumed),
             false => 0,
         };
         if repeats + sum.contradicting > 0 && self.tally.reboots == 0 {
@@ -550,7 +561,12 @@ impl<'m> Lab<'m> {
         if let Some(wire) = world.wire() {
             tally.faults.add(&wire.fault_tally);
         }
+        tally.sleep.add(&self.lost_counts.sleep);
+        tally.seals.add(&self.lost_counts.seals);
         for node in 0..world.nodes() {
+            let frames = Frames::of(world.node(node));
+            tally.sleep.add(&frames.sleep);
+            tally.seals.add(&frames.seals);
             tally.segments += u64::from(world.node(node).tcp().counters().sent);
         }
         tally.frames = world.links().map(|(_, tally)| tally.frames).sum();

@@ -1,16 +1,23 @@
 //! What network a run is about.
 
+use std::array;
+
 use motet::ble::Phy;
 use motet::link::{Forwarding, IndirectConfig, Relaying};
+use motet::mac::security::{KEY_LEN, NetworkKey};
 use motet::mac::{Channels, Pending, Policy, Sleep};
 use motet::tcphc;
 use motet::time::Duration;
+use motet::wire::ieee802154::Level;
 
 use super::dice::Dice;
 use crate::air::gains::{ChainAir, Gains, LogDistance};
 use crate::air::profile::Profile;
+use crate::keys::{JoinSecret, SECRET_LEN};
+use crate::net::attack::{AttackOptions, Forgery, Frames};
 use crate::net::network::{
-    BleOptions, HostOptions, Joining, NetworkOptions, NodeOptions, Parent, Tables, star,
+    BleOptions, Cipher, HostOptions, Joining, NetworkOptions, NodeOptions, Parent, SecurityOptions,
+    Tables, star,
 };
 
 /// A random network that holds together.
@@ -50,6 +57,7 @@ pub(super) fn network(dice: &mut Dice, seed: u64) -> NetworkOptions {
     let mut dice = Dice::new(seed, SLEEP);
     if dice.chance(0.3) {
         put_to_sleep(&mut options, &mut dice);
+        trouble_sleepers(&mut options, &mut Dice::new(seed, SLEEPERS));
     }
     let mut dice = Dice::new(seed, PACE);
     if dice.chance(0.5) {
@@ -59,7 +67,49 @@ pub(super) fn network(dice: &mut Dice, seed: u64) -> NetworkOptions {
         }
         options.thins_acks = dice.chance(0.7);
     }
+    let mut dice = Dice::new(seed, SECURITY);
+    let sleeps = options.nodes.iter().any(|node| node.sleep.is_some());
+    // Not with leaves of RPL that sleep: `docs/reference/soak.md` says why.
+    let is_free = !(sleeps && joining == Joining::Rpl);
+    if dice.chance(0.4) && is_free {
+        seal(&mut options, &mut dice);
+    }
     options
+}
+
+/// Gives the mesh a key, and puts up to two attackers beside its nodes, which forge frames of any kind or
+/// play back what they hear.
+fn seal(options: &mut NetworkOptions, dice: &mut Dice) {
+    let key: [u8; KEY_LEN] = array::from_fn(|_| dice.bits() as u8);
+    // Their indices go through 128.
+    let sequence = dice.pick(&[0, 126]);
+    let mut security = SecurityOptions::new(NetworkKey::new(key), sequence);
+    security.level = dice.pick(&[Level::Mic32, Level::Mic32, Level::Mic64, Level::Mic128]);
+    // A processor that takes a tenth of a second for a frame is late for whatever it is to do meanwhile.
+    let cipher = dice.pick(&[Cipher::Radio, Cipher::Software]);
+    let is_quick = options.nodes[0].profile.cipher < Duration::from_millis(1);
+    security.cipher = if is_quick { cipher } else { Cipher::Radio };
+    // A mote that asks every four minutes still has the former key then.
+    security.rotates_after = dice
+        .chance(0.5)
+        .then(|| ROTATES_AFTER_MIN + dice.span(ROTATES_AFTER_MIN));
+    if dice.chance(0.3) {
+        let secret: [u8; SECRET_LEN] = array::from_fn(|_| dice.bits() as u8);
+        security = security.joined_by(JoinSecret::new(secret));
+    }
+    options.security = Some(security);
+    for _ in 0..dice.range(0, 2) {
+        let (_, forgery) = dice.pick(&Forgery::ALL);
+        options.attackers.push(AttackOptions {
+            near: dice.range(0, options.nodes.len() as u32 - 1) as usize,
+            per_s: f64::from(dice.scale(1, 20)),
+            frames: match dice.chance(0.4) {
+                true => Frames::Replayed,
+                false => Frames::Forged(forgery),
+            },
+            is_elsewhere: false,
+        });
+    }
 }
 
 /// Makes every mote a peripheral of the border router, with any settings that the air has.
@@ -140,8 +190,6 @@ fn nodes(dice: &mut Dice) -> Vec<NodeOptions> {
 }
 
 /// Lets motes sleep through which nobody's packets pass, where parents can say that something waits.
-/// Packets for a mote at rest would wait for minutes with the other policies, and connections of the
-/// other end would not be patient enough.
 fn put_to_sleep(options: &mut NetworkOptions, dice: &mut Dice) {
     let Ok(tree) = options.tree() else {
         return;
@@ -168,10 +216,39 @@ fn put_to_sleep(options: &mut NetworkOptions, dice: &mut Dice) {
             node.sleep = Some(Sleep {
                 drained: drain,
                 rides: data_asks,
+                alternates: drain,
                 ..Sleep::new(policy)
             });
         }
     }
+}
+
+/// Lets some of the motes that sleep ask every four minutes at rest, so that some connections to them time
+/// out. Puts an attacker beside a parent: it sends data requests in the names of the parent's children, or in
+/// more names than the parent has places for.
+fn trouble_sleepers(options: &mut NetworkOptions, dice: &mut Dice) {
+    let Ok(tree) = options.tree() else {
+        return;
+    };
+    let mut parents = Vec::new();
+    for (n, node) in options.nodes.iter_mut().enumerate() {
+        let Some(sleep) = &mut node.sleep else {
+            continue;
+        };
+        parents.extend(tree.parent(n));
+        if dice.chance(0.4) {
+            sleep.policy = dice.pick(&[Policy::Paper, Policy::Hinted]);
+        }
+    }
+    if parents.is_empty() || !dice.chance(0.6) {
+        return;
+    }
+    options.attackers.push(AttackOptions {
+        near: dice.pick(&parents),
+        per_s: f64::from(dice.scale(1, 20)),
+        frames: Frames::Forged(dice.pick(&[Forgery::Poll, Forgery::Children])),
+        is_elsewhere: false,
+    });
 }
 
 /// One behind the other.
@@ -189,11 +266,20 @@ const RPL: u64 = 4;
 /// Keeps the dice that say which motes sleep apart, too.
 const SLEEP: u64 = 5;
 
+/// Keeps the dice of what befalls those apart.
+const SLEEPERS: u64 = 8;
+
 /// Keeps the dice that say whether motes measure their pace apart, too.
 const PACE: u64 = 6;
 
 /// Keeps the dice apart that say whether the air is Bluetooth LE's.
 const BLUETOOTH: u64 = 7;
+
+/// Keeps the dice apart that say whether the mesh has a key, and who attacks it.
+const SECURITY: u64 = 9;
+
+/// From one link key to the next; up to twice as long.
+const ROTATES_AFTER_MIN: Duration = Duration::from_secs(300);
 
 /// Geometries that are tried until one holds together.
 const TRIES: usize = 20;

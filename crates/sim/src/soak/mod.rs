@@ -19,6 +19,7 @@ mod monitor;
 mod pipe;
 mod rest;
 mod routing;
+mod seals;
 mod session;
 mod settings;
 mod trouble;
@@ -34,7 +35,9 @@ use crate::scenario::Watch;
 use dice::Dice;
 
 pub use coverage::{Coverage, TRANSITIONS, Transition};
+pub use frames::SleepTally;
 pub use monitor::Wraps;
+pub use seals::SealTally;
 pub use session::Tally;
 
 /// One run, before it is run.
@@ -106,6 +109,10 @@ pub struct RunTally {
     pub icmp_errors: u64,
     /// Numbers that went through zero.
     pub wraps: Wraps,
+    /// What motes that sleep, and their parents, have counted.
+    pub sleep: SleepTally,
+    /// What nodes with a key have counted.
+    pub seals: SealTally,
     /// Calls in a row at one instant.
     pub(crate) late: u64,
 }
@@ -210,6 +217,8 @@ impl RunTally {
         self.leaps += other.leaps;
         self.icmp_errors += other.icmp_errors;
         self.wraps.add(&other.wraps);
+        self.sleep.add(&other.sleep);
+        self.seals.add(&other.seals);
     }
 }
 
@@ -218,6 +227,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicU64};
 
     use super::*;
+    use crate::net::attack::Frames;
 
     fn soak(runs: &[Run], stop: bool) -> (Report, u64) {
         let (stop, done_ms) = (AtomicBool::new(stop), AtomicU64::new(0));
@@ -266,6 +276,44 @@ mod tests {
         let report = soak(&[shortest], false).0;
         assert_eq!(report.failures, []);
         assert!(report.sessions.finished > 0, "{report:?}");
+    }
+
+    #[test]
+    fn motes_that_sleep_beside_an_attacker_are_among_the_runs() {
+        let runs = plan(1, 400_000.0);
+        let labs = runs.iter().filter(|run| run.level == Level::Lab);
+        let is_attacked = |run: &&Run| {
+            let mut dice = Dice::new(run.seed, lab::PURPOSE);
+            let options = mesh::network(&mut dice, run.seed);
+            options.security.is_none() && !options.attackers.is_empty()
+        };
+        let shortest = labs
+            .filter(is_attacked)
+            .min_by_key(|run| run.span.as_millis());
+        let shortest = *shortest.expect("one in six or so");
+        let report = soak(&[shortest], false).0;
+        assert_eq!(report.failures, []);
+        let sleep = report.tally.sleep;
+        assert!(sleep.polls > 0 && sleep.requests > sleep.polls, "{sleep:?}");
+    }
+
+    #[test]
+    fn meshes_with_a_key_beside_attackers_are_among_the_runs() {
+        let runs = plan(1, 400_000.0);
+        let labs = runs.iter().filter(|run| run.level == Level::Lab);
+        let replays = |run: &&Run| {
+            let mut dice = Dice::new(run.seed, lab::PURPOSE);
+            let options = mesh::network(&mut dice, run.seed);
+            let mut attackers = options.attackers.iter();
+            options.security.is_some()
+                && attackers.any(|attacker| attacker.frames == Frames::Replayed)
+        };
+        let shortest = labs.filter(replays).min_by_key(|run| run.span.as_millis());
+        let shortest = *shortest.expect("one in ten or so");
+        let report = soak(&[shortest], false).0;
+        assert_eq!(report.failures, []);
+        let seals = report.tally.seals;
+        assert!(seals.opened > 0 && seals.replayed > 0, "{seals:?}");
     }
 
     #[test]

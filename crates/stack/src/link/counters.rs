@@ -19,6 +19,9 @@ pub enum LinkDrop {
     RelayQueueFull,
     /// A packet for which ICMPv6 answered.
     Refused,
+    /// A frame in clear that bears no datagram for a key, or that came while another one waited.
+    #[cfg(feature = "join")]
+    InClear,
 }
 
 impl LinkDrop {
@@ -33,6 +36,8 @@ impl LinkDrop {
             Self::FragmentTooLong => "fragment longer than a frame of the next hop",
             Self::RelayQueueFull => "no room to pass a fragment on",
             Self::Refused => "refused by ICMPv6",
+            #[cfg(feature = "join")]
+            Self::InClear => "frame in clear that asks for no key",
         }
     }
 }
@@ -41,7 +46,11 @@ speaks!(LinkDrop);
 
 impl LinkDrop {
     /// How many reasons there are.
+    #[cfg(not(feature = "join"))]
     pub const COUNT: usize = Self::Refused as usize + 1;
+    /// How many reasons there are.
+    #[cfg(feature = "join")]
+    pub const COUNT: usize = Self::InClear as usize + 1;
 }
 
 /// Totals since start; all wrap at 2^32.

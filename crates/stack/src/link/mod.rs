@@ -57,8 +57,10 @@ pub use mesh::{Child, Indirect, IndirectConfig, IndirectCounters};
 pub use mesh::{Forwarding, Hold, Mesh, MeshConfig, MeshMemory, MeshStorage, Relaying};
 pub use serial::{Serial, SerialCounters, SerialMemory};
 
+#[cfg(any(feature = "rpl", feature = "join"))]
+use crate::ip::Iid;
 #[cfg(feature = "rpl")]
-use crate::ip::{Iid, registrar::Registrar};
+use crate::ip::registrar::Registrar;
 use crate::ip::{Ingress, InterfaceId, Ip, Neighbour, NextHop};
 use crate::random::Rng;
 use crate::storage::whole::Whole;
@@ -173,6 +175,70 @@ impl<'m> Link<'m> {
         match self {
             Self::Mesh(mesh) => mesh.on_reserved(what, is_stored, now),
             Self::Cable(_) | Self::Serial(_) | Self::Ble(_) => {}
+        }
+    }
+
+    /// Whether frames of nodes without a key are taken from now on.
+    #[cfg(feature = "join")]
+    pub(crate) const fn serve_pledges(&mut self, serves: bool) {
+        if let Self::Mesh(mesh) = self {
+            mesh.serve_pledges(serves);
+        }
+    }
+
+    /// The packet in clear that came last: its sender, and its length in `out`.
+    #[cfg(feature = "join")]
+    pub(crate) fn take_in_clear(&mut self, out: &mut [u8]) -> Option<(Iid, usize)> {
+        match self {
+            Self::Mesh(mesh) => mesh.take_in_clear(out),
+            Self::Cable(_) | Self::Serial(_) | Self::Ble(_) => None,
+        }
+    }
+
+    /// Sends a packet in clear to one neighbour, or to all.
+    ///
+    /// # Errors
+    /// Why not.
+    #[cfg(feature = "join")]
+    pub(crate) fn send_in_clear(
+        &mut self,
+        to: Option<Iid>,
+        packet: &[u8],
+        now: Instant,
+    ) -> Result<(), Refusal> {
+        let Self::Mesh(mesh) = self else {
+            return Err(Refusal::Full);
+        };
+        let sent = mesh.send_in_clear(to, packet, now);
+        sent.map_err(|reason| match reason {
+            crate::mac::FrameDrop::BadLength => Refusal::TooBig { mtu: 0 },
+            _ => Refusal::Full,
+        })
+    }
+
+    /// Notes the network key that will take the place of the one in force.
+    #[cfg(feature = "join")]
+    pub(crate) fn expect_key(&mut self, key: (crate::mac::security::NetworkKey, u32)) {
+        if let Self::Mesh(mesh) = self {
+            mesh.expect_key(key);
+        }
+    }
+
+    /// Takes the key of the network, where the link has none yet; returns whether it waited for one.
+    #[cfg(feature = "join")]
+    pub(crate) fn unlock(
+        &mut self,
+        key: (crate::mac::security::NetworkKey, u32),
+        stored: Option<Reservation>,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> bool {
+        match self {
+            Self::Mesh(mesh) if mesh.is_locked() => {
+                mesh.unlock(key, stored, now, rng);
+                true
+            }
+            _ => false,
         }
     }
 

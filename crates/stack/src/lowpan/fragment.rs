@@ -18,6 +18,8 @@ use super::{
 };
 use crate::limits::{IPV6_MTU_MIN, MESH_PACKET_LEN_MAX};
 use crate::wire::cursor::{Full, copy};
+#[cfg(feature = "sleepy")]
+use crate::wire::ieee802154::fcs;
 use crate::wire::lowpan_frag::{FIRST_LEN, Header, NEXT_LEN};
 
 /// One packet on its way into frames.
@@ -229,6 +231,20 @@ impl<'m> Outgoing<'m> {
     /// The tag of the packet under way: also its frames' token in the MAC.
     pub(crate) const fn tag(&self) -> u16 {
         self.tag
+    }
+
+    /// Of the packet just started, and of what says how it is cut up.
+    #[cfg(feature = "sleepy")]
+    pub(crate) fn digest(&self) -> u16 {
+        let packet = self.packet.get(..usize::from(self.len)).unwrap_or_default();
+        let room = [self.frame_payload_len_max, self.slack];
+        fcs(packet) ^ fcs(&room)
+    }
+
+    /// Gives the packet just started another tag: that of an earlier delivery of it.
+    #[cfg(feature = "sleepy")]
+    pub(crate) const fn set_tag(&mut self, tag: u16) {
+        self.tag = tag;
     }
 
     /// The packet in one frame, or its first fragment.

@@ -36,8 +36,8 @@ pub struct Config {
     pub retry_delay_max: Duration,
     /// Whether d is only as long as the neighbour's last frame took, from the assessment to its
     /// ACK, and twice as long with each attempt, up to [`Self::retry_delay_max`]: what disturbed the
-    /// frame takes as long as it. Before a neighbour has taken one, d is the longest. A mesh link that
-    /// measures its pace sets it.
+    /// frame takes as long as it. Before a neighbour has taken one, and in a build without the feature
+    /// `pace`, d is the longest. A mesh link that measures its pace sets it.
     pub retry_doubles: bool,
     /// `macAckWaitDuration`: from the end of our frame to the end of its ACK.
     pub ack_wait: Duration,

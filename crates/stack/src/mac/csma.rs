@@ -23,7 +23,7 @@ pub(super) struct Csma {
 impl Mac<'_> {
     /// Begins an attempt for the frame whose turn it is, if any.
     pub(super) fn start_attempt(&mut self, now: Instant, rng: &mut Rng) {
-        if self.state != State::Idle || self.outcome.is_some() || self.guard.is_waiting() {
+        if self.state != State::Idle || self.outcome.is_some() {
             return;
         }
         let Some((at, index)) = self.next_start(now) else {
@@ -53,7 +53,10 @@ impl Mac<'_> {
             return Some(FrameDrop::TooOld);
         }
         let is_new = slot.attempts == 0;
-        (is_new && !self.neighbors.is_worth_trying(slot.to, now)).then_some(FrameDrop::Silent)
+        // One for a child goes out once for each request in the child's name, whoever made that: the attempt
+        // costs no more than the request did.
+        let is_doubted = is_new && !slot.is_for_child();
+        (is_doubted && !self.neighbors.is_worth_trying(slot.to, now)).then_some(FrameDrop::Silent)
     }
 
     /// Makes a frame the one under way, with a sequence number; returns its failed attempts.
@@ -137,6 +140,9 @@ impl Mac<'_> {
         }
         self.counters.channel_busy = self.counters.channel_busy.wrapping_add(1);
         self.csma.busy = self.csma.busy.saturating_add(1);
+        if let Some(slot) = self.queue.get(self.current) {
+            self.neighbors.note_busy(slot.to);
+        }
         if self.csma.busy > self.config.csma_backoffs_max {
             self.counters.csma_failures = self.counters.csma_failures.wrapping_add(1);
             self.attempt_failed(FrameDrop::ChannelBusy, now, rng);
@@ -242,13 +248,14 @@ impl Mac<'_> {
         }
     }
 
-    /// The mean first backoff where the radio takes the frame meanwhile; zero where it takes it after
-    /// that.
-    pub(crate) fn backoff_beside_copy(&self) -> Duration {
-        let periods = match self.radio.shared_buffer {
-            true => 1,
-            false => 1u32 << self.config.be_min.min(BE_LIMIT),
-        };
+    /// Whether the radio takes a frame during the backoff before it; else it does after that.
+    pub(crate) const fn copies_beside_backoff(&self) -> bool {
+        !self.radio.shared_buffer
+    }
+
+    /// The mean first backoff.
+    pub(crate) fn backoff(&self) -> Duration {
+        let periods = 1u32 << self.config.be_min.min(BE_LIMIT);
         Duration::from_micros(u64::from((periods - 1) * UNIT_BACKOFF_US / 2))
     }
 
@@ -316,7 +323,10 @@ impl Mac<'_> {
         header.ack_request &= self.config.acknowledged;
         header.frame_pending = header.ack_request && self.is_followed(self.current);
         let own = self.config.extended;
-        let len = self.guard.emit(&header, slot.payload(), own, out)?;
+        let len = match slot.is_in_clear() {
+            true => header.emit_frame(slot.payload(), out).ok()?,
+            false => self.guard.emit(&header, slot.payload(), own, out)?,
+        };
         Some((len, header.frame_pending))
     }
 

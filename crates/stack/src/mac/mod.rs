@@ -23,6 +23,7 @@ mod channels;
 pub mod config;
 mod counters;
 mod csma;
+mod flow;
 mod immediate;
 mod neighbor;
 #[cfg(feature = "sleepy")]
@@ -39,6 +40,11 @@ mod queue;
 mod radio;
 mod receive;
 mod retry;
+#[cfg(feature = "pace")]
+mod rhythm;
+#[cfg(not(feature = "pace"))]
+#[path = "rhythm_absent.rs"]
+mod rhythm;
 #[cfg(feature = "security")]
 mod secured;
 #[cfg(not(feature = "security"))]
@@ -51,6 +57,7 @@ mod state;
 pub use channels::Channels;
 pub use config::Config;
 pub use counters::{FrameDrop, MacCounters};
+pub(crate) use flow::Flow;
 pub use immediate::{Condition, Protocol};
 pub use neighbor::Neighbor;
 #[cfg(feature = "sleepy")]
@@ -111,6 +118,9 @@ pub struct Mac<'m> {
     poll: Poll,
     /// Its key.
     guard: Guard<'m>,
+    /// Whether it passes on what nodes without a key ask.
+    #[cfg(feature = "join")]
+    serves_pledges: bool,
     /// Where the radio was last tuned to. `None`: nothing yet.
     tuned: Option<u8>,
     /// Where a frame for all goes next.
@@ -193,6 +203,8 @@ impl<'m> Mac<'m> {
             serving: Serving::OFF,
             poll: Poll::OFF,
             guard: Guard::default(),
+            #[cfg(feature = "join")]
+            serves_pledges: false,
             tuned: None,
             sweep: None,
             listening: None,
@@ -258,11 +270,14 @@ impl<'m> Mac<'m> {
     /// When the attempt under way, or the next one, goes on. `answer`: when the radio's is overdue.
     fn attempt_deadline(&self, answer: Option<Instant>) -> Option<Instant> {
         match self.state {
-            State::Idle if self.outcome.is_some() || self.guard.is_waiting() => None,
-            State::Idle => earliest(
-                self.next_start(Instant::ORIGIN).map(|(at, _)| at),
-                self.waiting_deadline(),
-            ),
+            State::Idle if self.outcome.is_some() => None,
+            State::Idle => {
+                let next = self.next_start(Instant::ORIGIN).map(|(at, _)| at);
+                match self.guard.is_waiting() {
+                    true => next,
+                    false => earliest(next, self.waiting_deadline()),
+                }
+            }
             State::Backoff { until } if self.may_preload_early() => {
                 Some(until.min(Instant::ORIGIN))
             }
@@ -281,6 +296,10 @@ impl<'m> Mac<'m> {
 
     /// Frames of `class` that [`Self::enqueue`] would take now.
     pub fn room(&self, class: Class) -> usize {
+        // Frames would wait for a key, and fill the queue.
+        if self.guard.is_locked() {
+            return 0;
+        }
         let children = self.serving.reserved();
         let control = children.saturating_add(usize::from(self.config.reserve_control));
         let kept = match class {
@@ -370,6 +389,33 @@ impl<'m> Mac<'m> {
     /// Attempts for each frame that `to` took of late, in units of 1/128; `None` before the first.
     pub(crate) fn etx(&self, to: LinkAddr) -> Option<u16> {
         self.neighbors.etx(to)
+    }
+
+    /// Attempts and assessments in vain for each frame that `to` took of late, in units of 1/128;
+    /// `None` before the first.
+    pub(crate) fn effort(&self, to: LinkAddr) -> Option<u16> {
+        self.neighbors.effort(to)
+    }
+
+    /// What goes to `to`, as the link above has noted it.
+    pub(crate) fn flow(&self, to: LinkAddr) -> Flow {
+        self.neighbors.flow(to)
+    }
+
+    /// Notes what goes to `to`.
+    pub(crate) fn note_flow(&mut self, to: LinkAddr, flow: Flow) {
+        self.neighbors.note_flow(to, flow);
+    }
+
+    /// Notes that a frame that goes on to `to` had come `at`. Returns how far apart such frames begin,
+    /// once that is known.
+    pub(crate) fn note_arrival(&mut self, to: LinkAddr, at: Instant) -> Option<Duration> {
+        self.neighbors.note_arrival(to, at)
+    }
+
+    /// How far apart frames begin that go on to `to`, as far as is known.
+    pub(crate) fn apart(&self, to: LinkAddr) -> Option<Duration> {
+        self.neighbors.apart(to)
     }
 
     /// Payload bytes of one frame to `to`, with the addresses this interface would use.

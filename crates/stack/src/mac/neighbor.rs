@@ -13,6 +13,8 @@
 //! Between the two stands a neighbour that is there but badly disturbed: its frames have all
 //! their attempts, but from [`UNANSWERED_DOUBT`] on they no longer hold up those of others.
 
+use super::flow::Flow;
+use super::rhythm::Rhythm;
 use crate::time::{Allowance, Duration, Instant};
 use crate::wire::LinkAddr;
 
@@ -35,9 +37,8 @@ pub struct Neighbor {
     acknowledges: bool,
     /// Frames given up since it last did, because it did not.
     unanswered: u8,
-    /// How long the last frame took that it acknowledged, from the assessment to the ACK, µs; none
-    /// takes as long as the type counts. 0: not known.
-    exchange_us: u16,
+    /// For a measured pace.
+    rhythm: Rhythm,
     /// No new frame to this neighbour before then; while it is in doubt, none is taken.
     held_until: Instant,
 }
@@ -55,7 +56,7 @@ impl Neighbor {
         successes: 0,
         acknowledges: false,
         unanswered: 0,
-        exchange_us: 0,
+        rhythm: Rhythm::NONE,
         held_until: Instant::ORIGIN,
     };
 
@@ -149,6 +150,26 @@ impl<'m> Neighbors<'m> {
             || (!self.find(addr).is_some_and(is_left_alone) && self.in_vain.allows(now))
     }
 
+    /// Whether to try a frame again that `addr` has asked for: where it took the last one, and else while
+    /// the allowance lasts. A child that did not take the last one sleeps if somebody else asked in its
+    /// name.
+    pub(super) fn is_worth_insisting(&mut self, addr: LinkAddr, now: Instant) -> bool {
+        match self.find(addr).is_some_and(|entry| entry.unanswered > 0) {
+            // An attempt at one that is not trusted was counted when it failed.
+            true if self.is_trusted(addr) => self.in_vain.take(now),
+            true => self.in_vain.allows(now),
+            false => self.is_trusted(addr) || self.in_vain.allows(now),
+        }
+    }
+
+    /// A frame that `addr` had asked for was given up because it was not acknowledged. Since the request may
+    /// have been somebody else's, that says nothing of the neighbour but this.
+    pub(super) fn missed(&mut self, addr: LinkAddr, now: Instant) {
+        if let Some(entry) = self.entry(addr, now) {
+            entry.unanswered = entry.unanswered.max(1);
+        }
+    }
+
     /// A frame for `addr` was given up because it was not acknowledged.
     pub(super) fn gave_up(&mut self, addr: LinkAddr, now: Instant) {
         let doubts = self.doubts;
@@ -240,25 +261,63 @@ impl<'m> Neighbors<'m> {
         if entry.attempts >= ETX_WINDOW {
             entry.attempts /= 2;
             entry.successes /= 2;
+            entry.rhythm.grow_old();
         }
         entry.attempts += 1;
         entry.successes += u16::from(exchange.is_some());
         if let Some(exchange) = exchange {
             entry.acknowledges = true;
             entry.unanswered = 0;
-            entry.exchange_us = u16::try_from(exchange.as_micros()).unwrap_or(u16::MAX);
+            entry.rhythm.took(exchange);
         }
     }
 
     /// How long the last frame took that `addr` acknowledged, if any is known.
     pub(super) fn exchange(&self, addr: LinkAddr) -> Option<Duration> {
-        let us = self.find(addr)?.exchange_us;
-        (us > 0).then_some(Duration::from_micros(us.into()))
+        self.find(addr)?.rhythm.exchange()
     }
 
     /// As [`Neighbor::etx`].
     pub(super) fn etx(&self, addr: LinkAddr) -> Option<u16> {
         self.find(addr)?.etx()
+    }
+
+    /// A frame for `addr` found the channel busy, before an attempt or instead of it.
+    pub(super) fn note_busy(&mut self, addr: LinkAddr) {
+        if let Some(entry) = self.table.iter_mut().find(|entry| entry.is(addr)) {
+            entry.rhythm.note_busy();
+        }
+    }
+
+    /// As [`Self::etx`], with each assessment in vain for one more attempt.
+    pub(super) fn effort(&self, addr: LinkAddr) -> Option<u16> {
+        let entry = self.find(addr)?;
+        let tried = u32::from(entry.attempts) + u32::from(entry.rhythm.busy());
+        let effort = (tried * 128).checked_div(u32::from(entry.successes))?;
+        Some(u16::try_from(effort).unwrap_or(u16::MAX))
+    }
+
+    pub(super) fn flow(&self, addr: LinkAddr) -> Flow {
+        self.find(addr)
+            .map_or(Flow::NONE, |entry| entry.rhythm.flow())
+    }
+
+    pub(super) fn note_flow(&mut self, addr: LinkAddr, flow: Flow) {
+        if let Some(entry) = self.entry(addr, flow.taken_at) {
+            entry.rhythm.note_flow(flow);
+        }
+    }
+
+    /// Notes that a frame that goes on to `addr` had come `at`. Returns how far apart such frames begin,
+    /// once that is known.
+    pub(super) fn note_arrival(&mut self, addr: LinkAddr, at: Instant) -> Option<Duration> {
+        let entry = self.table.iter_mut().find(|entry| entry.is(addr))?;
+        entry.rhythm.note_arrival(at)
+    }
+
+    /// How far apart frames begin that go on to `addr`, as far as is known.
+    pub(super) fn apart(&self, addr: LinkAddr) -> Option<Duration> {
+        self.find(addr)?.rhythm.apart()
     }
 
     pub(super) fn hold(&mut self, addr: LinkAddr, until: Instant, now: Instant) {
@@ -384,6 +443,30 @@ mod tests {
         );
         // Frames for one node count for themselves.
         assert!(!neighbors.is_duplicate(PARENT, 7, at(3_001), Duration::from_secs(1)));
+    }
+
+    /// What comes for one neighbour says nothing of what comes for another, and nothing of who is unknown;
+    /// one that was forgotten begins anew.
+    #[cfg(feature = "pace")]
+    #[test]
+    fn how_far_apart_frames_come_is_known_of_each_neighbour() {
+        let mut table = [const { Neighbor::EMPTY }; 2];
+        let mut neighbors = Neighbors::new(&mut table, true);
+        let at = |ms: u64| Instant::from_micros(1_000_000 + 1_000 * ms);
+        let [other, stranger] = [2, 3].map(LinkAddr::Short);
+        for addr in [PARENT, other] {
+            neighbors.record(addr, Some(Duration::from_millis(5)), at(0));
+        }
+        for ms in [0, 16, 32] {
+            neighbors.note_arrival(PARENT, at(ms));
+        }
+        assert_eq!(neighbors.apart(PARENT), Some(Duration::from_millis(16)));
+        assert_eq!(neighbors.note_arrival(other, at(40)), None);
+        assert_eq!(neighbors.note_arrival(stranger, at(41)), None);
+        assert!(neighbors.find(stranger).is_none());
+        neighbors.record(stranger, Some(Duration::from_millis(5)), at(50));
+        neighbors.record(PARENT, Some(Duration::from_millis(5)), at(60));
+        assert_eq!(neighbors.apart(PARENT), None);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //!
 //! Source: IEEE 802.15.4-2006 §7.5.6.3 and §7.5.6.4.
 
-use super::{FrameDrop, Mac};
+use super::{Frame, FrameDrop, Mac};
 use crate::time::Instant;
 use crate::wire::LinkAddr;
 use crate::wire::ieee802154::{Command, Header};
@@ -26,6 +26,8 @@ pub(super) struct Serving {
     more_for: Option<LinkAddr>,
     /// Attempts at a frame for a child.
     attempts_max: u8,
+    /// The sequence number of the last frame, where it was given up.
+    unanswered: Option<u8>,
 }
 
 /// A frame that may ask for what waits.
@@ -46,7 +48,13 @@ impl Serving {
         pending: false,
         more_for: None,
         attempts_max: u8::MAX,
+        unanswered: None,
     };
+
+    /// A frame with this sequence number has ended.
+    pub(super) fn on_end(&mut self, dsn: Option<u8>, delivered: bool) {
+        self.unanswered = dsn.filter(|_| !delivered);
+    }
 
     /// The frame pending bit of the ACK that is due, which is over with it.
     pub(super) fn take_pending(&mut self) -> bool {
@@ -111,6 +119,29 @@ impl Mac<'_> {
     /// Says in the frames for `child` that more follows.
     pub(crate) fn set_more(&mut self, child: Option<LinkAddr>) {
         self.serving.more_for = child;
+    }
+
+    /// Queues a frame that may have been sent before, then with this sequence number: its receiver takes it
+    /// for a repetition if it has it.
+    ///
+    /// # Errors
+    /// As [`Mac::enqueue`].
+    pub(crate) fn enqueue_again(
+        &mut self,
+        frame: &Frame<'_>,
+        dsn: Option<u8>,
+    ) -> Result<(), FrameDrop> {
+        let index = self.push(frame)?;
+        if let Some(slot) = self.queue.get_mut(index) {
+            slot.dsn = dsn;
+        }
+        self.release_to(frame.to);
+        Ok(())
+    }
+
+    /// The sequence number of the frame whose outcome was just taken, where it was given up after an attempt.
+    pub(crate) const fn unanswered(&self) -> Option<u8> {
+        self.serving.unanswered
     }
 
     /// Whether the frame whose outcome was just taken promised another one.

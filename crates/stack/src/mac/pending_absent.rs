@@ -24,6 +24,8 @@ impl Serving {
 
     pub(super) const fn on_data(&self, _: LinkAddr) {}
 
+    pub(super) const fn on_end(&self, _: Option<u8>, _: bool) {}
+
     pub(super) const fn has_more(&self, _: &LinkAddr) -> bool {
         false
     }

@@ -32,6 +32,10 @@ pub struct Sleep {
     /// Whether the parent says in the ACK of any frame that something waits, not only of a data
     /// request: a request that is due then rides on data.
     pub rides: bool,
+    /// Whether it sends or listens, and never does both: a request that is due goes before its own frames,
+    /// and these wait while it listens for what was promised (TCPlp appendix C). Off, they go out between
+    /// the parent's frames.
+    pub alternates: bool,
     /// How long to listen for the frame that was promised.
     pub answer_timeout: Duration,
 }
@@ -58,6 +62,7 @@ impl Sleep {
             policy,
             drained: true,
             rides: true,
+            alternates: true,
             answer_timeout: ANSWER_TIMEOUT,
         }
     }
@@ -99,8 +104,8 @@ pub(super) struct Poll {
     is_hasty: bool,
     /// The interval of [`Policy::Adaptive`].
     interval: Duration,
-    /// Whether a packet has come since the parent was asked last.
-    has_received: bool,
+    /// Whether the parent has said since it was asked last that nothing follows.
+    has_ended: bool,
     expected: Option<Expectation>,
     /// Requests that have failed in a row.
     failures: u8,
@@ -121,7 +126,7 @@ impl Poll {
         is_streaming: false,
         is_hasty: false,
         interval: ADAPTIVE_MIN,
-        has_received: false,
+        has_ended: false,
         expected: None,
         failures: 0,
         untold: None,
@@ -163,6 +168,14 @@ impl Poll {
             || (!self.is_child && self.failures == 0)
             || lasts(self.awake_until)
             || lasts(self.attentive_until)
+    }
+
+    /// Whether its own frames wait for the end of what it listens for; for no longer than that, lest forged
+    /// frames of the parent keep it silent.
+    pub(super) fn holds_back(&self, now: Instant) -> bool {
+        let alternates = self.bond().is_some_and(|(sleep, _)| sleep.alternates);
+        let is_recent = |asked_at: Instant| now < asked_at + HELD_BACK_MAX;
+        alternates && self.awake_until.is_some() && self.asked_at.is_some_and(is_recent)
     }
 
     /// When the parent is asked next.
@@ -212,8 +225,9 @@ impl Poll {
     fn ask(&mut self, now: Instant) {
         let is_first = self.asked_at.is_none();
         self.asked_at = Some(now);
-        self.is_hasty = false;
-        if !is_first && self.failures == 0 && !core::mem::take(&mut self.has_received) {
+        (self.is_hasty, self.has_ended) = (false, false);
+        // Unless a packet comes.
+        if !is_first && self.failures == 0 {
             self.interval = self.interval.saturating_mul(2).min(ADAPTIVE_MAX);
         }
     }
@@ -249,8 +263,12 @@ impl Poll {
             return;
         };
         let (timeout, drained) = (sleep.answer_timeout, sleep.drained);
-        self.has_received = true;
+        let is_adaptive = sleep.policy == Policy::Adaptive;
         self.interval = ADAPTIVE_MIN;
+        // The interval begins behind the packet; once for each request, lest forged frames put off the next.
+        if is_adaptive && !pending && !core::mem::replace(&mut self.has_ended, true) {
+            self.asked_at = self.asked_at.map(|_| now);
+        }
         self.is_streaming = pending && drained;
         self.awake_until = self.is_streaming.then(|| now + timeout);
         self.is_hasty = pending && !drained;
@@ -304,9 +322,10 @@ impl Mac<'_> {
     /// Asks the parent, where that is due.
     pub(super) fn poll_parent(&mut self, now: Instant) {
         self.poll.expire(now);
-        let Some((_, parent)) = self.poll.bond() else {
+        let Some((sleep, parent)) = self.poll.bond() else {
             return;
         };
+        let alternates = sleep.alternates;
         if self.poll.asks_at().is_none_or(|at| now < at) || self.poll.awake_until.is_some() {
             return;
         }
@@ -325,7 +344,10 @@ impl Mac<'_> {
             to: parent,
             token: 0,
             payload: &payload,
-            class: Class::Control,
+            class: match alternates {
+                true => Class::Indirect,
+                false => Class::Control,
+            },
             since: now,
         };
         // Where the queue is full its frames go first, and the parent is asked soon after.
@@ -333,7 +355,7 @@ impl Mac<'_> {
         let index = self.queue.push(&request);
         match index.and_then(|index| self.queue.get_mut(index)) {
             Some(slot) => {
-                slot.is_request = true;
+                (slot.is_request, slot.is_indirect) = (true, false);
                 self.counters.accepted = self.counters.accepted.wrapping_add(1);
             }
             None => self.poll.failures = self.poll.failures.max(1),
@@ -434,6 +456,9 @@ pub const ANSWER_TIMEOUT: Duration = Duration::from_millis(50);
 /// Longest random wait between attempts at a request, or at a frame for a child that listens: its
 /// receiver is on meanwhile (TCPlp §9.5).
 pub const QUICK_RETRY_DELAY_MAX: Duration = Duration::from_millis(8);
+
+/// Since the last request: a parent sends some packets within that.
+const HELD_BACK_MAX: Duration = Duration::from_secs(1);
 
 /// While the link waits for the answer to a question of its own.
 const SOLICITED_PACE: Duration = Duration::from_millis(100);

@@ -16,6 +16,10 @@ impl Poll {
     pub(super) const fn is_awake(&self, _: Instant) -> bool {
         true
     }
+
+    pub(super) const fn holds_back(&self, _: Instant) -> bool {
+        false
+    }
 }
 
 impl Mac<'_> {

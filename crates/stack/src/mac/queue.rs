@@ -75,6 +75,9 @@ pub struct FrameSlot {
     /// It is a challenge or an answer, of which the link above knows nothing.
     #[cfg(feature = "security")]
     pub(super) is_proof: bool,
+    /// It goes out in clear: a datagram of a node that has no key yet, or for one.
+    #[cfg(feature = "join")]
+    pub(super) is_clear: bool,
     /// Whether the condition in [`super::immediate`] is this frame's.
     pub(super) is_conditional: bool,
     /// What it waits for.
@@ -101,6 +104,8 @@ impl FrameSlot {
         is_indirect: false,
         #[cfg(feature = "security")]
         is_proof: false,
+        #[cfg(feature = "join")]
+        is_clear: false,
         is_conditional: false,
         wait: Wait::No,
         not_before: Instant::ORIGIN,
@@ -118,6 +123,24 @@ impl FrameSlot {
     /// It may wait for as long as it takes.
     pub(super) const fn never_expires(&mut self) {
         self.since = None;
+    }
+
+    /// Whether it is for a child that listens.
+    #[inline(always)]
+    pub(super) const fn is_for_child(&self) -> bool {
+        #[cfg(feature = "sleepy")]
+        return self.is_indirect;
+        #[cfg(not(feature = "sleepy"))]
+        return false;
+    }
+
+    /// Whether it goes out in clear though the node may have a key.
+    #[inline(always)]
+    pub(super) const fn is_in_clear(&self) -> bool {
+        #[cfg(feature = "join")]
+        return self.is_clear;
+        #[cfg(not(feature = "join"))]
+        return false;
     }
 
     /// The MAC payload.
@@ -185,6 +208,10 @@ impl<'m> FrameQueue<'m> {
         #[cfg(feature = "security")]
         {
             slot.is_proof = false;
+        }
+        #[cfg(feature = "join")]
+        {
+            slot.is_clear = false;
         }
         slot.is_conditional = false;
         slot.wait = Wait::No;

@@ -39,7 +39,7 @@ impl Mac<'_> {
             false => check_fcs(psdu)?,
         };
         if self.guard.is_on() {
-            return self.hear(mpdu, meta, now).map(|()| None);
+            return self.hear(mpdu, meta, now);
         }
         let (header, payload) = Header::parse(mpdu)?;
         match header.frame_type {

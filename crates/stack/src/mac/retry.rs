@@ -10,11 +10,21 @@ impl Mac<'_> {
     /// The frame to send next and the earliest time for it, `now` at the earliest.
     ///
     /// The oldest that may start now, else the one that may start first. A frame never
-    /// overtakes another to the same neighbour. Cost: quadratic in the queue only while
+    /// overtakes another to the same neighbour. While no counters are stored, only frames in clear
+    /// start; while a node that sleeps listens, none does. Cost: quadratic in the queue only while
     /// frames are held back, linear otherwise.
     pub(super) fn next_start(&self, now: Instant) -> Option<(Instant, u8)> {
+        // What proves who it is, its parent waits for.
+        let has_proof = || self.queue.iter().any(|(index, _)| self.is_proof(index));
+        if self.poll.holds_back(now) && !has_proof() {
+            return None;
+        }
         let mut first = None;
+        let is_waiting = self.guard.is_waiting();
         for (index, slot) in self.queue.iter() {
+            if is_waiting && !slot.is_in_clear() {
+                continue;
+            }
             if slot.wait != Wait::No || (first.is_some() && self.waits_behind(index)) {
                 continue;
             }
@@ -86,9 +96,18 @@ impl Mac<'_> {
         };
         let to = slot.to;
         let is_last = slot.attempts.saturating_add(1) >= attempts_max;
-        if is_last || to.is_broadcast() || !self.neighbors.is_worth_trying(to, now) {
-            // One that had not all of its attempts says little of its neighbour.
-            if is_last && reason == FrameDrop::NoAck {
+        let neighbors = &mut self.neighbors;
+        let is_over = is_last
+            || to.is_broadcast()
+            || match slot.is_for_child() {
+                true => !neighbors.is_worth_insisting(to, now),
+                false => !neighbors.is_worth_trying(to, now),
+            };
+        if is_over {
+            if slot.is_for_child() {
+                self.neighbors.missed(to, now);
+            } else if is_last && reason == FrameDrop::NoAck {
+                // One that had not all of its attempts says little of its neighbour.
                 self.neighbors.gave_up(to, now);
             }
             self.finish(Some(reason));
@@ -137,6 +156,7 @@ impl Mac<'_> {
             started: self.started,
             copied: self.copied,
         };
+        self.serving.on_end(slot.dsn, reason.is_none());
         // The link above knows nothing of requests and proofs.
         if !is_own {
             self.outcome = Some(outcome);

@@ -17,8 +17,12 @@
 
 use super::acknowledge::Acknowledgment;
 use super::counters::FrameDrop;
+#[cfg(feature = "join")]
+use super::queue::FrameSlot;
 use super::queue::{Class, Frame};
 use super::radio::RxMeta;
+#[cfg(feature = "join")]
+use super::security::NetworkKey;
 use super::security::{Proof, Reservation, Sealed, Security};
 use super::{Mac, Received};
 use crate::random::Rng;
@@ -45,6 +49,11 @@ impl Guard<'_> {
         self.0
             .as_ref()
             .is_some_and(|security| security.is_waiting())
+    }
+
+    /// Whether it has no key yet.
+    pub(super) fn is_locked(&self) -> bool {
+        self.0.as_ref().is_some_and(|security| security.is_locked())
     }
 
     /// The earlier of `own` and when it has something to do itself.
@@ -181,9 +190,10 @@ impl<'m> Mac<'m> {
         }
     }
 
-    /// Whether the frame in this slot is none of the link's above.
+    /// Whether the link above knows nothing of the frame in this slot, and so gets no outcome.
     pub(super) fn is_proof(&self, index: u8) -> bool {
-        self.queue.get(index).is_some_and(|slot| slot.is_proof)
+        let slot = self.queue.get(index);
+        slot.is_some_and(|slot| slot.is_proof || slot.is_in_clear())
     }
 
     /// Takes a new key where that is due, doubts the parent, and computes ahead.
@@ -204,29 +214,34 @@ impl<'m> Mac<'m> {
         }
     }
 
-    /// A frame that has come: acknowledged, and kept closed until [`Self::open_sealed`].
-    pub(super) fn hear(
+    /// A frame that has come: acknowledged, and kept closed until [`Self::open_sealed`]. One in clear is
+    /// returned where this node deals with nodes that have no key: nothing of it is remembered.
+    pub(super) fn hear<'a>(
         &mut self,
-        mpdu: &[u8],
+        mpdu: &'a [u8],
         meta: RxMeta,
         now: Instant,
-    ) -> Result<(), FrameDrop> {
+    ) -> Result<Option<Received<'a>>, FrameDrop> {
         let (header, auxiliary, body) = Header::parse_secured(mpdu)?;
         match header.frame_type {
             FrameType::Ack => {
                 let said = (header.sequence, header.frame_pending);
-                return self.on_acknowledgment(said, meta.at, now);
+                return self.on_acknowledgment(said, meta.at, now).map(|()| None);
             }
             FrameType::Beacon => return Err(FrameDrop::Beacon),
             FrameType::Data | FrameType::Command => {}
         }
         let (src, dst) = self.filter(&header)?;
-        let auxiliary = auxiliary.ok_or(FrameDrop::Unsecured)?;
         let source = extended(src).ok_or(FrameDrop::BadSource)?;
+        let Some(auxiliary) = auxiliary else {
+            return self
+                .hear_in_clear(&header, (src, dst), body, meta)
+                .map(Some);
+        };
         let security = self.guard.0.as_deref_mut().ok_or(FrameDrop::Secured)?;
         let admitted = security.admit(source, &auxiliary, now);
         if !matches!(admitted, Ok(()) | Err(FrameDrop::Duplicate)) {
-            return admitted;
+            return admitted.map(|()| None);
         }
         let asks = header.ack_request && !dst.is_broadcast();
         let is_answered = !asks || self.owe_acknowledgment(header.sequence, meta.at);
@@ -237,12 +252,50 @@ impl<'m> Mac<'m> {
         }
         if admitted.is_err() {
             self.hear_again(src, (&auxiliary, body), is_answered, now);
-            return admitted;
+            return admitted.map(|()| None);
         }
         if let Some(security) = self.security_mut() {
             security.sealed = Some(Sealed::of(mpdu, meta, is_answered));
         }
-        Ok(())
+        Ok(None)
+    }
+
+    /// Takes a frame in clear: one for all, if this node serves nodes without a key; one for this node alone,
+    /// if it has no key itself.
+    ///
+    /// # Errors
+    /// [`FrameDrop::Unsecured`]: any other.
+    fn hear_in_clear<'a>(
+        &mut self,
+        header: &Header,
+        (src, dst): (LinkAddr, LinkAddr),
+        payload: &'a [u8],
+        meta: RxMeta,
+    ) -> Result<Received<'a>, FrameDrop> {
+        let is_wanted = match dst.is_broadcast() {
+            true => self.serves_pledges(),
+            false => self.guard.is_locked(),
+        };
+        if !is_wanted || header.frame_type != FrameType::Data {
+            return Err(FrameDrop::Unsecured);
+        }
+        if header.ack_request && !dst.is_broadcast() {
+            self.owe_acknowledgment(header.sequence, meta.at);
+        }
+        Ok(Received {
+            src,
+            dst,
+            payload,
+            pending: false,
+            meta,
+        })
+    }
+
+    const fn serves_pledges(&self) -> bool {
+        #[cfg(feature = "join")]
+        return self.serves_pledges;
+        #[cfg(not(feature = "join"))]
+        return false;
     }
 
     /// The last frame of a neighbour, again: its first byte suffices to fire what it did not fire for
@@ -388,6 +441,71 @@ impl<'m> Mac<'m> {
         }
         self.neighbors.heard(src);
         Ok(None)
+    }
+
+    /// Whether the node has no key yet.
+    #[cfg(feature = "join")]
+    pub(crate) fn is_locked(&self) -> bool {
+        self.guard.is_locked()
+    }
+
+    /// Whether frames in clear for all are handed up from now on: those of nodes that have no key yet.
+    #[cfg(feature = "join")]
+    pub(crate) const fn serve_pledges(&mut self, serves: bool) {
+        self.serves_pledges = serves;
+    }
+
+    /// Takes the key of the network, where the node has none.
+    #[cfg(feature = "join")]
+    pub(crate) fn unlock(
+        &mut self,
+        network: NetworkKey,
+        sequence: u32,
+        stored: Option<Reservation>,
+    ) {
+        if let Some(security) = self.security_mut() {
+            security.unlock(network, sequence, stored);
+        }
+    }
+
+    /// Notes the network key that will take the place of the one in force.
+    #[cfg(feature = "join")]
+    pub(crate) fn expect_key(&mut self, network: NetworkKey, sequence: u32) {
+        if let Some(security) = self.security_mut() {
+            security.expect(network, sequence);
+        }
+    }
+
+    /// Queues a frame that is not sealed. No outcome follows.
+    ///
+    /// # Errors
+    /// As [`Self::enqueue`]'s. One such frame waits at a time.
+    #[cfg(feature = "join")]
+    pub(crate) fn send_in_clear(
+        &mut self,
+        to: LinkAddr,
+        payload: &[u8],
+        now: Instant,
+    ) -> Result<(), FrameDrop> {
+        let frame = Frame {
+            to,
+            token: 0,
+            payload,
+            class: Class::Control,
+            since: now,
+        };
+        let waits = self.queue.count(FrameSlot::is_in_clear) > 0;
+        let pushed = match payload.len() > self.payload_len_max(to) {
+            true => Err(FrameDrop::BadLength),
+            false if waits => Err(FrameDrop::QueueFull),
+            false => self.queue.push(&frame).ok_or(FrameDrop::QueueFull),
+        };
+        let index = pushed.inspect_err(|&reason| self.counters.drop(reason))?;
+        if let Some(slot) = self.queue.get_mut(index) {
+            slot.is_clear = true;
+        }
+        self.counters.accepted = self.counters.accepted.wrapping_add(1);
+        Ok(())
     }
 
     /// Queues a challenge or an answer, where there is room for it.

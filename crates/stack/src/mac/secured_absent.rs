@@ -2,9 +2,9 @@
 
 use core::marker::PhantomData;
 
-use super::Mac;
 use super::counters::FrameDrop;
 use super::radio::RxMeta;
+use super::{Mac, Received};
 use crate::random::Rng;
 use crate::time::Instant;
 use crate::wire::LinkAddr;
@@ -23,6 +23,10 @@ impl Guard<'_> {
     }
 
     pub(super) const fn is_waiting(&self) -> bool {
+        false
+    }
+
+    pub(super) const fn is_locked(&self) -> bool {
         false
     }
 
@@ -60,8 +64,13 @@ impl Mac<'_> {
 
     pub(super) const fn poll_security(&self, _: Instant, _: &mut Rng) {}
 
-    pub(super) const fn hear(&self, _: &[u8], _: RxMeta, _: Instant) -> Result<(), FrameDrop> {
-        Ok(())
+    pub(super) const fn hear<'a>(
+        &self,
+        _: &'a [u8],
+        _: RxMeta,
+        _: Instant,
+    ) -> Result<Option<Received<'a>>, FrameDrop> {
+        Ok(None)
     }
 
     pub(super) const fn hear_head(&self, _: &[u8], _: Instant) {}

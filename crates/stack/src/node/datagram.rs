@@ -1,11 +1,15 @@
 //! UDP where it meets the links.
 
+use core::net::Ipv6Addr;
+
 use super::Node;
 use crate::ip::{Disposition, InterfaceId, NextHop, icmp::ErrorKind};
 use crate::link::{Class, Refusal};
 use crate::remote::Remote;
+use crate::time::Instant;
 use crate::udp::{self, Inbox};
-use crate::wire::ipv6::{Ecn, Header, TrafficClass};
+use crate::wire::cursor::copy;
+use crate::wire::ipv6::{self, Ecn, Header, TrafficClass};
 use crate::wire::udp::{HEADER_LEN, Header as Ports, NEXT_HEADER};
 
 /// Why a datagram was not sent.
@@ -34,6 +38,31 @@ impl DatagramError {
 }
 
 speaks!(DatagramError);
+
+/// Both headers of a datagram with `payload`: addresses and ports from where to where. `None`: it is too long.
+pub(super) fn head(
+    (src, dst): (Ipv6Addr, Ipv6Addr),
+    (src_port, dst_port): (u16, u16),
+    hop_limit: u8,
+    payload: &[u8],
+) -> Option<[u8; ipv6::HEADER_LEN + HEADER_LEN]> {
+    let ports = Ports { src_port, dst_port };
+    let udp = udp::header(&src, &dst, ports, payload)?;
+    let len = HEADER_LEN.saturating_add(payload.len());
+    let header = Header {
+        traffic_class: TrafficClass::new(0, Ecn::NotEct),
+        flow_label: 0,
+        payload_len: u16::try_from(len).ok()?,
+        next_header: NEXT_HEADER,
+        hop_limit,
+        src,
+        dst,
+    };
+    let mut head = [0; ipv6::HEADER_LEN + HEADER_LEN];
+    header.emit(&mut head).ok()?;
+    copy(head.get_mut(ipv6::HEADER_LEN..)?, &udp);
+    Some(head)
+}
 
 impl<'m> Node<'m> {
     /// Opens the ports of `inbox`; what comes for them waits there.
@@ -70,25 +99,9 @@ impl<'m> Node<'m> {
         let hop = self.hop_to(remote).ok_or(DatagramError::NoRoute)?;
         let src = self.ip.source_for(&dst, hop.interface);
         let src = src.ok_or(DatagramError::NoAddress)?;
-        let ports = Ports {
-            src_port: port,
-            dst_port: remote.port,
-        };
-        let udp = udp::header(&src, &dst, ports, payload).ok_or(DatagramError::TooLong)?;
-        let len = HEADER_LEN.saturating_add(payload.len());
-        let header = Header {
-            traffic_class: TrafficClass::new(0, Ecn::NotEct),
-            flow_label: 0,
-            payload_len: u16::try_from(len).map_err(|_| DatagramError::TooLong)?,
-            next_header: NEXT_HEADER,
-            hop_limit: self.ip.hop_limit(),
-            src,
-            dst,
-        };
-        let mut head = [0; crate::wire::ipv6::HEADER_LEN + HEADER_LEN];
-        header.emit(&mut head).map_err(|_| DatagramError::TooLong)?;
-        let at = crate::wire::ipv6::HEADER_LEN;
-        crate::wire::cursor::copy(head.get_mut(at..).unwrap_or_default(), &udp);
+        let ports = (port, remote.port);
+        let head = head((src, dst), ports, self.ip.hop_limit(), payload);
+        let head = head.ok_or(DatagramError::TooLong)?;
         let link = self.link_towards(hop).map_err(|_| DatagramError::NoRoute)?;
         let queued = link.queue([&head, payload], Class::Own);
         queued.map_err(|refusal| match refusal {
@@ -114,8 +127,12 @@ impl<'m> Node<'m> {
         id: InterfaceId,
         header: &Header,
         datagram: &[u8],
+        now: Instant,
     ) -> Result<(), Disposition> {
         let zone = id.zone_between(&header.src, &header.dst);
+        if self.takes_join((header, zone), datagram, now) {
+            return Ok(());
+        }
         let inbox = self.inbox.as_mut();
         match inbox.is_some_and(|inbox| inbox.put(&header.src, &header.dst, zone, datagram)) {
             true => Ok(()),

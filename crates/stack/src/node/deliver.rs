@@ -205,7 +205,7 @@ impl<'m> Node<'m> {
                 self.on_segment(id, header, upper, now)
             }
             icmpv6::NEXT_HEADER => self.on_icmp(header, upper, ingress, now),
-            udp::NEXT_HEADER => self.on_datagram(id, header, upper),
+            udp::NEXT_HEADER => self.on_datagram(id, header, upper, now),
             next_header::NONE => Err(Disposition::Drop(ip::PacketDrop::UnknownProtocol)),
             _ if header.dst.is_multicast() => {
                 Err(Disposition::Drop(ip::PacketDrop::UnknownProtocol))

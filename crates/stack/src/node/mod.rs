@@ -15,6 +15,11 @@ mod expect;
 #[path = "expect_absent.rs"]
 mod expect;
 mod forward;
+#[cfg(feature = "join")]
+mod joining;
+#[cfg(not(feature = "join"))]
+#[path = "joining_absent.rs"]
+mod joining;
 #[cfg(feature = "rpl")]
 mod leaves;
 #[cfg(all(feature = "rpl", feature = "router"))]
@@ -64,6 +69,9 @@ pub struct Node<'m> {
     routing: Option<routing::State<'m>>,
     /// UDP, where the application wants it.
     inbox: Option<Inbox<'m>>,
+    /// What it does about joining.
+    #[cfg(feature = "join")]
+    porch: Option<&'m mut crate::join::Porch>,
     /// Until when the answer to a datagram may come.
     #[cfg(feature = "sleepy")]
     answer_until: Option<Instant>,
@@ -124,6 +132,8 @@ impl<'m> Node<'m> {
             #[cfg(feature = "rpl")]
             routing: None,
             inbox: None,
+            #[cfg(feature = "join")]
+            porch: None,
             #[cfg(feature = "sleepy")]
             answer_until: None,
             polled_at: None,
@@ -192,6 +202,7 @@ impl<'m> Node<'m> {
         loop {
             self.must_poll_again = false;
             self.poll_routing(now);
+            self.poll_joining(now);
             for id in self.interface_ids() {
                 if let Some(action) = self.poll_link(id, now, out) {
                     return Some((id, action));

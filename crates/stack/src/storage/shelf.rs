@@ -4,6 +4,8 @@
 //! packets in order; taking one moves those behind it together, so that no gap is ever left.
 //! Left out: who the receivers are. They are small numbers here.
 
+use crate::wire::cursor::copy;
+
 /// Packets, each with its receiver's number and a word of its owner's.
 #[derive(Debug)]
 pub(crate) struct Shelf<'m> {
@@ -66,7 +68,7 @@ impl<'m> Shelf<'m> {
             return false;
         };
         *head = [high, low, key, a, b, c, d];
-        body.copy_from_slice(packet);
+        copy(body, packet);
         self.used += total;
         true
     }

@@ -2,6 +2,9 @@
 
 use motet::time::{Duration, Instant};
 
+use super::Radio;
+use crate::air::profile::Profile;
+
 /// What a radio spends its time and charge on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
@@ -80,6 +83,22 @@ impl Usage {
         self.spans
             .iter()
             .fold(Duration::ZERO, |sum, span| sum + *span)
+    }
+}
+
+impl Radio {
+    /// Counts the processor's time for so many frames sent, frames received, and segments; it moves nothing.
+    pub(crate) fn work(&mut self, [sent, received, segments]: [u32; 3]) {
+        let Profile {
+            frame_sent,
+            frame_received,
+            segment,
+            ..
+        } = self.profile;
+        let span = frame_sent.saturating_mul(sent.into())
+            + frame_received.saturating_mul(received.into())
+            + segment.saturating_mul(segments.into());
+        self.usage.cpu = self.usage.cpu + span;
     }
 }
 

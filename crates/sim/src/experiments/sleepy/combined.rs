@@ -1,9 +1,10 @@
 //! TCP whose motes poll when an answer is expected, against CoAP as the study has it, both above Motet's
 //! MAC with its measured pace.
 
-use motet::mac::Policy;
+use motet::mac::{Policy, Sleep};
 
 use super::anemometers::{Anemometers, Transport};
+use super::downward::Image;
 use super::polls::{Idle, Polls};
 use super::{
     COAP, COCOA, HINTED, IDLE, Named, RADIO, RELIABILITY, TCP, UNRELIABLE, case, figure, lossy, of,
@@ -35,6 +36,11 @@ fn awake(policy: &'static str) -> Point {
     of("udp", policy)
 }
 
+/// An image of firmware for a mote that sleeps, three hops away.
+fn image(loss: u64) -> Point {
+    lossy(TCP.0, HINTED.0, loss).with("flow", "image")
+}
+
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for ((name, transport), (word, policy)) in VARIANTS {
@@ -60,6 +66,13 @@ pub(super) fn cases() -> Vec<Case> {
     for (word, policy) in IDLES {
         let idle = Case::new(of(TCP.0, word), Setup::hops(1));
         cases.push(idle.traffic(Idle { policy }));
+    }
+    for loss in IMAGE_LOSSES {
+        let mut setup = Setup::hops(3);
+        setup.chain.sleep = Some(Sleep::new(HINTED.1));
+        setup.chain.packet_loss = loss as f64 / 100.0;
+        let bytes = IMAGE_LEN;
+        cases.push(Case::new(image(loss), setup).traffic(Image { bytes }));
     }
     for (word, drained) in [("drained", true), ("one-frame", false)] {
         let polls = Case::new(awake(word), Setup::hops(1));
@@ -123,8 +136,16 @@ pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
             .paper(18.9)
             .near_paper(0.25),
     );
+    for (loss, limit_s) in IMAGE_LOSSES.into_iter().zip([180.0, 360.0]) {
+        rows.push(results.row(&image(loss), IMAGE).at_most(limit_s));
+    }
+    let memory = results.row(&image(0), PARENT_MEMORY);
+    rows.push(memory.at_most(8_192.0));
     rows
 }
+
+const IMAGE: Metric = figure("image", "s", |run| run.figure("image"));
+const PARENT_MEMORY: Metric = figure("parent_memory", "B", |run| run.figure("parent_memory"));
 
 const AWAKE: Metric = figure("awake", "ms", |run| run.figure("awake"));
 const CURRENT: Metric = figure("current", "µA", |run| run.figure("current"));
@@ -133,3 +154,7 @@ const HOURLY: (&str, &str) = ("radio_duty_cycle_hour", "%");
 
 /// Packets lost at the border router, in hundredths.
 const LOSSES: [u64; 9] = [0, 3, 6, 9, 12, 15, 18, 21, 30];
+
+/// Packets lost while the image is sent, in hundredths, and the image's length in bytes.
+const IMAGE_LOSSES: [u64; 2] = [0, 10];
+const IMAGE_LEN: u64 = 250_000;

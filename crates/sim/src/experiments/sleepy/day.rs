@@ -70,8 +70,8 @@ pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
     for (name, value) in ratios {
         let row = results.derived(Point::default(), (name, "1"), value);
         rows.push(match name {
-            "cost_of_reliability" => row.between(2.2, 3.5).identity(),
-            _ => row.at_least(1.0).identity(),
+            "cost_of_reliability" => row.between(2.2, 3.5),
+            _ => row.at_least(1.0),
         });
     }
     let share = |hours: &[u64]| {

@@ -4,6 +4,7 @@ mod anemometers;
 mod batching;
 mod combined;
 mod day;
+mod downward;
 mod intervals;
 mod loss;
 mod polls;

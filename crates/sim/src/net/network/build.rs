@@ -3,6 +3,7 @@
 use std::net::Ipv6Addr;
 
 use motet::ip::{self, Address, Ip, Neighbour, NextHop, Prefix, Registration, Route};
+use motet::join::{self, Configuration, Porch};
 use motet::limits::{IPV6_MTU_MIN, MESH_PACKET_LEN_MAX};
 use motet::link::{
     Advertised, Cable, Child, Hold, Indirect, Link, Mesh, MeshConfig, MeshMemory, Thinning,
@@ -42,6 +43,8 @@ pub(super) struct Builder<'a, 'm> {
     pub(super) quiet: Duration,
     /// What it stored of its frame counters in its lives before.
     pub(super) stored: Option<Reservation>,
+    /// The key that it has got in its lives before, where that is not from the start.
+    pub(super) given: Option<Configuration>,
 }
 
 impl<'m> Builder<'_, 'm> {
@@ -76,7 +79,11 @@ impl<'m> Builder<'_, 'm> {
         } else {
             is_router.then_some(Port::Wire(WIRED))
         };
+        let porch = self.porch(n, returned.porch.take(), &mut rng);
         let mut node = Node::new(interfaces, ip, tcp, rng, self.now);
+        if let Some(porch) = porch {
+            node.set_porch(porch);
+        }
         if self.speaks_rpl(n) {
             self.start_rpl(n, &mut returned, &mut node);
         }
@@ -296,7 +303,12 @@ impl<'m> Builder<'_, 'm> {
             level: options.level,
             engine: Engine::Software,
             rotates_after: options.rotates_after.filter(|_| n == 0),
-            ..SecurityConfig::new(options.key_of(&self.options.nodes[n]), options.sequence)
+            ..match self.given {
+                Some(given) => SecurityConfig::new(given.network, given.sequence),
+                None => {
+                    SecurityConfig::new(options.key_of(&self.options.nodes[n]), options.sequence)
+                }
+            }
         };
         let config = match self.stored {
             Some(stored) => config.resume(stored),
@@ -316,8 +328,40 @@ impl<'m> Builder<'_, 'm> {
             None => self.arena.alloc(Security::new(&config, &mut [])),
         };
         let table = lend_each(&mut table, self.arena, peers, || Peer::EMPTY);
-        *place = Security::new(&config, table);
+        *place = match self.asks_for_key(n) {
+            true => Security::locked(&config, table),
+            false => Security::new(&config, table),
+        };
         Some(place)
+    }
+
+    /// Whether mesh node `n` has to join before it has the key.
+    fn asks_for_key(self, n: usize) -> bool {
+        let security = self.options.security.as_ref();
+        n > 0 && self.given.is_none() && security.is_some_and(|it| it.join_secret.is_some())
+    }
+
+    /// What mesh node `n` does about joining, in memory that came back if there is some.
+    fn porch(
+        self,
+        n: usize,
+        memory: Option<&'m mut Porch>,
+        rng: &mut Rng,
+    ) -> Option<&'m mut Porch> {
+        self.options.security.as_ref()?.join_secret?;
+        let role = match n {
+            0 => join::Role::Registrar,
+            _ if self.asks_for_key(n) => join::Role::Pledge,
+            _ => join::Role::Relay(self.addr(0)),
+        };
+        let porch = Porch::new(role, rng);
+        match memory {
+            Some(place) => {
+                *place = porch;
+                Some(place)
+            }
+            None => Some(self.arena.alloc(porch)),
+        }
     }
 
     /// Where ACKs wait, in memory that came back if there is some.

@@ -5,6 +5,7 @@
 
 use motet::ble::Peer;
 use motet::ip::{Registration, Route, Step};
+use motet::join::Porch;
 use motet::link::{BleMemory, Cable, Indirect, Link, MeshMemory, TcpleMemory, Thinning};
 use motet::lowpan::datagram::Record;
 use motet::mac::security::Security;
@@ -31,6 +32,7 @@ pub(super) struct Returned<'m> {
     pub(super) thinning: Option<&'m mut Thinning>,
     pub(super) indirect: Option<&'m mut Indirect<'m>>,
     pub(super) security: Option<&'m mut Security<'m>>,
+    pub(super) porch: Option<&'m mut Porch>,
     pub(super) cable: Option<&'m mut [u8]>,
     pub(super) peers: Option<&'m mut [Peer<'m>]>,
     pub(super) tcple: Option<TcpleMemory<'m>>,
@@ -44,7 +46,8 @@ pub(super) struct Returned<'m> {
 
 impl<'m> Returned<'m> {
     /// What a node was lent that is switched off; an inbox is its application's, which has it.
-    pub(super) fn by(node: Node<'m>) -> Self {
+    pub(super) fn by(mut node: Node<'m>) -> Self {
+        let porch = node.take_porch();
         let layers = node.into_layers();
         let tcp::Memory {
             connections,
@@ -58,6 +61,7 @@ impl<'m> Returned<'m> {
             connections: Some(connections),
             listeners: Some(listeners),
             half_open: Some(half_open),
+            porch,
             ..Self::default()
         };
         for link in layers.links.iter_mut() {

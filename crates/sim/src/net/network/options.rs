@@ -17,6 +17,7 @@ use crate::air::gains::{Gains, Later};
 use crate::air::noise::Noise;
 use crate::air::profile::Profile;
 use crate::ble;
+use crate::keys::JoinSecret;
 use crate::net::attack::AttackOptions;
 use crate::net::plan;
 use crate::net::topology::{self, Station, TopologyError, Tree};
@@ -100,7 +101,7 @@ impl BleOptions {
     };
 }
 
-/// Link security of a mesh over IEEE 802.15.4: every node has the network key from the start.
+/// Link security of a mesh over IEEE 802.15.4.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SecurityOptions {
     /// The network's key.
@@ -114,6 +115,9 @@ pub struct SecurityOptions {
     pub rotates_after: Option<Duration>,
     /// What encrypts, and so takes time.
     pub cipher: Cipher,
+    /// Where motes join by CoJP: what their join keys follow from. None: every node has the network key
+    /// from the start.
+    pub join_secret: Option<JoinSecret>,
 }
 
 impl SecurityOptions {
@@ -125,7 +129,15 @@ impl SecurityOptions {
             level: Level::Mic32,
             rotates_after: None,
             cipher: Cipher::Radio,
+            join_secret: None,
         }
+    }
+
+    /// As these, but motes join by CoJP, with keys that follow from this secret.
+    #[must_use]
+    pub const fn joined_by(mut self, secret: JoinSecret) -> Self {
+        self.join_secret = Some(secret);
+        self
     }
 
     /// As these, with another key.

@@ -350,6 +350,42 @@ fn every_radio_carries_a_transfer_at_its_own_cost() {
     }
 }
 
+/// What the stack does for frames and segments is time of the processor, and moves none of them.
+#[test]
+fn work_is_counted_and_moves_nothing() {
+    let run = |sent_us, received_us, segment_us| {
+        let arena = Arena::new();
+        let options = ChainOptions {
+            hops: 1,
+            profile: Profile {
+                frame_sent: Duration::from_micros(sent_us),
+                frame_received: Duration::from_micros(received_us),
+                segment: Duration::from_micros(segment_us),
+                ..Profile::HAMILTON
+            },
+            ..ChainOptions::default()
+        };
+        let mut chain = Chain::new(options, &arena);
+        assert!(chain.join(Duration::from_secs(60)));
+        let (host, mote) = (chain.host().unwrap(), chain.mote());
+        let receiving = Receiver::new(PORT, chain.host_ends(&arena));
+        chain.world.set_app(host, App::Receiver(receiving));
+        let sending = Sender::new(content(20_000), (plan::HOST, PORT), chain.mote_ends(&arena));
+        chain.world.set_app(mote, App::Sender(sending));
+        let until = chain.world.now() + Duration::from_secs(10);
+        chain.world.run_until(until);
+        let tcp = chain.world.node(mote).tcp().counters();
+        let segments = u64::from(tcp.sent) + u64::from(tcp.received);
+        let mac = chain.macs().nth(mote).unwrap().counters();
+        let done = [mac.transmissions.into(), mac.received.into(), segments];
+        (done, chain.world.usage(mote).unwrap().cpu().as_micros())
+    };
+    let (done @ [sent, received, segments], driver_us) = run(0, 0, 0);
+    assert!(sent > 200 && received > 20 && segments > 60, "{done:?}");
+    let all_us = driver_us + 100 * sent + 50 * received + 700 * segments;
+    assert_eq!(run(100, 50, 700), (done, all_us));
+}
+
 #[test]
 fn the_hold_rule_keeps_frames_of_one_path_apart() {
     let retries = |hold_ms| {

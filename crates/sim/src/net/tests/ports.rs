@@ -96,6 +96,7 @@ fn a_node_with_two_radios_relays_from_one_to_the_other() {
         now: Instant::ORIGIN,
         quiet: Duration::ZERO,
         stored: None,
+        given: None,
     };
     let residents = vec![
         builder.mesh_node(0, Returned::default()),

@@ -59,7 +59,8 @@ impl World<'_> {
     /// An attacker's time has come: it listens before it talks, as it wants to be heard, but not for long.
     pub(super) fn attack(&mut self, attacker: usize, now: Instant) {
         let is_quiet = |near: usize| !self.air.medium.is_receiving(near) && self.may_reboot(near);
-        let Some(waiting) = self.attackers.get(attacker) else {
+        let waiting = self.attackers.get(attacker);
+        let Some(waiting) = waiting.filter(|_| !self.attacks_ended) else {
             return;
         };
         if now.since(waiting.due) < PATIENCE && !is_quiet(waiting.near) {
@@ -83,10 +84,18 @@ impl World<'_> {
             self.air.medium.set_channel(place, channel, now);
         }
         if !psdu.is_empty() {
+            // The nonces that must not come again are those of nodes.
+            let nonces = self.air.nonces.take();
             self.air.transmit(place, Frame::new(&psdu), None, now);
+            self.air.nonces = nonces;
         }
         let at = due.max(now + LISTENS_EVERY);
         self.air.calendar.schedule(at, Event::Attack { attacker });
+    }
+
+    /// No attacker sends anything any more.
+    pub(crate) fn end_attacks(&mut self) {
+        self.attacks_ended = true;
     }
 
     /// A frame has left the air that was for the node at `to`: whoever is near that overhears it.

@@ -42,6 +42,7 @@ impl World<'_> {
                 }
                 is_settled = true;
             }
+            self.motes[mote].charge_work();
             let at = self.motes[mote].next_deadline();
             self.plan(mote, at, now);
         }

@@ -9,7 +9,7 @@ use motet::ble::{Action, DeviceAddr};
 use motet::ip::InterfaceId;
 use motet::wire::LinkAddr;
 
-use super::Resident;
+use super::{Mote, Resident};
 use crate::air::filter::Filter;
 use crate::air::medium::Placement;
 use crate::air::profile::Profile;
@@ -227,6 +227,16 @@ impl Attached {
             Kind::Ble(_) | Kind::Wire | Kind::Tap(_) | Kind::Controller(_) => None,
         }
     }
+}
+
+/// The radio at a place of the air.
+pub(super) fn radio_at<'a>(
+    motes: &'a mut [Mote<'_>],
+    places: &Places,
+    place: usize,
+) -> Option<&'a mut Radio> {
+    let port = places.port(place)?;
+    motes[places.node(place)].ports[port].radio_mut()
 }
 
 fn placement(port: Option<&RadioPort>) -> Placement {

@@ -10,6 +10,7 @@ use motet::mac::security::Reservation;
 use motet::node::Action;
 use motet::time::{Duration, Instant};
 
+use super::joiner::Joiner;
 use super::port::Attached;
 use super::{Mote, World};
 use crate::net::network::mac_of;
@@ -23,6 +24,8 @@ pub(super) struct Vault {
     call: Duration,
     /// Calls that the processor has spent its time on.
     charged: u32,
+    /// How it gets its key, or gives others theirs.
+    pub(super) joiner: Option<Joiner>,
 }
 
 impl World<'_> {
@@ -47,7 +50,7 @@ impl Mote<'_> {
         loop {
             let action = self.node.poll_action(now, buffer);
             self.charge(now);
-            if action.is_some() || !self.store(now) {
+            if action.is_some() || !(self.store(now) | self.join(now)) {
                 return action;
             }
         }
@@ -62,6 +65,14 @@ impl Mote<'_> {
             acted = true;
         }
         acted
+    }
+
+    /// Does what is due about joining; says whether there was anything.
+    fn join(&mut self, now: Instant) -> bool {
+        let Self { vault, node, .. } = self;
+        let stored = vault.stored;
+        let joiner = vault.joiner.as_mut();
+        joiner.is_some_and(|joiner| joiner.step(node, stored, now))
     }
 
     /// Lets the processor spend the time that the cipher has taken since the last call.

@@ -168,3 +168,25 @@ fn a_sweep_over_too_much_is_refused_at_once() {
     );
     assert!(refusal(&text).contains("more than 10000 points"));
 }
+
+/// Each is allowed alone: 10,000 points, and 100,000 seeds.
+#[test]
+fn points_and_seeds_have_a_limit_together() {
+    let text = |values: usize, seeds: u32| {
+        let values: Vec<String> = (0..values).map(|value| value.to_string()).collect();
+        format!(
+            "seeds = {seeds}\n[topology]\nchain = 1\n[[flow]]\n[sweep]\n\"wire.delay_ms\" = [{}]\n",
+            values.join(", ")
+        )
+    };
+    let said = refusal(&text(2, 100_000));
+    assert!(
+        said.ends_with(
+            "s.toml: 2 points with 100000 seeds each are 200000 runs, but a scenario may have 100000: sweep over \
+             fewer values, or take fewer seeds"
+        ),
+        "{said}"
+    );
+    let plan = Plan::parse(&text(2, 50_000), Path::new("x.toml"), Overrides::default());
+    assert_eq!(plan.unwrap().runs(), 100_000);
+}

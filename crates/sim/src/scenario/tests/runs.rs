@@ -164,3 +164,68 @@ fn a_stopped_run_is_incomplete() {
     };
     assert!(plan.run(&watch, Captures::default()).is_empty());
 }
+
+#[test]
+fn a_point_alone_runs_as_it_does_among_others() {
+    let swept = "[sweep]\n\"topology.chain\" = [1, 2]\n\"stack.window_segments\" = [2, 4]\n";
+    let whole = plan(&format!("name = \"Swept\"\nseeds = 2\n{CHAIN}{swept}")).unwrap();
+    let text = whole.text();
+    let (stop, done_ms) = (AtomicBool::new(false), AtomicU64::new(0));
+    let watch = Watch {
+        stop: &stop,
+        done_ms: &done_ms,
+    };
+    let mut alone = Vec::new();
+    for point in 0..whole.points.len() {
+        let one = Plan::parse_point(&text, Files::new(), point).unwrap();
+        assert_eq!(one.points[0].values, whole.points[point].values);
+        assert_eq!(one.identity(0), whole.identity(point));
+        for seed in &one.seeds {
+            let result = one.run_one(0, *seed, &watch, Captures::default());
+            alone.push(RunResult { point, ..result });
+        }
+    }
+    assert_eq!(alone, results(&whole));
+    let beyond = Plan::parse_point(&text, Files::new(), 4).unwrap_err();
+    assert_eq!(beyond.to_string(), "there is no point 4");
+}
+
+#[test]
+fn what_a_run_depends_on_is_what_it_is_known_by() {
+    let of = |text: &str| plan(text).unwrap().identity(0);
+    let one = of(CHAIN);
+    assert_eq!(one, of(&format!("name = \"Other\"\nseeds = 9\n{CHAIN}")));
+    assert_ne!(one, of(&format!("seed = 2\n{CHAIN}")));
+    assert_ne!(one, of(&CHAIN.replace("chain = 2", "chain = 3")));
+    let swept = format!("{CHAIN}[sweep]\n\"topology.chain\" = [1, 2]\n");
+    assert_eq!(one, plan(&swept).unwrap().identity(1));
+}
+
+#[test]
+fn a_caller_sweeps_over_more() {
+    let file = Path::new("test.toml");
+    let text = format!("{CHAIN}[sweep]\n\"topology.chain\" = [1, 2]\n");
+    let over = |sweep: &str| {
+        let overrides = Overrides {
+            sweep: sweep.parse().unwrap(),
+            ..Overrides::default()
+        };
+        let plan = Plan::parse(&text, file, overrides);
+        plan.map(|plan| plan.points.len())
+            .map_err(|error| error.to_string())
+    };
+    assert_eq!(over(""), Ok(2));
+    assert_eq!(over("\"radio.frame_loss\" = [0, 0.1, 0.2]"), Ok(6));
+    assert_eq!(over("\"topology.chain\" = [3]"), Ok(1));
+    let wrong = over("\"radio.frame_loss\" = [2]").unwrap_err();
+    assert!(wrong.contains("radio.frame_loss is 2"), "{wrong}");
+}
+
+#[test]
+fn ends_of_flows_come_back_as_they_were() {
+    for (end, text) in [(FlowEnd::Host, "\"host\""), (FlowEnd::Node(3), "3")] {
+        assert_eq!(serde_json::to_string(&end).unwrap(), text);
+        assert_eq!(serde_json::from_str::<FlowEnd>(text).unwrap(), end);
+    }
+    assert!(serde_json::from_str::<FlowEnd>("\"guest\"").is_err());
+}

@@ -87,6 +87,41 @@ fn a_mote_with_another_key_gets_nothing_through() {
 }
 
 #[test]
+fn motes_join_by_relays_and_transfer() {
+    for topology in [
+        "[topology]\nchain = 3\n",
+        "[topology]\nchain = 3\njoining = \"rpl\"\n",
+        "[radio]\nchannels = \"multi\"\n[topology]\nchain = 2\n",
+        "[topology]\nchain = 2\njoining = \"static\"\n",
+        "[topology]\nchain = 2\n[stack]\nsleep = \"adaptive\"\n",
+        "[topology]\nchain = 2\n[[attacker]]\nnear = 1\nkind = \"source\"\n",
+    ] {
+        let run = run("joining = \"cojp\"", &format!("{topology}[[flow]]"));
+        assert_eq!(run.failure, None, "{topology}");
+        assert!(run.complete && run.flows[0].intact, "{topology}");
+    }
+}
+
+#[test]
+fn a_revoked_mote_is_given_no_key() {
+    let run = run(
+        "joining = \"cojp\"\nrevoked = [2]",
+        "[topology]\nchain = 2\n[[flow]]",
+    );
+    let why = run.failure.expect("it does not join");
+    assert!(why.contains("address and a route"), "{why}");
+}
+
+#[test]
+fn a_mote_that_has_joined_goes_on_with_its_key_after_a_reboot() {
+    let faults =
+        "[topology]\nchain = 2\n[[fault]]\nkind = \"reboot\"\nnode = 1\nat_s = 3\n[[flow]]";
+    let run = run("joining = \"cojp\"\nrotate_s = 5", faults);
+    assert_eq!(run.failure, None);
+    assert!(run.complete && run.flows[0].intact);
+}
+
+#[test]
 fn what_cannot_be_is_refused_in_one_sentence() {
     let (folder, key) = key_file();
     let named = format!("key = \"{key}\"");
@@ -99,11 +134,7 @@ fn what_cannot_be_is_refused_in_one_sentence() {
     };
     for (security, more, says) in [
         ("level = \"mic32\"", "", "security.key"),
-        (
-            &format!("{named}\njoining = \"cojp\""),
-            "",
-            "CoJP is not there yet",
-        ),
+        ("joining = \"cojp\"", "", "security.key"),
         (&format!("{named}\nlevel = \"mic16\""), "", "level"),
         (&format!("{named}\nrevoked = [0]"), "", "1 to 2"),
         (&format!("{named}\nrevoked = [3]"), "", "1 to 2"),

@@ -34,7 +34,7 @@ fn a_pace_is_measured_or_set_by_hand() {
             "[stack]\npacing = \"auto\"\npace_percent = 95\n[[node]]\nid = 1\npacing = \"off\"\n"
         )
         .unwrap_err(),
-        "test.toml: [[node]] 1: node.pace_percent is 95, but must be left out unless pacing is \"auto\", \
+        "test.toml: [[node]] 1: stack.pace_percent is 95, but must be left out unless pacing is \"auto\", \
          as it is where neither hold_ms nor retry_delay_ms is given"
     );
     for (more, wrong) in [
@@ -56,7 +56,7 @@ fn a_pace_is_measured_or_set_by_hand() {
         ),
         (
             "[stack]\nhold_ms = 7\n[[node]]\nid = 2\npacing = \"auto\"\n",
-            "node.hold_ms is 7",
+            "[[node]] 1: stack.hold_ms is 7.0, but must be left out where node.pacing is",
         ),
         (
             "[stack]\npace_percent = 90\nhold_ms = 7\n",
@@ -88,6 +88,19 @@ fn the_border_router_thins_acks_where_it_is_told_to() {
         runs[1].acks_thinned
     );
     assert!(runs[1].goodput_kbps() > runs[0].goodput_kbps());
+}
+
+/// They are thinned below TAiM, which has passed them all on, and before TCP headers are compressed: no
+/// compressed header refers to one that was replaced.
+#[test]
+fn acks_are_thinned_below_taim_and_before_compression() {
+    let text = "duration_s = 30\nwarmup_s = 5\n[topology]\nchain = 2\n[router]\npolicy = \"taim\"\n\
+                thin_acks = true\n[stack]\ncompression = \"tcphc\"\nwindow_segments = 12\n[[flow]]\n";
+    let run = &results(&plan(text).unwrap())[0];
+    assert!(run.complete && run.flows[0].intact);
+    let host = run.nodes.last().unwrap().counts.segments;
+    assert!(run.acks_thinned > host / 3, "{}", run.acks_thinned);
+    assert!(run.retransmitted() < 0.01, "{}", run.retransmitted());
 }
 
 /// Without a word about it ACKs are thinned where the pace is measured, and nowhere else.

@@ -145,6 +145,38 @@ fn a_parent_that_has_gone_is_replaced() {
     }
 }
 
+/// Somebody near the parent asks in the name of its child twenty times a second, and the mesh has no key:
+/// the child gets its packets nevertheless, in both of its ways to ask, and each of them once.
+#[test]
+fn forged_requests_take_nothing_from_a_child() {
+    for (policy, drain, len) in [
+        ("adaptive", true, 50),
+        ("adaptive", false, 50),
+        ("adaptive", true, 300),
+        ("adaptive", false, 300),
+        ("fixed", true, 50),
+        ("fixed", true, 300),
+        ("fixed", false, 300),
+    ] {
+        let interval = match policy {
+            "fixed" => "sleep_interval_s = 0.2\n",
+            _ => "",
+        };
+        let text = format!(
+            "duration_s = 60\nwarmup_s = 2\nseeds = 2\n[topology]\nchain = 1\n[stack]\nsleep = \"{policy}\"\n\
+             drain = {drain}\n{interval}[[attacker]]\nnear = 0\nkind = \"poll\"\nper_s = 20\n[[flow]]\nkind = \
+             \"udp\"\nfrom = \"host\"\nto = 1\ninterval_s = 1\nmessage_bytes = {len}\n"
+        );
+        let plan = plan(&text).unwrap_or_else(|why| panic!("{policy}: {why}"));
+        for run in results(&plan) {
+            let [sent, received] = run.flows[0].messages.unwrap();
+            let at = format!("{policy}, drain {drain}, {len} bytes: {received} of {sent}");
+            assert!(10 * received >= 9 * sent, "{at}");
+            assert!(received <= sent, "twice: {at}");
+        }
+    }
+}
+
 #[test]
 fn what_contradicts_itself_is_refused() {
     let chain = "[topology]\nchain = 2\n[[flow]]\n";
@@ -178,8 +210,48 @@ fn what_contradicts_itself_is_refused() {
             &["drain is false", "as at its parent"],
         ),
         (
-            "[stack]\nsleep = \"paper\"\nindirect_bytes = 1000\nchild_bytes = 2000",
-            &["child_bytes is 2000", "indirect_bytes, which is 1000"],
+            "[stack]\nsleep = \"paper\"\nindirect_bytes = 1500\nchild_bytes = 2000",
+            &["child_bytes is 2000", "indirect_bytes, which is 1500"],
+        ),
+        (
+            "[stack]\nsleep = \"paper\"\nchild_bytes = 128",
+            &["stack.child_bytes is 128", "1287"],
+        ),
+        (
+            "[stack]\nsleep = \"paper\"\nindirect_bytes = 128",
+            &["stack.indirect_bytes is 128", "1287"],
+        ),
+        (
+            "[stack]\nsleep = \"paper\"\nsleep_interval_s = 5",
+            &["stack.sleep_interval_s is 5", "sleep \"fixed\""],
+        ),
+        (
+            "[stack]\nsleep_interval_s = 5",
+            &["stack.sleep_interval_s is 5", "no node sleeps"],
+        ),
+        (
+            "[stack]\npoll_timeout_ms = 20",
+            &["stack.poll_timeout_ms is 20", "no node sleeps"],
+        ),
+        (
+            "[stack]\nchild_bytes = 2000",
+            &["stack.child_bytes is 2000", "parent of one that sleeps"],
+        ),
+        (
+            "[stack]\ndrain = false",
+            &["stack.drain is false", "no node sleeps or is"],
+        ),
+        (
+            "[[node]]\nid = 1\nchild_timeout_s = 900",
+            &["node.child_timeout_s is 900", "node 1 is none that"],
+        ),
+        (
+            "[stack]\nsleep = \"paper\"\n[[node]]\nid = 2\nchild_bytes = 2000",
+            &["node.child_bytes is 2000", "node 2 is none that"],
+        ),
+        (
+            "[[flow]]\nkind = \"readings\"\nfrom = 2\nqueue = 10\nbatch = 11",
+            &["flow.batch is 11", "flow.queue, which is 10"],
         ),
         (
             "[radio]\nprofile = \"telosb\"\n[stack]\nsleep = \"paper\"",
@@ -190,6 +262,29 @@ fn what_contradicts_itself_is_refused() {
         for word in words {
             assert!(refused.contains(word), "{more}: {refused}");
         }
+        assert_eq!(refused.lines().count(), 1, "{refused}");
+    }
+}
+
+/// Connections of Bluetooth LE have a latency for that.
+#[test]
+fn nobody_sleeps_by_requests_over_bluetooth() {
+    let star = "[topology]\nperipherals = 2\n[radio]\nkind = \"ble\"\n[[flow]]\nfrom = 1\n";
+    plan(star).unwrap();
+    for (more, path) in [
+        ("[stack]\nsleep = \"adaptive\"", "stack.sleep"),
+        ("[[node]]\nid = 1\nsleep = \"hinted\"", "node.sleep"),
+        ("[stack]\nchild_bytes = 2000", "stack.child_bytes"),
+        (
+            "[sweep]\nstack.sleep = [\"off\", \"paper\"]",
+            "sweep.stack.sleep",
+        ),
+    ] {
+        let refused = plan(&format!("{star}{more}\n")).unwrap_err().to_string();
+        assert!(
+            refused.contains(path) && refused.contains("802.15.4"),
+            "{more}: {refused}"
+        );
         assert_eq!(refused.lines().count(), 1, "{refused}");
     }
 }

@@ -1,9 +1,14 @@
 //! Packets for children that sleep: they wait here, whole, until their receiver asks.
 //!
-//! A data request makes its sender a child, and so does nothing else; a child that is not heard for
-//! [`IndirectConfig::child_timeout`] is none any more, and one that asks all routers has begun anew,
-//! with its receiver on. Packets for a child are compressed and cut up when it listens, so that waiting
-//! ages nothing; one whose delivery fails waits for the next request, for [`DELIVERIES_MAX`] of them.
+//! A data request makes its sender a child, and so does nothing else. A child that is not heard for
+//! [`IndirectConfig::child_timeout`] ceases to be one; a child that asks all routers has begun anew, with its
+//! receiver on. Packets for a child are compressed and cut up when it listens, so that waiting ages nothing.
+//!
+//! Anybody can make requests in a child's name where frames are not sealed, and the child does not listen
+//! then. So a packet is kept until the child has acknowledged all of it. A delivery that fails costs few
+//! attempts (`Neighbors::is_worth_insisting`), and a request that comes meanwhile begins another delivery. A
+//! child that acknowledges nothing for [`IndirectConfig::child_timeout`] ceases to be one, however often it
+//! asks. A packet is dropped when [`DELIVERIES_MAX`] deliveries have broken off after the child took a part.
 //!
 //! Place: between the queue of whole packets and the MAC, beside [`outward`](super::outward), with a
 //! fragmenter of its own: what is being sent to others does not hold it up. Memory is bounded for all
@@ -13,7 +18,7 @@
 //!
 //! Sources: IEEE 802.15.4-2006 §7.5.6.3; TCPlp §9.5 and appendix C.
 
-use super::parent::IndirectConfig;
+use super::parent::{Child, IndirectConfig, IndirectCounters, Progress};
 use super::{Mark, Mesh, link_addr};
 use crate::ip::{self, Ip};
 use crate::limits::{IPV6_MTU_MIN, PSDU_LEN_MAX};
@@ -23,69 +28,6 @@ use crate::storage::shelf::Shelf;
 use crate::time::{Duration, Instant};
 use crate::wire::LinkAddr;
 use crate::wire::cursor::copy;
-
-/// A child, borrowed from the caller; [`Child::EMPTY`] to begin with.
-#[derive(Clone, Debug)]
-pub struct Child {
-    addr: Option<LinkAddr>,
-    /// It is none any more; the radio is still to be told.
-    is_over: bool,
-    /// What the radio was told of packets that wait.
-    is_shown: bool,
-    heard_at: Instant,
-    /// Until when it listens.
-    awake_until: Option<Instant>,
-    /// Deliveries of its first packet that have failed.
-    failures: u8,
-}
-
-impl Child {
-    /// Nobody yet.
-    pub const EMPTY: Self = Self {
-        addr: None,
-        is_over: false,
-        is_shown: false,
-        heard_at: Instant::ORIGIN,
-        awake_until: None,
-        failures: 0,
-    };
-
-    /// Whose entry this is.
-    pub const fn addr(&self) -> Option<LinkAddr> {
-        match self.is_over {
-            true => None,
-            false => self.addr,
-        }
-    }
-
-    fn is(&self, addr: &LinkAddr) -> bool {
-        self.addr().is_some_and(|child| child.is(addr))
-    }
-}
-
-/// What became of packets for children; all wrap at 2^32.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct IndirectCounters {
-    /// Data requests.
-    pub requests: u32,
-    /// Of these, those of nodes that became children.
-    pub children: u32,
-    /// And those of strangers for which there was no room.
-    pub strangers: u32,
-    /// Children that were not heard for too long, began anew, or made place for others.
-    pub gone: u32,
-    /// Packets kept.
-    pub kept: u32,
-    /// Packets delivered.
-    pub delivered: u32,
-    /// Deliveries that failed.
-    pub failed: u32,
-    /// Packets dropped because there was no room.
-    pub full: u32,
-    /// Packets dropped with their child, after too many deliveries, or because their route led
-    /// elsewhere by then.
-    pub dropped: u32,
-}
 
 /// The packets of a parent's children, and the children.
 #[derive(Debug)]
@@ -98,8 +40,16 @@ pub struct Indirect<'m> {
     serving: Option<u8>,
     /// The child that was served last.
     last: u8,
+    /// How far its delivery is.
+    progress: Progress,
+    /// Frames that it was cut into.
+    cut: u8,
     /// Frames of that packet in the MAC.
     in_mac: u8,
+    /// Whether a frame of that packet was acknowledged.
+    is_begun: bool,
+    /// Whether that child has asked since.
+    has_asked_again: bool,
     /// What the radio was told for all children.
     is_any_shown: bool,
     counters: IndirectCounters,
@@ -122,7 +72,11 @@ impl<'m> Indirect<'m> {
             outgoing: Outgoing::new(outgoing),
             serving: None,
             last: 0,
+            progress: Progress::NONE,
+            cut: 0,
             in_mac: 0,
+            is_begun: false,
+            has_asked_again: false,
             is_any_shown: false,
             counters: IndirectCounters::default(),
         }
@@ -137,6 +91,12 @@ impl<'m> Indirect<'m> {
     /// The nodes that sleep here.
     pub fn children(&self) -> impl Iterator<Item = LinkAddr> {
         self.children.iter().filter_map(Child::addr)
+    }
+
+    /// Packets that wait.
+    pub fn waiting(&self) -> usize {
+        let keys = 0..self.children.len().min(usize::from(u8::MAX)) as u8;
+        keys.map(|key| self.shelf.count(key)).sum()
     }
 
     /// What became of their packets.
@@ -163,8 +123,8 @@ impl<'m> Indirect<'m> {
         self.children.get_mut(usize::from(key))
     }
 
-    /// Notes who has sent a frame, and whether its ACK says that something waits. `radio`: what ACKs
-    /// can say, where the radio sends them by itself.
+    /// Notes which neighbour has sent a frame; returns whether its ACK says that something waits. `radio`:
+    /// what ACKs can say, where the radio sends them by itself.
     fn on_asked(
         &mut self,
         asked: Asked,
@@ -190,6 +150,7 @@ impl<'m> Indirect<'m> {
             return false;
         };
         child.heard_at = now;
+        self.has_asked_again |= asked.is_request && self.serving == Some(key);
         let says = asks
             && match radio {
                 None => waits,
@@ -243,7 +204,7 @@ impl<'m> Indirect<'m> {
         Some(key)
     }
 
-    /// A child is none any more.
+    /// Ends a child: its packets are dropped.
     fn end(&mut self, key: u8) {
         let dropped = self.shelf.clear(key);
         self.counters.dropped = self.counters.dropped.wrapping_add(dropped as u32);
@@ -261,8 +222,12 @@ impl<'m> Indirect<'m> {
 
     /// Gives up the delivery under way; the packet waits on.
     fn abort(&mut self) {
-        self.serving = None;
+        let (serving, progress) = (self.serving.take(), self.progress);
+        if let Some(child) = serving.and_then(|key| self.child(key)) {
+            child.halt = Some(progress);
+        }
         self.in_mac = 0;
+        self.is_begun = false;
         self.outgoing.discard();
     }
 
@@ -333,11 +298,29 @@ impl<'m> Indirect<'m> {
         }
     }
 
-    /// The child of which the frames in the MAC are to say that more follows.
+    /// The child whose frames in the MAC are to say that more follows.
     fn more_for(&self) -> Option<LinkAddr> {
         let key = self.serving?;
         let more = !self.outgoing.is_idle() || self.shelf.count(key) > 1;
         self.children.get(usize::from(key))?.addr.filter(|_| more)
+    }
+
+    /// Goes on with a packet where its last delivery broke off, if one did.
+    fn resume(&mut self, key: u8, now: Instant) {
+        let (tag, digest) = (self.outgoing.tag(), self.outgoing.digest());
+        let halt = self.child(key).and_then(|child| child.halt.take());
+        let begin = Progress {
+            tag,
+            digest,
+            at: now,
+            ..Progress::NONE
+        };
+        let known = halt.filter(|halt| halt.is_known(digest, now));
+        let is_uncertain = known.is_some_and(|halt| halt.dsn.is_some());
+        self.counters.resumed = self.counters.resumed.wrapping_add(u32::from(is_uncertain));
+        self.progress = known.unwrap_or(begin);
+        self.outgoing.set_tag(self.progress.tag);
+        self.cut = 0;
     }
 
     /// A frame of the packet under way has ended; `promised`: it said that more follows.
@@ -346,12 +329,16 @@ impl<'m> Indirect<'m> {
             return;
         };
         let drains = self.config.drain && promised;
+        self.progress.at = now;
         if delivered {
+            self.progress.taken = self.progress.taken.saturating_add(1);
             self.in_mac = self.in_mac.saturating_sub(1);
             let is_whole = self.outgoing.is_idle() && self.in_mac == 0;
+            self.is_begun = !is_whole;
             if let Some(child) = self.child(key) {
                 child.awake_until = drains.then_some(now + LISTENS);
                 child.heard_at = now;
+                child.failing_since = None;
                 if is_whole {
                     child.failures = 0;
                 }
@@ -363,14 +350,26 @@ impl<'m> Indirect<'m> {
             }
             return;
         }
+        self.on_failure(key, now);
+    }
+
+    /// A frame for this child was given up: the child was not there, or the frame was disturbed.
+    fn on_failure(&mut self, key: u8, now: Instant) {
+        let broke_off = self.is_begun;
         self.abort();
         self.counters.failed = self.counters.failed.wrapping_add(1);
+        let (asked_again, timeout) = (self.has_asked_again, self.config.child_timeout);
         let Some(child) = self.child(key) else {
             return;
         };
-        child.awake_until = None;
-        child.failures = child.failures.saturating_add(1);
-        if child.failures >= DELIVERIES_MAX {
+        if !asked_again {
+            child.awake_until = None;
+        }
+        let since = *child.failing_since.get_or_insert(now);
+        child.failures = child.failures.saturating_add(u8::from(broke_off));
+        if now >= since + timeout {
+            self.end(key);
+        } else if child.failures >= DELIVERIES_MAX {
             child.failures = 0;
             self.drop_first(key);
         }
@@ -379,14 +378,10 @@ impl<'m> Indirect<'m> {
     /// The first packet for a child goes nowhere.
     fn drop_first(&mut self, key: u8) {
         self.shelf.pop(key);
+        if let Some(child) = self.child(key) {
+            child.halt = None;
+        }
         self.counters.dropped = self.counters.dropped.wrapping_add(1);
-    }
-}
-
-impl Child {
-    /// Whether this was the entry of `addr`, which the radio still knows.
-    fn is_over_of(&self, addr: &LinkAddr) -> bool {
-        self.is_over && self.addr.is_some_and(|former| former.is(addr))
     }
 }
 
@@ -513,13 +508,18 @@ impl<'m> Mesh<'m> {
             indirect.drop_first(key);
             return Some(());
         };
-        let queued = self.mac.enqueue(&Frame {
+        indirect.cut = indirect.cut.saturating_add(1);
+        if indirect.cut <= indirect.progress.taken {
+            return Some(());
+        }
+        let frame = Frame {
             to: indirect.outgoing.link().dst,
             token: indirect.outgoing.tag(),
             payload: frame.get(..len).unwrap_or_default(),
             class,
             since: now,
-        });
+        };
+        let queued = self.mac.enqueue_again(&frame, indirect.progress.dsn.take());
         debug_assert!(queued.is_ok(), "room was asked for");
         indirect.in_mac = indirect.in_mac.saturating_add(1);
         Some(())
@@ -546,7 +546,11 @@ impl<'m> Mesh<'m> {
         let indirect = self.indirect.as_deref_mut()?;
         core::mem::swap(&mut self.outgoing, &mut indirect.outgoing);
         match is_begun {
-            true => (indirect.serving, indirect.last) = (Some(key), key),
+            true => {
+                (indirect.serving, indirect.last) = (Some(key), key);
+                (indirect.is_begun, indirect.has_asked_again) = (false, false);
+                indirect.resume(key, now);
+            }
             false => indirect.drop_first(key),
         }
         Some(())
@@ -559,6 +563,7 @@ impl<'m> Mesh<'m> {
             && indirect.serving.is_some()
             && indirect.outgoing.tag() == outcome.token
         {
+            indirect.progress.dsn = self.mac.unanswered();
             indirect.on_outcome(outcome.delivered, promised, now);
         }
     }
@@ -585,11 +590,12 @@ impl<'m> Mesh<'m> {
     }
 }
 
-/// How long a child that was told to listen does, as far as its parent knows; a child that has given
-/// up asks again.
+/// How long a child listens after an ACK has promised it a packet, as far as its parent knows; a child that
+/// has given up asks again.
 const LISTENS: Duration = mac::poll::ANSWER_TIMEOUT;
 
-/// Deliveries of one packet, each upon a request (OpenThread: `kMaxPollTriggeredTxAttempts`).
+/// Deliveries of one packet that break off, each upon a request (OpenThread:
+/// `kMaxPollTriggeredTxAttempts`).
 const DELIVERIES_MAX: u8 = 4;
 
 #[cfg(test)]

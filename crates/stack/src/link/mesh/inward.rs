@@ -43,6 +43,8 @@ impl<'m> Mesh<'m> {
         };
         let received = self.mac.on_event(event, now, rng);
         self.note_asked(now);
+        #[cfg(feature = "join")]
+        let received = self.without_clear(received);
         #[cfg(feature = "security")]
         if let Some(earlier) = earlier {
             return self.on_frame(&earlier.frame(), ip, scratch, now, rng);
@@ -152,7 +154,8 @@ impl<'m> Mesh<'m> {
         scratch: &'s mut Scratch,
     ) -> Result<Arrival<'m, 's>, LinkDrop> {
         let Scratch(bytes) = scratch;
-        let (len, headers) = restore(&self.discovery.contexts, frame.payload, frame, None, bytes)?;
+        let link = hop_of(frame);
+        let (len, headers) = restore(&self.discovery.contexts, frame.payload, link, None, bytes)?;
         let packet = bytes.get_mut(..len).unwrap_or_default();
         Ok(Arrival::Packet(packet, self.hop(frame, headers.beside())))
     }
@@ -248,7 +251,9 @@ impl<'m> Mesh<'m> {
         rng: &mut Rng,
     ) -> Result<Arrival<'m, 's>, LinkDrop> {
         let Scratch(bytes) = scratch;
-        let (len, headers) = restore(&self.discovery.contexts, rest, frame, Some(key.size), bytes)?;
+        let link = hop_of(frame);
+        let contexts = &self.discovery.contexts;
+        let (len, headers) = restore(contexts, rest, link, Some(key.size), bytes)?;
         let piece = bytes.get_mut(..len).unwrap_or_default();
         let (header, rest) = Header::parse_start(piece).map_err(|_| LinkDrop::MalformedPacket)?;
         let ingress = self.ingress(frame, headers.rpi);
@@ -319,19 +324,22 @@ impl<'m> Mesh<'m> {
     }
 }
 
+const fn hop_of(frame: &Received<'_>) -> LinkPair {
+    LinkPair {
+        src: frame.src,
+        dst: frame.dst,
+    }
+}
+
 /// Decompresses a frame's headers and lays its payload behind them; returns the length, and
 /// what was restored.
-fn restore(
+pub(super) fn restore(
     contexts: &Contexts,
     bytes: &[u8],
-    frame: &Received<'_>,
+    link: LinkPair,
     datagram_size: Option<u16>,
     out: &mut [u8],
 ) -> Result<(usize, Decompressed), LinkDrop> {
-    let link = LinkPair {
-        src: frame.src,
-        dst: frame.dst,
-    };
     let headers = decompress(bytes, link, contexts, datagram_size, out);
     let headers = headers.map_err(|_| LinkDrop::Compression)?;
     let payload = bytes.get(headers.compressed_len..).unwrap_or_default();

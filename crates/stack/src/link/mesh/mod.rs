@@ -18,6 +18,8 @@ mod indirect;
 #[path = "indirect_absent.rs"]
 mod indirect;
 mod inward;
+#[cfg(feature = "join")]
+mod joining;
 mod kept;
 mod mark;
 mod memory;
@@ -39,6 +41,11 @@ mod sleep;
 #[cfg(all(feature = "rpl", feature = "router"))]
 mod source_route;
 mod tcp_headers;
+#[cfg(feature = "pace")]
+mod tempo;
+#[cfg(not(feature = "pace"))]
+#[path = "tempo_absent.rs"]
+mod tempo;
 #[cfg(feature = "router")]
 mod thinning;
 #[cfg(not(feature = "router"))]
@@ -48,11 +55,11 @@ mod thinning;
 pub(crate) use budget::Budget;
 pub use config::{Forwarding, Hold, MeshConfig, Relaying};
 #[cfg(feature = "sleepy")]
-pub use indirect::{Child, Indirect, IndirectCounters};
+pub use indirect::Indirect;
 pub(super) use mark::Mark;
 pub use memory::{MeshMemory, MeshStorage};
 #[cfg(feature = "sleepy")]
-pub use parent::IndirectConfig;
+pub use parent::{Child, IndirectConfig, IndirectCounters};
 #[cfg(feature = "router")]
 pub use thinning::Thinning;
 
@@ -83,6 +90,8 @@ use kept::Kept;
 #[derive(Debug)]
 pub struct Mesh<'m> {
     manner: Manner,
+    /// What a source has learned of its own pace.
+    tempo: tempo::Tempo,
     mac: Mac<'m>,
     /// TCP header compression, where the network has it.
     tcphc: Option<&'m mut Tcphc<'m>>,
@@ -104,6 +113,9 @@ pub struct Mesh<'m> {
     indirect: Option<&'m mut Indirect<'m>>,
     /// The frame whose packet is dealt with when its ACK has left.
     kept: Option<Kept>,
+    /// The frame in clear of a node that has no key yet, or for this one, which has none.
+    #[cfg(feature = "join")]
+    heard_in_clear: Option<joining::Heard>,
     /// Where ACKs that enter the mesh wait for newer ones.
     #[cfg(feature = "router")]
     thinning: Option<&'m mut Thinning>,
@@ -138,6 +150,7 @@ impl<'m> Mesh<'m> {
                 Discovery::new(settings, memory.registrations)
             },
             manner: Manner::of(&config),
+            tempo: tempo::Tempo::NEW,
             mac,
             tcphc: None,
             outgoing: Outgoing::new(memory.outgoing),
@@ -150,6 +163,8 @@ impl<'m> Mesh<'m> {
             #[cfg(feature = "sleepy")]
             indirect: None,
             kept: None,
+            #[cfg(feature = "join")]
+            heard_in_clear: None,
             #[cfg(feature = "router")]
             thinning: None,
             counters: LinkCounters::default(),

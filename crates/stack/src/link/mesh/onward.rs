@@ -1,6 +1,7 @@
 //! Onwards: fragments of other nodes' packets, and their whole packets' way into the queue.
 
 use super::mark::{Mark, Way};
+use super::pace::Took;
 use super::routing;
 use super::{Forwarding, Mesh, Relaying, link_addr};
 use crate::ip::queue::Verdict;
@@ -27,6 +28,8 @@ const FLUSH_AFTER: Duration = Duration::from_millis(30);
 pub(super) struct Came {
     from: LinkAddr,
     more_follow: bool,
+    /// When its last symbol was on the air.
+    end: Instant,
     at: Instant,
 }
 
@@ -35,6 +38,7 @@ impl Came {
         Self {
             from: frame.src,
             more_follow: frame.pending,
+            end: frame.meta.at,
             at: now,
         }
     }
@@ -179,11 +183,17 @@ impl Mesh<'_> {
             class: Class::Forward,
             since: came.at,
         };
-        if self.manner.hold.is_measured()
-            && let Some(exchange) = mac.exchange(next_hop)
-        {
-            let lag = self.manner.lag(exchange, mac);
-            mac.hold(next_hop, came.at + lag, came.at);
+        if self.manner.hold.is_measured() {
+            let apart = mac.note_arrival(next_hop, came.end);
+            if let Some(exchange) = mac.exchange(next_hop)
+                && self
+                    .manner
+                    .follows(mac.flow(next_hop), tag, came.at, exchange)
+            {
+                let copy = came.at.since(came.end);
+                let lag = self.manner.lag(Took { exchange, copy }, apart, mac);
+                mac.hold(next_hop, came.at + lag, came.at);
+            }
         }
         let queued = if may_wait && came.more_follow {
             let condition = Condition {

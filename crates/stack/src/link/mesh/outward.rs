@@ -13,7 +13,7 @@ use crate::link::arrival::{Onward, Pulled, Report, Undelivered};
 use crate::lowpan::{Beside, LinkPair, TcpForm, compressed_header_len};
 use crate::mac::{self, Class, Frame, Outcome};
 use crate::random::Rng;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::wire::ipv6::Header;
 use crate::wire::lowpan_frag::FIRST_LEN;
 use crate::wire::tcphc;
@@ -133,11 +133,16 @@ impl<'m> Mesh<'m> {
                     exchange: now.since(outcome.started),
                     copy: outcome.copied,
                 };
-                let pace = self.manner.pace(is_router, took, &self.mac);
-                let pace = match self.mac.etx(outcome.to) {
-                    Some(etx) => self.manner.yielding(is_router, pace, etx),
-                    None => pace,
-                };
+                let flow = self.manner.flow(took, outcome, now, &self.mac);
+                let begins = self.mac.flow(outcome.to).token != outcome.token;
+                self.mac.note_flow(outcome.to, flow);
+                if !flow.follows {
+                    return;
+                }
+                let mut pace = self.measured_pace(is_router, took, outcome, now);
+                if begins {
+                    pace = pace + self.manner.gap(is_router, &self.mac);
+                }
                 // The next attempt begins with its copy.
                 outcome.started + (pace - outcome.copied)
             }
@@ -145,6 +150,30 @@ impl<'m> Mesh<'m> {
         if until > now {
             self.mac.hold(outcome.to, until, now);
         }
+    }
+
+    /// From the start of a frame of a flow to that of the next one.
+    fn measured_pace(
+        &mut self,
+        is_router: bool,
+        took: Took,
+        outcome: &Outcome,
+        now: Instant,
+    ) -> Duration {
+        let (manner, mac, to) = (&self.manner, &self.mac, outcome.to);
+        let pace = manner.pace(is_router, took, mac);
+        let pace = manner.following(pace, mac.apart(to), mac);
+        let yielding = manner.yielding(is_router, pace, to, mac);
+        if !manner.may_search(is_router, to, mac) {
+            return yielding;
+        }
+        let quiet = manner.answered(took.exchange);
+        self.tempo.note(outcome, (took.exchange, quiet), now);
+        if yielding > pace.saturating_mul(2) {
+            // Another source sends over the same router: what this one finds out would be the other's.
+            self.tempo.leave();
+        }
+        self.tempo.slowed(yielding)
     }
 
     /// Moves fragments into the MAC's queue while it has room for them.

@@ -4,16 +4,21 @@
 //! one for that neighbour starts as many such exchanges after it as there are hops in earshot. No
 //! time is set by hand: an exchange follows the length of frames, the radio and its driver.
 //! Place: [`outward`](super::outward) leaves the neighbour alone for that long, and
-//! [`onward`](super::onward) lets a relay lag behind. How long an exchange took stands beside the
-//! neighbour that it was with, in the MAC, whose retries begin with the same time. A source whose
-//! frames need many attempts yields to the others that its router serves, and one that sleeps waits
-//! until nothing of its last frame can disturb the next: an attempt in vain costs it more than time.
-//! Left out: frames for all, and for children that sleep; nobody passes those on.
+//! [`onward`](super::onward) lets a relay lag behind, by as much as it learns from how far apart frames
+//! come; [`tempo`](super::tempo) finds out whether a source had better be slower. How long an exchange
+//! took stands beside the neighbour that it was with, in the MAC, whose retries begin with the same
+//! time. A source whose frames need many attempts yields to the others that its router serves, and one
+//! that sleeps waits until nothing of its last frame can disturb the next: an attempt in vain costs it
+//! more than time.
+//! Left out: frames for all, and for children that sleep; nobody passes those on. And a packet that
+//! none has gone closely ahead of: the path before it is empty, and its fragments go as they can.
 
 use super::Forwarding;
 use super::config::Manner;
-use crate::mac::Mac;
-use crate::time::Duration;
+use crate::mac::config::CCA;
+use crate::mac::{Flow, Mac, Outcome};
+use crate::time::{Duration, Instant};
+use crate::wire::LinkAddr;
 
 /// What a frame took that a neighbour acknowledged.
 #[derive(Clone, Copy, Debug)]
@@ -41,16 +46,46 @@ impl Manner {
         if mac.sleeps() {
             return self.part(self.patience(is_router, took, mac));
         }
-        let mut wait = took.exchange.saturating_mul(hops.into());
+        // Over two hops the source is at once behind its relay: with so little less an early frame finds the
+        // channel busy, and a pace that is a twentieth too quick costs a tenth.
+        let next = match copies || self.hold.hops(is_router) == 2 {
+            true => took.exchange,
+            false => self.fired(took.exchange, mac),
+        };
+        let mut wait = took.exchange + next.saturating_mul(u64::from(hops - 1));
         if copies {
             // A relay takes a frame, copies it twice and passes it on, and only then takes the next.
             let passed_on = took.exchange.saturating_mul(2) + took.copy.saturating_mul(2);
             wait = wait.max(passed_on);
-            if hops == HOPS_IN_STEP {
-                wait = wait + mac.backoff_beside_copy();
+            if hops == HOPS_IN_STEP && mac.copies_beside_backoff() {
+                wait = wait + mac.backoff() + fraction(took.exchange, 1, SLACK);
             }
         }
         self.part(wait)
+    }
+
+    /// What an exchange takes at a relay whose frame the next one fires: nobody assesses the channel.
+    fn fired(&self, exchange: Duration, mac: &Mac<'_>) -> Duration {
+        match mac.config().assessed {
+            true => exchange - CCA,
+            false => exchange,
+        }
+    }
+
+    /// What a source leaves free once for each packet, on top of its pace. Where three links are all the
+    /// path, and relays do not copy, frames follow each other without a gap, and whatever the border
+    /// router has for the mesh meets a neighbour that listens to another frame. In the longest first
+    /// backoff it finds the air free. On longer paths a fourth exchange is left free anyway.
+    pub(super) fn gap(&self, is_router: bool, mac: &Mac<'_>) -> Duration {
+        let is_full = is_router
+            && self.hold.hops_down == 0
+            && self.hold.hops_up == HOPS_IN_STEP
+            && mac.config().channels.is_single()
+            && !self.relays_copy(mac);
+        match is_full {
+            true => self.part(mac.backoff().saturating_mul(2)),
+            false => Duration::ZERO,
+        }
     }
 
     /// The wait of a source that sleeps: its frame has left the earshot of its router by then, with all
@@ -73,31 +108,119 @@ impl Manner {
     /// when it has it. Of three links in a row the first, the third and the second then have their turn
     /// one after the other, and relays copy while others send; without, the second follows the first
     /// as soon as it can, and the third meets the next frame of the first.
-    pub(super) fn lag(&self, exchange: Duration, mac: &Mac<'_>) -> Duration {
-        self.part(self.step(exchange, mac))
+    ///
+    /// In a flow the lag is learned from the time `apart` between frames that come: the relay's own frame is
+    /// to begin two thirds of that time after the one that came, whatever the pace of the source. `took`: a
+    /// frame onward, and the copy of the one that came.
+    pub(super) fn lag(&self, took: Took, apart: Option<Duration>, mac: &Mac<'_>) -> Duration {
+        let step = self.step(took.exchange, mac);
+        let out_of_earshot = took.exchange.saturating_mul(HOPS_OUT_OF_EARSHOT.into());
+        let Some(apart) = apart.filter(|apart| step > Duration::ZERO && *apart < out_of_earshot)
+        else {
+            return self.part(step);
+        };
+        let copy = fraction(took.copy, 3, 5);
+        let until_sent = match mac.copies_beside_backoff() {
+            true => copy.max(mac.backoff()),
+            false => copy + mac.backoff(),
+        };
+        let lag = fraction(apart, 2, 3) - (took.exchange + took.copy + until_sent);
+        lag.min(fraction(took.exchange, 7, 8))
     }
 
-    /// The same, whole.
+    /// The pace of a relay to which frames come so far `apart`. A relay that does not copy is fired by each
+    /// frame that comes, and its own pace only spaces frames that have gathered. If that pace were longer, the
+    /// next frame would come before the relay may send, and fire nothing.
+    pub(super) fn following(
+        &self,
+        pace: Duration,
+        apart: Option<Duration>,
+        mac: &Mac<'_>,
+    ) -> Duration {
+        let Some(apart) = apart.filter(|_| !self.relays_copy(mac)) else {
+            return pace;
+        };
+        apart.clamp(fraction(pace, 3, 4), fraction(pace, 5, 4))
+    }
+
+    /// How long a relay lags where it is not known how far apart frames come.
     fn step(&self, exchange: Duration, mac: &Mac<'_>) -> Duration {
         let path = self.hold.hops_up.saturating_add(self.hold.hops_down);
         let is_in_step = path >= HOPS_IN_STEP && mac.config().channels.is_single();
         match is_in_step && self.relays_copy(mac) {
-            true => Duration::from_micros(exchange.as_micros() * 2 / 5),
+            true => fraction(exchange, 2, 5),
             false => Duration::ZERO,
         }
     }
 
-    /// The pace of a source whose router takes frames from others too: slower, the more attempts a frame
-    /// needs. Two sources at full pace send twice what their relay passes on; each then fails with every
-    /// second attempt, and frames are given up. `etx`: attempts for each frame, in units of 1/128.
-    pub(super) fn yielding(&self, is_router: bool, pace: Duration, etx: u16) -> Duration {
-        let is_source = is_router && self.hold.hops_down == 0;
-        let more = match is_source {
-            true => etx.saturating_sub(ETX_ALONE),
-            false => 0,
+    /// The flow to a neighbour that has just taken one frame more.
+    pub(super) fn flow(&self, took: Took, outcome: &Outcome, now: Instant, mac: &Mac<'_>) -> Flow {
+        let known = mac.flow(outcome.to);
+        let follows = self.follows(known, outcome.token, outcome.started, took.exchange);
+        Flow {
+            token: outcome.token,
+            // A sleeper sends what it has gathered: its first packet is not the last.
+            follows: follows || mac.sleeps(),
+            taken_at: now,
+        }
+    }
+
+    /// Whether a frame of packet `token`, which began or came `at`, is part of a flow: whether the
+    /// packet before it may still be on the path, or its answer. `known`: what has gone there so far.
+    pub(super) fn follows(&self, known: Flow, token: u16, at: Instant, exchange: Duration) -> bool {
+        match known.token == token {
+            true => known.follows,
+            false => at.since(known.taken_at) < self.answered(exchange),
+        }
+    }
+
+    /// When a packet may have been answered.
+    pub(super) fn answered(&self, exchange: Duration) -> Duration {
+        let path = self.hold.hops_up.saturating_add(self.hold.hops_down);
+        exchange.saturating_mul(ANSWERED * u64::from(path.min(PATH_MAX)))
+    }
+
+    /// The pace of a source whose router, `to`, takes frames from others too: slower, the more attempts
+    /// a frame needs. Two sources at full pace send twice what their relay passes on; each then fails
+    /// with every second attempt, and frames are given up.
+    pub(super) fn yielding(
+        &self,
+        is_router: bool,
+        pace: Duration,
+        to: LinkAddr,
+        mac: &Mac<'_>,
+    ) -> Duration {
+        if !self.is_source(is_router, to, mac) {
+            return pace;
+        }
+        let times = times(self.effort(to, mac));
+        fraction(pace, times, ETX_ONE)
+    }
+
+    /// Whether a source searches for a slower pace that suits it better ([`tempo`](super::tempo)). With a
+    /// channel for each link a frame has just the time that its relay needs to pass it on, and a frame that
+    /// comes too early finds no receiver. On one channel the order of links counts for more, and relays
+    /// learn that order.
+    pub(super) fn may_search(&self, is_router: bool, to: LinkAddr, mac: &Mac<'_>) -> bool {
+        self.is_source(is_router, to, mac) && !mac.config().channels.is_single()
+    }
+
+    /// Whether what goes up to `to` begins here: nothing hangs below this node, or no fragment has come from
+    /// below to go on to `to`. A router with an idle child would else never yield, and starve the others that
+    /// its own router serves.
+    fn is_source(&self, is_router: bool, to: LinkAddr, mac: &Mac<'_>) -> bool {
+        is_router && (self.hold.hops_down == 0 || mac.apart(to).is_none())
+    }
+
+    /// What a frame for `to` costs, in 1/128 of an attempt. With a channel for each link only senders to the
+    /// same neighbour make its channel busy, so there a busy channel counts as a failed attempt. Otherwise
+    /// the one of two sources whose frames come first would see no failures, and never yield.
+    fn effort(&self, to: LinkAddr, mac: &Mac<'_>) -> u16 {
+        let effort = match mac.config().channels.is_single() {
+            true => mac.etx(to),
+            false => mac.effort(to),
         };
-        let times = (ETX_ONE + u64::from(more) * YIELD).min(ETX_ONE * SLOWEST);
-        Duration::from_micros(pace.as_micros().saturating_mul(times) / ETX_ONE)
+        effort.unwrap_or(0)
     }
 
     fn relays_copy(&self, mac: &Mac<'_>) -> bool {
@@ -106,9 +229,32 @@ impl Manner {
 
     fn part(&self, wait: Duration) -> Duration {
         let percent = u64::from(self.hold.pace_percent);
-        Duration::from_micros(wait.as_micros().saturating_mul(percent) / 100)
+        fraction(wait, percent, 100)
     }
 }
+
+/// A span times `times`, divided by `of`, which is not zero.
+pub(super) const fn fraction(span: Duration, times: u64, of: u64) -> Duration {
+    Duration::from_micros(
+        match span.as_micros().saturating_mul(times).checked_div(of) {
+            Some(us) => us,
+            None => 0,
+        },
+    )
+}
+
+/// The factor by which the pace of a source grows that needs so much `effort` for a frame; both in units of 1/128.
+fn times(effort: u16) -> u64 {
+    let more = u64::from(effort.saturating_sub(ETX_ALONE));
+    (ETX_ONE + more * YIELD).min(ETX_ONE * SLOWEST)
+}
+
+/// Exchanges for each hop in which a packet is answered, or its last fragment at least is far away.
+/// Half of it costs one flow over four hops a tenth, where its window now and then leaves a gap.
+const ANSWERED: u64 = 16;
+
+/// Longer paths than that count as this long: a packet is then answered after three seconds.
+const PATH_MAX: u8 = 32;
 
 /// One attempt a frame.
 const ETX_ONE: u64 = 128;
@@ -123,6 +269,10 @@ const YIELD: u64 = 5;
 
 /// Four sources share a router; more of them fail now and then.
 const SLOWEST: u64 = 4;
+
+/// Where radios take frames during the backoff, a pace that is longer by so small a part of an exchange
+/// carries as much, and a little less is still enough (chosen on a chain of three hops).
+const SLACK: u64 = 7;
 
 /// With a channel for each link: a relay cannot take a frame while it passes on another.
 const HOPS_APART: u8 = 2;
@@ -176,8 +326,8 @@ mod tests {
     /// two copies more between the exchanges of a relay that copies.
     #[test]
     fn a_pace_follows_from_what_a_frame_took() {
-        // Mean backoff, µs: half of seven periods.
-        const BACKOFF: u64 = 1_120;
+        // Mean backoff, half of seven periods, and a seventh of an exchange, µs.
+        const SPARE: u64 = 1_120 + 714;
         for (hops, shared, is_single, copy_ms, us) in [
             (0, true, true, 0, 0),
             (1, true, true, 2, 0),
@@ -186,7 +336,7 @@ mod tests {
             (2, false, true, 2, 14_000),
             (3, true, true, 2, 15_000),
             (3, true, true, 3, 16_000),
-            (3, false, true, 2, 15_000 + BACKOFF),
+            (3, false, true, 2, 15_000 + SPARE),
             (255, true, true, 2, 15_000),
             (2, false, false, 0, 10_000),
             (255, false, false, 2, 14_000),
@@ -206,29 +356,25 @@ mod tests {
         }
     }
 
-    /// A source slows where its router is taken by others, a relay and a border router never do.
+    /// A source slows the more, the more its frames cost.
     #[test]
     fn a_source_yields_to_others() {
-        for (hops_down, is_router, etx, percent) in [
-            (0, true, 0, 100),
-            (0, true, 128, 100),
-            (0, true, 196, 100),
-            (0, true, 197, 103),
-            (0, true, 225, 213),
-            (0, true, 300, 400),
-            (0, true, u16::MAX, 400),
-            (1, true, 300, 100),
-            (0, false, 300, 100),
+        for (effort, percent) in [
+            (0, 100),
+            (128, 100),
+            (196, 100),
+            (197, 103),
+            (225, 213),
+            (230, 232),
+            (300, 400),
+            (u16::MAX, 400),
         ] {
-            let manner = manner(Forwarding::Copy, 3, hops_down);
-            let pace = manner.yielding(is_router, MS(100), etx).as_micros();
-            assert_eq!(pace / 1_000, percent, "{hops_down} {is_router} {etx}");
+            assert_eq!(times(effort) * 100 / ETX_ONE, percent, "{effort}");
         }
-        let zero = manner(Forwarding::Copy, 1, 0).yielding(true, MS(0), 300);
-        assert_eq!(zero, MS(0));
     }
 
-    /// Frames that fire each other follow closely: four hops, and no copies.
+    /// Frames that fire each other follow closely: four hops, no copies, and no assessment but that of the
+    /// first.
     #[cfg(feature = "cit")]
     #[test]
     fn without_copies_four_hops_are_in_earshot() {
@@ -236,17 +382,43 @@ mod tests {
             exchange: MS(5),
             copy: MS(2),
         };
-        for (hops, is_single, ms) in [
-            (2, true, 10),
-            (3, true, 15),
-            (4, true, 20),
-            (9, true, 20),
-            (9, false, 10),
+        // Each assessment takes 128 µs.
+        for (hops, is_single, us) in [
+            (2, true, 10_000),
+            (2, false, 10_000),
+            (3, true, 15_000 - 2 * 128),
+            (4, true, 20_000 - 3 * 128),
+            (9, true, 20_000 - 3 * 128),
+            (9, false, 10_000 - 128),
         ] {
             let manner = manner(Forwarding::Immediate, hops, 0);
             let mac = mac(false, is_single);
-            assert_eq!(manner.pace(true, took, &mac), MS(ms), "{hops}");
-            assert_eq!(manner.lag(MS(5), &mac), MS(0));
+            let pace = manner.pace(true, took, &mac);
+            assert_eq!(pace.as_micros(), us, "{hops}");
+            assert_eq!(manner.lag(took, Some(MS(16)), &mac), MS(0));
+        }
+    }
+
+    /// A source whose path is three links without copies leaves the longest first backoff free once for
+    /// each packet, scaled as its pace is; no other does.
+    #[cfg(feature = "cit")]
+    #[test]
+    fn a_full_path_has_a_gap_for_what_comes_the_other_way() {
+        const BACKOFF_MAX: u64 = 7 * 320;
+        for (forwarding, up, down, is_single, is_router, us) in [
+            (Forwarding::Immediate, 3, 0, true, true, BACKOFF_MAX),
+            (Forwarding::Immediate, 2, 0, true, true, 0),
+            (Forwarding::Immediate, 4, 0, true, true, 0),
+            (Forwarding::Immediate, 3, 1, true, true, 0),
+            (Forwarding::Immediate, 3, 0, true, false, 0),
+            (Forwarding::Immediate, 3, 0, false, true, 0),
+            (Forwarding::Copy, 3, 0, true, true, 0),
+        ] {
+            let mut manner = manner(forwarding, up, down);
+            let mac = mac(false, is_single);
+            assert_eq!(manner.gap(is_router, &mac).as_micros(), us, "{up} {down}");
+            manner.hold.pace_percent = 50;
+            assert_eq!(manner.gap(is_router, &mac).as_micros(), us / 2);
         }
     }
 
@@ -275,9 +447,62 @@ mod tests {
         }
     }
 
+    /// A relay that lags has its turn two thirds of the way from one frame that comes to the next, at any
+    /// pace of the source, unless they come too far apart to be in earshot.
+    #[test]
+    fn a_lag_is_learned_from_how_far_apart_frames_come() {
+        let manner = manner(Forwarding::Copy, 2, 1);
+        let took = Took {
+            exchange: MS(5),
+            copy: MS(2),
+        };
+        // A copy of 1.2 ms after a backoff of 1.12, or beside it.
+        for (shared, apart_us, us) in [
+            (true, 12_000, 0),
+            (true, 15_000, 680),
+            (true, 18_000, 2_680),
+            (true, 19_999, 4_012),
+            (true, 20_000, 2_000),
+            (false, 15_000, 1_800),
+            (false, 18_000, 3_800),
+            (false, 19_999, 4_375),
+        ] {
+            let mac = mac(shared, true);
+            let apart = Some(Duration::from_micros(apart_us));
+            let lag = manner.lag(took, apart, &mac);
+            assert_eq!(lag.as_micros(), us, "{shared} {apart_us}");
+        }
+        let several = mac(true, false);
+        assert_eq!(manner.lag(took, Some(MS(18)), &several), MS(0));
+    }
+
+    /// A relay that is fired by what comes has the pace of that; one that copies has its own.
+    #[cfg(feature = "cit")]
+    #[test]
+    fn a_relay_without_copies_follows_what_comes() {
+        let mac = mac(false, false);
+        for (forwarding, apart, us) in [
+            (Forwarding::Immediate, Some(10_000), 10_000),
+            (Forwarding::Immediate, Some(11_500), 11_500),
+            (Forwarding::Immediate, Some(3_000), 7_500),
+            (Forwarding::Immediate, Some(40_000), 12_500),
+            (Forwarding::Immediate, None, 10_000),
+            (Forwarding::Copy, Some(11_500), 10_000),
+        ] {
+            let manner = manner(forwarding, 2, 1);
+            let apart = apart.map(Duration::from_micros);
+            let pace = manner.following(MS(10), apart, &mac);
+            assert_eq!(pace.as_micros(), us, "{forwarding:?} {apart:?}");
+        }
+    }
+
     /// Relays lag behind where three links in a row share a channel and frames are copied.
     #[test]
     fn relays_of_three_hops_lag_behind() {
+        let took = Took {
+            exchange: MS(5),
+            copy: MS(2),
+        };
         for (up, down, is_single, ms) in [
             (1, 1, true, 0),
             (0, 2, true, 0),
@@ -288,7 +513,7 @@ mod tests {
         ] {
             let manner = manner(Forwarding::Copy, up, down);
             let mac = mac(true, is_single);
-            assert_eq!(manner.lag(MS(5), &mac), MS(ms), "{up} {down}");
+            assert_eq!(manner.lag(took, None, &mac), MS(ms), "{up} {down}");
         }
     }
 }

@@ -1,6 +1,7 @@
-//! Settings of a parent of nodes that sleep.
+//! Settings and counters of a parent of nodes that sleep, and what it knows of each.
 
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
+use crate::wire::LinkAddr;
 
 /// How packets for sleeping children are kept and sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,6 +30,121 @@ impl IndirectConfig {
         retries: true,
         data_asks: true,
     };
+}
+
+/// A child, borrowed from the caller; [`Child::EMPTY`] to begin with.
+#[derive(Clone, Debug)]
+pub struct Child {
+    pub(super) addr: Option<LinkAddr>,
+    /// It is no child any more, but the radio still holds its flag.
+    pub(super) is_over: bool,
+    /// Whether its flag in the radio says that packets wait.
+    pub(super) is_shown: bool,
+    pub(super) heard_at: Instant,
+    /// Until when it listens.
+    pub(super) awake_until: Option<Instant>,
+    /// Deliveries of its first packet that broke off after it had taken a part.
+    pub(super) failures: u8,
+    /// When the first delivery failed after its last ACK, if one did.
+    pub(super) failing_since: Option<Instant>,
+    /// Where the delivery of its first packet broke off.
+    pub(super) halt: Option<Progress>,
+}
+
+impl Child {
+    /// Nobody yet.
+    pub const EMPTY: Self = Self {
+        addr: None,
+        is_over: false,
+        is_shown: false,
+        heard_at: Instant::ORIGIN,
+        awake_until: None,
+        failures: 0,
+        failing_since: None,
+        halt: None,
+    };
+
+    /// Whose entry this is.
+    pub const fn addr(&self) -> Option<LinkAddr> {
+        match self.is_over {
+            true => None,
+            false => self.addr,
+        }
+    }
+
+    pub(super) fn is(&self, addr: &LinkAddr) -> bool {
+        self.addr().is_some_and(|child| child.is(addr))
+    }
+
+    /// Whether this was the entry of `addr`, which the radio still knows.
+    pub(super) fn is_over_of(&self, addr: &LinkAddr) -> bool {
+        self.is_over && self.addr.is_some_and(|former| former.is(addr))
+    }
+}
+
+/// How far the delivery of a packet is. One that breaks off goes on from there, with the same tag and the
+/// same sequence number: the child may have taken the frame whose ACK is missing, and knows it by these.
+///
+/// Source: OpenThread keeps the same of a child's frame between requests (`IndirectSender`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Progress {
+    pub(super) tag: u16,
+    /// Of the packet as it is cut up: its header may be compressed otherwise the next time.
+    pub(super) digest: u16,
+    /// Frames that were acknowledged.
+    pub(super) taken: u8,
+    /// The sequence number of the next one, where an attempt at it was made.
+    pub(super) dsn: Option<u8>,
+    /// When the last frame ended.
+    pub(super) at: Instant,
+}
+
+impl Progress {
+    /// None at all.
+    pub(super) const NONE: Self = Self {
+        tag: 0,
+        digest: 0,
+        taken: 0,
+        dsn: None,
+        at: Instant::ORIGIN,
+    };
+
+    /// Whether the child still knows what it has of this packet.
+    pub(super) fn is_known(&self, digest: u16, now: Instant) -> bool {
+        self.digest == digest && now.since(self.at) < KNOWN
+    }
+}
+
+/// How long a child surely remembers the fragments that it has: it forgets them 4 s after the last one
+/// (`REASSEMBLY_TIMEOUT`), and the attempts at the next one take less than 1 s.
+const KNOWN: Duration = Duration::from_secs(3);
+
+/// What became of packets for children; all wrap at 2^32.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct IndirectCounters {
+    /// Data requests.
+    pub requests: u32,
+    /// Of these, those of nodes that became children.
+    pub children: u32,
+    /// And those of strangers for which there was no room.
+    pub strangers: u32,
+    /// Children that were not heard for too long, asked for as long and acknowledged nothing, began anew,
+    /// or made place for others.
+    pub gone: u32,
+    /// Packets kept.
+    pub kept: u32,
+    /// Packets delivered.
+    pub delivered: u32,
+    /// Deliveries that failed.
+    pub failed: u32,
+    /// Deliveries that went on with a frame which the child may have: it takes that one for a repeated
+    /// fragment where its MAC has forgotten the sequence number by then.
+    pub resumed: u32,
+    /// Packets dropped because there was no room.
+    pub full: u32,
+    /// Packets dropped with their child, because deliveries broke off too often, or because their route
+    /// led elsewhere by then.
+    pub dropped: u32,
 }
 
 /// How long a child may be silent: two polls and a half at [`REST`](crate::mac::poll::REST).

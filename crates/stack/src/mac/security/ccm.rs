@@ -17,7 +17,7 @@
 /// Bytes of a block.
 pub const BLOCK_LEN: usize = 16;
 /// Bytes of a nonce.
-pub(super) const NONCE_LEN: usize = 13;
+pub(crate) const NONCE_LEN: usize = 13;
 
 /// What the cipher encrypts at one time.
 pub type Block = [u8; BLOCK_LEN];
@@ -36,7 +36,7 @@ pub struct Forged;
 /// the first 4, 8 or 16 bytes of it, `tag_len` of them.
 ///
 /// `tag_len` is part of what is authenticated: a tag cannot be shortened on its way.
-pub(super) fn seal(
+pub(crate) fn seal(
     cipher: &impl Cipher,
     nonce: &[u8; NONCE_LEN],
     header: &[u8],
@@ -66,7 +66,7 @@ pub(super) fn seal(
 ///
 /// # Errors
 /// [`Forged`]; `message` then holds zeros. The time that this takes depends on lengths alone.
-pub(super) fn open(
+pub(crate) fn open(
     cipher: &impl Cipher,
     nonce: &[u8; NONCE_LEN],
     header: &[u8],

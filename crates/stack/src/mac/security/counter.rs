@@ -26,7 +26,7 @@ pub(super) struct Counters {
     next: u32,
     /// The first one that may not be used.
     bound: u32,
-    /// What the host was asked to store, and whether it has been told so.
+    /// What the host is to store, and whether [`Self::poll`] has handed it out.
     asked: Option<(Reservation, bool)>,
     /// The sequence of the last reservation that was stored.
     stored_sequence: Option<u32>,
@@ -51,6 +51,11 @@ impl Counters {
         let counter = (self.next < self.bound).then_some(self.next)?;
         self.next = counter.saturating_add(1);
         Some(counter)
+    }
+
+    /// The next one, whether it may be used or not.
+    pub(super) const fn next(&self) -> u32 {
+        self.next
     }
 
     /// Whether frames wait until the host has stored the next ones; once it could not, they do not

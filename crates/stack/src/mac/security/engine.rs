@@ -6,7 +6,7 @@ use super::keys::{LinkKey, Software};
 /// What encrypts blocks with AES-128.
 #[derive(Clone, Copy, Debug)]
 pub enum Engine {
-    /// AES in software, in constant time; its expanded key takes 352 bytes.
+    /// AES in software, in constant time; its expanded key takes 176 bytes.
     Software,
     /// The AES of the chip: encrypts two blocks, each by itself, with this key.
     Chip(fn(&LinkKey, &mut [Block; 2])),
@@ -14,14 +14,6 @@ pub enum Engine {
 
 /// The cipher with a key, ready for frames.
 #[derive(Debug)]
-// With pointers of 32 bits it is below what the lint objects to.
-#[cfg_attr(
-    target_pointer_width = "64",
-    expect(
-        clippy::large_enum_variant,
-        reason = "a node has one; a box would need an allocator"
-    )
-)]
 pub(super) enum Keyed {
     Software(Software),
     Chip(fn(&LinkKey, &mut [Block; 2]), LinkKey),

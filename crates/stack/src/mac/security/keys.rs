@@ -3,10 +3,10 @@
 //! Source: Thread 1.1 §7.1.4 and §7.1.5, whose rule analysers of captures know: one network
 //! key shows them every link key.
 
-use aes::cipher::{BlockCipherEncrypt, KeyInit};
-use hmac::{Hmac, Mac as _};
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
+use super::aes::Aes128;
 use super::ccm::{Block, Cipher};
 
 /// Bytes of a key.
@@ -76,7 +76,7 @@ impl core::fmt::Debug for LinkKey {
 }
 
 /// The upper half of HMAC-SHA256(key, message).
-fn upper_half(key: &[u8], message: &[&[u8]]) -> [u8; KEY_LEN] {
+pub(crate) fn upper_half(key: &[u8], message: &[&[u8]]) -> [u8; KEY_LEN] {
     // A key of any length is good for HMAC.
     let mut hash = [0; 32];
     if let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) {
@@ -109,12 +109,12 @@ pub const fn sequence_of(index: u8, sequence: u32) -> Option<u32> {
 }
 
 /// AES-128 in software.
-pub struct Software(aes::Aes128);
+pub struct Software(Aes128);
 
 impl Software {
     /// Expands `key`.
     pub fn new(key: &LinkKey) -> Self {
-        Self(aes::Aes128::new(&key.0.into()))
+        Self(Aes128::new(&key.0))
     }
 }
 
@@ -126,9 +126,7 @@ impl core::fmt::Debug for Software {
 
 impl Cipher for Software {
     fn encrypt(&self, pair: &mut [Block; 2]) {
-        let mut blocks = pair.map(Into::into);
-        self.0.encrypt_blocks(&mut blocks);
-        *pair = blocks.map(Into::into);
+        self.0.encrypt(pair);
     }
 }
 

@@ -16,7 +16,8 @@
 //! 2003, whose security was another one.
 //! Source: IEEE 802.15.4-2006 §7.5.8, §7.6.3.2, annex B.
 
-mod ccm;
+mod aes;
+pub(crate) mod ccm;
 mod counter;
 mod engine;
 mod keys;
@@ -31,6 +32,8 @@ mod tests;
 pub use ccm::{BLOCK_LEN, Block, Cipher, Forged};
 pub use counter::Reservation;
 pub use engine::Engine;
+#[cfg(feature = "join")]
+pub(crate) use keys::upper_half;
 pub use keys::{KEY_LEN, LinkKey, NetworkKey, Software, index, sequence_of};
 pub use peers::Peer;
 pub(super) use proof::Proof;

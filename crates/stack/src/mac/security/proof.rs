@@ -7,7 +7,7 @@
 //! A recording has a right MIC, and a node that has just started knows no counters: only an answer to
 //! a number that it has just drawn is of this moment. Such frames are data frames, encrypted whole;
 //! their first byte is none of 6LoWPAN's (RFC 4944 §5.1: 00xxxxxx is not a LoWPAN frame).
-//! Left out: who is challenged when, which [`super::Security`] says.
+//! Left out: which neighbour is challenged, and when; [`super::Security`] decides.
 
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
@@ -74,7 +74,15 @@ struct Challenge {
 
 impl Challenges {
     /// A challenge for `addr`; `None` where it got one a moment ago, or too many others have.
-    pub(super) fn make(&mut self, addr: [u8; 8], now: Instant, rng: &mut Rng) -> Option<Nonce> {
+    ///
+    /// `counter`: this node's next frame counter, which differs after each reboot. Even a generator that is
+    /// seeded alike each time then makes no challenge whose answer was recorded.
+    pub(super) fn make(
+        &mut self,
+        (addr, counter): ([u8; 8], u32),
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Option<Nonce> {
         let is_its = |entry: &Option<Challenge>| entry.is_some_and(|made| made.addr == addr);
         let age = |entry: &Option<Challenge>| entry.map(|made| now.since(made.made_at));
         let rank = |entry: &Option<Challenge>| (!is_its(entry), age(entry).map(core::cmp::Reverse));
@@ -82,7 +90,7 @@ impl Challenges {
         if age(entry).is_some_and(|age| age < PACE) {
             return None;
         }
-        let nonce = rng.next_u64().to_be_bytes();
+        let nonce = (rng.next_u64() ^ u64::from(counter)).to_be_bytes();
         *entry = Some(Challenge {
             addr,
             nonce,

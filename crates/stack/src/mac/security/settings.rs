@@ -1,4 +1,4 @@
-//! What a node with a key is told, and what it counts.
+//! Settings of link security, and its counters.
 
 use super::counter::Reservation;
 use super::engine::Engine;

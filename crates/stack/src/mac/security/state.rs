@@ -11,7 +11,10 @@
 //! Left out: what the frames mean, which is the MAC's (`secured`).
 //! Source: IEEE 802.15.4-2006 §7.5.8.2; Thread 1.1 §7.1.4 and §7.1.5 for the sequence of keys.
 
+#[cfg(feature = "join")]
+mod given;
 mod look;
+mod rotation;
 
 use super::counter::{Counters, Reservation};
 use super::engine::{Engine, Keyed};
@@ -52,6 +55,12 @@ pub struct Security<'m> {
     /// First bytes of the keystreams of the next frames from one neighbour.
     ahead: Option<Ahead>,
     parent: Parent,
+    /// It has no key yet.
+    #[cfg(feature = "join")]
+    is_locked: bool,
+    /// The network key that will take the place of this one, and its first sequence.
+    #[cfg(feature = "join")]
+    next: Option<(NetworkKey, u32)>,
     /// There is a new neighbour that was not reported yet.
     has_news: bool,
     counters: SecurityCounters,
@@ -117,6 +126,10 @@ impl<'m> Security<'m> {
             sealed: None,
             ahead: None,
             parent: Parent::default(),
+            #[cfg(feature = "join")]
+            is_locked: false,
+            #[cfg(feature = "join")]
+            next: None,
             has_news: false,
             counters: SecurityCounters {
                 keys_made: 1,
@@ -125,35 +138,17 @@ impl<'m> Security<'m> {
         }
     }
 
+    /// Whether the node has no key yet.
+    pub const fn is_locked(&self) -> bool {
+        #[cfg(feature = "join")]
+        return self.is_locked;
+        #[cfg(not(feature = "join"))]
+        return false;
+    }
+
     /// Gives back the entries it was lent.
     pub fn into_memory(self) -> &'m mut [Peer] {
         self.peers.into_memory()
-    }
-
-    /// Takes a later key, which valid frames then carry to the others. An earlier sequence changes
-    /// nothing.
-    pub fn rotate(&mut self, sequence: u32, now: Instant) {
-        if sequence <= self.sequence {
-            return;
-        }
-        let former = self.network.link_key(self.sequence);
-        self.previous = Some(Previous {
-            sequence: self.sequence,
-            key: former,
-            until: now + self.guard_time,
-        });
-        self.sequence = sequence;
-        self.since = Some(now);
-        self.keyed = Keyed::new(self.engine, &self.network.link_key(sequence));
-        self.ahead = None;
-        let counters = &mut self.counters;
-        counters.keys_made = counters.keys_made.wrapping_add(2);
-        counters.rotations = counters.rotations.wrapping_add(1);
-        // Counters go on: whatever was stored last, none comes back. Only where they would not last
-        // do they begin anew, and wait until that is stored.
-        if self.own.is_half_used() {
-            self.own.restart();
-        }
     }
 
     /// Bytes that a frame is longer by.
@@ -163,12 +158,15 @@ impl<'m> Security<'m> {
 
     /// Whether frames wait for the host to store counters.
     pub(in crate::mac) const fn is_waiting(&self) -> bool {
-        self.own.is_waiting()
+        self.is_locked() || self.own.is_waiting()
     }
 
     /// What the host shall store.
     pub(in crate::mac) fn poll_reservation(&mut self, now: Instant) -> Option<Reservation> {
-        self.own.poll(self.sequence, now)
+        match self.is_locked() {
+            true => None,
+            false => self.own.poll(self.sequence, now),
+        }
     }
 
     /// What became of it.
@@ -181,27 +179,6 @@ impl<'m> Security<'m> {
         let failures = &mut self.counters.storage_failures;
         *failures = failures.wrapping_add(u32::from(!is_stored));
         self.own.on_stored(reservation, is_stored, now);
-    }
-
-    /// Takes the next key where that is due, and asks for counters again that could not be stored.
-    pub(in crate::mac) fn rotate_if_due(&mut self, now: Instant) {
-        self.own.retry(now);
-        let since = *self.since.get_or_insert(now);
-        let Some(after) = self.rotates_after else {
-            return;
-        };
-        if (now.since(since) >= after || self.own.is_half_used())
-            && let Some(next) = self.sequence.checked_add(1)
-        {
-            self.rotate(next, now);
-        }
-    }
-
-    /// When [`Self::rotate_if_due`] or [`Self::poll_reservation`] has something to do.
-    pub(in crate::mac) fn deadline(&self) -> Option<Instant> {
-        let rotates_at = self.since.zip(self.rotates_after);
-        let rotates_at = rotates_at.map(|(since, after)| since + after);
-        crate::time::earliest(rotates_at, self.own.deadline())
     }
 
     /// Whether there is no counter to send with.
@@ -247,6 +224,9 @@ impl<'m> Security<'m> {
         auxiliary: &Auxiliary,
         now: Instant,
     ) -> Result<(), FrameDrop> {
+        if self.is_locked() {
+            return Err(FrameDrop::UnknownKey);
+        }
         if auxiliary.level < self.level {
             return Err(FrameDrop::LowLevel);
         }
@@ -334,7 +314,7 @@ impl<'m> Security<'m> {
         let previous = self.previous.as_ref();
         let previous = previous.filter(|previous| previous.sequence == sequence);
         let key = previous.map(|previous| previous.key);
-        let key = key.unwrap_or_else(|| self.network.link_key(sequence));
+        let key = key.unwrap_or_else(|| self.network_of(sequence).link_key(sequence));
         self.counters.keys_made = self.counters.keys_made.wrapping_add(1);
         Some(Keyed::new(self.engine, &key))
     }
@@ -366,7 +346,7 @@ impl<'m> Security<'m> {
         }
     }
 
-    /// What the payloads of two frames of this neighbour begin with is mixed with.
+    /// The first keystream byte of two frames of this neighbour: of the one with `counter`, and of the next.
     fn first_bytes(&mut self, source: [u8; 8], counter: u32) -> [u8; 2] {
         self.counters.cipher_calls = self.counters.cipher_calls.wrapping_add(1);
         let nonces = [counter, counter.wrapping_add(1)].map(|it| nonce(source, it, self.level));
@@ -475,7 +455,7 @@ impl<'m> Security<'m> {
         if !is_worth_it || !self.proofs.allows(now) {
             return None;
         }
-        let challenge = self.challenges.make(source, now, rng)?;
+        let challenge = self.make_challenge(source, now, rng)?;
         self.proofs.take(now);
         self.counters.challenges = self.counters.challenges.wrapping_add(1);
         Some(Proof {
@@ -484,10 +464,14 @@ impl<'m> Security<'m> {
         })
     }
 
+    fn make_challenge(&mut self, addr: [u8; 8], now: Instant, rng: &mut Rng) -> Option<[u8; 8]> {
+        self.challenges.make((addr, self.own.next()), now, rng)
+    }
+
     /// The challenge that goes with an answer.
     fn challenge(&mut self, addr: [u8; 8], now: Instant, rng: &mut Rng) -> Option<[u8; 8]> {
         let made = self.challenges.current(addr, now);
-        let challenge = made.or_else(|| self.challenges.make(addr, now, rng));
+        let challenge = made.or_else(|| self.make_challenge(addr, now, rng));
         let counters = &mut self.counters;
         counters.challenges = counters
             .challenges
@@ -543,7 +527,7 @@ impl<'m> Security<'m> {
             *lost = lost.wrapping_add(u32::from(is_news));
             return None;
         }
-        let challenge = self.challenges.make(addr, now, rng)?;
+        let challenge = self.make_challenge(addr, now, rng)?;
         self.parent.asked_at = Some(now);
         self.parent.unanswered += 1;
         self.counters.challenges = self.counters.challenges.wrapping_add(1);

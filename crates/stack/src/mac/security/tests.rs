@@ -131,7 +131,7 @@ fn by_others(
     let nonce = nonce.into();
     macro_rules! tag {
         ($len:ty) => {
-            Ccm::<aes::Aes128, $len, U13>::new(key)
+            Ccm::<::aes::Aes128, $len, U13>::new(key)
                 .encrypt_inout_detached(nonce, header, out.as_mut_slice().into())
                 .unwrap()
                 .to_vec()

@@ -203,6 +203,78 @@ fn a_request_rides_on_data() {
     assert_eq!(bench.mac.poll_counters().hits, hits + 1);
 }
 
+/// The instants, ms since the start, of the data frames sent.
+fn data_sent(bench: &Bench) -> Vec<u64> {
+    let is_data = |psdu: &Vec<u8>| {
+        let (header, _) = Header::parse(check_fcs(psdu).unwrap()).unwrap();
+        header.frame_type == FrameType::Data
+    };
+    let fired = bench.fired.iter().filter(|(_, psdu)| is_data(psdu));
+    fired.map(|(at, _)| ms(*at)).collect()
+}
+
+#[test]
+fn own_frames_wait_while_the_parent_sends() {
+    for alternates in [true, false] {
+        let mut bench = Bench::new(SEPARATE, 5);
+        let policy = Policy::Fixed(Duration::from_secs(5));
+        bench.mac.set_sleep(Some(Sleep {
+            alternates,
+            ..Sleep::new(policy)
+        }));
+        bench.mac.keep(Some(PEER));
+        bench.more = [true].into();
+        run_to(&mut bench, 20);
+        bench.enqueue(PEER, 1, b"reading", Class::Own).unwrap();
+        run_to(&mut bench, 40);
+        assert_eq!(data_sent(&bench).is_empty(), alternates);
+        let header = Header::data(PAN, LinkAddr::Extended(ME), PEER, 1);
+        assert!(bench.hear(&frame(header, b"the last one")).is_some());
+        run_to(&mut bench, 60);
+        assert_eq!(data_sent(&bench).len(), 1);
+    }
+}
+
+#[test]
+fn a_request_goes_before_own_frames() {
+    let mut bench = Bench::new(SEPARATE, 5);
+    let policy = Policy::Fixed(Duration::from_millis(200));
+    bench.mac.set_sleep(Some(Sleep {
+        rides: false,
+        ..Sleep::new(policy)
+    }));
+    bench.mac.keep(Some(PEER));
+    run_to(&mut bench, 150);
+    // The first one fails so often that a request falls due meanwhile.
+    bench.acked = [false; 6].into();
+    for _ in 0..2 {
+        bench.enqueue(PEER, 1, b"reading", Class::Own).unwrap();
+    }
+    run_to(&mut bench, 390);
+    let (asked, sent) = (requests(&bench), data_sent(&bench));
+    assert!(asked.len() > 1, "{asked:?}");
+    let last = sent.iter().max().unwrap();
+    assert!(asked[1] < *last, "{asked:?} {sent:?}");
+}
+
+/// Frames of somebody who takes the parent's name keep the receiver on; own frames go out nevertheless.
+#[test]
+fn nobody_keeps_a_node_silent_by_promises() {
+    let mut bench = child(Policy::Fixed(Duration::from_secs(100)));
+    run_to(&mut bench, 20);
+    bench.enqueue(PEER, 1, b"reading", Class::Own).unwrap();
+    for dsn in 0..100 {
+        let mut header = Header::data(PAN, LinkAddr::Extended(ME), PEER, dsn);
+        header.frame_pending = true;
+        bench.hear(&frame(header, b"forged"));
+        bench.poll();
+        let later = ms(bench.now) + 20;
+        run_to(&mut bench, later);
+    }
+    let sent = data_sent(&bench);
+    assert!(sent.len() == 1 && sent[0] < 1_100, "{sent:?}");
+}
+
 #[test]
 fn policies_keep_their_intervals() {
     let answer = |from: u64, to: u64| {

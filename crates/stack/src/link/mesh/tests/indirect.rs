@@ -109,29 +109,138 @@ fn the_memory_of_one_child_and_of_all_is_bounded() {
     }
 }
 
+/// A delivery upon a request that succeeds so far: a part of a packet is acknowledged, or not.
+fn deliver(indirect: &mut Indirect<'_>, is_part_taken: bool, now: Instant) {
+    assert!(indirect.on_asked(request(7), ALL_LISTEN, |_| true, now));
+    (indirect.serving, indirect.in_mac) = (indirect.next_ready(), 2);
+    indirect.has_asked_again = false;
+    if is_part_taken {
+        indirect.on_outcome(true, true, now);
+    }
+    indirect.on_outcome(false, true, now);
+}
+
 #[test]
-fn a_packet_whose_delivery_fails_waits_for_four_requests_and_no_more() {
+fn a_packet_of_which_a_part_is_taken_in_vain_is_dropped_after_four_deliveries() {
     let mut indirect = indirect(1, IndirectConfig::DEFAULT);
     indirect.on_asked(request(7), ALL_LISTEN, |_| true, NOW);
     assert!(keep(&mut indirect, 7, b"first") && keep(&mut indirect, 7, b"second"));
     for round in 1..=DELIVERIES_MAX {
+        assert_eq!(indirect.counters.dropped, 0, "{round}");
+        deliver(&mut indirect, true, NOW);
+        let rests = (indirect.serving, indirect.next_ready());
+        assert_eq!(rests, (None, None), "{round}");
+    }
+    let second = indirect.shelf.first(0).expect("the second");
+    assert_eq!(second.packet, b"second");
+    let counters = (indirect.counters.failed, indirect.counters.dropped);
+    assert_eq!(counters, (4, 1));
+}
+
+/// Whoever asks in a child's name cannot have its packets thrown away, nor keep a child for ever that is not
+/// there.
+#[test]
+fn a_packet_of_which_nothing_is_taken_waits_until_its_child_is_given_up() {
+    let mut indirect = indirect(1, IndirectConfig::DEFAULT);
+    indirect.on_asked(request(7), ALL_LISTEN, |_| true, NOW);
+    assert!(keep(&mut indirect, 7, b"packet"));
+    for n in 0..20 * 600 {
+        deliver(&mut indirect, false, NOW + Duration::from_millis(50 * n));
+        assert_eq!(indirect.shelf.count(0), 1, "{n}");
+    }
+    deliver(&mut indirect, false, NOW + CHILD_TIMEOUT);
+    assert_eq!(
+        (indirect.children().count(), indirect.shelf.count(0)),
+        (0, 0)
+    );
+    assert_eq!((indirect.counters.gone, indirect.counters.dropped), (1, 1));
+    // An ACK between two of them begins that time anew.
+    let later = NOW + CHILD_TIMEOUT;
+    let mut indirect = self::indirect(1, IndirectConfig::DEFAULT);
+    indirect.on_asked(request(7), ALL_LISTEN, |_| true, NOW);
+    assert!(keep(&mut indirect, 7, b"first") && keep(&mut indirect, 7, b"second"));
+    deliver(&mut indirect, false, NOW);
+    indirect.on_asked(request(7), ALL_LISTEN, |_| true, NOW);
+    (indirect.serving, indirect.in_mac) = (indirect.next_ready(), 1);
+    indirect.on_outcome(true, true, NOW);
+    deliver(&mut indirect, false, later);
+    assert_eq!(indirect.children().count(), 1);
+}
+
+/// The child's own request may come while a delivery is under way that somebody else has asked for.
+#[test]
+fn a_request_during_a_delivery_that_fails_begins_another_one() {
+    let mut indirect = indirect(1, IndirectConfig::DEFAULT);
+    indirect.on_asked(request(7), ALL_LISTEN, |_| true, NOW);
+    assert!(keep(&mut indirect, 7, b"packet"));
+    for asks_again in [true, false] {
         assert!(indirect.on_asked(request(7), ALL_LISTEN, |_| true, NOW));
         (indirect.serving, indirect.in_mac) = (indirect.next_ready(), 1);
+        indirect.has_asked_again = false;
+        if asks_again {
+            assert!(indirect.on_asked(request(7), ALL_LISTEN, |_| true, NOW));
+        }
         indirect.on_outcome(false, true, NOW);
-        assert_eq!(
-            (indirect.serving, indirect.next_ready()),
-            (None, None),
-            "{round}"
-        );
+        assert_eq!(indirect.next_ready().is_some(), asks_again);
     }
-    assert_eq!(
-        indirect.shelf.first(0).expect("the second").packet,
-        b"second"
-    );
-    assert_eq!(
-        (indirect.counters.failed, indirect.counters.dropped),
-        (4, 1)
-    );
+}
+
+/// Begins a delivery of `packet` to child 7 with this tag, as the link does; returns how far it is.
+fn begin(indirect: &mut Indirect<'_>, packet: &[u8], tag: u16, now: Instant) -> Progress {
+    let link = crate::lowpan::LinkPair {
+        src: LinkAddr::Short(1),
+        dst: LinkAddr::Short(7),
+    };
+    indirect.outgoing.discard();
+    let len = copy(indirect.outgoing.buffer(), packet);
+    let beside = crate::lowpan::Beside::default();
+    let started = indirect.outgoing.start(len, beside, link, tag, 100, 0);
+    assert_eq!(started, Ok(()));
+    indirect.serving = Some(0);
+    indirect.resume(0, now);
+    assert_eq!(indirect.outgoing.tag(), indirect.progress.tag);
+    indirect.progress
+}
+
+#[test]
+fn a_delivery_that_broke_off_goes_on_with_the_frame_that_failed() {
+    let packet = [0x60; 300];
+    let other = [0x61; 300];
+    let soon = NOW + Duration::from_secs(2);
+    let late = NOW + Duration::from_secs(3);
+    let anew = (9, 0, None);
+    for (second, at, expected) in [
+        (&packet, soon, (8, 2, Some(40))),
+        // It is compressed otherwise now; the child has forgotten what it had.
+        (&other, soon, anew),
+        (&packet, late, anew),
+    ] {
+        let mut indirect = indirect(1, IndirectConfig::DEFAULT);
+        indirect.on_asked(request(7), ALL_LISTEN, |_| true, NOW);
+        assert!(keep(&mut indirect, 7, &packet));
+        let first = begin(&mut indirect, &packet, 8, NOW);
+        assert_eq!((first.tag, first.taken, first.dsn), (8, 0, None));
+        indirect.on_outcome(true, true, NOW);
+        indirect.on_outcome(true, true, NOW);
+        indirect.progress.dsn = Some(40);
+        indirect.on_outcome(false, true, NOW);
+        assert_eq!(indirect.serving, None);
+        let progress = begin(&mut indirect, second, 9, at);
+        assert_eq!((progress.tag, progress.taken, progress.dsn), expected);
+    }
+}
+
+#[test]
+fn the_packet_after_one_that_was_dropped_begins_anew() {
+    let mut indirect = indirect(1, IndirectConfig::DEFAULT);
+    indirect.on_asked(request(7), ALL_LISTEN, |_| true, NOW);
+    assert!(keep(&mut indirect, 7, b"twin") && keep(&mut indirect, 7, b"twin"));
+    begin(&mut indirect, b"twin", 8, NOW);
+    indirect.progress.dsn = Some(40);
+    indirect.on_outcome(false, true, NOW);
+    indirect.drop_first(0);
+    let progress = begin(&mut indirect, b"twin", 9, NOW);
+    assert_eq!((progress.tag, progress.dsn), (9, None));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::link::mesh::{Hold, Mesh, MeshConfig, MeshMemory};
 use crate::mac::{
-    Class, Config, Frame, FrameDrop, FrameSlot, Neighbor, Outcome, RadioCapabilities,
+    Class, Config, Flow, Frame, FrameDrop, FrameSlot, Neighbor, Outcome, RadioCapabilities,
 };
 use crate::random::Rng;
 use crate::time::Instant;
@@ -16,6 +16,9 @@ const CHILD: LinkAddr = LinkAddr::Short(2);
 const OTHER: LinkAddr = LinkAddr::Short(3);
 const MS: fn(u64) -> Duration = Duration::from_millis;
 const NOW: fn(u64) -> Instant = |ms| Instant::ORIGIN + MS(1_000 + ms);
+
+/// Shortly before [`NOW`]'s zero.
+const LATELY: Instant = Instant::from_micros(980_000);
 
 /// A node two hops from the border router and two from the last mote, that has just begun.
 fn mesh() -> Mesh<'static> {
@@ -61,6 +64,16 @@ fn taken(to: LinkAddr, now: Instant, ms: u64) -> Outcome {
         started: Instant::from_micros(now.as_micros() - ms * 1_000),
         copied: Duration::ZERO,
     }
+}
+
+/// As if a packet had just gone to `to`: what follows is part of a flow.
+fn went(mesh: &mut Mesh<'_>, to: LinkAddr, now: Instant) {
+    let flow = Flow {
+        token: 0,
+        taken_at: now,
+        ..Flow::NONE
+    };
+    mesh.mac.note_flow(to, flow);
 }
 
 /// When a frame to `to` that is queued now would begin.
@@ -113,6 +126,7 @@ fn the_first_frame_waits_for_nothing() {
 fn a_pace_is_that_of_the_last_frame() {
     for ms in [2, 8, 2] {
         let mut mesh = mesh();
+        went(&mut mesh, PARENT, LATELY);
         mesh.pace(true, &taken(PARENT, NOW(0), ms), NOW(0));
         // Twice as long as it took, from its start.
         assert_eq!(begins(&mut mesh, PARENT, NOW(0)), NOW(ms));
@@ -120,15 +134,63 @@ fn a_pace_is_that_of_the_last_frame() {
     }
 }
 
+/// A packet that none has gone closely ahead of has the path for itself: none of its fragments waits,
+/// but the packet behind it does, and it ends when its answer may have come.
+#[test]
+fn a_lone_packet_is_not_paced() {
+    let mut mesh = mesh();
+    let of = |token, now| Outcome {
+        token,
+        ..taken(PARENT, now, 4)
+    };
+    for ms in [0, 5, 10] {
+        mesh.pace(true, &of(1, NOW(ms)), NOW(ms));
+        assert_eq!(begins(&mut mesh, PARENT, NOW(ms)), NOW(ms));
+    }
+    mesh.pace(true, &of(2, NOW(20)), NOW(20));
+    assert_eq!(begins(&mut mesh, PARENT, NOW(20)), NOW(24));
+    // Sixteen exchanges of four milliseconds for each of two hops up and two down.
+    for (token, ms, waits) in [(3, 20 + 259, true), (4, 279 + 260, false)] {
+        mesh.pace(true, &of(token, NOW(ms)), NOW(ms));
+        assert_eq!(begins(&mut mesh, PARENT, NOW(ms)) > NOW(ms), waits, "{ms}");
+    }
+    // What went to one neighbour says nothing of what goes to another.
+    mesh.pace(false, &taken(CHILD, NOW(540), 4), NOW(540));
+    assert_eq!(begins(&mut mesh, CHILD, NOW(540)), NOW(540));
+}
+
 /// What one neighbour took says nothing of another: several children, a parent that changed.
 #[test]
 fn a_pace_is_that_of_one_neighbour() {
     let mut mesh = mesh();
+    went(&mut mesh, CHILD, LATELY);
+    went(&mut mesh, PARENT, LATELY);
     mesh.pace(false, &taken(CHILD, NOW(0), 8), NOW(0));
     mesh.pace(true, &taken(PARENT, NOW(0), 4), NOW(0));
     assert_eq!(begins(&mut mesh, CHILD, NOW(0)), NOW(8));
     assert_eq!(begins(&mut mesh, PARENT, NOW(0)), NOW(4));
     assert_eq!(begins(&mut mesh, OTHER, NOW(0)), NOW(0));
+}
+
+/// Where RPL leads, the rank says how far frames go up, and the source route of a packet down how far that
+/// goes; both hold for the next frame.
+#[cfg(feature = "rpl")]
+#[test]
+fn routing_says_how_far_frames_go() {
+    let mut mesh = mesh_with(Hold::MEASURED);
+    // From three hops on with the mean backoff and a seventh of an exchange.
+    const LONG: u64 = 8_000 + 1_120 + 571;
+    for (hops, waits_us) in [(1, 0), (2, 4_000), (3, LONG), (9, LONG)] {
+        mesh.settle(None, hops);
+        mesh.manner.hold.note_down(Some(hops));
+        for (is_router, to) in [(true, PARENT), (false, CHILD)] {
+            let mut fresh = mesh_with(mesh.manner.hold);
+            went(&mut fresh, to, LATELY);
+            fresh.pace(is_router, &taken(to, NOW(0), 4), NOW(0));
+            let waits = begins(&mut fresh, to, NOW(0)).since(NOW(0));
+            assert_eq!(waits.as_micros(), waits_us, "{hops}");
+        }
+    }
 }
 
 /// A frame for all is passed on by nobody in particular.

@@ -37,6 +37,8 @@ pub(crate) struct Setup {
     /// How often a reader leaves what came unread, so that the window closes as the
     /// acknowledgment number rises.
     pub(crate) lazy: u32,
+    /// How often one who reads leaves a byte, so that windows differ by one.
+    pub(crate) leaves: u32,
     /// Reboots, idle hours, far-away segments, SYNs on live connections: per 100,000 steps.
     pub(crate) trouble: u32,
     pub(crate) frames_expire: bool,
@@ -55,6 +57,7 @@ impl Setup {
         window: 192,
         timestamps: false,
         lazy: 300,
+        leaves: 0,
         trouble: 0,
         frames_expire: true,
         seed: 1,

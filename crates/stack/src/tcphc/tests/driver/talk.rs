@@ -141,6 +141,9 @@ impl World {
             } else {
                 peer.unread / 2
             };
+            if self.setup.leaves != 0 && self.dice.chance(self.setup.leaves) {
+                peer.unread = 1;
+            }
             peer.owes_ack = true;
         }
         let inflight = peer.nxt.wrapping_sub(peer.una);

@@ -1,0 +1,80 @@
+//! A mote that sleeps, in a mesh that forms itself.
+
+use motet::link::{Link, Mesh};
+use motet::mac::{Policy, Sleep};
+
+use super::*;
+use crate::air::gains::{Gains, LogDistance};
+
+const ROUTERS: [usize; 2] = [1, 2];
+const LEAF: usize = 3;
+
+/// The border router, two routers beside each other, and a leaf that hears both and sleeps.
+fn diamond(policy: Policy) -> NetworkOptions {
+    let positions = [[0.0, 0.0], [70.0, 20.0], [70.0, -20.0], [140.0, 0.0]];
+    let mut nodes = ["border", "upper", "lower", "leaf"]
+        .map(NodeOptions::new)
+        .to_vec();
+    nodes[LEAF].sleep = Some(Sleep::new(policy));
+    let gains = Gains::log_distance(&positions, LogDistance::OFFICE, 1);
+    NetworkOptions {
+        joining: Joining::Rpl,
+        ..NetworkOptions::new(nodes, gains)
+    }
+}
+
+fn radio<'w, 'm>(network: &'w Network<'m>, node: usize) -> &'w Mesh<'m> {
+    match network.world.node(node).link(RADIO) {
+        Some(Link::Mesh(radio)) => radio,
+        _ => panic!("node {node} has a radio"),
+    }
+}
+
+/// The router of the leaf, as the border router knows it.
+fn router_of_leaf(network: &Network<'_>) -> Option<usize> {
+    let iid = |node: usize| plan::link_addr(node as u16).iid();
+    let mut steps = network.world.node(0).routes_down();
+    let step = steps.find(|step| step.child == iid(LEAF))?;
+    assert!(step.is_leaf, "it has no RPL");
+    ROUTERS
+        .into_iter()
+        .find(|router| step.parent == iid(*router))
+}
+
+/// Whether a router has been asked to make the leaf reachable (the R flag of RFC 8505), and keeps its
+/// packets.
+fn serves_leaf(network: &Network<'_>, router: usize) -> bool {
+    let leaf = plan::link_addr(LEAF as u16);
+    let mesh = radio(network, router);
+    let mut registrations = mesh.registrations();
+    let is_routed = registrations.any(|entry| entry.iid() == leaf.iid() && entry.is_routed());
+    let is_child = mesh
+        .indirect()
+        .is_some_and(|indirect| indirect.children().any(|child| child == leaf));
+    is_routed && is_child
+}
+
+/// The leaf registers with the R flag, so that the router speaks for it; a router that has gone is
+/// replaced, and the border router's route follows.
+#[test]
+fn a_leaf_that_sleeps_registers_and_is_found_at_its_next_router() {
+    for policy in [Policy::Hinted, Policy::Adaptive, Policy::Paper] {
+        let arena = Arena::new();
+        let mut network = Network::new(diamond(policy), &arena).unwrap();
+        assert!(network.join(Duration::from_secs(60)), "{policy:?}");
+        let after = |network: &mut Network<'_>, seconds| {
+            let until = network.world.now() + Duration::from_secs(seconds);
+            network.world.run_until(until);
+        };
+        after(&mut network, 30);
+        let first = router_of_leaf(&network).unwrap_or_else(|| panic!("{policy:?}: no route"));
+        let other = ROUTERS[0] + ROUTERS[1] - first;
+        assert!(serves_leaf(&network, first), "{policy:?}");
+        assert!(!serves_leaf(&network, other), "{policy:?}");
+        network.switch_off(first);
+        // It asks its parent every 240 s.
+        after(&mut network, 600);
+        assert_eq!(router_of_leaf(&network), Some(other), "{policy:?}");
+        assert!(serves_leaf(&network, other), "{policy:?}");
+    }
+}

@@ -1,0 +1,393 @@
+//! How a mote gets the key of its mesh, and who gives it: CoJP between the nodes of a world.
+//!
+//! Purpose: what firmware and a border router's host do about joining, and what of it outlives a reboot.
+//! Left out: the processor time of a request and an answer, which is spent once in a mote's life.
+//! Source: RFC 9031 §4 and §8.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv6Addr;
+use std::ops::Bound::{Excluded, Unbounded};
+
+use motet::Remote;
+use motet::ip::ALL_NODES;
+use motet::join::{
+    Configuration, DATAGRAM_LEN_MAX, Heard, JoinKey, PORT, Pledge, Request, Role, announce,
+    confirming, hear, is_confirmed,
+};
+use motet::link::Link;
+use motet::mac::security::{NetworkKey, Reservation, Security};
+use motet::node::Node;
+use motet::random::Rng;
+use motet::time::{Duration, Instant};
+use motet::wire::LinkAddr;
+
+use super::World;
+use crate::keys::JoinSecret;
+use crate::net::network::{RADIO, mac_of};
+use crate::net::plan;
+
+/// One node's part.
+#[derive(Debug)]
+pub enum Joiner {
+    /// It has no key of its own yet.
+    Pledge(Box<Asking>),
+    /// It gives the key to those that may have it.
+    Registrar(Giving),
+}
+
+/// A pledge, through all its lives.
+#[derive(Debug)]
+pub struct Asking {
+    key: JoinKey,
+    eui64: [u8; 8],
+    pan: u16,
+    registrar: Ipv6Addr,
+    pledge: Pledge,
+    rng: Rng,
+    /// When it asks next, and how long it waits then.
+    ask_at: Option<Instant>,
+    wait: Duration,
+    given: Option<Configuration>,
+    /// The key that was announced.
+    next: Option<Configuration>,
+}
+
+/// A registrar's memory.
+#[derive(Debug)]
+pub struct Giving {
+    secret: JoinSecret,
+    given: Configuration,
+    /// The mesh's, of which devices have their addresses.
+    prefix: Ipv6Addr,
+    revoked: BTreeSet<[u8; 8]>,
+    /// Of each device that has joined: the last number of it that was answered.
+    last: BTreeMap<[u8; 8], u32>,
+    /// The next number of the registrar's own messages, whatever the device.
+    number: u32,
+    renewal: Option<Renewal>,
+}
+
+/// Another network key, which devices are told one by one.
+#[derive(Debug)]
+struct Renewal {
+    given: Configuration,
+    /// Those that have not confirmed yet: the number and the bytes of what they are told.
+    untold: BTreeMap<[u8; 8], (u32, Vec<u8>)>,
+    /// The device that was told last, and when the next one is.
+    told: [u8; 8],
+    tell_at: Instant,
+    /// When the border router goes over to it, though somebody has not confirmed.
+    ends_at: Instant,
+}
+
+impl Asking {
+    /// `registrar`: the address that it relays requests to once it has the key.
+    pub fn new(key: JoinKey, (eui64, pan): ([u8; 8], u16), registrar: Ipv6Addr, rng: Rng) -> Self {
+        Self {
+            key,
+            eui64,
+            pan,
+            registrar,
+            pledge: Pledge::new(&key, eui64, 0),
+            rng,
+            ask_at: None,
+            wait: WAIT_MIN,
+            given: None,
+            next: None,
+        }
+    }
+
+    /// Does what is due; says whether that was anything.
+    fn step(&mut self, node: &mut Node<'_>, stored: Option<Reservation>, now: Instant) -> bool {
+        if self.given.is_some() {
+            return self.renew(node, now);
+        }
+        let mut datagram = [0; DATAGRAM_LEN_MAX];
+        while let Some((_, len)) = node.recv_join(&mut datagram) {
+            if let Ok(given) = self.pledge.on_answer(&datagram[..len]) {
+                self.given = Some(given);
+                node.unlock(&given, stored, Role::Relay(self.registrar), now);
+                return true;
+            }
+        }
+        // Nodes that are switched on at one time do not ask at one time.
+        let first = || now + self.rng.uniform(WAIT_MIN);
+        let ask_at = *self.ask_at.get_or_insert_with(first);
+        if now < ask_at {
+            return false;
+        }
+        self.ask_at = Some(now + self.wait + self.rng.uniform(WAIT_MIN));
+        self.wait = self.wait.saturating_mul(2).min(WAIT_MAX);
+        let request = Request { pan: self.pan };
+        let Some(len) = self.pledge.ask(&request, &mut datagram) else {
+            return false;
+        };
+        node.send_join(&(ALL_NODES, PORT).into(), &datagram[..len], now)
+            .is_ok()
+    }
+
+    /// Takes another key from the registrar; says whether there was one.
+    fn renew(&mut self, node: &mut Node<'_>, now: Instant) -> bool {
+        let mut acted = false;
+        let (mut datagram, mut out) = ([0; DATAGRAM_LEN_MAX], [0; DATAGRAM_LEN_MAX]);
+        while let Some((from, len)) = node.recv_join(&mut datagram) {
+            acted = true;
+            let announced = self.pledge.on_announcement(&datagram[..len], &mut out);
+            if let Ok((next, len)) = announced {
+                self.next = Some(next);
+                node.expect_key(&next);
+                // It is told again until this arrives.
+                let _is_sent = node.send_join(&from, &out[..len], now);
+            }
+        }
+        // A node that starts again knows of it only what is stored.
+        if let Some(next) = &self.next {
+            node.expect_key(next);
+        }
+        // Only the key in force is stored as the one to begin with.
+        if let Some(next) = self.next.filter(|next| sequence_of(node) >= next.sequence) {
+            (self.given, self.next) = (Some(next), None);
+        }
+        acted
+    }
+
+    /// It is switched off: the numbers that it has used are stored.
+    fn rest(&mut self) {
+        self.pledge = Pledge::new(&self.key, self.eui64, self.pledge.next_sequence());
+        self.ask_at = None;
+        self.wait = WAIT_MIN;
+    }
+}
+
+impl Giving {
+    /// Join keys follow from `secret`; `key`: the network key and the sequence to begin with; the `revoked`
+    /// devices get none.
+    pub const fn new(
+        secret: JoinSecret,
+        (network, sequence): (NetworkKey, u32),
+        prefix: Ipv6Addr,
+        revoked: BTreeSet<[u8; 8]>,
+    ) -> Self {
+        Self {
+            secret,
+            given: Configuration { network, sequence },
+            prefix,
+            revoked,
+            last: BTreeMap::new(),
+            number: 0,
+            renewal: None,
+        }
+    }
+
+    fn step(&mut self, node: &mut Node<'_>, now: Instant) -> bool {
+        let mut datagram = [0; DATAGRAM_LEN_MAX];
+        let mut acted = false;
+        while let Some((from, len)) = node.recv_join(&mut datagram) {
+            acted = true;
+            let datagram = &datagram[..len];
+            match hear(datagram) {
+                Ok(heard) => self.answer(&heard, &from, node, now),
+                Err(_) => self.on_confirmation(datagram),
+            }
+        }
+        acted | self.tell(node, now)
+    }
+
+    /// Answers a device that asks for the key, unless it is revoked.
+    fn answer(&mut self, heard: &Heard<'_>, from: &Remote, node: &mut Node<'_>, now: Instant) {
+        if self.revoked.contains(&heard.eui64) {
+            return;
+        }
+        let key = self.secret.key(heard.eui64);
+        let last = self.last.get(&heard.eui64).copied();
+        let given = Configuration {
+            sequence: sequence_of(node),
+            ..self.given
+        };
+        let mut out = [0; DATAGRAM_LEN_MAX];
+        let configure = |request: Request| match request.pan == plan::PAN {
+            true => Ok(given),
+            false => Err(FORBIDDEN),
+        };
+        if let Ok(len) = heard.answer(&key, last, configure, &mut out) {
+            self.last.insert(heard.eui64, heard.sequence());
+            // A pledge that hears nothing asks again.
+            let _is_sent = node.send_join(from, &out[..len], now);
+            self.inform(heard.eui64);
+        }
+    }
+
+    /// Begins to give all others another network key.
+    fn replace(&mut self, given: Configuration, revoked: BTreeSet<[u8; 8]>, now: Instant) {
+        self.revoked = revoked;
+        self.renewal = Some(Renewal {
+            given,
+            untold: BTreeMap::new(),
+            told: [0; 8],
+            tell_at: now,
+            ends_at: now + RENEWAL_MAX,
+        });
+        for eui64 in self.last.keys().copied().collect::<Vec<_>>() {
+            self.inform(eui64);
+        }
+    }
+
+    /// Lets a device be told of the key that will be, if there is one.
+    fn inform(&mut self, eui64: [u8; 8]) {
+        let key = self.secret.key(eui64);
+        let is_revoked = self.revoked.contains(&eui64);
+        let Some(renewal) = self.renewal.as_mut().filter(|_| !is_revoked) else {
+            return;
+        };
+        let mut out = [0; DATAGRAM_LEN_MAX];
+        if let Some(len) = announce(&key, eui64, self.number, &renewal.given, &mut out) {
+            let announced = (self.number, out[..len].to_vec());
+            renewal.untold.insert(eui64, announced);
+            self.number += 1;
+        }
+    }
+
+    fn on_confirmation(&mut self, datagram: &[u8]) {
+        let Some((renewal, eui64)) = self.renewal.as_mut().zip(confirming(datagram)) else {
+            return;
+        };
+        let key = self.secret.key(eui64);
+        let told = renewal.untold.get(&eui64);
+        if told.is_some_and(|(number, _)| is_confirmed(&key, eui64, *number, datagram)) {
+            renewal.untold.remove(&eui64);
+        }
+    }
+
+    /// Tells the next device, or goes over to the new key when all have confirmed, or time is over.
+    fn tell(&mut self, node: &mut Node<'_>, now: Instant) -> bool {
+        let due = self.renewal.as_mut().filter(|it| now >= it.tell_at);
+        let Some(renewal) = due else {
+            return false;
+        };
+        // From here on no link key of that sequence or a later one is of the former network key.
+        node.expect_key(&renewal.given);
+        let is_over = sequence_of(node) >= renewal.given.sequence;
+        if is_over || renewal.untold.is_empty() || now >= renewal.ends_at {
+            self.given = renewal.given;
+            if let Some(Link::Mesh(mesh)) = node.link_mut(RADIO) {
+                mesh.rotate_key(self.given.sequence, now);
+            }
+            self.renewal = None;
+            return true;
+        }
+        renewal.tell_at = now + TELL_EVERY;
+        let mut after = renewal.untold.range((Excluded(renewal.told), Unbounded));
+        let next = after.next().or_else(|| renewal.untold.first_key_value());
+        let Some((eui64, (_, datagram))) = next else {
+            return false;
+        };
+        renewal.told = *eui64;
+        let addr = plan::addr_of(self.prefix, LinkAddr::Extended(*eui64));
+        // It is told again until it confirms.
+        node.send_join(&(addr, PORT).into(), datagram, now).is_ok()
+    }
+}
+
+/// The sequence of the link key that a node's radio has in force.
+fn sequence_of(node: &Node<'_>) -> u32 {
+    let security = mac_of(node).and_then(|mac| mac.security());
+    security.map_or(0, Security::sequence)
+}
+
+impl Joiner {
+    pub(super) fn step(
+        &mut self,
+        node: &mut Node<'_>,
+        stored: Option<Reservation>,
+        now: Instant,
+    ) -> bool {
+        match self {
+            Self::Pledge(asking) => asking.step(node, stored, now),
+            Self::Registrar(giving) => giving.step(node, now),
+        }
+    }
+
+    pub(super) fn rest(&mut self) {
+        match self {
+            Self::Pledge(asking) => asking.rest(),
+            Self::Registrar(_) => {}
+        }
+    }
+
+    /// When it wants to be called though nothing has come.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        match self {
+            Self::Pledge(asking) if asking.given.is_none() => {
+                Some(asking.ask_at.unwrap_or(Instant::ORIGIN))
+            }
+            Self::Pledge(_) => None,
+            Self::Registrar(giving) => giving.renewal.as_ref().map(|renewal| renewal.tell_at),
+        }
+    }
+
+    /// The key in force that a node has.
+    const fn given(&self) -> Option<Configuration> {
+        match self {
+            Self::Pledge(asking) => asking.given,
+            Self::Registrar(giving) => Some(giving.given),
+        }
+    }
+}
+
+impl World<'_> {
+    /// Says what a node does about joining, in all its lives.
+    pub fn set_joiner(&mut self, mote: usize, joiner: Joiner) {
+        self.motes[mote].vault.joiner = Some(joiner);
+    }
+
+    /// Lets the registrar give all but the `revoked` devices another network key, whose link keys begin with
+    /// this sequence or later; says whether there is a registrar.
+    pub fn replace_key(
+        &mut self,
+        (network, sequence): (NetworkKey, u32),
+        revoked: impl Iterator<Item = [u8; 8]>,
+    ) -> bool {
+        let now = self.now();
+        let mote = &mut self.motes[0];
+        let Some(Joiner::Registrar(giving)) = &mut mote.vault.joiner else {
+            return false;
+        };
+        // Later than the key in force, so that no index means two keys, and than those that it may take while
+        // motes are told.
+        let next = sequence_of(&mote.node).saturating_add(SEQUENCES_BETWEEN);
+        let sequence = sequence.max(next);
+        giving.replace(Configuration { network, sequence }, revoked.collect(), now);
+        self.drive(0, now);
+        true
+    }
+
+    /// Whether a mote is without a key that its host will ask for.
+    pub fn awaits_key(&self, mote: usize) -> bool {
+        self.motes.get(mote).is_some_and(|mote| {
+            let security = mac_of(&mote.node).and_then(|mac| mac.security());
+            let asks = matches!(&mote.vault.joiner, Some(it @ Joiner::Pledge(_)) if it.deadline().is_some());
+            asks && security.is_some_and(Security::is_locked)
+        })
+    }
+
+    /// The key that a mote has by joining.
+    pub fn given(&self, mote: usize) -> Option<Configuration> {
+        self.motes.get(mote)?.vault.joiner.as_ref()?.given()
+    }
+}
+
+/// From the key sequence in force to the first one of another network key. The index of a frame names a sequence up
+/// to 63 ahead: motes that are not up to date understand it, too.
+const SEQUENCES_BETWEEN: u32 = 16;
+
+/// Between two devices that are told of another key, and how long that goes on at most.
+const TELL_EVERY: Duration = Duration::from_millis(250);
+const RENEWAL_MAX: Duration = Duration::from_secs(60);
+
+/// What a pledge of another PAN is told (RFC 7252 §5.9.2.4).
+const FORBIDDEN: u8 = 0x83;
+
+/// Between a mote's requests at first, and at most; up to as much as the first again at random. A relay passes on one
+/// request a second, whoever asks.
+const WAIT_MIN: Duration = Duration::from_secs(2);
+const WAIT_MAX: Duration = Duration::from_secs(16);

@@ -1,0 +1,36 @@
+//! What a node's work above its driver costs its processor: each frame, and each segment of TCP.
+//!
+//! Purpose: instructions of both were counted (`cargo xtask peers`), and a profile says how long they take.
+//! Place: called once a node has done all it can. The time counts for duty cycle and charge, and moves no frame:
+//! what a frame needs until it is on the air is in the driver's constants, which were fitted on whole frames.
+//! Left out: datagrams above IP, applications, and a host on a wire.
+
+use super::Mote;
+use super::port::Attached;
+use crate::net::network::mac_of;
+
+/// What a node had done when its processor was charged last: attempts to send a frame, frames received, and
+/// segments of TCP sent and received.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Work([u32; 3]);
+
+impl Mote<'_> {
+    /// Charges the processor with what was done since the last call.
+    pub(super) fn charge_work(&mut self) {
+        let Some(mac) = mac_of(&self.node) else {
+            return;
+        };
+        let (mac, tcp) = (mac.counters(), self.node.tcp().counters());
+        let segments = tcp.sent.wrapping_add(tcp.received);
+        let done = [mac.transmissions, mac.received, segments];
+        let Work(before) = std::mem::replace(&mut self.work, Work(done));
+        if done == before {
+            return;
+        }
+        // A stack that has just started counts anew.
+        let since = |kind: usize| done[kind].checked_sub(before[kind]).unwrap_or(done[kind]);
+        if let Some(radio) = self.ports.iter_mut().find_map(Attached::radio_mut) {
+            radio.work([0, 1, 2].map(since));
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Joining a mesh with a key of one's own: CoJP above OSCORE.
+//!
+//! ```text
+//! pledge                                    registrar
+//!   POST /j { network: PAN }  ----------->    derives the pledge's join key, checks the sequence number
+//!   { keys: [index, network key, sequence] }  <-----------
+//! ```
+//!
+//! Purpose: a device that knows its own join key alone gets the key of the network, and nobody between
+//! the two learns it. One request, one answer, both CoAP messages of UDP that are encrypted whole.
+//! Place: an application hands over datagrams, port 5683; nothing here knows of links. A node with a
+//! [`Porch`] carries them: in clear over the hop between a pledge and a relay, sealed beyond it.
+//! Left out: short addresses, more than one key, EDHOC; retransmissions, which are requests of their own.
+//! Source: RFC 9031 for the objects and the names, RFC 8613 for OSCORE, RFC 7252 for CoAP.
+
+mod coap;
+mod exchange;
+mod objects;
+mod oscore;
+mod porch;
+mod relay;
+mod renewal;
+#[cfg(test)]
+mod tests;
+
+pub use exchange::{DATAGRAM_LEN_MAX, Heard, JoinError, JoinKey, Pledge, hear};
+pub use objects::{Configuration, Request};
+pub use porch::{Porch, PorchCounters, Role};
+pub use renewal::{announce, confirming, is_confirmed};
+
+/// The port of CoAP, of registrars and relays (RFC 7252 §6.1).
+pub const PORT: u16 = 5683;

@@ -1,0 +1,146 @@
+//! Frames in clear: between a node that has no key yet and its neighbours that have one.
+//!
+//! Purpose: the only frames that a mesh with a key takes unsecured. Each holds a whole packet between
+//! link-local addresses; one is kept as it came until the node asks for it, nothing else of it is
+//! remembered, and none reaches IP.
+//! Left out: what the packets say, which `node` and [`crate::join`] know; fragments.
+//! Source: RFC 9031 §5 and §7, of which the link is that of 6TiSCH.
+
+use core::net::Ipv6Addr;
+
+use super::Mesh;
+use super::inward::restore;
+use crate::ip::{self, ALL_NODES, Iid};
+use crate::limits::PSDU_LEN_MAX;
+use crate::link::LinkDrop;
+use crate::lowpan::{LinkPair, compress};
+use crate::mac::security::{NetworkKey, Reservation};
+use crate::mac::{FrameDrop, Received};
+use crate::random::Rng;
+use crate::time::Instant;
+use crate::wire::LinkAddr;
+use crate::wire::cursor::copy;
+use crate::wire::ipv6::Header;
+
+/// A frame in clear that waits.
+#[derive(Debug)]
+pub(super) struct Heard {
+    link: LinkPair,
+    len: u8,
+    bytes: [u8; PSDU_LEN_MAX],
+}
+
+impl Mesh<'_> {
+    /// Whether the node has no key yet.
+    pub(in crate::link) fn is_locked(&self) -> bool {
+        self.mac.is_locked()
+    }
+
+    /// Whether frames of nodes without a key are taken from now on.
+    pub(in crate::link) const fn serve_pledges(&mut self, serves: bool) {
+        self.mac.serve_pledges(serves);
+    }
+
+    /// Takes the key of the network, where the node has none, and looks for a router then.
+    pub(in crate::link) fn unlock(
+        &mut self,
+        (network, sequence): (NetworkKey, u32),
+        stored: Option<Reservation>,
+        now: Instant,
+        rng: &mut Rng,
+    ) {
+        self.mac.unlock(network, sequence, stored);
+        self.heard_in_clear = None;
+        if self.mac.take_news() {
+            self.discovery.ask_again(now, rng);
+        }
+    }
+
+    /// Notes the network key that will take the place of the one in force.
+    pub(in crate::link) fn expect_key(&mut self, (network, sequence): (NetworkKey, u32)) {
+        self.mac.expect_key(network, sequence);
+    }
+
+    /// Filters a frame that the MAC hands up at once. In a mesh with a key such a frame is in clear, since
+    /// sealed ones are opened later: one is kept until [`Self::take_in_clear`], further ones are dropped.
+    pub(super) fn without_clear<'f>(
+        &mut self,
+        received: Option<Received<'f>>,
+    ) -> Option<Received<'f>> {
+        let frame = received?;
+        if self.mac.security().is_none() {
+            return Some(frame);
+        }
+        if self.heard_in_clear.is_some() {
+            self.count(LinkDrop::InClear);
+            return None;
+        }
+        let mut heard = Heard {
+            link: LinkPair {
+                src: frame.src,
+                dst: frame.dst,
+            },
+            len: 0,
+            bytes: [0; PSDU_LEN_MAX],
+        };
+        heard.len = copy(&mut heard.bytes, frame.payload) as u8;
+        self.heard_in_clear = Some(heard);
+        None
+    }
+
+    /// The packet of the frame that was kept, in `out`: its sender, and its length. One that is not between
+    /// the two ends of the hop is dropped.
+    pub(in crate::link) fn take_in_clear(&mut self, out: &mut [u8]) -> Option<(Iid, usize)> {
+        let heard = self.heard_in_clear.take()?;
+        let len = self.unpack(&heard, out);
+        if len.is_none() {
+            self.count(LinkDrop::InClear);
+        }
+        Some((heard.link.src.iid(), len?))
+    }
+
+    fn unpack(&self, heard: &Heard, out: &mut [u8]) -> Option<usize> {
+        let payload = heard.bytes.get(..usize::from(heard.len))?;
+        let contexts = &self.discovery.contexts;
+        let (len, _) = restore(contexts, payload, heard.link, None, out).ok()?;
+        let (header, _) = Header::parse(out.get(..len)?).ok()?;
+        let [src, dst] = ends(heard.link);
+        ((header.src, header.dst) == (src, dst)).then_some(len)
+    }
+
+    /// Sends a packet in clear to one neighbour, or to all in reach: from [`Self::local`] to
+    /// that neighbour's address of the same kind, or [`ALL_NODES`].
+    ///
+    /// # Errors
+    /// [`FrameDrop::BadLength`]: it does not fit one frame; [`FrameDrop::QueueFull`]: another one waits.
+    pub(in crate::link) fn send_in_clear(
+        &mut self,
+        to: Option<Iid>,
+        packet: &[u8],
+        now: Instant,
+    ) -> Result<(), FrameDrop> {
+        let link = LinkPair {
+            src: self.mac.source(),
+            dst: to.map_or(LinkAddr::BROADCAST, LinkAddr::from_iid),
+        };
+        let mut frame = [0; PSDU_LEN_MAX];
+        let compressed = compress(packet, link, &self.discovery.contexts, &mut frame);
+        let compressed = compressed.map_err(|_| FrameDrop::BadLength)?;
+        let rest = packet
+            .get(compressed.uncompressed_len..)
+            .unwrap_or_default();
+        let end = compressed.compressed_len + rest.len();
+        let room = frame.get_mut(compressed.compressed_len..end);
+        room.ok_or(FrameDrop::BadLength)?.copy_from_slice(rest);
+        let frame = frame.get(..end).unwrap_or_default();
+        self.mac.send_in_clear(link.dst, frame, now)
+    }
+}
+
+/// The addresses that packets in clear over a hop have.
+fn ends(link: LinkPair) -> [Ipv6Addr; 2] {
+    [link.src, link.dst].map(|addr| match addr.is_broadcast() {
+        true => ALL_NODES,
+        false => ip::link_local(addr.iid()),
+    })
+}

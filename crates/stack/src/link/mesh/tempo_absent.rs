@@ -1,0 +1,19 @@
+//! A source without a measured pace, built without the feature `pace`: see `tempo`.
+
+use crate::mac::Outcome;
+use crate::time::{Duration, Instant};
+
+#[derive(Debug)]
+pub(super) struct Tempo;
+
+impl Tempo {
+    pub(super) const NEW: Self = Self;
+
+    pub(super) const fn note(&self, _: &Outcome, _: (Duration, Duration), _: Instant) {}
+
+    pub(super) const fn leave(&self) {}
+
+    pub(super) const fn slowed(&self, pace: Duration) -> Duration {
+        pace
+    }
+}

@@ -1,0 +1,23 @@
+//! What a link notes of the packets that go to one neighbour.
+
+use crate::time::Instant;
+
+/// What goes to one neighbour, as the link above sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Flow {
+    /// The packet that the last frame was of.
+    pub(crate) token: u16,
+    /// Whether that packet followed another one closely.
+    pub(crate) follows: bool,
+    /// When the neighbour took that frame.
+    pub(crate) taken_at: Instant,
+}
+
+impl Flow {
+    /// Nothing yet.
+    pub(crate) const NONE: Self = Self {
+        token: 0,
+        follows: false,
+        taken_at: Instant::ORIGIN,
+    };
+}

@@ -1,0 +1,39 @@
+//! A node that measures no pace, built without the feature `pace`: see `rhythm`.
+
+use super::flow::Flow;
+use crate::time::{Duration, Instant};
+
+#[derive(Clone, Debug)]
+pub(super) struct Rhythm;
+
+impl Rhythm {
+    pub(super) const NONE: Self = Self;
+
+    pub(super) const fn exchange(&self) -> Option<Duration> {
+        None
+    }
+
+    pub(super) const fn took(&self, _: Duration) {}
+
+    pub(super) const fn note_busy(&self) {}
+
+    pub(super) const fn grow_old(&self) {}
+
+    pub(super) const fn busy(&self) -> u16 {
+        0
+    }
+
+    pub(super) const fn flow(&self) -> Flow {
+        Flow::NONE
+    }
+
+    pub(super) const fn note_flow(&self, _: Flow) {}
+
+    pub(super) const fn note_arrival(&self, _: Instant) -> Option<Duration> {
+        None
+    }
+
+    pub(super) const fn apart(&self) -> Option<Duration> {
+        None
+    }
+}

@@ -1,0 +1,79 @@
+//! From one key to the next.
+
+use super::{Keyed, NetworkKey, Previous, Security};
+use crate::time::{Duration, Instant};
+
+impl Security<'_> {
+    /// Takes a later key, which valid frames then carry to the others. An earlier sequence changes
+    /// nothing.
+    pub fn rotate(&mut self, sequence: u32, now: Instant) {
+        if sequence <= self.sequence {
+            return;
+        }
+        let former = self.network.link_key(self.sequence);
+        let network = self.network_of(sequence);
+        // Another network key shuts a revoked node out, which knows the former one: that ends soon.
+        let guard_time = match network == self.network {
+            true => self.guard_time,
+            false => self.guard_time.min(REVOKED_GUARD_TIME),
+        };
+        self.previous = Some(Previous {
+            sequence: self.sequence,
+            key: former,
+            until: now + guard_time,
+        });
+        self.network = network;
+        self.sequence = sequence;
+        self.since = Some(now);
+        self.keyed = Keyed::new(self.engine, &network.link_key(sequence));
+        self.ahead = None;
+        let counters = &mut self.counters;
+        counters.keys_made = counters.keys_made.wrapping_add(2);
+        counters.rotations = counters.rotations.wrapping_add(1);
+        // Counters go on: whatever was stored last, none comes back. Only where they would not last
+        // do they begin anew, and wait until that is stored.
+        if self.own.is_half_used() {
+            self.own.restart();
+        }
+    }
+
+    /// Takes the next key where that is due, and asks for counters again that could not be stored.
+    pub(in crate::mac) fn rotate_if_due(&mut self, now: Instant) {
+        if self.is_locked() {
+            return;
+        }
+        self.own.retry(now);
+        let since = *self.since.get_or_insert(now);
+        let Some(after) = self.rotates_after else {
+            return;
+        };
+        if (now.since(since) >= after || self.own.is_half_used())
+            && let Some(next) = self.sequence.checked_add(1)
+        {
+            self.rotate(next, now);
+        }
+    }
+
+    /// When [`Self::rotate_if_due`] or [`Self::poll_reservation`] has something to do.
+    pub(in crate::mac) fn deadline(&self) -> Option<Instant> {
+        let rotates_at = self.since.zip(self.rotates_after);
+        let rotates_at = rotates_at.map(|(since, after)| since + after);
+        crate::time::earliest(rotates_at, self.own.deadline())
+    }
+
+    /// The network key that the link key of this sequence follows from.
+    pub(super) const fn network_of(&self, sequence: u32) -> NetworkKey {
+        #[cfg(feature = "join")]
+        if let Some((network, first)) = self.next
+            && sequence >= first
+        {
+            return network;
+        }
+        let _ = sequence;
+        self.network
+    }
+}
+
+/// How long the former link key stays valid once the network has another key. All nodes know that key by then,
+/// and go over with the first frame that they hear.
+const REVOKED_GUARD_TIME: Duration = Duration::from_secs(60);

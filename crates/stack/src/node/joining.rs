@@ -1,0 +1,207 @@
+//! Getting the key of a mesh, and helping others to it: where [`Porch`] meets the links.
+
+use core::net::Ipv6Addr;
+
+use super::Node;
+use super::datagram::{DatagramError, head};
+use crate::ip::{self, ALL_NODES, InterfaceId};
+use crate::join::{Configuration, DATAGRAM_LEN_MAX, PORT, Porch, Role};
+use crate::limits::PSDU_LEN_MAX;
+use crate::link::{Refusal, Reservation};
+use crate::remote::Remote;
+use crate::time::Instant;
+use crate::wire::ipv6::{self, Header};
+use crate::wire::udp;
+
+impl<'m> Node<'m> {
+    /// Lends the node a porch, by which it joins, relays for pledges or answers them, as the porch's [`Role`]
+    /// says.
+    ///
+    /// A relay needs no further call. A pledge asks by [`Self::send_join`] and a registrar answers by it;
+    /// both read by [`Self::recv_join`].
+    pub fn set_porch(&mut self, porch: &'m mut Porch) {
+        self.porch = Some(porch);
+        self.open_porch();
+    }
+
+    /// Gives back what [`Self::set_porch`] was lent.
+    pub fn take_porch(&mut self) -> Option<&'m mut Porch> {
+        let porch = self.porch.take();
+        self.open_porch();
+        porch
+    }
+
+    /// The porch, to look at.
+    pub fn porch(&self) -> Option<&Porch> {
+        self.porch.as_deref()
+    }
+
+    /// Takes the key that a registrar gave: the links that were without one begin to send. `stored`: the last
+    /// reservation of frame counters that the node stored, also before a reboot. `role`: what it does for pledges.
+    pub fn unlock(
+        &mut self,
+        given: &Configuration,
+        stored: Option<Reservation>,
+        role: Role,
+        now: Instant,
+    ) {
+        self.polled_at = None;
+        let Self {
+            links, rng, porch, ..
+        } = self;
+        let key = (given.network, given.sequence);
+        for link in links.iter_mut() {
+            link.unlock(key, stored, now, rng);
+        }
+        if let Some(porch) = porch {
+            porch.set_role(role);
+        }
+        self.open_porch();
+    }
+
+    /// Notes the key that a registrar has announced. The node goes over to it when it hears the first frame of
+    /// that key's sequence; a border router by [`rotate_key`](crate::link::Mesh::rotate_key).
+    pub fn expect_key(&mut self, given: &Configuration) {
+        for link in self.links.iter_mut() {
+            link.expect_key((given.network, given.sequence));
+        }
+    }
+
+    fn open_porch(&mut self) {
+        let serves = self.porch.as_ref().is_some_and(|it| it.serves_pledges());
+        for link in self.links.iter_mut() {
+            link.serve_pledges(serves);
+        }
+    }
+
+    /// Copies the datagram about joining that waits into `out`; returns its sender, and its length. `out` has
+    /// room for any of them with [`DATAGRAM_LEN_MAX`] bytes.
+    pub fn recv_join(&mut self, out: &mut [u8]) -> Option<(Remote, usize)> {
+        self.porch.as_mut()?.take(out)
+    }
+
+    /// Sends a datagram about joining: in clear where `remote` is link-local, and to all in reach where it
+    /// is `ff02::1`. Poll the node afterwards.
+    ///
+    /// # Errors
+    /// [`DatagramError`]; nothing was sent.
+    pub fn send_join(
+        &mut self,
+        remote: &Remote,
+        datagram: &[u8],
+        now: Instant,
+    ) -> Result<(), DatagramError> {
+        let iid = match remote.addr {
+            ALL_NODES => None,
+            addr if addr.is_unicast_link_local() => Some(ip::iid_of(&addr)),
+            _ => return self.send_datagram(*remote, PORT, datagram),
+        };
+        self.polled_at = None;
+        let on_link = InterfaceId::of_zone(remote.zone);
+        let id = on_link.unwrap_or_else(|| self.ip.first_link());
+        let src = self.ip.source_for(&remote.addr, id);
+        let src = src.ok_or(DatagramError::NoAddress)?;
+        let mut packet = [0; PACKET_LEN_MAX];
+        let ports = (PORT, PORT);
+        let start = head((src, remote.addr), ports, HOP_LIMIT, datagram);
+        let start = start.ok_or(DatagramError::TooLong)?;
+        let len = start.len() + datagram.len();
+        let room = packet.get_mut(..len).ok_or(DatagramError::TooLong)?;
+        let (first, rest) = room.split_at_mut(start.len());
+        first.copy_from_slice(&start);
+        rest.copy_from_slice(datagram);
+        let link = self.link_mut(id).ok_or(DatagramError::NoRoute)?;
+        let sent = link.send_in_clear(iid, packet.get(..len).unwrap_or_default(), now);
+        sent.map_err(|refusal| match refusal {
+            Refusal::TooBig { .. } => DatagramError::TooLong,
+            Refusal::Full | Refusal::Congestion => DatagramError::QueueFull,
+        })
+    }
+
+    /// Deals with what neighbours have sent in clear.
+    pub(super) fn poll_joining(&mut self, now: Instant) {
+        if self.porch.is_none() {
+            return;
+        }
+        for id in self.interface_ids() {
+            self.poll_neighbour(id, now);
+        }
+    }
+
+    fn poll_neighbour(&mut self, id: InterfaceId, now: Instant) {
+        let mut packet = [0; PACKET_LEN_MAX];
+        let link = self.links.get_mut(usize::from(id.0));
+        let Some((iid, len)) = link.and_then(|link| link.take_in_clear(&mut packet)) else {
+            return;
+        };
+        let packet = packet.get(..len).unwrap_or_default();
+        let Some((src, datagram)) = unwrap(packet) else {
+            return;
+        };
+        let remote = Remote {
+            addr: src,
+            port: PORT,
+            zone: id.zone(),
+        };
+        let mut out = [0; DATAGRAM_LEN_MAX];
+        let porch = self.porch.as_mut();
+        let errand = porch.and_then(|it| it.on_neighbour((iid, remote), datagram, now, &mut out));
+        if let Some((registrar, len)) = errand {
+            let datagram = out.get(..len).unwrap_or_default();
+            // The pledge asks again.
+            let _is_sent = self.send_datagram((registrar, PORT), PORT, datagram);
+        }
+        self.news_at = Some(now + super::TICK);
+    }
+
+    /// Deals with a datagram for this node if it is about joining; returns whether it is.
+    pub(super) fn takes_join(
+        &mut self,
+        (header, zone): (&Header, u8),
+        datagram: &[u8],
+        now: Instant,
+    ) -> bool {
+        let Some(porch) = self.porch.as_mut() else {
+            return false;
+        };
+        let parsed = udp::Header::parse(datagram).ok();
+        let Some((ports, payload)) = parsed.filter(|(ports, _)| ports.dst_port == PORT) else {
+            return false;
+        };
+        let remote = Remote {
+            addr: header.src,
+            port: ports.src_port,
+            zone,
+        };
+        let is_whole = udp::is_checksum_valid(&header.src, &header.dst, datagram);
+        if !is_whole || !porch.is_meant(&remote, payload) {
+            return false;
+        }
+        let mut out = [0; DATAGRAM_LEN_MAX];
+        if let Some(((iid, zone), len)) = porch.on_remote(remote, payload, now, &mut out) {
+            let pledge = Remote {
+                addr: ip::link_local(iid),
+                port: PORT,
+                zone,
+            };
+            // The pledge asks again.
+            let _is_sent = self.send_join(&pledge, out.get(..len).unwrap_or_default(), now);
+        }
+        true
+    }
+}
+
+/// The datagram in a packet, and its source; `None` where it is for another port, or damaged.
+fn unwrap(packet: &[u8]) -> Option<(Ipv6Addr, &[u8])> {
+    let (header, rest) = Header::parse(packet).ok()?;
+    let is_whole = header.next_header == udp::NEXT_HEADER
+        && udp::is_checksum_valid(&header.src, &header.dst, rest);
+    let (ports, datagram) = udp::Header::parse(rest).ok().filter(|_| is_whole)?;
+    ((ports.src_port, ports.dst_port) == (PORT, PORT)).then_some((header.src, datagram))
+}
+
+/// It goes one hop, and a compressed header holds this limit in two bits (RFC 6282 §3.1.1).
+const HOP_LIMIT: u8 = 255;
+
+/// Bytes of a packet that came in one frame, decompressed.
+const PACKET_LEN_MAX: usize = ipv6::HEADER_LEN + udp::HEADER_LEN + PSDU_LEN_MAX;
