@@ -5,14 +5,25 @@
 //! Left out: cancelling. An owner whose plans changed ignores the event when it comes.
 
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
-use motet::time::Instant;
+use motet::time::{Duration, Instant};
 
 /// Events of kind `E` waiting for their instant.
+///
+/// Those of the next milliseconds are in order. The others only lie in the slice of time in which
+/// they are due, and get their order when its turn comes: of thousands of nodes' deadlines few are
+/// near, and to keep all in order would move each many times, through memory that is in no cache.
 #[derive(Debug)]
 pub struct Calendar<E> {
-    heap: BinaryHeap<Entry<E>>,
+    /// Those before `horizon`.
+    near: BinaryHeap<Entry<E>>,
+    horizon: Instant,
+    /// Those from `horizon` on, by slice; none is empty.
+    far: BTreeMap<u64, Vec<Entry<E>>>,
+    /// Memory of slices whose turn has been.
+    spare: Vec<Vec<Entry<E>>>,
+    len: usize,
     scheduled: u64,
     now: Instant,
 }
@@ -21,7 +32,11 @@ impl<E> Calendar<E> {
     /// An empty calendar at the origin of time.
     pub fn new() -> Self {
         Self {
-            heap: BinaryHeap::new(),
+            near: BinaryHeap::new(),
+            horizon: Instant::ORIGIN,
+            far: BTreeMap::new(),
+            spare: Vec::new(),
+            len: 0,
             scheduled: 0,
             now: Instant::ORIGIN,
         }
@@ -36,23 +51,50 @@ impl<E> Calendar<E> {
     pub fn schedule(&mut self, at: Instant, event: E) {
         let at = at.max(self.now);
         let place = u128::from(at.as_micros()) << 64 | u128::from(self.scheduled);
-        self.heap.push(Entry { place, event });
+        let entry = Entry { place, event };
         self.scheduled += 1;
+        self.len += 1;
+        if at < self.horizon {
+            self.near.push(entry);
+            return;
+        }
+        let Self { far, spare, .. } = self;
+        let slice = far.entry(slice_of(at));
+        let slice = slice.or_insert_with(|| spare.pop().unwrap_or_default());
+        slice.push(entry);
     }
 
     /// When the next event is due.
     pub fn next_at(&self) -> Option<Instant> {
-        self.heap.peek().map(Entry::at)
+        if let Some(next) = self.near.peek() {
+            return Some(next.at());
+        }
+        let (_, slice) = self.far.first_key_value()?;
+        slice.iter().map(Entry::at).min()
     }
 
     /// Takes the next event if it is due at `until` or before, and moves time to it.
     pub fn pop_until(&mut self, until: Instant) -> Option<(Instant, E)> {
-        if self.next_at()? > until {
+        if self.near.is_empty() {
+            self.approach();
+        }
+        if self.near.peek()?.at() > until {
             return None;
         }
-        let entry = self.heap.pop()?;
+        let entry = self.near.pop()?;
+        self.len -= 1;
         self.now = entry.at();
         Some((self.now, entry.event))
+    }
+
+    /// Brings the next slice into order.
+    fn approach(&mut self) {
+        let Some((number, slice)) = self.far.pop_first() else {
+            return;
+        };
+        self.horizon = Instant::from_micros((number + 1).saturating_mul(SLICE.as_micros()));
+        let before = std::mem::replace(&mut self.near, slice.into());
+        self.spare.push(before.into_vec());
     }
 
     /// Moves time forward to `at`, at most to the next event.
@@ -63,14 +105,22 @@ impl<E> Calendar<E> {
 
     /// How many events wait.
     pub fn len(&self) -> usize {
-        self.heap.len()
+        self.len
     }
 
     /// Whether nothing is left to happen.
     pub fn is_empty(&self) -> bool {
-        self.heap.is_empty()
+        self.len == 0
     }
 }
+
+/// The slice in which an instant is.
+fn slice_of(at: Instant) -> u64 {
+    at.as_micros() / SLICE.as_micros()
+}
+
+/// About as long as a full frame with its ACK: what radios schedule is mostly nearer.
+const SLICE: Duration = Duration::from_millis(8);
 
 impl<E> Default for Calendar<E> {
     fn default() -> Self {
@@ -121,6 +171,7 @@ impl<E> Eq for Entry<E> {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use motet::random::Rng;
 
     fn at(us: u64) -> Instant {
         Instant::from_micros(us)
@@ -138,6 +189,35 @@ mod tests {
             [(at(10), "a"), (at(20), "b"), (at(20), "c"), (at(30), "d")]
         );
         assert!(calendar.is_empty());
+    }
+
+    #[test]
+    fn far_events_come_in_the_order_of_a_sorted_list() {
+        let mut calendar = Calendar::new();
+        let mut rng = Rng::from_seed([1, 2]);
+        let (mut waiting, mut number) = (Vec::new(), 0);
+        for _ in 0..4_000 {
+            let span = Duration::from_micros(1 << rng.below(24));
+            let at = calendar.now() + rng.uniform(span);
+            calendar.schedule(at, number);
+            waiting.push((at, number));
+            number += 1;
+            waiting.sort();
+            assert_eq!(calendar.next_at(), Some(waiting[0].0));
+            assert_eq!(calendar.len(), waiting.len());
+            if rng.below(2) == 0 {
+                let until = calendar.now() + Duration::from_micros(1 << rng.below(22));
+                let expected = Some(waiting[0]).filter(|(at, _)| *at <= until);
+                assert_eq!(calendar.pop_until(until), expected);
+                if expected.is_some() {
+                    waiting.remove(0);
+                }
+            }
+        }
+        while let Some(event) = calendar.pop_until(at(u64::MAX)) {
+            assert_eq!(event, waiting.remove(0));
+        }
+        assert!(waiting.is_empty() && calendar.is_empty());
     }
 
     #[test]
