@@ -41,7 +41,7 @@ use crate::net::plan;
 use crate::net::run::{Next, run};
 use crate::net::topology::{TopologyError, Tree};
 use crate::net::wire::{Wire, WireHost};
-use crate::net::world::{Asking, Conditions, Giving, Joiner, Resident, World};
+use crate::net::world::{Asking, Conditions, Giving, Joiner, World};
 use crate::streams::{Purpose, stream};
 
 pub(crate) use self::bluetooth::tcple_memory;
@@ -124,9 +124,7 @@ impl<'m> Network<'m> {
             stored: None,
             given: None,
         };
-        let mut residents: Vec<Resident<'m>> = (0..options.nodes.len())
-            .map(|n| builder.mesh_node(n, Returned::default()))
-            .collect();
+        let mut residents = builder.mesh_nodes();
         let (mut hosts, mut ends) = (Vec::new(), Vec::new());
         for (number, host) in options.hosts.iter().enumerate() {
             let at = residents.len();

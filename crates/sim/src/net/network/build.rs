@@ -4,7 +4,7 @@ use std::net::Ipv6Addr;
 
 use motet::ip::{self, Address, Ip, Neighbour, NextHop, Prefix, Registration, Route};
 use motet::join::{self, Configuration, Porch};
-use motet::limits::{IPV6_MTU_MIN, MESH_PACKET_LEN_MAX};
+use motet::limits::MESH_PACKET_LEN_MAX;
 use motet::link::{
     Advertised, Cable, Child, Hold, Indirect, Link, Mesh, MeshConfig, MeshMemory, Thinning,
 };
@@ -48,6 +48,14 @@ pub(super) struct Builder<'a, 'm> {
 }
 
 impl<'m> Builder<'_, 'm> {
+    /// All mesh nodes, in order.
+    pub(super) fn mesh_nodes(self) -> Vec<Resident<'m>> {
+        let buffers = self.buffers().enumerate();
+        buffers
+            .map(|(n, buffers)| self.mesh_node(n, buffers))
+            .collect()
+    }
+
     /// Mesh node `n`: the border router (0), a relay, or a leaf, in memory that came back as far as it is there.
     pub(super) fn mesh_node(self, n: usize, mut returned: Returned<'m>) -> Resident<'m> {
         let options = &self.options.nodes[n];
@@ -394,10 +402,8 @@ impl<'m> Builder<'_, 'm> {
             true => NEIGHBORS_OF_ROUTER,
             false => self.tree.children(n) + NEIGHBORS_SPARE,
         };
-        let packet_len_max = match is_rpl {
-            true => MESH_PACKET_LEN_MAX,
-            false => IPV6_MTU_MIN,
-        };
+        let packet_len_max = self.packet_len_max();
+        let [bodies_len, queue_len] = self.buffer_lens(n);
         let Returned {
             frames,
             neighbors: known,
@@ -413,10 +419,10 @@ impl<'m> Builder<'_, 'm> {
             frames: lend_each(frames, arena, tables.queue_frames, || FrameSlot::EMPTY),
             neighbors: lend_each(known, arena, neighbors, || Neighbor::EMPTY),
             records: lend_each(records, arena, tables.records, || Record::EMPTY),
-            bodies: lend_each(bodies, arena, tables.bodies * packet_len_max, || 0),
+            bodies: lend_each(bodies, arena, bodies_len, || 0),
             body_len: packet_len_max,
             outgoing: lend_each(outgoing, arena, packet_len_max, || 0),
-            queue: lend_each(queue, arena, tables.packet_queue_len, || 0),
+            queue: lend_each(queue, arena, queue_len, || 0),
             registrations: lend_each(registrations, arena, neighbors, || Registration::EMPTY),
         }
     }

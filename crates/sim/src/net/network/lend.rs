@@ -6,6 +6,7 @@
 use motet::ble::Peer;
 use motet::ip::{Registration, Route, Step};
 use motet::join::Porch;
+use motet::limits::{IPV6_MTU_MIN, MESH_PACKET_LEN_MAX};
 use motet::link::{BleMemory, Cable, Indirect, Link, MeshMemory, TcpleMemory, Thinning};
 use motet::lowpan::datagram::Record;
 use motet::mac::security::Security;
@@ -15,6 +16,8 @@ use motet::rpl::{Candidate, Rpl};
 use motet::tcp::{self, HalfOpen, Listener, Slot};
 use motet::tcphc::Tcphc;
 
+use super::Joining;
+use super::build::Builder;
 use crate::Arena;
 
 /// Memory that came back; what is missing or has another size is made anew.
@@ -113,6 +116,50 @@ impl<'m> Returned<'m> {
         self.outgoing = Some(outgoing);
         self.queue = Some(queue);
         self.registrations = Some(registrations);
+    }
+}
+
+impl<'m> Builder<'_, 'm> {
+    /// For each mesh node the buffers that few of its frames touch, side by side: what each frame
+    /// touches of thousands of nodes lies on few pages then.
+    pub(super) fn buffers(self) -> impl Iterator<Item = Returned<'m>> {
+        let lens = move |n| match self.options.ble {
+            Some(_) => [0; 2],
+            None => self.buffer_lens(n),
+        };
+        let nodes = 0..self.options.nodes.len();
+        let total = nodes.clone().flat_map(lens).sum();
+        let mut rest = &mut *self.arena.alloc_slice_fill_copy(total, 0);
+        nodes.map(move |n| {
+            let [bodies, queue] = lens(n).map(|len| {
+                let (buffer, others) = std::mem::take(&mut rest).split_at_mut(len);
+                rest = others;
+                Some(buffer)
+            });
+            Returned {
+                bodies,
+                queue,
+                ..Returned::default()
+            }
+        })
+    }
+
+    /// How many bytes mesh node `n` has for packets that come in fragments, and for those that
+    /// wait.
+    pub(super) fn buffer_lens(self, n: usize) -> [usize; 2] {
+        let tables = &self.options.nodes[n].tables;
+        [
+            tables.bodies * self.packet_len_max(),
+            tables.packet_queue_len,
+        ]
+    }
+
+    /// The longest packet of the mesh.
+    pub(super) fn packet_len_max(self) -> usize {
+        match self.options.joining {
+            Joining::Rpl => MESH_PACKET_LEN_MAX,
+            Joining::Static | Joining::Advertised => IPV6_MTU_MIN,
+        }
     }
 }
 
