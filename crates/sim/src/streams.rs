@@ -51,6 +51,43 @@ pub fn happens(rng: &mut Rng, p: f64) -> bool {
     unit < p
 }
 
+/// Draws of all nodes for one purpose, each node's from its own [`stream`].
+///
+/// All that is kept of a node is how often it has drawn: a frame lets each node in earshot draw,
+/// and most outcomes nobody needs.
+#[derive(Debug)]
+pub(crate) struct Draws {
+    seed: u64,
+    purpose: Purpose,
+    /// By node.
+    drawn: Vec<u64>,
+}
+
+impl Draws {
+    /// Nobody has drawn yet.
+    pub(crate) fn new(seed: u64, purpose: Purpose, nodes: usize) -> Self {
+        Self {
+            seed,
+            purpose,
+            drawn: vec![0; nodes],
+        }
+    }
+
+    /// Draws whether an event of probability `p` happens at `node`.
+    pub(crate) fn happens(&mut self, node: usize, p: f64) -> bool {
+        // Lossless: no world has four thousand million nodes.
+        let mut rng = stream(self.seed, node as u32, self.purpose);
+        rng.skip(self.drawn[node]);
+        self.pass(node);
+        happens(&mut rng, p)
+    }
+
+    /// As [`Self::happens`], where nobody needs to know.
+    pub(crate) fn pass(&mut self, node: usize) {
+        self.drawn[node] += 1;
+    }
+}
+
 /// A standard normal variate (Box and Muller).
 pub(crate) fn gaussian(rng: &mut Rng) -> f64 {
     let unit = |rng: &mut Rng| ((rng.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
@@ -73,6 +110,20 @@ mod tests {
             first(1, 1, Purpose::Reception),
         ] {
             assert_ne!(base, other);
+        }
+    }
+
+    #[test]
+    fn draws_of_many_nodes_are_those_of_their_streams() {
+        let mut draws = Draws::new(7, Purpose::Reception, 3);
+        let mut streams = [0, 1, 2].map(|node| stream(7, node, Purpose::Reception));
+        for round in 0..60 {
+            let node = round % 3;
+            let expected = happens(&mut streams[node], 0.5);
+            match round % 4 {
+                0 => draws.pass(node),
+                _ => assert_eq!(draws.happens(node, 0.5), expected, "{round}"),
+            }
         }
     }
 

@@ -43,6 +43,11 @@ impl Rng {
         value
     }
 
+    /// Leaves out the next `count` draws of 64 bits, whose values nobody needs.
+    pub fn skip(&mut self, count: u64) {
+        self.counter = self.counter.wrapping_add(count);
+    }
+
     /// The next 32 bits.
     pub fn next_u32(&mut self) -> u32 {
         (self.next_u64() >> 32) as u32

@@ -13,11 +13,13 @@ mod ear;
 mod field;
 mod paths;
 
+use std::sync::Arc;
+
 use motet::limits::PSDU_LEN_MAX;
 use motet::time::Instant;
 
-use self::ear::{Ear, Ratios, sinr};
-use self::field::{Field, SIGNAL_MAX, Tuned};
+use self::ear::{Arrival, Ear, Ratios, sinr};
+use self::field::{Fields, SIGNAL_MAX};
 use self::paths::{Packed, Path, Paths};
 use crate::air::gains::{Gain, Gains, NEGLIGIBLE_DB};
 use crate::air::noise::Noise;
@@ -29,20 +31,25 @@ use crate::air::power::{Power, ratio};
 pub struct Medium {
     /// By transmitter.
     paths: Vec<Paths>,
-    fields: Vec<Field>,
+    fields: Fields,
     ears: Vec<Ear>,
     active: Vec<Option<Active>>,
     /// By node, dBm.
     transmit_dbm: Vec<f64>,
     /// Gains that change once their transmitter is silent.
     later: Vec<(usize, usize, f64)>,
+    /// Whether every receiver's chance matters.
+    asks_all: bool,
     ratios: Ratios,
 }
 
 /// A frame's bytes as on the air: PSDU with FCS, without preamble and length.
-#[derive(Clone, Copy)]
+///
+/// All that a frame passes share them: copies of their own, in each radio, would be in no cache when
+/// the next frame comes.
+#[derive(Clone)]
 pub struct Frame {
-    bytes: [u8; PSDU_LEN_MAX],
+    bytes: Arc<[u8]>,
     len: u8,
 }
 
@@ -153,7 +160,7 @@ pub enum Interest {
 }
 
 /// What a frame that left the air was.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Finished {
     /// Who sent it.
     pub from: usize,
@@ -192,14 +199,12 @@ impl Medium {
         let noise = |placement: &Placement| Power::from_dbm(placement.noise_dbm);
         Self {
             paths: placements.iter().map(|_| Paths::default()).collect(),
-            fields: placements
-                .iter()
-                .map(|own| Field::new(own.channel))
-                .collect(),
+            fields: Fields::new(placements.iter().map(|own| own.channel)),
             ears: placements.iter().map(noise).map(Ear::new).collect(),
             active: Vec::new(),
             transmit_dbm: placements.iter().map(|own| own.transmit_dbm).collect(),
             later: Vec::new(),
+            asks_all: true,
             ratios: Ratios {
                 co_channel: ratio(phy::CO_CHANNEL_LOSS_DB),
                 capture: ratio(phy::CAPTURE_DB),
@@ -212,7 +217,7 @@ impl Medium {
     pub fn add_transmitter(&mut self, placement: &Placement, listeners: &[Gain]) -> usize {
         let place = self.paths.len();
         self.paths.push(Paths::default());
-        self.fields.push(Field::new(placement.channel));
+        self.fields.add(placement.channel);
         self.ears
             .push(Ear::new(Power::from_dbm(placement.noise_dbm)));
         self.transmit_dbm.push(placement.transmit_dbm);
@@ -226,14 +231,15 @@ impl Medium {
             listeners.is_sorted_by_key(|gain| gain.to),
             "lists of paths ascend"
         );
-        let mut paths = Paths::default();
+        let (mut audible, mut faint) = (Vec::new(), Vec::new());
         for gain in listeners {
             let (path, is_audible) = self.path(from, gain.to, gain.db);
             match is_audible {
-                true => paths.audible.push(path),
-                false => paths.faint.push(path),
+                true => audible.push(path),
+                false => faint.push(path),
             }
         }
+        let paths = Paths::new(audible, faint);
         if let Some(place) = self.paths.get_mut(from) {
             *place = paths;
         }
@@ -273,6 +279,12 @@ impl Medium {
         }
     }
 
+    /// Whether from now on [`Reception::survival`] matters of frames for others, too. Otherwise it
+    /// is only right in whether it is below 1, unless the frame is an ACK.
+    pub fn ask_all(&mut self, asks_all: bool) {
+        self.asks_all = asks_all;
+    }
+
     /// `from` begins to transmit; `intended` is the node the frame is for.
     pub fn start(
         &mut self,
@@ -281,60 +293,87 @@ impl Medium {
         intended: Option<usize>,
         now: Instant,
     ) -> FrameId {
-        let slot = self
-            .active
-            .iter()
-            .position(Option::is_none)
-            .unwrap_or_else(|| {
-                self.active.push(None);
-                self.active.len() - 1
-            });
+        let slot = self.free_slot();
         let channel = self.channel(from);
-        let tuned = Tuned::to(channel);
-        let mut fate = Fate::Unheard;
-        for path in &self.paths[from].faint {
-            let (to, power) = (path.to(), path.power());
-            let field = &mut self.fields[to];
-            if field.only_adds(tuned) {
-                field.add(power);
-            } else if field.is_on(tuned) {
-                self.ears[to].settle(field.incident(), now, &self.ratios);
-                field.add(power);
+        let mut fate = self.unheard(from, intended, channel);
+        let others_ask = self.asks_all || intended.is_none() || frame.is_ack();
+        let Self {
+            paths,
+            fields,
+            ears,
+            active,
+            ratios,
+            ..
+        } = self;
+        let paths = &paths[from];
+        let (fields, channels) = fields.on(channel);
+        paths.faint.each(|to, power| {
+            let field = &mut fields[to];
+            field.add(power);
+            if field.is_attentive() {
+                let after = field.incident();
+                ears[to].change(after.saturating_sub(power), after, now, ratios);
             }
-            if intended == Some(to) && field.is_on(tuned) {
-                fate = self.ears[to].deaf.map_or(Fate::TooWeak, Fate::Deaf);
-            }
-        }
-        for path in &self.paths[from].audible {
+        });
+        for path in &paths.audible {
             let (to, power) = (path.to(), path.power());
-            let (field, ear) = (&mut self.fields[to], &mut self.ears[to]);
-            if !field.is_on(tuned) {
+            let field = &mut fields[to];
+            let before = field.incident();
+            field.add(power);
+            if channels[to] != channel {
                 continue;
             }
+            let ear = &mut ears[to];
             if field.is_attentive() {
-                ear.settle(field.incident(), now, &self.ratios);
+                ear.change(before, field.incident(), now, ratios);
             }
-            field.add(power);
-            let (judged, lost) = ear.consider(slot, power, field.incident(), now, &self.ratios);
+            let is_mine = intended == Some(to);
+            let arrival = Arrival {
+                frame: slot,
+                power,
+                is_asked: others_ask || is_mine,
+            };
+            let (judged, lost) = ear.consider(arrival, field.incident(), now, ratios);
             field.set_attentive(ear.is_attentive());
-            if intended == Some(to) {
+            if is_mine {
                 fate = judged;
             }
             if let Some(lost) = lost {
-                note_fate(&mut self.active, lost, to, Fate::Captured);
+                note_fate(active, lost, to, Fate::Captured);
             }
         }
         self.active[slot] = Some(Active {
             from,
             channel,
             intended,
+            others_ask,
             frame,
             fate,
         });
         FrameId(slot)
     }
 
-    /// The frame's last symbol has passed; adds everyone who was locked on it to `receptions`.
+    /// A place among the frames on the air.
+    fn free_slot(&mut self) -> usize {
+        let free = self.active.iter().position(Option::is_none);
+        free.unwrap_or_else(|| {
+            self.active.push(None);
+            self.active.len() - 1
+        })
+    }
+
+    /// What becomes of a frame from `from` that is not audible at the node it is for.
+    fn unheard(&self, from: usize, intended: Option<usize>, channel: u8) -> Fate {
+        match intended {
+            Some(to) if self.paths[from].is_faint_to(to) && self.channel(to) == channel => {
+                self.ears[to].deaf.map_or(Fate::TooWeak, Fate::Deaf)
+            }
+            _ => Fate::Unheard,
+        }
+    }
+
+    /// The frame's last symbol has passed; adds everyone who was locked on it to `receptions`, but
+    /// for those whom it reached for certain, and who do not want to know ([`Self::ask_all`]).
     pub fn finish(
         &mut self,
         id: FrameId,
@@ -342,39 +381,47 @@ impl Medium {
         receptions: &mut Vec<Reception>,
     ) -> Option<Finished> {
         let active = self.active.get_mut(id.0)?.take()?;
-        let paths = &self.paths[active.from];
-        let tuned = Tuned::to(active.channel);
-        for path in &paths.faint {
-            let (to, power) = (path.to(), path.power());
-            let field = &mut self.fields[to];
-            if field.only_adds(tuned) {
-                field.take(power);
-            } else if field.is_on(tuned) {
-                self.ears[to].settle(field.incident(), now, &self.ratios);
-                field.take(power);
+        let Self {
+            paths,
+            fields,
+            ears,
+            ratios,
+            asks_all,
+            ..
+        } = self;
+        let paths = &paths[active.from];
+        let (fields, _) = fields.on(active.channel);
+        let others_ask = *asks_all || active.others_ask;
+        paths.faint.each(|to, power| {
+            let field = &mut fields[to];
+            field.take(power);
+            if field.is_attentive() {
+                let after = field.incident();
+                ears[to].change(after + power, after, now, ratios);
             }
-        }
+        });
         for path in &paths.audible {
             let (to, power) = (path.to(), path.power());
-            let field = &mut self.fields[to];
-            if !field.is_on(tuned) {
-                continue;
-            }
+            let field = &mut fields[to];
+            let before = field.incident();
+            field.take(power);
             if field.is_attentive() {
-                let ear = &mut self.ears[to];
-                ear.settle(field.incident(), now, &self.ratios);
+                let ear = &mut ears[to];
+                ear.change(before, field.incident(), now, ratios);
                 if let Some(lock) = ear.lock.take_if(|lock| lock.frame() == id.0) {
                     field.set_attentive(ear.is_attentive());
-                    receptions.push(Reception {
+                    let reception = Reception {
                         at: to,
                         power,
                         survival: lock.survival,
                         intended: active.intended == Some(to),
                         interest: ear.interest,
-                    });
+                    };
+                    if others_ask || reception.has_news() {
+                        receptions.push(reception);
+                    }
                 }
             }
-            field.take(power);
         }
         let Active {
             from,
@@ -399,7 +446,7 @@ impl Medium {
         let ear = &mut self.ears[node];
         ear.deaf = deaf;
         let Some(reason) = deaf else { return };
-        ear.settle(self.fields[node].incident(), now, &self.ratios);
+        ear.settle(self.fields.at(node).incident(), now, &self.ratios);
         let lost = ear.lock.take();
         self.note_attention(node);
         if let Some(lock) = lost {
@@ -416,20 +463,14 @@ impl Medium {
     pub fn set_channel(&mut self, node: usize, channel: u8, now: Instant) {
         let deaf = self.ears[node].deaf;
         self.set_hearing(node, Some(Deaf::Transmitting), now);
-        let mut field = Field::new(channel);
-        let active = self.active.iter().flatten();
-        for active in active.filter(|active| active.channel == channel) {
-            field.add(self.power(active.from, node).unwrap_or_default());
-        }
-        let ear = &mut self.ears[node];
-        ear.deaf = deaf;
-        field.set_attentive(ear.is_attentive());
-        self.fields[node] = field;
+        self.ears[node].deaf = deaf;
+        self.fields.tune(node, channel);
+        self.note_attention(node);
     }
 
     /// The channel `node` is tuned to.
     pub fn channel(&self, node: usize) -> u8 {
-        self.fields[node].channel()
+        self.fields.channel(node)
     }
 
     /// Whether `node` is locked on a frame.
@@ -439,20 +480,21 @@ impl Medium {
 
     /// `node` begins to measure energy.
     pub fn assess(&mut self, node: usize, now: Instant) {
-        self.ears[node].assess(self.fields[node].incident(), now, &self.ratios);
+        self.ears[node].assess(self.fields.at(node).incident(), now, &self.ratios);
         self.note_attention(node);
     }
 
     /// What `node` measured since [`Self::assess`]: mean power, noise included, and whether
     /// it was locked on a frame at the start or is now.
     pub fn assessed(&mut self, node: usize, now: Instant) -> (Power, bool) {
-        let measured = self.ears[node].assessed(self.fields[node].incident(), now, &self.ratios);
+        let measured = self.ears[node].assessed(self.fields.at(node).incident(), now, &self.ratios);
         self.note_attention(node);
         measured
     }
 
     fn note_attention(&mut self, node: usize) {
-        self.fields[node].set_attentive(self.ears[node].is_attentive());
+        let is_attentive = self.ears[node].is_attentive();
+        self.fields.at(node).set_attentive(is_attentive);
     }
 
     /// How strongly `to` hears `from`.
@@ -461,16 +503,33 @@ impl Medium {
     }
 }
 
+impl Reception {
+    /// Whether anything follows from it, if it is for another node, and that is all one has to know
+    /// of it.
+    fn has_news(&self) -> bool {
+        self.intended || self.survival < 1.0 || self.interest != Interest::Nothing
+    }
+}
+
 impl Frame {
     /// A frame of these bytes, cut to what a PSDU holds.
     pub fn new(psdu: &[u8]) -> Self {
         let len = psdu.len().min(PSDU_LEN_MAX);
-        let mut bytes = [0; PSDU_LEN_MAX];
-        bytes[..len].copy_from_slice(&psdu[..len]);
-        Self {
-            bytes,
-            len: len as u8,
-        }
+        let bytes = psdu[..len].into();
+        // Lossless: it is at most 127.
+        let len = len as u8;
+        Self { bytes, len }
+    }
+
+    /// Its first bytes, at most `len`.
+    pub(super) fn cut(self, len: usize) -> Self {
+        let len = u8::try_from(len).map_or(self.len, |len| len.min(self.len));
+        Self { len, ..self }
+    }
+
+    fn is_ack(&self) -> bool {
+        // IEEE 802.15.4-2006 §7.2.1.1.1: the type is in the lowest three bits.
+        self.psdu().first().is_some_and(|first| first & 0b111 == 2)
     }
 
     /// PSDU, FCS included.
@@ -490,6 +549,8 @@ struct Active {
     from: usize,
     channel: u8,
     intended: Option<usize>,
+    /// Whether it matters how likely it arrives at others.
+    others_ask: bool,
     frame: Frame,
     fate: Fate,
 }

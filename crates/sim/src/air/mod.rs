@@ -19,7 +19,7 @@ pub mod power;
 pub mod profile;
 pub mod radio;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use motet::time::Instant;
 use motet::wire::LinkAddr;
@@ -43,8 +43,8 @@ pub struct Air {
     pub medium: Medium,
     /// What happens next.
     pub calendar: Calendar<Event>,
-    /// Frames and what became of them, by sender, then by the few that it sends to.
-    links: Vec<BTreeMap<usize, LinkTally>>,
+    /// Frames and what became of them, by sender, then by the few that it sends to, in order.
+    links: Vec<Vec<(usize, LinkTally)>>,
     /// Frames for nobody in particular, and ACKs nobody is known to wait for.
     pub broadcasts: u64,
     nodes: HashMap<LinkAddr, usize>,
@@ -113,8 +113,8 @@ impl Air {
         if let Some(nonces) = &mut self.nonces {
             nonces.note(frame.psdu());
         }
-        let id = self.medium.start(from, frame, intended, now);
         let end = now + phy::air_time(frame.psdu().len());
+        let id = self.medium.start(from, frame, intended, now);
         self.calendar.schedule(end, Event::FrameEnd { id });
     }
 
@@ -154,7 +154,7 @@ impl Air {
     /// What was sent over each link, by sender and receiver, in order.
     pub fn links(&self) -> impl Iterator<Item = ((usize, usize), &LinkTally)> {
         let of_sender = |(from, links): (usize, _)| {
-            let links: &BTreeMap<usize, LinkTally> = links;
+            let links: &Vec<(usize, LinkTally)> = links;
             links.iter().map(move |(to, tally)| ((from, *to), tally))
         };
         self.links.iter().enumerate().flat_map(of_sender)
@@ -162,8 +162,9 @@ impl Air {
 
     /// What was sent from one node to another.
     pub fn link(&self, from: usize, to: usize) -> LinkTally {
-        let tally = self.links.get(from).and_then(|links| links.get(&to));
-        tally.copied().unwrap_or_default()
+        let links = self.links.get(from).map_or(&[][..], Vec::as_slice);
+        let place = links.binary_search_by_key(&to, |(to, _)| *to);
+        place.map_or_else(|_| LinkTally::default(), |place| links[place].1)
     }
 
     /// Counts a frame with this header that has left the air, and its fate at the node it was for.
@@ -173,9 +174,16 @@ impl Air {
             return;
         };
         if self.links.len() <= finished.from {
-            self.links.resize(finished.from + 1, BTreeMap::new());
+            self.links.resize(finished.from + 1, Vec::new());
         }
-        let tally = self.links[finished.from].entry(to).or_default();
+        let links = &mut self.links[finished.from];
+        let place = links
+            .binary_search_by_key(&to, |(to, _)| *to)
+            .unwrap_or_else(|place| {
+                links.insert(place, (to, LinkTally::default()));
+                place
+            });
+        let tally = &mut links[place].1;
         let is_ack = header.is_some_and(|header| header.frame_type == FrameType::Ack);
         if is_ack {
             tally.acks += 1;

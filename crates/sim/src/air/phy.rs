@@ -113,7 +113,7 @@ const BINOMIALS: [f64; 15] = [
 
 /// Above this ratio (6 dB) the largest term is 4 · exp(-40): less than one wrong bit in
 /// 10^16, nothing any run will see.
-const ERROR_FREE_SINR: f64 = 4.0;
+pub(super) const ERROR_FREE_SINR: f64 = 4.0;
 
 #[cfg(test)]
 mod tests {

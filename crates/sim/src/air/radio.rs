@@ -8,25 +8,27 @@
 //! Left out: a receive buffer of more than one frame's order: frames come out in sequence.
 
 mod output;
+mod queue;
 mod receive;
 mod usage;
 
-use std::collections::VecDeque;
+use std::sync::Arc;
 
 use motet::mac::{Action, RxMeta};
 use motet::random::Rng;
 use motet::time::{Duration, Instant};
-use motet::wire::ieee802154::{FCS_LEN, Header, fcs};
+use motet::wire::ieee802154::{FCS_LEN, Header};
 
 use crate::air::energy::Energy;
 use crate::air::filter::Filter;
-use crate::air::medium::{Deaf, Frame, Interest};
+use crate::air::medium::{Deaf, Frame};
 use crate::air::phy;
 use crate::air::power::Power;
 use crate::air::profile::Profile;
 use crate::air::{Air, Event};
 
-use receive::{Waits, head_of};
+use queue::Queue;
+use receive::{Waits, head_of, with_fcs};
 
 pub use output::Output;
 pub use usage::{State, Usage};
@@ -35,7 +37,8 @@ pub use usage::{State, Usage};
 #[derive(Debug)]
 pub struct Radio {
     place: usize,
-    profile: Profile,
+    /// Shared by all radios of its kind: each event looks into it.
+    profile: Arc<Profile>,
     filter: Filter,
     jitter: Rng,
     cca: Power,
@@ -48,8 +51,8 @@ pub struct Radio {
     /// Sequence number of the frame sent last, if it wants an ACK.
     sent: Option<u8>,
     /// Commands that wait for the radio or the processor, first to come first.
-    waiting: VecDeque<Command>,
-    unloading: VecDeque<(Frame, RxMeta)>,
+    waiting: Queue<Command>,
+    unloading: Queue<(Frame, RxMeta)>,
     /// The driver has done what precedes a turnaround.
     prepared: bool,
     /// Who is to get the ACK that software sends.
@@ -58,7 +61,7 @@ pub struct Radio {
     /// For whom something waits, as its ACKs say.
     waits: Waits,
     usage: Usage,
-    outputs: VecDeque<Output>,
+    outputs: Queue<Output>,
 }
 
 /// A frame that arrived without error.
@@ -103,27 +106,33 @@ pub enum Due {
 
 impl Radio {
     /// A radio that listens, at the origin of time, at this place of the medium.
-    pub fn new(place: usize, profile: Profile, filter: Filter, jitter: Rng) -> Self {
+    pub fn new(
+        place: usize,
+        profile: impl Into<Arc<Profile>>,
+        filter: Filter,
+        jitter: Rng,
+    ) -> Self {
+        let profile = profile.into();
         Self {
             place,
+            cca: Power::from_dbm(profile.cca_dbm),
             profile,
             filter,
             jitter,
-            cca: Power::from_dbm(profile.cca_dbm),
             asleep: false,
             is_off: false,
             activity: Activity::Idle,
             answer: Answer::None,
             loaded: None,
             sent: None,
-            waiting: VecDeque::new(),
-            unloading: VecDeque::new(),
+            waiting: Queue::new(),
+            unloading: Queue::new(),
             prepared: false,
             heard_from: None,
             cpu_free_at: Instant::ORIGIN,
             waits: Waits::default(),
             usage: Usage::new(),
-            outputs: VecDeque::new(),
+            outputs: Queue::new(),
         }
     }
 
@@ -162,22 +171,22 @@ impl Radio {
         let frame = |len| {
             let bytes = bytes.get(..len).unwrap_or(bytes);
             match self.profile.capabilities.fcs_by_radio {
-                true => Frame::new(&[bytes, &fcs(bytes).to_le_bytes()].concat()),
+                true => with_fcs(bytes),
                 false => Frame::new(bytes),
             }
         };
         match action {
-            Action::Preload { len } => self.waiting.push_back(Command::Preload(frame(len))),
-            Action::AssessChannel => self.waiting.push_back(Command::Assess),
-            Action::Fire => self.waiting.push_back(Command::Fire),
+            Action::Preload { len } => self.waiting.push(Command::Preload(frame(len))),
+            Action::AssessChannel => self.waiting.push(Command::Assess),
+            Action::Fire => self.waiting.push(Command::Fire),
             Action::ChangeChannel { channel } => {
                 self.cancel_assessment();
-                self.waiting.push_back(Command::Tune(channel));
+                self.waiting.push(Command::Tune(channel));
             }
             Action::Transmit { len, at } => self.answer_by_software(frame(len), at, air, now),
             Action::Listen => {
                 if self.asleep && self.profile.wake > Duration::ZERO {
-                    self.waiting.push_back(Command::Wake);
+                    self.waiting.push(Command::Wake);
                 }
                 self.asleep = false;
             }
@@ -195,7 +204,7 @@ impl Radio {
         match (due, self.activity) {
             (Due::Copied, Activity::Copying) => {
                 self.activity = Activity::Idle;
-                self.outputs.push_back(Output::Preloaded);
+                self.outputs.push(Output::Preloaded);
             }
             // A software ACK may have cancelled the assessment.
             (Due::Assessed, Activity::Assessing) => {
@@ -206,7 +215,7 @@ impl Radio {
                 self.activity = Activity::Idle;
                 let clear = !air.medium.is_receiving(self.place) && !self.is_answering();
                 self.prepared = clear;
-                self.outputs.push_back(Output::Assessed { clear });
+                self.outputs.push(Output::Assessed { clear });
             }
             (Due::Readied, Activity::Readying) => {
                 self.prepared = true;
@@ -214,7 +223,7 @@ impl Radio {
             }
             (Due::Turned, Activity::Turning) => {
                 self.activity = Activity::Idle;
-                if let Some(frame) = self.loaded {
+                if let Some(frame) = self.loaded.clone() {
                     self.activity = Activity::Sending;
                     self.refresh(air, now);
                     air.transmit(self.place, frame, None, now);
@@ -227,19 +236,19 @@ impl Radio {
             }
             (Due::AnswerTurned, _) => self.send_answer(air, now),
             (Due::HeadUnloaded, _) => {
-                if let Some((frame, _)) = self.unloading.front() {
-                    self.outputs.push_back(Output::Head(head_of(frame)));
+                if let Some((frame, _)) = self.unloading.first() {
+                    self.outputs.push(Output::Head(head_of(frame)));
                 }
             }
             (Due::Unloaded, _) => {
-                if let Some((frame, meta)) = self.unloading.pop_front() {
-                    let psdu = frame.psdu();
+                if let Some((frame, meta)) = self.unloading.pop() {
                     let kept = match self.profile.capabilities.fcs_by_radio {
                         true => FCS_LEN,
                         false => 0,
                     };
-                    let frame = Frame::new(&psdu[..psdu.len().saturating_sub(kept)]);
-                    self.outputs.push_back(Output::Frame(frame, meta));
+                    let len = frame.psdu().len().saturating_sub(kept);
+                    let frame = frame.cut(len);
+                    self.outputs.push(Output::Frame(frame, meta));
                 }
                 if !self.unloading.is_empty() && self.profile.head_first {
                     self.unload_first(air, now);
@@ -259,7 +268,7 @@ impl Radio {
             self.answer = Answer::None;
             if by_software {
                 let at = self.notice(now);
-                self.outputs.push_back(Output::TransmitDone(at));
+                self.outputs.push(Output::TransmitDone(at));
             }
             self.resume_fire(phy::TURNAROUND, air, now);
         } else {
@@ -268,7 +277,7 @@ impl Radio {
                 .filter(|header| header.ack_request)
                 .map(|header| header.sequence);
             let at = self.notice(now);
-            self.outputs.push_back(Output::TransmitDone(at));
+            self.outputs.push(Output::TransmitDone(at));
         }
         self.proceed(air, now);
     }
@@ -304,8 +313,8 @@ impl Radio {
     /// What there is to tell the MAC. Once it has been told a frame's first bytes, the others
     /// are copied: whatever it fires upon them does not wait for that.
     pub fn poll_output(&mut self, air: &mut Air, now: Instant) -> Option<Output> {
-        let output = self.outputs.pop_front()?;
-        if let (Output::Head(head), Some((frame, _))) = (&output, self.unloading.front()) {
+        let output = self.outputs.pop()?;
+        if let (Output::Head(head), Some((frame, _))) = (&output, self.unloading.first()) {
             let rest = frame.psdu().len().saturating_sub(head.psdu().len());
             self.unload(rest, Due::Unloaded, air, now);
         }
@@ -324,7 +333,7 @@ impl Radio {
             transmit_dbm,
             deaf,
             ..
-        } = &self.profile;
+        } = &*self.profile;
         Energy::of(&self.usage(now), currents, *transmit_dbm, *deaf)
     }
 
@@ -342,10 +351,10 @@ impl Radio {
 
     /// Begins every waiting command that need not wait any longer.
     fn proceed(&mut self, air: &mut Air, now: Instant) {
-        while let Some(command) = self.waiting.front()
+        while let Some(command) = self.waiting.first()
             && self.may_begin(command, air, now)
         {
-            if let Some(command) = self.waiting.pop_front() {
+            if let Some(command) = self.waiting.pop() {
                 self.begin(command, air, now);
             }
         }
@@ -381,8 +390,8 @@ impl Radio {
     fn begin(&mut self, command: Command, air: &mut Air, now: Instant) {
         let (activity, span, due) = match command {
             Command::Preload(frame) => {
-                self.loaded = Some(frame);
                 let copy = self.profile.transmit_copy(frame.psdu().len());
+                self.loaded = Some(frame);
                 self.occupy(copy, now);
                 (Activity::Copying, copy, Due::Copied)
             }
@@ -421,7 +430,7 @@ impl Radio {
     fn judge_channel(&mut self, busy: bool, air: &mut Air, now: Instant) {
         if busy {
             self.activity = Activity::Idle;
-            self.outputs.push_back(Output::Assessed { clear: false });
+            self.outputs.push(Output::Assessed { clear: false });
             return;
         }
         self.activity = Activity::Preparing;
@@ -463,7 +472,7 @@ impl Radio {
     fn prepare(&mut self) -> Duration {
         let Profile {
             prepare, jitter, ..
-        } = self.profile;
+        } = *self.profile;
         if jitter == Duration::ZERO {
             return prepare;
         }
@@ -525,19 +534,8 @@ impl Radio {
         air.medium.set_hearing(self.place, deaf, now);
     }
 
-    /// What of others it has to hear: what waits may wait for the end of any frame, and only a
-    /// chip that acknowledges by itself tells its ACKs from others.
-    fn interest(&self) -> Interest {
-        let waits = !self.waiting.is_empty() || matches!(self.activity, Activity::Holding);
-        match self.sent {
-            _ if waits || !self.profile.capabilities.auto_ack => Interest::All,
-            Some(number) => Interest::AcksWith(number),
-            None => Interest::Nothing,
-        }
-    }
-
     fn state(&self) -> State {
-        match (self.answer, self.activity) {
+        match (&self.answer, self.activity) {
             _ if self.is_off => State::Sleep,
             (Answer::Sending { .. }, _) | (_, Activity::Sending) => State::Transmit,
             (Answer::Turning { .. }, _)
@@ -571,7 +569,7 @@ enum Activity {
 }
 
 /// An immediate ACK on its way out, independent of the frame that may wait behind it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Answer {
     None,
     Turning {
@@ -584,7 +582,7 @@ enum Answer {
     },
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Command {
     Preload(Frame),
     Assess,

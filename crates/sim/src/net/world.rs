@@ -15,31 +15,30 @@ mod observe;
 mod passage;
 mod port;
 mod processor;
+mod reception;
 mod vault;
 
 use motet::ip::{self, Ip};
 use motet::node::Node;
 use motet::time::{Instant, earliest};
-use motet::wire::ieee802154::Header;
 
 use crate::air::census::Sent;
 use crate::air::energy::Energy;
-use crate::air::filter;
 use crate::air::gains::{Gain, Gains, Later};
-use crate::air::medium::{Fate, Frame, FrameId, Interest, Medium, Reception};
+use crate::air::medium::{Frame, Medium, Reception};
 use crate::air::noise::Noise;
-use crate::air::radio::{Heard, Radio, Usage};
+use crate::air::radio::{Radio, Usage};
 use crate::air::{Air, End, Event, LinkTally};
 use crate::apps::App;
 use crate::capture::Capture;
 use crate::net::fairness::Fairness;
 use crate::net::wire::Wire;
-use crate::streams::{Purpose, happens, stream};
+use crate::streams::{Draws, Purpose};
 
 use self::attackers::Attacker;
 use self::bluetooth::Bluetooth;
 pub use self::joiner::{Asking, Giving, Joiner};
-use self::port::{Attached, Kind, Places, radio_at};
+use self::port::{Attached, Attachments, Kind, Places, radio_at};
 pub use self::port::{BlePort, Port, RadioPort};
 use self::processor::Work;
 use self::vault::Vault;
@@ -78,6 +77,9 @@ pub struct World<'m> {
     /// What makes the border router fair, if anything does.
     fairness: Option<Fairness>,
     frame_loss: f64,
+    /// Whether frames survive interference, and injected loss.
+    survivals: Draws,
+    losses: Draws,
     receptions: Vec<Reception>,
     buffer: Vec<u8>,
 }
@@ -87,8 +89,6 @@ struct Mote<'m> {
     node: Node<'m>,
     ports: Vec<Attached>,
     apps: Vec<App<'m>>,
-    reception: motet::random::Rng,
-    frame_loss: motet::random::Rng,
     /// The earliest deadline in the calendar.
     planned: Option<Instant>,
     /// When it is called again because its processor was busy.
@@ -114,14 +114,16 @@ impl<'m> World<'m> {
         let medium = Medium::new(gains, &places.placements(&residents));
         let air = Air::new(medium, places.addresses(&residents));
         let mut ble = Bluetooth::of(&residents, conditions);
-        let devices = &mut Vec::new();
+        let draws = |purpose| Draws::new(conditions.seed, purpose, residents.len());
+        let (survivals, losses) = (draws(Purpose::Reception), draws(Purpose::FrameLoss));
+        let attachments = &mut Attachments::default();
         let motes = residents
             .into_iter()
             .enumerate()
-            .map(|(at, resident)| Mote::new(at, resident, (&places, devices), conditions.seed))
+            .map(|(at, resident)| Mote::new(at, resident, (&places, attachments), conditions.seed))
             .collect();
         if let Some(ble) = &mut ble {
-            ble.nodes = std::mem::take(devices);
+            ble.nodes = std::mem::take(&mut attachments.devices);
         }
         let mut world = Self {
             air,
@@ -133,9 +135,12 @@ impl<'m> World<'m> {
             wire,
             fairness: None,
             frame_loss: conditions.frame_loss,
+            survivals,
+            losses,
             receptions: Vec::new(),
             buffer: vec![0; BUFFER_LEN],
         };
+        world.air.medium.ask_all(conditions.frame_loss > 0.0);
         for mote in 0..world.motes.len() {
             world
                 .air
@@ -294,6 +299,7 @@ impl<'m> World<'m> {
     /// The chance from now on that a frame received without error is lost nevertheless.
     pub fn set_frame_loss(&mut self, frame_loss: f64) {
         self.frame_loss = frame_loss;
+        self.air.medium.ask_all(frame_loss > 0.0);
         if let Some(ble) = &mut self.ble {
             ble.air.set_error(frame_loss);
         }
@@ -380,6 +386,7 @@ impl<'m> World<'m> {
         if let [App::None] = apps[..] {
             apps.clear();
         }
+        apps.reserve_exact(1);
         apps.push(app);
         let place = apps.len() - 1;
         self.drive(mote, self.now());
@@ -465,71 +472,6 @@ impl<'m> World<'m> {
             None => self.air.take_capture(),
         }
     }
-
-    /// A frame's last symbol has passed.
-    fn end_frame(&mut self, id: FrameId, now: Instant) {
-        let mut receptions = std::mem::take(&mut self.receptions);
-        receptions.clear();
-        if let Some(finished) = self.air.medium.finish(id, now, &mut receptions) {
-            let sender = finished.from;
-            let header = filter::header(finished.frame.psdu());
-            if let Some(radio) = radio_at(&mut self.motes, &self.places, sender) {
-                radio.on_sent(header.as_ref(), &mut self.air, now);
-            }
-            let is_nodes = self.is_nodes(sender);
-            let is_cut = is_nodes && self.motes[self.places.node(sender)].is_off;
-            let mut fate = finished.fate;
-            let matters =
-                |reception: &Reception| matters(reception, finished.intended, header.as_ref());
-            for reception in &receptions {
-                let judged = match is_cut {
-                    true => Fate::Corrupted,
-                    false => self.judge(reception),
-                };
-                if reception.intended {
-                    fate = judged;
-                }
-                if !matters(reception) {
-                    continue;
-                }
-                let heard = header.as_ref().filter(|_| judged == Fate::Received);
-                let heard = heard.map(|header| Heard {
-                    frame: &finished.frame,
-                    header,
-                    power: reception.power,
-                    from: finished.from,
-                });
-                if let Some(radio) = radio_at(&mut self.motes, &self.places, reception.at) {
-                    radio.on_reception(heard, &mut self.air, now);
-                }
-            }
-            self.air.note_frame(&finished, header.as_ref(), fate, now);
-            if is_nodes {
-                if let Some(to) = finished.intended {
-                    self.overhear(to, &finished.frame);
-                }
-                self.air.count(&finished, header.as_ref(), fate);
-                self.drive(self.places.node(sender), now);
-            }
-            for reception in receptions.iter().filter(|reception| matters(reception)) {
-                self.drive_if_told(self.places.node(reception.at), now);
-            }
-        }
-        self.receptions = receptions;
-    }
-
-    /// Draws whether a frame arrives.
-    fn judge(&mut self, reception: &Reception) -> Fate {
-        let mote = &mut self.motes[self.places.node(reception.at)];
-        // Certain results draw nothing: most frames have no rival at all.
-        if reception.survival < 1.0 && !happens(&mut mote.reception, reception.survival) {
-            return Fate::Corrupted;
-        }
-        if self.frame_loss > 0.0 && happens(&mut mote.frame_loss, self.frame_loss) {
-            return Fate::Injected;
-        }
-        Fate::Received
-    }
 }
 
 impl<'m> Mote<'m> {
@@ -550,22 +492,18 @@ impl<'m> Mote<'m> {
         self.ports.iter().filter_map(Attached::radio)
     }
 
-    /// `places`: the radios' on the air, and the nodes of the controllers so far.
+    /// `places`: the radios' on the air, and what the nodes before have been attached to.
     fn new(
         at: usize,
         resident: Resident<'m>,
-        (places, devices): (&Places, &mut Vec<usize>),
+        (places, attachments): (&Places, &mut Attachments),
         seed: u64,
     ) -> Self {
-        // Lossless: no world has four thousand million nodes.
-        let id = at as u32;
         let Resident { node, ports, app } = resident;
         Self {
             node,
-            ports: places.attach(at, &ports, devices, seed),
+            ports: places.attach(at, &ports, attachments, seed),
             apps: vec![app],
-            reception: stream(seed, id, Purpose::Reception),
-            frame_loss: stream(seed, id, Purpose::FrameLoss),
             planned: None,
             resumes: None,
             is_off: false,
@@ -579,19 +517,6 @@ impl<'m> Mote<'m> {
 fn absent<'m>(now: Instant) -> Node<'m> {
     let ip = Ip::new(ip::Config::default(), &mut []);
     Node::without_tcp(&mut [], ip, motet::random::Rng::from_seed([0; 2]), now)
-}
-
-/// Whether a radio has to hear of a frame that it received; most were for others.
-fn matters(reception: &Reception, intended: Option<usize>, header: Option<&Header>) -> bool {
-    let is_for_another = intended.is_some() && !reception.intended;
-    let Some(header) = header.filter(|_| is_for_another) else {
-        return true;
-    };
-    match reception.interest {
-        Interest::All => true,
-        Interest::AcksWith(number) => header.dst.is_none() && header.sequence == number,
-        Interest::Nothing => false,
-    }
 }
 
 /// The longest packet of a wire, and more than any frame.

@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 
 use motet::time::Instant;
 
+use super::paths::Packed;
 use super::{Deaf, Fate, Interest};
 use crate::air::noise::Noise;
 use crate::air::phy;
@@ -21,6 +22,8 @@ pub(super) struct Ear {
     pub(super) interest: Interest,
     is_assessing: bool,
     is_replaying: bool,
+    /// Of the frame it is locked on: [`Arrival::is_asked`].
+    is_asked: bool,
     rare: Box<Rare>,
 }
 
@@ -36,11 +39,23 @@ struct Rare {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lock {
     slot: NonZeroU32,
+    /// While no more than this reaches the receiver, its own signal included, no bit is wrong, or
+    /// nobody asks any more.
+    calm: Packed,
     pub(super) power: Power,
     since: Instant,
+    /// Where nobody asks for it, that of the stretch alone which was first to do harm.
     pub(super) survival: f64,
-    /// Nothing but interference can spoil it.
-    is_clear: bool,
+}
+
+/// A frame that begins at a receiver.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    /// Its place among those on the air.
+    pub(super) frame: usize,
+    pub(super) power: Power,
+    /// Whether anybody asks how likely it arrives, and not only whether that is certain.
+    pub(super) is_asked: bool,
 }
 
 #[derive(Debug, Default)]
@@ -65,6 +80,19 @@ impl Lock {
     pub(super) fn frame(&self) -> usize {
         self.slot.get() as usize - 1
     }
+
+    /// Whether a span changes nothing in which `incident` reaches the receiver.
+    fn is_calm_under(&self, incident: Power) -> bool {
+        incident <= self.calm.power()
+    }
+
+    /// A span with this chance has passed.
+    fn endure(&mut self, survival: f64, is_asked: bool) {
+        self.survival *= survival;
+        if self.survival < 1.0 && !is_asked {
+            self.calm = Packed::MAX;
+        }
+    }
 }
 
 impl Ear {
@@ -77,6 +105,7 @@ impl Ear {
             interest: Interest::All,
             is_assessing: false,
             is_replaying: false,
+            is_asked: false,
             rare: Box::default(),
         }
     }
@@ -121,6 +150,16 @@ impl Ear {
         (Power::from_attowatts(mean), carrier)
     }
 
+    /// What reaches it is about to change from `before` to `after`. Need not be called while it
+    /// is not attentive.
+    pub(super) fn change(&mut self, before: Power, after: Power, now: Instant, ratios: &Ratios) {
+        // Most neighbours are too faint to matter: then the span goes on, whose toll is none.
+        let is_calm = |lock: &Lock| lock.is_calm_under(before.max(after));
+        if self.is_assessing || !self.lock.as_ref().is_some_and(is_calm) {
+            self.settle(before, now, ratios);
+        }
+    }
+
     /// Accounts for the time since the last change of interference, in which `incident`
     /// reached it. Need not be called while it is not attentive.
     pub(super) fn settle(&mut self, incident: Power, now: Instant, ratios: &Ratios) {
@@ -151,12 +190,13 @@ impl Ear {
             assessment.energy += u128::from((incident + noise).attowatts()) * u128::from(span);
         }
         if let Some(lock) = &mut self.lock
-            && !(lock.is_clear && incident == lock.power)
+            && !lock.is_calm_under(incident)
         {
             let span = until.since(from.max(lock.since + phy::HEADER)).as_micros();
             if span > 0 {
                 let sinr = sinr(lock.power, incident, noise, ratios.co_channel);
-                lock.survival *= phy::survival(sinr, span as f64 / MICROS_PER_BIT);
+                let survival = phy::survival(sinr, span as f64 / MICROS_PER_BIT);
+                lock.endure(survival, self.is_asked);
             }
         }
     }
@@ -175,8 +215,11 @@ impl Ear {
     /// A frame begins; gives what becomes of it here, and the frame that loses its place.
     pub(super) fn consider(
         &mut self,
-        frame: usize,
-        power: Power,
+        Arrival {
+            frame,
+            power,
+            is_asked,
+        }: Arrival,
         incident: Power,
         now: Instant,
         ratios: &Ratios,
@@ -192,10 +235,13 @@ impl Ear {
         let found = sinr(power, incident, noise, ratios.co_channel) >= ratios.sync;
         // Lossless: so many frames are never on the air at a time.
         let slot = NonZeroU32::MIN.saturating_add(frame as u32);
-        let alone = power.attowatts() as f64 / noise.attowatts().max(1) as f64;
+        let calm = match self.is_replaying {
+            true => Power::ZERO,
+            false => calm(power, noise, ratios.co_channel),
+        };
         let lock = Lock {
-            is_clear: !self.is_replaying && phy::is_error_free(alone),
             slot,
+            calm: Packed::new(calm),
             power,
             since: now,
             survival: 1.0,
@@ -203,6 +249,7 @@ impl Ear {
         match &self.lock {
             None if found => {
                 self.lock = Some(lock);
+                self.is_asked = is_asked;
                 (Fate::Arriving, None)
             }
             None => (Fate::TooWeak, None),
@@ -212,6 +259,7 @@ impl Ear {
                 if now < held.since + phy::SHR && stronger && found {
                     let lost = held.frame();
                     self.lock = Some(lock);
+                    self.is_asked = is_asked;
                     (Fate::Arriving, Some(lost))
                 } else {
                     (Fate::LockedOnAnother, None)
@@ -228,6 +276,20 @@ pub(super) fn sinr(signal: Power, incident: Power, noise: Power, co_channel: f64
     signal.attowatts() as f64 / (noise.attowatts().max(1) as f64 + interference)
 }
 
+/// The most that may reach a receiver, this signal included, while `phy` says that no bit of the
+/// signal is wrong; nothing where noise alone is too strong for that.
+fn calm(signal: Power, noise: Power, co_channel: f64) -> Power {
+    let tolerated = signal.attowatts() as f64 / phy::ERROR_FREE_SINR * ROUNDED_DOWN;
+    let interference = (tolerated - noise.attowatts().max(1) as f64) / co_channel;
+    match interference >= 0.0 {
+        true => signal + Power::from_attowatts(interference as u64),
+        false => Power::ZERO,
+    }
+}
+
+/// Keeps [`calm`] below what [`sinr`] would tell, however either is rounded.
+const ROUNDED_DOWN: f64 = 1.0 - 1e-9;
+
 /// 250 kb/s.
 const MICROS_PER_BIT: f64 = 4.0;
 
@@ -238,5 +300,25 @@ mod tests {
     #[test]
     fn a_receiver_fits_a_line_of_cache() {
         assert_eq!(size_of::<Ear>(), 64);
+    }
+
+    #[test]
+    fn whatever_counts_as_calm_is_free_of_errors() {
+        let co_channel = crate::air::power::ratio(phy::CO_CHANNEL_LOSS_DB);
+        for step in 0..8_000 {
+            let signal = Packed::new(Power::from_dbm(-105.0 + f64::from(step) * 0.01)).power();
+            let noise = Power::from_dbm(-101.4);
+            let incident = Packed::new(calm(signal, noise, co_channel)).power();
+            let sinr = |incident| sinr(signal, incident, noise, co_channel);
+            let alone = sinr(signal);
+            if incident == Power::ZERO {
+                assert!(alone < phy::ERROR_FREE_SINR * 1.000_001, "{signal:?}");
+                continue;
+            }
+            assert!(incident >= signal, "{signal:?}");
+            assert!(phy::is_error_free(sinr(incident)), "{signal:?}");
+            let louder = incident + Power::from_attowatts(incident.attowatts() / 1_000 + 4);
+            assert!(!phy::is_error_free(sinr(louder)), "{signal:?}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use motet::time::Instant;
 use crate::air::medium::Frame;
 
 /// What a driver tells the MAC, as [`motet::mac::Event`] with its bytes inside.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Output {
     /// The frame is in the radio.
     Preloaded,

@@ -1,13 +1,14 @@
 //! What comes in: filter, ACK, copy to the processor.
 
+use motet::limits::PSDU_LEN_MAX;
 use motet::mac::{Pending, RxMeta};
 use motet::time::Instant;
 use motet::wire::LinkAddr;
-use motet::wire::ieee802154::{FCS_LEN, FrameType, Header};
+use motet::wire::ieee802154::{FCS_LEN, FrameType, Header, fcs};
 
 use super::{Activity, Answer, Due, Heard, Radio};
 use crate::air::filter;
-use crate::air::medium::Frame;
+use crate::air::medium::{Frame, Interest};
 use crate::air::phy;
 use crate::air::power::Power;
 use crate::air::{Air, Event};
@@ -75,7 +76,7 @@ impl Radio {
         }
         let at = self.notice(now);
         self.unloading
-            .push_back((*frame, self.meta(power, air, at)));
+            .push((frame.clone(), self.meta(power, air, at)));
         if !self.profile.head_first {
             self.unload(frame.psdu().len(), Due::Unloaded, air, now);
         } else if self.unloading.len() == 1 {
@@ -86,7 +87,7 @@ impl Radio {
     /// Copies the frame that has waited longest out of the radio: its first bytes, to begin
     /// with, unless it is an ACK or the like.
     pub(super) fn unload_first(&mut self, air: &mut Air, now: Instant) {
-        let Some((frame, _)) = self.unloading.front() else {
+        let Some((frame, _)) = self.unloading.first() else {
             return;
         };
         let psdu = frame.psdu();
@@ -123,6 +124,17 @@ impl Radio {
             && self.sent.is_none_or(|sequence| sequence != header.sequence)
     }
 
+    /// What of others it has to hear: what waits may wait for the end of any frame, and only a
+    /// chip that acknowledges by itself tells its ACKs from others.
+    pub(super) fn interest(&self) -> Interest {
+        let waits = !self.waiting.is_empty() || matches!(self.activity, Activity::Holding);
+        match self.sent {
+            _ if waits || !self.profile.capabilities.auto_ack => Interest::All,
+            Some(number) => Interest::AcksWith(number),
+            None => Interest::Nothing,
+        }
+    }
+
     fn meta(&self, power: Power, air: &Air, at: Instant) -> RxMeta {
         let dbm = power.dbm();
         // Casts saturate. LQI: a few dB over the sensitivity are as good as it gets.
@@ -143,12 +155,13 @@ impl Radio {
         now: Instant,
     ) {
         self.cancel_assessment();
+        let copy = self.profile.transmit_copy(ack.psdu().len());
         self.answer = Answer::Turning {
             ack,
             to: self.heard_from,
             by_software: true,
         };
-        let copied = self.occupy(self.profile.transmit_copy(ack.psdu().len()), now);
+        let copied = self.occupy(copy, now);
         air.calendar.schedule(
             at.max(copied),
             Event::Radio {
@@ -170,13 +183,24 @@ impl Radio {
             ack,
             to,
             by_software,
-        } = self.answer
+        } = &self.answer
         {
+            let (ack, to, by_software) = (ack.clone(), *to, *by_software);
             self.answer = Answer::Sending { by_software };
             self.refresh(air, now);
             air.transmit(self.place, ack, to, now);
         }
     }
+}
+
+/// A frame of these bytes and their FCS.
+pub(super) fn with_fcs(bytes: &[u8]) -> Frame {
+    let mut psdu = [0; PSDU_LEN_MAX];
+    let len = bytes.len().min(PSDU_LEN_MAX - FCS_LEN);
+    let (frame, rest) = psdu.split_at_mut(len);
+    frame.copy_from_slice(&bytes[..len]);
+    rest[..FCS_LEN].copy_from_slice(&fcs(bytes).to_le_bytes());
+    Frame::new(&psdu[..len + FCS_LEN])
 }
 
 /// What a MAC needs to decide by: header, and the byte that tells the protocol.

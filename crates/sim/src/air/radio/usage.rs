@@ -94,7 +94,7 @@ impl Radio {
             frame_received,
             segment,
             ..
-        } = self.profile;
+        } = *self.profile;
         let span = frame_sent.saturating_mul(sent.into())
             + frame_received.saturating_mul(received.into())
             + segment.saturating_mul(segments.into());

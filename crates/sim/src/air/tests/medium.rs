@@ -1,6 +1,7 @@
 //! The medium: collisions, capture, hidden terminals, sensing.
 
 use super::*;
+use motet::random::Rng;
 use motet::time::Duration;
 
 const FULL: usize = 127;
@@ -17,6 +18,12 @@ fn air(nodes: usize, gain_db: impl FnMut(usize, usize) -> f64) -> Medium {
         channel: 26,
     };
     Medium::new(&Gains::from_fn(nodes, gain_db), &vec![placement; nodes])
+}
+
+fn is_silent(medium: &mut Medium) -> bool {
+    let fields = [11, 26].map(|channel| medium.fields.on(channel).0.to_vec());
+    let mut fields = fields.iter().flatten();
+    fields.all(|field| field.incident() == Power::ZERO)
 }
 
 fn frame(len: usize) -> Frame {
@@ -62,7 +69,7 @@ fn a_frame_alone_arrives_and_leaves_silence() {
     assert_eq!(finished.fate, Fate::Arriving);
     assert_eq!(receptions.len(), 1);
     assert!(receptions[0].survival == 1.0 && receptions[0].intended);
-    assert_eq!(medium.fields[1].incident(), Power::ZERO);
+    assert!(is_silent(&mut medium));
     assert!(medium.finish(id, end(0, FULL), &mut receptions).is_none());
 }
 
@@ -235,12 +242,7 @@ fn channels_keep_frames_apart_and_powers_in_order() {
     let finished = medium.finish(other, end(0, FULL), &mut receptions).unwrap();
     assert_eq!(finished.fate, Fate::Unheard);
     assert!(receptions.is_empty());
-    assert!(
-        medium
-            .fields
-            .iter()
-            .all(|field| field.incident() == Power::ZERO)
-    );
+    assert!(is_silent(&mut medium));
 }
 
 #[test]
@@ -304,12 +306,7 @@ fn a_gain_changes_with_the_next_frame() {
     medium.set_gain(2, 1, -70.0);
     let finished = medium.finish(first, end(0, FULL), &mut Vec::new()).unwrap();
     assert_eq!(finished.fate, Fate::Arriving);
-    assert!(
-        medium
-            .fields
-            .iter()
-            .all(|field| field.incident() == Power::ZERO)
-    );
+    assert!(is_silent(&mut medium));
     let second = medium.start(0, frame(FULL), Some(1), at(10_000));
     let finished = medium
         .finish(second, end(10_000, FULL), &mut Vec::new())
@@ -317,4 +314,57 @@ fn a_gain_changes_with_the_next_frame() {
     assert_eq!(finished.fate, Fate::TooWeak);
     let louder = medium.power(2, 1).unwrap().dbm();
     assert!((louder + 70.0).abs() < 0.01, "{louder}");
+}
+
+/// Ten nodes talk over each other, each to its neighbour, some of them weakly.
+fn babble(asks_all: bool) -> (Medium, Vec<Reception>) {
+    let mut medium = air(10, |from, to| {
+        -70.0 - 4.0 * (from * 7 + to * 7) as f64 % 60.0 / 4.0 * from.abs_diff(to) as f64 / 2.0
+    });
+    medium.ask_all(asks_all);
+    let mut rng = Rng::from_seed([3, 4]);
+    let (mut receptions, mut ends): (_, Vec<(Instant, FrameId)>) = (Vec::new(), Vec::new());
+    let mut now = at(0);
+    for round in 0..4_000 {
+        now += Duration::from_micros(u64::from(rng.below(1_500)));
+        ends.sort_by_key(|(when, _)| *when);
+        while let Some((when, id)) = ends.first().copied().filter(|(when, _)| *when <= now) {
+            medium.finish(id, when, &mut receptions).unwrap();
+            ends.remove(0);
+        }
+        let from = round % 10;
+        medium.set_interest(
+            (from + 3) % 10,
+            [Interest::Nothing, Interest::All][round / 7 % 2],
+        );
+        let id = medium.start(from, frame(40), Some((from + 1) % 10), now);
+        ends.push((now + phy::air_time(40), id));
+    }
+    (medium, receptions)
+}
+
+#[test]
+fn who_is_not_asked_for_knows_only_whether_a_frame_is_certain() {
+    let (all, asked) = (babble(true).1, babble(false).1);
+    let sure = |reception: &&Reception| reception.survival < 1.0 || reception.intended;
+    let both = all.iter().filter(sure).zip(asked.iter().filter(sure));
+    for (one, other) in both.clone() {
+        assert_eq!((one.at, one.intended), (other.at, other.intended));
+        if one.intended {
+            assert_eq!(one.survival.to_bits(), other.survival.to_bits());
+        } else {
+            assert!(other.survival < 1.0 && one.survival <= other.survival);
+        }
+    }
+    assert_eq!(all.iter().filter(sure).count(), both.clone().count());
+    assert_eq!(asked.iter().filter(sure).count(), both.clone().count());
+    let partial = both.filter(|(one, other)| one.survival < other.survival);
+    assert!(
+        partial.count() > 100,
+        "some are worth no more than their first stretch"
+    );
+    assert!(
+        asked.len() < all.len(),
+        "those who do not want to know are left out"
+    );
 }

@@ -4,6 +4,7 @@
 //! variant of [`Port`] and of [`Kind`], and what `drive` and `deliver` do with it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use motet::ble::{Action, DeviceAddr};
 use motet::ip::InterfaceId;
@@ -77,6 +78,15 @@ pub(super) enum Kind {
     Tap(VecDeque<Box<[u8]>>),
     /// What that controller is to do, with the bytes that it speaks of, until the caller takes it.
     Controller(VecDeque<(Action, Box<[u8]>)>),
+}
+
+/// What the ports of a world's nodes have been attached to so far.
+#[derive(Debug, Default)]
+pub(super) struct Attachments {
+    /// The node of each controller of Bluetooth LE.
+    pub(super) devices: Vec<usize>,
+    /// Of radios, each kind once.
+    profiles: Vec<Arc<Profile>>,
 }
 
 /// The places of a world's radios on the air.
@@ -161,14 +171,12 @@ impl Places {
             .collect()
     }
 
-    /// Attaches the ports of a node.
-    ///
-    /// `devices`: the node of each controller so far; those of this node are added.
+    /// Attaches the ports of a node, after those of all nodes before it.
     pub(super) fn attach(
         &self,
         node: usize,
         ports: &[Port],
-        devices: &mut Vec<usize>,
+        Attachments { devices, profiles }: &mut Attachments,
         seed: u64,
     ) -> Vec<Attached> {
         let attach = |(number, port): (usize, &Port)| match *port {
@@ -176,9 +184,10 @@ impl Places {
                 let place = self.place(node, number).unwrap_or(node);
                 // Lossless: no world has four thousand million radios.
                 let jitter = stream(seed, place as u32, Purpose::CpuJitter);
+                let profile = shared(profiles, &radio.profile);
                 Attached {
                     interface: radio.interface,
-                    kind: Kind::Air(Radio::new(place, radio.profile, radio.filter, jitter)),
+                    kind: Kind::Air(Radio::new(place, profile, radio.filter, jitter)),
                 }
             }
             Port::Ble(port) => {
@@ -203,6 +212,16 @@ impl Places {
         };
         ports.iter().enumerate().map(attach).collect()
     }
+}
+
+/// The same profile as a radio before has, if any has it.
+fn shared(profiles: &mut Vec<Arc<Profile>>, profile: &Profile) -> Arc<Profile> {
+    if let Some(known) = profiles.iter().find(|known| ***known == *profile) {
+        return Arc::clone(known);
+    }
+    let profile = Arc::new(*profile);
+    profiles.push(Arc::clone(&profile));
+    profile
 }
 
 impl Attached {
