@@ -24,29 +24,36 @@ impl World<'_> {
         }
         let mut buffer = std::mem::take(&mut self.buffer);
         if !self.wait_for_processor(mote, now) {
-            // The node speaks last: only then does it know what waits for the clock.
-            let mut is_settled = false;
-            loop {
-                let mut acted = self.step_apps(mote, now);
-                let told = self.tell(mote, now);
-                // A node that nobody has spoken to since has nothing to add.
-                if is_settled && !told && self.motes[mote].is_quiet() {
-                    break;
-                }
-                acted |= told;
-                acted |= self.act(mote, &mut buffer, now);
-                // A timer may have ended a connection without any action: nobody but the
-                // application would ever notice.
-                if !acted && !self.step_apps(mote, now) {
-                    break;
-                }
-                is_settled = true;
-            }
+            let at = self.settle(mote, &mut buffer, now);
             self.motes[mote].charge_work();
-            let at = self.motes[mote].next_deadline();
             self.plan(mote, at, now);
         }
         self.buffer = buffer;
+    }
+
+    /// Lets a node and what runs on it do all they can; says when it wants to be called next. The node
+    /// speaks last: only then does it know what waits for the clock.
+    fn settle(&mut self, mote: usize, buffer: &mut [u8], now: Instant) -> Option<Instant> {
+        let mut is_settled = false;
+        loop {
+            let mut acted = self.step_apps(mote, now);
+            let told = self.tell(mote, now);
+            // A node that nobody has spoken to since has nothing to add, unless it asks for it.
+            if is_settled && !told && !acted {
+                let at = self.motes[mote].next_deadline();
+                if self.motes[mote].is_quiet() || at.is_none_or(|at| at > now) {
+                    return at;
+                }
+            }
+            acted |= told;
+            acted |= self.act(mote, buffer, now);
+            // A timer may have ended a connection without any action: nobody but the
+            // application would ever notice.
+            if !acted && !self.step_apps(mote, now) {
+                return self.motes[mote].next_deadline();
+            }
+            is_settled = true;
+        }
     }
 
     /// Whether the node's processor copies now; then it is called when it has done so.
