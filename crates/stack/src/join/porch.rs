@@ -38,7 +38,8 @@ pub struct PorchCounters {
     pub returned: u32,
     /// Datagrams that waited for the application.
     pub taken: u32,
-    /// Dropped: neither a request nor an answer, or an answer to no request that this relay passed on.
+    /// Dropped: neither a request nor an answer, for another port, damaged, or an answer to no request
+    /// that this relay passed on.
     pub refused: u32,
     /// Dropped: one was passed on within the last second, or another one waits.
     pub rationed: u32,
@@ -119,6 +120,11 @@ impl Porch {
         }
         count(&mut self.counters.relayed);
         Some((registrar, len))
+    }
+
+    /// Counts a packet in clear that is no datagram for the port of CoAP, or is damaged.
+    pub(crate) fn refuse(&mut self) {
+        count(&mut self.counters.refused);
     }
 
     /// Whether a datagram to the port of CoAP, from `remote`, may be about joining. All others are for the

@@ -313,6 +313,12 @@ impl Mac<'_> {
         self.poll.attentive_until = self.poll.sleep.map(|_| until);
     }
 
+    /// The answer that the receiver was on for until `until` at the latest has come.
+    #[cfg(feature = "security")]
+    pub(super) fn end_listening(&mut self, until: Instant) {
+        self.poll.attentive_until = self.poll.attentive_until.filter(|end| *end > until);
+    }
+
     /// The parent, and whether it has acknowledged the last request; once for each.
     pub(crate) fn take_polled(&mut self) -> Option<(LinkAddr, bool)> {
         let told = self.poll.untold.take()?;

@@ -240,6 +240,9 @@ impl<'m> Mac<'m> {
         };
         let security = self.guard.0.as_deref_mut().ok_or(FrameDrop::Secured)?;
         let admitted = security.admit(source, &auxiliary, now);
+        if admitted == Err(FrameDrop::UnknownKey) && security.reminds(auxiliary.key_index, now) {
+            self.send_proof(src, &Proof::default(), now);
+        }
         if !matches!(admitted, Ok(()) | Err(FrameDrop::Duplicate)) {
             return admitted.map(|()| None);
         }
@@ -439,6 +442,8 @@ impl<'m> Mac<'m> {
         if !is_known {
             return Err(FrameDrop::Unproven);
         }
+        #[cfg(feature = "sleepy")]
+        self.end_listening(now + ANSWER_WAIT);
         self.neighbors.heard(src);
         Ok(None)
     }

@@ -7,7 +7,7 @@ use super::datagram::{DatagramError, head};
 use crate::ip::{self, ALL_NODES, InterfaceId};
 use crate::join::{Configuration, DATAGRAM_LEN_MAX, PORT, Porch, Role};
 use crate::limits::PSDU_LEN_MAX;
-use crate::link::{Refusal, Reservation};
+use crate::link::{Link, Refusal, Reservation};
 use crate::remote::Remote;
 use crate::time::Instant;
 use crate::wire::ipv6::{self, Header};
@@ -110,7 +110,8 @@ impl<'m> Node<'m> {
         let (first, rest) = room.split_at_mut(start.len());
         first.copy_from_slice(&start);
         rest.copy_from_slice(datagram);
-        let link = self.link_mut(id).ok_or(DatagramError::NoRoute)?;
+        let mesh = self.link_mut(id).filter(|it| matches!(it, Link::Mesh(_)));
+        let link = mesh.ok_or(DatagramError::NoRoute)?;
         let sent = link.send_in_clear(iid, packet.get(..len).unwrap_or_default(), now);
         sent.map_err(|refusal| match refusal {
             Refusal::TooBig { .. } => DatagramError::TooLong,
@@ -136,6 +137,9 @@ impl<'m> Node<'m> {
         };
         let packet = packet.get(..len).unwrap_or_default();
         let Some((src, datagram)) = unwrap(packet) else {
+            if let Some(porch) = &mut self.porch {
+                porch.refuse();
+            }
             return;
         };
         let remote = Remote {

@@ -16,6 +16,7 @@ use motet::join::{
 };
 use motet::link::Link;
 use motet::mac::security::{NetworkKey, Reservation, Security};
+use motet::mac::{FrameDrop, Mac};
 use motet::node::Node;
 use motet::random::Rng;
 use motet::time::{Duration, Instant};
@@ -47,6 +48,8 @@ pub struct Asking {
     /// When it asks next, and how long it waits then.
     ask_at: Option<Instant>,
     wait: Duration,
+    /// Sealed frames that it has heard.
+    heard: u32,
     given: Option<Configuration>,
     /// The key that was announced.
     next: Option<Configuration>,
@@ -92,6 +95,7 @@ impl Asking {
             rng,
             ask_at: None,
             wait: WAIT_MIN,
+            heard: 0,
             given: None,
             next: None,
         }
@@ -113,6 +117,7 @@ impl Asking {
         // Nodes that are switched on at one time do not ask at one time.
         let first = || now + self.rng.uniform(WAIT_MIN);
         let ask_at = *self.ask_at.get_or_insert_with(first);
+        let ask_at = self.sooner(ask_at, node, now);
         if now < ask_at {
             return false;
         }
@@ -124,6 +129,20 @@ impl Asking {
         };
         node.send_join(&(ALL_NODES, PORT).into(), &datagram[..len], now)
             .is_ok()
+    }
+
+    /// When it asks, once it hears that a neighbour has the key: not much later, however long it has been in vain.
+    fn sooner(&mut self, ask_at: Instant, node: &Node<'_>, now: Instant) -> Instant {
+        let counters = mac_of(node).map(Mac::counters);
+        let heard = counters.map_or(0, |it| it.dropped(FrameDrop::UnknownKey));
+        if std::mem::replace(&mut self.heard, heard) == heard {
+            return ask_at;
+        }
+        self.wait = WAIT_MIN;
+        let soon = now + WAIT_MIN + self.rng.uniform(WAIT_MIN);
+        let ask_at = ask_at.min(soon);
+        self.ask_at = Some(ask_at);
+        ask_at
     }
 
     /// Takes another key from the registrar; says whether there was one.

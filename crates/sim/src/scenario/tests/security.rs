@@ -70,6 +70,33 @@ fn a_mesh_with_a_key_carries_data_whatever_else_it_does() {
     }
 }
 
+/// Nobody says anything for hours, and keys follow one another meanwhile: whoever has an earlier one learns of
+/// the one in force by what it sends in vain.
+#[test]
+fn a_mesh_that_is_silent_for_long_outlives_its_keys() {
+    let (_folder, key) = key_file();
+    for (rotate_s, sleep) in [
+        (900, "hinted"),
+        (4_000, "hinted"),
+        (900, "off"),
+        (60, "fixed"),
+    ] {
+        let text = format!(
+            "duration_s = 20000\nwarmup_s = 2\njoin_s = 30\n[security]\nkey = \"{key}\"\nrotate_s = {rotate_s}\n\
+             [topology]\nchain = 3\n[[node]]\nid = 3\nsleep = \"{sleep}\"\n[[flow]]\nkind = \"periodic\"\n\
+             from = 3\ninterval_s = 3000\n"
+        );
+        let plan = plan(&text).unwrap_or_else(|why| panic!("{rotate_s} {sleep}: {why}"));
+        let run = results(&plan).remove(0);
+        assert_eq!(run.failure, None, "{rotate_s} {sleep}");
+        let [due, came] = run.flows[0].messages.expect("they are counted");
+        assert!(
+            due > 4 && came == due,
+            "{rotate_s} {sleep}: {came} of {due}"
+        );
+    }
+}
+
 #[test]
 fn a_relay_that_reboots_proves_itself_again() {
     let faults =

@@ -66,6 +66,8 @@ pub struct SecurityCounters {
     pub challenges: u32,
     /// Answers sent.
     pub answers: u32,
+    /// Frames sent to neighbours that had an earlier key.
+    pub reminders: u32,
     /// Neighbours that have answered a challenge.
     pub proven: u32,
     /// Neighbours that found no entry, because all are of parents and children.

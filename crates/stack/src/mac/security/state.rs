@@ -50,6 +50,8 @@ pub struct Security<'m> {
     decryptions: Allowance,
     /// Challenges and answers that are sent.
     proofs: Allowance,
+    /// What neighbours are sent that have an earlier key.
+    reminders: Allowance,
     /// The frame that is opened when its ACK has left.
     pub(in crate::mac) sealed: Option<Sealed>,
     /// First bytes of the keystreams of the next frames from one neighbour.
@@ -123,6 +125,7 @@ impl<'m> Security<'m> {
             challenges: Challenges::default(),
             decryptions: Allowance::new(DECRYPTIONS_MAX, DECRYPTIONS_INTERVAL_MS),
             proofs: Allowance::new(PROOFS_MAX, PROOFS_INTERVAL_MS),
+            reminders: Allowance::new(1, REMINDERS_INTERVAL_MS),
             sealed: None,
             ahead: None,
             parent: Parent::default(),
@@ -550,6 +553,9 @@ const DECRYPTIONS_INTERVAL_MS: u16 = 100;
 /// Challenges and answers sent at once, and milliseconds for each more.
 const PROOFS_MAX: u8 = 16;
 const PROOFS_INTERVAL_MS: u16 = 125;
+
+/// Between two frames for neighbours that have an earlier key, ms.
+const REMINDERS_INTERVAL_MS: u16 = 1_000;
 
 /// How long a parent may acknowledge without sending anything. Chosen arbitrarily: longer than a pause
 /// between ACKs of TCP.

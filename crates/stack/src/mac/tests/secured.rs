@@ -5,7 +5,7 @@ use std::vec::Vec;
 use super::bench::*;
 use crate::mac::config::LIFS;
 use crate::mac::security::{
-    NetworkKey, Peer, Reservation, Security, SecurityConfig, Software, index, seal,
+    GUARD_TIME, NetworkKey, Peer, Reservation, Security, SecurityConfig, Software, index, seal,
 };
 use crate::mac::state::State;
 use crate::mac::*;
@@ -384,8 +384,31 @@ fn a_valid_frame_of_a_later_key_carries_its_hearer_along() {
     };
     assert_eq!(from_c(&mut a, 1, SEQUENCE), 1, "its MIC is right");
     assert_eq!(from_c(&mut a, 2, SEQUENCE + 1), 0, "never this node's key");
-    a.now += security::GUARD_TIME;
+    a.now += GUARD_TIME;
     assert_eq!(from_c(&mut a, 3, SEQUENCE), 0, "no longer");
+}
+
+/// A node that has heard nothing for longer than the guard time learns of the key by what it sends in vain.
+#[test]
+fn a_neighbour_with_an_earlier_key_is_reminded_of_the_one_in_force() {
+    let (mut a, mut b) = acquainted(21);
+    let later = SEQUENCE + 3;
+    a.mac.security_mut().unwrap().rotate(later, a.now);
+    a.now += GUARD_TIME + Duration::from_secs(1);
+    b.now = a.now;
+    let stale = sent(&mut b, A, 2);
+    a.fired.clear();
+    for _ in 0..20 {
+        assert_eq!(take(&mut a, &stale), None);
+    }
+    let counters = a.mac.security().unwrap().counters();
+    assert_eq!(counters.reminders, 1, "strangers can say that, too");
+    assert_eq!(a.mac.counters().dropped(FrameDrop::UnknownKey), 20);
+    settle(&mut a, &mut b);
+    assert_eq!(b.mac.security().unwrap().sequence(), later);
+    let fresh = sent(&mut b, A, 3);
+    assert_eq!(take(&mut a, &fresh), Some(std::vec![0, 3]));
+    assert_eq!(a.mac.security().unwrap().counters().reminders, 1);
 }
 
 #[test]

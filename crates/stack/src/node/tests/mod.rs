@@ -9,6 +9,8 @@ mod discovery;
 mod driver;
 mod errors;
 mod hostile;
+#[cfg(feature = "join")]
+mod joining;
 #[cfg(feature = "rpl")]
 mod leaves;
 mod links;

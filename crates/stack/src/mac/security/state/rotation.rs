@@ -1,6 +1,6 @@
 //! From one key to the next.
 
-use super::{Keyed, NetworkKey, Previous, Security};
+use super::{Keyed, NetworkKey, Previous, Security, sequence_of};
 use crate::time::{Duration, Instant};
 
 impl Security<'_> {
@@ -59,6 +59,17 @@ impl Security<'_> {
         let rotates_at = self.since.zip(self.rotates_after);
         let rotates_at = rotates_at.map(|(since, after)| since + after);
         crate::time::earliest(rotates_at, self.own.deadline())
+    }
+
+    /// Whether the sender of a frame with this key index is to be reminded: it names an earlier key, which is
+    /// refused. Its sender has heard nothing since; any sealed frame carries it along. What it says is
+    /// not decrypted, so anybody may pose as such a neighbour, but no more than once a second.
+    pub(in crate::mac) fn reminds(&mut self, index: u8, now: Instant) -> bool {
+        let named = sequence_of(index, self.sequence);
+        let reminds = named.is_some_and(|it| it < self.sequence) && self.reminders.take(now);
+        let count = &mut self.counters.reminders;
+        *count = count.wrapping_add(u32::from(reminds));
+        reminds
     }
 
     /// The network key that the link key of this sequence follows from.
