@@ -76,6 +76,10 @@ impl Workspace {
             .current_dir(&self.root)
             .env("CARGO_TARGET_DIR", &self.target)
             .env("CARGO_TERM_COLOR", "never");
+        // A machine that builds once has no use for what makes the next build quicker: 3 of 6 GB.
+        if in_ci() {
+            command.env("CARGO_INCREMENTAL", "0");
+        }
         command
     }
 

@@ -36,9 +36,15 @@ pub struct Config {
     pub retry_delay_max: Duration,
     /// Whether d is only as long as the neighbour's last frame took, from the assessment to its
     /// ACK, and twice as long with each attempt, up to [`Self::retry_delay_max`]: what disturbed the
-    /// frame takes as long as it. Before a neighbour has taken one, and in a build without the feature
-    /// `pace`, d is the longest. A mesh link that measures its pace sets it.
+    /// frame takes as long as it. Up to twice that where frames to the neighbour need more than two
+    /// attempts of late: several senders contend for it. Before a neighbour has taken one, and in a build
+    /// without the feature `pace`, d is the longest. A mesh link that measures its pace sets it.
     pub retry_doubles: bool,
+    /// Whether a node whose queue has no room for frames that go on leaves frames with their senders: it
+    /// acknowledges none, or switches the receiver off where the radio acknowledges by itself. Their senders
+    /// try again, and slow down; a frame that was acknowledged and dropped would cost TCP a segment. A mesh
+    /// link that measures its pace sets it.
+    pub refuses_when_full: bool,
     /// `macAckWaitDuration`: from the end of our frame to the end of its ACK.
     pub ack_wait: Duration,
     /// By how much an ACK may end before or after the instant that the standard gives it, a
@@ -93,6 +99,7 @@ impl Config {
             frame_age_max: FRAME_AGE_MAX,
             retry_delay_max: RETRY_DELAY_MAX,
             retry_doubles: false,
+            refuses_when_full: false,
             ack_wait: ACK_WAIT,
             ack_slack: ACK_SLACK,
             sifs: SIFS,
@@ -172,9 +179,9 @@ pub const CCA: Duration = Duration::from_micros(8 * SYMBOL_US as u64);
 /// profile), so that it expires only when an answer was lost.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Longer than one frame's attempts may last (8 × (40 ms + backoffs of at most 37 ms + a
-/// frame) = 0.68 s), shorter than 256 frames take (2.1 s), after which a sequence number
-/// comes back.
+/// Longer than one frame's attempts may last (8 × (backoffs of at most 37 ms + a frame) and 7 delays of
+/// 40 ms, or 80 where they double: 0.9 s), shorter than 256 frames take (2.1 s), after which a sequence
+/// number comes back.
 pub(crate) const DUPLICATE_LIFETIME: Duration = Duration::from_millis(1_000);
 
 /// One slot: the router advertisement or error that must pass when data fills the queue.

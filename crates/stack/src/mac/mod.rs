@@ -297,9 +297,14 @@ impl<'m> Mac<'m> {
     /// Frames of `class` that [`Self::enqueue`] would take now.
     pub fn room(&self, class: Class) -> usize {
         // Frames would wait for a key, and fill the queue.
-        if self.guard.is_locked() {
-            return 0;
+        match self.guard.is_locked() {
+            true => 0,
+            false => self.usable(class).saturating_sub(self.queue.len()),
         }
+    }
+
+    /// Slots of the queue that frames of `class` may fill.
+    fn usable(&self, class: Class) -> usize {
         let children = self.serving.reserved();
         let control = children.saturating_add(usize::from(self.config.reserve_control));
         let kept = match class {
@@ -310,13 +315,20 @@ impl<'m> Mac<'m> {
             Class::Own => control.saturating_add(usize::from(self.config.reserve_forward)),
         };
         // A small queue keeps nothing back: at least one slot serves every class.
-        let usable = self
-            .queue
+        self.queue
             .capacity()
             .saturating_sub(kept)
             .max(1)
-            .min(self.queue.capacity());
-        usable.saturating_sub(self.queue.len())
+            .min(self.queue.capacity())
+    }
+
+    /// Whether frames are better left with their senders: those that go on, more than this node's own frames
+    /// can be, would soon find no room.
+    pub(super) fn refuses(&self) -> bool {
+        let len = self.queue.len();
+        self.config.refuses_when_full
+            && len > self.usable(Class::Own)
+            && len.saturating_add(ROOM_MIN) > self.usable(Class::Forward)
     }
 
     /// Queues a frame.
@@ -510,7 +522,8 @@ impl<'m> Mac<'m> {
         }
         let backoff = matches!(self.state, State::Backoff { until } if now < until);
         let is_deaf = backoff && self.config.deaf_backoff;
-        let listen = !is_deaf && (self.poll.is_awake(now) || self.needs_receiver(now));
+        let is_open = self.poll.is_awake(now) && !(self.radio.auto_ack && self.refuses());
+        let listen = !is_deaf && (is_open || self.needs_receiver(now));
         if self.listening == Some(listen) {
             return None;
         }
@@ -543,6 +556,10 @@ impl<'m> Mac<'m> {
         }
     }
 }
+
+/// Frames that a radio which acknowledges by itself may have acknowledged before it is switched off: one in
+/// its buffer, one on the air.
+const ROOM_MIN: usize = 2;
 
 #[cfg(test)]
 mod tests;

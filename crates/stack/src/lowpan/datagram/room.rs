@@ -221,7 +221,7 @@ impl Record {
 }
 
 /// After this long without a fragment any other packet may have a record's place, even a
-/// stranger's: longer than all attempts of one frame (0.7 s), so that a live packet is not
+/// stranger's: longer than all attempts of one frame (0.9 s), so that a live packet is not
 /// robbed.
 pub(crate) const STALE_AFTER: Duration = Duration::from_secs(1);
 
