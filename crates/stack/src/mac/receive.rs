@@ -9,6 +9,16 @@ use crate::time::Instant;
 use crate::wire::LinkAddr;
 use crate::wire::ieee802154::{FCS_LEN, FrameType, Header, PAN_BROADCAST, ParseError, check_fcs};
 
+/// The ACK of a frame that asks for one.
+#[derive(Clone, Copy)]
+pub(super) enum Answer {
+    /// It is due, since the frame ended then.
+    Due(Instant),
+    /// Whether it was given before the frame was believed.
+    #[cfg(feature = "security")]
+    Given(bool),
+}
+
 impl Mac<'_> {
     /// Checks, acknowledges and unwraps a frame; counts why it is not delivered.
     pub(super) fn on_frame<'a>(
@@ -52,8 +62,7 @@ impl Mac<'_> {
             FrameType::Command => self.on_command(&header, payload, meta.at).map(|()| None),
             FrameType::Data => {
                 let (src, dst) = self.filter(&header)?;
-                let answer = |mac: &mut Self| mac.owe_acknowledgment(header.sequence, meta.at);
-                self.take_in(&header, (src, dst), payload, answer, now)?;
+                self.take_in(&header, (src, dst), payload, Answer::Due(meta.at), now)?;
                 let pending = header.frame_pending;
                 Ok(Some(Received {
                     src,
@@ -66,24 +75,28 @@ impl Mac<'_> {
         }
     }
 
-    /// Remembers what a data frame says that is to be believed, and fires what waits for it. `answer`:
-    /// acknowledges it where it asks for that, or says whether that has been done.
+    /// Remembers what a data frame says that is to be believed, and fires what waits for it.
     ///
     /// # Errors
     /// [`FrameDrop::Duplicate`], for one that was taken in before.
-    #[inline(always)]
+    // Two callers where frames may be secured, one otherwise.
+    #[cfg_attr(not(feature = "security"), inline(always))]
     pub(super) fn take_in(
         &mut self,
         header: &Header,
         (src, dst): (LinkAddr, LinkAddr),
         payload: &[u8],
-        answer: impl FnOnce(&mut Self) -> bool,
+        answer: Answer,
         now: Instant,
     ) -> Result<(), FrameDrop> {
         self.neighbors.heard(src);
         let mut is_answered = true;
         if header.ack_request && !dst.is_broadcast() {
-            is_answered = answer(self);
+            is_answered = match answer {
+                Answer::Due(frame_end) => self.owe_acknowledgment(header.sequence, frame_end),
+                #[cfg(feature = "security")]
+                Answer::Given(is_answered) => is_answered,
+            };
             self.serving.on_data(src);
             self.on_poll_data(src, header.frame_pending, now);
             let lifetime = self.config.duplicate_lifetime;

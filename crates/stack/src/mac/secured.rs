@@ -21,6 +21,7 @@ use super::counters::FrameDrop;
 use super::queue::FrameSlot;
 use super::queue::{Class, Frame};
 use super::radio::RxMeta;
+use super::receive::Answer;
 #[cfg(feature = "join")]
 use super::security::NetworkKey;
 use super::security::{Proof, Reservation, Sealed, Security};
@@ -413,8 +414,8 @@ impl<'m> Mac<'m> {
         if is_command {
             return self.on_request(src, payload).map(|()| None);
         }
-        let is_answered = sealed.is_answered;
-        self.take_in(&header, (src, dst), payload, |_| is_answered, now)?;
+        let answer = Answer::Given(sealed.is_answered);
+        self.take_in(&header, (src, dst), payload, answer, now)?;
         Ok(Some(Opened {
             src,
             dst,

@@ -219,7 +219,8 @@ impl Header {
     }
 
     /// Reads a header up to its addresses; returns whether the frame is secured, and what follows.
-    #[inline(always)]
+    // Two callers where frames may be secured, one otherwise.
+    #[cfg_attr(not(feature = "security"), inline(always))]
     fn read(mpdu: &[u8], may_be_secured: bool) -> Result<(Self, bool, Reader<'_>), ParseError> {
         let mut r = Reader::new(mpdu);
         let control = r.u16_le()?;
