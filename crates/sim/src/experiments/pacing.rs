@@ -162,8 +162,9 @@ impl Air {
     }
 }
 
-/// The chains that carry two flows, too: Hamiltons, and relays without copies on several channels.
-const PAIRED: [&Chain; 2] = [&CHAINS[1], &CHAINS[10]];
+/// The chains that carry two flows, too, all of three hops: Hamiltons, relays that copy beside the backoff, and
+/// relays without copies on one channel and on several.
+const PAIRED: [&Chain; 4] = [&CHAINS[1], &CHAINS[6], &CHAINS[8], &CHAINS[10]];
 
 impl Chain {
     fn point(&self, pace: Pace, ack_every: u64) -> Point {

@@ -36,9 +36,9 @@ pub struct Config {
     pub retry_delay_max: Duration,
     /// Whether d is only as long as the neighbour's last frame took, from the assessment to its
     /// ACK, and twice as long with each attempt, up to [`Self::retry_delay_max`]: what disturbed the
-    /// frame takes as long as it. Up to twice that where frames to the neighbour need more than two
-    /// attempts of late: several senders contend for it. Before a neighbour has taken one, and in a build
-    /// without the feature `pace`, d is the longest. A mesh link that measures its pace sets it.
+    /// frame takes as long as it. Up to twice that at a source whose frames need more than two attempts: it
+    /// contends with others. Before a neighbour has taken one, and in a build without the feature `pace`, d is
+    /// the longest. A mesh link that measures its pace sets it.
     pub retry_doubles: bool,
     /// Whether a node whose queue has no room for frames that go on leaves frames with their senders: it
     /// acknowledges none, or switches the receiver off where the radio acknowledges by itself. Their senders

@@ -11,6 +11,8 @@ pub(crate) struct Flow {
     pub(crate) follows: bool,
     /// When the neighbour took that frame.
     pub(crate) taken_at: Instant,
+    /// Whether this node is a source that contends with others for the neighbour.
+    pub(crate) contends: bool,
 }
 
 impl Flow {
@@ -19,5 +21,6 @@ impl Flow {
         token: 0,
         follows: false,
         taken_at: Instant::ORIGIN,
+        contends: false,
     };
 }

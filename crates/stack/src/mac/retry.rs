@@ -131,11 +131,7 @@ impl Mac<'_> {
         };
         let exchange = self.neighbors.exchange(slot.to);
         let doubled = |first: Duration| first.saturating_mul(1 << slot.attempts.min(DOUBLINGS_MAX));
-        let is_contended = self
-            .neighbors
-            .etx(slot.to)
-            .is_some_and(|etx| etx > ETX_CONTENDED);
-        let longest_doubled = match is_contended {
+        let longest_doubled = match self.neighbors.flow(slot.to).contends {
             true => longest.saturating_mul(2),
             false => longest,
         };
@@ -191,7 +187,3 @@ impl Mac<'_> {
 
 /// The shortest frame takes 1 ms: six doublings exceed any longest wait that suits a frame's age.
 const DOUBLINGS_MAX: u8 = 6;
-
-/// Attempts a frame, in units of 1/128, beyond which several senders contend for a neighbour: one alone needs
-/// one and a half. Three that are hidden from each other then give up fewer frames, and none of them starves.
-const ETX_CONTENDED: u16 = 2 * 128;

@@ -133,7 +133,7 @@ impl<'m> Mesh<'m> {
                     exchange: now.since(outcome.started),
                     copy: outcome.copied,
                 };
-                let flow = self.manner.flow(took, outcome, now, &self.mac);
+                let flow = self.manner.flow(is_router, took, outcome, now, &self.mac);
                 let begins = self.mac.flow(outcome.to).token != outcome.token;
                 self.mac.note_flow(outcome.to, flow);
                 if !flow.follows {

@@ -154,7 +154,14 @@ impl Manner {
     }
 
     /// The flow to a neighbour that has just taken one frame more.
-    pub(super) fn flow(&self, took: Took, outcome: &Outcome, now: Instant, mac: &Mac<'_>) -> Flow {
+    pub(super) fn flow(
+        &self,
+        is_router: bool,
+        took: Took,
+        outcome: &Outcome,
+        now: Instant,
+        mac: &Mac<'_>,
+    ) -> Flow {
         let known = mac.flow(outcome.to);
         let follows = self.follows(known, outcome.token, outcome.started, took.exchange);
         Flow {
@@ -162,6 +169,8 @@ impl Manner {
             // A sleeper sends what it has gathered: its first packet is not the last.
             follows: follows || mac.sleeps(),
             taken_at: now,
+            contends: self.is_source(is_router, outcome.to, mac)
+                && self.effort(outcome.to, mac) > ETX_CONTENDED,
         }
     }
 
@@ -262,6 +271,10 @@ const ETX_ONE: u64 = 128;
 /// Alone on a chain of four hops a source needs up to one attempt and a half a frame at the pace
 /// that suits it (measured); beside another at the same pace, more than two.
 const ETX_ALONE: u16 = 196;
+
+/// A source whose frames need more attempts than that contends with others, and waits for longer before each: three
+/// sources that are hidden from each other then give up fewer frames, and none of them starves.
+const ETX_CONTENDED: u16 = 2 * ETX_ONE as u16;
 
 /// By how much of itself the pace slows for each attempt more: at full pace two sources would need a
 /// good half of one more, and half of their pace suits both.
