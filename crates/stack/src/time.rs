@@ -122,6 +122,11 @@ impl Allowance {
         self.left > 0
     }
 
+    /// Whether the whole burst is left.
+    pub fn is_full(&mut self, now: Instant) -> bool {
+        self.allows(now) && self.left == self.burst
+    }
+
     /// Does it once, if it may be done now; says whether.
     pub fn take(&mut self, now: Instant) -> bool {
         let allowed = self.allows(now);

@@ -44,9 +44,8 @@ pub(super) const STACK_KEYS: &[Key] = &[
         "`auto`: each node measures how long a frame takes, leaves a neighbour alone that has taken \
          one while that goes on, and tries again after a wait that begins with that time and \
          doubles, up to 40 ms, or 80 where several sources contend for a relay; neither `hold_ms` nor \
-         `retry_delay_ms` may be given. A relay whose queue is full leaves frames with their senders. \
-         `off`: these two set the times. Frames for all, alarms, frames for children that sleep and Bluetooth LE are \
-         never paced.",
+         `retry_delay_ms` may be given. `off`: these two set the times. Frames for all, alarms, frames \
+         for children that sleep and Bluetooth LE are never paced.",
     ),
     key(
         "pace_percent",

@@ -36,10 +36,6 @@ impl Mac<'_> {
         if self.radio.auto_ack {
             return true;
         }
-        if self.refuses() {
-            self.counters.refused = self.counters.refused.wrapping_add(1);
-            return false;
-        }
         if self.acknowledgment.is_on_air() {
             self.counters.drop(FrameDrop::AckTooLate);
             return false;

@@ -40,11 +40,6 @@ pub struct Config {
     /// contends with others. Before a neighbour has taken one, and in a build without the feature `pace`, d is
     /// the longest. A mesh link that measures its pace sets it.
     pub retry_doubles: bool,
-    /// Whether a node whose queue has no room for frames that go on leaves frames with their senders: it
-    /// acknowledges none, or switches the receiver off where the radio acknowledges by itself. Their senders
-    /// try again, and slow down; a frame that was acknowledged and dropped would cost TCP a segment. A mesh
-    /// link that measures its pace sets it.
-    pub refuses_when_full: bool,
     /// `macAckWaitDuration`: from the end of our frame to the end of its ACK.
     pub ack_wait: Duration,
     /// By how much an ACK may end before or after the instant that the standard gives it, a
@@ -99,7 +94,6 @@ impl Config {
             frame_age_max: FRAME_AGE_MAX,
             retry_delay_max: RETRY_DELAY_MAX,
             retry_doubles: false,
-            refuses_when_full: false,
             ack_wait: ACK_WAIT,
             ack_slack: ACK_SLACK,
             sifs: SIFS,
@@ -149,7 +143,7 @@ pub const ATTEMPTS_MAX: u8 = 8;
 /// d = 40 ms (TCPlp §7.1): long enough to outlast a hidden neighbour's burst of frames.
 pub const RETRY_DELAY_MAX: Duration = Duration::from_millis(40);
 
-/// Three frames that need all their attempts (0.68 s each) one after another, and a fifth of
+/// Two frames that need all their attempts (0.9 s each at most) one after another, and a fifth of
 /// the 10 s for which `docs/reference/tcphc.md` bounds a frame's life on its whole path.
 pub const FRAME_AGE_MAX: Duration = Duration::from_secs(2);
 

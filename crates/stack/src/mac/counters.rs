@@ -162,8 +162,6 @@ pub struct MacCounters {
     /// Of these, handed to the radio more than [`super::Config::ack_slack`] too late: a neighbour
     /// with the same setting does not take them. The driver reports frames too late.
     pub acks_late: u32,
-    /// Frames left with their senders, without an ACK: the queue had no room for frames that go on.
-    pub refused: u32,
     /// By how much the last [`FrameDrop::MistimedAck`] was off, µs; negative where it came too early.
     /// With many of them, what the stamps of this driver or of a neighbour's are late by.
     pub mistimed_by_us: i32,

@@ -322,15 +322,6 @@ impl<'m> Mac<'m> {
             .min(self.queue.capacity())
     }
 
-    /// Whether frames are better left with their senders: those that go on, more than this node's own frames
-    /// can be, would soon find no room.
-    pub(super) fn refuses(&self) -> bool {
-        let len = self.queue.len();
-        self.config.refuses_when_full
-            && len > self.usable(Class::Own)
-            && len.saturating_add(ROOM_MIN) > self.usable(Class::Forward)
-    }
-
     /// Queues a frame.
     ///
     /// # Errors
@@ -522,8 +513,7 @@ impl<'m> Mac<'m> {
         }
         let backoff = matches!(self.state, State::Backoff { until } if now < until);
         let is_deaf = backoff && self.config.deaf_backoff;
-        let is_open = self.poll.is_awake(now) && !(self.radio.auto_ack && self.refuses());
-        let listen = !is_deaf && (is_open || self.needs_receiver(now));
+        let listen = !is_deaf && (self.poll.is_awake(now) || self.needs_receiver(now));
         if self.listening == Some(listen) {
             return None;
         }
@@ -556,10 +546,6 @@ impl<'m> Mac<'m> {
         }
     }
 }
-
-/// Frames that a radio which acknowledges by itself may have acknowledged before it is switched off: one in
-/// its buffer, one on the air.
-const ROOM_MIN: usize = 2;
 
 #[cfg(test)]
 mod tests;

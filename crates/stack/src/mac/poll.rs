@@ -109,6 +109,9 @@ pub(super) struct Poll {
     expected: Option<Expectation>,
     /// Requests that have failed in a row.
     failures: u8,
+    /// The last one failed, and the receiver is to be on for a moment.
+    #[cfg(feature = "security")]
+    was_refused: bool,
     /// How the last one went, if the link has not been told.
     untold: Option<bool>,
     counters: PollCounters,
@@ -129,6 +132,8 @@ impl Poll {
         has_ended: false,
         expected: None,
         failures: 0,
+        #[cfg(feature = "security")]
+        was_refused: false,
         untold: None,
         counters: PollCounters {
             polls: 0,
@@ -253,8 +258,19 @@ impl Poll {
 
     fn on_failure(&mut self) {
         self.failures = self.failures.saturating_add(1);
+        #[cfg(feature = "security")]
+        {
+            self.was_refused = self.failures.is_power_of_two();
+        }
         self.untold = Some(false);
         self.counters.failed = self.counters.failed.wrapping_add(1);
+    }
+
+    /// Whether requests have failed and the parent may now say why: it has gone over to a key that this node has
+    /// missed. After the first failure in a row, the second, the fourth and so on.
+    #[cfg(feature = "security")]
+    pub(super) const fn take_refused(&mut self) -> bool {
+        core::mem::replace(&mut self.was_refused, false)
     }
 
     /// A data frame of the parent came, and said whether more follow.
@@ -313,7 +329,7 @@ impl Mac<'_> {
         self.poll.attentive_until = self.poll.sleep.map(|_| until);
     }
 
-    /// The answer that the receiver was on for until `until` at the latest has come.
+    /// Ends the listening window if it would end by `until`: the answer has come.
     #[cfg(feature = "security")]
     pub(super) fn end_listening(&mut self, until: Instant) {
         self.poll.attentive_until = self.poll.attentive_until.filter(|end| *end > until);

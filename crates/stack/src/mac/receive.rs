@@ -12,9 +12,9 @@ use crate::wire::ieee802154::{FCS_LEN, FrameType, Header, PAN_BROADCAST, ParseEr
 /// The ACK of a frame that asks for one.
 #[derive(Clone, Copy)]
 pub(super) enum Answer {
-    /// It is due, since the frame ended then.
+    /// Still to be sent; the frame ended at this instant.
     Due(Instant),
-    /// Whether it was given before the frame was believed.
+    /// Whether it was sent before the frame was believed.
     #[cfg(feature = "security")]
     Given(bool),
 }

@@ -132,8 +132,8 @@ impl Mac<'_> {
         let exchange = self.neighbors.exchange(slot.to);
         let doubled = |first: Duration| first.saturating_mul(1 << slot.attempts.min(DOUBLINGS_MAX));
         let longest_doubled = match self.neighbors.flow(slot.to).contends {
-            true => longest.saturating_mul(2),
-            false => longest,
+            true if longest == self.config.retry_delay_max => longest.saturating_mul(2),
+            _ => longest,
         };
         exchange.map_or(longest, |first| doubled(first).min(longest_doubled))
     }

@@ -208,7 +208,12 @@ impl<'m> Mac<'m> {
         {
             security.prepare(from);
         }
-        if let Some((addr, challenge)) = security.doubt_parent(now, rng) {
+        let doubted = security.doubt_parent(now, rng);
+        #[cfg(feature = "sleepy")]
+        if self.poll.take_refused() {
+            self.listen_until(now + ANSWER_WAIT);
+        }
+        if let Some((addr, challenge)) = doubted {
             self.send_proof(LinkAddr::Extended(addr), &challenge, now);
             #[cfg(feature = "sleepy")]
             self.listen_until(now + ANSWER_WAIT);
@@ -241,8 +246,8 @@ impl<'m> Mac<'m> {
         };
         let security = self.guard.0.as_deref_mut().ok_or(FrameDrop::Secured)?;
         let admitted = security.admit(source, &auxiliary, now);
-        if admitted == Err(FrameDrop::UnknownKey) && security.reminds(auxiliary.key_index, now) {
-            self.send_proof(src, &Proof::default(), now);
+        if admitted == Err(FrameDrop::UnknownKey) && !dst.is_broadcast() {
+            self.remind(src, (source, auxiliary.key_index), now);
         }
         if !matches!(admitted, Ok(()) | Err(FrameDrop::Duplicate)) {
             return admitted.map(|()| None);
@@ -512,6 +517,17 @@ impl<'m> Mac<'m> {
         }
         self.counters.accepted = self.counters.accepted.wrapping_add(1);
         Ok(())
+    }
+
+    /// Reminds a neighbour that uses an earlier key of the one in force.
+    fn remind(&mut self, to: LinkAddr, (source, index): ([u8; 8], u8), now: Instant) {
+        if self.guard.is_waiting() || self.room(Class::Control) == 0 {
+            return;
+        }
+        let reminds = |it: &mut Security<'_>| it.reminds(source, index, now);
+        if self.security_mut().is_some_and(reminds) {
+            self.send_proof(to, &Proof::default(), now);
+        }
     }
 
     /// Queues a challenge or an answer, where there is room for it.

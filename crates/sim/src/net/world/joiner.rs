@@ -131,16 +131,21 @@ impl Asking {
             .is_ok()
     }
 
-    /// When it asks, once it hears that a neighbour has the key: not much later, however long it has been in vain.
+    /// When it asks. One that has come to wait for the longest time begins anew once it hears that a neighbour has
+    /// the key.
     fn sooner(&mut self, ask_at: Instant, node: &Node<'_>, now: Instant) -> Instant {
         let counters = mac_of(node).map(Mac::counters);
         let heard = counters.map_or(0, |it| it.dropped(FrameDrop::UnknownKey));
         if std::mem::replace(&mut self.heard, heard) == heard {
             return ask_at;
         }
+        // Frames may be forged: half of the wait remains.
+        // Frames may be forged, so only one that waits for long takes heart.
+        if self.wait < WAIT_MAX {
+            return ask_at;
+        }
         self.wait = WAIT_MIN;
-        let soon = now + WAIT_MIN + self.rng.uniform(WAIT_MIN);
-        let ask_at = ask_at.min(soon);
+        let ask_at = ask_at.min(now + self.rng.uniform(WAIT_MIN));
         self.ask_at = Some(ask_at);
         ask_at
     }

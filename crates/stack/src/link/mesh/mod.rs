@@ -132,7 +132,6 @@ impl<'m> Mesh<'m> {
         rng: &mut Rng,
     ) -> Self {
         mac.retry_doubles |= config.hold.is_measured();
-        mac.refuses_when_full |= config.hold.is_measured();
         let mac = Mac::new(mac, radio, memory.frames, memory.neighbors, rng);
         let (records, bodies) = (memory.records, memory.bodies);
         let body_len = memory.body_len;

@@ -50,7 +50,7 @@ pub struct Security<'m> {
     decryptions: Allowance,
     /// Challenges and answers that are sent.
     proofs: Allowance,
-    /// What neighbours are sent that have an earlier key.
+    /// Proofs for neighbours that use an earlier key.
     reminders: Allowance,
     /// The frame that is opened when its ACK has left.
     pub(in crate::mac) sealed: Option<Sealed>,
@@ -125,7 +125,7 @@ impl<'m> Security<'m> {
             challenges: Challenges::default(),
             decryptions: Allowance::new(DECRYPTIONS_MAX, DECRYPTIONS_INTERVAL_MS),
             proofs: Allowance::new(PROOFS_MAX, PROOFS_INTERVAL_MS),
-            reminders: Allowance::new(1, REMINDERS_INTERVAL_MS),
+            reminders: Allowance::new(REMINDERS_MAX, REMINDERS_INTERVAL_MS),
             sealed: None,
             ahead: None,
             parent: Parent::default(),
@@ -554,7 +554,8 @@ const DECRYPTIONS_INTERVAL_MS: u16 = 100;
 const PROOFS_MAX: u8 = 16;
 const PROOFS_INTERVAL_MS: u16 = 125;
 
-/// Between two frames for neighbours that have an earlier key, ms.
+/// Reminders sent at once, and milliseconds for each more.
+const REMINDERS_MAX: u8 = 2;
 const REMINDERS_INTERVAL_MS: u16 = 1_000;
 
 /// How long a parent may acknowledge without sending anything. Chosen arbitrarily: longer than a pause

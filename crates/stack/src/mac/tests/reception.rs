@@ -102,63 +102,6 @@ fn receives_and_acknowledges_during_the_retry_delay() {
     assert_eq!(bench.outcomes[0].attempts, 2);
 }
 
-/// A relay whose queue is filled up to this many frames that go on.
-fn full(radio: RadioCapabilities, refuses: bool, frames: u16) -> Bench {
-    let mut config = Config::new(PAN, ME);
-    config.refuses_when_full = refuses;
-    let mut bench = Bench::with(config, radio, 16, 4, 1);
-    for token in 0..frames {
-        bench.enqueue(OTHER, token, b"on", Class::Forward).unwrap();
-    }
-    bench
-}
-
-/// Of 16 slots one is for control messages, and frames that go on leave two more to what the radio may have
-/// acknowledged by then.
-#[test]
-fn a_relay_with_a_full_queue_acknowledges_nothing() {
-    for (refuses, frames, answered) in [(true, 13, 1), (true, 14, 0), (false, 15, 1)] {
-        let mut bench = full(SHARED, refuses, frames);
-        bench.hear(&data(PEER, TO_ME, 5, b"x"));
-        bench.poll();
-        assert_eq!(bench.acks_sent().len(), answered, "{refuses} {frames}");
-        assert_eq!(bench.mac.counters().refused, 1 - answered as u32);
-        bench.run();
-        bench.hear(&data(PEER, TO_ME, 5, b"x"));
-        bench.run();
-        assert_eq!(bench.acks_sent().len(), answered + 1, "there is room again");
-    }
-}
-
-/// A radio that acknowledges by itself is switched off between attempts, until there is room.
-#[test]
-fn a_relay_whose_radio_acknowledges_by_itself_does_not_listen_while_its_queue_is_full() {
-    for radio in [RadioCapabilities::AT86RF233, RadioCapabilities::CC2420] {
-        for (refuses, frames) in [(true, 14), (true, 13), (false, 15)] {
-            let mut bench = full(radio, refuses, frames);
-            bench.run();
-            let sleeps = bench.count(|action| action == Action::Sleep);
-            assert_eq!(sleeps > 0, refuses && frames == 14, "{radio:?}");
-            assert_eq!(bench.outcomes.len(), usize::from(frames));
-            assert_eq!(bench.mac.listening, Some(true));
-        }
-    }
-}
-
-/// Own data leaves room to frames that go on: it never keeps a node from acknowledging.
-#[test]
-fn a_queue_full_of_own_frames_refuses_nothing() {
-    for slots in [1, 2, 4, 16] {
-        let mut config = Config::new(PAN, ME);
-        config.refuses_when_full = true;
-        let mut bench = Bench::with(config, SHARED, slots, 4, 1);
-        while bench.enqueue(OTHER, 1, b"own", Class::Own).is_ok() {}
-        bench.hear(&data(PEER, TO_ME, 5, b"x"));
-        bench.poll();
-        assert_eq!(bench.acks_sent().len(), 1, "{slots}");
-    }
-}
-
 #[test]
 fn an_ack_nobody_would_hear_is_not_sent() {
     let mut bench = Bench::new(SHARED, 3);

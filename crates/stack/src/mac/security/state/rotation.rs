@@ -61,12 +61,17 @@ impl Security<'_> {
         crate::time::earliest(rotates_at, self.own.deadline())
     }
 
-    /// Whether the sender of a frame with this key index is to be reminded: it names an earlier key, which is
-    /// refused. Its sender has heard nothing since; any sealed frame carries it along. What it says is
-    /// not decrypted, so anybody may pose as such a neighbour, but no more than once a second.
-    pub(in crate::mac) fn reminds(&mut self, index: u8, now: Instant) -> bool {
+    /// Whether to remind the sender of a frame with this key index, which names an earlier key. The sender has
+    /// missed a rotation; any frame sealed with the key in force makes it follow. The frame is refused unopened, so
+    /// it may be forged: hence the limit, of which strangers leave a part to neighbours that are known.
+    pub(in crate::mac) fn reminds(&mut self, source: [u8; 8], index: u8, now: Instant) -> bool {
         let named = sequence_of(index, self.sequence);
-        let reminds = named.is_some_and(|it| it < self.sequence) && self.reminders.take(now);
+        let is_earlier = named.is_some_and(|it| it < self.sequence);
+        let may_remind = match self.peers.find(source).is_some() {
+            true => self.reminders.allows(now),
+            false => self.reminders.is_full(now),
+        };
+        let reminds = is_earlier && may_remind && self.reminders.take(now);
         let count = &mut self.counters.reminders;
         *count = count.wrapping_add(u32::from(reminds));
         reminds
