@@ -99,6 +99,10 @@ impl<'m> Node<'m> {
         self.polled_at = None;
         let on_link = InterfaceId::of_zone(remote.zone);
         let id = on_link.unwrap_or_else(|| self.ip.first_link());
+        // Of all links only a mesh has neighbours without a key.
+        if !matches!(self.links.get(usize::from(id.0)), Some(Link::Mesh(_))) {
+            return Err(DatagramError::NoRoute);
+        }
         let src = self.ip.source_for(&remote.addr, id);
         let src = src.ok_or(DatagramError::NoAddress)?;
         let mut packet = [0; PACKET_LEN_MAX];
@@ -110,8 +114,7 @@ impl<'m> Node<'m> {
         let (first, rest) = room.split_at_mut(start.len());
         first.copy_from_slice(&start);
         rest.copy_from_slice(datagram);
-        let mesh = self.link_mut(id).filter(|it| matches!(it, Link::Mesh(_)));
-        let link = mesh.ok_or(DatagramError::NoRoute)?;
+        let link = self.link_mut(id).ok_or(DatagramError::NoRoute)?;
         let sent = link.send_in_clear(iid, packet.get(..len).unwrap_or_default(), now);
         sent.map_err(|refusal| match refusal {
             Refusal::TooBig { .. } => DatagramError::TooLong,
