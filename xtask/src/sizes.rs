@@ -436,28 +436,21 @@ fn rpl_verdict(sizes: &Sizes) -> String {
 
 /// Whether Bluetooth LE keeps to its limits, in a line.
 fn ble_verdict(sizes: &Sizes) -> String {
-    let [text, ram] = [sizes.ble_text_bytes, sizes.ble_ram_bytes].map(Option::unwrap_or_default);
-    let adds = against("Bluetooth LE adds", text, BLE_TEXT_MAX);
-    let ram = against("its RAM is", ram, BLE_RAM_MAX);
-    format!("{adds}, and {ram}; of its code:\n")
+    let figures = [sizes.ble_text_bytes, sizes.ble_ram_bytes];
+    verdict("Bluetooth LE adds", figures, [BLE_TEXT_MAX, BLE_RAM_MAX])
 }
 
 /// Whether TCPlE keeps to its limits, in a line.
 fn tcple_verdict(sizes: &Sizes) -> String {
     let figures = [sizes.tcple_text_bytes, sizes.tcple_ram_bytes];
-    let [text, ram] = figures.map(Option::unwrap_or_default);
-    let adds = against("TCPlE adds", text, TCPLE_TEXT_MAX);
-    let ram = against("its RAM is", ram, TCPLE_RAM_MAX);
-    format!("{adds}, and {ram}; of its code:\n")
+    verdict("TCPlE adds", figures, [TCPLE_TEXT_MAX, TCPLE_RAM_MAX])
 }
 
 /// Whether link security keeps to its limits, in a line.
 fn security_verdict(sizes: &Sizes) -> String {
     let figures = [sizes.security_text_bytes, sizes.security_ram_bytes];
-    let [text, ram] = figures.map(Option::unwrap_or_default);
-    let adds = against("Link security adds", text, SECURITY_TEXT_MAX);
-    let ram = against("its RAM is", ram, SECURITY_RAM_MAX);
-    format!("{adds}, and {ram}; of its code:\n")
+    let limits = [SECURITY_TEXT_MAX, SECURITY_RAM_MAX];
+    verdict("Link security adds", figures, limits)
 }
 
 /// What sleep costs, in a line; nobody has set a limit to that.
@@ -465,6 +458,14 @@ fn sleepy_verdict(sizes: &Sizes) -> String {
     let figures = [sizes.sleepy_text_bytes, sizes.sleepy_ram_bytes];
     let [text, ram] = figures.map(Option::unwrap_or_default);
     format!("Sleep, child and parent, adds {text} B, and its RAM is {ram} B; of its code:\n")
+}
+
+/// What something adds to flash and RAM, and the limits of both.
+fn verdict(adds: &str, figures: [Option<u32>; 2], [text_max, ram_max]: [u32; 2]) -> String {
+    let [text, ram] = figures.map(Option::unwrap_or_default);
+    let adds = against(adds, text, text_max);
+    let ram = against("its RAM is", ram, ram_max);
+    format!("{adds}, and {ram}; of its code:\n")
 }
 
 /// A figure and its limit.

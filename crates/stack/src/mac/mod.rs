@@ -297,14 +297,9 @@ impl<'m> Mac<'m> {
     /// Frames of `class` that [`Self::enqueue`] would take now.
     pub fn room(&self, class: Class) -> usize {
         // Frames would wait for a key, and fill the queue.
-        match self.guard.is_locked() {
-            true => 0,
-            false => self.usable(class).saturating_sub(self.queue.len()),
+        if self.guard.is_locked() {
+            return 0;
         }
-    }
-
-    /// Slots of the queue that frames of `class` may fill.
-    fn usable(&self, class: Class) -> usize {
         let children = self.serving.reserved();
         let control = children.saturating_add(usize::from(self.config.reserve_control));
         let kept = match class {
@@ -315,11 +310,13 @@ impl<'m> Mac<'m> {
             Class::Own => control.saturating_add(usize::from(self.config.reserve_forward)),
         };
         // A small queue keeps nothing back: at least one slot serves every class.
-        self.queue
+        let usable = self
+            .queue
             .capacity()
             .saturating_sub(kept)
             .max(1)
-            .min(self.queue.capacity())
+            .min(self.queue.capacity());
+        usable.saturating_sub(self.queue.len())
     }
 
     /// Queues a frame.

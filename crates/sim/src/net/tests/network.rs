@@ -154,37 +154,51 @@ fn a_set_up_that_is_to_stop_stops_between_two_nodes() {
     assert!((1..4).all(|mote| network.world.node(mote).global_address().is_none()));
 }
 
-#[test]
-fn all_but_a_revoked_mote_get_another_network_key() {
-    let arena = Arena::new();
+/// A mesh of which all have joined by CoJP; the registrar has just begun to give all but mote 3 another key.
+fn revoking(arena: &Arena) -> Network<'_> {
     let secret = JoinSecret::new([0x5a; keys::SECRET_LEN]);
     let key = SecurityOptions::new(NetworkKey::new([1; 16]), 0).joined_by(secret);
     let options = NetworkOptions {
         security: Some(key),
         ..fork(Joining::Advertised)
     };
-    let mut network = Network::new(options, &arena).unwrap();
+    let mut network = Network::new(options, arena).unwrap();
     assert!(network.join(Duration::from_secs(60)));
     let revoked = plan::eui64(3);
     assert!(network.replace_key((NetworkKey::new([2; 16]), 0), |eui64| eui64 == revoked));
-    let run = |network: &mut Network<'_>, seconds| {
-        let until = network.world.now() + Duration::from_secs(seconds);
-        network.world.run_until(until);
-    };
-    let sequences = |network: &Network<'_>| {
-        let macs = (0..4).map(|n| network.mac(n).and_then(|mac| mac.security()));
-        macs.map(|it| it.unwrap().sequence()).collect::<Vec<_>>()
-    };
-    // The announcement takes a second; advertisements carry the others along.
-    run(&mut network, 20);
+    network
+}
+
+fn run(network: &mut Network<'_>, seconds: u64) {
+    let until = network.world.now() + Duration::from_secs(seconds);
+    network.world.run_until(until);
+}
+
+/// Lets the border router send something to motes 1 and 2, so many seconds for each.
+fn speak_to_both(network: &mut Network<'_>, seconds: u64) {
     for n in [1, 2] {
         let addr = network.addr(n);
         network
             .world
             .with_node(0, |node, _| node.send_datagram((addr, 9), 9, b"any"))
             .unwrap();
-        run(&mut network, 2);
+        run(network, seconds);
     }
+}
+
+/// The key sequence of each node.
+fn sequences(network: &Network<'_>) -> Vec<u32> {
+    let macs = (0..4).map(|n| network.mac(n).and_then(|mac| mac.security()));
+    macs.map(|it| it.unwrap().sequence()).collect()
+}
+
+#[test]
+fn all_but_a_revoked_mote_get_another_network_key() {
+    let arena = Arena::new();
+    let mut network = revoking(&arena);
+    // The announcement takes a second; advertisements carry the others along.
+    run(&mut network, 20);
+    speak_to_both(&mut network, 2);
     assert_eq!(sequences(&network), [16, 16, 16, 0]);
 
     // What it has got outlives a reboot, and what it has missed is not made up for.
@@ -204,34 +218,13 @@ fn all_but_a_revoked_mote_get_another_network_key() {
 fn a_link_key_taken_while_motes_are_told_of_another_network_key_cuts_nobody_off() {
     for later in [1, 16, 20] {
         let arena = Arena::new();
-        let secret = JoinSecret::new([0x5a; keys::SECRET_LEN]);
-        let key = SecurityOptions::new(NetworkKey::new([1; 16]), 0).joined_by(secret);
-        let options = NetworkOptions {
-            security: Some(key),
-            ..fork(Joining::Advertised)
-        };
-        let mut network = Network::new(options, &arena).unwrap();
-        assert!(network.join(Duration::from_secs(60)));
-        let run = |network: &mut Network<'_>, seconds| {
-            let until = network.world.now() + Duration::from_secs(seconds);
-            network.world.run_until(until);
-        };
-        let revoked = plan::eui64(3);
-        assert!(network.replace_key((NetworkKey::new([2; 16]), 0), |eui64| eui64 == revoked));
+        let mut network = revoking(&arena);
         // Some have been told by then, or all.
         run(&mut network, if later == 1 { 0 } else { 5 });
         network.rotate_key(later);
         run(&mut network, 10);
-        for n in [1, 2] {
-            let addr = network.addr(n);
-            network
-                .world
-                .with_node(0, |node, _| node.send_datagram((addr, 9), 9, b"any"))
-                .unwrap();
-            run(&mut network, 5);
-        }
-        let macs = (0..4).map(|n| network.mac(n).and_then(|mac| mac.security()));
-        let sequences: Vec<_> = macs.map(|it| it.unwrap().sequence()).collect();
+        speak_to_both(&mut network, 5);
+        let sequences = sequences(&network);
         let reached = later.max(16);
         assert_eq!(sequences[..3], [reached; 3], "{later}: {sequences:?}");
         assert!(sequences[3] < 16, "{later}: {sequences:?}");

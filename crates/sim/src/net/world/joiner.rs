@@ -139,8 +139,7 @@ impl Asking {
         if std::mem::replace(&mut self.heard, heard) == heard {
             return ask_at;
         }
-        // Frames may be forged: half of the wait remains.
-        // Frames may be forged, so only one that waits for long takes heart.
+        // Such frames may be forged: whoever asks often already gains nothing by them.
         if self.wait < WAIT_MAX {
             return ask_at;
         }

@@ -272,8 +272,8 @@ const ETX_ONE: u64 = 128;
 /// that suits it (measured); beside another at the same pace, more than two.
 const ETX_ALONE: u16 = 196;
 
-/// A source whose frames need more attempts than that contends with others, and waits for longer before each retry: three
-/// sources that are hidden from each other then give up fewer frames, and none of them starves.
+/// A source whose frames need more attempts than that contends with others, and waits for longer before each
+/// retry. Of three sources that are hidden from each other none then starves.
 const ETX_CONTENDED: u16 = 2 * ETX_ONE as u16;
 
 /// By how much of itself the pace slows for each attempt more: at full pace two sources would need a
