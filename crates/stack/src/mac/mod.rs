@@ -407,10 +407,22 @@ impl<'m> Mac<'m> {
         self.neighbors.note_flow(to, flow);
     }
 
-    /// Notes that a frame that goes on to `to` had come `at`. Returns how far apart such frames begin,
-    /// once that is known.
-    pub(crate) fn note_arrival(&mut self, to: LinkAddr, at: Instant) -> Option<Duration> {
-        self.neighbors.note_arrival(to, at)
+    /// Notes that a frame that goes on to `to` had come `at` and `from` a node. Returns how far apart such
+    /// frames begin, once that is known.
+    pub(crate) fn note_arrival(
+        &mut self,
+        to: LinkAddr,
+        from: LinkAddr,
+        at: Instant,
+    ) -> Option<Duration> {
+        self.neighbors.note_arrival(to, from, at)
+    }
+
+    /// Whether frames that go on to `to` come from several nodes of late, and take so much of the queue that
+    /// those nodes had better send less.
+    pub(crate) fn is_crowded(&self, to: LinkAddr) -> bool {
+        let most = self.queue.capacity() / CROWDED;
+        self.queue.len() >= most.max(1) && self.neighbors.is_shared(to)
     }
 
     /// How far apart frames begin that go on to `to`, as far as is known.
@@ -543,6 +555,10 @@ impl<'m> Mac<'m> {
         }
     }
 }
+
+/// A queue is crowded once a third of it is taken: what is on its way by the time that a mark has come back to
+/// its sender fills the rest.
+const CROWDED: usize = 3;
 
 #[cfg(test)]
 mod tests;

@@ -308,11 +308,22 @@ impl<'m> Neighbors<'m> {
         }
     }
 
-    /// Notes that a frame that goes on to `addr` had come `at`. Returns how far apart such frames begin,
+    /// Notes that a frame that goes on to `addr` had come `at` and `from` a node. Returns how far apart such frames begin,
     /// once that is known.
-    pub(super) fn note_arrival(&mut self, addr: LinkAddr, at: Instant) -> Option<Duration> {
+    pub(super) fn note_arrival(
+        &mut self,
+        addr: LinkAddr,
+        from: LinkAddr,
+        at: Instant,
+    ) -> Option<Duration> {
         let entry = self.table.iter_mut().find(|entry| entry.is(addr))?;
-        entry.rhythm.note_arrival(at)
+        entry.rhythm.note_arrival(from, at)
+    }
+
+    /// Whether several nodes send frames of late that go on to `addr`.
+    pub(super) fn is_shared(&self, addr: LinkAddr) -> bool {
+        self.find(addr)
+            .is_some_and(|entry| entry.rhythm.is_shared())
     }
 
     /// How far apart frames begin that go on to `addr`, as far as is known.
@@ -458,11 +469,11 @@ mod tests {
             neighbors.record(addr, Some(Duration::from_millis(5)), at(0));
         }
         for ms in [0, 16, 32] {
-            neighbors.note_arrival(PARENT, at(ms));
+            neighbors.note_arrival(PARENT, other, at(ms));
         }
         assert_eq!(neighbors.apart(PARENT), Some(Duration::from_millis(16)));
-        assert_eq!(neighbors.note_arrival(other, at(40)), None);
-        assert_eq!(neighbors.note_arrival(stranger, at(41)), None);
+        assert_eq!(neighbors.note_arrival(other, PARENT, at(40)), None);
+        assert_eq!(neighbors.note_arrival(stranger, PARENT, at(41)), None);
         assert!(neighbors.find(stranger).is_none());
         neighbors.record(stranger, Some(Duration::from_millis(5)), at(50));
         neighbors.record(PARENT, Some(Duration::from_millis(5)), at(60));

@@ -1,8 +1,9 @@
-//! What a node that measures its pace remembers of a neighbour: how long frames take, and how far apart
-//! those come that go on to it.
+//! What a node that measures its pace remembers of a neighbour: how long frames take, how far apart
+//! those come that go on to it, and whether several nodes send them.
 
 use super::flow::Flow;
 use crate::time::{Duration, Instant};
+use crate::wire::LinkAddr;
 
 #[derive(Clone, Debug)]
 pub(super) struct Rhythm {
@@ -16,6 +17,10 @@ pub(super) struct Rhythm {
     apart_us: u16,
     /// When the last of those had come.
     came_at: Instant,
+    /// The node that sent it, folded; 0: none yet.
+    came_from: u16,
+    /// Frames from that node until it counts as the only one.
+    shared: u8,
     flow: Flow,
 }
 
@@ -26,6 +31,8 @@ impl Rhythm {
         busy: 0,
         apart_us: 0,
         came_at: Instant::ORIGIN,
+        came_from: 0,
+        shared: 0,
         flow: Flow::NONE,
     };
 
@@ -57,13 +64,15 @@ impl Rhythm {
         self.flow = flow;
     }
 
-    /// Notes that a frame had come `at`, and returns how far apart such frames begin, once it is known.
+    /// Notes that a frame had come `at` and `from` a node, and returns how far apart such frames begin, once it
+    /// is known.
     ///
     /// A frame that had to be sent again comes late, and the one behind it soon: neither is to move
     /// what is known by much. So that changes in small steps, whatever the difference, and falls
     /// three times as fast as it rises. Frames that come far apart do not follow each other, and say
     /// nothing.
-    pub(super) fn note_arrival(&mut self, at: Instant) -> Option<Duration> {
+    pub(super) fn note_arrival(&mut self, from: LinkAddr, at: Instant) -> Option<Duration> {
+        self.note_sender(folded(from));
         let apart = at.since(self.came_at).as_micros();
         let longest = u64::from(self.exchange_us) * FOLLOWS;
         self.came_at = at;
@@ -80,11 +89,38 @@ impl Rhythm {
         self.apart()
     }
 
+    fn note_sender(&mut self, from: u16) {
+        self.shared = match self.came_from {
+            0 => 0,
+            known if known == from => self.shared.saturating_sub(1),
+            _ => SHARED_FOR,
+        };
+        self.came_from = from;
+    }
+
+    /// Whether several nodes send frames of late that go on to it.
+    pub(super) const fn is_shared(&self) -> bool {
+        self.shared > 0
+    }
+
     /// How far apart frames begin that come to go on to it.
     pub(super) fn apart(&self) -> Option<Duration> {
         (self.apart_us > 0).then_some(Duration::from_micros(self.apart_us.into()))
     }
 }
+
+/// An address in 16 bits, none of them all zeros. Two neighbours seldom have the same; they then count as one.
+const fn folded(addr: LinkAddr) -> u16 {
+    let half = u64::from_be_bytes(addr.iid());
+    let half = half ^ half >> 32;
+    match (half ^ half >> 16) as u16 {
+        0 => 1,
+        folded => folded,
+    }
+}
+
+/// So many frames in a row from one node say that no other sends: six segments of five frames.
+const SHARED_FOR: u8 = 32;
 
 /// Exchanges between two frames that do not follow each other.
 const FOLLOWS: u64 = 8;
@@ -98,6 +134,8 @@ const STEPS: u16 = 256;
 mod tests {
     use super::*;
 
+    const CHILD: LinkAddr = LinkAddr::Short(7);
+
     /// What is known when frames have come so far apart, ms, over and over.
     fn after(times: usize, apart_ms: &[u64]) -> Option<u64> {
         let mut rhythm = Rhythm::NONE;
@@ -105,7 +143,7 @@ mod tests {
         let mut at = Instant::from_micros(1_000_000);
         for ms in apart_ms.iter().cycle().take(times * apart_ms.len()) {
             at += Duration::from_millis(*ms);
-            rhythm.note_arrival(at);
+            rhythm.note_arrival(CHILD, at);
         }
         rhythm.apart().map(Duration::as_micros)
     }
@@ -131,7 +169,7 @@ mod tests {
         for (ms, frames) in [(20, 10), (23, 160), (17, 160), (20, 160)] {
             for _ in 0..frames {
                 at += Duration::from_millis(ms);
-                rhythm.note_arrival(at);
+                rhythm.note_arrival(CHILD, at);
             }
             assert_eq!(rhythm.apart(), Some(Duration::from_millis(ms)));
         }
@@ -143,7 +181,44 @@ mod tests {
         let mut rhythm = Rhythm::NONE;
         for ms in [1, 2, 3] {
             let at = Instant::from_micros(1_000_000 + ms * 1_000);
-            assert_eq!(rhythm.note_arrival(at), None);
+            assert_eq!(rhythm.note_arrival(CHILD, at), None);
         }
+    }
+
+    /// A neighbour is shared from the second sender on, and no longer when only one is left. Frames far apart
+    /// say it as well as frames that follow each other.
+    #[test]
+    fn several_senders_share_a_neighbour() {
+        let mut rhythm = Rhythm::NONE;
+        let mut now = Instant::from_micros(1_000_000);
+        let others = [
+            LinkAddr::Short(8),
+            LinkAddr::Extended([7, 0, 9, 0, 0, 0, 1, 1]),
+        ];
+        for other in others {
+            for (from, frames, is_shared) in [
+                (CHILD, 64, false),
+                (other, 31, true),
+                (CHILD, 32, true),
+                (CHILD, 1, false),
+            ] {
+                for _ in 0..frames {
+                    now += Duration::from_millis(300);
+                    rhythm.note_arrival(from, now);
+                }
+                assert_eq!(rhythm.is_shared(), is_shared, "{from:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_address_folds_to_what_is_not_none() {
+        for (bytes, known) in [
+            ([2, 0, 0, 0, 0, 0, 0, 0], 1),
+            ([1, 2, 3, 4, 5, 6, 7, 8], 0x0208),
+        ] {
+            assert_eq!(folded(LinkAddr::Extended(bytes)), known, "{bytes:x?}");
+        }
+        assert_ne!(folded(LinkAddr::Short(1)), folded(LinkAddr::Short(2)));
     }
 }

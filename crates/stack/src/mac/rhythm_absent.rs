@@ -2,6 +2,7 @@
 
 use super::flow::Flow;
 use crate::time::{Duration, Instant};
+use crate::wire::LinkAddr;
 
 #[derive(Clone, Debug)]
 pub(super) struct Rhythm;
@@ -29,8 +30,12 @@ impl Rhythm {
 
     pub(super) const fn note_flow(&self, _: Flow) {}
 
-    pub(super) const fn note_arrival(&self, _: Instant) -> Option<Duration> {
+    pub(super) const fn note_arrival(&self, _: LinkAddr, _: Instant) -> Option<Duration> {
         None
+    }
+
+    pub(super) const fn is_shared(&self) -> bool {
+        false
     }
 
     pub(super) const fn apart(&self) -> Option<Duration> {

@@ -235,7 +235,7 @@ impl Connection<'_> {
         self.accept_ack(seg)
     }
 
-    /// RFC 3168 §6.1.3: echo a congestion mark until the peer says that it has reduced.
+    /// RFC 3168 §6.1.3: echo a congestion mark until the peer says that it has reduced, at once the first time.
     fn note_congestion_marks(&mut self, seg: &Segment<'_>) {
         if !self.facts.has(Facts::ECN) {
             return;
@@ -243,8 +243,10 @@ impl Connection<'_> {
         if seg.has(Flags::CWR) {
             self.facts.clear(Facts::ECHO_CE);
         }
-        if seg.is_ce {
-            self.facts.set(Facts::ECHO_CE);
+        if seg.is_ce && !self.facts.has(Facts::ECHO_CE) {
+            // Its sender has little on its way from now on, and would wait for a delayed ACK.
+            self.quick_acks = self.config.quick_acks;
+            self.facts.set(Facts::ECHO_CE | Facts::ACK_DUE);
         }
     }
 

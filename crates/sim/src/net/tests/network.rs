@@ -3,6 +3,7 @@ use std::sync::Arc;
 use motet::ip;
 use motet::ip::queue::Discipline;
 use motet::link::{Forwarding, Relaying};
+use motet::node::Node;
 use motet::time::Instant;
 
 use super::*;
@@ -84,10 +85,31 @@ fn an_impossible_mesh_is_refused_by_name() {
     assert!(error.to_string().contains("right"), "{error}");
 }
 
+/// A relay after a minute in which each of these motes sends as much as TCP takes.
+fn relayed<T>(options: NetworkOptions, motes: &[usize], read: impl Fn(&Node<'_>) -> T) -> T {
+    let arena = Arena::new();
+    let mut network = Network::new(options, &arena).unwrap();
+    let host = network.host(0).unwrap();
+    for &mote in motes {
+        let remote = (network.addr(host), 80 + mote as u16);
+        let ends = network.ends(host, network.addr(mote), &arena);
+        network
+            .world
+            .add_app(host, App::Receiver(Receiver::new(remote.1, ends)));
+        let ends = network.ends(mote, remote.0, &arena);
+        let content: Arc<[u8]> = vec![0x5a; 1_000_000].into();
+        let sender = Sender::new(content, remote, ends);
+        network.world.add_app(mote, App::Sender(sender));
+    }
+    network
+        .world
+        .run_until(Instant::ORIGIN + Duration::from_secs(60));
+    read(network.world.node(1))
+}
+
 #[test]
 fn a_relay_marks_packets_when_two_flows_fill_its_queue() {
     let marked = |(relaying, forwarding), discipline| {
-        let arena = Arena::new();
         let mut options = fork(Joining::Static);
         for node in &mut options.nodes {
             if forwarding == Forwarding::Immediate {
@@ -98,31 +120,16 @@ fn a_relay_marks_packets_when_two_flows_fill_its_queue() {
             node.window_segments = 7;
             node.discipline = discipline;
         }
-        let mut network = Network::new(options, &arena).unwrap();
-        let host = network.host(0).unwrap();
-        for mote in [2, 3] {
-            let remote = (network.addr(host), 80 + mote as u16);
-            let ends = network.ends(host, network.addr(mote), &arena);
-            network
-                .world
-                .add_app(host, App::Receiver(Receiver::new(remote.1, ends)));
-            let ends = network.ends(mote, remote.0, &arena);
-            let content: Arc<[u8]> = vec![0x5a; 100_000].into();
-            let sender = Sender::new(content, remote, ends);
-            network.world.add_app(mote, App::Sender(sender));
-        }
-        network
-            .world
-            .run_until(Instant::ORIGIN + Duration::from_secs(60));
-        let relay = network.world.node(1);
-        let Some(Link::Mesh(radio)) = relay.link(RADIO) else {
-            panic!("a relay has a radio")
-        };
-        let gathered = radio.datagrams().counters().reassembled;
-        assert_eq!(gathered == 0, relaying == Relaying::Fragments);
-        let fired = radio.mac().counters().immediate;
-        assert_eq!(fired > 0, forwarding == Forwarding::Immediate, "{fired}");
-        relay.ip().counters.marked
+        relayed(options, &[2, 3], |relay| {
+            let Some(Link::Mesh(radio)) = relay.link(RADIO) else {
+                panic!("a relay has a radio")
+            };
+            let gathered = radio.datagrams().counters().reassembled;
+            assert_eq!(gathered == 0, relaying == Relaying::Fragments);
+            let fired = radio.mac().counters().immediate;
+            assert_eq!(fired > 0, forwarding == Forwarding::Immediate, "{fired}");
+            relay.ip().counters.marked
+        })
     };
     let frames_wait = ip::queue::Red::new(0, 2, 1, true);
     for (way, red) in [
@@ -136,6 +143,27 @@ fn a_relay_marks_packets_when_two_flows_fill_its_queue() {
         assert_eq!(marked(way, Discipline::DropTail), 0);
         let red = marked(way, Discipline::Red(red));
         assert!(red >= 3, "{way:?}: {red} packets marked in a minute");
+    }
+}
+
+/// A relay that measures its pace marks packets of several senders, whatever the discipline: their pace is that
+/// of lone flows. A lone flow it never marks, nor does a relay whose times are set by hand mark anything.
+#[test]
+fn a_relay_that_measures_its_pace_marks_packets_of_several_senders() {
+    for (pace_percent, motes, marks) in [
+        (100, &[2, 3][..], true),
+        (100, &[2], false),
+        (0, &[2, 3], false),
+    ] {
+        let mut options = fork(Joining::Static);
+        for node in &mut options.nodes {
+            node.profile = Profile::TELOSB;
+            node.window_segments = 12;
+            node.pace_percent = pace_percent;
+        }
+        let marked = relayed(options, motes, |relay| relay.ip().counters.marked);
+        assert_eq!(marked >= 3, marks, "{pace_percent} {motes:?}: {marked}");
+        assert!(marks || marked == 0);
     }
 }
 

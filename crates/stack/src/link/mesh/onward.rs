@@ -184,7 +184,7 @@ impl Mesh<'_> {
             since: came.at,
         };
         if self.manner.hold.is_measured() {
-            let apart = mac.note_arrival(next_hop, came.end);
+            let apart = mac.note_arrival(next_hop, came.from, came.end);
             if let Some(exchange) = mac.exchange(next_hop)
                 && self
                     .manner
@@ -268,17 +268,26 @@ impl Mesh<'_> {
         queued.then_some(()).ok_or(Refusal::Full)
     }
 
-    /// As [`Self::avoid_congestion`], of a packet passed on in fragments, which wait in the
+    /// As [`Self::avoid_congestion`], of a packet passed on to `next_hop` in fragments, which wait in the
     /// MAC: the packets before it are counted by the frames of a full one.
+    ///
+    /// Where the pace is measured a relay that several nodes send to marks packets long before its queue is
+    /// full, whatever the discipline. Its senders measure the path of a lone flow, and a radio that
+    /// acknowledges by itself takes their frames also when there is no room for them.
     pub(super) fn avoid_congestion_of_fragments(
         &mut self,
+        next_hop: LinkAddr,
         piece: &mut [u8],
         ip: &mut Ip<'_>,
         rng: &mut Rng,
     ) -> Result<(), Refusal> {
         let frames = usize::from(self.manner.mss_frames);
         let waiting = self.mac.queue_len().checked_div(frames).unwrap_or(0);
-        self.avoid_congestion(waiting, piece, ip, rng)
+        self.avoid_congestion(waiting, piece, ip, rng)?;
+        if self.manner.hold.is_measured() && self.mac.is_crowded(next_hop) {
+            mark(piece, ip);
+        }
+        Ok(())
     }
 
     /// Asks the queue's discipline about a packet that begins with `head` and has `waiting`
@@ -290,18 +299,32 @@ impl Mesh<'_> {
         ip: &mut Ip<'_>,
         rng: &mut Rng,
     ) -> Result<(), Refusal> {
-        let Some(traffic_class) = head.get_mut(1) else {
+        let Some(ecn) = ecn_of(head) else {
             return Ok(());
         };
-        let ecn = TrafficClass(*traffic_class >> ECN_SHIFT).ecn();
         match self.manner.discipline.judge(waiting, ecn, rng) {
             Verdict::Enqueue => Ok(()),
             Verdict::Mark => {
-                *traffic_class |= (Ecn::Ce as u8) << ECN_SHIFT;
-                ip.counters.marked = ip.counters.marked.wrapping_add(1);
+                mark(head, ip);
                 Ok(())
             }
             Verdict::Drop => Err(Refusal::Congestion),
         }
+    }
+}
+
+/// What a packet that begins with `head` says of explicit congestion notification.
+fn ecn_of(head: &[u8]) -> Option<Ecn> {
+    let bits = head.get(1)? >> ECN_SHIFT;
+    Some(TrafficClass(bits).ecn())
+}
+
+/// Marks a packet that begins with `head`, if it may be marked and is not (RFC 3168 §5).
+fn mark(head: &mut [u8], ip: &mut Ip<'_>) {
+    if matches!(ecn_of(head), Some(Ecn::Ect0 | Ecn::Ect1))
+        && let Some(traffic_class) = head.get_mut(1)
+    {
+        *traffic_class |= (Ecn::Ce as u8) << ECN_SHIFT;
+        ip.counters.marked = ip.counters.marked.wrapping_add(1);
     }
 }

@@ -878,6 +878,39 @@ fn ecn_echo_until_cwr_and_one_reduction_per_window() {
     assert!(!s.sent().header.flags.contains(cwr), "once");
 }
 
+/// A mark is echoed at once, and so is what follows: its sender has little on its way. Another mark before the
+/// sender has reduced begins nothing anew.
+#[test]
+fn a_mark_ends_the_delay_of_acknowledgments_for_a_while() {
+    let config = Config {
+        ecn: true,
+        ack_every: 8,
+        ack_delay_ms: 500,
+        quick_acks: 2,
+        ..PLAIN
+    };
+    let mut syn = say(SYN | Flags::ECE | Flags::CWR, 0, 0).mss(1000);
+    syn.options.sack_permitted = true;
+    let mut s = Script::accepted_with(config, syn, 30_000, 8000);
+    let mut acknowledged = |seq: u32, segment: Say| {
+        s.peer(segment.data(b"x")).unwrap();
+        s.poll().is_some()
+    };
+    let mut seen = Vec::new();
+    for seq in 1..8 {
+        let segment = say(ACK, seq, 1);
+        seen.push(acknowledged(
+            seq,
+            if seq == 2 || seq == 4 {
+                segment.ce()
+            } else {
+                segment
+            },
+        ));
+    }
+    assert_eq!(seen, [false, true, true, false, false, false, false]);
+}
+
 #[test]
 fn the_same_mark_echoed_until_cwr_arrives_halves_once() {
     let (ece, cwr) = (Flags::ECE, Flags::CWR);
