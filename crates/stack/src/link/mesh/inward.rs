@@ -280,10 +280,7 @@ impl<'m> Mesh<'m> {
         let mut onward_len = 0;
         if IS_RELAY && let Role::Forward { next_hop } = role {
             // A packet that is dropped here opens no record: its other fragments go nowhere.
-            if self
-                .avoid_congestion_of_fragments(next_hop, piece, ip, rng)
-                .is_err()
-            {
+            if self.judge_first(next_hop, piece, ip, rng).is_err() {
                 ip.counters.count(crate::ip::PacketDrop::Congestion);
                 return Ok(Arrival::Nothing);
             }

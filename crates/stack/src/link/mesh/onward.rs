@@ -274,7 +274,7 @@ impl Mesh<'_> {
     /// Where the pace is measured a relay that several nodes send to marks packets long before its queue is
     /// full, whatever the discipline. Its senders measure the path of a lone flow, and a radio that
     /// acknowledges by itself takes their frames also when there is no room for them.
-    pub(super) fn avoid_congestion_of_fragments(
+    pub(super) fn judge_first(
         &mut self,
         next_hop: LinkAddr,
         piece: &mut [u8],
