@@ -17,7 +17,9 @@ pub(crate) fn own() -> PyResult<Arc<ThreadPool>> {
     {
         return Ok(pool.clone());
     }
-    let new = ThreadPoolBuilder::new().build().map(Arc::new);
+    // A run that panics ends without an answer, which whoever waits for it notices; the process goes on.
+    let builder = ThreadPoolBuilder::new().panic_handler(drop);
+    let new = builder.build().map(Arc::new);
     let new = new.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
     // The parent's is left alone: to end it would be to speak to threads that are not here.
     std::mem::forget(pool.replace((process, new.clone())));

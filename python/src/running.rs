@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, OnceLock};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use motet_lab::report::{self, Of};
@@ -70,10 +69,9 @@ impl Plan {
         let work = Arc::new(Work::default());
         let (tell, told) = mpsc::channel();
         let (plan, shared) = (self.0.clone(), work.clone());
-        let pool = pool::own()?;
-        thread::spawn(move || {
+        pool::own()?.spawn(move || {
             let begun = Instant::now();
-            let results = pool.install(|| plan.run(&shared.watch(), Captures::default()));
+            let results = plan.run(&shared.watch(), Captures::default());
             // Nobody listens any more: nobody wants them.
             let _ = tell.send((results, begun.elapsed()));
         });

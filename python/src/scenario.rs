@@ -38,9 +38,13 @@ pub(crate) fn plan(
         }
         _ => {
             let table = table("scenario", source.cast::<PyDict>()?)?;
-            read(Box::new(move || {
-                Plan::of_table(table, Path::new(HERE), files, overrides)
-            }))
+            let has_sweep = !overrides.sweep.is_empty() || table.contains_key("sweep");
+            let make = move || Plan::of_table(table, Path::new(HERE), files, overrides);
+            match has_sweep {
+                true => read(Box::new(make)),
+                // One point keeps to this thread: to wake another would take longer than most plans.
+                false => py.detach(make),
+            }
         }
     };
     plan.map_err(|error| ScenarioError::new_err(error.to_string()))

@@ -39,11 +39,12 @@ pub(super) fn filled(table: &Table, name: &str) -> Result<Table, ScenarioError> 
 
 pub(super) fn fill(section: &Section, mut table: Table) -> Table {
     for key in section.keys {
-        if let Some(default) = key
-            .default_value()
-            .and_then(|value| key.accept(&value).ok())
-        {
-            table.entry(key.name).or_insert(default);
+        if table.contains_key(key.name) {
+            continue;
+        }
+        let default = key.default_value();
+        if let Some(default) = default.and_then(|value| key.accept(&value).ok()) {
+            table.insert(key.name.to_owned(), default);
         }
     }
     table

@@ -95,11 +95,20 @@ impl Section {
 }
 
 impl Key {
-    /// The default as a value.
+    /// The default as a value. A plan asks for a hundred of them: a whole reader of TOML for each would take most of
+    /// its time, and the forms that defaults have are few.
     pub(super) fn default_value(&self) -> Option<Value> {
-        let text = format!("v = {}", self.default?);
-        let mut table: toml::Table = text.parse().ok()?;
-        table.remove("v")
+        let text = self.default?;
+        if let Some(rest) = text.strip_prefix('"') {
+            return rest.strip_suffix('"').map(Value::from);
+        }
+        match text {
+            "true" => Some(Value::Boolean(true)),
+            "false" => Some(Value::Boolean(false)),
+            "[]" => Some(Value::Array(Vec::new())),
+            _ if text.contains('.') => text.parse().ok().map(Value::Float),
+            _ => text.parse().ok().map(Value::Integer),
+        }
     }
 
     /// The value in the form the model has, if it is one this key may have.

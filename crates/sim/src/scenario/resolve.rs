@@ -341,9 +341,15 @@ fn stacks(table: &Table, nodes: usize) -> Result<Vec<StackSettings>, ScenarioErr
             ));
         }
     }
+    let mut common: Option<StackSettings> = None;
     let stack_of = |id| {
         let Some((number, change)) = changes.remove(&id) else {
-            return checked(base.clone(), given, &Table::new());
+            // Read once for all nodes that have no table of their own.
+            return match &common {
+                Some(common) => Ok(common.clone()),
+                None => checked(base.clone(), given, &Table::new())
+                    .inspect(|stack| common = Some(stack.clone())),
+            };
         };
         let (mut stack, mut given) = (base.clone(), given.clone());
         stack.extend(change.clone());

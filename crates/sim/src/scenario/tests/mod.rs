@@ -42,7 +42,9 @@ fn every_default_is_a_value_its_key_may_have() {
         for key in section.keys {
             if let Some(default) = key.default {
                 let value = key.default_value();
-                let value = value.unwrap_or_else(|| panic!("{}: {default} is no TOML", key.name));
+                let value = value.unwrap_or_else(|| panic!("{}: {default} is no value", key.name));
+                let as_toml: toml::Table = format!("v = {default}").parse().unwrap();
+                assert_eq!(as_toml.get("v"), Some(&value), "{}", key.name);
                 assert!(key.accept(&value).is_ok(), "{} = {default}", key.name);
             }
         }
