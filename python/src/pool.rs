@@ -17,7 +17,8 @@ pub(crate) fn own() -> PyResult<Arc<ThreadPool>> {
     {
         return Ok(pool.clone());
     }
-    // A run that panics ends without an answer, which whoever waits for it notices; the process goes on.
+    // A run that panics drops its end of the channel, and `running::wait` raises an error. Without a handler
+    // the process would end.
     let builder = ThreadPoolBuilder::new().panic_handler(drop);
     let new = builder.build().map(Arc::new);
     let new = new.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;

@@ -418,8 +418,8 @@ impl<'m> Mac<'m> {
         self.neighbors.note_arrival(to, from, at)
     }
 
-    /// Whether frames that go on to `to` come from several nodes of late, and take so much of the queue that
-    /// those nodes had better send less.
+    /// Whether the last frames that go on to `to` came from several nodes, and frames take so much of the queue
+    /// that those nodes had better send less.
     pub(crate) fn is_crowded(&self, to: LinkAddr) -> bool {
         let most = self.queue.capacity() / CROWDED;
         self.queue.len() >= most.max(1) && self.neighbors.is_shared(to)

@@ -320,7 +320,7 @@ impl<'m> Neighbors<'m> {
         entry.rhythm.note_arrival(from, at)
     }
 
-    /// Whether several nodes send frames of late that go on to `addr`.
+    /// Whether several nodes sent the last frames that came to go on to `addr`.
     pub(super) fn is_shared(&self, addr: LinkAddr) -> bool {
         self.find(addr)
             .is_some_and(|entry| entry.rhythm.is_shared())

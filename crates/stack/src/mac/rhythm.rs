@@ -98,7 +98,7 @@ impl Rhythm {
         self.came_from = from;
     }
 
-    /// Whether several nodes send frames of late that go on to it.
+    /// Whether several nodes sent the last frames that came to go on to it, however long ago that was.
     pub(super) const fn is_shared(&self) -> bool {
         self.shared > 0
     }
@@ -109,14 +109,11 @@ impl Rhythm {
     }
 }
 
-/// An address in 16 bits, none of them all zeros. Two neighbours seldom have the same; they then count as one.
-const fn folded(addr: LinkAddr) -> u16 {
-    let half = u64::from_be_bytes(addr.iid());
-    let half = half ^ half >> 32;
-    match (half ^ half >> 16) as u16 {
-        0 => 1,
-        folded => folded,
-    }
+/// An address in 16 bits, none of them all zeros. Two neighbours seldom have the same; they then count as one. A
+/// neighbour that uses a short and a long address counts as two.
+fn folded(addr: LinkAddr) -> u16 {
+    let [a, b, c, d, e, f, g, h] = addr.iid();
+    u16::from_be_bytes([a ^ c ^ e ^ g, b ^ d ^ f ^ h]).max(1)
 }
 
 /// So many frames in a row from one node say that no other sends: six segments of five frames.

@@ -80,17 +80,23 @@ pub(crate) fn count_down(packet: &mut [u8]) {
 /// where the packet's transport does not know the mark: the packet is to be dropped.
 #[cfg(feature = "rpl")]
 pub(crate) fn take_over_ecn(outer: Ecn, packet: &mut [u8]) -> bool {
-    if outer != Ecn::Ce {
-        return true;
-    }
-    let Some(class_low) = packet.get_mut(1) else {
-        return false;
-    };
-    let knows = TrafficClass(*class_low >> ECN_SHIFT).ecn() != Ecn::NotEct;
-    if knows {
+    outer != Ecn::Ce || mark_congestion(packet)
+}
+
+/// Marks congestion on `packet` (RFC 3168 §5). False, and nothing is marked, where its transport does not know
+/// the mark.
+pub(crate) fn mark_congestion(packet: &mut [u8]) -> bool {
+    let knows = ecn_of(packet).is_some_and(|ecn| ecn != Ecn::NotEct);
+    if knows && let Some(class_low) = packet.get_mut(1) {
         *class_low |= (Ecn::Ce as u8) << ECN_SHIFT;
     }
     knows
+}
+
+/// What `packet` says of explicit congestion notification; nothing where it has no second byte.
+pub(crate) fn ecn_of(packet: &[u8]) -> Option<Ecn> {
+    let bits = packet.get(1)? >> ECN_SHIFT;
+    Some(TrafficClass(bits).ecn())
 }
 
 /// Why bytes are not an IPv6 packet.

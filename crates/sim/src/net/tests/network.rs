@@ -97,7 +97,7 @@ fn relayed<T>(options: NetworkOptions, motes: &[usize], read: impl Fn(&Node<'_>)
             .world
             .add_app(host, App::Receiver(Receiver::new(remote.1, ends)));
         let ends = network.ends(mote, remote.0, &arena);
-        let content: Arc<[u8]> = vec![0x5a; 1_000_000].into();
+        let content: Arc<[u8]> = vec![0x5a; 100_000].into();
         let sender = Sender::new(content, remote, ends);
         network.world.add_app(mote, App::Sender(sender));
     }
@@ -147,7 +147,7 @@ fn a_relay_marks_packets_when_two_flows_fill_its_queue() {
 }
 
 /// A relay that measures its pace marks packets of several senders, whatever the discipline: their pace is that
-/// of lone flows. A lone flow it never marks, nor does a relay whose times are set by hand mark anything.
+/// of lone flows. The relay marks nothing of a lone flow, and nothing where times are set by hand.
 #[test]
 fn a_relay_that_measures_its_pace_marks_packets_of_several_senders() {
     for (pace_percent, motes, marks) in [

@@ -15,7 +15,7 @@ use crate::mac::{self, Class, Condition, Frame, Protocol, Received};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
 use crate::wire::cursor::copy;
-use crate::wire::ipv6::{ECN_SHIFT, Ecn, TrafficClass};
+use crate::wire::ipv6::{Ecn, ecn_of, mark_congestion};
 use crate::wire::rpl_option::Rpi;
 use crate::wire::{LinkAddr, ieee802154, ipv6, lowpan_frag, source_route};
 
@@ -313,18 +313,9 @@ impl Mesh<'_> {
     }
 }
 
-/// What a packet that begins with `head` says of explicit congestion notification.
-fn ecn_of(head: &[u8]) -> Option<Ecn> {
-    let bits = head.get(1)? >> ECN_SHIFT;
-    Some(TrafficClass(bits).ecn())
-}
-
-/// Marks a packet that begins with `head`, if it may be marked and is not (RFC 3168 §5).
+/// Marks and counts a packet that begins with `head`, if it may be marked and is not.
 fn mark(head: &mut [u8], ip: &mut Ip<'_>) {
-    if matches!(ecn_of(head), Some(Ecn::Ect0 | Ecn::Ect1))
-        && let Some(traffic_class) = head.get_mut(1)
-    {
-        *traffic_class |= (Ecn::Ce as u8) << ECN_SHIFT;
+    if ecn_of(head) != Some(Ecn::Ce) && mark_congestion(head) {
         ip.counters.marked = ip.counters.marked.wrapping_add(1);
     }
 }
