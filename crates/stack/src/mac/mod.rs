@@ -418,11 +418,19 @@ impl<'m> Mac<'m> {
         self.neighbors.note_arrival(to, from, at)
     }
 
-    /// Whether the last frames that go on to `to` came from several nodes, and frames take so much of the queue
-    /// that those nodes had better send less.
-    pub(crate) fn is_crowded(&self, to: LinkAddr) -> bool {
-        let most = self.queue.capacity() / CROWDED;
-        self.queue.len() >= most.max(1) && self.neighbors.is_shared(to)
+    /// Notes that this node sends a packet of its own to `to`, in several `frames`.
+    pub(crate) fn note_own(&mut self, to: LinkAddr, frames: usize) {
+        let from = self.source();
+        self.neighbors.note_own(to, from, frames);
+    }
+
+    /// Whether the last frames that go to `to` are of several nodes, and frames take so much of the queue that
+    /// those nodes had better send less. `segment`: frames of a full one. A queue without room for two segments is
+    /// never crowded: it is full as soon as one waits.
+    pub(crate) fn is_crowded(&self, to: LinkAddr, segment: usize) -> bool {
+        let capacity = self.queue.capacity();
+        let most = (capacity / CROWDED).max(segment);
+        most <= capacity / 2 && self.queue.len() >= most && self.neighbors.is_shared(to)
     }
 
     /// How far apart frames begin that go on to `to`, as far as is known.

@@ -320,7 +320,14 @@ impl<'m> Neighbors<'m> {
         entry.rhythm.note_arrival(from, at)
     }
 
-    /// Whether several nodes sent the last frames that came to go on to `addr`.
+    /// Counts `frames` of a packet of `from`, this node itself, that go to `addr`.
+    pub(super) fn note_own(&mut self, addr: LinkAddr, from: LinkAddr, frames: usize) {
+        if let Some(entry) = self.table.iter_mut().find(|entry| entry.is(addr)) {
+            (0..frames).for_each(|_| entry.rhythm.note_sender(from));
+        }
+    }
+
+    /// Whether several nodes sent the last frames that go to `addr`.
     pub(super) fn is_shared(&self, addr: LinkAddr) -> bool {
         self.find(addr)
             .is_some_and(|entry| entry.rhythm.is_shared())

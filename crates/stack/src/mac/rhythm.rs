@@ -17,10 +17,10 @@ pub(super) struct Rhythm {
     apart_us: u16,
     /// When the last of those had come.
     came_at: Instant,
-    /// The node that sent it, folded; 0: none yet.
-    came_from: u16,
-    /// Frames from that node until it counts as the only one.
-    shared: u8,
+    /// The node that sends most of them, folded; 0: none has come yet.
+    sender: u16,
+    /// What part of them other nodes send, in 255ths: at most half.
+    others: u8,
     flow: Flow,
 }
 
@@ -31,8 +31,8 @@ impl Rhythm {
         busy: 0,
         apart_us: 0,
         came_at: Instant::ORIGIN,
-        came_from: 0,
-        shared: 0,
+        sender: 0,
+        others: 0,
         flow: Flow::NONE,
     };
 
@@ -72,7 +72,7 @@ impl Rhythm {
     /// three times as fast as it rises. Frames that come far apart do not follow each other, and say
     /// nothing.
     pub(super) fn note_arrival(&mut self, from: LinkAddr, at: Instant) -> Option<Duration> {
-        self.note_sender(folded(from));
+        self.note_sender(from);
         let apart = at.since(self.came_at).as_micros();
         let longest = u64::from(self.exchange_us) * FOLLOWS;
         self.came_at = at;
@@ -89,18 +89,27 @@ impl Rhythm {
         self.apart()
     }
 
-    fn note_sender(&mut self, from: u16) {
-        self.shared = match self.came_from {
-            0 => 0,
-            known if known == from => self.shared.saturating_sub(1),
-            _ => SHARED_FOR,
-        };
-        self.came_from = from;
+    /// Counts a frame of a packet of several that goes to this neighbour, from another one or from this node
+    /// itself.
+    pub(super) fn note_sender(&mut self, from: LinkAddr) {
+        let from = folded(from);
+        if self.sender == 0 {
+            self.sender = from;
+        }
+        if self.sender == from {
+            self.others -= self.others.div_ceil(LAST);
+            return;
+        }
+        self.others += (u8::MAX - self.others) / LAST;
+        if self.others > u8::MAX / 2 {
+            self.sender = from;
+            self.others = u8::MAX - self.others;
+        }
     }
 
-    /// Whether several nodes sent the last frames that came to go on to it, however long ago that was.
+    /// Whether several nodes sent the last frames that go to it, each no small part, however long ago that was.
     pub(super) const fn is_shared(&self) -> bool {
-        self.shared > 0
+        self.others >= u8::MAX / SHARED
     }
 
     /// How far apart frames begin that come to go on to it.
@@ -116,8 +125,12 @@ fn folded(addr: LinkAddr) -> u16 {
     u16::from_be_bytes([a ^ c ^ e ^ g, b ^ d ^ f ^ h]).max(1)
 }
 
-/// So many frames in a row from one node say that no other sends: six segments of five frames.
-const SHARED_FOR: u8 = 32;
+/// Frames over which the parts of nodes are averaged: six segments of five frames.
+const LAST: u8 = 32;
+
+/// A neighbour is shared where one frame in so many is not from the node that sends most. A short message now and
+/// then, beside somebody's bulk data, is less.
+const SHARED: u8 = 4;
 
 /// Exchanges between two frames that do not follow each other.
 const FOLLOWS: u64 = 8;
@@ -182,30 +195,58 @@ mod tests {
         }
     }
 
-    /// A neighbour is shared from the second sender on, and no longer when only one is left. Frames far apart
-    /// say it as well as frames that follow each other.
+    /// Frames of each node in turn, so many times over, and whether several nodes share the neighbour then.
+    fn is_shared_after(rhythm: &mut Rhythm, times: usize, turn: &[(LinkAddr, usize)]) -> bool {
+        for _ in 0..times {
+            for &(from, frames) in turn {
+                (0..frames).for_each(|_| rhythm.note_sender(from));
+            }
+        }
+        rhythm.is_shared()
+    }
+
+    /// A neighbour is shared by nodes that each send a fair part, and no longer when only one is left.
     #[test]
     fn several_senders_share_a_neighbour() {
-        let mut rhythm = Rhythm::NONE;
-        let mut now = Instant::from_micros(1_000_000);
         let others = [
             LinkAddr::Short(8),
             LinkAddr::Extended([7, 0, 9, 0, 0, 0, 1, 1]),
         ];
         for other in others {
-            for (from, frames, is_shared) in [
-                (CHILD, 64, false),
-                (other, 31, true),
-                (CHILD, 32, true),
-                (CHILD, 1, false),
+            let mut rhythm = Rhythm::NONE;
+            for (times, turn, is_shared) in [
+                (64, &[(CHILD, 1)][..], false),
+                // Two, by whole segments and frame by frame; three; then the second of them alone.
+                (8, &[(CHILD, 5), (other, 5)], true),
+                (40, &[(CHILD, 1), (other, 1)], true),
+                (8, &[(CHILD, 5), (other, 5), (LinkAddr::Short(9), 5)], true),
+                (48, &[(other, 1)], false),
+                (8, &[(CHILD, 5), (other, 5)], true),
             ] {
-                for _ in 0..frames {
-                    now += Duration::from_millis(300);
-                    rhythm.note_arrival(from, now);
-                }
-                assert_eq!(rhythm.is_shared(), is_shared, "{from:?}");
+                let seen = is_shared_after(&mut rhythm, times, turn);
+                assert_eq!(seen, is_shared, "{turn:?}");
             }
         }
+    }
+
+    /// A short message now and then, beside somebody's bulk data, is no second flow.
+    #[test]
+    fn a_short_message_shares_nothing() {
+        let mut rhythm = Rhythm::NONE;
+        let turn = [(CHILD, 35), (LinkAddr::Short(8), 5)];
+        assert!(!is_shared_after(&mut rhythm, 20, &turn));
+    }
+
+    /// Of three senders one is the first among them in turn; the parts never leave their range.
+    #[test]
+    fn the_parts_of_others_stay_within_a_half() {
+        let mut rhythm = Rhythm::NONE;
+        for number in 0..10_000_u32 {
+            let sender = number.wrapping_mul(0x9e37_79b9) >> 28;
+            rhythm.note_sender(LinkAddr::Short(sender as u16));
+            assert!(rhythm.others <= u8::MAX / 2, "{}", rhythm.others);
+        }
+        assert!(rhythm.is_shared());
     }
 
     #[test]

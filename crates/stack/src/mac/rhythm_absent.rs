@@ -34,6 +34,8 @@ impl Rhythm {
         None
     }
 
+    pub(super) const fn note_sender(&self, _: LinkAddr) {}
+
     pub(super) const fn is_shared(&self) -> bool {
         false
     }

@@ -52,8 +52,8 @@ pub struct Config {
     /// Acknowledge every n-th segment with data at once; 1: each. RFC 9293 §3.8.6.3 SHOULD
     /// not exceed 2; on a mesh, fewer ACKs are goodput (`docs`).
     pub ack_every: u8,
-    /// Segments acknowledged one by one behind a gap, a duplicate or a mark of congestion; 0: none. While the
-    /// path loses, the peer sends little at once, and a delayed ACK, or the loss of one that stands
+    /// Segments acknowledged one by one behind a gap or a duplicate; 0: none. While the path
+    /// loses, the peer sends little at once, and a delayed ACK, or the loss of one that stands
     /// for two, costs it most. RFC 5681 §4.2 asks for one at least every second segment; 16 as
     /// Linux.
     pub quick_acks: u8,

@@ -41,6 +41,8 @@ pub struct Connection<'m> {
     pub(super) ack_count: u8,
     /// Segments still to be acknowledged one by one.
     pub(super) quick_acks: u8,
+    /// Segments still to be acknowledged at least in pairs, from a mark of congestion on.
+    pub(super) marked_acks: u8,
     pub(super) timers: Timers,
     /// How far the present millisecond has passed, as deadlines count it: 0 to 31.
     pub(super) now_part: u8,
@@ -113,6 +115,7 @@ impl<'m> Connection<'m> {
             retries: 0,
             ack_count: 0,
             quick_acks: 0,
+            marked_acks: 0,
             snd_una: SeqNum::new(0),
             snd_nxt: SeqNum::new(0),
             snd_wl1: SeqNum::new(0),

@@ -243,9 +243,11 @@ impl Connection<'_> {
         if seg.has(Flags::CWR) {
             self.facts.clear(Facts::ECHO_CE);
         }
-        if seg.is_ce && !self.facts.has(Facts::ECHO_CE) {
-            // Its sender has little on its way from now on, and would wait for a delayed ACK.
-            self.quick_acks = self.config.quick_acks;
+        if !seg.is_ce {
+            return;
+        }
+        self.marked_acks = MARKED_ACKS;
+        if !self.facts.has(Facts::ECHO_CE) {
             self.facts.set(Facts::ECHO_CE | Facts::ACK_DUE);
         }
     }
@@ -339,7 +341,11 @@ impl Connection<'_> {
         self.ack_count = self.ack_count.saturating_add(u8::from(len > 0));
         let is_quick = self.quick_acks > 0;
         self.quick_acks -= u8::from(is_quick);
-        if is_quick || self.ack_count >= self.config.ack_every || self.config.ack_delay_ms == 0 {
+        let is_marked = self.marked_acks > 0;
+        self.marked_acks -= u8::from(is_marked);
+        let most = if is_marked { 2 } else { u8::MAX };
+        let every = self.config.ack_every.min(most);
+        if is_quick || self.ack_count >= every || self.config.ack_delay_ms == 0 {
             self.facts.set(Facts::ACK_DUE);
         } else if !self.timers.is_armed(Timer::Ack) {
             self.arm(Timer::Ack, u32::from(self.config.ack_delay_ms));
@@ -520,3 +526,7 @@ impl Connection<'_> {
         self.challenge_at = self.now_ms;
     }
 }
+
+/// Segments from a mark of congestion on that are acknowledged at least in pairs (RFC 5681 §4.2), however few ACKs the
+/// configuration asks for: their sender has just halved its window, and would wait for a delayed ACK.
+const MARKED_ACKS: u8 = 8;

@@ -433,7 +433,7 @@ impl Connection<'_> {
     /// at once: the receiver's half of silly-window avoidance (RFC 9293 §3.8.6.2.2).
     ///
     /// The ACK that fills a gap bears the window as it was; behind it, and as long as segments
-    /// are acknowledged one by one after a gap, a duplicate or a mark, the window grows by steps,
+    /// are acknowledged one by one after a gap or a duplicate, the window grows by steps,
     /// a quarter of the buffer each, or a segment where that is less than two, and each step is
     /// a window update (RFC 5681 §4.2): the peer often waits for nothing but that ACK, and of
     /// several one gets through.

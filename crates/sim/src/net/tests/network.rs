@@ -146,23 +146,32 @@ fn a_relay_marks_packets_when_two_flows_fill_its_queue() {
     }
 }
 
-/// A relay that measures its pace marks packets of several senders, whatever the discipline: their pace is that
-/// of lone flows. The relay marks nothing of a lone flow, and nothing where times are set by hand.
+/// A relay that measures its pace marks packets of several senders, itself among them, whatever the discipline: their
+/// pace is that of lone flows. The relay marks nothing of a lone flow, nothing where its queue has no room for two
+/// segments, and nothing where times are set by hand.
 #[test]
 fn a_relay_that_measures_its_pace_marks_packets_of_several_senders() {
-    for (pace_percent, motes, marks) in [
-        (100, &[2, 3][..], true),
-        (100, &[2], false),
-        (0, &[2, 3], false),
+    for (pace_percent, queue_frames, motes, marks) in [
+        (100, 16, &[2, 3][..], true),
+        (100, 16, &[1, 2], true),
+        (100, 16, &[2], false),
+        (100, 16, &[1], false),
+        (100, 8, &[2, 3], false),
+        (0, 16, &[2, 3], false),
     ] {
         let mut options = fork(Joining::Static);
         for node in &mut options.nodes {
             node.profile = Profile::TELOSB;
             node.window_segments = 12;
             node.pace_percent = pace_percent;
+            node.tables.queue_frames = queue_frames;
         }
         let marked = relayed(options, motes, |relay| relay.ip().counters.marked);
-        assert_eq!(marked >= 3, marks, "{pace_percent} {motes:?}: {marked}");
+        assert_eq!(
+            marked >= 3,
+            marks,
+            "{pace_percent} {queue_frames} {motes:?}: {marked}"
+        );
         assert!(marks || marked == 0);
     }
 }

@@ -271,9 +271,9 @@ impl Mesh<'_> {
     /// As [`Self::avoid_congestion`], of a packet passed on to `next_hop` in fragments, which wait in the
     /// MAC: the packets before it are counted by the frames of a full one.
     ///
-    /// Where the pace is measured a relay that several nodes send to marks packets long before its queue is
-    /// full, whatever the discipline. Its senders measure the path of a lone flow, and a radio that
-    /// acknowledges by itself takes their frames also when there is no room for them.
+    /// Where the pace is measured, and several nodes send to this one, it marks their packets long before its queue
+    /// is full, whatever the discipline. Each of them measures the path of a lone flow, and a radio that acknowledges by
+    /// itself takes frames also when there is no room for them.
     pub(super) fn judge_first(
         &mut self,
         next_hop: LinkAddr,
@@ -284,10 +284,31 @@ impl Mesh<'_> {
         let frames = usize::from(self.manner.mss_frames);
         let waiting = self.mac.queue_len().checked_div(frames).unwrap_or(0);
         self.avoid_congestion(waiting, piece, ip, rng)?;
-        if self.manner.hold.is_measured() && self.mac.is_crowded(next_hop) {
+        if self.is_crowded(next_hop) {
             mark(piece, ip);
         }
         Ok(())
+    }
+
+    /// As [`Self::judge_first`], of a packet of this node's own, `len` bytes in the fragmenter's buffer: this node is
+    /// one of those that send to `next_hop`, and is to yield as the others do.
+    pub(super) fn judge_own(&mut self, next_hop: LinkAddr, len: usize, ip: &mut Ip<'_>) {
+        let frame = self.mac.payload_len_max(next_hop);
+        if !self.manner.hold.is_measured() || len <= frame {
+            return;
+        }
+        self.mac.note_own(next_hop, len.div_ceil(frame.max(1)));
+        if self.is_crowded(next_hop) {
+            mark(
+                self.outgoing.buffer().get_mut(..len).unwrap_or_default(),
+                ip,
+            );
+        }
+    }
+
+    fn is_crowded(&self, next_hop: LinkAddr) -> bool {
+        let segment = usize::from(self.manner.mss_frames);
+        self.manner.hold.is_measured() && self.mac.is_crowded(next_hop, segment)
     }
 
     /// Asks the queue's discipline about a packet that begins with `head` and has `waiting`

@@ -7,7 +7,7 @@ use super::pace::Took;
 use super::routing::{Dress, ROUTED_SLACK, hops_left};
 use super::{Mesh, link_addr, tcp_headers};
 use crate::ip::{self, Ip, Neighbour, NextHop};
-use crate::limits::PSDU_LEN_MAX;
+use crate::limits::{IS_RELAY, PSDU_LEN_MAX};
 use crate::link::Ask;
 use crate::link::arrival::{Onward, Pulled, Report, Undelivered};
 use crate::lowpan::{Beside, LinkPair, TcpForm, compressed_header_len};
@@ -248,6 +248,9 @@ impl<'m> Mesh<'m> {
         let (budget, buffer) = Budget::lend(self);
         let pulled = pull(ip, Ask::Within(&budget), buffer);
         if let Some(Pulled { len, header, to }) = pulled {
+            if IS_RELAY && let Some(neighbour) = link_addr(to) {
+                self.judge_own(neighbour, len, ip);
+            }
             self.set_off(ip, len, Some((header, to)), Mark::own(Class::Own), now);
         }
         pulled.is_some()
