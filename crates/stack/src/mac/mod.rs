@@ -22,6 +22,7 @@ mod acknowledge;
 mod channels;
 pub mod config;
 mod counters;
+mod crowding;
 mod csma;
 mod flow;
 mod immediate;
@@ -73,6 +74,7 @@ use crate::random::Rng;
 use crate::time::{Duration, Instant, earliest};
 use crate::wire::{LinkAddr, ieee802154::Header};
 use acknowledge::Acknowledgment;
+use crowding::Crowding;
 use csma::Csma;
 use immediate::Waiting;
 use neighbor::Neighbors;
@@ -88,6 +90,8 @@ pub struct Mac<'m> {
     config: Config,
     radio: RadioCapabilities,
     queue: FrameQueue<'m>,
+    /// How many frames there are too many.
+    crowding: Crowding,
     neighbors: Neighbors<'m>,
     counters: MacCounters,
     state: State,
@@ -184,6 +188,7 @@ impl<'m> Mac<'m> {
             config,
             radio,
             queue: FrameQueue::new(slots),
+            crowding: Crowding::NONE,
             neighbors: Neighbors::new(neighbors, doubts),
             counters: MacCounters::default(),
             state: State::Idle,
@@ -339,6 +344,14 @@ impl<'m> Mac<'m> {
         } else {
             self.queue.push(frame).ok_or(FrameDrop::QueueFull)
         };
+        if frame.class == Class::Forward {
+            let capacity = self.queue.capacity();
+            match pushed {
+                Ok(_) => self.crowding.note_queued(capacity),
+                Err(FrameDrop::QueueFull) => self.crowding.note_lost(capacity),
+                Err(_) => {}
+            }
+        }
         match pushed {
             Ok(_) => self.counters.accepted = self.counters.accepted.wrapping_add(1),
             Err(reason) => self.counters.drop(reason),
@@ -424,13 +437,11 @@ impl<'m> Mac<'m> {
         self.neighbors.note_own(to, from, frames);
     }
 
-    /// Whether the last frames that go to `to` are of several nodes, and frames take so much of the queue that
-    /// those nodes had better send less. `segment`: frames of a full one. A queue without room for two segments is
-    /// never crowded: it is full as soon as one waits.
+    /// Whether the last frames that go to `to` are of several nodes, and so many wait that those nodes had better
+    /// send less. `segment`: frames of a full one.
     pub(crate) fn is_crowded(&self, to: LinkAddr, segment: usize) -> bool {
-        let capacity = self.queue.capacity();
-        let most = (capacity / CROWDED).max(segment);
-        most <= capacity / 2 && self.queue.len() >= most && self.neighbors.is_shared(to)
+        let (len, capacity) = (self.queue.len(), self.queue.capacity());
+        self.crowding.is_reached(len, capacity, segment) && self.neighbors.is_shared(to)
     }
 
     /// How far apart frames begin that go on to `to`, as far as is known.
@@ -563,10 +574,6 @@ impl<'m> Mac<'m> {
         }
     }
 }
-
-/// A queue is crowded once a third of it is taken: what is on its way by the time that a mark has come back to
-/// its sender fills the rest.
-const CROWDED: usize = 3;
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use motet::node::Node;
 use motet::time::Instant;
 
 use super::*;
-use crate::air::gains::{Gains, LogDistance};
+use crate::air::gains::{ChainAir, Gains, LogDistance};
 use crate::air::profile::Profile;
 use crate::apps::{App, Receiver, Sender};
 use crate::keys::{self, JoinSecret};
@@ -16,13 +16,16 @@ use crate::keys::{self, JoinSecret};
 fn fork(joining: Joining) -> NetworkOptions {
     let positions = [[0.0, 0.0], [60.0, 0.0], [110.0, 30.0], [110.0, -30.0]];
     let names = ["border", "relay", "left", "right"];
-    let nodes = names.map(NodeOptions::new).to_vec();
+    let gains = Gains::log_distance(&positions, LogDistance::OFFICE, 1);
+    among(&names, gains, joining)
+}
+
+/// Nodes so named, of whom these hear each other.
+fn among(names: &[&str], gains: Gains, joining: Joining) -> NetworkOptions {
+    let nodes = names.iter().copied().map(NodeOptions::new).collect();
     NetworkOptions {
         joining,
-        ..NetworkOptions::new(
-            nodes,
-            Gains::log_distance(&positions, LogDistance::OFFICE, 1),
-        )
+        ..NetworkOptions::new(nodes, gains)
     }
 }
 
@@ -86,7 +89,12 @@ fn an_impossible_mesh_is_refused_by_name() {
 }
 
 /// A relay after a minute in which each of these motes sends as much as TCP takes.
-fn relayed<T>(options: NetworkOptions, motes: &[usize], read: impl Fn(&Node<'_>) -> T) -> T {
+fn relayed<T>(
+    options: NetworkOptions,
+    relay: usize,
+    motes: &[usize],
+    read: impl Fn(&Node<'_>) -> T,
+) -> T {
     let arena = Arena::new();
     let mut network = Network::new(options, &arena).unwrap();
     let host = network.host(0).unwrap();
@@ -104,7 +112,7 @@ fn relayed<T>(options: NetworkOptions, motes: &[usize], read: impl Fn(&Node<'_>)
     network
         .world
         .run_until(Instant::ORIGIN + Duration::from_secs(60));
-    read(network.world.node(1))
+    read(network.world.node(relay))
 }
 
 #[test]
@@ -120,7 +128,7 @@ fn a_relay_marks_packets_when_two_flows_fill_its_queue() {
             node.window_segments = 7;
             node.discipline = discipline;
         }
-        relayed(options, &[2, 3], |relay| {
+        relayed(options, 1, &[2, 3], |relay| {
             let Some(Link::Mesh(radio)) = relay.link(RADIO) else {
                 panic!("a relay has a radio")
             };
@@ -146,33 +154,42 @@ fn a_relay_marks_packets_when_two_flows_fill_its_queue() {
     }
 }
 
-/// A relay that measures its pace marks packets of several senders, itself among them, whatever the discipline: their
-/// pace is that of lone flows. The relay marks nothing of a lone flow, nothing where its queue has no room for two
-/// segments, and nothing where times are set by hand.
+/// A relay that measures its pace, and whose queue overflows, marks packets of several senders, itself among them,
+/// whatever the discipline: their pace is that of lone flows. The relay marks nothing of a lone flow, nothing where its
+/// queue is long enough or has no room for two segments, and nothing where times are set by hand.
 #[test]
 fn a_relay_that_measures_its_pace_marks_packets_of_several_senders() {
+    let names = ["border", "near", "relay", "left", "right"];
+    let hops = [0_usize, 1, 2, 3, 3];
     for (pace_percent, queue_frames, motes, marks) in [
-        (100, 16, &[2, 3][..], true),
-        (100, 16, &[1, 2], true),
+        (100, 16, &[3, 4][..], true),
+        (100, 16, &[2, 3, 4], true),
+        (100, 16, &[3], false),
         (100, 16, &[2], false),
-        (100, 16, &[1], false),
-        (100, 8, &[2, 3], false),
-        (0, 16, &[2, 3], false),
+        (100, 200, &[3, 4], false),
+        (100, 8, &[3, 4], false),
+        (0, 16, &[3, 4], false),
     ] {
-        let mut options = fork(Joining::Static);
+        let air = ChainAir::CALIBRATED;
+        let gains = Gains::from_fn(hops.len(), |from, to| match hops[from].abs_diff(hops[to]) {
+            0 | 1 => air.one_hop_db,
+            2 => air.two_hops_db,
+            _ => air.beyond_db,
+        });
+        let mut options = among(&names, gains, Joining::Static);
+        for (node, parent) in options.nodes.iter_mut().skip(1).zip([0, 1, 2, 2]) {
+            node.parent = Parent::Node(parent);
+        }
         for node in &mut options.nodes {
             node.profile = Profile::TELOSB;
             node.window_segments = 12;
             node.pace_percent = pace_percent;
             node.tables.queue_frames = queue_frames;
         }
-        let marked = relayed(options, motes, |relay| relay.ip().counters.marked);
-        assert_eq!(
-            marked >= 3,
-            marks,
-            "{pace_percent} {queue_frames} {motes:?}: {marked}"
-        );
-        assert!(marks || marked == 0);
+        let marked = relayed(options, 2, motes, |relay| relay.ip().counters.marked);
+        let case = format!("{pace_percent} {queue_frames} {motes:?}: {marked}");
+        assert_eq!(marked >= 3, marks, "{case}");
+        assert!(marks || marked == 0, "{case}");
     }
 }
 
