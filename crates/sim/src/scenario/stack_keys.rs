@@ -45,7 +45,9 @@ pub(super) const STACK_KEYS: &[Key] = &[
          one while that goes on, and tries again after a wait that begins with that time and \
          doubles, up to 40 ms, or 80 where several sources contend for a relay; neither `hold_ms` nor \
          `retry_delay_ms` may be given. `off`: these two set the times. Frames for all, alarms, frames \
-         for children that sleep and Bluetooth LE are never paced.",
+         for children that sleep and Bluetooth LE are never paced. A relay that passes on fragments of \
+         several nodes marks packets (ECN), its own too, once its queue is nearly full, or after losses once \
+         a third of it is taken, whatever `queue` says.",
     ),
     key(
         "pace_percent",
@@ -67,7 +69,8 @@ pub(super) const STACK_KEYS: &[Key] = &[
         Some("\"droptail\""),
         "What a queue of whole packets for the air does before it is full: nothing; random early \
          detection that marks (ECN) what may be marked and drops the rest; or one that drops. \
-         A relay that passes on fragments asks when the first one comes.",
+         A relay that passes on fragments asks when the first one comes. With `pacing` `auto` relays \
+         may mark all the same.",
     ),
     key(
         "link_attempts",
@@ -145,7 +148,8 @@ pub(super) const STACK_KEYS: &[Key] = &[
         "ack_every",
         Integer(1, 255),
         Some("2"),
-        "Acknowledge every n-th full segment at once.",
+        "Acknowledge every n-th full segment at once; of eight segments from a congestion mark on, at \
+         least every second.",
     ),
     key(
         "ack_delay_ms",

@@ -91,7 +91,7 @@ pub struct IpCounters {
     pub delivered: u32,
     /// Passed on to another node.
     pub forwarded: u32,
-    /// Of these, marked as having met congestion.
+    /// Packets marked as having met congestion (RFC 3168 §5): those passed on, and this node's own.
     pub marked: u32,
     /// ICMPv6 errors sent.
     pub errors_sent: u32,

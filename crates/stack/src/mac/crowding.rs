@@ -1,52 +1,57 @@
-//! How many frames a queue holds before those that fill it had better send less: as its losses teach.
+//! How full the MAC's queue may be before a relay marks packets: the limit follows the queue's losses.
+//!
+//! `Mac::push` notes frames, and `Mac::is_crowded` asks. Who sends them is in `rhythm`.
 
-/// A queue that loses nothing is left alone, however full. Each frame that finds no room lowers the limit by an
-/// eighth of the queue, down to a third of it; so many frames later each that did raises the limit again by half of
-/// that. So about one packet in a hundred is lost, where senders can be slowed at all: marks have a price, too. ACKs that
-/// echo them are never thinned, and a sender that halves a small window leaves the air idle.
+/// The limit begins one slot below those that frames passed on may take: a sender is slowed before a frame is lost. Each
+/// frame passed on that finds no room lowers the limit by an eighth of the slots, at the least to a third. Every 256 such
+/// frames that find room raise it by half of that. In equilibrium one frame in 512 is lost, which is about one packet
+/// of five frames in a hundred.
+///
+/// Marks have a price: ACKs that echo them are never thinned, and a sender that halves a small window leaves the air
+/// idle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Crowding {
-    /// How far below the queue's capacity the limit is, frames.
-    below: u8,
-    /// Frames queued since it last rose, modulo [`u8::MAX`] + 1.
+    /// How far losses have lowered the limit, slots.
+    lowered: u8,
+    /// Frames passed on that found room, modulo 256: at each wrap the limit rises.
     queued: u8,
 }
 
 impl Crowding {
     /// Of a queue that has lost nothing.
     pub(super) const NONE: Self = Self {
-        below: 0,
+        lowered: 0,
         queued: 0,
     };
 
-    /// A frame that is passed on was queued.
-    pub(super) fn note_queued(&mut self, capacity: usize) {
+    /// A frame passed on was queued, in one of so many slots.
+    pub(super) fn note_queued(&mut self, slots: usize) {
         self.queued = self.queued.wrapping_add(1);
         if self.queued == 0 {
-            let rise = (capacity.div_ceil(STEP) / 2).max(1);
-            self.below = self.below.saturating_sub(rise as u8);
+            let rise = (slots.div_ceil(STEP) / 2).max(1);
+            self.lowered = self.lowered.saturating_sub(rise as u8);
         }
     }
 
-    /// A frame that was to be passed on found no room.
-    pub(super) fn note_lost(&mut self, capacity: usize) {
-        let step = capacity.div_ceil(STEP);
-        let most = capacity - capacity / LEAST;
-        self.below = most.min(usize::from(self.below) + step) as u8;
+    /// A frame passed on found none of so many slots free.
+    pub(super) fn note_lost(&mut self, slots: usize) {
+        let lowered = usize::from(self.lowered) + slots.div_ceil(STEP);
+        self.lowered = lowered.min(slots - slots / LEAST) as u8;
     }
 
-    /// Whether a queue that holds `len` frames holds too many; a full segment fills `segment`. One without room for
-    /// two segments never does: it is full as soon as one waits.
-    pub(super) fn is_reached(self, len: usize, capacity: usize, segment: usize) -> bool {
-        let limit = capacity.saturating_sub(self.below.into()).max(segment);
-        self.below > 0 && segment <= capacity / 2 && len >= limit
+    /// Whether `len` frames are too many for so many slots; a full segment fills `segment`. Where two segments have no
+    /// room they never are: the queue is full as soon as one waits.
+    pub(super) fn is_reached(self, len: usize, slots: usize, segment: usize) -> bool {
+        let below = usize::from(self.lowered).max(1);
+        let limit = slots.saturating_sub(below).max(segment);
+        segment <= slots / 2 && len >= limit.max(1)
     }
 }
 
-/// The limit falls by one part in so many of the queue.
+/// The limit falls by one part in so many of the slots.
 const STEP: usize = 8;
 
-/// The limit is never less than one part in so many of the queue: what is on its way by the time that a mark has come
+/// The limit is never less than one part in so many of the slots: what is on its way by the time that a mark has come
 /// back to its sender fills the rest.
 const LEAST: usize = 3;
 
@@ -55,54 +60,56 @@ mod tests {
     use super::*;
 
     /// The fewest frames that are too many after so many losses and then so many frames queued.
-    fn limit(capacity: usize, lost: usize, queued: usize) -> Option<usize> {
+    fn limit(slots: usize, segment: usize, lost: usize, queued: usize) -> Option<usize> {
         let mut crowding = Crowding::NONE;
-        (0..lost).for_each(|_| crowding.note_lost(capacity));
-        (0..queued).for_each(|_| crowding.note_queued(capacity));
-        (0..=capacity).find(|&len| crowding.is_reached(len, capacity, 5))
+        (0..lost).for_each(|_| crowding.note_lost(slots));
+        (0..queued).for_each(|_| crowding.note_queued(slots));
+        (0..=slots).find(|&len| crowding.is_reached(len, slots, segment))
     }
 
     #[test]
     fn losses_lower_the_limit_and_what_is_queued_raises_it() {
         for (lost, queued, least) in [
-            (0, 0, None),
-            (0, 10_000, None),
-            (1, 0, Some(14)),
-            (5, 0, Some(6)),
-            (6, 0, Some(5)),
-            (1_000, 0, Some(5)),
-            (1_000, 255, Some(5)),
-            (1_000, 256, Some(6)),
-            (1, 256, Some(15)),
-            (1, 512, None),
-            (1_000, 11 * 256, None),
+            (0, 0, 15),
+            (0, 10_000, 15),
+            (1, 0, 14),
+            (5, 0, 6),
+            (6, 0, 5),
+            (1_000, 0, 5),
+            (1_000, 255, 5),
+            (1_000, 256, 6),
+            (1, 256, 15),
+            (1_000, 10 * 256, 15),
         ] {
-            assert_eq!(limit(16, lost, queued), least, "{lost} {queued}");
+            assert_eq!(limit(16, 5, lost, queued), Some(least), "{lost} {queued}");
         }
     }
 
     #[test]
     fn a_queue_without_room_for_two_segments_is_never_crowded() {
-        for (capacity, least) in [
-            (0, None),
-            (1, None),
-            (8, None),
-            (9, None),
-            (10, Some(5)),
-            (12, Some(5)),
-            (16, Some(5)),
-            (32, Some(10)),
-            (200, Some(66)),
+        for (slots, segment, least) in [
+            (0, 0, None),
+            (1, 0, Some(1)),
+            (2, 0, Some(1)),
+            (1, 1, None),
+            (8, 5, None),
+            (9, 5, None),
+            (10, 5, Some(5)),
+            (12, 5, Some(5)),
+            (16, 5, Some(5)),
+            (16, 9, None),
+            (32, 5, Some(10)),
+            (255, 12, Some(85)),
         ] {
-            assert_eq!(limit(capacity, 1_000, 0), least, "{capacity}");
+            assert_eq!(limit(slots, segment, 1_000, 0), least, "{slots} {segment}");
         }
     }
 
-    /// Of a queue of any length the limit is open again some thousand frames after the last loss.
+    /// However many slots there are, 4,096 frames after the last loss the limit is where it began.
     #[test]
     fn what_was_lost_long_ago_is_forgotten() {
-        for capacity in 0..=200 {
-            assert_eq!(limit(capacity, 1_000, 16 * 256), None, "{capacity}");
+        for slots in 2..=255 {
+            assert_eq!(limit(slots, 1, 1_000, 16 * 256), Some(slots - 1), "{slots}");
         }
     }
 }

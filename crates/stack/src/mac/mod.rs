@@ -90,7 +90,7 @@ pub struct Mac<'m> {
     config: Config,
     radio: RadioCapabilities,
     queue: FrameQueue<'m>,
-    /// How many frames there are too many.
+    /// How full it may be.
     crowding: Crowding,
     neighbors: Neighbors<'m>,
     counters: MacCounters,
@@ -305,6 +305,11 @@ impl<'m> Mac<'m> {
         if self.guard.is_locked() {
             return 0;
         }
+        self.slots(class).saturating_sub(self.queue.len())
+    }
+
+    /// How many of the queue's slots frames of this class may take.
+    fn slots(&self, class: Class) -> usize {
         let children = self.serving.reserved();
         let control = children.saturating_add(usize::from(self.config.reserve_control));
         let kept = match class {
@@ -315,13 +320,8 @@ impl<'m> Mac<'m> {
             Class::Own => control.saturating_add(usize::from(self.config.reserve_forward)),
         };
         // A small queue keeps nothing back: at least one slot serves every class.
-        let usable = self
-            .queue
-            .capacity()
-            .saturating_sub(kept)
-            .max(1)
-            .min(self.queue.capacity());
-        usable.saturating_sub(self.queue.len())
+        let capacity = self.queue.capacity();
+        capacity.saturating_sub(kept).max(1).min(capacity)
     }
 
     /// Queues a frame.
@@ -345,10 +345,10 @@ impl<'m> Mac<'m> {
             self.queue.push(frame).ok_or(FrameDrop::QueueFull)
         };
         if frame.class == Class::Forward {
-            let capacity = self.queue.capacity();
+            let slots = self.slots(Class::Forward);
             match pushed {
-                Ok(_) => self.crowding.note_queued(capacity),
-                Err(FrameDrop::QueueFull) => self.crowding.note_lost(capacity),
+                Ok(_) => self.crowding.note_queued(slots),
+                Err(FrameDrop::QueueFull) => self.crowding.note_lost(slots),
                 Err(_) => {}
             }
         }
@@ -440,8 +440,8 @@ impl<'m> Mac<'m> {
     /// Whether the last frames that go to `to` are of several nodes, and so many wait that those nodes had better
     /// send less. `segment`: frames of a full one.
     pub(crate) fn is_crowded(&self, to: LinkAddr, segment: usize) -> bool {
-        let (len, capacity) = (self.queue.len(), self.queue.capacity());
-        self.crowding.is_reached(len, capacity, segment) && self.neighbors.is_shared(to)
+        let (len, slots) = (self.queue.len(), self.slots(Class::Forward));
+        self.crowding.is_reached(len, slots, segment) && self.neighbors.is_shared(to)
     }
 
     /// How far apart frames begin that go on to `to`, as far as is known.

@@ -17,7 +17,7 @@ pub(super) struct Rhythm {
     apart_us: u16,
     /// When the last of those had come.
     came_at: Instant,
-    /// The node that sends most of them, folded; 0: none has come yet.
+    /// The busiest sender of frames for this neighbour, folded, this node included; 0: none yet.
     sender: u16,
     /// What part of them other nodes send, in 255ths: at most half.
     others: u8,
@@ -107,7 +107,8 @@ impl Rhythm {
         }
     }
 
-    /// Whether several nodes sent the last frames that go to it, each no small part, however long ago that was.
+    /// Whether nodes other than the busiest sent at least a quarter of the last frames for this neighbour, however
+    /// long ago.
     pub(super) const fn is_shared(&self) -> bool {
         self.others >= u8::MAX / SHARED
     }
@@ -128,8 +129,8 @@ fn folded(addr: LinkAddr) -> u16 {
 /// Frames over which the parts of nodes are averaged: six segments of five frames.
 const LAST: u8 = 32;
 
-/// A neighbour is shared where one frame in so many is not from the node that sends most. A short message now and
-/// then, beside somebody's bulk data, is less.
+/// A neighbour is shared if at least one frame in so many is not from its busiest sender. Short messages beside bulk
+/// data stay below that.
 const SHARED: u8 = 4;
 
 /// Exchanges between two frames that do not follow each other.
@@ -233,11 +234,14 @@ mod tests {
     #[test]
     fn a_short_message_shares_nothing() {
         let mut rhythm = Rhythm::NONE;
-        let turn = [(CHILD, 35), (LinkAddr::Short(8), 5)];
-        assert!(!is_shared_after(&mut rhythm, 20, &turn));
+        for (bulk, is_shared) in [(35, false), (20, false), (10, true)] {
+            let turn = [(CHILD, bulk), (LinkAddr::Short(8), 5)];
+            let seen = is_shared_after(&mut rhythm, 20, &turn);
+            assert_eq!(seen, is_shared, "{bulk}");
+        }
     }
 
-    /// Of three senders one is the first among them in turn; the parts never leave their range.
+    /// Among sixteen senders the busiest one changes, and what the others send stays within a half.
     #[test]
     fn the_parts_of_others_stay_within_a_half() {
         let mut rhythm = Rhythm::NONE;

@@ -50,7 +50,8 @@ pub struct Config {
     pub syn_retransmissions_max: u8,
 
     /// Acknowledge every n-th segment with data at once; 1: each. RFC 9293 §3.8.6.3 SHOULD
-    /// not exceed 2; on a mesh, fewer ACKs are goodput (`docs`).
+    /// not exceed 2; on a mesh, fewer ACKs are goodput (`docs`). Of eight segments from a mark of congestion on, at
+    /// least every second is acknowledged.
     pub ack_every: u8,
     /// Segments acknowledged one by one behind a gap or a duplicate; 0: none. While the path
     /// loses, the peer sends little at once, and a delayed ACK, or the loss of one that stands

@@ -41,7 +41,7 @@ pub struct Connection<'m> {
     pub(super) ack_count: u8,
     /// Segments still to be acknowledged one by one.
     pub(super) quick_acks: u8,
-    /// Segments still to be acknowledged at least in pairs, from a mark of congestion on.
+    /// Segments left, from a mark of congestion on, of which at least every second is acknowledged.
     pub(super) marked_acks: u8,
     pub(super) timers: Timers,
     /// How far the present millisecond has passed, as deadlines count it: 0 to 31.

@@ -51,7 +51,8 @@ pub struct MeshConfig {
     /// How long a neighbour is left alone after it took a frame; by default as long as is measured
     /// ([`Hold::MEASURED`]).
     pub hold: Hold,
-    /// How the queue of whole packets is kept short; what this node sends itself is not asked.
+    /// How the queue of whole packets is kept short; what this node sends itself is not asked. Where the pace is
+    /// measured, a crowded relay marks packets, its own too, whatever the discipline.
     pub discipline: Discipline,
 }
 

@@ -271,9 +271,9 @@ impl Mesh<'_> {
     /// As [`Self::avoid_congestion`], of a packet passed on to `next_hop` in fragments, which wait in the
     /// MAC: the packets before it are counted by the frames of a full one.
     ///
-    /// Where the pace is measured, and several nodes send to this one, it marks their packets long before its queue
-    /// is full, whatever the discipline. Each of them measures the path of a lone flow, and a radio that acknowledges by
-    /// itself takes frames also when there is no room for them.
+    /// Where the pace is measured, this node also marks packets of several senders, whatever the discipline, once its
+    /// queue is as full as the MAC allows. Each sender measures the path of a lone flow, and a radio that acknowledges
+    /// by itself takes frames that find no room.
     pub(super) fn judge_first(
         &mut self,
         next_hop: LinkAddr,
@@ -290,8 +290,9 @@ impl Mesh<'_> {
         Ok(())
     }
 
-    /// As [`Self::judge_first`], of a packet of this node's own, `len` bytes in the fragmenter's buffer: this node is
-    /// one of those that send to `next_hop`, and is to yield as the others do.
+    /// Counts a segment of this node's own, `len` bytes before compression in the fragmenter's buffer, and marks it as
+    /// [`Self::judge_first`] does: this node is one of the senders to `next_hop`, and yields as they do. Packets that
+    /// waited in the queue are not judged.
     pub(super) fn judge_own(&mut self, next_hop: LinkAddr, len: usize, ip: &mut Ip<'_>) {
         let frame = self.mac.payload_len_max(next_hop);
         if !self.manner.hold.is_measured() || len <= frame {
@@ -306,8 +307,13 @@ impl Mesh<'_> {
         }
     }
 
+    /// Whether the nodes that send over this one to `next_hop` had better send less.
     fn is_crowded(&self, next_hop: LinkAddr) -> bool {
-        let segment = usize::from(self.manner.mss_frames);
+        let frame = self.mac.payload_len_max(next_hop).max(1);
+        let segment = match self.manner.mss_frames {
+            0 => IPV6_MTU_MIN.div_ceil(frame),
+            frames => usize::from(frames),
+        };
         self.manner.hold.is_measured() && self.mac.is_crowded(next_hop, segment)
     }
 
