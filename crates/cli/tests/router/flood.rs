@@ -9,6 +9,9 @@ use crate::nets::{Router, enter, within};
 /// All of other flows.
 const SYNS: u32 = 100_000;
 
+/// So many are sent at once. What a full queue has no room for the kernel lets pass unseen, and counts nowhere.
+const BURST: u32 = 512;
+
 /// The limit of the table.
 const FLOWS_MAX: usize = 8_192;
 
@@ -41,6 +44,9 @@ pub(crate) fn passes_and_leaves_nothing() {
     let mut buf = [0; 1_280];
     let mut flood = |range: std::ops::Range<u32>, flags: u8| {
         for number in range {
+            if number % BURST == 0 {
+                within(SOON, || waiting() == 0).expect("the router takes what waits");
+            }
             port.send(&segment(number, flags)).expect("room");
             // The kernel's resets.
             while let Some(_len) = port.recv(&mut buf).expect("an open port") {}
@@ -81,6 +87,13 @@ pub(crate) fn passes_and_leaves_nothing() {
         count("overruns")
     );
     router.end();
+}
+
+/// Packets that wait in the kernel's queues for a program of this network namespace.
+fn waiting() -> u32 {
+    let queues = fs::read_to_string("/proc/net/netfilter/nfnetlink_queue").unwrap();
+    let of_queue = |line: &str| line.split_whitespace().nth(2)?.parse::<u32>().ok();
+    queues.lines().filter_map(of_queue).sum()
 }
 
 /// A TCP segment of mote and port `number`, to a port where nobody listens.
