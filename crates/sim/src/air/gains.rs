@@ -113,8 +113,13 @@ impl Gains {
 
     /// The calibrated chain of `nodes` nodes, numbered along it.
     pub fn chain(nodes: usize, chain: ChainAir) -> Self {
-        Self::from_fn(nodes, |from, to| match from.abs_diff(to) {
-            1 => chain.one_hop_db,
+        Self::along(nodes, |node| node, chain)
+    }
+
+    /// Nodes at `place`s along such a chain; several may be at one, and hear each other as neighbours do.
+    pub(crate) fn along(nodes: usize, place: impl Fn(usize) -> usize, chain: ChainAir) -> Self {
+        Self::from_fn(nodes, |from, to| match place(from).abs_diff(place(to)) {
+            0 | 1 => chain.one_hop_db,
             2 => chain.two_hops_db,
             _ => chain.beyond_db,
         })

@@ -135,14 +135,7 @@ pub(super) fn add_sibling(options: &mut NetworkOptions, of: usize) {
         ..options.nodes[of].clone()
     });
     let place = |node| if node == sibling { of } else { node };
-    let air = ChainAir::CALIBRATED;
-    options.gains = Gains::from_fn(sibling + 1, |from, to| {
-        match place(from).abs_diff(place(to)) {
-            0 | 1 => air.one_hop_db,
-            2 => air.two_hops_db,
-            _ => air.beyond_db,
-        }
-    });
+    options.gains = Gains::along(sibling + 1, place, ChainAir::CALIBRATED);
 }
 
 /// Changes nothing.

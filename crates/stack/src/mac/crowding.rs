@@ -1,6 +1,6 @@
 //! How full the MAC's queue may be before a relay marks packets: the limit follows the queue's losses.
 //!
-//! `Mac::push` notes frames, and `Mac::is_crowded` asks. Who sends them is in `rhythm`.
+//! `Mac::push` notes frames, and `Mac::is_crowded` asks. Which nodes send the frames, `rhythm` remembers.
 
 /// The limit begins one slot below those that frames passed on may take: a sender is slowed before a frame is lost. Each
 /// frame passed on that finds no room lowers the limit by an eighth of the slots, at the least to a third. Every 256 such

@@ -341,10 +341,11 @@ impl Connection<'_> {
         self.ack_count = self.ack_count.saturating_add(u8::from(len > 0));
         let is_quick = self.quick_acks > 0;
         self.quick_acks -= u8::from(is_quick);
-        let is_marked = self.marked_acks > 0;
-        self.marked_acks -= u8::from(is_marked);
-        let most = if is_marked { 2 } else { u8::MAX };
-        let every = self.config.ack_every.min(most);
+        let every = match self.marked_acks {
+            0 => self.config.ack_every,
+            _ => self.config.ack_every.min(2),
+        };
+        self.marked_acks = self.marked_acks.saturating_sub(1);
         if is_quick || self.ack_count >= every || self.config.ack_delay_ms == 0 {
             self.facts.set(Facts::ACK_DUE);
         } else if !self.timers.is_armed(Timer::Ack) {

@@ -187,12 +187,7 @@ impl Anemometers {
             node.tables = Tables::RELAY;
             node
         });
-        let air = ChainAir::CALIBRATED;
-        let gains = Gains::from_fn(NODES, |from, to| match place(from).abs_diff(place(to)) {
-            0 | 1 => air.one_hop_db,
-            2 => air.two_hops_db,
-            _ => air.beyond_db,
-        });
+        let gains = Gains::along(NODES, place, ChainAir::CALIBRATED);
         Ok(NetworkOptions {
             seed,
             joining: Joining::Static,

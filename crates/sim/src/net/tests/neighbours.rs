@@ -43,12 +43,7 @@ fn yard(parent: usize, seed: u64) -> NetworkOptions {
         ATTACKER => RELAY,
         node => node,
     };
-    let air = ChainAir::CALIBRATED;
-    let gains = Gains::from_fn(5, |from, to| match place(from).abs_diff(place(to)) {
-        0 | 1 => air.one_hop_db,
-        2 => air.two_hops_db,
-        _ => air.beyond_db,
-    });
+    let gains = Gains::along(5, place, ChainAir::CALIBRATED);
     let mut stranger = HostOptions::new("stranger");
     stranger.kind = Host::Outside;
     let mut options = NetworkOptions::new(nodes, gains);

@@ -170,12 +170,7 @@ fn a_relay_that_measures_its_pace_marks_packets_of_several_senders() {
         (100, 8, &[3, 4], false),
         (0, 16, &[3, 4], false),
     ] {
-        let air = ChainAir::CALIBRATED;
-        let gains = Gains::from_fn(hops.len(), |from, to| match hops[from].abs_diff(hops[to]) {
-            0 | 1 => air.one_hop_db,
-            2 => air.two_hops_db,
-            _ => air.beyond_db,
-        });
+        let gains = Gains::along(hops.len(), |node| hops[node], ChainAir::CALIBRATED);
         let mut options = among(&names, gains, Joining::Static);
         for (node, parent) in options.nodes.iter_mut().skip(1).zip([0, 1, 2, 2]) {
             node.parent = Parent::Node(parent);

@@ -300,10 +300,7 @@ impl Mesh<'_> {
         }
         self.mac.note_own(next_hop, len.div_ceil(frame.max(1)));
         if self.is_crowded(next_hop) {
-            mark(
-                self.outgoing.buffer().get_mut(..len).unwrap_or_default(),
-                ip,
-            );
+            mark(self.outgoing.buffer(), ip);
         }
     }
 
