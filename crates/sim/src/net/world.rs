@@ -7,6 +7,7 @@
 //! nodes as their application in between.
 //! Left out: threads. A world is one run; runs are independent of each other.
 
+mod agenda;
 mod attackers;
 mod bluetooth;
 mod drive;
@@ -35,6 +36,7 @@ use crate::net::fairness::Fairness;
 use crate::net::wire::Wire;
 use crate::streams::{Draws, Purpose};
 
+use self::agenda::{Agenda, Turn};
 use self::attackers::Attacker;
 use self::bluetooth::Bluetooth;
 pub use self::joiner::{Asking, Giving, Joiner};
@@ -71,6 +73,7 @@ pub struct World<'m> {
     ble: Option<Bluetooth>,
     places: Places,
     motes: Vec<Mote<'m>>,
+    agenda: Agenda,
     attackers: Vec<Attacker>,
     attacks_ended: bool,
     wire: Option<Wire>,
@@ -89,8 +92,6 @@ struct Mote<'m> {
     node: Node<'m>,
     ports: Vec<Attached>,
     apps: Vec<App<'m>>,
-    /// The earliest deadline in the calendar.
-    planned: Option<Instant>,
     /// When it is called again because its processor was busy.
     resumes: Option<Instant>,
     /// Whether it is switched off: then nothing reaches it, and it does nothing.
@@ -117,6 +118,7 @@ impl<'m> World<'m> {
         let draws = |purpose| Draws::new(conditions.seed, purpose, residents.len());
         let (survivals, losses) = (draws(Purpose::Reception), draws(Purpose::FrameLoss));
         let attachments = &mut Attachments::default();
+        let agenda = Agenda::new(residents.len());
         let motes = residents
             .into_iter()
             .enumerate()
@@ -130,6 +132,7 @@ impl<'m> World<'m> {
             ble,
             places,
             motes,
+            agenda,
             attackers: Vec::new(),
             attacks_ended: false,
             wire,
@@ -179,15 +182,11 @@ impl<'m> World<'m> {
             return false;
         };
         match event {
-            Event::Deadline { mote } => {
-                if self.motes[mote]
-                    .planned
-                    .is_some_and(|planned| planned <= now)
-                {
-                    self.motes[mote].planned = None;
-                    self.drive_if_due(mote, now);
-                }
-            }
+            Event::Deadline { mote } => match self.agenda.turn(mote, now) {
+                Turn::Due => self.drive(mote, now),
+                Turn::Later(at) => self.air.calendar.schedule(at, Event::Deadline { mote }),
+                Turn::Overtaken => {}
+            },
             Event::Resume { mote } => {
                 self.motes[mote].resumes = None;
                 self.drive(mote, now);
@@ -342,6 +341,7 @@ impl<'m> World<'m> {
             radio.switch_off(air, now);
         }
         let node = std::mem::replace(&mut mote.node, absent(now));
+        self.agenda.plan(at, None, now);
         self.power_ble(at, false);
         node
     }
@@ -504,7 +504,6 @@ impl<'m> Mote<'m> {
             node,
             ports: places.attach(at, &ports, attachments, seed),
             apps: vec![app],
-            planned: None,
             resumes: None,
             is_off: false,
             vault: Vault::default(),

@@ -1,7 +1,7 @@
 //! Lets one node do all it can: its radio, its applications, its own wishes.
 
 use motet::node;
-use motet::time::{Duration, Instant};
+use motet::time::Instant;
 
 use super::port::{Attached, Kind};
 use super::{Mote, World};
@@ -23,7 +23,9 @@ impl World<'_> {
             return;
         }
         let mut buffer = std::mem::take(&mut self.buffer);
-        if !self.wait_for_processor(mote, now) {
+        if self.wait_for_processor(mote, now) {
+            self.agenda.doubt(mote);
+        } else {
             let at = self.settle(mote, &mut buffer, now);
             self.motes[mote].charge_work();
             self.plan(mote, at, now);
@@ -140,30 +142,10 @@ impl World<'_> {
         acted
     }
 
-    /// Drives a node whose deadline has come, unless what it planned for was overtaken.
-    pub(super) fn drive_if_due(&mut self, mote: usize, now: Instant) {
-        if self.motes[mote].is_off {
-            return;
-        }
-        match self.motes[mote].next_deadline() {
-            Some(at) if at <= now => self.drive(mote, now),
-            at => self.plan(mote, at, now),
-        }
-    }
-
-    /// Lets a node be called at `at`, unless it is before that anyway.
-    fn plan(&mut self, mote: usize, at: Option<Instant>, now: Instant) {
-        let Some(at) = at else { return };
-        // A node that asks for a moment already past waits for an event; time moves on in
-        // any case.
-        let at = at.max(now + TICK);
-        let planned = &mut self.motes[mote].planned;
-        if planned.is_none_or(|planned| at < planned) {
-            *planned = Some(at);
+    /// Lets a node be called when it wants to be, unless it is before that anyway.
+    fn plan(&mut self, mote: usize, wanted: Option<Instant>, now: Instant) {
+        if let Some(at) = self.agenda.plan(mote, wanted, now) {
             self.air.calendar.schedule(at, Event::Deadline { mote });
         }
     }
 }
-
-/// The shortest time between two calls of a node.
-const TICK: Duration = Duration::from_micros(1);
