@@ -309,23 +309,22 @@ impl Medium {
         let (fields, channels) = fields.on(channel);
         paths.faint.each(|to, power| {
             let field = &mut fields[to];
-            field.add(power);
-            if field.is_attentive() {
-                let after = field.incident();
-                ears[to].change(after.saturating_sub(power), after, now, ratios);
+            if let Some(before) = field.add(power) {
+                let ear = &mut ears[to];
+                ear.settle(before, now, ratios);
+                field.set_concern(ear.concern());
             }
         });
         for path in &paths.audible {
             let (to, power) = (path.to(), path.power());
             let field = &mut fields[to];
-            let before = field.incident();
-            field.add(power);
+            let concerned = field.add(power);
             if channels[to] != channel {
                 continue;
             }
             let ear = &mut ears[to];
-            if field.is_attentive() {
-                ear.change(before, field.incident(), now, ratios);
+            if let Some(before) = concerned {
+                ear.settle(before, now, ratios);
             }
             let is_mine = intended == Some(to);
             let arrival = Arrival {
@@ -334,7 +333,7 @@ impl Medium {
                 is_asked: others_ask || is_mine,
             };
             let (judged, lost) = ear.consider(arrival, field.incident(), now, ratios);
-            field.set_attentive(ear.is_attentive());
+            field.set_concern(ear.concern());
             if is_mine {
                 fate = judged;
             }
@@ -394,22 +393,24 @@ impl Medium {
         let others_ask = *asks_all || active.others_ask;
         paths.faint.each(|to, power| {
             let field = &mut fields[to];
-            field.take(power);
-            if field.is_attentive() {
-                let after = field.incident();
-                ears[to].change(after + power, after, now, ratios);
+            if let Some(before) = field.take(power) {
+                let ear = &mut ears[to];
+                ear.settle(before, now, ratios);
+                field.set_concern(ear.concern());
             }
         });
         for path in &paths.audible {
             let (to, power) = (path.to(), path.power());
             let field = &mut fields[to];
-            let before = field.incident();
-            field.take(power);
-            if field.is_attentive() {
+            let concerned = field.take(power);
+            if field.is_attended() {
                 let ear = &mut ears[to];
-                ear.change(before, field.incident(), now, ratios);
-                if let Some(lock) = ear.lock.take_if(|lock| lock.frame() == id.0) {
-                    field.set_attentive(ear.is_attentive());
+                if let Some(before) = concerned {
+                    ear.settle(before, now, ratios);
+                }
+                let ended = ear.lock.take_if(|lock| lock.frame() == id.0);
+                field.set_concern(ear.concern());
+                if let Some(lock) = ended {
                     let reception = Reception {
                         at: to,
                         power,
@@ -448,7 +449,7 @@ impl Medium {
         let Some(reason) = deaf else { return };
         ear.settle(self.fields.at(node).incident(), now, &self.ratios);
         let lost = ear.lock.take();
-        self.note_attention(node);
+        self.note_concern(node);
         if let Some(lock) = lost {
             note_fate(&mut self.active, lock.frame(), node, Fate::Deaf(reason));
         }
@@ -465,7 +466,7 @@ impl Medium {
         self.set_hearing(node, Some(Deaf::Transmitting), now);
         self.ears[node].deaf = deaf;
         self.fields.tune(node, channel);
-        self.note_attention(node);
+        self.note_concern(node);
     }
 
     /// The channel `node` is tuned to.
@@ -481,20 +482,19 @@ impl Medium {
     /// `node` begins to measure energy.
     pub fn assess(&mut self, node: usize, now: Instant) {
         self.ears[node].assess(self.fields.at(node).incident(), now, &self.ratios);
-        self.note_attention(node);
+        self.note_concern(node);
     }
 
     /// What `node` measured since [`Self::assess`]: mean power, noise included, and whether
     /// it was locked on a frame at the start or is now.
     pub fn assessed(&mut self, node: usize, now: Instant) -> (Power, bool) {
         let measured = self.ears[node].assessed(self.fields.at(node).incident(), now, &self.ratios);
-        self.note_attention(node);
+        self.note_concern(node);
         measured
     }
 
-    fn note_attention(&mut self, node: usize) {
-        let is_attentive = self.ears[node].is_attentive();
-        self.fields.at(node).set_attentive(is_attentive);
+    fn note_concern(&mut self, node: usize) {
+        self.fields.at(node).set_concern(self.ears[node].concern());
     }
 
     /// How strongly `to` hears `from`.

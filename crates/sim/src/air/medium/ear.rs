@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 
 use motet::time::Instant;
 
+use super::field::Concern;
 use super::paths::Packed;
 use super::{Deaf, Fate, Interest};
 use crate::air::noise::Noise;
@@ -110,9 +111,14 @@ impl Ear {
         }
     }
 
-    /// Whether each change of interference has to be accounted for.
-    pub(super) fn is_attentive(&self) -> bool {
-        self.lock.is_some() || self.is_assessing
+    /// Which changes of interference have to be accounted for.
+    pub(super) fn concern(&self) -> Concern {
+        match &self.lock {
+            _ if self.is_assessing => Concern::ALL,
+            // Most neighbours are too faint to matter: then the span goes on, whose toll is none.
+            Some(lock) => Concern::above(lock.calm.power()),
+            None => Concern::NONE,
+        }
     }
 
     pub(super) fn replay(&mut self, noise: Option<Noise>) {
@@ -150,25 +156,15 @@ impl Ear {
         (Power::from_attowatts(mean), carrier)
     }
 
-    /// What reaches it is about to change from `before` to `after`. Need not be called while it
-    /// is not attentive.
-    pub(super) fn change(&mut self, before: Power, after: Power, now: Instant, ratios: &Ratios) {
-        // Most neighbours are too faint to matter: then the span goes on, whose toll is none.
-        let is_calm = |lock: &Lock| lock.is_calm_under(before.max(after));
-        if self.is_assessing || !self.lock.as_ref().is_some_and(is_calm) {
-            self.settle(before, now, ratios);
-        }
-    }
-
     /// Accounts for the time since the last change of interference, in which `incident`
-    /// reached it. Need not be called while it is not attentive.
+    /// reached it. Need be called only at changes that are of its [`Self::concern`].
     pub(super) fn settle(&mut self, incident: Power, now: Instant, ratios: &Ratios) {
         let mut from = std::mem::replace(&mut self.settled, now);
         if !self.is_replaying {
             self.account(incident, self.noise, [from, now], ratios);
             return;
         }
-        while from < now && self.is_attentive() {
+        while from < now && (self.lock.is_some() || self.is_assessing) {
             let (noise, until) = self.noise_at(from);
             let until = until.min(now);
             self.account(incident, noise, [from, until], ratios);

@@ -1,5 +1,5 @@
-//! The air at one node on one channel, in one word: a frame touches that of hundreds of nodes which
-//! can do nothing with it.
+//! The air at one node on one channel, in two words: a frame touches that of hundreds of nodes which
+//! can do nothing with it, and their receivers are to stay out of the cache.
 
 use crate::air::power::Power;
 
@@ -19,12 +19,16 @@ struct Band {
     fields: Vec<Field>,
 }
 
-/// Everything on a channel that reaches a node, and whether each change there has to be accounted
-/// for.
-///
-/// Bit 63: attentive; below: attowatts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Field(u64);
+/// Everything on a channel that reaches a node, and how much of that its receiver need not hear of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Field {
+    incident: Power,
+    concern: Concern,
+}
+
+/// How much has to reach a receiver before a change concerns it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Concern(Power);
 
 impl Fields {
     /// Silence; `channels` by node.
@@ -65,7 +69,7 @@ impl Fields {
 
     /// Tunes a node, which does not attend to what it left.
     pub(super) fn tune(&mut self, node: usize, channel: u8) {
-        self.at(node).set_attentive(false);
+        self.at(node).set_concern(Concern::NONE);
         self.channels[node] = channel;
         self.open(channel);
     }
@@ -83,52 +87,105 @@ impl Fields {
 }
 
 impl Field {
-    pub(super) fn is_attentive(self) -> bool {
-        self.0 & ATTENTIVE != 0
+    /// Whether the receiver does anything.
+    pub(super) fn is_attended(self) -> bool {
+        self.concern != Concern::NONE
     }
 
-    pub(super) fn set_attentive(&mut self, is_attentive: bool) {
-        self.0 = self.0 & !ATTENTIVE | if is_attentive { ATTENTIVE } else { 0 };
+    pub(super) fn set_concern(&mut self, concern: Concern) {
+        self.concern = concern;
     }
 
     pub(super) fn incident(self) -> Power {
-        Power::from_attowatts(self.0 & !ATTENTIVE)
+        self.incident
     }
 
-    /// A signal begins; it is at most [`SIGNAL_MAX`], of which a thousand leave the upper bit alone.
-    pub(super) fn add(&mut self, signal: Power) {
-        self.0 = self.0.wrapping_add(signal.attowatts());
+    /// A signal begins. Gives what reached the node before it, if the change concerns the receiver.
+    pub(super) fn add(&mut self, signal: Power) -> Option<Power> {
+        let before = self.incident;
+        self.incident = Power::from_attowatts(before.attowatts().wrapping_add(signal.attowatts()));
+        self.concern.is_of(self.incident).then_some(before)
     }
 
-    /// A signal that had begun ends.
-    pub(super) fn take(&mut self, signal: Power) {
-        debug_assert!(self.incident() >= signal, "more left the air than had come");
-        self.0 = self.0.wrapping_sub(signal.attowatts());
+    /// A signal that had begun ends; gives the same.
+    pub(super) fn take(&mut self, signal: Power) -> Option<Power> {
+        let before = self.incident;
+        debug_assert!(before >= signal, "more left the air than had come");
+        self.incident = Power::from_attowatts(before.attowatts().wrapping_sub(signal.attowatts()));
+        self.concern.is_of(before).then_some(before)
     }
 }
 
-/// What a receiver takes of any one signal, -11.5 dBm: a thousand such would be sensed by all.
-pub(super) const SIGNAL_MAX: Power = Power::from_attowatts((1 << 46) - 1);
+impl Default for Field {
+    fn default() -> Self {
+        Self {
+            incident: Power::ZERO,
+            concern: Concern::NONE,
+        }
+    }
+}
 
-const ATTENTIVE: u64 = 1 << 63;
+impl Concern {
+    /// The receiver does nothing.
+    pub(super) const NONE: Self = Self(Power::from_attowatts(u64::MAX));
+
+    /// Every change.
+    pub(super) const ALL: Self = Self(Power::ZERO);
+
+    /// Changes by which more than this reaches the receiver, before or after.
+    pub(super) const fn above(power: Power) -> Self {
+        Self(Power::from_attowatts(if power.attowatts() == u64::MAX {
+            u64::MAX - 1
+        } else {
+            power.attowatts()
+        }))
+    }
+
+    fn is_of(self, most: Power) -> bool {
+        most > self.0
+    }
+}
+
+/// What a receiver takes of any one signal, -11.5 dBm: a thousand such are far from too much for their sum.
+pub(super) const SIGNAL_MAX: Power = Power::from_attowatts((1 << 46) - 1);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn powers_and_attention_do_not_touch_each_other() {
+    fn only_changes_above_the_limit_concern_a_receiver() {
+        let [faint, loud] = [10, 80].map(Power::from_attowatts);
+        let mut field = Field::default();
+        assert_eq!((field.add(loud), field.is_attended()), (None, false));
+        field.set_concern(Concern::above(Power::from_attowatts(95)));
+        assert_eq!((field.add(faint), field.is_attended()), (None, true));
+        assert_eq!(field.add(faint), Some(Power::from_attowatts(90)));
+        assert_eq!(field.take(loud), Some(Power::from_attowatts(100)));
+        assert_eq!(field.take(faint), None);
+        field.set_concern(Concern::ALL);
+        assert_eq!(field.take(faint), Some(faint));
+        assert_eq!(field.incident(), Power::ZERO);
+    }
+
+    #[test]
+    fn whatever_concerns_nobody_is_no_receivers_limit() {
+        assert_ne!(
+            Concern::above(Power::from_attowatts(u64::MAX)),
+            Concern::NONE
+        );
+    }
+
+    #[test]
+    fn a_thousand_of_the_loudest_signals_have_a_sum() {
         let mut field = Field::default();
         for _ in 0..1024 {
             field.add(SIGNAL_MAX);
         }
-        field.set_attentive(true);
-        assert!(field.is_attentive());
         assert_eq!(field.incident().attowatts(), 1024 * SIGNAL_MAX.attowatts());
         for _ in 0..1024 {
             field.take(SIGNAL_MAX);
         }
-        field.set_attentive(false);
         assert_eq!(field, Field::default());
     }
 
@@ -136,13 +193,13 @@ mod tests {
     fn each_channel_has_its_own_air() {
         let mut fields = Fields::new([11, 26]);
         fields.on(26).0[0].add(SIGNAL_MAX);
-        fields.at(0).set_attentive(true);
+        fields.at(0).set_concern(Concern::ALL);
         assert_eq!(fields.at(0).incident(), Power::ZERO);
         fields.tune(0, 26);
         fields.add(15);
         assert_eq!((fields.channel(0), fields.channel(2)), (26, 15));
         assert_eq!(fields.at(0).incident(), SIGNAL_MAX);
-        assert!(!fields.at(0).is_attentive());
+        assert!(!fields.at(0).is_attended());
         assert_eq!(
             [0, 1].map(|node| fields.on(11).0[node]),
             [Field::default(); 2]
