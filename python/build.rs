@@ -9,13 +9,12 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-#[path = "../crates/cli/revision.rs"]
 mod revision;
 
 /// What a figure depends on, from this folder.
 const SOURCES: [&str; 12] = [
     "build.rs",
-    "../crates/cli/revision.rs",
+    "revision.rs",
     "Cargo.lock",
     "Cargo.toml",
     "src",

@@ -1,7 +1,7 @@
 //! Finds the commit that a package is built from, for build scripts.
 //!
-//! Shared by the command and by the Python package. Left out: trees without git; each script
-//! decides for itself what those are called.
+//! The same in the command and in the Python package, as `cargo xtask check tidy` sees to: each package holds all
+//! that it is built from. Left out: trees without git; each script decides for itself what those are called.
 
 use std::path::Path;
 use std::process::Command;

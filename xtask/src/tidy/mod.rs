@@ -1,10 +1,12 @@
 //! `cargo xtask check tidy`: limits that keep the code readable, tests aside.
 //!
 //! No function is longer than [`FUNCTION_LINES_MAX`] lines unless a comment inside says why, no
-//! file is longer than [`FILE_LINES_MAX`], and no files of the stack import one another in a
-//! circle. Files that no person writes by hand do not exist here, so none is exempt.
+//! file is longer than [`FILE_LINES_MAX`], no files of the stack import one another in a circle, and
+//! files that are copies read as their originals. Files that no person writes by hand do not exist
+//! here, so none is exempt.
 
 mod circles;
+mod copies;
 mod lengths;
 
 use std::fs;
@@ -38,8 +40,10 @@ struct Source {
 
 /// Looks at every source file that is not a test.
 pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
-    let sources = sources(workspace)?;
+    let files = files(workspace)?;
+    let sources = sources(workspace, &files)?;
     let mut faults = Vec::new();
+    copies::judge(workspace, &files, &mut faults)?;
     for source in &sources {
         lengths::judge(source, &mut faults);
     }
@@ -48,33 +52,33 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
     Ok(Verdict::single(faults.is_empty(), note, faults.join("\n")))
 }
 
-/// The files that git tracks, or would; folders of tests and of benchmarks aside.
-fn sources(workspace: &Workspace) -> Result<Vec<Source>> {
-    const LIST: [&str; 6] = [
-        "ls-files",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-        "--",
-        "*.rs",
-    ];
+/// The files that git tracks, or would, but for those that are gone from the working tree.
+fn files(workspace: &Workspace) -> Result<Vec<String>> {
+    const LIST: [&str; 4] = ["ls-files", "--cached", "--others", "--exclude-standard"];
     let output = Command::new("git")
         .args(LIST)
         .current_dir(&workspace.root)
         .output()
         .context("cannot run `git ls-files`")?;
     ensure!(output.status.success(), "`git ls-files` failed");
+    let text = String::from_utf8(output.stdout)?;
+    let is_there = |file: &&str| workspace.root.join(file).exists();
+    Ok(text.lines().filter(is_there).map(str::to_owned).collect())
+}
+
+/// The source files among these; folders of tests and of benchmarks aside.
+fn sources(workspace: &Workspace, files: &[String]) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
-    for line in String::from_utf8(output.stdout)?.lines() {
-        let path = PathBuf::from(line);
+    for file in files {
+        let path = PathBuf::from(file);
+        let is_source = path.extension().is_some_and(|extension| extension == "rs");
         let is_test = |part: &std::ffi::OsStr| part == "tests" || part == "benches";
-        // A tracked file may be gone from the working tree.
-        let whole = workspace.root.join(&path);
-        if path.iter().any(is_test) || path.ends_with("tests.rs") || !whole.exists() {
+        if !is_source || path.iter().any(is_test) || path.ends_with("tests.rs") {
             continue;
         }
-        let text = fs::read_to_string(&whole).with_context(|| format!("cannot read {line}"))?;
-        let syntax = syn::parse_file(&text).with_context(|| format!("cannot parse {line}"))?;
+        let text = fs::read_to_string(workspace.root.join(&path))
+            .with_context(|| format!("cannot read {file}"))?;
+        let syntax = syn::parse_file(&text).with_context(|| format!("cannot parse {file}"))?;
         sources.push(Source { path, text, syntax });
     }
     ensure!(sources.len() > 50, "found only {} files", sources.len());
