@@ -212,6 +212,9 @@ fn sources(release: &Release<'_>, python: &Path) -> Result<Vec<Line>> {
         fs::remove_dir_all(&folder)?;
     }
     let mut pip = beside(release, python)?;
+    // In a folder of its own: by the age of the archive's files, cargo would take what it has built of the
+    // repository's for theirs.
+    pip.env("CARGO_TARGET_DIR", folder.join("target"));
     pip.args(["-m", "pip", "wheel", "--no-index", "--no-deps"])
         .args(["--no-build-isolation", "--wheel-dir"])
         .arg(&folder)
