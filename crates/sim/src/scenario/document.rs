@@ -69,8 +69,13 @@ impl Document {
 impl Document {
     /// The same, with these files given.
     pub(super) fn with(mut self, given: Files) -> Self {
-        self.given = given;
+        self.keep(given);
         self
+    }
+
+    /// Takes these files for those that it names.
+    pub(super) fn keep(&mut self, given: Files) {
+        self.given = given;
     }
 
     /// Where the files are that it names.

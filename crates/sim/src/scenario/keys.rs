@@ -151,7 +151,7 @@ impl Kind {
             }),
             Nodes => list(value, |node| whole(node, 0, NODE_LAST)),
             End => match value {
-                Value::String(text) => (text == "host").then_some(Value::Integer(HOST)),
+                Value::String(text) => (text == HOST).then(|| value.clone()),
                 _ => whole(value, LAST, NODE_LAST),
             },
         }
@@ -180,7 +180,7 @@ impl Kind {
 /// [`Kind::End`]: the last node.
 pub(super) const LAST: i64 = -1;
 /// [`Kind::End`]: the wired host.
-pub(super) const HOST: i64 = -2;
+pub(super) const HOST: &str = "host";
 
 fn list(value: &Value, accept: impl Fn(&Value) -> Option<Value>) -> Option<Value> {
     let items: Option<Vec<Value>> = value.as_array()?.iter().map(accept).collect();

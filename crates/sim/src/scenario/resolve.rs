@@ -288,8 +288,8 @@ fn network(
 #[derive(Deserialize)]
 struct FlowKeys {
     kind: FlowKind,
-    from: i64,
-    to: i64,
+    from: Value,
+    to: Value,
     bytes: u64,
     interval_s: f64,
     message_bytes: usize,
@@ -428,21 +428,22 @@ fn flows(table: &Table, nodes: usize) -> Result<Vec<FlowSettings>, ScenarioError
 }
 
 fn flow_of(keys: &FlowKeys, nodes: usize) -> Result<FlowSettings, ScenarioError> {
-    let end = |name: &str, value: i64| match value {
-        keys::HOST => Ok(FlowEnd::Host),
-        keys::LAST => Ok(FlowEnd::Node(nodes - 1)),
-        _ => usize::try_from(value)
+    let end = |name: &str, value: &Value| match value.as_integer() {
+        // A key's kind has refused all other texts.
+        None => Ok(FlowEnd::Host),
+        Some(keys::LAST) => Ok(FlowEnd::Node(nodes - 1)),
+        Some(node) => usize::try_from(node)
             .ok()
             .filter(|node| (1..nodes).contains(node))
             .map(FlowEnd::Node)
             .ok_or_else(|| {
                 ScenarioError::new(format!(
-                    "flow.{name} is {value}, but must be \"host\" or the number of a mote, 1 to {}",
+                    "flow.{name} is {node}, but must be \"host\" or the number of a mote, 1 to {}",
                     nodes - 1
                 ))
             }),
     };
-    let (from, to) = (end("from", keys.from)?, end("to", keys.to)?);
+    let (from, to) = (end("from", &keys.from)?, end("to", &keys.to)?);
     if from == to {
         return Err(ScenarioError::new(format!(
             "flow.from and flow.to are both {from}, but must differ"

@@ -211,6 +211,17 @@ impl Plan {
         read.collect()
     }
 
+    /// Keeps what the files that it names say: whatever becomes of them, it stays as it was read.
+    ///
+    /// # Errors
+    /// As [`Self::named_files`].
+    pub fn keep_files(&mut self) -> Result<(), ScenarioError> {
+        let files = self.named_files()?.into_iter();
+        let given = files.fold(Files::new(), |kept, (name, bytes)| kept.with(name, bytes));
+        self.document.keep(given);
+        Ok(())
+    }
+
     /// How many runs there are.
     pub fn runs(&self) -> usize {
         self.points.len() * self.seeds.len()

@@ -191,6 +191,36 @@ fn a_point_alone_runs_as_it_does_among_others() {
 }
 
 #[test]
+fn a_scenario_reads_back_what_it_writes() {
+    let ends =
+        "[topology]\nchain = 2\n[[flow]]\nfrom = \"host\"\nto = 2\n[[flow]]\nto = \"host\"\n";
+    let swept = "[topology]\nchain = 2\n[[flow]]\n[sweep]\n\"flow.to\" = [\"host\", 1]\n";
+    for text in [ends, swept] {
+        let one = plan(text).unwrap();
+        let again = plan(&one.text()).unwrap();
+        assert_eq!(again.text(), one.text());
+        for (one, again) in one.points.iter().zip(&again.points) {
+            assert_eq!(one.values, again.values);
+            assert_eq!(one.scenario.flows, again.scenario.flows);
+        }
+    }
+}
+
+#[test]
+fn kept_files_stay_as_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    let links = folder.path().join("links.txt");
+    std::fs::write(&links, "- -60\n-60 -\n").unwrap();
+    let text = "[topology]\nmatrix = \"links.txt\"\n[[flow]]\n";
+    let file = folder.path().join("scenario.toml");
+    let mut plan = Plan::parse(text, &file, Overrides::default()).unwrap();
+    plan.keep_files().unwrap();
+    std::fs::remove_file(links).unwrap();
+    let kept = plan.named_files().unwrap();
+    assert_eq!(kept, [("links.txt".to_owned(), b"- -60\n-60 -\n".to_vec())]);
+}
+
+#[test]
 fn what_a_run_depends_on_is_what_it_is_known_by() {
     let of = |text: &str| plan(text).unwrap().identity(0);
     let one = of(CHAIN);
