@@ -65,6 +65,7 @@ impl Plan {
         Ok(Self(Arc::new(plan)))
     }
 
+    /// The whole scenario in TOML.
     fn run(&self, py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Outcome> {
         let work = Arc::new(Work::default());
         let (tell, told) = mpsc::channel();
@@ -104,22 +105,32 @@ impl Plan {
         self.0.seeds.clone()
     }
 
+    #[getter]
+    fn swept(&self) -> Vec<String> {
+        let values = self.0.points.first().map_or(&[][..], |point| &point.values);
+        values.iter().map(|(key, _)| key.clone()).collect()
+    }
+
     fn text(&self) -> String {
         self.0.text()
     }
 
+    /// What runs at a point depend on: a scenario in TOML, and the files that it names.
     fn identity(&self, point: usize) -> PyResult<(String, Vec<String>)> {
         sweep::identity(&self.0, point)
     }
 
+    /// All files that it names.
     fn named_files(&self) -> PyResult<BTreeMap<String, Cow<'_, [u8]>>> {
         sweep::named_files(&self.0)
     }
 
+    /// Whether these bytes are what a run with this seed gave.
     fn fits(&self, exact: &[u8], seed: u64) -> bool {
         sweep::fits(exact, seed)
     }
 
+    /// All runs together: results bit for bit, by point, in the order of points and seeds.
     fn gather(&self, exact: Vec<(usize, Bound<'_, PyBytes>)>, took_s: f64) -> PyResult<Outcome> {
         let took = Duration::try_from_secs_f64(took_s).unwrap_or_default();
         sweep::gather(&self.0, exact, took)
@@ -195,46 +206,55 @@ impl Outcome {
 
 #[pymethods]
 impl Outcome {
+    /// What the scenario is called.
     #[getter]
     fn title(&self) -> &str {
         &self.plan.title
     }
 
+    /// Whether every run went to its end.
     #[getter]
     fn complete(&self) -> bool {
         self.results.len() == self.plan.runs() && self.results.iter().all(|run| run.complete)
     }
 
+    /// How long the runs took, seconds of the wall clock.
     #[getter]
     fn run_s(&self) -> f64 {
         self.took.as_secs_f64()
     }
 
+    /// A row for each run.
     #[getter]
     fn runs(&self) -> PyResult<Table> {
         self.table(Of::Runs)
     }
 
+    /// A row for each flow of each run.
     #[getter]
     fn flows(&self) -> PyResult<Table> {
         self.table(Of::Flows)
     }
 
+    /// A row for each node of each run.
     #[getter]
     fn nodes(&self) -> PyResult<Table> {
         self.table(Of::Nodes)
     }
 
+    /// A row for each link of each run that carried anything.
     #[getter]
     fn links(&self) -> PyResult<Table> {
         self.table(Of::Links)
     }
 
+    /// A row for each flow and moment of the first seed of each point.
     #[getter]
     fn samples(&self) -> PyResult<Table> {
         self.table(Of::Samples)
     }
 
+    /// A row for each metric of each point of the sweep.
     #[getter]
     fn summary(&self) -> PyResult<Table> {
         self.table(Of::Summary)
@@ -252,6 +272,7 @@ impl Outcome {
         ))
     }
 
+    /// The same as ``motet run --json -`` prints.
     fn json_lines(&self) -> String {
         report::json_lines(&self.plan, &self.results)
     }

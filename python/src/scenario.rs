@@ -47,7 +47,11 @@ pub(crate) fn plan(
             }
         }
     };
-    plan.map_err(|error| ScenarioError::new_err(error.to_string()))
+    let kept = plan.and_then(|mut plan| {
+        plan.keep_files()?;
+        Ok(plan)
+    });
+    kept.map_err(|error| ScenarioError::new_err(error.to_string()))
 }
 
 /// Files that are given as bytes, by name.

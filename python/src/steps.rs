@@ -2,10 +2,11 @@
 //! no other thread may look at; the thread ends with its [`Steps`].
 
 use std::mem;
+use std::process;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant as Clock};
 
 use motet::time::Instant;
 use motet_lab::air::log::{Flown, Happening, Seen, Turn};
@@ -28,6 +29,10 @@ pub(crate) struct Steps {
     work: Arc<Work>,
     progress: Option<Py<PyAny>>,
     line: Mutex<Way>,
+    /// The process in which its thread is.
+    process: u32,
+    /// What all steps took.
+    took: Mutex<Duration>,
 }
 
 /// What the way to the run is at.
@@ -103,11 +108,18 @@ impl Steps {
             work,
             progress,
             line: Mutex::new(Way::Free(line)),
+            process: process::id(),
+            took: Mutex::default(),
         })
     }
 
     /// Takes the line, if the run is not over; as a generator of Python, it serves one thread at a time.
     fn take(&self) -> PyResult<Option<Line>> {
+        if process::id() != self.process {
+            return Err(PyRuntimeError::new_err(
+                "this run is in the process that began it: a process that was forked begins its own",
+            ));
+        }
         let mut way = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         match mem::replace(&mut *way, Way::Taken) {
             Way::Free(line) => Ok(Some(line)),
@@ -127,10 +139,12 @@ impl Steps {
 
     /// Asks, and waits for the answer; the run is over if there is none.
     fn ask(&self, py: Python<'_>, line: Line, ask: Ask) -> PyResult<(Line, Answer)> {
+        let begun = Clock::now();
         let answered = match line.ask.send(ask) {
             Ok(()) => wait(py, line.answers, &self.work, || Ok(())),
             Err(_) => Err(over()),
         };
+        *self.took.lock().unwrap_or_else(PoisonError::into_inner) += begun.elapsed();
         match answered {
             Ok((answers, answer)) => Ok((Line { answers, ..line }, answer)),
             Err(error) => {
@@ -225,6 +239,7 @@ impl Steps {
         Ok(Some(Moment(*seized)))
     }
 
+    /// Ends the run where it is; what it gave. It is complete only if nothing was left to happen.
     fn finish(&self, py: Python<'_>) -> PyResult<Outcome> {
         let line = self.take()?.ok_or_else(over)?;
         let (_, answer) = self.ask(py, line, Ask::Finish)?;
@@ -233,7 +248,7 @@ impl Steps {
             Answer::Result(result) => Ok(Outcome::new(
                 self.plan.clone(),
                 vec![*result],
-                Duration::ZERO,
+                *self.took.lock().unwrap_or_else(PoisonError::into_inner),
             )),
             Answer::Failed(why) => Err(ScenarioError::new_err(why)),
             Answer::Moment(_) => Err(over()),
@@ -257,21 +272,25 @@ pub(crate) struct Moment(Seized);
 
 #[pymethods]
 impl Moment {
+    /// Virtual time since the nodes were switched on, s.
     #[getter]
     fn now_s(&self) -> f64 {
         self.0.view.now_s
     }
 
+    /// When all motes had joined, on the same clock; ``None`` before.
     #[getter]
     fn joined_s(&self) -> Option<f64> {
         self.0.view.joined_s
     }
 
+    /// Frames and changes that there were beyond ``observe``.
     #[getter]
     fn missed(&self) -> u64 {
         self.0.seen.missed
     }
 
+    /// By flow: bytes delivered, windows in bytes, round-trip time in ms; empty before all motes have joined.
     #[getter]
     fn flows(&self) -> PyResult<Table> {
         let all = &self.0.view.flows;
@@ -298,6 +317,7 @@ impl Moment {
         )
     }
 
+    /// By node: whether it is on, its parent, frames in its queue, what its radio is at.
     #[getter]
     fn nodes(&self) -> PyResult<Table> {
         let all = &self.0.view.nodes;
@@ -327,6 +347,7 @@ impl Moment {
         )
     }
 
+    /// Frames that have left the air: from, to, start_s, end_s, channel, kind, fate, bytes in hexadecimal.
     #[getter]
     fn frames(&self) -> PyResult<Table> {
         let all: Vec<&Flown> = self.0.seen.all.iter().filter_map(frame).collect();
@@ -360,6 +381,7 @@ impl Moment {
         )
     }
 
+    /// Changes of radios' states: node, at_s, state.
     #[getter]
     fn radios(&self) -> PyResult<Table> {
         let all: Vec<&Turn> = self.0.seen.all.iter().filter_map(turn).collect();
@@ -376,6 +398,7 @@ impl Moment {
         )
     }
 
+    /// Flows at the scenario's own interval: goodput in kb/s, round-trip time in ms, windows in bytes.
     #[getter]
     fn samples(&self) -> PyResult<Table> {
         let all = &self.0.samples;

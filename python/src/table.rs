@@ -14,7 +14,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema};
 use motet_lab::report::{self, Column, Values};
 use pyo3::exceptions::{PyKeyError, PyModuleNotFoundError, PyRuntimeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList};
+use pyo3::types::{PyCapsule, PyDict, PyIterator, PyList};
 
 use crate::scenario::shown;
 
@@ -36,6 +36,7 @@ impl Table {
 
 #[pymethods]
 impl Table {
+    /// The names of the columns.
     #[getter]
     fn columns(&self) -> Vec<String> {
         let schema = self.0.schema();
@@ -45,6 +46,20 @@ impl Table {
 
     fn __len__(&self) -> usize {
         self.0.num_rows()
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        PyList::new(py, self.columns())?.try_iter()
+    }
+
+    fn __contains__(&self, name: &Bound<'_, PyAny>) -> bool {
+        let name: Option<String> = name.extract().ok();
+        name.is_some_and(|name| self.0.column_by_name(&name).is_some())
+    }
+
+    /// The names of the columns, as a dict has them.
+    fn keys(&self) -> Vec<String> {
+        self.columns()
     }
 
     fn __repr__(&self) -> String {
@@ -66,6 +81,7 @@ impl Table {
         list(py, column)
     }
 
+    /// All columns, by name.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         for (name, column) in self.columns().iter().zip(self.0.columns()) {
@@ -93,14 +109,17 @@ impl Table {
         ))
     }
 
+    /// The same for pyarrow.
     fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         package(slf.py(), "to_arrow", "pyarrow", "arrow")?.call_method1("table", (slf,))
     }
 
+    /// The same for polars.
     fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         package(slf.py(), "to_polars", "polars", "polars")?.call_method1("DataFrame", (slf,))
     }
 
+    /// The same for pandas.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let pandas = package(slf.py(), "to_pandas", "pandas", "pandas")?;
         if slf.py().import("pyarrow").is_err() {

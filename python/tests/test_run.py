@@ -309,6 +309,43 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
     assert status == 0
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_steps_stay_in_their_process() -> None:
+    steps = motet.run(CHAIN, step=1.0)
+    next(steps)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(120)
+        try:
+            next(steps)
+        except RuntimeError as error:
+            os._exit(0 if "the process that began it" in str(error) else 2)
+        os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert status == 0
+    assert len(list(steps)) > 1 and steps.finish().run_s > 0
+
+
+def test_flags_of_numpy_are_no_numbers() -> None:
+    numpy = pytest.importorskip("numpy")
+    for given in ({"duration_s": numpy.True_}, {"step": numpy.True_}, {"seeds": numpy.True_}):
+        with pytest.raises(motet.ScenarioError, match=f"^{next(iter(given))} is "):
+            motet.run(CHAIN, **given)
+
+
+def test_a_text_is_a_str() -> None:
+    with pytest.raises(motet.ScenarioError, match="a text is a str, not bytes"):
+        motet.run(b"duration_s = 2\n[topology]\n")  # type: ignore[call-overload]
+
+
+def test_help_says_what_a_stub_says() -> None:
+    for kind in (motet.Result, motet.Table, motet.Steps, motet.Moment):
+        public = [name for name in dir(kind) if not name.startswith("_")]
+        assert public and all(getattr(kind, name).__doc__ for name in public), kind
+    assert [kind.__module__ for kind in (motet.Sweep, motet.SweepError, motet.ScenarioError)] == ["motet"] * 3
+
+
 def test_an_interrupt_ends_the_runs() -> None:
     """A process of its own: a signal is for all that is in one."""
     code = (

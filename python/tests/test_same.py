@@ -1,6 +1,7 @@
 """Python gives what the command gives, byte for byte."""
 
 import pathlib
+import pickle
 import subprocess
 
 import motet
@@ -32,8 +33,11 @@ def test_every_example(path: pathlib.Path, command: str) -> None:
     is_a_day = "duration_s = 86_400" in path.read_text()
     cut = ["--duration", str(HOUR_S)] if is_a_day else []
     wanted = by_command(command, path, "--seeds", "1", *cut)
-    found = motet.run(path, seeds=1, duration_s=HOUR_S if is_a_day else None)
+    duration_s = HOUR_S if is_a_day else None
+    found = motet.run(path, seeds=1, duration_s=duration_s)
     assert found.json_lines() == wanted
+    assert pickle.loads(pickle.dumps(found)).json_lines() == wanted
+    assert motet.sweep(path, seeds=1, duration_s=duration_s).run().json_lines() == wanted
 
 
 def test_there_are_examples() -> None:

@@ -7,6 +7,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import motet
@@ -149,6 +150,45 @@ def test_what_a_store_cannot_read_is_run_again(tmp_path: pathlib.Path, committed
     assert sweep.run(store=tmp_path).json_lines() == wanted
 
 
+def test_files_that_were_exchanged_are_run_again(tmp_path: pathlib.Path, committed: str) -> None:
+    """Both are of the same seed."""
+    sweep = motet.sweep(SCENARIO, {"radio.frame_loss": [0, 0.1]}, seeds=1)
+    wanted = sweep.run(store=tmp_path).json_lines()
+    one, other = sorted(tmp_path.iterdir())
+    content = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(content)
+    with pytest.warns(UserWarning, match="it is the result of no such run"):
+        assert sweep.run(store=tmp_path).json_lines() == wanted
+
+
+def test_sweeps_in_one_folder_have_their_own_columns(tmp_path: pathlib.Path, committed: str) -> None:
+    from pyarrow import dataset
+
+    motet.sweep({**SCENARIO, "name": "First"}, {"topology.chain": [1, 2]}, seeds=1).run(store=tmp_path)
+    motet.sweep({**SCENARIO, "name": "Second"}, {"radio.frame_loss": [0, 0.1]}, seeds=1).run(store=tmp_path)
+    rows = [dataset.dataset(path).to_table().to_pylist()[0] for path in tmp_path.iterdir()]
+    found = sorted((row["scenario"], row.get("topology.chain"), row.get("radio.frame_loss")) for row in rows)
+    assert found == [("First", 1, None), ("First", 2, None), ("Second", None, 0), ("Second", None, 0.1)]
+
+
+def test_only_parts_of_a_store_are_swept_up(tmp_path: pathlib.Path, committed: str) -> None:
+    own, others = tmp_path / "0123456789abcdef.part", tmp_path / "download.part"
+    for part in (own, others):
+        part.write_text("half")
+        os.utime(part, (0, 0))
+    motet.sweep(SCENARIO, seeds=1).run(store=tmp_path)
+    assert not own.exists() and others.exists()
+
+
+def test_the_ends_of_a_flow_are_swept(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "ends.toml"
+    path.write_text('duration_s = 3\nwarmup_s = 1\n[topology]\nchain = 2\n[[flow]]\nfrom = 2\n[sweep]\n"flow.to" = ["host", 1]\n')
+    swept = motet.sweep(path).run()
+    assert swept.runs["flow.to"] == ["host", "1"]
+    assert swept.json_lines() == motet.run(path).json_lines()
+
+
 def test_an_array_without_a_dimension_is_no_list() -> None:
     numpy = pytest.importorskip("numpy")
     with pytest.raises(motet.ScenarioError, match="is 0.5, but must be a list of values"):
@@ -255,16 +295,13 @@ def test_a_cluster_gives_the_same(cluster, tmp_path: pathlib.Path) -> None:
     sweep = motet.sweep(SCENARIO, OVER, seeds=3)
     for runs_per_task in (None, 1, 5):
         assert sweep.run(client=cluster, runs_per_task=runs_per_task).json_lines() == in_one_process()
-    # Files that a scenario names need not lie on the workers' machines.
+    # Files that a scenario names need not lie on the workers' machines, nor on this one once they were read.
     (tmp_path / "links.txt").write_text("- -60\n-60 -\n")
     path = tmp_path / "scenario.toml"
     path.write_text('duration_s = 3\nwarmup_s = 1\n[topology]\nmatrix = "links.txt"\n[[flow]]\n')
     sweep = motet.sweep(path, seeds=2)
     wanted = motet.run(path, seeds=2).json_lines()
-    (tmp_path / "links.txt").rename(tmp_path / "moved.txt")
-    with pytest.raises(motet.ScenarioError, match="there is no such file"):
-        sweep.run(client=cluster)
-    (tmp_path / "moved.txt").rename(tmp_path / "links.txt")
+    (tmp_path / "links.txt").unlink()
     assert sweep.run(client=cluster).json_lines() == wanted
 
 
@@ -284,6 +321,29 @@ def test_a_worker_dies(tmp_path: pathlib.Path) -> None:
     assert killed
     assert result.complete
     assert result.json_lines() == motet.run({**SCENARIO, "sweep": OVER}, seeds=30).json_lines()
+
+
+def test_workers_may_come_late_and_die_together() -> None:
+    """As they do where a queue of jobs starts them, and ends them when their time is over."""
+    from distributed import Client, LocalCluster
+
+    sweep = motet.sweep(SCENARIO, OVER, seeds=30)
+    wanted = motet.run({**SCENARIO, "sweep": OVER}, seeds=30).json_lines()
+    killed: list[int] = []
+    with LocalCluster(0, threads_per_worker=1, dashboard_address=":0") as machines, Client(machines) as client:
+
+        def kill_all(share: float) -> None:
+            if share > 0.2 and not killed:
+                killed.extend(client.run(os.getpid).values())
+                for worker in killed:
+                    os.kill(worker, signal.SIGKILL)
+
+        timer = threading.Timer(2, machines.scale, [2])
+        timer.start()
+        result = sweep.run(client=client, runs_per_task=1, progress=kill_all)
+        timer.join()
+    assert killed
+    assert result.json_lines() == wanted
 
 
 @pytest.mark.parametrize("what", ["client", "cluster"])
@@ -338,10 +398,11 @@ def test_ctrl_c_ends_a_sweep(tmp_path: pathlib.Path) -> None:
 
 
 def test_tasks_are_as_long_as_a_second() -> None:
-    pace = _sweep.Pace(threads=4, fixed=None)
+    pace = _sweep.Pace(fixed=None)
+    assert [pace.staffed(threads) for threads in (0, 1, 4, 2, 4)] == [1, 0, 3, 0, 0]
     assert pace.runs(10_000) == 1
     pace.saw(0.05, 1)
     assert pace.runs(10_000) == 20
     assert pace.runs(24) == 2
     assert pace.runs(1) == 1
-    assert _sweep.Pace(threads=4, fixed=7).runs(2) == 7
+    assert _sweep.Pace(fixed=7).runs(2) == 7

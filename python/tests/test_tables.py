@@ -27,9 +27,9 @@ def test_a_result_is_pickled_whole(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "scenario.toml"
     path.write_text(text)
     result = motet.run(path, seeds=2)
-    pickled = pickle.dumps(result)
-    # Another machine has none of its files.
+    # Another machine has none of its files, and this one need not have them any more.
     (tmp_path / "links.txt").unlink()
+    pickled = pickle.dumps(result)
     again = pickle.loads(pickled)
     assert (again.title, again.complete, again.run_s) == (result.title, True, result.run_s)
     assert again.json_lines() == result.json_lines()
@@ -50,6 +50,8 @@ def test_to_dict(result: motet.Result) -> None:
     columns = table.to_dict()
     assert list(columns) == table.columns
     assert all(len(values) == len(table) == 4 for values in columns.values())
+    assert dict(table) == columns and list(table) == list(table.keys()) == table.columns
+    assert "seed" in table and "seeds" not in table and 3 not in table
     with pytest.raises(KeyError, match="goodput_kbps"):
         table["goodput"]
 

@@ -19,6 +19,8 @@ __all__ = ["Moment", "Result", "ScenarioError", "Steps", "Sweep", "SweepError", 
 
 Scenario = Union[Mapping[str, Any], str, "os.PathLike[str]"]
 
+Bytes = Union[bytes, bytearray, memoryview]
+
 
 @overload
 def run(
@@ -27,7 +29,7 @@ def run(
     seed: int | None = ...,
     seeds: int | None = ...,
     duration_s: float | None = ...,
-    files: Mapping[str, bytes] | None = ...,
+    files: Mapping[str, Bytes] | None = ...,
     progress: Callable[[float], object] | None = ...,
     step: None = ...,
     observe: int = ...,
@@ -39,7 +41,7 @@ def run(
     seed: int | None = ...,
     seeds: int | None = ...,
     duration_s: float | None = ...,
-    files: Mapping[str, bytes] | None = ...,
+    files: Mapping[str, Bytes] | None = ...,
     progress: Callable[[float], object] | None = ...,
     step: float,
     observe: int = ...,
@@ -50,7 +52,7 @@ def run(
     seed: int | None = None,
     seeds: int | None = None,
     duration_s: float | None = None,
-    files: Mapping[str, bytes] | None = None,
+    files: Mapping[str, Bytes] | None = None,
     progress: Callable[[float], object] | None = None,
     step: float | None = None,
     observe: int = 0,
@@ -91,7 +93,7 @@ def sweep(
     seed: int | None = None,
     seeds: int | None = None,
     duration_s: float | None = None,
-    files: Mapping[str, bytes] | None = None,
+    files: Mapping[str, Bytes] | None = None,
 ) -> Sweep:
     """Prepares a scenario to run with every combination of values and every seed.
 
@@ -111,7 +113,7 @@ def _plan(
     seed: int | None,
     seeds: int | None,
     duration_s: float | None,
-    files: Mapping[str, bytes] | None,
+    files: Mapping[str, Bytes] | None,
     over: dict[str, Any] | None,
 ) -> _motet.Plan:
     source, kind = _given.source(scenario)
@@ -119,7 +121,7 @@ def _plan(
         source,
         kind,
         None if seed is None else _given.whole("seed", seed, 0),
-        None if seeds is None else _given.whole("seeds", seeds, 0),
+        None if seeds is None else _given.whole("seeds", seeds, 1),
         None if duration_s is None else _given.seconds("duration_s", duration_s),
         {} if files is None else _given.files(files),
         over,

@@ -14,6 +14,8 @@ from ._motet import ScenarioError
 class SweepError(RuntimeError):
     """Why a sweep cannot run as it was asked to, in one sentence."""
 
+    __module__ = "motet"
+
 
 def source(scenario: object) -> tuple[Any, str]:
     """A scenario, and what it is given as: ``table``, ``text`` or ``path``."""
@@ -22,6 +24,8 @@ def source(scenario: object) -> tuple[Any, str]:
     if isinstance(scenario, str) and _is_text(scenario):
         return scenario, "text"
     must = "a scenario is a dict, a TOML text or a path"
+    if isinstance(scenario, (bytes, bytearray)) and b"\n" in scenario:
+        raise ScenarioError(f"{must}, and a text is a str, not {type(scenario).__name__}: decode it")
     return path("the path of a scenario", scenario, must, ScenarioError), "path"
 
 
@@ -49,7 +53,7 @@ def path(name: str, given: object, must: str, error: type[Exception]) -> str:
 def whole(name: str, given: object, least: int, error: type[Exception] = ScenarioError) -> int:
     """A whole number that fits 64 bits with a sign."""
     try:
-        if isinstance(given, bool):
+        if _is_flag(given):
             raise TypeError
         number = operator.index(given)  # type: ignore[arg-type]
     except Exception:  # what is no number may raise anything
@@ -62,11 +66,16 @@ def whole(name: str, given: object, least: int, error: type[Exception] = Scenari
 def seconds(name: str, given: object) -> float:
     """A time; whether it is one that a scenario may have, the lab says."""
     try:
-        if isinstance(given, (bool, str, bytes, bytearray)):
+        if _is_flag(given) or isinstance(given, (str, bytes, bytearray)):
             raise TypeError
         return float(given)  # type: ignore[arg-type]
     except Exception:  # what is no number may raise anything
         raise ScenarioError(f"{name} is {shown(given)}, but must be a number of seconds") from None
+
+
+def _is_flag(given: object) -> bool:
+    """Whether it is true or false, to Python or to numpy."""
+    return isinstance(given, bool) or getattr(getattr(given, "dtype", None), "kind", None) == "b"
 
 
 def files(given: object) -> dict[str, bytes]:
@@ -122,6 +131,12 @@ def shown(given: object) -> str:
     return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}…"
 
 
+def short(path: os.PathLike[str]) -> str:
+    """A path, or its beginning and its end."""
+    text = os.fspath(path)
+    return text if len(text) <= PATH_MAX else f"{text[: PATH_MAX // 2]}…{text[-PATH_MAX // 2 :]}"
+
+
 def _is_unicode(text: str) -> bool:
     try:
         text.encode()
@@ -134,3 +149,6 @@ def _is_unicode(text: str) -> bool:
 POINTS_MAX = 10_000
 
 SHOWN_MAX = 80
+
+# Longer than most paths, shorter than a screen.
+PATH_MAX = 400

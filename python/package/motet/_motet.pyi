@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Union, final
 
 import pandas
@@ -38,6 +38,12 @@ class Table:
         """The names of the columns."""
     def __len__(self) -> int:
         """How many rows there are."""
+    def __iter__(self) -> Iterator[str]:
+        """The names of the columns."""
+    def __contains__(self, name: object, /) -> bool:
+        """Whether there is such a column."""
+    def keys(self) -> list[str]:
+        """The names of the columns, as a dict has them."""
     def __getitem__(self, name: str, /) -> _Values:
         """The values of a column; ``None`` where there is none."""
     def __reduce__(self) -> tuple[Any, ...]: ...
@@ -145,6 +151,9 @@ class Plan:
     def points(self) -> int: ...
     @property
     def seeds(self) -> list[int]: ...
+    @property
+    def swept(self) -> list[str]:
+        """The keys that it sweeps over."""
     def run(self, progress: Callable[[float], object] | None) -> Result: ...
     def steps(
         self, step: float, observe: int, progress: Callable[[float], object] | None

@@ -7,6 +7,7 @@ import hashlib
 import io
 import os
 import pathlib
+import re
 import secrets
 import time
 import warnings
@@ -38,8 +39,10 @@ class Store:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._sweep_up()
             self._there = {entry.name for entry in os.scandir(self._folder)}
+        except FileExistsError:
+            raise SweepError(f"{_given.short(self._folder)} cannot be a store: it is no folder") from None
         except OSError as error:
-            raise SweepError(f"{self._folder} cannot be a store: {error.strerror}") from None
+            raise SweepError(f"{_given.short(self._folder)} cannot be a store: {error.strerror}") from None
         self._plan = plan
         self._files = {name: hashlib.sha256(content).hexdigest() for name, content in files}
         self._revision = revision
@@ -50,7 +53,10 @@ class Store:
         begun = self._points.get(point)
         if begun is None:
             text, names = self._plan.identity(point)
-            begun = hashlib.sha256(_framed(self._revision) + _framed(text))
+            # Title and swept keys are columns of the file.
+            begun = hashlib.sha256(_framed(self._revision) + _framed(self._plan.title) + _framed(text))
+            for key in self._plan.swept:
+                begun.update(_framed(key))
             for name in sorted(names):
                 begun.update(_framed(name) + _framed(self._files[name]))
             self._points[point] = begun
@@ -58,45 +64,47 @@ class Store:
         whole.update(_framed(str(seed)))
         return f"{whole.hexdigest()}.parquet"
 
-    def get(self, point: int, seed: int) -> bytes | None:
+    def get(self, name: str, seed: int) -> bytes | None:
         """The result of a run, bit for bit, if it is there."""
-        name = self.name(point, seed)
         if name not in self._there:
             return None
         try:
-            exact = _exact(self._folder / name)
+            of, exact = _exact(self._folder / name)
         except Exception as error:  # a damaged file may make its reader raise anything
             why = _first_line(error) or type(error).__name__
         else:
-            if self._plan.fits(exact, seed):
+            if of == name and self._plan.fits(exact, seed):
                 return exact
             why = "it is the result of no such run"
         warnings.warn(f"{self._folder / name} is run again: {why}", stacklevel=3)
         return None
 
-    def put(self, point: int, seed: int, content: bytes) -> None:
+    def put(self, name: str, content: bytes) -> None:
         """Keeps the file of a run."""
         # Not the name of a Parquet file until it is one.
         part = self._folder / f"{secrets.token_hex(8)}{PART}"
-        name = self._folder / self.name(point, seed)
+        path = self._folder / name
         try:
             part.write_bytes(content)
-            part.replace(name)
+            part.replace(path)
         except OSError as error:
             with contextlib.suppress(OSError):
                 part.unlink()
-            raise SweepError(f"{name} cannot be written: {error.strerror}") from None
+            raise SweepError(f"{path} cannot be written: {error.strerror}") from None
 
     def _sweep_up(self) -> None:
         """Removes parts that a killed process left behind."""
         for part in self._folder.glob(f"*{PART}"):
+            # Others call their unfinished files so, too.
+            if not PART_NAME.fullmatch(part.name):
+                continue
             with contextlib.suppress(OSError):
                 if time.time() - part.stat().st_mtime > PART_S:
                     part.unlink()
 
 
-def as_parquet(result: Result, exact: bytes, revision: str) -> bytes:
-    """The file of one run: its figures as a row, its flows as a list in it, and the result bit for bit."""
+def as_parquet(result: Result, exact: bytes, revision: str, name: str) -> bytes:
+    """The file of one run, of this name: its figures as a row, its flows as a list in it, and the result bit for bit."""
     pyarrow, parquet = _pyarrow()
     run = result.runs.to_arrow().drop_columns(["point"])
     flows = result.flows.to_arrow()
@@ -105,6 +113,7 @@ def as_parquet(result: Result, exact: bytes, revision: str) -> bytes:
     columns = {
         "flows": _as_list(pyarrow, flows),
         "revision": pyarrow.array([revision]),
+        NAME: pyarrow.array([name]),
         EXACT: pyarrow.array([exact], pyarrow.binary()),
         DIGEST: pyarrow.array([hashlib.sha256(exact).hexdigest()]),
     }
@@ -121,17 +130,17 @@ def _as_list(pyarrow: Any, rows: Any) -> Any:
     return pyarrow.ListArray.from_arrays([0, rows.num_rows], structs)
 
 
-def _exact(file: pathlib.Path) -> bytes:
-    """The result in a file, bit for bit.
+def _exact(file: pathlib.Path) -> tuple[object, bytes]:
+    """Under which name the result in a file was kept, and the result, bit for bit.
 
     Raises whatever the reader of Parquet raises, and ``ValueError`` if the bytes are not those that were written.
     """
     _, parquet = _pyarrow()
-    row = parquet.ParquetFile(io.BytesIO(file.read_bytes())).read(columns=[EXACT, DIGEST], use_threads=False)
-    exact, digest = row[EXACT][0].as_py(), row[DIGEST][0].as_py()
+    row = parquet.ParquetFile(io.BytesIO(file.read_bytes())).read(columns=[NAME, EXACT, DIGEST], use_threads=False)
+    name, exact, digest = (row[column][0].as_py() for column in (NAME, EXACT, DIGEST))
     if not isinstance(exact, bytes) or hashlib.sha256(exact).hexdigest() != digest:
         raise ValueError("its bytes have changed")
-    return exact
+    return name, exact
 
 
 def _framed(text: str) -> bytes:
@@ -154,6 +163,7 @@ def _pyarrow() -> tuple[Any, Any]:
 
 
 # Columns that a sweep reads again.
+NAME = "file"
 EXACT = "exact"
 DIGEST = "exact_sha256"
 
@@ -166,6 +176,7 @@ PLAIN: dict[str, Any] = {
 }
 
 PART = ".part"
+PART_NAME = re.compile(r"[0-9a-f]{16}\.part")
 
 # So old, nobody writes it any more, s.
 PART_S = 3_600.0

@@ -8,6 +8,7 @@ import functools
 import math
 import os
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent import futures
@@ -26,6 +27,8 @@ class Job(NamedTuple):
 
     point: int
     seed: int
+    # Where a store keeps it.
+    file: str | None
 
 
 class Work(NamedTuple):
@@ -35,7 +38,6 @@ class Work(NamedTuple):
     text: str
     title: str
     files: tuple[tuple[str, bytes], ...]
-    is_stored: bool
 
 
 class Done(NamedTuple):
@@ -48,6 +50,8 @@ class Done(NamedTuple):
 
 class Sweep:
     """Points and seeds of a scenario. ``motet.sweep`` makes one."""
+
+    __module__ = "motet"
 
     def __init__(self, plan: _motet.Plan) -> None:
         if not isinstance(plan, _motet.Plan):
@@ -82,10 +86,10 @@ class Sweep:
         """Runs what ``store`` does not have, and gives everything, in the order of points and seeds.
 
         ``client``: a ``dask.distributed.Client``; without one, all cores of this machine. The figures do not depend
-        on who computes them.
+        on who computes them. Workers may come, go and die meanwhile.
 
         ``store``: a folder with a Parquet file for each run. A sweep that ended early goes on where it was. Files are
-        named by a hash of scenario, seed and revision, so that one folder may have many sweeps.
+        named by a hash of scenario, title, swept keys, seed and revision, so that one folder may have many sweeps.
 
         ``progress``: called with the share of runs that are done, 0 to 1. What it raises ends the sweep.
 
@@ -98,22 +102,22 @@ class Sweep:
         if runs_per_task is not None:
             runs_per_task = _given.whole("runs_per_task", runs_per_task, 1, SweepError)
         begun = time.perf_counter()
-        jobs = [Job(point, seed) for point in range(self.points) for seed in self.seeds]
         files = tuple(sorted(self._plan.named_files().items()))
         shelf = None if store is None else Store(store, self._plan, files, _motet.REVISION)
+        runs = [(point, seed) for point in range(self.points) for seed in self.seeds]
+        jobs = [Job(*run, shelf.name(*run) if shelf else None) for run in runs]
         exact: dict[Job, bytes] = {}
         if shelf:
-            exact = {job: found for job in jobs if (found := shelf.get(*job)) is not None}
+            exact = {job: found for job in jobs if job.file and (found := shelf.get(job.file, job.seed)) is not None}
         left = [job for job in jobs if job not in exact]
-        text, title = self._plan.text(), self._plan.title
-        work = Work(_motet.REVISION, text, title, files, is_stored=shelf is not None)
+        work = Work(_motet.REVISION, self._plan.text(), self._plan.title, files)
         _tell(progress, len(exact), len(jobs))
         results = _here(work, left) if client is None else _on(client, work, left, runs_per_task)
         with contextlib.closing(results):
             for done in results:
                 exact[done.job] = done.exact
-                if shelf and done.parquet is not None:
-                    shelf.put(*done.job, done.parquet)
+                if shelf and done.job.file and done.parquet is not None:
+                    shelf.put(done.job.file, done.parquet)
                 _tell(progress, len(exact), len(jobs))
         took_s = time.perf_counter() - begun
         return self._plan.gather([(job.point, exact[job]) for job in jobs], took_s)
@@ -163,12 +167,13 @@ def _handed_out(
 ) -> Generator[Done, None, None]:
     """Results of tasks, a few for each thread of the cluster at a time; raises what Dask raises."""
     _look(client)
-    # Once to each worker, not once a task: a matrix may be large.
-    # In a list: Dask takes a tuple for as many things as it has parts.
-    [shared] = client.scatter([work], broadcast=True, hash=False)
-    threads = max(1, sum(client.nthreads().values()))
+    # A task of its own: where all workers die that have it, the next ones get it from the scheduler again.
+    with warnings.catch_warnings():
+        # A matrix may be large.
+        warnings.filterwarnings("ignore", message="Sending large graph")
+        shared = client.submit(_same, work, pure=False)
     left = deque(jobs)
-    pace = Pace(threads, runs_per_task)
+    pace = Pace(runs_per_task)
     # Its own loop: another client may be the one that Dask takes if nobody says which.
     waiting = distributed.as_completed(loop=client.loop, with_results=True)
 
@@ -179,9 +184,18 @@ def _handed_out(
             if chunk:
                 waiting.add(client.submit(_run_all, shared, chunk, pure=False))
 
+    def staff() -> None:
+        """Workers may come at any time: they get their share."""
+        _look(client)
+        hand_out(pace.staffed(sum(client.nthreads().values())) * TASKS_PER_THREAD)
+
     try:
-        hand_out(threads * TASKS_PER_THREAD)
+        staff()
+        staffed_at = time.monotonic()
         while waiting.count():
+            if time.monotonic() - staffed_at > STAFF_S:
+                staff()
+                staffed_at = time.monotonic()
             if not waiting.has_ready():
                 # Without a client it would be waited for ever.
                 _look(client)
@@ -189,6 +203,8 @@ def _handed_out(
                     waiting.thread_condition.wait(LOOK_S)
                 continue
             task, given = next(waiting)
+            if task.status == "error" and isinstance(given, distributed.scheduler.KilledWorker):
+                raise SweepError("the cluster cannot run the sweep: each worker died that had one of its tasks")
             if task.status != "finished":
                 why = _said(given) if isinstance(given, BaseException) else f"a task of it was {task.status}"
                 raise SweepError(f"the cluster ended before the sweep: {why}")
@@ -202,6 +218,10 @@ def _handed_out(
             waiting.clear()
             if client.status == "running":
                 client.cancel(shared)
+
+
+def _same(work: Work) -> Work:
+    return work
 
 
 def _look(client: Any) -> None:
@@ -219,10 +239,16 @@ def _said(error: BaseException) -> str:
 class Pace:
     """How many runs a task gets: enough that the scheduler's own work does not count."""
 
-    def __init__(self, threads: int, fixed: int | None) -> None:
-        self._threads = threads
+    def __init__(self, fixed: int | None) -> None:
+        self._threads = 0
         self._fixed = fixed
         self._run_s: float | None = None
+
+    def staffed(self, threads: int) -> int:
+        """The cluster has so many threads; at least one is to come. Gives how many more those are than it ever had."""
+        more = max(1, threads) - self._threads
+        self._threads = max(1, threads, self._threads)
+        return max(0, more)
 
     def saw(self, took_s: float, runs: int) -> None:
         """A task with so many runs took so long."""
@@ -256,7 +282,7 @@ def _run(work: Work, job: Job, stop: _motet.Stop) -> Done | None:
     exact = task.run(job.seed, stop)
     if exact is None:
         return None
-    parquet = as_parquet(task.result(exact), exact, work.revision) if work.is_stored else None
+    parquet = as_parquet(task.result(exact), exact, work.revision, job.file) if job.file else None
     return Done(job, exact, parquet)
 
 
@@ -278,6 +304,9 @@ TASKS_PER_THREAD = 3
 
 # How late a client that was closed is noticed, s.
 LOOK_S = 0.1
+
+# How late new workers are, s.
+STAFF_S = 2.0
 
 SAID_MAX = 300
 
