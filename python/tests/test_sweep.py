@@ -1,5 +1,6 @@
 """Sweeps give what one process gives, wherever they run and however often they end early."""
 
+import contextlib
 import hashlib
 import itertools
 import os
@@ -344,6 +345,31 @@ def test_workers_may_come_late_and_die_together() -> None:
         timer.join()
     assert killed
     assert result.json_lines() == wanted
+
+
+def test_a_run_whose_workers_all_die() -> None:
+    from distributed import Client, LocalCluster
+
+    stop = threading.Event()
+    sweep = motet.sweep({**SCENARIO, "duration_s": 80_000}, seeds=1)
+    with LocalCluster(1, threads_per_worker=1, dashboard_address=":0") as machines, Client(machines) as client:
+
+        def kill() -> None:
+            while not stop.wait(0.5):
+                busy = [worker for worker, tasks in client.processing().items() if tasks]
+                # One may be gone already.
+                with contextlib.suppress(Exception):
+                    for process in client.run(os.getpid, workers=busy).values() if busy else ():
+                        os.kill(process, signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        try:
+            with pytest.raises(motet.SweepError, match="each worker died that had one of its tasks"):
+                sweep.run(client=client)
+        finally:
+            stop.set()
+            killer.join()
 
 
 @pytest.mark.parametrize("what", ["client", "cluster"])
