@@ -65,7 +65,6 @@ impl Plan {
         Ok(Self(Arc::new(plan)))
     }
 
-    /// The whole scenario in TOML.
     fn run(&self, py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Outcome> {
         let work = Arc::new(Work::default());
         let (tell, told) = mpsc::channel();
@@ -105,12 +104,14 @@ impl Plan {
         self.0.seeds.clone()
     }
 
+    /// The keys that it sweeps over.
     #[getter]
     fn swept(&self) -> Vec<String> {
         let values = self.0.points.first().map_or(&[][..], |point| &point.values);
         values.iter().map(|(key, _)| key.clone()).collect()
     }
 
+    /// The whole scenario in TOML.
     fn text(&self) -> String {
         self.0.text()
     }

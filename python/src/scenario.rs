@@ -47,9 +47,11 @@ pub(crate) fn plan(
             }
         }
     };
-    let kept = plan.and_then(|mut plan| {
-        plan.keep_files()?;
-        Ok(plan)
+    let kept = py.detach(|| {
+        plan.and_then(|mut plan| {
+            plan.keep_files()?;
+            Ok(plan)
+        })
     });
     kept.map_err(|error| ScenarioError::new_err(error.to_string()))
 }

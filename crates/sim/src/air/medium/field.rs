@@ -133,12 +133,9 @@ impl Concern {
     pub(super) const ALL: Self = Self(Power::ZERO);
 
     /// Changes by which more than this reaches the receiver, before or after.
-    pub(super) const fn above(power: Power) -> Self {
-        Self(Power::from_attowatts(if power.attowatts() == u64::MAX {
-            u64::MAX - 1
-        } else {
-            power.attowatts()
-        }))
+    pub(super) fn above(power: Power) -> Self {
+        // One less than that of a receiver that does nothing.
+        Self(power.min(Power::from_attowatts(u64::MAX - 1)))
     }
 
     fn is_of(self, most: Power) -> bool {
