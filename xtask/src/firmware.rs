@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::panics::reachable_panics;
 use crate::step::{Verdict, run_logged, wait};
+use crate::symbols::without_paths;
 use crate::tools::{self, QEMU};
 use crate::workspace::{Workspace, in_ci};
 
@@ -298,5 +299,6 @@ fn build(workspace: &Workspace, arguments: &[&str]) -> Result<(bool, String)> {
     if in_ci() {
         command.arg("--locked");
     }
+    without_paths(&mut command)?;
     run_logged(&mut command, &workspace.scratch()?.join("firmware.log"))
 }

@@ -27,6 +27,7 @@ mod release;
 mod sizes;
 mod step;
 mod surface;
+mod symbols;
 mod thread;
 mod tidy;
 mod tools;
@@ -213,6 +214,10 @@ impl Format {
 }
 
 fn main() -> ExitCode {
+    if let Some(status) = symbols::run_as_wrapper() {
+        return status;
+    }
+    step::start_clock();
     match run(&Arguments::parse().command) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,

@@ -53,12 +53,11 @@ const SECURITY_RAM_MAX: u32 = 1_280;
 /// What Contiki-NG's RPL-lite alone takes on the same processor, with `-Os`.
 const RPL_LITE_TEXT: u32 = 10_414;
 
-/// By how much the same sources differ from one checkout to the next, in bytes of code.
+/// The share of a figure that it may grow by without failing the check: 1 in 200.
 ///
-/// Cargo mixes the path of the stack into its symbols, and the symbols order the functions,
-/// so one literal pool more or less needs padding. Six checkouts of one revision, each below
-/// another path, gave two sizes, 4 bytes apart.
-const CODE_SPREAD: u32 = 4;
+/// A smaller growth is printed beside the figure. What a change costs is judged by its author and
+/// reader, and a compiler's choice of another register should stop nobody.
+const GROWTH_SHARE: u32 = 200;
 
 /// How many figures there are.
 const FIGURES: usize = 17;
@@ -202,7 +201,7 @@ pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result
     Ok(panics.is_empty())
 }
 
-/// The step of the check: nothing grew, no panic is reachable, the node fits its RAM.
+/// The step of the check: nothing grew much, no panic is reachable, the node fits its RAM.
 pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
     let Measured { sizes, panics, .. } = measure(workspace)?;
     let snapshot = read_snapshot(workspace)?;
@@ -217,10 +216,14 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
             "the minimal node takes {ram} B of RAM, stack included, of {NODE_RAM_MAX}"
         ));
     }
-    let note = format!(
+    let mut note = format!(
         "minimal node: {} B of flash, {ram} B of RAM, stack included",
         sizes.minimal_node_text_bytes
     );
+    for (name, now, before) in grown(&sizes, &snapshot) {
+        // Writing to a string cannot fail.
+        let _ = write!(note, "; {name} {before} -> {now}");
+    }
     let output = format!("{}\n{}", table(&sizes, Some(&snapshot)), wrong.join("\n"));
     Ok(Verdict::single(wrong.is_empty(), note, output))
 }
@@ -545,20 +548,21 @@ fn read_snapshot(workspace: &Workspace) -> Result<Sizes> {
     serde_json::from_slice(&text).with_context(|| format!("{} is no snapshot", path.display()))
 }
 
-/// One sentence for each figure above its snapshot; code may be [`CODE_SPREAD`] larger.
-fn growth(now: &Sizes, snapshot: &Sizes) -> Vec<String> {
+/// Figures above their snapshot: their name, what they are now and what they were.
+fn grown(now: &Sizes, snapshot: &Sizes) -> Vec<(&'static str, u32, u32)> {
     now.rows()
         .into_iter()
         .zip(snapshot.rows())
         .filter_map(|((name, now), (_, before))| Some((name, now?, before?)))
-        .filter(|(name, now, before)| {
-            let spread = if name.ends_with("_text_bytes") {
-                CODE_SPREAD
-            } else {
-                0
-            };
-            *now > before + spread
-        })
+        .filter(|(_, now, before)| now > before)
+        .collect()
+}
+
+/// One sentence for each figure that has grown by [`GROWTH_SHARE`] or more.
+fn growth(now: &Sizes, snapshot: &Sizes) -> Vec<String> {
+    grown(now, snapshot)
+        .into_iter()
+        .filter(|(_, now, before)| (now - before).saturating_mul(GROWTH_SHARE) >= *before)
         .map(|(name, now, before)| {
             format!(
                 "{name} grew from {before} to {now}: shrink it, or accept it with \
@@ -615,23 +619,28 @@ mod tests {
         };
         assert!(growth(&smaller, &SNAPSHOT).is_empty());
         let larger = Sizes {
-            connection_bytes: 301,
-            stack_high_water_bytes: Some(2_001),
+            connection_bytes: 302,
+            stack_high_water_bytes: Some(2_010),
             ..SNAPSHOT
         };
         let wrong = growth(&larger, &SNAPSHOT);
         assert_eq!(wrong.len(), 2);
-        assert!(wrong[0].starts_with("connection_bytes grew from 300 to 301"));
+        assert!(wrong[0].starts_with("connection_bytes grew from 300 to 302"));
     }
 
     #[test]
-    fn another_checkout_is_no_growth_and_an_instruction_more_is() {
+    fn a_growth_of_less_than_half_a_percent_is_shown_and_does_not_fail() {
         let of = |tcp_text_bytes| Sizes {
             tcp_text_bytes,
             ..SNAPSHOT
         };
-        assert!(growth(&of(20_000 + CODE_SPREAD), &SNAPSHOT).is_empty());
-        assert_eq!(growth(&of(20_001 + CODE_SPREAD), &SNAPSHOT).len(), 1);
+        assert_eq!(
+            grown(&of(20_099), &SNAPSHOT),
+            [("tcp_text_bytes", 20_099, 20_000)]
+        );
+        assert!(growth(&of(20_099), &SNAPSHOT).is_empty());
+        assert_eq!(growth(&of(20_100), &SNAPSHOT).len(), 1);
+        assert!(grown(&of(20_000), &SNAPSHOT).is_empty());
     }
 
     #[test]
