@@ -3,6 +3,11 @@
 /// IPv6's minimum link MTU, bytes (RFC 8200 §5): the largest packet a mesh carries.
 pub const IPV6_MTU_MIN: usize = 1280;
 
+/// The longest packet that fragments of IPv6 are put together to, bytes, and that this node cuts:
+/// what every node accepts (RFC 8200 §5).
+#[cfg(feature = "fragments")]
+pub const REASSEMBLED_LEN_MAX: usize = 1500;
+
 /// Routers on a source route, the last one included: each DODAG of Motet's is shallower.
 #[cfg(feature = "rpl")]
 pub const ROUTE_HOPS_MAX: usize = 16;

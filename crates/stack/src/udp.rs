@@ -4,7 +4,7 @@
 //! there, unread; [`Inbox::recv`] checks and unwraps them. Sending is the node's matter: it
 //! knows addresses and routes. A node without an inbox answers that its ports are closed, and
 //! links none of this.
-//! Left out: connected sockets, multicast, fragmentation beyond 6LoWPAN's.
+//! Left out: connected sockets, multicast. A packet in fragments comes here once it is whole.
 //! Sources: RFC 768, RFC 8200 §8.1, RFC 1122 §4.1.
 
 use core::net::Ipv6Addr;
@@ -32,7 +32,7 @@ pub struct UdpCounters {
     pub received: u32,
     /// Dropped: the inbox was full, or its port's share of it was.
     pub full: u32,
-    /// Dropped: malformed, or with a wrong checksum.
+    /// Dropped: malformed, with a wrong checksum, or longer than any that is taken.
     pub bad: u32,
 }
 
@@ -197,6 +197,11 @@ impl<'m> Inbox<'m> {
         // While several ports are open, none takes more than it leaves to the others: of two that
         // nobody reads, each has a third in the end.
         let len = ADDRESSES_LEN.saturating_add(datagram.len());
+        if len > RECORD_LEN_MAX {
+            // A wire may carry longer ones, which no buffer here takes.
+            self.counters.bad = self.counters.bad.wrapping_add(1);
+            return true;
+        }
         let theirs = self.bytes_of(port).saturating_add(len);
         let is_fair = self.open_ports() == 1 || theirs <= self.queue.room();
         let parts: [&[u8]; 2] = [&addresses, datagram];
@@ -315,8 +320,11 @@ const NO_PORT: u16 = 0;
 const ADDRESSES_LEN: usize = 32;
 const DST_PORT_AT: usize = 2;
 
-/// The longest packet a mesh carries, its header replaced by the two addresses.
+/// The longest packet that reaches this node, its header replaced by the two addresses.
+#[cfg(not(feature = "fragments"))]
 const RECORD_LEN_MAX: usize = crate::limits::IPV6_MTU_MIN;
+#[cfg(feature = "fragments")]
+const RECORD_LEN_MAX: usize = crate::limits::REASSEMBLED_LEN_MAX;
 
 #[cfg(test)]
 mod tests {

@@ -16,7 +16,8 @@ pub enum PacketDrop {
     NotMine,
     /// For another node, and this node does not forward.
     NotARouter,
-    /// An IPv6 fragment: refused, because reassembly would cost a packet's memory each.
+    /// A fragment of IPv6 that nothing came of: a node without memory to put packets together, a
+    /// packet that did not become whole, or a fragment that breaks a rule.
     Fragment,
     /// An extension header that asks for a silent discard, or is malformed; or is not accepted, and
     /// no error may be sent.
@@ -62,7 +63,7 @@ impl PacketDrop {
             Self::LinkBroadcast => "packet for one node in a frame for all",
             Self::NotMine => "another link or a group not joined",
             Self::NotARouter => "for another node, and this one does not forward",
-            Self::Fragment => "IPv6 fragments are refused",
+            Self::Fragment => "IPv6 fragment that nothing came of",
             Self::ExtensionHeader => "extension header that asks for a discard",
             Self::NoRoute => "no route leads there",
             Self::BadIcmp => "ICMPv6 checksum or length wrong",

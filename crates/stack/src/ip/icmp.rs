@@ -33,9 +33,13 @@ pub(crate) enum ErrorKind {
     },
     /// Time exceeded, code 0.
     HopLimitExceeded,
+    /// Time exceeded, code 1: a fragment is missing.
+    #[cfg(feature = "fragments")]
+    ReassemblyTimeExceeded,
     /// Parameter problem.
     ParameterProblem {
-        /// 0 erroneous field, 1 unknown next header, 2 unknown option.
+        /// 0 erroneous field, 1 unknown next header, 2 unknown option, 3 first fragment without all
+        /// headers.
         code: u8,
         /// Offset of the offending octet.
         pointer: u32,
@@ -63,6 +67,8 @@ impl ErrorKind {
             Self::PortUnreachable | Self::ParameterProblem { code: 1, .. } => {
                 Some(PacketDrop::UnknownProtocol)
             }
+            #[cfg(feature = "fragments")]
+            Self::ReassemblyTimeExceeded => Some(PacketDrop::Fragment),
             Self::ParameterProblem { .. } => Some(PacketDrop::ExtensionHeader),
         }
     }
@@ -77,6 +83,8 @@ impl ErrorKind {
             Self::PortUnreachable => unreachable(icmpv6::unreachable::PORT),
             Self::PacketTooBig { mtu } => Message::PacketTooBig { mtu, invoking },
             Self::HopLimitExceeded => Message::TimeExceeded { code: 0, invoking },
+            #[cfg(feature = "fragments")]
+            Self::ReassemblyTimeExceeded => Message::TimeExceeded { code: 1, invoking },
             Self::ParameterProblem { code, pointer } => Message::ParameterProblem {
                 code,
                 pointer,

@@ -3,12 +3,15 @@
 //! Place: [`crate::node`] asks for a `Disposition` of each packet or first fragment, then
 //! delivers, forwards or answers. Neighbour discovery keeps the default route, the prefix and
 //! the 6LoWPAN contexts; ICMPv6 messages are written here.
-//! Left out: fragmentation (refused with a count), multicast forwarding, redirects. Packets
-//! are only looked at: bytes live in the interfaces' queues.
+//! With the feature `fragments` packets that come in fragments are put together in `fragments`, which
+//! has memory of its own. Other packets are only looked at: bytes live in the interfaces' queues.
+//! Left out: multicast forwarding, redirects.
 //! Sources: RFC 8200, 4443, 4861, 4862, 6724, 6775.
 
 mod address;
 mod drops;
+#[cfg(feature = "fragments")]
+mod fragments;
 pub mod icmp;
 pub(crate) mod ndp;
 pub mod queue;
@@ -28,6 +31,10 @@ use core::net::Ipv6Addr;
 pub use address::{ALL_NODES, ALL_ROUTERS, ALL_RPL_NODES, Address};
 pub(crate) use address::{iid_of, link_local, solicited_node, with_iid};
 pub use drops::{IpCounters, PacketDrop};
+#[cfg(feature = "fragments")]
+pub(crate) use fragments::{Fragment, Gathered};
+#[cfg(feature = "fragments")]
+pub use fragments::{FragmentCounters, FragmentSlot, Fragments};
 pub use registrar::{Registration, RegistrationCounters, RegistrationRefusal};
 pub use route::{Neighbour, NextHop, Prefix, Route};
 pub(crate) use rpl_routes::RplRoutes;
@@ -47,6 +54,7 @@ use route::Routes;
 use crate::limits::IS_RELAY;
 use crate::time::{Allowance, Instant};
 use crate::wire::ipv6::{self, ExtensionHeader, Extensions, Header, next_header};
+use crate::wire::ipv6_fragment;
 use crate::wire::rpl_option::Rpi;
 
 /// An interface identifier: the last 64 bits of a unicast address (RFC 4291 §2.5.1).
@@ -475,7 +483,9 @@ fn accept_extension(
         }))
     };
     match extension.kind {
-        next_header::FRAGMENT => Err(Disposition::Drop(PacketDrop::Fragment)),
+        kind if ipv6_fragment::is_part(kind, extension.bytes) => {
+            Err(Disposition::Drop(PacketDrop::Fragment))
+        }
         // Hop-by-hop options stand first or nowhere; elsewhere an unknown next header (§4.3).
         next_header::HOP_BY_HOP if named_at != NEXT_HEADER_AT => problem(1, named_at),
         next_header::HOP_BY_HOP | next_header::DESTINATION_OPTIONS => {

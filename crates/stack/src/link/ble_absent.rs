@@ -49,6 +49,11 @@ impl<'m> Ble<'m> {
         match self.0 {}
     }
 
+    #[cfg(feature = "fragments")]
+    pub(super) const fn has_room(&self, _: usize, _: usize) -> bool {
+        match self.0 {}
+    }
+
     pub(super) const fn may_hold(&self, _: usize) -> bool {
         match self.0 {}
     }

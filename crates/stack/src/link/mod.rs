@@ -397,6 +397,18 @@ impl<'m> Link<'m> {
         }
     }
 
+    /// Whether so many more packets of so many bytes in all fit into the queue.
+    #[cfg(feature = "fragments")]
+    pub(crate) fn has_room(&self, packets: usize, bytes: usize) -> bool {
+        match self {
+            Self::Mesh(mesh) => mesh.has_room(packets, bytes),
+            Self::Cable(cable) | Self::Serial(Serial { cable, .. }) => {
+                cable.has_room(packets, bytes)
+            }
+            Self::Ble(ble) => ble.has_room(packets, bytes),
+        }
+    }
+
     /// Whether a packet of `len` bytes fits into the queue when no other one waits there.
     pub(crate) fn may_hold(&self, len: usize) -> bool {
         match self {

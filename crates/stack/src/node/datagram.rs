@@ -19,7 +19,8 @@ pub enum DatagramError {
     NoRoute,
     /// No address of this node fits the destination's scope.
     NoAddress,
-    /// Longer than a packet may be, or than the queue.
+    /// Longer than a packet may be, or than the queue. With the feature `fragments` a packet may have
+    /// 1,500 bytes, and leaves in fragments where a link is too narrow for it.
     TooLong,
     /// No room in the queue: try again later.
     QueueFull,
@@ -102,8 +103,8 @@ impl<'m> Node<'m> {
         let ports = (port, remote.port);
         let head = head((src, dst), ports, self.ip.hop_limit(), payload);
         let head = head.ok_or(DatagramError::TooLong)?;
+        let queued = self.queue_or_cut(hop, &head, payload, Class::Own);
         let link = self.link_towards(hop).map_err(|_| DatagramError::NoRoute)?;
-        let queued = link.queue([&head, payload], Class::Own);
         queued.map_err(|refusal| match refusal {
             Refusal::TooBig { .. } => DatagramError::TooLong,
             // To try again would be in vain.

@@ -2,10 +2,11 @@
 //!
 //! Each packet is parsed once, and IP is asked once what to do with it.
 
+use super::forward::of_own;
 use super::{Node, TICK, Verdict, routing};
-use crate::ip::{self, Disposition, Ingress, InterfaceId, icmp, icmp::ErrorKind, ndp};
-use crate::limits::{IPV6_MTU_MIN, IS_RELAY};
-use crate::link::{Arrival, Event, Hop, Link, Scratch};
+use crate::ip::{self, Disposition, Ingress, InterfaceId, icmp, ndp};
+use crate::limits::IS_RELAY;
+use crate::link::{Arrival, Class, Event, Hop, Link, Scratch};
 use crate::time::Instant;
 use crate::wire::icmpv6::{self, Message};
 use crate::wire::ipv6::{self, Header, next_header};
@@ -159,17 +160,27 @@ impl<'m> Node<'m> {
             }
             verdict => Err(verdict),
         };
+        match outcome {
+            Err(Disposition::Drop(ip::PacketDrop::Fragment)) => {
+                self.on_fragment(header, packet, hop, now);
+            }
+            outcome => self.conclude(outcome, (header, packet), hop, now),
+        }
+    }
+
+    /// Counts a packet that was dropped, or tells its source.
+    // Not inlined: it has several callers, and one copy saves flash.
+    #[inline(never)]
+    pub(super) fn conclude(
+        &mut self,
+        outcome: Result<(), Disposition>,
+        (header, packet): (&Header, &[u8]),
+        hop: &Hop,
+        now: Instant,
+    ) {
         let id = hop.ingress.interface;
         match outcome {
-            Err(Disposition::Drop(reason)) => {
-                self.ip.counters.count(reason);
-                // Its source can send less at a time.
-                if reason == ip::PacketDrop::Fragment {
-                    let mtu = IPV6_MTU_MIN as u32;
-                    let kind = ErrorKind::PacketTooBig { mtu };
-                    self.refuse(id, kind, header, packet, now);
-                }
-            }
+            Err(Disposition::Drop(reason)) => self.ip.counters.count(reason),
             Err(Disposition::Refuse(kind)) => {
                 let quote = hop.quotable(packet);
                 if !self.refuse(id, kind, header, quote, now)
@@ -183,7 +194,7 @@ impl<'m> Node<'m> {
     }
 
     /// A packet for this node, to its protocol.
-    fn on_local(
+    pub(super) fn on_local(
         &mut self,
         header: &Header,
         packet: &[u8],
@@ -275,7 +286,8 @@ impl<'m> Node<'m> {
         let src = self.answer_from(header, id, hop).ok_or(no_route)?;
         let head = icmp::echo_reply(request, header.src, src, self.ip.hop_limit());
         let head = head.ok_or(Disposition::Drop(ip::PacketDrop::BadIcmp))?;
-        self.enqueue_control(hop, [&head, request.data])
+        let queued = self.queue_or_cut(hop, &head, request.data, Class::Control);
+        queued.map_err(of_own)
     }
 }
 

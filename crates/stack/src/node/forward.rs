@@ -4,7 +4,7 @@ use core::net::Ipv6Addr;
 
 use super::Node;
 use crate::ip::{self, Disposition, InterfaceId, NextHop, icmp, icmp::ErrorKind};
-use crate::link::{Class, Hop, Link, Report};
+use crate::link::{Class, Hop, Link, Refusal, Report};
 use crate::time::Instant;
 use crate::wire::ipv6::{self, HOP_LIMIT_AT, Header};
 
@@ -40,7 +40,7 @@ impl<'m> Node<'m> {
         parts: [&[u8]; 2],
     ) -> Result<(), Disposition> {
         let link = self.link_towards(next)?;
-        link.queue(parts, Class::Control).map_err(Disposition::from)
+        link.queue(parts, Class::Control).map_err(of_own)
     }
 
     /// The link that `next` leads over.
@@ -128,5 +128,14 @@ impl<'m> Node<'m> {
         if let Some(link) = self.link_mut(id) {
             link.end_report(report);
         }
+    }
+}
+
+/// What becomes of a packet of this node's own that was not queued: it has no source to be told, and
+/// only a router says that a packet is too big (RFC 4443 §3.2).
+pub(super) fn of_own(refusal: Refusal) -> Disposition {
+    match refusal {
+        Refusal::TooBig { .. } => Disposition::Drop(ip::PacketDrop::NoRoute),
+        refusal => Disposition::from(refusal),
     }
 }

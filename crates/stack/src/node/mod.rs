@@ -15,6 +15,11 @@ mod expect;
 #[path = "expect_absent.rs"]
 mod expect;
 mod forward;
+#[cfg(feature = "fragments")]
+mod fragments;
+#[cfg(not(feature = "fragments"))]
+#[path = "fragments_absent.rs"]
+mod fragments;
 #[cfg(feature = "join")]
 mod joining;
 #[cfg(not(feature = "join"))]
@@ -69,6 +74,9 @@ pub struct Node<'m> {
     routing: Option<routing::State<'m>>,
     /// UDP, where the application wants it.
     inbox: Option<Inbox<'m>>,
+    /// Packets that come in fragments, where the application has lent memory for them.
+    #[cfg(feature = "fragments")]
+    fragments: Option<crate::ip::Fragments<'m>>,
     /// What it does about joining.
     #[cfg(feature = "join")]
     porch: Option<&'m mut crate::join::Porch>,
@@ -104,6 +112,9 @@ pub struct Layers<'m> {
     pub tcp: Tcp<'m>,
     /// UDP, where the application wanted it.
     pub inbox: Option<Inbox<'m>>,
+    /// Packets in fragments, where the application had lent memory for them.
+    #[cfg(feature = "fragments")]
+    pub fragments: Option<crate::ip::Fragments<'m>>,
 }
 
 /// Bytes that [`Node::poll_action`] may write.
@@ -132,6 +143,8 @@ impl<'m> Node<'m> {
             #[cfg(feature = "rpl")]
             routing: None,
             inbox: None,
+            #[cfg(feature = "fragments")]
+            fragments: None,
             #[cfg(feature = "join")]
             porch: None,
             #[cfg(feature = "sleepy")]
@@ -164,6 +177,8 @@ impl<'m> Node<'m> {
             #[cfg(feature = "tcp")]
             tcp: self.tcp,
             inbox: self.inbox,
+            #[cfg(feature = "fragments")]
+            fragments: self.fragments,
         }
     }
 
@@ -199,6 +214,7 @@ impl<'m> Node<'m> {
             return Some(action);
         }
         self.poll_arrivals(now);
+        self.poll_fragments(now);
         loop {
             self.must_poll_again = false;
             self.poll_routing(now);
@@ -262,6 +278,7 @@ impl<'m> Node<'m> {
         deadlines.add(self.tcp.next_deadline());
         deadlines.add(self.news_at);
         deadlines.add(self.routing_deadline());
+        deadlines.add(self.fragments_deadline());
         for link in self.links.iter() {
             link.add_deadlines(&mut deadlines);
         }

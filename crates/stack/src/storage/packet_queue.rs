@@ -67,6 +67,15 @@ impl<'m> PacketQueue<'m> {
         usize::from(self.ring.room())
     }
 
+    /// Whether there is room for so many more packets of so many bytes in all.
+    #[cfg(feature = "fragments")]
+    pub(crate) fn has_room(&self, packets: usize, bytes: usize) -> bool {
+        let len = packets
+            .saturating_mul(RECORD_OVERHEAD)
+            .saturating_add(bytes);
+        len <= self.room()
+    }
+
     /// Whether there is room for a packet of `len` bytes when no other one waits.
     pub(crate) fn may_hold(&self, len: usize) -> bool {
         len.saturating_add(RECORD_OVERHEAD) <= usize::from(self.ring.capacity())

@@ -11,6 +11,7 @@ pub mod cursor;
 pub mod icmpv6;
 pub mod ieee802154;
 pub mod ipv6;
+pub mod ipv6_fragment;
 #[cfg(feature = "ble")]
 pub mod l2cap;
 mod link_addr;

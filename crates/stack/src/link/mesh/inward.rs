@@ -302,12 +302,17 @@ impl<'m> Mesh<'m> {
                 Ok(Arrival::Nothing)
             }
             Verdict::Complete(record) => Ok(self.on_gathered(record, frame)),
-            Verdict::Drop(datagram::FragmentDrop::TooLarge) => Ok(Arrival::Refuse {
-                kind: ErrorKind::PacketTooBig {
-                    mtu: len_max.min(IPV6_MTU_MIN) as u32,
-                },
-                quote: quotable(piece, headers.tcp),
-            }),
+            // Only a router says so, of a packet that does not go on (RFC 4443 §3.2).
+            Verdict::Drop(datagram::FragmentDrop::TooLarge)
+                if disposition != Disposition::Local =>
+            {
+                Ok(Arrival::Refuse {
+                    kind: ErrorKind::PacketTooBig {
+                        mtu: len_max.min(IPV6_MTU_MIN) as u32,
+                    },
+                    quote: quotable(piece, headers.tcp),
+                })
+            }
             Verdict::Stored | Verdict::Drop(_) | Verdict::Forward { .. } => Ok(Arrival::Nothing),
         }
     }

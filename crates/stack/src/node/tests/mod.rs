@@ -8,6 +8,8 @@ mod compression;
 mod discovery;
 mod driver;
 mod errors;
+#[cfg(feature = "fragments")]
+mod fragments;
 mod hostile;
 #[cfg(feature = "join")]
 mod joining;

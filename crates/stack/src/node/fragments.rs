@@ -1,0 +1,177 @@
+//! Fragments of IPv6 where they meet the layers: those for this node are put together, and what this
+//! node sends is cut where a link is too narrow for it.
+//!
+//! Place: `deliver` brings fragments, and takes back what has become whole. Answers and datagrams come
+//! here. Left out: segments, which TCP cuts by itself, and packets of others, which only their source
+//! may cut.
+//! Source: RFC 8200 §4.5, §5.
+
+use super::Node;
+use crate::ip::icmp::{self, ErrorKind};
+use crate::ip::{self, Fragment, FragmentSlot, Fragments, Gathered, NextHop};
+use crate::limits::REASSEMBLED_LEN_MAX;
+use crate::link::{Class, Hop, Refusal};
+use crate::time::Instant;
+use crate::wire::cursor::copy;
+use crate::wire::ipv6::{self, Header, next_header};
+use crate::wire::ipv6_fragment::{self, FragmentHeader};
+
+impl<'m> Node<'m> {
+    /// Lends memory for packets that come in fragments of IPv6, one a slot. Without it such packets
+    /// are dropped. The links' queues hold the answers, which are as long.
+    pub fn lend_fragments(&mut self, slots: &'m mut [FragmentSlot]) {
+        self.fragments = Some(Fragments::new(slots));
+    }
+
+    /// Packets that come in fragments, to look at; `None`: no memory was lent.
+    pub const fn fragments(&self) -> Option<&Fragments<'m>> {
+        self.fragments.as_ref()
+    }
+
+    /// Tells the sources of packets that did not become whole in time.
+    pub(super) fn poll_fragments(&mut self, now: Instant) {
+        let Some(mut fragments) = self.fragments.take() else {
+            return;
+        };
+        while let Some((id, header, first)) = fragments.expire(now) {
+            self.ip.counters.count(ip::PacketDrop::Fragment);
+            self.refuse(id, ErrorKind::ReassemblyTimeExceeded, &header, first, now);
+        }
+        self.fragments = Some(fragments);
+    }
+
+    /// When the next packet's time is over.
+    pub(super) fn fragments_deadline(&self) -> Option<Instant> {
+        self.fragments.as_ref()?.next_deadline()
+    }
+
+    /// A fragment for this node.
+    // Out of line: what has become whole is delivered from here, which no other packet's call stack
+    // is to bear.
+    #[inline(never)]
+    pub(super) fn on_fragment(&mut self, header: &Header, packet: &[u8], hop: &Hop, now: Instant) {
+        let Some(mut fragments) = self.fragments.take() else {
+            return self.ip.counters.count(ip::PacketDrop::Fragment);
+        };
+        self.gather(&mut fragments, (header, packet), hop, now);
+        self.fragments = Some(fragments);
+    }
+
+    fn gather(
+        &mut self,
+        fragments: &mut Fragments<'m>,
+        (header, packet): (&Header, &[u8]),
+        hop: &Hop,
+        now: Instant,
+    ) {
+        let payload = packet.get(ipv6::HEADER_LEN..).unwrap_or_default();
+        let Some(fragment) = Fragment::find(header, payload) else {
+            return self.ip.counters.count(ip::PacketDrop::Fragment);
+        };
+        let before = *fragments.counters();
+        let gathered = fragments.on_fragment(&fragment, hop.ingress.interface, now);
+        if fragments.counters().lost() != before.lost() {
+            self.ip.counters.count(ip::PacketDrop::Fragment);
+        }
+        match gathered {
+            Gathered::Nothing => {}
+            Gathered::Problem { code, pointer } => {
+                let kind = ErrorKind::ParameterProblem { code, pointer };
+                self.refuse(hop.ingress.interface, kind, header, packet, now);
+            }
+            Gathered::Whole(index) => {
+                if let Some((header, packet)) = fragments.packet(index) {
+                    // A part of a part is dropped here: its slots are away.
+                    let outcome = self.on_local(&header, packet, &hop.ingress, now);
+                    self.conclude(outcome, (&header, packet), hop, now);
+                }
+                fragments.release(index);
+            }
+        }
+    }
+
+    /// Queues a packet of this node's own, in fragments where it is longer than the link's packets: an
+    /// answer to what came in fragments is.
+    ///
+    /// # Errors
+    /// [`Refusal::TooBig`] above [`REASSEMBLED_LEN_MAX`]; [`Refusal::Full`] where the link's queue has
+    /// no room for all of it. Nothing is queued then.
+    pub(super) fn queue_or_cut(
+        &mut self,
+        hop: NextHop,
+        head: &icmp::Head,
+        data: &[u8],
+        class: Class,
+    ) -> Result<(), Refusal> {
+        let Self { links, rng, .. } = self;
+        let link = links.get_mut(usize::from(hop.interface.0));
+        let link = link.ok_or(Refusal::Full)?;
+        let mtu = match link.queue([head, data], class) {
+            Err(Refusal::TooBig { mtu }) => mtu,
+            outcome => return outcome,
+        };
+        if head.len() + data.len() > REASSEMBLED_LEN_MAX {
+            return Err(Refusal::TooBig { mtu });
+        }
+        let part_len = UPPER_LEN + data.len();
+        let step = (mtu as usize).saturating_sub(HEADERS_LEN).max(UNIT) & !(UNIT - 1);
+        let pieces = part_len.div_ceil(step);
+        if !link.has_room(pieces, part_len + pieces * HEADERS_LEN) {
+            return Err(Refusal::Full);
+        }
+        let identification = rng.next_u32();
+        for start in (0..part_len).step_by(step) {
+            let end = part_len.min(start + step);
+            let place = FragmentHeader {
+                next_header: next_header_of(head),
+                offset: start as u16,
+                more: end < part_len,
+                identification,
+            };
+            let front = front(head, place, end - start);
+            // The first one begins with the upper layer's header.
+            let (front, data) = match start {
+                0 => (front.as_slice(), data.get(..end - UPPER_LEN)),
+                _ => (
+                    front.get(..HEADERS_LEN).unwrap_or_default(),
+                    data.get(start - UPPER_LEN..end - UPPER_LEN),
+                ),
+            };
+            link.queue([front, data.unwrap_or_default()], class)?;
+        }
+        Ok(())
+    }
+}
+
+/// What stands before a fragment of `len` bytes of a packet that begins with `head`: both headers,
+/// then the upper layer's.
+fn front(head: &icmp::Head, place: FragmentHeader, len: usize) -> [u8; HEADERS_LEN + UPPER_LEN] {
+    let mut front = [0; HEADERS_LEN + UPPER_LEN];
+    let (fixed, upper) = head.split_at(ipv6::HEADER_LEN);
+    copy(&mut front, fixed);
+    let len = ipv6_fragment::HEADER_LEN + len;
+    let [_, _, _, _, len_high, len_low, next_header, ..] = &mut front;
+    [*len_high, *len_low] = (len as u16).to_be_bytes();
+    *next_header = next_header::FRAGMENT;
+    let rest = front.get_mut(ipv6::HEADER_LEN..).unwrap_or_default();
+    copy(rest, &place.emit());
+    let rest = rest
+        .get_mut(ipv6_fragment::HEADER_LEN..)
+        .unwrap_or_default();
+    copy(rest, upper);
+    front
+}
+
+const fn next_header_of(head: &icmp::Head) -> u8 {
+    let [_, _, _, _, _, _, next_header, ..] = *head;
+    next_header
+}
+
+/// Of an IPv6 and a fragment header.
+const HEADERS_LEN: usize = ipv6::HEADER_LEN + ipv6_fragment::HEADER_LEN;
+
+/// Of UDP's or ICMPv6's header.
+const UPPER_LEN: usize = size_of::<icmp::Head>() - ipv6::HEADER_LEN;
+
+/// Offsets count so many bytes.
+const UNIT: usize = 8;
