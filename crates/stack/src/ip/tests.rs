@@ -274,7 +274,7 @@ fn extension_headers_are_acted_upon() {
     };
     let dropped = |reason| Err(Disposition::Drop(reason));
     type Case<'a> = (&'a str, u8, &'a [u8], Result<u8, Disposition>);
-    let cases: [Case<'_>; 9] = [
+    let cases: [Case<'_>; 10] = [
         ("none", 6, &[1, 2], Ok(6)),
         ("padding only", 0, &[6, 0, 1, 4, 0, 0, 0, 0], Ok(6)),
         ("skippable option", 60, &[6, 0, 0x05, 2, 0, 0, 1, 0], Ok(6)),
@@ -300,9 +300,10 @@ fn extension_headers_are_acted_upon() {
         (
             "fragment",
             44,
-            &[6, 0, 0, 0, 0, 0, 0, 0],
+            &[6, 0, 0, 1, 0, 0, 0, 0],
             dropped(PacketDrop::Fragment),
         ),
+        ("atomic fragment", 44, &[6, 0, 0, 0, 0, 0, 0, 0], Ok(6)),
         (
             "late hop-by-hop",
             60,

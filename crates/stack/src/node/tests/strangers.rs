@@ -216,14 +216,18 @@ fn first_fragment(dst: Ipv6Addr, size: u16) -> Vec<u8> {
 
 #[test]
 fn only_a_router_says_that_a_packet_is_too_big() {
-    // For another node, and for the one that it has come to.
-    for (dst, said) in [(global(2), 1), (global(1), 0)] {
-        let mut world = World::chain(2, Relaying::Fragments);
+    // (to whom, whether the node that it comes to must gather it to pass it on, said)
+    for (dst, relaying, said) in [
+        (global(2), Relaying::Reassembly, 1),
+        (global(2), Relaying::Fragments, 0),
+        (global(1), Relaying::Reassembly, 0),
+    ] {
+        let mut world = World::chain(2, relaying);
         let frame = first_fragment(dst, 1_400);
         world.at(Duration::ZERO, 1, RADIO, Pending::Frame(frame));
         let told = to_host(&mut world);
-        assert!(told.iter().all(|(mtu, _)| *mtu == 1_280), "{told:?}");
-        assert_eq!(told.len(), said, "{dst}");
+        assert!(told.iter().all(|by| *by == (1_280, global(1))), "{told:?}");
+        assert_eq!(told.len(), said, "{dst} {relaying:?}");
     }
     // What a host has cut by itself is put together at its end or nowhere.
     let mut world = World::chain(2, Relaying::Fragments);
