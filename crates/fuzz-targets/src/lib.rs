@@ -15,6 +15,7 @@ mod connection;
 mod datagrams;
 mod driven;
 mod fairness;
+mod fragments;
 mod input;
 mod join;
 mod mesh;
@@ -40,7 +41,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 18] = [
+pub const TARGETS: [Target; 19] = [
     Target {
         name: "wire",
         run: wire::run,
@@ -55,6 +56,11 @@ pub const TARGETS: [Target; 18] = [
         name: "datagrams",
         run: datagrams::run,
         seeds: seeds::programs,
+    },
+    Target {
+        name: "fragments",
+        run: fragments::run,
+        seeds: fragments::seeds,
     },
     Target {
         name: "tcphc",

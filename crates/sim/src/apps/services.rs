@@ -309,8 +309,9 @@ const KEEPALIVE_PROBES: u8 = 4;
 /// 100 s that RFC 1122 §4.2.3.5 asks for at least.
 const USER_TIMEOUT_MS: u32 = 120_000;
 
-/// Bytes of datagrams that wait to be answered: two as long as a packet may be.
-const INBOX_LEN: usize = 2 * motet::limits::IPV6_MTU_MIN;
+/// Bytes of datagrams that wait to be answered: two as long as a packet in fragments may be, and as
+/// much that they leave to the other port.
+const INBOX_LEN: usize = 4 * motet::limits::REASSEMBLED_LEN_MAX;
 
 /// Characters of a line, its end included.
 const LINE_LEN: usize = 74;

@@ -16,7 +16,9 @@ use motet::node::Node;
 use motet::time::Instant;
 use motet::wire::LinkAddr;
 
-use super::network::{RADIO, Tables, WIRED, join_wire, new_tcp, new_wire, tcple_memory};
+use super::network::{
+    RADIO, Tables, WIRED, join_wire, lend_new_fragments, new_tcp, new_wire, tcple_memory,
+};
 use super::plan;
 use super::world::{Conditions, Port, Resident, World};
 use crate::Arena;
@@ -99,8 +101,10 @@ pub fn device<'m>(
     let mut rng = stream(seed, 0, Purpose::Stack);
     let tcp = new_tcp(sockets, &mut rng, arena);
     let tap = parts.has_wire.then_some(Port::Tap(WIRED));
+    let mut node = Node::new(links, ip, tcp, rng, Instant::ORIGIN);
+    lend_new_fragments(&mut node, arena);
     let resident = Resident {
-        node: Node::new(links, ip, tcp, rng, Instant::ORIGIN),
+        node,
         ports: std::iter::once(Port::Controller(RADIO))
             .chain(tap)
             .collect(),

@@ -46,6 +46,7 @@ use crate::streams::{Purpose, stream};
 
 pub(crate) use self::bluetooth::tcple_memory;
 pub(crate) use self::build::{join_wire, new_tcp, new_wire, wired_node};
+pub(crate) use self::lend::lend_new_fragments;
 pub use self::options::{
     BleOptions, Cipher, HOST_DELAY, Host, HostOptions, Interference, Joining, NetworkOptions,
     NodeOptions, Parent, Part, SecurityOptions, Tables, star,

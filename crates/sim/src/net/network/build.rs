@@ -18,7 +18,7 @@ use motet::tcp::{self, HalfOpen, Listener, Slot, Tcp};
 use motet::tcphc::{self, Tcphc};
 use motet::time::{Duration, Instant};
 
-use super::lend::{Returned, lend, lend_each};
+use super::lend::{Returned, lend, lend_each, lend_fragments};
 use super::{HOST_WIRED, Host, Joining, NetworkOptions, RADIO, WIRED};
 use crate::Arena;
 use crate::air::filter::Filter;
@@ -92,6 +92,7 @@ impl<'m> Builder<'_, 'm> {
         if let Some(porch) = porch {
             node.set_porch(porch);
         }
+        lend_fragments(&mut node, &mut returned, self.arena);
         if self.speaks_rpl(n) {
             self.start_rpl(n, &mut returned, &mut node);
         }
@@ -500,7 +501,9 @@ pub(crate) fn wired_node<'m>(
         neighbour: Neighbour::Only,
     }));
     let tcp = tcp(&mut Returned::default(), arena, sockets, &mut rng);
-    Node::new(interfaces, ip, tcp, rng, Instant::ORIGIN)
+    let mut node = Node::new(interfaces, ip, tcp, rng, Instant::ORIGIN);
+    lend_fragments(&mut node, &mut Returned::default(), arena);
+    node
 }
 
 /// The TCP of a node with so many connections, listeners and handshakes.

@@ -4,7 +4,7 @@
 //! its end only. Whatever a stack was lent serves the next one.
 
 use motet::ble::Peer;
-use motet::ip::{Registration, Route, Step};
+use motet::ip::{FragmentSlot, Fragments, Registration, Route, Step};
 use motet::join::Porch;
 use motet::limits::{IPV6_MTU_MIN, MESH_PACKET_LEN_MAX};
 use motet::link::{BleMemory, Cable, Indirect, Link, MeshMemory, TcpleMemory, Thinning};
@@ -45,6 +45,7 @@ pub(super) struct Returned<'m> {
     pub(super) connections: Option<&'m mut [Slot<'m>]>,
     pub(super) listeners: Option<&'m mut [Listener<'m>]>,
     pub(super) half_open: Option<&'m mut [HalfOpen]>,
+    pub(super) fragments: Option<&'m mut [FragmentSlot]>,
 }
 
 impl<'m> Returned<'m> {
@@ -64,6 +65,7 @@ impl<'m> Returned<'m> {
             connections: Some(connections),
             listeners: Some(listeners),
             half_open: Some(half_open),
+            fragments: layers.fragments.map(Fragments::into_memory),
             porch,
             ..Self::default()
         };
@@ -190,3 +192,21 @@ pub(super) fn lend_each<'m, T>(
 ) -> &'m mut [T] {
     lend(returned, arena, (0..len).map(|_| entry()))
 }
+
+/// Lends a node memory for packets that come in fragments of IPv6.
+pub(super) fn lend_fragments<'m>(
+    node: &mut Node<'m>,
+    returned: &mut Returned<'m>,
+    arena: &'m Arena,
+) {
+    let empty = || FragmentSlot::EMPTY;
+    node.lend_fragments(lend_each(&mut returned.fragments, arena, FRAGMENTED, empty));
+}
+
+/// As much, to a node that is alone in its world.
+pub(crate) fn lend_new_fragments<'m>(node: &mut Node<'m>, arena: &'m Arena) {
+    lend_fragments(node, &mut Returned::default(), arena);
+}
+
+/// Packets in fragments that a node puts together at a time: one of each of two peers.
+const FRAGMENTED: usize = 2;
