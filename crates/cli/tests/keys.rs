@@ -169,6 +169,89 @@ fn a_key_goes_on_to_the_next_and_leaves_a_mote_behind() {
     assert_eq!(fs::read_to_string(&key).unwrap(), before);
 }
 
+/// A key is often read by another name than the one that it is changed by.
+#[cfg(unix)]
+#[test]
+fn a_link_stays_one_and_its_file_is_changed() {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+    let folder = folder();
+    let shelf = folder.path().join("shelf");
+    fs::create_dir(&shelf).unwrap();
+    let key = shelf.join("team.key");
+    assert!(keys(&["new"], &key).status.success());
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o400)).unwrap();
+    let [direct, further] = ["direct.key", "further.key"].map(|name| folder.path().join(name));
+    symlink("shelf/team.key", &direct).unwrap();
+    symlink(&direct, &further).unwrap();
+    let before = fs::metadata(&key).unwrap();
+    for (link, sequence) in [(&direct, 1), (&further, 2)] {
+        let changed = keys(&["rotate"], link);
+        assert!(changed.status.success(), "{}", said(&changed));
+        assert!(fs::symlink_metadata(link).unwrap().is_symlink());
+        let text = fs::read_to_string(&key).unwrap();
+        assert!(text.contains(&format!("sequence = {sequence}")), "{text}");
+        assert_eq!(fs::read_to_string(link).unwrap(), text);
+        let after = fs::metadata(&key).unwrap();
+        let of = |meta: &fs::Metadata| (meta.uid(), meta.gid(), meta.mode());
+        assert_eq!(of(&after), of(&before));
+        assert_eq!(fs::read_dir(&shelf).unwrap().count(), 1, "nothing is left");
+    }
+    let first = network_key(&key);
+    let mut revoke = motet();
+    revoke.args(["keys", "revoke"]).arg(&further);
+    assert!(revoke.arg("0200000000000008").status().unwrap().success());
+    assert_ne!(network_key(&key), first);
+    // What leads nowhere, and a new file in the place of a link, are refused.
+    let nowhere = folder.path().join("nowhere.key");
+    symlink("gone.key", &nowhere).unwrap();
+    assert_refused(&keys(&["rotate"], &nowhere), 2, &["no such file"]);
+    assert_refused(&keys(&["new"], &nowhere), 2, &["file exists"]);
+    assert!(!folder.path().join("gone.key").exists());
+}
+
+/// A rename would leave the other name with the old key, and writing in place half a file.
+#[cfg(unix)]
+#[test]
+fn a_file_of_several_names_is_refused_and_stays() {
+    let folder = folder();
+    let [key, other] = ["team.key", "other.key"].map(|name| folder.path().join(name));
+    assert!(keys(&["new"], &key).status.success());
+    fs::hard_link(&key, &other).unwrap();
+    let before = fs::read_to_string(&key).unwrap();
+    for name in [&key, &other] {
+        assert_refused(&keys(&["rotate"], name), 2, &["hard link", "1 other name"]);
+        let mut revoke = motet();
+        revoke.args(["keys", "revoke"]).arg(name);
+        let refused = revoke.arg("0200000000000008").output().unwrap();
+        assert_refused(&refused, 2, &["hard link"]);
+        assert_eq!(fs::read_to_string(name).unwrap(), before);
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    fs::remove_file(&other).unwrap();
+    assert!(keys(&["rotate"], &key).status.success());
+}
+
+/// As root: the daemon's user can still read what root has changed.
+#[cfg(unix)]
+#[test]
+fn another_users_file_stays_that_users() {
+    use std::os::unix::fs::{MetadataExt as _, chown};
+    let folder = folder();
+    let key = folder.path().join("team.key");
+    assert!(keys(&["new"], &key).status.success());
+    if chown(&key, Some(4_711), Some(4_712)).is_err() {
+        println!("not run: only root gives files away");
+        return;
+    }
+    let changed = keys(&["rotate"], &key);
+    assert!(changed.status.success(), "{}", said(&changed));
+    let meta = fs::metadata(&key).unwrap();
+    assert_eq!(
+        (meta.uid(), meta.gid(), meta.mode() & 0o777),
+        (4_711, 4_712, 0o600)
+    );
+}
+
 /// A transfer's capture, each frame of it sealed: with the key decode and tshark read what they
 /// read of the capture in clear, without it or after a changed bit nothing.
 #[test]

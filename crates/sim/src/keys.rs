@@ -118,6 +118,26 @@ impl KeyFile {
         Ok(JoinSecret(secret))
     }
 
+    /// What this file says after `before`, which was read earlier.
+    pub fn after(&self, before: &Self) -> Step {
+        let numbers = |file: &Self| (file.network, file.sequence);
+        if self.secret != before.secret || self.network > before.network {
+            return Step::Replaced;
+        }
+        let is_forgotten = |mote: &String| !self.revoked.contains(mote);
+        let goes_back = numbers(self) < numbers(before);
+        if goes_back || before.revoked.iter().any(is_forgotten) {
+            return Step::Back {
+                network: [before.network, self.network],
+                sequence: [before.sequence, self.sequence],
+            };
+        }
+        match self.sequence == before.sequence {
+            true => Step::Unchanged,
+            false => Step::Rotated,
+        }
+    }
+
     /// Whether the device with this extended address gets no key.
     pub fn is_revoked(&self, eui64: [u8; 8]) -> bool {
         self.revoked.contains(&hex(&eui64))
@@ -131,6 +151,25 @@ impl KeyFile {
             sequence: self.sequence,
         })
     }
+}
+
+/// From one reading of a key file to the next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// The same keys.
+    Unchanged,
+    /// The same network key, and a later link key.
+    Rotated,
+    /// Another network key.
+    Replaced,
+    /// An older state of the file, as from a backup: its keys were left behind, and motes that are
+    /// revoked may have them. Its numbers before and now.
+    Back {
+        /// Which network key.
+        network: [u32; 2],
+        /// Which link key.
+        sequence: [u32; 2],
+    },
 }
 
 /// What the join keys of all devices follow from. It is never shown.
@@ -291,6 +330,53 @@ mod tests {
         assert!(file.rotate().is_err());
         assert_eq!(format!("{file:?}"), "KeyFile(..)");
         assert!(parse("secret = 1", path).is_err());
+    }
+
+    #[test]
+    fn a_file_that_goes_back_is_told_from_one_that_goes_on() {
+        let first = KeyFile::new(&[0x5a; SECRET_LEN]);
+        let step = |change: &dyn Fn(&mut KeyFile)| {
+            let mut file = first.clone();
+            change(&mut file);
+            file
+        };
+        let rotated = step(&|file| file.rotate().unwrap());
+        let revoked = step(&|file| file.revoke([1; 8]).unwrap());
+        let forgotten = step(&|file| file.network = 1);
+        let other = KeyFile::new(&[0xa5; SECRET_LEN]);
+        let back = |network, sequence| Step::Back { network, sequence };
+        for (case, before, now, step) in [
+            ("the same", &first, &first, Step::Unchanged),
+            ("rotated", &first, &rotated, Step::Rotated),
+            ("revoked", &first, &revoked, Step::Replaced),
+            (
+                "revoked after a rotation",
+                &rotated,
+                &revoked,
+                Step::Replaced,
+            ),
+            ("another secret", &revoked, &other, Step::Replaced),
+            (
+                "before the rotation",
+                &rotated,
+                &first,
+                back([0; 2], [1, 0]),
+            ),
+            (
+                "before the revocation",
+                &revoked,
+                &first,
+                back([1, 0], [0; 2]),
+            ),
+            (
+                "without those revoked",
+                &revoked,
+                &forgotten,
+                back([1; 2], [0; 2]),
+            ),
+        ] {
+            assert_eq!(now.after(before), step, "{case}");
+        }
     }
 
     #[test]

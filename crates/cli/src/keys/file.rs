@@ -1,7 +1,11 @@
 //! Makes and changes key files, which [`motet_lab::keys`] describes and reads.
+//!
+//! A file is changed by another one that takes its name: until that is whole, and on the disk, the old
+//! one stands. Symbolic links stay, and what they lead to is changed. A file with further names (hard
+//! links) is refused: whoever reads it by another name would keep the old key.
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use motet_lab::keys::{self, KeyFile, Keys, SECRET_LEN};
@@ -17,14 +21,24 @@ pub(super) fn create(path: &Path) -> Result<(), Error> {
     let mut secret = [0; SECRET_LEN];
     getrandom::fill(&mut secret)
         .map_err(|error| Error::failed(format!("no random bytes from this system: {error}")))?;
-    write_new(path, &KeyFile::new(&secret).text()).map_err(|error| {
+    let text = KeyFile::new(&secret).text();
+    let written = begin(path).and_then(|mut file| {
+        let written = finish(&mut file, &text);
+        if written.is_err() {
+            // Half a file is none.
+            let _ = fs::remove_file(path);
+        }
+        written
+    });
+    written.map_err(|error| {
         let advice = match error.kind() {
-            std::io::ErrorKind::AlreadyExists => ": name a new file, or remove it first",
+            io::ErrorKind::AlreadyExists => ": name a new file, or remove it first",
             _ => "",
         };
         let path = path.display();
         Error::input(format!("cannot write {path}: {}{advice}", describe(&error)))
-    })
+    })?;
+    settle(path)
 }
 
 /// Changes a key file: the old one stands until the new one is whole.
@@ -35,43 +49,129 @@ pub(super) fn change(
     path: &Path,
     change: impl FnOnce(&mut KeyFile) -> Result<(), String>,
 ) -> Result<(), Error> {
-    let mut file = KeyFile::read(path).map_err(Error::input)?;
-    change(&mut file).map_err(Error::input)?;
-    let cannot = |path: &Path, error: &std::io::Error| {
-        let path = path.display();
-        Error::input(format!("cannot write {path}: {}", describe(error)))
-    };
+    // A file that is none is told of by its reader.
+    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    KeyFile::read(path).map_err(Error::input)?;
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     let new = path.with_file_name(name);
-    write_new(&new, &file.text()).map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => Error::input(format!(
+    // Its name keeps other commands from changing the key meanwhile.
+    let mut file = begin(&new).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Error::input(format!(
             "{} is there: another command changes the key, or was stopped while it did; remove it",
             new.display()
         )),
-        _ => cannot(&new, &error),
+        _ => cannot_write(&new, &error),
     })?;
-    std::fs::rename(&new, path).map_err(|error| {
-        let _ = std::fs::remove_file(&new);
-        cannot(path, &error)
-    })
+    let named = write_changed(path, &mut file, change)
+        .and_then(|()| fs::rename(&new, path).map_err(|error| cannot_write(path, &error)));
+    if named.is_err() {
+        let _ = fs::remove_file(&new);
+    }
+    named?;
+    settle(path)
 }
 
-/// Writes a file that is not there yet, which its owner alone may read.
-fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
+/// Writes into `new` what `change` makes of the file at `path`, for the same readers.
+fn write_changed(
+    path: &Path,
+    new: &mut File,
+    change: impl FnOnce(&mut KeyFile) -> Result<(), String>,
+) -> Result<(), Error> {
+    let mut keys = KeyFile::read(path).map_err(Error::input)?;
+    take_over_owner(path, new)?;
+    change(&mut keys).map_err(Error::input)?;
+    finish(new, &keys.text()).map_err(|error| cannot_write(path, &error))
+}
+
+/// Gives `new` the owner and the permissions of the file at `path`.
+///
+/// # Errors
+/// [`Error::Input`] where this user may not, or the file has another name.
+#[cfg(unix)]
+fn take_over_owner(path: &Path, new: &File) -> Result<(), Error> {
+    use std::os::unix::fs::{MetadataExt as _, fchown};
+    let cannot = |error: io::Error| cannot_write(path, &error);
+    let (old, own) = (
+        fs::metadata(path).map_err(cannot)?,
+        new.metadata().map_err(cannot)?,
+    );
+    let shown = path.display();
+    if old.nlink() > 1 {
+        let others = old.nlink() - 1;
+        let names = if others == 1 { "name" } else { "names" };
+        return Err(Error::input(format!(
+            "{shown} has {others} other {names} (hard links), by which the old key would stay: \
+             let one name be a file of its own, and the others symbolic links to it"
+        )));
+    }
+    let differs = |theirs: u32, ours: u32| (theirs != ours).then_some(theirs);
+    let (owner, group) = (differs(old.uid(), own.uid()), differs(old.gid(), own.gid()));
+    if owner.is_some() || group.is_some() {
+        fchown(new, owner, group).map_err(|_| {
+            Error::input(format!(
+                "{shown} is another user's, who could not read the changed file: run this command \
+                 as its owner"
+            ))
+        })?;
+    }
+    new.set_permissions(old.permissions()).map_err(cannot)
+}
+
+#[cfg(not(unix))]
+fn take_over_owner(_: &Path, _: &File) -> Result<(), Error> {
+    Ok(())
+}
+
+/// Begins a file that is not there yet, which its owner alone may read.
+fn begin(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
-    let written = file
-        .write_all(text.as_bytes())
-        .and_then(|()| file.sync_all());
-    if written.is_err() {
-        // Half a file is none.
-        let _ = std::fs::remove_file(path);
+    options.open(path)
+}
+
+/// Writes all of a file, down to the disk.
+fn finish(file: &mut File, text: &str) -> io::Result<()> {
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+/// Brings the file's name to the disk: before that a power cut may give the old file back.
+fn settle(path: &Path) -> Result<(), Error> {
+    #[cfg(unix)]
+    {
+        let folder = path.parent();
+        let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+        let synced = File::open(folder.unwrap_or(Path::new("."))).and_then(|file| file.sync_all());
+        match synced {
+            // Not every file system can, and some folders may be written to but not read.
+            Err(error)
+                if !matches!(
+                    error.kind(),
+                    io::ErrorKind::InvalidInput
+                        | io::ErrorKind::Unsupported
+                        | io::ErrorKind::PermissionDenied
+                ) =>
+            {
+                return Err(Error::failed(format!(
+                    "{} is written, but may not outlive a power cut: {}",
+                    path.display(),
+                    describe(&error)
+                )));
+            }
+            _ => {}
+        }
     }
-    written
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Error {
+    let path = path.display();
+    Error::input(format!("cannot write {path}: {}", describe(error)))
 }
 
 /// Reads a key file.

@@ -8,10 +8,10 @@ use std::{
     time,
 };
 
-use motet::{mac::security::NetworkKey, tcp::CongestionAlgorithm, time::Duration};
+use motet::{tcp::CongestionAlgorithm, time::Duration};
 use motet_lab::{
     Arena,
-    keys::KeyFile,
+    keys::{KeyFile, Step},
     net::{moves, network::Network, plan},
 };
 use motet_router::{
@@ -34,6 +34,9 @@ use crate::{
 /// Runs the mesh and its router until a signal ends them.
 pub(super) fn run(scenario: &Path, args: &Args) -> Result<(), Error> {
     let (tun, connections, shared) = (&args.tun, args.connections, &args.shared);
+    // Before the mesh takes it: what is changed meanwhile is noticed at the next SIGHUP.
+    let keys = args.key.as_deref().map(KeyFile::read).transpose();
+    let keys = keys.map_err(Error::input)?;
     let (mesh, fairness) = mesh(scenario, args)?;
     let prefix = args.prefix.unwrap_or(plan::MESH_PREFIX);
     let (interrupt, hung_up) = match args.key {
@@ -81,12 +84,14 @@ pub(super) fn run(scenario: &Path, args: &Args) -> Result<(), Error> {
     ));
     let mut faults = Faults::begin(scenario, &mut network);
     let began = time::Instant::now();
-    let mut known = network.network_key();
+    let mut known = keys;
     while !interrupt.has_come() {
         live.turn(&mut network.world, NAP, |_, _| {})?;
         faults.pass(&mut network, &arena);
         if hung_up.swap(false, Ordering::Relaxed) {
-            reread(args.key.as_deref(), &mut known, &mut network);
+            if let Some((path, known)) = args.key.as_deref().zip(known.as_mut()) {
+                say(&reread(path, known, &mut network));
+            }
         }
         desk.answer(|| look(&mut network, tun, began.elapsed()));
     }
@@ -114,32 +119,48 @@ fn mesh(scenario: &Path, args: &Args) -> Result<(Mesh, Config), Error> {
     Ok((mesh, fairness))
 }
 
-/// Takes the keys that the file names by now; a file that cannot be read changes nothing. `known`: the network
-/// key that it named before.
-fn reread(key: Option<&Path>, known: &mut Option<NetworkKey>, network: &mut Network<'_>) {
-    let Some(key) = key else { return };
-    let file = match KeyFile::read(key) {
+/// Takes the keys that the file at `path` names by now, and says what it did. A file that cannot be read, or that
+/// has gone back to an older state, changes nothing. `known`: the state that is in force.
+fn reread(path: &Path, known: &mut KeyFile, network: &mut Network<'_>) -> String {
+    let stays = |why: &str| format!("the key stays as it is: {why}");
+    let file = match KeyFile::read(path) {
         Ok(file) => file,
-        Err(error) => return say(&format!("the key stays as it is: {error}")),
+        Err(error) => return stays(&error),
     };
-    let Some(keys) = file.keys() else { return };
-    if *known == Some(keys.network) {
-        network.rotate_key(keys.sequence);
-        return say(&format!("the key sequence is {} or later", keys.sequence));
-    }
-    let is_revoked = |eui64| file.is_revoked(eui64);
-    say(
-        match network.replace_key((keys.network, keys.sequence), is_revoked) {
-            true => {
-                *known = Some(keys.network);
-                "motes get another network key, but for those that are revoked"
+    let Some(keys) = file.keys() else {
+        return stays("the file is damaged");
+    };
+    let path = path.display();
+    let did = match file.after(known) {
+        Step::Unchanged => return stays(&format!("{path} names the same one as before")),
+        Step::Back {
+            network: [network, back],
+            sequence,
+        } => {
+            let [sequence, back_to] = sequence;
+            return stays(&format!(
+                "{path} has gone back, from network key {network} and key sequence {sequence} to {back} and \
+                 {back_to}, and perhaps to motes that are revoked; put the newer file in its place, or rotate \
+                 the key"
+            ));
+        }
+        Step::Rotated => {
+            network.rotate_key(keys.sequence);
+            format!("the key sequence is {} or later", keys.sequence)
+        }
+        Step::Replaced => {
+            let is_revoked = |eui64| file.is_revoked(eui64);
+            if !network.replace_key((keys.network, keys.sequence), is_revoked) {
+                return stays(
+                    "motes that have it from the start must be given another one by hand \
+                     (security.joining is not \"cojp\")",
+                );
             }
-            false => {
-                "the key stays as it is: motes that have it from the start must be given another one by hand \
-             (security.joining is not \"cojp\")"
-            }
-        },
-    );
+            "motes get another network key, but for those that are revoked".to_owned()
+        }
+    };
+    *known = file;
+    did
 }
 
 /// The door into the network that this process was started in, with a route to the mesh.

@@ -193,6 +193,19 @@ pub(crate) fn takes_the_key_and_the_next_one() {
     let has_reread = || said().contains("the key sequence is 1");
     assert!(within(SOON, has_reread).is_some(), "{}", said());
     echo(2_000);
+    // The same again, and a backup of a day before, change nothing and say so.
+    router.signal(Signal::SIGHUP);
+    let is_known = || said().contains("names the same one as before");
+    assert!(within(SOON, is_known).is_some(), "{}", said());
+    let newest = fs::read_to_string("/run/team.key").unwrap();
+    let older = newest.replace("sequence = 1", "sequence = 0");
+    fs::write("/run/team.key", older).unwrap();
+    router.signal(Signal::SIGHUP);
+    let has_gone_back =
+        || said().contains("has gone back, from network key 0 and key sequence 1 to 0 and 0");
+    assert!(within(SOON, has_gone_back).is_some(), "{}", said());
+    echo(2_000);
+    fs::write("/run/team.key", newest).unwrap();
     // A file that is none changes nothing.
     fs::write("/run/team.key", "no key").unwrap();
     router.signal(Signal::SIGHUP);
