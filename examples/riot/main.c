@@ -24,6 +24,8 @@
 #define NODE_MEMORY 24000
 #define PAN 0x4d54
 #define PORT 7
+/* A peer that says nothing for so long makes room for another one. */
+#define IDLE_MAX_US (120 * 1000000ULL)
 
 static uint64_t memory[NODE_MEMORY / sizeof(uint64_t)];
 static ieee802154_dev_t dev;
@@ -54,13 +56,14 @@ static void configure(struct motet_config *config) {
     radio_describe(&dev, config);
 }
 
-/* What the peer has sent and what of it was sent back. */
-static struct { uint8_t bytes[64]; int len, sent; } echo;
+/* What the peer has sent and what of it was sent back, and when it last got on. */
+static struct { uint8_t bytes[64]; int len, sent; uint64_t active_us; } echo;
 
 /* Serves one peer; returns its socket, or one below 0 where there is none. */
 static int serve(struct motet_node *node, int listener, int socket) {
     if (socket < 0) {
         echo.len = echo.sent = 0;
+        echo.active_us = now_us();
         return motet_tcp_accept(node, listener, now_us());
     }
     for (;;) {
@@ -72,12 +75,17 @@ static int serve(struct motet_node *node, int listener, int socket) {
                 break;
             }
             echo.sent += result;
+            echo.active_us = now_us();
         }
         if (result >= 0) {
             result = motet_tcp_recv(node, socket, echo.bytes, sizeof echo.bytes);
         }
         if (result == -MOTET_EAGAIN) {
-            return socket; /* Goes on when the peer has sent or taken something. */
+            if (now_us() - echo.active_us < IDLE_MAX_US) {
+                return socket; /* Goes on when the peer has sent or taken something. */
+            }
+            motet_tcp_abort(node, socket);
+            return -1;
         }
         if (result <= 0) {
             motet_close(node, socket, now_us());
@@ -85,6 +93,7 @@ static int serve(struct motet_node *node, int listener, int socket) {
         }
         echo.len = result;
         echo.sent = 0;
+        echo.active_us = now_us();
         printf("echoing %d bytes\n", result);
     }
 }
@@ -139,7 +148,12 @@ int main(void) {
         if (radio_has_report()) {
             continue;
         }
-        if (motet_next_deadline(node, &at) == 1) {
+        at = UINT64_MAX;
+        motet_next_deadline(node, &at);
+        if (socket >= 0 && at > echo.active_us + IDLE_MAX_US) {
+            at = echo.active_us + IDLE_MAX_US;
+        }
+        if (at != UINT64_MAX) {
             ztimer64_set_at(ZTIMER64_USEC, &timer, at);
         }
         thread_flags_wait_any(FLAG_RADIO | FLAG_TIME);

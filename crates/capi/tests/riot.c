@@ -8,13 +8,14 @@
 #define TOTAL 1000
 
 static size_t received, returned;
-static int turn, is_closed;
+static int turn, is_closed, is_reset;
+static uint64_t now;
 
 ztimer64_clock_t *const ZTIMER64_USEC = NULL;
 
 uint64_t ztimer64_now(ztimer64_clock_t *clock) {
     (void)clock;
-    return 0;
+    return now;
 }
 
 int32_t motet_tcp_accept(struct motet_node *node, int32_t listener, uint64_t now_us) {
@@ -68,17 +69,36 @@ int32_t motet_close(struct motet_node *node, int32_t socket, uint64_t now_us) {
 int32_t motet_tcp_abort(struct motet_node *node, int32_t socket) {
     (void)node;
     (void)socket;
-    printf("riot.c: the peer was reset after %u bytes\n", (unsigned)returned);
-    exit(1);
+    is_reset = 1;
+    return 0;
 }
 
 int main(void) {
     int calls, socket = serve(NULL, 2, -1);
     for (calls = 0; calls < 10 * TOTAL && socket > 0; calls++) {
+        now += 1000000; /* Slowly: each call gets on. */
         socket = serve(NULL, 2, socket);
     }
-    if (returned != TOTAL || !is_closed) {
-        printf("riot.c: %u bytes came back, closed: %d\n", (unsigned)returned, is_closed);
+    if (returned != TOTAL || !is_closed || is_reset) {
+        printf("riot.c: %u bytes came back, closed: %d, reset: %d\n", (unsigned)returned, is_closed,
+               is_reset);
+        return 1;
+    }
+    /* The next peer says nothing. */
+    socket = serve(NULL, 2, -1);
+    received = 0;
+    turn = 2;
+    now += IDLE_MAX_US - 1;
+    socket = serve(NULL, 2, socket);
+    if (socket < 0 || is_reset) {
+        printf("riot.c: an idle peer is reset too early\n");
+        return 1;
+    }
+    now += 1;
+    turn = 2;
+    socket = serve(NULL, 2, socket);
+    if (socket >= 0 || !is_reset) {
+        printf("riot.c: an idle peer keeps its place\n");
         return 1;
     }
     return 0;

@@ -11,7 +11,7 @@ use motet::tcp::{
     self, Buffers, Config, Connection, HalfOpen, Handle, Incoming, Listener, ListenerHandle, Offer,
     RecvError, SendError, Slot, State, Tcp,
 };
-use motet::time::Instant;
+use motet::time::{Duration, Instant};
 
 /// Kept in flash; what is not named has its documented default.
 static SETTINGS: Config = Config {
@@ -26,14 +26,19 @@ struct Echo<'m> {
     listener: ListenerHandle,
     connection: Option<Handle>,
     buffers: Option<Buffers<'m>>, // lent to a connection while there is one
+    active: Instant,              // when the peer last got on
 }
+
+/// A peer that says nothing for so long makes room for another one. Whoever polls only at deadlines
+/// polls then, too.
+const IDLE_MAX: Duration = Duration::from_secs(120);
 
 impl<'m> Echo<'m> {
     fn poll(&mut self, tcp: &mut Tcp<'m>, now: Instant) {
         // In advance, for a peer may talk at once; `can_accept` first would save the memory.
         if let Some(buffers) = self.buffers.take() {
             match tcp.accept(self.listener, buffers, now) {
-                Ok(handle) => self.connection = Some(handle),
+                Ok(handle) => (self.connection, self.active) = (Some(handle), now),
                 Err(rejected) => self.buffers = Some(rejected.buffers),
             }
         }
@@ -49,13 +54,18 @@ impl<'m> Echo<'m> {
             match tcp.recv(handle, &mut bytes[..room.min(128)]) {
                 Ok(0) | Err(RecvError::Empty) => break,
                 Ok(count) => match tcp.send(handle, &bytes[..count], now) {
-                    Ok(_all) => {}
+                    Ok(_all) => self.active = now,
                     Err(SendError::BufferFull | SendError::Closing) => break,
                     Err(SendError::Failed(_) | SendError::NoConnection) => break,
                 },
                 Err(RecvError::Finished) => break tcp.shutdown(handle, now), // half-close
                 Err(RecvError::Failed(_) | RecvError::NoConnection) => break, // reset, timeout …
             }
+        }
+        match tcp.connection(handle).map(Connection::state) {
+            Some(State::Established) if now.since(self.active) < IDLE_MAX => {}
+            Some(State::Established) => tcp.abort(handle),
+            _ => self.active = now, // lent in advance, it waits for a peer
         }
         let state = tcp.connection(handle).map(Connection::state);
         if matches!(state, None | Some(State::Closed | State::TimeWait)) {
@@ -79,6 +89,7 @@ fn main() {
         listener,
         connection: None,
         buffers,
+        active: now,
     };
 
     let (mut send, mut recv) = ([0; 256], [0; 256]);

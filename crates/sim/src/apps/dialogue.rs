@@ -6,7 +6,7 @@
 //! a shell's lines.
 
 use motet::tcp::{self, Handle, RecvError};
-use motet::time::Instant;
+use motet::time::{Duration, Instant};
 
 /// An application that a mote has besides its small services.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,6 +71,20 @@ impl Application {
 }
 
 impl Dialogue {
+    /// Whether a request is to come whole: bytes of it alone are no progress, or a client that sends
+    /// one now and then would keep its place for ever.
+    pub(super) fn awaits_request(&self) -> bool {
+        self.application == Application::Http && !self.is_over
+    }
+
+    /// How long the client may make no progress. A web server's is a program, and has its request ready.
+    pub(super) const fn idle_max(&self) -> Duration {
+        match self.application {
+            Application::Http => REQUEST_MAX,
+            Application::Shell => IDLE_MAX,
+        }
+    }
+
     /// Takes what has come and sends what there is; says whether anything happened.
     pub(super) fn step(
         &mut self,
@@ -194,6 +208,14 @@ fn status_of(facts: &Facts) -> String {
     } = facts;
     format!("uptime {uptime_s} s\nconnections {connections}\nsegments {segments}\n{addresses}")
 }
+
+/// How long a client of a shell, or of a small service, may be idle: as long as many of the boxes that
+/// translate addresses remember it.
+pub(super) const IDLE_MAX: Duration = Duration::from_secs(300);
+
+/// How long a web server's client may take for its request, and then for what it has to take of the
+/// answer or to close.
+const REQUEST_MAX: Duration = Duration::from_secs(60);
 
 /// What is kept of a line; the rest of a longer one is thrown away.
 const LINE_LEN_MAX: usize = 1_024;

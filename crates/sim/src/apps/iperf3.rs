@@ -148,6 +148,21 @@ impl Server {
         });
     }
 
+    /// When the connection last got on; `None`: it is none of those here.
+    pub(super) fn active(&self, handle: Handle) -> Option<Instant> {
+        let newcomers = self.newcomers.iter();
+        let newcomers = newcomers.map(|newcomer| (newcomer.handle, newcomer.since));
+        let leaving = self.leaving.iter().copied();
+        let test = self.test.iter().flat_map(|test| {
+            let streams = test.streams.iter().map(|stream| stream.handle);
+            streams
+                .chain([test.control])
+                .map(|handle| (handle, test.since))
+        });
+        let mut all = newcomers.chain(leaving).chain(test);
+        all.find(|(one, _)| *one == handle).map(|(_, since)| since)
+    }
+
     /// When the first of those here runs out of time.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         let newcomers = self.newcomers.iter().map(|newcomer| newcomer.since);

@@ -3,17 +3,19 @@
 //!
 //! Place: what `motet up` runs on each mote. Echo and discard answer datagrams too.
 //! All connections share one pool of buffers: their number is the service's limit. A client that
-//! is gone, or takes nothing of what was sent, loses its place after two minutes; one that is
-//! merely idle keeps it.
+//! is gone, or takes nothing of what was sent, loses its place after two minutes, one that is
+//! merely idle after five ([`IDLE_MAX`]). A web server's client has a minute for its whole request
+//! ([`Dialogue::idle_max`]), however it comes. Where a newcomer finds every place taken, the
+//! connection that has been idle for longest yields, from [`YIELDS_AFTER`] on.
 //! Sources: RFC 862 (echo), RFC 863 (discard), RFC 864 (character generator); RFC 9293 §3.8.4
-//! (keepalive), RFC 5482 (user timeout).
+//! (keepalive), RFC 5482 (user timeout); RFC 9112 §9.5 (a server closes what is idle).
 
 use motet::node::Node;
 use motet::tcp::{self, Buffers, Config, Handle, ListenerHandle, RecvError, State};
-use motet::time::Instant;
+use motet::time::{Duration, Instant};
 use motet::udp::Inbox;
 
-use super::dialogue::{Application, Dialogue, Facts};
+use super::dialogue::{Application, Dialogue, Facts, IDLE_MAX};
 use super::ends::Ends;
 use super::iperf3;
 use super::readings::take_inbox;
@@ -29,6 +31,8 @@ pub struct Services<'m> {
     /// How many more connections may get buffers.
     spare: usize,
     served: Vec<Served>,
+    /// A client waits for a place.
+    has_newcomer: bool,
     iperf3: iperf3::Server,
     /// Given to the node at the first step.
     inbox: Option<Inbox<'m>>,
@@ -41,6 +45,8 @@ struct Served {
     service: usize,
     /// With a client of the application.
     dialogue: Option<Dialogue>,
+    /// When the client last got on with what it is here for.
+    active: Instant,
     /// Place in chargen's endless text.
     place: usize,
     shut: bool,
@@ -57,6 +63,7 @@ impl<'m> Services<'m> {
             free: Vec::new(),
             spare: connections,
             served: Vec::new(),
+            has_newcomer: false,
             iperf3: iperf3::Server::default(),
             inbox: Some(Inbox::new(&DATAGRAM_PORTS, memory)),
             datagram: vec![0; INBOX_LEN],
@@ -79,7 +86,19 @@ impl<'m> Services<'m> {
 
     /// When a client's time is over.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        self.iperf3.next_deadline()
+        let idle = self
+            .served
+            .iter()
+            .map(|served| served.active + served.idle_max());
+        let oldest = self.served.iter().map(|served| self.active(served)).min();
+        let yields = oldest.filter(|_| self.has_newcomer);
+        let yields = yields.map(|active| active + YIELDS_AFTER);
+        idle.chain(yields).chain(self.iperf3.next_deadline()).min()
+    }
+
+    /// When a client was last active: iperf3 knows that of its own.
+    fn active(&self, served: &Served) -> Instant {
+        self.iperf3.active(served.handle).unwrap_or(served.active)
     }
 
     /// Their node is switched off: all connections are gone.
@@ -91,6 +110,7 @@ impl<'m> Services<'m> {
             self.free.extend(tcp.remove(served.handle));
         }
         self.listeners = [None; LISTENERS];
+        self.has_newcomer = false;
         self.iperf3 = iperf3::Server::default();
     }
 
@@ -104,6 +124,7 @@ impl<'m> Services<'m> {
             .map(|_| facts(node, self.served.len(), now));
         let tcp = node.tcp_mut();
         let application = self.application.map(Application::port);
+        self.has_newcomer = false;
         for (service, port) in PORTS.into_iter().chain(application).enumerate() {
             if self.listeners[service].is_none() {
                 self.listeners[service] = tcp.listen(None, port, config).ok();
@@ -114,11 +135,7 @@ impl<'m> Services<'m> {
         acted |= self.iperf3.step(tcp, room, now);
         let free = &mut self.free;
         self.served.retain_mut(|served| {
-            if let (Some(dialogue), Some(facts)) = (&mut served.dialogue, &facts) {
-                acted |= dialogue.step(served.handle, tcp, facts, now);
-            } else if PORTS[served.service] != iperf3::PORT {
-                acted |= served.step(tcp, now);
-            }
+            acted |= served.serve(tcp, facts.as_ref(), now);
             match served.release(tcp) {
                 None => true,
                 Some(buffers) => {
@@ -144,13 +161,9 @@ impl<'m> Services<'m> {
         if !tcp.can_accept(listener) {
             return false;
         }
-        let buffers = match self.free.pop() {
-            Some(buffers) => buffers,
-            None if self.spare == 0 => return false,
-            None => {
-                self.spare -= 1;
-                self.ends.buffers(config)
-            }
+        let Some(buffers) = self.place(tcp, config, now) else {
+            self.has_newcomer = true;
+            return false;
         };
         match tcp.accept(listener, buffers, now) {
             Ok(handle) => {
@@ -163,6 +176,7 @@ impl<'m> Services<'m> {
                     handle,
                     service,
                     dialogue: application.map(Application::begin),
+                    active: now,
                     place: 0,
                     shut: false,
                 });
@@ -173,6 +187,30 @@ impl<'m> Services<'m> {
                 false
             }
         }
+    }
+
+    /// Buffers for a newcomer: free ones, or those of the client that has been idle for longest.
+    fn place(
+        &mut self,
+        tcp: &mut tcp::Tcp<'m>,
+        config: &'m Config,
+        now: Instant,
+    ) -> Option<Buffers<'m>> {
+        if let Some(buffers) = self.free.pop() {
+            return Some(buffers);
+        }
+        if self.spare > 0 {
+            self.spare -= 1;
+            return Some(self.ends.buffers(config));
+        }
+        let actives = self.served.iter().map(|served| self.active(served));
+        let (oldest, active) = actives.enumerate().min_by_key(|(_, active)| *active)?;
+        if now < active + YIELDS_AFTER {
+            return None;
+        }
+        let Served { handle, .. } = self.served.swap_remove(oldest);
+        tcp.abort(handle);
+        tcp.remove(handle)
     }
 }
 
@@ -201,6 +239,45 @@ impl<'m> Services<'m> {
 }
 
 impl Served {
+    /// Does what the client's service does, and ends it where its time is over. Returns whether
+    /// anything happened.
+    fn serve(&mut self, tcp: &mut tcp::Tcp<'_>, facts: Option<&Facts>, now: Instant) -> bool {
+        if self.service_port() == Some(iperf3::PORT) {
+            // It looks after its clients by itself.
+            self.active = now;
+            return false;
+        }
+        let (acted, gets_on) = match (&mut self.dialogue, facts) {
+            (Some(dialogue), Some(facts)) => {
+                let acted = dialogue.step(self.handle, tcp, facts, now);
+                (acted, acted && !dialogue.awaits_request())
+            }
+            _ => {
+                let acted = self.step(tcp, now);
+                (acted, acted)
+            }
+        };
+        if gets_on {
+            self.active = now;
+        }
+        if now < self.active + self.idle_max() {
+            return acted;
+        }
+        tcp.abort(self.handle);
+        true
+    }
+
+    /// How long the client may be idle.
+    fn idle_max(&self) -> Duration {
+        let dialogue = self.dialogue.as_ref();
+        dialogue.map_or(IDLE_MAX, Dialogue::idle_max)
+    }
+
+    /// The port of its service, unless that is the application.
+    fn service_port(&self) -> Option<u16> {
+        PORTS.get(self.service).copied()
+    }
+
     fn step(&mut self, tcp: &mut tcp::Tcp<'_>, now: Instant) -> bool {
         let mut acted = false;
         if PORTS[self.service] == CHARGEN {
@@ -308,6 +385,10 @@ const KEEPALIVE_PROBES: u8 = 4;
 /// How long a client may take nothing of what was sent, its window shut or not, ms: above the
 /// 100 s that RFC 1122 §4.2.3.5 asks for at least.
 const USER_TIMEOUT_MS: u32 = 120_000;
+
+/// How long a client must have been idle before it yields its place to a newcomer: longer than a
+/// segment that was lost takes to come again.
+const YIELDS_AFTER: Duration = Duration::from_secs(5);
 
 /// Bytes of datagrams that wait to be answered: two as long as a packet in fragments may be, and as
 /// much that they leave to the other port.

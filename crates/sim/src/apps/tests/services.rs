@@ -146,17 +146,114 @@ fn places_of_clients_that_keep_their_window_shut_come_back() {
     places_come_back([CHARGEN; PLACES], 300, 20, false);
 }
 
-/// Keepalive is for clients that are gone: a user at a terminal may think for an hour.
+/// Keepalive is for clients that are gone: a user at a terminal may think for some minutes.
 #[test]
-fn a_client_that_is_merely_idle_keeps_its_place() {
+fn a_client_that_is_merely_idle_keeps_its_place_for_a_while() {
     let arena = Arena::new();
-    let mut bench = Bench::new(&arena);
-    let echo = connect(&mut bench, ECHO, 2_048);
-    bench.run(3_600);
-    assert!(bench.is_open(echo) && bench.held() == 1);
+    let mut bench = Bench::with(&arena, Some(Application::Shell));
+    let clients = [ECHO, DISCARD, 23].map(|port| connect(&mut bench, port, 2_048));
+    let [echo, ..] = clients;
+    bench.run(280);
+    assert!(clients.iter().all(|client| bench.is_open(*client)));
     bench.send(echo, b"back again");
-    bench.run(5);
+    bench.run(40);
     assert_eq!(bench.read(echo), b"back again");
+    assert!(bench.is_open(echo) && bench.held() == 1, "{}", bench.held());
+    bench.run(250);
+    assert_eq!(bench.held(), 1);
+    bench.run(20);
+    assert_eq!(bench.held(), 0);
+}
+
+/// A request is a matter of a minute, sent in one go or byte by byte.
+#[test]
+fn a_request_that_never_ends_loses_its_place() {
+    let arena = Arena::new();
+    let mut bench = Bench::with(&arena, Some(Application::Http));
+    let silent = connect(&mut bench, 80, 2_048);
+    let slow = connect(&mut bench, 80, 2_048);
+    // Its answer is taken, but it never closes.
+    let stays = connect(&mut bench, 80, 2_048);
+    bench.run(1);
+    bench.send(stays, b"GET / HTTP/1.1\r\n\r\n");
+    for byte in b"GET / HTTP/1.1\r\nX: ".iter().cycle().take(28) {
+        bench.send(slow, &[*byte]);
+        bench.run(2);
+    }
+    assert_eq!(bench.held(), 3);
+    assert!(!bench.read(stays).is_empty());
+    bench.run(8);
+    assert_eq!(bench.held(), 0);
+    assert!(!bench.is_open(silent) && !bench.is_open(slow));
+}
+
+/// Clients that hold every place, idle or byte by byte, and one that has a request.
+#[test]
+fn the_oldest_idle_client_yields_to_a_newcomer() {
+    for (port, trickles) in [
+        (80, false),
+        (80, true),
+        (ECHO, false),
+        (iperf3::PORT, false),
+    ] {
+        let arena = Arena::new();
+        let mut bench = Bench::with(&arena, Some(Application::Http));
+        let mut idle = Vec::new();
+        for _ in 0..PLACES {
+            idle.push(connect(&mut bench, port, 2_048));
+            bench.run(2);
+        }
+        assert_eq!(bench.held(), PLACES, "{port}");
+        for round in 0..2 {
+            let client = connect(&mut bench, 80, 2_048);
+            for _ in 0..4 {
+                if trickles {
+                    let open: Vec<_> = idle.iter().copied().filter(|c| bench.is_open(*c)).collect();
+                    open.into_iter().for_each(|client| bench.send(client, b"X"));
+                }
+                bench.run(2);
+            }
+            assert!(!bench.is_open(idle[round]), "{port}: the oldest");
+            assert!(
+                idle[round + 1..]
+                    .iter()
+                    .all(|client| bench.is_open(*client)),
+                "{port}"
+            );
+            bench.send(client, b"GET / HTTP/1.1\r\n\r\n");
+            bench.run(2);
+            let answer = String::from_utf8(bench.read(client)).expect("text");
+            assert!(answer.starts_with("HTTP/1.1 200 OK"), "{port}: {answer}");
+            // It keeps its place for now, and has been active later than the others.
+        }
+    }
+}
+
+/// Clients that are at work are no newcomer's prey.
+#[test]
+fn clients_at_work_keep_their_places() {
+    let arena = Arena::new();
+    let mut bench = Bench::with(&arena, Some(Application::Http));
+    let busy: Vec<_> = (0..PLACES)
+        .map(|_| connect(&mut bench, ECHO, 2_048))
+        .collect();
+    bench.run(5);
+    let newcomer = connect(&mut bench, 80, 2_048);
+    for _ in 0..20 {
+        for client in &busy {
+            bench.send(*client, b"at work");
+        }
+        bench.run(3);
+        for client in &busy {
+            assert_eq!(bench.read(*client), b"at work");
+        }
+    }
+    assert!(!bench.is_open(newcomer));
+    // Once one of them is done there is a place.
+    close(&mut bench, busy[0]);
+    let newcomer = connect(&mut bench, 80, 2_048);
+    bench.run(10);
+    assert!(bench.is_open(newcomer));
 }
 
 /// Whether a client that now begins a test is asked for its parameters.
