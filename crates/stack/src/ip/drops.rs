@@ -52,6 +52,8 @@ pub enum PacketDrop {
     Instance,
     /// A packet within a packet that no root of this node's DODAG has put there.
     Tunnel,
+    /// A wire brought it, with a source that is inside a mesh (BCP 38).
+    ForgedSource,
 }
 
 impl PacketDrop {
@@ -79,6 +81,7 @@ impl PacketDrop {
             Self::Loop => "packet that goes round in a loop",
             Self::Instance => "RPL option of another instance",
             Self::Tunnel => "packet within a packet that this node does not open",
+            Self::ForgedSource => "source inside, but it came from outside",
         }
     }
 }
@@ -104,7 +107,7 @@ pub struct IpCounters {
 
 impl PacketDrop {
     /// How many reasons there are.
-    pub const COUNT: usize = Self::Tunnel as usize + 1;
+    pub const COUNT: usize = Self::ForgedSource as usize + 1;
 }
 
 impl IpCounters {

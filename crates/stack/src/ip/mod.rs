@@ -370,6 +370,9 @@ impl<'m> Ip<'m> {
         if header.src.is_multicast() || loops || self.addresses.owns(&header.src, interface) {
             return Disposition::Drop(PacketDrop::BadAddress);
         }
+        if self.forwards() && self.is_forged(&header.src, ingress) {
+            return Disposition::Drop(PacketDrop::ForgedSource);
+        }
         if header.dst.is_multicast() {
             return match self.addresses.joined(&header.dst, self.forwards()) {
                 true => Disposition::Local,
@@ -385,6 +388,28 @@ impl<'m> Ip<'m> {
             return onward.unwrap_or(Disposition::Local);
         }
         self.forwarding(header, interface)
+    }
+
+    /// Whether a packet that a wire brought, hence from outside the meshes, names a source inside
+    /// (RFC 2827): an address that only another interface leads to, or of a prefix that this node has
+    /// its own address of there.
+    fn is_forged(&self, src: &Ipv6Addr, ingress: &Ingress) -> bool {
+        if ingress.from != Neighbour::Only || src.is_unicast_link_local() {
+            return false;
+        }
+        if self.rpl.next_hop(src).is_some() {
+            return true;
+        }
+        match self.routes.side(src) {
+            Some(side) => side != ingress.interface,
+            None => self.addresses().any(|own| {
+                let prefix = Prefix {
+                    addr: own.addr,
+                    len: 64,
+                };
+                own.interface != ingress.interface && prefix.contains(src)
+            }),
+        }
     }
 
     /// Forwarding's own rules (RFC 8200 §3, RFC 4443 §3.1 and §3.3, RFC 4007 §9).

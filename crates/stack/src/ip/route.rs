@@ -140,6 +140,15 @@ impl<'m> Routes<'m> {
         }
         best.map(|route| route.next_hop).or(self.default)
     }
+
+    /// The interface that the longest prefix which holds `addr` leads to; `None`: only a default route
+    /// does, or none.
+    pub(super) fn side(&self, addr: &Ipv6Addr) -> Option<InterfaceId> {
+        let routes = self.table.iter().flatten();
+        let routes = routes.filter(|route| route.prefix.len > 0 && route.prefix.contains(addr));
+        let best = routes.max_by_key(|route| route.prefix.len)?;
+        Some(best.next_hop.interface)
+    }
 }
 
 #[cfg(test)]

@@ -171,3 +171,43 @@ fn no_sequence_of_events_keeps_a_node_busy() {
         assert!(node.ip().addresses().count() <= 3);
     }
 }
+
+/// BCP 38: a host beyond the wire is none of the mesh's motes, and cannot answer in their name.
+#[test]
+fn a_source_inside_does_not_come_from_outside() {
+    let mut world = World::chain(3, Relaying::Fragments);
+    let router = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2);
+    let stranger = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 7);
+    // (source, destination, refused)
+    for (src, dst, refused) in [
+        (HOST, global(3), false),
+        (stranger, global(3), false),
+        // A mote that there is, one that there is not, and the router's own on either side.
+        (global(2), global(3), true),
+        (global(9), global(3), true),
+        (global(2), router, true),
+        (global(1), ip::ALL_NODES, true),
+        (HOST, router, false),
+    ] {
+        let mut packet = packet(dst, 64, 60);
+        packet[8..24].copy_from_slice(&src.octets());
+        let count = |world: &World| {
+            let counters = world.nodes[0].ip().counters;
+            counters.dropped(ip::PacketDrop::ForgedSource)
+        };
+        let (before, frames) = (count(&world), world.frames.len());
+        world.at(Duration::ZERO, 0, WIRE, Pending::Packet(packet));
+        world.run_for(Duration::from_secs(1));
+        assert_eq!(count(&world) - before, u32::from(refused), "{src} to {dst}");
+        if refused {
+            assert_eq!(world.frames.len(), frames, "{src} to {dst}");
+        }
+    }
+    // From inside the same source is its own.
+    let before = world.nodes[0].ip().counters;
+    let answers = world.exchange(&packet(global(3), 64, 60));
+    assert_eq!(answers.len(), 1);
+    let after = world.nodes[0].ip().counters;
+    let reason = ip::PacketDrop::ForgedSource;
+    assert_eq!(after.dropped(reason), before.dropped(reason));
+}
