@@ -1,5 +1,5 @@
 //! Fairness beside any border router: packets that the kernel holds, and the rule that lets them
-//! go.
+//! go. Packets into the mesh whose source claims to be inside it are dropped.
 //!
 //! Place in the data flow: between [`crate::nfqueue::Queue`] and [`motet_taim::Router`]. Packets
 //! stay in the kernel; the router knows their numbers.
@@ -17,6 +17,7 @@ use motet::time::Instant;
 use motet_taim::{Config, Direction, Packet, PacketId, Router, Status, Verdict};
 
 use crate::{
+    inside::Inside,
     link::index_of,
     nfqueue::{Queue, QueueCounters, QueueError},
 };
@@ -30,7 +31,10 @@ pub struct Fair {
     interface: u32,
     /// Where the router's time begins. The clock is the kernel's monotonic one, which nobody sets.
     origin: time::Instant,
+    /// What lies behind that interface.
+    inside: Inside,
     elsewhere: u64,
+    forged: u64,
 }
 
 impl Fair {
@@ -47,8 +51,15 @@ impl Fair {
             router: Router::new(config),
             interface,
             origin: time::Instant::now(),
+            inside: Inside::default(),
             elsewhere: 0,
+            forged: 0,
         })
+    }
+
+    /// Drops packets from now on that another interface brings, with a source that is `inside`.
+    pub fn set_inside(&mut self, inside: Inside) {
+        self.inside = inside;
     }
 
     /// Takes what the kernel reports, and lets go what may. Never sleeps.
@@ -86,6 +97,14 @@ impl Fair {
             self.queue.accept(id)?;
             return Ok(true);
         };
+        // What this machine sends itself comes by no interface; a mote's packets to another mote come
+        // and leave by one.
+        let is_from_outside = packet.from.is_some_and(|from| from != self.interface);
+        if is_from_outside && self.inside.has_source_of(packet.head) {
+            self.forged += 1;
+            self.queue.discard(id)?;
+            return Ok(true);
+        }
         let now = now(self.origin);
         let packet = Packet {
             id: PacketId(id.into()),
@@ -146,6 +165,7 @@ impl Fair {
         FairCounters {
             queue: self.queue.counters(),
             elsewhere: self.elsewhere,
+            forged: self.forged,
         }
     }
 }
@@ -157,6 +177,8 @@ pub struct FairCounters {
     pub queue: QueueCounters,
     /// Packets of other interfaces, which a rule of somebody's sends here: they passed at once.
     pub elsewhere: u64,
+    /// Packets from outside with a source inside (BCP 38): they were dropped.
+    pub forged: u64,
 }
 
 /// For a poll of several descriptors: readable when there is a packet.

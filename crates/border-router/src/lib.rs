@@ -44,6 +44,7 @@ struct Readme;
 
 pub mod fair;
 pub mod guard;
+pub mod inside;
 pub mod interrupt;
 mod link;
 pub mod namespace;

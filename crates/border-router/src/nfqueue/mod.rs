@@ -1,8 +1,8 @@
 //! A netfilter packet queue: the kernel holds packets until this program says that they may go.
 //!
 //! Place in the data flow: a rule of the packet filter sends packets into a numbered queue. The
-//! kernel reports the head of each, and [`Queue::accept`] lets it go on, at once or later. No
-//! packet is altered or dropped.
+//! kernel reports the head of each, and [`Queue::accept`] lets it go on, at once or later, or
+//! [`Queue::discard`] ends it. No packet is altered.
 //!
 //! What happens when this program cannot keep up or is gone: the queue fails open, so packets for
 //! which the kernel has no room go on unseen, and [`QueueCounters`] has it. A rule with the flag
@@ -169,6 +169,19 @@ impl Queue {
     /// As [`Self::flush`].
     pub fn accept(&mut self, id: u32) -> io::Result<()> {
         wire::push_accept(&mut self.verdicts, self.number, id);
+        self.counters.verdicts += 1;
+        if self.verdicts.len() >= VERDICTS_LEN_MAX {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Ends packet `id`, with the next [`Self::flush`] at the latest.
+    ///
+    /// # Errors
+    /// As [`Self::flush`].
+    pub fn discard(&mut self, id: u32) -> io::Result<()> {
+        wire::push_drop(&mut self.verdicts, self.number, id);
         self.counters.verdicts += 1;
         if self.verdicts.len() >= VERDICTS_LEN_MAX {
             self.flush()?;

@@ -158,20 +158,25 @@ pub(super) enum Command {
 
 /// Appends the verdict that packet `id` goes on its way. Unanswered unless it fails.
 pub(super) fn push_accept(bytes: &mut Vec<u8>, number: u16, id: u32) {
-    push_verdict(bytes, VERDICT, number, id);
+    push_verdict(bytes, (VERDICT, NF_ACCEPT), number, id);
+}
+
+/// Appends the verdict that packet `id` goes nowhere.
+pub(super) fn push_drop(bytes: &mut Vec<u8>, number: u16, id: u32) {
+    push_verdict(bytes, (VERDICT, NF_DROP), number, id);
 }
 
 /// As [`push_accept`], for all packets held up to `id`.
 pub(super) fn push_accept_up_to(bytes: &mut Vec<u8>, number: u16, id: u32) {
-    push_verdict(bytes, VERDICT_BATCH, number, id);
+    push_verdict(bytes, (VERDICT_BATCH, NF_ACCEPT), number, id);
 }
 
-fn push_verdict(bytes: &mut Vec<u8>, kind: u16, number: u16, id: u32) {
+fn push_verdict(bytes: &mut Vec<u8>, (kind, what): (u16, u32), number: u16, id: u32) {
     let start = bytes.len();
     push_header(bytes, kind, NLM_F_REQUEST, number);
     let mut value = [0; 8];
     let (verdict, to) = value.split_at_mut(4);
-    verdict.copy_from_slice(&NF_ACCEPT.to_be_bytes());
+    verdict.copy_from_slice(&what.to_be_bytes());
     to.copy_from_slice(&id.to_be_bytes());
     push_attribute(bytes, NFQA_VERDICT_HDR, &value);
     end_message(bytes, start);
@@ -254,6 +259,7 @@ const NFQA_CFG_FLAGS: u16 = 5;
 const AF_INET6: u16 = 10;
 const COPY_PACKET: u8 = 2;
 const FAIL_OPEN: u32 = 1;
+const NF_DROP: u32 = 0;
 const NF_ACCEPT: u32 = 1;
 
 #[cfg(test)]
@@ -348,5 +354,10 @@ mod tests {
             bytes
         };
         assert_eq!(bytes, [message(0x301, 1), message(0x303, 2)].concat());
+        let mut dropped = Vec::new();
+        push_drop(&mut dropped, 0x0507, 1);
+        let mut expected = message(0x301, 1);
+        expected[27] = 0;
+        assert_eq!(dropped, expected);
     }
 }

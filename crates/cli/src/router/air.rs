@@ -8,7 +8,7 @@ use std::{
     time,
 };
 
-use motet::{tcp::CongestionAlgorithm, time::Duration};
+use motet::{ip::PacketDrop, tcp::CongestionAlgorithm, time::Duration};
 use motet_lab::{
     Arena,
     keys::{KeyFile, Step},
@@ -189,6 +189,8 @@ fn look(network: &mut Network<'_>, tun: &str, uptime: time::Duration) -> Snapsho
         None => motet_taim::Router::new(Config::default()).status(now),
     };
     let mut snapshot = Snapshot::of(&status, tun, uptime);
+    let counters = &network.world.node(0).ip().counters;
+    snapshot.counters.forged = counters.dropped(PacketDrop::ForgedSource).into();
     for mote in 1..network.mesh_nodes() {
         let row = snapshot.mote(network.addr(mote));
         if let Some(way) = moves::way_up(network, mote) {

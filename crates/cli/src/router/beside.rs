@@ -14,6 +14,7 @@ use std::{
 
 use motet_router::{
     fair::{Fair, interface_index},
+    inside::Inside,
     port,
     rules::{self, Installed, RulesError},
     wake::{self, Bell, Wake},
@@ -87,6 +88,7 @@ pub(super) fn run(
         index,
         number,
         began: Instant::now(),
+        inside_at: Duration::ZERO,
     };
     let ran = daemon.run();
     Error::all([ran, daemon.end()])
@@ -124,11 +126,14 @@ struct Daemon<'a> {
     index: u32,
     number: u16,
     began: Instant,
+    /// When the routes are read again, counted from the begin.
+    inside_at: Duration,
 }
 
 impl Daemon<'_> {
     /// Lets packets go until a signal comes.
     fn run(&mut self) -> Result<(), Error> {
+        self.look()?;
         let mut look_at = Instant::now() + LOOK_EVERY;
         while !self.interrupt.has_come() {
             let has_more = self.fair.turn().map_err(|error| broken(&error))?;
@@ -166,14 +171,22 @@ impl Daemon<'_> {
             snapshot.counters.overruns = counters.queue.overruns;
             snapshot.counters.gone = counters.queue.gone;
             snapshot.counters.elsewhere = counters.elsewhere;
+            snapshot.counters.forged = counters.forged;
             snapshot.counters.rules_restored = keeper.as_ref().map_or(0, Keeper::restored);
             snapshot
         });
     }
 
-    /// Looks whether there is still something to do.
-    fn look(&self) -> Result<(), Error> {
+    /// Looks whether there is still something to do, and what is inside by now.
+    fn look(&mut self) -> Result<(), Error> {
         let interface = self.interface;
+        if self.began.elapsed() >= self.inside_at {
+            self.inside_at = self.began.elapsed() + INSIDE_EVERY;
+            // Where the routes cannot be read what was known still holds.
+            if let Ok(inside) = Inside::read(interface) {
+                self.fair.set_inside(inside);
+            }
+        }
         if interface_index(interface) != Some(self.index) {
             return Err(Error::failed(format!(
                 "the interface {interface} is gone: start the router again when it is back"
@@ -294,6 +307,9 @@ const HELD_MAX: usize = 4_096;
 
 /// How often the interface is looked for.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How often the routes are read: prefixes of a mesh change rarely.
+const INSIDE_EVERY: Duration = Duration::from_secs(5);
 
 /// How often the rules are looked at.
 const RULES_LOOK_EVERY: Duration = Duration::from_secs(5);

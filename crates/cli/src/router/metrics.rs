@@ -5,12 +5,13 @@
 
 use std::fmt::Write as _;
 
-use super::snapshot::{FlowRow, MoteRow, Snapshot, Traffic};
+use super::snapshot::{FlowRow, MoteRow, Others, Snapshot, Traffic};
 
 /// What the text is, for HTTP.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Everything that [`Snapshot`] has.
+/// Everything that [`Snapshot`] has. What has no row of its own is in one with the labels `others`, so
+/// that sums over a family are those of all.
 pub(super) fn text(snapshot: &Snapshot) -> String {
     let mut page = Page::default();
     of_the_router(&mut page, snapshot);
@@ -19,10 +20,18 @@ pub(super) fn text(snapshot: &Snapshot) -> String {
     let motes: Vec<_> = snapshot.motes.iter().map(mote_labels).collect();
     let motes: Vec<_> = motes.into_iter().zip(&snapshot.motes).collect();
     let traffic = flows.iter().map(|(labels, row)| (&**labels, &row.traffic));
+    let traffic = traffic.chain(others(OTHER_FLOWS, &snapshot.other_flows));
     of_traffic(&mut page, "flow", &traffic.collect::<Vec<_>>());
     of_round_trips(&mut page, &flows);
     let traffic = motes.iter().map(|(labels, row)| (&**labels, &row.traffic));
+    let traffic = traffic.chain(others(OTHER_MOTES, &snapshot.other_motes));
     of_traffic(&mut page, "mote", &traffic.collect::<Vec<_>>());
+    page.family("motet_flows", "gauge", "Flows that are known, in all.");
+    let known = snapshot.flows.len() + snapshot.other_flows.count;
+    page.sample("motet_flows", "", known as f64);
+    page.family("motet_motes", "gauge", "Motes that are known, in all.");
+    let known = snapshot.motes.len() + snapshot.other_motes.count;
+    page.sample("motet_motes", "", known as f64);
     page.family("motet_mote_flows", "gauge", "Flows that are known.");
     for (labels, mote) in &motes {
         page.sample("motet_mote_flows", labels, mote.flows as f64);
@@ -50,6 +59,19 @@ fn flow_labels(flow: &FlowRow) -> String {
         flow.mote, flow.mote_port, flow.peer, flow.peer_port
     )
 }
+
+/// What has no row of its own, where there is anything.
+fn others<'a>(
+    labels: &'static str,
+    others: &'a Others,
+) -> impl Iterator<Item = (&'a str, &'a Traffic)> {
+    let row = (others.count > 0).then_some((labels, &others.traffic));
+    row.into_iter()
+}
+
+const OTHER_FLOWS: &str =
+    "mote=\"others\",mote_port=\"others\",peer=\"others\",peer_port=\"others\"";
+const OTHER_MOTES: &str = "mote=\"others\"";
 
 fn mote_labels(mote: &MoteRow) -> String {
     format!("mote=\"{}\"", mote.mote)

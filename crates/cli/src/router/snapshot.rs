@@ -31,9 +31,25 @@ pub(super) struct Snapshot {
     pub(super) jain_10min: Option<f64>,
     pub(super) max_min_1min: Option<f64>,
     pub(super) max_min_10min: Option<f64>,
+    /// The flows that got most lately, at most [`NAMED_MAX`] of them.
     pub(super) flows: Vec<FlowRow>,
+    /// The motes that got most lately, at most as many; of our own border router every mote besides.
     pub(super) motes: Vec<MoteRow>,
+    /// What all further flows have together, and all further motes.
+    #[serde(default)]
+    pub(super) other_flows: Others,
+    #[serde(default)]
+    pub(super) other_motes: Others,
     pub(super) counters: Counters,
+}
+
+/// Flows or motes that have no row of their own.
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub(super) struct Others {
+    /// How many.
+    pub(super) count: usize,
+    #[serde(flatten)]
+    pub(super) traffic: Traffic,
 }
 
 /// One flow.
@@ -110,6 +126,9 @@ pub(super) struct Counters {
     pub(super) gone: u64,
     /// Packets of other interfaces.
     pub(super) elsewhere: u64,
+    /// Packets from outside with a source inside, which were dropped.
+    #[serde(default)]
+    pub(super) forged: u64,
     /// Times that the rules were put in again.
     pub(super) rules_restored: u64,
 }
@@ -118,6 +137,10 @@ impl Snapshot {
     /// `status` of a router on `interface`.
     pub(super) fn of(status: &Status, interface: &str, uptime: std::time::Duration) -> Self {
         let fairness = &status.fairness;
+        let flows = status.flows.iter().map(FlowRow::of);
+        let (flows, other_flows) = named(flows, |row| &row.traffic);
+        let motes = status.motes.iter().map(MoteRow::of);
+        let (motes, other_motes) = named(motes, |row| &row.traffic);
         Self {
             schema: SCHEMA,
             interface: interface.to_owned(),
@@ -131,8 +154,10 @@ impl Snapshot {
             jain_10min: fairness.jain_10min,
             max_min_1min: fairness.max_min_1min,
             max_min_10min: fairness.max_min_10min,
-            flows: status.flows.iter().map(FlowRow::of).collect(),
-            motes: status.motes.iter().map(MoteRow::of).collect(),
+            flows,
+            motes,
+            other_flows,
+            other_motes,
             counters: Counters::of(&status.counters),
         }
     }
@@ -207,7 +232,44 @@ impl MoteRow {
     }
 }
 
+/// The rows that got most lately, in their order, and the sum of the others: a stranger can make up
+/// any number of flows.
+fn named<T>(rows: impl Iterator<Item = T>, of: impl Fn(&T) -> &Traffic) -> (Vec<T>, Others) {
+    let mut rows: Vec<(usize, T)> = rows.enumerate().collect();
+    let mut others = Others::default();
+    if rows.len() > NAMED_MAX {
+        rows.sort_by(|(_, a), (_, b)| of(b).rank().total_cmp(&of(a).rank()));
+        for (_, row) in rows.drain(NAMED_MAX..) {
+            others.count += 1;
+            others.traffic.add(of(&row));
+        }
+        rows.sort_by_key(|(place, _)| *place);
+    }
+    (rows.into_iter().map(|(_, row)| row).collect(), others)
+}
+
 impl Traffic {
+    /// What comes before what: goodput of the last minutes, which nobody has alone, then all bytes.
+    fn rank(&self) -> f64 {
+        let bytes = self.bytes_up + self.bytes_down;
+        let lately = self.goodput_1min_kbps + self.goodput_10min_kbps;
+        // No flow carries 10^15 bytes.
+        lately + bytes as f64 / 1e15
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.bytes_up += other.bytes_up;
+        self.bytes_down += other.bytes_down;
+        self.goodput_1min_kbps += other.goodput_1min_kbps;
+        self.goodput_10min_kbps += other.goodput_10min_kbps;
+        self.packets += other.packets;
+        self.retransmissions += other.retransmissions;
+        self.held_now += other.held_now;
+        self.held_packets += other.held_packets;
+        self.held_s += other.held_s;
+        self.held_longest_ms = self.held_longest_ms.max(other.held_longest_ms);
+    }
+
     fn held(held: &Held) -> Self {
         Self {
             held_now: held.now,
@@ -239,6 +301,81 @@ impl Counters {
     }
 }
 
+/// Flows, and motes, that are named: all of a large mesh, and what a page shows or a database of
+/// metrics bears.
+pub(super) const NAMED_MAX: usize = 256;
+
 fn ms(duration: Duration) -> f64 {
     duration.as_micros() as f64 / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use motet_taim::{Config, FlowKey, Router};
+
+    /// The status of a router that knows so many flows, each of a mote of its own; every hundredth
+    /// carries bytes.
+    pub(in crate::router) fn crowded(flows: u16) -> Snapshot {
+        let mut status = Router::new(Config::default()).status(motet::time::Instant::ORIGIN);
+        for n in 0..flows {
+            let mote = Ipv6Addr::new(0xfd00, 0, 0, 1, 0, 0, 0, n);
+            let (bytes_up, rate) = if n % 100 == 0 {
+                (1_000, 80.0)
+            } else {
+                (0, 0.0)
+            };
+            status.flows.push(FlowStatus {
+                key: FlowKey {
+                    mote,
+                    mote_port: 7,
+                    peer: Ipv6Addr::LOCALHOST,
+                    peer_port: n,
+                },
+                bytes_up,
+                bytes_down: 0,
+                goodput_1min_bps: rate,
+                goodput_10min_bps: rate,
+                mesh: Side::default(),
+                wired: Side::default(),
+                packets: 2,
+                retransmissions: 0,
+                held: Held::default(),
+                idle: Duration::ZERO,
+                is_over: false,
+            });
+            status.motes.push(MoteStatus {
+                addr: mote,
+                flows: 1,
+                bytes_up,
+                bytes_down: 0,
+                goodput_1min_bps: rate,
+                goodput_10min_bps: rate,
+                packets: 2,
+                retransmissions: 0,
+                held: Held::default(),
+            });
+        }
+        Snapshot::of(&status, "wpan0", std::time::Duration::from_secs(3))
+    }
+
+    #[test]
+    fn so_many_flows_are_named_and_the_rest_is_summed_up() {
+        let few = crowded(NAMED_MAX as u16);
+        assert_eq!((few.flows.len(), few.other_flows.count), (NAMED_MAX, 0));
+        let many = crowded(8_192);
+        assert_eq!(many.flows.len(), NAMED_MAX);
+        assert_eq!(many.motes.len(), NAMED_MAX);
+        assert_eq!(many.other_flows.count, 8_192 - NAMED_MAX);
+        assert_eq!(many.other_flows.traffic.packets, 2 * (8_192 - 256));
+        assert_eq!(many.other_flows, many.other_motes);
+        // Those that carry bytes are among those named, in the order of their keys.
+        let carrying = many.flows.iter().filter(|row| row.traffic.bytes_up > 0);
+        assert_eq!(carrying.count(), 82);
+        assert!(many.flows.is_sorted_by_key(|row| (row.mote, row.peer_port)));
+        let text = serde_json::to_vec(&many).unwrap();
+        assert!(text.len() < 1 << 20, "{} bytes", text.len());
+        let read: Snapshot = serde_json::from_slice(&text).unwrap();
+        assert_eq!(read, many);
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use super::snapshot::{FlowRow, MoteRow, Snapshot, Traffic};
+use super::snapshot::{FlowRow, MoteRow, Others, Snapshot, Traffic};
 use crate::output::{BOLD, DIM};
 
 /// The lines of the table, without line feeds.
@@ -16,11 +16,26 @@ pub(super) fn lines(snapshot: &Snapshot) -> Vec<String> {
     }
     lines.push(String::new());
     lines.extend(grid(&MOTE_HEADS, &motes));
+    lines.extend(further("motes", &snapshot.other_motes));
     if !flows.is_empty() {
         lines.push(String::new());
         lines.extend(grid(&FLOW_HEADS, &flows));
+        lines.extend(further("flows", &snapshot.other_flows));
     }
     lines
+}
+
+/// One line for all that has no line of its own.
+fn further(what: &str, others: &Others) -> Option<String> {
+    let Others { count, traffic } = others;
+    (*count > 0).then(|| {
+        format!(
+            "and {count} further {what}, together {:.1} kb/s, {} up, {} down",
+            traffic.goodput_1min_kbps,
+            size(traffic.bytes_up),
+            size(traffic.bytes_down),
+        )
+    })
 }
 
 fn summary(snapshot: &Snapshot) -> Vec<String> {
@@ -63,6 +78,10 @@ fn summary(snapshot: &Snapshot) -> Vec<String> {
         ),
         (counters.gone, "held packets went with their interface"),
         (counters.elsewhere, "packets of other interfaces"),
+        (
+            counters.forged,
+            "dropped because their source claims to be inside",
+        ),
         (counters.rules_restored, "times the rules were put in again"),
     ];
     let events = events.iter().filter(|(count, _)| *count > 0);
