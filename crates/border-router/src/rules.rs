@@ -29,6 +29,17 @@ pub struct Rules {
     queue: u16,
 }
 
+/// The number of the packet queue for `interface` where nobody names another: always the same for one
+/// name, and hardly ever the same for two. It is above those that people choose.
+pub fn queue_of(interface: &str) -> u16 {
+    // FNV-1a.
+    let hash = interface.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
+    let folded = (hash >> 16 ^ hash) as u16;
+    folded | 0x8000
+}
+
 /// A program that changes rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tool {
@@ -426,6 +437,15 @@ mod tests {
         for name in ["", "-t", "wpan+", "a b", "a\"", "a;b", "a*", "ä", "a\n"] {
             assert!(Rules::new(name, 1).is_none(), "{name}");
         }
+    }
+
+    #[test]
+    fn each_interface_has_a_queue_of_its_own() {
+        let names = (0..10).flat_map(|n| ["wpan", "mesh", "tun"].map(|name| format!("{name}{n}")));
+        let numbers: std::collections::BTreeSet<u16> = names.map(|name| queue_of(&name)).collect();
+        assert_eq!(numbers.len(), 30);
+        assert!(numbers.iter().all(|number| *number >= 0x8000));
+        assert_eq!(queue_of("wpan0"), queue_of("wpan0"));
     }
 
     #[test]

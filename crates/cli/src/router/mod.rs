@@ -33,8 +33,8 @@ mod table;
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
 Beside any border router for 6LoWPAN, Thread's included: the kernel hands over the TCP packets of \
-its interface by a packet queue, and the policy says when each goes on. No packet is altered or \
-dropped, and both ends stay as they are. Needs root, or the capability CAP_NET_ADMIN.
+its interface by a packet queue, and the policy says when each goes on. No packet is altered, none \
+is dropped but what comes from outside with a source inside, and both ends stay as they are. Needs root, or the capability CAP_NET_ADMIN.
 
 If the daemon is killed, the packets that it held are lost and all others pass. SIGTERM and Ctrl-C \
 end it in order: nothing is lost, and the rules that it has put in are taken out.
@@ -54,9 +54,9 @@ pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
 
-    /// Number of the packet queue that the rules fill
-    #[arg(long, value_name = "N", required_unless_present = "air", conflicts_with = "air", requires = "interface", allow_negative_numbers = true, value_parser = whole::<u16>(0..=65_535))]
-    nfqueue: Option<u16>,
+    /// Number of the packet queue that the rules fill; auto: one that follows from the interface's name
+    #[arg(long, value_name = "N|auto", required_unless_present = "air", conflicts_with = "air", requires = "interface", allow_negative_numbers = true, value_parser = queue)]
+    nfqueue: Option<QueueNumber>,
 
     /// Interface into the mesh
     #[arg(long, value_name = "IF", requires = "nfqueue")]
@@ -150,6 +150,21 @@ impl Shared {
     }
 }
 
+/// Which packet queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum QueueNumber {
+    Given(u16),
+    OfInterface,
+}
+
+fn queue(text: &str) -> Result<QueueNumber, String> {
+    if text == "auto" {
+        return Ok(QueueNumber::OfInterface);
+    }
+    let number = whole::<u16>(0..=65_535)(text).map(QueueNumber::Given);
+    number.map_err(|error| format!("{error}, or auto"))
+}
+
 /// Checks the name of a policy.
 fn policy(name: &str) -> Result<String, String> {
     /// As `motet_taim::Policy` has them, which a test compares: elsewhere than on Linux the crate
@@ -188,7 +203,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     }
     match (&args.command, args.nfqueue, &args.interface) {
         (Some(Command::Status(args)), ..) => status::run(args),
-        (None, Some(number), Some(interface)) => {
+        (None, Some(queue), Some(interface)) => {
+            let number = match queue {
+                QueueNumber::Given(number) => number,
+                QueueNumber::OfInterface => motet_router::rules::queue_of(interface),
+            };
             beside::run(number, interface, args.rules, &args.shared)
         }
         // clap has required both.

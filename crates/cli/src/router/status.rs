@@ -5,7 +5,7 @@ use std::{
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use super::{StatusArgs, place, snapshot::Snapshot, table};
@@ -17,7 +17,13 @@ use crate::{
 pub(super) fn run(args: &StatusArgs) -> Result<(), Error> {
     let paths = match &args.socket {
         Some(path) => vec![path.clone()],
-        None => place::candidates(),
+        None => {
+            let units = place::of_units();
+            if units.len() > 1 {
+                return Err(several(&units));
+            }
+            place::candidates().into_iter().chain(units).collect()
+        }
     };
     let Some(first) = paths.first() else {
         return Err(Error::input("there is no place for a socket, see --socket"));
@@ -42,6 +48,18 @@ pub(super) fn run(args: &StatusArgs) -> Result<(), Error> {
         }
         thread::sleep(Duration::from_secs(1));
     }
+}
+
+/// Which of them is meant only the caller knows.
+fn several(units: &[PathBuf]) -> Error {
+    let units: Vec<String> = units
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    Error::input(format!(
+        "several routers run here: name one's socket with --socket: {}",
+        units.join(", ")
+    ))
 }
 
 fn show(snapshot: &Snapshot, before: &str) -> Result<(), Error> {
@@ -78,12 +96,66 @@ fn ask_any(paths: &[PathBuf], first: &Path) -> Result<(String, Snapshot), Error>
     )))
 }
 
+/// What answers at `path`, within a time and a length that a router's answer has: anything may listen
+/// there.
 fn ask(path: &Path) -> io::Result<String> {
+    let give_up = Instant::now() + PATIENCE;
     let mut stream = UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    let mut text = String::new();
-    stream.read_to_string(&mut text)?;
-    Ok(text)
+    let mut text = Vec::new();
+    let mut piece = [0; 16_384];
+    loop {
+        let left = give_up.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut piece)? {
+            0 => break,
+            len => text.extend_from_slice(piece.get(..len).unwrap_or_default()),
+        }
+        if text.len() > ANSWER_LEN_MAX {
+            return Err(io::Error::other("its answer is no router's"));
+        }
+    }
+    String::from_utf8(text).map_err(|_| io::Error::other("its answer is no router's"))
 }
 
+/// How long a whole answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Longer than any router's answer: a row has less than a kilobyte, and a mesh at most some thousand.
+const ANSWER_LEN_MAX: usize = 8 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{io::Write as _, os::unix::net::UnixListener};
+
+    /// Something that sends `piece` for ever, with a pause after each.
+    fn endless(pause: Duration, piece: &'static [u8]) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("router.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            while stream.write_all(piece).is_ok() {
+                thread::sleep(pause);
+            }
+        });
+        (folder, path)
+    }
+
+    #[test]
+    fn an_answer_without_an_end_is_given_up() {
+        let (_folder, path) = endless(Duration::ZERO, &[b'{'; 65_536]);
+        let refused = ask(&path).unwrap_err();
+        assert!(refused.to_string().contains("no router's"), "{refused}");
+        let (_folder, path) = endless(Duration::from_millis(100), b"{");
+        let began = Instant::now();
+        let refused = ask(&path).unwrap_err();
+        let kind = refused.kind();
+        let is_late = matches!(kind, io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock);
+        assert!(is_late, "{refused}");
+        assert!(began.elapsed() < PATIENCE * 2);
+    }
+}
