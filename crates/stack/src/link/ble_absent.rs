@@ -7,6 +7,7 @@ use core::marker::PhantomData;
 use super::arrival::{Refusal, Report};
 use crate::ip::{Ingress, InterfaceId, Ip, Neighbour, NextHop, PacketDrop};
 use crate::random::Rng;
+use crate::storage::packet_queue::PacketQueue;
 use crate::storage::whole::Whole;
 use crate::time::{Deadlines, Instant};
 use crate::wire::icmpv6::Message;
@@ -49,12 +50,7 @@ impl<'m> Ble<'m> {
         match self.0 {}
     }
 
-    #[cfg(feature = "fragments")]
-    pub(super) const fn has_room(&self, _: usize, _: usize) -> bool {
-        match self.0 {}
-    }
-
-    pub(super) const fn may_hold(&self, _: usize) -> bool {
+    pub(super) const fn waiting(&self) -> &PacketQueue<'m> {
         match self.0 {}
     }
 

@@ -61,15 +61,9 @@ impl<'m> Cable<'m> {
         }
     }
 
-    /// Whether so many more packets of so many bytes in all fit into the queue.
-    #[cfg(feature = "fragments")]
-    pub(super) fn has_room(&self, packets: usize, bytes: usize) -> bool {
-        self.queue.has_room(packets, bytes)
-    }
-
-    /// Whether a packet of `len` bytes fits into the empty queue.
-    pub(super) fn may_hold(&self, len: usize) -> bool {
-        self.queue.may_hold(len)
+    /// Whole packets that wait.
+    pub(super) const fn waiting(&self) -> &PacketQueue<'m> {
+        &self.queue
     }
 
     pub(super) fn queue(&mut self, parts: [&[u8]; 2]) -> Result<(), Refusal> {

@@ -7,6 +7,7 @@ use core::marker::PhantomData;
 use super::Ask;
 use super::arrival::{Arrival, Hop, Pulled, Refusal};
 use crate::ip::{InterfaceId, Ip};
+use crate::storage::packet_queue::PacketQueue;
 
 /// A link that carries whole packets needs the feature `router`: there is no value of this type.
 #[derive(Debug)]
@@ -30,12 +31,7 @@ impl<'m> Cable<'m> {
         match self.0 {}
     }
 
-    #[cfg(feature = "fragments")]
-    pub(super) const fn has_room(&self, _: usize, _: usize) -> bool {
-        match self.0 {}
-    }
-
-    pub(super) const fn may_hold(&self, _: usize) -> bool {
+    pub(super) const fn waiting(&self) -> &PacketQueue<'m> {
         match self.0 {}
     }
 

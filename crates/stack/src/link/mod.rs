@@ -63,6 +63,7 @@ use crate::ip::Iid;
 use crate::ip::registrar::Registrar;
 use crate::ip::{Ingress, InterfaceId, Ip, Neighbour, NextHop};
 use crate::random::Rng;
+use crate::storage::packet_queue::PacketQueue;
 use crate::storage::whole::Whole;
 use crate::time::{Deadlines, Instant};
 use crate::wire::icmpv6::Message;
@@ -400,21 +401,19 @@ impl<'m> Link<'m> {
     /// Whether so many more packets of so many bytes in all fit into the queue.
     #[cfg(feature = "fragments")]
     pub(crate) fn has_room(&self, packets: usize, bytes: usize) -> bool {
-        match self {
-            Self::Mesh(mesh) => mesh.has_room(packets, bytes),
-            Self::Cable(cable) | Self::Serial(Serial { cable, .. }) => {
-                cable.has_room(packets, bytes)
-            }
-            Self::Ble(ble) => ble.has_room(packets, bytes),
-        }
+        self.waiting().has_room(packets, bytes)
     }
 
     /// Whether a packet of `len` bytes fits into the queue when no other one waits there.
     pub(crate) fn may_hold(&self, len: usize) -> bool {
+        self.waiting().may_hold(len)
+    }
+
+    const fn waiting(&self) -> &PacketQueue<'m> {
         match self {
-            Self::Mesh(mesh) => mesh.may_hold(len),
-            Self::Cable(cable) | Self::Serial(Serial { cable, .. }) => cable.may_hold(len),
-            Self::Ble(ble) => ble.may_hold(len),
+            Self::Mesh(mesh) => mesh.waiting(),
+            Self::Cable(cable) | Self::Serial(Serial { cable, .. }) => cable.waiting(),
+            Self::Ble(ble) => ble.waiting(),
         }
     }
 

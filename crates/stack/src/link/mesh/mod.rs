@@ -275,6 +275,11 @@ impl<'m> Mesh<'m> {
 }
 
 impl<'m> Mesh<'m> {
+    /// Whole packets that wait.
+    pub(in crate::link) const fn waiting(&self) -> &PacketQueue<'m> {
+        &self.queue
+    }
+
     pub(super) fn start(&mut self, id: InterfaceId, ip: &mut Ip<'_>, now: Instant, rng: &mut Rng) {
         rng.personalize(u64::from_be_bytes(self.mac.config().extended));
         self.discovery.start(id, &mut self.queue, ip, now, rng);

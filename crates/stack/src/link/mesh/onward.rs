@@ -217,17 +217,6 @@ impl Mesh<'_> {
         Ok(())
     }
 
-    /// Whether so many more packets of so many bytes in all fit into the queue.
-    #[cfg(feature = "fragments")]
-    pub(in crate::link) fn has_room(&self, packets: usize, bytes: usize) -> bool {
-        self.queue.has_room(packets, bytes)
-    }
-
-    /// Whether a packet of `len` bytes fits into the empty queue.
-    pub(in crate::link) fn may_hold(&self, len: usize) -> bool {
-        self.queue.may_hold(len)
-    }
-
     /// Queues a whole packet of this node's own, in two pieces.
     pub(in crate::link) fn queue(
         &mut self,
