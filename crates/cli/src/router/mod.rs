@@ -82,7 +82,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "P", requires = "air", value_parser = prefix)]
     prefix: Option<Ipv6Addr>,
 
-    /// TCP connections that each mote serves at a time; of more, one that is idle for 5 s yields
+    /// TCP connections that each mote serves at a time; of more, one that is idle for 10 s yields
     #[arg(long, value_name = "N", requires = "air", default_value_t = 4, allow_negative_numbers = true, value_parser = whole::<usize>(1..=64))]
     connections: usize,
 

@@ -11,7 +11,7 @@
 //! (keepalive), RFC 5482 (user timeout); RFC 9112 §9.5 (a server closes what is idle).
 
 use motet::node::Node;
-use motet::tcp::{self, Buffers, Config, Handle, ListenerHandle, RecvError, State};
+use motet::tcp::{self, Buffers, Config, Handle, ListenerHandle, RecvError, SegmentDrop, State};
 use motet::time::{Duration, Instant};
 use motet::udp::Inbox;
 
@@ -31,8 +31,10 @@ pub struct Services<'m> {
     /// How many more connections may get buffers.
     spare: usize,
     served: Vec<Served>,
-    /// A client waits for a place.
-    has_newcomer: bool,
+    /// Clients that TCP had no slot for, as far as they were noted.
+    refused: u16,
+    /// When the last of them came, while it may still wait for a place.
+    newcomer_at: Option<Instant>,
     iperf3: iperf3::Server,
     /// Given to the node at the first step.
     inbox: Option<Inbox<'m>>,
@@ -63,7 +65,8 @@ impl<'m> Services<'m> {
             free: Vec::new(),
             spare: connections,
             served: Vec::new(),
-            has_newcomer: false,
+            refused: 0,
+            newcomer_at: None,
             iperf3: iperf3::Server::default(),
             inbox: Some(Inbox::new(&DATAGRAM_PORTS, memory)),
             datagram: vec![0; INBOX_LEN],
@@ -91,7 +94,7 @@ impl<'m> Services<'m> {
             .iter()
             .map(|served| served.active + served.idle_max());
         let oldest = self.served.iter().map(|served| self.active(served)).min();
-        let yields = oldest.filter(|_| self.has_newcomer);
+        let yields = oldest.filter(|_| self.newcomer_at.is_some() && !self.has_room());
         let yields = yields.map(|active| active + YIELDS_AFTER);
         idle.chain(yields).chain(self.iperf3.next_deadline()).min()
     }
@@ -110,7 +113,8 @@ impl<'m> Services<'m> {
             self.free.extend(tcp.remove(served.handle));
         }
         self.listeners = [None; LISTENERS];
-        self.has_newcomer = false;
+        self.refused = 0;
+        self.newcomer_at = None;
         self.iperf3 = iperf3::Server::default();
     }
 
@@ -124,7 +128,7 @@ impl<'m> Services<'m> {
             .map(|_| facts(node, self.served.len(), now));
         let tcp = node.tcp_mut();
         let application = self.application.map(Application::port);
-        self.has_newcomer = false;
+        acted |= self.make_room(tcp, now);
         for (service, port) in PORTS.into_iter().chain(application).enumerate() {
             if self.listeners[service].is_none() {
                 self.listeners[service] = tcp.listen(None, port, config).ok();
@@ -161,9 +165,13 @@ impl<'m> Services<'m> {
         if !tcp.can_accept(listener) {
             return false;
         }
-        let Some(buffers) = self.place(tcp, config, now) else {
-            self.has_newcomer = true;
-            return false;
+        let buffers = match self.free.pop() {
+            Some(buffers) => buffers,
+            None if self.spare == 0 => return false,
+            None => {
+                self.spare -= 1;
+                self.ends.buffers(config)
+            }
         };
         match tcp.accept(listener, buffers, now) {
             Ok(handle) => {
@@ -189,28 +197,35 @@ impl<'m> Services<'m> {
         }
     }
 
-    /// Buffers for a newcomer: free ones, or those of the client that has been idle for longest.
-    fn place(
-        &mut self,
-        tcp: &mut tcp::Tcp<'m>,
-        config: &'m Config,
-        now: Instant,
-    ) -> Option<Buffers<'m>> {
-        if let Some(buffers) = self.free.pop() {
-            return Some(buffers);
+    /// Notes whether a client has found no place, and takes that of the client which has been idle for
+    /// longest, if that is long enough. TCP leaves whom it has no slot for unanswered; the newcomer asks
+    /// again, and finds one then.
+    fn make_room(&mut self, tcp: &mut tcp::Tcp<'m>, now: Instant) -> bool {
+        let refused = tcp.counters().dropped(SegmentDrop::NoSlot);
+        if refused != self.refused {
+            self.refused = refused;
+            self.newcomer_at = Some(now);
         }
-        if self.spare > 0 {
-            self.spare -= 1;
-            return Some(self.ends.buffers(config));
+        let waits = |at: &Instant| now < *at + NEWCOMER_WAITS;
+        self.newcomer_at = self.newcomer_at.filter(waits);
+        if self.newcomer_at.is_none() || self.has_room() {
+            return false;
         }
         let actives = self.served.iter().map(|served| self.active(served));
-        let (oldest, active) = actives.enumerate().min_by_key(|(_, active)| *active)?;
-        if now < active + YIELDS_AFTER {
-            return None;
-        }
+        let oldest = actives.enumerate().min_by_key(|(_, active)| *active);
+        let Some((oldest, _)) = oldest.filter(|(_, active)| now >= *active + YIELDS_AFTER) else {
+            return false;
+        };
         let Served { handle, .. } = self.served.swap_remove(oldest);
         tcp.abort(handle);
-        tcp.remove(handle)
+        self.free.extend(tcp.remove(handle));
+        self.newcomer_at = None;
+        true
+    }
+
+    /// Whether one more connection finds buffers.
+    fn has_room(&self) -> bool {
+        !self.free.is_empty() || self.spare > 0
     }
 }
 
@@ -387,8 +402,11 @@ const KEEPALIVE_PROBES: u8 = 4;
 const USER_TIMEOUT_MS: u32 = 120_000;
 
 /// How long a client must have been idle before it yields its place to a newcomer: longer than a
-/// segment that was lost takes to come again.
-const YIELDS_AFTER: Duration = Duration::from_secs(5);
+/// segment that was lost takes to come again, and again.
+const YIELDS_AFTER: Duration = Duration::from_secs(10);
+
+/// How long a newcomer is thought to wait: hosts ask again after 1, 3, 7, 15 and 31 s.
+const NEWCOMER_WAITS: Duration = Duration::from_secs(32);
 
 /// Bytes of datagrams that wait to be answered: two as long as a packet in fragments may be, and as
 /// much that they leave to the other port.
