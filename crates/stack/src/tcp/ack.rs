@@ -20,6 +20,10 @@ impl Connection<'_> {
     /// Takes in the acknowledgment, SACK blocks and window of `seg`.
     pub(super) fn accept_ack(&mut self, seg: &Segment<'_>) -> Result<(), SegmentDrop> {
         let ahead = seg.ack().offset_from(self.snd_una);
+        if ahead == 1 && self.flight() == 0 && self.facts.has(Facts::WINDOW_PROBED) {
+            // The peer took the probe's octet, but the window opened before it came there.
+            self.snd_nxt = seg.ack();
+        }
         let flight = self.flight() as i32;
         if ahead > flight || ahead < -i32::from(self.snd_wnd_max) {
             self.challenge();
@@ -173,8 +177,9 @@ impl Connection<'_> {
         if was_shut && self.snd_wnd > 0 {
             self.rtt.forget_backoff();
             self.facts.clear(Facts::PERSIST_DUE);
-            if self.facts.take(Facts::WINDOW_PROBED) && seg.ack() == self.snd_una {
-                // The probe's byte was refused: send it with the rest, not alone.
+            if self.facts.has(Facts::WINDOW_PROBED) && seg.ack() == self.snd_una {
+                // The probe's byte was refused, or this was sent before the probe came: send it
+                // with the rest, not alone.
                 self.snd_nxt = self.snd_una;
                 self.loss.on_unsent();
             }

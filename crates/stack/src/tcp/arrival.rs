@@ -152,12 +152,16 @@ impl<'m> Tcp<'m> {
             // Behind everything the peer may still have of the last incarnation.
             iss = iss.later(snd_nxt.plus(1 << 16));
         }
-        let agreed = listener::agree(listener.1, segment.header());
+        let agreed = listener::agree(listener.1, segment);
         let mut entry = self.half_open(ends, segment, listener, agreed);
         entry.iss = iss;
         entry.set_stage(Stage::SynAckDue);
         entry.arm(listener.1, self.present());
         if self.enter(&entry, false).is_none() {
+            if segment.mss < cookie::MSS_MIN {
+                // No cookie can say it, and more than it would not be obeyed.
+                return Err(SegmentDrop::HalfOpenFull);
+            }
             self.send_cookie(ends, segment, listener, agreed, ts_offset);
         }
         Ok(())
@@ -178,42 +182,16 @@ impl<'m> Tcp<'m> {
         let Some(entry) = self.memory.half_open.get_mut(index) else {
             return Err(SegmentDrop::HalfOpenFull);
         };
-        if segment.has(Flags::RST) {
-            let ahead = segment.seq.since(entry.irs.plus(1));
-            if ahead == 0 {
-                entry.set_stage(Stage::Free);
-                return Err(SegmentDrop::ConnectionReset);
+        match entry.on_segment(segment, (window, may_wait), config, now) {
+            Ok(true) => self.on_ready(index, segment),
+            Ok(false) => Ok(()),
+            Err(reason) => {
+                if reason == SegmentDrop::UnacceptableAck {
+                    self.reset(ends, segment);
+                }
+                Err(reason)
             }
-            if ahead < u32::from(window) {
-                entry.challenge();
-            }
-            return Err(SegmentDrop::InexactReset);
         }
-        if segment.has(Flags::SYN) {
-            if segment.seq != entry.irs || segment.has(Flags::ACK) {
-                return Err(SegmentDrop::SynInWindow);
-            }
-            if entry.stage() == Stage::SynReceived {
-                entry.set_stage(Stage::SynAckDue);
-            }
-            return Ok(());
-        }
-        if !segment.has(Flags::ACK) {
-            return Err(SegmentDrop::NoAck);
-        }
-        if segment.ack() != entry.iss.plus(1) {
-            self.reset(ends, segment);
-            return Err(SegmentDrop::UnacceptableAck);
-        }
-        if entry.stage() != Stage::Ready {
-            if !may_wait {
-                // Its SYN-ACK goes out again, and this comes again.
-                return Err(SegmentDrop::HalfOpenFull);
-            }
-            entry.measure(config, now);
-            entry.on_acknowledged(segment.window(), config, now);
-        }
-        self.on_ready(index, segment)
     }
 
     /// A handshake is done: the connection that it makes continues with the segment that ended it.

@@ -4,7 +4,7 @@
 //! due and left to `output`. Left out: what passes on its own ([`super::clock`]).
 //! Sources: RFC 9293 §3.10.1 to §3.10.6, §3.8.6.2.2.
 
-use super::config::SMSS_MIN;
+use super::config::SMSS_FOR_OPTIONS;
 use super::connection::Connection;
 use super::facts::Facts;
 use super::listener::HalfOpen;
@@ -53,10 +53,10 @@ impl<'m> Connection<'m> {
         } else if !self.facts.has(Facts::TIMESTAMPS) && entry.ts_recent != 0 {
             self.rtt.sample_handshake(entry.ts_recent);
         }
-        self.smss = entry.smss.min(self.config.smss).max(SMSS_MIN);
+        self.smss = entry.smss.min(self.config.smss);
         // From here on it only says what a window update is worth, which RFC 9293 §3.8.6.2.2
-        // counts in Eff.snd.MSS: that of the link too.
-        self.rmss = self.config.rmss.min(self.smss);
+        // counts in Eff.snd.MSS: that of the link too. A peer that takes crumbs may send more.
+        self.rmss = self.config.rmss.min(self.smss.max(SMSS_FOR_OPTIONS));
         self.snd_una = entry.iss.plus(1);
         self.snd_nxt = self.snd_una;
         self.rcv_nxt = entry.irs.plus(1);

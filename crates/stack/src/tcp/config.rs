@@ -197,6 +197,12 @@ impl Default for Config {
 
 /// The MSS of a peer that sends no MSS option over IPv6 (RFC 9293 §3.7.1, MUST-15).
 pub(super) const SMSS_DEFAULT: u16 = 1220;
-/// Least MSS we obey, bytes: 40 of options and 24 of data. A peer that asks for less, by
-/// error or malice, would make us send mostly headers.
-pub(super) const SMSS_MIN: u16 = 64;
+/// Least MSS of a peer with which SACK is used and, by a listener, timestamps are: 40 bytes of
+/// options and 24 of data.
+///
+/// Any smaller MSS is obeyed (RFC 9293 MUST-16), since options come out of it (RFC 6691): a segment
+/// of data has at least one octet, so that the stream moves on. Only where a peer answers the
+/// timestamps of our SYN and asks for 12 bytes or fewer is a segment longer than the MSS, by
+/// those 12. A peer that asks for little gets many segments, as one with a small window does;
+/// neither costs memory.
+pub(super) const SMSS_FOR_OPTIONS: u16 = 64;

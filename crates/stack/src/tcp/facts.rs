@@ -2,7 +2,7 @@
 //!
 //! Place: part of [`Connection`](super::Connection). Left out: every decision.
 
-use super::config::Config;
+use super::config::{Config, SMSS_FOR_OPTIONS};
 use super::types::Edges;
 use crate::wire::tcp::Options;
 
@@ -44,7 +44,8 @@ impl Facts {
     pub(super) const TAIL_PROBE_DUE: u32 = 1 << 6;
     /// A keepalive probe is to be sent.
     pub(super) const KEEPALIVE_DUE: u32 = 1 << 7;
-    /// A byte was sent beyond the window, as a probe.
+    /// A byte was sent beyond the window, as a probe. With nothing in flight: SND.NXT went back
+    /// before it when the window opened, but the peer may have taken it.
     pub(super) const WINDOW_PROBED: u32 = 1 << 10;
     /// Echo congestion experienced until the peer sends CWR.
     pub(super) const ECHO_CE: u32 = 1 << 17;
@@ -73,12 +74,13 @@ impl Facts {
         )
     }
 
-    /// Clears what `syn` does not offer; of ECN its flags speak.
-    pub(super) fn keep_offered(&mut self, syn: &Options) {
+    /// Clears what `syn`, which allows segments of `mss` bytes, does not offer or has no room for;
+    /// of ECN its flags speak.
+    pub(super) fn keep_offered(&mut self, syn: &Options, mss: u16) {
         if syn.timestamps.is_none() {
             self.clear(Self::TIMESTAMPS);
         }
-        if !syn.sack_permitted {
+        if !syn.sack_permitted || mss < SMSS_FOR_OPTIONS {
             self.clear(Self::SACK);
         }
     }

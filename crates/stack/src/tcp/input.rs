@@ -9,7 +9,6 @@
 //! Sources: RFC 9293 §3.10.7.3 and .4, RFC 5961, RFC 7323 §5, RFC 3168, RFC 2883.
 
 use super::SegmentDrop;
-use super::config::SMSS_MIN;
 use super::connection::Connection;
 use super::facts::Facts;
 use super::loss::{NONE, saturated};
@@ -41,8 +40,7 @@ impl Connection<'_> {
 
     fn arrive(&mut self, seg: &mut Segment<'_>) -> Result<(), SegmentDrop> {
         if self.state == State::SynReceived && seg.seq.plus(1) == self.rcv_nxt {
-            // The peer's SYN-ACK of a simultaneous open starts with the SYN we know.
-            seg.strip_syn();
+            self.hear_syn_again(seg);
         }
         let opens = self.state == State::SynReceived;
         // Judged before anything is cut off the segment, taken when its ACK is as good as it.
@@ -69,23 +67,32 @@ impl Connection<'_> {
         Ok(())
     }
 
+    /// A segment that starts with the SYN of a simultaneous open, which is known.
+    fn hear_syn_again(&mut self, seg: &mut Segment<'_>) {
+        if !seg.has(Flags::SYN) {
+            return;
+        }
+        // What one SYN of the peer's did not offer, the peer may not use.
+        self.facts.keep_offered(&seg.header().options, seg.mss);
+        if self.timestamp_ahead(seg).is_some_and(|ahead| ahead >= 0) {
+            self.note_timestamp(seg);
+        }
+        // With an ACK it answers ours; without, it lies before the window.
+        if seg.has(Flags::ACK) {
+            seg.strip_syn();
+        }
+    }
+
     /// First: is any of it in the window, and is it not a leftover of the past (PAWS)?
     /// Trims what lies before the window.
     fn check_sequence(&mut self, seg: &mut Segment<'_>) -> Result<(), SegmentDrop> {
         if !seg.has(Flags::RST) {
             self.check_timestamps(seg)?;
         }
-        let window = i32::from(self.recv.window());
-        let offset = seg.seq.offset_from(self.rcv_nxt);
-        // A shut window takes no text, but ACK, URG and RST at its place are still valid
-        // (MUST-66), and so is a FIN that needs no space.
-        let acceptable = match offset < 0 {
-            true => window > 0 && offset + seg.seq_len() as i32 > 0,
-            false => offset < window.max(1),
-        };
-        if !acceptable {
+        if !seg.lies_within(self.rcv_nxt, self.recv.window()) {
             return Err(self.answer_unacceptable(seg));
         }
+        let offset = seg.seq.offset_from(self.rcv_nxt);
         // Resets and SYNs are judged as they came: no data behind a SYN are taken, wherever it
         // is (RFC 5961 §4.2).
         if offset < 0 && !seg.has(Flags::RST) && !seg.has(Flags::SYN) {
@@ -120,13 +127,14 @@ impl Connection<'_> {
         Some(value.wrapping_sub(self.ts_recent) as i32)
     }
 
-    /// PAWS (RFC 7323 §5.3).
+    /// PAWS (RFC 7323 §5.3). A SYN need not bear a timestamp: a peer that has started anew may
+    /// not offer them, and is to be challenged (RFC 5961 §4).
     fn check_timestamps(&mut self, seg: &Segment<'_>) -> Result<(), SegmentDrop> {
-        let ahead = self.timestamp_ahead(seg).ok_or(SegmentDrop::NoTimestamp)?;
-        if ahead >= 0 {
-            return Ok(());
+        let ahead = self.timestamp_ahead(seg);
+        if ahead.is_none() && !seg.has(Flags::SYN) {
+            return Err(SegmentDrop::NoTimestamp);
         }
-        if self.facts.has(Facts::TS_OUTDATED) {
+        if ahead.is_none_or(|ahead| ahead >= 0) || self.facts.has(Facts::TS_OUTDATED) {
             return Ok(());
         }
         match seg.seq_len() {
@@ -160,10 +168,17 @@ impl Connection<'_> {
             let known = self.rcv_nxt.since(seg.seq);
             self.note_duplicate(seg.seq, seg.seq_len().min(known));
             self.quick_acks = self.config.quick_acks;
-            // Our ACK was lost. Echoing an older time, this one would tell of a round trip as
-            // long as the peer's timeout; RFC 7323 §4.3 asks for SEG.SEQ <= Last.ACK.sent only.
-            if self.is_plausible_ack(seg) {
+            // Our ACK was lost, and perhaps an ACK of the peer's before this one. A peer sends
+            // again no more than a window; what begins farther back is anybody's.
+            if known <= u32::from(self.recv.capacity()) && self.is_plausible_ack(seg) {
+                // Echoing an older time, our ACK would tell of a round trip as long as the peer's
+                // timeout; RFC 7323 §4.3 asks for SEG.SEQ <= Last.ACK.sent only.
                 self.note_timestamp(seg);
+                // Differs from RFC 9293 §3.10.7.4, which drops all of it: the ACK counts, as in
+                // BSD, else data that have arrived are sent again.
+                if self.state.transmits() {
+                    let _ = self.accept_ack(seg);
+                }
             }
         }
         self.facts.set(Facts::ACK_DUE);
@@ -421,9 +436,9 @@ impl Connection<'_> {
 
     /// Takes the peer's MSS, as far as settings and link allow, and what both sides offered.
     fn take_syn_options(&mut self, syn: &Segment<'_>) {
-        self.smss = syn.mss.min(self.smss).max(SMSS_MIN);
+        self.smss = syn.mss.min(self.smss);
         // Until now the facts said what our SYN offered.
-        self.facts.keep_offered(&syn.header().options);
+        self.facts.keep_offered(&syn.header().options, self.smss);
         self.note_timestamp(syn);
     }
 

@@ -11,12 +11,15 @@
 
 use core::net::Ipv6Addr;
 
-use super::config::Config;
+use super::SegmentDrop;
+use super::config::{Config, SMSS_FOR_OPTIONS};
 use super::facts::Facts;
+use super::segment::Segment;
 use super::seq::SeqNum;
 use super::timers::{deadline, has_come};
 use super::types::Endpoints;
-use crate::wire::tcp::{Flags, Header};
+use crate::limits::TCP_LISTENERS_MAX;
+use crate::wire::tcp::Flags;
 
 /// A place for a passive socket.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +61,8 @@ pub struct HalfOpen {
     /// segment that completed it.
     rmss_or_window: u16,
     /// The listener, in the low bits; the top one: a challenge ACK is due; below that: it was
-    /// reported that it waits for `accept`.
+    /// reported that it waits for `accept`; below that, two bits: how many challenge ACKs
+    /// were due since the deadline was armed.
     listener: u8,
     /// [`Stage`] in bits 0 and 1, what was agreed upon in bits 2 to 4; in bits 5 to 7 retries, and once
     /// ready, whether there were any (5), whether it had to wait for a slot (6) and whether data
@@ -115,7 +119,7 @@ impl HalfOpen {
     }
 
     pub(super) const fn listener(&self) -> u8 {
-        self.listener & !(CHALLENGE_DUE | REPORTED)
+        self.listener & LISTENER
     }
 
     pub(super) const fn stage(&self) -> Stage {
@@ -131,9 +135,118 @@ impl HalfOpen {
         self.bits = self.bits & !3 | stage as u8;
     }
 
-    /// A reset in the window missed RCV.NXT: to be answered (RFC 5961 §3.2).
-    pub(super) fn challenge(&mut self) {
-        self.listener |= CHALLENGE_DUE;
+    /// A segment for this handshake, judged in the order of RFC 9293 §3.10.7.4: in SYN-RECEIVED
+    /// or, once its SYN-ACK was acknowledged, as one in ESTABLISHED.
+    ///
+    /// `window`: the one promised; `may_wait`: see [`Tcp::may_wait`](super::Tcp).
+    ///
+    /// `Ok`: whether it acknowledges our SYN; else it was the SYN again. An error is why it was
+    /// dropped; [`SegmentDrop::UnacceptableAck`] asks the caller for a reset.
+    pub(super) fn on_segment(
+        &mut self,
+        seg: &Segment<'_>,
+        (window, may_wait): (u16, bool),
+        config: &Config,
+        now: u32,
+    ) -> Result<bool, SegmentDrop> {
+        let is_done = self.stage() == Stage::Ready;
+        let rcv_nxt = self.irs.plus(1);
+        self.check_timestamps(seg, config)?;
+        let control = Flags::SYN | Flags::ACK | Flags::RST;
+        let is_syn = seg.flags.bits() & control.bits() == Flags::SYN.bits();
+        if is_syn && seg.seq == self.irs && !is_done {
+            self.on_syn_again(seg);
+            return Ok(false);
+        }
+        if !seg.lies_within(rcv_nxt, window) {
+            return Err(match seg.has(Flags::RST) {
+                true => SegmentDrop::InexactReset,
+                false => self.challenge(SegmentDrop::OutsideWindow, config),
+            });
+        }
+        if seg.has(Flags::RST) && seg.seq == rcv_nxt {
+            self.set_stage(Stage::Free);
+            return Err(SegmentDrop::ConnectionReset);
+        }
+        if seg.has(Flags::RST) {
+            return Err(self.challenge(SegmentDrop::InexactReset, config));
+        }
+        if seg.has(Flags::SYN) && !is_done {
+            // Back to LISTEN: the peer has started anew, and sends its SYN again.
+            self.set_stage(Stage::Free);
+            return Err(SegmentDrop::SynInWindow);
+        }
+        if seg.has(Flags::SYN) {
+            return Err(self.challenge(SegmentDrop::SynInWindow, config));
+        }
+        if !seg.has(Flags::ACK) {
+            return Err(SegmentDrop::NoAck);
+        }
+        if seg.ack() != self.iss.plus(1) {
+            return Err(match is_done {
+                true => self.challenge(SegmentDrop::AckOfUnsent, config),
+                false => SegmentDrop::UnacceptableAck,
+            });
+        }
+        if !is_done {
+            if !may_wait {
+                // Its SYN-ACK goes out again, and this comes again.
+                return Err(SegmentDrop::HalfOpenFull);
+            }
+            self.measure(config, now);
+            self.on_acknowledged(seg.window(), config, now);
+        }
+        if !seg.seq.after(rcv_nxt) {
+            self.note_timestamp(seg);
+        }
+        Ok(true)
+    }
+
+    /// PAWS (RFC 7323 §5.3). A SYN need not bear a timestamp: its sender may have given them up.
+    fn check_timestamps(&mut self, seg: &Segment<'_>, config: &Config) -> Result<(), SegmentDrop> {
+        if seg.has(Flags::RST) || !self.agreed().has(Facts::TIMESTAMPS) {
+            return Ok(());
+        }
+        match seg.timestamps() {
+            Some((value, _)) if (value.wrapping_sub(self.ts_recent) as i32) < 0 => {
+                Err(self.challenge(SegmentDrop::OldTimestamp, config))
+            }
+            None if !seg.has(Flags::SYN) => Err(SegmentDrop::NoTimestamp),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sets TS.Recent (RFC 7323 §4.3), to a timestamp that [`Self::check_timestamps`] let through.
+    fn note_timestamp(&mut self, seg: &Segment<'_>) {
+        if let (true, Some((value, _))) = (self.agreed().has(Facts::TIMESTAMPS), seg.timestamps()) {
+            self.ts_recent = value;
+        }
+    }
+
+    /// The SYN came again: our SYN-ACK goes out again. What one of the two did not offer is not
+    /// used: the peer may have given it up for the path's sake (RFC 3168 §6.1.1.1), and keeps
+    /// to the SYN that it sent last.
+    fn on_syn_again(&mut self, syn: &Segment<'_>) {
+        let mut agreed = self.agreed();
+        keep_offered(&mut agreed, syn);
+        self.bits = self.bits & !((Facts::AGREED as u8) << 2) | agreed.agreed() << 2;
+        self.smss = self.smss.min(syn.mss);
+        self.note_timestamp(syn);
+        if self.stage() == Stage::SynReceived {
+            self.set_stage(Stage::SynAckDue);
+        }
+    }
+
+    /// A challenge ACK is due (RFC 9293 §3.10.7.4, RFC 5961): three at most while the entry waits
+    /// for one deadline, so that no flood on one handshake tells or costs another anything; and
+    /// any number where [`Config::challenge_interval_ms`] is 0. Returns `reason`.
+    fn challenge(&mut self, reason: SegmentDrop, config: &Config) -> SegmentDrop {
+        if config.challenge_interval_ms == 0 {
+            self.listener |= CHALLENGE_DUE;
+        } else if self.listener & CHALLENGES != CHALLENGES && !self.is_challenge_due() {
+            self.listener = (self.listener + CHALLENGE) | CHALLENGE_DUE;
+        }
+        reason
     }
 
     /// Whether a challenge ACK is due.
@@ -219,6 +332,7 @@ impl HalfOpen {
 
     /// How long to wait for a SYN-ACK to go out, then for its answer.
     pub(super) fn arm(&mut self, config: &Config, now: u32) {
+        self.listener &= !CHALLENGES;
         let wait = u32::from(config.rto_initial_ms) << self.retries();
         self.deadline = deadline(now, wait.min(u32::from(config.rto_max_ms)));
     }
@@ -236,10 +350,11 @@ impl HalfOpen {
     }
 
     /// The handshake is done; the application has some time to accept.
-    // There once: two ask.
+    // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
     pub(super) fn on_acknowledged(&mut self, window: u16, config: &Config, now: u32) {
         let resent = u8::from(self.retries() > 0);
+        self.listener &= !CHALLENGES;
         self.bits = self.bits & 0x1f | resent << 5;
         self.rmss_or_window = window;
         self.set_stage(Stage::Ready);
@@ -267,21 +382,32 @@ impl HalfOpen {
     }
 }
 
-/// Part of [`HalfOpen::listener`], above all that [`TCP_LISTENERS_MAX`](crate::limits) needs.
-const CHALLENGE_DUE: u8 = 1 << 7;
-/// The same.
+/// Parts of [`HalfOpen::listener`]; the lowest is all that [`TCP_LISTENERS_MAX`] needs.
+const LISTENER: u8 = CHALLENGE - 1;
+const CHALLENGE: u8 = 1 << 4;
+const CHALLENGES: u8 = 3 * CHALLENGE;
 const REPORTED: u8 = 1 << 6;
+const CHALLENGE_DUE: u8 = 1 << 7;
+const _: () = assert!(TCP_LISTENERS_MAX <= LISTENER as usize + 1);
 /// Part of [`HalfOpen::bits`].
 const PROLONGED: u8 = 1 << 6;
 
 /// What `config` lets us take of the offers in `syn`.
-pub(super) fn agree(config: &Config, syn: &Header) -> Facts {
+pub(super) fn agree(config: &Config, syn: &Segment<'_>) -> Facts {
     let mut agreed = Facts::offered_by(config);
-    agreed.keep_offered(&syn.options);
-    if !syn.flags.contains(Flags::ECE | Flags::CWR) {
+    keep_offered(&mut agreed, syn);
+    agreed
+}
+
+/// Clears what `syn` does not offer, or leaves no room for.
+fn keep_offered(agreed: &mut Facts, syn: &Segment<'_>) {
+    agreed.keep_offered(&syn.header().options, syn.mss);
+    if syn.mss < SMSS_FOR_OPTIONS {
+        agreed.clear(Facts::TIMESTAMPS);
+    }
+    if !syn.has(Flags::ECE | Flags::CWR) {
         agreed.clear(Facts::ECN);
     }
-    agreed
 }
 
 /// SYN cookies: an ISS that proves that its acknowledger received it (RFC 4987 §3.6).
@@ -295,7 +421,10 @@ pub(super) mod cookie {
     use super::SeqNum;
 
     /// MSS values a cookie can say, bytes: those of meshes, of IPv6's minimum, of Ethernet.
-    const MSS: [u16; 8] = [64, 128, 256, 408, 462, 536, 1220, 1440];
+    const MSS: [u16; 8] = [MSS_MIN, 128, 256, 408, 462, 536, 1220, 1440];
+
+    /// The least MSS a cookie can say, bytes.
+    pub(in crate::tcp) const MSS_MIN: u16 = 64;
 
     /// Cookies are good for this many periods after their own.
     const PERIODS_MAX: u32 = 1;
@@ -331,6 +460,6 @@ pub(super) mod cookie {
     }
 
     pub(in crate::tcp) fn mss(index: u32) -> u16 {
-        MSS.get(index as usize).copied().unwrap_or(64)
+        MSS.get(index as usize).copied().unwrap_or(MSS_MIN)
     }
 }

@@ -240,9 +240,9 @@ impl Connection<'_> {
         if goes { len as u16 } else { 0 }
     }
 
-    /// Data of a full segment now: the MSS less the options it will carry.
+    /// Data of a full segment now: the MSS less the options it will carry, and one octet at least.
     pub(super) fn payload_max(&self) -> u32 {
-        u32::from(self.smss.saturating_sub(self.options_len()))
+        u32::from(self.smss.saturating_sub(self.options_len()).max(1))
     }
 
     fn options_len(&self) -> u16 {
@@ -522,7 +522,7 @@ impl Connection<'_> {
         }
         self.loss.on_sent(plan.len, self.now_ms);
         self.snd_nxt = self.snd_nxt.plus(u32::from(plan.len));
-        self.facts.clear(Facts::CWR_DUE);
+        self.facts.clear(Facts::CWR_DUE | Facts::WINDOW_PROBED);
         if self.facts.take(Facts::PERSIST_DUE) {
             self.facts.put(Facts::WINDOW_PROBED, self.snd_wnd == 0);
             if self.snd_wnd > 0 {

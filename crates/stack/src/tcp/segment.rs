@@ -80,6 +80,20 @@ impl<'a> Segment<'a> {
             + u32::from(self.has(Flags::FIN))
     }
 
+    /// The first check of RFC 9293 §3.10.7.4: whether any of it lies in a window of `window`
+    /// octets from RCV.NXT on. A shut window takes no text, but ACK, URG and RST at its place are
+    /// still valid (MUST-66), and so is a FIN that needs no space.
+    // Not inlined: it has several callers, and one copy saves flash.
+    #[inline(never)]
+    pub(super) fn lies_within(&self, rcv_nxt: SeqNum, window: u16) -> bool {
+        let window = i32::from(window);
+        let offset = self.seq.offset_from(rcv_nxt);
+        match offset < 0 {
+            true => window > 0 && offset + self.seq_len() as i32 > 0,
+            false => offset < window.max(1),
+        }
+    }
+
     /// Takes off a SYN: what remains starts behind it.
     pub(super) fn strip_syn(&mut self) {
         if self.has(Flags::SYN) {
