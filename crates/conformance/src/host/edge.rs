@@ -34,6 +34,8 @@ pub(super) struct Edge {
     exact_window: Option<u16>,
     /// How far data went out on each flow.
     sent_up_to: HashMap<Flow, u32>,
+    /// How far the peer has acknowledged on each flow.
+    acked_up_to: HashMap<Flow, u32>,
 }
 
 impl Edge {
@@ -58,6 +60,14 @@ impl Edge {
             self.sent_up_to.insert(flow, known);
         }
         is_news
+    }
+
+    /// The bytes by which `ack` goes beyond all that was acknowledged before; notes it.
+    pub(super) fn acknowledge(&mut self, flow: Flow, ack: u32) -> u32 {
+        let known = self.acked_up_to.entry(flow).or_insert(ack);
+        let news = (ack.wrapping_sub(*known) as i32).max(0) as u32;
+        *known = known.wrapping_add(news);
+        news
     }
 
     /// States the window of the next outbound segment, shifted already.
@@ -92,6 +102,7 @@ impl Edge {
         }
         if segment.has(SYN) {
             self.sent_up_to.remove(&flow);
+            self.acked_up_to.remove(&flow);
             let entry = self.scaling.entry(flow).or_default();
             let offers = !segment.has(ACK) || entry.theirs.is_some();
             if !segment.has(ACK) {

@@ -15,6 +15,7 @@ pub use calls::How;
 mod edge;
 mod errno;
 mod freebsd;
+mod growth;
 mod network;
 mod options;
 mod pipe;

@@ -72,7 +72,10 @@ impl Host<'_> {
             self.edge.inbound(flow, &mut packet.segment, &self.settings);
             let fate = match self.settings.lender() {
                 Profile::FreeBsd => self.freebsd_inbound(flow, &mut packet.segment),
-                _ => Fate::Whole,
+                _ => {
+                    self.lend_growth(flow, &packet.segment);
+                    Fate::Whole
+                }
             };
             rewritten = match fate {
                 Fate::Whole => packet.emit(payload),

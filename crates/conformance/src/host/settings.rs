@@ -154,7 +154,6 @@ impl Settings {
             // Quick ACKs: Linux delays none before a conversation has gone back and forth.
             ack_every: 1,
             ack_delay_ms: 40,
-            slow_start_segments_max: u8::MAX,
             time_wait_ms: 60_000,
             fin_wait_2_ms: 60_000,
             ecn: false,
