@@ -167,7 +167,9 @@ impl<'m> Tcp<'m> {
         Ok(())
     }
 
-    /// A segment for a handshake under way.
+    /// A segment for a handshake: in SYN-RECEIVED or, while it waits for `accept`, in ESTABLISHED.
+    // Out of line: inside its one caller, the two fight for a Cortex-M0+'s eight registers.
+    #[inline(never)]
     fn arrive_half_open(
         &mut self,
         index: usize,
@@ -182,16 +184,34 @@ impl<'m> Tcp<'m> {
         let Some(entry) = self.memory.half_open.get_mut(index) else {
             return Err(SegmentDrop::HalfOpenFull);
         };
-        match entry.on_segment(segment, (window, may_wait), config, now) {
-            Ok(true) => self.on_ready(index, segment),
-            Ok(false) => Ok(()),
-            Err(reason) => {
-                if reason == SegmentDrop::UnacceptableAck {
-                    self.reset(ends, segment);
+        let is_done = entry.stage() == Stage::Ready;
+        let judged = entry.judge(segment, window);
+        match judged {
+            // Its SYN-ACK goes out again, and this comes again.
+            Ok(()) if !is_done && !may_wait => return Err(SegmentDrop::HalfOpenFull),
+            Ok(()) => {
+                entry.note_timestamp(segment);
+                if !is_done {
+                    entry.measure(config, now);
+                    entry.on_acknowledged(segment.window(), config, now);
                 }
-                Err(reason)
+                return self.on_ready(index, segment);
             }
+            Err(SegmentDrop::OutsideWindow | SegmentDrop::SynInWindow)
+                if entry.is_syn_again(segment) =>
+            {
+                entry.on_syn_again(segment, listener::agree(config, segment));
+                return Ok(());
+            }
+            Err(SegmentDrop::OutsideWindow) if segment.has(Flags::RST) => {}
+            Err(SegmentDrop::ConnectionReset) => entry.set_stage(Stage::Free),
+            // Back to LISTEN: the peer has started anew, and sends its SYN again.
+            Err(SegmentDrop::SynInWindow) if !is_done => entry.set_stage(Stage::Free),
+            Err(SegmentDrop::UnacceptableAck) if !is_done => self.reset(ends, segment),
+            Err(SegmentDrop::NoAck | SegmentDrop::NoTimestamp) => {}
+            Err(_) => entry.challenge(config),
         }
+        judged
     }
 
     /// A handshake is done: the connection that it makes continues with the segment that ended it.

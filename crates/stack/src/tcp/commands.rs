@@ -70,8 +70,6 @@ impl<'m> Connection<'m> {
         self.begin(entry.irs, entry.window());
         // Data that came too early were dropped: ask for them.
         self.facts.put(Facts::ACK_DUE, entry.has_missed_data());
-        // The rest of the segment that ended the handshake may yet be dropped.
-        self.on_data_queued();
     }
 
     /// Data were handed over.

@@ -86,7 +86,9 @@ pub struct Config {
     pub close_timeout_ms: u32,
     /// Time in FIN-WAIT-2 after `close` (not `shutdown`), ms; 0: for ever.
     pub fin_wait_2_ms: u32,
-    /// At most one challenge ACK per this time and connection, ms (RFC 5961 §7).
+    /// At most one challenge ACK per this time and connection, ms (RFC 5961 §7); of a handshake
+    /// with a listener, at most three for each SYN-ACK, and while it waits for `accept`. 0: any
+    /// number.
     pub challenge_interval_ms: u16,
     /// Half-open connections: time for the application to `accept` an established one, ms; twice
     /// that where no slot is free.
@@ -197,12 +199,11 @@ impl Default for Config {
 
 /// The MSS of a peer that sends no MSS option over IPv6 (RFC 9293 §3.7.1, MUST-15).
 pub(super) const SMSS_DEFAULT: u16 = 1220;
-/// Least MSS of a peer with which SACK is used and, by a listener, timestamps are: 40 bytes of
-/// options and 24 of data.
+/// Least MSS of a peer with which SACK is used: 40 bytes of options and 24 of data.
 ///
-/// Any smaller MSS is obeyed (RFC 9293 MUST-16), since options come out of it (RFC 6691): a segment
-/// of data has at least one octet, so that the stream moves on. Only where a peer answers the
-/// timestamps of our SYN and asks for 12 bytes or fewer is a segment longer than the MSS, by
-/// those 12. A peer that asks for little gets many segments, as one with a small window does;
-/// neither costs memory.
+/// Any smaller MSS is obeyed (RFC 9293 MUST-16), since options come out of it (RFC 6691); but a
+/// segment of data has at least one octet, so that the stream moves on: beside timestamps, which
+/// RFC 7323 §3.2 wants in each segment once both ends have them, an MSS below 13 is
+/// exceeded by up to 12. A peer that asks for little gets many segments, as one
+/// with a small window does; neither costs memory.
 pub(super) const SMSS_FOR_OPTIONS: u16 = 64;

@@ -45,9 +45,7 @@ impl Connection<'_> {
         let opens = self.state == State::SynReceived;
         // Judged before anything is cut off the segment, taken when its ACK is as good as it.
         let is_latest = self.reaches_last_ack(seg);
-        self.check_sequence(seg)?;
-        self.check_reset(seg)?;
-        self.check_syn(seg)?;
+        self.check_segment(seg)?;
         self.check_ack(seg)?;
         if is_latest {
             self.note_timestamp(seg);
@@ -83,20 +81,29 @@ impl Connection<'_> {
         }
     }
 
-    /// First: is any of it in the window, and is it not a leftover of the past (PAWS)?
-    /// Trims what lies before the window.
-    fn check_sequence(&mut self, seg: &mut Segment<'_>) -> Result<(), SegmentDrop> {
+    /// First to fourth: is it not a leftover of the past (PAWS), is any of it in the window, and does
+    /// it neither reset nor open? Trims what lies before the window.
+    fn check_segment(&mut self, seg: &mut Segment<'_>) -> Result<(), SegmentDrop> {
         if !seg.has(Flags::RST) {
             self.check_timestamps(seg)?;
         }
-        if !seg.lies_within(self.rcv_nxt, self.recv.window()) {
-            return Err(self.answer_unacceptable(seg));
+        match seg.check(self.rcv_nxt, self.recv.window()) {
+            Ok(()) => {}
+            Err(SegmentDrop::OutsideWindow) => return Err(self.answer_unacceptable(seg)),
+            Err(reason) => {
+                match reason {
+                    SegmentDrop::ConnectionReset => self.on_reset(),
+                    SegmentDrop::NoAck => {}
+                    // A reset elsewhere, or a SYN: no data behind that are taken, wherever it is
+                    // (RFC 5961 §3, §4).
+                    _ => self.challenge(),
+                }
+                return Err(reason);
+            }
         }
-        let offset = seg.seq.offset_from(self.rcv_nxt);
-        // Resets and SYNs are judged as they came: no data behind a SYN are taken, wherever it
-        // is (RFC 5961 §4.2).
-        if offset < 0 && !seg.has(Flags::RST) && !seg.has(Flags::SYN) {
-            self.trim_front(seg, offset.unsigned_abs());
+        let known = self.rcv_nxt.offset_from(seg.seq);
+        if known > 0 {
+            self.trim_front(seg, known.unsigned_abs());
         }
         Ok(())
     }
@@ -174,9 +181,9 @@ impl Connection<'_> {
                 // Echoing an older time, our ACK would tell of a round trip as long as the peer's
                 // timeout; RFC 7323 §4.3 asks for SEG.SEQ <= Last.ACK.sent only.
                 self.note_timestamp(seg);
-                // Differs from RFC 9293 §3.10.7.4, which drops all of it: the ACK counts, as in
-                // BSD, else data that have arrived are sent again.
-                if self.state.transmits() {
+                // Differs from RFC 9293 §3.10.7.4, which drops all of it: news in the ACK count,
+                // as in BSD, else data that have arrived are sent again.
+                if self.state.transmits() && seg.ack().after(self.snd_una) {
                     let _ = self.accept_ack(seg);
                 }
             }
@@ -209,38 +216,18 @@ impl Connection<'_> {
         }
     }
 
-    /// Second: a reset must hit RCV.NXT exactly (RFC 5961 §3).
-    fn check_reset(&mut self, seg: &Segment<'_>) -> Result<(), SegmentDrop> {
-        if !seg.has(Flags::RST) {
-            return Ok(());
-        }
-        if seg.seq != self.rcv_nxt {
-            self.challenge();
-            return Err(SegmentDrop::InexactReset);
-        }
+    /// A reset at RCV.NXT.
+    fn on_reset(&mut self) {
         let error = match self.state {
             State::SynReceived => Some(Error::Refused),
             State::Closing | State::LastAck | State::TimeWait => None,
             _ => Some(Error::Reset),
         };
         self.end(error);
-        Err(SegmentDrop::ConnectionReset)
     }
 
-    /// Fourth: a SYN on a known connection gets a challenge ACK (RFC 5961 §4).
-    fn check_syn(&mut self, seg: &Segment<'_>) -> Result<(), SegmentDrop> {
-        if seg.has(Flags::SYN) {
-            self.challenge();
-            return Err(SegmentDrop::SynInWindow);
-        }
-        Ok(())
-    }
-
-    /// Fifth: no segment without ACK; SYN-RECEIVED ends here.
+    /// Fifth: the acknowledgment. SYN-RECEIVED ends here.
     fn check_ack(&mut self, seg: &Segment<'_>) -> Result<(), SegmentDrop> {
-        if !seg.has(Flags::ACK) {
-            return Err(SegmentDrop::NoAck);
-        }
         if self.state == State::SynReceived {
             if seg.ack() != self.snd_nxt {
                 return Err(SegmentDrop::UnacceptableAck);

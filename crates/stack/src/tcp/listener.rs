@@ -12,7 +12,7 @@
 use core::net::Ipv6Addr;
 
 use super::SegmentDrop;
-use super::config::{Config, SMSS_FOR_OPTIONS};
+use super::config::Config;
 use super::facts::Facts;
 use super::segment::Segment;
 use super::seq::SeqNum;
@@ -135,118 +135,68 @@ impl HalfOpen {
         self.bits = self.bits & !3 | stage as u8;
     }
 
-    /// A segment for this handshake, judged in the order of RFC 9293 §3.10.7.4: in SYN-RECEIVED
-    /// or, once its SYN-ACK was acknowledged, as one in ESTABLISHED.
+    /// Judges a segment for this handshake by the checks of RFC 9293 §3.10.7.4, PAWS first
+    /// (RFC 7323 §5.3). `window`: the one promised. `Ok`: it acknowledges our SYN.
     ///
-    /// `window`: the one promised; `may_wait`: see [`Tcp::may_wait`](super::Tcp).
-    ///
-    /// `Ok`: whether it acknowledges our SYN; else it was the SYN again. An error is why it was
-    /// dropped; [`SegmentDrop::UnacceptableAck`] asks the caller for a reset.
-    pub(super) fn on_segment(
-        &mut self,
-        seg: &Segment<'_>,
-        (window, may_wait): (u16, bool),
-        config: &Config,
-        now: u32,
-    ) -> Result<bool, SegmentDrop> {
-        let is_done = self.stage() == Stage::Ready;
-        let rcv_nxt = self.irs.plus(1);
-        self.check_timestamps(seg, config)?;
+    /// # Errors
+    /// By the first check that it fails: `OldTimestamp`, `NoTimestamp`, those of
+    /// [`Segment::check`], `UnacceptableAck`.
+    pub(super) fn judge(&self, seg: &Segment<'_>, window: u16) -> Result<(), SegmentDrop> {
+        if self.agreed().has(Facts::TIMESTAMPS) && !seg.has(Flags::RST) {
+            match seg.timestamps() {
+                Some((value, _)) if (value.wrapping_sub(self.ts_recent) as i32) < 0 => {
+                    return Err(SegmentDrop::OldTimestamp);
+                }
+                // A SYN need not bear a timestamp: its sender may have given them up.
+                None if !seg.has(Flags::SYN) => return Err(SegmentDrop::NoTimestamp),
+                _ => {}
+            }
+        }
+        seg.check(self.irs.plus(1), window)?;
+        match seg.ack() == self.iss.plus(1) {
+            true => Ok(()),
+            false => Err(SegmentDrop::UnacceptableAck),
+        }
+    }
+
+    /// Whether it is the SYN that began the handshake, again, and that is under way yet.
+    pub(super) fn is_syn_again(&self, seg: &Segment<'_>) -> bool {
         let control = Flags::SYN | Flags::ACK | Flags::RST;
         let is_syn = seg.flags.bits() & control.bits() == Flags::SYN.bits();
-        if is_syn && seg.seq == self.irs && !is_done {
-            self.on_syn_again(seg);
-            return Ok(false);
-        }
-        if !seg.lies_within(rcv_nxt, window) {
-            return Err(match seg.has(Flags::RST) {
-                true => SegmentDrop::InexactReset,
-                false => self.challenge(SegmentDrop::OutsideWindow, config),
-            });
-        }
-        if seg.has(Flags::RST) && seg.seq == rcv_nxt {
-            self.set_stage(Stage::Free);
-            return Err(SegmentDrop::ConnectionReset);
-        }
-        if seg.has(Flags::RST) {
-            return Err(self.challenge(SegmentDrop::InexactReset, config));
-        }
-        if seg.has(Flags::SYN) && !is_done {
-            // Back to LISTEN: the peer has started anew, and sends its SYN again.
-            self.set_stage(Stage::Free);
-            return Err(SegmentDrop::SynInWindow);
-        }
-        if seg.has(Flags::SYN) {
-            return Err(self.challenge(SegmentDrop::SynInWindow, config));
-        }
-        if !seg.has(Flags::ACK) {
-            return Err(SegmentDrop::NoAck);
-        }
-        if seg.ack() != self.iss.plus(1) {
-            return Err(match is_done {
-                true => self.challenge(SegmentDrop::AckOfUnsent, config),
-                false => SegmentDrop::UnacceptableAck,
-            });
-        }
-        if !is_done {
-            if !may_wait {
-                // Its SYN-ACK goes out again, and this comes again.
-                return Err(SegmentDrop::HalfOpenFull);
-            }
-            self.measure(config, now);
-            self.on_acknowledged(seg.window(), config, now);
-        }
-        if !seg.seq.after(rcv_nxt) {
-            self.note_timestamp(seg);
-        }
-        Ok(true)
+        is_syn && seg.seq == self.irs && self.stage() != Stage::Ready
     }
 
-    /// PAWS (RFC 7323 §5.3). A SYN need not bear a timestamp: its sender may have given them up.
-    fn check_timestamps(&mut self, seg: &Segment<'_>, config: &Config) -> Result<(), SegmentDrop> {
-        if seg.has(Flags::RST) || !self.agreed().has(Facts::TIMESTAMPS) {
-            return Ok(());
-        }
-        match seg.timestamps() {
-            Some((value, _)) if (value.wrapping_sub(self.ts_recent) as i32) < 0 => {
-                Err(self.challenge(SegmentDrop::OldTimestamp, config))
-            }
-            None if !seg.has(Flags::SYN) => Err(SegmentDrop::NoTimestamp),
-            _ => Ok(()),
-        }
-    }
-
-    /// Sets TS.Recent (RFC 7323 §4.3), to a timestamp that [`Self::check_timestamps`] let through.
-    fn note_timestamp(&mut self, seg: &Segment<'_>) {
-        if let (true, Some((value, _))) = (self.agreed().has(Facts::TIMESTAMPS), seg.timestamps()) {
-            self.ts_recent = value;
-        }
-    }
-
-    /// The SYN came again: our SYN-ACK goes out again. What one of the two did not offer is not
-    /// used: the peer may have given it up for the path's sake (RFC 3168 §6.1.1.1), and keeps
-    /// to the SYN that it sent last.
-    fn on_syn_again(&mut self, syn: &Segment<'_>) {
-        let mut agreed = self.agreed();
-        keep_offered(&mut agreed, syn);
-        self.bits = self.bits & !((Facts::AGREED as u8) << 2) | agreed.agreed() << 2;
+    /// The SYN came again, with `agreed` of what it offers: our SYN-ACK goes out again. What one
+    /// SYN did not offer is not used: the peer may have given it up for the path's sake (RFC 3168
+    /// §6.1.1.1), and keeps to the one that it sent last.
+    pub(super) fn on_syn_again(&mut self, syn: &Segment<'_>, agreed: Facts) {
+        self.bits &= agreed.agreed() << 2 | !((Facts::AGREED as u8) << 2);
         self.smss = self.smss.min(syn.mss);
         self.note_timestamp(syn);
-        if self.stage() == Stage::SynReceived {
-            self.set_stage(Stage::SynAckDue);
+        self.set_stage(Stage::SynAckDue);
+    }
+
+    /// Sets TS.Recent (RFC 7323 §4.3), where `seg`, which [`Self::judge`] let through, follows at
+    /// once what was acknowledged.
+    pub(super) fn note_timestamp(&mut self, seg: &Segment<'_>) {
+        if let Some((value, _)) = seg.timestamps()
+            && self.agreed().has(Facts::TIMESTAMPS)
+            && !seg.seq.after(self.irs.plus(1))
+        {
+            self.ts_recent = value;
         }
     }
 
     /// A challenge ACK is due (RFC 9293 §3.10.7.4, RFC 5961): three at most while the entry waits
     /// for one deadline, so that no flood on one handshake tells or costs another anything; and
-    /// any number where [`Config::challenge_interval_ms`] is 0. Returns `reason`.
-    fn challenge(&mut self, reason: SegmentDrop, config: &Config) -> SegmentDrop {
-        if config.challenge_interval_ms == 0 {
-            self.listener |= CHALLENGE_DUE;
-        } else if self.listener & CHALLENGES != CHALLENGES && !self.is_challenge_due() {
-            self.listener = (self.listener + CHALLENGE) | CHALLENGE_DUE;
+    /// any number where [`Config::challenge_interval_ms`] is 0.
+    pub(super) fn challenge(&mut self, config: &Config) {
+        if self.listener & CHALLENGES != CHALLENGES {
+            self.listener += CHALLENGE;
+        } else if config.challenge_interval_ms != 0 {
+            return;
         }
-        reason
+        self.listener |= CHALLENGE_DUE;
     }
 
     /// Whether a challenge ACK is due.
@@ -395,19 +345,11 @@ const PROLONGED: u8 = 1 << 6;
 /// What `config` lets us take of the offers in `syn`.
 pub(super) fn agree(config: &Config, syn: &Segment<'_>) -> Facts {
     let mut agreed = Facts::offered_by(config);
-    keep_offered(&mut agreed, syn);
-    agreed
-}
-
-/// Clears what `syn` does not offer, or leaves no room for.
-fn keep_offered(agreed: &mut Facts, syn: &Segment<'_>) {
     agreed.keep_offered(&syn.header().options, syn.mss);
-    if syn.mss < SMSS_FOR_OPTIONS {
-        agreed.clear(Facts::TIMESTAMPS);
-    }
     if !syn.has(Flags::ECE | Flags::CWR) {
         agreed.clear(Facts::ECN);
     }
+    agreed
 }
 
 /// SYN cookies: an ISS that proves that its acknowledger received it (RFC 4987 §3.6).

@@ -4,6 +4,7 @@
 //! what is new as it passes the checks; [`Head`] is filled word by word and written in front
 //! of the payload. Left out: parsing (`wire`), and what to put in (`output`).
 
+use super::SegmentDrop;
 use super::config::SMSS_DEFAULT;
 use super::facts::Facts;
 use super::send_buffer::SendBuffer;
@@ -80,18 +81,38 @@ impl<'a> Segment<'a> {
             + u32::from(self.has(Flags::FIN))
     }
 
-    /// The first check of RFC 9293 §3.10.7.4: whether any of it lies in a window of `window`
-    /// octets from RCV.NXT on. A shut window takes no text, but ACK, URG and RST at its place are
-    /// still valid (MUST-66), and so is a FIN that needs no space.
+    /// The checks of RFC 9293 §3.10.7.4 that numbers and flags decide, in their order: that any of
+    /// it lies in the window of `window` octets from RCV.NXT on, then resets, SYNs and the ACK bit.
+    ///
+    /// A shut window takes no text, but ACK, URG and RST at its place are still valid (MUST-66), and
+    /// so is a FIN that needs no space. A reset must hit RCV.NXT exactly (RFC 5961 §3).
+    ///
+    /// # Errors
+    /// `OutsideWindow`, `ConnectionReset`, `InexactReset`, `SynInWindow`, `NoAck`: by the first
+    /// check that it fails.
     // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
-    pub(super) fn lies_within(&self, rcv_nxt: SeqNum, window: u16) -> bool {
+    pub(super) fn check(&self, rcv_nxt: SeqNum, window: u16) -> Result<(), SegmentDrop> {
         let window = i32::from(window);
         let offset = self.seq.offset_from(rcv_nxt);
-        match offset < 0 {
+        let is_acceptable = match offset < 0 {
             true => window > 0 && offset + self.seq_len() as i32 > 0,
             false => offset < window.max(1),
-        }
+        };
+        Err(if !is_acceptable {
+            SegmentDrop::OutsideWindow
+        } else if self.has(Flags::RST) {
+            match offset {
+                0 => SegmentDrop::ConnectionReset,
+                _ => SegmentDrop::InexactReset,
+            }
+        } else if self.has(Flags::SYN) {
+            SegmentDrop::SynInWindow
+        } else if !self.has(Flags::ACK) {
+            SegmentDrop::NoAck
+        } else {
+            return Ok(());
+        })
     }
 
     /// Takes off a SYN: what remains starts behind it.

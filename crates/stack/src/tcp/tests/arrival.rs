@@ -362,3 +362,50 @@ fn the_next_challenge_goes_when_its_interval_is_over() {
         assert_eq!(s.poll().is_some(), answered, "{after_ms}");
     }
 }
+
+/// Our ACK was lost, and the peer's text comes again with an ACK of our data that had been lost, too:
+/// those data have arrived.
+#[test]
+fn news_in_the_ack_of_text_that_came_again_count() {
+    let mut s = Script::accepted(PLAIN);
+    let text = say(ACK, 1, 1).data(&pattern(0, 100));
+    s.peer(text.clone()).unwrap();
+    s.expect(ACK, 1, 101, 0);
+    s.send(1000);
+    s.expect(ACK, 1, 101, 1000);
+    // What begins farther back than a window holds is not what the peer has sent.
+    let mut old = text.clone();
+    (old.seq, old.ack) = (101_u32.wrapping_sub(8001), 1001);
+    assert_eq!(s.peer(old), Err(SegmentDrop::OutsideWindow));
+    s.expect(ACK, 1001, 101, 0);
+    assert_eq!(s.connection().unacknowledged(), 1000);
+    // Nor does an ACK of what was never sent count, nor is it challenged twice.
+    let mut unsent = text.clone();
+    unsent.ack = 1002;
+    assert_eq!(s.peer(unsent), Err(SegmentDrop::OutsideWindow));
+    s.expect(ACK, 1001, 101, 0);
+    assert_eq!(s.connection().unacknowledged(), 1000);
+    let mut again = text;
+    again.ack = 1001;
+    assert_eq!(s.peer(again), Err(SegmentDrop::OutsideWindow));
+    s.expect(ACK, 1001, 101, 0);
+    assert_eq!(s.connection().unacknowledged(), 0);
+    s.wait_ms(5000);
+}
+
+/// A FIN that comes again with the ACK of ours ends the connection.
+#[test]
+fn news_in_the_ack_of_a_fin_that_came_again_count() {
+    let mut s = Script::accepted(PLAIN);
+    s.peer(say(FIN | ACK, 1, 1)).unwrap();
+    s.expect(ACK, 1, 2, 0);
+    s.shutdown();
+    s.expect(FIN | ACK, 1, 2, 0);
+    assert_eq!(s.state(), State::LastAck);
+    assert_eq!(
+        s.peer(say(FIN | ACK, 1, 2)),
+        Err(SegmentDrop::OutsideWindow)
+    );
+    assert_eq!(s.state(), State::Closed);
+    s.silent();
+}

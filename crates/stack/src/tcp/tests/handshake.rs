@@ -313,7 +313,11 @@ fn half_open_rules() {
     for (ahead, challenged) in [(1, true), (7999, true), (8000, false), (u32::MAX, false)] {
         let mut s = half_open();
         let reset = say(RST, 1_u32.wrapping_add(ahead), 0);
-        assert_eq!(s.peer(reset), Err(SegmentDrop::InexactReset));
+        let reason = match challenged {
+            true => SegmentDrop::InexactReset,
+            false => SegmentDrop::OutsideWindow,
+        };
+        assert_eq!(s.peer(reset), Err(reason));
         match challenged {
             true => _ = s.expect(ACK, 1, 1, 0),
             false => s.silent(),
@@ -484,8 +488,10 @@ fn mss_rules() {
     assert_eq!(mss(None, wide), 1220, "no option over IPv6 (MUST-15)");
     assert_eq!(mss(Some(1440), wide), 1440);
     assert_eq!(mss(Some(1440), PLAIN), 1000, "our own limit");
-    assert_eq!(mss(Some(0), wide), 64, "our least");
-    assert_eq!(mss(Some(1), wide), 64);
+    for small in [1, 7, 48, 63, 64] {
+        assert_eq!(mss(Some(small), wide), usize::from(small));
+    }
+    assert_eq!(mss(Some(0), wide), 1, "the stream moves on");
     // The options of a segment come out of the MSS (RFC 9293 §3.7.1, RFC 6691).
     let syn = say(SYN, 0, 0).mss(1000).ts(1, 0);
     let config = Config {
@@ -495,6 +501,61 @@ fn mss_rules() {
     let mut s = Script::accepted_with(config, syn, 8000, 8000);
     s.send(5000);
     assert_eq!(s.sent().payload.len(), 988);
+}
+
+/// MUST-16 where an MSS leaves little room for options: no SACK, and timestamps leave one octet of
+/// data at least.
+#[test]
+fn options_make_room_for_data_where_the_mss_is_small() {
+    let config = Config {
+        timestamps: true,
+        sack: true,
+        ..PLAIN
+    };
+    let rich = |flags, ack, mss| say(flags, 0, ack).mss(mss).sack_permitted().ts(1, 0);
+    for mss in [1, 12, 13, 20, 63, 64] {
+        let mut passive = Script::half_open(config, rich(SYN, 0, mss));
+        let (listener, ours, now) = (passive.listener.unwrap(), passive.our_ts, passive.now());
+        passive.peer_ts = Some(1);
+        passive.peer(say(ACK, 1, 1).ts(1, ours)).unwrap();
+        let accepted = passive.tcp.accept(listener, buffers(100, 100), now);
+        passive.handle = Some(accepted.unwrap());
+        passive.send(100);
+        let (mut active, _) = Script::connecting(config);
+        active.peer_ts = Some(1);
+        active.send(100);
+        active.peer(rich(SYN | ACK, 1, mss)).unwrap();
+        for mut s in [passive, active] {
+            let agreed = s.connection().agreed();
+            assert_eq!((agreed.timestamps, agreed.sack), (true, mss >= 64));
+            let room = usize::from(mss.saturating_sub(12).max(1));
+            assert_eq!(s.sent().payload.len(), room.min(100), "MSS {mss}");
+            // All of it arrives, an acknowledgment at a time.
+            let mut acked = 1;
+            for _ in 0..200 {
+                s.peer(say(ACK, 1, acked.max(1 + room as u32))).unwrap();
+                while let Some(seg) = s.poll() {
+                    assert!(seg.payload.len() <= room, "MSS {mss}");
+                    let end = seg.header.seq.wrapping_sub(s.iss) + seg.payload.len() as u32;
+                    acked = acked.max(end);
+                }
+                s.now_us += 1000;
+            }
+            assert_eq!(s.connection().unacknowledged(), 0, "MSS {mss}");
+        }
+    }
+}
+
+/// A cookie cannot say an MSS below 64, and so does not promise to obey it.
+#[test]
+fn no_cookie_goes_to_a_peer_of_a_tiny_mss() {
+    for (mss, result) in [(63, Err(SegmentDrop::HalfOpenFull)), (64, Ok(()))] {
+        let mut s = Script::new();
+        s.tcp = engine(1, 0, 1); // no table at all
+        s.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
+        assert_eq!(s.peer(say(SYN, 0, 0).mss(mss)), result);
+        assert_eq!(s.poll().is_some(), result.is_ok());
+    }
 }
 
 /// What a path with segments of at most `mss` bytes both ways offers.
@@ -626,8 +687,8 @@ fn accepted_in_advance_keeps_early_data() {
     s.expect(ACK, 1, 6, 5);
 }
 
-/// The segment that ends the handshake may be dropped for the rest; what was handed over in
-/// advance must not wait for ever for a window that nobody probes.
+/// Nothing unacceptable ends a handshake; and whatever does, what was handed over in advance must
+/// not wait for ever for a window that nobody probes.
 #[test]
 fn data_lent_in_advance_have_a_timer_however_the_handshake_ends() {
     let mut s = Script::listening(PLAIN);
@@ -640,6 +701,8 @@ fn data_lent_in_advance_have_a_timer_however_the_handshake_ends() {
     let beyond = say(ACK, 5000, 1).win(0);
     assert_eq!(s.peer(beyond), Err(SegmentDrop::OutsideWindow));
     s.expect(ACK, 1, 1, 0);
+    assert_eq!(s.state(), State::Listen);
+    s.peer(say(ACK, 1, 1).win(0)).unwrap();
     assert_eq!(s.state(), State::Established);
     let (probe, _) = s.wait_for_segment();
     assert_eq!(probe.payload.len(), 1, "a window probe");

@@ -707,3 +707,47 @@ fn windows_stay_short_where_they_have_to() {
         assert_eq!(s.sent().header.window, most);
     }
 }
+
+/// The window opened before the peer's answer to a probe came: the octet that the probe brought may
+/// have been taken, and its acknowledgment counts, though SND.NXT has gone back.
+#[test]
+fn a_probe_that_crossed_the_window_update_may_have_been_taken() {
+    for (ack, result) in [(1002, Ok(())), (1003, Err(SegmentDrop::AckOfUnsent))] {
+        let mut s = Script::accepted(PLAIN);
+        s.send(1000);
+        s.expect(ACK, 1, 1, 1000);
+        s.peer(say(ACK, 1, 1001).win(0)).unwrap();
+        s.send(10);
+        let (probe, _) = s.wait_for_segment();
+        assert_eq!(probe.payload.len(), 1);
+        // A sliver, which silly-window avoidance does not use.
+        s.peer(say(ACK, 1, 1001).win(4)).unwrap();
+        s.silent();
+        let srtt_ms = s.connection().telemetry().srtt_ms;
+        assert_eq!(s.peer(say(ACK, 1, ack)), result);
+        if result.is_ok() {
+            assert_eq!(s.connection().telemetry().srtt_ms, srtt_ms, "no sample");
+            s.expect(ACK, 1002, 1, 9);
+            s.peer(say(ACK, 1, 1011)).unwrap();
+            assert_eq!(s.connection().unacknowledged(), 0);
+        } else {
+            s.expect(ACK, 1001, 1, 0);
+        }
+    }
+}
+
+/// Once data have gone out from there anew, the octet is among them; with a window that is open and
+/// nothing on the way, nothing is acknowledged that was not sent.
+#[test]
+fn only_a_probe_may_be_acknowledged_behind_snd_nxt() {
+    let mut s = Script::accepted(PLAIN);
+    s.send(1000);
+    s.expect(ACK, 1, 1, 1000);
+    s.peer(say(ACK, 1, 1001).win(0)).unwrap();
+    s.send(10);
+    s.wait_for_segment();
+    s.peer(say(ACK, 1, 1001)).unwrap();
+    s.expect(ACK, 1001, 1, 10);
+    s.peer(say(ACK, 1, 1011)).unwrap();
+    assert_eq!(s.peer(say(ACK, 1, 1012)), Err(SegmentDrop::AckOfUnsent));
+}

@@ -5,6 +5,7 @@ use std::vec::Vec;
 use super::driver::flow;
 use super::*;
 use crate::wire::tcp::SackBlock;
+use crate::wire::tcphc::Field;
 
 /// A mote and a router, what they are about to send, and the mote's window.
 struct Scene {
@@ -529,6 +530,117 @@ fn an_echo_of_what_was_not_counted() {
             let bytes = scene.send_bytes(0, &segment);
             assert_eq!(scene.receive(1, &bytes), Ok(segment), "{is_learned}");
             scene.seq[0] += 48;
+        }
+    }
+}
+
+/// The compressed form of what was sent.
+fn compressed(bytes: &[u8]) -> Option<tcphc::Compressed> {
+    match Header::parse(bytes) {
+        Ok((Header::Compressed(frame), _)) => Some(frame),
+        _ => None,
+    }
+}
+
+/// A router that has started again knows what was sent by the first acknowledgment that it sees. What
+/// was on its way then is acknowledged in 16 bits: a number beyond all that the router knows of.
+#[test]
+fn sixteen_bits_acknowledge_what_an_end_that_joined_late_has_not_seen() {
+    let mut scene = Scene::new(Mode::Default, &[], 0x5678_0000);
+    scene.pass(0, 40);
+    scene.pass(1, 40);
+    let on_its_way = scene.send(1, Flags::ACK, 0, 1000);
+    scene.ends[1] = fresh(Mode::Default, End::Router, &[], 4);
+    for end in &mut scene.ends {
+        end.rules.frames_expire = true;
+    }
+    let _unknown = scene.send(0, Flags::ACK, 0, 40);
+    let again = scene.send(0, Flags::ACK, 0, 40);
+    scene.receive(1, &again).unwrap();
+    scene.seq[0] += 40;
+    scene.receive(0, &on_its_way).unwrap();
+    scene.seq[1] += 1000;
+    let segment = scene.segment(0, Flags::ACK, 0, 0);
+    let bytes = scene.send_bytes(0, &segment);
+    let frame = compressed(&bytes).expect("a compressed header");
+    assert!(matches!(frame.ack, Field::Low16(_)), "{frame:?}");
+    assert_eq!(scene.receive(1, &bytes), Ok(segment));
+}
+
+/// An acknowledgment number far from the last one makes references meaningless at both ends: its
+/// segment and the answer to it travel whole, one that is merely old does not.
+#[test]
+fn a_far_acknowledgment_and_its_answer_travel_whole() {
+    for (back, is_far) in [
+        (100, false),
+        (32_768, false),
+        (32_769, true),
+        (1 << 24, true),
+    ] {
+        let mut scene = Scene::new(Mode::Default, &[], 0x5678_0000);
+        scene.pass(0, 40);
+        scene.pass(1, 40);
+        let mut header = tcp::Header::parse(&scene.segment(1, Flags::ACK, 0, 0))
+            .unwrap()
+            .0;
+        header.ack = header.ack.wrapping_sub(back);
+        let old = finished(&header, 1, 0);
+        let bytes = scene.send_bytes(1, &old);
+        assert_eq!(compressed(&bytes).is_none(), is_far, "{back}");
+        assert_eq!(scene.receive(0, &bytes), Ok(old));
+        let segment = scene.segment(0, Flags::ACK, 0, 40);
+        let answer = scene.send_bytes(0, &segment);
+        assert_eq!(
+            compressed(&answer).is_none(),
+            is_far,
+            "the answer to {back}"
+        );
+        assert_eq!(scene.receive(1, &answer), Ok(segment));
+    }
+}
+
+/// To the checksum a window of 65,535 is one of 0: no other window is read by it. An elided 0 that
+/// a 65,535 overtakes is refused.
+#[test]
+fn a_window_of_all_ones_is_no_reference() {
+    for mode in [Mode::Default, Mode::InOrder, Mode::Strict] {
+        let mut scene = Scene::new(mode, &[], 0x5678_0000);
+        scene.window = 0;
+        for _ in 0..4 {
+            scene.pass(0, 40);
+        }
+        let segment = scene.segment(0, Flags::ACK, 0, 0);
+        let overtaken = scene.send_bytes(0, &segment);
+        let frame = compressed(&overtaken).expect("a compressed header");
+        assert_eq!(frame.window, Window::Elided);
+        scene.window = u16::MAX;
+        let update = scene.send(0, Flags::ACK, 0, 0);
+        scene.receive(1, &update).unwrap();
+        let read = scene.receive(1, &overtaken);
+        assert_eq!(read, Err(HeaderDrop::NoReference), "{mode:?}");
+    }
+}
+
+/// Nor does a sender count on it: the window goes whole each time, and so does one with the same
+/// upper byte.
+#[test]
+fn windows_beside_all_ones_go_whole() {
+    for mode in [Mode::Default, Mode::InOrder, Mode::Strict] {
+        for windows in [[0xffff, 0xffff], [0xffff, 0xff20], [0xff10, 0xff20]] {
+            let mut scene = Scene::new(mode, &[], 0x5678_0000);
+            for at in 0..12 {
+                scene.window = windows[at % 2];
+                let segment = scene.segment(0, Flags::ACK, 0, 40);
+                let data = scene.send_bytes(0, &segment);
+                if let Some(frame) = compressed(&data) {
+                    let whole = Window::Whole(scene.window);
+                    assert_eq!(frame.window, whole, "{mode:?}, {windows:x?}, {at}");
+                }
+                assert_eq!(scene.receive(1, &data), Ok(segment));
+                scene.seq[0] += 40;
+                let ack = scene.send(1, Flags::ACK, 0, 0);
+                scene.receive(0, &ack).unwrap();
+            }
         }
     }
 }
