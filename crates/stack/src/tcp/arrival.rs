@@ -93,33 +93,32 @@ impl<'m> Tcp<'m> {
         let control = Flags::SYN | Flags::ACK | Flags::RST;
         let opens = segment.flags.bits() & control.bits() == Flags::SYN.bits()
             && self.listener_of(&ends).is_some_and(|l| self.can_serve(l.0));
-        let mut outlived = None;
         #[cfg(feature = "tcple")]
         let waited_ms = core::mem::take(&mut self.waited_ms);
-        if let Some(connection) = self.find(&ends) {
-            #[cfg(feature = "tcple")]
-            {
-                connection.waited_ms = waited_ms;
-            }
-            if opens && connection.gives_way_to(&segment) {
-                outlived = Some(connection.snd_nxt);
-                connection.end(None);
-            } else {
-                let result = connection.on_segment(&mut segment);
-                if result == Err(SegmentDrop::UnacceptableAck) {
-                    self.reset(&ends, &segment);
+        let result = match self.find(&ends) {
+            Some(connection) if !(opens && connection.gives_way_to(&segment)) => {
+                #[cfg(feature = "tcple")]
+                {
+                    connection.waited_ms = waited_ms;
                 }
-                return result;
+                connection.on_segment(&mut segment)
             }
+            over => {
+                let outlived = over.map(|connection| {
+                    connection.end(None);
+                    connection.snd_nxt
+                });
+                self.arrive_without_connection(&ends, &mut segment, outlived)
+            }
+        };
+        if let Err(SegmentDrop::NoConnection | SegmentDrop::UnacceptableAck) = result {
+            self.reset(&ends, &segment);
         }
-        // A connection has ends that can be; of a stranger that is not known.
-        if !ends.are_possible() {
-            return Err(SegmentDrop::Address);
-        }
-        self.arrive_without_connection(&ends, &mut segment, outlived)
+        result
     }
 
-    /// A segment for a listener, or for no socket at all (RFC 9293 §3.10.7.1 and .2).
+    /// A segment for a listener, or for no socket at all (RFC 9293 §3.10.7.1 and .2). The caller
+    /// answers `NoConnection` and `UnacceptableAck` with a reset.
     ///
     /// `outlived`: SND.NXT of an earlier incarnation whose TIME-WAIT this SYN ended.
     fn arrive_without_connection(
@@ -128,12 +127,13 @@ impl<'m> Tcp<'m> {
         segment: &mut Segment<'_>,
         outlived: Option<SeqNum>,
     ) -> Result<(), SegmentDrop> {
-        let Some(listener) = self.listener_of(ends) else {
-            self.reset(ends, segment);
-            return Err(SegmentDrop::NoConnection);
-        };
+        // A connection has ends that can be; of a stranger that is not known.
+        if !ends.are_possible() {
+            return Err(SegmentDrop::Address);
+        }
+        let listener = self.listener_of(ends).ok_or(SegmentDrop::NoConnection)?;
         if let Some(index) = self.half_open_of(ends) {
-            return self.arrive_half_open(index, ends, segment, listener);
+            return self.arrive_half_open(index, segment, listener);
         }
         if segment.has(Flags::RST) {
             return Err(SegmentDrop::NoConnection);
@@ -173,7 +173,6 @@ impl<'m> Tcp<'m> {
     fn arrive_half_open(
         &mut self,
         index: usize,
-        ends: &Endpoints,
         segment: &mut Segment<'_>,
         listener: (u8, &'m Config),
     ) -> Result<(), SegmentDrop> {
@@ -207,8 +206,7 @@ impl<'m> Tcp<'m> {
             Err(SegmentDrop::ConnectionReset) => entry.set_stage(Stage::Free),
             // Back to LISTEN: the peer has started anew, and sends its SYN again.
             Err(SegmentDrop::SynInWindow) if !is_done => entry.set_stage(Stage::Free),
-            Err(SegmentDrop::UnacceptableAck) if !is_done => self.reset(ends, segment),
-            Err(SegmentDrop::NoAck | SegmentDrop::NoTimestamp) => {}
+            Err(SegmentDrop::UnacceptableAck | SegmentDrop::NoAck | SegmentDrop::NoTimestamp) => {}
             Err(_) => entry.challenge(config),
         }
         judged
@@ -298,10 +296,7 @@ impl<'m> Tcp<'m> {
         let valid = cookie::claims(iss, now_ms)
             .filter(|_| self.cookie_sent_at.is_some() && !segment.has(Flags::SYN))
             .filter(|(period, mss)| self.cookie(ends, irs, *period, *mss) == iss);
-        let Some((_, mss)) = valid else {
-            self.reset(ends, segment);
-            return Err(SegmentDrop::UnacceptableAck);
-        };
+        let (_, mss) = valid.ok_or(SegmentDrop::UnacceptableAck)?;
         let mut agreed = Facts::NONE;
         if let Some((_, echo)) = segment.timestamps()
             && listener.1.timestamps

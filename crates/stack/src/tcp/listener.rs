@@ -140,7 +140,7 @@ impl HalfOpen {
     ///
     /// # Errors
     /// By the first check that it fails: `OldTimestamp`, `NoTimestamp`, those of
-    /// [`Segment::check`], `UnacceptableAck`.
+    /// [`Segment::check`], and `UnacceptableAck` or, once our SYN was acknowledged, `AckOfUnsent`.
     pub(super) fn judge(&self, seg: &Segment<'_>, window: u16) -> Result<(), SegmentDrop> {
         if self.agreed().has(Facts::TIMESTAMPS) && !seg.has(Flags::RST) {
             match seg.timestamps() {
@@ -155,6 +155,8 @@ impl HalfOpen {
         seg.check(self.irs.plus(1), window)?;
         match seg.ack() == self.iss.plus(1) {
             true => Ok(()),
+            // In ESTABLISHED, where nothing was sent yet.
+            false if self.stage() == Stage::Ready => Err(SegmentDrop::AckOfUnsent),
             false => Err(SegmentDrop::UnacceptableAck),
         }
     }

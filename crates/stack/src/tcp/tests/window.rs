@@ -748,6 +748,8 @@ fn only_a_probe_may_be_acknowledged_behind_snd_nxt() {
     s.wait_for_segment();
     s.peer(say(ACK, 1, 1001)).unwrap();
     s.expect(ACK, 1001, 1, 10);
-    s.peer(say(ACK, 1, 1011)).unwrap();
-    assert_eq!(s.peer(say(ACK, 1, 1012)), Err(SegmentDrop::AckOfUnsent));
+    s.peer(say(ACK, 1, 1001).data(b"x")).unwrap();
+    s.expect(ACK, 1011, 2, 0);
+    s.peer(say(ACK, 2, 1011)).unwrap();
+    assert_eq!(s.peer(say(ACK, 2, 1012)), Err(SegmentDrop::AckOfUnsent));
 }
