@@ -1,4 +1,5 @@
-//! The scripts of the shared data, which `MOTET_SHARED` names: one of a foreign reader's findings each.
+//! The scripts of the shared data, which `MOTET_SHARED` names: each shows what a foreign reader
+//! found.
 
 use std::fs;
 use std::path::PathBuf;

@@ -81,8 +81,8 @@ impl Connection<'_> {
         }
     }
 
-    /// First to fourth: is it not a leftover of the past (PAWS), is any of it in the window, and does
-    /// it neither reset nor open? Trims what lies before the window.
+    /// First to fourth: is it not a leftover of the past (PAWS), is any of it in the window, and
+    /// does it neither reset nor open? Trims what lies before the window.
     fn check_segment(&mut self, seg: &mut Segment<'_>) -> Result<(), SegmentDrop> {
         if !seg.has(Flags::RST) {
             self.check_timestamps(seg)?;

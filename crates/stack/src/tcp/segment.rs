@@ -84,8 +84,8 @@ impl<'a> Segment<'a> {
     /// The checks of RFC 9293 §3.10.7.4 that numbers and flags decide, in their order: that any of
     /// it lies in the window of `window` octets from RCV.NXT on, then resets, SYNs and the ACK bit.
     ///
-    /// A shut window takes no text, but ACK, URG and RST at its place are still valid (MUST-66), and
-    /// so is a FIN that needs no space. A reset must hit RCV.NXT exactly (RFC 5961 §3).
+    /// A shut window takes no text, but ACK, URG and RST at its place are still valid (MUST-66),
+    /// and so is a FIN that needs no space. A reset must hit RCV.NXT exactly (RFC 5961 §3).
     ///
     /// # Errors
     /// `OutsideWindow`, `ConnectionReset`, `InexactReset`, `SynInWindow`, `NoAck`: by the first

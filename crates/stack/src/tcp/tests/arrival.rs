@@ -363,8 +363,8 @@ fn the_next_challenge_goes_when_its_interval_is_over() {
     }
 }
 
-/// Our ACK was lost, and the peer's text comes again with an ACK of our data that had been lost, too:
-/// those data have arrived.
+/// Our ACK was lost, and the peer's text comes again with an ACK of our data that had been lost,
+/// too: those data have arrived.
 #[test]
 fn news_in_the_ack_of_text_that_came_again_count() {
     let mut s = Script::accepted(PLAIN);

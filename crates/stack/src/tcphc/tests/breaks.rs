@@ -542,8 +542,9 @@ fn compressed(bytes: &[u8]) -> Option<tcphc::Compressed> {
     }
 }
 
-/// A router that has started again knows what was sent by the first acknowledgment that it sees. What
-/// was on its way then is acknowledged in 16 bits: a number beyond all that the router knows of.
+/// A router that has started again knows what was sent by the first acknowledgment that it sees.
+/// What was on its way then is acknowledged in 16 bits: a number beyond all that the router knows
+/// of.
 #[test]
 fn sixteen_bits_acknowledge_what_an_end_that_joined_late_has_not_seen() {
     let mut scene = Scene::new(Mode::Default, &[], 0x5678_0000);
