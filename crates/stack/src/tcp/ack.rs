@@ -218,9 +218,9 @@ impl Connection<'_> {
     }
 
     /// One RTT sample per ACK of new data: from the echoed timestamp, also for what was
-    /// retransmitted (RFC 7323 §4), else from a segment sent once (Karn).
+    /// retransmitted (RFC 7323 §4), else where all that it covers was sent once (Karn).
     fn sample_rtt(&mut self, delivery: &Delivery) {
-        let mut rtt = delivery.rtt;
+        let mut rtt = delivery.round_trip();
         let is_new = delivery.acked > 0;
         if is_new && delivery.echo != NONE {
             rtt = delivery.echo;

@@ -67,7 +67,6 @@ impl Loss {
         self.scoreboard.absolve();
         self.phase = Phase::Open;
         self.dup_acks = 0;
-        self.undo_left = 0;
         true
     }
 

@@ -67,8 +67,10 @@ pub(in crate::tcp) struct Delivery {
     pub(in crate::tcp) highest: u32,
     /// Bytes newly known to have arrived.
     pub(in crate::tcp) bytes: u32,
-    /// Round trip of the latest segment never retransmitted, ms, or [`NONE`].
+    /// Age of the latest segment never retransmitted, ms, or [`NONE`]; see [`Self::round_trip`].
     pub(in crate::tcp) rtt: u32,
+    /// Something that it covers was retransmitted, at any time.
+    pub(in crate::tcp) covers_resent: bool,
     /// The newest transmission among them: its age, ms, or [`NONE`].
     pub(in crate::tcp) newest_age: u32,
     /// The offset behind that.
@@ -81,6 +83,18 @@ pub(in crate::tcp) struct Delivery {
 pub(in crate::tcp) const NONE: u32 = u32::MAX;
 
 impl Delivery {
+    /// The round trip that it measured without a timestamp, ms, or [`NONE`].
+    ///
+    /// None where it covers anything retransmitted (RFC 6298 §3): the peer then answers the
+    /// repair of a hole, and what was sent once behind that has waited there for as long as the
+    /// repair took.
+    pub(in crate::tcp) fn round_trip(&self) -> u32 {
+        match self.covers_resent {
+            true => NONE,
+            false => self.rtt,
+        }
+    }
+
     fn note(&mut self, age: u32, end: u32, was_resent: bool) {
         if !was_resent {
             self.rtt = self.rtt.min(age);
@@ -126,6 +140,7 @@ impl Scoreboard {
             highest: self.highest_sacked(),
             bytes: 0,
             rtt: NONE,
+            covers_resent: false,
             newest_age: NONE,
             newest_end: 0,
             reordered: false,
@@ -157,10 +172,12 @@ impl Scoreboard {
             let step = left.min(u32::from(len));
             end += step;
             left -= step;
+            let was_resent = self.marks[EVER_RESENT] & 1 != 0;
+            delivery.covers_resent |= was_resent;
             if self.marks[SACKED] & 1 == 0 {
                 delivery.bytes += step;
                 let age = self.age(sent_at, delivery.now_ms);
-                delivery.note(age, end, self.marks[EVER_RESENT] & 1 != 0);
+                delivery.note(age, end, was_resent);
             }
             self.runs[0].len -= step as u16;
             if self.runs[0].len == 0 {
@@ -173,6 +190,7 @@ impl Scoreboard {
     pub(super) fn sack(&mut self, left: u32, right: u32, delivery: &mut Delivery) {
         let news = self.select(left, right) & !self.marks[SACKED];
         self.marks[SACKED] |= news;
+        delivery.covers_resent |= news & self.marks[EVER_RESENT] != 0;
         let mut end = 0;
         for (index, run) in self.runs.iter().enumerate() {
             end += u32::from(run.len);

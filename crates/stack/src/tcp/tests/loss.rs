@@ -706,6 +706,9 @@ fn a_round_trip_of_minutes_is_not_taken_for_seconds() {
             s.now_us += 1_000_000;
             while s.poll().is_some() {}
         }
+        // The window was probed with the first segment again; the others were sent once.
+        s.peer(say(ACK, 1, 2001).win(0)).unwrap();
+        assert_eq!(s.connection().telemetry().srtt_ms, 100);
         s.peer(say(ACK, 1, 5001).win(30_000)).unwrap();
         // 100 ms before; now 60 s, the longest that is believed, or at least 32 s.
         let srtt = s.connection().telemetry().srtt_ms;

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "router")]
 mod cubic;
+mod events;
 mod recovery;
 mod scoreboard;
 mod tail_probe;

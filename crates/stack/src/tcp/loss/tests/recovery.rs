@@ -51,7 +51,7 @@ fn hold(board: &mut Scoreboard, left: u32, right: u32) {
 fn a_delivery_tells_of_the_newest_transmission() {
     let later = board(&[(100, 10), (100, 20), (100, 30)]);
     let delivery = acknowledged(&later, 250, 50);
-    assert_eq!((delivery.bytes, delivery.rtt), (250, 20));
+    assert_eq!((delivery.bytes, delivery.round_trip()), (250, 20));
     assert_eq!(newest(&delivery), Some((20, 250)));
 
     let together = board(&[(100, 10), (100, 10)]);
@@ -63,7 +63,11 @@ fn a_delivery_tells_of_the_newest_transmission() {
     resent.resend(0, 100, 40);
     let delivery = acknowledged(&resent, 200, 60);
     assert_eq!(newest(&delivery), Some((20, 100)));
-    assert_eq!(delivery.rtt, 40, "of the one that was sent once");
+    assert_eq!(
+        delivery.round_trip(),
+        NONE,
+        "the other was sent once, but waited for the repair"
+    );
 
     // Blocks may come in any order: of two sent at once the higher one counts.
     let mut unordered = board(&[(100, 10), (100, 10), (100, 10), (100, 10)]);
@@ -88,7 +92,47 @@ fn an_answer_to_the_original_is_told_from_one_to_the_retransmission() {
     ] {
         let delivery = delivered(&resent, 100, now, age_min);
         assert_eq!(newest(&delivery), expected, "{now} {age_min}");
-        assert_eq!(delivery.rtt, NONE, "Karn");
+        assert_eq!(delivery.round_trip(), NONE, "Karn");
+    }
+}
+
+/// RFC 6298 §3: whatever the order in which it tells of them, an acknowledgment of something sent
+/// again measures nothing, and the next one does.
+#[test]
+fn what_covers_a_retransmission_measures_nothing() {
+    let sent = || {
+        let mut board = board(&[(100, 10), (100, 20), (100, 30), (100, 40)]);
+        board.resend(100, 100, 60);
+        board
+    };
+    for (acked, expected) in [
+        (100, 90),
+        (200, NONE),
+        (300, NONE),
+        (400, NONE),
+        (150, NONE),
+    ] {
+        assert_eq!(acknowledged(&sent(), acked, 100).round_trip(), expected);
+    }
+    for (blocks, expected) in [
+        (&[(100, 200)][..], NONE),
+        (&[(200, 300)], 70),
+        (&[(200, 300), (100, 200)], NONE),
+        (&[(100, 200), (200, 300)], NONE),
+        (&[(100, 300)], NONE),
+    ] {
+        let mut board = sent();
+        let mut delivery = board.delivery(100, 0);
+        for (left, right) in blocks {
+            board.sack(*left, *right, &mut delivery);
+        }
+        assert_eq!(delivery.round_trip(), expected, "{blocks:?}");
+        // What the peer held before is covered anew by the acknowledgment behind it.
+        hold(&mut board, 100, 200);
+        assert_eq!(acknowledged(&board, 100, 100).round_trip(), 90);
+        assert_eq!(acknowledged(&board, 300, 100).round_trip(), NONE);
+        board.acknowledge(300, &mut delivery);
+        assert_eq!(acknowledged(&board, 100, 100).round_trip(), 60);
     }
 }
 
@@ -160,11 +204,11 @@ fn only_what_lies_below_something_held_is_doubtful() {
 fn sending_again_marks_no_neighbour() {
     let mut board = board(&[(100, 10), (100, 10), (100, 10)]);
     board.resend(100, 100, 50);
-    assert_eq!(acknowledged(&board, 100, 60).rtt, 50);
-    assert_eq!(acknowledged(&board, 200, 60).rtt, 50);
+    assert_eq!(acknowledged(&board, 100, 60).round_trip(), 50);
+    assert_eq!(acknowledged(&board, 200, 60).round_trip(), NONE);
     let mut delivery = board.delivery(60, 0);
     board.sack(200, 300, &mut delivery);
-    assert_eq!(delivery.rtt, 50);
+    assert_eq!(delivery.round_trip(), 50);
 }
 
 /// RFC 6675 §5.1, RFC 8985 §6.3.
@@ -183,6 +227,35 @@ fn a_timeout_loses_the_first_and_what_is_old() {
     hold(&mut reneged, 0, 100);
     reneged.lose_all(100, 0);
     assert_eq!((reneged.sacked(), reneged.gone()), (0, 200));
+}
+
+/// After an undo, what was sent again is not sent a third time before it is lost anew.
+#[test]
+fn what_is_absolved_may_be_lost_again() {
+    let mut board = board(&[(100, 0); 5]);
+    board.lose_first(100);
+    board.resend(0, 100, 10);
+    board.absolve();
+    assert_eq!(board.fates(), [0, 0, 0]);
+    hold(&mut board, 100, 200);
+    assert_eq!(some(board.first_doubtful()), None, "it was sent twice");
+    hold(&mut board, 200, 500);
+    assert!(board.lose_by_count(100));
+    assert_eq!(board.first_due(), (0, 100));
+}
+
+/// What the peer holds is not sent again by what is sent around it.
+#[test]
+fn sending_again_passes_over_what_is_held() {
+    let mut board = board(&[(100, 0), (100, 0), (100, 0)]);
+    hold(&mut board, 100, 200);
+    board.resend(0, 300, 10);
+    assert_eq!(board.fates(), [100, 0, 200]);
+    let mut delivery = board.delivery(20, 0);
+    board.acknowledge(100, &mut delivery);
+    let mut delivery = board.delivery(20, 0);
+    board.acknowledge(100, &mut delivery);
+    assert!(!delivery.covers_resent);
 }
 
 #[test]
@@ -209,12 +282,20 @@ fn a_full_scoreboard_merges_what_was_sent_together() {
     };
     let (board, first) = full(|n| n * 100);
     assert_eq!(first, (0, 200), "of equals the first pair");
-    assert_eq!(acknowledged(&board, 200, 500).rtt, 400, "the later time");
+    assert_eq!(
+        acknowledged(&board, 200, 500).round_trip(),
+        400,
+        "the later time"
+    );
     let (_, first) = full(|n| n * 100 + if n >= 4 { 1 } else { 0 });
     assert_eq!(first, (0, 200));
     let (board, first) = full(|n| if n < 5 { n * 100 } else { n * 100 - 90 });
     assert_eq!(first, (0, 100), "the pair closest together");
-    assert_eq!(acknowledged(&board, 450, 500).rtt, 90, "that of 4 and 5");
+    assert_eq!(
+        acknowledged(&board, 450, 500).round_trip(),
+        90,
+        "that of 4 and 5"
+    );
 }
 
 /// Ages of minutes are told, and told to be at least 32 s once something was sent since.
@@ -222,18 +303,79 @@ fn a_full_scoreboard_merges_what_was_sent_together() {
 fn ages_do_not_wrap() {
     for age in [70_000, 140_000] {
         let early = board(&[(100, 10)]);
-        assert_eq!(acknowledged(&early, 100, 10 + age).rtt, age);
+        assert_eq!(acknowledged(&early, 100, 10 + age).round_trip(), age);
         let mut both = early;
         both.push(100, 10 + age);
         let now = 60 + age;
         assert_eq!(newest(&acknowledged(&both, 200, now)), Some((50, 200)));
-        assert!((32_000..=age + 50).contains(&acknowledged(&both, 100, now).rtt));
+        assert!((32_000..=age + 50).contains(&acknowledged(&both, 100, now).round_trip()));
         let (news, wait) = both.lose_by_time(now, (60, i32::MAX), 1_000);
         assert!(news && wait == 0, "the early one is lost");
         assert_eq!(both.first_due(), (0, 100));
         both.resend(0, 100, now);
         assert_eq!(newest(&acknowledged(&both, 100, now + 5)), Some((5, 100)));
     }
+}
+
+/// Whatever the epoch, what was sent within the last 32 s keeps its time, and older things are told
+/// apart from it.
+#[test]
+fn a_change_of_epoch_keeps_the_times_of_what_is_young() {
+    for (now, ages) in [
+        (66_000, [33_000, 31_000, 16_000, 500, 0]),
+        (98_000, [65_000, 63_000, 48_000, 32_500, 0]),
+    ] {
+        let mut board = board(&[(100, 33_000), (100, 35_000), (100, 50_000), (100, 65_500)]);
+        // Its time does not fit what counts from the first epoch.
+        board.push(100, now);
+        let told = [0, 1, 2, 3, 4].map(|n| {
+            let mut rest = board;
+            let mut delivery = rest.delivery(now, 0);
+            rest.acknowledge(n * 100, &mut delivery);
+            acknowledged(&rest, 100, now).round_trip()
+        });
+        for (told, age) in told.into_iter().zip(ages) {
+            match age {
+                0..=32_000 => assert_eq!(told, age),
+                _ => assert!((32_000..=age).contains(&told), "{told} of {age}"),
+            }
+        }
+        assert!(
+            told.is_sorted_by(|older, younger| older >= younger),
+            "{told:?}"
+        );
+    }
+}
+
+/// RFC 8985 §6.2 step 5: of what was sent at one time, only what lies below the newest delivery is
+/// lost, and the newest itself is not.
+#[test]
+fn of_what_was_sent_together_the_lower_is_lost() {
+    for (newest_end, limit, due, gone, wait) in [
+        (200, 90, (0, 100), 100, 0),
+        (201, 90, (0, 100), 200, 0),
+        (300, 90, (0, 100), 200, 0),
+        (100, 90, (0, 0), 0, 0),
+        // Nothing but the lower one is waited for.
+        (200, 95, (0, 0), 0, 5),
+        (100, 95, (0, 0), 0, 0),
+    ] {
+        let mut together = board(&[(100, 10), (100, 10), (100, 10)]);
+        let (news, wait_told) = together.lose_by_time(100, (90, newest_end), limit);
+        assert_eq!(news, gone > 0, "{newest_end} {limit}");
+        assert_eq!(wait_told, wait, "{newest_end} {limit}");
+        assert_eq!((together.first_due(), together.gone()), (due, gone));
+    }
+    // The longest wait counts, wherever it lies.
+    let mut waiting = board(&[(100, 10), (100, 10), (100, 20)]);
+    waiting.resend(0, 100, 40);
+    assert_eq!(waiting.lose_by_time(100, (50, 300), 95), (false, 35));
+    // Sent earlier, it is lost wherever it lies; sent later, nowhere.
+    let mut apart = board(&[(100, 20), (100, 10), (100, 9)]);
+    apart.resend(100, 100, 10);
+    let (news, wait) = apart.lose_by_time(100, (90, 200), 90);
+    assert!(news && wait == 0);
+    assert_eq!((apart.first_due(), apart.gone()), ((200, 100), 100));
 }
 
 /// Where no two neighbours are alike, the last two become one: on the way if one of them is,
@@ -259,7 +401,7 @@ fn unlike_runs_merge_to_what_is_on_the_way() {
     let mut delivery = board.delivery(120, 0);
     board.acknowledge(100 * last, &mut delivery);
     assert_eq!(some(board.first_due()), None);
-    assert_eq!(acknowledged(&board, 200, 150).rtt, NONE);
+    assert_eq!(acknowledged(&board, 200, 150).round_trip(), NONE);
     // Time tells of both.
     let (news, _) = board.lose_by_time(200, (50, i32::MAX), 60);
     assert!(news);
@@ -307,6 +449,84 @@ fn round_trips_come_from_new_acknowledgments_alone() {
     sacking(&mut s, 3001, &[]);
     assert_eq!(s.connection().telemetry().srtt_ms, 108);
     assert_eq!(s.connection().loss.min_rtt, 101);
+}
+
+/// RFC 6298 §3, without SACK and without timestamps: the hole was repaired, and what had waited
+/// behind it is as old as the repair. By timestamps the same acknowledgment measures.
+#[test]
+fn the_repair_of_a_hole_is_no_round_trip() {
+    for by_timeout in [false, true] {
+        let mut s = in_flight(PLAIN, say(SYN, 0, 0).mss(1000).win(30_000), 4);
+        assert_eq!(s.connection().telemetry().srtt_ms, 100);
+        if by_timeout {
+            while s.poll().is_some() {}
+            s.wait_for_segment();
+        } else {
+            s.now_us += 100_000;
+            for _ in 0..3 {
+                s.peer(say(ACK, 1, 1001).win(30_000)).unwrap();
+            }
+            s.expect(ACK, 1001, 1, 1000);
+        }
+        s.now_us += 900_000;
+        let all = s.connection().snd_nxt.get().wrapping_sub(s.iss);
+        s.peer(say(ACK, 1, all).win(30_000)).unwrap();
+        let after = s.connection().telemetry();
+        assert_eq!(after.srtt_ms, 100, "by timeout: {by_timeout}");
+        assert_eq!(s.connection().loss.min_rtt, 100);
+        // What is sent once from now on is measured.
+        s.expect(ACK, all, 1, 1000);
+        s.now_us += 180_000;
+        s.peer(say(ACK, 1, all + 1000).win(30_000)).unwrap();
+        assert_eq!(s.connection().telemetry().srtt_ms, 110);
+    }
+    let config = Config {
+        rmss: 1012,
+        smss: 1012,
+        timestamps: true,
+        ..PLAIN
+    };
+    let syn = say(SYN, 0, 0).mss(1012).win(30_000).ts(1, 0);
+    let mut s = in_flight(config, syn, 4);
+    s.now_us += 100_000;
+    for _ in 0..3 {
+        s.peer(say(ACK, 1, 1001).win(30_000)).unwrap();
+    }
+    s.expect(ACK, 1001, 1, 1000);
+    let before = s.connection().telemetry().srtt_ms;
+    s.now_us += 900_000;
+    s.peer(say(ACK, 1, 5001).win(30_000)).unwrap();
+    assert!(s.connection().telemetry().srtt_ms > before + 90);
+}
+
+/// RFC 3708 §3: a report of what was sent after the reduction says nothing of what was sent again
+/// for it, and does not undo it.
+#[test]
+fn a_duplicate_of_what_came_behind_a_recovery_does_not_undo_it() {
+    for (duplicate, is_undone) in [((7001, 8001), false), ((1001, 2001), true)] {
+        let mut s = in_flight(RACK, offering_sack(), 6);
+        let before = cwnd(&s);
+        s.now_us += 130_000;
+        sacking(&mut s, 1001, &[(2001, 7001)]);
+        s.expect(ACK, 1001, 1, 1000);
+        // Recovery ends at 7001; this is new.
+        s.expect(ACK, 7001, 1, 1000);
+        let recovery = s.connection().loss;
+        assert_eq!(recovery.recover.get().wrapping_sub(s.iss), 7001);
+        s.now_us += 50_000;
+        if is_undone {
+            sacking(&mut s, 2001, &[duplicate]);
+            assert_eq!(s.connection().loss.phase, Phase::Open);
+            assert!(cwnd(&s) >= before);
+        } else {
+            // The network doubled the new segment, and the first is still on the way.
+            sacking(&mut s, 1001, &[duplicate, (2001, 8001)]);
+            let after = s.connection().loss;
+            assert_eq!(after.phase, Phase::Recovery);
+            assert_eq!(after.undo_left, recovery.undo_left);
+            assert_eq!(after.recover, recovery.recover, "the same recovery");
+        }
+    }
 }
 
 /// RFC 8985 §6.2 step 4: DSACKs widen the window, to a limit, once for each time that something

@@ -176,3 +176,54 @@ fn a_timeout_in_the_window_of_a_mark_reduces_further() {
     assert_eq!(phase(&s), Phase::Loss);
     assert_eq!(s.connection().telemetry().ssthresh_bytes, 2000);
 }
+
+/// RFC 8985 §7.4, RFC 3168 §6.1.2: what a probe repaired was lost in the window of the mark, whose
+/// reduction has answered it.
+#[test]
+fn a_probe_in_the_window_of_a_mark_reduces_no_further() {
+    let mut s = all_sent(RACK, 5);
+    s.now_us += 100_000;
+    mark(&mut s, 3001);
+    assert_eq!(phase(&s), Phase::Reduced);
+    let before = s.connection().telemetry();
+    let (probe, _) = s.wait_for_segment();
+    assert_eq!(probe.header.seq.wrapping_sub(s.iss), 5001);
+    s.now_us += 100_000;
+    sacking(&mut s, 6001, &[]);
+    assert_eq!(
+        phase(&s),
+        Phase::Reduced,
+        "until more than that window is acknowledged"
+    );
+    s.send(1000);
+    s.sent();
+    s.now_us += 100_000;
+    // No DSACK came: the probe repaired a loss.
+    sacking(&mut s, 7001, &[]);
+    let after = s.connection().telemetry();
+    assert_eq!(phase(&s), Phase::Open);
+    assert_eq!(after.ssthresh_bytes, before.ssthresh_bytes);
+    assert!(after.cwnd_bytes >= before.cwnd_bytes);
+}
+
+/// A recovery that is under way is not ended, nor its window reduced, by what a probe before it
+/// repaired.
+#[test]
+fn a_probe_is_not_judged_in_a_recovery() {
+    for under_way in [Phase::Recovery, Phase::Loss, Phase::Resize] {
+        let mut s = probed(RACK, 5);
+        s.send(1000);
+        s.sent();
+        let slot = &mut s.tcp.memory.connections[0];
+        let connection = slot.0.as_mut().expect("the script's connection");
+        let loss = &mut connection.loss;
+        loss.phase = under_way;
+        loss.recover = loss.recover.plus(10_000);
+        let ssthresh = s.connection().telemetry().ssthresh_bytes;
+        s.now_us += 100_000;
+        sacking(&mut s, 7001, &[]);
+        assert_eq!(phase(&s), under_way);
+        assert_eq!(s.connection().telemetry().ssthresh_bytes, ssthresh);
+        assert!(!s.connection().loss.has_tail_probe());
+    }
+}
