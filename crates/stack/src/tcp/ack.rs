@@ -226,6 +226,9 @@ impl Connection<'_> {
             rtt = delivery.echo;
         }
         if rtt == NONE {
+            if is_new && delivery.answers_new_data() {
+                self.rtt.forget_backoff();
+            }
             return;
         }
         #[cfg(feature = "tcple")]

@@ -69,8 +69,9 @@ pub(in crate::tcp) struct Delivery {
     pub(in crate::tcp) bytes: u32,
     /// Age of the latest segment never retransmitted, ms, or [`NONE`]; see [`Self::round_trip`].
     pub(in crate::tcp) rtt: u32,
-    /// Something that it covers was retransmitted, at any time.
-    pub(in crate::tcp) covers_resent: bool,
+    /// How long ago the latest retransmission was sent of what it covers, whatever else is known of
+    /// that, ms, or [`NONE`].
+    pub(in crate::tcp) resent_age: u32,
     /// The newest transmission among them: its age, ms, or [`NONE`].
     pub(in crate::tcp) newest_age: u32,
     /// The offset behind that.
@@ -89,10 +90,16 @@ impl Delivery {
     /// repair of a hole, and what was sent once behind that has waited there for as long as the
     /// repair took.
     pub(in crate::tcp) fn round_trip(&self) -> u32 {
-        match self.covers_resent {
-            true => NONE,
-            false => self.rtt,
+        match self.resent_age {
+            NONE => self.rtt,
+            _ => NONE,
         }
+    }
+
+    /// Whether it acknowledges something sent once, no earlier than any retransmission that it covers:
+    /// the network has carried new data since, and a timeout backed off is over (RFC 6298 §5).
+    pub(in crate::tcp) fn answers_new_data(&self) -> bool {
+        self.rtt != NONE && self.rtt <= self.resent_age
     }
 
     fn note(&mut self, age: u32, end: u32, was_resent: bool) {
@@ -140,7 +147,7 @@ impl Scoreboard {
             highest: self.highest_sacked(),
             bytes: 0,
             rtt: NONE,
-            covers_resent: false,
+            resent_age: NONE,
             newest_age: NONE,
             newest_end: 0,
             reordered: false,
@@ -172,11 +179,13 @@ impl Scoreboard {
             let step = left.min(u32::from(len));
             end += step;
             left -= step;
+            let age = self.age(sent_at, delivery.now_ms);
             let was_resent = self.marks[EVER_RESENT] & 1 != 0;
-            delivery.covers_resent |= was_resent;
+            if was_resent {
+                delivery.resent_age = delivery.resent_age.min(age);
+            }
             if self.marks[SACKED] & 1 == 0 {
                 delivery.bytes += step;
-                let age = self.age(sent_at, delivery.now_ms);
                 delivery.note(age, end, was_resent);
             }
             self.runs[0].len -= step as u16;
@@ -190,7 +199,6 @@ impl Scoreboard {
     pub(super) fn sack(&mut self, left: u32, right: u32, delivery: &mut Delivery) {
         let news = self.select(left, right) & !self.marks[SACKED];
         self.marks[SACKED] |= news;
-        delivery.covers_resent |= news & self.marks[EVER_RESENT] != 0;
         let mut end = 0;
         for (index, run) in self.runs.iter().enumerate() {
             end += u32::from(run.len);
@@ -198,6 +206,9 @@ impl Scoreboard {
                 delivery.bytes += u32::from(run.len);
                 let was_resent = self.marks[EVER_RESENT] >> index & 1 != 0;
                 let age = self.age(run.sent_at, delivery.now_ms);
+                if was_resent {
+                    delivery.resent_age = delivery.resent_age.min(age);
+                }
                 delivery.note(age, end, was_resent);
             }
         }

@@ -251,3 +251,19 @@ fn rack_forgets_in_an_idle_time() {
     loss.on_idle_over();
     assert!(loss.is_newest(SeqNum::new(2000)));
 }
+
+/// RFC 5681 §3.2, RFC 9438 §4.6: what limited transmit sent beyond cwnd does not count for a mark.
+#[cfg(feature = "router")]
+#[test]
+fn a_mark_reduces_what_cwnd_allowed() {
+    use crate::tcp::CongestionAlgorithm;
+
+    let config = Config {
+        congestion_algorithm: CongestionAlgorithm::Cubic,
+        ..RACK
+    };
+    let mut loss = sent(4);
+    loss.congestion.cwnd = 2000;
+    loss.on_mark(&sender(&config, 0, 4000));
+    assert_eq!((loss.phase(), loss.cwnd()), (Phase::Reduced, 1400));
+}

@@ -136,6 +136,30 @@ fn what_covers_a_retransmission_measures_nothing() {
     }
 }
 
+/// RFC 6298 §5: a timeout backed off is over once new data were sent and acknowledged; what was sent
+/// once before the repair says nothing of that, and of what the peer answered before it was sent again
+/// nothing is known.
+#[test]
+fn new_data_behind_a_repair_end_the_backing_off() {
+    let mut board = board(&[(100, 10), (100, 20)]);
+    assert!(acknowledged(&board, 100, 50).answers_new_data());
+    board.resend(0, 100, 60);
+    board.push(100, 60);
+    board.push(100, 70);
+    for (acked, ends) in [(100, false), (200, false), (300, true), (400, true)] {
+        let delivery = acknowledged(&board, acked, 100);
+        assert_eq!(delivery.answers_new_data(), ends, "{acked}");
+        assert_eq!(delivery.round_trip(), NONE);
+        // However short the least round trip makes the retransmission's age look.
+        let spurious = delivered(&board, acked, 61, 50);
+        assert_eq!(spurious.answers_new_data(), ends, "{acked}");
+    }
+    // What the peer held before was sent again later than that.
+    board.resend(100, 100, 80);
+    hold(&mut board, 100, 200);
+    assert!(!acknowledged(&board, 400, 100).answers_new_data());
+}
+
 /// RFC 8985 §6.2 step 3: delivered after something that was sent later.
 #[test]
 fn reordering_is_seen_in_what_was_sent_once() {
@@ -255,7 +279,7 @@ fn sending_again_passes_over_what_is_held() {
     board.acknowledge(100, &mut delivery);
     let mut delivery = board.delivery(20, 0);
     board.acknowledge(100, &mut delivery);
-    assert!(!delivery.covers_resent);
+    assert_eq!(delivery.resent_age, NONE);
 }
 
 #[test]
@@ -497,6 +521,36 @@ fn the_repair_of_a_hole_is_no_round_trip() {
     s.now_us += 900_000;
     s.peer(say(ACK, 1, 5001).win(30_000)).unwrap();
     assert!(s.connection().telemetry().srtt_ms > before + 90);
+}
+
+/// RFC 6298 §5, without SACK and without timestamps.
+#[test]
+fn a_timeout_backed_off_ends_with_new_data_and_not_with_the_repair() {
+    let mut s = in_flight(PLAIN, say(SYN, 0, 0).mss(1000).win(30_000), 4);
+    while s.poll().is_some() {}
+    s.wait_for_segment();
+    assert_eq!(s.connection().rtt.doublings(), 1);
+    let all = s.connection().snd_nxt.get().wrapping_sub(s.iss);
+    s.now_us += 100_000;
+    s.peer(say(ACK, 1, 3001).win(30_000)).unwrap();
+    assert_eq!(s.connection().rtt.doublings(), 1, "sent before the repair");
+    // Again from there on, as nothing is known of it; then new data.
+    let mut next = s.sent();
+    while next.header.seq.wrapping_sub(s.iss) < all {
+        s.now_us += 100_000;
+        let end = next.header.seq.wrapping_sub(s.iss) + 1000;
+        s.peer(say(ACK, 1, end).win(30_000)).unwrap();
+        next = s.sent();
+        while let Some(seg) = s.poll() {
+            next = seg;
+        }
+    }
+    assert_eq!(s.connection().rtt.doublings(), 1, "nothing but the repair");
+    s.now_us += 100_000;
+    let end = next.header.seq.wrapping_sub(s.iss) + 1000;
+    s.peer(say(ACK, 1, end).win(30_000)).unwrap();
+    assert_eq!(s.connection().rtt.doublings(), 0);
+    assert_eq!(s.connection().telemetry().srtt_ms, 100);
 }
 
 /// RFC 3708 §3: a report of what was sent after the reduction says nothing of what was sent again
