@@ -2,14 +2,13 @@
 //! and the host beneath it (`src/host.c`), at -O2 whatever the profile: the figures are those
 //! of optimised C.
 
-use std::env;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+#[path = "../carried.rs"]
+mod carried;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 
 fn main() -> Result<()> {
-    let openthread = openthread()?;
+    let openthread = carried::folder("openthread-sys", "openthread")?;
     let tcplp = openthread.join("third_party/tcplp");
     let mut build = cc::Build::new();
     build
@@ -31,32 +30,6 @@ fn main() -> Result<()> {
     println!("cargo::rerun-if-changed=src/host.h");
     println!("cargo::rerun-if-changed=../Cargo.lock");
     Ok(())
-}
-
-/// The folder `openthread` of the crate that Cargo.lock names, wherever Cargo keeps it.
-fn openthread() -> Result<PathBuf> {
-    let output = Command::new(env::var_os("CARGO").context("CARGO is not set")?)
-        .args(["metadata", "--format-version=1", "--locked"])
-        .output()
-        .context("cannot run `cargo metadata`")?;
-    ensure!(
-        output.status.success(),
-        "`cargo metadata` failed: {}",
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-    let packages = metadata["packages"].as_array().into_iter().flatten();
-    let manifest = packages
-        .filter(|package| package["name"] == "openthread-sys")
-        .find_map(|package| package["manifest_path"].as_str())
-        .context("Cargo.lock names no openthread-sys")?;
-    let folder = Path::new(manifest).with_file_name("openthread");
-    ensure!(
-        folder.is_dir(),
-        "{} is not there: run `cargo fetch` in peers/",
-        folder.display()
-    );
-    Ok(folder)
 }
 
 /// The protocol core, relative to `third_party/tcplp`, a file a line.

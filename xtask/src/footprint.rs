@@ -17,7 +17,7 @@ use crate::step::run_logged;
 use crate::tools::{self, ARM_GCC};
 use crate::workspace::{Workspace, in_ci};
 
-/// How TCPlp's core is compiled, as small as the compiler can.
+/// How C is compiled, as small as the compiler can.
 const C_FLAGS: [&str; 6] = [
     "-mcpu=cortex-m0plus",
     "-mthumb",
@@ -35,16 +35,17 @@ pub(crate) struct Footprint {
     listener_bytes: u32,
 }
 
-/// Builds all, and gives what each stack takes; without a C compiler for ARM, all but TCPlp.
+/// Builds all, and gives what each stack takes; without a C compiler for ARM, of those in Rust.
 pub(crate) fn measure(workspace: &Workspace) -> Result<Vec<Footprint>> {
     tools::provide(workspace, &[ARM_GCC])?;
     let mut footprints = vec![motet(workspace)?, smoltcp(workspace)?];
     if tools::find(ARM_GCC.program).is_some() {
         footprints.insert(1, tcplp(workspace)?);
+        footprints.push(lwip(workspace)?);
     } else {
         let advice = ARM_GCC.advice();
         ensure!(!in_ci(), "{advice}");
-        eprintln!("TCPlp was not measured on a Cortex-M0+: {advice}");
+        eprintln!("TCPlp and lwIP were not measured on a Cortex-M0+: {advice}");
     }
     Ok(footprints)
 }
@@ -118,20 +119,50 @@ fn smoltcp_image(workspace: &Workspace, features: &[&str]) -> Result<Image> {
     Image::open(&workspace.target.join(TARGET).join("device/smoltcp-cost"))
 }
 
-/// TCPlp's core, linked from what its host here calls, so that nothing uncalled counts. The
-/// host itself, the C library and the compiler's own routines stay out.
+/// TCPlp's core: what its host here calls.
 fn tcplp(workspace: &Workspace) -> Result<Footprint> {
-    let here = workspace.root.join("peers/tcplp");
-    let core = openthread(workspace)?.join("third_party/tcplp");
-    let folder = workspace.scratch()?.join("tcplp");
+    let openthread = carried(workspace, "openthread-sys", "openthread")?;
+    let core = openthread.join("third_party/tcplp");
+    let includes = [
+        openthread.join("include"),
+        core.clone(),
+        core.join("bsdtcp"),
+        core.join("lib"),
+    ];
+    in_c(workspace, "tcplp", &core, &includes, |_| true)
+}
+
+/// lwIP's TCP: what its host here and the rest of lwIP call of it. IPv6 and the buffers of packets are
+/// the rest's.
+fn lwip(workspace: &Workspace) -> Result<Footprint> {
+    let core = carried(workspace, "lwip", "src")?;
+    let includes = [workspace.root.join("peers/lwip/port"), core.join("include")];
+    in_c(workspace, "lwip", &core, &includes, |source| {
+        source.starts_with("core/tcp")
+    })
+}
+
+/// A TCP in C, linked from what the code around it calls, so that nothing uncalled counts. That code,
+/// the C library and the compiler's own routines stay out.
+///
+/// `is_tcp`: which of the sources are the TCP.
+fn in_c(
+    workspace: &Workspace,
+    stack: &'static str,
+    core: &Path,
+    includes: &[PathBuf],
+    is_tcp: impl Fn(&str) -> bool,
+) -> Result<Footprint> {
+    let here = workspace.root.join("peers").join(stack);
+    let folder = workspace.scratch()?.join(stack);
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let compile = |source: &Path| -> Result<PathBuf> {
         let name = source.file_name().context("a source without a name")?;
         let out = folder.join(name).with_extension("o");
         let mut gcc = Command::new(ARM_GCC.program);
         gcc.args(C_FLAGS);
-        for include in ["../../include", "", "bsdtcp", "lib"] {
-            gcc.arg("-I").arg(core.join(include));
+        for include in includes {
+            gcc.arg("-I").arg(include);
         }
         gcc.arg("-I").arg(here.join("src"));
         gcc.arg("-c").arg(source).arg("-o").arg(&out);
@@ -139,32 +170,39 @@ fn tcplp(workspace: &Workspace) -> Result<Footprint> {
         Ok(out)
     };
 
-    let host = Image::open(&compile(&here.join("src/host.c"))?)?;
-    let sizes = Image::open(&compile(&here.join("src/sizes.c"))?)?;
+    let mut callers = vec![compile(&here.join("src/host.c"))?];
+    let mut objects = Vec::new();
     let sources = fs::read_to_string(here.join("sources")).context("cannot read the sources")?;
-    let objects: Vec<_> = sources
-        .lines()
-        .map(|source| compile(&core.join(source)))
-        .collect::<Result<_>>()?;
+    for source in sources.lines() {
+        let object = compile(&core.join(source))?;
+        match is_tcp(source) {
+            true => objects.push(object),
+            false => callers.push(object),
+        }
+    }
+    let sizes = Image::open(&compile(&here.join("src/sizes.c"))?)?;
     let linked = folder.join("linked");
     let mut gcc = Command::new(ARM_GCC.program);
     gcc.args(["-nostdlib", "-r", "-Wl,--gc-sections"]);
-    for symbol in host.elf()?.symbols().filter(ObjectSymbol::is_undefined) {
-        // The C library's are undefined in the result, too, and take nothing there.
-        gcc.arg(format!("-Wl,--undefined={}", symbol.name()?));
+    for caller in callers {
+        let caller = Image::open(&caller)?;
+        for symbol in caller.elf()?.symbols().filter(ObjectSymbol::is_undefined) {
+            // The C library's are undefined in the result, too, and take nothing there.
+            gcc.arg(format!("-Wl,--undefined={}", symbol.name()?));
+        }
     }
     gcc.args(objects).arg("-o").arg(&linked);
     run_or_show(&mut gcc, &folder.join("gcc.log"))?;
     Ok(Footprint {
-        stack: "tcplp",
+        stack,
         code_bytes: Image::open(&linked)?.code_bytes()?,
-        connection_bytes: sizes.symbol_bytes("tcplp_connection")?,
-        listener_bytes: sizes.symbol_bytes("tcplp_listener")?,
+        connection_bytes: sizes.symbol_bytes(&format!("{stack}_connection"))?,
+        listener_bytes: sizes.symbol_bytes(&format!("{stack}_listener"))?,
     })
 }
 
-/// The folder `openthread` of the crate that the peers' Cargo.lock names.
-fn openthread(workspace: &Workspace) -> Result<PathBuf> {
+/// The folder of that name in the crate that the peers' Cargo.lock names.
+fn carried(workspace: &Workspace, krate: &str, name: &str) -> Result<PathBuf> {
     let output = workspace
         .peers_cargo("metadata")
         .arg("--format-version=1")
@@ -175,10 +213,10 @@ fn openthread(workspace: &Workspace) -> Result<PathBuf> {
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     let packages = metadata["packages"].as_array().into_iter().flatten();
     let manifest = packages
-        .filter(|package| package["name"] == "openthread-sys")
+        .filter(|package| package["name"] == krate)
         .find_map(|package| package["manifest_path"].as_str())
-        .context("Cargo.lock names no openthread-sys")?;
-    Ok(Path::new(manifest).with_file_name("openthread"))
+        .with_context(|| format!("Cargo.lock names no {krate}"))?;
+    Ok(Path::new(manifest).with_file_name(name))
 }
 
 fn run_or_show(command: &mut Command, log: &Path) -> Result<()> {

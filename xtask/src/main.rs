@@ -95,7 +95,7 @@ enum Command {
         #[arg(long, conflicts_with = "targets")]
         seeds: bool,
     },
-    /// Compare Motet with TCPlp and smoltcp: goodput, instructions, memory
+    /// Compare Motet with TCPlp, smoltcp and lwIP: goodput, instructions, memory
     ///
     /// Needs a C compiler and valgrind; ends within 20 minutes.
     #[command(after_help = "Example: cargo xtask peers --quick")]

@@ -1,4 +1,4 @@
-//! `cargo xtask peers`: Motet beside TCPlp and smoltcp; and that they still understand it.
+//! `cargo xtask peers`: Motet beside TCPlp, smoltcp and lwIP; and that they still understand it.
 
 use anyhow::{Context, Result, ensure};
 
@@ -28,7 +28,7 @@ pub(crate) fn run(workspace: &Workspace, format: Format, quick: bool) -> Result<
     if is_page {
         let quick = if quick { " --quick" } else { "" };
         let command = format!("cargo xtask peers --markdown{quick}");
-        let title = "Beside TCPlp and smoltcp";
+        let title = "Beside TCPlp, smoltcp and lwIP";
         println!("{}\n```text", heading(workspace, title, &command));
     }
     let json = format == Format::Json;
@@ -44,7 +44,7 @@ pub(crate) fn run(workspace: &Workspace, format: Format, quick: bool) -> Result<
     Ok(status.success())
 }
 
-/// TCPlp's core compiles, every pair of stacks exchanges its bytes, and the lints hold.
+/// TCPlp's core and lwIP compile, every pair of stacks exchanges its bytes, and the lints hold.
 pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
     let scratch = workspace.scratch()?;
     let mut clippy = workspace.peers_cargo("clippy");

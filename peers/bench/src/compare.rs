@@ -181,7 +181,8 @@ impl Point {
     }
 }
 
-fn estimate(values: impl Iterator<Item = f64> + Clone) -> Estimate {
+/// The mean of `values` and its interval.
+pub(crate) fn estimate(values: impl Iterator<Item = f64> + Clone) -> Estimate {
     let count = values.clone().count() as f64;
     let mean = values.clone().sum::<f64>() / count;
     let squares: f64 = values.map(|value| (value - mean).powi(2)).sum();

@@ -47,6 +47,8 @@ pub enum Stack {
     Tcplp,
     /// smoltcp, with Reno.
     Smoltcp,
+    /// lwIP, as ESP-IDF sets it.
+    Lwip,
 }
 
 /// Where an end point sits, and how large it is.
@@ -69,9 +71,11 @@ pub struct Seat {
 }
 
 impl Seat {
-    /// Bytes of the send buffer: the window.
+    /// Bytes of the send buffer: the window. Counted by the MSS, which a segment without timestamps
+    /// carries whole; with them it carries less, and no stack sends the rest of the buffer while
+    /// something is on the way (Nagle).
     pub const fn send_len(&self) -> usize {
-        self.window_segments * PAYLOAD_LEN
+        self.window_segments * MSS as usize
     }
 
     /// Bytes of the receive buffer: no sender's window fills it.
@@ -82,7 +86,7 @@ impl Seat {
 
 impl Stack {
     /// Every stack, Motet first.
-    pub const ALL: [Self; 3] = [Self::Motet, Self::Tcplp, Self::Smoltcp];
+    pub const ALL: [Self; 4] = [Self::Motet, Self::Tcplp, Self::Smoltcp, Self::Lwip];
 
     /// As tables and JSON call it.
     pub const fn name(self) -> &'static str {
@@ -90,6 +94,7 @@ impl Stack {
             Self::Motet => "motet",
             Self::Tcplp => "tcplp",
             Self::Smoltcp => "smoltcp",
+            Self::Lwip => "lwip",
         }
     }
 
@@ -99,6 +104,7 @@ impl Stack {
             Self::Motet => Box::new(stacks::motet::MotetEnd::new(seat, now, arena)),
             Self::Tcplp => Box::new(stacks::tcplp::TcplpEnd::new(seat, now)),
             Self::Smoltcp => Box::new(stacks::smoltcp::SmoltcpEnd::new(seat, now)),
+            Self::Lwip => Box::new(stacks::lwip::LwipEnd::new(seat, now)),
         }
     }
 }
@@ -111,12 +117,6 @@ impl fmt::Display for Stack {
 
 /// The MSS of all: `TCPlp`'s core is compiled with it, for five frames.
 pub const MSS: u16 = motet_tcplp::MSS;
-
-/// Bytes of data in a full segment: the MSS less the timestamps, which all send.
-pub const PAYLOAD_LEN: usize = MSS as usize - TIMESTAMPS_LEN;
-
-/// Bytes of each segment that the timestamps option takes (RFC 7323 appendix A).
-const TIMESTAMPS_LEN: usize = 12;
 
 /// Bytes that a receive buffer has beyond any sender's window. `TCPlp` miscounts when the last
 /// gap of a full buffer closes, and acknowledges up to seven bytes that never came; so its buffer

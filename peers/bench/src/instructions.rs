@@ -35,8 +35,7 @@ pub fn measure() -> Result<Vec<Count>> {
 }
 
 /// How the code that is counted was compiled.
-pub const FLAGS: &str =
-    "TCPlp's core and its host: C at -O2; Motet and smoltcp: Rust at opt-level 3, one codegen unit";
+pub const FLAGS: &str = "TCPlp's core, lwIP and their hosts: C at -O2; Motet and smoltcp: Rust at opt-level 3, one codegen unit";
 
 /// Counts a frame sent and one received; Motet alone has frames.
 ///

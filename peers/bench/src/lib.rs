@@ -2,7 +2,7 @@
 //!
 //! Purpose: figures of Motet mean little without those of its neighbours, taken in the same
 //! place. [`endpoint`] is what each of them looks like from outside, [`pipe`] joins two of them
-//! by a plain lossy pipe, [`air`] by the lab's chain; [`compare`] and [`instructions`] measure.
+//! by a plain lossy pipe, [`air`] by the lab's chain; [`compare`], [`plain`] and [`instructions`] measure.
 //! Left out: other stacks' own 6LoWPAN and MAC. Each TCP's packets go over Motet's.
 
 pub mod air;
@@ -15,6 +15,7 @@ pub mod instructions;
 pub mod kernel;
 pub mod memory;
 pub mod pipe;
+pub mod plain;
 pub mod report;
 pub mod stacks;
 pub mod transfer;

@@ -8,9 +8,9 @@ use motet_peers::compare::{self, Effort, Role, Selection};
 use motet_peers::count::{self, Load};
 use motet_peers::endpoint::Stack;
 use motet_peers::frames::{self, Side};
-use motet_peers::{instructions, memory, report};
+use motet_peers::{instructions, memory, plain, report};
 
-/// Motet, TCPlp and smoltcp on the same simulated air, and under the same counter
+/// Motet, TCPlp, smoltcp and lwIP on the same simulated air, and under the same counter
 #[derive(Parser)]
 #[command(after_help = "Example: motet-peers --quick")]
 struct Arguments {
@@ -46,6 +46,8 @@ enum Part {
     CountFrames { side: String },
     /// Motet against this machine's own kernel
     Kernel,
+    /// Only transfers over a pipe, to and from lwIP
+    Plain,
 }
 
 fn main() -> ExitCode {
@@ -76,6 +78,10 @@ fn run(arguments: &Arguments) -> Result<()> {
         frames::run(side.context("no such side")?);
         return Ok(());
     }
+    if let Some(Part::Plain) = &arguments.part {
+        let transfers = plain::measure(arguments.seeds.unwrap_or(PLAIN_SEEDS))?;
+        return report::plain(&transfers, arguments.json);
+    }
     let mut effort = if arguments.quick {
         Effort::QUICK
     } else {
@@ -99,6 +105,9 @@ fn run(arguments: &Arguments) -> Result<()> {
             report::print_memory(&memory::measure());
             report::print_kernel(&kernel_lines());
         }
+    }
+    if all {
+        report::plain(&plain::measure(PLAIN_SEEDS)?, arguments.json)?;
     }
     let points = compare::measure(effort, &selection)?;
     if arguments.json {
@@ -136,3 +145,6 @@ fn role(name: &str) -> Result<Role, String> {
     let found = Role::ALL.into_iter().find(|role| role.name() == name);
     found.ok_or_else(|| "a role is sender, receiver or both".to_owned())
 }
+
+/// Of each point over the pipe: a transfer there is over in milliseconds.
+const PLAIN_SEEDS: u64 = 50;

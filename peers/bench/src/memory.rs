@@ -14,7 +14,7 @@ pub struct Memory {
 }
 
 /// What each stack's structures take here.
-pub fn measure() -> [Memory; 3] {
+pub fn measure() -> [Memory; 4] {
     Stack::ALL.map(|stack| {
         let (active_bytes, passive_bytes) = match stack {
             Stack::Motet => (
@@ -22,6 +22,7 @@ pub fn measure() -> [Memory; 3] {
                 size_of::<motet::tcp::Listener<'_>>(),
             ),
             Stack::Tcplp => motet_tcplp::socket_sizes(),
+            Stack::Lwip => motet_lwip::socket_sizes(),
             Stack::Smoltcp => {
                 let socket = size_of::<smoltcp::socket::tcp::Socket<'_>>();
                 (socket, socket)

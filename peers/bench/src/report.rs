@@ -11,6 +11,7 @@ use crate::endpoint::Stack;
 use crate::frames::Side;
 use crate::instructions::{Count, FLAGS};
 use crate::memory::Memory;
+use crate::plain::{CONTENT_LEN, STACKS, Transfer};
 
 /// One object a line: goodput, then instructions of segments and of frames.
 ///
@@ -60,7 +61,11 @@ pub fn print_frames(frames: &[(Side, f64)]) {
 /// Instructions per segment, and whether Motet needs the fewest.
 pub fn print_instructions(counts: &[Count]) {
     println!("Instructions per segment ({FLAGS})\n");
-    println!("{:14}{:>9}{:>9}{:>9}", "", "motet", "tcplp", "smoltcp");
+    print!("{:14}", "");
+    for stack in Stack::ALL {
+        print!("{stack:>9}");
+    }
+    println!();
     for load in Load::ALL {
         let of = |stack| {
             let found = counts
@@ -68,16 +73,13 @@ pub fn print_instructions(counts: &[Count]) {
                 .find(|count| count.stack == stack && count.load == load);
             found.map_or(f64::NAN, |count| count.instructions_per_segment)
         };
-        let [motet, tcplp, smoltcp] = Stack::ALL.map(of);
-        let verdict = if motet <= tcplp && motet <= smoltcp {
-            "fewest"
-        } else {
-            "missed"
-        };
-        println!(
-            "{:14}{motet:>9.0}{tcplp:>9.0}{smoltcp:>9.0}  {verdict}",
-            load.name()
-        );
+        print!("{:14}", load.name());
+        for stack in Stack::ALL {
+            print!("{:>9.0}", of(stack));
+        }
+        let motet = of(Stack::Motet);
+        let is_least = Stack::ALL.into_iter().all(|stack| motet <= of(stack));
+        println!("  {}", if is_least { "fewest" } else { "missed" });
     }
 }
 
@@ -98,6 +100,55 @@ pub fn print_kernel(lines: &str) {
     print!("{lines}");
 }
 
+/// Transfers to and from a peer without SACK and timestamps: a table, or one object a line.
+///
+/// # Errors
+/// Of the output.
+pub fn plain(transfers: &[Transfer], json: bool) -> Result<()> {
+    let mut out = io::stdout().lock();
+    if json {
+        for transfer in transfers {
+            let row = json!({
+                "stack": transfer.stack.name(),
+                "test": "pipe",
+                "peer": Stack::Lwip.name(),
+                "role": if transfer.sends { "sender" } else { "receiver" },
+                "loss": transfer.harm.loss,
+                "duplication": transfer.harm.duplication,
+                "reordering": transfer.harm.reordering,
+                "seconds": transfer.seconds.mean,
+                "ci95": transfer.seconds.ci95,
+            });
+            writeln!(out, "{row}")?;
+        }
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\n{} kB to and from lwIP over a pipe (no SACK, no timestamps), s\n",
+        CONTENT_LEN / 1_000
+    )?;
+    writeln!(
+        out,
+        "role      loss  twice   late          motet          tcplp"
+    )?;
+    for pair in transfers.chunks(STACKS.len()) {
+        let [motet, tcplp] = pair else { continue };
+        let Transfer { sends, harm, .. } = *motet;
+        write!(out, "{:9}", if sends { "sender" } else { "receiver" })?;
+        for chance in [harm.loss, harm.duplication, harm.reordering] {
+            write!(out, "{:>4.0} % ", chance * 100.0)?;
+        }
+        for Transfer { seconds, .. } in [motet, tcplp] {
+            write!(out, "{:>8.2} ±{:>5.2}", seconds.mean, seconds.ci95)?;
+        }
+        let part = motet.seconds.mean / tcplp.seconds.mean;
+        let verdict = if part > 1.1 { " missed" } else { "" };
+        writeln!(out, "  x{part:.2}{verdict}")?;
+    }
+    Ok(())
+}
+
 /// Goodput by loss and window, each role a table.
 pub fn print_goodput(points: &[Point], effort: Effort) {
     for role in Role::ALL {
@@ -110,10 +161,11 @@ pub fn print_goodput(points: &[Point], effort: Effort) {
             effort.seeds,
             effort.length.as_secs()
         );
-        println!(
-            "window  loss{:>20}{:>20}{:>20}  motet above",
-            "motet", "tcplp", "smoltcp"
-        );
+        print!("window  loss");
+        for stack in Stack::ALL {
+            print!("{stack:>20}");
+        }
+        println!("  motet above");
         let motets = points
             .iter()
             .filter(|p| p.role == role && p.stack == Stack::Motet);
@@ -140,7 +192,7 @@ fn print_row(motet: &Point, points: &[Point]) {
             again.mean * 100.0
         );
     }
-    for stack in [Stack::Tcplp, Stack::Smoltcp] {
+    for stack in Stack::ALL.into_iter().filter(|s| *s != Stack::Motet) {
         let Some(point) = of(stack) else { continue };
         let above = motet.above(point);
         let missed = if above.mean < -above.ci95 {

@@ -4,7 +4,7 @@ use motet::time::Instant;
 use motet::wire::ipv6;
 use motet::wire::tcp::{self, Flags};
 
-use crate::endpoint::{Endpoint, PAYLOAD_LEN};
+use crate::endpoint::{Endpoint, MSS};
 
 /// Sends until the content is over, or the time is.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub struct Receiver {
     pub content: Vec<u8>,
     /// When the end of the content was read.
     pub finished: Option<Instant>,
+    /// When bytes were read last.
+    pub last_read: Option<Instant>,
 }
 
 impl<'c> Sender<'c> {
@@ -67,7 +69,7 @@ impl<'c> Sender<'c> {
         let Some((seq, len)) = data_of(packet) else {
             return;
         };
-        debug_assert!(len as usize <= PAYLOAD_LEN, "{len} bytes in a segment");
+        debug_assert!(len <= u32::from(MSS), "{len} bytes in a segment");
         self.segments += 1;
         let end = seq.wrapping_add(len);
         match self.highest {
@@ -94,7 +96,10 @@ impl Receiver {
         loop {
             match end.recv(&mut bytes, now) {
                 0 => break,
-                len => self.content.extend_from_slice(&bytes[..len]),
+                len => {
+                    self.content.extend_from_slice(&bytes[..len]);
+                    self.last_read = Some(now);
+                }
             }
         }
         if self.finished.is_none() && end.status().finished {
