@@ -575,8 +575,11 @@ fn what_leads_to_nothing_is_counted() {
     bench.pdu(0x0041, &[1, 0, 1]);
     assert_eq!(bench.dropped(ChannelDrop::UnknownChannel), 2);
     bench.data(false, &[1, 2, 3]);
+    bench.data(false, &[]);
     assert_eq!(bench.dropped(ChannelDrop::StrayContinuation), 1);
+    // A header that is not whole before the next PDU begins, and a byte too many.
     bench.data(true, &[1, 0, 0x40]);
+    assert_eq!(bench.dropped(ChannelDrop::CutPdu), 0);
     bench.data(true, &[1, 0, 4, 0, 9, 9]);
     assert_eq!(bench.dropped(ChannelDrop::CutPdu), 2);
     bench.pdu(SIGNALLING, &[0x17, 3, 2, 0, 0x23, 0]);
@@ -893,3 +896,5 @@ fn a_refused_command_is_counted_and_goes_no_further() {
         Some(Action::SetAdvertising { is_on: true })
     );
 }
+
+mod cuts;

@@ -1,7 +1,8 @@
 //! Inwards: data packets to L2CAP PDUs, K-frames to SDUs.
 //!
-//! A PDU may come in any number of data packets. K-frames are copied to where their SDU is
-//! gathered as they come, signals are gathered whole: they are short.
+//! A PDU may come in any number of data packets, cut anywhere: within its header, too (Bluetooth Core 5.4
+//! Vol 3 Part A §7.2.1). K-frames are copied to where their SDU is gathered as they come, signals are
+//! gathered whole: they are short.
 
 use super::{Connection, State, Which};
 use crate::ble::counters::{ChannelDrop, HostCounters};
@@ -10,15 +11,15 @@ use crate::time::Instant;
 #[cfg(feature = "tcple")]
 use crate::wire::att;
 use crate::wire::cursor::copy;
-use crate::wire::l2cap::{Header, SIGNAL_LEN_MAX, SIGNALLING};
+use crate::wire::l2cap::{HEADER_LEN, Header, SIGNAL_LEN_MAX, SIGNALLING};
 
 /// The PDU that is coming in.
 #[derive(Debug)]
 pub(in crate::ble) struct Gather {
     kind: Kind,
-    /// Bytes of it that are still to come.
+    /// Bytes that are still to come: of its header, then of its payload.
     left: u16,
-    /// Bytes of it altogether.
+    /// Bytes of its payload altogether.
     len: u16,
     /// Its beginning, as far as that is kept.
     head: [u8; SIGNAL_LEN_MAX],
@@ -27,6 +28,8 @@ pub(in crate::ble) struct Gather {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
+    /// The header is not whole yet.
+    Header,
     Signal,
     #[cfg(feature = "tcple")]
     Attribute,
@@ -42,6 +45,13 @@ impl Gather {
         len: 0,
         head: [0; SIGNAL_LEN_MAX],
         have: 0,
+    };
+
+    /// A PDU of which nothing has come.
+    const NEXT: Self = Self {
+        kind: Kind::Header,
+        left: HEADER_LEN as u16,
+        ..Self::EMPTY
     };
 
     /// Drops what is to come of a PDU for this channel.
@@ -71,26 +81,20 @@ impl Connection {
         counters: &mut HostCounters,
         now: Instant,
     ) -> Option<(Which, u16)> {
-        let mut bytes = bytes;
         if is_first {
-            if self.gather.left > 0 {
-                counters.count(ChannelDrop::CutPdu);
-                if let Kind::Frame(which) = self.gather.kind {
-                    // What follows belongs to no place in the SDU.
-                    self.fail(which, ChannelDrop::CutSdu, counters);
-                }
-                self.gather.left = 0;
-            }
-            let Some((header, rest)) = Header::parse(bytes) else {
-                counters.count(ChannelDrop::CutPdu);
-                return None;
-            };
-            bytes = rest;
-            self.begin(header, counters);
+            self.cut_off(counters);
+            self.gather = Gather::NEXT;
         } else if self.gather.left == 0 {
-            counters.count(ChannelDrop::StrayContinuation);
+            // An empty packet goes on with nothing.
+            if !bytes.is_empty() {
+                counters.count(ChannelDrop::StrayContinuation);
+            }
             return None;
         }
+        let bytes = match self.gather.kind {
+            Kind::Header => self.on_header(bytes, counters)?,
+            _ => bytes,
+        };
         let left = usize::from(self.gather.left);
         let piece = bytes.get(..left).unwrap_or(bytes);
         if piece.len() < bytes.len() {
@@ -99,7 +103,7 @@ impl Connection {
         self.gather.left -= piece.len() as u16;
         let is_end = self.gather.left == 0;
         match self.gather.kind {
-            Kind::Skipped => None,
+            Kind::Header | Kind::Skipped => None,
             Kind::Signal => {
                 self.gather.keep(piece, SIGNAL_LEN_MAX);
                 if is_end {
@@ -129,7 +133,37 @@ impl Connection {
         }
     }
 
-    /// A PDU begins.
+    /// A PDU begins before the last one was whole.
+    fn cut_off(&mut self, counters: &mut HostCounters) {
+        if self.gather.left == 0 {
+            return;
+        }
+        counters.count(ChannelDrop::CutPdu);
+        let kind = self.gather.kind;
+        for which in Which::ALL {
+            // What follows belongs to no place in the SDU. Without its header the PDU may have been a
+            // part of any SDU.
+            let is_cut = match kind {
+                Kind::Header => self.channel(which).sdu_len > 0,
+                _ => kind == Kind::Frame(which),
+            };
+            if is_cut {
+                self.fail(which, ChannelDrop::CutSdu, counters);
+            }
+        }
+    }
+
+    /// A piece of the header of a PDU, and what follows it. Returns the latter once the header is whole.
+    fn on_header<'b>(&mut self, bytes: &'b [u8], counters: &mut HostCounters) -> Option<&'b [u8]> {
+        let rest = self.gather.keep(bytes, HEADER_LEN);
+        let have = usize::from(self.gather.have);
+        self.gather.left = HEADER_LEN.saturating_sub(have) as u16;
+        let (header, _) = Header::parse(self.gather.head.get(..have)?)?;
+        self.begin(header, counters);
+        Some(rest)
+    }
+
+    /// The header of a PDU is whole.
     fn begin(&mut self, header: Header, counters: &mut HostCounters) {
         let which = Which::of_local(header.channel);
         let state = which.map(|which| self.channel(which).state);
