@@ -10,6 +10,7 @@ use motet::{
     mac::{
         Channels, Pending, Policy, Sleep,
         config::{FRAME_AGE_MAX, RETRY_DELAY_MAX},
+        poll::REST_REACHABLE,
     },
     tcp::{Config, CongestionAlgorithm},
     tcphc,
@@ -114,8 +115,9 @@ pub(crate) struct ChainArgs {
     pub(crate) window: Option<u8>,
 
     /// Let the mote sleep, and ask its parent for what waits there: at an interval (fixed:SECONDS); as
-    /// TCPlp's study did (paper); at 20 ms to 5 s, by what comes (adaptive); or when TCP expects an answer
-    /// (hinted)
+    /// TCPlp's study did, each 240 s at rest (paper); at 20 ms to 5 s, by what comes (adaptive); or when TCP
+    /// expects an answer, and at rest each SECONDS (hinted:SECONDS; hinted is hinted:60). The first packet to
+    /// a mote at rest waits for so long; Linux gives up a connection after 127 s
     #[arg(long, value_name = "POLICY", value_parser = sleep_policy)]
     pub(crate) sleep: Option<Policy>,
 
@@ -500,11 +502,17 @@ fn sleep_policy(text: &str) -> Result<Policy, String> {
     match text.split_once(':') {
         None if text == "paper" => Ok(Policy::Paper),
         None if text == "adaptive" => Ok(Policy::Adaptive),
-        None if text == "hinted" => Ok(Policy::Hinted),
-        Some(("fixed", text)) => seconds(text)
-            .map(Policy::Fixed)
-            .ok_or_else(|| format!("the interval must be {SLEEP_MIN_S} to {SLEEP_MAX_S} seconds")),
-        _ => Err("must be fixed:SECONDS, paper, adaptive or hinted".to_owned()),
+        None if text == "hinted" => Ok(Policy::Hinted(REST_REACHABLE)),
+        Some((name @ ("fixed" | "hinted"), text)) => {
+            let interval = seconds(text).ok_or_else(|| {
+                format!("the interval must be {SLEEP_MIN_S} to {SLEEP_MAX_S} seconds")
+            })?;
+            Ok(match name {
+                "fixed" => Policy::Fixed(interval),
+                _ => Policy::Hinted(interval),
+            })
+        }
+        _ => Err("must be fixed:SECONDS, paper, adaptive, hinted or hinted:SECONDS".to_owned()),
     }
 }
 

@@ -14,6 +14,9 @@ Every mote answers ping, and serves echo (TCP and UDP port 7), discard (TCP and 
 namespace; its exit status is ours. It finds the motes' addresses in the variable MOTET_MOTES, \
 the first mote first (of a chain: the nearest).
 
+With --sleep the motes are reached when they ask their parent: the first packet to one at rest waits for \
+its interval, at most 60 s with hinted, which is printed.
+
 A scenario gives the mesh: topology, radio, interference and stack settings, the first point \
 where it sweeps over several; its faults count from the command's start. Its flows and its \
 duration are left out: the traffic is the command's.
@@ -35,6 +38,7 @@ Examples:
   motet up -- iperf3 -c fd6d:6f74:6574:1:4d:6f74:6574:3 -t 10
   motet up --app http -- sh -c 'curl -g http://[${MOTET_MOTES%% *}]/status'
   motet up --scenario scenarios/office.toml
+  motet up --hops 1 --sleep hinted:20     a mote that sleeps, and is reached within 20 s
   motet up --hci tcp:127.0.0.1:7002 --role peripheral
   motet up --hci serial:/dev/ttyACM0 --role central -- sh
   motet up --pcap >(wireshark -k -i -)    watch the air live (bash, zsh)")]
@@ -185,6 +189,7 @@ pub(crate) mod linux {
         let stops = signals.clone();
         let capture = args.capture.create(mesh.records, move || stops.is_due());
         let capture = capture.map_err(|error| interrupt.check().err().unwrap_or(error))?;
+        let rests = rests(&mesh.options);
         let arena = Arena::new();
         let mut network = Network::new(mesh.options, &arena)
             .map_err(|error| Error::input(format!("there is no such mesh: {error}")))?;
@@ -209,7 +214,7 @@ pub(crate) mod linux {
         let world = &mut network.world;
         chain::join(world, nodes, mesh.join_max, mesh.join_advice, interrupt)?;
         let mut live = Live::start(&namespace, network.world.now(), NO_OTHER_WAY)?;
-        introduce(&network, args);
+        introduce(&network, &rests, args);
         let motes: Vec<Ipv6Addr> = (1..nodes).map(|mote| network.addr(mote)).collect();
         signals.a_command_will_run()?;
         let mut guard = start(&args.command, &motes, args.capture.takes_stdout())?;
@@ -422,8 +427,35 @@ pub(crate) mod linux {
         }
     }
 
+    /// From one request to the next of each node that sleeps, where nothing is expected.
+    pub(super) fn rests(options: &NetworkOptions) -> Vec<Option<Duration>> {
+        let nodes = options.nodes.iter();
+        let rests = nodes.map(|node| node.sleep.map(|sleep| sleep.policy.rest()));
+        rests.collect()
+    }
+
+    /// What it means to somebody outside that motes sleep, if any does.
+    pub(super) fn latency(rests: &[Option<Duration>]) -> Option<String> {
+        let longest = rests.iter().flatten().max()?;
+        let mut text = format!(
+            "motes that sleep are reached when they ask: the first packet to one at rest waits up to {} s",
+            seconds(*longest)
+        );
+        if *longest >= SYN_GIVEN_UP {
+            text.push_str(
+                ",\nlonger than Linux tries to connect (127 s): let them ask more often (--sleep \
+                 hinted:SECONDS; stack.sleep_idle_s with sleep \"hinted\")",
+            );
+        }
+        Some(text)
+    }
+
+    fn seconds(duration: Duration) -> f64 {
+        duration.as_micros() as f64 / 1e6
+    }
+
     /// Prints each mote's name and address to stderr: stdout belongs to the command.
-    fn introduce(network: &Network<'_>, args: &Args) {
+    fn introduce(network: &Network<'_>, rests: &[Option<Duration>], args: &Args) {
         let mut stderr = io::stderr().lock();
         for mote in 1..network.mesh_nodes() {
             let (name, addr) = (network.name(mote), network.addr(mote));
@@ -435,7 +467,11 @@ pub(crate) mod linux {
                     format!("{} hops, by way of mote {parent}", way.len())
                 }
             };
-            let _ = writeln!(stderr, "mote {name}: {addr} ({way})");
+            let asks = match rests.get(mote) {
+                Some(Some(rest)) => format!(", asleep: asks each {} s at least", seconds(*rest)),
+                _ => String::new(),
+            };
+            let _ = writeln!(stderr, "mote {name}: {addr} ({way}{asks})");
         }
         let connections = args.connections;
         let plural = if connections == 1 { "" } else { "s" };
@@ -460,6 +496,9 @@ pub(crate) mod linux {
                 plan::HOST
             ),
         };
+        if let Some(latency) = latency(rests) {
+            let _ = writeln!(stderr, "{latency}");
+        }
         if args.command.is_empty() {
             let _ = writeln!(stderr, "your shell follows: leave it to end the mesh");
         }
@@ -474,6 +513,10 @@ pub(crate) mod linux {
         }
     }
 
+    /// How long Linux tries to open a connection: six repetitions of its SYN, the last one after 63 s
+    /// (`tcp_syn_retries`, ip-sysctl).
+    const SYN_GIVEN_UP: Duration = Duration::from_secs(127);
+
     /// Echo, discard, chargen, iperf3 and an application each have one.
     const LISTENERS: usize = 5;
 
@@ -485,12 +528,39 @@ pub(crate) mod linux {
 mod tests {
     use clap::Parser;
 
-    use super::{Args, linux::Mesh};
+    use super::{
+        Args,
+        linux::{Mesh, latency, rests},
+    };
 
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
         args: Args,
+    }
+
+    #[test]
+    fn what_sleep_costs_those_outside_is_said() {
+        let said = |options: &[&str]| {
+            let line = Line::try_parse_from(["up"].iter().chain(options)).unwrap();
+            let mesh = Mesh::of(&line.args).unwrap_or_else(|error| panic!("{error}"));
+            latency(&rests(&mesh.options))
+        };
+        assert_eq!(said(&["--hops", "2"]), None);
+        for (policy, seconds) in [
+            ("hinted", "60 s"),
+            ("hinted:12.5", "12.5 s"),
+            ("fixed:3", "3 s"),
+            ("adaptive", "5 s"),
+        ] {
+            let text = said(&["--sleep", policy]).unwrap_or_default();
+            let expected = format!("waits up to {seconds}");
+            assert!(text.ends_with(&expected), "{policy}: {text}");
+        }
+        for policy in ["paper", "hinted:200"] {
+            let text = said(&["--sleep", policy]).unwrap_or_default();
+            assert!(text.contains("longer than Linux tries"), "{policy}: {text}");
+        }
     }
 
     /// The pace of each node, %, and whether the border router thins ACKs.

@@ -69,13 +69,18 @@ fn bad_arguments_are_refused() {
         ),
         (
             &["send", "f", "--sleep", "nap"],
-            &["--sleep", "fixed:SECONDS, paper, adaptive or hinted"],
+            &[
+                "--sleep",
+                "fixed:SECONDS, paper, adaptive, hinted or hinted:SECONDS",
+            ],
         ),
         (
             &["send", "f", "--sleep", "fixed:0"],
             &["--sleep", "0.01 to 300 seconds"],
         ),
         (&["send", "f", "--sleep", "fixed:soon"], &["0.01 to 300"]),
+        (&["send", "f", "--sleep", "hinted:301"], &["0.01 to 300"]),
+        (&["up", "--sleep", "hinted:"], &["0.01 to 300"]),
         (
             &["send", "Cargo.toml", "--sleep", "hinted", "--radio", "ble"],
             &["--sleep is an option of IEEE 802.15.4"],

@@ -168,4 +168,4 @@ const NODE_KEYS: &str = "profile";
 
 const STACK_KEYS: &str = "mss_frames retry_delay_ms frame_age_ms pacing pace_percent hold_ms queue link_attempts be_min be_max \
     csma_backoffs ack_wait_us deaf_backoff queue_frames relaying forwarding compression sleep sleep_interval_s \
-    poll_timeout_ms drain data_asks indirect_priority indirect_retries indirect_bytes child_bytes child_timeout_s";
+    sleep_idle_s poll_timeout_ms drain data_asks indirect_priority indirect_retries indirect_bytes child_bytes child_timeout_s";

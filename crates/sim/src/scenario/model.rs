@@ -172,6 +172,8 @@ pub struct StackSettings {
     pub sleep: String,
     /// Between requests where the policy is "fixed", s.
     pub sleep_interval_s: f64,
+    /// Between requests at rest where the policy is "hinted", s.
+    pub sleep_idle_s: f64,
     /// How long to listen for what was promised, ms.
     pub poll_timeout_ms: u64,
     /// Whether a request brings all that waits.

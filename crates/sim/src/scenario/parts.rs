@@ -32,6 +32,8 @@ enum Part {
     Paces,
     /// Sleeps, and asks its parent at a fixed interval.
     AsksRegularly,
+    /// Sleeps, and asks its parent when an answer is expected.
+    TakesHints,
     Sleeps,
     /// Others sleep that may ask it for their packets.
     ServesSleepers,
@@ -105,6 +107,7 @@ fn idle(path: &str, value: &Value, who: &str, part: Option<Part>) -> ScenarioErr
         }
         Some(Part::Paces) => "has two hops ahead of it",
         Some(Part::AsksRegularly) => "sleeps with sleep \"fixed\"",
+        Some(Part::TakesHints) => "sleeps with sleep \"hinted\"",
         Some(Part::Sleeps) => "sleeps",
         Some(Part::ServesSleepers) => "is the parent of one that sleeps",
         Some(Part::SharesSleep) => "sleeps or is the parent of one that does",
@@ -130,6 +133,7 @@ impl Part {
             "forwarding" => Self::Relays,
             "hold_ms" | "pace_percent" => Self::Paces,
             "sleep_interval_s" => Self::AsksRegularly,
+            "sleep_idle_s" => Self::TakesHints,
             "poll_timeout_ms" => Self::Sleeps,
             "indirect_priority" | "indirect_retries" | "indirect_bytes" | "child_bytes"
             | "child_timeout_s" => Self::ServesSleepers,
@@ -184,12 +188,8 @@ impl Part {
                 let is_far = |node: &usize| tree.depth(*node) > 1 || tree.height(*node) > 1;
                 (0..scenario.stacks.len()).filter(is_far).collect()
             }
-            Self::AsksRegularly => {
-                let mut sleepers = sleepers(scenario);
-                let is_regular = |node: &usize| scenario.stacks[*node].sleep == "fixed";
-                sleepers.retain(is_regular);
-                sleepers
-            }
+            Self::AsksRegularly => sleepers_by(scenario, "fixed"),
+            Self::TakesHints => sleepers_by(scenario, "hinted"),
             Self::Sleeps => sleepers(scenario),
             Self::ServesSleepers => parents_of_sleepers(scenario),
             Self::SharesSleep => [sleepers(scenario), parents_of_sleepers(scenario)].concat(),
@@ -201,6 +201,13 @@ fn sleepers(scenario: &Scenario) -> Vec<usize> {
     let nodes = scenario.network.nodes.iter().enumerate();
     let sleepers = nodes.filter(|(_, node)| node.sleep.is_some());
     sleepers.map(|(n, _)| n).collect()
+}
+
+/// Those of them with this policy.
+fn sleepers_by(scenario: &Scenario, policy: &str) -> Vec<usize> {
+    let mut sleepers = sleepers(scenario);
+    sleepers.retain(|node| scenario.stacks[*node].sleep == policy);
+    sleepers
 }
 
 /// Where motes choose their parents themselves, all that may be chosen.

@@ -87,7 +87,7 @@ fn policy(stack: &StackSettings) -> Option<Policy> {
         "fixed" => Some(Policy::Fixed(seconds(stack.sleep_interval_s))),
         "paper" => Some(Policy::Paper),
         "adaptive" => Some(Policy::Adaptive),
-        "hinted" => Some(Policy::Hinted),
+        "hinted" => Some(Policy::Hinted(seconds(stack.sleep_idle_s))),
         _ => None,
     }
 }
@@ -104,9 +104,15 @@ fn check(stack: &StackSettings, parent: Option<&StackSettings>) -> Result<(), Sc
             stack.sleep_interval_s, parent.child_timeout_s
         )));
     }
+    if stack.sleep == "hinted" && stack.sleep_idle_s >= parent.child_timeout_s {
+        return Err(ScenarioError::new(format!(
+            "sleep_idle_s is {}, but must be less than child_timeout_s, which is {}: its parent forgets \
+             a mote that is silent for so long",
+            stack.sleep_idle_s, parent.child_timeout_s
+        )));
+    }
     let rest_s = motet::mac::poll::REST.as_millis() as f64 / 1e3;
-    let rests = matches!(stack.sleep.as_str(), "paper" | "hinted");
-    if rests && rest_s >= parent.child_timeout_s {
+    if stack.sleep == "paper" && rest_s >= parent.child_timeout_s {
         return Err(ScenarioError::new(format!(
             "child_timeout_s is {}, but must be more than {rest_s}, the interval at which a mote with \
              sleep \"{}\" asks at rest",

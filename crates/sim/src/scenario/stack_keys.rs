@@ -227,7 +227,7 @@ pub(super) const STACK_KEYS: &[Key] = &[
         "How a mote sleeps between the packets that wait at its parent: not at all; asking every \
          `sleep_interval_s`; every 240 s, and every 100 ms while an answer is due (TCPlp's study); after \
          20 ms where a packet came, twice as long after each request in vain, up to 5 s; or when TCP \
-         expects an answer. In `[stack]` it holds for motes through which nobody's packets pass; a \
+         expects an answer, and at rest every `sleep_idle_s`. In `[stack]` it holds for motes through which nobody's packets pass; a \
          `[[node]]` must be one of them.",
     ),
     key(
@@ -235,6 +235,14 @@ pub(super) const STACK_KEYS: &[Key] = &[
         Number(0.01, 1e5),
         Some("1.0"),
         "`fixed`: time between two requests, seconds; less than `child_timeout_s`.",
+    ),
+    key(
+        "sleep_idle_s",
+        Number(0.01, 1e5),
+        Some("60.0"),
+        "`hinted`: time between two requests at rest, seconds; less than `child_timeout_s`. What is sent to \
+         such a mote unasked, the SYN of a new connection say, waits for so long, and Linux gives a SYN up \
+         after 127 s. A mote that only sends may ask more rarely: TCPlp's did every 240 s.",
     ),
     key(
         "poll_timeout_ms",

@@ -4,6 +4,7 @@ use std::array;
 
 use motet::ble::Phy;
 use motet::link::{Forwarding, IndirectConfig, Relaying};
+use motet::mac::poll::REST;
 use motet::mac::security::{KEY_LEN, NetworkKey};
 use motet::mac::{Channels, Pending, Policy, Sleep};
 use motet::tcphc;
@@ -237,7 +238,7 @@ fn trouble_sleepers(options: &mut NetworkOptions, dice: &mut Dice) {
         };
         parents.extend(tree.parent(n));
         if dice.chance(0.4) {
-            sleep.policy = dice.pick(&[Policy::Paper, Policy::Hinted]);
+            sleep.policy = dice.pick(&[Policy::Paper, Policy::Hinted(REST)]);
         }
     }
     if parents.is_empty() || !dice.chance(0.6) {

@@ -50,9 +50,21 @@ pub enum Policy {
     /// After [`ADAPTIVE_MIN`] where a packet came, twice as long after each time that none did, up to
     /// [`ADAPTIVE_MAX`] (TCPlp appendix C.2).
     Adaptive,
-    /// Every [`REST`], and while an answer is expected: first at its earliest instant, then at its
-    /// pace, no longer after the latest.
-    Hinted,
+    /// At this interval at rest, and while an answer is expected: first at its earliest instant, then at its
+    /// pace, no longer after the latest. What a peer sends unasked, such as a SYN, waits for the whole
+    /// interval: [`REST_REACHABLE`] for a node that listens on a port, [`REST`] for one that only asks.
+    Hinted(Duration),
+}
+
+impl Policy {
+    /// How long a packet that was not expected may wait at the parent until it is asked: while nothing is lost.
+    pub const fn rest(&self) -> Duration {
+        match *self {
+            Self::Fixed(interval) | Self::Hinted(interval) => interval,
+            Self::Paper => REST,
+            Self::Adaptive => ADAPTIVE_MAX,
+        }
+    }
 }
 
 impl Sleep {
@@ -198,13 +210,13 @@ impl Poll {
             Policy::Adaptive => asked_at + self.interval,
             Policy::Paper if self.expected.is_some() => asked_at + PAPER_PACE,
             Policy::Paper => asked_at + REST,
-            Policy::Hinted => {
+            Policy::Hinted(rest) => {
                 let hinted = self.expected.and_then(|answer| {
                     let pace = answer.pace.max(ADAPTIVE_MIN);
                     let at = answer.earliest.max(asked_at + pace);
                     (at <= answer.latest).then_some(at)
                 });
-                hinted.unwrap_or(asked_at + REST).min(asked_at + REST)
+                hinted.unwrap_or(asked_at + rest).min(asked_at + rest)
             }
         };
         let soon = asked_at + SOLICITED_PACE;
@@ -460,6 +472,10 @@ impl Mac<'_> {
 
 /// Between requests at rest: OpenThread's default in TCPlp's study (§9.2).
 pub const REST: Duration = Duration::from_secs(240);
+
+/// Between requests at rest of a node that others connect to: less than half of the 127 s after which Linux
+/// gives up a SYN, so that one request may be lost (`tcp_syn_retries`, ip-sysctl).
+pub const REST_REACHABLE: Duration = Duration::from_secs(60);
 
 /// Between requests while an answer is due (TCPlp §9.2).
 pub const PAPER_PACE: Duration = Duration::from_millis(100);

@@ -90,7 +90,7 @@ mod parent {
             );
             let indirect = self.indirect.write(indirect);
             let policy = match black_box(0) {
-                0 => Some(Policy::Hinted),
+                0 => Some(Policy::Hinted(black_box(Duration::ZERO))),
                 1 => Some(Policy::Adaptive),
                 2 => Some(Policy::Paper),
                 3 => Some(Policy::Fixed(black_box(Duration::ZERO))),

@@ -163,7 +163,7 @@ impl Anemometers {
 
     /// Whether TCP headers are compressed.
     fn is_compressed(&self) -> bool {
-        self.transport == Transport::Tcp && self.policy == Policy::Hinted
+        self.transport == Transport::Tcp && matches!(self.policy, Policy::Hinted(_))
     }
 
     /// Bytes by which that makes a segment longer.
@@ -220,7 +220,7 @@ impl Anemometers {
                 let server = App::Server(server.beginning_anew().skipping());
                 let sending = network.ends(leaf, host_addr, arena);
                 let sending = match self.policy {
-                    Policy::Hinted => sending.with(|config| config.economy = ECONOMY),
+                    Policy::Hinted(_) => sending.with(|config| config.economy = ECONOMY),
                     _ => sending,
                 };
                 let reporter = Reporter::new((host_addr, port), sending, backlog);

@@ -134,6 +134,7 @@ const NEAR: f64 = 0.1;
 #[cfg(test)]
 mod tests {
     use motet::link::Forwarding;
+    use motet::mac::poll::REST;
     use motet::mac::{Policy, Sleep};
 
     use super::*;
@@ -144,7 +145,7 @@ mod tests {
     fn an_image_arrives_whole_at_a_mote_that_sleeps() {
         for loss in [0.0, 0.1] {
             let mut setup = Setup::hops(3);
-            setup.chain.sleep = Some(Sleep::new(Policy::Hinted));
+            setup.chain.sleep = Some(Sleep::new(Policy::Hinted(REST)));
             setup.chain.packet_loss = loss;
             let image = Image { bytes: 6_000 };
             let run = image.run(&setup, 1, 0).expect("it arrives");

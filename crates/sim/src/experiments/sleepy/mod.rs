@@ -10,6 +10,7 @@ mod loss;
 mod polls;
 
 use motet::mac::Policy;
+use motet::mac::poll::REST;
 
 use super::metric::Metric;
 use super::row::{Point, Value};
@@ -160,4 +161,5 @@ const OTHERS: Metric = figure("other_retransmissions", "%", |run| {
 });
 const IDLE: Metric = figure("idle_duty", "%", |run| run.figure("idle_duty"));
 
-const HINTED: Named<Policy> = ("hinted", Policy::Hinted);
+/// At rest it asks as rarely as TCPlp's motes do (§9.2): it only sends.
+const HINTED: Named<Policy> = ("hinted", Policy::Hinted(REST));

@@ -1,6 +1,7 @@
 //! A mote that sleeps, in a mesh that forms itself.
 
 use motet::link::{Link, Mesh};
+use motet::mac::poll::REST;
 use motet::mac::{Policy, Sleep};
 
 use super::*;
@@ -58,7 +59,7 @@ fn serves_leaf(network: &Network<'_>, router: usize) -> bool {
 /// replaced, and the border router's route follows.
 #[test]
 fn a_leaf_that_sleeps_registers_and_is_found_at_its_next_router() {
-    for policy in [Policy::Hinted, Policy::Adaptive, Policy::Paper] {
+    for policy in [Policy::Hinted(REST), Policy::Adaptive, Policy::Paper] {
         let arena = Arena::new();
         let mut network = Network::new(diamond(policy), &arena).unwrap();
         assert!(network.join(Duration::from_secs(60)), "{policy:?}");

@@ -145,6 +145,27 @@ fn a_parent_that_has_gone_is_replaced() {
     }
 }
 
+/// A mote that takes hints is at rest when somebody connects: the first answer comes once it has asked.
+#[test]
+fn a_mote_at_rest_is_reached_within_the_interval_that_it_is_given() {
+    for (idle, idle_s) in [
+        ("", 60.0),
+        ("sleep_idle_s = 10", 10.0),
+        ("sleep_idle_s = 240", 240.0),
+    ] {
+        let text = format!(
+            "duration_s = 600\nwarmup_s = 1\n[topology]\nchain = 1\n[stack]\nsleep = \"hinted\"\n{idle}\n\
+             [[flow]]\nkind = \"request\"\nfrom = \"host\"\nto = 1\ninterval_s = 5\nstart_s = 20\n"
+        );
+        let plan = plan(&text).unwrap_or_else(|why| panic!("{idle}: {why}"));
+        let run = results(&plan).remove(0);
+        assert!(run.failure.is_none(), "{idle}: {:?}", run.failure);
+        let longest_s = run.flows[0].latency_max_ms.unwrap() / 1e3;
+        let expected = idle_s / 2.0..idle_s + 3.0;
+        assert!(expected.contains(&longest_s), "{idle}: {longest_s} s");
+    }
+}
+
 /// Somebody near the parent asks in the name of its child twenty times a second, and the mesh has no key:
 /// the child gets its packets nevertheless, in both of its ways to ask, and each of them once.
 #[test]
@@ -196,6 +217,14 @@ fn what_contradicts_itself_is_refused() {
         (
             "[stack]\nsleep = \"paper\"\nchild_timeout_s = 100",
             &["child_timeout_s is 100", "240"],
+        ),
+        (
+            "[stack]\nsleep = \"hinted\"\nsleep_idle_s = 700",
+            &["sleep_idle_s is 700", "child_timeout_s, which is 600"],
+        ),
+        (
+            "[stack]\nsleep = \"paper\"\nsleep_idle_s = 20",
+            &["stack.sleep_idle_s is 20", "sleep \"hinted\""],
         ),
         (
             "[stack]\nsleep = \"nap\"",

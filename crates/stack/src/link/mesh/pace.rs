@@ -454,7 +454,8 @@ mod tests {
         ] {
             let manner = manner(Forwarding::Copy, hops, 0);
             let mut mac = mac(true, is_single);
-            mac.set_sleep(Some(crate::mac::Sleep::new(crate::mac::Policy::Hinted)));
+            let policy = crate::mac::Policy::Hinted(crate::mac::poll::REST);
+            mac.set_sleep(Some(crate::mac::Sleep::new(policy)));
             assert_eq!(manner.pace(true, took, &mac), MS(ms), "{hops} {is_single}");
             assert_eq!(manner.pace(false, took, &mac), MS(0));
         }

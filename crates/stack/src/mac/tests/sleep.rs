@@ -4,7 +4,7 @@ use std::vec::Vec;
 
 use super::bench::*;
 use crate::hint::Expectation;
-use crate::mac::poll::{ANSWER_TIMEOUT, REST};
+use crate::mac::poll::{ANSWER_TIMEOUT, REST, REST_REACHABLE};
 use crate::mac::*;
 use crate::time::Duration;
 use crate::wire::ieee802154::{Command, FrameType, Header, check_fcs};
@@ -299,8 +299,13 @@ fn policies_keep_their_intervals() {
     assert_eq!(asked(Policy::Paper, None, rest + 1_000).len(), 1);
     let due = asked(Policy::Paper, answer(0, 9_000), 1_050).len();
     assert!((9..=10).contains(&due), "{due}");
-    assert!(asked(Policy::Hinted, None, rest - 1_000).is_empty());
-    let hinted = asked(Policy::Hinted, answer(1_000, 2_000), 200_000);
+    for rest in [Duration::from_secs(7), REST_REACHABLE, REST] {
+        let (hinted, ms) = (Policy::Hinted(rest), rest.as_millis());
+        assert_eq!(hinted.rest(), rest);
+        assert!(asked(hinted, None, ms - 1_000).is_empty(), "{rest:?}");
+        assert_eq!(asked(hinted, None, 3 * ms + 1_000).len(), 3, "{rest:?}");
+    }
+    let hinted = asked(Policy::Hinted(REST), answer(1_000, 2_000), 200_000);
     assert_eq!(hinted.len(), 4, "{hinted:?}");
     assert!((1_000..1_012).contains(&hinted[0]), "{hinted:?}");
     let adaptive = asked(Policy::Adaptive, None, 60_000);
@@ -310,7 +315,7 @@ fn policies_keep_their_intervals() {
 
 #[test]
 fn without_a_parent_the_receiver_stays_on() {
-    let mut bench = child(Policy::Hinted);
+    let mut bench = child(Policy::Hinted(REST));
     bench.mac.keep(None);
     bench.run();
     assert!(requests(&bench).is_empty());
