@@ -286,7 +286,8 @@ pub(super) const STACK_KEYS: &[Key] = &[
         "child_bytes",
         Integer(KEPT_BYTES_MIN, 65_535),
         Some("65535"),
-        "Room for packets that wait for each of them, bytes.",
+        "Room for packets that wait for each of them, bytes; without it a child has what the others leave. \
+         Where no room is left, the oldest packet of the child goes whose packets take most.",
     ),
     key(
         "child_timeout_s",

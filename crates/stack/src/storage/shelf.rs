@@ -78,13 +78,22 @@ impl<'m> Shelf<'m> {
     pub(crate) fn has_room(&self, key: u8, len: usize, bytes_max: usize) -> bool {
         let total = len.saturating_add(OVERHEAD);
         let own = self.bytes_for(key);
-        let free = self.bytes.len().saturating_sub(self.used);
-        (free >= total || self.used == 0) && (own.saturating_add(total) <= bytes_max || own == 0)
+        (self.free() >= total || self.used == 0)
+            && (own.saturating_add(total) <= bytes_max || own == 0)
     }
 
     /// The packet that has waited longest for `key`.
     pub(crate) fn first(&self, key: u8) -> Option<Kept<'_>> {
-        let record = self.records().find(|record| record.key == key)?;
+        self.packets(key).next()
+    }
+
+    /// The packets for `key`, the one that has waited longest first.
+    pub(crate) fn packets(&self, key: u8) -> impl Iterator<Item = Kept<'_>> {
+        let of_key = self.records().filter(move |record| record.key == key);
+        of_key.filter_map(|record| self.kept(record))
+    }
+
+    fn kept(&self, record: Record) -> Option<Kept<'_>> {
         let start = record.at.saturating_add(OVERHEAD);
         Some(Kept {
             mark: record.mark,
@@ -92,9 +101,14 @@ impl<'m> Shelf<'m> {
         })
     }
 
-    /// Removes that packet; false where there is none.
+    /// Removes the first packet; false where there is none.
     pub(crate) fn pop(&mut self, key: u8) -> bool {
-        let Some(record) = self.records().find(|record| record.key == key) else {
+        self.remove(key, 0)
+    }
+
+    /// Removes the packet for `key` behind `nth` others; false where there is none.
+    pub(crate) fn remove(&mut self, key: u8, nth: usize) -> bool {
+        let Some(record) = self.nth(key, nth) else {
             return false;
         };
         let (at, end) = (record.at, record.end());
@@ -104,6 +118,49 @@ impl<'m> Shelf<'m> {
             self.used = self.used.saturating_sub(end - at);
         }
         true
+    }
+
+    /// Puts a packet into the place of the one for `key` behind `nth` others; false, and nothing is changed,
+    /// where there is none, or no room for what the new one is longer, within `bytes_max` as in
+    /// [`Self::push`].
+    pub(crate) fn replace(
+        &mut self,
+        (key, nth): (u8, usize),
+        packet: &[u8],
+        mark: u32,
+        bytes_max: usize,
+    ) -> bool {
+        let (Some(record), Ok(len)) = (self.nth(key, nth), u16::try_from(packet.len())) else {
+            return false;
+        };
+        let others = self.bytes_for(key).saturating_sub(record.len);
+        let start = record.at.saturating_add(OVERHEAD);
+        let (end, behind) = (record.end(), start.saturating_add(packet.len()));
+        let (Some(moved), capacity) = (self.used.checked_sub(end), self.bytes.len()) else {
+            return false;
+        };
+        let fits = !packet.is_empty()
+            && others.saturating_add(packet.len()) <= bytes_max
+            && capacity
+                .checked_sub(moved)
+                .is_some_and(|last| behind <= last);
+        if !fits || self.used > capacity {
+            return false;
+        }
+        self.bytes.copy_within(end..self.used, behind);
+        self.used = behind.saturating_add(moved);
+        let record = self.bytes.get_mut(record.at..behind).unwrap_or_default();
+        if let Some((head, body)) = record.split_first_chunk_mut::<OVERHEAD>() {
+            let [high, low] = len.to_be_bytes();
+            let [a, b, c, d] = mark.to_be_bytes();
+            *head = [high, low, key, a, b, c, d];
+            copy(body, packet);
+        }
+        true
+    }
+
+    fn nth(&self, key: u8, nth: usize) -> Option<Record> {
+        self.records().filter(|record| record.key == key).nth(nth)
     }
 
     /// Removes all packets for `key`; returns how many there were.
@@ -120,8 +177,18 @@ impl<'m> Shelf<'m> {
         self.records().filter(|record| record.key == key).count()
     }
 
-    /// Bytes that they take.
-    fn bytes_for(&self, key: u8) -> usize {
+    /// Bytes of the whole shelf.
+    pub(crate) const fn capacity(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Bytes that nothing takes.
+    pub(crate) const fn free(&self) -> usize {
+        self.bytes.len().saturating_sub(self.used)
+    }
+
+    /// Bytes that they take, overheads included.
+    pub(crate) fn bytes_for(&self, key: u8) -> usize {
         let of_key = self.records().filter(|record| record.key == key);
         of_key.map(|record| record.end() - record.at).sum()
     }
@@ -154,12 +221,30 @@ mod tests {
     use std::collections::VecDeque;
     use std::vec::Vec;
 
+    #[derive(Clone, Debug)]
+    enum Step {
+        Push(usize, u32),
+        Remove(usize),
+        Replace(usize, usize, u32),
+    }
+
+    /// Lengths and marks of packets, and how many others stand before them: mostly none.
+    fn any_step() -> impl Strategy<Value = Step> {
+        let nth = || prop_oneof![3 => Just(0), 1 => 0usize..5];
+        prop_oneof![
+            2 => (0usize..80, any::<u32>()).prop_map(|(len, mark)| Step::Push(len, mark)),
+            1 => nth().prop_map(Step::Remove),
+            1 => (nth(), 0usize..80, any::<u32>())
+                .prop_map(|(nth, len, mark)| Step::Replace(nth, len, mark)),
+        ]
+    }
+
     proptest! {
         #[test]
         fn is_a_bounded_queue_for_each(
             capacity in 0usize..300,
             bytes_max in 0usize..200,
-            steps in prop::collection::vec((0u8..3, prop::option::of((0usize..80, any::<u32>()))), 0..100),
+            steps in prop::collection::vec((0u8..3, any_step()), 0..100),
         ) {
             let mut memory = std::vec![0; capacity];
             let mut shelf = Shelf::new(&mut memory);
@@ -170,9 +255,12 @@ mod tests {
                 };
                 let used: usize = model.iter().map(bytes).sum();
                 let queue = &mut model[usize::from(key)];
+                let packet_of = |(len, mark): (usize, u32)| -> Vec<u8> {
+                    (0..len).map(|i| (mark as usize + i) as u8).collect()
+                };
                 match step {
-                    Some((len, mark)) => {
-                        let packet: Vec<u8> = (0..len).map(|i| (mark as usize + i) as u8).collect();
+                    Step::Push(len, mark) => {
+                        let packet = packet_of((len, mark));
                         let total = len + OVERHEAD;
                         let fits = len > 0 && used + total <= capacity && bytes(queue) + total <= bytes_max;
                         prop_assert_eq!(shelf.push(key, &packet, mark, bytes_max), fits);
@@ -180,12 +268,29 @@ mod tests {
                             queue.push_back((packet, mark));
                         }
                     }
-                    None => prop_assert_eq!(shelf.pop(key), queue.pop_front().is_some()),
+                    Step::Remove(nth) => {
+                        prop_assert_eq!(shelf.remove(key, nth), queue.remove(nth).is_some());
+                    }
+                    Step::Replace(nth, len, mark) => {
+                        let packet = packet_of((len, mark));
+                        let former = queue.get(nth).map_or(0, |(packet, _)| packet.len());
+                        let fits = nth < queue.len()
+                            && len > 0
+                            && used - former + len <= capacity
+                            && bytes(queue) - former + len <= bytes_max;
+                        prop_assert_eq!(shelf.replace((key, nth), &packet, mark, bytes_max), fits);
+                        if fits {
+                            queue[nth] = (packet, mark);
+                        }
+                    }
                 }
                 for (key, queue) in (0..).zip(&model) {
                     let first = queue.front().map(|(packet, mark)| Kept { mark: *mark, packet });
                     prop_assert_eq!(shelf.first(key), first);
                     prop_assert_eq!(shelf.count(key), queue.len());
+                    prop_assert_eq!(shelf.bytes_for(key), bytes(queue));
+                    let packets = shelf.packets(key).map(|kept| (kept.packet.to_vec(), kept.mark));
+                    prop_assert!(packets.eq(queue.iter().cloned()));
                 }
             }
             let waiting = model[1].len();

@@ -386,7 +386,11 @@ impl<'m> Builder<'_, 'm> {
         let arena = self.arena;
         let none = || Indirect::new(options.indirect, &mut [], &mut [], &mut []);
         let Some(place) = memory else {
-            let children = arena.alloc_slice_fill_iter((0..CHILDREN).map(|_| Child::EMPTY));
+            let count = self
+                .tree
+                .children(n)
+                .clamp(CHILDREN_MIN, usize::from(u8::MAX));
+            let children = arena.alloc_slice_fill_iter((0..count).map(|_| Child::EMPTY));
             let packets = arena.alloc_slice_fill_copy(options.indirect_len, 0);
             let outgoing = arena.alloc_slice_fill_copy(MESH_PACKET_LEN_MAX, 0);
             return arena.alloc(Indirect::new(options.indirect, children, packets, outgoing));
@@ -565,8 +569,8 @@ const NEIGHBORS_OF_ROUTER: usize = 16;
 /// Neighbours with the key that a mote knows; the border router knows all motes.
 const PEERS: usize = 16;
 
-/// Neighbours that sleep, of one node.
-const CHILDREN: usize = 16;
+/// Neighbours that sleep, of one node: more where more are its children from the start.
+const CHILDREN_MIN: usize = 16;
 
 /// Neighbours that a mote thinks of as its parent.
 const CANDIDATES: usize = 8;

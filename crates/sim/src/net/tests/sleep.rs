@@ -3,9 +3,12 @@
 use motet::link::{Link, Mesh};
 use motet::mac::poll::REST;
 use motet::mac::{Policy, Sleep};
+use motet::random::Rng;
 
 use super::*;
 use crate::air::gains::{Gains, LogDistance};
+use crate::apps::App;
+use crate::apps::messages::{Client, Server, Shape};
 
 const ROUTERS: [usize; 2] = [1, 2];
 const LEAF: usize = 3;
@@ -77,5 +80,53 @@ fn a_leaf_that_sleeps_registers_and_is_found_at_its_next_router() {
         after(&mut network, 600);
         assert_eq!(router_of_leaf(&network), Some(other), "{policy:?}");
         assert!(serves_leaf(&network, other), "{policy:?}");
+    }
+}
+
+/// Three connections to a mote that asks each ten seconds: their SYNs are repeated three times before it does,
+/// and each waits once, at the border router as at a router of the mesh.
+#[test]
+fn copies_of_a_syn_wait_once() {
+    let star = || NetworkOptions {
+        joining: Joining::Static,
+        ..NetworkOptions::new(
+            vec![NodeOptions::new("border"), NodeOptions::new("leaf")],
+            star(1),
+        )
+    };
+    for (name, mut options) in [("star", star()), ("diamond", diamond(Policy::Adaptive))] {
+        let leaf = options.nodes.len() - 1;
+        options.nodes[leaf].sleep = Some(Sleep::new(Policy::Fixed(Duration::from_secs(10))));
+        let arena = Arena::new();
+        let mut network = Network::new(options, &arena).unwrap();
+        assert!(network.join(Duration::from_secs(60)), "{name}");
+        let begin = network.world.now() + Duration::from_secs(30);
+        network.world.run_until(begin);
+        let host = network.host(0).unwrap();
+        let shape = Shape {
+            message_len: 20,
+            answer_len: 20,
+            interval: Duration::from_millis(1),
+        };
+        let clients = [7_001, 7_002, 7_003].map(|port| {
+            let server = Server::new(port, network.ends(leaf, plan::HOST, &arena), shape);
+            network.world.add_app(leaf, App::Server(server));
+            let remote = (network.addr(leaf), port);
+            let ends = network.ends(host, remote.0, &arena);
+            let mut rng = Rng::from_seed([1, port.into()]);
+            let client = Client::new(remote, ends, shape, begin, &mut rng);
+            let client = client.until(begin + Duration::from_millis(2));
+            network.world.add_app(host, App::Client(client))
+        });
+        network.world.run_until(begin + Duration::from_secs(60));
+        for client in clients {
+            let Some(App::Client(client)) = network.world.apps(host).get(client) else {
+                panic!("{name}: no client")
+            };
+            assert!(client.tally.received > 0, "{name}");
+        }
+        let parents = (0..leaf).filter_map(|node| radio(&network, node).indirect());
+        let merged: u32 = parents.map(|parent| parent.counters().merged).sum();
+        assert!(merged >= 6, "{name}: {merged} copies merged");
     }
 }

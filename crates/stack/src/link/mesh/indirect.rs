@@ -12,7 +12,7 @@
 //!
 //! Place: between the queue of whole packets and the MAC, beside [`outward`](super::outward), with a
 //! fragmenter of its own: what is being sent to others does not hold it up. Memory is bounded for all
-//! children together and for each; a full table takes a newcomer for a child that has never
+//! children together and for each, and [`share`](super::share) parts it; a full table takes a newcomer for a child that has never
 //! acknowledged a frame, for made-up addresses do not.
 //! Left out: frames for all, which a sleeping node misses.
 //!
@@ -21,7 +21,7 @@
 use super::parent::{Child, IndirectConfig, IndirectCounters, Progress};
 use super::{Mark, Mesh, link_addr};
 use crate::ip::{self, Ip};
-use crate::limits::{IPV6_MTU_MIN, PSDU_LEN_MAX};
+use crate::limits::PSDU_LEN_MAX;
 use crate::lowpan::fragment::Outgoing;
 use crate::mac::{self, Action, Asked, Class, Frame, Outcome, Pending};
 use crate::storage::shelf::Shelf;
@@ -32,12 +32,12 @@ use crate::wire::cursor::copy;
 /// The packets of a parent's children, and the children.
 #[derive(Debug)]
 pub struct Indirect<'m> {
-    config: IndirectConfig,
-    children: &'m mut [Child],
-    shelf: Shelf<'m>,
+    pub(super) config: IndirectConfig,
+    pub(super) children: &'m mut [Child],
+    pub(super) shelf: Shelf<'m>,
     outgoing: Outgoing<'m>,
     /// The child whose packet is in `outgoing`, or in the MAC.
-    serving: Option<u8>,
+    pub(super) serving: Option<u8>,
     /// The child that was served last.
     last: u8,
     /// How far its delivery is.
@@ -52,7 +52,7 @@ pub struct Indirect<'m> {
     has_asked_again: bool,
     /// What the radio was told for all children.
     is_any_shown: bool,
-    counters: IndirectCounters,
+    pub(super) counters: IndirectCounters,
 }
 
 impl<'m> Indirect<'m> {
@@ -95,8 +95,12 @@ impl<'m> Indirect<'m> {
 
     /// Packets that wait.
     pub fn waiting(&self) -> usize {
-        let keys = 0..self.children.len().min(usize::from(u8::MAX)) as u8;
-        keys.map(|key| self.shelf.count(key)).sum()
+        self.keys().map(|key| self.shelf.count(key)).sum()
+    }
+
+    /// Of all children, there or not.
+    pub(super) fn keys(&self) -> core::ops::Range<u8> {
+        0..self.children.len().min(usize::from(u8::MAX)) as u8
     }
 
     /// What became of their packets.
@@ -104,19 +108,9 @@ impl<'m> Indirect<'m> {
         &self.counters
     }
 
-    fn find(&self, addr: &LinkAddr) -> Option<u8> {
+    pub(super) fn find(&self, addr: &LinkAddr) -> Option<u8> {
         let mut children = (0..u8::MAX).zip(self.children.iter());
         children.find_map(|(key, child)| child.is(addr).then_some(key))
-    }
-
-    /// Whether the longest packet to this neighbour would be kept, if it goes to a child at all. What
-    /// this node's TCP sends must be: TCP counts it as on its way.
-    pub(super) fn has_room(&self, to: ip::Neighbour) -> bool {
-        let key = link_addr(to).and_then(|addr| self.find(&addr));
-        key.is_none_or(|key| {
-            let bytes_max = self.config.child_bytes_max;
-            self.shelf.has_room(key, IPV6_MTU_MIN, bytes_max)
-        })
     }
 
     fn child(&mut self, key: u8) -> Option<&mut Child> {
@@ -149,7 +143,7 @@ impl<'m> Indirect<'m> {
         let Some(child) = self.children.get_mut(usize::from(key)) else {
             return false;
         };
-        child.heard_at = now;
+        child.heard(known.is_none(), now);
         self.has_asked_again |= asked.is_request && self.serving == Some(key);
         let says = asks
             && match radio {
@@ -233,7 +227,7 @@ impl<'m> Indirect<'m> {
 
     /// Ends what has lasted too long.
     fn expire(&mut self, now: Instant) {
-        for key in 0..self.children.len().min(usize::from(u8::MAX)) as u8 {
+        for key in self.keys() {
             let timeout = self.config.child_timeout;
             let Some(child) = self.child(key) else {
                 return;
@@ -274,8 +268,7 @@ impl<'m> Indirect<'m> {
         match radio {
             Pending::None => None,
             Pending::OneForAll => {
-                let keys = 0..self.children.len().min(usize::from(u8::MAX)) as u8;
-                let pending = keys.into_iter().any(|key| self.shelf.count(key) > 0);
+                let pending = self.keys().any(|key| self.shelf.count(key) > 0);
                 (core::mem::replace(&mut self.is_any_shown, pending) != pending)
                     .then_some(Action::SetPending { of: None, pending })
             }
@@ -337,7 +330,7 @@ impl<'m> Indirect<'m> {
             self.is_begun = !is_whole;
             if let Some(child) = self.child(key) {
                 child.awake_until = drains.then_some(now + LISTENS);
-                child.heard_at = now;
+                child.heard(false, now);
                 child.failing_since = None;
                 if is_whole {
                     child.failures = 0;
@@ -370,18 +363,29 @@ impl<'m> Indirect<'m> {
         if now >= since + timeout {
             self.end(key);
         } else if child.failures >= DELIVERIES_MAX {
-            child.failures = 0;
             self.drop_first(key);
         }
     }
 
     /// The first packet for a child goes nowhere.
     fn drop_first(&mut self, key: u8) {
-        self.shelf.pop(key);
-        if let Some(child) = self.child(key) {
-            child.halt = None;
+        self.drop_nth(key, 0);
+    }
+
+    /// Nor does the one behind `nth` others.
+    pub(super) fn drop_nth(&mut self, key: u8, nth: usize) {
+        self.shelf.remove(key, nth);
+        if nth == 0 {
+            self.forget_delivery(key);
         }
         self.counters.dropped = self.counters.dropped.wrapping_add(1);
+    }
+
+    /// What has been tried with the first packet for a child says nothing of the next one.
+    pub(super) fn forget_delivery(&mut self, key: u8) {
+        if let Some(child) = self.child(key) {
+            (child.halt, child.failures) = (None, 0);
+        }
     }
 }
 
@@ -447,7 +451,13 @@ impl<'m> Mesh<'m> {
 
     /// Keeps the packet of `len` bytes in the fragmenter's buffer, where it goes to a child. Returns
     /// whether it does.
-    pub(super) fn divert(&mut self, to: ip::Neighbour, len: usize, mark: Mark) -> bool {
+    pub(super) fn divert(
+        &mut self,
+        to: ip::Neighbour,
+        len: usize,
+        mark: Mark,
+        now: Instant,
+    ) -> bool {
         let Some(indirect) = self.indirect.as_deref_mut() else {
             return false;
         };
@@ -455,14 +465,7 @@ impl<'m> Mesh<'m> {
             return false;
         };
         let packet = self.outgoing.buffer().get(..len).unwrap_or_default();
-        let bytes_max = indirect.config.child_bytes_max;
-        let kept = indirect.shelf.push(key, packet, mark.to_bits(), bytes_max);
-        let counters = &mut indirect.counters;
-        let count = match kept {
-            true => &mut counters.kept,
-            false => &mut counters.full,
-        };
-        *count = count.wrapping_add(1);
+        indirect.keep(key, packet, mark, now);
         self.outgoing.discard();
         true
     }

@@ -16,7 +16,7 @@ impl Mesh<'_> {
 
     pub(super) const fn end_sleep(&self, _: LinkAddr) {}
 
-    pub(super) const fn divert(&self, _: ip::Neighbour, _: usize, _: Mark) -> bool {
+    pub(super) const fn divert(&self, _: ip::Neighbour, _: usize, _: Mark, _: Instant) -> bool {
         false
     }
 

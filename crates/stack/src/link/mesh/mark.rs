@@ -72,6 +72,12 @@ impl Mark {
         self == Self { at, ..other }
     }
 
+    /// Whether packets of both go on alike.
+    #[cfg(feature = "sleepy")]
+    pub(super) fn goes_as(self, other: Self) -> bool {
+        (self.onward, self.way) == (other.onward, other.way)
+    }
+
     /// The same, of a packet that is queued now.
     #[cfg(feature = "sleepy")]
     pub(in crate::link) const fn since_now(self, now: Instant) -> Self {

@@ -13,6 +13,8 @@
 mod budget;
 mod config;
 #[cfg(feature = "sleepy")]
+mod copies;
+#[cfg(feature = "sleepy")]
 mod indirect;
 #[cfg(not(feature = "sleepy"))]
 #[path = "indirect_absent.rs"]
@@ -36,6 +38,8 @@ mod routing;
 #[cfg(not(feature = "rpl"))]
 #[path = "routing_absent.rs"]
 mod routing;
+#[cfg(feature = "sleepy")]
+mod share;
 #[cfg(feature = "sleepy")]
 mod sleep;
 #[cfg(all(feature = "rpl", feature = "router"))]

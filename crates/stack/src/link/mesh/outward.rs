@@ -286,7 +286,7 @@ impl<'m> Mesh<'m> {
         mark: Mark,
         now: Instant,
     ) {
-        if !hop.is_some_and(|(_, to)| self.divert(to, len, mark)) {
+        if !hop.is_some_and(|(_, to)| self.divert(to, len, mark, now)) {
             self.begin(ip, len, hop, mark, now);
         }
     }

@@ -8,7 +8,8 @@ use crate::wire::LinkAddr;
 pub struct IndirectConfig {
     /// How long a child may be silent.
     pub child_timeout: Duration,
-    /// Bytes of packets that wait for one child, seven more for each packet.
+    /// Bytes of packets that wait for one child at most, seven more for each packet. Beyond what all share it
+    /// bounds nothing: then a child has what the others leave.
     pub child_bytes_max: usize,
     /// Whether one request brings all that waits; off, a frame upon each (OpenThread).
     pub drain: bool,
@@ -41,6 +42,8 @@ pub struct Child {
     /// Whether its flag in the radio says that packets wait.
     pub(super) is_shown: bool,
     pub(super) heard_at: Instant,
+    /// The longest time for which it was silent, forgotten over [`LULL_MEMORY`].
+    pub(super) lull: Duration,
     /// Until when it listens.
     pub(super) awake_until: Option<Instant>,
     /// Deliveries of its first packet that broke off after it had taken a part.
@@ -58,6 +61,7 @@ impl Child {
         is_over: false,
         is_shown: false,
         heard_at: Instant::ORIGIN,
+        lull: Duration::ZERO,
         awake_until: None,
         failures: 0,
         failing_since: None,
@@ -70,6 +74,23 @@ impl Child {
             true => None,
             false => self.addr,
         }
+    }
+
+    /// It was heard; `is_new`: for the first time.
+    pub(super) fn heard(&mut self, is_new: bool, now: Instant) {
+        if !is_new {
+            let gap = now.since(self.heard_at);
+            let forgotten = gap.as_micros().saturating_mul(self.lull.as_micros());
+            let forgotten = forgotten.checked_div(LULL_MEMORY.as_micros()).unwrap_or(0);
+            self.lull = gap.max(self.lull - Duration::from_micros(forgotten));
+        }
+        self.heard_at = now;
+    }
+
+    /// Whether it has been silent for longer than it ever is: it may be off, or have gone.
+    pub(super) fn is_overdue(&self, now: Instant) -> bool {
+        self.addr().is_some()
+            && now.since(self.heard_at) > self.lull.saturating_mul(2) + OVERDUE_MIN
     }
 
     pub(super) fn is(&self, addr: &LinkAddr) -> bool {
@@ -111,7 +132,12 @@ impl Progress {
 
     /// Whether the child still knows what it has of this packet.
     pub(super) fn is_known(&self, digest: u16, now: Instant) -> bool {
-        self.digest == digest && now.since(self.at) < KNOWN
+        self.digest == digest && self.is_recent(now)
+    }
+
+    /// Whether the child still knows what it has of the packet that this was of.
+    pub(super) fn is_recent(&self, now: Instant) -> bool {
+        now.since(self.at) < KNOWN
     }
 }
 
@@ -133,6 +159,8 @@ pub struct IndirectCounters {
     pub gone: u32,
     /// Packets kept.
     pub kept: u32,
+    /// Packets that took the place of an older copy of theirs; they do not count as kept again.
+    pub merged: u32,
     /// Packets delivered.
     pub delivered: u32,
     /// Deliveries that failed.
@@ -140,12 +168,19 @@ pub struct IndirectCounters {
     /// Deliveries that went on with a frame which the child may have: it takes that one for a repeated
     /// fragment where its MAC has forgotten the sequence number by then.
     pub resumed: u32,
-    /// Packets dropped because there was no room.
+    /// Packets that were not kept because there was no room.
     pub full: u32,
-    /// Packets dropped with their child, because deliveries broke off too often, or because their route
-    /// led elsewhere by then.
+    /// Packets dropped with their child, to make room for others, because deliveries broke off too often, or
+    /// because their route led elsewhere by then.
     pub dropped: u32,
 }
+
+/// A silence is forgotten over so long: a child may rest for minutes after minutes in which it asked ten
+/// times a second.
+const LULL_MEMORY: Duration = Duration::from_secs(2_400);
+
+/// No child is overdue sooner: it may have been there for no longer, or miss a request.
+const OVERDUE_MIN: Duration = Duration::from_secs(5);
 
 /// How long a child may be silent: two polls and a half at [`REST`](crate::mac::poll::REST).
 pub(super) const CHILD_TIMEOUT: Duration = Duration::from_secs(600);

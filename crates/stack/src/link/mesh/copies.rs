@@ -1,0 +1,90 @@
+//! Copies of a TCP segment: which of two packets that wait is the other one sent again.
+//!
+//! Purpose: a SYN for a child that asks once a minute is repeated six times before the child hears of it, and
+//! each would cost it a frame and an answer. Of copies only the newest waits, which has the newest timestamp,
+//! acknowledgment and window.
+//! Place: `share` asks before it keeps a packet for a child.
+//! Left out: segments that take no sequence number (each ACK in a row of the same says something: RFC 5681
+//! §2), and headers that are compressed, which cannot be read here. What is encrypted above TCP is no matter:
+//! its bytes are compared, and those of a segment that is sent again are the same. A link's own encryption is
+//! the MAC's, and not on yet.
+//!
+//! Sources: RFC 9293 §3.4 and §3.8.1.
+
+use crate::wire::ipv6::{Ecn, Extensions, Header as Ipv6Header, next_header};
+use crate::wire::tcp::{self, Flags, Header as TcpHeader};
+
+/// The first of `older` packets of which `newer` is a copy, counted from 0: the same segment sent again, of
+/// the same flow, with the same sequence numbers, control bits and payload. Acknowledgment, window and options
+/// may differ, and so may the hop limit, the flow label (Linux chooses another one after a timeout) and
+/// whether it is capable of ECN (RFC 3168 §6.1.5: what is sent again is not). An older packet that has met
+/// congestion has none: it has to say so.
+///
+/// All are whole IPv6 packets, their TCP headers as TCP made them. A newer one whose checksum is wrong is no
+/// copy: a damaged packet never takes the place of a good one.
+pub(super) fn copied<'a>(newer: &[u8], older: impl Iterator<Item = &'a [u8]>) -> Option<usize> {
+    let newer = Segment::of(newer).filter(Segment::takes_numbers)?;
+    let mut older = older.map(Segment::of);
+    let found = older.position(|older| older.is_some_and(|older| newer.is_copy_of(&older)))?;
+    let (src, dst) = (&newer.ip.src, &newer.ip.dst);
+    tcp::is_checksum_valid(src, dst, newer.bytes).then_some(found)
+}
+
+/// A packet that holds a TCP segment.
+struct Segment<'a> {
+    ip: Ipv6Header,
+    /// All extension headers.
+    extensions: &'a [u8],
+    tcp: TcpHeader,
+    payload: &'a [u8],
+    /// The segment, header and payload.
+    bytes: &'a [u8],
+}
+
+impl<'a> Segment<'a> {
+    /// Of a packet; `None` where it holds none, or not the whole of it.
+    fn of(packet: &'a [u8]) -> Option<Self> {
+        let (ip, behind) = Ipv6Header::parse(packet).ok()?;
+        let mut walk = Extensions::new(ip.next_header, behind);
+        while let Some(extension) = walk.next().ok()? {
+            if extension.kind == next_header::FRAGMENT {
+                return None;
+            }
+        }
+        let bytes = walk.rest();
+        let (extensions, _) = behind.split_at_checked(behind.len().checked_sub(bytes.len())?)?;
+        if walk.next_header() != tcp::NEXT_HEADER {
+            return None;
+        }
+        let (tcp, payload) = TcpHeader::parse(bytes).ok()?;
+        Some(Self {
+            ip,
+            extensions,
+            tcp,
+            payload,
+            bytes,
+        })
+    }
+
+    /// Whether it takes any sequence number.
+    fn takes_numbers(&self) -> bool {
+        let flags = self.tcp.flags;
+        !self.payload.is_empty() || flags.contains(Flags::SYN) || flags.contains(Flags::FIN)
+    }
+
+    fn is_copy_of(&self, older: &Self) -> bool {
+        let ecn = |segment: &Self| segment.ip.traffic_class.ecn();
+        let says_less = ecn(older) == Ecn::Ce && ecn(self) != Ecn::Ce;
+        !says_less
+            && (self.ip.src, self.ip.dst) == (older.ip.src, older.ip.dst)
+            && self.extensions == older.extensions
+            && (self.tcp.src_port, self.tcp.dst_port) == (older.tcp.src_port, older.tcp.dst_port)
+            && (self.tcp.seq, self.tcp.flags) == (older.tcp.seq, older.tcp.flags)
+            && self.tcp.urgent == older.tcp.urgent
+            && self.payload == older.payload
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/copies.rs"]
+pub(super) mod tests;

@@ -1,0 +1,176 @@
+//! The memory of a parent that its children share: what is kept, and what goes when there is no room.
+//!
+//! A child may use what the others leave. When room is needed, the oldest packet of the fullest child goes
+//! first, so that one that does not ask any more, however much is sent to it, leaves each of the others its
+//! share. Children that are overdue, silent for longer than they ever are, count as one, and their bytes
+//! [`OVERDUE_WEIGHT`] times, but for [`OVERDUE_FREE`] of each. A packet whose delivery is under way stays. Of copies of a TCP segment the newest one
+//! waits, in the place of the first ([`copies`](super::copies)).
+//!
+//! Place: part of [`Indirect`]; `divert` gives it packets.
+//! Left out: whose turn it is to be sent to. A child that does not ask has none.
+
+use super::copies::copied;
+use super::{Indirect, Mark, link_addr};
+use crate::ip;
+use crate::limits::IPV6_MTU_MIN;
+use crate::link::arrival::Onward;
+use crate::lowpan::TcpForm;
+use crate::storage::shelf::OVERHEAD;
+use crate::time::Instant;
+
+impl Indirect<'_> {
+    /// Whether the longest packet to this neighbour would be kept, if it goes to a child at all, and cost the
+    /// child no other. What this node's TCP sends must be: TCP counts it as on its way.
+    pub(super) fn has_room(&self, to: ip::Neighbour) -> bool {
+        let key = link_addr(to).and_then(|addr| self.find(&addr));
+        key.is_none_or(|key| {
+            let (bytes_max, total) = (self.config.child_bytes_max, IPV6_MTU_MIN + OVERHEAD);
+            let own = self.shelf.bytes_for(key);
+            let with = own.saturating_add(total);
+            let is_allowed = own == 0 || with <= bytes_max;
+            let others = self
+                .keys()
+                .filter(|other| *other != key && self.goes_first(*other).is_some());
+            let fullest = others.map(|other| self.shelf.bytes_for(other)).max();
+            self.shelf.has_room(key, IPV6_MTU_MIN, bytes_max)
+                || (is_allowed && fullest.is_some_and(|fullest| own == 0 || fullest > with))
+        })
+    }
+
+    /// Keeps a packet for a child, in the place of an older copy or behind all that wait for it. Returns
+    /// whether it was kept.
+    pub(super) fn keep(&mut self, key: u8, packet: &[u8], mark: Mark, now: Instant) -> bool {
+        self.merge(key, packet, mark, now) || {
+            self.make_room(key, packet.len(), now);
+            let bytes_max = self.config.child_bytes_max;
+            let kept = self.shelf.push(key, packet, mark.to_bits(), bytes_max);
+            let count = match kept {
+                true => &mut self.counters.kept,
+                false => &mut self.counters.full,
+            };
+            *count = count.wrapping_add(1);
+            kept
+        }
+    }
+
+    /// Puts a packet into the place of a copy of it that waits; false where none does.
+    fn merge(&mut self, key: u8, packet: &[u8], mark: Mark, now: Instant) -> bool {
+        if mark.onward == Onward::As(TcpForm::Compressed) {
+            return false;
+        }
+        let is_begun = self.serving == Some(key) || self.has_part(key, now);
+        let begun = usize::from(is_begun);
+        let older = self.shelf.packets(key).skip(begun).map(|kept| {
+            match Mark::from_bits(kept.mark).goes_as(mark) {
+                true => kept.packet,
+                false => &[],
+            }
+        });
+        let Some(nth) = copied(packet, older).map(|nth| nth.saturating_add(begun)) else {
+            return false;
+        };
+        // Headers compressed by the context that the older packet sets follow it.
+        let is_compressed = |bits| Mark::from_bits(bits).onward == Onward::As(TcpForm::Compressed);
+        let is_followed = self
+            .shelf
+            .packets(key)
+            .skip(nth)
+            .any(|kept| is_compressed(kept.mark));
+        if is_followed {
+            return false;
+        }
+        if nth == 0 {
+            self.forget_delivery(key);
+        }
+        let bytes_max = self.config.child_bytes_max;
+        let place = (key, nth);
+        let is_put = self.shelf.replace(place, packet, mark.to_bits(), bytes_max);
+        match is_put {
+            true => self.counters.merged = self.counters.merged.wrapping_add(1),
+            // It is longer, and has to stand behind the others.
+            false => self.drop_nth(key, nth),
+        }
+        is_put
+    }
+
+    /// Drops what has to go for a packet of `len` bytes for a child, where that makes room for it.
+    fn make_room(&mut self, key: u8, len: usize, now: Instant) {
+        let (bytes_max, total) = (self.config.child_bytes_max, len.saturating_add(OVERHEAD));
+        if total > bytes_max.min(self.shelf.capacity()) {
+            return;
+        }
+        loop {
+            let own = self.shelf.bytes_for(key).saturating_add(total);
+            let victim = match self.shelf.free() < total {
+                _ if own > bytes_max => key,
+                true => self.fullest(key, total, now),
+                false => return,
+            };
+            let Some(nth) = self.goes_first(victim) else {
+                return;
+            };
+            self.drop_nth(victim, nth);
+        }
+    }
+
+    /// The child whose packets take most, once `total` bytes more wait for the child `key`: that one, if others
+    /// have as much. Of those that are overdue it is the fullest, where all of them together have too much. A
+    /// child of which nothing can go takes nothing from others if it is overdue, and else has room for one
+    /// packet.
+    fn fullest(&self, key: u8, total: usize, now: Instant) -> u8 {
+        let others = self.keys().filter(|other| *other != key);
+        let (mut present, mut overdue, mut all_overdue) = ((key, 0), (key, 0), 0_usize);
+        for child in core::iter::once(key).chain(others) {
+            let is_overdue = self.is_overdue(child, now);
+            let is_own = child == key;
+            if self.goes_first(child).is_none() && !(is_own && is_overdue) {
+                continue;
+            }
+            let more = if is_own { total } else { 0 };
+            let bytes = self.shelf.bytes_for(child).saturating_add(more);
+            let fullest = match is_overdue {
+                true => &mut overdue,
+                false => &mut present,
+            };
+            if bytes > fullest.1 {
+                *fullest = (child, bytes);
+            }
+            if is_overdue {
+                all_overdue = all_overdue.saturating_add(bytes.saturating_sub(OVERDUE_FREE));
+            }
+        }
+        match all_overdue.saturating_mul(OVERDUE_WEIGHT) > present.1 {
+            true => overdue.0,
+            false => present.0,
+        }
+    }
+
+    /// The place of the first packet for a child that can go: behind the one whose delivery is under way.
+    fn goes_first(&self, key: u8) -> Option<usize> {
+        let begun = usize::from(self.serving == Some(key));
+        (self.shelf.count(key) > begun).then_some(begun)
+    }
+
+    fn is_overdue(&self, key: u8, now: Instant) -> bool {
+        let child = self.children.get(usize::from(key));
+        child.is_some_and(|child| child.is_overdue(now))
+    }
+
+    /// Whether the child has taken a part of its first packet, and knows it still.
+    fn has_part(&self, key: u8, now: Instant) -> bool {
+        let child = self.children.get(usize::from(key));
+        let halt = child.and_then(|child| child.halt);
+        halt.is_some_and(|halt| halt.taken > 0 && halt.is_recent(now))
+    }
+}
+
+/// Bytes of an overdue child that count for nothing: a SYN, since the child may have begun to rest for longer
+/// than before.
+const OVERDUE_FREE: usize = 128;
+
+/// How many times their other bytes count: next to nothing is left to them where others want it.
+const OVERDUE_WEIGHT: usize = 64;
+
+#[cfg(test)]
+#[path = "tests/share.rs"]
+mod tests;
