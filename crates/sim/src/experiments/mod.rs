@@ -25,6 +25,7 @@ mod judging;
 pub mod mesh;
 pub mod metric;
 pub mod model;
+pub mod outsiders;
 mod pacing;
 pub mod row;
 pub mod run;
