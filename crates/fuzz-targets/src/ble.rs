@@ -80,6 +80,7 @@ pub(crate) fn run(bytes: &[u8]) {
         part: Vec::new(),
         peer: Seen::default(),
         has_tcple,
+        cut: 0,
     };
     bench.tell(Event::Started {
         packet_len: bench.packet_len,
@@ -102,6 +103,8 @@ struct Bench<'m> {
     part: Vec<u8>,
     peer: Seen,
     has_tcple: bool,
+    /// Bytes in each data packet of a PDU of the peer's; 0: as many as the controller takes.
+    cut: u8,
 }
 
 /// What the peer has seen.
@@ -173,9 +176,12 @@ impl Bench<'_> {
                 unacknowledged: 0,
                 is_missed: input.flag(),
             })),
-            _ => self.tell(Event::Answered {
-                status: input.u8() & 1,
-            }),
+            // From here on PDUs are cut otherwise.
+            _ => {
+                let answer = input.u8();
+                self.cut = answer >> 1;
+                self.tell(Event::Answered { status: answer & 1 });
+            }
         }
     }
 
@@ -254,10 +260,17 @@ impl Bench<'_> {
         let mut bytes = (payload.len() as u16).to_le_bytes().to_vec();
         bytes.extend_from_slice(&channel.to_le_bytes());
         bytes.extend_from_slice(payload);
+        let len = match self.cut {
+            0 => usize::from(self.packet_len),
+            cut => usize::from(cut),
+        };
         let mut is_first = true;
-        for piece in bytes.chunks(usize::from(self.packet_len)) {
+        for piece in bytes.chunks(len) {
             self.data(is_first, piece);
             is_first = false;
+            if self.cut > 0 {
+                self.data(is_first, &[]);
+            }
         }
     }
 

@@ -142,6 +142,9 @@ pub(crate) fn ble() -> Vec<Vec<u8>> {
         &[2, 255, 255, 2, 255, 255, 4],
         &[8, 0, 4, 3, 1, 2, 3, 9, 0, 2, 1, 2],
         &[5, 6, 0x17, 3, 2, 0, 0x23, 0, 12, 13, 0, 251],
+        // Headers that are cut: by a packet of three bytes, then by the next PDU.
+        &[15, 6, 6, 3, 1, 2, 3, 0, 15, 2, 5, 6, 0x17, 3, 2, 0, 0x23, 0],
+        &[9, 1, 3, 1, 0, 0x40, 9, 1, 7, 2, 0, 0x40, 0, 1, 0, 9],
     ] {
         let mut seed = all.clone();
         seed.extend_from_slice(tail);
