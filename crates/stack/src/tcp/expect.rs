@@ -10,22 +10,42 @@
 use super::config::Economy;
 use super::connection::Connection;
 use super::facts::Facts;
+use super::listener::{HalfOpen, Stage};
 use super::sockets::Tcp;
 use super::timers::{Timer, present, wait_until};
 use crate::hint::Expectation;
 use crate::time::{Duration, Instant};
 
 impl Tcp<'_> {
-    /// When the peers of all connections may answer; `None`: nothing is expected. A connection that
-    /// only waits for what its peer does by itself expects nothing.
+    /// When the peers of all connections and handshakes may answer; `None`: nothing is expected. A connection
+    /// that only waits for what its peer does by itself expects nothing.
     pub fn expected(&self, now: Instant) -> Option<Expectation> {
         let (tick, now_ms) = (self.tick, self.now_ms);
         let connections = self.memory.connections.iter();
         let connections = connections.filter_map(|slot| slot.0.as_ref());
         let answers = connections.filter_map(|connection| connection.expects(tick, now_ms, now));
+        let handshakes = self.memory.half_open.iter();
+        let handshakes = handshakes.filter(|entry| entry.stage() == Stage::SynReceived);
         answers
+            .chain(handshakes.map(|entry| entry.expects(tick, now_ms)))
             .filter(|answer| answer.latest > now)
             .reduce(Expectation::or)
+    }
+}
+
+impl HalfOpen {
+    /// The answer to the SYN-ACK, with which the peer often says what it wants. Of what takes the round trip
+    /// nothing is known but that the SYN-ACK is sent again at the deadline. A SYN that was made up costs some
+    /// ten requests for each SYN-ACK.
+    fn expects(&self, tick: Instant, now_ms: u32) -> Expectation {
+        let wait = wait_until(self.deadline, present(now_ms, 0));
+        let pace_ms = ROUND_UNKNOWN_MS / 4;
+        Expectation {
+            earliest: Instant::ORIGIN,
+            latest: tick + Duration::from_micros(u64::from(wait) * 125 / 4),
+            pace: Duration::from_millis(u64::from(pace_ms) << self.retries()),
+            more: false,
+        }
     }
 }
 

@@ -35,6 +35,24 @@ fn a_syn_expects_its_answer() {
     assert_eq!(Some(answer.latest), s.tcp.next_deadline());
 }
 
+/// Whoever connects to a node that sleeps would else wait twice for it to ask by itself.
+#[test]
+fn a_syn_ack_expects_its_answer() {
+    let mut s = Script::listening(PLAIN);
+    assert_eq!(expected(&s), None);
+    s.peer(say(SYN, 0, 0)).unwrap();
+    assert_eq!(expected(&s), None, "it has not been sent");
+    s.iss = s.sent().header.seq;
+    let first = expected(&s).expect("an ACK is due");
+    assert_eq!(Some(first.latest), s.tcp.next_deadline());
+    // It is sent again and again, and its answer asked for ever more rarely.
+    s.wait_for_segment();
+    let second = expected(&s).expect("still");
+    assert_eq!(second.pace, first.pace + first.pace);
+    s.peer(say(ACK, 1, 1)).unwrap();
+    assert_eq!(expected(&s), None, "the handshake is done");
+}
+
 #[test]
 fn a_stream_is_expected_until_its_end_and_a_delayed_ack_costs_nothing() {
     let mut s = Script::accepted(PLAIN);
