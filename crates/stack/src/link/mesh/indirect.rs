@@ -119,7 +119,7 @@ impl<'m> Indirect<'m> {
 
     /// Notes which neighbour has sent a frame; returns whether its ACK says that something waits. `radio`:
     /// what ACKs can say, where the radio sends them by itself.
-    fn on_asked(
+    pub(super) fn on_asked(
         &mut self,
         asked: Asked,
         radio: Option<Pending>,

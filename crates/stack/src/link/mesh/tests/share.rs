@@ -310,7 +310,7 @@ proptest! {
             let own = indirect.shelf.bytes_for(child);
             prop_assert!(own <= bytes_max && indirect.shelf.free() <= memory);
             if kept {
-                prop_assert_eq!(waiting(&indirect, child).last(), Some(&what));
+                prop_assert_eq!(waiting(&indirect, child).pop(), Some(what));
             }
             let after = indirect.serving.and_then(|key| indirect.shelf.first(key));
             prop_assert_eq!(first, after.map(|kept| kept.packet.to_vec()));
