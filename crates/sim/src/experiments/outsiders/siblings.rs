@@ -8,7 +8,8 @@
 
 use motet::mac::poll::REST_REACHABLE;
 use motet::mac::{Policy, Sleep};
-use motet::time::Duration;
+use motet::random::Rng;
+use motet::time::{Duration, Instant};
 
 use crate::Arena;
 use crate::air::gains::{Gains, LogDistance};
@@ -57,7 +58,7 @@ pub struct Siblings {
     pub child_timeout: Duration,
     /// What is sent to each that stays.
     pub load: Load,
-    /// What is sent to each that is off, from the start.
+    /// What is sent to each that is off, from then on.
     pub flood: Load,
 }
 
@@ -135,22 +136,21 @@ impl Siblings {
         let ends_at = begin + Duration::from_secs(seconds);
         let host = network.host(0).unwrap_or_default();
         let first_alive = 1 + self.dead;
+        let rng = |mote: usize| stream(seed, mote as u32, Purpose::Application);
         let mut flows = Vec::new();
-        for mote in 1..=self.children {
-            let (load, is_dead) = match mote < first_alive {
-                true => (&self.flood, true),
-                false => (&self.load, false),
-            };
-            if is_dead && !has_dead {
-                continue;
-            }
-            let mut rng = stream(seed, mote as u32, Purpose::Application);
-            let flow = load.begin((&mut network, &arena), host, mote, begin, ends_at, &mut rng);
-            flows.extend((!is_dead).then_some((load, mote, flow)));
+        for mote in first_alive..=self.children {
+            let (ends, times) = ([host, mote], [begin, ends_at]);
+            let load = &self.load;
+            let places = load.begin((&mut network, &arena), ends, times, &mut rng(mote));
+            flows.push((mote, places));
         }
         if has_dead {
-            network.world.run_until(begin + OFF_AFTER);
+            let off_at = begin + OFF_AFTER;
+            network.world.run_until(off_at);
             for mote in 1..first_alive {
+                let (ends, times) = ([host, mote], [off_at, ends_at]);
+                let flood = &self.flood;
+                flood.begin((&mut network, &arena), ends, times, &mut rng(mote));
                 network.switch_off(mote);
             }
         }
@@ -166,11 +166,9 @@ impl Load {
     fn begin<'m>(
         &self,
         (network, arena): (&mut Network<'m>, &'m Arena),
-        host: usize,
-        mote: usize,
-        begin: motet::time::Instant,
-        ends_at: motet::time::Instant,
-        rng: &mut motet::random::Rng,
+        [host, mote]: [usize; 2],
+        [begin, ends_at]: [Instant; 2],
+        rng: &mut Rng,
     ) -> [usize; 2] {
         let remote = (network.addr(mote), PORT);
         let shape = Shape {
@@ -205,10 +203,10 @@ impl Load {
 }
 
 impl Got {
-    /// What came of these flows: how, to which mote, and by which senders and receivers.
-    fn of(network: &Network<'_>, host: usize, flows: &[(&Load, usize, [usize; 2])]) -> Self {
+    /// What came of these flows: to which mote, and by which senders and receivers.
+    fn of(network: &Network<'_>, host: usize, flows: &[(usize, [usize; 2])]) -> Self {
         let (mut due, mut arrived, mut age_s, mut max_s) = (0, 0, 0.0, 0.0_f64);
-        for (_, mote, [sender, receiver]) in flows {
+        for (mote, [sender, receiver]) in flows {
             let ends = [
                 network.world.apps(host).get(*sender),
                 network.world.apps(*mote).get(*receiver),
@@ -272,6 +270,11 @@ fn settings() -> Vec<(Point, Siblings)> {
     let mut settings = Vec::new();
     for (children, dead) in [(3, 1), (6, 2), (12, 6)] {
         for (policy_name, policy) in policies {
+            // Longer than its rest, so that each message waits for one request.
+            let interval = match policy {
+                Policy::Hinted(rest) => rest + Duration::from_secs(40),
+                _ => Siblings::REPORTED.load.interval,
+            };
             for (transport_name, transport) in transports {
                 let point = Point::default()
                     .with("nodes", children as u64)
@@ -284,6 +287,7 @@ fn settings() -> Vec<(Point, Siblings)> {
                     policy,
                     load: Load {
                         transport,
+                        interval,
                         ..Siblings::REPORTED.load
                     },
                     ..Siblings::REPORTED
