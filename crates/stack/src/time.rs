@@ -127,6 +127,12 @@ impl Allowance {
         self.allows(now) && self.left == self.burst
     }
 
+    /// Whether it may be done now by one that leaves `reserve` times to others.
+    #[cfg(feature = "security")]
+    pub(crate) fn allows_beyond(&mut self, reserve: u8, now: Instant) -> bool {
+        self.allows(now) && self.left > reserve
+    }
+
     /// Does it once, if it may be done now; says whether.
     pub fn take(&mut self, now: Instant) -> bool {
         let allowed = self.allows(now);

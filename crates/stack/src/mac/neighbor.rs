@@ -150,6 +150,12 @@ impl<'m> Neighbors<'m> {
             || (!self.find(addr).is_some_and(is_left_alone) && self.in_vain.allows(now))
     }
 
+    /// Whether so many attempts in vain are left that one neighbour more may be tried which nobody asks for.
+    #[cfg(feature = "security")]
+    pub(super) fn has_attempts_to_spare(&mut self, now: Instant) -> bool {
+        !self.doubts || self.in_vain.allows_beyond(IN_VAIN_MAX / 2, now)
+    }
+
     /// Whether to try a frame again that `addr` has asked for: where it took the last one, and else while
     /// the allowance lasts. A child that did not take the last one sleeps if somebody else asked in its
     /// name.

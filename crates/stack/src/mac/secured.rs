@@ -409,8 +409,10 @@ impl<'m> Mac<'m> {
             return self.on_proof(src, (&auxiliary, proof), is_known, now, rng);
         }
         if !is_known {
-            let is_to_all = dst.is_broadcast();
-            let challenge = security.challenge_stranger(source, is_to_all, now, rng);
+            let for_all = dst
+                .is_broadcast()
+                .then(|| self.neighbors.has_attempts_to_spare(now));
+            let challenge = security.challenge_stranger(source, for_all, now, rng);
             if let Some(challenge) = challenge {
                 self.send_proof(src, &challenge, now);
             }
@@ -519,13 +521,20 @@ impl<'m> Mac<'m> {
         Ok(())
     }
 
-    /// Reminds a neighbour that uses an earlier key of the one in force.
+    /// Reminds a neighbour that uses an earlier key of the one in force. A stranger is reminded by a frame
+    /// for all: what somebody without the key asks for in vain then serves those that have missed it.
     fn remind(&mut self, to: LinkAddr, (source, index): ([u8; 8], u8), now: Instant) {
         if self.guard.is_waiting() || self.room(Class::Control) == 0 {
             return;
         }
-        let reminds = |it: &mut Security<'_>| it.reminds(source, index, now);
-        if self.security_mut().is_some_and(reminds) {
+        let Some(security) = self.guard.0.as_deref_mut() else {
+            return;
+        };
+        if security.reminds(source, index, now) {
+            let to = match security.knows(source) {
+                true => to,
+                false => LinkAddr::BROADCAST,
+            };
             self.send_proof(to, &Proof::default(), now);
         }
     }

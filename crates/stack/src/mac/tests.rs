@@ -9,5 +9,7 @@ mod secured;
 mod silence;
 #[cfg(feature = "sleepy")]
 mod sleep;
+#[cfg(feature = "security")]
+mod strangers;
 mod timing;
 mod transmission;

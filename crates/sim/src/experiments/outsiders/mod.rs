@@ -1,3 +1,4 @@
-//! What others' networks have shown, and what ours have to stand: settings that were found outside.
+//! What others' networks have shown, and what those can do to a mesh who do not belong to it.
 
 pub mod siblings;
+pub mod strangers;

@@ -87,7 +87,11 @@ impl Challenges {
         let age = |entry: &Option<Challenge>| entry.map(|made| now.since(made.made_at));
         let rank = |entry: &Option<Challenge>| (!is_its(entry), age(entry).map(core::cmp::Reverse));
         let entry = self.0.iter_mut().min_by_key(|entry| rank(entry))?;
-        if age(entry).is_some_and(|age| age < PACE) {
+        let holds = match is_its(entry) {
+            true => PACE,
+            false => HOLD,
+        };
+        if age(entry).is_some_and(|age| age < holds) {
             return None;
         }
         let nonce = (rng.next_u64() ^ u64::from(counter)).to_be_bytes();
@@ -125,11 +129,14 @@ const CHALLENGE: u8 = 1;
 const ANSWER: u8 = 2;
 
 /// Challenges that may be open at one time.
-const CHALLENGES_MAX: usize = 4;
+const CHALLENGES_MAX: usize = 8;
 
-/// Between challenges for one neighbour, and until an open one makes place for another's: what eight
-/// attempts at two frames take.
+/// Between challenges for one neighbour: what eight attempts at two frames take.
 const PACE: Duration = Duration::from_secs(1);
+
+/// Until an open one may make place for another's. Twice as many find a place as are sent in a second,
+/// so that recordings of nodes that are not there cannot hold them all.
+const HOLD: Duration = Duration::from_millis(500);
 
 /// How long a challenge may be answered: attempts at both frames, behind a queue of others.
 const LIFETIME: Duration = Duration::from_secs(5);

@@ -1,7 +1,7 @@
 //! What a node with a key knows: its keys, its counters, its neighbours with the key.
 //!
 //! ```text
-//! heard     admit: level, key index, counter; strangers' share of decryptions     no cipher
+//! heard     admit: level, key index, counter; the share of strangers               no cipher
 //! believed  open: MIC, then a later key, then the neighbour's counter
 //! sent      seal: a counter of its own for every copy into the radio
 //! ```
@@ -15,10 +15,11 @@
 mod given;
 mod look;
 mod rotation;
+mod strangers;
 
 use super::counter::{Counters, Reservation};
 use super::engine::{Engine, Keyed};
-use super::keys::{LinkKey, NetworkKey, index, sequence_of};
+use super::keys::{LinkKey, NetworkKey, index};
 use super::peers::{Peer, Peers};
 use super::proof::{Challenges, Proof};
 use super::sealed::Sealed;
@@ -46,9 +47,13 @@ pub struct Security<'m> {
     own: Counters,
     peers: Peers<'m>,
     challenges: Challenges,
-    /// Frames of strangers, and of later keys, that are decrypted.
+    /// Frames of strangers that are decrypted.
     decryptions: Allowance,
-    /// Challenges and answers that are sent.
+    /// Link keys that are derived because a frame names a later one than the next.
+    derivations: Allowance,
+    /// The link key of the next sequence, once a frame has named it.
+    next_link_key: Option<LinkKey>,
+    /// Challenges that strangers are sent, and answers to theirs.
     proofs: Allowance,
     /// Proofs for neighbours that use an earlier key.
     reminders: Allowance,
@@ -123,9 +128,11 @@ impl<'m> Security<'m> {
             own: Counters::from(config.counter),
             peers: Peers::new(table),
             challenges: Challenges::default(),
-            decryptions: Allowance::new(DECRYPTIONS_MAX, DECRYPTIONS_INTERVAL_MS),
-            proofs: Allowance::new(PROOFS_MAX, PROOFS_INTERVAL_MS),
-            reminders: Allowance::new(REMINDERS_MAX, REMINDERS_INTERVAL_MS),
+            decryptions: strangers::DECRYPTIONS,
+            derivations: strangers::DERIVATIONS,
+            next_link_key: None,
+            proofs: strangers::PROOFS,
+            reminders: rotation::REMINDERS,
             sealed: None,
             ahead: None,
             parent: Parent::default(),
@@ -217,50 +224,6 @@ impl<'m> Security<'m> {
         Some(len)
     }
 
-    /// Whether a frame may be opened, by all that can be known without the cipher.
-    ///
-    /// # Errors
-    /// Why it may not.
-    pub(in crate::mac) fn admit(
-        &mut self,
-        source: [u8; 8],
-        auxiliary: &Auxiliary,
-        now: Instant,
-    ) -> Result<(), FrameDrop> {
-        if self.is_locked() {
-            return Err(FrameDrop::UnknownKey);
-        }
-        if auxiliary.level < self.level {
-            return Err(FrameDrop::LowLevel);
-        }
-        if auxiliary.counter == u32::MAX {
-            return Err(FrameDrop::LastCounter);
-        }
-        let sequence = self.sequence_of(auxiliary, now)?;
-        let known = self.peers.find(source);
-        if let Some(peer) = known {
-            peer.admits(sequence, auxiliary.counter)?;
-        }
-        // The keys of later sequences cost more than a frame: one is made for each such frame.
-        let is_cheap = known.is_some() && sequence <= self.sequence;
-        match is_cheap || self.decryptions.take(now) {
-            true => Ok(()),
-            false => Err(FrameDrop::Rationed),
-        }
-    }
-
-    /// The sequence of a frame's key.
-    fn sequence_of(&self, auxiliary: &Auxiliary, now: Instant) -> Result<u32, FrameDrop> {
-        let sequence = sequence_of(auxiliary.key_index, self.sequence);
-        let is_previous = |sequence: u32| {
-            let mut previous = self.previous.iter();
-            previous.any(|previous| previous.sequence == sequence && now < previous.until)
-        };
-        sequence
-            .filter(|&sequence| sequence >= self.sequence || is_previous(sequence))
-            .ok_or(FrameDrop::UnknownKey)
-    }
-
     /// Opens a frame where it is; takes over a later key and its sender's counter, where that is known
     /// to be there. Returns the length of its payload, and whether its sender is known.
     ///
@@ -297,7 +260,7 @@ impl<'m> Security<'m> {
         let numbers = (sequence, auxiliary.counter);
         let is_known = self.peers.believe(source, numbers, now);
         // It was no forgery: the share is for those.
-        if !is_known {
+        if self.is_stranger(source, now) {
             self.decryptions.give_back();
         }
         if self.parent.addr == Some(source) && is_known {
@@ -307,19 +270,6 @@ impl<'m> Security<'m> {
             };
         }
         Ok((payload_len, is_known))
-    }
-
-    /// The cipher of another sequence than this one's.
-    fn other_cipher(&mut self, sequence: u32) -> Option<Keyed> {
-        if sequence == self.sequence {
-            return None;
-        }
-        let previous = self.previous.as_ref();
-        let previous = previous.filter(|previous| previous.sequence == sequence);
-        let key = previous.map(|previous| previous.key);
-        let key = key.unwrap_or_else(|| self.network_of(sequence).link_key(sequence));
-        self.counters.keys_made = self.counters.keys_made.wrapping_add(1);
-        Some(Keyed::new(self.engine, &key))
     }
 
     fn count_calls(&mut self, header_len: usize, payload_len: usize) {
@@ -405,83 +355,6 @@ impl<'m> Security<'m> {
         Some(first ^ stream)
     }
 
-    /// What to send back upon a proof; takes its sender in where it answers this node's challenge.
-    /// Returns with it whether the sender is known now.
-    ///
-    /// `numbers`: key index and counter of the frame.
-    pub(in crate::mac) fn on_proof(
-        &mut self,
-        source: [u8; 8],
-        (auxiliary, proof): (&Auxiliary, Proof),
-        mut is_known: bool,
-        now: Instant,
-        rng: &mut Rng,
-    ) -> (Option<Proof>, bool) {
-        let is_right = |answer| self.challenges.take(source, answer, now);
-        if proof.answer.is_some_and(is_right) && !is_known {
-            let sequence = self.sequence_of(auxiliary, now).unwrap_or(self.sequence);
-            let is_kin = self.parent.addr == Some(source);
-            is_known = self
-                .peers
-                .insert(source, (sequence, auxiliary.counter), is_kin, now);
-            let counters = &mut self.counters;
-            let count = match is_known {
-                true => &mut counters.proven,
-                false => &mut counters.turned_away,
-            };
-            *count = count.wrapping_add(1);
-            self.has_news |= is_known;
-        }
-        let reply = Proof {
-            answer: proof.challenge,
-            challenge: match is_known || proof.challenge.is_none() {
-                true => None,
-                false => self.challenge(source, now, rng),
-            },
-        };
-        let is_due = reply.answer.is_some() && self.proofs.take(now);
-        let answers = &mut self.counters.answers;
-        *answers = answers.wrapping_add(u32::from(is_due));
-        (is_due.then_some(reply), is_known)
-    }
-
-    /// Challenges a sender that is not known. `is_to_all`: its frame was for all, and deserves no entry
-    /// that another one has.
-    pub(in crate::mac) fn challenge_stranger(
-        &mut self,
-        source: [u8; 8],
-        is_to_all: bool,
-        now: Instant,
-        rng: &mut Rng,
-    ) -> Option<Proof> {
-        let is_worth_it = !is_to_all || self.peers.has_room() || self.parent.addr == Some(source);
-        if !is_worth_it || !self.proofs.allows(now) {
-            return None;
-        }
-        let challenge = self.make_challenge(source, now, rng)?;
-        self.proofs.take(now);
-        self.counters.challenges = self.counters.challenges.wrapping_add(1);
-        Some(Proof {
-            challenge: Some(challenge),
-            answer: None,
-        })
-    }
-
-    fn make_challenge(&mut self, addr: [u8; 8], now: Instant, rng: &mut Rng) -> Option<[u8; 8]> {
-        self.challenges.make((addr, self.own.next()), now, rng)
-    }
-
-    /// The challenge that goes with an answer.
-    fn challenge(&mut self, addr: [u8; 8], now: Instant, rng: &mut Rng) -> Option<[u8; 8]> {
-        let made = self.challenges.current(addr, now);
-        let challenge = made.or_else(|| self.make_challenge(addr, now, rng));
-        let counters = &mut self.counters;
-        counters.challenges = counters
-            .challenges
-            .wrapping_add(u32::from(challenge.is_some()));
-        challenge
-    }
-
     /// The way up leads over this neighbour.
     pub(in crate::mac) fn keep_parent(&mut self, addr: Option<[u8; 8]>) {
         if self.parent.addr != addr {
@@ -544,19 +417,6 @@ impl<'m> Security<'m> {
         core::mem::replace(&mut self.has_news, false)
     }
 }
-
-/// Frames of strangers that are decrypted at once, and milliseconds for each more: ten a second take
-/// 94,000 instructions each, 3 % of a processor of 32 MHz.
-const DECRYPTIONS_MAX: u8 = 16;
-const DECRYPTIONS_INTERVAL_MS: u16 = 100;
-
-/// Challenges and answers sent at once, and milliseconds for each more.
-const PROOFS_MAX: u8 = 16;
-const PROOFS_INTERVAL_MS: u16 = 125;
-
-/// Reminders sent at once, and milliseconds for each more.
-const REMINDERS_MAX: u8 = 2;
-const REMINDERS_INTERVAL_MS: u16 = 1_000;
 
 /// How long a parent may acknowledge without sending anything. Chosen arbitrarily: longer than a pause
 /// between ACKs of TCP.

@@ -23,6 +23,9 @@ pub(super) const SEPARATE: RadioCapabilities = RadioCapabilities {
     ..RadioCapabilities::CC2420
 };
 
+/// More frames than any bench queues.
+const POLLS_MAX: usize = 64;
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Answer {
     Preloaded,
@@ -172,6 +175,7 @@ impl Bench {
 
     pub(super) fn poll(&mut self) {
         let mut out = [0; 127];
+        let mut polls = 0;
         loop {
             while let Some(action) = self.mac.poll_action(self.now, &mut self.rng, &mut out) {
                 self.actions.push((self.now, action));
@@ -185,6 +189,8 @@ impl Bench {
             }
             match self.mac.poll_outcome() {
                 Some(outcome) => self.outcomes.push(outcome),
+                // Of a proof that is not worth an attempt there is no outcome.
+                None if polls < POLLS_MAX && self.is_due() => polls += 1,
                 None => break,
             }
         }
@@ -282,6 +288,11 @@ impl Bench {
                 assert!(self.hear(&psdu[..len]).is_none());
             }
         }
+    }
+
+    fn is_due(&self) -> bool {
+        let next = self.mac.next_deadline();
+        next.is_some_and(|at| at <= self.now)
     }
 
     fn event(&mut self, event: Event<'_>) {

@@ -27,6 +27,7 @@ impl<'m> Security<'m> {
         self.sequence = stored.map_or(sequence, |stored| stored.sequence.max(sequence));
         self.own = Counters::from(stored.map_or(0, |stored| stored.counter));
         self.keyed = Keyed::new(self.engine, &network.link_key(self.sequence));
+        self.next_link_key = None;
         self.since = None;
         self.has_news = true;
     }
@@ -37,6 +38,7 @@ impl<'m> Security<'m> {
     pub(in crate::mac) const fn expect(&mut self, network: NetworkKey, sequence: u32) {
         if sequence > self.sequence && !self.is_locked {
             self.next = Some((network, sequence));
+            self.next_link_key = None;
         }
     }
 }

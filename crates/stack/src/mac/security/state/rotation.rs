@@ -1,7 +1,8 @@
 //! From one key to the next.
 
-use super::{Keyed, NetworkKey, Previous, Security, sequence_of};
-use crate::time::{Duration, Instant};
+use super::super::keys::sequence_of;
+use super::{Keyed, NetworkKey, Previous, Security};
+use crate::time::{Allowance, Duration, Instant};
 
 impl Security<'_> {
     /// Takes a later key, which valid frames then carry to the others. An earlier sequence changes
@@ -27,6 +28,7 @@ impl Security<'_> {
         self.since = Some(now);
         self.keyed = Keyed::new(self.engine, &network.link_key(sequence));
         self.ahead = None;
+        self.next_link_key = None;
         let counters = &mut self.counters;
         counters.keys_made = counters.keys_made.wrapping_add(2);
         counters.rotations = counters.rotations.wrapping_add(1);
@@ -89,6 +91,9 @@ impl Security<'_> {
         self.network
     }
 }
+
+/// Reminders sent at once, and milliseconds for each more.
+pub(super) const REMINDERS: Allowance = Allowance::new(2, 1_000);
 
 /// How long the former link key stays valid once the network has another key. All nodes know that key by then,
 /// and go over with the first frame that they hear.

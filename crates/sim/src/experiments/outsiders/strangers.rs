@@ -1,0 +1,264 @@
+//! A mesh with a key, a mote of it that reboots, and a stranger without the key beside that mote.
+//!
+//! Purpose: how many messages the stranger costs. Each run is made twice with the same seed, without
+//! the stranger and with it.
+//! A chain of three hops, whose last mote sends a message a second to the host over TCP. The stranger
+//! is there from the start, so that the chain also has to form beside it.
+//! Place: cases and rows for an experiment about outsiders.
+//! Left out: what the stranger's air alone costs, which `combined-security` tells apart.
+
+use std::sync::Arc;
+
+use motet::mac::security::NetworkKey;
+use motet::time::Duration;
+
+use crate::Arena;
+use crate::apps::App;
+use crate::apps::messages::{Client, Server, Shape};
+use crate::experiments::row::{Point, Row};
+use crate::experiments::run::{Failure, PORT, Run};
+use crate::experiments::setup::{Segment, Setup};
+use crate::experiments::traffic::Traffic;
+use crate::experiments::{Case, Results};
+use crate::net::attack::{AttackOptions, Forgery, Frames};
+use crate::net::chain::ChainOptions;
+use crate::net::network::{Joining, Network, NetworkOptions, Parent, SecurityOptions};
+use crate::net::outages::{Outages, Switch};
+use crate::net::run::{self, Next};
+use crate::streams::{Purpose, stream};
+
+/// A stranger beside a mote that reboots.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Stranger {
+    joining: Joining,
+    /// The mote.
+    node: u64,
+    kind: Forgery,
+    /// Frames a second.
+    rate: u64,
+}
+
+/// What became of the messages of one run.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Outcome {
+    /// Part of the messages that did not arrive; all, where the chain did not form in time.
+    lost: f64,
+    /// Whether every mote has an address and a way to the border router in the end.
+    is_whole: bool,
+}
+
+impl Traffic for Stranger {
+    fn run(&self, setup: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
+        let quiet = self.outcome(self.options(setup, seed), seconds)?;
+        let mut options = self.options(setup, seed);
+        options.attackers = vec![AttackOptions {
+            near: self.node as usize,
+            per_s: self.rate as f64,
+            frames: Frames::Forged(self.kind),
+            is_elsewhere: false,
+        }];
+        let beside = self.outcome(options, seconds)?;
+        Ok(Run {
+            figures: vec![
+                (LOST.0, beside.lost - quiet.lost),
+                (LOST_ANYWAY.0, quiet.lost),
+                (JOINED.0, f64::from(u8::from(beside.is_whole))),
+            ],
+            ..Run::default()
+        })
+    }
+
+    fn segment(&self, _: &Setup, _: u64) -> Segment {
+        Segment::NONE
+    }
+}
+
+impl Stranger {
+    fn options(&self, setup: &Setup, seed: u64) -> NetworkOptions {
+        let chain = ChainOptions {
+            seed,
+            ..setup.chain
+        };
+        let mut options = chain.network();
+        options.joining = self.joining;
+        if self.joining == Joining::Rpl {
+            for node in &mut options.nodes {
+                node.parent = Parent::Shortest;
+            }
+        }
+        options
+    }
+
+    /// A message each second, for so many; the mote reboots once, a quarter into that time.
+    fn outcome(&self, options: NetworkOptions, seconds: u64) -> Result<Outcome, Failure> {
+        let (arena, seed) = (Arena::new(), options.seed);
+        let sender = options.nodes.len() - 1;
+        let mut network =
+            Network::new(options, &arena).map_err(|error| Failure::Topology(error.to_string()))?;
+        if !network.join(FORMS_WITHIN) {
+            return Ok(Outcome {
+                lost: 1.0,
+                is_whole: false,
+            });
+        }
+        let host = network.host(0).unwrap_or_default();
+        let began = network.world.now();
+        let until = began + Duration::from_secs(seconds);
+        let mut rng = stream(seed, sender as u32, Purpose::Application);
+        let receiving = network.ends(host, network.addr(sender), &arena);
+        let sending = network.ends(sender, network.addr(host), &arena);
+        let to = (network.addr(host), PORT);
+        let server = Server::new(PORT, receiving, SHAPE).beginning_anew();
+        let client = Client::new(to, sending, SHAPE, began, &mut rng).until(until);
+        network.world.set_app(host, App::Server(server));
+        let client = App::Client(client.beginning_anew());
+        network.world.set_app(sender, client);
+        let mut outages = Outages::default();
+        let off_at = began + Duration::from_secs(seconds / 4);
+        outages.add(off_at, self.node as usize, Switch::Off);
+        outages.add(off_at + OFF_FOR, self.node as usize, Switch::On);
+        run::run(&mut network, until + LAST_ON_ITS_WAY, |network| {
+            outages.pass(network, &arena, |_, _, _| {});
+            outages
+                .next_at()
+                .map_or(Next::At(until + LAST_ON_ITS_WAY), Next::At)
+        });
+        let (App::Client(client), App::Server(server)) =
+            (network.world.app(sender), network.world.app(host))
+        else {
+            return Err(Failure::NotJoined);
+        };
+        if server.is_broken {
+            let at = server.tally.bytes;
+            return Err(Failure::BytesDiffer { at });
+        }
+        let arrived = server.tally.received.min(client.due);
+        Ok(Outcome {
+            lost: 1.0 - arrived as f64 / client.due.max(1) as f64,
+            is_whole: network.has_joined(),
+        })
+    }
+
+    fn point(&self) -> Point {
+        let (name, _) = Forgery::ALL[self.kind as usize];
+        let joining = match self.joining {
+            Joining::Rpl => "rpl",
+            Joining::Advertised | Joining::Static => "given",
+        };
+        Point::default()
+            .with("hops", HOPS)
+            .with("key", "mic32")
+            .with("design", joining)
+            .with("node", self.node)
+            .with("attack", name)
+            .with("rate", self.rate)
+    }
+}
+
+/// Every setting.
+pub fn cases() -> Vec<Case> {
+    let of = |stranger: Stranger| {
+        let mut setup = Setup::hops(HOPS as u16);
+        setup.chain.security = Some(KEY);
+        Case::new(stranger.point(), setup).traffic(stranger)
+    };
+    strangers().map(of).collect()
+}
+
+/// Every row that follows from the runs of [`cases`]; the points of other cases are left alone.
+pub fn rows(results: &Results<'_>) -> Vec<Row> {
+    let of = |stranger: Stranger| {
+        let point = stranger.point();
+        let figures = |name| {
+            let runs = results.runs(&point);
+            runs.map(move |run| run.figure(name)).collect::<Vec<_>>()
+        };
+        // No run may lose more: the worst one counts.
+        let lost = figures(LOST.0)
+            .into_iter()
+            .fold(f64::NEG_INFINITY, f64::max);
+        let joined = figures(JOINED.0).into_iter().fold(1.0, f64::min);
+        let anyway = results.mean_of(&point, |run| run.figure(LOST_ANYWAY.0));
+        let row = |name, value| results.derived(point.clone(), name, value);
+        [
+            row(LOST, lost).at_most(LOST_MAX),
+            row(JOINED, joined).at_least(1.0),
+            row(LOST_ANYWAY, anyway),
+        ]
+    };
+    strangers().flat_map(of).collect()
+}
+
+fn strangers() -> impl Iterator<Item = Stranger> {
+    let joinings = [Joining::Advertised, Joining::Rpl].into_iter();
+    joinings.flat_map(|joining| {
+        let kinds = ATTACKS.into_iter();
+        kinds.flat_map(move |(kind, rate)| {
+            (1..=HOPS).map(move |node| Stranger {
+                joining,
+                node,
+                kind,
+                rate,
+            })
+        })
+    })
+}
+
+/// What strangers send, and how many frames a second.
+const ATTACKS: [(Forgery, u64); 6] = [
+    (Forgery::Source, 20),
+    (Forgery::Source, 50),
+    (Forgery::Source, 100),
+    (Forgery::Source, 200),
+    (Forgery::Number, 200),
+    (Forgery::Ack, 200),
+];
+
+/// Any key: it is no secret here.
+const KEY: SecurityOptions = SecurityOptions::new(NetworkKey::new(*b"motet experiment"), 0);
+
+const HOPS: u64 = 3;
+
+/// One way: TCP acknowledges the messages, nobody answers them.
+const SHAPE: Shape = Shape {
+    message_len: 64,
+    answer_len: 0,
+    interval: Duration::from_secs(1),
+};
+
+/// A chain forms within a minute where nobody disturbs it.
+const FORMS_WITHIN: Duration = Duration::from_secs(120);
+
+/// How long a mote is off that reboots.
+const OFF_FOR: Duration = Duration::from_secs(1);
+
+/// A message that is sent at the end of a run has arrived by then.
+const LAST_ON_ITS_WAY: Duration = Duration::from_secs(10);
+
+/// More of the messages than without the stranger.
+const LOST_MAX: f64 = 0.01;
+
+const LOST: (&str, &str) = ("lost_to_strangers", "1");
+const LOST_ANYWAY: (&str, &str) = ("lost_without_strangers", "1");
+const JOINED: (&str, &str) = ("joined", "1");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first runs of the worst settings, and shorter ones.
+    #[test]
+    fn strangers_keep_no_mote_out_and_cost_no_messages() {
+        let worst = strangers().filter(|it| it.kind == Forgery::Source && it.rate == 200);
+        let jobs = worst.collect::<Vec<_>>();
+        assert_eq!(jobs.len(), 2 * HOPS as usize);
+        crate::parallel::map(jobs, |stranger| {
+            let mut setup = Setup::hops(HOPS as u16);
+            setup.chain.security = Some(KEY);
+            let run = stranger.run(&setup, 2, 200).expect("the run counts");
+            let point = stranger.point();
+            assert!(run.figure(LOST.0) <= LOST_MAX, "{point}: {:?}", run.figures);
+            assert_eq!(run.figure(JOINED.0), 1.0, "{point}");
+        });
+    }
+}
