@@ -1,6 +1,8 @@
 //! The MAC against a virtual radio, and its parts against naive models.
 
 mod bench;
+#[cfg(feature = "security")]
+mod cipher;
 mod immediate;
 mod queue_model;
 mod reception;

@@ -191,3 +191,75 @@ const MUTE_MAX: u32 = (60_000_000 >> TICK_SHIFT) + 1;
 
 /// From [`MUTE`] to [`MUTE_MAX`].
 const DOUBLINGS_MAX: u8 = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// After so many milliseconds.
+    fn after(ms: u64) -> Instant {
+        Instant::from_micros(ms * 1_000)
+    }
+
+    #[test]
+    fn a_counter_must_be_above_the_last_of_its_key_or_of_a_later_key() {
+        let peer = Peer {
+            sequence: 5,
+            counter: 9,
+            ..Peer::EMPTY
+        };
+        for (numbers, expected) in [
+            ((5, 10), Ok(())),
+            ((6, 0), Ok(())),
+            ((5, 9), Err(FrameDrop::Duplicate)),
+            ((5, 8), Err(FrameDrop::Replayed)),
+            ((4, 100), Err(FrameDrop::Replayed)),
+        ] {
+            assert_eq!(peer.admits(numbers.0, numbers.1), expected, "{numbers:?}");
+        }
+    }
+
+    #[test]
+    fn forgeries_mute_a_neighbour_for_longer_each_time_up_to_a_minute() {
+        let mut peer = Peer::EMPTY;
+        assert!(peer.fires(after(0)));
+        let mut at_ms = 100_000;
+        for seconds in [1, 2, 4, 8, 16, 32, 60, 60, 60] {
+            peer.mute(after(at_ms));
+            // One that comes meanwhile prolongs nothing.
+            peer.mute(after(at_ms + seconds * 500));
+            assert!(
+                !peer.fires(after(at_ms + seconds * 1_000 - 5)),
+                "{seconds} s"
+            );
+            at_ms += seconds * 1_000 + 20;
+            assert!(peer.fires(after(at_ms)), "{seconds} s");
+        }
+        // That ends a minute after the last of these times.
+        at_ms += 55_000;
+        peer.mute(after(at_ms));
+        assert!(!peer.fires(after(at_ms + 59_000)));
+        at_ms += 125_000;
+        peer.mute(after(at_ms));
+        assert!(!peer.fires(after(at_ms + 990)) && peer.fires(after(at_ms + 1_005)));
+    }
+
+    #[test]
+    fn a_full_table_takes_the_entry_that_was_silent_for_longest() {
+        let mut table = [Peer::EMPTY; 2];
+        let mut peers = Peers::new(&mut table);
+        for n in [1, 2] {
+            assert!(peers.has_room());
+            assert!(peers.insert([n; 8], (5, 0), false, after(100 * u64::from(n))));
+        }
+        assert!(!peers.has_room());
+        assert!(peers.believe([1; 8], (5, 1), after(300)));
+        assert!(peers.insert([3; 8], (5, 0), false, after(400)));
+        assert!(peers.find([1; 8]).is_some() && peers.find([2; 8]).is_none());
+        assert_eq!(peers.find([1; 8]).map(Peer::last), Some((5, 1)));
+        // All are of parents and children.
+        peers.keep(|_| true);
+        assert!(!peers.insert([4; 8], (5, 0), false, after(500)));
+        assert!(!peers.believe([4; 8], (5, 0), after(500)));
+    }
+}

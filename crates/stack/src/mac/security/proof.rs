@@ -140,3 +140,93 @@ const HOLD: Duration = Duration::from_millis(500);
 
 /// How long a challenge may be answered: attempts at both frames, behind a queue of others.
 const LIFETIME: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Instant = Instant::from_micros(60_000_000);
+    const SHORT: Duration = Duration::from_micros(1);
+
+    fn of(n: u8) -> ([u8; 8], u32) {
+        ([n; 8], 7)
+    }
+
+    /// A moment before `span` has passed.
+    fn just_before(span: Duration) -> Instant {
+        NOW + (span - SHORT)
+    }
+
+    #[test]
+    fn a_challenge_holds_for_its_lifetime() {
+        let mut rng = Rng::from_seed([1, 2]);
+        for (at, holds) in [(just_before(LIFETIME), true), (NOW + LIFETIME, false)] {
+            let mut challenges = Challenges::default();
+            let nonce = challenges.make(of(1), NOW, &mut rng).expect("one");
+            assert_eq!(challenges.current([1; 8], at), holds.then_some(nonce));
+            assert_eq!(challenges.current([2; 8], at), None);
+            assert!(!challenges.take([2; 8], nonce, at), "another's");
+            assert!(!challenges.take([1; 8], [9; 8], at), "another answer");
+            assert_eq!(challenges.take([1; 8], nonce, at), holds);
+            assert!(!challenges.take([1; 8], nonce, at), "once");
+        }
+    }
+
+    #[test]
+    fn challenges_for_one_neighbour_are_paced() {
+        let mut rng = Rng::from_seed([1, 2]);
+        let mut challenges = Challenges::default();
+        let first = challenges.make(of(1), NOW, &mut rng).expect("one");
+        assert_eq!(challenges.make(of(1), just_before(PACE), &mut rng), None);
+        let second = challenges.make(of(1), NOW + PACE, &mut rng).expect("later");
+        assert_ne!(first, second);
+        assert_eq!(challenges.current([1; 8], NOW + PACE), Some(second));
+        assert!(!challenges.take([1; 8], first, NOW + PACE), "the last one");
+    }
+
+    /// Each holds its place for a while; then the oldest makes place.
+    #[test]
+    fn a_new_challenge_takes_the_place_of_the_oldest() {
+        let mut rng = Rng::from_seed([1, 2]);
+        let mut challenges = Challenges::default();
+        let count = CHALLENGES_MAX as u8;
+        for n in 0..count {
+            let at = NOW + SHORT.saturating_mul(n.into());
+            assert!(challenges.make(of(n), at, &mut rng).is_some(), "{n}");
+        }
+        assert_eq!(challenges.make(of(90), just_before(HOLD), &mut rng), None);
+        assert!(challenges.make(of(90), NOW + HOLD, &mut rng).is_some());
+        assert_eq!(challenges.make(of(91), NOW + HOLD, &mut rng), None);
+        let is_open = |n: u8| challenges.current([n; 8], NOW + HOLD).is_some();
+        assert!(!is_open(0) && is_open(90) && (1..count).all(is_open));
+    }
+
+    /// The same random numbers after a reboot make another challenge.
+    #[test]
+    fn the_counter_goes_into_the_challenge() {
+        let made = |counter| {
+            let mut rng = Rng::from_seed([1, 2]);
+            Challenges::default().make(([1; 8], counter), NOW, &mut rng)
+        };
+        assert_ne!(made(0), made(8_192));
+    }
+
+    #[test]
+    fn proofs_are_read_as_they_are_written() {
+        for (challenge, answer) in [
+            (None, None),
+            (Some([1; 8]), None),
+            (None, Some([2; 8])),
+            (Some([1; 8]), Some([2; 8])),
+        ] {
+            let proof = Proof { challenge, answer };
+            let mut out = [0; Proof::LEN_MAX];
+            let len = proof.emit(&mut out).unwrap();
+            assert_eq!(Proof::parse(&out[..len]), Some(proof));
+            assert_eq!(Proof::parse(&out[..len - 1]), None, "{proof:?}");
+            let longer = [&out[..len], &[0]].concat();
+            assert_eq!(Proof::parse(&longer), None, "{proof:?}");
+        }
+        assert_eq!(Proof::parse(&[0x41, 0]), None);
+    }
+}

@@ -340,3 +340,33 @@ fn frames_in_clear_are_taken_for_all_by_relays_and_for_one_by_pledges() {
         assert!(a.acks_sent().is_empty() || !serves);
     }
 }
+
+/// Recordings of frames for all are worth a challenge each, but hold no more than half of the places.
+#[test]
+fn a_frame_for_this_node_is_challenged_beside_recordings_of_frames_for_all() {
+    let (mut a, _) = pair(56);
+    let to_all = |n: u32| {
+        let header = Header::data(PAN, LinkAddr::BROADCAST, stranger(n), n as u8);
+        sealed_by_hand(&KEY, header, current(n), SEQUENCE)
+    };
+    let challenges = |a: &Bench| a.mac.security().unwrap().counters().challenges;
+    for n in 0..40 {
+        take_now(&mut a, &to_all(n));
+    }
+    assert_eq!(challenges(&a), 4, "at once");
+    take_now(&mut a, &authentic(1_000));
+    assert_eq!(challenges(&a), 5);
+    let begun = a.now;
+    for n in 1..=400 {
+        let at = begun + Duration::from_millis(10).saturating_mul(n.into());
+        a.run_until(|bench| bench.now >= at);
+        a.now = a.now.max(at);
+        take_now(&mut a, &to_all(100 + n));
+        if n % 100 == 99 {
+            let before = challenges(&a);
+            take_now(&mut a, &authentic(2_000 + n));
+            assert_eq!(challenges(&a), before + 1, "{n}");
+        }
+    }
+    assert!(challenges(&a) > 20, "{}", challenges(&a));
+}

@@ -8,7 +8,7 @@
 //! decryptions  more a second than the air carries frames of a usual length; a sender whose challenge is
 //!              open needs none
 //! derivations  the next sequence needs none: its link key is kept once it was derived
-//! proofs       frames for all leave half to frames for this node, and half of the MAC's attempts in
+//! proofs       frames for all leave most to frames for this node, and half of the MAC's attempts in
 //!              vain; the answer to an open challenge needs none
 //! ```
 //!
@@ -214,5 +214,6 @@ pub(super) const DERIVATIONS: Allowance = Allowance::new(16, 100);
 /// Challenges and answers sent at once, and milliseconds for each more.
 pub(super) const PROOFS: Allowance = Allowance::new(16, 125);
 
-/// How many of them are left to senders of frames for this node.
-const CLAIMED: u8 = 8;
+/// How many of the burst are left to senders of frames for this node. Frames for all then hold half of
+/// the challenges that may be open.
+const CLAIMED: u8 = 12;
