@@ -150,7 +150,8 @@ impl<'m> Neighbors<'m> {
             || (!self.find(addr).is_some_and(is_left_alone) && self.in_vain.allows(now))
     }
 
-    /// Whether so many attempts in vain are left that one neighbour more may be tried which nobody asks for.
+    /// Whether so many attempts in vain are left that one neighbour more may be tried which nobody
+    /// asks for.
     #[cfg(feature = "security")]
     pub(super) fn has_attempts_to_spare(&mut self, now: Instant) -> bool {
         !self.doubts || self.in_vain.allows_beyond(IN_VAIN_MAX / 2, now)

@@ -521,8 +521,9 @@ impl<'m> Mac<'m> {
         Ok(())
     }
 
-    /// Reminds a neighbour that uses an earlier key of the one in force. A stranger is reminded by a frame
-    /// for all: what somebody without the key asks for in vain then serves those that have missed it.
+    /// Reminds a neighbour that uses an earlier key of the one in force. A stranger is reminded by
+    /// a frame for all: what somebody without the key asks for in vain then serves those that have
+    /// missed it.
     fn remind(&mut self, to: LinkAddr, (source, index): ([u8; 8], u8), now: Instant) {
         if self.guard.is_waiting() || self.room(Class::Control) == 0 {
             return;

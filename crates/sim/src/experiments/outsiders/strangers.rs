@@ -1,12 +1,12 @@
 //! A mesh with a key, a mote of it that reboots, and a stranger without the key beside that mote.
 //!
-//! Purpose: how many messages the stranger costs. Each run is made twice with the same seed, without
-//! the stranger and with it.
-//! A chain of three hops, whose last mote sends a message a second to the host over TCP. The stranger
-//! is there from the start, so that the chain also has to form beside it.
-//! A Hamilton has no time for 200 frames of 90 bytes a second: each takes 3.1 ms of air, 0.5 ms for
-//! its ACK and 1.1 ms to be copied out of the radio. Frames in clear, which cost no decryption, stop it as
-//! well. Such a stranger is judged beside nRF52840s, whose radio writes into memory by itself.
+//! Purpose: how many messages the stranger costs. Each run is made twice with the same seed,
+//! without the stranger and with it. A chain of three hops, whose last mote sends a message a
+//! second to the host over TCP. The stranger is there from the start, so that the chain also has to
+//! form beside it. A Hamilton has no time for 200 frames of 90 bytes a second: each takes 3.1 ms of
+//! air, 0.5 ms for its ACK and 1.1 ms to be copied out of the radio. Frames in clear, which cost no
+//! decryption, stop it as well. Such a stranger is judged beside nRF52840s, whose radio writes into
+//! memory by itself.
 //! Place: cases and rows for an experiment about outsiders.
 //! Left out: what the stranger's air alone costs, which `combined-security` tells apart.
 

@@ -134,8 +134,8 @@ const CHALLENGES_MAX: usize = 8;
 /// Between challenges for one neighbour: what eight attempts at two frames take.
 const PACE: Duration = Duration::from_secs(1);
 
-/// Until an open one may make place for another's. Twice as many find a place as are sent in a second,
-/// so that recordings of nodes that are not there cannot hold them all.
+/// Until an open one may make place for another's. Twice as many find a place as are sent in a
+/// second, so that recordings of nodes that are not there cannot hold them all.
 const HOLD: Duration = Duration::from_millis(500);
 
 /// How long a challenge may be answered: attempts at both frames, behind a queue of others.

@@ -2,9 +2,9 @@
 
 use super::bench::*;
 use super::secured::*;
-#[cfg(feature = "join")]
-use crate::mac::security::NetworkKey;
 use crate::mac::security::{GUARD_TIME, Security, index};
+#[cfg(feature = "join")]
+use crate::mac::security::{NetworkKey, Peer, Reservation};
 use crate::mac::*;
 use crate::random::Rng;
 use crate::time::Duration;
@@ -118,8 +118,8 @@ fn each_call_of_the_cipher_is_counted() {
     let mut a = node(A, &settings(), 16, 64);
     let before = a.mac.security().unwrap().counters().cipher_calls;
     let psdu = sent(&mut a, B, 1);
-    // The first block and the header's two, of which one call encrypts a counter block too; one for the
-    // payload.
+    // The first block and the header's two, of which one call encrypts a counter block too; one for
+    // the payload.
     let calls = a.mac.security().unwrap().counters().cipher_calls - before;
     assert_eq!((psdu.len(), calls), (27 + 2 + 4 + FCS_LEN, 4));
     assert_eq!(a.mac.security().unwrap().counters().sealed, 1);
@@ -309,4 +309,29 @@ fn proofs_are_answered_as_far_as_they_ask() {
     assert_eq!(take(&mut a, &of_c), None);
     assert_eq!(counts(&mut a), (challenges, answers + 1));
     assert!(!knows(&a, C));
+}
+
+#[cfg(feature = "join")]
+#[test]
+fn a_node_without_a_key_takes_the_first_one_and_keeps_it() {
+    let table = std::vec![Peer::EMPTY; 2].leak();
+    let mut security = Security::locked(&settings(), table);
+    let now = Instant::from_micros(1_000_000);
+    assert!(security.is_locked());
+    let refused = Err(FrameDrop::UnknownKey);
+    assert_eq!(security.admit(C, &current(1), now), refused);
+    let stored = Reservation {
+        sequence: SEQUENCE + 1,
+        counter: 8_192,
+    };
+    security.unlock(KEY, SEQUENCE, Some(stored));
+    assert!(!security.is_locked() && security.take_news());
+    assert_eq!(security.sequence(), SEQUENCE + 1, "of the life before");
+    let auxiliary = Auxiliary {
+        key_index: index(SEQUENCE + 1),
+        ..current(1)
+    };
+    assert_eq!(security.admit(C, &auxiliary, now), Ok(()));
+    security.unlock(NetworkKey::new([8; 16]), SEQUENCE + 9, None);
+    assert_eq!(security.sequence(), SEQUENCE + 1);
 }

@@ -114,8 +114,8 @@ fn who_answers_is_answered_whatever_others_have_asked() {
     assert!(knows(&a, B) && knows(&b, A), "{} replies", replies.len());
 }
 
-/// Two hundred forgeries a second are the most that leave air for a mesh: whoever has the key is heard
-/// beside them. Whatever comes faster costs no more than its share.
+/// Two hundred forgeries a second are the most that leave air for a mesh: whoever has the key is
+/// heard beside them. Whatever comes faster costs no more than its share.
 #[test]
 fn strangers_take_their_share_of_decryptions_and_no_more() {
     let (mut a, _) = pair(33);
@@ -227,7 +227,8 @@ fn exchange(from: &mut Bench, to: &mut Bench, addr: [u8; 8]) {
     }
 }
 
-/// Frames for all, recorded anywhere in the mesh and played back beside a node that has just started.
+/// Frames for all, recorded anywhere in the mesh and played back beside a node that has just
+/// started.
 #[test]
 fn recordings_of_nodes_that_are_not_there_keep_nobody_out() {
     for seed in 40..50 {
@@ -302,8 +303,8 @@ fn only_an_earlier_key_is_worth_a_reminder() {
     assert_eq!(security.counters().reminders, 1);
 }
 
-/// Somebody without the key asks all the time, so that no reminder is left for the one that needs it:
-/// that one hears what is sent to the other.
+/// Somebody without the key asks all the time, so that no reminder is left for the one that needs
+/// it: that one hears what is sent to the other.
 #[test]
 fn strangers_are_reminded_by_frames_for_all() {
     let (mut a, mut b) = acquainted(54);
@@ -341,7 +342,8 @@ fn frames_in_clear_are_taken_for_all_by_relays_and_for_one_by_pledges() {
     }
 }
 
-/// Recordings of frames for all are worth a challenge each, but hold no more than half of the places.
+/// Recordings of frames for all are worth a challenge each, but hold no more than half of the
+/// places.
 #[test]
 fn a_frame_for_this_node_is_challenged_beside_recordings_of_frames_for_all() {
     let (mut a, _) = pair(56);

@@ -1,15 +1,15 @@
 //! What strangers may cost: decryptions, keys that are derived, challenges and answers.
 //!
 //! Nothing is kept of a stranger but the challenge that it was sent, and a fixed number of those is
-//! open. All strangers share three allowances, and whoever has none of the key can use them up. So none
-//! of them may stand between two nodes that have the key:
+//! open. All strangers share three allowances, and whoever has none of the key can use them up. So
+//! none of them may stand between two nodes that have the key:
 //!
 //! ```text
-//! decryptions  more a second than the air carries frames of a usual length; a sender whose challenge is
-//!              open needs none
+//! decryptions  more a second than the air carries frames of a usual length; a sender whose
+//!              challenge is open needs none
 //! derivations  the next sequence needs none: its link key is kept once it was derived
-//! proofs       frames for all leave most to frames for this node, and half of the MAC's attempts in
-//!              vain; the answer to an open challenge needs none
+//! proofs       frames for all leave most to frames for this node, and half of the MAC's attempts
+//!              in vain; the answer to an open challenge needs none
 //! ```
 //!
 //! Place: part of [`Security`].
@@ -56,8 +56,8 @@ impl Security<'_> {
         }
     }
 
-    /// Whether the decryption of a frame from `source` counts: not where this node knows it, or waits
-    /// for its answer.
+    /// Whether the decryption of a frame from `source` counts: not where this node knows it, or
+    /// waits for its answer.
     pub(super) fn is_stranger(&self, source: [u8; 8], now: Instant) -> bool {
         self.peers.find(source).is_none() && self.challenges.current(source, now).is_none()
     }
@@ -151,10 +151,10 @@ impl Security<'_> {
 
     /// Challenges a sender that is not known.
     ///
-    /// `for_all`: its frame was for all, and whether the MAC has attempts to spare for a neighbour that may
-    /// not be there. Such a sender deserves no entry that another one has. Recordings of such frames can
-    /// be of nodes anywhere in the mesh: they leave a part of the challenges to senders of frames for this
-    /// node.
+    /// `for_all`: its frame was for all, and whether the MAC has attempts to spare for a neighbour
+    /// that may not be there. Such a sender deserves no entry that another one has. Recordings of
+    /// such frames can be of nodes anywhere in the mesh: they leave a part of the challenges to
+    /// senders of frames for this node.
     pub(in crate::mac) fn challenge_stranger(
         &mut self,
         source: [u8; 8],
@@ -202,10 +202,10 @@ impl Security<'_> {
     }
 }
 
-/// Frames of strangers that are decrypted at once, and milliseconds for each more. The air carries 230
-/// full frames a second, and 320 of 90 bytes: a smaller share lets a stranger keep a neighbour out that
-/// this node does not know yet. A full frame takes 94,000 instructions. A stranger that forges in the
-/// name of a neighbour costs as much, and there the air alone is the bound.
+/// Frames of strangers that are decrypted at once, and milliseconds for each more. The air carries
+/// 230 full frames a second, and 320 of 90 bytes: a smaller share lets a stranger keep a neighbour
+/// out that this node does not know yet. A full frame takes 94,000 instructions. A stranger that
+/// forges in the name of a neighbour costs as much, and there the air alone is the bound.
 pub(super) const DECRYPTIONS: Allowance = Allowance::new(32, 4);
 
 /// Link keys that are derived at once, and milliseconds for each more.
@@ -214,6 +214,6 @@ pub(super) const DERIVATIONS: Allowance = Allowance::new(16, 100);
 /// Challenges and answers sent at once, and milliseconds for each more.
 pub(super) const PROOFS: Allowance = Allowance::new(16, 125);
 
-/// How many of the burst are left to senders of frames for this node. Frames for all then hold half of
-/// the challenges that may be open.
+/// How many of the burst are left to senders of frames for this node. Frames for all then hold half
+/// of the challenges that may be open.
 const CLAIMED: u8 = 12;
