@@ -529,10 +529,12 @@ fn hold_ms(text: &str) -> Result<f64, String> {
 }
 
 /// Brings a mesh up, in virtual time: every mote among the first `nodes` nodes of `world` finds
-/// its address and route within `limit`.
+/// its address and route within `limit`, at one time or another: in a large mesh there is hardly a
+/// moment without a mote that changes its parent.
 ///
 /// # Errors
-/// When a mote does not, with `advice`; when a signal comes.
+/// When motes do not: which, and what each one lacks, with `advice` if there is any; when a signal
+/// comes.
 pub(crate) fn join(
     world: &mut World<'_>,
     nodes: usize,
@@ -541,14 +543,21 @@ pub(crate) fn join(
     interrupt: &Interrupt,
 ) -> Result<(), Error> {
     let give_up = world.now() + limit;
-    while !network::join(world, nodes, LOOK_EVERY) {
+    let mut arrivals = Arrivals::default();
+    while !network::arrive(world, &mut arrivals, nodes, LOOK_EVERY) {
         interrupt.check()?;
         // Time passes even when nothing happens.
         let next = world.now() + LOOK_EVERY;
         world.run_until(next);
         if next > give_up {
+            let missing = arrivals.describe_missing(world, nodes);
+            let advice = match advice {
+                "" => String::new(),
+                advice => format!("; {advice}"),
+            };
             return Err(Error::failed(format!(
-                "the motes found no way to the border router, {advice}"
+                "not all motes found a way to the border router within {} s: {missing}{advice}",
+                limit.as_millis() / 1_000
             )));
         }
     }

@@ -328,7 +328,7 @@ pub(crate) mod linux {
                     false => Records::Frames,
                 },
                 join_max: Duration::from_micros((point.scenario.timing.join_s * 1e6) as u64),
-                join_advice: "raise join_s, or set topology.joining to \"static\"",
+                join_advice: "",
                 scenario: Some(Arc::unwrap_or_clone(point.scenario)),
             })
         }

@@ -187,6 +187,7 @@ pub fn all() -> Vec<Experiment> {
     all.extend(mesh::EXPERIMENTS);
     all.extend(sleepy::EXPERIMENTS);
     all.extend(security::EXPERIMENTS);
+    all.extend(outsiders::EXPERIMENTS);
     all
 }
 

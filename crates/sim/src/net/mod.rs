@@ -14,6 +14,7 @@ pub mod estimate;
 pub mod fairness;
 pub mod faults;
 pub mod floor;
+pub mod lacks;
 pub mod moves;
 pub mod network;
 pub mod outages;

@@ -37,6 +37,7 @@ use crate::air::End;
 use crate::air::gains::Gains;
 use crate::apps::Ends;
 use crate::net::fairness::Fairness;
+use crate::net::lacks;
 use crate::net::plan;
 use crate::net::run::{Next, run};
 use crate::net::topology::{TopologyError, Tree};
@@ -416,6 +417,21 @@ pub fn join(world: &mut World<'_>, nodes: usize, limit: Duration) -> bool {
     })
 }
 
+/// Runs until every mote among the first `nodes` nodes of `world` has joined at one time or another,
+/// or `limit` has passed; says whether they have. It can be called again to go on.
+pub fn arrive(
+    world: &mut World<'_>,
+    arrivals: &mut Arrivals,
+    nodes: usize,
+    limit: Duration,
+) -> bool {
+    let until = world.now() + limit;
+    run(world, until, |world| match arrivals.look(world, nodes) {
+        true => Next::Over,
+        false => Next::Event,
+    })
+}
+
 /// As [`Network::has_joined`], for the first `nodes` nodes of `world`.
 pub(crate) fn has_joined(world: &World<'_>, nodes: usize) -> bool {
     // The farthest first: they are the last to join.
@@ -435,17 +451,26 @@ fn is_in(world: &World<'_>, mote: usize) -> bool {
 pub struct Arrivals(HashSet<usize>);
 
 impl Arrivals {
-    /// Notes who has joined; says whether all motes have, at one time or another.
-    pub fn look(&mut self, network: &Network<'_>) -> bool {
-        let all = network.mesh_nodes().saturating_sub(1);
+    /// Notes who of the first `nodes` nodes of a world has joined; says whether all motes have, at
+    /// one time or another.
+    pub fn look(&mut self, world: &World<'_>, nodes: usize) -> bool {
+        let all = nodes.saturating_sub(1);
         if self.0.len() < all {
-            let missing = (1..=all).filter(|mote| !self.0.contains(mote));
-            let new: Vec<usize> = missing
-                .filter(|mote| is_in(&network.world, *mote))
-                .collect();
+            let new = self.missing(nodes).filter(|mote| is_in(world, *mote));
+            let new: Vec<usize> = new.collect();
             self.0.extend(new);
         }
         self.0.len() == all
+    }
+
+    /// The motes among the first `nodes` nodes that have not joined.
+    pub fn missing(&self, nodes: usize) -> impl Iterator<Item = usize> {
+        (1..nodes).filter(|mote| !self.0.contains(mote))
+    }
+
+    /// Motes that have not joined, and what each one lacks at this moment.
+    pub fn describe_missing(&self, world: &World<'_>, nodes: usize) -> String {
+        lacks::describe(world, self.missing(nodes))
     }
 }
 

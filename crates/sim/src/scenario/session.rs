@@ -249,9 +249,10 @@ impl Going<'_> {
                     if stretch.go(run, to, look).is_none() {
                         return false;
                     }
-                    match arrivals.look(&run.network) {
+                    let network = &run.network;
+                    match arrivals.look(&network.world, network.mesh_nodes()) {
                         true => Phase::Measuring(Course::begin(run)),
-                        false => Phase::Over(None, Err(unjoined(run))),
+                        false => Phase::Over(None, Err(unjoined(run, arrivals))),
                     }
                 }
                 Phase::Measuring(course) => {
@@ -389,7 +390,9 @@ impl Run<'_> {
     /// Switches nodes on, and notes who has joined.
     fn look_for_arrivals(&mut self, arrivals: &mut Arrivals, watch: &Watch<'_>) -> Next {
         self.switch();
-        let has_joined = arrivals.look(&self.network) && self.outages.next_at().is_none();
+        let network = &self.network;
+        let has_joined = arrivals.look(&network.world, network.mesh_nodes())
+            && self.outages.next_at().is_none();
         let now = self.network.world.now();
         let looked_at = self.moves.looked_at();
         if has_joined || looked_at.is_none_or(|at| now >= at + LOOK_EVERY) {
@@ -411,10 +414,12 @@ impl Watch<'_> {
     }
 }
 
-fn unjoined(run: &Run<'_>) -> String {
+fn unjoined(run: &Run<'_>, arrivals: &Arrivals) -> String {
+    let network = &run.network;
     format!(
-        "not all motes had an address and a route after {} s: raise join_s, or set topology.joining to \"static\"",
-        run.scenario.timing.join_s
+        "not all motes had an address and a route after {} s: {}",
+        run.scenario.timing.join_s,
+        arrivals.describe_missing(&network.world, network.mesh_nodes())
     )
 }
 

@@ -36,6 +36,10 @@ pub(crate) const HOP_LIMIT: u8 = 255;
 /// Solicitations before the pace slows (`MAX_RTR_SOLICITATIONS`, RFC 6775 §9).
 const SOLICITATIONS_FAST: u8 = 3;
 
+/// How many more are as fast where RPL leads: a node that knows no contexts cannot be reached, nor
+/// can those below it, and its parent is there.
+const SOLICITATIONS_FAST_MORE: u8 = 6;
+
 /// Between the first solicitations. RFC 6775 §9 says 10 s (`RTR_SOLICITATION_INTERVAL`);
 /// RFC 4861's 4 s is kept since a mote that waits cannot be reached, and costs 3 frames.
 const INTERVAL: Duration = Duration::from_secs(4);
@@ -393,9 +397,14 @@ impl Solicitor {
             State::Idle => None,
             State::Asking { sent, .. } => {
                 let sent = sent.saturating_add(1);
+                // A parent may not know it yet, and what it tells all nodes then may get lost.
+                let fast_more = match self.is_led() {
+                    true => SOLICITATIONS_FAST_MORE,
+                    false => 0,
+                };
                 self.state = State::Asking {
                     sent,
-                    at: now + pace(sent),
+                    at: now + pace(sent.saturating_sub(fast_more)),
                 };
                 Some(Due::Solicit(self.parent.map_or(ALL_ROUTERS, link_local)))
             }

@@ -61,7 +61,8 @@ impl State {
 
     /// Takes a path sequence that may be newer than one which the root has and this node has
     /// forgotten: half-way through what follows the first of all, then at its end; one that goes
-    /// round begins again.
+    /// round begins again (RFC 6550 §7.2). Of three leaps in a row the root takes one at least,
+    /// whatever it has, and each one follows those before that it has taken.
     const fn leap(&mut self) {
         self.path_sequence = match self.path_sequence {
             ..lollipop::STRAIGHT => lollipop::INITIAL,
@@ -191,7 +192,7 @@ impl Rpl<'_> {
             rng,
         ));
         dao.tries = dao.tries.saturating_add(1);
-        if dao.tries > 1 && dao.path_sequence >= lollipop::STRAIGHT {
+        if dao.tries > 1 {
             // The root may reject it, and have no way to say so but the one that is to be replaced.
             dao.leap();
         }
@@ -318,15 +319,17 @@ pub mod status {
 /// RFC 6550's `DEFAULT_DAO_DELAY` is 1 s.
 const DELAY_MS: u32 = 350;
 
-/// How often that doubles while no DAO is acknowledged.
-const DELAY_DOUBLINGS_MAX: u8 = 2;
+/// How often that doubles while no DAO is acknowledged: where motes join together each changes its
+/// parent several times meanwhile.
+const DELAY_DOUBLINGS_MAX: u8 = 4;
 
 /// Milliseconds to the first repetition, and as much again at random: ten hops there and back. It
-/// doubles up to 48 s and as much again.
+/// doubles up to 12 s and as much again: two hundred motes that nobody has answered send ten DAOs a
+/// second then.
 const RETRY_MS: u32 = 1_500;
 
 /// How often that doubles.
-const RETRY_DOUBLINGS_MAX: u8 = 5;
+const RETRY_DOUBLINGS_MAX: u8 = 3;
 
 /// DAOs without an answer after which the parent is doubted: ten to twenty seconds.
 const TRIES_IN_VAIN: u8 = 3;

@@ -293,9 +293,14 @@ impl Rpl<'_> {
         };
         let etx = said.etx.filter(|_| dodag.has_metrics);
         let base = etx.unwrap_or(dio.rank);
-        let candidate = self.candidates.heard(from, base, self.parent, now)?;
+        let candidate = self.candidates.heard(from, base, self.parent, now);
+        if to_all && candidate.is_err() && dio.rank < self.rank {
+            // It changes nothing (RFC 6550 §8.3). In a crowd most neighbours have no slot.
+            self.trickle.on_consistent();
+        }
+        let candidate = candidate?;
         let is_known = candidate.rank != 0;
-        let is_as_before = candidate.rank == dio.rank && candidate.base == base;
+        let is_as_before = candidate.rank.abs_diff(dio.rank) < dodag.unit();
         let asks_for_dao = !matches!(
             lollipop::compare(dio.dtsn, candidate.dtsn),
             Some(Ordering::Equal | Ordering::Less)
@@ -318,12 +323,14 @@ impl Rpl<'_> {
             // Children of this node are asked in turn (RFC 6550 §9.6).
             self.dtsn = lollipop::next(self.dtsn);
             self.is_inconsistent = true;
+            self.trickle.insist();
             is_route_lost = true;
         }
         if said.prefix.is_some() && said.prefix != dodag.prefix {
             dodag.prefix = said.prefix;
             self.is_prefix_news = true;
             self.is_inconsistent = true;
+            self.trickle.insist();
             is_route_lost = true;
         }
         if is_route_lost {

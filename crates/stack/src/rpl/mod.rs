@@ -168,6 +168,8 @@ pub struct Rpl<'m> {
     probe_at: Option<Instant>,
     /// The neighbour that a probe is under way to.
     probed: Option<Iid>,
+    /// How often the wait for the next probe is doubled, since the air is full.
+    probe_doublings: u8,
     /// A neighbour that is owed a message; and one that is owed a DAO that takes the route back.
     reply: Option<(Iid, Outgoing)>,
     no_path_to: Option<Iid>,
@@ -227,6 +229,7 @@ impl<'m> Rpl<'m> {
             alone: alone::State::NEW,
             probe_at: None,
             probed: None,
+            probe_doublings: 0,
             reply: None,
             no_path_to: None,
             resets: Allowance::new(RESETS_MAX, RESETS_INTERVAL_MS),
@@ -299,6 +302,7 @@ impl<'m> Rpl<'m> {
             // What comes next follows from what it has shown.
             self.probed = None;
             self.probe_at = None;
+            self.pace_probes(attempts, acknowledged);
         }
         self.is_dirty = true;
     }

@@ -1,7 +1,8 @@
 //! Which neighbour is tried next with a short DIO: its acknowledgement shows how good the link is.
 //!
 //! One probe is under way at a time. Where many motes join at once, more would fill queues and the
-//! air with frames that tell nothing but that the air is full.
+//! air with frames that tell nothing but that the air is full. For the same reason the wait for the
+//! next probe doubles with each one that took many attempts, and halves with each one that did not.
 
 use super::candidates::{Candidate, Iid, ticks};
 use super::objective::ETX_UNIT;
@@ -47,7 +48,11 @@ impl Rpl<'_> {
             return;
         }
         let wait_ms = match self.next_probe(now) {
-            Some((Why::Wanted, _)) => Why::Wanted.wait_ms() << self.alone.doublings(),
+            Some((Why::Wanted, _)) => {
+                let doublings = self.alone.doublings().max(self.probe_doublings);
+                Why::Wanted.wait_ms() << doublings
+            }
+            Some((Why::Promise, _)) => Why::Promise.wait_ms() << self.probe_doublings,
             Some((why, _)) => why.wait_ms(),
             // Neighbours that are left alone for now come of age without an event.
             None if self.parent.is_none() => LOOK_MS,
@@ -55,6 +60,17 @@ impl Rpl<'_> {
         };
         let at = jittered(now, wait_ms, rng);
         self.probe_at = Some(self.probe_at.map_or(at, |planned| planned.min(at)));
+    }
+
+    /// A probe was acknowledged after `attempts` attempts, or given up after as many: whether its link
+    /// is bad or the air is full, the next one can wait.
+    pub(super) const fn pace_probes(&mut self, attempts: u8, acknowledged: bool) {
+        let doublings = self.probe_doublings;
+        self.probe_doublings = match acknowledged && attempts <= EASY_ATTEMPTS {
+            true => doublings.saturating_sub(1),
+            false if doublings < PROBE_DOUBLINGS_MAX => doublings + 1,
+            false => doublings,
+        };
     }
 
     pub(super) fn poll_probe(&mut self, now: Instant, rng: &mut Rng) -> Option<Verdict> {
@@ -132,6 +148,13 @@ impl Rpl<'_> {
 /// neighbour to try, and until a probe of which nothing is heard is taken for lost.
 const LOOK_MS: u32 = 2_000;
 const LOST_MS: u32 = 1_500;
+
+/// Attempts of a probe after which the air is not full.
+const EASY_ATTEMPTS: u8 = 2;
+
+/// How often the wait for a probe doubles at most: up to half a minute for one that promises
+/// something, and as much again.
+const PROBE_DOUBLINGS_MAX: u8 = 4;
 
 /// By how much a candidate must be able to beat the parent, to be tried again and again.
 const PROMISE: u16 = ETX_UNIT / 4;

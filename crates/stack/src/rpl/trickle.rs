@@ -2,7 +2,8 @@
 //!
 //! An interval lasts from `Imin` up to `Imin` doubled as often as configured. In its second half
 //! falls one moment at which the owner transmits, unless it has heard at least `k` consistent
-//! messages in this interval by then; the first half only listens.
+//! messages in this interval by then; the first half only listens. An owner with news of its own
+//! may insist on the next moment.
 //! Source: RFC 6206 §4.
 
 use crate::random::Rng;
@@ -21,6 +22,8 @@ pub(super) struct Trickle {
     heard: u8,
     /// The moment of this interval at which to transmit: RFC 6206's `t`, while it lies ahead.
     transmits: bool,
+    /// The next transmission is news for those below, whatever others have said.
+    insists: bool,
     /// The next event: that moment, then the interval's end. `None`: stopped.
     at: Option<Instant>,
     ends: Instant,
@@ -34,6 +37,7 @@ impl Trickle {
         doublings: 0,
         heard: 0,
         transmits: false,
+        insists: false,
         at: None,
         ends: Instant::ORIGIN,
     };
@@ -83,6 +87,11 @@ impl Trickle {
         self.heard = self.heard.saturating_add(1);
     }
 
+    /// What is to be said next is this node's own alone: it is not suppressed.
+    pub(super) const fn insist(&mut self) {
+        self.insists = self.at.is_some();
+    }
+
     pub(super) const fn next_deadline(&self) -> Option<Instant> {
         self.at
     }
@@ -94,7 +103,8 @@ impl Trickle {
         }
         if core::mem::take(&mut self.transmits) {
             self.at = Some(self.ends);
-            return self.redundancy == 0 || self.heard < self.redundancy;
+            let insists = core::mem::take(&mut self.insists);
+            return insists || self.redundancy == 0 || self.heard < self.redundancy;
         }
         self.doublings = (self.doublings + 1).min(self.doublings_max);
         self.begin(now, rng);

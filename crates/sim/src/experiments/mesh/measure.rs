@@ -58,6 +58,17 @@ pub fn answers<'m>(
     outages: &mut Outages,
     limit: Instant,
 ) -> Vec<Option<Instant>> {
+    answers_of(network, arena, outages, limit, |_, _| true)
+}
+
+/// As [`answers`], of motes from when `is_worth_asking` says so of them on.
+pub fn answers_of<'m>(
+    network: &mut Network<'m>,
+    arena: &'m Arena,
+    outages: &mut Outages,
+    limit: Instant,
+    is_worth_asking: impl Fn(&Network<'m>, usize) -> bool,
+) -> Vec<Option<Instant>> {
     let nodes = network.mesh_nodes();
     let mut answered = vec![None; nodes];
     let mut asked: Vec<Option<Instant>> = vec![None; nodes];
@@ -78,7 +89,7 @@ pub fn answers<'m>(
             let is_due = |asked: &Option<Instant>| asked.is_none_or(|at| now >= at + ASK_AGAIN);
             let waiting = (1..nodes).filter(|mote| answered[*mote].is_none());
             let longest = waiting
-                .filter(|mote| is_due(&asked[*mote]))
+                .filter(|mote| is_due(&asked[*mote]) && is_worth_asking(network, *mote))
                 .min_by_key(|n| asked[*n]);
             if let Some(mote) = longest {
                 asked[mote] = Some(now);

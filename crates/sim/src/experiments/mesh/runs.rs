@@ -248,7 +248,7 @@ impl<'m> Formed<'m> {
             outages.pass(network, arena, |_, _, _| {});
             match outages.next_at() {
                 Some(at) => Next::At(at),
-                None if arrivals.look(network) => Next::Over,
+                None if arrivals.look(&network.world, network.mesh_nodes()) => Next::Over,
                 None => Next::Event,
             }
         });

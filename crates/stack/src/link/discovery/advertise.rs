@@ -36,6 +36,10 @@ pub(super) const OPTIONS_LEN_MAX: usize = match IS_ROUTER {
 /// an answer takes, so few routers begin before they have heard another's.
 const ANSWER_DELAY_MAX: Duration = Duration::from_millis(500);
 
+/// How long holds what a router advertises that knows the prefix and waits for the contexts: nobody is
+/// to count on a part for longer than it takes to ask for the rest a few times.
+const PART_LEASE: Duration = Duration::from_secs(60);
+
 /// Answers of others that are waited for at most.
 const NEEDED_MAX: u8 = 64;
 
@@ -116,6 +120,8 @@ impl Discovery<'_> {
             // Without a way up it serves nobody, as one that asks it alone hears.
             true => !to_all,
         };
+        // Whoever hears a part now is owed the rest.
+        self.answer.is_owed |= self.is_waiting();
         if self.advertised.is_none() || !may_tell {
             self.answer.is_owed = true;
         } else if to_all {
@@ -143,7 +149,14 @@ impl Discovery<'_> {
         cfg!(feature = "router") && !self.solicits && !self.solicitor.is_led()
     }
 
-    /// How long what this node advertises still holds: a border router says, a relay counts down.
+    /// Whether RPL has brought what this node would advertise, and its router has not told it the
+    /// contexts yet.
+    fn is_waiting(&self) -> bool {
+        self.solicitor.is_led() && self.solicitor.router().is_none()
+    }
+
+    /// How long what this node advertises still holds: a border router says, a relay counts down. A
+    /// part holds for a short time only.
     fn lifetime_left(&self, advertised: &Advertised, now: Instant) -> Duration {
         if self.is_border() {
             return advertised.lifetime;
@@ -153,7 +166,7 @@ impl Discovery<'_> {
             false => learnt.unwrap_or(Duration::ZERO),
             // Without a way up it is no router for those that have a choice.
             true if !self.solicitor.has_parent() => Duration::ZERO,
-            true => learnt.map_or(advertised.lifetime, |left| left.min(advertised.lifetime)),
+            true => learnt.unwrap_or(PART_LEASE).min(advertised.lifetime),
         }
     }
 

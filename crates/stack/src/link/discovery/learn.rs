@@ -40,6 +40,10 @@ impl Discovery<'_> {
         if IS_ROUTER && !to_one && lease > Duration::ZERO {
             self.hear_answer(&advertisement);
         }
+        if self.has_led_prefix && self.is_part(&advertisement) {
+            // It says nothing that RPL has not: the rest is asked for, as before.
+            return Ok(());
+        }
         let had_router = self.solicitor.router();
         let had_prefix = self.prefix();
         let was_asked = self.solicitor.has_asked(now);
@@ -86,6 +90,16 @@ impl Discovery<'_> {
             self.announce(queue, ip, now);
         }
         Ok(())
+    }
+
+    /// Whether an advertisement says neither contexts nor whose they are, and this node knows none:
+    /// its sender waits for both (RFC 6775 §8.1.1: they travel with the prefix).
+    fn is_part(&self, advertisement: &RouterAdvertisement<'_>) -> bool {
+        let is_rest = |option: NdpOption<'_>| {
+            matches!(option, NdpOption::Context(_) | NdpOption::BorderRouter(_))
+        };
+        let knows_none = self.border.is_none() && self.contexts.iter().next().is_none();
+        knows_none && !advertisement.options.iter().any(is_rest)
     }
 
     /// Takes contexts, and whose they are; says whether any is new.

@@ -1,0 +1,74 @@
+//! Whether every mote of a dense floor joins in time.
+//!
+//! All nodes are switched on at once, and a mote has joined when it has answered an echo request of
+//! a host beyond the border router: it has an address and the contexts, and a way leads to it. It is asked
+//! from when it seems to have joined on, so that the mesh does not form under a load of echoes.
+
+use motet::time::{Duration, Instant};
+
+use super::floors::{DenseFloor, Shape};
+use crate::Arena;
+use crate::experiments::mesh::measure::{answers_of, last};
+use crate::experiments::run::{Failure, Run};
+use crate::experiments::setup::{Segment, Setup};
+use crate::experiments::traffic::Traffic;
+use crate::net::lacks;
+use crate::net::network::{Network, NetworkOptions};
+use crate::net::outages::Outages;
+
+/// What became of a mesh in the time that it had.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Joined {
+    /// Part of its motes that have answered.
+    pub share: f64,
+    /// When the last of these answered, s; the time that it had where some have not.
+    pub slowest_s: f64,
+    /// The motes that have not answered, and what each one lacks; empty where all have.
+    pub missing: String,
+}
+
+/// Lets a mesh form itself for `limit`, and asks all its motes. The network's first host is the caller.
+///
+/// # Errors
+/// [`Failure::Topology`]: no mesh can be built of these nodes.
+pub fn joined(options: NetworkOptions, limit: Duration) -> Result<Joined, Failure> {
+    let arena = Arena::new();
+    let network = Network::new(options, &arena);
+    let mut network = network.map_err(|error| Failure::Topology(error.to_string()))?;
+    let until = Instant::ORIGIN + limit;
+    let mut on = Outages::default();
+    let answered = answers_of(&mut network, &arena, &mut on, until, |network, mote| {
+        lacks::lacks(&network.world, mote).is_empty()
+    });
+    let missing = (1..answered.len()).filter(|mote| answered[*mote].is_none());
+    let missing: Vec<usize> = missing.collect();
+    let motes = answered.len().saturating_sub(1).max(1);
+    let slowest = last(&answered).map_or(limit, |at| at.since(Instant::ORIGIN));
+    Ok(Joined {
+        share: (motes - missing.len()) as f64 / motes as f64,
+        slowest_s: slowest.as_micros() as f64 / 1e6,
+        missing: lacks::describe(&network.world, missing),
+    })
+}
+
+/// One floor of a shape for each two seeds, which draw what happens on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Join(pub(super) Shape);
+
+impl Traffic for Join {
+    fn run(&self, _: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
+        let floor = DenseFloor::draw(self.0, seed / SEEDS_A_FLOOR);
+        let joined = joined(floor.network(seed), Duration::from_secs(seconds))?;
+        Ok(Run {
+            figures: vec![("joined", joined.share), ("joined_s", joined.slowest_s)],
+            ..Run::default()
+        })
+    }
+
+    fn segment(&self, _: &Setup, _: u64) -> Segment {
+        Segment::NONE
+    }
+}
+
+/// How many seeds each floor is run with.
+const SEEDS_A_FLOOR: u64 = 2;
