@@ -121,6 +121,9 @@ pub(crate) struct Ingress {
     pub to_all: bool,
     /// Its RPL option, which the link took off.
     pub option: Option<Rpi>,
+    /// How strong its frame, or the last of its frames, was here, dBm; 0 where no link says.
+    #[cfg(feature = "rpl")]
+    pub signal_dbm: i8,
 }
 
 /// What to do with a packet.

@@ -67,6 +67,8 @@ fn came_by(interface: InterfaceId) -> Ingress {
         from: Neighbour::One([9; 8]),
         to_all: false,
         option: None,
+        #[cfg(feature = "rpl")]
+        signal_dbm: 0,
     }
 }
 

@@ -277,6 +277,8 @@ impl<'m> Ble<'m> {
             from: Neighbour::One(self.pair_from(addr).src.iid()),
             to_all: false,
             option: None,
+            #[cfg(feature = "rpl")]
+            signal_dbm: 0,
         };
         Some(Hop {
             ingress,

@@ -55,6 +55,8 @@ impl<'m> Cable<'m> {
                 from: Neighbour::Only,
                 to_all: false,
                 option: None,
+                #[cfg(feature = "rpl")]
+                signal_dbm: 0,
             },
             onward: Onward::Begins(tcphc::Origin::Outside),
             is_routed: false,

@@ -21,6 +21,8 @@ pub(super) struct Root {
     /// When a root that has lost steps asks for routes unless they are back, and how often it has.
     ask_at: Option<Instant>,
     asked: u8,
+    /// Before then it asks nobody: all that it has asked are still to answer.
+    quiet_until: Instant,
 }
 
 impl Root {
@@ -29,6 +31,7 @@ impl Root {
             expire_at: now,
             ask_at: None,
             asked: 0,
+            quiet_until: now,
         }
     }
 
@@ -109,6 +112,7 @@ impl Node<'_> {
                 Some(_) => routing.root.asked.min(1),
             };
             let at = now + Duration::from_secs(ASK_AFTER_S << routing.root.asked);
+            let at = at.max(routing.root.quiet_until);
             routing.root.ask_at = earliest(routing.root.ask_at, Some(at));
         }
     }
@@ -134,7 +138,10 @@ impl Node<'_> {
         }
         rpl.refresh_routes();
         root.asked += 1;
-        root.ask_at = Some(now + Duration::from_secs(ASK_AFTER_S << root.asked));
+        let motes = ip.rpl().steps().count() as u64;
+        root.quiet_until = now + Duration::from_millis(ANSWER_MS.saturating_mul(motes));
+        let at = now + Duration::from_secs(ASK_AFTER_S << root.asked);
+        root.ask_at = Some(at.max(root.quiet_until));
     }
 }
 
@@ -144,6 +151,11 @@ const EXPIRE_EVERY: Duration = Duration::from_secs(10);
 /// Seconds that a mote whose step was lost has to send its new route by itself, as it does when its
 /// parent is gone. They double with each time that the root asks.
 const ASK_AFTER_S: u64 = 5;
+
+/// Milliseconds of the air around the root that a DAO and its answer take with all their attempts, in a
+/// mesh where motes hear one another: in a large one, asking all of them again and again would lose
+/// more steps than it brings back.
+const ANSWER_MS: u64 = 250;
 
 /// How often a root asks for motes that are lost: five minutes long.
 const ASKED_MAX: u8 = 5;

@@ -259,6 +259,7 @@ impl<'m> Node<'m> {
         if routing.interface != ingress.interface {
             return Err(ignored);
         }
+        routing.rpl.on_signal(ingress.signal_dbm);
         let heard = routing.rpl.on_message(
             header.src,
             header.dst.is_multicast(),

@@ -35,6 +35,8 @@ pub struct Candidate {
     is_proven: bool,
     /// Whether it has spoken of a newer version than this node's.
     pub(super) is_ahead: bool,
+    /// How strong its messages come in, dBm, the last ones counting most; 0: nobody knows.
+    signal_dbm: i8,
     /// When its last message came, in [`ticks`].
     heard: u32,
     /// When the last frame to it was reported, in [`ticks`].
@@ -55,6 +57,7 @@ impl Candidate {
         load: 0,
         is_proven: false,
         is_ahead: false,
+        signal_dbm: 0,
         heard: 0,
         tested: 0,
     };
@@ -79,7 +82,7 @@ impl Candidate {
     ///
     /// Attempts per success over the last 16 to 32 successes, one success in two attempts added: a
     /// neighbour that nothing is known of counts as two transmissions, one that never acknowledged
-    /// ever worse. Frames that were given up since the last success count on top, up to three
+    /// ever worse, and one that is weak as up to eight until frames have shown more. Frames that were given up since the last success count on top, up to three
     /// transmissions.
     pub fn etx(&self) -> u16 {
         match u16::from(self.unanswered) {
@@ -92,15 +95,16 @@ impl Candidate {
     }
 
     fn mean_etx(&self) -> u16 {
-        let attempts = (u16::from(self.attempts) + PRIOR_ATTEMPTS) * ETX_UNIT;
+        let attempts = (u16::from(self.attempts) + prior_attempts(self.signal_dbm)) * ETX_UNIT;
         let successes = u16::from(self.successes) + PRIOR_SUCCESSES;
         attempts.checked_div(successes).unwrap_or(0)
     }
 
-    /// What its ETX may be as far as is known: one transmission of a stranger, else what frames have
-    /// shown with one success more.
+    /// What its ETX may be as far as is known: one transmission of a strong stranger, else what frames
+    /// have shown with one success more.
     pub(super) fn etx_at_best(&self) -> u16 {
-        let attempts = (u16::from(self.attempts) + 1) * ETX_UNIT;
+        let prior = prior_attempts(self.signal_dbm) / 2;
+        let attempts = (u16::from(self.attempts) + prior) * ETX_UNIT;
         let successes = u16::from(self.successes) + 2;
         attempts.checked_div(successes).unwrap_or(0).max(ETX_UNIT)
     }
@@ -118,6 +122,11 @@ impl Candidate {
 
     fn gone_after(&self) -> u16 {
         (self.mean_etx() / ETX_UNIT).clamp(GONE_MIN, GONE_MAX)
+    }
+
+    /// How weak its signal is, in four grades.
+    pub(super) const fn weakness(&self) -> u8 {
+        weakness(self.signal_dbm)
     }
 
     /// How long it has said nothing, in [`ticks`].
@@ -212,15 +221,15 @@ impl<'m> Candidates<'m> {
         self.iter_mut().find(|slot| same(&slot.iid, &iid))
     }
 
-    /// The entry of `iid`, which has sent a message with a path of cost `base`; made where there is
-    /// room for it.
+    /// The entry of `iid`, which has sent a message with a path of cost `base` in a frame of such a
+    /// strength; made where there is room for it.
     ///
     /// # Errors
     /// [`MessageDrop::NoRoom`]: every slot holds a better neighbour, or the parent.
     pub(super) fn heard(
         &mut self,
         iid: Iid,
-        base: u16,
+        (base, signal_dbm): (u16, i8),
         parent: Option<Iid>,
         now: Instant,
     ) -> Result<&mut Candidate, MessageDrop> {
@@ -228,16 +237,19 @@ impl<'m> Candidates<'m> {
         let known = slots
             .iter()
             .position(|slot| slot.known && same(&slot.iid, &iid));
-        let index = known.or_else(|| victim(slots, base, parent));
+        let index = known.or_else(|| victim(slots, (base, signal_dbm), parent));
         let slot = index.and_then(|index| slots.get_mut(index));
         let slot = slot.ok_or(MessageDrop::NoRoom)?;
         if known.is_none() {
             *slot = Candidate {
                 known: true,
                 iid,
+                signal_dbm,
                 ..Candidate::EMPTY
             };
         }
+        // A quarter of what is new: fading is no change of place.
+        slot.signal_dbm = ((3 * i16::from(slot.signal_dbm) + i16::from(signal_dbm)) / 4) as i8;
         slot.heard = ticks(now);
         Ok(slot)
     }
@@ -293,8 +305,12 @@ impl<'m> Candidates<'m> {
     }
 }
 
-/// Which slot a newcomer takes whose path costs `base`.
-fn victim(slots: &[Candidate], base: u16, parent: Option<Iid>) -> Option<usize> {
+/// Which slot a newcomer takes whose path costs `base`, and whose frames are of such a strength.
+fn victim(
+    slots: &[Candidate],
+    (base, signal_dbm): (u16, i8),
+    parent: Option<Iid>,
+) -> Option<usize> {
     if let Some(free) = slots.iter().position(|slot| !slot.known) {
         return Some(free);
     }
@@ -303,7 +319,8 @@ fn victim(slots: &[Candidate], base: u16, parent: Option<Iid>) -> Option<usize> 
     let (index, worst) = others.max_by_key(|(_, slot)| slot.badness())?;
     let badness = worst.badness();
     let is_no_way = badness >> 16 == 2;
-    (is_no_way || base.saturating_add(2 * ETX_UNIT) < badness as u16).then_some(index)
+    let cost = base.saturating_add(prior_attempts(signal_dbm) * ETX_UNIT);
+    (is_no_way || cost < badness as u16).then_some(index)
 }
 
 /// Time in steps of 2^20 µs, a little over a second: 136 years in four bytes.
@@ -311,8 +328,30 @@ pub(super) fn ticks(now: Instant) -> u32 {
     (now.as_micros() >> 20) as u32
 }
 
-/// What is assumed of a link before anything is known of it: ETX 2.
-const PRIOR_ATTEMPTS: u16 = 2;
+/// What is assumed of a link before frames have shown anything: one success in so many attempts.
+/// `signal_dbm`: how strong its frames come in.
+const fn prior_attempts(signal_dbm: i8) -> u16 {
+    match weakness(signal_dbm) {
+        0 => 2,
+        1 => 3,
+        2 => 5,
+        _ => 8,
+    }
+}
+
+/// In which of four grades a link is by its signal, 0 the strongest. The steps are those by which
+/// Thread grades links, 20 dB and 10 dB above the noise of a receiver, which is about -98 dBm at
+/// 2.4 GHz, and one between 10 dB and what is just heard (Thread 1.1 §4.7, IEEE 802.15.4-2006
+/// §6.5.3.3).
+const fn weakness(signal_dbm: i8) -> u8 {
+    match signal_dbm {
+        ..-94 => 3,
+        -94..-88 => 2,
+        -88..-78 => 1,
+        -78.. => 0,
+    }
+}
+
 const PRIOR_SUCCESSES: u16 = 1;
 
 /// Where either is reached both counts halve: half an hour of an idle link, a second of a transfer.
@@ -355,7 +394,7 @@ mod tests {
 
     /// Lets `n` say that its path costs `rank`; whether it has a slot then.
     fn says(candidates: &mut Candidates<'_>, n: u8, rank: u16, parent: Option<u8>) -> bool {
-        let slot = candidates.heard(iid(n), rank, parent.map(iid), NOW);
+        let slot = candidates.heard(iid(n), (rank, 0), parent.map(iid), NOW);
         slot.map(|slot| (slot.rank, slot.base) = (rank, rank))
             .is_ok()
     }
@@ -464,7 +503,7 @@ mod tests {
         }
         let it = candidates.find(iid(1)).unwrap();
         assert_eq!((it.etx(), it.is_untested()), (u16::MAX, false));
-        let slot = candidates.heard(iid(1), 128, None, later + Duration::from_secs(5));
+        let slot = candidates.heard(iid(1), (128, 0), None, later + Duration::from_secs(5));
         assert!(slot.unwrap().is_untested());
         candidates.on_sent(iid(1), (1, true), false, later);
         assert_eq!(candidates.find(iid(1)).unwrap().etx(), 192);

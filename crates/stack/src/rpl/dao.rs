@@ -141,6 +141,15 @@ fn lifetime(units: u8, dodag: &Dodag) -> Option<Duration> {
 impl Rpl<'_> {
     /// Something about this node's route is new: a DAO follows, unless one waits already.
     pub(super) fn schedule_dao(&mut self, now: Instant, rng: &mut Rng) {
+        self.schedule_dao_after(DELAY_MS, now, rng);
+    }
+
+    /// The root has asked all motes for their routes: a DAO follows at leisure.
+    pub(super) fn schedule_asked_dao(&mut self, now: Instant, rng: &mut Rng) {
+        self.schedule_dao_after(ASKED_DELAY_MS, now, rng);
+    }
+
+    fn schedule_dao_after(&mut self, delay_ms: u32, now: Instant, rng: &mut Rng) {
         let Some(dodag) = &self.dodag else {
             return;
         };
@@ -156,7 +165,7 @@ impl Rpl<'_> {
             dao.sequence = dao.counter;
             dao.path_sequence = lollipop::next(dao.path_sequence);
             // A repetition that is due before says the same.
-            let delay_ms = DELAY_MS << dao.tries.min(DELAY_DOUBLINGS_MAX);
+            let delay_ms = delay_ms.max(DELAY_MS << dao.tries.min(DELAY_DOUBLINGS_MAX));
             let at = jittered(now, delay_ms, rng);
             dao.at = Some(dao.at.map_or(at, |planned| planned.min(at)));
         }
@@ -192,7 +201,7 @@ impl Rpl<'_> {
             rng,
         ));
         dao.tries = dao.tries.saturating_add(1);
-        if dao.tries > 1 {
+        if dao.tries > TRIES_AS_IT_IS {
             // The root may reject it, and have no way to say so but the one that is to be replaced.
             dao.leap();
         }
@@ -263,7 +272,8 @@ impl Rpl<'_> {
             // The root may know a newer path, of before this node began anew.
             dao.leap();
             if dao.tries <= HURRIED_TRIES {
-                dao.at = Some(jittered(now, DELAY_MS, rng));
+                let delay_ms = DELAY_MS << (dao.tries / 2).min(DELAY_DOUBLINGS_MAX);
+                dao.at = Some(jittered(now, delay_ms, rng));
                 return Ok(());
             }
         }
@@ -319,6 +329,9 @@ pub mod status {
 /// RFC 6550's `DEFAULT_DAO_DELAY` is 1 s.
 const DELAY_MS: u32 = 350;
 
+/// The same where all motes are asked at once, which most of them have no need of.
+const ASKED_DELAY_MS: u32 = 3_000;
+
 /// How often that doubles while no DAO is acknowledged: where motes join together each changes its
 /// parent several times meanwhile.
 const DELAY_DOUBLINGS_MAX: u8 = 4;
@@ -338,8 +351,13 @@ const TRIES_IN_VAIN: u8 = 3;
 const LEAP_HALF: u8 = lollipop::INITIAL + lollipop::WINDOW / 2 + 1;
 const LEAP_WHOLE: u8 = lollipop::INITIAL.wrapping_add(lollipop::WINDOW + 1);
 
-/// So many DAOs after the last acknowledgement a rejected one is repeated at once.
-const HURRIED_TRIES: u8 = 4;
+/// DAOs that are repeated as they are: most that are not answered are lost on their way, and a leap
+/// that is lost makes the next one seem old.
+const TRIES_AS_IT_IS: u8 = 2;
+
+/// Up to so many DAOs after the last acknowledgement a rejected one is repeated soon: a crowd needs
+/// several for each.
+const HURRIED_TRIES: u8 = 8;
 
 /// Seconds after which a root that had no room is asked again, and half as long again at random.
 const REJECTED_WAIT_S: u32 = 60;

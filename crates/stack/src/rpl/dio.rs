@@ -243,7 +243,7 @@ impl Rpl<'_> {
             Some(Ordering::Greater) if is_usable => {}
             Some(Ordering::Greater) if self.alone.is_asking() => {}
             Some(Ordering::Greater) => {
-                let sender = self.candidates.heard(from, dio.rank, self.parent, now)?;
+                let sender = self.candidates.heard(from, (dio.rank, self.signal_dbm), self.parent, now)?;
                 sender.rank = INFINITE_RANK;
                 sender.is_ahead = true;
                 self.is_dirty = true;
@@ -293,7 +293,7 @@ impl Rpl<'_> {
         };
         let etx = said.etx.filter(|_| dodag.has_metrics);
         let base = etx.unwrap_or(dio.rank);
-        let candidate = self.candidates.heard(from, base, self.parent, now);
+        let candidate = self.candidates.heard(from, (base, self.signal_dbm), self.parent, now);
         if to_all && candidate.is_err() && dio.rank < self.rank {
             // It changes nothing (RFC 6550 §8.3). In a crowd most neighbours have no slot.
             self.trickle.on_consistent();
@@ -324,7 +324,6 @@ impl Rpl<'_> {
             self.dtsn = lollipop::next(self.dtsn);
             self.is_inconsistent = true;
             self.trickle.insist();
-            is_route_lost = true;
         }
         if said.prefix.is_some() && said.prefix != dodag.prefix {
             dodag.prefix = said.prefix;
@@ -336,6 +335,9 @@ impl Rpl<'_> {
         if is_route_lost {
             self.leaves.lose();
             self.schedule_dao(now, rng);
+        } else if asks_for_dao {
+            self.leaves.lose();
+            self.schedule_asked_dao(now, rng);
         }
         Ok(())
     }

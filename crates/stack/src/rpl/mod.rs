@@ -11,7 +11,7 @@
 //! | when | call |
 //! |---|---|
 //! | once | [`Rpl::new`], then [`Rpl::start`] |
-//! | ICMPv6 type 155 came | [`Rpl::on_message`]; what it returns at a root: see [`Heard`] |
+//! | ICMPv6 type 155 came | [`Rpl::on_signal`], then [`Rpl::on_message`]; what it returns at a root: see [`Heard`] |
 //! | a unicast frame was acknowledged or given up | [`Rpl::on_sent`] |
 //! | a packet shows by its RPL option that ranks contradict | [`Rpl::on_contradiction`] |
 //! | a leaf registers with this router, or leaves | [`Rpl::speak_for`] |
@@ -176,6 +176,8 @@ pub struct Rpl<'m> {
     /// Trickle's resets, versions and losses of the parent that others caused.
     resets: Allowance,
     versions: Allowance,
+    /// How strong the frame was that the next message came in.
+    signal_dbm: i8,
     /// What happened since the last poll.
     is_dirty: bool,
     is_inconsistent: bool,
@@ -234,6 +236,7 @@ impl<'m> Rpl<'m> {
             no_path_to: None,
             resets: Allowance::new(RESETS_MAX, RESETS_INTERVAL_MS),
             versions: Allowance::new(VERSIONS_MAX, VERSIONS_INTERVAL_MS),
+            signal_dbm: 0,
             is_dirty: false,
             is_inconsistent: false,
             is_parent_news: false,
@@ -256,6 +259,14 @@ impl<'m> Rpl<'m> {
             self.dtsn = 128 | rng.below(128) as u8;
         }
         self.alone.start(self.is_root(), now, rng);
+    }
+
+    /// The frame that the next message came in was so strong, dBm; 0, or never called: nobody knows.
+    ///
+    /// A link of which nothing else is known is taken for the better the stronger it is: where many
+    /// motes talk at once a weak one carries little, whatever it carries in quiet times.
+    pub const fn on_signal(&mut self, dbm: i8) {
+        self.signal_dbm = dbm;
     }
 
     /// Acts on the message with ICMPv6 code `code`, of which `body` is what follows the checksum.

@@ -48,11 +48,15 @@ impl Rpl<'_> {
             return;
         }
         let wait_ms = match self.next_probe(now) {
-            Some((Why::Wanted, _)) => {
-                let doublings = self.alone.doublings().max(self.probe_doublings);
-                Why::Wanted.wait_ms() << doublings
+            Some((why @ (Why::Wanted | Why::Promise), iid)) => {
+                let doublings = match why {
+                    Why::Wanted => self.alone.doublings().max(self.probe_doublings),
+                    _ => self.probe_doublings,
+                };
+                // Nearer neighbours may soon have a place.
+                let weakness = self.candidates.find(iid).map_or(0, Candidate::weakness);
+                why.wait_ms() << (doublings + weakness).min(WAIT_DOUBLINGS_MAX)
             }
-            Some((Why::Promise, _)) => Why::Promise.wait_ms() << self.probe_doublings,
             Some((why, _)) => why.wait_ms(),
             // Neighbours that are left alone for now come of age without an event.
             None if self.parent.is_none() => LOOK_MS,
@@ -155,6 +159,9 @@ const EASY_ATTEMPTS: u8 = 2;
 /// How often the wait for a probe doubles at most: up to half a minute for one that promises
 /// something, and as much again.
 const PROBE_DOUBLINGS_MAX: u8 = 4;
+
+/// The same where the link is weak, too.
+const WAIT_DOUBLINGS_MAX: u8 = 5;
 
 /// By how much a candidate must be able to beat the parent, to be tried again and again.
 const PROMISE: u16 = ETX_UNIT / 4;

@@ -180,6 +180,8 @@ impl<'m> Mesh<'m> {
             from: Neighbour::One(frame.src.iid()),
             to_all: frame.dst.is_broadcast(),
             option,
+            #[cfg(feature = "rpl")]
+            signal_dbm: frame.meta.rssi_dbm,
         }
     }
 
