@@ -67,6 +67,7 @@ fn the_list_names_every_experiment_once() {
         "combined-pacing",
         "combined-pacing-search",
         "combined-security",
+        "combined-outsiders",
         "combined-ble",
         "combined-multihop",
         "combined-features",

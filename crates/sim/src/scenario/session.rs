@@ -391,8 +391,8 @@ impl Run<'_> {
     fn look_for_arrivals(&mut self, arrivals: &mut Arrivals, watch: &Watch<'_>) -> Next {
         self.switch();
         let network = &self.network;
-        let has_joined = arrivals.look(&network.world, network.mesh_nodes())
-            && self.outages.next_at().is_none();
+        let has_joined =
+            arrivals.look(&network.world, network.mesh_nodes()) && self.outages.next_at().is_none();
         let now = self.network.world.now();
         let looked_at = self.moves.looked_at();
         if has_joined || looked_at.is_none_or(|at| now >= at + LOOK_EVERY) {

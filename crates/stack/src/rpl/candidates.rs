@@ -16,8 +16,7 @@ pub(super) type Iid = [u8; 8];
 /// A slot for one neighbour; [`Candidate::EMPTY`] to begin with.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// Whether this is anybody's entry.
-    known: bool,
+    standing: Standing,
     iid: Iid,
     /// Its rank; [`INFINITE_RANK`] where it leads nowhere, or belongs to an older version.
     pub(super) rank: u16,
@@ -31,8 +30,6 @@ pub struct Candidate {
     unanswered: u8,
     /// Frames to it in the last eight seconds, about: every four of them halve it.
     load: u8,
-    /// Whether it has ever acknowledged a frame.
-    is_proven: bool,
     /// Whether it has spoken of a newer version than this node's.
     pub(super) is_ahead: bool,
     /// How strong its messages come in, dBm, the last ones counting most; 0: nobody knows.
@@ -43,10 +40,21 @@ pub struct Candidate {
     pub(super) tested: u32,
 }
 
+/// Whose a slot is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Standing {
+    /// Nobody's.
+    Nobody,
+    /// A neighbour's that has never acknowledged a frame.
+    Stranger,
+    /// One's that has.
+    Proven,
+}
+
 impl Candidate {
     /// An empty slot: all zeros, so that a static one costs no flash.
     pub const EMPTY: Self = Self {
-        known: false,
+        standing: Standing::Nobody,
         iid: [0; 8],
         rank: 0,
         base: 0,
@@ -55,12 +63,15 @@ impl Candidate {
         successes: 0,
         unanswered: 0,
         load: 0,
-        is_proven: false,
         is_ahead: false,
         signal_dbm: 0,
         heard: 0,
         tested: 0,
     };
+
+    const fn is_known(&self) -> bool {
+        !matches!(self.standing, Standing::Nobody)
+    }
 
     /// The neighbour.
     pub const fn iid(&self) -> [u8; 8] {
@@ -74,7 +85,7 @@ impl Candidate {
 
     /// Whether it has ever acknowledged a frame.
     pub const fn is_proven(&self) -> bool {
-        self.is_proven
+        matches!(self.standing, Standing::Proven)
     }
 
     /// Expected transmissions per delivered frame, in units of 1/128 (RFC 6551 §4.3.2); `u16::MAX`
@@ -167,13 +178,13 @@ impl Candidate {
 
     /// Whether it may be made up: a stranger that has taken none of several frames.
     const fn is_vain(&self) -> bool {
-        !self.is_proven && self.attempts >= VAIN_ATTEMPTS
+        !self.is_proven() && self.attempts >= VAIN_ATTEMPTS
     }
 
     /// How easily its slot is given to another: 0 for a proven neighbour, 1 for a stranger, 2 for
     /// one that is no way to the root; then by what its path costs, the lower half.
     fn badness(&self) -> u32 {
-        let class = match self.is_proven {
+        let class = match self.is_proven() {
             _ if self.rank == INFINITE_RANK || self.is_gone() || self.is_vain() => 2,
             false => 1,
             true => 0,
@@ -206,11 +217,11 @@ impl<'m> Candidates<'m> {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Candidate> {
-        self.slots.iter().filter(|slot| slot.known)
+        self.slots.iter().filter(|slot| slot.is_known())
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Candidate> {
-        self.slots.iter_mut().filter(|slot| slot.known)
+        self.slots.iter_mut().filter(|slot| slot.is_known())
     }
 
     pub(super) fn find(&self, iid: Iid) -> Option<&Candidate> {
@@ -236,13 +247,13 @@ impl<'m> Candidates<'m> {
         let slots = &mut *self.slots;
         let known = slots
             .iter()
-            .position(|slot| slot.known && same(&slot.iid, &iid));
+            .position(|slot| slot.is_known() && same(&slot.iid, &iid));
         let index = known.or_else(|| victim(slots, (base, signal_dbm), parent));
         let slot = index.and_then(|index| slots.get_mut(index));
         let slot = slot.ok_or(MessageDrop::NoRoom)?;
         if known.is_none() {
             *slot = Candidate {
-                known: true,
+                standing: Standing::Stranger,
                 iid,
                 signal_dbm,
                 ..Candidate::EMPTY
@@ -294,9 +305,9 @@ impl<'m> Candidates<'m> {
         };
         slot.attempts += counted.min(ATTEMPTS_MAX);
         slot.tested = ticks(now);
-        slot.is_proven |= acknowledged;
         match acknowledged {
             true => {
+                slot.standing = Standing::Proven;
                 slot.successes += 1;
                 slot.unanswered = 0;
             }
@@ -311,7 +322,7 @@ fn victim(
     (base, signal_dbm): (u16, i8),
     parent: Option<Iid>,
 ) -> Option<usize> {
-    if let Some(free) = slots.iter().position(|slot| !slot.known) {
+    if let Some(free) = slots.iter().position(|slot| !slot.is_known()) {
         return Some(free);
     }
     let others = slots.iter().enumerate();
@@ -436,6 +447,31 @@ mod tests {
             }
             assert_eq!(candidates.find(iid(1)).unwrap().etx(), etx, "{name}");
         }
+    }
+
+    #[test]
+    fn weak_neighbours_count_as_bad_until_frames_have_shown_more() {
+        let etx_at = |dbm: i8, frames: usize| {
+            let mut slots = [Candidate::EMPTY];
+            let mut candidates = Candidates::new(&mut slots);
+            candidates.heard(iid(1), (256, dbm), None, NOW).unwrap();
+            for _ in 0..frames {
+                candidates.on_sent(iid(1), (1, true), false, NOW);
+            }
+            candidates.find(iid(1)).unwrap().etx()
+        };
+        let unknown = [0, -60, -85, -90, -97].map(|dbm| etx_at(dbm, 0) / ETX_UNIT);
+        assert_eq!(unknown, [2, 2, 3, 5, 8]);
+        assert!(etx_at(-97, 24) < 2 * ETX_UNIT, "frames count for more");
+        // A crowd of far neighbours near the root leaves the slots to those at hand.
+        let mut slots = vec![Candidate::EMPTY; 2];
+        let mut candidates = Candidates::new(&mut slots);
+        let heard = [(1, 256, -97), (2, 256, -97), (3, 512, -60), (4, 256, -97)];
+        for (n, base, dbm) in heard {
+            let _ = candidates.heard(iid(n), (base, dbm), None, NOW);
+        }
+        assert!(candidates.find(iid(3)).is_some());
+        assert!(candidates.find(iid(4)).is_none());
     }
 
     #[test]

@@ -332,9 +332,8 @@ const DELAY_MS: u32 = 350;
 /// The same where all motes are asked at once, which most of them have no need of.
 const ASKED_DELAY_MS: u32 = 3_000;
 
-/// How often that doubles while no DAO is acknowledged: where motes join together each changes its
-/// parent several times meanwhile.
-const DELAY_DOUBLINGS_MAX: u8 = 4;
+/// How often that doubles while no DAO is acknowledged.
+const DELAY_DOUBLINGS_MAX: u8 = 2;
 
 /// Milliseconds to the first repetition, and as much again at random: ten hops there and back. It
 /// doubles up to 12 s and as much again: two hundred motes that nobody has answered send ten DAOs a

@@ -243,7 +243,9 @@ impl Rpl<'_> {
             Some(Ordering::Greater) if is_usable => {}
             Some(Ordering::Greater) if self.alone.is_asking() => {}
             Some(Ordering::Greater) => {
-                let sender = self.candidates.heard(from, (dio.rank, self.signal_dbm), self.parent, now)?;
+                let sender =
+                    self.candidates
+                        .heard(from, (dio.rank, self.signal_dbm), self.parent, now)?;
                 sender.rank = INFINITE_RANK;
                 sender.is_ahead = true;
                 self.is_dirty = true;
@@ -293,14 +295,16 @@ impl Rpl<'_> {
         };
         let etx = said.etx.filter(|_| dodag.has_metrics);
         let base = etx.unwrap_or(dio.rank);
-        let candidate = self.candidates.heard(from, (base, self.signal_dbm), self.parent, now);
+        let candidate = self
+            .candidates
+            .heard(from, (base, self.signal_dbm), self.parent, now);
         if to_all && candidate.is_err() && dio.rank < self.rank {
             // It changes nothing (RFC 6550 §8.3). In a crowd most neighbours have no slot.
             self.trickle.on_consistent();
         }
         let candidate = candidate?;
         let is_known = candidate.rank != 0;
-        let is_as_before = candidate.rank.abs_diff(dio.rank) < dodag.unit();
+        let is_as_before = candidate.rank == dio.rank && candidate.base == base;
         let asks_for_dao = !matches!(
             lollipop::compare(dio.dtsn, candidate.dtsn),
             Some(Ordering::Equal | Ordering::Less)

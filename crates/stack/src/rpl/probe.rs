@@ -49,13 +49,14 @@ impl Rpl<'_> {
         }
         let wait_ms = match self.next_probe(now) {
             Some((why @ (Why::Wanted | Why::Promise), iid)) => {
+                // Who has no parent waits less: its links may be bad, and the air be free.
                 let doublings = match why {
-                    Why::Wanted => self.alone.doublings().max(self.probe_doublings),
+                    Why::Wanted => self.alone.doublings().max(self.probe_doublings / 2),
                     _ => self.probe_doublings,
                 };
                 // Nearer neighbours may soon have a place.
                 let weakness = self.candidates.find(iid).map_or(0, Candidate::weakness);
-                why.wait_ms() << (doublings + weakness).min(WAIT_DOUBLINGS_MAX)
+                why.wait_ms() << (doublings + weakness * 3 / 2).min(WAIT_DOUBLINGS_MAX)
             }
             Some((why, _)) => why.wait_ms(),
             // Neighbours that are left alone for now come of age without an event.
@@ -154,7 +155,7 @@ const LOOK_MS: u32 = 2_000;
 const LOST_MS: u32 = 1_500;
 
 /// Attempts of a probe after which the air is not full.
-const EASY_ATTEMPTS: u8 = 2;
+const EASY_ATTEMPTS: u8 = 4;
 
 /// How often the wait for a probe doubles at most: up to half a minute for one that promises
 /// something, and as much again.

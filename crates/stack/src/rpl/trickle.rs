@@ -189,6 +189,18 @@ mod tests {
     }
 
     #[test]
+    fn news_of_ones_own_is_not_suppressed_once() {
+        let mut rng = Rng::from_seed([1, 2]);
+        let mut trickle = Trickle::STOPPED;
+        trickle.insist();
+        trickle.start((3, 2, 2), Instant::ORIGIN, &mut rng);
+        trickle.insist();
+        let rows = run(&mut trickle, 2, |_| 5, &mut rng);
+        let did = rows.iter().map(|(_, _, at)| at.is_some());
+        assert_eq!(did.collect::<Vec<_>>(), [true, false]);
+    }
+
+    #[test]
     fn a_reset_begins_anew_only_where_the_interval_is_longer() {
         let mut rng = Rng::from_seed([1, 2]);
         let mut trickle = Trickle::STOPPED;

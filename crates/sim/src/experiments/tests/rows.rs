@@ -186,8 +186,9 @@ fn run_of(case: &Case, seed: u64, direction: u64, shift: f64) -> Run {
     }
 }
 
-/// What runs of the experiments `mesh-*`, `taim-*`, `tcple-*`, `combined-fairness`, `combined-ble` and `combined-security` measure.
-const FIGURES: [&str; 46] = [
+/// What runs of the experiments `mesh-*`, `taim-*`, `tcple-*`, `combined-fairness`, `combined-ble`, `combined-security` and `combined-outsiders` measure.
+const FIGURES: [&str; 47] = [
+    "joined",
     "age",
     "age_mean",
     "age_p90",
