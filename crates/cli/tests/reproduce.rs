@@ -78,6 +78,7 @@ fn the_list_names_every_experiment_once() {
         "mesh-idle",
         "mesh-cost",
         "mesh-stable",
+        "mesh-forged",
         "taim-testbed1",
         "taim-testbed2",
         "taim-udp",

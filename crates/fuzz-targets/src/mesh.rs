@@ -481,6 +481,7 @@ const REASONS: [MessageDrop; MessageDrop::COUNT - 1] = [
     MessageDrop::BadTarget,
     MessageDrop::OldSequence,
     MessageDrop::GraphFull,
+    MessageDrop::StrangeWay,
 ];
 
 /// Programs to start from.

@@ -278,9 +278,12 @@ fn cases() -> Vec<Case> {
 
 /// Every attack: on which chain, what it is called, its kinds, and how many frames a second each sends.
 fn attacks() -> Vec<(&'static Design, &'static str, Vec<Forgery>, u32)> {
-    // Nobody sleeps here.
+    // Nobody sleeps here, and motes learn their routes from advertisements.
     let kinds = Forgery::ALL.into_iter();
-    let kinds = kinds.filter(|(_, kind)| *kind != Forgery::Children);
+    let kinds = kinds.filter(|(_, kind)| {
+        let is_registration = matches!(kind, Forgery::Solicitation | Forgery::Refusal);
+        *kind != Forgery::Children && !is_registration && !kind.is_routing()
+    });
     let all = kinds.clone().map(|(_, kind)| kind).collect();
     let mut attacks: Vec<_> = kinds
         .map(|(name, kind)| (COPY, name, vec![kind], 10))

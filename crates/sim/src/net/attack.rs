@@ -12,13 +12,16 @@ use std::sync::Arc;
 use motet::limits::PSDU_LEN_MAX;
 use motet::mac::security::index;
 use motet::random::Rng;
-use motet::wire::cursor::Writer;
 use motet::wire::icmpv6::{Echo, Message, RouterAdvertisement};
 use motet::wire::ieee802154::{Auxiliary, Command, FCS_LEN, Header, Level, fcs};
 use motet::wire::ndp::{NdpOption, NdpOptions, PrefixInformation};
 use motet::wire::{LinkAddr, lowpan_dispatch, lowpan_frag};
 
 use super::plan;
+
+mod routing;
+
+pub(crate) use routing::Overheard;
 
 /// An attacker.
 #[derive(Clone, PartialEq, Debug)]
@@ -69,11 +72,35 @@ pub enum Forgery {
     Poll,
     /// Data requests of neighbours that do not exist, each again and again.
     Children,
+    /// Solicitations in a neighbour's name that end its registration.
+    Solicitation,
+    /// Advertisements of the parent's that call the node's address another's.
+    Refusal,
+    /// DAOs in the name of the node or of a mote below it: the child of nobody, or of a neighbour.
+    Dao,
+    /// The same, and there is no path to it any more.
+    NoPath,
+    /// Answers of the root's to the node's DAOs.
+    DaoAck,
+    /// DIS to all in a neighbour's name.
+    Dis,
+    /// DIOs in a neighbour's name, of a newer version.
+    Version,
+    /// Of another mode of operation.
+    Mode,
+    /// With any counter that asks for DAOs.
+    Dtsn,
+    /// Without a rank.
+    Poison,
+    /// Of a rank far too high in the parent's name, far too low in others'.
+    Rank,
+    /// With another prefix.
+    Prefix,
 }
 
 impl Forgery {
     /// All of them, by the names that scenarios use.
-    pub const ALL: [(&'static str, Self); 9] = [
+    pub const ALL: [(&'static str, Self); 21] = [
         ("ra", Self::RouterAdvertisement),
         ("tag", Self::Tag),
         ("dsn", Self::Number),
@@ -83,7 +110,36 @@ impl Forgery {
         ("head", Self::Head),
         ("poll", Self::Poll),
         ("children", Self::Children),
+        ("ns", Self::Solicitation),
+        ("na", Self::Refusal),
+        ("dao", Self::Dao),
+        ("no-path", Self::NoPath),
+        ("dao-ack", Self::DaoAck),
+        ("dis", Self::Dis),
+        ("version", Self::Version),
+        ("mode", Self::Mode),
+        ("dtsn", Self::Dtsn),
+        ("poison", Self::Poison),
+        ("rank", Self::Rank),
+        ("prefix", Self::Prefix),
     ];
+
+    /// Whether only motes that find their parents by RPL hear it.
+    pub const fn is_routing(self) -> bool {
+        matches!(
+            self,
+            Self::Dao
+                | Self::NoPath
+                | Self::DaoAck
+                | Self::Dis
+                | Self::Version
+                | Self::Mode
+                | Self::Dtsn
+                | Self::Poison
+                | Self::Rank
+                | Self::Prefix
+        )
+    }
 }
 
 /// What an attacker knows of the node that it is near.
@@ -94,6 +150,8 @@ pub(crate) struct Target {
     pub(crate) neighbours: Vec<LinkAddr>,
     /// The level and the key sequence of the frames about it, where they are sealed.
     pub(crate) seal: Option<(Level, u32)>,
+    /// What routing messages about it say; none without RPL.
+    pub(crate) routing: Option<Overheard>,
 }
 
 /// Where forged frame counters begin: above any that a node of the lab reaches, so that a node's table says
@@ -193,6 +251,9 @@ impl Forger {
         let named = names.get(made as usize % names.len().max(1));
         let named = named.copied().unwrap_or(target.addr);
         let number = self.rng.next_u32();
+        if kind.is_routing() {
+            return self.next_routing(kind, target, (made, number));
+        }
         let heard = self.heard.iter().find(|heard| heard.from == named);
         let sequence = heard.map_or(made as u8, |heard| heard.sequence.wrapping_add(1));
         let tag = heard.and_then(|heard| heard.tag);
@@ -240,6 +301,15 @@ impl Forger {
                 let len = len.unwrap_or_default();
                 (header, identifier[..len].to_vec())
             }
+            Forgery::Refusal => {
+                let parent = names.first().copied().unwrap_or(target.addr);
+                let payload = routing::refusal(parent, target.addr, made);
+                (data(target.addr, parent), payload)
+            }
+            _ => {
+                let payload = routing::solicitation(named, target.addr, made);
+                (data(target.addr, named), payload)
+            }
         };
         match target.seal {
             None => with_fcs(&header, &payload),
@@ -247,6 +317,23 @@ impl Forger {
                 let is_command = matches!(kind, Forgery::Poll | Forgery::Children);
                 self.sealed(&header, payload, seal, is_command)
             }
+        }
+    }
+
+    /// The next message of RPL; none where nothing is known of the node's DODAG yet.
+    fn next_routing(&mut self, kind: Forgery, target: &Target, turn: (u32, u32)) -> Box<[u8]> {
+        let overheard = target.routing.as_ref();
+        let forged = overheard.and_then(|overheard| overheard.forge(kind, target.addr, turn));
+        let Some(forged) = forged else {
+            return Box::default();
+        };
+        let heard = self.heard.iter().find(|heard| heard.from == forged.from);
+        let (made, _) = turn;
+        let sequence = heard.map_or(made as u8, |heard| heard.sequence.wrapping_add(1));
+        let header = Header::data(self.pan, forged.to, forged.from, sequence);
+        match target.seal {
+            None => with_fcs(&header, &forged.packet),
+            Some(seal) => self.sealed(&header, forged.packet, seal, false),
         }
     }
 
@@ -324,19 +411,7 @@ fn echo(from: LinkAddr, to: LinkAddr) -> Vec<u8> {
 
 /// Of a router that gives all another prefix.
 fn advertisement(from: LinkAddr) -> Vec<u8> {
-    let prefix = PrefixInformation {
-        prefix_len: 64,
-        on_link: false,
-        autonomous: true,
-        router_address: false,
-        valid_lifetime_s: 3_600,
-        preferred_lifetime_s: 3_600,
-        prefix: Ipv6Addr::new(0xfd66, 0x6f72, 0x6765, 0x64, 0, 0, 0, 0),
-    };
-    let mut options = [0; 32];
-    let mut writer = Writer::new(&mut options);
-    let written = NdpOption::Prefix(prefix).emit(&mut writer);
-    debug_assert_eq!(written, Ok(()), "the option takes 32 bytes");
+    let options = routing::ndp_options(&[NdpOption::Prefix(WRONG_PREFIX)]);
     let message = Message::RouterAdvertisement(RouterAdvertisement {
         hop_limit: 64,
         flags: 0,
@@ -347,6 +422,17 @@ fn advertisement(from: LinkAddr) -> Vec<u8> {
     });
     uncompressed(&message, link_local(from), motet::ip::ALL_NODES, 255)
 }
+
+/// A prefix that no router of the lab has.
+const WRONG_PREFIX: PrefixInformation = PrefixInformation {
+    prefix_len: 64,
+    on_link: false,
+    autonomous: true,
+    router_address: false,
+    valid_lifetime_s: 3_600,
+    preferred_lifetime_s: 3_600,
+    prefix: Ipv6Addr::new(0xfd66, 0x6f72, 0x6765, 0x64, 0, 0, 0, 0),
+};
 
 /// The first of the fragments of a packet of so many bytes.
 fn first_fragment(size: u16, tag: u16, to: LinkAddr) -> Vec<u8> {

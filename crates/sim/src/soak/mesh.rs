@@ -100,7 +100,11 @@ fn seal(options: &mut NetworkOptions, dice: &mut Dice) {
     }
     options.security = Some(security);
     for _ in 0..dice.range(0, 2) {
-        let (_, forgery) = dice.pick(&Forgery::ALL);
+        // Messages of RPL mislead nobody elsewhere.
+        let is_heard =
+            |(_, kind): &(_, Forgery)| options.joining == Joining::Rpl || !kind.is_routing();
+        let kinds: Vec<_> = Forgery::ALL.into_iter().filter(is_heard).collect();
+        let (_, forgery) = dice.pick(&kinds);
         options.attackers.push(AttackOptions {
             near: dice.range(0, options.nodes.len() as u32 - 1) as usize,
             per_s: f64::from(dice.scale(1, 20)),

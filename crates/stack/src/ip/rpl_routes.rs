@@ -81,7 +81,7 @@ impl<'m> RplRoutes<'m> {
         self.place.as_ref()
     }
 
-    /// Adds or replaces the step to a mote; one that ends at once is taken back. Returns whether
+    /// Adds or replaces the step to a mote; one that ends at once is lost from now on. Returns whether
     /// another parent would be better.
     ///
     /// # Errors
@@ -94,6 +94,12 @@ impl<'m> RplRoutes<'m> {
     #[cfg(feature = "router")]
     pub(crate) fn lose_step(&mut self, child: Iid, parent: Iid) -> bool {
         self.routes.lose(child, parent)
+    }
+
+    /// The motes find their places anew: the ways that are known keep out nothing that comes by another.
+    #[cfg(feature = "router")]
+    pub(crate) fn doubt_steps(&mut self) {
+        self.routes.doubt();
     }
 
     /// Whether any step is lost.

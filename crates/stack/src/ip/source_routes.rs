@@ -28,6 +28,8 @@ pub struct Step {
     pub is_lost: bool,
     /// How often that happened lately.
     pub losses: u8,
+    /// The neighbour of the root that brought the message; the mote itself where it is one.
+    pub via: Iid,
     /// When the root forgets it (RFC 6550 §6.7.8, path lifetime).
     pub until: Instant,
 }
@@ -67,6 +69,9 @@ impl Path {
 pub(crate) enum StepError {
     /// What is known of the mote is newer.
     Old,
+    /// The mote has a way, and the one that the message makes begins at another neighbour of the root
+    /// than the one that brought the message.
+    Strange,
     /// No room.
     Full,
 }
@@ -104,8 +109,13 @@ impl<'m> SourceRoutes<'m> {
             .is_some_and(|(root, _)| prefix(&root) == prefix(dst))
     }
 
-    /// Adds or replaces the step to a mote; one that ends at once is taken back. Returns whether it
-    /// is one that was lost again and again: another parent would be better.
+    /// Adds or replaces the step to a mote; one that ends at once is lost from now on. Returns whether
+    /// it is one that was lost again and again: another parent would be better.
+    ///
+    /// Motes send over their parents, so a message about a mote comes by the neighbour of the root at
+    /// which the way to that mote begins. One that comes by another is forged, or overtook that of a
+    /// router between: it is taken only where the mote has no way, and yields to any that comes by
+    /// the right one.
     ///
     /// # Errors
     /// [`StepError`].
@@ -125,22 +135,75 @@ impl<'m> SourceRoutes<'m> {
                 && (known.sequence == step.sequence || step.until <= now)
         };
         let is_old = |known: &Step| lollipop::is_newer(known.sequence, step.sequence);
+        let is_own = self.is_root(step.via);
+        let came_its_way = is_own || self.first_hop(&step) == Some(step.via);
+        let way = holds.and_then(|known| self.first_hop(&known));
+        let is_doubted = holds.is_some_and(|known| known.via == NOBODY);
+        if !came_its_way && way.is_some() && !is_doubted {
+            return Err(StepError::Strange);
+        }
+        // What came the wrong way itself says nothing against what comes the right one.
+        let came_right = |known: &Step| self.is_root(known.via) || way == Some(known.via);
+        let holds = holds.filter(|known| !came_its_way || is_doubted || came_right(known));
         if holds.is_some_and(|known| is_old(&known) || is_torn(&known)) {
             return Err(StepError::Old);
         }
         if step.until <= now {
-            self.remove(step.child);
+            match is_own {
+                true => self.remove(step.child),
+                false => _ = self.lose(step.child, step.parent),
+            }
             return Ok(false);
         }
         let as_before = known.filter(|known| known.parent == step.parent);
         step.losses = as_before.map_or(0, |known| known.losses >> u8::from(!known.is_lost));
         let is_bad = as_before.is_some_and(|known| known.is_lost) && step.losses >= LOSSES_BAD;
         let at = at.or_else(|| self.steps.iter().position(Option::is_none));
-        let is_lost = |slot: &Option<Step>| slot.is_some_and(|known| known.is_lost);
-        let at = at.or_else(|| self.steps.iter().position(is_lost));
+        let yields = |slot: &Option<Step>| {
+            slot.is_some_and(|known| known.is_lost || (came_its_way && self.is_astray(&known)))
+        };
+        let at = at.or_else(|| self.steps.iter().position(yields));
         let slot = at.and_then(|at| self.steps.get_mut(at));
         *slot.ok_or(StepError::Full)? = Some(step);
         Ok(is_bad)
+    }
+
+    /// Whether this is the root.
+    fn is_root(&self, iid: Iid) -> bool {
+        self.root().is_some_and(|(root, _)| iid_of(&root) == iid)
+    }
+
+    /// The neighbour of the root at which the way over this step begins; `None` where there is no way.
+    fn first_hop(&self, step: &Step) -> Option<Iid> {
+        let (mut mote, mut parent) = (step.child, step.parent);
+        for _ in 0..ROUTE_HOPS_MAX {
+            if self.is_root(parent) {
+                return Some(mote);
+            }
+            mote = parent;
+            let next = self.iter().find(|known| known.child == mote)?;
+            parent = next.parent;
+            if mote == step.child {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Whether no way leads over this step: whoever sent the message may not exist.
+    fn is_astray(&self, step: &Step) -> bool {
+        self.first_hop(step).is_none()
+    }
+
+    /// The motes find their places anew: the ways that are known keep out nothing that comes by another.
+    #[cfg(feature = "router")]
+    pub(super) fn doubt(&mut self) {
+        let root = self.root().map(|(root, _)| iid_of(&root));
+        for step in self.steps.iter_mut().flatten() {
+            if root != Some(step.via) {
+                step.via = NOBODY;
+            }
+        }
     }
 
     /// Forgets the step to a mote.
@@ -151,7 +214,6 @@ impl<'m> SourceRoutes<'m> {
     }
 
     /// The parent could not pass a packet on to a mote. Returns whether that was a step.
-    #[cfg(feature = "router")]
     pub(super) fn lose(&mut self, child: Iid, parent: Iid) -> bool {
         let steps = self.steps.iter_mut().flatten();
         let mut steps = steps.filter(|step| (step.child, step.parent) == (child, parent));
@@ -222,6 +284,9 @@ impl<'m> SourceRoutes<'m> {
     }
 }
 
+/// The neighbour that brought what was known before the motes began to find their places anew.
+const NOBODY: Iid = [0; 8];
+
 /// Losses of one step after which its mote should look for another parent: the first may be of a
 /// mote that was switched off for a while.
 const LOSSES_BAD: u8 = 2;
@@ -230,6 +295,7 @@ const LOSSES_BAD: u8 = 2;
 mod tests {
     use super::*;
     use crate::time::Duration;
+    use std::vec::Vec;
 
     const MESH: InterfaceId = InterfaceId(1);
     const NOW: Instant = Instant::ORIGIN;
@@ -250,6 +316,7 @@ mod tests {
             is_leaf: false,
             is_lost: false,
             losses: 0,
+            via: NOBODY,
             until: Instant::from_micros(1_000),
         }
     }
@@ -420,6 +487,140 @@ mod tests {
         // Nothing is known of a step that was lost.
         assert!(routes.lose(iid(3), iid(2)));
         assert_eq!(routes.set(leaf(1, 241), NOW), Ok(false));
+    }
+
+    /// As [`step`], of a message that this neighbour of the root has brought.
+    fn by(via: u8, child: u8, parent: u8) -> Step {
+        Step {
+            via: iid(via),
+            ..step(child, parent)
+        }
+    }
+
+    fn way(routes: &SourceRoutes<'_>, to: u8) -> Option<Vec<Iid>> {
+        routes.path(&addr(to)).map(|path| path.motes().to_vec())
+    }
+
+    #[test]
+    fn what_comes_another_way_than_its_own_changes_no_way() {
+        let mut steps = [None; 8];
+        let mut routes = routes(&mut steps);
+        // Behind 2 are 3 and 4, behind 5 is 6.
+        for known in [
+            by(2, 2, 1),
+            by(2, 3, 2),
+            by(2, 4, 3),
+            by(5, 5, 1),
+            by(5, 6, 5),
+        ] {
+            assert_eq!(routes.set(known, NOW), Ok(false));
+        }
+        let newer = |forged: Step| Step {
+            sequence: 244,
+            ..forged
+        };
+        let before = [2, 3, 4, 5, 6].map(|n| way(&routes, n));
+        for (name, forged) in [
+            ("a way on the other side", by(5, 6, 2)),
+            ("by somebody who is no neighbour", by(9, 4, 3)),
+            ("below nobody", by(2, 4, 77)),
+            ("below itself, by way of another", by(2, 3, 4)),
+            ("a neighbour of the root that is none", by(2, 4, 1)),
+            ("without who brought it", step(4, 2)),
+        ] {
+            let refused = routes.set(newer(forged), NOW);
+            assert_eq!(refused, Err(StepError::Strange), "{name}");
+            let ended = Step {
+                until: NOW,
+                ..newer(forged)
+            };
+            assert_eq!(routes.set(ended, NOW), Err(StepError::Strange), "{name}");
+            assert_eq!([2, 3, 4, 5, 6].map(|n| way(&routes, n)), before, "{name}");
+        }
+        // Whatever moves says so on its new way.
+        assert_eq!(routes.set(newer(by(5, 4, 6)), NOW), Ok(false));
+        assert_eq!(way(&routes, 4), Some(std::vec![iid(5), iid(6), iid(4)]));
+    }
+
+    #[test]
+    fn a_mote_without_a_way_is_entered_and_yields_to_what_comes_its_way() {
+        let mut steps = [None; 4];
+        let mut routes = routes(&mut steps);
+        // Its router's message was lost, or somebody has made it up.
+        let late = Step {
+            sequence: 250,
+            ..by(9, 4, 3)
+        };
+        assert_eq!(routes.set(late, NOW), Ok(false));
+        for known in [by(2, 2, 1), by(2, 3, 2), by(2, 4, 2)] {
+            assert_eq!(routes.set(known, NOW), Ok(false), "however old");
+        }
+        assert_eq!(way(&routes, 4), Some(std::vec![iid(2), iid(4)]));
+        let older = Step {
+            sequence: 239,
+            ..by(2, 4, 2)
+        };
+        assert_eq!(routes.set(older, NOW), Err(StepError::Old));
+        // What leads nowhere gives its room to what leads somewhere, and not to its like.
+        assert_eq!(routes.set(by(2, 7, 66), NOW), Ok(false));
+        assert_eq!(routes.set(by(2, 8, 66), NOW), Err(StepError::Full));
+        assert_eq!(routes.set(by(2, 5, 2), NOW), Ok(false));
+    }
+
+    #[test]
+    fn in_a_new_version_ways_are_found_in_any_order() {
+        let mut steps = [None; 8];
+        let mut routes = routes(&mut steps);
+        for known in [by(2, 2, 1), by(2, 3, 2), by(2, 4, 3), by(5, 5, 1)] {
+            routes.set(known, NOW).unwrap();
+        }
+        // 3 goes over to 5, and the message of 4, which is behind it, comes first.
+        assert_eq!(routes.set(by(5, 4, 3), NOW), Err(StepError::Strange));
+        routes.doubt();
+        assert_eq!(routes.set(by(5, 4, 3), NOW), Ok(false));
+        let old = Step {
+            sequence: 239,
+            ..by(5, 3, 5)
+        };
+        assert_eq!(routes.set(old, NOW), Err(StepError::Old), "order counts");
+        assert_eq!(routes.set(by(5, 3, 5), NOW), Ok(false));
+        assert_eq!(way(&routes, 4), Some(std::vec![iid(5), iid(3), iid(4)]));
+        assert_eq!(routes.set(by(2, 4, 2), NOW), Ok(false), "and as before");
+        assert_eq!(routes.set(by(9, 4, 5), NOW), Err(StepError::Strange));
+    }
+
+    #[test]
+    fn a_root_speaks_for_its_own_leaves_itself() {
+        let mut steps = [None; 4];
+        let mut routes = routes(&mut steps);
+        let leaf = Step {
+            is_leaf: true,
+            ..by(1, 6, 1)
+        };
+        assert_eq!(routes.set(leaf, NOW), Ok(false));
+        routes.doubt();
+        let ended = Step { until: NOW, ..leaf };
+        assert_eq!(routes.set(by(2, 6, 2), NOW), Err(StepError::Strange));
+        routes.set(by(2, 2, 1), NOW).unwrap();
+        let former = Step {
+            is_leaf: true,
+            ..by(2, 6, 2)
+        };
+        assert_eq!(
+            routes.set(former, NOW),
+            Err(StepError::Old),
+            "at its former router"
+        );
+        assert_eq!(routes.set(ended, NOW), Ok(false));
+        // Gone, and not lost: nobody is to be asked for it.
+        assert!(!routes.has_lost() && way(&routes, 6).is_none());
+        // Of others' it is not known who says so.
+        let ended = Step {
+            until: NOW,
+            ..by(2, 2, 1)
+        };
+        assert_eq!(routes.set(ended, NOW), Ok(false));
+        assert!(routes.has_lost() && way(&routes, 2).is_none());
     }
 
     #[test]

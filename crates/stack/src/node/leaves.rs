@@ -67,6 +67,7 @@ impl<'m> Node<'m> {
                 is_leaf: true,
                 is_lost: false,
                 losses: 0,
+                via: ip.iid_on(routing.interface),
                 until: now + Duration::from_secs(60 * minutes),
             };
             let link = links.get_mut(usize::from(routing.interface.0));

@@ -7,10 +7,12 @@
 use core::net::Ipv6Addr;
 
 use super::Node;
-use crate::ip::{self, Ingress, Step, StepError};
+use super::routing::State;
+use crate::ip::{self, Ingress, Neighbour, Step, StepError};
 use crate::rpl::{self, Destination, MessageDrop, Rpl};
 use crate::time::{Duration, Instant, earliest};
 use crate::wire::ipv6::Header;
+use crate::wire::lollipop;
 use crate::wire::rpl as wire;
 
 /// What only a root keeps.
@@ -23,6 +25,8 @@ pub(super) struct Root {
     asked: u8,
     /// Before then it asks nobody: all that it has asked are still to answer.
     quiet_until: Instant,
+    /// The version of the DODAG that the steps are of.
+    version: u8,
 }
 
 impl Root {
@@ -32,6 +36,16 @@ impl Root {
             ask_at: None,
             asked: 0,
             quiet_until: now,
+            version: lollipop::INITIAL,
+        }
+    }
+
+    /// A mote says that it is not there any more, or somebody says so in its name: the root asks once,
+    /// unless it asks anyway.
+    fn ask_whether_gone(&mut self, now: Instant) {
+        if self.ask_at.is_none() {
+            self.asked = ASKED_MAX - 1;
+            self.ask_at = Some(now + Duration::from_secs(ASK_AFTER_S));
         }
     }
 
@@ -42,14 +56,26 @@ impl Root {
 }
 
 impl Node<'_> {
-    /// Enters the routes of a DAO into the root's table, and answers.
-    pub(super) fn on_dao(&mut self, dao: &wire::Dao<'_>, from: Ipv6Addr, now: Instant) {
+    /// Enters the routes of a DAO into the root's table, and answers; but not one that came another way
+    /// than its routes lead. Whoever sent that repeats it, unless somebody forged it.
+    pub(super) fn on_dao(
+        &mut self,
+        dao: &wire::Dao<'_>,
+        from: Ipv6Addr,
+        ingress: &Ingress,
+        now: Instant,
+    ) {
         let Self { routing, ip, .. } = self;
-        let Some(rpl) = routing.as_mut().map(|routing| &mut routing.rpl) else {
+        let Some(State { rpl, root, .. }) = routing.as_mut() else {
             return;
         };
         let Some(dodag) = rpl.dodag().copied() else {
             return;
+        };
+        let own = ip.iid_on(ingress.interface);
+        let via = match ingress.from {
+            Neighbour::One(iid) if iid != own => iid,
+            _ => return,
         };
         let mut status = rpl::status::ENTERED;
         for route in rpl::routes(dao, &dodag) {
@@ -60,6 +86,7 @@ impl Node<'_> {
                 is_leaf: route.is_external,
                 is_lost: false,
                 losses: 0,
+                via,
                 until: now + route.lifetime,
             };
             let (reason, of_leaf) = match ip.rpl_mut().set_step(step, now) {
@@ -67,8 +94,12 @@ impl Node<'_> {
                     if is_bad {
                         status = rpl::status::OTHER_PARENT;
                     }
+                    if route.lifetime == Duration::ZERO && ip.rpl().has_lost() {
+                        root.ask_whether_gone(now);
+                    }
                     continue;
                 }
+                Err(StepError::Strange) => return rpl.count(MessageDrop::StrangeWay),
                 Err(StepError::Old) => (MessageDrop::OldSequence, rpl::status::LEAF_MOVED),
                 Err(StepError::Full) => (MessageDrop::GraphFull, rpl::status::LEAF_FULL),
             };
@@ -103,7 +134,12 @@ impl Node<'_> {
             return;
         };
         let (child, parent) = (ip::iid_of(&lost.dst), ip::iid_of(&header.src));
-        let is_lost = self.ip.owns(&lost.src, ingress.interface)
+        // As a DAO, the report comes by the neighbour at which the way to its sender begins.
+        let way = self.ip.rpl().path(&header.src);
+        let first = way.and_then(|way| way.motes().first().copied());
+        let came_its_way = first.is_some_and(|first| ingress.from == Neighbour::One(first));
+        let is_lost = came_its_way
+            && self.ip.owns(&lost.src, ingress.interface)
             && self.ip.rpl_mut().lose_step(child, parent);
         if let Some(routing) = self.routing.as_mut().filter(|_| is_lost) {
             // Where steps are lost all the time, it asks no more often than each ten seconds.
@@ -126,6 +162,10 @@ impl Node<'_> {
             return;
         };
         let (rpl, root) = (&mut routing.rpl, &mut routing.root);
+        let version = rpl.dodag().map_or(root.version, |dodag| dodag.version);
+        if core::mem::replace(&mut root.version, version) != version {
+            ip.rpl_mut().doubt_steps();
+        }
         if root.expire_at <= now {
             root.expire_at = now + EXPIRE_EVERY;
             ip.rpl_mut().expire(now);

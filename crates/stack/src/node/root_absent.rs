@@ -25,7 +25,8 @@ impl Root {
 impl Node<'_> {
     pub(super) const fn poll_root(&mut self, _: Instant) {}
 
-    pub(super) const fn on_dao(&mut self, _: &wire::Dao<'_>, _: Ipv6Addr, _: Instant) {}
+    pub(super) const fn on_dao(&mut self, _: &wire::Dao<'_>, _: Ipv6Addr, _: &Ingress, _: Instant) {
+    }
 
     pub(super) const fn on_broken_route(&mut self, _: &Header, _: &[u8], _: &Ingress, _: Instant) {}
 }

@@ -269,7 +269,7 @@ impl<'m> Node<'m> {
         );
         // RPL counts what it drops, by its own reasons.
         if let Ok(Heard::Dao(dao)) = heard {
-            self.on_dao(&dao, header.src, now);
+            self.on_dao(&dao, header.src, ingress, now);
         }
         Ok(())
     }

@@ -70,11 +70,6 @@ impl State {
         self.at.is_some() && self.step < POISONINGS
     }
 
-    /// Whether the node has no place, and its neighbours know.
-    pub(super) const fn is_asking(&self) -> bool {
-        self.at.is_some() && self.step >= POISONINGS
-    }
-
     /// Whether it has been so for long: nodes that counted on one another have ceased to.
     pub(super) const fn is_settled(&self) -> bool {
         self.at.is_some() && self.step >= POISONINGS + SETTLED_SOLICITATIONS

@@ -30,8 +30,9 @@ pub struct Candidate {
     unanswered: u8,
     /// Frames to it in the last eight seconds, about: every four of them halve it.
     load: u8,
-    /// Whether it has spoken of a newer version than this node's.
-    pub(super) is_ahead: bool,
+    /// How often it is to be asked still, unless it answers: something was said in its name that counts
+    /// only as its own answer.
+    pub(super) questions: u8,
     /// How strong its messages come in, dBm, the last ones counting most; 0: nobody knows.
     signal_dbm: i8,
     /// When its last message came, in [`ticks`].
@@ -63,7 +64,7 @@ impl Candidate {
         successes: 0,
         unanswered: 0,
         load: 0,
-        is_ahead: false,
+        questions: 0,
         signal_dbm: 0,
         heard: 0,
         tested: 0,
@@ -168,7 +169,7 @@ impl Candidate {
     /// not just tried in vain.
     pub(super) fn is_worth_testing(&self, idle: u32) -> bool {
         let was_heard = self.heard > self.tested;
-        (self.rank != INFINITE_RANK || self.is_ahead)
+        self.rank != INFINITE_RANK
             && match () {
                 () if self.is_vain() => was_heard && idle >= VAIN_TICKS,
                 () if self.is_gone() => (was_heard && idle >= VAIN_TICKS) || idle >= GONE_TICKS,

@@ -5,14 +5,14 @@
 use core::cmp::Ordering;
 
 use super::candidates::{Candidate, Iid};
-use super::objective::{INFINITE_RANK, LINK_ETX_MAX};
+use super::objective::{ETX_UNIT, INFINITE_RANK};
+use super::probe::Question;
 use super::{Dodag, MessageDrop, Outgoing, Rpl};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
 use crate::wire::lollipop;
 use crate::wire::ndp::PrefixInformation;
 use crate::wire::rpl::{Configuration, Dio, Dis, RplOption, RplOptions, mode};
-use crate::wire::same;
 
 /// What the options of a DIO say.
 struct Said {
@@ -73,17 +73,20 @@ impl Rpl<'_> {
             }
             _ => false,
         };
-        if self.rank == INFINITE_RANK || !self.is_router() || dis.options.iter().any(is_other) {
+        let has_place = self.rank != INFINITE_RANK;
+        // A child that asks is to hear that this mote has none. A root that begins listens first.
+        let is_silent = !has_place && (to_all || self.is_root());
+        if is_silent || !self.is_router() || dis.options.iter().any(is_other) {
             return Err(MessageDrop::Unwanted);
         }
         if to_all {
             self.is_inconsistent = true;
             return Ok(());
         }
-        if self.reply.is_some() || !self.may_react(now) {
+        if self.reply.is_some() || !self.answers.take(now) {
             return Err(MessageDrop::TooMany);
         }
-        self.reply = Some((from, Outgoing::Dio { full: true }));
+        self.reply = Some((from, Outgoing::Dio { full: has_place }));
         Ok(())
     }
 
@@ -96,41 +99,68 @@ impl Rpl<'_> {
         rng: &mut Rng,
     ) -> Result<(), MessageDrop> {
         let said = Said::of(&dio.options);
+        let is_own = !to_all && self.question.is_answer(from, now);
+        if is_own && let Some(candidate) = self.candidates.find_mut(from) {
+            candidate.questions = 0;
+        }
         let is_here = |dodag: &Dodag| (dodag.id, dodag.instance) == (dio.dodag, dio.instance);
         if !self.dodag.as_ref().is_some_and(is_here) {
             // Who has gone over to another DODAG is no parent in this one.
             let adopted = self.adopt(from, dio, &said, now);
             if adopted == Err(MessageDrop::OtherDodag) {
-                self.lose_rank_of(from);
+                self.lose_rank_of(from, is_own);
             }
             adopted?;
         }
         let dodag = self.dodag.as_mut().ok_or(MessageDrop::OtherDodag)?;
         if dio.mode != dodag.mode {
             // Nor is it one where packets go another way.
-            self.lose_rank_of(from);
+            self.lose_rank_of(from, is_own);
             return Err(MessageDrop::BadMode);
         }
         check_rank(dio.rank, dodag.unit())?;
         if self.is_root() {
-            return self.on_dio_as_root(dio, now);
+            return self.on_dio_as_root(from, dio, is_own, now);
         }
         if dio.rank == INFINITE_RANK {
-            self.lose_rank_of(from);
+            // Motes that look for their places would form a loop before an answer has come. Later two
+            // poisonings without an answer between them count: the parent may be gone already.
+            let counts = is_own || !self.is_settled(now) || self.is_asked();
+            self.lose_rank_of(from, counts);
             return Ok(());
         }
         self.check_root(from, dio.rank)?;
-        let checked = self.check_version(from, dio, &said, now);
+        let checked = self.check_version((from, is_own), dio, &said, now);
         if checked == Err(MessageDrop::OldVersion) {
             // Its rank of before is none in this version.
-            self.lose_rank_of(from);
+            self.lose_rank_of(from, is_own);
         }
         checked?;
-        self.hear(from, to_all, dio, &said, now, rng)
+        self.hear((from, is_own, to_all), dio, &said, now, rng)
     }
 
-    /// A candidate has no rank in this node's DODAG any more.
-    fn lose_rank_of(&mut self, candidate: Iid) {
+    /// Whether the parent has been asked, or is to be, and has not answered.
+    fn is_asked(&self) -> bool {
+        let parent = self.parent.and_then(|parent| self.candidates.find(parent));
+        parent.is_some_and(|parent| parent.questions > 0)
+    }
+
+    /// Something was said that counts only if the parent says it itself: it is asked soon.
+    fn ask_parent(&mut self) {
+        let parent = self
+            .parent
+            .and_then(|parent| self.candidates.find_mut(parent));
+        if let Some(parent) = parent {
+            parent.questions = QUESTIONS;
+            self.is_dirty = true;
+        }
+    }
+
+    /// A candidate has no rank in this node's DODAG any more; the parent only where it says so itself.
+    fn lose_rank_of(&mut self, candidate: Iid, is_own: bool) {
+        if self.is_parent(&candidate) && !is_own {
+            return self.ask_parent();
+        }
         if let Some(candidate) = self.candidates.find_mut(candidate) {
             candidate.rank = INFINITE_RANK;
             self.is_dirty = true;
@@ -188,9 +218,15 @@ impl Rpl<'_> {
     }
 
     /// A root hears its own DODAG: where the motes are in a version that it has not made, because it
-    /// began anew or somebody forged one, it makes the next.
-    fn on_dio_as_root(&mut self, dio: &Dio<'_>, now: Instant) -> Result<(), MessageDrop> {
-        let Some(dodag) = &mut self.dodag else {
+    /// began anew, it makes the next. Once it has spoken itself, it asks a mote first that says so.
+    fn on_dio_as_root(
+        &mut self,
+        from: Iid,
+        dio: &Dio<'_>,
+        is_own: bool,
+        now: Instant,
+    ) -> Result<(), MessageDrop> {
+        let Some(dodag) = self.dodag.as_ref() else {
             return Err(MessageDrop::Unwanted);
         };
         if dio.rank == dodag.unit() {
@@ -200,8 +236,21 @@ impl Rpl<'_> {
         match lollipop::compare(dio.version, dodag.version) {
             Some(Ordering::Less) => {}
             Some(Ordering::Equal) if !listens => return Ok(()),
+            _ if !listens && !is_own => {
+                if self.reply.is_none() && now >= self.question.next_at() {
+                    self.reply = Some((from, Outgoing::Dis));
+                    self.question = Question::to(from, now);
+                }
+                return Err(MessageDrop::StrangeVersion);
+            }
             _ if !self.versions.take(now) => return Err(MessageDrop::TooMany),
-            _ => dodag.version = lollipop::next(dio.version),
+            _ => {
+                let next = lollipop::next(dio.version);
+                self.dodag = self.dodag.map(|dodag| Dodag {
+                    version: next,
+                    ..dodag
+                });
+            }
         }
         self.is_inconsistent = true;
         Ok(())
@@ -223,32 +272,29 @@ impl Rpl<'_> {
         }
     }
 
-    /// Follows the sender into a newer version, if it is one that this node could have as a parent; else
-    /// it is tried. A node without a place follows anybody, and after a while into an older version:
-    /// the root may have forgotten.
+    /// Follows the parent into a newer version, where it says itself that it has gone there: versions
+    /// come down from the root, and whoever hears of one first asks its parent. A node without a place
+    /// follows anybody, and after a while into an older version: the root may have forgotten.
     fn check_version(
         &mut self,
-        from: Iid,
+        (from, is_own): (Iid, bool),
         dio: &Dio<'_>,
         said: &Said,
         now: Instant,
     ) -> Result<(), MessageDrop> {
-        let Some(dodag) = &mut self.dodag else {
+        let is_parents_own = is_own && self.is_parent(&from);
+        let Some(dodag) = self.dodag.as_mut() else {
             return Err(MessageDrop::Unwanted);
         };
-        let sender = self.candidates.find(from);
-        let is_usable = sender.is_some_and(|from| from.is_proven() && from.etx() <= LINK_ETX_MAX);
         match lollipop::compare(dio.version, dodag.version) {
             Some(Ordering::Equal) => return Ok(()),
-            Some(Ordering::Greater) if is_usable => {}
-            Some(Ordering::Greater) if self.alone.is_asking() => {}
+            Some(Ordering::Greater) if is_parents_own || self.parent.is_none() => {}
             Some(Ordering::Greater) => {
-                let sender =
-                    self.candidates
-                        .heard(from, (dio.rank, self.signal_dbm), self.parent, now)?;
-                sender.rank = INFINITE_RANK;
-                sender.is_ahead = true;
-                self.is_dirty = true;
+                self.ask_parent();
+                if !self.is_parent(&from) {
+                    // It is none that this node could go over to, as long as the parent stays.
+                    self.lose_rank_of(from, is_own);
+                }
                 return Err(MessageDrop::StrangeVersion);
             }
             _ if self.alone.is_settled() => {}
@@ -270,7 +316,7 @@ impl Rpl<'_> {
         dodag.configuration = said.configuration.unwrap_or(dodag.configuration);
         for candidate in self.candidates.iter_mut() {
             candidate.rank = INFINITE_RANK;
-            candidate.is_ahead = false;
+            candidate.questions = 0;
         }
         self.lowest = INFINITE_RANK;
         self.lowest_heard = INFINITE_RANK;
@@ -283,18 +329,19 @@ impl Rpl<'_> {
     /// Notes what a node of this version says.
     fn hear(
         &mut self,
-        from: Iid,
-        to_all: bool,
+        (from, is_own, to_all): (Iid, bool, bool),
         dio: &Dio<'_>,
         said: &Said,
         now: Instant,
         rng: &mut Rng,
     ) -> Result<(), MessageDrop> {
-        let Some(dodag) = &mut self.dodag else {
+        let (is_parent, is_settled) = (self.is_parent(&from), self.is_settled(now));
+        let Some(dodag) = self.dodag.as_mut() else {
             return Err(MessageDrop::Unwanted);
         };
         let etx = said.etx.filter(|_| dodag.has_metrics);
         let base = etx.unwrap_or(dio.rank);
+        let has_other_prefix = said.prefix.is_some() && said.prefix != dodag.prefix;
         let candidate = self
             .candidates
             .heard(from, (base, self.signal_dbm), self.parent, now);
@@ -309,6 +356,13 @@ impl Rpl<'_> {
             lollipop::compare(dio.dtsn, candidate.dtsn),
             Some(Ordering::Equal | Ordering::Less)
         );
+        let is_far_worse = dio.rank > candidate.rank.saturating_add(dodag.unit())
+            || base > candidate.base.saturating_add(WORSE_ETX);
+        let makes_act = (is_far_worse && is_settled) || asks_for_dao || has_other_prefix;
+        if is_parent && makes_act && !is_own {
+            self.ask_parent();
+            return Ok(());
+        }
         candidate.rank = dio.rank;
         candidate.base = base;
         candidate.dtsn = dio.dtsn;
@@ -316,7 +370,7 @@ impl Rpl<'_> {
         if to_all && is_as_before && dio.rank < self.rank {
             self.trickle.on_consistent();
         }
-        if self.parent.is_none_or(|parent| !same(&parent, &from)) {
+        if !is_parent {
             if asks_for_dao && is_known {
                 self.on_ask_of_others(now, rng);
             }
@@ -329,7 +383,7 @@ impl Rpl<'_> {
             self.is_inconsistent = true;
             self.trickle.insist();
         }
-        if said.prefix.is_some() && said.prefix != dodag.prefix {
+        if has_other_prefix {
             dodag.prefix = said.prefix;
             self.is_prefix_news = true;
             self.is_inconsistent = true;
@@ -381,6 +435,12 @@ fn check_rank(rank: u16, unit: u16) -> Result<(), MessageDrop> {
 
 /// A parent that was heard within so many steps of 1.05 s passes on itself what the root asks.
 const SILENT_TICKS: u32 = 8;
+
+/// How often the parent is asked what was said in its name, until it answers.
+const QUESTIONS: u8 = 3;
+
+/// By how much the cost of the parent's path may rise before it is asked: two transmissions.
+const WORSE_ETX: u16 = 2 * ETX_UNIT;
 
 /// A DODAG that nobody proved is kept so long before another may take its place.
 const ADOPTION_MIN: Duration = Duration::from_secs(2);

@@ -22,7 +22,7 @@ pub enum MessageDrop {
     SecondRoot,
     /// An older version of the DODAG, or one that is in no order with the known.
     OldVersion,
-    /// A newer version, of which only a stranger speaks.
+    /// A newer version, of which the parent has not spoken itself.
     StrangeVersion,
     /// The first DIO of a DODAG does not hold its configuration.
     NoConfiguration,
@@ -40,11 +40,13 @@ pub enum MessageDrop {
     OldSequence,
     /// The root's graph has no room.
     GraphFull,
+    /// A DAO that came by another neighbour of the root than its routes lead over.
+    StrangeWay,
 }
 
 impl MessageDrop {
     /// How many reasons counters tell apart.
-    pub const COUNT: usize = 17;
+    pub const COUNT: usize = 18;
 
     /// The reason in words, for counters and captures.
     pub const fn reason(&self) -> &'static str {
@@ -65,7 +67,7 @@ impl MessageDrop {
             Self::BadRank => (5, "DIO with an illegal rank"),
             Self::SecondRoot => (6, "DIO of a second root"),
             Self::OldVersion => (7, "DIO of an older or unrelated version"),
-            Self::StrangeVersion => (8, "DIO of a new version by a stranger"),
+            Self::StrangeVersion => (8, "DIO of a new version that the parent has not confirmed"),
             Self::NoConfiguration => (9, "first DIO without a configuration"),
             Self::BadConfiguration => (10, "DIO with a configuration that cannot work"),
             Self::BadMode => (11, "DIO with another mode of operation"),
@@ -74,6 +76,7 @@ impl MessageDrop {
             Self::BadTarget => (14, "DAO without a legal target"),
             Self::OldSequence => (15, "DAO older than what is known"),
             Self::GraphFull => (16, "no room in the root's graph"),
+            Self::StrangeWay => (17, "DAO that came another way than its routes lead"),
         }
     }
 }

@@ -26,8 +26,11 @@
 //! children (poisoning), waits until they know, and asks again.
 //!
 //! What strangers can do: each message costs bounded work and no memory; messages that make this
-//! node send are answered within an [`Allowance`]. Whoever can send in a neighbour's name can mislead
-//! this node until frames are authenticated.
+//! node send are answered within an [`Allowance`]. What is said in the parent's name and would make
+//! this node act (another version, mode, DODAG or prefix, a counter that asks for DAOs, a rank that is
+//! much worse or none) is believed only as the parent's own answer to a question of this node's.
+//! Whoever can send in a neighbour's name at that moment can mislead this node all the same, until
+//! frames are authenticated.
 //!
 //! Left out: routers of storing mode, floating DODAGs, several parents at once, route information,
 //! secured messages, P2P-RPL.
@@ -173,11 +176,14 @@ pub struct Rpl<'m> {
     /// A neighbour that is owed a message; and one that is owed a DAO that takes the route back.
     reply: Option<(Iid, Outgoing)>,
     no_path_to: Option<Iid>,
-    /// Trickle's resets, versions and losses of the parent that others caused.
+    /// What a neighbour was asked last to say itself.
+    question: probe::Question,
+    /// What others cause: Trickle's resets and losses of the parent, versions, answers to questions.
     resets: Allowance,
     versions: Allowance,
     /// How strong the frame was that the next message came in.
     signal_dbm: i8,
+    answers: Allowance,
     /// What happened since the last poll.
     is_dirty: bool,
     is_inconsistent: bool,
@@ -234,9 +240,11 @@ impl<'m> Rpl<'m> {
             probe_doublings: 0,
             reply: None,
             no_path_to: None,
+            question: probe::Question::NONE,
             resets: Allowance::new(RESETS_MAX, RESETS_INTERVAL_MS),
             versions: Allowance::new(VERSIONS_MAX, VERSIONS_INTERVAL_MS),
             signal_dbm: 0,
+            answers: Allowance::new(ANSWERS_MAX, ANSWERS_INTERVAL_MS),
             is_dirty: false,
             is_inconsistent: false,
             is_parent_news: false,
@@ -554,3 +562,8 @@ const RESETS_INTERVAL_MS: u16 = 4_000;
 /// anew.
 const VERSIONS_MAX: u8 = 4;
 const VERSIONS_INTERVAL_MS: u16 = 30_000;
+
+/// Answers to a DIS that was sent to this node alone: as many at once as a parent has children, then
+/// four a second.
+const ANSWERS_MAX: u8 = 24;
+const ANSWERS_INTERVAL_MS: u16 = 250;

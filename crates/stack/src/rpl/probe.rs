@@ -8,13 +8,16 @@ use super::candidates::{Candidate, Iid, ticks};
 use super::objective::ETX_UNIT;
 use super::{Destination, Outgoing, Rpl, Verdict, is_due, jittered, send};
 use crate::random::Rng;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
+use crate::wire::same;
 
 /// Why a neighbour is tried, the most urgent first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Why {
     /// The parent did not take the last frame.
     Doubt,
+    /// The parent is to say itself what was said in its name.
+    Claim,
     /// There is no parent, and this might be it.
     Wanted,
     /// It might be better than the parent, but little is known of its link.
@@ -29,11 +32,54 @@ impl Why {
         match self {
             // The frames of others are to pass, too.
             Self::Doubt => 150,
+            // Other children have heard the same.
+            Self::Claim => 40,
             // Other neighbours may answer the same question.
             Self::Wanted => 100,
             Self::Promise => 2_000,
             Self::Routine => 15_000,
         }
+    }
+}
+
+/// The last question to a neighbour: a DIS to it alone.
+#[derive(Debug)]
+pub(super) struct Question {
+    to: Iid,
+    at: Instant,
+    /// It has not been answered.
+    is_open: bool,
+}
+
+impl Question {
+    pub(super) const NONE: Self = Self {
+        to: [0; 8],
+        at: Instant::ORIGIN,
+        is_open: false,
+    };
+
+    pub(super) const fn to(to: Iid, at: Instant) -> Self {
+        Self {
+            to,
+            at,
+            is_open: true,
+        }
+    }
+
+    /// Whether a message to this node alone is the answer; each question has one.
+    pub(super) fn is_answer(&mut self, from: Iid, now: Instant) -> bool {
+        let is_answer = self.is_open && same(&self.to, &from) && now < self.next_at();
+        self.is_open &= !is_answer;
+        is_answer
+    }
+
+    /// When the next question may be asked.
+    pub(super) fn next_at(&self) -> Instant {
+        let wait = match self.is_open {
+            true => ANSWERED_WITHIN,
+            false => QUESTION_INTERVAL,
+        };
+        self.at + wait
     }
 }
 
@@ -63,7 +109,11 @@ impl Rpl<'_> {
             None if self.parent.is_none() => LOOK_MS,
             None => Why::Routine.wait_ms(),
         };
-        let at = jittered(now, wait_ms, rng);
+        let mut at = jittered(now, wait_ms, rng);
+        let parent = self.parent.and_then(|parent| self.candidates.find(parent));
+        if parent.is_some_and(|parent| parent.questions > 0) && self.question.next_at() > now {
+            at = at.min(self.question.next_at());
+        }
         self.probe_at = Some(self.probe_at.map_or(at, |planned| planned.min(at)));
     }
 
@@ -84,7 +134,7 @@ impl Rpl<'_> {
         }
         self.probe_at = None;
         self.probed = None;
-        let Some((_, iid)) = self.next_probe(now) else {
+        let Some((why, iid)) = self.next_probe(now) else {
             self.plan_probe(now, rng);
             return None;
         };
@@ -93,10 +143,14 @@ impl Rpl<'_> {
         self.probe_at = Some(jittered(now, LOST_MS, rng));
         let candidate = self.candidates.find_mut(iid)?;
         candidate.tested = ticks(now);
-        let message = match candidate.is_ahead {
+        let message = match why {
             // Its answer is worth more than its acknowledgement.
-            true => Outgoing::Dis,
-            false => Outgoing::Dio { full: false },
+            Why::Claim => {
+                candidate.questions = candidate.questions.saturating_sub(1);
+                self.question = Question::to(iid, now);
+                Outgoing::Dis
+            }
+            _ => Outgoing::Dio { full: false },
         };
         Some(send(Destination::Neighbour(iid), message))
     }
@@ -134,7 +188,9 @@ impl Rpl<'_> {
         match () {
             () if is_parent && is_silent => Some(Why::Doubt),
             () if !candidate.is_worth_testing(idle) => None,
-            () if candidate.is_ahead => Some(Why::Wanted),
+            () if is_parent && candidate.questions > 0 && now >= self.question.next_at() => {
+                Some(Why::Claim)
+            }
             // It counts on no root any more, and this node would not follow it.
             () if candidate.rank >= rank_max => None,
             () if self.parent.is_none() && (!candidate.is_proven() || is_silent) => {
@@ -163,6 +219,12 @@ const PROBE_DOUBLINGS_MAX: u8 = 4;
 
 /// The same where the link is weak, too.
 const WAIT_DOUBLINGS_MAX: u8 = 5;
+/// How soon a neighbour that was asked has answered, or is asked again: its answer waits for the frames
+/// before it.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(1);
+
+/// From a question that was answered to the next.
+const QUESTION_INTERVAL: Duration = Duration::from_millis(500);
 
 /// By how much a candidate must be able to beat the parent, to be tried again and again.
 const PROMISE: u16 = ETX_UNIT / 4;

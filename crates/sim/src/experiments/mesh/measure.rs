@@ -108,7 +108,8 @@ pub fn answers_of<'m>(
     answered
 }
 
-fn echo_request(to: Ipv6Addr, round: u16) -> Vec<u8> {
+/// An echo request of the host.
+pub(super) fn echo_request(to: Ipv6Addr, round: u16) -> Vec<u8> {
     let echo = Echo {
         identifier: round,
         sequence: 0,
@@ -133,14 +134,16 @@ fn echo_request(to: Ipv6Addr, round: u16) -> Vec<u8> {
 }
 
 fn is_answer(packet: &[u8], from: Ipv6Addr, round: u16) -> bool {
-    let parsed = Header::parse(packet).ok();
-    parsed.is_some_and(|(header, message)| {
-        let reply = match Message::parse(message) {
-            Ok(Message::EchoReply(echo)) => Some(echo.identifier),
-            _ => None,
-        };
-        header.src == from && reply == Some(round)
-    })
+    echo_reply(packet) == Some((from, round))
+}
+
+/// Of which mote a packet is the echo reply, and to which request.
+pub(super) fn echo_reply(packet: &[u8]) -> Option<(Ipv6Addr, u16)> {
+    let (header, message) = Header::parse(packet).ok()?;
+    match Message::parse(message) {
+        Ok(Message::EchoReply(echo)) => Some((header.src, echo.identifier)),
+        _ => None,
+    }
 }
 
 /// How a transfer outlived that its mote's parent was switched off.

@@ -3,9 +3,10 @@
 //! Purpose: Motet's own experiments of RPL, on floors drawn by the seed and on a testbed's trace.
 //! Each seed is another floor, so that an interval covers floors and chances alike. All motes are
 //! switched on within five seconds, and time counts from the last of them.
-//! Place: `measure` says how a figure is taken, `runs` and `stable` make the runs.
+//! Place: `measure` says how a figure is taken, `runs`, `stable` and `forged` make the runs.
 //! Left out: several flows at a time, which `combined-*` and scenarios have.
 
+mod forged;
 pub mod measure;
 mod runs;
 mod stable;
@@ -20,7 +21,7 @@ use super::{Budget, Case, Experiment, Results};
 use crate::stats::{mean, median};
 
 /// In the order of the command's list.
-pub const EXPERIMENTS: [Experiment; 6] = [
+pub const EXPERIMENTS: [Experiment; 7] = [
     experiment(
         "mesh-join",
         "How long motes take to join",
@@ -57,6 +58,15 @@ pub const EXPERIMENTS: [Experiment; 6] = [
         || vec![stable::case()],
         [stable::HOURS / 2, 2 * 3_600, 24 * 3_600],
     ),
+    Experiment {
+        rows: forged::rows,
+        ..experiment(
+            "mesh-forged",
+            "What forged messages take from a mesh, with a key and without one",
+            forged::cases,
+            [FLOORS, 30, 300],
+        )
+    },
 ];
 
 const fn experiment(

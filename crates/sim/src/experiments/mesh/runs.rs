@@ -336,7 +336,7 @@ impl<'m> Formed<'m> {
 }
 
 /// A floor of so many motes that find their parents themselves.
-fn mesh(motes: u64, seed: u64, host: Host) -> Result<NetworkOptions, Failure> {
+pub(super) fn mesh(motes: u64, seed: u64, host: Host) -> Result<NetworkOptions, Failure> {
     let missing = || Failure::Topology(format!("no floor of {motes} motes was found"));
     // Lossless: experiments have a hundred motes at most.
     let mut options = floor(motes as usize, seed).ok_or_else(missing)?;
@@ -345,7 +345,7 @@ fn mesh(motes: u64, seed: u64, host: Host) -> Result<NetworkOptions, Failure> {
     Ok(options)
 }
 
-fn network(options: NetworkOptions, arena: &Arena) -> Result<Network<'_>, Failure> {
+pub(super) fn network(options: NetworkOptions, arena: &Arena) -> Result<Network<'_>, Failure> {
     Network::new(options, arena).map_err(|error| Failure::Topology(error.to_string()))
 }
 
@@ -370,7 +370,7 @@ const REPAIRED: u64 = 30;
 const COSTED: u64 = 30;
 
 /// Within that all nodes are switched on.
-const SWITCHED_ON_WITHIN: Duration = Duration::from_secs(5);
+pub(super) const SWITCHED_ON_WITHIN: Duration = Duration::from_secs(5);
 
 /// What a transfer has been doing when its parent goes, and a mesh when its border router does.
 const BEFORE_REPAIR: Duration = Duration::from_secs(20);

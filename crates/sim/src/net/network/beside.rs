@@ -31,6 +31,7 @@ impl NetworkOptions {
                     .map(|n| self.link_addr(n))
                     .collect(),
                 seal: None,
+                routing: None,
             };
             let placement = Placement {
                 transmit_dbm: node.profile.transmit_dbm,

@@ -4,13 +4,15 @@
 //! Left out: an attacker that moves with links that change.
 
 use motet::time::{Duration, Instant};
+use motet::wire::LinkAddr;
 
 use super::World;
 use crate::air::Event;
 use crate::air::gains::Gain;
 use crate::air::medium::{Frame, Placement};
-use crate::net::attack::{AttackOptions, COUNTER_FROM, Forger, PER_S_MAX, Target};
+use crate::net::attack::{AttackOptions, COUNTER_FROM, Forger, Overheard, PER_S_MAX, Target};
 use crate::net::network::mac_of;
+use crate::net::plan;
 use crate::streams::{Purpose, stream};
 
 /// An attacker in its place.
@@ -71,9 +73,12 @@ impl World<'_> {
         let security = mac_of(&self.motes[waiting.near].node).and_then(|mac| mac.security());
         let seal = security.map(|security| (security.level(), security.sequence()));
         let channel = self.air.medium.channel(waiting.near);
+        let routing = self.overheard(waiting.near, waiting.target.addr);
         let attacking = &mut self.attackers[attacker];
         // What it overheard before its neighbour was switched off still holds.
         attacking.target.seal = seal.or(attacking.target.seal);
+        let before = attacking.target.routing.take();
+        attacking.target.routing = routing.or(before);
         let psdu = attacking.forger.next(&attacking.target);
         // Half to one and a half times as long, so that it keeps no step with anybody.
         let Attacker { interval, rng, .. } = attacking;
@@ -91,6 +96,42 @@ impl World<'_> {
         }
         let at = due.max(now + LISTENS_EVERY);
         self.air.calendar.schedule(at, Event::Attack { attacker });
+    }
+
+    /// What the routing messages about a node say, which is `addr` on its link.
+    fn overheard(&self, near: usize, addr: LinkAddr) -> Option<Overheard> {
+        let rpl = self.motes.get(near)?.node.rpl()?;
+        let dodag = *rpl.dodag()?;
+        let roots = self.motes.iter().flat_map(|mote| mote.node.routes_down());
+        let steps: Vec<_> = roots.copied().collect();
+        let rank_of = |iid: [u8; 8]| {
+            let known = rpl.candidates().find(|candidate| candidate.iid() == iid);
+            known.map(motet::rpl::Candidate::rank)
+        };
+        let unit = dodag.configuration.min_hop_rank_increase;
+        let [above, below] = [
+            rpl.rank().saturating_sub(unit),
+            rpl.rank().saturating_add(unit),
+        ];
+        let parent = rpl.parent();
+        let children = steps.iter().filter(|step| step.parent == addr.iid());
+        let children: Vec<_> = children.map(|step| step.child).collect();
+        let others = rpl.candidates().map(motet::rpl::Candidate::iid);
+        let others = others.filter(|iid| Some(*iid) != parent && !children.contains(iid));
+        let above = parent.map(|iid| (iid, rank_of(iid).unwrap_or(above)));
+        let rest = children.iter().copied().chain(others);
+        let rest = rest.map(|iid| (iid, rank_of(iid).unwrap_or(below)));
+        let named = above.into_iter().chain(rest).filter_map(|(iid, rank)| {
+            // Lossless: nodes are numbered with 16 bits.
+            let node = plan::node_of_iid(iid)?;
+            Some((plan::link_addr(node as u16), rank))
+        });
+        Some(Overheard {
+            dodag,
+            rank: rpl.rank(),
+            neighbours: named.collect(),
+            steps,
+        })
     }
 
     /// No attacker sends anything any more.

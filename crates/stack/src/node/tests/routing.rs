@@ -727,6 +727,87 @@ fn the_root_hears_of_a_step_that_does_not_answer_and_forgets_it() {
     }
 }
 
+/// A DAO about mote `target` that this parent leads to, for so many minutes.
+fn dao(target: Ipv6Addr, parent: Ipv6Addr, (sequence, lifetime): (u8, u8)) -> Vec<u8> {
+    use crate::wire::rpl::{self, Dao, RplOption, RplOptions, Target, Transit};
+    let mut options = [0; 64];
+    let mut w = Writer::new(&mut options);
+    let target_option = RplOption::Target(Target {
+        prefix_len: 128,
+        prefix: target,
+    });
+    let transit = RplOption::Transit(Transit {
+        external: false,
+        path_control: 0x80,
+        sequence,
+        lifetime,
+        parent: Some(parent),
+    });
+    for option in [target_option, transit] {
+        option.emit(&mut w).unwrap();
+    }
+    let len = w.written();
+    let dao = rpl::Message::Dao(Dao {
+        instance: 0,
+        ack_requested: false,
+        sequence: 1,
+        dodag: None,
+        options: RplOptions::parse(&options[..len]).unwrap(),
+    });
+    let mut message = [0; 100];
+    let mut w = Writer::new(&mut message);
+    dao.emit(&mut w).unwrap();
+    let len = w.written();
+    let other = Message::Other {
+        kind: message[0],
+        code: message[1],
+        body: &message[4..len],
+    };
+    let mut packet = std::vec![0; 200];
+    let len = ip::icmp::write(&other, target, global(0), 64, &mut packet).unwrap();
+    packet.truncate(len);
+    packet
+}
+
+/// One forged DAO silenced a mote until its own next one, minutes later.
+#[test]
+fn a_forged_dao_silences_nobody() {
+    let nobody = ip::with_iid(&MESH, [9; 8]);
+    for (name, by, target, parent, lifetime) in [
+        ("by another neighbour", STRANGER, 2, global(1), 30),
+        ("below nobody", 1, 3, nobody, 30),
+        ("a loop", 1, 2, global(3), 30),
+        ("as the root's own neighbour", 1, 3, global(0), 30),
+        ("gone, by another neighbour", STRANGER, 3, global(2), 0),
+    ] {
+        let mut world = usual(3);
+        let steps = |world: &World| -> Vec<_> { world.nodes[0].routes_down().copied().collect() };
+        let before = steps(&world);
+        let child = link(target).iid();
+        let known = before.iter().find(|step| step.child == child).unwrap();
+        let sequence = crate::wire::lollipop::next(known.sequence);
+        let forged = dao(global(target), parent, (sequence, lifetime));
+        hear(&mut world, (by, 0), &forged, Some(up(20)));
+        assert_eq!(steps(&world), before, "{name}");
+        let rpl = world.nodes[0].rpl().unwrap();
+        assert_eq!(rpl.dropped(rpl::MessageDrop::StrangeWay), 1, "{name}");
+        let answers = world.exchange(&packet(global(3), 64, 80));
+        assert!(answers_echo(&answers, global(3), 80), "{name}");
+    }
+    // By the way that a mote's own takes it is believed, but the root asks whether that is true.
+    let mut world = usual(3);
+    let known = world.nodes[0]
+        .routes_down()
+        .find(|step| step.child == link(3).iid());
+    let sequence = crate::wire::lollipop::next(known.unwrap().sequence);
+    let forged = dao(global(3), global(2), (sequence, 0));
+    hear(&mut world, (1, 0), &forged, Some(up(20)));
+    assert_eq!(world.nodes[0].routes_down().count(), 2);
+    world.run_for(Duration::from_secs(15));
+    let answers = world.exchange(&packet(global(3), 64, 80));
+    assert!(answers_echo(&answers, global(3), 80));
+}
+
 /// An error about a route of nobody's takes no step away.
 #[test]
 fn an_untrue_report_of_a_broken_route_changes_nothing() {
@@ -750,6 +831,16 @@ fn an_untrue_report_of_a_broken_route_changes_nothing() {
         let mut packet = [0; 200];
         let len = ip::icmp::write(&error, from, global(0), 64, &mut packet).unwrap();
         hear(&mut world, (1, 0), &packet[..len], Some(up(20)));
+        assert_eq!(world.nodes[0].routes_down().count(), 3, "{name}");
+        // Nor does one that comes another way than its sender's packets.
+        let mut strange = [0; 200];
+        let invoking = with_headers((global(0), global(3)), next_header::NONE, &[]);
+        let error = Message::DestinationUnreachable {
+            code: unreachable::SOURCE_ROUTE,
+            invoking: &invoking,
+        };
+        let len = ip::icmp::write(&error, global(2), global(0), 64, &mut strange).unwrap();
+        hear(&mut world, (STRANGER, 0), &strange[..len], Some(up(20)));
         assert_eq!(world.nodes[0].routes_down().count(), 3, "{name}");
         // Nor does one that comes from beyond the mesh.
         let mut true_one = [0; 200];

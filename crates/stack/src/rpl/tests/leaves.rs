@@ -140,7 +140,7 @@ fn a_root_that_asks_for_routes_hears_of_leaves_again() {
     bench.dio(&asks).unwrap();
     assert_eq!(bench.lost, 0, "nothing new");
     asks.dtsn += 1;
-    bench.dio(&asks).unwrap();
+    bench.says_itself(&asks).unwrap();
     assert_eq!(bench.lost, 1);
     let alone = Bench::new(Role::Router);
     assert!(!alone.rpl.is_free_to_speak(), "nobody to speak to");
