@@ -226,15 +226,20 @@ impl Connection<'_> {
             rtt = delivery.echo;
         }
         if rtt == NONE {
-            if is_new && delivery.answers_new_data() {
-                self.rtt.forget_backoff();
+            if is_new {
+                self.rtt.note_repaired();
+                if delivery.answers_new_data() {
+                    self.rtt.forget_backoff();
+                }
             }
             return;
         }
         #[cfg(feature = "tcple")]
         let rtt = self.calibrated(rtt, is_new && delivery.echo != NONE);
-        if is_new {
-            self.rtt.sample(rtt);
+        match is_new {
+            true if delivery.echo != NONE => self.rtt.sample_stamped(rtt),
+            true => self.rtt.sample(rtt),
+            false => {}
         }
         self.loss.on_round_trip(rtt.clamp(1, RTT_MAX_MS));
     }

@@ -41,7 +41,8 @@ pub struct Config {
     /// Greatest RTO, ms (RFC 6298 §2.5: at least 60 s).
     pub rto_max_ms: u16,
     /// Added to `SRTT + 4·RTTVAR`, ms: a steady RTT drives RTTVAR to nothing, and the next
-    /// delayed ACK (40 to 200 ms) or link retry must not look like a loss. From BSD.
+    /// delayed ACK (40 to 200 ms) or link retry must not look like a loss. From BSD. Where round trips are measured without
+    /// timestamps, it is not doubled with what stays doubled behind a repair.
     pub rto_slop_ms: u16,
     /// Retransmissions of one segment before the connection fails (TCPlp and BSD: 12).
     pub retransmissions_max: u8,

@@ -283,8 +283,12 @@ impl<'m> Connection<'m> {
         }
     }
 
-    /// Arms [`Timer::Transmit`](super::timers::Timer) for an RTO from now.
+    /// Arms [`Timer::Transmit`](super::timers::Timer) for an RTO from now, or the next window probe.
     pub(super) fn arm_timeout(&mut self, purpose: Purpose) {
-        self.arm_transmit(purpose, self.rtt.rto_ms(self.config));
+        let wait = match purpose {
+            Purpose::Persist => self.rtt.probe_ms(self.config),
+            _ => self.rtt.rto_ms(self.config),
+        };
+        self.arm_transmit(purpose, wait);
     }
 }

@@ -37,8 +37,12 @@ enum Basis {
     LostSyn,
     /// The SYN's round trip.
     Handshake,
-    /// Round trips of data.
+    /// Round trips of data that were sent once.
     Data,
+    /// As [`Self::Data`], and since the last sample a repair was acknowledged, which measures nothing.
+    Repaired,
+    /// Round trips of data by timestamps.
+    Stamped,
 }
 
 impl RttEstimator {
@@ -64,12 +68,22 @@ impl RttEstimator {
         self.basis = Basis::Handshake;
     }
 
-    /// Folds in one round trip of `rtt_ms`; 0 counts as 1, the clock's resolution.
+    /// Folds in one round trip of `rtt_ms`, of data sent once; 0 counts as 1, the clock's resolution.
     pub(super) fn sample(&mut self, rtt_ms: u32) {
+        self.fold_in(rtt_ms, Basis::Data);
+    }
+
+    /// As [`Self::sample`], by a timestamp.
+    pub(super) fn sample_stamped(&mut self, rtt_ms: u32) {
+        self.fold_in(rtt_ms, Basis::Stamped);
+    }
+
+    fn fold_in(&mut self, rtt_ms: u32, basis: Basis) {
         let rtt = rtt_ms.clamp(1, 60_000);
         self.doublings = 0;
-        if self.basis != Basis::Data {
-            self.basis = Basis::Data;
+        let is_first = !self.is_of_data();
+        self.basis = basis;
+        if is_first {
             self.srtt_8th = rtt << 3;
             self.rttvar_4th = (rtt << 1).min(u32::from(u16::MAX)) as u16;
             return;
@@ -90,7 +104,11 @@ impl RttEstimator {
 
     /// SRTT, ms, once it tells how long data take.
     pub(super) fn data_srtt_ms(&self) -> Option<u32> {
-        self.srtt_ms().filter(|_| self.basis == Basis::Data)
+        self.srtt_ms().filter(|_| self.is_of_data())
+    }
+
+    fn is_of_data(&self) -> bool {
+        matches!(self.basis, Basis::Data | Basis::Repaired | Basis::Stamped)
     }
 
     /// RTTVAR, ms.
@@ -99,11 +117,29 @@ impl RttEstimator {
     }
 
     /// The timeout to arm now, doublings included, ms.
+    ///
+    /// Without timestamps, no answer to what was sent again ends the doublings: they last until new
+    /// data are acknowledged. Once a repair was, they double what was measured alone, and the allowance
+    /// for late ACKs is added once, as in BSD, where it comes from.
     pub(super) fn rto_ms(&self, config: &Config) -> u32 {
+        let too_late = match self.basis {
+            Basis::Repaired => u32::from(config.rto_slop_ms) * ((1 << self.doublings) - 1),
+            _ => 0,
+        };
+        self.timeout_ms(config, too_late)
+    }
+
+    /// Between two probes of a shut window, ms: all of it doubled (RFC 9293 §3.8.6.1).
+    pub(super) fn probe_ms(&self, config: &Config) -> u32 {
+        self.timeout_ms(config, 0)
+    }
+
+    /// RFC 6298 §2.3 to §2.5 and §5.5; `too_late`: what is not to be doubled of the estimate, ms.
+    fn timeout_ms(&self, config: &Config, too_late: u32) -> u32 {
         let least = match self.basis {
             Basis::LostSyn => RTO_AFTER_LOST_SYN_MS,
             Basis::Nothing | Basis::Handshake => u32::from(config.rto_initial_ms),
-            Basis::Data => u32::from(config.rto_min_ms),
+            Basis::Data | Basis::Repaired | Basis::Stamped => u32::from(config.rto_min_ms),
         };
         let estimate = match self.srtt_ms() {
             None => 0,
@@ -115,8 +151,10 @@ impl RttEstimator {
         };
         #[cfg(feature = "tcple")]
         let estimate = estimate + u32::from(self.waited_ms);
-        let base = estimate.max(least);
-        (base << self.doublings).min(u32::from(config.rto_max_ms))
+        let timeout = (estimate << self.doublings) - too_late;
+        timeout
+            .max(least << self.doublings)
+            .min(u32::from(config.rto_max_ms))
     }
 
     /// Doubles the timeout after an expiry.
@@ -127,6 +165,13 @@ impl RttEstimator {
     /// Takes the doublings back: the peer answers, or the expiry was spurious.
     pub(super) fn forget_backoff(&mut self) {
         self.doublings = 0;
+    }
+
+    /// Takes note that data were acknowledged that were sent again.
+    pub(super) fn note_repaired(&mut self) {
+        if self.basis == Basis::Data {
+            self.basis = Basis::Repaired;
+        }
     }
 
     pub(super) const fn doublings(&self) -> u8 {

@@ -197,6 +197,54 @@ fn rto_follows_rfc_6298() {
     assert!(rtt.rto_ms(&config) < 400, "a sample ends the backoff");
 }
 
+/// What stays doubled behind a repair, without timestamps, is what was measured; the slop is added once.
+#[test]
+fn behind_a_repair_the_slop_is_not_doubled() {
+    let config = Config {
+        rto_min_ms: 200,
+        rto_slop_ms: 200,
+        rto_max_ms: 60_000,
+        ..Config::DEFAULT
+    };
+    let (mut repaired, mut by_stamp) = (RttEstimator::NEW, RttEstimator::NEW);
+    repaired.sample(100);
+    by_stamp.sample_stamped(100);
+    let mut by_age = repaired;
+    repaired.note_repaired();
+    by_stamp.note_repaired();
+    for doublings in 0..4 {
+        assert_eq!(repaired.rto_ms(&config), (300 << doublings) + 200);
+        for doubled in [&by_age, &by_stamp] {
+            assert_eq!(doubled.rto_ms(&config), 500 << doublings);
+        }
+        for rtt in [&mut repaired, &mut by_age, &mut by_stamp] {
+            assert_eq!(rtt.probe_ms(&config), 500 << doublings);
+            rtt.back_off();
+        }
+    }
+    // A sample ends it, and goes on from what is known.
+    repaired.sample(180);
+    assert_eq!(repaired.srtt_ms(), Some(110));
+    repaired.back_off();
+    assert_eq!(repaired.rto_ms(&config), 2 * (340 + 200));
+    // The floor is doubled in any case, and the ceiling holds.
+    let high = Config {
+        rto_min_ms: 1_000,
+        ..config
+    };
+    let mut steady = RttEstimator::NEW;
+    for _ in 0..100 {
+        steady.sample(20);
+    }
+    steady.note_repaired();
+    steady.back_off();
+    assert_eq!(steady.rto_ms(&high), 2_000);
+    for _ in 0..20 {
+        steady.back_off();
+    }
+    assert_eq!(steady.rto_ms(&config), 60_000);
+}
+
 #[test]
 fn rto_has_a_floor_and_a_slop() {
     let mut rtt = RttEstimator::NEW;
