@@ -139,7 +139,8 @@ impl Indirect<'_> {
                 all_overdue = all_overdue.saturating_add(bytes.saturating_sub(OVERDUE_FREE));
             }
         }
-        match all_overdue.saturating_mul(OVERDUE_WEIGHT) > present.1 {
+        let is_too_much = all_overdue.saturating_mul(OVERDUE_WEIGHT) > present.1;
+        match is_too_much || present.1 == 0 {
             true => overdue.0,
             false => present.0,
         }
