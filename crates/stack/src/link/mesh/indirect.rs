@@ -113,7 +113,7 @@ impl<'m> Indirect<'m> {
         children.find_map(|(key, child)| child.is(addr).then_some(key))
     }
 
-    fn child(&mut self, key: u8) -> Option<&mut Child> {
+    pub(super) fn child(&mut self, key: u8) -> Option<&mut Child> {
         self.children.get_mut(usize::from(key))
     }
 
@@ -370,22 +370,6 @@ impl<'m> Indirect<'m> {
     /// The first packet for a child goes nowhere.
     fn drop_first(&mut self, key: u8) {
         self.drop_nth(key, 0);
-    }
-
-    /// Nor does the one behind `nth` others.
-    pub(super) fn drop_nth(&mut self, key: u8, nth: usize) {
-        self.shelf.remove(key, nth);
-        if nth == 0 {
-            self.forget_delivery(key);
-        }
-        self.counters.dropped = self.counters.dropped.wrapping_add(1);
-    }
-
-    /// What has been tried with the first packet for a child says nothing of the next one.
-    pub(super) fn forget_delivery(&mut self, key: u8) {
-        if let Some(child) = self.child(key) {
-            (child.halt, child.failures) = (None, 0);
-        }
     }
 }
 

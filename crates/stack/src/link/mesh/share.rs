@@ -3,8 +3,9 @@
 //! A child may use what the others leave. When room is needed, the oldest packet of the fullest child goes
 //! first, so that one that does not ask any more, however much is sent to it, leaves each of the others its
 //! share. Children that are overdue, silent for longer than they ever are, count as one, and their bytes
-//! [`OVERDUE_WEIGHT`] times, but for [`OVERDUE_FREE`] of each. A packet whose delivery is under way stays. Of copies of a TCP segment the newest one
-//! waits, in the place of the first ([`copies`](super::copies)).
+//! [`OVERDUE_WEIGHT`] times, but for [`OVERDUE_FREE`] of each. A packet whose delivery is under way stays.
+//! Of copies of a TCP segment the newest one waits, in the place of the first: see
+//! [`copies`](super::copies).
 //!
 //! Place: part of [`Indirect`]; `divert` gives it packets.
 //! Left out: whose turn it is to be sent to. A child that does not ask has none.
@@ -91,6 +92,22 @@ impl Indirect<'_> {
             false => self.drop_nth(key, nth),
         }
         is_put
+    }
+
+    /// The packet for a child behind `nth` others goes nowhere.
+    pub(super) fn drop_nth(&mut self, key: u8, nth: usize) {
+        self.shelf.remove(key, nth);
+        if nth == 0 {
+            self.forget_delivery(key);
+        }
+        self.counters.dropped = self.counters.dropped.wrapping_add(1);
+    }
+
+    /// What has been tried with the first packet for a child says nothing of the next one.
+    pub(super) fn forget_delivery(&mut self, key: u8) {
+        if let Some(child) = self.child(key) {
+            (child.halt, child.failures) = (None, 0);
+        }
     }
 
     /// Drops what has to go for a packet of `len` bytes for a child, where that makes room for it.
