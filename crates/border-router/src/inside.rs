@@ -1,9 +1,9 @@
 //! Which addresses lie behind an interface, by this machine's own routes.
 //!
-//! Purpose: a packet that another interface brought, with a source behind this one, is forged
-//! (RFC 2827, BCP 38): no mote sends from there. Default routes say nothing of where an address is.
-//! Place: [`crate::fair`] asks of each packet into the mesh.
-//! Left out: routing policies and tables by source; link-local addresses, which no router passes on.
+//! Purpose: a packet that another interface brought, with a source behind this one, is forged (RFC
+//! 2827, BCP 38): no mote sends from there. Default routes say nothing of where an address is.
+//! Place: [`crate::fair`] asks of each packet into the mesh. Left out: routing policies and tables
+//! by source; link-local addresses, which no router passes on.
 //!
 //! Source: the kernel's `net/ipv6/route.c`, of which `/proc/net/ipv6_route` is made.
 
@@ -45,7 +45,8 @@ impl Inside {
             .filter_map(|line| Prefix::parse(line, interface))
             .take(PREFIXES_MAX)
             .collect();
-        // A router's own addresses stand beside the prefix that they are of, once on each interface.
+        // A router's own addresses stand beside the prefix that they are of, once on each
+        // interface.
         prefixes.sort_by_key(|prefix| (u8::MAX - prefix.len, prefix.bits, prefix.is_inside));
         prefixes.dedup_by_key(|prefix| (prefix.len, prefix.bits));
         // Without any inside there is nothing to compare with.

@@ -1,8 +1,8 @@
 //! Makes and changes key files, which [`motet_lab::keys`] describes and reads.
 //!
-//! A file is changed by another one that takes its name: until that is whole, and on the disk, the old
-//! one stands. Symbolic links stay, and what they lead to is changed. A file with further names (hard
-//! links) is refused: whoever reads it by another name would keep the old key.
+//! A file is changed by another one that takes its name: until that is whole, and on the disk, the
+//! old one stands. Symbolic links stay, and what they lead to is changed. A file with further names
+//! (hard links) is refused: whoever reads it by another name would keep the old key.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};

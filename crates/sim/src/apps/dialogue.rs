@@ -1,9 +1,8 @@
 //! Applications of lines: a page of a web server, and a shell to look at a mote by.
 //!
 //! Place: [`super::Services`] accepts the connections and takes their buffers back; here a client's
-//! lines become answers. Left out: anything that a client could change.
-//! Source: RFC 9112 for HTTP/1.1, of which each connection carries one request; RFC 854 for the end of
-//! a shell's lines.
+//! lines become answers. Left out: anything that a client could change. Source: RFC 9112 for
+//! HTTP/1.1, of which each connection carries one request; RFC 854 for the end of a shell's lines.
 
 use motet::tcp::{self, Handle, RecvError};
 use motet::time::{Duration, Instant};
@@ -71,13 +70,14 @@ impl Application {
 }
 
 impl Dialogue {
-    /// Whether a request is to come whole: bytes of it alone are no progress, or a client that sends
-    /// one now and then would keep its place for ever.
+    /// Whether a request is to come whole: bytes of it alone are no progress, or a client that
+    /// sends one now and then would keep its place for ever.
     pub(super) fn awaits_request(&self) -> bool {
         self.application == Application::Http && !self.is_over
     }
 
-    /// How long the client may make no progress. A web server's is a program, and has its request ready.
+    /// How long the client may make no progress. A web server's is a program, and has its request
+    /// ready.
     pub(super) const fn idle_max(&self) -> Duration {
         match self.application {
             Application::Http => REQUEST_MAX,
@@ -209,8 +209,8 @@ fn status_of(facts: &Facts) -> String {
     format!("uptime {uptime_s} s\nconnections {connections}\nsegments {segments}\n{addresses}")
 }
 
-/// How long a client of a shell, or of a small service, may be idle: as long as many of the boxes that
-/// translate addresses remember it.
+/// How long a client of a shell, or of a small service, may be idle: as long as many of the boxes
+/// that translate addresses remember it.
 pub(super) const IDLE_MAX: Duration = Duration::from_secs(300);
 
 /// How long a web server's client may take for its request, and then for what it has to take of the

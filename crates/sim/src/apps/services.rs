@@ -197,9 +197,9 @@ impl<'m> Services<'m> {
         }
     }
 
-    /// Notes whether a client has found no place, and takes that of the client which has been idle for
-    /// longest, if that is long enough. TCP leaves whom it has no slot for unanswered; the newcomer asks
-    /// again, and finds one then.
+    /// Notes whether a client has found no place, and takes that of the client which has been idle
+    /// for longest, if that is long enough. TCP leaves whom it has no slot for unanswered; the
+    /// newcomer asks again, and finds one then.
     fn make_room(&mut self, tcp: &mut tcp::Tcp<'m>, now: Instant) -> bool {
         let refused = tcp.counters().dropped(SegmentDrop::NoSlot);
         if refused != self.refused {

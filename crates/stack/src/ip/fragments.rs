@@ -1,17 +1,15 @@
 //! Fragments of IPv6 that are put together, in memory that the application lends.
 //!
 //! Place: the node brings each fragment that is for itself, and delivers what has become whole.
-//! Fragments of others go on as they are: routers never look into them.
-//! A stranger can send any number of fragments, so everything is bounded: as many packets as there
-//! are slots, each for [`PATIENCE`]. Where all slots are taken, the oldest packet of the source that
-//! has the most of them yields to a newcomer.
-//! A packet of which two fragments overlap is dropped whole, with what still comes of it: a sender
-//! has no reason to make one, and receivers read it differently.
-//! Left out: packets above [`REASSEMBLED_LEN_MAX`]. Extension headers in front of the fragment header,
+//! Fragments of others go on as they are: routers never look into them. A stranger can send any
+//! number of fragments, so everything is bounded: as many packets as there are slots, each for
+//! [`PATIENCE`]. Where all slots are taken, the oldest packet of the source that has the most of
+//! them yields to a newcomer. A packet of which two fragments overlap is dropped whole, with what
+//! still comes of it: a sender has no reason to make one, and receivers read it differently. Left
+//! out: packets above [`REASSEMBLED_LEN_MAX`]. Extension headers in front of the fragment header,
 //! which each fragment has and which were acted on with it, are no part of the packet that is put
-//! together.
-//! Sources: RFC 8200 §4.5, §5; RFC 5722 (overlaps); RFC 7112 (the first fragment has all headers);
-//! RFC 3168 §5.3 (congestion marks).
+//! together. Sources: RFC 8200 §4.5, §5; RFC 5722 (overlaps); RFC 7112 (the first fragment has all
+//! headers); RFC 3168 §5.3 (congestion marks).
 
 use core::net::Ipv6Addr;
 
@@ -68,7 +66,8 @@ pub struct FragmentCounters {
     pub displaced: u32,
     /// Fragments of packets longer than any that is put together.
     pub too_long: u32,
-    /// Fragments that no rule allows: without bytes, not of a multiple of eight, or without headers.
+    /// Fragments that no rule allows: without bytes, not of a multiple of eight, or without
+    /// headers.
     pub malformed: u32,
 }
 
@@ -438,8 +437,8 @@ impl FragmentSlot {
         }
     }
 
-    /// The header of the whole; `None` where some of its fragments know congestion marks, and others
-    /// do not.
+    /// The header of the whole; `None` where some of its fragments know congestion marks, and
+    /// others do not.
     fn whole_header(&self) -> Option<Header> {
         let (header, total) = (self.header?, self.total?);
         let knows_none = 1 << Ecn::NotEct as u8;

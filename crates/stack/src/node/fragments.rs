@@ -1,10 +1,9 @@
-//! Fragments of IPv6 where they meet the layers: those for this node are put together, and what this
-//! node sends is cut where a link is too narrow for it.
+//! Fragments of IPv6 where they meet the layers: those for this node are put together, and what
+//! this node sends is cut where a link is too narrow for it.
 //!
-//! Place: `deliver` brings fragments, and takes back what has become whole. Answers and datagrams come
-//! here. Left out: segments, which TCP cuts by itself, and packets of others, which only their source
-//! may cut.
-//! Source: RFC 8200 §4.5, §5.
+//! Place: `deliver` brings fragments, and takes back what has become whole. Answers and datagrams
+//! come here. Left out: segments, which TCP cuts by itself, and packets of others, which only their
+//! source may cut. Source: RFC 8200 §4.5, §5.
 
 use super::Node;
 use crate::ip::icmp::{self, ErrorKind};
@@ -90,12 +89,12 @@ impl<'m> Node<'m> {
         }
     }
 
-    /// Queues a packet of this node's own, in fragments where it is longer than the link's packets: an
-    /// answer to what came in fragments is.
+    /// Queues a packet of this node's own, in fragments where it is longer than the link's packets:
+    /// an answer to what came in fragments is.
     ///
     /// # Errors
-    /// [`Refusal::TooBig`] above [`REASSEMBLED_LEN_MAX`]; [`Refusal::Full`] where the link's queue has
-    /// no room for all of it. Nothing is queued then.
+    /// [`Refusal::TooBig`] above [`REASSEMBLED_LEN_MAX`]; [`Refusal::Full`] where the link's queue
+    /// has no room for all of it. Nothing is queued then.
     pub(super) fn queue_or_cut(
         &mut self,
         hop: NextHop,
