@@ -543,7 +543,7 @@ pub(crate) fn join(
     interrupt: &Interrupt,
 ) -> Result<(), Error> {
     let give_up = world.now() + limit;
-    let mut arrivals = Arrivals::default();
+    let mut arrivals = network::Arrivals::default();
     while !network::arrive(world, &mut arrivals, nodes, LOOK_EVERY) {
         interrupt.check()?;
         // Time passes even when nothing happens.

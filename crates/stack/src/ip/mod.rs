@@ -126,6 +126,20 @@ pub(crate) struct Ingress {
     pub signal_dbm: i8,
 }
 
+impl Ingress {
+    /// The hop of a packet that came to this node alone, by a link that takes packets as they are.
+    pub(crate) const fn whole(interface: InterfaceId, from: Neighbour) -> Self {
+        Self {
+            interface,
+            from,
+            to_all: false,
+            option: None,
+            #[cfg(feature = "rpl")]
+            signal_dbm: 0,
+        }
+    }
+}
+
 /// What to do with a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Disposition {

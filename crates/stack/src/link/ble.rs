@@ -272,16 +272,9 @@ impl<'m> Ble<'m> {
     /// The hop from a peer; `None`: it is gone.
     fn hop_from(&self, peer: usize) -> Option<Hop> {
         let addr = self.host.peers.get(peer).and_then(Peer::open)?;
-        let ingress = Ingress {
-            interface: self.id,
-            from: Neighbour::One(self.pair_from(addr).src.iid()),
-            to_all: false,
-            option: None,
-            #[cfg(feature = "rpl")]
-            signal_dbm: 0,
-        };
+        let from = Neighbour::One(self.pair_from(addr).src.iid());
         Some(Hop {
-            ingress,
+            ingress: Ingress::whole(self.id, from),
             onward: Onward::Begins(crate::tcphc::Origin::Outside),
             is_routed: false,
         })

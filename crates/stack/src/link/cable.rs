@@ -50,14 +50,7 @@ impl<'m> Cable<'m> {
     /// The hop that every packet comes over.
     pub(super) const fn hop(&self) -> Hop {
         Hop {
-            ingress: Ingress {
-                interface: self.id,
-                from: Neighbour::Only,
-                to_all: false,
-                option: None,
-                #[cfg(feature = "rpl")]
-                signal_dbm: 0,
-            },
+            ingress: Ingress::whole(self.id, Neighbour::Only),
             onward: Onward::Begins(tcphc::Origin::Outside),
             is_routed: false,
         }

@@ -94,8 +94,8 @@ impl Candidate {
     ///
     /// Attempts per success over the last 16 to 32 successes, one success in two attempts added: a
     /// neighbour that nothing is known of counts as two transmissions, one that never acknowledged
-    /// ever worse, and one that is weak as up to eight until frames have shown more. Frames that were given up since the last success count on top, up to three
-    /// transmissions.
+    /// ever worse, and one that is weak as up to eight until frames have shown more. Frames that were
+    /// given up since the last success count on top, up to three transmissions.
     pub fn etx(&self) -> u16 {
         match u16::from(self.unanswered) {
             _ if self.is_gone() => u16::MAX,

@@ -11,7 +11,7 @@
 //! | when | call |
 //! |---|---|
 //! | once | [`Rpl::new`], then [`Rpl::start`] |
-//! | ICMPv6 type 155 came | [`Rpl::on_signal`], then [`Rpl::on_message`]; what it returns at a root: see [`Heard`] |
+//! | ICMPv6 type 155 came | [`Rpl::on_signal`], [`Rpl::on_message`]; at a root: see [`Heard`] |
 //! | a unicast frame was acknowledged or given up | [`Rpl::on_sent`] |
 //! | a packet shows by its RPL option that ranks contradict | [`Rpl::on_contradiction`] |
 //! | a leaf registers with this router, or leaves | [`Rpl::speak_for`] |
