@@ -161,7 +161,7 @@ pub(super) fn push_accept(bytes: &mut Vec<u8>, number: u16, id: u32) {
     push_verdict(bytes, (VERDICT, NF_ACCEPT), number, id);
 }
 
-/// Appends the verdict that packet `id` goes nowhere.
+/// Appends the verdict that packet `id` goes nowhere. Unanswered unless it fails.
 pub(super) fn push_drop(bytes: &mut Vec<u8>, number: u16, id: u32) {
     push_verdict(bytes, (VERDICT, NF_DROP), number, id);
 }

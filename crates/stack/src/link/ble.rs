@@ -29,6 +29,8 @@ use crate::wire::ipv6::Header;
 use crate::wire::lowpan_dispatch::{Dispatch, classify};
 use crate::wire::{LinkAddr, tcphc};
 
+#[path = "ble_distribute.rs"]
+mod distribute;
 #[cfg(feature = "tcple")]
 #[path = "ble_tcple.rs"]
 mod tcple;
@@ -49,6 +51,9 @@ pub struct Ble<'m> {
     /// Since when no channel has been open; `None`: one is.
     alone_since: Option<Instant>,
     counters: LinkCounters,
+    /// Where packets from outside wait, flow by flow.
+    #[cfg(feature = "router")]
+    flows: Option<&'m mut super::FlowQueues<'m>>,
     #[cfg(feature = "tcple")]
     tcple: Option<tcple::Layer<'m>>,
 }
@@ -104,6 +109,8 @@ impl<'m> Ble<'m> {
             turn: 0,
             alone_since: None,
             counters: LinkCounters::default(),
+            #[cfg(feature = "router")]
+            flows: None,
             #[cfg(feature = "tcple")]
             tcple: None,
         }
@@ -193,6 +200,12 @@ impl<'m> Ble<'m> {
         deadlines.add(self.host.next_deadline());
         deadlines.add(self.alone_since.map(|since| since + ble::STALLED_AFTER));
         deadlines.add(self.discovery.next_deadline());
+        #[cfg(feature = "router")]
+        deadlines.add(
+            self.flows
+                .as_deref()
+                .and_then(|flows| flows.next_deadline()),
+        );
         #[cfg(feature = "tcple")]
         deadlines.add(self.tcple_deadline());
     }
@@ -404,44 +417,6 @@ impl<'m> Ble<'m> {
             if !self.begin_packet(ip, &mut pull, now, out) {
                 return None;
             }
-        }
-    }
-
-    /// Brings packets to the peers that they are for; `out`: memory for one of them.
-    fn distribute(&mut self, ip: &mut Ip<'_>, now: Instant, out: &mut [u8]) {
-        while let Some(front) = self.queue.front() {
-            let len = self.queue.peek(out);
-            self.queue.pop();
-            let packet = out.get(..len).unwrap_or_default();
-            let header = Header::parse_start(packet)
-                .ok()
-                .filter(|_| len == front.len);
-            let hop = header.and_then(|(header, _)| ip.next_hop(&header.dst, self.id));
-            let to = hop.filter(|hop| hop.interface == self.id);
-            match to.map(|hop| hop.neighbour) {
-                Some(Neighbour::All) => {
-                    for at in 0..self.host.peers.len() {
-                        self.wait(at, packet, ip, now);
-                    }
-                }
-                Some(to) => match self.find(to) {
-                    Some(at) => self.wait(at, packet, ip, now),
-                    None => ip.counters.count(PacketDrop::NoRoute),
-                },
-                None => ip.counters.count(PacketDrop::NoRoute),
-            }
-        }
-    }
-
-    /// Lets a packet wait for the channel at `at`, if that is open.
-    fn wait(&mut self, at: usize, packet: &[u8], ip: &mut Ip<'_>, now: Instant) {
-        let is_stalled = self.host.is_stalled(at, now);
-        let peer = self.host.peers.get_mut(at);
-        let Some(peer) = peer.filter(|peer| peer.open().is_some()) else {
-            return;
-        };
-        if is_stalled || !peer.waiting.push(packet, 0) {
-            ip.counters.count(PacketDrop::QueueFull);
         }
     }
 

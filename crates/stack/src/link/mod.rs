@@ -50,10 +50,10 @@ pub use ble::{BleConfig, BleMemory};
 pub use cable::Cable;
 pub use counters::{LinkCounters, LinkDrop};
 pub use event::{Action, Event};
-#[cfg(feature = "router")]
-pub use mesh::Thinning;
 #[cfg(feature = "sleepy")]
 pub use mesh::{Child, Indirect, IndirectConfig, IndirectCounters};
+#[cfg(feature = "router")]
+pub use mesh::{FlowCounters, FlowEntry, FlowQueues, Thinning};
 pub use mesh::{Forwarding, Hold, Mesh, MeshConfig, MeshMemory, MeshStorage, Relaying};
 pub use serial::{Serial, SerialCounters, SerialMemory};
 
@@ -366,7 +366,14 @@ impl<'m> Link<'m> {
     ) -> Result<(), LinkDrop> {
         match self {
             Self::Mesh(mesh) => mesh.end_path(header, packet, hop, now),
-            Self::Cable(_) | Self::Serial(_) | Self::Ble(_) => Ok(()),
+            #[cfg(all(feature = "ble", feature = "router"))]
+            Self::Ble(ble) => {
+                ble.note_leaving(packet, now);
+                Ok(())
+            }
+            #[cfg(not(all(feature = "ble", feature = "router")))]
+            Self::Ble(_) => Ok(()),
+            Self::Cable(_) | Self::Serial(_) => Ok(()),
         }
     }
 
@@ -430,6 +437,9 @@ impl<'m> Link<'m> {
         match self {
             Self::Mesh(mesh) => mesh.forward((head, rest), hop, ip, now, rng),
             Self::Cable(cable) | Self::Serial(Serial { cable, .. }) => cable.queue([head, rest]),
+            #[cfg(all(feature = "ble", feature = "router"))]
+            Self::Ble(ble) => ble.forward([head, rest], hop, ip, now),
+            #[cfg(not(all(feature = "ble", feature = "router")))]
             Self::Ble(ble) => ble.queue([head, rest]),
         }
     }

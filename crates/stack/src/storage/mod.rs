@@ -2,6 +2,6 @@
 
 pub(crate) mod packet_queue;
 pub(crate) mod ring;
-#[cfg(feature = "sleepy")]
+#[cfg(any(feature = "router", feature = "sleepy"))]
 pub(crate) mod shelf;
 pub(crate) mod whole;

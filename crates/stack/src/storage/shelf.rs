@@ -1,7 +1,8 @@
 //! Whole packets waiting for several receivers, in one piece of borrowed bytes.
 //!
-//! Place: behind a parent's link, where packets wait for children that sleep. Each receiver has its
-//! packets in order; taking one moves those behind it together, so that no gap is ever left.
+//! Place: behind a parent's link, where packets wait for children that sleep, and where packets enter
+//! a mesh, flow by flow. Each receiver has its packets in order; taking one moves those behind it
+//! together, so that no gap is ever left.
 //! Left out: who the receivers are. They are small numbers here.
 
 use crate::wire::cursor::copy;
@@ -50,35 +51,95 @@ impl<'m> Shelf<'m> {
 
     /// Keeps a packet for `key`, behind those that it has, where there is room and they then take
     /// `bytes_max` at most, overheads included.
+    #[cfg(any(feature = "sleepy", test))]
     pub(crate) fn push(&mut self, key: u8, packet: &[u8], mark: u32, bytes_max: usize) -> bool {
-        let Ok(len) = u16::try_from(packet.len()) else {
+        let total = packet.len().saturating_add(OVERHEAD);
+        self.bytes_for(key).saturating_add(total) <= bytes_max
+            && self.push_parts(key, [packet, &[]], mark)
+    }
+
+    /// As [`Self::push`] with no bound but the room, of a packet that lies in two pieces.
+    pub(crate) fn push_parts(&mut self, key: u8, [head, tail]: [&[u8]; 2], mark: u32) -> bool {
+        let total = head.len().saturating_add(tail.len());
+        let Ok(len) = u16::try_from(total) else {
             return false;
         };
-        let total = packet.len().saturating_add(OVERHEAD);
-        if packet.is_empty() || self.bytes_for(key).saturating_add(total) > bytes_max {
-            return false;
-        }
+        let total = total.saturating_add(OVERHEAD);
         let room = self.bytes.get_mut(self.used..).unwrap_or_default();
         let Some((record, _)) = room.split_at_mut_checked(total) else {
             return false;
         };
         let [high, low] = len.to_be_bytes();
         let [a, b, c, d] = mark.to_be_bytes();
-        let Some((head, body)) = record.split_first_chunk_mut::<OVERHEAD>() else {
+        let Some((start, body)) = record.split_first_chunk_mut::<OVERHEAD>() else {
             return false;
         };
-        *head = [high, low, key, a, b, c, d];
-        copy(body, packet);
+        if len == 0 {
+            return false;
+        }
+        *start = [high, low, key, a, b, c, d];
+        let at = copy(body, head);
+        copy(body.get_mut(at..).unwrap_or_default(), tail);
         self.used += total;
         true
     }
 
+    /// Bytes that are free, for packets and [`OVERHEAD`] of each.
+    #[cfg(any(feature = "router", feature = "sleepy", test))]
+    pub(crate) fn room(&self) -> usize {
+        self.bytes.len().saturating_sub(self.used)
+    }
+
+    /// Bytes that it holds in all.
+    #[cfg(any(feature = "router", feature = "sleepy", test))]
+    pub(crate) fn capacity(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Packets for `key`, the one that has waited longest first.
+    #[cfg(feature = "router")]
+    pub(crate) fn packets(&self, key: u8) -> impl Iterator<Item = &[u8]> {
+        let of_key = self.records().filter(move |record| record.key == key);
+        of_key.filter_map(|record| {
+            let start = record.at.saturating_add(OVERHEAD);
+            self.bytes.get(start..record.end())
+        })
+    }
+
+    /// Gives the packets for `from` of which that is true to `to`. Each keeps its place: packets that
+    /// `to` had before and after them stay before and after them. Returns how many there were, and
+    /// the bytes that they take, overheads included.
+    #[cfg(feature = "router")]
+    pub(crate) fn hand_over(
+        &mut self,
+        from: u8,
+        to: u8,
+        is_meant: impl Fn(&[u8]) -> bool,
+    ) -> (u16, usize) {
+        let (mut at, mut count, mut total) = (0, 0u16, 0usize);
+        while let Some(record) = self.record_at(at) {
+            at = record.end();
+            let start = record.at.saturating_add(OVERHEAD);
+            let packet = self.bytes.get(start..record.end()).unwrap_or_default();
+            if record.key != from || !is_meant(packet) {
+                continue;
+            }
+            if let Some(key) = self.bytes.get_mut(record.at.saturating_add(KEY_AT)) {
+                *key = to;
+                count = count.saturating_add(1);
+                total = total.saturating_add(record.end() - record.at);
+            }
+        }
+        (count, total)
+    }
+
     /// Whether a packet of `len` bytes for `key` has room now; one that has none at any time counts as
     /// having it where nothing waits.
+    #[cfg(feature = "sleepy")]
     pub(crate) fn has_room(&self, key: u8, len: usize, bytes_max: usize) -> bool {
         let total = len.saturating_add(OVERHEAD);
         let own = self.bytes_for(key);
-        (self.free() >= total || self.used == 0)
+        (self.room() >= total || self.used == 0)
             && (own.saturating_add(total) <= bytes_max || own == 0)
     }
 
@@ -123,6 +184,7 @@ impl<'m> Shelf<'m> {
     /// Puts a packet into the place of the one for `key` behind `nth` others; false, and nothing is changed,
     /// where there is none, or no room for what the new one is longer, within `bytes_max` as in
     /// [`Self::push`].
+    #[cfg(feature = "sleepy")]
     pub(crate) fn replace(
         &mut self,
         (key, nth): (u8, usize),
@@ -164,6 +226,7 @@ impl<'m> Shelf<'m> {
     }
 
     /// Removes all packets for `key`; returns how many there were.
+    #[cfg(any(feature = "sleepy", test))]
     pub(crate) fn clear(&mut self, key: u8) -> usize {
         let count = self.count(key);
         for _ in 0..count {
@@ -173,46 +236,46 @@ impl<'m> Shelf<'m> {
     }
 
     /// Packets for `key`.
+    #[cfg(any(feature = "sleepy", test))]
     pub(crate) fn count(&self, key: u8) -> usize {
         self.records().filter(|record| record.key == key).count()
     }
 
-    /// Bytes of the whole shelf.
-    pub(crate) const fn capacity(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// Bytes that nothing takes.
-    pub(crate) const fn free(&self) -> usize {
-        self.bytes.len().saturating_sub(self.used)
-    }
-
     /// Bytes that they take, overheads included.
+    #[cfg(any(feature = "sleepy", test))]
     pub(crate) fn bytes_for(&self, key: u8) -> usize {
         let of_key = self.records().filter(|record| record.key == key);
         of_key.map(|record| record.end() - record.at).sum()
     }
 
     fn records(&self) -> impl Iterator<Item = Record> {
-        let used = self.bytes.get(..self.used).unwrap_or_default();
         let mut at = 0;
         core::iter::from_fn(move || {
-            let head = used.get(at..)?.first_chunk::<OVERHEAD>()?;
-            let &[high, low, key, a, b, c, d] = head;
-            let record = Record {
-                at,
-                len: usize::from(u16::from_be_bytes([high, low])),
-                key,
-                mark: u32::from_be_bytes([a, b, c, d]),
-            };
+            let record = self.record_at(at)?;
             at = record.end();
             Some(record)
+        })
+    }
+
+    fn record_at(&self, at: usize) -> Option<Record> {
+        let used = self.bytes.get(..self.used)?;
+        let head = used.get(at..)?.first_chunk::<OVERHEAD>()?;
+        let &[high, low, key, a, b, c, d] = head;
+        Some(Record {
+            at,
+            len: usize::from(u16::from_be_bytes([high, low])),
+            key,
+            mark: u32::from_be_bytes([a, b, c, d]),
         })
     }
 }
 
 /// Bytes in front of each packet: its length, receiver and mark.
 pub(crate) const OVERHEAD: usize = 7;
+
+/// Where the receiver stands among them.
+#[cfg(feature = "router")]
+const KEY_AT: usize = 2;
 
 #[cfg(test)]
 mod tests {
@@ -292,6 +355,19 @@ mod tests {
                     let packets = shelf.packets(key).map(|kept| (kept.packet.to_vec(), kept.mark));
                     prop_assert!(packets.eq(queue.iter().cloned()));
                 }
+            }
+            #[cfg(feature = "router")]
+            {
+                let meant = |packet: &[u8]| packet.len() % 2 == 0;
+                let moved = model[2].iter().filter(|(packet, _)| meant(packet));
+                let moved = (moved.clone().count(), moved.map(|(packet, _)| packet.len() + OVERHEAD).sum());
+                let (count, bytes) = shelf.hand_over(2, 0, meant);
+                prop_assert_eq!((usize::from(count), bytes), moved);
+                prop_assert_eq!(shelf.count(0), model[0].len() + moved.0);
+                prop_assert!(shelf.packets(2).eq(model[2].iter().map(|(packet, _)| &packet[..]).filter(|packet| !meant(packet))));
+                let used = model.iter().flatten().map(|(packet, _)| packet.len() + OVERHEAD).sum::<usize>();
+                prop_assert_eq!(shelf.room(), shelf.capacity() - used);
+                model[0].extend(model[2].iter().filter(|(packet, _)| meant(packet)).cloned().collect::<Vec<_>>());
             }
             let waiting = model[1].len();
             prop_assert_eq!(shelf.clear(1), waiting);

@@ -4,6 +4,7 @@
 //! of its own; `GOALS` says what of its figures is judged.
 //! Place: runs draw their floors from the seed. Left out: foreign stacks, which `peers` has.
 
+pub mod beside;
 pub mod floors;
 pub mod joined;
 pub mod siblings;

@@ -259,6 +259,9 @@ impl<'m> Builder<'_, 'm> {
         if n == 0 && self.options.thins_acks {
             radio.set_thinning(self.thinning(returned.thinning.take()));
         }
+        if n == 0 && self.options.queues_flows {
+            radio.set_flow_queues(self.flow_queues(returned.flows.take()));
+        }
         if let Some(security) = self.security(n, returned.security.take()) {
             radio.set_security(security);
         }

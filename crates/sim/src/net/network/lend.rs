@@ -7,7 +7,9 @@ use motet::ble::Peer;
 use motet::ip::{FragmentSlot, Fragments, Registration, Route, Step};
 use motet::join::Porch;
 use motet::limits::{IPV6_MTU_MIN, MESH_PACKET_LEN_MAX};
-use motet::link::{BleMemory, Cable, Indirect, Link, MeshMemory, TcpleMemory, Thinning};
+use motet::link::{
+    BleMemory, Cable, FlowEntry, FlowQueues, Indirect, Link, MeshMemory, TcpleMemory, Thinning,
+};
 use motet::lowpan::datagram::Record;
 use motet::mac::security::Security;
 use motet::mac::{FrameSlot, Neighbor};
@@ -33,6 +35,7 @@ pub(super) struct Returned<'m> {
     pub(super) registrations: Option<&'m mut [Registration]>,
     pub(super) tcphc: Option<&'m mut Tcphc<'m>>,
     pub(super) thinning: Option<&'m mut Thinning>,
+    pub(super) flows: Option<&'m mut FlowQueues<'m>>,
     pub(super) indirect: Option<&'m mut Indirect<'m>>,
     pub(super) security: Option<&'m mut Security<'m>>,
     pub(super) porch: Option<&'m mut Porch>,
@@ -74,6 +77,7 @@ impl<'m> Returned<'m> {
                 Link::Mesh(mut mesh) => {
                     returned.indirect = mesh.take_indirect();
                     returned.thinning = mesh.take_thinning();
+                    returned.flows = mesh.take_flow_queues();
                     returned.security = mesh.take_security();
                     let (memory, tcphc) = mesh.into_memory();
                     returned.take_mesh(memory);
@@ -82,6 +86,7 @@ impl<'m> Returned<'m> {
                 Link::Cable(cable) => returned.cable = Some(cable.into_memory()),
                 Link::Ble(mut ble) => {
                     returned.tcple = ble.take_tcple();
+                    returned.flows = ble.take_flow_queues();
                     let BleMemory {
                         peers,
                         queue,
@@ -144,6 +149,27 @@ impl<'m> Builder<'_, 'm> {
                 ..Returned::default()
             }
         })
+    }
+
+    /// Queues for flows from outside, with as many bytes as the border router's own packets have, in memory
+    /// that came back if there is some.
+    pub(super) fn flow_queues(
+        self,
+        memory: Option<&'m mut FlowQueues<'m>>,
+    ) -> &'m mut FlowQueues<'m> {
+        let Some(place) = memory else {
+            let packets = self.options.nodes[0].tables.packet_queue_len;
+            let packets = self.arena.alloc_slice_fill_copy(packets, 0);
+            let flows = (FLOWS_EACH * self.options.nodes.len()).clamp(FLOWS_MIN, FLOWS_MAX);
+            let flows = self
+                .arena
+                .alloc_slice_fill_with(flows, |_| FlowEntry::EMPTY);
+            return self.arena.alloc(FlowQueues::new(packets, flows));
+        };
+        let before = std::mem::replace(place, FlowQueues::new(&mut [], &mut []));
+        let (packets, flows) = before.into_memory();
+        *place = FlowQueues::new(packets, flows);
+        place
     }
 
     /// How many bytes mesh node `n` has for packets that come in fragments, and for those that
@@ -210,3 +236,7 @@ pub(crate) fn lend_new_fragments<'m>(node: &mut Node<'m>, arena: &'m Arena) {
 
 /// Packets in fragments that a node puts together at a time: one of each of two peers.
 const FRAGMENTED: usize = 2;
+/// Flows of TCP that a border router tells apart: so many of each mote, within what its queues can.
+const FLOWS_EACH: usize = 4;
+const FLOWS_MIN: usize = 32;
+const FLOWS_MAX: usize = 247;

@@ -193,6 +193,18 @@ impl<'m> Mesh<'m> {
         hop: &mut Hop,
         now: Instant,
     ) -> Result<(), LinkDrop> {
+        self.restore_headers(header, packet, hop, now)?;
+        self.note_leaving(packet, now);
+        Ok(())
+    }
+
+    fn restore_headers(
+        &mut self,
+        header: &Header,
+        packet: &mut [u8],
+        hop: &mut Hop,
+        now: Instant,
+    ) -> Result<(), LinkDrop> {
         let Onward::As(form) = hop.onward else {
             return Ok(());
         };

@@ -3,7 +3,7 @@
 //! Frames come in by [`inward`] and leave by [`outward`]; fragments of other nodes' packets go on
 //! by [`onward`] before their packet is whole. [`tcp_headers`] is where compressed paths of TCP
 //! headers begin and end, [`budget`] how long a segment may be, [`thinning`] where ACKs wait for newer
-//! ones. All six work on one [`Mesh`].
+//! ones, [`entering`] where packets from outside wait, flow by flow. All seven work on one [`Mesh`].
 //! Left out: acknowledgements, retries and channels, which are the MAC's.
 
 #[cfg_attr(
@@ -12,6 +12,13 @@
 )]
 mod budget;
 mod config;
+#[cfg(feature = "router")]
+mod entering;
+#[cfg(not(feature = "router"))]
+#[path = "entering_absent.rs"]
+mod entering;
+#[cfg(feature = "router")]
+mod flow_queues;
 #[cfg(feature = "sleepy")]
 mod copies;
 #[cfg(feature = "sleepy")]
@@ -58,6 +65,8 @@ mod thinning;
 
 pub(crate) use budget::Budget;
 pub use config::{Forwarding, Hold, MeshConfig, Relaying};
+#[cfg(feature = "router")]
+pub use flow_queues::{FlowCounters, FlowEntry, FlowQueues};
 #[cfg(feature = "sleepy")]
 pub use indirect::Indirect;
 pub(super) use mark::Mark;
@@ -123,6 +132,9 @@ pub struct Mesh<'m> {
     /// Where ACKs that enter the mesh wait for newer ones.
     #[cfg(feature = "router")]
     thinning: Option<&'m mut Thinning>,
+    /// Where packets that enter the mesh wait, flow by flow.
+    #[cfg(feature = "router")]
+    flows: Option<&'m mut FlowQueues<'m>>,
     counters: LinkCounters,
 }
 
@@ -171,6 +183,8 @@ impl<'m> Mesh<'m> {
             heard_in_clear: None,
             #[cfg(feature = "router")]
             thinning: None,
+            #[cfg(feature = "router")]
+            flows: None,
             counters: LinkCounters::default(),
         }
     }
@@ -264,7 +278,7 @@ impl<'m> Mesh<'m> {
 
     /// Whether a whole packet waits for the air behind the one being fragmented.
     pub fn has_packet_waiting(&self) -> bool {
-        !self.queue.is_empty()
+        !self.queue.is_empty() || self.has_entering()
     }
 
     /// Fragmented packets under way, and what became of others.
@@ -303,6 +317,7 @@ impl<'m> Mesh<'m> {
         deadlines.add(self.discovery.next_deadline());
         deadlines.add(self.indirect_deadline());
         self.add_thinning_deadlines(deadlines);
+        self.add_entering_deadlines(deadlines);
     }
 
     pub(super) fn poll_acknowledgment(

@@ -235,7 +235,8 @@ impl Mesh<'_> {
         now: Instant,
         rng: &mut Rng,
     ) -> Result<(), Refusal> {
-        self.avoid_congestion(self.queue.len(), head, ip, rng)?;
+        let waiting = self.waiting_before([head, rest], hop.onward);
+        self.avoid_congestion(waiting, head, ip, rng)?;
         let option = ip.onward_option(hop.ingress.option);
         let way = match hop.is_routed {
             true => Way::Routed,
@@ -245,10 +246,17 @@ impl Mesh<'_> {
         if self.keeps_back([head, rest], mark, ip, now) {
             return Ok(());
         }
-        self.push([head, rest], mark)
+        self.push_onward([head, rest], mark, ip, now)
     }
 
     pub(super) fn push(&mut self, parts: [&[u8]; 2], mark: Mark) -> Result<(), Refusal> {
+        self.check_len(parts, mark)?;
+        let queued = self.queue.push_parts(parts, mark.to_bits());
+        queued.then_some(()).ok_or(Refusal::Full)
+    }
+
+    /// Whether the link carries a packet as long as this one in two pieces.
+    pub(super) fn check_len(&self, parts: [&[u8]; 2], mark: Mark) -> Result<(), Refusal> {
         let len: usize = parts.iter().map(|part| part.len()).sum();
         let len_max = match mark.way {
             Way::Begins => IPV6_MTU_MIN,
@@ -259,8 +267,7 @@ impl Mesh<'_> {
             let mtu = IPV6_MTU_MIN as u32;
             return Err(Refusal::TooBig { mtu });
         }
-        let queued = self.queue.push_parts(parts, mark.to_bits());
-        queued.then_some(()).ok_or(Refusal::Full)
+        Ok(())
     }
 
     /// As [`Self::avoid_congestion`], of a packet passed on to `next_hop` in fragments, which wait in the

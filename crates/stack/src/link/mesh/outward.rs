@@ -33,6 +33,7 @@ impl<'m> Mesh<'m> {
     ) -> Option<mac::Action> {
         self.datagrams.expire(now);
         self.poll_discovery(ip, now, rng);
+        self.end_entering_deadline();
         loop {
             self.queue_due(ip, now);
             self.fill_mac(ip, &mut pull, now);
@@ -212,6 +213,7 @@ impl<'m> Mesh<'m> {
                         since: self.outgoing_since,
                     });
                     debug_assert!(queued.is_ok(), "room was asked for");
+                    self.charge_frame(len);
                 }
                 Ok(None) => {}
                 Err(_) => ip.counters.count(ip::PacketDrop::Malformed),
@@ -230,6 +232,7 @@ impl<'m> Mesh<'m> {
         pull: &mut impl FnMut(&Ip<'_>, Ask<'_, 'm>, &mut [u8]) -> Option<Pulled>,
         now: Instant,
     ) -> bool {
+        let is_own_turn = self.takes_own_turn();
         if let Some(front) = self.queue.front() {
             let mark = Mark::from_bits(front.mark);
             if self.mac.room(mark.class) == 0 {
@@ -242,6 +245,19 @@ impl<'m> Mesh<'m> {
             self.set_off(ip, len, hop, mark, now);
             return true;
         }
+        if is_own_turn && self.next_segment(ip, pull, now) {
+            return true;
+        }
+        self.next_entering(ip, now) || self.next_segment(ip, pull, now)
+    }
+
+    /// Puts the next segment of this node's TCP into the fragmenter; returns whether there was one.
+    fn next_segment(
+        &mut self,
+        ip: &mut Ip<'_>,
+        pull: &mut impl FnMut(&Ip<'_>, Ask<'_, 'm>, &mut [u8]) -> Option<Pulled>,
+        now: Instant,
+    ) -> bool {
         if self.mac.room(Class::Own) == 0 {
             return false;
         }
@@ -278,7 +294,7 @@ impl<'m> Mesh<'m> {
     }
 
     /// As [`Self::begin`], unless the packet waits for a neighbour that sleeps.
-    fn set_off(
+    pub(super) fn set_off(
         &mut self,
         ip: &mut Ip<'_>,
         len: usize,

@@ -118,7 +118,7 @@ impl Indirect<'_> {
         }
         loop {
             let own = self.shelf.bytes_for(key).saturating_add(total);
-            let victim = match self.shelf.free() < total {
+            let victim = match self.shelf.room() < total {
                 _ if own > bytes_max => key,
                 true => self.fullest(key, total, now),
                 false => return,

@@ -379,13 +379,14 @@ impl<'m> Mesh<'m> {
         };
         let offered = thinning.offer((&header, start), via, mark, now);
         if let Some(before) = offered.before {
-            self.queue_waited(&before, ip);
+            self.queue_waited(&before, ip, now);
         }
         offered.is_kept
     }
 
-    fn queue_waited(&mut self, waiting: &Waiting, ip: &mut Ip<'_>) {
-        if self.push([waiting.packet(), &[]], waiting.mark).is_err() {
+    fn queue_waited(&mut self, waiting: &Waiting, ip: &mut Ip<'_>, now: Instant) {
+        let parts = [waiting.packet(), &[]];
+        if self.push_onward(parts, waiting.mark, ip, now).is_err() {
             ip.counters.count(ip::PacketDrop::QueueFull);
         }
     }
@@ -393,7 +394,7 @@ impl<'m> Mesh<'m> {
     /// Queues the ACKs that need wait no longer.
     pub(super) fn queue_due(&mut self, ip: &mut Ip<'_>, now: Instant) {
         while let Some(due) = self.take_due(now) {
-            self.queue_waited(&due, ip);
+            self.queue_waited(&due, ip, now);
         }
     }
 

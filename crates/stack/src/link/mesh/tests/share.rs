@@ -91,7 +91,7 @@ fn the_oldest_of_the_fullest_goes_first() {
     for n in 10..14 {
         assert!(keep(&mut indirect, 1, &packet(n), NOW));
     }
-    assert_eq!(indirect.shelf.free(), 0);
+    assert_eq!(indirect.shelf.room(), 0);
     assert!(keep(&mut indirect, 2, &packet(20), NOW));
     assert_eq!(waiting(&indirect, 0), [1, 2, 3, 4, 5]);
     // Now child 1 has less than child 0, but with one more as much.
@@ -308,7 +308,7 @@ proptest! {
             // Only what is under way may stand in its way.
             prop_assert!(kept || indirect.serving.is_some());
             let own = indirect.shelf.bytes_for(child);
-            prop_assert!(own <= bytes_max && indirect.shelf.free() <= memory);
+            prop_assert!(own <= bytes_max && indirect.shelf.room() <= memory);
             if kept {
                 prop_assert_eq!(waiting(&indirect, child).pop(), Some(what));
             }

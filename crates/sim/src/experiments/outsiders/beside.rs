@@ -1,0 +1,442 @@
+//! Connections into a chain, beside traffic from outside that nobody asked for.
+//!
+//! A host sends bulk to the mote at the end of the chain and asks it something each second, over TCP.
+//! Beside that strangers send datagrams, echo requests or SYNs. Two figures judge the border router:
+//! [`bulk_beside`], the part of its goodput that bulk keeps, and [`requests_beside`], the part of requests
+//! that are answered, with their time as a multiple of that beside a second bulk flow.
+//! Left out: attackers on the air, which a key keeps off (`combined-security`).
+
+use std::net::Ipv6Addr;
+
+use motet::time::{Duration, Instant};
+use motet::wire::icmpv6::{self, Echo, Message};
+use motet::wire::ipv6::{self, TrafficClass};
+use motet::wire::{tcp, udp};
+
+use crate::Arena;
+use crate::apps::content::Content;
+use crate::apps::messages::{Client, Server, Shape};
+use crate::apps::{App, Receiver, Sender};
+use crate::experiments::run::{Failure, Flow, PORT, Run, WARM_UP, joined};
+use crate::experiments::setup::{Segment, Setup};
+use crate::experiments::traffic::Traffic;
+use crate::net::chain::ChainOptions;
+use crate::net::network::{Network, NetworkOptions};
+use crate::net::run::{Next, run};
+use crate::streams::{Purpose, stream};
+
+/// What goes into the chain.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Beside {
+    /// Bulk flows between the host and the last mote.
+    pub bulk: usize,
+    /// Whether they go out of the mesh.
+    pub is_up: bool,
+    /// How many ask something each second: the last mote, then the one before it, and so on.
+    pub readers: usize,
+    /// Who sends besides.
+    pub strangers: Option<Strangers>,
+    /// Whether flows have queues of their own at the border router.
+    pub queues_flows: bool,
+}
+
+/// Hosts that nobody knows.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Strangers {
+    /// What they send.
+    pub kind: Kind,
+    /// Packets a second, of all of them.
+    pub per_s: f64,
+    /// From how many addresses, in turn.
+    pub sources: usize,
+    /// To how many motes, in turn, the last one first.
+    pub destinations: usize,
+}
+
+/// What a stranger sends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// UDP datagrams with so many bytes, to a port that nobody has.
+    Datagrams(usize),
+    /// Echo requests with so many bytes.
+    Echoes(usize),
+    /// SYNs to a port where somebody listens, each from another port.
+    Syns,
+}
+
+impl Strangers {
+    /// One host that sends to the last mote.
+    pub const fn one(kind: Kind, per_s: f64) -> Self {
+        Self {
+            kind,
+            per_s,
+            sources: 1,
+            destinations: 1,
+        }
+    }
+}
+
+impl Beside {
+    /// One bulk flow into the mesh and requests, beside these.
+    pub const fn strangers(strangers: Strangers) -> Self {
+        Self {
+            strangers: Some(strangers),
+            ..Self::flows(1)
+        }
+    }
+
+    /// So many bulk flows into the mesh and requests, and nobody besides.
+    pub const fn flows(bulk: usize) -> Self {
+        Self {
+            bulk,
+            is_up: false,
+            readers: 1,
+            strangers: None,
+            queues_flows: true,
+        }
+    }
+
+    /// A run over a network that is that of `setup` but for what `change` makes of it.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub fn run_in(
+        &self,
+        setup: &Setup,
+        (seed, seconds): (u64, u64),
+        change: impl FnOnce(&mut NetworkOptions),
+    ) -> Result<Run, Failure> {
+        let chain = ChainOptions {
+            seed,
+            ..setup.chain
+        };
+        let mut options = chain.network();
+        options.queues_flows = self.queues_flows;
+        change(&mut options);
+        let arena = Arena::new();
+        let mut network = joined(options, &arena)?;
+        let from = network.world.now() + WARM_UP;
+        let to = from + Duration::from_secs(seconds);
+        let apps = self.start(&mut network, setup, (seed, to), &arena);
+        let began = network.world.now();
+        let mut crowd = self.strangers.map(|strangers| Crowd::new(strangers, began));
+        let mut pass = |network: &mut Network<'_>, until| {
+            run(network, until, |network| {
+                let next = crowd.as_mut().map(|crowd| crowd.send(network));
+                Next::At(next.unwrap_or(until))
+            });
+        };
+        pass(&mut network, from);
+        let before = apps.figures(&network);
+        pass(&mut network, to);
+        apps.result(&network, &before, seconds)
+    }
+
+    /// Starts the flows.
+    fn start<'m>(
+        &self,
+        network: &mut Network<'m>,
+        setup: &Setup,
+        (seed, to): (u64, Instant),
+        arena: &'m Arena,
+    ) -> Apps {
+        let (host, mote) = (
+            network.host(0).unwrap_or_default(),
+            network.mesh_nodes() - 1,
+        );
+        let [sender, receiver] = if self.is_up {
+            [mote, host]
+        } else {
+            [host, mote]
+        };
+        let mut bulk = Vec::new();
+        for number in 0..self.bulk {
+            let port = PORT + number as u16;
+            let content = Content::endless([seed, number as u64]);
+            let receiving = network.ends(receiver, network.addr(sender), arena);
+            let receiving = receiving.with(setup.receiver);
+            let receiving = Receiver::checking(port, receiving, content.clone());
+            let peer = network.addr(receiver);
+            let sending = network.ends(sender, peer, arena).with(setup.sender);
+            let sending = Sender::new(content, (peer, port), sending).until(to);
+            let place = network.world.add_app(receiver, App::Receiver(receiving));
+            bulk.push((receiver, place));
+            network.world.add_app(sender, App::Sender(sending));
+        }
+        let shape = Shape {
+            message_len: MESSAGE_LEN,
+            answer_len: MESSAGE_LEN,
+            interval: REQUEST_EVERY,
+        };
+        let mut rng = stream(seed, 0, Purpose::Application);
+        let mut clients = Vec::new();
+        for number in 0..self.readers {
+            let (asked, port) = (mote - number % mote, REQUEST_PORT + number as u16);
+            let peer = network.addr(asked);
+            let answering = network.ends(asked, network.addr(host), arena);
+            let server = Server::new(port, answering, shape);
+            network.world.add_app(asked, App::Server(server));
+            let asking = network.ends(host, peer, arena);
+            let now = network.world.now();
+            let client = Client::new((peer, port), asking, shape, now, &mut rng);
+            let client = App::Client(client.until(to));
+            clients.push(network.world.add_app(host, client));
+        }
+        Apps {
+            host,
+            bulk,
+            clients,
+        }
+    }
+}
+
+impl Traffic for Beside {
+    fn run(&self, setup: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
+        self.run_in(setup, (seed, seconds), |_| {})
+    }
+
+    /// Half of the flows are no bulk: the arithmetic of one is no bound.
+    fn segment(&self, setup: &Setup, seconds: u64) -> Segment {
+        Segment {
+            bound: None,
+            ..setup.segment(seconds)
+        }
+    }
+}
+
+/// The part of its goodput alone that the first bulk flow keeps. `alone`: a run of
+/// [`Beside::flows`] with one flow, in the same setting and with the same seed.
+pub fn bulk_beside(run: &Run, alone: &Run) -> f64 {
+    let kbps = |run: &Run| run.flows.first().map_or(0.0, |flow| flow.goodput_kbps);
+    kbps(run) / kbps(alone)
+}
+
+/// The part of requests that were answered, and their mean time over that of `beside_bulk`: a run of
+/// [`Beside::flows`] with two flows, in the same setting and with the same seed.
+pub fn requests_beside(run: &Run, beside_bulk: &Run) -> (f64, f64) {
+    let part = run.figure(ANSWERED) / run.figure(ASKED);
+    (part, run.figure(LATENCY) / beside_bulk.figure(LATENCY))
+}
+
+/// Requests that were due, those that were answered, and the mean time that took, ms. Of all the run, the
+/// time that nineteen of twenty took at most, of the slowest reader.
+pub const ASKED: &str = "requests_asked";
+/// See [`ASKED`].
+pub const ANSWERED: &str = "requests_answered";
+/// See [`ASKED`].
+pub const LATENCY: &str = "requests_ms";
+/// See [`ASKED`].
+pub const LATENCY_P95: &str = "requests_p95_ms";
+
+/// Where applications are.
+struct Apps {
+    host: usize,
+    /// Receivers of bulk, by node and place.
+    bulk: Vec<(usize, usize)>,
+    /// At the host.
+    clients: Vec<usize>,
+}
+
+/// What they have done so far.
+struct Figures {
+    bytes: Vec<u64>,
+    asked: u64,
+    answered: u64,
+    /// Sum over the answers, ms.
+    waited_ms: f64,
+    p95_ms: f64,
+}
+
+impl Apps {
+    fn figures(&self, network: &Network<'_>) -> Figures {
+        let received = |(node, place): &(usize, usize)| match &network.world.apps(*node)[*place] {
+            App::Receiver(receiver) => receiver.received,
+            _ => 0,
+        };
+        let mut figures = Figures {
+            bytes: self.bulk.iter().map(received).collect(),
+            asked: 0,
+            answered: 0,
+            waited_ms: 0.0,
+            p95_ms: 0.0,
+        };
+        let ms = |age: Option<Duration>| age.map_or(0.0, |age| age.as_micros() as f64 / 1e3);
+        for place in &self.clients {
+            if let App::Client(client) = &network.world.apps(self.host)[*place] {
+                let Client { due, tally, .. } = client;
+                figures.asked += due;
+                figures.answered += tally.received;
+                figures.waited_ms += ms(tally.mean_age()) * tally.received as f64;
+                figures.p95_ms = figures.p95_ms.max(ms(tally.ages.quantile(0.95)));
+            }
+        }
+        figures
+    }
+
+    fn result(
+        &self,
+        network: &Network<'_>,
+        before: &Figures,
+        seconds: u64,
+    ) -> Result<Run, Failure> {
+        let differs =
+            self.bulk
+                .iter()
+                .find_map(|(node, place)| match &network.world.apps(*node)[*place] {
+                    App::Receiver(receiver) => receiver.differs_at,
+                    _ => None,
+                });
+        if let Some(at) = differs {
+            return Err(Failure::BytesDiffer { at });
+        }
+        let after = self.figures(network);
+        let bytes = before.bytes.iter().zip(&after.bytes);
+        let flows = bytes.map(|(before, after)| Flow {
+            goodput_kbps: (after - before) as f64 / 125.0 / seconds as f64,
+            ..Flow::default()
+        });
+        let answered = (after.answered - before.answered) as f64;
+        Ok(Run {
+            flows: flows.collect(),
+            figures: vec![
+                (ASKED, (after.asked - before.asked) as f64),
+                (ANSWERED, answered),
+                (
+                    LATENCY,
+                    (after.waited_ms - before.waited_ms) / answered.max(1.0),
+                ),
+                (LATENCY_P95, after.p95_ms),
+            ],
+            ..Run::default()
+        })
+    }
+}
+
+/// Strangers at work.
+struct Crowd {
+    strangers: Strangers,
+    next: Instant,
+    every: Duration,
+    sent: usize,
+}
+
+impl Crowd {
+    fn new(strangers: Strangers, now: Instant) -> Self {
+        Self {
+            strangers,
+            next: now,
+            every: Duration::from_micros((1e6 / strangers.per_s.max(1e-3)) as u64),
+            sent: 0,
+        }
+    }
+
+    /// Sends what is due; says when the next packet is.
+    fn send(&mut self, network: &mut Network<'_>) -> Instant {
+        while self.next <= network.world.now() {
+            let packet = self.packet(network);
+            network.world.inject_packet(&packet);
+            self.next += self.every;
+            self.sent += 1;
+        }
+        self.next
+    }
+
+    fn packet(&self, network: &Network<'_>) -> Vec<u8> {
+        let last = network.mesh_nodes() - 1;
+        let turn = self.sent % self.strangers.destinations.clamp(1, last);
+        let dst = network.addr(last - turn);
+        let source = (self.sent % self.strangers.sources.max(1)) as u16;
+        let src = Ipv6Addr::new(0x2001, 0xdb8, 0xbad, source, 0, 0, 0, 1);
+        let upper = match self.strangers.kind {
+            Kind::Datagrams(len) => datagram(&src, &dst, len),
+            Kind::Echoes(len) => echo(&src, &dst, len, self.sent as u16),
+            Kind::Syns => syn(&src, &dst, self.sent as u32),
+        };
+        let header = ipv6::Header {
+            traffic_class: TrafficClass::default(),
+            flow_label: 0,
+            payload_len: upper.len() as u16,
+            next_header: self.strangers.kind.protocol(),
+            hop_limit: 64,
+            src,
+            dst,
+        };
+        let mut packet = vec![0; ipv6::HEADER_LEN];
+        let written = header.emit(&mut packet);
+        debug_assert!(written.is_ok(), "a header has its length");
+        packet.extend(upper);
+        packet
+    }
+}
+
+impl Kind {
+    const fn protocol(self) -> u8 {
+        match self {
+            Self::Datagrams(_) => udp::NEXT_HEADER,
+            Self::Echoes(_) => icmpv6::NEXT_HEADER,
+            Self::Syns => tcp::NEXT_HEADER,
+        }
+    }
+}
+
+fn datagram(src: &Ipv6Addr, dst: &Ipv6Addr, len: usize) -> Vec<u8> {
+    let header = udp::Header {
+        src_port: 40_000,
+        dst_port: 9,
+    };
+    let mut datagram = vec![0; udp::HEADER_LEN + len];
+    let written = header.emit(len, &mut datagram);
+    debug_assert!(written.is_ok(), "there is room for it");
+    udp::fill_checksum(src, dst, &mut datagram);
+    datagram
+}
+
+fn echo(src: &Ipv6Addr, dst: &Ipv6Addr, len: usize, sequence: u16) -> Vec<u8> {
+    let data = vec![0x5a; len];
+    let request = Message::EchoRequest(Echo {
+        identifier: 1,
+        sequence,
+        data: &data,
+    });
+    let mut message = vec![0; len + ECHO_HEADER_LEN];
+    let written = request.emit(&mut message);
+    debug_assert!(written.is_ok(), "there is room for it");
+    icmpv6::fill_checksum(src, dst, &mut message);
+    message
+}
+
+fn syn(src: &Ipv6Addr, dst: &Ipv6Addr, number: u32) -> Vec<u8> {
+    let header = tcp::Header {
+        // Lossless: below 2^15.
+        src_port: 0x8000 | (number & 0x7fff) as u16,
+        dst_port: REQUEST_PORT,
+        seq: number,
+        ack: 0,
+        flags: tcp::Flags::SYN,
+        window: 1_024,
+        urgent: 0,
+        options: tcp::Options {
+            mss: Some(1_220),
+            ..tcp::Options::NONE
+        },
+    };
+    let mut segment = vec![0; tcp::HEADER_LEN_MAX];
+    let len = header.emit(&mut segment).unwrap_or_default();
+    segment.truncate(len);
+    tcp::fill_checksum(src, dst, &mut segment);
+    segment
+}
+
+const ECHO_HEADER_LEN: usize = 8;
+
+/// Bytes of a request, and of its answer.
+const MESSAGE_LEN: usize = 64;
+
+const REQUEST_EVERY: Duration = Duration::from_secs(1);
+
+/// Where requests are answered: above the ports of bulk flows.
+const REQUEST_PORT: u16 = PORT + 100;
+
+#[cfg(test)]
+#[path = "../tests/beside.rs"]
+mod tests;

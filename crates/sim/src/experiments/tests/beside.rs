@@ -1,0 +1,102 @@
+//! Strangers beside connections, for a few seeds each: the whole is judged by `motet reproduce`.
+
+use super::*;
+use crate::net::network::Joining;
+use crate::stats::mean;
+use motet::mac::config::RETRY_DELAY_MAX;
+
+/// A chain as `motet run` has it.
+fn chain(hops: u16) -> Setup {
+    let mut setup = Setup::hops(hops);
+    setup.chain.pace_percent = 100;
+    setup.chain.retry_delay = RETRY_DELAY_MAX;
+    setup.chain.thins_acks = true;
+    setup
+}
+
+const SECONDS: u64 = 60;
+
+const SEEDS: std::ops::Range<u64> = 1..4;
+
+fn runs(traffic: Beside, setup: &Setup, is_rpl: bool) -> Vec<Run> {
+    let run = |seed| {
+        traffic.run_in(setup, (seed, SECONDS), |options| {
+            if is_rpl {
+                options.joining = Joining::Rpl;
+            }
+        })
+    };
+    SEEDS.map(|seed| run(seed).unwrap()).collect()
+}
+
+/// Part of bulk, part of requests answered and their time, against the same without strangers.
+fn beside(strangers: &[Strangers], hops: u16, is_rpl: bool) -> Vec<(f64, f64, f64)> {
+    let setup = chain(hops);
+    let [alone, two] = [1, 2].map(|bulk| runs(Beside::flows(bulk), &setup, is_rpl));
+    let judge = |strangers: &Strangers| {
+        let own = runs(Beside::strangers(*strangers), &setup, is_rpl);
+        let bulk = own
+            .iter()
+            .zip(&alone)
+            .map(|(run, alone)| bulk_beside(run, alone));
+        let asked = own
+            .iter()
+            .zip(&two)
+            .map(|(run, two)| requests_beside(run, two));
+        let (parts, times): (Vec<f64>, Vec<f64>) = asked.unzip();
+        (mean(&bulk.collect::<Vec<_>>()), mean(&parts), mean(&times))
+    };
+    strangers.iter().map(judge).collect()
+}
+
+const FLOWS: [Strangers; 6] = [
+    Strangers::one(Kind::Datagrams(1_000), 3.0),
+    Strangers::one(Kind::Datagrams(20), 50.0),
+    Strangers::one(Kind::Datagrams(200), 20.0),
+    Strangers::one(Kind::Echoes(20), 50.0),
+    Strangers::one(Kind::Echoes(1_000), 5.0),
+    Strangers::one(Kind::Syns, 50.0),
+];
+
+/// What one host sends once left TCP nothing at all.
+#[test]
+fn one_stranger_leaves_connections_their_half() {
+    for (hops, is_rpl) in [(3, false), (1, false), (2, true)] {
+        for (strangers, (bulk, answered, time)) in FLOWS.iter().zip(beside(&FLOWS, hops, is_rpl)) {
+            let what = format!("{strangers:?}, {hops} hops: {bulk}, {answered}, {time}");
+            assert!(bulk >= 0.45 && answered >= 0.95 && time <= 2.0, "{what}");
+        }
+    }
+}
+
+#[test]
+fn many_forged_sources_are_no_worse_than_eight() {
+    let forged = [8, 64].map(|sources| Strangers {
+        sources,
+        ..Strangers::one(Kind::Datagrams(100), 64.0)
+    });
+    let all = beside(&forged, 3, false);
+    let [eight, many] = [all[0], all[1]];
+    assert!(
+        many.0 >= 0.95 * eight.0 && many.0 >= 0.45,
+        "{eight:?}, {many:?}"
+    );
+    assert!(many.1 >= 0.95 && many.2 <= 2.0, "{eight:?}, {many:?}");
+}
+
+/// With one queue for all the same fails: what is tested is what makes the difference.
+#[test]
+fn one_queue_for_all_starves_connections() {
+    let flood = Strangers::one(Kind::Datagrams(200), 20.0);
+    let starved = Beside {
+        queues_flows: false,
+        ..Beside::strangers(flood)
+    };
+    let setup = chain(3);
+    let [alone, starved] = [Beside::flows(1), starved].map(|own| runs(own, &setup, false));
+    let bulk = starved
+        .iter()
+        .zip(&alone)
+        .map(|(run, alone)| bulk_beside(run, alone));
+    assert!(mean(&bulk.collect::<Vec<_>>()) < 0.2);
+}

@@ -1,0 +1,144 @@
+//! Packets on their way to the peer that they are for.
+//!
+//! Place: between the queue of the link, or the queues of flows at a central that is a border router, and
+//! the queue of each peer. What comes from outside waits with its flow, and goes on when its peer has
+//! little waiting: what waits there waits in the order in which it came.
+
+use super::Ble;
+#[cfg(feature = "router")]
+use crate::ble::MTU;
+use crate::ip::{Ip, Neighbour, PacketDrop};
+#[cfg(feature = "router")]
+use crate::link::FlowQueues;
+#[cfg(feature = "router")]
+use crate::link::arrival::{Hop, Refusal};
+use crate::time::Instant;
+#[cfg(feature = "router")]
+use crate::wire::LinkAddr;
+use crate::wire::ipv6::Header;
+
+impl Ble<'_> {
+    /// Brings packets to the peers that they are for; `out`: memory for one of them.
+    pub(super) fn distribute(&mut self, ip: &mut Ip<'_>, now: Instant, out: &mut [u8]) {
+        while let Some(front) = self.queue.front() {
+            let len = self.queue.peek(out);
+            self.queue.pop();
+            let packet = out.get(..len).filter(|_| len == front.len);
+            self.bring(packet.unwrap_or_default(), ip, now);
+        }
+        #[cfg(feature = "router")]
+        self.distribute_flows(ip, now, out);
+    }
+
+    /// Brings a packet to the peer that it is for, or to all.
+    fn bring(&mut self, packet: &[u8], ip: &mut Ip<'_>, now: Instant) {
+        let header = Header::parse_start(packet).ok();
+        let hop = header.and_then(|(header, _)| ip.next_hop(&header.dst, self.id));
+        let to = hop.filter(|hop| hop.interface == self.id);
+        match to.map(|hop| hop.neighbour) {
+            Some(Neighbour::All) => {
+                for at in 0..self.host.peers.len() {
+                    self.wait(at, packet, ip, now);
+                }
+            }
+            Some(to) => match self.find(to) {
+                Some(at) => self.wait(at, packet, ip, now),
+                None => ip.counters.count(PacketDrop::NoRoute),
+            },
+            None => ip.counters.count(PacketDrop::NoRoute),
+        }
+    }
+
+    /// Lets a packet wait for the channel at `at`, if that is open.
+    pub(super) fn wait(&mut self, at: usize, packet: &[u8], ip: &mut Ip<'_>, now: Instant) {
+        let is_stalled = self.host.is_stalled(at, now);
+        let peer = self.host.peers.get_mut(at);
+        let Some(peer) = peer.filter(|peer| peer.open().is_some()) else {
+            return;
+        };
+        if is_stalled || !peer.waiting.push(packet, 0) {
+            ip.counters.count(PacketDrop::QueueFull);
+        }
+    }
+}
+
+#[cfg(feature = "router")]
+impl<'m> Ble<'m> {
+    /// Gives flows from outside queues of their own from now on. Of use at a border router.
+    pub fn set_flow_queues(&mut self, flows: &'m mut FlowQueues<'m>) {
+        self.flows = Some(flows);
+    }
+
+    /// Gives back the queues of flows; packets that wait in them are lost.
+    pub fn take_flow_queues(&mut self) -> Option<&'m mut FlowQueues<'m>> {
+        self.flows.take()
+    }
+
+    /// The queues of flows, where there are any.
+    pub fn flow_queues(&self) -> Option<&FlowQueues<'m>> {
+        self.flows.as_deref()
+    }
+
+    /// Queues a packet that is passed on, in two pieces.
+    pub(in crate::link) fn forward(
+        &mut self,
+        parts: [&[u8]; 2],
+        hop: &Hop,
+        ip: &mut Ip<'_>,
+        now: Instant,
+    ) -> Result<(), Refusal> {
+        let len: usize = parts.iter().map(|part| part.len()).sum();
+        let comes_from_outside = hop.ingress.interface != self.id;
+        match self.flows.as_deref_mut() {
+            Some(flows) if comes_from_outside && len <= usize::from(MTU) => {
+                let dropped = flows.push(parts, 0, now).map_err(|_| Refusal::Full)?;
+                for _ in 0..dropped {
+                    ip.counters.count(PacketDrop::QueueFull);
+                }
+                Ok(())
+            }
+            _ => self.queue(parts),
+        }
+    }
+
+    /// Notes a packet that leaves the link here for another one.
+    pub(in crate::link) fn note_leaving(&mut self, packet: &[u8], now: Instant) {
+        if let Some(flows) = self.flows.as_deref_mut() {
+            flows.on_leaving(packet, 1, now);
+        }
+    }
+
+    /// Brings the packets of flows to their peers, as long as these have little waiting.
+    fn distribute_flows(&mut self, ip: &mut Ip<'_>, now: Instant, out: &mut [u8]) {
+        loop {
+            let Self {
+                flows, host, id, ..
+            } = self;
+            let Some(flows) = flows.as_deref_mut() else {
+                return;
+            };
+            flows.end_deadline();
+            let is_ready = |packet: &[u8]| {
+                let header = Header::parse_start(packet).ok();
+                let hop = header.and_then(|(header, _)| ip.next_hop(&header.dst, *id));
+                let Some(Neighbour::One(iid)) = hop.map(|hop| hop.neighbour) else {
+                    return true;
+                };
+                let at = host.find(|addr| LinkAddr::Device(addr.bytes).iid() == iid);
+                let peer = at.and_then(|at| host.peers.get(at));
+                peer.is_none_or(|peer| peer.waiting.len() < PACKETS_AHEAD)
+            };
+            let Some(next) = flows.pop(out, is_ready, now) else {
+                return;
+            };
+            flows.charge_packet(next.len, 1);
+            flows.end_service();
+            let packet = out.get(..next.len).unwrap_or_default();
+            self.bring(packet, ip, now);
+        }
+    }
+}
+
+/// So many packets may wait at a peer when the next one is chosen for it.
+#[cfg(feature = "router")]
+const PACKETS_AHEAD: usize = 2;

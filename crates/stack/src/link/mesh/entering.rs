@@ -1,0 +1,172 @@
+//! Packets that enter the mesh from outside: into the queue of their flow, and out of it.
+//!
+//! Place: beside the queue of whole packets, for packets that come over another link of a border router,
+//! where it was lent [`FlowQueues`]. What a router sends itself, and what it passes on within the mesh,
+//! does not come by here. [`super::flow_queues`] says who is next.
+
+use super::flow_queues::FlowQueues;
+use super::{Mark, Mesh};
+use crate::ip::queue::Discipline;
+use crate::ip::{self, Ip};
+use crate::link::arrival::{Onward, Refusal};
+use crate::mac::Class;
+use crate::tcphc::Origin;
+use crate::time::{Deadlines, Instant};
+#[cfg(feature = "sleepy")]
+use crate::wire::ipv6::Header;
+
+impl<'m> Mesh<'m> {
+    /// Gives flows that enter the mesh here queues of their own from now on. Of use at a border router.
+    pub fn set_flow_queues(&mut self, flows: &'m mut FlowQueues<'m>) {
+        self.flows = Some(flows);
+    }
+
+    /// Gives back the queues of flows; packets that wait in them are lost.
+    pub fn take_flow_queues(&mut self) -> Option<&'m mut FlowQueues<'m>> {
+        self.flows.take()
+    }
+
+    /// The queues of flows, where there are any.
+    pub fn flow_queues(&self) -> Option<&FlowQueues<'m>> {
+        self.flows.as_deref()
+    }
+
+    pub(super) fn has_entering(&self) -> bool {
+        self.flows
+            .as_deref()
+            .is_some_and(|flows| flows.waiting() > 0)
+    }
+
+    /// Packets before one that comes over another link, in two pieces.
+    pub(super) fn waiting_before(&self, parts: [&[u8]; 2], mark_onward: Onward) -> usize {
+        match self.flows.as_deref() {
+            // Nobody asks but random early detection.
+            Some(_) if self.manner.discipline == Discipline::DropTail => 0,
+            Some(flows) if mark_onward == ENTERING => flows.waiting_before(parts),
+            _ => self.queue.len(),
+        }
+    }
+
+    /// Queues a packet in two pieces that is passed on: one that enters the mesh with its flow.
+    pub(super) fn push_onward(
+        &mut self,
+        parts: [&[u8]; 2],
+        mark: Mark,
+        ip: &mut Ip<'_>,
+        now: Instant,
+    ) -> Result<(), Refusal> {
+        if mark.onward != ENTERING || self.flows.is_none() {
+            return self.push(parts, mark);
+        }
+        self.check_len(parts, mark)?;
+        let Some(flows) = self.flows.as_deref_mut() else {
+            return Err(Refusal::Full);
+        };
+        let dropped = flows
+            .push(parts, mark.to_bits(), now)
+            .map_err(|_| Refusal::Full)?;
+        for _ in 0..dropped {
+            ip.counters.count(ip::PacketDrop::QueueFull);
+        }
+        Ok(())
+    }
+
+    /// Puts the packet into the fragmenter whose flow's turn it is; returns whether there was one.
+    ///
+    /// Few frames may wait in the MAC before: what waits there waits in the order in which it came.
+    pub(super) fn next_entering(&mut self, ip: &mut Ip<'_>, now: Instant) -> bool {
+        if self.mac.room(Class::Own) == 0 || self.mac.queue_len() > FRAMES_AHEAD {
+            return false;
+        }
+        let Self {
+            flows,
+            outgoing,
+            discovery,
+            ..
+        } = self;
+        let Some(flows) = flows.as_deref_mut() else {
+            return false;
+        };
+        let on_link = discovery.id;
+        #[cfg(feature = "sleepy")]
+        let indirect = self.indirect.as_deref();
+        let is_ready = |packet: &[u8]| {
+            #[cfg(feature = "sleepy")]
+            if let Some(indirect) = indirect {
+                let header = Header::parse_start(packet).ok();
+                let hop = header.and_then(|(header, _)| ip.next_hop(&header.dst, on_link));
+                return hop.is_none_or(|hop| indirect.has_room(hop.neighbour));
+            }
+            let _ = (packet, on_link);
+            true
+        };
+        let Some(next) = flows.pop(outgoing.buffer(), is_ready, now) else {
+            return false;
+        };
+        flows.is_own_turn = true;
+        let len = next.len.min(outgoing.buffer().len());
+        let mark = Mark::from_bits(next.mark);
+        let hop = self.hop_of_packet(ip, len, mark);
+        let hop = hop.filter(|_| len == next.len);
+        self.set_off(ip, len, hop, mark, now);
+        // One that waits for a child that sleeps, or goes nowhere, is no frame yet.
+        if self.outgoing.is_idle() {
+            let hops = self.hops_on_air();
+            if let Some(flows) = self.flows.as_deref_mut() {
+                flows.charge_packet(len, hops);
+                flows.end_service();
+            }
+        }
+        true
+    }
+
+    /// Whether this node's own TCP is to be asked before the flows are: they were served last.
+    pub(super) fn takes_own_turn(&mut self) -> bool {
+        let flows = self.flows.as_deref_mut();
+        flows.is_some_and(|flows| {
+            flows.end_service();
+            core::mem::take(&mut flows.is_own_turn)
+        })
+    }
+
+    /// Counts a frame for the flow whose packet it is of.
+    pub(super) fn charge_frame(&mut self, len: usize) {
+        let hops = self.hops_on_air();
+        if let Some(flows) = self.flows.as_deref_mut() {
+            flows.charge_frame(len, hops);
+        }
+    }
+
+    /// Notes a packet that leaves the mesh here, its headers restored.
+    pub(super) fn note_leaving(&mut self, packet: &[u8], now: Instant) {
+        let hops = self.hops_on_air();
+        if let Some(flows) = self.flows.as_deref_mut() {
+            flows.on_leaving(packet, hops, now);
+        }
+    }
+
+    pub(super) fn end_entering_deadline(&mut self) {
+        if let Some(flows) = self.flows.as_deref_mut() {
+            flows.end_deadline();
+        }
+    }
+
+    pub(super) fn add_entering_deadlines(&self, deadlines: &mut Deadlines) {
+        if let Some(flows) = self.flows.as_deref() {
+            deadlines.add(flows.next_deadline());
+        }
+    }
+
+    /// How often a frame down is on the air before the next one may follow: hops beyond the third are
+    /// out of earshot.
+    fn hops_on_air(&self) -> u8 {
+        self.manner.hold.hops(false).clamp(1, 3)
+    }
+}
+
+/// What becomes of the headers of a packet that comes from outside.
+const ENTERING: Onward = Onward::Begins(Origin::Outside);
+
+/// So many frames may wait in the MAC when the next packet is chosen: enough for the air never to wait
+/// for this node.
+const FRAMES_AHEAD: usize = 2;

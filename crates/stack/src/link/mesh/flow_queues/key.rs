@@ -1,0 +1,87 @@
+//! What tells flows from one another: addresses and ports, read off a packet's beginning.
+
+use core::net::Ipv6Addr;
+
+use crate::wire::cursor::copy;
+use crate::wire::ipv6::{HEADER_LEN, Header};
+use crate::wire::tcp;
+
+/// A flow of TCP into the mesh.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Key {
+    pub(super) pair: Pair,
+    pub(super) ports: u32,
+}
+
+/// Source outside, destination in the mesh.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Pair {
+    pub(super) src: Ipv6Addr,
+    pub(super) dst: Ipv6Addr,
+}
+
+impl Key {
+    /// The flow of a packet that goes into the mesh, where it is TCP's, and its pair of addresses.
+    pub(super) fn read(start: &[u8]) -> Option<(Pair, Option<Self>)> {
+        let (header, rest) = Header::parse_start(start).ok()?;
+        let pair = Pair {
+            src: header.src,
+            dst: header.dst,
+        };
+        let is_tcp = header.next_header == tcp::NEXT_HEADER;
+        let ports = rest.first_chunk().filter(|_| is_tcp);
+        let key = ports.map(|ports| Self {
+            pair,
+            ports: u32::from_be_bytes(*ports),
+        });
+        Some((pair, key))
+    }
+}
+
+impl Pair {
+    /// The queue that it is given where others are taken.
+    pub(super) fn home(&self, is_tcp: bool) -> u8 {
+        let own = (self.hash() % EACH as u32) as u8;
+        own.saturating_add(first_of(is_tcp))
+    }
+
+    /// What tells it from others, as a rule.
+    pub(super) fn hash(&self) -> u32 {
+        let octets = [self.src, self.dst].map(|addr| addr.octets());
+        // FNV-1a: a stranger who aims at one queue gains nothing by it.
+        let hash = octets
+            .as_flattened()
+            .iter()
+            .fold(0x811c_9dc5_u32, |hash, octet| {
+                (hash ^ u32::from(*octet)).wrapping_mul(0x0100_0193)
+            });
+        hash ^ hash >> 16
+    }
+
+    pub(super) fn is_of(&self, packet: &[u8]) -> bool {
+        Key::read(packet).is_some_and(|(pair, _)| pair == *self)
+    }
+}
+
+/// The first bytes of a packet in two pieces, as many as tell its flow.
+pub(super) fn beginning<'b>([head, tail]: [&[u8]; 2], out: &'b mut [u8; START_LEN]) -> &'b [u8] {
+    let len = copy(out, head);
+    let len = len + copy(out.get_mut(len..).unwrap_or_default(), tail);
+    out.get(..len).unwrap_or_default()
+}
+
+/// Addresses and ports.
+pub(super) const START_LEN: usize = HEADER_LEN + 4;
+
+/// Whether a queue of strangers is TCP's.
+pub(super) const fn is_tcps(key: u8) -> bool {
+    key >= EACH as u8
+}
+
+/// The first queue of strangers of TCP, or of the others.
+pub(super) const fn first_of(is_tcp: bool) -> u8 {
+    if is_tcp { EACH as u8 } else { 0 }
+}
+
+/// Queues of strangers of TCP, and as many of all others.
+pub(super) const EACH: usize = 4;

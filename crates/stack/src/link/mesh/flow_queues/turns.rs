@@ -1,0 +1,153 @@
+//! Whose turn it is: deficit round robin, and what strangers have of the time.
+
+use super::key::is_tcps;
+use super::{FLOWS_AT, FlowQueues, Place, Stranger};
+use crate::time::{Duration, Instant};
+
+impl FlowQueues<'_> {
+    /// A queue that has a packet takes part in the round: a flow of TCP before those that had one
+    /// already.
+    pub(super) fn take_part(&mut self, key: u8) {
+        self.turns = self.turns.wrapping_add(1);
+        let turn = self.turns;
+        let is_stranger = key < FLOWS_AT;
+        let Some(lane) = self.lane_mut(key) else {
+            return;
+        };
+        if lane.place != Place::Out {
+            return;
+        }
+        (lane.place, lane.credit) = match is_stranger {
+            true => (Place::Old(turn), lane.credit.min(0)),
+            false => (Place::New(turn), SHARE),
+        };
+    }
+
+    /// The queue whose turn it is.
+    pub(super) fn next(&mut self, is_ready: impl Fn(&[u8]) -> bool, now: Instant) -> Option<u8> {
+        let waits = [false, true].map(|is_tcp| self.must_strangers_wait(is_tcp, now));
+        let waits = |key: u8| key < FLOWS_AT && waits[usize::from(is_tcps(key))];
+        let held_up = self
+            .lanes()
+            .filter(|(key, lane)| !lane.is_empty() && waits(*key));
+        let until = held_up.map(|(key, _)| self.strangers_until[usize::from(is_tcps(key))]);
+        self.wakes_at = until.min();
+        for _ in 0..2 {
+            let mut best: Option<(Place, u8)> = None;
+            let mut rounds = i32::MAX;
+            for (key, lane) in self.lanes() {
+                let is_ready = || {
+                    let first = self.shelf.first(key);
+                    first.is_some_and(|first| is_ready(first.packet))
+                };
+                if lane.is_empty() || waits(key) || !is_ready() {
+                    continue;
+                }
+                if lane.credit > 0 {
+                    let own = (lane.place, key);
+                    best = Some(best.map_or(own, |best| best.min(own)));
+                }
+                rounds = rounds.min(rounds_to_credit(lane.credit, self.share(key)));
+            }
+            if let Some((_, key)) = best {
+                return Some(key);
+            }
+            if rounds == i32::MAX {
+                return None;
+            }
+            self.end_round(rounds, waits);
+        }
+        None
+    }
+
+    /// Whether strangers of this kind have had their part of the time, and TCP is in use.
+    pub(super) fn must_strangers_wait(&self, is_tcp: bool, now: Instant) -> bool {
+        let in_use = self.tcp_at.is_some_and(|at| now.since(at) < IN_USE_FOR);
+        in_use && now < self.strangers_until[usize::from(is_tcp)]
+    }
+
+    /// No queue that may send has credit left: all get theirs for so many rounds, those that are empty
+    /// leave, and those that went first do so no longer. Strangers that have to wait (`waits`) get none:
+    /// one would have enough for ever, and the others' turn would never come.
+    fn end_round(&mut self, rounds: i32, waits: impl Fn(u8) -> bool) {
+        for key in 0..=u8::MAX {
+            if waits(key) {
+                continue;
+            }
+            let share = self.share(key);
+            let Some(lane) = self.lane_mut(key) else {
+                return;
+            };
+            if lane.is_empty() {
+                lane.place = match lane.place {
+                    Place::New(turn) => Place::Old(turn),
+                    Place::Old(_) | Place::Out => Place::Out,
+                };
+            } else {
+                // What its next hop did not take in time is no credit.
+                lane.credit = lane
+                    .credit
+                    .saturating_add(share.saturating_mul(rounds))
+                    .min(share);
+            }
+        }
+    }
+
+    /// Air for one round. The queues of one stranger share one.
+    fn share(&self, key: u8) -> i32 {
+        let source = |stranger: &Stranger| stranger.pair.map(|pair| pair.src);
+        let Some(own) = self.strangers.get(usize::from(key)) else {
+            return SHARE;
+        };
+        let of_source = |other: &&Stranger| {
+            !other.lane.is_empty() && source(other).is_some() && source(other) == source(own)
+        };
+        let busy = self.strangers.iter().filter(of_source).count();
+        SHARE.checked_div(busy as i32).unwrap_or(SHARE).max(1)
+    }
+
+    pub(super) fn charge(&mut self, key: u8, air: usize, hops: u8, now: Instant) {
+        let air = air.saturating_mul(usize::from(hops)).min(i32::MAX as usize);
+        if key < FLOWS_AT {
+            let span = Duration::from_micros(air as u64 * BYTE_US * STRANGERS_PART);
+            let until = &mut self.strangers_until[usize::from(is_tcps(key))];
+            *until = (*until).max(now) + span;
+        }
+        self.turns = self.turns.wrapping_add(1);
+        let turn = self.turns;
+        let Some(lane) = self.lane_mut(key) else {
+            return;
+        };
+        lane.credit = lane.credit.saturating_sub(air as i32).max(-DEBT_MAX);
+        if lane.credit <= 0 && lane.place != Place::Out {
+            lane.place = Place::Old(turn);
+        }
+    }
+}
+
+/// Rounds after which a queue that has this credit may send.
+fn rounds_to_credit(credit: i32, share: i32) -> i32 {
+    let missing = 1i32.saturating_sub(credit).max(0);
+    let rounds = missing.checked_div(share).unwrap_or(0);
+    let is_part = missing.checked_rem(share).unwrap_or(0) > 0;
+    rounds.saturating_add(i32::from(is_part))
+}
+
+/// Air that a queue may use in one round, in bytes over one hop: a segment of five full frames over three
+/// hops. Less would not let a segment through in one round; more makes others wait for longer.
+const SHARE: i32 = 3_000;
+
+/// Strangers have the air for one such part of the time while TCP is in use, by [`BYTE_US`] and
+/// [`FRAME_OVERHEAD`]. A connection alone has it for some six tenths by the same measure: the rest is what
+/// hops wait for each other. So it keeps more than half of what it has alone.
+const STRANGERS_PART: u64 = 4;
+
+/// TCP is in use for so long behind its last packet: longer than a timeout or two.
+pub(super) const IN_USE_FOR: Duration = Duration::from_secs(10);
+
+/// A byte on the air of IEEE 802.15.4 at 2.4 GHz.
+pub(super) const BYTE_US: u64 = 32;
+
+/// How far a stranger may get into debt by what it is answered: one datagram of IPv6's least MTU over
+/// three hops.
+const DEBT_MAX: i32 = 4 * SHARE;

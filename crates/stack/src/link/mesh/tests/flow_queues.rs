@@ -1,0 +1,503 @@
+//! Flows that enter a mesh, without a mesh: who is next, who pays, and what is dropped.
+
+use super::*;
+use crate::wire::ipv6::TrafficClass;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, VecDeque};
+use std::vec::Vec;
+
+fn addr(network: u16, last: u16) -> Ipv6Addr {
+    Ipv6Addr::new(network, 0, 0, 0, 0, 0, 0, last)
+}
+
+fn packet(src: Ipv6Addr, dst: Ipv6Addr, next_header: u8, upper: &[u8]) -> Vec<u8> {
+    let header = Header {
+        traffic_class: TrafficClass(0),
+        flow_label: 0,
+        payload_len: upper.len() as u16,
+        next_header,
+        hop_limit: 64,
+        src,
+        dst,
+    };
+    let mut packet = std::vec![0; HEADER_LEN];
+    header.emit(&mut packet).unwrap();
+    packet.extend(upper);
+    packet
+}
+
+fn segment([src_port, dst_port]: [u16; 2], flags: tcp::Flags, len: usize) -> Vec<u8> {
+    let header = tcp::Header {
+        src_port,
+        dst_port,
+        flags,
+        ..tcp::Header::default()
+    };
+    let mut bytes = std::vec![0; tcp::HEADER_LEN];
+    header.emit(&mut bytes).unwrap();
+    bytes.extend(std::iter::repeat_n(0x5a, len));
+    bytes
+}
+
+/// A segment of connection `number` into the mesh.
+fn down(number: u16, flags: tcp::Flags, len: usize) -> Vec<u8> {
+    let upper = segment([1_000 + number, 80], flags, len);
+    packet(addr(1, number), addr(2, 3), tcp::NEXT_HEADER, &upper)
+}
+
+/// One out of it.
+fn up(number: u16, flags: tcp::Flags) -> Vec<u8> {
+    let upper = segment([80, 1_000 + number], flags, 0);
+    packet(addr(2, 3), addr(1, number), tcp::NEXT_HEADER, &upper)
+}
+
+/// A datagram of a stranger.
+fn datagram(src: u16, dst: u16, len: usize) -> Vec<u8> {
+    packet(addr(9, src), addr(2, dst), 17, &std::vec![0; 8 + len])
+}
+
+/// Queues whose packets are told apart, and sent as the air would.
+struct Router<'m> {
+    queues: FlowQueues<'m>,
+    now: Instant,
+    /// Who a packet is from, by its mark; marks are given in order.
+    whose: Vec<u16>,
+    dropped: u32,
+}
+
+impl<'m> Router<'m> {
+    fn new(bytes: &'m mut [u8], flows: &'m mut [FlowEntry]) -> Self {
+        Self {
+            queues: FlowQueues::new(bytes, flows),
+            now: Instant::ORIGIN + Duration::from_secs(10),
+            whose: Vec::new(),
+            dropped: 0,
+        }
+    }
+
+    /// Makes connections known.
+    fn prove(&mut self, numbers: impl IntoIterator<Item = u16>) {
+        for number in numbers {
+            let ack = up(number, tcp::Flags::ACK);
+            self.queues.on_leaving(&ack, 3, self.now);
+        }
+    }
+
+    fn offer(&mut self, who: u16, packet: &[u8]) {
+        let mark = self.whose.len() as u32;
+        self.whose.push(who);
+        let (head, tail) = packet.split_at(8);
+        match self.queues.push([head, tail], mark, self.now) {
+            Ok(dropped) => self.dropped += dropped,
+            Err(NoRoom) => self.dropped += 1,
+        }
+    }
+
+    /// The next packet, and if it has to be, when it may leave.
+    fn next(&mut self) -> Option<Next> {
+        let mut out = [0; 1_280];
+        self.queues.end_deadline();
+        if let Some(next) = self.queues.pop(&mut out, |_| true, self.now) {
+            return Some(next);
+        }
+        let at = self.queues.next_deadline()?;
+        assert!(at > self.now, "what may leave has left");
+        self.now = at;
+        self.queues.pop(&mut out, |_| true, self.now)
+    }
+
+    /// Lets the time pass that something takes over three hops.
+    fn pass(&mut self, air: usize) {
+        // Six tenths of the time frames are on the air.
+        self.now += Duration::from_micros(air as u64 * BYTE_US * 10 / 6);
+    }
+
+    /// Sends the next packet over three hops; says whose it was, and what it cost.
+    fn send(&mut self) -> Option<(u16, usize)> {
+        let next = self.next()?;
+        self.queues.charge_packet(next.len, 3);
+        self.queues.end_service();
+        let air = 3 * air(next.len);
+        self.pass(air);
+        Some((self.whose[next.mark as usize], air))
+    }
+
+    /// How the air is shared out while everybody in `offers` keeps `kept` packets waiting.
+    fn shares(&mut self, offers: &[(u16, Vec<u8>)], packets: usize) -> BTreeMap<u16, usize> {
+        let mut spent = BTreeMap::new();
+        for _ in 0..4 {
+            offers
+                .iter()
+                .for_each(|(who, bytes)| self.offer(*who, bytes));
+        }
+        for _ in 0..packets {
+            let (who, air) = self.send().expect("everybody keeps some waiting");
+            *spent.entry(who).or_default() += air;
+            let again = offers.iter().find(|(own, _)| *own == who);
+            again
+                .into_iter()
+                .for_each(|(_, bytes)| self.offer(who, bytes));
+        }
+        spent
+    }
+}
+
+const ACK: tcp::Flags = tcp::Flags::ACK;
+
+#[test]
+fn a_connection_and_a_stranger_share_the_air_whatever_they_send() {
+    for len in [20, 100, 500, 1_000] {
+        let (mut bytes, mut flows) = ([0; 20_000], [FlowEntry::EMPTY; 4]);
+        let mut router = Router::new(&mut bytes, &mut flows);
+        router.prove([1]);
+        let offers = [(1, down(1, ACK, 462)), (100, datagram(0, 3, len))];
+        let spent = router.shares(&offers, 2_000);
+        let part = spent[&1] as f64 / spent.values().sum::<usize>() as f64;
+        assert!((0.5..0.65).contains(&part), "{len}: {part}");
+        assert_eq!(router.dropped, 0);
+    }
+}
+
+/// What one host sends to several motes, or over several protocols, is one stranger's.
+#[test]
+fn a_host_has_one_share_however_many_queues_it_fills() {
+    let (mut bytes, mut flows) = ([0; 40_000], [FlowEntry::EMPTY; 4]);
+    let mut router = Router::new(&mut bytes, &mut flows);
+    router.prove([1]);
+    let mut offers = std::vec![(1, down(1, ACK, 462))];
+    offers.extend((0..6).map(|mote| (100 + mote, datagram(0, mote, 100))));
+    let spent = router.shares(&offers, 3_000);
+    let part = spent[&1] as f64 / spent.values().sum::<usize>() as f64;
+    assert!((0.5..0.65).contains(&part), "{part}");
+    // And its flows share that evenly.
+    let others = (100..106).map(|who| spent[&who] as f64).collect::<Vec<_>>();
+    let mean = others.iter().sum::<f64>() / 6.0;
+    assert!(
+        others.iter().all(|own| (own / mean - 1.0).abs() < 0.1),
+        "{others:?}"
+    );
+}
+
+#[test]
+fn many_forged_sources_do_no_more_harm_than_eight() {
+    let part = |sources: u16| {
+        let (mut bytes, mut flows) = ([0; 60_000], [FlowEntry::EMPTY; 4]);
+        let mut router = Router::new(&mut bytes, &mut flows);
+        router.prove([1]);
+        let mut offers = std::vec![(1, down(1, ACK, 462))];
+        offers.extend((0..sources).map(|src| (100 + src, datagram(src, 3, 100))));
+        let spent = router.shares(&offers, 4_000);
+        spent[&1] as f64 / spent.values().sum::<usize>() as f64
+    };
+    let [one, eight, many] = [1, 8, 64].map(part);
+    for part in [one, eight, many] {
+        assert!((0.5..0.65).contains(&part), "{one}, {eight}, {many}");
+    }
+    assert!(many > 0.99 * eight, "{many} instead of {eight}");
+}
+
+#[test]
+fn what_a_stranger_is_answered_is_charged_to_it() {
+    for sources in [1, 64] {
+        let (mut bytes, mut flows) = ([0; 60_000], [FlowEntry::EMPTY; 4]);
+        let mut router = Router::new(&mut bytes, &mut flows);
+        router.prove([1]);
+        let offer = |router: &mut Router<'_>, who: u16| match who.checked_sub(100) {
+            None => router.offer(1, &down(1, ACK, 462)),
+            Some(src) => router.offer(who, &datagram(src, 3, 500)),
+        };
+        let (mut own, mut others) = (0, 0);
+        for _ in 0..4 {
+            offer(&mut router, 1);
+        }
+        for src in 0..sources {
+            offer(&mut router, 100 + src);
+        }
+        for _ in 0..2_000 {
+            let (who, air) = router.send().unwrap();
+            match who.checked_sub(100) {
+                None => own += air,
+                Some(src) => {
+                    others += (1 + ANSWER_WEIGHT) * air;
+                    router.pass(air * ANSWER_WEIGHT);
+                    let reply = packet(addr(2, 3), addr(9, src), 17, &[0; 508]);
+                    router.queues.on_leaving(&reply, 3, router.now);
+                }
+            }
+            offer(&mut router, who);
+        }
+        let part = own as f64 / (own + others) as f64;
+        assert!((0.5..0.65).contains(&part), "{sources}: {part}");
+    }
+}
+
+/// What a mote sends by itself is no stranger's doing.
+#[test]
+fn what_nobody_asked_for_costs_nobody_anything() {
+    let (mut bytes, mut flows) = ([0; 20_000], [FlowEntry::EMPTY; 4]);
+    let mut router = Router::new(&mut bytes, &mut flows);
+    router.prove([1]);
+    let reading = packet(addr(2, 3), addr(9, 0), 17, &[0; 508]);
+    router.queues.on_leaving(&reading, 3, router.now);
+    assert!(!router.queues.must_strangers_wait(false, router.now));
+    router.offer(100, &datagram(0, 3, 20));
+    assert_eq!(router.send().unwrap().0, 100);
+    router.queues.on_leaving(&reading, 3, router.now);
+    assert!(router.queues.must_strangers_wait(false, router.now));
+}
+
+/// A flood of small datagrams once kept the turn for as long as its credit was renewed, for ever: no
+/// newcomer's SYN came through.
+#[test]
+fn a_newcomer_has_its_turn_beside_a_flood() {
+    let (mut bytes, mut flows) = ([0; 40_000], [FlowEntry::EMPTY; 4]);
+    let mut router = Router::new(&mut bytes, &mut flows);
+    router.prove([1]);
+    let offers = [(1, down(1, ACK, 462)), (100, datagram(0, 3, 20))];
+    router.shares(&offers, 200);
+    router.offer(2, &down(2, tcp::Flags::SYN, 0));
+    let (mut before, mut other) = (0, 0);
+    while let Some((who, _)) = router.send() {
+        match who {
+            1 => other += 1,
+            100 => before += 1,
+            _ => break,
+        }
+        let again = offers.iter().find(|(own, _)| *own == who);
+        again
+            .into_iter()
+            .for_each(|(_, bytes)| router.offer(who, bytes));
+        assert!(
+            before < 20,
+            "{before} packets of the flood, {other} of the connection"
+        );
+    }
+}
+
+#[test]
+fn a_connection_that_had_nothing_waiting_goes_first_and_a_stranger_does_not() {
+    let (mut bytes, mut flows) = ([0; 20_000], [FlowEntry::EMPTY; 4]);
+    let mut router = Router::new(&mut bytes, &mut flows);
+    router.prove([1, 2]);
+    for _ in 0..8 {
+        router.offer(1, &down(1, ACK, 462));
+    }
+    assert_eq!(router.send().unwrap().0, 1);
+    assert_eq!(router.send().unwrap().0, 1);
+    router.offer(100, &datagram(0, 3, 20));
+    router.offer(2, &down(2, ACK, 64));
+    assert_eq!(router.send().unwrap().0, 2, "the sparse connection");
+    let order = std::iter::from_fn(|| router.send()).map(|(who, _)| who);
+    let order = order.collect::<Vec<_>>();
+    assert_ne!(order[0], 100, "a stranger has no precedence: {order:?}");
+    assert!(order[..4].contains(&100), "but its turn: {order:?}");
+}
+
+/// A connection that empties its queue again and again has the precedence once a round.
+#[test]
+fn a_connection_does_not_go_first_for_ever() {
+    let (mut bytes, mut flows) = ([0; 20_000], [FlowEntry::EMPTY; 4]);
+    let mut router = Router::new(&mut bytes, &mut flows);
+    router.prove([1, 2]);
+    for _ in 0..20 {
+        router.offer(1, &down(1, ACK, 462));
+    }
+    let mut sent = [0; 2];
+    for _ in 0..30 {
+        router.offer(2, &down(2, ACK, 462));
+        let (who, air) = router.send().unwrap();
+        sent[usize::from(who) - 1] += air;
+    }
+    assert!(sent[0] * 2 > sent[1], "{sent:?}");
+}
+
+/// Until its mote has acknowledged something a connection is a stranger's, and no SYN, RST or answer to
+/// one changes that.
+#[test]
+fn only_an_acknowledgment_of_the_mote_makes_a_connection_known() {
+    let (mut bytes, mut flows) = ([0; 20_000], [FlowEntry::EMPTY; 4]);
+    let mut router = Router::new(&mut bytes, &mut flows);
+    let syn_ack = tcp::Flags::SYN | ACK;
+    for flags in [
+        tcp::Flags::SYN,
+        syn_ack,
+        tcp::Flags::RST,
+        tcp::Flags::RST | ACK,
+    ] {
+        router.queues.on_leaving(&up(1, flags), 3, router.now);
+        router.offer(1, &down(1, tcp::Flags::SYN, 0));
+    }
+    let known = |router: &Router<'_>| router.queues.flows.iter().any(|flow| flow.key.is_some());
+    assert!(!known(&router));
+    router.prove([1]);
+    assert!(known(&router));
+    // What waited among the strangers' came along.
+    assert_eq!(
+        router
+            .queues
+            .flows
+            .iter()
+            .map(|flow| flow.lane.packets)
+            .sum::<u16>(),
+        4
+    );
+}
+
+/// Where nobody uses TCP strangers have the air for themselves, and with it again once that is long ago.
+#[test]
+fn strangers_wait_for_nobody_but_tcp() {
+    let (mut bytes, mut flows) = ([0; 20_000], [FlowEntry::EMPTY; 4]);
+    let mut router = Router::new(&mut bytes, &mut flows);
+    let mut out = [0; 1_280];
+    let burst = |router: &mut Router<'_>, out: &mut [u8]| {
+        (0..10).for_each(|_| router.offer(100, &datagram(0, 3, 1_000)));
+        let sent = (0..10).filter(|_| {
+            let next = router.queues.pop(out, |_| true, router.now);
+            next.is_some_and(|next| {
+                router.queues.charge_packet(next.len, 3);
+                true
+            })
+        });
+        sent.count()
+    };
+    assert_eq!(burst(&mut router, &mut out), 10);
+    router.prove([1]);
+    assert_eq!(burst(&mut router, &mut out), 0, "they have had their part");
+    assert!(router.queues.next_deadline().is_some());
+    router.now += IN_USE_FOR;
+    assert_eq!(burst(&mut router, &mut out), 10);
+}
+
+#[test]
+fn the_longest_queue_pays_when_memory_is_full() {
+    let (mut bytes, mut flows) = ([0; 4_000], [FlowEntry::EMPTY; 4]);
+    let mut router = Router::new(&mut bytes, &mut flows);
+    router.prove([1]);
+    for _ in 0..2 {
+        router.offer(1, &down(1, ACK, 462));
+    }
+    for _ in 0..50 {
+        router.offer(100, &datagram(0, 3, 200));
+    }
+    router.offer(1, &down(1, ACK, 462));
+    let left = std::iter::from_fn(|| router.send()).map(|(who, _)| who);
+    let left = left.collect::<Vec<_>>();
+    assert_eq!(left.iter().filter(|who| **who == 1).count(), 3, "{left:?}");
+    let counters = *router.queues.counters();
+    assert_eq!(counters.queued, counters.sent + counters.dropped);
+    assert_eq!(router.dropped, counters.dropped + counters.refused);
+    // The oldest of a queue go: what is left of the stranger's is the newest.
+    assert!(router.dropped > 30);
+}
+
+#[test]
+fn a_packet_that_can_never_fit_costs_nobody_anything() {
+    let (mut bytes, mut flows) = ([0; 600], [FlowEntry::EMPTY; 1]);
+    let mut router = Router::new(&mut bytes, &mut flows);
+    router.prove([1]);
+    router.offer(1, &down(1, ACK, 462));
+    router.offer(100, &datagram(0, 3, 1_000));
+    let counters = router.queues.counters();
+    assert_eq!((counters.dropped, counters.refused), (0, 1));
+    assert_eq!(router.send().unwrap().0, 1);
+    let mut none = Router::new(&mut [], &mut []);
+    none.prove([1]);
+    none.offer(1, &down(1, ACK, 462));
+    assert_eq!((none.send(), none.queues.counters().refused), (None, 1));
+}
+
+#[test]
+fn a_flow_whose_next_hop_is_not_ready_lets_others_go_and_earns_nothing() {
+    let (mut bytes, mut flows) = ([0; 20_000], [FlowEntry::EMPTY; 4]);
+    let mut router = Router::new(&mut bytes, &mut flows);
+    router.prove([1, 2]);
+    for _ in 0..10 {
+        router.offer(1, &down(1, ACK, 462));
+        router.offer(2, &down(2, ACK, 462));
+    }
+    let mut out = [0; 1_280];
+    let is_of = |number: u16| {
+        move |packet: &[u8]| {
+            packet.get(HEADER_LEN..HEADER_LEN + 2) != Some(&(1_000 + number).to_be_bytes()[..])
+        }
+    };
+    for _ in 0..8 {
+        let next = router.queues.pop(&mut out, is_of(1), router.now).unwrap();
+        router.queues.charge_packet(next.len, 3);
+        assert_eq!(router.whose[next.mark as usize], 2);
+    }
+    // Now it is, and has no more than its share.
+    let order = (0..4).map(|_| router.send().unwrap().0).collect::<Vec<_>>();
+    assert!(order.contains(&2), "{order:?}");
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// A segment of one of six connections, or a datagram of one of twelve strangers.
+    Offer(u16, usize),
+    /// A mote acknowledges.
+    Prove(u16),
+    Send,
+    Wait(u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => (0u16..18, 0usize..600).prop_map(|(who, len)| Step::Offer(who, len)),
+        1 => (0u16..6).prop_map(Step::Prove),
+        3 => Just(Step::Send),
+        1 => (0u64..6_000).prop_map(Step::Wait),
+    ];
+    prop::collection::vec(step, 0..300)
+}
+
+proptest! {
+    /// Memory is bounded, no flow's packets change places, and every packet is sent, waits, or is counted.
+    #[test]
+    fn whatever_comes_is_sent_in_order_or_counted(
+        capacity in 0usize..6_000,
+        places in 0usize..5,
+        steps in steps(),
+    ) {
+        let mut bytes = std::vec![0; capacity];
+        let mut flows = std::vec![FlowEntry::EMPTY; places];
+        let mut router = Router::new(&mut bytes, &mut flows);
+        let mut order: BTreeMap<u16, VecDeque<u32>> = BTreeMap::new();
+        let mut sent = 0u32;
+        for step in steps {
+            match step {
+                Step::Offer(who, len) => {
+                    let packet = match who {
+                        0..6 => down(who, ACK, len),
+                        _ => datagram(who, who % 5, len),
+                    };
+                    order.entry(who).or_default().push_back(router.whose.len() as u32);
+                    router.offer(who, &packet);
+                }
+                Step::Prove(number) => router.prove([number]),
+                Step::Send => {
+                    if let Some(next) = router.next() {
+                        router.queues.charge_packet(next.len, 3);
+                        sent += 1;
+                        let own = order.get_mut(&router.whose[next.mark as usize]).unwrap();
+                        // Those before it were dropped, not overtaken.
+                        let at = own.iter().position(|mark| *mark == next.mark);
+                        prop_assert!(at.is_some(), "{} went before", next.mark);
+                        own.drain(..=at.unwrap_or_default());
+                    } else {
+                        prop_assert_eq!(router.queues.waiting(), 0);
+                    }
+                }
+                Step::Wait(ms) => router.now += Duration::from_millis(ms),
+            }
+            let queues = &router.queues;
+            let kept = queues.lanes().map(|(_, lane)| lane.bytes as usize).sum::<usize>();
+            prop_assert_eq!(kept, capacity - queues.shelf.room());
+            let offered = router.whose.len();
+            prop_assert_eq!(offered, sent as usize + queues.waiting() + router.dropped as usize);
+            let counters = queues.counters();
+            prop_assert_eq!(counters.dropped + counters.refused, router.dropped);
+            prop_assert_eq!(counters.sent, sent);
+        }
+    }
+}
