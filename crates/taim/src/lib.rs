@@ -1,11 +1,11 @@
 //! Fairness at a border router: decides when TCP packets pass, and alters none.
 //!
 //! Purpose: the motes behind one border router share its air, and TCP alone shares it badly. A
-//! [`Router`] sees each packet that passes between mesh and wire, and may hold a TCP segment for
-//! a while. No byte changes, no segment of a known flow is dropped, and no packet overtakes another of its
-//! flow and direction. Everything but TCP passes at once, unless [`Config::queues_strangers`] says
-//! otherwise: then what enters the mesh of flows that have proven nothing has a part of the air, and what
-//! finds no room is dropped and counted.
+//! [`Router`] sees each packet that passes between mesh and wire, and may hold a TCP segment for a
+//! while. No byte changes, no segment of a known flow is dropped, and no packet overtakes another
+//! of its flow and direction. Everything but TCP passes at once, unless
+//! [`Config::queues_strangers`] says otherwise: then what enters the mesh of flows that have proven
+//! nothing has a part of the air, and what finds no room is dropped and counted.
 //! Place: the lab's wire, and the border router's TUN device or its NFQUEUE. The caller keeps the
 //! packets: a router knows only their numbers.
 //!

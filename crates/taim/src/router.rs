@@ -119,7 +119,8 @@ impl Router {
         Some(id)
     }
 
-    /// The next packet of those held that the caller is to drop: it is of a stranger, and found no room.
+    /// The next packet of those held that the caller is to drop: it is of a stranger, and found no
+    /// room.
     pub fn poll_dropped(&mut self) -> Option<PacketId> {
         let id = self.strangers.poll_dropped()?;
         self.counters.dropped += 1;

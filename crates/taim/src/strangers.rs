@@ -1,16 +1,15 @@
 //! Packets into the mesh of those who have proven nothing: datagrams, echo requests, SYNs.
 //!
 //! Purpose: behind a border router that has one queue for all, a host that sends datagrams without
-//! looking starves every TCP connection. So while TCP is in use, all strangers together have the air for
-//! a part of the time ([`PART`]); what is more waits here, or is dropped. They share that by deficit round
-//! robin over [`LANES`] queues, by pair of addresses, and the queues of one source share one queue's part.
-//! Half of the queues are those of TCP, which has a part of the time of its own: no datagram stands before
-//! a handshake. What a stranger makes a mote answer is charged to it too. Where no packet finds room, the longest queue
-//! loses its oldest one.
-//! How long a packet takes on the air is reckoned from its length: what the border router behind does with
-//! it nobody says.
-//! Left out: flows of TCP that are known, which the policy holds or not; what is for a link alone, which
-//! passes at once; and everything while nobody uses TCP.
+//! looking starves every TCP connection. So while TCP is in use, all strangers together have the
+//! air for a part of the time ([`PART`]); what is more waits here, or is dropped. They share that
+//! by deficit round robin over [`LANES`] queues, by pair of addresses, and the queues of one source
+//! share one queue's part. Half of the queues are those of TCP, which has a part of the time of its
+//! own: no datagram stands before a handshake. What a stranger makes a mote answer is charged to it
+//! too. Where no packet finds room, the longest queue loses its oldest one. How long a packet takes
+//! on the air is reckoned from its length: what the border router behind does with it nobody says.
+//! Left out: flows of TCP that are known, which the policy holds or not; what is for a link alone,
+//! which passes at once; and everything while nobody uses TCP.
 //! Sources: RFC 8290 §4; Shreedhar and Varghese 1995. In the stack's own border router
 //! `motet::link::FlowQueues` does the same, and more: it knows when the air is free.
 
@@ -117,8 +116,8 @@ impl Strangers {
         self.tcp_at = Some(now);
     }
 
-    /// A packet has come that goes into the mesh; says whether it passes at once. `flow`: where it is
-    /// TCP's.
+    /// A packet has come that goes into the mesh; says whether it passes at once. `flow`: where it
+    /// is TCP's.
     pub(crate) fn admits(
         &mut self,
         id: PacketId,
@@ -146,7 +145,8 @@ impl Strangers {
         false
     }
 
-    /// A packet has come out of the mesh that is of no known flow: it may answer a stranger, who pays.
+    /// A packet has come out of the mesh that is of no known flow: it may answer a stranger, who
+    /// pays.
     pub(crate) fn on_answer(&mut self, pair: &Pair, is_tcp: bool, len: usize, now: Instant) {
         if self.sent.contains(pair) {
             let place = self.own_lane(pair, is_tcp).unwrap_or(pair.home(is_tcp));
@@ -248,7 +248,8 @@ impl Strangers {
         in_use && now < self.until[place / EACH]
     }
 
-    /// The lane that is kept for a pair, one that no other has used lately, or the one that it shares.
+    /// The lane that is kept for a pair, one that no other has used lately, or the one that it
+    /// shares.
     fn lane_of(&mut self, pair: &Pair, is_tcp: bool, now: Instant) -> usize {
         let own = self.own_lane(pair, is_tcp);
         let home = pair.home(is_tcp);
@@ -309,7 +310,8 @@ impl Strangers {
     }
 }
 
-/// How long a packet of so many bytes is on the air, in bytes: compression takes most of its headers away.
+/// How long a packet of so many bytes is on the air, in bytes: compression takes most of its
+/// headers away.
 fn air(len: usize) -> u64 {
     let payload = (len.saturating_sub(HEADER_LEN) + COMPRESSED_LEN) as u64;
     HOPS * (payload + payload.div_ceil(FRAME_LEN) * FRAME_OVERHEAD)
@@ -328,8 +330,8 @@ const ANSWER_WEIGHT: u64 = 2;
 const PACKETS_MAX: usize = 256;
 const BYTES_MAX: usize = 64 << 10;
 
-/// Strangers have the air for one such part of the time while TCP is in use, by the measure of [`air`],
-/// by which a connection alone has it for six tenths.
+/// Strangers have the air for one such part of the time while TCP is in use, by the measure of
+/// [`air`], by which a connection alone has it for six tenths.
 const PART: u64 = 4;
 
 /// TCP is in use for so long behind its last segment: longer than a timeout or two.
@@ -350,13 +352,15 @@ const ROUNDS_MAX: usize = 200;
 /// Packets whose answers are awaited: more than the mesh takes in a few round trips.
 const SENT_MAX: usize = 32;
 
-/// Hops that a packet has before it, at most three of which exclude each other: nobody says how many.
+/// Hops that a packet has before it, at most three of which exclude each other: nobody says how
+/// many.
 const HOPS: u64 = 3;
 
 /// A byte on the air of IEEE 802.15.4 at 2.4 GHz.
 const BYTE_US: u64 = 32;
 
-/// What a frame costs beside its payload, in bytes: backoff, preamble, header, checksum, ACK, copies.
+/// What a frame costs beside its payload, in bytes: backoff, preamble, header, checksum, ACK,
+/// copies.
 const FRAME_OVERHEAD: u64 = 100;
 
 /// What a frame carries, about.

@@ -14,7 +14,7 @@ use super::model::StackSettings;
 pub(super) const SECTION: Section = Section {
     name: "router",
     repeated: false,
-    doc: "What makes the border router fair to the flows that pass it. By itself it gives each flow into the mesh a queue and a share of the air; a policy besides holds TCP's packets for a while. Neither alters a packet. A policy drops none. The queues do when all of `packet_queue_bytes` is taken: the oldest packet of the longest queue, so that a host that sends without looking loses its own. What is not TCP, and connections that no mote has answered, share eight queues, and a quarter of the air while TCP is in use. `thin_acks` makes fewer of TCP's ACKs. `docs/reference/fairness.md` says which policy is for what.",
+    doc: "What makes the border router fair to the flows that pass it. By itself it gives each flow into the mesh a queue and a share of the air; a policy besides holds TCP's packets for a while. Neither alters a packet. A policy drops none. The queues do when all of `packet_queue_bytes` is taken: the oldest packet of the longest queue, so that a host that sends without looking loses its own. What is not TCP shares four queues, and a quarter of the air while TCP is in use; so do connections that no mote has answered yet. `thin_acks` makes fewer of TCP's ACKs. `docs/reference/fairness.md` says which policy is for what.",
     keys: &[
         key(
             "policy",

@@ -1,8 +1,8 @@
 //! Whole packets waiting for several receivers, in one piece of borrowed bytes.
 //!
-//! Place: behind a parent's link, where packets wait for children that sleep, and where packets enter
-//! a mesh, flow by flow. Each receiver has its packets in order; taking one moves those behind it
-//! together, so that no gap is ever left.
+//! Place: behind a parent's link, where packets wait for children that sleep, and where packets
+//! enter a mesh, flow by flow. Each receiver has its packets in order; taking one moves those
+//! behind it together, so that no gap is ever left.
 //! Left out: who the receivers are. They are small numbers here.
 
 use crate::wire::cursor::copy;
@@ -106,9 +106,9 @@ impl<'m> Shelf<'m> {
         })
     }
 
-    /// Gives the packets for `from` of which that is true to `to`. Each keeps its place: packets that
-    /// `to` had before and after them stay before and after them. Returns how many there were, and
-    /// the bytes that they take, overheads included.
+    /// Gives the packets for `from` of which that is true to `to`. Each keeps its place: packets
+    /// that `to` had before and after them stay before and after them. Returns how many there were,
+    /// and the bytes that they take, overheads included.
     #[cfg(feature = "router")]
     pub(crate) fn hand_over(
         &mut self,

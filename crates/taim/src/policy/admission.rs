@@ -1,19 +1,19 @@
 //! Flow admission: only so many flows are inside the mesh at a time.
 //!
-//! Purpose: acknowledgments into the mesh are held. One that is let in and brings its mote anything new
-//! invites an answer: new data. Until that comes, or is overdue, the flow is inside. Where fewer flows
-//! are inside than the window allows, the one that was served least is let in next, with one such packet.
-//! So the mesh is never crowded, every flow finds it equally empty, and what a flow loses it makes up for.
-//! Data into the mesh never wait: they come from one place, which can queue them by itself, and what they
-//! invite is short. Nor does a flow that sends little ([`super::crowd`]).
-//! One packet at a time matters: where it is lost, the flow's next one acknowledges the same
-//! bytes, so that no sender waits for its timeout.
-//! The window follows from the size of segments: as many bytes are inside as the air between
-//! neighbours is good for. Where flows drift apart all the same, or what they send comes again, it
-//! shrinks.
-//! A packet waits for at most a minute. While less than half as many again are inside as should be, it
-//! waits no longer than its sender's timeout allows, reckoned from the round trips so far. A sender that sends again at fixed times, whatever the round
-//! trips, is recognised by them, and its packets wait no longer than it does.
+//! Purpose: acknowledgments into the mesh are held. One that is let in and brings its mote anything
+//! new invites an answer: new data. Until that comes, or is overdue, the flow is inside. Where
+//! fewer flows are inside than the window allows, the one that was served least is let in next,
+//! with one such packet. So the mesh is never crowded, every flow finds it equally empty, and what
+//! a flow loses it makes up for. Data into the mesh never wait: they come from one place, which can
+//! queue them by itself, and what they invite is short. Nor does a flow that sends little
+//! ([`super::crowd`]). One packet at a time matters: where it is lost, the flow's next one
+//! acknowledges the same bytes, so that no sender waits for its timeout. The window follows from
+//! the size of segments: as many bytes are inside as the air between neighbours is good for. Where
+//! flows drift apart all the same, or what they send comes again, it shrinks. A packet waits for at
+//! most a minute. While less than half as many again are inside as should be, it waits no longer
+//! than its sender's timeout allows, reckoned from the round trips so far. A sender that sends
+//! again at fixed times, whatever the round trips, is recognised by them, and its packets wait no
+//! longer than it does.
 //! Source: Motet's own.
 
 use std::collections::BTreeSet;

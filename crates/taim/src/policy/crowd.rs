@@ -1,10 +1,11 @@
 //! Which flows crowd a mesh, and which only use it now and then.
 //!
-//! Purpose: where many flows send as much as they can, a policy shares the air among them. Where one or
-//! two do, nothing is to be shared, and to hold a flow that sends little costs its users time and gives
-//! nobody anything. So each flow is heavy or light: it is light where it moves less than an eighth of what
-//! the busiest flow moves, shows no sign of distress, and is heard of nevertheless. A flow that falls silent
-//! stays what it was for [`CLAIM`]: one that starves has nothing to show but timeouts.
+//! Purpose: where many flows send as much as they can, a policy shares the air among them. Where
+//! one or two do, nothing is to be shared, and to hold a flow that sends little costs its users
+//! time and gives nobody anything. So each flow is heavy or light: it is light where it moves less
+//! than an eighth of what the busiest flow moves, shows no sign of distress, and is heard of
+//! nevertheless. A flow that falls silent stays what it was for [`CLAIM`]: one that starves has
+//! nothing to show but timeouts.
 //! Source: Motet's own.
 
 use motet::time::{Duration, Instant};
@@ -29,8 +30,8 @@ struct Load {
     /// When it was last heard of; none: it is no part of the crowd.
     last: Option<Instant>,
     is_heavy: bool,
-    /// Bytes that it has moved in the step that runs: those that it brought, and those of the other end
-    /// that it acknowledged.
+    /// Bytes that it has moved in the step that runs: those that it brought, and those of the other
+    /// end that it acknowledged.
     fresh: [u64; 2],
     /// The same of steps before, each weighing an eighth less than the next.
     recent: [u64; 2],
@@ -90,8 +91,9 @@ impl Crowd {
         load.is_none_or(|load| load.is_heavy || load.last.is_none())
     }
 
-    /// A segment has come out of the mesh; `counts`: what of its bytes, those that it brings and those
-    /// that it acknowledges. Returns whether its flow is new here, or was silent for [`CLAIM`].
+    /// A segment has come out of the mesh; `counts`: what of its bytes, those that it brings and
+    /// those that it acknowledges. Returns whether its flow is new here, or was silent for
+    /// [`CLAIM`].
     pub(crate) fn on_segment(
         &mut self,
         id: FlowId,
@@ -156,7 +158,8 @@ impl Crowd {
     }
 }
 
-/// A flow that was silent for longer is no part of the crowd, and has no claim to what it left unused.
+/// A flow that was silent for longer is no part of the crowd, and has no claim to what it left
+/// unused.
 const CLAIM: Duration = Duration::from_secs(120);
 
 /// So few heavy flows are no crowd: nothing of theirs is held.

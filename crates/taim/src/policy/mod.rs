@@ -35,8 +35,8 @@ impl Rule {
         }
     }
 
-    /// Whether a segment of this flow may have to wait: only where many flows crowd the mesh, and those
-    /// alone.
+    /// Whether a segment of this flow may have to wait: only where many flows crowd the mesh, and
+    /// those alone.
     pub(crate) fn holds(&self, id: FlowId, segment: &Segment) -> bool {
         match self {
             Self::None => false,

@@ -1,9 +1,10 @@
 //! Connections into a chain, beside traffic from outside that nobody asked for.
 //!
-//! A host sends bulk to the mote at the end of the chain and asks it something each second, over TCP.
-//! Beside that strangers send datagrams, echo requests or SYNs. Two figures judge the border router:
-//! [`bulk_beside`], the part of its goodput that bulk keeps, and [`requests_beside`], the part of requests
-//! that are answered, with their time as a multiple of that beside a second bulk flow.
+//! A host sends bulk to the mote at the end of the chain and asks it something every other second,
+//! over TCP. Beside that strangers send datagrams, echo requests or SYNs. Two figures judge the
+//! border router: [`bulk_beside`], the part of its goodput that bulk keeps, and
+//! [`requests_beside`], the part of requests that are answered, with their time as a multiple of
+//! that beside a second bulk flow.
 //! Left out: attackers on the air, which a key keeps off (`combined-security`).
 
 use std::net::Ipv6Addr;
@@ -32,7 +33,7 @@ pub struct Beside {
     pub bulk: usize,
     /// Whether they go out of the mesh.
     pub is_up: bool,
-    /// How many ask something each second: the last mote, then the one before it, and so on.
+    /// How many ask something every other second: the last mote, then the one before it, and so on.
     pub readers: usize,
     /// Who sends besides.
     pub strangers: Option<Strangers>,
@@ -211,15 +212,15 @@ pub fn bulk_beside(run: &Run, alone: &Run) -> f64 {
     kbps(run) / kbps(alone)
 }
 
-/// The part of requests that were answered, and their mean time over that of `beside_bulk`: a run of
-/// [`Beside::flows`] with two flows, in the same setting and with the same seed.
+/// The part of requests that were answered, and their mean time over that of `beside_bulk`: a run
+/// of [`Beside::flows`] with two flows, in the same setting and with the same seed.
 pub fn requests_beside(run: &Run, beside_bulk: &Run) -> (f64, f64) {
     let part = run.figure(ANSWERED) / run.figure(ASKED);
     (part, run.figure(LATENCY) / beside_bulk.figure(LATENCY))
 }
 
-/// Requests that were due, those that were answered, and the mean time that took, ms. Of all the run, the
-/// time that nineteen of twenty took at most, of the slowest reader.
+/// Requests that were due, those that were answered, and the mean time that took, ms. Of all the
+/// run, the time that nineteen of twenty took at most, of the slowest reader.
 pub const ASKED: &str = "requests_asked";
 /// See [`ASKED`].
 pub const ANSWERED: &str = "requests_answered";
@@ -432,7 +433,7 @@ const ECHO_HEADER_LEN: usize = 8;
 /// Bytes of a request, and of its answer.
 const MESSAGE_LEN: usize = 64;
 
-const REQUEST_EVERY: Duration = Duration::from_secs(1);
+const REQUEST_EVERY: Duration = Duration::from_secs(2);
 
 /// Where requests are answered: above the ports of bulk flows.
 const REQUEST_PORT: u16 = PORT + 100;

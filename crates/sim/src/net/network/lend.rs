@@ -151,8 +151,8 @@ impl<'m> Builder<'_, 'm> {
         })
     }
 
-    /// Queues for flows from outside, with as many bytes as the border router's own packets have, in memory
-    /// that came back if there is some.
+    /// Queues for flows from outside, with as many bytes as the border router's own packets have,
+    /// in memory that came back if there is some.
     pub(super) fn flow_queues(
         self,
         memory: Option<&'m mut FlowQueues<'m>>,

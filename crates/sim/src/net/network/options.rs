@@ -49,7 +49,8 @@ pub struct NetworkOptions {
     pub fairness: Option<motet_taim::Config>,
     /// Whether the border router lets a newer ACK take the place of one that waits there for the mesh.
     pub thins_acks: bool,
-    /// Whether flows that enter the mesh have queues of their own at the border router; otherwise they share one.
+    /// Whether flows that enter the mesh have queues of their own at the border router; otherwise
+    /// they share one.
     pub queues_flows: bool,
     /// Bluetooth LE in the place of IEEE 802.15.4.
     pub ble: Option<BleOptions>,

@@ -1,8 +1,8 @@
 //! Packets that enter the mesh from outside: into the queue of their flow, and out of it.
 //!
-//! Place: beside the queue of whole packets, for packets that come over another link of a border router,
-//! where it was lent [`FlowQueues`]. What a router sends itself, and what it passes on within the mesh,
-//! does not come by here. [`super::flow_queues`] says who is next.
+//! Place: beside the queue of whole packets, for packets that come over another link of a border
+//! router, where it was lent [`FlowQueues`]. What a router sends itself, and what it passes on
+//! within the mesh, does not come by here. [`super::flow_queues`] says who is next.
 
 use super::flow_queues::FlowQueues;
 use super::{Mark, Mesh};
@@ -16,7 +16,8 @@ use crate::time::{Deadlines, Instant};
 use crate::wire::ipv6::Header;
 
 impl<'m> Mesh<'m> {
-    /// Gives flows that enter the mesh here queues of their own from now on. Of use at a border router.
+    /// Gives flows that enter the mesh here queues of their own from now on. Of use at a border
+    /// router.
     pub fn set_flow_queues(&mut self, flows: &'m mut FlowQueues<'m>) {
         self.flows = Some(flows);
     }
@@ -157,8 +158,8 @@ impl<'m> Mesh<'m> {
         }
     }
 
-    /// How often a frame down is on the air before the next one may follow: hops beyond the third are
-    /// out of earshot.
+    /// How often a frame down is on the air before the next one may follow: hops beyond the third
+    /// are out of earshot.
     fn hops_on_air(&self) -> u8 {
         self.manner.hold.hops(false).clamp(1, 3)
     }
@@ -167,6 +168,6 @@ impl<'m> Mesh<'m> {
 /// What becomes of the headers of a packet that comes from outside.
 const ENTERING: Onward = Onward::Begins(Origin::Outside);
 
-/// So many frames may wait in the MAC when the next packet is chosen: enough for the air never to wait
-/// for this node.
+/// So many frames may wait in the MAC when the next packet is chosen: enough for the air never to
+/// wait for this node.
 const FRAMES_AHEAD: usize = 2;

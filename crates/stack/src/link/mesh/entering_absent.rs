@@ -1,5 +1,5 @@
-//! Stands in for the queues of flows in a build without the feature `router`: no packet enters a mesh
-//! here.
+//! Stands in for the queues of flows in a build without the feature `router`: no packet enters a
+//! mesh here.
 
 use super::{Mark, Mesh};
 use crate::ip::Ip;

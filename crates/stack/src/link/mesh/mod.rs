@@ -2,8 +2,9 @@
 //!
 //! Frames come in by [`inward`] and leave by [`outward`]; fragments of other nodes' packets go on
 //! by [`onward`] before their packet is whole. [`tcp_headers`] is where compressed paths of TCP
-//! headers begin and end, [`budget`] how long a segment may be, [`thinning`] where ACKs wait for newer
-//! ones, [`entering`] where packets from outside wait, flow by flow. All seven work on one [`Mesh`].
+//! headers begin and end, [`budget`] how long a segment may be, [`thinning`] where ACKs wait for
+//! newer ones, [`entering`] where packets from outside wait, flow by flow. All seven work on one
+//! [`Mesh`].
 //! Left out: acknowledgements, retries and channels, which are the MAC's.
 
 #[cfg_attr(

@@ -1,27 +1,29 @@
 //! Queues of flows where packets enter a mesh: each flow has its share of the air.
 //!
-//! Behind a border router the air is the bottleneck, and one queue for all gives it to whoever sends
-//! most: a host that sends datagrams without looking starves every TCP connection. So each flow has a
-//! queue of its own, and the queues share the air by deficit round robin: a flow's turn ends when its
-//! frames have used up its share. A flow that had nothing waiting goes first (RFC 8290's sparse flows).
-//! Where no packet finds room, the longest queue loses its oldest one.
+//! Behind a border router the air is the bottleneck, and one queue for all gives it to whoever
+//! sends most: a host that sends datagrams without looking starves every TCP connection. So each
+//! flow has a queue of its own, and the queues share the air by deficit round robin: a flow's turn
+//! ends when its frames have used up its share. A flow that had nothing waiting goes first (RFC
+//! 8290's sparse flows). Where no packet finds room, the longest queue loses its oldest one.
 //!
 //! A flow of TCP gets its own queue once its mote has acknowledged something in it: no stranger can
-//! forge that from outside. All other packets are strangers': datagrams, echo requests, SYNs. They share
-//! [`STRANGERS`] queues by pair of addresses, without the precedence of sparse flows, and the queues of
-//! one source share one queue's part. Half of these queues are TCP's, so that no datagram stands before a
-//! handshake. What a stranger makes a mote answer is charged to its queue too.
+//! forge that from outside. All other packets are strangers': datagrams, echo requests, SYNs. They
+//! share [`STRANGERS`] queues by pair of addresses, without the precedence of sparse flows, and the
+//! queues of one source share one queue's part. Half of these queues are TCP's, so that no datagram
+//! stands before a handshake. What a stranger makes a mote answer is charged to its queue too.
 //!
-//! A window of TCP is often under way whole, and nothing of its flow waits here. What strangers then send
-//! is ahead of its acknowledgments in every queue below, and so are their answers in the mote, where nobody
-//! takes turns. So while TCP is in use, strangers together have the air for a part of the time at most
-//! ([`STRANGERS_PART`]), those of TCP for one and all others for another; without TCP they have it all.
+//! A window of TCP is often under way whole, and nothing of its flow waits here. What strangers
+//! then send is ahead of its acknowledgments in every queue below, and so are their answers in the
+//! mote, where nobody takes turns. So while TCP is in use, strangers together have the air for a
+//! part of the time at most ([`STRANGERS_PART`]), those of TCP for one and all others for another;
+//! without TCP they have it all.
 //!
-//! Place: between IP and the fragmenter, at a node that also has a cable ([`super::entering`] joins it).
-//! Left out: marking and dropping before memory is full, which is the queue's discipline ([`crate::ip`]);
-//! and any delay: a packet waits only while the frames of others are on their way.
-//! Sources: RFC 8290 §4; Shreedhar and Varghese 1995 for deficit round robin. Differs: frames and not
-//! bytes are counted, and a round ends for all queues at once.
+//! Place: between IP and the fragmenter, at a node that also has a cable ([`super::entering`] joins
+//! it).
+//! Left out: marking and dropping before memory is full, which is the queue's discipline
+//! ([`crate::ip`]).
+//! Sources: RFC 8290 §4; Shreedhar and Varghese 1995 for deficit round robin. Differs: frames and
+//! not bytes are counted, and a round ends for all queues at once.
 
 mod key;
 mod turns;
@@ -43,13 +45,13 @@ pub struct FlowQueues<'m> {
     turns: u64,
     /// The queue whose packet is being sent, and since when.
     serving: Option<(u8, Instant)>,
-    /// Until when what strangers have sent, and were answered, takes their part of the time: those of TCP
-    /// last.
+    /// Until when what strangers have sent, and were answered, takes their part of the time: those
+    /// of TCP last.
     strangers_until: [Instant; 2],
     /// When a packet of TCP last passed, either way.
     tcp_at: Option<Instant>,
-    /// Of the packets of strangers that have left last, what tells their pair from others: theirs are the
-    /// answers.
+    /// Of the packets of strangers that have left last, what tells their pair from others: theirs
+    /// are the answers.
     sent: [u32; SENT_MAX],
     /// When a packet may leave that waits only because strangers have had their part of the time.
     wakes_at: Option<Instant>,
@@ -161,8 +163,8 @@ impl Lane {
 impl<'m> FlowQueues<'m> {
     /// No flow is known and nothing waits.
     ///
-    /// `packets`: bytes for packets, each of which takes seven more than its length. `flows`: flows of
-    /// TCP that are told apart, 247 at most; those beyond share the queues of strangers.
+    /// `packets`: bytes for packets, each of which takes seven more than its length. `flows`: flows
+    /// of TCP that are told apart, 247 at most; those beyond share the queues of strangers.
     pub fn new(packets: &'m mut [u8], flows: &'m mut [FlowEntry]) -> Self {
         for flow in flows.iter_mut() {
             *flow = FlowEntry::EMPTY;
@@ -247,8 +249,9 @@ impl<'m> FlowQueues<'m> {
         Ok(dropped)
     }
 
-    /// Copies the packet whose turn it is into `out` and takes it out of its queue. `is_ready`: whether
-    /// the next hop of a packet takes it now; those that it does not take wait, and let others go before.
+    /// Copies the packet whose turn it is into `out` and takes it out of its queue. `is_ready`:
+    /// whether the next hop of a packet takes it now; those that it does not take wait, and let
+    /// others go before.
     pub(in crate::link) fn pop(
         &mut self,
         out: &mut [u8],
@@ -271,8 +274,8 @@ impl<'m> FlowQueues<'m> {
         Some(Next { len, mark })
     }
 
-    /// Charges what was put on the air of the packet that left last: `len` bytes of a frame's payload,
-    /// which go over so many hops.
+    /// Charges what was put on the air of the packet that left last: `len` bytes of a frame's
+    /// payload, which go over so many hops.
     pub(in crate::link) fn charge_frame(&mut self, len: usize, hops: u8) {
         if let Some((key, since)) = self.serving {
             self.charge(key, len.saturating_add(FRAME_OVERHEAD), hops, since);
@@ -286,13 +289,14 @@ impl<'m> FlowQueues<'m> {
         }
     }
 
-    /// When to ask for a packet though nothing has happened: one waits only because strangers have had
-    /// their part of the time.
+    /// When to ask for a packet though nothing has happened: one waits only because strangers have
+    /// had their part of the time.
     pub(in crate::link) const fn next_deadline(&self) -> Option<Instant> {
         self.wakes_at
     }
 
-    /// The caller has come, because of the deadline or for another reason; asking for a packet sets it anew.
+    /// The caller has come, because of the deadline or for another reason; asking for a packet sets
+    /// it anew.
     pub(in crate::link) const fn end_deadline(&mut self) {
         self.wakes_at = None;
     }
@@ -302,8 +306,8 @@ impl<'m> FlowQueues<'m> {
         self.serving = None;
     }
 
-    /// Learns from a packet that leaves the mesh: an acknowledgment of a mote's makes its flow known;
-    /// anything else may answer a stranger, who pays for it.
+    /// Learns from a packet that leaves the mesh: an acknowledgment of a mote's makes its flow
+    /// known; anything else may answer a stranger, who pays for it.
     pub(in crate::link) fn on_leaving(&mut self, packet: &[u8], hops: u8, now: Instant) {
         let Ok((header, rest)) = Header::parse_start(packet) else {
             return;
@@ -331,8 +335,9 @@ impl<'m> FlowQueues<'m> {
         }
     }
 
-    /// Gives a flow a queue of its own, where there is a place: that of the flow that has been silent for
-    /// longest and has nothing waiting. Its packets that wait elsewhere come along, in their order.
+    /// Gives a flow a queue of its own, where there is a place: that of the flow that has been
+    /// silent for longest and has nothing waiting. Its packets that wait elsewhere come along, in
+    /// their order.
     fn prove(&mut self, key: Key, now: Instant) {
         if let Some(place) = self.find(&key) {
             return self.touch(place, now);
@@ -437,8 +442,8 @@ impl<'m> FlowQueues<'m> {
         }
     }
 
-    /// Drops the oldest packet of the longest queue, of which the one of `key` is to hold `more` bytes
-    /// besides. Returns whether there was one.
+    /// Drops the oldest packet of the longest queue, of which the one of `key` is to hold `more`
+    /// bytes besides. Returns whether there was one.
     fn drop_longest(&mut self, key: u8, more: usize) -> bool {
         let len = |(other, lane): &(u8, &Lane)| {
             let more = if *other == key { more } else { 0 };
@@ -495,8 +500,8 @@ impl<'m> FlowQueues<'m> {
     }
 }
 
-/// About how long a packet of `len` bytes is on the air, in the unit of [`SHARE`]: compression takes most
-/// of its headers away.
+/// About how long a packet of `len` bytes is on the air, in the unit of [`SHARE`]: compression
+/// takes most of its headers away.
 fn air(len: usize) -> usize {
     let payload = len
         .saturating_sub(HEADER_LEN)
@@ -507,8 +512,8 @@ fn air(len: usize) -> usize {
 /// Queues for flows that have proven nothing.
 const STRANGERS: usize = 2 * EACH;
 
-/// So many times its own air an answer costs: it goes against the stream, and every relay has to let both
-/// through.
+/// So many times its own air an answer costs: it goes against the stream, and every relay has to
+/// let both through.
 const ANSWER_WEIGHT: usize = 2;
 
 /// The number of the first queue of a known flow.
@@ -520,8 +525,8 @@ const SENT_MAX: usize = 32;
 /// How long a queue is kept for a pair of addresses that sends nothing.
 const KEPT_FOR: Duration = Duration::from_secs(4);
 
-/// What a frame costs beside its payload, in bytes: a mean backoff of 1.1 ms, preamble, header, checksum
-/// and ACK, and the copies on either side, at 32 µs a byte.
+/// What a frame costs beside its payload, in bytes: a mean backoff of 1.1 ms, preamble, header,
+/// checksum and ACK, and the copies on either side, at 32 µs a byte.
 const FRAME_OVERHEAD: usize = 100;
 
 /// What a frame carries, about.

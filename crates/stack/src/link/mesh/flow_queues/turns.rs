@@ -66,9 +66,9 @@ impl FlowQueues<'_> {
         in_use && now < self.strangers_until[usize::from(is_tcp)]
     }
 
-    /// No queue that may send has credit left: all get theirs for so many rounds, those that are empty
-    /// leave, and those that went first do so no longer. Strangers that have to wait (`waits`) get none:
-    /// one would have enough for ever, and the others' turn would never come.
+    /// No queue that may send has credit left: all get theirs for so many rounds, those that are
+    /// empty leave, and those that went first do so no longer. Strangers that have to wait
+    /// (`waits`) get none: one would have enough for ever, and the others' turn would never come.
     fn end_round(&mut self, rounds: i32, waits: impl Fn(u8) -> bool) {
         for key in 0..=u8::MAX {
             if waits(key) {
@@ -133,13 +133,14 @@ fn rounds_to_credit(credit: i32, share: i32) -> i32 {
     rounds.saturating_add(i32::from(is_part))
 }
 
-/// Air that a queue may use in one round, in bytes over one hop: a segment of five full frames over three
-/// hops. Less would not let a segment through in one round; more makes others wait for longer.
+/// Air that a queue may use in one round, in bytes over one hop: a segment of five full frames over
+/// three hops. Less would not let a segment through in one round; more makes others wait for
+/// longer.
 const SHARE: i32 = 3_000;
 
 /// Strangers have the air for one such part of the time while TCP is in use, by [`BYTE_US`] and
-/// [`FRAME_OVERHEAD`]. A connection alone has it for some six tenths by the same measure: the rest is what
-/// hops wait for each other. So it keeps more than half of what it has alone.
+/// [`FRAME_OVERHEAD`]. A connection alone has it for some six tenths by the same measure: the rest
+/// is what hops wait for each other. So it keeps more than half of what it has alone.
 const STRANGERS_PART: u64 = 4;
 
 /// TCP is in use for so long behind its last packet: longer than a timeout or two.
@@ -148,6 +149,6 @@ pub(super) const IN_USE_FOR: Duration = Duration::from_secs(10);
 /// A byte on the air of IEEE 802.15.4 at 2.4 GHz.
 pub(super) const BYTE_US: u64 = 32;
 
-/// How far a stranger may get into debt by what it is answered: one datagram of IPv6's least MTU over
-/// three hops.
+/// How far a stranger may get into debt by what it is answered: one datagram of IPv6's least MTU
+/// over three hops.
 const DEBT_MAX: i32 = 4 * SHARE;

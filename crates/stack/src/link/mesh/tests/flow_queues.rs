@@ -1,9 +1,11 @@
 //! Flows that enter a mesh, without a mesh: who is next, who pays, and what is dropped.
 
+use super::turns::{BYTE_US, IN_USE_FOR};
 use super::*;
 use crate::wire::ipv6::TrafficClass;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
+use std::net::Ipv6Addr;
 use std::vec::Vec;
 
 fn addr(network: u16, last: u16) -> Ipv6Addr {
@@ -246,8 +248,8 @@ fn what_nobody_asked_for_costs_nobody_anything() {
     assert!(router.queues.must_strangers_wait(false, router.now));
 }
 
-/// A flood of small datagrams once kept the turn for as long as its credit was renewed, for ever: no
-/// newcomer's SYN came through.
+/// A flood of small datagrams once kept the turn for as long as its credit was renewed, for ever:
+/// no newcomer's SYN came through.
 #[test]
 fn a_newcomer_has_its_turn_beside_a_flood() {
     let (mut bytes, mut flows) = ([0; 40_000], [FlowEntry::EMPTY; 4]);
@@ -311,8 +313,8 @@ fn a_connection_does_not_go_first_for_ever() {
     assert!(sent[0] * 2 > sent[1], "{sent:?}");
 }
 
-/// Until its mote has acknowledged something a connection is a stranger's, and no SYN, RST or answer to
-/// one changes that.
+/// Until its mote has acknowledged something a connection is a stranger's, and no SYN, RST or
+/// answer to one changes that.
 #[test]
 fn only_an_acknowledgment_of_the_mote_makes_a_connection_known() {
     let (mut bytes, mut flows) = ([0; 20_000], [FlowEntry::EMPTY; 4]);
@@ -343,7 +345,8 @@ fn only_an_acknowledgment_of_the_mote_makes_a_connection_known() {
     );
 }
 
-/// Where nobody uses TCP strangers have the air for themselves, and with it again once that is long ago.
+/// Where nobody uses TCP strangers have the air for themselves, and with it again once that is long
+/// ago.
 #[test]
 fn strangers_wait_for_nobody_but_tcp() {
     let (mut bytes, mut flows) = ([0; 20_000], [FlowEntry::EMPTY; 4]);
@@ -452,7 +455,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Memory is bounded, no flow's packets change places, and every packet is sent, waits, or is counted.
+    /// Memory is bounded, no flow's packets change places, and every packet is sent, waits, or is
+    /// counted.
     #[test]
     fn whatever_comes_is_sent_in_order_or_counted(
         capacity in 0usize..6_000,
