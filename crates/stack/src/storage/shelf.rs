@@ -96,16 +96,6 @@ impl<'m> Shelf<'m> {
         self.bytes.len()
     }
 
-    /// Packets for `key`, the one that has waited longest first.
-    #[cfg(feature = "router")]
-    pub(crate) fn packets(&self, key: u8) -> impl Iterator<Item = &[u8]> {
-        let of_key = self.records().filter(move |record| record.key == key);
-        of_key.filter_map(|record| {
-            let start = record.at.saturating_add(OVERHEAD);
-            self.bytes.get(start..record.end())
-        })
-    }
-
     /// Gives the packets for `from` of which that is true to `to`. Each keeps its place: packets
     /// that `to` had before and after them stay before and after them. Returns how many there were,
     /// and the bytes that they take, overheads included.
@@ -364,7 +354,7 @@ mod tests {
                 let (count, bytes) = shelf.hand_over(2, 0, meant);
                 prop_assert_eq!((usize::from(count), bytes), moved);
                 prop_assert_eq!(shelf.count(0), model[0].len() + moved.0);
-                prop_assert!(shelf.packets(2).eq(model[2].iter().map(|(packet, _)| &packet[..]).filter(|packet| !meant(packet))));
+                prop_assert!(shelf.packets(2).map(|kept| kept.packet).eq(model[2].iter().map(|(packet, _)| &packet[..]).filter(|packet| !meant(packet))));
                 let used = model.iter().flatten().map(|(packet, _)| packet.len() + OVERHEAD).sum::<usize>();
                 prop_assert_eq!(shelf.room(), shelf.capacity() - used);
                 model[0].extend(model[2].iter().filter(|(packet, _)| meant(packet)).cloned().collect::<Vec<_>>());

@@ -13,6 +13,8 @@
 )]
 mod budget;
 mod config;
+#[cfg(feature = "sleepy")]
+mod copies;
 #[cfg(feature = "router")]
 mod entering;
 #[cfg(not(feature = "router"))]
@@ -20,8 +22,6 @@ mod entering;
 mod entering;
 #[cfg(feature = "router")]
 mod flow_queues;
-#[cfg(feature = "sleepy")]
-mod copies;
 #[cfg(feature = "sleepy")]
 mod indirect;
 #[cfg(not(feature = "sleepy"))]

@@ -414,7 +414,7 @@ impl<'m> FlowQueues<'m> {
             let is_over = stranger.pair.is_none() || now.since(stranger.used) >= KEPT_FOR;
             stranger.lane.is_empty() && is_over
         };
-        if self.shelf.packets(home).any(|packet| pair.is_of(packet)) {
+        if self.shelf.packets(home).any(|kept| pair.is_of(kept.packet)) {
             return None;
         }
         let others = first..first.saturating_add(EACH as u8);
