@@ -253,6 +253,7 @@ impl Mesh<'_> {
                         is_leaf: route.is_external,
                         is_lost: false,
                         losses: 0,
+                        via: low(&from),
                         until: now + route.lifetime,
                     });
                 }
