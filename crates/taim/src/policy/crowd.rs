@@ -166,16 +166,16 @@ const CLAIM: Duration = Duration::from_secs(120);
 const FEW: usize = 2;
 
 /// How often the flows are looked at.
-const STEP: Duration = Duration::from_secs(2);
+const STEP: Duration = Duration::from_secs(1);
 
 /// A flow is light that moves less than such a part of what the busiest one moves.
 const LIGHT_PART: u64 = 8;
 
 /// After so many steps as a heavy flow silence is no sign that a flow is light.
-const ESTABLISHED: u8 = 5;
+const ESTABLISHED: u8 = 10;
 
 /// A flow that was heavy for long is light when it was heard of in so many steps in a row.
-const HEARD_MIN: u8 = 3;
+const HEARD_MIN: u8 = 5;
 
 #[cfg(test)]
 mod tests {

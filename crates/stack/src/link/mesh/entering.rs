@@ -4,7 +4,7 @@
 //! router, where it was lent [`FlowQueues`]. What a router sends itself, and what it passes on
 //! within the mesh, does not come by here. [`super::flow_queues`] says who is next.
 
-use super::flow_queues::FlowQueues;
+use super::flow_queues::{FlowQueues, NoRoom};
 use super::{Mark, Mesh};
 use crate::ip::queue::Discipline;
 use crate::ip::{self, Ip};
@@ -63,13 +63,14 @@ impl<'m> Mesh<'m> {
         let Some(flows) = self.flows.as_deref_mut() else {
             return Err(Refusal::Full);
         };
-        let dropped = flows
-            .push(parts, mark.to_bits(), now)
-            .map_err(|_| Refusal::Full)?;
+        let (dropped, queued) = match flows.push(parts, mark.to_bits(), now) {
+            Ok(dropped) => (dropped, Ok(())),
+            Err(NoRoom(dropped)) => (dropped, Err(Refusal::Full)),
+        };
         for _ in 0..dropped {
             ip.counters.count(ip::PacketDrop::QueueFull);
         }
-        Ok(())
+        queued
     }
 
     /// Puts the packet into the fragmenter whose flow's turn it is; returns whether there was one.

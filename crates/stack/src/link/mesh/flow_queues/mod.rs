@@ -113,9 +113,9 @@ enum Place {
     Out,
 }
 
-/// No queue had room, or could make it.
+/// No queue had room, or could make it; so many other packets were dropped before that was clear.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::link) struct NoRoom;
+pub(in crate::link) struct NoRoom(pub(in crate::link) u32);
 
 /// A packet that leaves its queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -233,13 +233,13 @@ impl<'m> FlowQueues<'m> {
             // What can never fit costs nobody anything.
             if total > self.shelf.capacity() || !self.drop_longest(key, total) {
                 self.counters.refused = self.counters.refused.wrapping_add(1);
-                return Err(NoRoom);
+                return Err(NoRoom(dropped));
             }
             dropped = dropped.wrapping_add(1);
         }
         if !self.shelf.push_parts(key, parts, mark) {
             self.counters.refused = self.counters.refused.wrapping_add(1);
-            return Err(NoRoom);
+            return Err(NoRoom(dropped));
         }
         self.counters.queued = self.counters.queued.wrapping_add(1);
         if let Some(lane) = self.lane_mut(key) {

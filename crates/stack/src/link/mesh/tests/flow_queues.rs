@@ -91,7 +91,7 @@ impl<'m> Router<'m> {
         let (head, tail) = packet.split_at(8);
         match self.queues.push([head, tail], mark, self.now) {
             Ok(dropped) => self.dropped += dropped,
-            Err(NoRoom) => self.dropped += 1,
+            Err(NoRoom(dropped)) => self.dropped += dropped + 1,
         }
     }
 
@@ -146,6 +146,10 @@ impl<'m> Router<'m> {
 
 const ACK: tcp::Flags = tcp::Flags::ACK;
 
+/// What a connection has of the air beside strangers: half at least, and not so much that these have
+/// less than one of their smallest packets for each of its segments.
+const HALF_AT_LEAST: std::ops::Range<f64> = 0.5..0.92;
+
 #[test]
 fn a_connection_and_a_stranger_share_the_air_whatever_they_send() {
     for len in [20, 100, 500, 1_000] {
@@ -155,7 +159,7 @@ fn a_connection_and_a_stranger_share_the_air_whatever_they_send() {
         let offers = [(1, down(1, ACK, 462)), (100, datagram(0, 3, len))];
         let spent = router.shares(&offers, 2_000);
         let part = spent[&1] as f64 / spent.values().sum::<usize>() as f64;
-        assert!((0.5..0.65).contains(&part), "{len}: {part}");
+        assert!(HALF_AT_LEAST.contains(&part), "{len}: {part}");
         assert_eq!(router.dropped, 0);
     }
 }
@@ -170,7 +174,7 @@ fn a_host_has_one_share_however_many_queues_it_fills() {
     offers.extend((0..6).map(|mote| (100 + mote, datagram(0, mote, 100))));
     let spent = router.shares(&offers, 3_000);
     let part = spent[&1] as f64 / spent.values().sum::<usize>() as f64;
-    assert!((0.5..0.65).contains(&part), "{part}");
+    assert!(HALF_AT_LEAST.contains(&part), "{part}");
     // And its flows share that evenly.
     let others = (100..106).map(|who| spent[&who] as f64).collect::<Vec<_>>();
     let mean = others.iter().sum::<f64>() / 6.0;
@@ -193,7 +197,7 @@ fn many_forged_sources_do_no_more_harm_than_eight() {
     };
     let [one, eight, many] = [1, 8, 64].map(part);
     for part in [one, eight, many] {
-        assert!((0.5..0.65).contains(&part), "{one}, {eight}, {many}");
+        assert!(HALF_AT_LEAST.contains(&part), "{one}, {eight}, {many}");
     }
     assert!(many > 0.99 * eight, "{many} instead of {eight}");
 }
@@ -229,7 +233,7 @@ fn what_a_stranger_is_answered_is_charged_to_it() {
             offer(&mut router, who);
         }
         let part = own as f64 / (own + others) as f64;
-        assert!((0.5..0.65).contains(&part), "{sources}: {part}");
+        assert!(HALF_AT_LEAST.contains(&part), "{sources}: {part}");
     }
 }
 
