@@ -96,7 +96,7 @@ fn fmt(workspace: &Workspace) -> Result<Verdict> {
 /// The workspace with all its targets, then the stack with each set of features left out that
 /// devices leave out.
 fn clippy(workspace: &Workspace) -> Result<Verdict> {
-    const FEATURES: [&str; 9] = [
+    const FEATURES: [&str; 10] = [
         "",
         "rpl",
         "tcp",
@@ -104,6 +104,7 @@ fn clippy(workspace: &Workspace) -> Result<Verdict> {
         "tcp,cit",
         "tcp,router",
         "tcp,pace",
+        "tcp,fragments",
         "sleepy",
         "tcp,sleepy",
     ];
