@@ -38,7 +38,7 @@ Examples:
   motet up -- iperf3 -c fd6d:6f74:6574:1:4d:6f74:6574:3 -t 10
   motet up --app http -- sh -c 'curl -g http://[${MOTET_MOTES%% *}]/status'
   motet up --scenario scenarios/office.toml
-  motet up --hops 1 --sleep hinted:20     a mote that sleeps, and is reached within 20 s
+  motet up --hops 1 --sleep hinted:20     a mote that sleeps for 20 s at a time
   motet up --hci tcp:127.0.0.1:7002 --role peripheral
   motet up --hci serial:/dev/ttyACM0 --role central -- sh
   motet up --pcap >(wireshark -k -i -)    watch the air live (bash, zsh)")]

@@ -495,10 +495,10 @@ fn floods_are_answered_within_bounds() {
     let count =
         |is: fn(&(Destination, Outgoing)) -> bool| bench.sent.iter().filter(|it| is(it)).count();
     assert!(count(|(to, _)| *to == Destination::All) < 80);
-    assert!(count(|(_, it)| *it == Outgoing::Dio { full: true }) < 100);
+    assert!(count(|(_, it)| *it == Outgoing::Dio { full: true }) < 24 + 60 * 4 + 80);
     // One that nobody answers is repeated after 12 to 24 s.
     assert!(count(|(_, it)| *it == Outgoing::Dao) <= 5);
-    assert!(bench.sent.len() < 250, "{}", bench.sent.len());
+    assert!(bench.sent.len() < 480, "{}", bench.sent.len());
     assert!(bench.rpl.dropped(MessageDrop::TooMany) > 1000);
 }
 
@@ -642,7 +642,8 @@ fn what_makes_a_mote_act_is_believed_only_as_the_parents_own_answer() {
         // It says so itself.
         let mut bench = settled();
         let _ = bench.says_itself(&said);
-        bench.run(Duration::from_secs(1));
+        // A DAO that the root has asked for follows within 6 s.
+        bench.run(Duration::from_secs(7));
         assert!(acts(&bench), "{name}");
     }
 }
@@ -894,7 +895,7 @@ fn a_counter_that_goes_back_asks_for_nothing() {
         let before = daos(&bench);
         says.dtsn = dtsn;
         bench.says_itself(&says).unwrap();
-        bench.run(Duration::from_secs(2));
+        bench.run(Duration::from_secs(7));
         assert_eq!(daos(&bench) > before, asks, "{dtsn}");
         for sequence in 0..=255 {
             let _ = bench.message(addr(0), false, &answer(sequence, 0));
