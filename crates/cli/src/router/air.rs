@@ -83,15 +83,14 @@ pub(super) fn run(scenario: &Path, args: &Args) -> Result<(), Error> {
         place.map_or(String::new(), |path| format!(", status at {path}")),
     ));
     let mut faults = Faults::begin(scenario, &mut network);
-    let began = time::Instant::now();
-    let mut known = keys;
+    let (began, mut known) = (time::Instant::now(), keys);
     while !interrupt.has_come() {
         live.turn(&mut network.world, NAP, |_, _| {})?;
         faults.pass(&mut network, &arena);
-        if hung_up.swap(false, Ordering::Relaxed) {
-            if let Some((path, known)) = args.key.as_deref().zip(known.as_mut()) {
-                say(&reread(path, known, &mut network));
-            }
+        if hung_up.swap(false, Ordering::Relaxed)
+            && let Some((path, known)) = args.key.as_deref().zip(known.as_mut())
+        {
+            say(&reread(path, known, &mut network));
         }
         desk.answer(|| look(&mut network, tun, began.elapsed()));
     }

@@ -128,6 +128,7 @@ pub(crate) struct Ingress {
 
 impl Ingress {
     /// The hop of a packet that came to this node alone, by a link that takes packets as they are.
+    #[cfg(any(feature = "router", feature = "ble"))]
     pub(crate) const fn whole(interface: InterfaceId, from: Neighbour) -> Self {
         Self {
             interface,
@@ -158,6 +159,13 @@ pub(crate) enum Disposition {
     Refuse(ErrorKind),
     /// It ends here, silently.
     Drop(PacketDrop),
+}
+
+impl Disposition {
+    /// Whether the packet is for this node.
+    pub(crate) fn is_local(&self) -> bool {
+        matches!(self, Self::Local)
+    }
 }
 
 /// Whether a packet may go back to the neighbour that it came from.

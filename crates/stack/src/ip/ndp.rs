@@ -388,6 +388,21 @@ impl Solicitor {
         }
     }
 
+    /// The next solicitation of a node that looks for a router, of which it has sent so many.
+    fn ask_on(&mut self, sent: u8, now: Instant) -> Due {
+        let sent = sent.saturating_add(1);
+        // A parent may not know the configuration yet, and its advertisement for all may get lost.
+        let fast_more = match self.is_led() {
+            true => SOLICITATIONS_FAST_MORE,
+            false => 0,
+        };
+        self.state = State::Asking {
+            sent,
+            at: now + pace(sent.saturating_sub(fast_more)),
+        };
+        Due::Solicit(self.parent.map_or(ALL_ROUTERS, link_local))
+    }
+
     /// What is due now, if anything.
     pub(crate) fn poll(&mut self, now: Instant, rng: &mut Rng) -> Option<Due> {
         if self.next_deadline().is_none_or(|at| now < at) {
@@ -395,19 +410,7 @@ impl Solicitor {
         }
         match self.state {
             State::Idle => None,
-            State::Asking { sent, .. } => {
-                let sent = sent.saturating_add(1);
-                // A parent may not know it yet, and what it tells all nodes then may get lost.
-                let fast_more = match self.is_led() {
-                    true => SOLICITATIONS_FAST_MORE,
-                    false => 0,
-                };
-                self.state = State::Asking {
-                    sent,
-                    at: now + pace(sent.saturating_sub(fast_more)),
-                };
-                Some(Due::Solicit(self.parent.map_or(ALL_ROUTERS, link_local)))
-            }
+            State::Asking { sent, .. } => Some(self.ask_on(sent, now)),
             State::Bound { expires, .. } if now >= expires => {
                 self.start(now, rng);
                 // Without a parent a node that RPL leads asks nobody.

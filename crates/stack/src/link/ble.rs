@@ -204,7 +204,7 @@ impl<'m> Ble<'m> {
         deadlines.add(
             self.flows
                 .as_deref()
-                .and_then(|flows| flows.next_deadline()),
+                .and_then(super::mesh::FlowQueues::next_deadline),
         );
         #[cfg(feature = "tcple")]
         deadlines.add(self.tcple_deadline());

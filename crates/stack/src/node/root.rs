@@ -7,7 +7,6 @@
 use core::net::Ipv6Addr;
 
 use super::Node;
-use super::routing::State;
 use crate::ip::{self, Ingress, Neighbour, Step, StepError};
 use crate::rpl::{self, Destination, MessageDrop, Rpl};
 use crate::time::{Duration, Instant, earliest};
@@ -66,9 +65,10 @@ impl Node<'_> {
         now: Instant,
     ) {
         let Self { routing, ip, .. } = self;
-        let Some(State { rpl, root, .. }) = routing.as_mut() else {
+        let Some(routing) = routing.as_mut() else {
             return;
         };
+        let (rpl, root) = (&mut routing.rpl, &mut routing.root);
         let Some(dodag) = rpl.dodag().copied() else {
             return;
         };

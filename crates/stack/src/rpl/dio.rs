@@ -390,14 +390,21 @@ impl Rpl<'_> {
             self.trickle.insist();
             is_route_lost = true;
         }
-        if is_route_lost {
-            self.leaves.lose();
-            self.schedule_dao(now, rng);
-        } else if asks_for_dao {
-            self.leaves.lose();
-            self.schedule_asked_dao(now, rng);
-        }
+        self.announce_anew((is_route_lost, asks_for_dao), now, rng);
         Ok(())
+    }
+
+    /// Lets the root hear of this node and its leaves again: soon where it has lost the routes, at
+    /// leisure where it asks all motes.
+    fn announce_anew(&mut self, (is_lost, is_asked): (bool, bool), now: Instant, rng: &mut Rng) {
+        if !is_lost && !is_asked {
+            return;
+        }
+        self.leaves.lose();
+        match is_lost {
+            true => self.schedule_dao(now, rng),
+            false => self.schedule_asked_dao(now, rng),
+        }
     }
 }
 

@@ -348,7 +348,7 @@ mod tests {
             }
             #[cfg(feature = "router")]
             {
-                let meant = |packet: &[u8]| packet.len() % 2 == 0;
+                let meant = |packet: &[u8]| packet.len().is_multiple_of(2);
                 let moved = model[2].iter().filter(|(packet, _)| meant(packet));
                 let moved = (moved.clone().count(), moved.map(|(packet, _)| packet.len() + OVERHEAD).sum());
                 let (count, bytes) = shelf.hand_over(2, 0, meant);

@@ -290,8 +290,7 @@ impl<'m> Mesh<'m> {
                 return Ok(Arrival::Nothing);
             }
         };
-        let mut onward = [0; PSDU_LEN_MAX];
-        let mut onward_len = 0;
+        let (mut onward, mut onward_len) = ([0; PSDU_LEN_MAX], 0);
         if IS_RELAY && let Role::Forward { next_hop } = role {
             // A packet that is dropped here opens no record: its other fragments go nowhere.
             if self.judge_first(next_hop, piece, ip, rng).is_err() {
@@ -317,15 +316,11 @@ impl<'m> Mesh<'m> {
             }
             Verdict::Complete(record) => Ok(self.on_gathered(record, frame)),
             // Only a router says so, of a packet that does not go on (RFC 4443 §3.2).
-            Verdict::Drop(datagram::FragmentDrop::TooLarge)
-                if disposition != Disposition::Local =>
-            {
-                Ok(Arrival::Refuse {
-                    kind: ErrorKind::PacketTooBig {
-                        mtu: len_max.min(IPV6_MTU_MIN) as u32,
-                    },
-                    quote: quotable(piece, headers.tcp),
-                })
+            Verdict::Drop(datagram::FragmentDrop::TooLarge) if !disposition.is_local() => {
+                let mtu = len_max.min(IPV6_MTU_MIN) as u32;
+                let kind = ErrorKind::PacketTooBig { mtu };
+                let quote = quotable(piece, headers.tcp);
+                Ok(Arrival::Refuse { kind, quote })
             }
             Verdict::Stored | Verdict::Drop(_) | Verdict::Forward { .. } => Ok(Arrival::Nothing),
         }

@@ -608,7 +608,8 @@ fn what_makes_a_mote_act_is_believed_only_as_the_parents_own_answer() {
         bench.sent.clear();
         bench
     };
-    let cases: [(&str, fn(&mut Says)); 7] = [
+    type Change = fn(&mut Says);
+    let cases: [(&str, Change); 7] = [
         ("another mode", |it| it.mode = mode::STORING),
         ("another DODAG", |it| it.dodag = addr(50)),
         ("an older version", |it| it.version = 230),
