@@ -27,7 +27,7 @@ pub const EXPERIMENTS: [Experiment; 1] = [Experiment {
     axis: None,
     budget: [
         Budget {
-            runs: 2,
+            runs: 3,
             seconds: JOIN_S,
         },
         Budget {

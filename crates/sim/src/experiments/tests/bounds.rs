@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::super::{Case, Experiment, all, ble, cit, fair, mesh, security, sleepy, tcple};
+use super::super::{
+    Case, Experiment, all, ble, cit, fair, mesh, outsiders, security, sleepy, tcple,
+};
 
 /// Every setting of few hops that has a bound, once, and the longest of bulk packets.
 fn bounded() -> Vec<Case> {
@@ -61,7 +63,8 @@ fn one_flow_has_a_bound_and_two_have_none() {
             .chain(&ble::EXPERIMENTS)
             .chain(&tcple::EXPERIMENTS)
             .chain(&sleepy::EXPERIMENTS)
-            .chain(&security::EXPERIMENTS);
+            .chain(&security::EXPERIMENTS)
+            .chain(&outsiders::EXPERIMENTS);
         others.all(|other| other.id != experiment.id)
     };
     for experiment in all().into_iter().filter(is_chain) {
