@@ -37,8 +37,9 @@ struct Load {
     recent: [u64; 2],
     /// Whether it was heard of in this step.
     is_heard: bool,
-    /// Whether it sent anything again in this step.
-    is_distressed: bool,
+    /// Segments with new bytes, and segments sent again, in eighths, each step weighing an eighth
+    /// less than the next.
+    segments: [u32; 2],
     /// Steps as a heavy flow, up to [`ESTABLISHED`].
     steps: u8,
     /// Steps in a row in which it was heard of.
@@ -61,7 +62,7 @@ impl Load {
         };
         let is_light = self.recent() * LIGHT_PART < most;
         let is_known = self.steps < ESTABLISHED || self.heard >= HEARD_MIN;
-        if self.is_distressed || !is_light {
+        if self.is_distressed() || !is_light {
             self.is_heavy = true;
         } else if is_heard && is_known {
             self.is_heavy = false;
@@ -70,7 +71,14 @@ impl Load {
             true => self.steps.saturating_add(1).min(ESTABLISHED),
             false => 0,
         };
-        self.is_distressed = false;
+        self.segments = self.segments.map(|recent| recent - recent / 8);
+    }
+
+    /// Whether it sends again at least half as often as it sends anything new: now and then
+    /// everybody does.
+    const fn is_distressed(&self) -> bool {
+        let [fresh, again] = self.segments;
+        again >= 4 && 2 * again >= fresh
     }
 }
 
@@ -118,7 +126,9 @@ impl Crowd {
         for (sum, count) in load.fresh.iter_mut().zip(counts) {
             *sum += count;
         }
-        load.is_distressed |= news.is_retransmission;
+        let [fresh, again] = &mut load.segments;
+        *fresh = fresh.saturating_add(8 * u32::from(news.new_bytes > 0));
+        *again = again.saturating_add(8 * u32::from(news.is_retransmission));
         is_new
     }
 
