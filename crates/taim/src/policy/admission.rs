@@ -22,7 +22,7 @@ use std::mem;
 use motet::time::{Duration, Instant, earliest};
 
 use super::HOLD_MAX;
-use super::crowd::Crowd;
+use super::crowd::{Crowd, moved};
 use crate::config::{Admission, Window};
 use crate::flow::{Flow, News};
 use crate::flows::FlowId;
@@ -157,7 +157,8 @@ impl Gate {
             return;
         }
         let answered = news.new_bytes + news.newly_acknowledged;
-        self.welcome(id, news, now);
+        let [moved, _] = moved(segment, news);
+        self.welcome(id, moved, now);
         if self.crowd.is_heavy(id) {
             self.note_message(news);
         }
@@ -198,9 +199,8 @@ impl Gate {
 
     /// A flow that is new, or was silent for long, begins with as much as was served least: it has
     /// no claim to what it did not use.
-    fn welcome(&mut self, id: FlowId, news: &News, now: Instant) {
-        let counts = [u64::from(news.new_bytes), 0];
-        if self.crowd.on_segment(id, counts, news, now) {
+    fn welcome(&mut self, id: FlowId, moved: u64, now: Instant) {
+        if self.crowd.on_segment(id, [moved, 0], now) {
             let least = self.active(now).map(|share| share.served).min();
             let share = self.share(id);
             share.served = share.served.max(least.unwrap_or(0));

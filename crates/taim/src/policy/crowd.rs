@@ -3,7 +3,7 @@
 //! Purpose: where many flows send as much as they can, a policy shares the air among them. Where
 //! one or two do, nothing is to be shared, and to hold a flow that sends little costs its users
 //! time and gives nobody anything. So each flow is heavy or light: it is light where it moves less
-//! than an eighth of what the busiest flow moves, shows no sign of distress, and is heard of
+//! than an eighth of what the busiest flow moves, and is heard of
 //! nevertheless. A flow that falls silent stays what it was for [`CLAIM`]: one that starves has
 //! nothing to show but timeouts.
 //! Source: Motet's own.
@@ -12,6 +12,7 @@ use motet::time::{Duration, Instant};
 
 use crate::flow::News;
 use crate::flows::FlowId;
+use crate::sight::Segment;
 
 /// How much the flows of a router do.
 #[derive(Debug, Default)]
@@ -37,9 +38,6 @@ struct Load {
     recent: [u64; 2],
     /// Whether it was heard of in this step.
     is_heard: bool,
-    /// Segments with new bytes, and segments sent again, in eighths, each step weighing an eighth
-    /// less than the next.
-    segments: [u32; 2],
     /// Steps as a heavy flow, up to [`ESTABLISHED`].
     steps: u8,
     /// Steps in a row in which it was heard of.
@@ -62,7 +60,7 @@ impl Load {
         };
         let is_light = self.recent() * LIGHT_PART < most;
         let is_known = self.steps < ESTABLISHED || self.heard >= HEARD_MIN;
-        if self.is_distressed() || !is_light {
+        if !is_light {
             self.is_heavy = true;
         } else if is_heard && is_known {
             self.is_heavy = false;
@@ -71,15 +69,21 @@ impl Load {
             true => self.steps.saturating_add(1).min(ESTABLISHED),
             false => 0,
         };
-        self.segments = self.segments.map(|recent| recent - recent / 8);
     }
+}
 
-    /// Whether it sends again at least half as often as it sends anything new: now and then
-    /// everybody does.
-    const fn is_distressed(&self) -> bool {
-        let [fresh, again] = self.segments;
-        again >= 4 && 2 * again >= fresh
-    }
+/// Bytes that a segment out of the mesh moves: those that it brings, and those that it acknowledges.
+/// What it sends again counts twice: a flow that starves has nothing else to show.
+pub(super) fn moved(segment: &Segment, news: &News) -> [u64; 2] {
+    let again = match news.is_retransmission && news.new_bytes == 0 {
+        true => 2 * segment.payload_len,
+        false => 0,
+    };
+    [
+        news.new_bytes.saturating_add(again),
+        news.newly_acknowledged,
+    ]
+    .map(u64::from)
 }
 
 impl Crowd {
@@ -102,13 +106,7 @@ impl Crowd {
     /// A segment has come out of the mesh; `counts`: what of its bytes, those that it brings and
     /// those that it acknowledges. Returns whether its flow is new here, or was silent for
     /// [`CLAIM`].
-    pub(crate) fn on_segment(
-        &mut self,
-        id: FlowId,
-        counts: [u64; 2],
-        news: &News,
-        now: Instant,
-    ) -> bool {
+    pub(crate) fn on_segment(&mut self, id: FlowId, counts: [u64; 2], now: Instant) -> bool {
         self.look(now);
         let load = self.load(id);
         let is_new = load.last.is_none_or(|last| now.since(last) >= CLAIM);
@@ -126,9 +124,6 @@ impl Crowd {
         for (sum, count) in load.fresh.iter_mut().zip(counts) {
             *sum += count;
         }
-        let [fresh, again] = &mut load.segments;
-        *fresh = fresh.saturating_add(8 * u32::from(news.new_bytes > 0));
-        *again = again.saturating_add(8 * u32::from(news.is_retransmission));
         is_new
     }
 
@@ -198,7 +193,7 @@ mod tests {
             let now = Instant::ORIGIN + Duration::from_secs(1_000 + second);
             for flow in 0..flows {
                 if let Some(bytes) = bytes(flow, second) {
-                    crowd.on_segment(FlowId::test(flow), [bytes, 0], &News::default(), now);
+                    crowd.on_segment(FlowId::test(flow), [bytes, 0], now);
                 }
             }
         }
@@ -234,15 +229,11 @@ mod tests {
         for second in 20..100 {
             let now = Instant::ORIGIN + Duration::from_secs(1_000 + second);
             for flow in 0..2 {
-                starved.on_segment(FlowId::test(flow), [2_000, 0], &News::default(), now);
+                starved.on_segment(FlowId::test(flow), [2_000, 0], now);
             }
             // What it sends again after a timeout says that it starves.
             if second % 40 == 39 {
-                let again = News {
-                    is_retransmission: true,
-                    ..News::default()
-                };
-                starved.on_segment(FlowId::test(5), [0, 0], &again, now);
+                starved.on_segment(FlowId::test(5), [2 * 400, 0], now);
             }
         }
         assert_eq!(starved.heavy, 6);

@@ -26,7 +26,7 @@ use std::collections::BTreeSet;
 use motet::time::{Duration, Instant, earliest};
 
 use super::HOLD_MAX;
-use super::crowd::Crowd;
+use super::crowd::{Crowd, moved};
 use crate::config::{Fq, Taim};
 use crate::flow::{Flow, HeldPacket, News};
 use crate::flows::{FlowId, Flows};
@@ -135,8 +135,7 @@ impl Pacer {
         (news, now): (&News, Instant),
     ) {
         if segment.direction == Direction::Up {
-            let counts = [news.new_bytes, news.newly_acknowledged].map(u64::from);
-            self.flows.on_segment(id, counts, news, now);
+            self.flows.on_segment(id, moved(segment, news), now);
             if flow.is_over {
                 self.flows.on_over(id);
             }
