@@ -40,8 +40,8 @@ struct Load {
     is_heard: bool,
     /// Steps as a heavy flow, up to [`ESTABLISHED`].
     steps: u8,
-    /// Steps in a row in which it was heard of.
-    heard: u8,
+    /// Whether it was heard of in the last sixteen steps, a bit each.
+    heard: u16,
 }
 
 impl Load {
@@ -53,13 +53,9 @@ impl Load {
     /// Ends a step in which the busiest flow has come to `most`.
     fn judge(&mut self, most: u64) {
         let is_heard = std::mem::take(&mut self.is_heard);
-        self.heard = if is_heard {
-            self.heard.saturating_add(1)
-        } else {
-            0
-        };
+        self.heard = self.heard << 1 | u16::from(is_heard);
         let is_light = self.recent() * LIGHT_PART < most;
-        let is_known = self.steps < ESTABLISHED || self.heard >= HEARD_MIN;
+        let is_known = self.steps < ESTABLISHED || self.heard.count_ones() >= HEARD_MIN;
         if !is_light {
             self.is_heavy = true;
         } else if is_heard && is_known {
@@ -177,10 +173,10 @@ const STEP: Duration = Duration::from_secs(1);
 const LIGHT_PART: u64 = 8;
 
 /// After so many steps as a heavy flow silence is no sign that a flow is light.
-const ESTABLISHED: u8 = 10;
+const ESTABLISHED: u8 = 30;
 
-/// A flow that was heavy for long is light when it was heard of in so many steps in a row.
-const HEARD_MIN: u8 = 5;
+/// A flow that was heavy for long is light when it was heard of in so many of sixteen steps.
+const HEARD_MIN: u32 = 4;
 
 #[cfg(test)]
 mod tests {
