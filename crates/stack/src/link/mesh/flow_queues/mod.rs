@@ -29,6 +29,7 @@ mod key;
 mod turns;
 
 use self::key::{EACH, Key, Pair, START_LEN, beginning, first_of, is_tcps};
+use self::turns::Until;
 use crate::storage::shelf::{OVERHEAD, Shelf};
 use crate::time::{Duration, Instant};
 use crate::wire::cursor::copy;
@@ -46,8 +47,8 @@ pub struct FlowQueues<'m> {
     /// The queue whose packet is being sent, and since when.
     serving: Option<(u8, Instant)>,
     /// Until when what strangers have sent, and were answered, takes their part of the time: those
-    /// of TCP last.
-    strangers_until: [Instant; 2],
+    /// of TCP, and all others.
+    strangers_until: Until,
     /// When a packet of TCP last passed, either way.
     tcp_at: Option<Instant>,
     /// Of the packets of strangers that have left last, what tells their pair from others: theirs
@@ -180,7 +181,7 @@ impl<'m> FlowQueues<'m> {
             flows,
             turns: 0,
             serving: None,
-            strangers_until: [Instant::ORIGIN; 2],
+            strangers_until: Until::NEW,
             tcp_at: None,
             sent: [0; SENT_MAX],
             wakes_at: None,

@@ -4,6 +4,32 @@ use super::key::is_tcps;
 use super::{FLOWS_AT, FlowQueues, Place, Stranger};
 use crate::time::{Duration, Instant};
 
+/// Until when strangers have had their part of the time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Until {
+    tcp: Instant,
+    others: Instant,
+}
+
+impl Until {
+    pub(super) const NEW: Self = Self {
+        tcp: Instant::ORIGIN,
+        others: Instant::ORIGIN,
+    };
+
+    const fn of(&self, is_tcp: bool) -> Instant {
+        if is_tcp { self.tcp } else { self.others }
+    }
+
+    fn extend(&mut self, is_tcp: bool, by: Duration, now: Instant) {
+        let until = match is_tcp {
+            true => &mut self.tcp,
+            false => &mut self.others,
+        };
+        *until = (*until).max(now) + by;
+    }
+}
+
 impl FlowQueues<'_> {
     /// A queue that has a packet takes part in the round: a flow of TCP before those that had one
     /// already.
@@ -25,13 +51,16 @@ impl FlowQueues<'_> {
 
     /// The queue whose turn it is.
     pub(super) fn next(&mut self, is_ready: impl Fn(&[u8]) -> bool, now: Instant) -> Option<u8> {
-        let [others_wait, tcps_wait] =
+        let [others_wait, tcp_waits] =
             [false, true].map(|is_tcp| self.must_strangers_wait(is_tcp, now));
-        let waits = |key: u8| key < FLOWS_AT && if is_tcps(key) { tcps_wait } else { others_wait };
+        let waits = |key: u8| match is_tcps(key) {
+            true => key < FLOWS_AT && tcp_waits,
+            false => others_wait,
+        };
         let held_up = self
             .lanes()
             .filter(|(key, lane)| !lane.is_empty() && waits(*key));
-        let until = held_up.map(|(key, _)| self.strangers_wait_until(is_tcps(key)));
+        let until = held_up.map(|(key, _)| self.strangers_until.of(is_tcps(key)));
         self.wakes_at = until.min();
         for _ in 0..2 {
             let mut best: Option<(Place, u8)> = None;
@@ -64,13 +93,7 @@ impl FlowQueues<'_> {
     /// Whether strangers of this kind have had their part of the time, and TCP is in use.
     pub(super) fn must_strangers_wait(&self, is_tcp: bool, now: Instant) -> bool {
         let in_use = self.tcp_at.is_some_and(|at| now.since(at) < IN_USE_FOR);
-        in_use && now < self.strangers_wait_until(is_tcp)
-    }
-
-    /// Until when strangers of this kind have had their part of the time.
-    const fn strangers_wait_until(&self, is_tcp: bool) -> Instant {
-        let [others, tcps] = self.strangers_until;
-        if is_tcp { tcps } else { others }
+        in_use && now < self.strangers_until.of(is_tcp)
     }
 
     /// No queue that may send has credit left: all get theirs for so many rounds, those that are
@@ -117,9 +140,7 @@ impl FlowQueues<'_> {
         let air = air.saturating_mul(usize::from(hops)).min(i32::MAX as usize);
         if key < FLOWS_AT {
             let span = Duration::from_micros(air as u64 * BYTE_US * STRANGERS_PART);
-            let [others, tcps] = &mut self.strangers_until;
-            let until = if is_tcps(key) { tcps } else { others };
-            *until = (*until).max(now) + span;
+            self.strangers_until.extend(is_tcps(key), span, now);
         }
         self.turns = self.turns.wrapping_add(1);
         let turn = self.turns;
