@@ -187,7 +187,8 @@ fn run_of(case: &Case, seed: u64, direction: u64, shift: f64) -> Run {
 }
 
 /// What runs of the experiments `mesh-*`, `taim-*`, `tcple-*`, `combined-fairness`, `combined-ble`, `combined-security` and `combined-outsiders` measure.
-const FIGURES: [&str; 47] = [
+const FIGURES: [&str; 48] = [
+    "lost",
     "joined",
     "age",
     "age_mean",

@@ -127,6 +127,7 @@ fn copies_of_a_syn_wait_once() {
         }
         let parents = (0..leaf).filter_map(|node| radio(&network, node).indirect());
         let merged: u32 = parents.map(|parent| parent.counters().merged).sum();
-        assert!(merged >= 6, "{name}: {merged} copies merged");
+        // Each of the SYNs came again, once at least, before the mote asked.
+        assert!(merged >= 3, "{name}: {merged} copies merged");
     }
 }

@@ -149,9 +149,10 @@ fn a_parent_that_has_gone_is_replaced() {
 #[test]
 fn a_mote_at_rest_is_reached_within_the_interval_that_it_is_given() {
     for (idle, idle_s) in [
-        ("", 60.0),
-        ("sleep_idle_s = 10", 10.0),
-        ("sleep_idle_s = 240", 240.0),
+        ("", Some(60.0)),
+        ("sleep_idle_s = 10", Some(10.0)),
+        // A host gives up a SYN before such a mote asks.
+        ("sleep_idle_s = 240", None),
     ] {
         let text = format!(
             "duration_s = 600\nwarmup_s = 1\n[topology]\nchain = 1\n[stack]\nsleep = \"hinted\"\n{idle}\n\
@@ -160,9 +161,12 @@ fn a_mote_at_rest_is_reached_within_the_interval_that_it_is_given() {
         let plan = plan(&text).unwrap_or_else(|why| panic!("{idle}: {why}"));
         let run = results(&plan).remove(0);
         assert!(run.failure.is_none(), "{idle}: {:?}", run.failure);
-        let longest_s = run.flows[0].latency_max_ms.unwrap() / 1e3;
-        let expected = idle_s / 2.0..idle_s + 3.0;
-        assert!(expected.contains(&longest_s), "{idle}: {longest_s} s");
+        let longest_s = run.flows[0].latency_max_ms.map(|ms| ms / 1e3);
+        let is_expected = match (longest_s, idle_s) {
+            (Some(longest), Some(idle)) => (idle / 2.0..idle + 3.0).contains(&longest),
+            (longest, idle) => longest == idle,
+        };
+        assert!(is_expected, "{idle}: {longest_s:?} s");
     }
 }
 
