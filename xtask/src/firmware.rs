@@ -299,6 +299,6 @@ fn build(workspace: &Workspace, arguments: &[&str]) -> Result<(bool, String)> {
     if in_ci() {
         command.arg("--locked");
     }
-    without_paths(&mut command)?;
+    without_paths(workspace, &mut command)?;
     run_logged(&mut command, &workspace.scratch()?.join("firmware.log"))
 }

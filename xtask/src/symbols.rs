@@ -9,10 +9,15 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::process::{Command, ExitCode};
+use std::path::{Path, PathBuf};
+use std::process::{self, Command, ExitCode};
+use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
+
+use crate::workspace::Workspace;
 
 /// Set where this program runs as the wrapper of rustc.
 const WRAPPER: &str = "MOTET_RUSTC_WRAPPER";
@@ -20,10 +25,29 @@ const WRAPPER: &str = "MOTET_RUSTC_WRAPPER";
 /// Lets this program stand between a command of Cargo's and rustc.
 ///
 /// # Errors
-/// The path of this program is not known.
-pub(crate) fn without_paths(cargo: &mut Command) -> Result<&mut Command> {
+/// This program's own file cannot be found or copied.
+pub(crate) fn without_paths<'c>(
+    workspace: &Workspace,
+    cargo: &'c mut Command,
+) -> Result<&'c mut Command> {
+    let wrapper = copy_of_this(&workspace.scratch()?)?;
+    Ok(cargo.env("RUSTC_WRAPPER", wrapper).env(WRAPPER, "1"))
+}
+
+/// A copy of this program, which stays where a build beside this one puts another in its place.
+fn copy_of_this(folder: &Path) -> Result<PathBuf> {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    if let Some(path) = MADE.get() {
+        return Ok(path.clone());
+    }
     let here = env::current_exe().context("cannot find this program's own file")?;
-    Ok(cargo.env("RUSTC_WRAPPER", here).env(WRAPPER, "1"))
+    let path = folder.join("rustc-wrapper");
+    // Not written in place: another check may be running it.
+    let new = folder.join(format!("rustc-wrapper-{}", process::id()));
+    fs::copy(&here, &new)
+        .and_then(|_| fs::rename(&new, &path))
+        .with_context(|| format!("cannot copy {} to {}", here.display(), path.display()))?;
+    Ok(MADE.get_or_init(|| path).clone())
 }
 
 /// Runs rustc with a number of its own where this program is its wrapper; none elsewhere.

@@ -162,13 +162,28 @@ impl<'m> Shelf<'m> {
         let Some(record) = self.nth(key, nth) else {
             return false;
         };
-        let (at, end) = (record.at, record.end());
-        let used = self.bytes.get_mut(..self.used).unwrap_or_default();
-        if at <= end && end <= used.len() {
-            used.copy_within(end.., at);
-            self.used = self.used.saturating_sub(end - at);
-        }
+        self.shift(record.end(), record.at);
         true
+    }
+
+    /// Moves what stands from `from` on to `to`, where there is room for it.
+    fn shift(&mut self, from: usize, to: usize) {
+        if to <= from {
+            let used = self.bytes.get_mut(..self.used).unwrap_or_default();
+            if from <= used.len() {
+                used.copy_within(from.., to);
+                self.used = self.used.saturating_sub(from - to);
+            }
+            return;
+        }
+        // Byte after byte, from the last on: `copy_within` would leave a panic in the image here.
+        for at in (from..self.used).rev() {
+            let byte = self.bytes.get(at).copied();
+            if let (Some(byte), Some(place)) = (byte, self.bytes.get_mut(at + (to - from))) {
+                *place = byte;
+            }
+        }
+        self.used = self.used.saturating_add(to - from);
     }
 
     /// Puts a packet into the place of the one for `key` behind `nth` others; false, and nothing is changed,
@@ -199,8 +214,7 @@ impl<'m> Shelf<'m> {
         if !fits || self.used > capacity {
             return false;
         }
-        self.bytes.copy_within(end..self.used, behind);
-        self.used = behind.saturating_add(moved);
+        self.shift(end, behind);
         let record = self.bytes.get_mut(record.at..behind).unwrap_or_default();
         if let Some((head, body)) = record.split_first_chunk_mut::<OVERHEAD>() {
             let [high, low] = len.to_be_bytes();
