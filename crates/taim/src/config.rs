@@ -18,9 +18,6 @@ pub struct Config {
     pub held_max: usize,
     /// Packets of one flow and direction that are held at a time.
     pub held_per_flow_max: usize,
-    /// Whether packets into the mesh that are of no known flow of TCP have a part of the air only,
-    /// while TCP is in use. Of use beside a border router that has one queue for all.
-    pub queues_strangers: bool,
 }
 
 /// By which rule packets are held.
@@ -80,7 +77,6 @@ impl Config {
             flows_per_mote_max: 64,
             held_max: 16_384,
             held_per_flow_max: 128,
-            queues_strangers: false,
         }
     }
 }

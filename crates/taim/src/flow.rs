@@ -286,6 +286,13 @@ impl Tally {
     }
 }
 
+impl HeldPacket {
+    /// Whether it carries bytes of the stream.
+    pub(crate) const fn has_data(&self) -> bool {
+        self.passing.end.is_some()
+    }
+}
+
 impl Passing {
     pub(crate) fn of(segment: &Segment) -> Self {
         Self {

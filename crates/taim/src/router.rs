@@ -2,16 +2,15 @@
 
 use std::collections::VecDeque;
 
-use motet::time::{Instant, earliest};
+use motet::time::Instant;
 
 use crate::clock::Clock;
 use crate::config::{Config, Policy};
 use crate::flow::Passing;
 use crate::flows::{FlowId, Flows};
 use crate::policy::Rule;
-use crate::sight::{Direction, FlowKey, Segment};
+use crate::sight::{Direction, Segment};
 use crate::status::{self, Counters, Status};
-use crate::strangers::{Pair, Strangers};
 
 /// The number of a packet that the caller keeps. Each that is held must have another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -47,7 +46,6 @@ pub struct Router {
     clock: Clock,
     flows: Flows,
     rule: Rule,
-    strangers: Strangers,
     /// Packets that go now.
     ready: VecDeque<PacketId>,
     /// Packets that wait for their turn.
@@ -64,7 +62,6 @@ impl Router {
             clock: Clock::default(),
             flows: Flows::new(&config),
             rule: Rule::new(config.policy),
-            strangers: Strangers::new(),
             ready: VecDeque::new(),
             waiting: 0,
             is_closing: false,
@@ -91,18 +88,13 @@ impl Router {
         self.counters.packets += 1;
         let Some(segment) = Segment::read(packet.direction, packet.headers, packet.len) else {
             self.counters.others += 1;
-            return self.meet_stranger(packet, None, now);
+            return Verdict::Pass;
         };
-        self.strangers.note_tcp(now);
         self.sweep(now);
         let Some(id) = self.flows.find(&segment, &mut self.counters, now) else {
             self.counters.strangers += 1;
-            return self.meet_stranger(packet, Some(segment.flow), now);
+            return Verdict::Pass;
         };
-        // What waited while its flow was not known yet goes before it.
-        let ready = &mut self.ready;
-        self.strangers
-            .take_flow(&segment.flow, |id| ready.push_back(id));
         let verdict = self.judge(id, &segment, packet.id, now);
         self.advance(now);
         verdict
@@ -119,36 +111,26 @@ impl Router {
         Some(id)
     }
 
-    /// The next packet of those held that the caller is to drop: it is of a stranger, and found no
-    /// room.
-    pub fn poll_dropped(&mut self) -> Option<PacketId> {
-        let id = self.strangers.poll_dropped()?;
-        self.counters.dropped += 1;
-        Some(id)
-    }
-
     /// When [`Self::poll`] may give a packet though none has come, by the caller's clock.
     pub fn next_deadline(&self) -> Option<Instant> {
         if !self.ready.is_empty() {
             return Some(self.clock.outside(self.clock.now()));
         }
-        let due = self.rule.next_deadline().filter(|_| self.waiting > 0);
-        let due = earliest(due, self.strangers.next_deadline());
-        due.map(|due| self.clock.outside(due))
+        let due = self.rule.next_deadline();
+        due.filter(|_| self.waiting > 0)
+            .map(|due| self.clock.outside(due))
     }
 
     /// Lets all held packets go with the next calls of [`Self::poll`], and holds none from now on:
     /// the router is about to end.
     pub fn release_all(&mut self) {
         self.is_closing = true;
-        let ready = &mut self.ready;
-        self.strangers.take_all(|id| ready.push_back(id));
         self.release_waiting(self.clock.now());
     }
 
     /// How many packets are held.
     pub fn held(&self) -> usize {
-        self.waiting + self.ready.len() + self.strangers.len() + self.strangers.dropped()
+        self.waiting + self.ready.len()
     }
 
     /// What was counted.
@@ -173,38 +155,6 @@ impl Router {
         self.clock.read(outside)
     }
 
-    /// What becomes of a packet that is of no known flow.
-    fn meet_stranger(
-        &mut self,
-        packet: &Packet<'_>,
-        flow: Option<FlowKey>,
-        now: Instant,
-    ) -> Verdict {
-        if !self.config.queues_strangers || self.is_closing {
-            return Verdict::Pass;
-        }
-        let Some(pair) = Pair::read(packet.direction, packet.headers) else {
-            return Verdict::Pass;
-        };
-        if packet.direction == Direction::Up {
-            self.strangers
-                .on_answer(&pair, flow.is_some(), packet.len, now);
-            return Verdict::Pass;
-        }
-        if self
-            .strangers
-            .admits(packet.id, (pair, flow), packet.len, now)
-        {
-            // A caller that has not polled keeps what goes now: it goes behind that.
-            if self.ready.is_empty() {
-                return Verdict::Pass;
-            }
-            self.ready.push_back(packet.id);
-        }
-        self.counters.held += 1;
-        Verdict::Hold
-    }
-
     /// What becomes of a segment of a known flow.
     fn judge(&mut self, id: FlowId, segment: &Segment, packet: PacketId, now: Instant) -> Verdict {
         let is_full = self.held() >= self.config.held_max;
@@ -216,7 +166,7 @@ impl Router {
         self.counters.strays += u64::from(news.is_stray);
         self.rule.on_segment(id, flow, segment, &news, now);
         let is_first = flow.held(direction) == 0;
-        let may_hold = !self.is_closing && !segment.is_control() && self.rule.holds(id, segment);
+        let may_hold = !self.is_closing && !segment.is_control() && self.rule.holds(direction);
         if !may_hold {
             // Behind those of its flow that are held: they go before it.
             self.release_lane(id, direction, now);
@@ -247,7 +197,7 @@ impl Router {
     ) -> Verdict {
         if let Some(flow) = self.flows.get_mut(id) {
             let is_news = flow.on_pass(segment.direction, Passing::of(segment), now);
-            if self.rule.holds(id, segment) {
+            if self.rule.holds(segment.direction) {
                 self.rule.on_pass(id, flow, segment, is_news, now);
             }
         }
@@ -264,9 +214,6 @@ impl Router {
     fn advance(&mut self, now: Instant) {
         while let Some((id, direction)) = self.rule.next(&self.flows, now) {
             self.release(id, direction, now);
-        }
-        while let Some(id) = self.strangers.next(now) {
-            self.ready.push_back(id);
         }
     }
 

@@ -129,12 +129,10 @@ pub struct Counters {
     pub others: u64,
     /// TCP segments of no known flow: they passed at once.
     pub strangers: u64,
-    /// Packets that were held; each goes on in the end, or is in `dropped`.
+    /// Packets that were held; each goes on in the end.
     pub held: u64,
     /// Packets that were held and have gone on.
     pub released: u64,
-    /// Packets of strangers that were held and then dropped, for want of room.
-    pub dropped: u64,
     /// Flows that were entered.
     pub flows: u64,
     /// Flows that were not entered, because the table was full.

@@ -64,7 +64,6 @@ pub(super) fn run(
         })?;
     let mut config = Config::new(shared.policy().unwrap_or_default());
     config.held_max = HELD_MAX;
-    config.queues_strangers = true;
     let fair =
         Fair::open(number, index, config).map_err(|error| Error::failed(error.to_string()))?;
     let (desk, asker) = desk::open(wake.bell());

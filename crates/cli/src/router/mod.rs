@@ -32,13 +32,10 @@ mod table;
 #[derive(Debug, ClapArgs)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
-Beside any border router for 6LoWPAN, Thread's included: the kernel hands over the IPv6 packets of \
-its interface by a packet queue, and the policy says when each of TCP goes on. No packet is altered, \
-and none of a TCP connection that a mote has answered is dropped. All else into the mesh (datagrams, \
-echo requests, SYNs) has a part of the air while TCP is in use: what is more waits, and is dropped and \
-counted where 256 packets or 64 KiB wait. A packet from outside with a source inside is dropped, too. \
-Both ends stay as they are. Needs root, or the \
-capability CAP_NET_ADMIN.
+Beside any border router for 6LoWPAN, Thread's included: the kernel hands over the TCP packets of \
+its interface by a packet queue, and the policy says when each goes on. No packet is altered, none is \
+dropped but what comes from outside with a source inside, and both ends stay as they are. Needs root, \
+or the capability CAP_NET_ADMIN.
 
 If the daemon is killed, the packets that it held are lost and all others pass. SIGTERM and Ctrl-C \
 end it in order: nothing is lost, and the rules that it has put in are taken out.
@@ -46,8 +43,8 @@ end it in order: nothing is lost, and the rules that it has put in are taken out
 With --air it is a border router itself, of a scenario's mesh on the lab's air in real time, in the \
 network that it is started in: a TUN interface leads to the motes. Each flow into the mesh has a queue \
 and its share of the air, and where all of them are full the longest one drops its oldest packet. \
-Each mote answers ping, echo (TCP and UDP port 7), discard (TCP and UDP 9), chargen (TCP 19) and iperf3's TCP test (5201). Root is not \
-needed where the interface was made for this user.
+Each mote answers ping, echo (TCP and UDP port 7), discard (TCP and UDP 9), chargen (TCP 19) and \
+iperf3's TCP test (5201). Root is not needed where the interface was made for this user.
 
 Examples:
   motet router --nfqueue 5 --interface wpan0 --rules install

@@ -107,13 +107,10 @@ pub(super) struct Traffic {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub(super) struct Counters {
     pub(super) packets: u64,
-    /// No TCP, or not to be read.
+    /// No TCP, or not to be read: passed at once.
     pub(super) others: u64,
-    /// Of no known flow.
+    /// Of no known flow: passed at once.
     pub(super) strangers: u64,
-    /// Of these two, dropped because TCP needs the air.
-    #[serde(default)]
-    pub(super) dropped: u64,
     pub(super) held: u64,
     pub(super) released: u64,
     pub(super) flows: u64,
@@ -290,7 +287,6 @@ impl Counters {
             packets: counters.packets,
             others: counters.others,
             strangers: counters.strangers,
-            dropped: counters.dropped,
             held: counters.held,
             released: counters.released,
             flows: counters.flows,

@@ -5,7 +5,6 @@
 //! packet goes next. No policy lets a packet wait for longer than [`HOLD_MAX`].
 
 mod admission;
-mod crowd;
 mod paced;
 
 use motet::time::{Duration, Instant};
@@ -35,13 +34,12 @@ impl Rule {
         }
     }
 
-    /// Whether a segment of this flow may have to wait: only where many flows crowd the mesh, and
-    /// those alone.
-    pub(crate) fn holds(&self, id: FlowId, segment: &Segment) -> bool {
+    /// Whether packets that go this way may have to wait.
+    pub(crate) const fn holds(&self, direction: Direction) -> bool {
         match self {
             Self::None => false,
-            Self::Admission(gate) => gate.holds(id, segment),
-            Self::Paced(pacer) => pacer.holds(id),
+            Self::Admission(_) => matches!(direction, Direction::Down),
+            Self::Paced(_) => true,
         }
     }
 
@@ -57,7 +55,7 @@ impl Rule {
         match self {
             Self::None => {}
             Self::Admission(gate) => gate.on_segment(id, flow, segment, news, now),
-            Self::Paced(pacer) => pacer.on_segment(id, flow, segment, (news, now)),
+            Self::Paced(pacer) => pacer.on_segment(id, segment, news),
         }
     }
 
@@ -109,7 +107,7 @@ impl Rule {
     ) {
         match self {
             Self::None => {}
-            Self::Admission(gate) => gate.on_released(id, flow, is_news, now),
+            Self::Admission(gate) => gate.on_released(id, flow, (packet, is_news), now),
             Self::Paced(pacer) => pacer.on_released(id, flow, direction, packet, now),
         }
     }
