@@ -10,7 +10,7 @@ use crate::step::{Verdict, run_logged};
 use crate::workspace::{Workspace, in_ci};
 use crate::{
     ble_peers, deny, determinism, devices, firmware, oldest, peers, planted, python, sizes,
-    surface, thread, tidy, tools, web,
+    surface, symbols, thread, tidy, tools, web,
 };
 
 type Step = (&'static str, fn(&Workspace) -> Result<Verdict>);
@@ -51,6 +51,8 @@ pub(crate) fn step_names() -> Vec<&'static str> {
 /// Runs the steps named in `only`, or all; gives whether every check held.
 pub(crate) fn run(workspace: &Workspace, only: &[String]) -> Result<bool> {
     let start = Instant::now();
+    // The step `test` builds this program anew, and `sizes` needs a copy of it later.
+    symbols::keep_this_program(workspace)?;
     let (mut passed, mut failed) = (0, 0);
     for (name, step) in STEPS {
         if !only.is_empty() && !only.iter().any(|wanted| wanted == name) {

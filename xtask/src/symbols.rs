@@ -34,6 +34,16 @@ pub(crate) fn without_paths<'c>(
     Ok(cargo.env("RUSTC_WRAPPER", wrapper).env(WRAPPER, "1"))
 }
 
+/// Copies this program while its file is still there.
+///
+/// A later step may build this program anew, and Cargo then puts another file in its place.
+///
+/// # Errors
+/// This program's own file cannot be found or copied.
+pub(crate) fn keep_this_program(workspace: &Workspace) -> Result<()> {
+    copy_of_this(&workspace.scratch()?).map(drop)
+}
+
 /// A copy of this program, which stays where a build beside this one puts another in its place.
 fn copy_of_this(folder: &Path) -> Result<PathBuf> {
     static MADE: OnceLock<PathBuf> = OnceLock::new();

@@ -344,6 +344,12 @@ fn apt() -> Command {
 fn install(workspace: &Workspace, tools: &[Tool]) -> Result<String> {
     let mut output = update(workspace)?;
     let log = workspace.scratch()?.join("apt.log");
+    // An installation that was cut short lets apt install nothing more before it is completed.
+    let mut complete = Command::new("dpkg");
+    complete
+        .args(["--configure", "-a"])
+        .env("DEBIAN_FRONTEND", "noninteractive");
+    output.push_str(&run_logged(&mut complete, &log)?.1);
     let packages = tools.iter().flat_map(|tool| tool.package.split(' '));
     let mut command = apt();
     command
