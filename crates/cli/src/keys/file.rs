@@ -2,7 +2,7 @@
 //!
 //! A file is changed by another one that takes its name: until that is whole, and on the disk, the
 //! old one stands. Symbolic links stay, and what they lead to is changed. A file with further names
-//! (hard links) is refused: whoever reads it by another name would keep the old key.
+//! (hard links) is refused: a program that reads it by another name would keep the old key.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -49,7 +49,7 @@ pub(super) fn change(
     path: &Path,
     change: impl FnOnce(&mut KeyFile) -> Result<(), String>,
 ) -> Result<(), Error> {
-    // A file that is none is told of by its reader.
+    // Where there is no such file, the reader below says so.
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
     KeyFile::read(path).map_err(Error::input)?;
     let mut name = path.file_name().unwrap_or_default().to_owned();

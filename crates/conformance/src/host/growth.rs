@@ -1,4 +1,4 @@
-//! Slow start as Linux has it: cwnd grows by as many segments as an ACK tells to have arrived.
+//! Slow start as Linux has it: cwnd grows by as many segments as an ACK acknowledges.
 //!
 //! Place: the profile `linux` alone, before the engine takes an ACK. RFC 5681 §3.1 lets cwnd grow
 //! by one segment for each ACK, which is the engine's rule and the profile's setting; Linux counts
@@ -12,7 +12,7 @@ use super::{ACK, Host, SYN};
 use crate::packet::Segment;
 
 impl Host<'_> {
-    /// Bounds the growth of cwnd by what `segment` tells to have arrived.
+    /// Bounds the growth of cwnd by the segments that `segment` acknowledges.
     pub(super) fn lend_growth(&mut self, flow: Flow, segment: &Segment) {
         if !segment.has(ACK) || segment.has(SYN) {
             return;

@@ -9,9 +9,9 @@ use super::Ble;
 use crate::ble::MTU;
 use crate::ip::{Ip, Neighbour, PacketDrop};
 #[cfg(feature = "router")]
-use crate::link::arrival::{Hop, Refusal};
+use crate::link::FlowQueues;
 #[cfg(feature = "router")]
-use crate::link::{FlowQueues, NoRoom};
+use crate::link::arrival::{Hop, Refusal};
 use crate::time::Instant;
 #[cfg(feature = "router")]
 use crate::wire::LinkAddr;
@@ -91,14 +91,7 @@ impl<'m> Ble<'m> {
         let comes_from_outside = hop.ingress.interface != self.id;
         match self.flows.as_deref_mut() {
             Some(flows) if comes_from_outside && len <= usize::from(MTU) => {
-                let (dropped, queued) = match flows.push(parts, 0, now) {
-                    Ok(dropped) => (dropped, Ok(())),
-                    Err(NoRoom(dropped)) => (dropped, Err(Refusal::Full)),
-                };
-                for _ in 0..dropped {
-                    ip.counters.count(PacketDrop::QueueFull);
-                }
-                queued
+                flows.push(parts, 0, &mut ip.counters, now)
             }
             _ => self.queue(parts),
         }

@@ -50,8 +50,6 @@ pub use ble::{BleConfig, BleMemory};
 pub use cable::Cable;
 pub use counters::{LinkCounters, LinkDrop};
 pub use event::{Action, Event};
-#[cfg(all(feature = "ble", feature = "router"))]
-use mesh::NoRoom;
 #[cfg(feature = "sleepy")]
 pub use mesh::{Child, Indirect, IndirectConfig, IndirectCounters};
 #[cfg(feature = "router")]

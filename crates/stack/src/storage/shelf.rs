@@ -162,19 +162,25 @@ impl<'m> Shelf<'m> {
         let Some(record) = self.nth(key, nth) else {
             return false;
         };
-        self.shift(record.end(), record.at);
-        true
+        self.shift(record.end(), record.at)
     }
 
-    /// Moves what stands from `from` on to `to`, where there is room for it.
-    fn shift(&mut self, from: usize, to: usize) {
+    /// Moves what stands from `from` on to `to`; false, and nothing is moved, where there is no room.
+    fn shift(&mut self, from: usize, to: usize) -> bool {
+        let Some(len) = self.used.checked_sub(from) else {
+            return false;
+        };
+        let end = to.saturating_add(len);
+        if self.used.max(end) > self.bytes.len() {
+            return false;
+        }
         if to <= from {
             let used = self.bytes.get_mut(..self.used).unwrap_or_default();
             if from <= used.len() {
                 used.copy_within(from.., to);
-                self.used = self.used.saturating_sub(from - to);
             }
-            return;
+            self.used = end;
+            return true;
         }
         // Byte after byte, from the last on: `copy_within` would leave a panic in the image here.
         for at in (from..self.used).rev() {
@@ -183,13 +189,14 @@ impl<'m> Shelf<'m> {
                 *place = byte;
             }
         }
-        self.used = self.used.saturating_add(to - from);
+        self.used = end;
+        true
     }
 
     /// Puts a packet into the place of the one for `key` behind `nth` others; false, and nothing is changed,
     /// where there is none, or no room for what the new one is longer, within `bytes_max` as in
     /// [`Self::push`].
-    #[cfg(feature = "sleepy")]
+    #[cfg(any(feature = "sleepy", test))]
     pub(crate) fn replace(
         &mut self,
         (key, nth): (u8, usize),
@@ -202,19 +209,11 @@ impl<'m> Shelf<'m> {
         };
         let others = self.bytes_for(key).saturating_sub(record.len);
         let start = record.at.saturating_add(OVERHEAD);
-        let (end, behind) = (record.end(), start.saturating_add(packet.len()));
-        let (Some(moved), capacity) = (self.used.checked_sub(end), self.bytes.len()) else {
-            return false;
-        };
-        let fits = !packet.is_empty()
-            && others.saturating_add(packet.len()) <= bytes_max
-            && capacity
-                .checked_sub(moved)
-                .is_some_and(|last| behind <= last);
-        if !fits || self.used > capacity {
+        let behind = start.saturating_add(packet.len());
+        let is_allowed = !packet.is_empty() && others.saturating_add(packet.len()) <= bytes_max;
+        if !is_allowed || !self.shift(record.end(), behind) {
             return false;
         }
-        self.shift(end, behind);
         let record = self.bytes.get_mut(record.at..behind).unwrap_or_default();
         if let Some((head, body)) = record.split_first_chunk_mut::<OVERHEAD>() {
             let [high, low] = len.to_be_bytes();

@@ -4,10 +4,10 @@
 //! router, where it was lent [`FlowQueues`]. What a router sends itself, and what it passes on
 //! within the mesh, does not come by here. [`super::flow_queues`] says who is next.
 
-use super::flow_queues::{FlowQueues, NoRoom};
+use super::flow_queues::FlowQueues;
 use super::{Mark, Mesh};
+use crate::ip::Ip;
 use crate::ip::queue::Discipline;
-use crate::ip::{self, Ip};
 use crate::link::arrival::{Onward, Refusal};
 use crate::mac::Class;
 use crate::tcphc::Origin;
@@ -63,14 +63,7 @@ impl<'m> Mesh<'m> {
         let Some(flows) = self.flows.as_deref_mut() else {
             return Err(Refusal::Full);
         };
-        let (dropped, queued) = match flows.push(parts, mark.to_bits(), now) {
-            Ok(dropped) => (dropped, Ok(())),
-            Err(NoRoom(dropped)) => (dropped, Err(Refusal::Full)),
-        };
-        for _ in 0..dropped {
-            ip.counters.count(ip::PacketDrop::QueueFull);
-        }
-        queued
+        flows.push(parts, mark.to_bits(), &mut ip.counters, now)
     }
 
     /// Puts the packet into the fragmenter whose flow's turn it is; returns whether there was one.

@@ -66,8 +66,6 @@ mod thinning;
 
 pub(crate) use budget::Budget;
 pub use config::{Forwarding, Hold, MeshConfig, Relaying};
-#[cfg(all(feature = "ble", feature = "router"))]
-pub(in crate::link) use flow_queues::NoRoom;
 #[cfg(feature = "router")]
 pub use flow_queues::{FlowCounters, FlowEntry, FlowQueues};
 #[cfg(feature = "sleepy")]

@@ -30,6 +30,8 @@ mod turns;
 
 use self::key::{EACH, Key, Pair, START_LEN, beginning, first_of, is_tcps};
 use self::turns::Until;
+use crate::ip::{IpCounters, PacketDrop};
+use crate::link::arrival::Refusal;
 use crate::storage::shelf::{OVERHEAD, Shelf};
 use crate::time::{Duration, Instant};
 use crate::wire::cursor::copy;
@@ -113,10 +115,6 @@ enum Place {
     /// It has no part in the round.
     Out,
 }
-
-/// No queue had room, or could make it; so many other packets were dropped before that was clear.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::link) struct NoRoom(pub(in crate::link) u32);
 
 /// A packet that leaves its queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -216,38 +214,41 @@ impl<'m> FlowQueues<'m> {
         known.map_or(0, |lane| usize::from(lane.packets))
     }
 
-    /// Queues a packet that lies in two pieces. Returns how many others were dropped for it.
+    /// Queues a packet that lies in two pieces. `drops` counts the packets that it takes the room of.
     ///
     /// # Errors
-    /// [`NoRoom`]: its own queue is the longest, and holds nothing.
+    /// [`Refusal::Full`]: its own queue is the longest, and holds nothing.
     pub(in crate::link) fn push(
         &mut self,
         parts: [&[u8]; 2],
         mark: u32,
+        drops: &mut IpCounters,
         now: Instant,
-    ) -> Result<u32, NoRoom> {
+    ) -> Result<(), Refusal> {
         let total = parts.iter().map(|part| part.len()).sum::<usize>();
         let total = total.saturating_add(OVERHEAD);
         let key = self.queue_of(beginning(parts, &mut [0; START_LEN]), now);
-        let mut dropped = 0u32;
         while self.shelf.room() < total {
             // What can never fit costs nobody anything.
             if total > self.shelf.capacity() || !self.drop_longest(key, total) {
-                self.counters.refused = self.counters.refused.wrapping_add(1);
-                return Err(NoRoom(dropped));
+                return Err(self.refuse());
             }
-            dropped = dropped.wrapping_add(1);
+            drops.count(PacketDrop::QueueFull);
         }
         if !self.shelf.push_parts(key, parts, mark) {
-            self.counters.refused = self.counters.refused.wrapping_add(1);
-            return Err(NoRoom(dropped));
+            return Err(self.refuse());
         }
         self.counters.queued = self.counters.queued.wrapping_add(1);
         if let Some(lane) = self.lane_mut(key) {
             lane.add(1, total);
         }
         self.take_part(key);
-        Ok(dropped)
+        Ok(())
+    }
+
+    fn refuse(&mut self) -> Refusal {
+        self.counters.refused = self.counters.refused.wrapping_add(1);
+        Refusal::Full
     }
 
     /// Copies the packet whose turn it is into `out` and takes it out of its queue. `is_ready`:

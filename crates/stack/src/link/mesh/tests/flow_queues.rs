@@ -89,10 +89,9 @@ impl<'m> Router<'m> {
         let mark = self.whose.len() as u32;
         self.whose.push(who);
         let (head, tail) = packet.split_at(8);
-        match self.queues.push([head, tail], mark, self.now) {
-            Ok(dropped) => self.dropped += dropped,
-            Err(NoRoom(dropped)) => self.dropped += dropped + 1,
-        }
+        let mut drops = IpCounters::default();
+        let queued = self.queues.push([head, tail], mark, &mut drops, self.now);
+        self.dropped += drops.dropped(PacketDrop::QueueFull) + u32::from(queued.is_err());
     }
 
     /// The next packet, and if it has to be, when it may leave.
