@@ -1,5 +1,5 @@
-//! Developers' commands: `cargo xtask check`, `sizes`, `surface`, `fuzz`, `peers`, `apps`, `interop`,
-//! `ble-peers`, `thread`, `web` and `release`.
+//! Developers' commands: `cargo xtask check`, `sizes`, `surface`, `fuzz`, `mutants`, `peers`, `apps`,
+//! `interop`, `ble-peers`, `thread`, `web` and `release`.
 //!
 //! `check` is what continuous integration runs, and all it runs. Left out: everything a
 //! user of Motet needs, which is the command `motet`.
@@ -17,6 +17,7 @@ mod footprint;
 mod fuzz;
 mod image;
 mod interop;
+mod mutants;
 mod oldest;
 mod panics;
 mod peers;
@@ -94,6 +95,18 @@ enum Command {
         /// Do not fuzz, but write the seeds in fuzz/corpus anew
         #[arg(long, conflicts_with = "targets")]
         seeds: bool,
+    },
+    /// Change the stack line by line, and list the changes that no test notices
+    ///
+    /// TCP, TCPHC, link security and RPL. Builds once for each change: more than a day for all of them on two
+    /// cores. The lists are in target/xtask/mutants.out.
+    #[command(after_help = "Example: cargo xtask mutants --shard 0/40")]
+    Mutants {
+        /// Only these files, globs below the checkout
+        files: Vec<String>,
+        /// Only the part K of N of the changes, counted from 0
+        #[arg(long, value_name = "K/N")]
+        shard: Option<String>,
     },
     /// Compare Motet with TCPlp, smoltcp and lwIP: goodput, instructions, memory
     ///
@@ -257,6 +270,7 @@ fn run(command: &Command) -> Result<bool> {
         } => release::run(&workspace, *dry_run, Format::of(*json, *markdown)),
         Command::BlePeers { json, tcple } => ble_peers::run(&workspace, *json, *tcple),
         Command::Web { serve, sizes } => web::run(&workspace, *serve, *sizes),
+        Command::Mutants { files, shard } => mutants::run(&workspace, files, shard.as_deref()),
         Command::Surface => surface::update(&workspace),
         Command::Fuzz { seeds: true, .. } => fuzz::write_seeds(&workspace),
         Command::Fuzz {

@@ -415,9 +415,9 @@ impl<'m> Ip<'m> {
         self.forwarding(header, interface)
     }
 
-    /// Whether a packet that a wire brought, hence from outside the meshes, names a source inside
-    /// (RFC 2827): an address that only another interface leads to, or of a prefix that this node has
-    /// its own address of there.
+    /// Whether a packet that a wire brought, hence from outside the meshes, names a source inside one
+    /// (RFC 2827): an address that a mesh leads to, or of a prefix that this node has its own address
+    /// of there. A source that another wire leads to may as well come by this one.
     fn is_forged(&self, src: &Ipv6Addr, ingress: &Ingress) -> bool {
         if ingress.from != Neighbour::Only || src.is_unicast_link_local() {
             return false;
@@ -426,13 +426,14 @@ impl<'m> Ip<'m> {
             return true;
         }
         match self.routes.side(src) {
-            Some(side) => side != ingress.interface,
+            Some(next) => next.neighbour != Neighbour::Only,
             None => self.addresses().any(|own| {
                 let prefix = Prefix {
                     addr: own.addr,
                     len: 64,
                 };
-                own.interface != ingress.interface && prefix.contains(src)
+                let is_inside = !self.routes.leads_by_wire(own.interface);
+                own.interface != ingress.interface && is_inside && prefix.contains(src)
             }),
         }
     }

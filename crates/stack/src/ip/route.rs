@@ -141,13 +141,19 @@ impl<'m> Routes<'m> {
         best.map(|route| route.next_hop).or(self.default)
     }
 
-    /// The interface that the longest prefix which holds `addr` leads to; `None`: only a default route
-    /// does, or none.
-    pub(super) fn side(&self, addr: &Ipv6Addr) -> Option<InterfaceId> {
+    /// Where the longest prefix that holds `addr` leads; `None`: only a default route does, or none.
+    pub(super) fn side(&self, addr: &Ipv6Addr) -> Option<NextHop> {
         let routes = self.table.iter().flatten();
         let routes = routes.filter(|route| route.prefix.len > 0 && route.prefix.contains(addr));
         let best = routes.max_by_key(|route| route.prefix.len)?;
-        Some(best.next_hop.interface)
+        Some(best.next_hop)
+    }
+
+    /// Whether a route leads over this interface to its only neighbour, as over a wire.
+    pub(super) fn leads_by_wire(&self, interface: InterfaceId) -> bool {
+        let hops = self.table.iter().flatten().map(|route| route.next_hop);
+        hops.chain(self.default)
+            .any(|hop| hop.interface == interface && hop.neighbour == Neighbour::Only)
     }
 }
 

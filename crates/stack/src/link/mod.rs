@@ -353,7 +353,7 @@ impl<'m> Link<'m> {
     }
 
     /// Ends the path of `packet`, whose header is `header`, on this link: it is for this node, or
-    /// leaves by another link.
+    /// leaves by another link (`leaves`).
     ///
     /// # Errors
     /// A counted [`LinkDrop`].
@@ -362,18 +362,17 @@ impl<'m> Link<'m> {
         header: &Header,
         packet: &mut [u8],
         hop: &mut Hop,
+        leaves: bool,
         now: Instant,
     ) -> Result<(), LinkDrop> {
         match self {
-            Self::Mesh(mesh) => mesh.end_path(header, packet, hop, now),
+            Self::Mesh(mesh) => mesh.end_path(header, packet, hop, leaves, now),
             #[cfg(all(feature = "ble", feature = "router"))]
-            Self::Ble(ble) => {
+            Self::Ble(ble) if leaves => {
                 ble.note_leaving(packet, now);
                 Ok(())
             }
-            #[cfg(not(all(feature = "ble", feature = "router")))]
-            Self::Ble(_) => Ok(()),
-            Self::Cable(_) | Self::Serial(_) => Ok(()),
+            Self::Ble(_) | Self::Cable(_) | Self::Serial(_) => Ok(()),
         }
     }
 

@@ -115,15 +115,14 @@ impl<'m> Node<'m> {
             hop.is_routed = true;
             verdict.disposition = Disposition::Forward(next);
         }
-        let ends_here = match verdict.disposition {
-            Disposition::Local => true,
+        let leaves = match verdict.disposition {
             Disposition::Forward(next) if IS_RELAY => next.interface != id,
             _ => false,
         };
-        if ends_here
+        if (leaves || verdict.disposition == Disposition::Local)
             && let Some(link) = self.link_mut(id)
             && link
-                .end_path(&verdict.header, packet, &mut hop, now)
+                .end_path(&verdict.header, packet, &mut hop, leaves, now)
                 .is_err()
         {
             return;

@@ -4,7 +4,7 @@
 //! router, where it was lent [`FlowQueues`]. What a router sends itself, and what it passes on
 //! within the mesh, does not come by here. [`super::flow_queues`] says who is next.
 
-use super::flow_queues::FlowQueues;
+use super::flow_queues::{FlowQueues, air};
 use super::{Mark, Mesh};
 use crate::ip::Ip;
 use crate::ip::queue::Discipline;
@@ -41,7 +41,7 @@ impl<'m> Mesh<'m> {
     /// Packets before one that comes over another link, in two pieces.
     pub(super) fn waiting_before(&self, parts: [&[u8]; 2], mark_onward: Onward) -> usize {
         match self.flows.as_deref() {
-            // Nobody asks but random early detection.
+            // Only random early detection uses this number.
             Some(_) if self.manner.discipline == Discipline::DropTail => 0,
             Some(flows) if mark_onward == ENTERING => flows.waiting_before(parts),
             _ => self.queue.len(),
@@ -108,7 +108,7 @@ impl<'m> Mesh<'m> {
         if self.outgoing.is_idle() {
             let hops = self.hops_on_air();
             if let Some(flows) = self.flows.as_deref_mut() {
-                flows.charge_packet(len, hops);
+                flows.charge_packet(air(len), hops);
                 flows.end_service();
             }
         }
@@ -132,11 +132,11 @@ impl<'m> Mesh<'m> {
         }
     }
 
-    /// Notes a packet that leaves the mesh here, its headers restored.
+    /// Notes a packet that leaves the mesh here for another link, its headers restored.
     pub(super) fn note_leaving(&mut self, packet: &[u8], now: Instant) {
         let hops = self.hops_on_air();
         if let Some(flows) = self.flows.as_deref_mut() {
-            flows.on_leaving(packet, hops, now);
+            flows.on_leaving(packet, air(packet.len()), hops, now);
         }
     }
 

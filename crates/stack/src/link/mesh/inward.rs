@@ -185,16 +185,20 @@ impl<'m> Mesh<'m> {
         }
     }
 
-    /// Restores the TCP header of a packet whose path ends here.
+    /// Restores the TCP header of a packet whose path ends here, be it that the packet leaves by
+    /// another link (`leaves`).
     pub(in crate::link) fn end_path(
         &mut self,
         header: &Header,
         packet: &mut [u8],
         hop: &mut Hop,
+        leaves: bool,
         now: Instant,
     ) -> Result<(), LinkDrop> {
         self.restore_headers(header, packet, hop, now)?;
-        self.note_leaving(packet, now);
+        if leaves {
+            self.note_leaving(packet, now);
+        }
         Ok(())
     }
 

@@ -39,28 +39,25 @@ impl Key {
 }
 
 impl Pair {
-    /// The queue that it is given where others are taken.
-    pub(super) fn home(&self, is_tcp: bool) -> u8 {
-        let own = (self.hash() % EACH as u32) as u8;
-        own.saturating_add(first_of(is_tcp))
-    }
-
     /// What tells it from others, as a rule.
     pub(super) fn hash(&self) -> u32 {
         let octets = [self.src, self.dst].map(|addr| addr.octets());
-        // FNV-1a: a stranger who aims at one queue gains nothing by it.
-        let hash = octets
-            .as_flattened()
-            .iter()
-            .fold(0x811c_9dc5_u32, |hash, octet| {
-                (hash ^ u32::from(*octet)).wrapping_mul(0x0100_0193)
-            });
-        hash ^ hash >> 16
+        hash(octets.as_flattened())
     }
+}
 
-    pub(super) fn is_of(&self, packet: &[u8]) -> bool {
-        Key::read(packet).is_some_and(|(pair, _)| pair == *self)
-    }
+/// The queue that a source is given where others are taken.
+pub(super) fn home(source: &Ipv6Addr, is_tcp: bool) -> u8 {
+    let own = (hash(&source.octets()) % EACH as u32) as u8;
+    own.saturating_add(first_of(is_tcp))
+}
+
+/// FNV-1a. No secret enters it: a host that makes up sources fills every queue anyway.
+fn hash(octets: &[u8]) -> u32 {
+    let hash = octets.iter().fold(0x811c_9dc5_u32, |hash, octet| {
+        (hash ^ u32::from(*octet)).wrapping_mul(0x0100_0193)
+    });
+    hash ^ hash >> 16
 }
 
 /// The first bytes of a packet in two pieces, as many as tell its flow.

@@ -6,17 +6,17 @@
 //! ends when its frames have used up its share. A flow that had nothing waiting goes first (RFC
 //! 8290's sparse flows). Where no packet finds room, the longest queue loses its oldest one.
 //!
-//! A flow of TCP gets its own queue once its mote has acknowledged something in it: no stranger can
-//! forge that from outside. All other packets are strangers': datagrams, echo requests, SYNs. They
-//! share [`STRANGERS`] queues by pair of addresses, without the precedence of sparse flows, and the
-//! queues of one source share one queue's part. Half of these queues are TCP's, so that no datagram
-//! stands before a handshake. What a stranger makes a mote answer is charged to its queue too.
+//! A flow of TCP gets its own queue once its mote has sent data in it, or has acknowledged more than
+//! the SYN: both take a handshake, which nobody completes in another host's name. All other packets
+//! are strangers': datagrams, echo requests, SYNs. They share [`STRANGERS`] queues by source, without
+//! the precedence of sparse flows. Half of these queues are TCP's, so that no datagram stands before
+//! a handshake. What a stranger makes a mote answer is charged to its queue too.
 //!
 //! A window of TCP is often under way whole, and nothing of its flow waits here. What strangers
 //! then send is ahead of its acknowledgments in every queue below, and so are their answers in the
 //! mote, where nobody takes turns. So while TCP is in use, strangers together have the air for a
 //! part of the time at most ([`STRANGERS_PART`]), those of TCP for one and all others for another;
-//! without TCP they have it all.
+//! without TCP they have it all. TCP is in use while packets of known flows pass.
 //!
 //! Place: between IP and the fragmenter, at a node that also has a cable ([`super::entering`] joins
 //! it).
@@ -30,6 +30,8 @@ mod turns;
 
 use self::key::{EACH, Key, Pair, START_LEN, beginning, first_of, is_tcps};
 use self::turns::Until;
+use core::net::Ipv6Addr;
+
 use crate::ip::{IpCounters, PacketDrop};
 use crate::link::arrival::Refusal;
 use crate::storage::shelf::{OVERHEAD, Shelf};
@@ -51,11 +53,14 @@ pub struct FlowQueues<'m> {
     /// Until when what strangers have sent, and were answered, takes their part of the time: those
     /// of TCP, and all others.
     strangers_until: Until,
-    /// When a packet of TCP last passed, either way.
+    /// When a packet of a known flow last passed, either way.
     tcp_at: Option<Instant>,
-    /// Of the packets of strangers that have left last, what tells their pair from others: theirs
-    /// are the answers.
-    sent: [u32; SENT_MAX],
+    /// Flows that are not known yet, and what their motes have acknowledged: the one that was noted
+    /// last stands last.
+    handshakes: [Option<(Key, u32)>; HANDSHAKES_MAX],
+    /// Of the packets of strangers that have left last, what tells their pair from others. One
+    /// packet back is the answer to each.
+    sent: [Option<u32>; SENT_MAX],
     /// When a packet may leave that waits only because strangers have had their part of the time.
     wakes_at: Option<Instant>,
     /// Whether the node's own TCP is asked before the queues are.
@@ -88,8 +93,8 @@ pub struct FlowCounters {
 /// A queue for packets of flows that have proven nothing.
 #[derive(Clone, Debug)]
 struct Stranger {
-    /// The pair of addresses that it is kept for; others may share it.
-    pair: Option<Pair>,
+    /// The source that it is kept for; others may share it.
+    source: Option<Ipv6Addr>,
     used: Instant,
     lane: Lane,
 }
@@ -160,16 +165,20 @@ impl Lane {
 }
 
 impl<'m> FlowQueues<'m> {
+    /// Flows of TCP that can be told apart: queues have numbers of one byte.
+    pub const FLOWS_MAX: usize = 256 - STRANGERS;
+
     /// No flow is known and nothing waits.
     ///
     /// `packets`: bytes for packets, each of which takes seven more than its length. `flows`: flows
-    /// of TCP that are told apart, 247 at most; those beyond share the queues of strangers.
+    /// of TCP that are told apart, [`Self::FLOWS_MAX`] at most; those beyond share the queues of
+    /// strangers.
     pub fn new(packets: &'m mut [u8], flows: &'m mut [FlowEntry]) -> Self {
         for flow in flows.iter_mut() {
             *flow = FlowEntry::EMPTY;
         }
         const NEW: Stranger = Stranger {
-            pair: None,
+            source: None,
             used: Instant::ORIGIN,
             lane: Lane::OUT,
         };
@@ -181,7 +190,8 @@ impl<'m> FlowQueues<'m> {
             serving: None,
             strangers_until: Until::NEW,
             tcp_at: None,
-            sent: [0; SENT_MAX],
+            handshakes: [None; HANDSHAKES_MAX],
+            sent: [None; SENT_MAX],
             wakes_at: None,
             is_own_turn: false,
             counters: FlowCounters::default(),
@@ -209,7 +219,7 @@ impl<'m> FlowQueues<'m> {
     pub(in crate::link) fn waiting_before(&self, parts: [&[u8]; 2]) -> usize {
         let known = Key::read(beginning(parts, &mut [0; START_LEN])).and_then(|(pair, key)| {
             let flow = key.and_then(|key| self.find(&key));
-            self.lane(flow.unwrap_or(self.stranger_of(&pair, key.is_some())))
+            self.lane(flow.unwrap_or(self.stranger_of(&pair.src, key.is_some())))
         });
         known.map_or(0, |lane| usize::from(lane.packets))
     }
@@ -260,17 +270,17 @@ impl<'m> FlowQueues<'m> {
         is_ready: impl Fn(&[u8]) -> bool,
         now: Instant,
     ) -> Option<Next> {
-        let key = self.next(is_ready, now)?;
-        let first = self.shelf.first(key)?;
-        let (len, mark) = (first.packet.len(), first.mark);
-        copy(out, first.packet);
-        let stranger = Key::read(first.packet).filter(|_| key < FLOWS_AT);
+        let (key, nth) = self.next(is_ready, now)?;
+        let chosen = self.shelf.packets(key).nth(nth)?;
+        let (len, mark) = (chosen.packet.len(), chosen.mark);
+        copy(out, chosen.packet);
+        let stranger = Key::read(chosen.packet).filter(|_| key < FLOWS_AT);
         if let Some((pair, _)) = stranger {
             self.sent.rotate_left(1);
             let [.., last] = &mut self.sent;
-            *last = pair.hash();
+            *last = Some(pair.hash());
         }
-        self.take_first(key);
+        self.take(key, nth);
         self.counters.sent = self.counters.sent.wrapping_add(1);
         self.serving = Some((key, now));
         Some(Next { len, mark })
@@ -284,10 +294,10 @@ impl<'m> FlowQueues<'m> {
         }
     }
 
-    /// As [`Self::charge_frame`] of a packet of `len` bytes whose frames nobody sees here.
-    pub(in crate::link) fn charge_packet(&mut self, len: usize, hops: u8) {
+    /// As [`Self::charge_frame`] of a packet whose frames nobody sees here. `air`: see [`air`].
+    pub(in crate::link) fn charge_packet(&mut self, air: usize, hops: u8) {
         if let Some((key, since)) = self.serving {
-            self.charge(key, air(len), hops, since);
+            self.charge(key, air, hops, since);
         }
     }
 
@@ -308,9 +318,17 @@ impl<'m> FlowQueues<'m> {
         self.serving = None;
     }
 
-    /// Learns from a packet that leaves the mesh: an acknowledgment of a mote's makes its flow
-    /// known; anything else may answer a stranger, who pays for it.
-    pub(in crate::link) fn on_leaving(&mut self, packet: &[u8], hops: u8, now: Instant) {
+    /// Learns from a packet that leaves the mesh for another link: some segments make their flow
+    /// known; anything else may answer a stranger's packet, whose queue pays for it.
+    ///
+    /// `air`: what the packet took on each hop, see [`air`].
+    pub(in crate::link) fn on_leaving(
+        &mut self,
+        packet: &[u8],
+        air: usize,
+        hops: u8,
+        now: Instant,
+    ) {
         let Ok((header, rest)) = Header::parse_start(packet) else {
             return;
         };
@@ -319,22 +337,49 @@ impl<'m> FlowQueues<'m> {
             dst: header.src,
         };
         let is_tcp = header.next_header == tcp::NEXT_HEADER;
+        // Padding of the link below is no data.
+        let rest = rest.get(..header.payload_len.into()).unwrap_or_default();
         let segment = tcp::Header::parse(rest).ok().filter(|_| is_tcp);
-        if is_tcp {
-            self.tcp_at = Some(now);
-        }
-        if let Some((read, _)) = segment
-            && read.flags.contains(tcp::Flags::ACK)
-            && !read.flags.intersects(tcp::Flags::SYN | tcp::Flags::RST)
-        {
+        if let Some((read, payload)) = segment {
             let ports = u32::from(read.dst_port) << 16 | u32::from(read.src_port);
-            return self.prove(Key { pair, ports }, now);
+            let key = Key { pair, ports };
+            let is_known = self.find(&key).is_some();
+            if is_known || self.proves(key, &read, !payload.is_empty()) {
+                self.tcp_at = Some(now);
+                return self.prove(key, now);
+            }
         }
-        if self.sent.contains(&pair.hash()) {
-            let key = self.stranger_of(&pair, is_tcp);
-            let air = air(packet.len()).saturating_mul(ANSWER_WEIGHT);
-            self.charge(key, air, hops, now);
+        let answered = Some(pair.hash());
+        if let Some(sent) = self.sent.iter_mut().find(|sent| **sent == answered) {
+            *sent = None;
+            let key = self.stranger_of(&pair.src, is_tcp);
+            self.charge(key, air.saturating_mul(ANSWER_WEIGHT), hops, now);
         }
+    }
+
+    /// Whether a mote sends this segment only in a connection whose handshake is complete: it has
+    /// data or a FIN, or acknowledges more than an earlier one. A bare acknowledgment also answers
+    /// what does not fit a handshake (RFC 9293 §3.10.7.4), and then repeats the number of the
+    /// SYN-ACK.
+    fn proves(&mut self, key: Key, segment: &tcp::Header, has_data: bool) -> bool {
+        if segment.flags.contains(tcp::Flags::RST) || !segment.flags.contains(tcp::Flags::ACK) {
+            return false;
+        }
+        let is_answer_to_syn = segment.flags.contains(tcp::Flags::SYN);
+        if !is_answer_to_syn && (has_data || segment.flags.contains(tcp::Flags::FIN)) {
+            return true;
+        }
+        let noted = self.handshakes.iter_mut().flatten();
+        match noted.into_iter().find(|(flow, _)| *flow == key) {
+            Some((_, ack)) if is_answer_to_syn => *ack = segment.ack,
+            Some((_, ack)) => return segment.ack != *ack,
+            None => {
+                self.handshakes.rotate_left(1);
+                let [.., last] = &mut self.handshakes;
+                *last = Some((key, segment.ack));
+            }
+        }
+        false
     }
 
     /// Gives a flow a queue of its own, where there is a place: that of the flow that has been
@@ -381,18 +426,16 @@ impl<'m> FlowQueues<'m> {
         let Some((pair, key)) = Key::read(start) else {
             return 0;
         };
-        if key.is_some() {
-            self.tcp_at = Some(now);
-        }
         if let Some(place) = key.and_then(|key| self.find(&key)) {
+            self.tcp_at = Some(now);
             self.touch(place, now);
             return place;
         }
         let is_tcp = key.is_some();
-        let place = self.stranger_of(&pair, is_tcp);
+        let place = self.stranger_of(&pair.src, is_tcp);
         let place = match self.strangers.get(usize::from(place)) {
-            Some(own) if own.pair == Some(pair) => place,
-            _ => self.claim(&pair, is_tcp, now).unwrap_or(place),
+            Some(own) if own.source == Some(pair.src) => place,
+            _ => self.claim(pair.src, is_tcp, now).unwrap_or(place),
         };
         if let Some(stranger) = self.strangers.get_mut(usize::from(place)) {
             stranger.used = now;
@@ -400,23 +443,25 @@ impl<'m> FlowQueues<'m> {
         place
     }
 
-    /// The queue that is kept for this pair, or the one that it shares.
-    fn stranger_of(&self, pair: &Pair, is_tcp: bool) -> u8 {
+    /// The queue that is kept for this source, or the one that it shares.
+    fn stranger_of(&self, source: &Ipv6Addr, is_tcp: bool) -> u8 {
         let strangers = self.strangers.iter().zip(0..);
         let mut own = strangers.filter(|(_, key)| is_tcps(*key) == is_tcp);
-        let own = own.find(|(stranger, _)| stranger.pair.as_ref() == Some(pair));
-        own.map_or(pair.home(is_tcp), |(_, key)| key)
+        let own = own.find(|(stranger, _)| stranger.source.as_ref() == Some(source));
+        own.map_or(key::home(source, is_tcp), |(_, key)| key)
     }
 
-    /// Keeps a queue for a pair from now on that no other has used lately: flows that are few share
-    /// none. `None` where none is free, or packets of the pair wait in the one that it shares.
-    fn claim(&mut self, pair: &Pair, is_tcp: bool, now: Instant) -> Option<u8> {
-        let (home, first) = (pair.home(is_tcp), first_of(is_tcp));
+    /// Keeps a queue for a source from now on that no other has used lately: sources that are few
+    /// share none. `None` where none is free, or packets of the source wait in the one that it
+    /// shares.
+    fn claim(&mut self, source: Ipv6Addr, is_tcp: bool, now: Instant) -> Option<u8> {
+        let (home, first) = (key::home(&source, is_tcp), first_of(is_tcp));
         let is_free = |stranger: &Stranger| {
-            let is_over = stranger.pair.is_none() || now.since(stranger.used) >= KEPT_FOR;
+            let is_over = stranger.source.is_none() || now.since(stranger.used) >= KEPT_FOR;
             stranger.lane.is_empty() && is_over
         };
-        if self.shelf.packets(home).any(|kept| pair.is_of(kept.packet)) {
+        let is_own = |packet: &[u8]| Key::read(packet).is_some_and(|(pair, _)| pair.src == source);
+        if self.shelf.packets(home).any(|kept| is_own(kept.packet)) {
             return None;
         }
         let others = first..first.saturating_add(EACH as u8);
@@ -425,7 +470,7 @@ impl<'m> FlowQueues<'m> {
             stranger.is_some_and(is_free)
         })?;
         let stranger = self.strangers.get_mut(usize::from(place))?;
-        stranger.pair = Some(*pair);
+        stranger.source = Some(source);
         stranger.lane.credit = 0;
         Some(place)
     }
@@ -454,20 +499,20 @@ impl<'m> FlowQueues<'m> {
         let Some((longest, _)) = self.lanes().max_by_key(len) else {
             return false;
         };
-        if !self.take_first(longest) {
+        if !self.take(longest, 0) {
             return false;
         }
         self.counters.dropped = self.counters.dropped.wrapping_add(1);
         true
     }
 
-    /// Takes the oldest packet off the shelf; false where the queue is empty.
-    fn take_first(&mut self, key: u8) -> bool {
-        let Some(first) = self.shelf.first(key) else {
+    /// Takes the packet behind `nth` others off the shelf; false where there is none.
+    fn take(&mut self, key: u8, nth: usize) -> bool {
+        let Some(kept) = self.shelf.packets(key).nth(nth) else {
             return false;
         };
-        let total = first.packet.len().saturating_add(OVERHEAD);
-        self.shelf.pop(key);
+        let total = kept.packet.len().saturating_add(OVERHEAD);
+        self.shelf.remove(key, nth);
         if let Some(lane) = self.lane_mut(key) {
             lane.remove(1, total);
         }
@@ -502,9 +547,9 @@ impl<'m> FlowQueues<'m> {
     }
 }
 
-/// About how long a packet of `len` bytes is on the air, in the unit of [`SHARE`]: compression
-/// takes most of its headers away.
-fn air(len: usize) -> usize {
+/// About how long a packet of `len` bytes is on the air of IEEE 802.15.4 over one hop, in
+/// bytes of [`BYTE_US`]: compression takes most of its headers away.
+pub(in crate::link) fn air(len: usize) -> usize {
     let payload = len
         .saturating_sub(HEADER_LEN)
         .saturating_add(COMPRESSED_LEN);
@@ -524,7 +569,10 @@ const FLOWS_AT: u8 = STRANGERS as u8;
 /// Packets whose answers are awaited: more than the mesh takes in a few round trips.
 const SENT_MAX: usize = 32;
 
-/// How long a queue is kept for a pair of addresses that sends nothing.
+/// Flows whose handshakes are noted at once. Beyond it, two acknowledgments more make a flow known.
+const HANDSHAKES_MAX: usize = 16;
+
+/// How long a queue is kept for a source that sends nothing.
 const KEPT_FOR: Duration = Duration::from_secs(4);
 
 /// What a frame costs beside its payload, in bytes: a mean backoff of 1.1 ms, preamble, header,

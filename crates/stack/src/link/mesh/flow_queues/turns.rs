@@ -1,7 +1,7 @@
 //! Whose turn it is: deficit round robin, and what strangers have of the time.
 
 use super::key::is_tcps;
-use super::{FLOWS_AT, FlowQueues, Place, Stranger};
+use super::{FLOWS_AT, FlowQueues, Place};
 use crate::time::{Duration, Instant};
 
 /// Until when strangers have had their part of the time.
@@ -26,7 +26,7 @@ impl Until {
             true => &mut self.tcp,
             false => &mut self.others,
         };
-        *until = (*until).max(now) + by;
+        *until = ((*until).max(now) + by).min(now + PART_MAX);
     }
 }
 
@@ -49,8 +49,13 @@ impl FlowQueues<'_> {
         };
     }
 
-    /// The queue whose turn it is.
-    pub(super) fn next(&mut self, is_ready: impl Fn(&[u8]) -> bool, now: Instant) -> Option<u8> {
+    /// The queue whose turn it is, and how many of its packets wait for their next hops before the
+    /// one that may go.
+    pub(super) fn next(
+        &mut self,
+        is_ready: impl Fn(&[u8]) -> bool,
+        now: Instant,
+    ) -> Option<(u8, usize)> {
         let [others_wait, tcp_waits] =
             [false, true].map(|is_tcp| self.must_strangers_wait(is_tcp, now));
         let waits = |key: u8| match is_tcps(key) {
@@ -63,24 +68,24 @@ impl FlowQueues<'_> {
         let until = held_up.map(|(key, _)| self.strangers_until.of(is_tcps(key)));
         self.wakes_at = until.min();
         for _ in 0..2 {
-            let mut best: Option<(Place, u8)> = None;
+            let mut best: Option<(Place, u8, usize)> = None;
             let mut rounds = i32::MAX;
             for (key, lane) in self.lanes() {
-                let is_ready = || {
-                    let first = self.shelf.first(key);
-                    first.is_some_and(|first| is_ready(first.packet))
-                };
-                if lane.is_empty() || waits(key) || !is_ready() {
+                if lane.is_empty() || waits(key) {
                     continue;
                 }
+                let mut packets = self.shelf.packets(key).take(LOOKS_AT);
+                let Some(nth) = packets.position(|kept| is_ready(kept.packet)) else {
+                    continue;
+                };
                 if lane.credit > 0 {
-                    let own = (lane.place, key);
+                    let own = (lane.place, key, nth);
                     best = Some(best.map_or(own, |best| best.min(own)));
                 }
-                rounds = rounds.min(rounds_to_credit(lane.credit, self.share(key)));
+                rounds = rounds.min(rounds_to_credit(lane.credit));
             }
-            if let Some((_, key)) = best {
-                return Some(key);
+            if let Some((_, key, nth)) = best {
+                return Some((key, nth));
             }
             if rounds == i32::MAX {
                 return None;
@@ -97,14 +102,14 @@ impl FlowQueues<'_> {
     }
 
     /// No queue that may send has credit left: all get theirs for so many rounds, those that are
-    /// empty leave, and those that went first do so no longer. Strangers that have to wait
-    /// (`waits`) get none: one would have enough for ever, and the others' turn would never come.
+    /// empty leave, and those that went first do so no longer. Queues that must wait (`waits`) get
+    /// no credit. Otherwise one of them would always have credit, no round would end, and the others
+    /// would never be served.
     fn end_round(&mut self, rounds: i32, waits: impl Fn(u8) -> bool) {
         for key in 0..=u8::MAX {
             if waits(key) {
                 continue;
             }
-            let share = self.share(key);
             let Some(lane) = self.lane_mut(key) else {
                 return;
             };
@@ -117,23 +122,10 @@ impl FlowQueues<'_> {
                 // What its next hop did not take in time is no credit.
                 lane.credit = lane
                     .credit
-                    .saturating_add(share.saturating_mul(rounds))
-                    .min(share);
+                    .saturating_add(SHARE.saturating_mul(rounds))
+                    .min(SHARE);
             }
         }
-    }
-
-    /// Air for one round. The queues of one stranger share one.
-    fn share(&self, key: u8) -> i32 {
-        let source = |stranger: &Stranger| stranger.pair.map(|pair| pair.src);
-        let Some(own) = self.strangers.get(usize::from(key)) else {
-            return SHARE;
-        };
-        let of_source = |other: &&Stranger| {
-            !other.lane.is_empty() && source(other).is_some() && source(other) == source(own)
-        };
-        let busy = self.strangers.iter().filter(of_source).count();
-        SHARE.checked_div(busy as i32).unwrap_or(SHARE).max(1)
     }
 
     pub(super) fn charge(&mut self, key: u8, air: usize, hops: u8, now: Instant) {
@@ -155,11 +147,9 @@ impl FlowQueues<'_> {
 }
 
 /// Rounds after which a queue that has this credit may send.
-fn rounds_to_credit(credit: i32, share: i32) -> i32 {
-    let missing = 1i32.saturating_sub(credit).max(0);
-    let rounds = missing.checked_div(share).unwrap_or(0);
-    let is_part = missing.checked_rem(share).unwrap_or(0) > 0;
-    rounds.saturating_add(i32::from(is_part))
+fn rounds_to_credit(credit: i32) -> i32 {
+    let missing = 1i32.saturating_sub(credit).max(0) as u32;
+    missing.div_ceil(SHARE as u32) as i32
 }
 
 /// Air that a queue may use in one round, in bytes over one hop: a segment of five full frames over
@@ -171,6 +161,13 @@ const SHARE: i32 = 3_000;
 /// [`FRAME_OVERHEAD`]. A connection alone has it for some six tenths by the same measure: the rest
 /// is what hops wait for each other. So it keeps more than half of what it has alone.
 const STRANGERS_PART: u64 = 4;
+
+/// How far ahead strangers' part of the time may be used up: by a datagram of IPv6's least MTU over
+/// three hops and its answer (2.9 s). More would outlast what it is for.
+const PART_MAX: Duration = Duration::from_secs(3);
+
+/// Packets of a queue that are looked at for one whose next hop takes it.
+const LOOKS_AT: usize = 8;
 
 /// TCP is in use for so long behind its last packet: longer than a timeout or two.
 pub(super) const IN_USE_FOR: Duration = Duration::from_secs(10);

@@ -48,8 +48,9 @@ fn down(number: u16, flags: tcp::Flags, len: usize) -> Vec<u8> {
 }
 
 /// One out of it.
-fn up(number: u16, flags: tcp::Flags) -> Vec<u8> {
-    let upper = segment([80, 1_000 + number], flags, 0);
+fn up(number: u16, flags: tcp::Flags, ack: u32, len: usize) -> Vec<u8> {
+    let mut upper = segment([80, 1_000 + number], flags, len);
+    upper[8..12].copy_from_slice(&ack.to_be_bytes());
     packet(addr(2, 3), addr(1, number), tcp::NEXT_HEADER, &upper)
 }
 
@@ -80,9 +81,20 @@ impl<'m> Router<'m> {
     /// Makes connections known.
     fn prove(&mut self, numbers: impl IntoIterator<Item = u16>) {
         for number in numbers {
-            let ack = up(number, tcp::Flags::ACK);
-            self.queues.on_leaving(&ack, 3, self.now);
+            let data = up(number, tcp::Flags::ACK, 1, 1);
+            self.leave(&data);
         }
+    }
+
+    /// A packet leaves the mesh.
+    fn leave(&mut self, packet: &[u8]) {
+        let air = air(packet.len());
+        self.queues.on_leaving(packet, air, 3, self.now);
+    }
+
+    /// Whether there is a flow that is known.
+    fn knows_any(&self) -> bool {
+        self.queues.flows.iter().any(|flow| flow.key.is_some())
     }
 
     fn offer(&mut self, who: u16, packet: &[u8]) {
@@ -116,7 +128,7 @@ impl<'m> Router<'m> {
     /// Sends the next packet over three hops; says whose it was, and what it cost.
     fn send(&mut self) -> Option<(u16, usize)> {
         let next = self.next()?;
-        self.queues.charge_packet(next.len, 3);
+        self.queues.charge_packet(air(next.len), 3);
         self.queues.end_service();
         let air = 3 * air(next.len);
         self.pass(air);
@@ -226,7 +238,7 @@ fn what_a_stranger_is_answered_is_charged_to_it() {
                     others += (1 + ANSWER_WEIGHT) * air;
                     router.pass(air * ANSWER_WEIGHT);
                     let reply = packet(addr(2, 3), addr(9, src), 17, &[0; 508]);
-                    router.queues.on_leaving(&reply, 3, router.now);
+                    router.leave(&reply);
                 }
             }
             offer(&mut router, who);
@@ -243,11 +255,11 @@ fn what_nobody_asked_for_costs_nobody_anything() {
     let mut router = Router::new(&mut bytes, &mut flows);
     router.prove([1]);
     let reading = packet(addr(2, 3), addr(9, 0), 17, &[0; 508]);
-    router.queues.on_leaving(&reading, 3, router.now);
+    router.leave(&reading);
     assert!(!router.queues.must_strangers_wait(false, router.now));
     router.offer(100, &datagram(0, 3, 20));
     assert_eq!(router.send().unwrap().0, 100);
-    router.queues.on_leaving(&reading, 3, router.now);
+    router.leave(&reading);
     assert!(router.queues.must_strangers_wait(false, router.now));
 }
 
@@ -316,26 +328,30 @@ fn a_connection_does_not_go_first_for_ever() {
     assert!(sent[0] * 2 > sent[1], "{sent:?}");
 }
 
-/// Until its mote has acknowledged something a connection is a stranger's, and no SYN, RST or
-/// answer to one changes that.
+/// What a mote answers to a SYN, and to what does not fit a handshake: none takes more than packets
+/// in another host's name.
 #[test]
-fn only_an_acknowledgment_of_the_mote_makes_a_connection_known() {
+fn no_answer_to_a_stranger_makes_a_connection_known() {
     let (mut bytes, mut flows) = ([0; 20_000], [FlowEntry::EMPTY; 4]);
     let mut router = Router::new(&mut bytes, &mut flows);
     let syn_ack = tcp::Flags::SYN | ACK;
-    for flags in [
-        tcp::Flags::SYN,
-        syn_ack,
-        tcp::Flags::RST,
-        tcp::Flags::RST | ACK,
+    for (flags, ack) in [
+        (syn_ack, 1),
+        // The SYN was lost, and an ACK beyond the window is answered.
+        (ACK, 1),
+        (ACK, 1),
+        // A SYN of another number takes its place.
+        (syn_ack, 900),
+        (ACK, 900),
+        (tcp::Flags::RST, 0),
+        (tcp::Flags::RST | ACK, 77),
     ] {
-        router.queues.on_leaving(&up(1, flags), 3, router.now);
+        router.leave(&up(1, flags, ack, 0));
         router.offer(1, &down(1, tcp::Flags::SYN, 0));
     }
-    let known = |router: &Router<'_>| router.queues.flows.iter().any(|flow| flow.key.is_some());
-    assert!(!known(&router));
-    router.prove([1]);
-    assert!(known(&router));
+    assert!(!router.knows_any());
+    router.leave(&up(1, ACK, 901, 0));
+    assert!(router.knows_any());
     // What waited among the strangers' came along.
     assert_eq!(
         router
@@ -344,8 +360,142 @@ fn only_an_acknowledgment_of_the_mote_makes_a_connection_known() {
             .iter()
             .map(|flow| flow.lane.packets)
             .sum::<u16>(),
-        4
+        7
     );
+}
+
+/// A mote that only receives acknowledges more than the SYN; one that only sends has data.
+#[test]
+fn a_complete_handshake_makes_a_connection_known() {
+    for last in [
+        up(1, ACK, 463, 0),
+        up(1, ACK, 1, 40),
+        up(1, tcp::Flags::FIN | ACK, 1, 0),
+    ] {
+        for sees_syn_ack in [true, false] {
+            let (mut bytes, mut flows) = ([0; 20_000], [FlowEntry::EMPTY; 4]);
+            let mut router = Router::new(&mut bytes, &mut flows);
+            if sees_syn_ack {
+                router.leave(&up(1, tcp::Flags::SYN | ACK, 1, 0));
+            } else {
+                // Its place was given to others.
+                router.leave(&up(1, ACK, 1, 0));
+            }
+            router.leave(&last);
+            assert!(router.knows_any(), "{last:?}");
+        }
+    }
+}
+
+/// However many handshakes begin in others' names, those that are noted are the latest ones.
+#[test]
+fn handshakes_that_begin_are_noted_in_bounded_memory() {
+    let (mut bytes, mut flows) = ([0; 20_000], [FlowEntry::EMPTY; 4]);
+    let mut router = Router::new(&mut bytes, &mut flows);
+    for number in 0..1_000 {
+        router.leave(&up(number, tcp::Flags::SYN | ACK, 1, 0));
+    }
+    for number in (0..1_000).rev() {
+        router.leave(&up(number, ACK, 1, 0));
+    }
+    assert!(!router.knows_any());
+}
+
+/// Readings that motes send for hours, each acknowledged by a datagram down, once used up the time of
+/// strangers far ahead.
+#[test]
+fn answers_use_up_no_time_beyond_the_packets_that_they_answer() {
+    let (mut bytes, mut flows) = ([0; 20_000], [FlowEntry::EMPTY; 4]);
+    let mut router = Router::new(&mut bytes, &mut flows);
+    let reading = packet(addr(2, 3), addr(9, 0), 17, &[0; 108]);
+    for _ in 0..3_600 {
+        router.prove([1]);
+        router.leave(&reading);
+        router.leave(&reading);
+        router.offer(100, &datagram(0, 3, 4));
+        router.now += Duration::from_millis(500);
+        let mut out = [0; 1_280];
+        if let Some(next) = router.queues.pop(&mut out, |_| true, router.now) {
+            router.queues.charge_packet(air(next.len), 3);
+        }
+        router.now += Duration::from_millis(500);
+    }
+    assert_eq!(router.queues.waiting(), 0, "one a second passes");
+    // Whatever strangers were answered, their time is not used up for long.
+    for src in 0..100 {
+        router.offer(100, &datagram(src, 3, 1_000));
+        if router
+            .queues
+            .pop(&mut [0; 1_280], |_| true, router.now)
+            .is_some()
+        {
+            router.queues.charge_packet(usize::MAX, 3);
+        }
+    }
+    router.prove([1]);
+    assert!(router.queues.must_strangers_wait(false, router.now));
+    router.now += Duration::from_secs(3);
+    router.prove([1]);
+    assert!(!router.queues.must_strangers_wait(false, router.now));
+}
+
+/// SYNs in anybody's name put no bound on datagrams.
+#[test]
+fn what_is_no_known_flow_is_no_use_of_tcp() {
+    let (mut bytes, mut flows) = ([0; 20_000], [FlowEntry::EMPTY; 4]);
+    let mut router = Router::new(&mut bytes, &mut flows);
+    router.offer(100, &datagram(0, 3, 1_000));
+    assert_eq!(router.send().unwrap().0, 100);
+    for number in 0..20 {
+        router.offer(number, &down(number, tcp::Flags::SYN, 0));
+        router.leave(&up(number, tcp::Flags::RST | ACK, 1, 0));
+        router.leave(&up(number, tcp::Flags::SYN | ACK, 1, 0));
+    }
+    assert!(!router.queues.must_strangers_wait(false, router.now));
+}
+
+/// A host that floods several motes has one queue: another's SYN is never behind its own.
+#[test]
+fn one_source_has_one_queue() {
+    let (mut bytes, mut flows) = ([0; 40_000], [FlowEntry::EMPTY; 4]);
+    let mut router = Router::new(&mut bytes, &mut flows);
+    let flood = |router: &mut Router<'_>, dst: u16| {
+        let upper = segment([9, 80], tcp::Flags::SYN, 0);
+        let syn = packet(addr(9, 1), addr(2, dst), tcp::NEXT_HEADER, &upper);
+        router.offer(100, &syn);
+    };
+    for round in 0..100 {
+        flood(&mut router, round % 8);
+    }
+    for number in 0..3 {
+        router.offer(number, &down(number, tcp::Flags::SYN, 0));
+    }
+    let order = std::iter::from_fn(|| router.send()).map(|(who, _)| who);
+    let order = order.collect::<Vec<_>>();
+    for number in 0..3 {
+        let place = order.iter().position(|who| *who == number).unwrap();
+        assert!(place < 60, "{number} is number {place} of {}", order.len());
+    }
+}
+
+/// A packet for a mote that is asleep does not hold up what its source sends to others.
+#[test]
+fn of_one_source_what_can_go_goes() {
+    let (mut bytes, mut flows) = ([0; 40_000], [FlowEntry::EMPTY; 4]);
+    let mut router = Router::new(&mut bytes, &mut flows);
+    for dst in [1, 1, 2, 1, 2] {
+        router.offer(dst, &datagram(0, dst, 20));
+    }
+    let is_ready = |packet: &[u8]| Key::read(packet).unwrap().0.dst == addr(2, 2);
+    let mut out = [0; 1_280];
+    let mut pop = |is_ready: &dyn Fn(&[u8]) -> bool| {
+        let next = router.queues.pop(&mut out, is_ready, router.now);
+        next.map(|next| next.mark)
+    };
+    let asleep = [pop(&is_ready), pop(&is_ready), pop(&is_ready)];
+    assert_eq!(asleep, [Some(2), Some(4), None]);
+    let awake = [pop(&|_| true), pop(&|_| true), pop(&|_| true)];
+    assert_eq!(awake, [Some(0), Some(1), Some(3)]);
 }
 
 /// Where nobody uses TCP strangers have the air for themselves, and with it again once that is long
@@ -360,7 +510,7 @@ fn strangers_wait_for_nobody_but_tcp() {
         let sent = (0..10).filter(|_| {
             let next = router.queues.pop(out, |_| true, router.now);
             next.is_some_and(|next| {
-                router.queues.charge_packet(next.len, 3);
+                router.queues.charge_packet(air(next.len), 3);
                 true
             })
         });
@@ -429,7 +579,7 @@ fn a_flow_whose_next_hop_is_not_ready_lets_others_go_and_earns_nothing() {
     };
     for _ in 0..8 {
         let next = router.queues.pop(&mut out, is_of(1), router.now).unwrap();
-        router.queues.charge_packet(next.len, 3);
+        router.queues.charge_packet(air(next.len), 3);
         assert_eq!(router.whose[next.mark as usize], 2);
     }
     // Now it is, and has no more than its share.
@@ -484,7 +634,7 @@ proptest! {
                 Step::Prove(number) => router.prove([number]),
                 Step::Send => {
                     if let Some(next) = router.next() {
-                        router.queues.charge_packet(next.len, 3);
+                        router.queues.charge_packet(air(next.len), 3);
                         sent += 1;
                         let own = order.get_mut(&router.whose[next.mark as usize]).unwrap();
                         // Those before it were dropped, not overtaken.
