@@ -72,6 +72,46 @@ fn came_by(interface: InterfaceId) -> Ingress {
     }
 }
 
+/// RFC 3704 §2.4: a host with two wires may send by either, whichever of them leads to it.
+#[test]
+fn a_source_of_another_wire_is_no_forgery_and_one_of_a_mesh_is() {
+    const OTHER: InterfaceId = InterfaceId(3);
+    let mut table = [None; 4];
+    let mut node = border_router(&mut table);
+    let by_other = NextHop {
+        interface: OTHER,
+        neighbour: Neighbour::Only,
+    };
+    let prefix = Prefix {
+        addr: ip("2001:db8:a::"),
+        len: 48,
+    };
+    assert!(node.add_route(Route {
+        prefix,
+        next_hop: by_other
+    }));
+    assert!(node.add_address(Address {
+        addr: ip("2001:db8:b::2"),
+        interface: OTHER
+    }));
+    let came_by = Ingress {
+        from: Neighbour::Only,
+        ..came_by(WIRE)
+    };
+    for (src, forged) in [
+        ("2001:db8:a::9", false),
+        ("2001:db8:b::9", false),
+        ("2001:db8:c::9", false),
+        ("fd00:1::7", true),
+        ("fd00:1::99", true),
+    ] {
+        let header = header(src, "fd00:1::7");
+        let disposition = node.disposition((&header, &[]), &came_by);
+        let drop = Disposition::Drop(PacketDrop::ForgedSource);
+        assert_eq!(disposition == drop, forged, "{src}: {disposition:?}");
+    }
+}
+
 #[test]
 fn dispositions_of_a_border_router() {
     let mut table = [None; 4];
