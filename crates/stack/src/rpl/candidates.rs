@@ -260,8 +260,10 @@ impl<'m> Candidates<'m> {
                 ..Candidate::EMPTY
             };
         }
-        // A quarter of what is new: fading is no change of place.
-        slot.signal_dbm = ((3 * i16::from(slot.signal_dbm) + i16::from(signal_dbm)) / 4) as i8;
+        // A quarter of what is new, and 1 dB at least: fading is no change of place.
+        let change = i16::from(signal_dbm) - i16::from(slot.signal_dbm);
+        let step = (change + 3 * change.signum()) / 4;
+        slot.signal_dbm = slot.signal_dbm.saturating_add(step as i8);
         slot.heard = ticks(now);
         Ok(slot)
     }
@@ -473,6 +475,29 @@ mod tests {
         }
         assert!(candidates.find(iid(3)).is_some());
         assert!(candidates.find(iid(4)).is_none());
+    }
+
+    #[test]
+    fn the_strength_of_a_signal_is_followed_to_the_end() {
+        let mut slots = [Candidate::EMPTY];
+        let mut candidates = Candidates::new(&mut slots);
+        let mut heard = |dbm| {
+            let slot = candidates.heard(iid(1), (128, dbm), None, NOW);
+            slot.unwrap().signal_dbm
+        };
+        for (dbm, first) in [
+            (-85, -85),
+            (-88, -86),
+            (-85, -87),
+            (-60, -78),
+            (-90, -68),
+            (-128, -100),
+            (127, -64),
+        ] {
+            assert_eq!(heard(dbm), first, "{dbm}");
+            let last = (0..20).map(|_| heard(dbm)).last();
+            assert_eq!(last, Some(dbm));
+        }
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! A DAO goes out a moment after its cause, is repeated ever more seldom until it is acknowledged,
 //! and again half-way through its lifetime. A new cause does not hurry one that waits for its
-//! acknowledgement: where many motes join at once, DAOs are most of what is on the air. In a storing DODAG it goes to the parent instead.
+//! acknowledgement: where many motes join at once, DAOs are most of what is on the air. In a storing
+//! DODAG it goes to the parent instead.
 //! Sources: RFC 6550 §9, RFC 9010 §9.2 for leaves.
 
 use core::net::Ipv6Addr;
@@ -139,7 +140,8 @@ fn lifetime(units: u8, dodag: &Dodag) -> Option<Duration> {
 }
 
 impl Rpl<'_> {
-    /// Something about this node's route is new: a DAO follows, unless one waits already.
+    /// Something about this node's route is new: a DAO follows, at the time that was set already if
+    /// that is earlier.
     pub(super) fn schedule_dao(&mut self, now: Instant, rng: &mut Rng) {
         self.schedule_dao_after(DELAY_MS, now, rng);
     }
@@ -160,12 +162,17 @@ impl Rpl<'_> {
         if core::mem::take(&mut dao.is_acknowledged) {
             dao.tries = 0;
         }
-        if !core::mem::replace(&mut dao.is_new, true) {
+        let waits = core::mem::replace(&mut dao.is_new, true);
+        if !waits {
             dao.counter = lollipop::next(dao.counter);
             dao.sequence = dao.counter;
             dao.path_sequence = lollipop::next(dao.path_sequence);
-            // A repetition that is due before says the same.
-            let delay_ms = delay_ms.max(DELAY_MS << dao.tries.min(DELAY_DOUBLINGS_MAX));
+        }
+        // A repetition that is due before says the same, and so does a DAO that waits already; one that
+        // goes at leisure is brought forward by a cause that is urgent.
+        let delay_ms = delay_ms.max(DELAY_MS << dao.tries.min(DELAY_DOUBLINGS_MAX));
+        let latest = now + Duration::from_millis(2 * u64::from(delay_ms));
+        if !waits || dao.at.is_none_or(|planned| planned > latest) {
             let at = jittered(now, delay_ms, rng);
             dao.at = Some(dao.at.map_or(at, |planned| planned.min(at)));
         }
@@ -350,8 +357,9 @@ const TRIES_IN_VAIN: u8 = 3;
 const LEAP_HALF: u8 = lollipop::INITIAL + lollipop::WINDOW / 2 + 1;
 const LEAP_WHOLE: u8 = lollipop::INITIAL.wrapping_add(lollipop::WINDOW + 1);
 
-/// DAOs that are repeated as they are: most that are not answered are lost on their way, and a leap
-/// that is lost makes the next one seem old.
+/// DAOs that are repeated without a leap, since most that are not answered are lost on their way. If a
+/// DAO with a leap is lost, the one with the next leap may seem old to the root, which knows only the
+/// sequence before both.
 const TRIES_AS_IT_IS: u8 = 2;
 
 /// Up to so many DAOs after the last acknowledgement a rejected one is repeated soon: a crowd needs

@@ -83,10 +83,18 @@ impl Rpl<'_> {
             self.is_inconsistent = true;
             return Ok(());
         }
-        if self.reply.is_some() || !self.answers.take(now) {
+        let candidate = self.candidates.find(from);
+        let is_proven = candidate.is_some_and(Candidate::is_proven);
+        let is_stranger = !is_proven && !self.acquaintances.has(from);
+        let [neighbours, strangers] = &mut self.answers;
+        let allowance = match is_stranger {
+            true => strangers,
+            false => neighbours,
+        };
+        if self.reply.is_some() || !allowance.take(now) {
             return Err(MessageDrop::TooMany);
         }
-        self.reply = Some((from, Outgoing::Dio { full: has_place }));
+        self.owe(from, Outgoing::Dio { full: has_place });
         Ok(())
     }
 
@@ -99,7 +107,10 @@ impl Rpl<'_> {
         rng: &mut Rng,
     ) -> Result<(), MessageDrop> {
         let said = Said::of(&dio.options);
-        let is_own = !to_all && self.question.is_answer(from, now);
+        // The answer to a DIS has the configuration, and with it all that there is to say (RFC 6550
+        // §8.3), or says that there is no rank. A DIO without is a probe, and answers nothing.
+        let is_whole = said.configuration.is_some() || dio.rank == INFINITE_RANK;
+        let is_own = !to_all && is_whole && self.question.is_answer(from, now);
         if is_own && let Some(candidate) = self.candidates.find_mut(from) {
             candidate.questions = 0;
         }
@@ -194,8 +205,8 @@ impl Rpl<'_> {
         }
         let Some(configuration) = said.configuration else {
             // A DIS to one is answered with it (RFC 6550 §8.3).
-            if self.may_react(now) {
-                self.reply = Some((from, Outgoing::Dis));
+            if self.reply.is_none() && self.may_react(now) {
+                self.owe(from, Outgoing::Dis);
             }
             return Err(MessageDrop::NoConfiguration);
         };
@@ -238,7 +249,7 @@ impl Rpl<'_> {
             Some(Ordering::Equal) if !listens => return Ok(()),
             _ if !listens && !is_own => {
                 if self.reply.is_none() && now >= self.question.next_at() {
-                    self.reply = Some((from, Outgoing::Dis));
+                    self.owe(from, Outgoing::Dis);
                     self.question = Question::to(from, now);
                 }
                 return Err(MessageDrop::StrangeVersion);
@@ -300,8 +311,8 @@ impl Rpl<'_> {
             _ if self.alone.is_settled() => {}
             _ => {
                 // It may be the root, which has forgotten: it learns of this version.
-                if self.may_react(now) {
-                    self.reply = Some((from, Outgoing::Dio { full: false }));
+                if self.reply.is_none() && self.may_react(now) {
+                    self.owe(from, Outgoing::Dio { full: false });
                 }
                 return Err(MessageDrop::OldVersion);
             }

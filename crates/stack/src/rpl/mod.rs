@@ -20,13 +20,15 @@
 //!
 //! How a mote finds its place: it asks (DIS, ever more seldom) and listens. A neighbour that it
 //! hears of is tried with a short DIO that says "no rank", the most promising one first and one at a
-//! time: once that is acknowledged, it may be the parent. Links are measured by [`Rpl::on_sent`]; candidates that might be better, and those
-//! that were silent for long, are probed likewise. A parent that is gone is replaced by any
-//! candidate that cannot be a descendant; where there is none, the mote says so to its own
-//! children (poisoning), waits until they know, and asks again.
+//! time: once that is acknowledged, it may be the parent. Links are measured by [`Rpl::on_sent`];
+//! candidates that might be better, and those that were silent for long, are probed likewise. A
+//! parent that is gone is replaced by any candidate that cannot be a descendant; where there is none,
+//! the mote says so to its own children (poisoning), waits until they know, and asks again.
 //!
 //! What strangers can do: each message costs bounded work and no memory; messages that make this
-//! node send are answered within an [`Allowance`]. What is said in the parent's name and would make
+//! node send are answered within an [`Allowance`]. Neighbours that have acknowledged a frame have one
+//! of their own for their questions, so that invented addresses cannot keep a child from its parent's
+//! answer. What is said in the parent's name and would make
 //! this node act (another version, mode, DODAG or prefix, a counter that asks for DAOs, a rank that is
 //! much worse or none) is believed only as the parent's own answer to a question of this node's.
 //! Whoever can send in a neighbour's name at that moment can mislead this node all the same, until
@@ -36,6 +38,7 @@
 //! secured messages, P2P-RPL.
 //! Sources: RFC 6550, 6551, 6552, 6719, 6206, 9008, 9010, 9035.
 
+mod acquaintances;
 mod alone;
 mod candidates;
 mod choose;
@@ -60,6 +63,7 @@ pub use drops::MessageDrop;
 pub use leaves::{Leaf, LeafOutcome};
 pub use objective::{ETX_UNIT, INFINITE_RANK, dag_rank};
 
+use acquaintances::Acquaintances;
 use candidates::{Candidates, Iid};
 use trickle::Trickle;
 
@@ -173,7 +177,8 @@ pub struct Rpl<'m> {
     probed: Option<Iid>,
     /// How often the wait for the next probe is doubled, since the air is full.
     probe_doublings: u8,
-    /// A neighbour that is owed a message; and one that is owed a DAO that takes the route back.
+    /// A neighbour that is owed a message; and one that is owed a DAO that takes the route back. What
+    /// is owed to one neighbour is never replaced by what another one causes.
     reply: Option<(Iid, Outgoing)>,
     no_path_to: Option<Iid>,
     /// What a neighbour was asked last to say itself.
@@ -183,7 +188,9 @@ pub struct Rpl<'m> {
     versions: Allowance,
     /// How strong the frame was that the next message came in.
     signal_dbm: i8,
-    answers: Allowance,
+    /// Answers to neighbours that have acknowledged a frame, and to all others.
+    answers: [Allowance; 2],
+    acquaintances: Acquaintances,
     /// What happened since the last poll.
     is_dirty: bool,
     is_inconsistent: bool,
@@ -244,7 +251,11 @@ impl<'m> Rpl<'m> {
             resets: Allowance::new(RESETS_MAX, RESETS_INTERVAL_MS),
             versions: Allowance::new(VERSIONS_MAX, VERSIONS_INTERVAL_MS),
             signal_dbm: 0,
-            answers: Allowance::new(ANSWERS_MAX, ANSWERS_INTERVAL_MS),
+            answers: [
+                Allowance::new(ANSWERS_MAX, NEIGHBOURS_INTERVAL_MS),
+                Allowance::new(ANSWERS_MAX, STRANGERS_INTERVAL_MS),
+            ],
+            acquaintances: Acquaintances::NONE,
             is_dirty: false,
             is_inconsistent: false,
             is_parent_news: false,
@@ -323,6 +334,11 @@ impl<'m> Rpl<'m> {
             self.probe_at = None;
             self.pace_probes(attempts, acknowledged);
         }
+        if acknowledged && self.acquaintances.note(to) {
+            // It was no invented one: the allowance of strangers is for those.
+            let [_, strangers] = &mut self.answers;
+            strangers.give_back();
+        }
         self.is_dirty = true;
     }
 
@@ -335,12 +351,17 @@ impl<'m> Rpl<'m> {
     pub fn on_contradiction(&mut self, from: [u8; 8], is_second: bool, now: Instant) {
         // Bounded: options can be made up.
         if self.may_react(now) {
-            self.reply = Some((from, Outgoing::Dio { full: false }));
+            self.owe(from, Outgoing::Dio { full: false });
             self.is_inconsistent = true;
             if self.is_parent(&from) || is_second {
                 self.bar_parent();
             }
         }
+    }
+
+    /// A neighbour is owed a message, unless another one is owed one.
+    fn owe(&mut self, to: Iid, message: Outgoing) {
+        self.reply = self.reply.or(Some((to, message)));
     }
 
     /// What to do now, if anything.
@@ -563,7 +584,10 @@ const RESETS_INTERVAL_MS: u16 = 4_000;
 const VERSIONS_MAX: u8 = 4;
 const VERSIONS_INTERVAL_MS: u16 = 30_000;
 
-/// Answers to a DIS that was sent to this node alone: as many at once as a parent has children, then
-/// four a second.
+/// Answers to a DIS that was sent to this node alone: as many at once as a parent has children. Then
+/// 20 a second to neighbours, a tenth of what the air carries of so long a message: a hundred
+/// children that all ask thrice, a second apart, are answered. And two a second to strangers, beside
+/// those that acknowledge the answer, which makes them neighbours.
 const ANSWERS_MAX: u8 = 24;
-const ANSWERS_INTERVAL_MS: u16 = 250;
+const NEIGHBOURS_INTERVAL_MS: u16 = 50;
+const STRANGERS_INTERVAL_MS: u16 = 500;

@@ -95,7 +95,8 @@ impl Rpl<'_> {
         }
         let wait_ms = match self.next_probe(now) {
             Some((why @ (Why::Wanted | Why::Promise), iid)) => {
-                // Who has no parent waits less: its links may be bad, and the air be free.
+                // A mote without a parent waits less, because failed probes may be due to bad links
+                // rather than to a full air.
                 let doublings = match why {
                     Why::Wanted => self.alone.doublings().max(self.probe_doublings / 2),
                     _ => self.probe_doublings,
@@ -219,6 +220,7 @@ const PROBE_DOUBLINGS_MAX: u8 = 4;
 
 /// The same where the link is weak, too.
 const WAIT_DOUBLINGS_MAX: u8 = 5;
+
 /// How soon a neighbour that was asked has answered, or is asked again: its answer waits for the frames
 /// before it.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(1);

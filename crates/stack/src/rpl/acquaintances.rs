@@ -1,0 +1,45 @@
+//! Neighbours that have acknowledged a frame: they exist, which an invented address does not.
+//!
+//! A router passes to each child at least the root's answers to its DAOs, so its children are among
+//! them, though most have no slot of a candidate. Kept is one byte of a hash for each of
+//! [`PLACES`] places: an invented address passes for an acquaintance once in 255 times at most, and a
+//! later acquaintance may take the place of an earlier one. Left out: whoever speaks in the name of a
+//! neighbour that exists passes for that one.
+
+use super::candidates::Iid;
+
+#[derive(Debug)]
+pub(super) struct Acquaintances([u8; PLACES]);
+
+impl Acquaintances {
+    pub(super) const NONE: Self = Self([0; PLACES]);
+
+    /// A neighbour has acknowledged a frame; returns whether that is news.
+    pub(super) fn note(&mut self, iid: Iid) -> bool {
+        let (place, tag) = place_of(iid);
+        let kept = self.0.get_mut(place);
+        kept.is_some_and(|kept| core::mem::replace(kept, tag) != tag)
+    }
+
+    /// Whether a neighbour has acknowledged a frame, as far as is known.
+    pub(super) fn has(&self, iid: Iid) -> bool {
+        let (place, tag) = place_of(iid);
+        self.0.get(place) == Some(&tag)
+    }
+}
+
+/// The place of a neighbour, and the byte that stands there for it: never 0, which stands for nobody.
+fn place_of(iid: Iid) -> (usize, u8) {
+    let [a, b, c, d, e, f, g, h] = iid;
+    let halves = [[a, b, c, d], [e, f, g, h]].map(u32::from_be_bytes);
+    // Twice Fibonacci hashing: the upper bits of a product depend on all others, and identifiers that
+    // count up would fill few places after one.
+    let [left, right] = halves;
+    let hash = (left ^ right).wrapping_mul(0x9e37_79b1);
+    let hash = (hash ^ hash >> 15).wrapping_mul(0x85eb_ca6b);
+    let [tag, place, ..] = hash.to_be_bytes();
+    (usize::from(place) % PLACES, tag.max(1))
+}
+
+/// How many are known at most: twice as many as a parent usually has children.
+const PLACES: usize = 64;
