@@ -38,6 +38,8 @@ pub struct Step {
 #[derive(Debug, Default)]
 pub(super) struct SourceRoutes<'m> {
     steps: &'m mut [Option<Step>],
+    /// Where the next search for a step that leads nowhere begins.
+    searched: usize,
     /// The root's address in the DODAG, and the interface towards it.
     #[cfg(feature = "router")]
     root: Option<(Ipv6Addr, InterfaceId)>,
@@ -81,6 +83,7 @@ impl<'m> SourceRoutes<'m> {
     pub(super) fn lend(&mut self, steps: &'m mut [Option<Step>]) {
         steps.fill(None);
         self.steps = steps;
+        self.searched = 0;
     }
 
     pub(super) const fn into_memory(self) -> &'m mut [Option<Step>] {
@@ -159,10 +162,12 @@ impl<'m> SourceRoutes<'m> {
         step.losses = as_before.map_or(0, |known| known.losses >> u8::from(!known.is_lost));
         let is_bad = as_before.is_some_and(|known| known.is_lost) && step.losses >= LOSSES_BAD;
         let at = at.or_else(|| self.steps.iter().position(Option::is_none));
-        let yields = |slot: &Option<Step>| {
-            slot.is_some_and(|known| known.is_lost || (came_its_way && self.is_astray(&known)))
+        let is_lost = |slot: &Option<Step>| slot.is_some_and(|known| known.is_lost);
+        let at = at.or_else(|| self.steps.iter().position(is_lost));
+        let at = match came_its_way {
+            true => at.or_else(|| self.find_astray()),
+            false => at,
         };
-        let at = at.or_else(|| self.steps.iter().position(yields));
         let slot = at.and_then(|at| self.steps.get_mut(at));
         *slot.ok_or(StepError::Full)? = Some(step);
         Ok(is_bad)
@@ -181,6 +186,8 @@ impl<'m> SourceRoutes<'m> {
                 return Some(mote);
             }
             mote = parent;
+            #[cfg(test)]
+            crate::tally::count(|tally| tally.walks += 1);
             let next = self.iter().find(|known| known.child == mote)?;
             parent = next.parent;
             if mote == step.child {
@@ -190,9 +197,21 @@ impl<'m> SourceRoutes<'m> {
         None
     }
 
-    /// Whether no way leads over this step: whoever sent the message may not exist.
-    fn is_astray(&self, step: &Step) -> bool {
-        self.first_hop(step).is_none()
+    /// The place of a step that no way leads over: whoever sent the message may not exist.
+    ///
+    /// Looks at [`ASTRAY_LOOKS`] places, behind those that it looked at before: each look goes through
+    /// the table once for each hop, and strangers can have one made of each message.
+    fn find_astray(&mut self) -> Option<usize> {
+        let len = self.steps.len();
+        for _ in 0..len.min(ASTRAY_LOOKS) {
+            let at = self.searched.checked_rem(len).unwrap_or(0);
+            self.searched = at + 1;
+            let step = self.steps.get(at).copied().flatten();
+            if step.is_some_and(|step| self.first_hop(&step).is_none()) {
+                return Some(at);
+            }
+        }
+        None
     }
 
     /// The motes find their places anew: the ways that are known keep out nothing that comes by another.
@@ -287,6 +306,9 @@ impl<'m> SourceRoutes<'m> {
 /// The neighbour that brought what was known before the motes began to find their places anew.
 const NOBODY: Iid = [0; 8];
 
+/// Places of a full table that are looked at for a step that leads nowhere when a message needs room.
+const ASTRAY_LOOKS: usize = 16;
+
 /// Losses of one step after which its mote should look for another parent: the first may be of a
 /// mote that was switched off for a while.
 const LOSSES_BAD: u8 = 2;
@@ -350,6 +372,49 @@ mod tests {
         // A mote moves.
         routes.set(step(4, 1), NOW).unwrap();
         assert_eq!(routes.path(&addr(4)).unwrap().motes(), [iid(4)]);
+    }
+
+    #[test]
+    fn a_full_table_costs_each_message_bounded_work() {
+        // A chain of twelve, and below its end as many as there is room for.
+        let node = |n: u16| (0x0200_0000_0000_0000 | u64::from(n)).to_be_bytes();
+        let made = |child: u16, parent: Iid| Step {
+            child: node(child),
+            parent,
+            via: node(2),
+            ..step(0, 0)
+        };
+        let mut steps = [None; 500];
+        let mut routes = routes(&mut steps);
+        for n in 2..502 {
+            let parent = match n {
+                2 => iid(1),
+                n => node((n - 1).min(13)),
+            };
+            assert_eq!(routes.set(made(n, parent), NOW), Ok(false), "{n}");
+        }
+        for n in 600..700 {
+            let mut tally = crate::tally::Tally::default();
+            let outcome = tally.add(|| routes.set(made(n, node(13)), NOW));
+            assert_eq!(outcome, Err(StepError::Full));
+            let walks = tally.walks as usize;
+            assert!(
+                walks <= 18 * ROUTE_HOPS_MAX,
+                "{walks} walks through the table"
+            );
+        }
+        // One of them moves below a mote that does not exist: its place is found after a while.
+        let astray = Step {
+            sequence: 241,
+            ..made(300, node(999))
+        };
+        routes.doubt();
+        assert_eq!(routes.set(astray, NOW), Ok(false));
+        let tries = (600..700).position(|n| routes.set(made(n, node(13)), NOW).is_ok());
+        assert!(
+            tries.is_some_and(|tries| tries <= 500 / ASTRAY_LOOKS),
+            "{tries:?}"
+        );
     }
 
     #[test]
