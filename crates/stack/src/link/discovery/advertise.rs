@@ -38,7 +38,7 @@ const ANSWER_DELAY_MAX: Duration = Duration::from_millis(500);
 
 /// How long holds what a router advertises that knows the prefix and waits for the contexts: nobody is
 /// to count on a part for longer than it takes to ask for the rest a few times.
-const PART_LEASE: Duration = Duration::from_secs(60);
+pub(super) const PART_LEASE: Duration = Duration::from_secs(60);
 
 /// Answers of others that are waited for at most.
 const NEEDED_MAX: u8 = 64;

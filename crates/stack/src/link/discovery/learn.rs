@@ -2,6 +2,7 @@
 
 use core::net::Ipv6Addr;
 
+use super::advertise::PART_LEASE;
 use super::{CAPABILITIES, Discovery, KNOWS_EARO};
 #[cfg(feature = "rpl")]
 use crate::ip::Registration;
@@ -40,8 +41,11 @@ impl Discovery<'_> {
         if IS_ROUTER && !to_one && lease > Duration::ZERO {
             self.hear_answer(&advertisement);
         }
-        if self.has_led_prefix && self.is_part(&advertisement) {
-            // It says nothing that RPL has not: the rest is asked for, as before.
+        let may_be_part = self.solicitor.is_led() && self.has_led_prefix && lease <= PART_LEASE;
+        if may_be_part && self.is_part(&advertisement) {
+            // It says nothing that RPL has not: the rest is asked for, as before. Whoever tells a part
+            // tells it for a short time; one that holds for longer is all that its sender has, since
+            // contexts and border routers are optional (RFC 6775 §4.2, §4.3).
             return Ok(());
         }
         let had_router = self.solicitor.router();
@@ -316,4 +320,74 @@ pub(super) fn prefix_of(
         }
     }
     prefix
+}
+
+#[cfg(all(test, feature = "rpl"))]
+mod tests {
+    use super::super::Settings;
+    use super::*;
+    use crate::ip::InterfaceId;
+    use crate::wire::LinkAddr;
+    use crate::wire::cursor::Writer;
+    use crate::wire::ndp::NdpOptions;
+
+    const PARENT: Iid = [7; 8];
+    const NOW: Instant = Instant::from_micros(1_000_000);
+
+    fn information(lifetime_s: u32) -> PrefixInformation {
+        PrefixInformation {
+            prefix_len: 64,
+            on_link: false,
+            autonomous: true,
+            router_address: false,
+            valid_lifetime_s: lifetime_s,
+            preferred_lifetime_s: lifetime_s,
+            prefix: Ipv6Addr::new(0xfd00, 0, 0, 9, 0, 0, 0, 0),
+        }
+    }
+
+    /// A part holds for a minute. An advertisement that holds for longer has neither contexts nor a
+    /// border router to tell: whoever waited for these would ask for ever.
+    #[test]
+    fn an_advertisement_without_contexts_is_whole_where_it_holds_for_long() {
+        for (lifetime_s, is_whole) in [(30, false), (60, false), (61, true), (1_800, true)] {
+            let settings = Settings {
+                source: LinkAddr::Extended([2, 0, 0, 0, 0, 0, 0, 5]),
+                eui64: [2, 0, 0, 0, 0, 0, 0, 5],
+                solicits: true,
+                registers: false,
+                router: None,
+                advertised: None,
+            };
+            let (mut discovery, mut rng) =
+                (Discovery::new(settings, &mut []), Rng::from_seed([1, 2]));
+            let (mut bytes, mut table) = ([0; 1_024], [None; 2]);
+            let mut queue = PacketQueue::new(&mut bytes);
+            let mut ip = Ip::new(ip::Config::default(), &mut table);
+            discovery.start(InterfaceId(0), &mut queue, &mut ip, NOW, &mut rng);
+            discovery.follow(Some(PARENT), &mut queue, &ip, NOW, &mut rng);
+            discovery.learn_prefix(Some(&information(7_200)), &mut ip);
+            let mut options = [0; 64];
+            let mut w = Writer::new(&mut options);
+            NdpOption::Prefix(information(lifetime_s))
+                .emit(&mut w)
+                .unwrap();
+            let len = w.written();
+            let advertisement = RouterAdvertisement {
+                hop_limit: 64,
+                flags: 0,
+                router_lifetime_s: lifetime_s as u16,
+                reachable_ms: 0,
+                retransmit_ms: 0,
+                options: NdpOptions::parse(&options[..len]).unwrap(),
+            };
+            let from = (ip::link_local(PARENT), PARENT);
+            let said = (advertisement, true);
+            let outcome =
+                discovery.on_advertisement(from, said, &mut queue, &mut ip, NOW, &mut rng);
+            assert_eq!(outcome, Ok(()), "{lifetime_s} s");
+            let router = discovery.solicitor.router();
+            assert_eq!(router.is_some(), is_whole, "{lifetime_s} s");
+        }
+    }
 }
