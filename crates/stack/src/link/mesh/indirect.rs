@@ -144,6 +144,7 @@ impl<'m> Indirect<'m> {
             return false;
         };
         child.heard(known.is_none(), now);
+        child.requests = child.requests.saturating_add(asked.is_request.into());
         self.has_asked_again |= asked.is_request && self.serving == Some(key);
         let says = asks
             && match radio {

@@ -44,6 +44,8 @@ pub struct Child {
     pub(super) heard_at: Instant,
     /// The longest time for which it was silent, forgotten over [`LULL_MEMORY`].
     pub(super) lull: Duration,
+    /// How often it has asked, up to what fits: what is known of its silences.
+    pub(super) requests: u8,
     /// Until when it listens.
     pub(super) awake_until: Option<Instant>,
     /// Deliveries of its first packet that broke off after it had taken a part.
@@ -62,6 +64,7 @@ impl Child {
         is_shown: false,
         heard_at: Instant::ORIGIN,
         lull: Duration::ZERO,
+        requests: 0,
         awake_until: None,
         failures: 0,
         failing_since: None,
@@ -87,10 +90,15 @@ impl Child {
         self.heard_at = now;
     }
 
-    /// Whether it has been silent for longer than it ever is: it may be off, or have gone.
-    pub(super) fn is_overdue(&self, now: Instant) -> bool {
-        self.addr().is_some()
-            && now.since(self.heard_at) > self.lull.saturating_mul(2) + OVERDUE_MIN
+    /// Whether it has been silent for longer than it ever is: it may be off, or have gone. A child that
+    /// has asked once may rest for as long as any, which each further request makes half as likely.
+    /// `timeout`: how long a child may be silent.
+    pub(super) fn is_overdue(&self, timeout: Duration, now: Instant) -> bool {
+        let requests = u32::from(self.requests.saturating_sub(1));
+        let assumed_us = timeout.as_micros() / LULL_SHARE;
+        let assumed_us = assumed_us.checked_shr(requests).unwrap_or(0);
+        let lull = self.lull.max(Duration::from_micros(assumed_us));
+        self.addr().is_some() && now.since(self.heard_at) > lull.saturating_mul(2) + OVERDUE_MIN
     }
 
     pub(super) fn is(&self, addr: &LinkAddr) -> bool {
@@ -178,6 +186,10 @@ pub struct IndirectCounters {
 /// A silence is forgotten over so long: a child may rest for minutes after minutes in which it asked ten
 /// times a second.
 const LULL_MEMORY: Duration = Duration::from_secs(2_400);
+
+/// By how much the silence that is assumed of a new child is shorter than what it may be silent for: twice
+/// the fifth part of the default is what a child rests at [`REST`](crate::mac::poll::REST).
+const LULL_SHARE: u64 = 5;
 
 /// No child is overdue sooner: it may have been there for no longer, or miss a request.
 const OVERDUE_MIN: Duration = Duration::from_secs(5);

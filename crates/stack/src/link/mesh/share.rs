@@ -118,10 +118,12 @@ impl Indirect<'_> {
         }
         loop {
             let own = self.shelf.bytes_for(key).saturating_add(total);
-            let victim = match self.shelf.room() < total {
-                _ if own > bytes_max => key,
-                true => self.fullest(key, total, now),
-                false => return,
+            let victim = if own > bytes_max {
+                key
+            } else if self.shelf.room() < total {
+                self.fullest(key, total, now)
+            } else {
+                return;
             };
             let Some(nth) = self.goes_first(victim) else {
                 return;
@@ -131,9 +133,10 @@ impl Indirect<'_> {
     }
 
     /// The child whose packets take most, once `total` bytes more wait for the child `key`: that one, if others
-    /// have as much. Of those that are overdue it is the fullest, where all of them together have too much. A
-    /// child of which nothing can go takes nothing from others if it is overdue, and else has room for one
-    /// packet.
+    /// have as much. The fullest of the overdue children is chosen where all of them together have too much.
+    ///
+    /// A child `key` that is overdue, and of which no packet can go, takes no room from others. One that is
+    /// not overdue has room for one packet.
     fn fullest(&self, key: u8, total: usize, now: Instant) -> u8 {
         let others = self.keys().filter(|other| *other != key);
         let (mut present, mut overdue, mut all_overdue) = ((key, 0), (key, 0), 0_usize);
@@ -171,7 +174,8 @@ impl Indirect<'_> {
 
     fn is_overdue(&self, key: u8, now: Instant) -> bool {
         let child = self.children.get(usize::from(key));
-        child.is_some_and(|child| child.is_overdue(now))
+        let timeout = self.config.child_timeout;
+        child.is_some_and(|child| child.is_overdue(timeout, now))
     }
 
     /// Whether the child has taken a part of its first packet, and knows it still.
