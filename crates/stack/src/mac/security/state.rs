@@ -259,7 +259,7 @@ impl<'m> Security<'m> {
         self.rotate(sequence, now);
         let numbers = (sequence, auxiliary.counter);
         let is_known = self.peers.believe(source, numbers, now);
-        // It was no forgery: the share is for those.
+        // The frame was authentic; its decryption is given back, since the allowance is for forgeries.
         if self.is_stranger(source, now) {
             self.decryptions.give_back();
         }
