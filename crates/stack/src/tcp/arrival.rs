@@ -40,8 +40,8 @@ impl<'m> Tcp<'m> {
     /// ICMPv6 says that a segment of ours did not get through.
     ///
     /// `local`, `remote`: source and destination of the quoted packet; `zone`: theirs, as
-    /// [`Endpoints::zone`]; `quoted`: its TCP header, at least the first eight bytes. What was not sent by a connection of ours, or
-    /// is not on the way, is ignored (RFC 5927 §4).
+    /// [`Endpoints::zone`]; `quoted`: its TCP header, at least the first eight bytes. What was not
+    /// sent by a connection of ours, or is not on the way, is ignored (RFC 5927 §4).
     // Out of line: inside its one caller, the two fight for a Cortex-M0+'s eight registers.
     #[inline(never)]
     pub fn on_icmp_error(

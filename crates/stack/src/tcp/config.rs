@@ -41,8 +41,9 @@ pub struct Config {
     /// Greatest RTO, ms (RFC 6298 §2.5: at least 60 s).
     pub rto_max_ms: u16,
     /// Added to `SRTT + 4·RTTVAR`, ms: a steady RTT drives RTTVAR to nothing, and the next
-    /// delayed ACK (40 to 200 ms) or link retry must not look like a loss. From BSD. Where round trips are measured without
-    /// timestamps, it is not doubled with what stays doubled behind a repair.
+    /// delayed ACK (40 to 200 ms) or link retry must not look like a loss. From BSD. Where round
+    /// trips are measured without timestamps, it is not doubled with what stays doubled behind a
+    /// repair.
     pub rto_slop_ms: u16,
     /// Retransmissions of one segment before the connection fails (TCPlp and BSD: 12).
     pub retransmissions_max: u8,
@@ -51,8 +52,8 @@ pub struct Config {
     pub syn_retransmissions_max: u8,
 
     /// Acknowledge every n-th segment with data at once; 1: each. RFC 9293 §3.8.6.3 SHOULD
-    /// not exceed 2; on a mesh, fewer ACKs are goodput (`docs`). Of eight segments from a mark of congestion on, at
-    /// least every second is acknowledged.
+    /// not exceed 2; on a mesh, fewer ACKs are goodput (`docs`). Of eight segments from a mark of
+    /// congestion on, at least every second is acknowledged.
     pub ack_every: u8,
     /// Segments acknowledged one by one behind a gap or a duplicate; 0: none. While the path
     /// loses, the peer sends little at once, and a delayed ACK, or the loss of one that stands

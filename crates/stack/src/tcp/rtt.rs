@@ -122,11 +122,11 @@ impl RttEstimator {
     /// data are acknowledged. Once a repair was, they double what was measured alone, and the allowance
     /// for late ACKs is added once, as in BSD, where it comes from.
     pub(super) fn rto_ms(&self, config: &Config) -> u32 {
-        let too_late = match self.basis {
+        let undoubled_ms = match self.basis {
             Basis::Repaired => u32::from(config.rto_slop_ms) * ((1 << self.doublings) - 1),
             _ => 0,
         };
-        self.timeout_ms(config, too_late)
+        self.timeout_ms(config, undoubled_ms)
     }
 
     /// Between two probes of a shut window, ms: all of it doubled (RFC 9293 §3.8.6.1).
@@ -134,8 +134,9 @@ impl RttEstimator {
         self.timeout_ms(config, 0)
     }
 
-    /// RFC 6298 §2.3 to §2.5 and §5.5; `too_late`: what is not to be doubled of the estimate, ms.
-    fn timeout_ms(&self, config: &Config, too_late: u32) -> u32 {
+    /// RFC 6298 §2.3 to §2.5 and §5.5; `undoubled_ms`: what is not to be doubled of the
+    /// estimate.
+    fn timeout_ms(&self, config: &Config, undoubled_ms: u32) -> u32 {
         let least = match self.basis {
             Basis::LostSyn => RTO_AFTER_LOST_SYN_MS,
             Basis::Nothing | Basis::Handshake => u32::from(config.rto_initial_ms),
@@ -151,7 +152,7 @@ impl RttEstimator {
         };
         #[cfg(feature = "tcple")]
         let estimate = estimate + u32::from(self.waited_ms);
-        let timeout = (estimate << self.doublings) - too_late;
+        let timeout = (estimate << self.doublings) - undoubled_ms;
         timeout
             .max(least << self.doublings)
             .min(u32::from(config.rto_max_ms))
