@@ -84,6 +84,8 @@ pub enum Forgery {
     DaoAck,
     /// DIS to all in a neighbour's name.
     Dis,
+    /// DIS to the node alone, each of another neighbour that does not exist.
+    DisToOne,
     /// DIOs in a neighbour's name, of a newer version.
     Version,
     /// Of another mode of operation.
@@ -100,7 +102,7 @@ pub enum Forgery {
 
 impl Forgery {
     /// All of them, by the names that scenarios use.
-    pub const ALL: [(&'static str, Self); 21] = [
+    pub const ALL: [(&'static str, Self); 22] = [
         ("ra", Self::RouterAdvertisement),
         ("tag", Self::Tag),
         ("dsn", Self::Number),
@@ -116,6 +118,7 @@ impl Forgery {
         ("no-path", Self::NoPath),
         ("dao-ack", Self::DaoAck),
         ("dis", Self::Dis),
+        ("dis-to-one", Self::DisToOne),
         ("version", Self::Version),
         ("mode", Self::Mode),
         ("dtsn", Self::Dtsn),
@@ -132,6 +135,7 @@ impl Forgery {
                 | Self::NoPath
                 | Self::DaoAck
                 | Self::Dis
+                | Self::DisToOne
                 | Self::Version
                 | Self::Mode
                 | Self::Dtsn

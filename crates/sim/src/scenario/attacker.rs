@@ -38,7 +38,7 @@ pub(super) const SECTION: Section = Section {
             "kind",
             Choice(KINDS),
             None,
-            "What it sends: `ra`: router advertisements of the parent's with another prefix; `tag`: first fragments in a neighbour's name; `dsn`: data in a neighbour's name, with the sequence numbers to come; `source`: data of neighbours that do not exist; `bodies`: first fragments of long packets from two such neighbours; `ack`: ACKs; `head`: later fragments in a neighbour's name; `poll`: data requests in a neighbour's name; `children`: data requests of 64 neighbours that do not exist; `ns`: solicitations that end a neighbour's registration; `na`: advertisements of the parent's that call the node's address another's; with `joining = \"rpl\"` also, in the names of the node and its neighbours, `dao`: DAOs that name another parent; `no-path`: DAOs that end a route; `dao-ack`: answers of the root's; `dis`: DIS to all; and DIOs: `version`: of a newer version; `mode`: of another mode; `dtsn`: that ask for DAOs; `poison`: without a rank; `rank`: of a wrong rank; `prefix`: with another prefix; `pcap`: the frames of a file. Always needed. Where the mesh has a key, forged frames have a security header, and a MIC of chance.",
+            "What it sends: `ra`: router advertisements of the parent's with another prefix; `tag`: first fragments in a neighbour's name; `dsn`: data in a neighbour's name, with the sequence numbers to come; `source`: data of neighbours that do not exist; `bodies`: first fragments of long packets from two such neighbours; `ack`: ACKs; `head`: later fragments in a neighbour's name; `poll`: data requests in a neighbour's name; `children`: data requests of 64 neighbours that do not exist; `ns`: solicitations that end a neighbour's registration; `na`: advertisements of the parent's that call the node's address another's; with `joining = \"rpl\"` also, in the names of the node and its neighbours, `dao`: DAOs that name another parent; `no-path`: DAOs that end a route; `dao-ack`: answers of the root's; `dis`: DIS to all; `dis-to-one`: DIS to the node alone, of neighbours that do not exist; and DIOs: `version`: of a newer version; `mode`: of another mode; `dtsn`: that ask for DAOs; `poison`: without a rank; `rank`: of a wrong rank; `prefix`: with another prefix; `pcap`: the frames of a file. Always needed. Where the mesh has a key, forged frames have a security header, and a MIC of chance.",
         ),
         key(
             "file",
@@ -50,8 +50,29 @@ pub(super) const SECTION: Section = Section {
 };
 
 const KINDS: &[&str] = &[
-    "ra", "tag", "dsn", "source", "bodies", "ack", "head", "poll", "children", "ns", "na", "dao",
-    "no-path", "dao-ack", "dis", "version", "mode", "dtsn", "poison", "rank", "prefix", "pcap",
+    "ra",
+    "tag",
+    "dsn",
+    "source",
+    "bodies",
+    "ack",
+    "head",
+    "poll",
+    "children",
+    "ns",
+    "na",
+    "dao",
+    "no-path",
+    "dao-ack",
+    "dis",
+    "dis-to-one",
+    "version",
+    "mode",
+    "dtsn",
+    "poison",
+    "rank",
+    "prefix",
+    "pcap",
 ];
 
 #[derive(Deserialize)]

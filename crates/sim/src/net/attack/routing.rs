@@ -100,6 +100,14 @@ impl Overheard {
                 let dis = Message::Dis(Dis::default());
                 to_all(packet(&dis, link_local(named), ALL_RPL_NODES, 255))
             }
+            Forgery::DisToOne => {
+                let (from, dis) = (stranger(number), Message::Dis(Dis::default()));
+                Forged {
+                    to: near,
+                    from,
+                    packet: packet(&dis, link_local(from), link_local(near), 255),
+                }
+            }
             Forgery::Dao | Forgery::NoPath => self.dao(kind, near, (made, number))?,
             Forgery::DaoAck => self.dao_ack(near, (made, number))?,
             _ => return None,
