@@ -17,10 +17,9 @@ use super::InterfaceId;
 use crate::limits::REASSEMBLED_LEN_MAX;
 use crate::time::{Duration, Instant};
 use crate::wire::cursor::copy;
-use crate::wire::icmpv6;
 use crate::wire::ipv6::{self, Ecn, Extensions, Header, next_header};
 use crate::wire::ipv6_fragment::{self, FragmentHeader};
-use crate::wire::{tcp, udp};
+use crate::wire::tcp;
 
 /// Packets that are being put together, over borrowed memory.
 #[derive(Debug)]
@@ -325,10 +324,10 @@ fn has_all_headers(first: u8, bytes: &[u8]) -> bool {
             Ok(None) => break,
         }
     }
+    // Of a first fragment there are eight bytes or none behind extension headers: both have units of
+    // eight. That is all of UDP's header, and of ICMPv6's.
     let least = match walk.next_header() {
         tcp::NEXT_HEADER => tcp::HEADER_LEN,
-        udp::NEXT_HEADER => udp::HEADER_LEN,
-        icmpv6::NEXT_HEADER => icmpv6::HEADER_LEN,
         next_header::NONE => 0,
         _ => 1,
     };

@@ -53,6 +53,7 @@ use route::Routes;
 
 use crate::limits::IS_RELAY;
 use crate::time::{Allowance, Instant};
+use crate::wire::icmpv6;
 use crate::wire::ipv6::{self, ExtensionHeader, Extensions, Header, next_header};
 use crate::wire::ipv6_fragment;
 use crate::wire::rpl_option::Rpi;
@@ -465,13 +466,14 @@ impl<'m> Ip<'m> {
     /// Walks the extension headers of a packet for this node, acting on each, and returns the
     /// upper layer's protocol and bytes.
     ///
-    /// `payload`: what follows the IPv6 header.
+    /// `payload`: what follows the IPv6 header. `was_cut`: the packet came in fragments, which
+    /// neighbour discovery and RPL never do (RFC 6980 §5): neither in one that is the whole.
     ///
     /// # Errors
     /// [`Disposition::Drop`] or [`Disposition::Refuse`].
     pub(crate) fn upper_layer<'a>(
         &self,
-        header: &Header,
+        (header, mut was_cut): (&Header, bool),
         payload: &'a [u8],
     ) -> Result<(u8, &'a [u8]), Disposition> {
         let mut walk = Extensions::new(header.next_header, payload);
@@ -479,9 +481,17 @@ impl<'m> Ip<'m> {
         loop {
             let at = ipv6::HEADER_LEN + payload.len() - walk.rest().len();
             match walk.next() {
-                Ok(None) => return Ok((walk.next_header(), walk.rest())),
+                Ok(None) => {
+                    let (protocol, upper) = (walk.next_header(), walk.rest());
+                    let is_icmp = protocol == icmpv6::NEXT_HEADER;
+                    if was_cut && is_icmp && icmpv6::is_between_neighbours(upper) {
+                        return Err(Disposition::Drop(PacketDrop::BadNdp));
+                    }
+                    return Ok((protocol, upper));
+                }
                 Ok(Some(extension)) => {
                     accept_extension(&extension, at, named_at, header.dst.is_multicast())?;
+                    was_cut |= extension.kind == next_header::FRAGMENT;
                 }
                 Err(_) => return Err(Disposition::Drop(PacketDrop::ExtensionHeader)),
             }

@@ -286,7 +286,7 @@ fn the_highest_option_kinds_are_not_answered_when_sent_to_many() {
             ..header("fd00::1", dst)
         };
         let payload = [6, 0, kind, 2, 0, 0, 1, 0];
-        let verdict = node.upper_layer(&header, &payload);
+        let verdict = node.upper_layer((&header, false), &payload);
         let refused = matches!(verdict, Err(Disposition::Refuse(_)));
         assert_eq!(refused, answered, "{kind:#x} to {dst}");
     }
@@ -359,7 +359,7 @@ fn extension_headers_are_acted_upon() {
             ..header("fd00::1", "fd00::2")
         };
         let got = node
-            .upper_layer(&header, payload)
+            .upper_layer((&header, false), payload)
             .map(|(protocol, _)| protocol);
         assert_eq!(got, want, "{name}");
     }

@@ -410,9 +410,9 @@ impl<'m> Link<'m> {
         self.waiting().has_room(packets, bytes)
     }
 
-    /// Whether a packet of `len` bytes fits into the queue when no other one waits there.
-    pub(crate) fn may_hold(&self, len: usize) -> bool {
-        self.waiting().may_hold(len)
+    /// Whether so many packets of so many bytes together fit into the queue when nothing else waits there.
+    pub(crate) fn may_hold(&self, packets: usize, bytes: usize) -> bool {
+        self.waiting().may_hold(packets, bytes)
     }
 
     const fn waiting(&self) -> &PacketQueue<'m> {

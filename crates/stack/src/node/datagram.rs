@@ -108,7 +108,7 @@ impl<'m> Node<'m> {
         queued.map_err(|refusal| match refusal {
             Refusal::TooBig { .. } => DatagramError::TooLong,
             // To try again would be in vain.
-            _ if !link.may_hold(head.len() + payload.len()) => DatagramError::TooLong,
+            _ if !link.may_hold(1, head.len() + payload.len()) => DatagramError::TooLong,
             Refusal::Full | Refusal::Congestion => DatagramError::QueueFull,
         })
     }

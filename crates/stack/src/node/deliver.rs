@@ -152,7 +152,7 @@ impl<'m> Node<'m> {
         // Padding of the link below is no part of the packet.
         let packet = packet.get(..*len).unwrap_or_default();
         let outcome = match *disposition {
-            Disposition::Local => self.on_local(header, packet, &hop.ingress, now),
+            Disposition::Local => self.on_local((header, false), packet, &hop.ingress, now),
             Disposition::Forward(next) if IS_RELAY => {
                 self.remind_leaf(header, &hop.ingress, now);
                 self.forward(next, packet, hop, now)
@@ -192,16 +192,16 @@ impl<'m> Node<'m> {
         }
     }
 
-    /// A packet for this node, to its protocol.
+    /// A packet for this node, to its protocol. `was_cut`: it came in fragments.
     pub(super) fn on_local(
         &mut self,
-        header: &Header,
+        (header, was_cut): (&Header, bool),
         packet: &[u8],
         ingress: &Ingress,
         now: Instant,
     ) -> Result<(), Disposition> {
         let payload = packet.get(ipv6::HEADER_LEN..).unwrap_or_default();
-        let (protocol, upper) = self.ip.upper_layer(header, payload)?;
+        let (protocol, upper) = self.ip.upper_layer((header, was_cut), payload)?;
         // A packet from the unspecified address is accepted only if it is neighbour discovery,
         // which a node may send before it has an address.
         let asks_for_one = protocol == icmpv6::NEXT_HEADER && header.hop_limit == ndp::HOP_LIMIT;

@@ -32,9 +32,13 @@ impl<'m> Node<'m> {
         let Some(mut fragments) = self.fragments.take() else {
             return;
         };
+        let before = fragments.counters().timed_out;
         while let Some((id, header, first)) = fragments.expire(now) {
-            self.ip.counters.count(ip::PacketDrop::Fragment);
             self.refuse(id, ErrorKind::ReassemblyTimeExceeded, &header, first, now);
+        }
+        // Those without their first fragment are given up in silence.
+        for _ in 0..fragments.counters().timed_out.wrapping_sub(before) {
+            self.ip.counters.count(ip::PacketDrop::Fragment);
         }
         self.fragments = Some(fragments);
     }
@@ -81,7 +85,7 @@ impl<'m> Node<'m> {
             Gathered::Whole(index) => {
                 if let Some((header, packet)) = fragments.packet(index) {
                     // A part of a part is dropped here: its slots are away.
-                    let outcome = self.on_local(&header, packet, &hop.ingress, now);
+                    let outcome = self.on_local((&header, true), packet, &hop.ingress, now);
                     self.conclude(outcome, (&header, packet), hop, now);
                 }
                 fragments.release(index);
@@ -93,8 +97,8 @@ impl<'m> Node<'m> {
     /// an answer to what came in fragments is.
     ///
     /// # Errors
-    /// [`Refusal::TooBig`] above [`REASSEMBLED_LEN_MAX`]; [`Refusal::Full`] where the link's queue
-    /// has no room for all of it. Nothing is queued then.
+    /// [`Refusal::TooBig`] above [`REASSEMBLED_LEN_MAX`], or where the link's queue never has room for
+    /// all of it; [`Refusal::Full`] where it has none now. Nothing is queued then.
     pub(super) fn queue_or_cut(
         &mut self,
         hop: NextHop,
@@ -115,7 +119,12 @@ impl<'m> Node<'m> {
         let part_len = UPPER_LEN + data.len();
         let step = (mtu as usize).saturating_sub(HEADERS_LEN).max(UNIT) & !(UNIT - 1);
         let pieces = part_len.div_ceil(step);
-        if !link.has_room(pieces, part_len + pieces * HEADERS_LEN) {
+        let bytes = part_len + pieces * HEADERS_LEN;
+        if !link.may_hold(pieces, bytes) {
+            // It has none when nothing else waits there.
+            return Err(Refusal::TooBig { mtu });
+        }
+        if !link.has_room(pieces, bytes) {
             return Err(Refusal::Full);
         }
         let identification = rng.next_u32();

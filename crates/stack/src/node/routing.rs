@@ -375,7 +375,9 @@ pub(super) fn inner_at(
         return None;
     }
     let len = HEADER_LEN + usize::from(header.payload_len);
-    let (protocol, inner) = ip.upper_layer(header, packet.get(HEADER_LEN..len)?).ok()?;
+    let (protocol, inner) = ip
+        .upper_layer((header, false), packet.get(HEADER_LEN..len)?)
+        .ok()?;
     (protocol == next_header::IPV6).then(|| len - inner.len())
 }
 

@@ -70,15 +70,12 @@ impl<'m> PacketQueue<'m> {
     /// Whether there is room for so many more packets of so many bytes in all.
     #[cfg(feature = "fragments")]
     pub(crate) fn has_room(&self, packets: usize, bytes: usize) -> bool {
-        let len = packets
-            .saturating_mul(RECORD_OVERHEAD)
-            .saturating_add(bytes);
-        len <= self.room()
+        len_of(packets, bytes) <= self.room()
     }
 
-    /// Whether there is room for a packet of `len` bytes when no other one waits.
-    pub(crate) fn may_hold(&self, len: usize) -> bool {
-        len.saturating_add(RECORD_OVERHEAD) <= usize::from(self.ring.capacity())
+    /// Whether there is room for so many packets of so many bytes together when no other one waits.
+    pub(crate) fn may_hold(&self, packets: usize, bytes: usize) -> bool {
+        len_of(packets, bytes) <= usize::from(self.ring.capacity())
     }
 
     /// The oldest packet's length and mark.
@@ -142,6 +139,13 @@ impl<'m> PacketQueue<'m> {
 
 /// Bytes in front of each packet: its length and mark.
 pub(crate) const RECORD_OVERHEAD: usize = 6;
+
+/// What so many packets of so many bytes together take.
+const fn len_of(packets: usize, bytes: usize) -> usize {
+    packets
+        .saturating_mul(RECORD_OVERHEAD)
+        .saturating_add(bytes)
+}
 
 #[cfg(test)]
 mod tests {

@@ -158,6 +158,16 @@ mod kind {
     pub(super) const NEIGHBOR_SOLICITATION: u8 = 135;
     pub(super) const NEIGHBOR_ADVERTISEMENT: u8 = 136;
     pub(super) const REDIRECT: u8 = 137;
+    pub(super) const RPL: u8 = 155;
+}
+
+/// Whether a message that begins with these bytes goes from one neighbour to another: of neighbour
+/// discovery, or RPL's.
+pub(crate) const fn is_between_neighbours(bytes: &[u8]) -> bool {
+    matches!(
+        bytes,
+        [kind::ROUTER_SOLICITATION..=kind::REDIRECT | kind::RPL, ..]
+    )
 }
 
 /// Why bytes are not an ICMPv6 message.

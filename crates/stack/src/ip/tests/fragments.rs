@@ -1,6 +1,7 @@
 //! Fragments in every order, and what no well-behaved sender makes of them.
 
 use super::*;
+use crate::wire::icmpv6;
 use crate::wire::ipv6::TrafficClass;
 use proptest::prelude::*;
 use std::boxed::Box;
@@ -175,11 +176,25 @@ fn ends_that_contradict_each_other_drop_the_packet() {
 fn copies_change_nothing_unless_they_differ() {
     let part = part(204);
     let mut table = table(1);
-    for range in [0..104, 0..104, 104..204, 104..204].into_iter().take(2) {
-        give(&mut table, (host(1), 7), &part, range, START);
+    for order in [[0..104, 104..204], [104..204, 0..104]] {
+        let [first, last] = order;
+        for _ in 0..3 {
+            let gathered = give(&mut table, (host(1), 7), &part, first.clone(), START);
+            assert_eq!(gathered, Gathered::Nothing);
+        }
+        let gathered = give(&mut table, (host(1), 7), &part, last, START);
+        assert_eq!(whole(&mut table, gathered), part);
     }
-    let gathered = give(&mut table, (host(1), 7), &part, 104..204, START);
-    assert_eq!(whole(&mut table, gathered), part);
+    // A copy of the last one, while others are awaited.
+    let part = self::part(400);
+    for range in [304..400, 304..400, 0..104, 104..304] {
+        let gathered = give(&mut table, (host(1), 7), &part, range.clone(), START);
+        match range.start {
+            104 => assert_eq!(whole(&mut table, gathered), part),
+            _ => assert_eq!(gathered, Gathered::Nothing),
+        }
+    }
+    assert_eq!(table.counters().contradictory, 0);
     let mut other = part.clone();
     other[50] ^= 1;
     give(&mut table, (host(1), 8), &part, 0..104, START);
@@ -268,11 +283,18 @@ fn what_no_rule_allows_is_refused_and_opens_nothing() {
             problem(0, 42),
         ),
         ("without bytes", place(8, true), &[], Gathered::Nothing),
+        ("a first one without bytes", of(58), &[], Gathered::Nothing),
         (
-            "half an ICMPv6 header",
-            of(58),
-            &bytes[..0],
-            Gathered::Nothing,
+            "no ICMPv6 header behind options",
+            of(60),
+            &[58, 0, 1, 4, 0, 0, 0, 0],
+            problem(3, 0),
+        ),
+        (
+            "no UDP header behind options",
+            of(60),
+            &[17, 0, 1, 4, 0, 0, 0, 0],
+            problem(3, 0),
         ),
         ("half a TCP header", of(6), &bytes[..16], problem(3, 0)),
         (
@@ -287,6 +309,28 @@ fn what_no_rule_allows_is_refused_and_opens_nothing() {
         assert_eq!(gathered, answer, "{case}");
         assert!(table.is_empty(), "{case}");
         assert_eq!(table.counters().malformed, 1, "{case}");
+    }
+}
+
+#[test]
+fn the_first_fragment_may_end_with_the_upper_layers_header() {
+    for (next_header, len) in [(58, 8), (17, 8), (6, 24), (59, 0), (132, 8)] {
+        let options = [next_header, 0, 1, 4, 0, 0, 0, 0];
+        let bytes = [&options[..], &part(64)[..len]].concat();
+        let place = FragmentHeader {
+            next_header: 60,
+            offset: 0,
+            more: true,
+            identification: 7,
+        };
+        let mut table = table(1);
+        let gathered = give_raw(&mut table, host(1), place, Ecn::NotEct, &bytes, START);
+        assert_eq!(gathered, Gathered::Nothing, "{next_header}");
+        assert_eq!(
+            (table.len(), table.counters().malformed),
+            (1, 0),
+            "{next_header}"
+        );
     }
 }
 

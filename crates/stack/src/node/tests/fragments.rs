@@ -317,3 +317,83 @@ fn routers_pass_fragments_on_untouched() {
         assert!(world.nodes[node].fragments().unwrap().is_empty());
     }
 }
+
+/// Neighbour discovery and RPL never come in fragments, nor in one that is the whole (RFC 6980 §5).
+#[test]
+fn what_neighbours_say_is_not_taken_in_fragments() {
+    use crate::wire::checksum::Checksum;
+    use crate::wire::icmpv6;
+    // Types 133 to 137 are those of neighbour discovery, 155 is RPL's.
+    for kind in [133, 134, 135, 136, 137, 155] {
+        for (ends, behind_options) in [(&[][..], false), (&[], true), (&[16], false), (&[16], true)]
+        {
+            let mut world = lent(1, Relaying::Fragments);
+            let mut message =
+                [&[kind, 0, 0, 0][..], &[0; 4], &global(1).octets(), &[0; 8]].concat();
+            let mut sum = Checksum::pseudo_header(&HOST, &global(1), 58, message.len());
+            sum.add(&message);
+            message[2..4].copy_from_slice(&sum.finish().to_be_bytes());
+            assert!(icmpv6::is_checksum_valid(&HOST, &global(1), &message));
+            let options: &[u8] = match behind_options {
+                true => &[58, 0, 1, 4, 0, 0, 0, 0],
+                false => &[],
+            };
+            let header = Header {
+                traffic_class: TrafficClass::default(),
+                flow_label: 0,
+                payload_len: (options.len() + message.len()) as u16,
+                next_header: if behind_options { 60 } else { 58 },
+                hop_limit: 64,
+                src: HOST,
+                dst: global(1),
+            };
+            let mut packet = std::vec![0; 40];
+            header.emit(&mut packet).unwrap();
+            packet.extend(options);
+            packet.extend(&message);
+            let case = (kind, ends, behind_options);
+            let delivered = world.nodes[1].ip().counters.delivered;
+            assert!(
+                exchange_all(&mut world, &cut(&packet, ends)).is_empty(),
+                "{case:?}"
+            );
+            let counters = world.nodes[1].ip().counters;
+            assert_eq!(counters.delivered, delivered, "{case:?}");
+            assert_eq!(counters.dropped(PacketDrop::BadNdp), 1, "{case:?}");
+        }
+    }
+}
+
+#[test]
+fn packets_that_never_become_whole_are_counted_whichever_fragment_is_missing() {
+    let mut world = lent(1, Relaying::Fragments);
+    let request = packet(global(1), 64, 1_448);
+    let [_, rest] = cut(&request, &[1_232]).try_into().unwrap();
+    assert!(world.exchange(&rest).is_empty());
+    world.run_for(Duration::from_secs(70));
+    let node = &world.nodes[1];
+    assert_eq!(node.fragments().unwrap().counters().timed_out, 1);
+    assert_eq!(node.ip().counters.dropped(PacketDrop::Fragment), 1);
+    assert_eq!(node.ip().counters.errors_sent, 0);
+}
+
+/// A queue that holds the datagram, but not its fragments with their headers, never will.
+#[test]
+fn a_datagram_whose_fragments_never_fit_is_too_long() {
+    let payload = bytes(1_400);
+    // The datagram, two headers of a fragment more, and a record of six bytes for each.
+    let needed = 40 + 8 + 1_400 + 2 * 8 + 40 + 2 * 6;
+    for (room, outcome) in [(needed, Ok(())), (needed - 1, Err(DatagramError::TooLong))] {
+        let mut world = lent(1, Relaying::Fragments);
+        let memory = MeshMemory {
+            queue: memory(0, room),
+            ..mesh_memory(8, 4)
+        };
+        let mac = (mac::Config::new(0x4d54, eui(1)), RadioCapabilities::CC2420);
+        let mut rng = Rng::from_seed([7, 1]);
+        let config = MeshConfig::default();
+        world.nodes[1].links[0] = Link::Mesh(Mesh::new(config, mac, memory, &mut rng));
+        let sent = world.nodes[1].send_datagram((HOST, 7), 7, &payload);
+        assert_eq!(sent, outcome, "{room}");
+    }
+}
