@@ -20,8 +20,13 @@ struct registers {
 #define TRANSMITTED 8u
 #define RECEIVED 16u
 
+/* A peer that says nothing for so long makes room for another one. */
+#define IDLE_MAX_US (120 * 1000000ULL)
+
 static uint64_t memory[2900];
 static uint8_t psdu[127];
+/* When the peer last sent something that was taken. */
+static uint64_t active_us;
 
 static uint64_t now_us(void)
 {
@@ -62,11 +67,19 @@ static int32_t echo(motet_node *node, int32_t listener, int32_t peer)
     uint8_t bytes[64];
     int32_t count;
 
-    if (peer < 0)
+    if (peer < 0) {
+        active_us = now_us();
         return motet_tcp_accept(node, listener, now_us());
+    }
     count = motet_tcp_recv(node, peer, bytes, sizeof bytes);
-    if (count > 0)
+    if (count > 0) {
         motet_tcp_send(node, peer, bytes, (uintptr_t)count, now_us());
+        active_us = now_us();
+    }
+    if (now_us() - active_us >= IDLE_MAX_US) {
+        motet_tcp_abort(node, peer);
+        return -1;
+    }
     if (count > 0 || count == -MOTET_EAGAIN)
         return peer;
     motet_close(node, peer, now_us());
@@ -96,7 +109,11 @@ int main(void)
         peer = echo(node, listener, peer);
         while (motet_poll(node, now_us(), &action) == 1)
             perform(&action);
-        if (motet_next_deadline(node, &at) == 1)
+        if (motet_next_deadline(node, &at) != 1)
+            at = UINT64_MAX;
+        if (peer >= 0 && at > active_us + IDLE_MAX_US)
+            at = active_us + IDLE_MAX_US;
+        if (at != UINT64_MAX)
             RADIO->action_at = (uint32_t)at;
     }
 }

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use edge_http::io::server::Connection;
+use embassy_time::{Duration, with_timeout};
 use embedded_io_async::Write;
 use motet_embassy::{Stack, TcpSocket};
 
@@ -69,22 +70,30 @@ pub(crate) fn pages(frame_loss: f64, count: u32) -> Vec<Check> {
     ]
 }
 
+/// A request that is not answered after so long makes room for another one.
+const REQUEST_MAX: Duration = Duration::from_secs(120);
+
 /// Serves one peer after the other.
 async fn serve(stack: Stack) -> Result<(), motet_embassy::Error> {
     let listener = stack.listen(80)?;
     loop {
-        let socket = listener.accept().await?;
-        if let Err(reason) = answer(socket).await {
-            eprintln!("{APP}: {reason}");
+        let mut socket = listener.accept().await?;
+        match with_timeout(REQUEST_MAX, answer(&mut socket)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(reason)) => eprintln!("{APP}: {reason}"),
+            Err(_timeout) => {
+                eprintln!("{APP}: a request took longer than {REQUEST_MAX}");
+                socket.abort();
+            }
         }
     }
 }
 
 /// Answers one request and closes.
-async fn answer(mut socket: TcpSocket) -> Result<(), String> {
+async fn answer(socket: &mut TcpSocket) -> Result<(), String> {
     let mut buffer = [0; 1_024];
     let said = |error: edge_http::io::Error<motet_embassy::Error>| format!("{error:?}");
-    let mut request: Connection<'_, _, 16> = Connection::new(&mut buffer, &mut socket)
+    let mut request: Connection<'_, _, 16> = Connection::new(&mut buffer, socket)
         .await
         .map_err(said)?;
     let body = match request.headers().map_err(said)?.path {

@@ -63,9 +63,9 @@ impl<'m> Echo<'m> {
             }
         }
         match tcp.connection(handle).map(Connection::state) {
-            Some(State::Established) if now.since(self.active) < IDLE_MAX => {}
-            Some(State::Established) => tcp.abort(handle),
-            _ => self.active = now, // lent in advance, it waits for a peer
+            Some(State::Listen) => self.active = now, // lent in advance, it waits for a peer
+            Some(_) if now.since(self.active) >= IDLE_MAX => tcp.abort(handle), // whatever its state
+            _ => {}
         }
         let state = tcp.connection(handle).map(Connection::state);
         if matches!(state, None | Some(State::Closed | State::TimeWait)) {

@@ -13,7 +13,7 @@ use minimal_node::{SETTINGS, Storage, start};
 use motet::ip::InterfaceId;
 use motet::node::{ACTION_LEN_MAX, Action, Event, Node};
 use motet::tcp::{Buffers, Handle, ListenerHandle, RecvError, Tcp};
-use motet::time::Instant;
+use motet::time::{Duration, Instant};
 
 #[entry]
 fn main() -> ! {
@@ -28,6 +28,7 @@ fn main() -> ! {
         port: node.tcp_mut().listen(None, 7, &SETTINGS).ok(),
         peer: None,
         spare: Some(buffers),
+        active: now,
     };
     loop {
         let now = radio.now();
@@ -38,7 +39,8 @@ fn main() -> ! {
         }
         echo.run(node.tcp_mut(), now);
         perform(node, &mut radio, now, OUT);
-        radio.wake_at(node.next_deadline());
+        let deadlines = node.next_deadline().into_iter().chain(echo.deadline());
+        radio.wake_at(deadlines.min());
     }
 }
 
@@ -57,7 +59,12 @@ struct Echo {
     port: Option<ListenerHandle>,
     peer: Option<Handle>,
     spare: Option<Buffers<'static>>,
+    /// When the peer last sent something that was taken.
+    active: Instant,
 }
+
+/// A peer that says nothing for so long makes room for another one.
+const IDLE_MAX: Duration = Duration::from_secs(120);
 
 impl Echo {
     fn run(&mut self, tcp: &mut Tcp<'static>, now: Instant) {
@@ -71,17 +78,26 @@ impl Echo {
             .map_or(0, |c| usize::from(c.can_send()));
         let room = room.min(bytes.len());
         match tcp.recv(peer, bytes.get_mut(..room).unwrap_or_default()) {
-            Ok(count) => {
+            Ok(count @ 1..) => {
                 let _all = tcp.send(peer, bytes.get(..count).unwrap_or_default(), now);
+                self.active = now;
             }
             Err(RecvError::Finished) => tcp.close(peer, now),
             // No data has come, or none will come; the code below ends the latter case.
-            Err(_) => {}
+            Ok(_) | Err(_) => {}
+        }
+        if now >= self.active + IDLE_MAX {
+            tcp.abort(peer);
         }
         if let Some(buffers) = tcp.remove(peer) {
             self.spare = Some(buffers);
             self.peer = None;
         }
+    }
+
+    /// When the peer has been idle for too long.
+    fn deadline(&self) -> Option<Instant> {
+        self.peer.map(|_| self.active + IDLE_MAX)
     }
 
     fn accept(&mut self, tcp: &mut Tcp<'static>, now: Instant) {
@@ -92,7 +108,7 @@ impl Echo {
             return;
         };
         match tcp.accept(port, buffers, now) {
-            Ok(peer) => self.peer = Some(peer),
+            Ok(peer) => (self.peer, self.active) = (Some(peer), now),
             Err(rejected) => self.spare = Some(rejected.buffers),
         }
     }
