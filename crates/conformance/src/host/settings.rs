@@ -157,6 +157,7 @@ impl Settings {
             time_wait_ms: 60_000,
             fin_wait_2_ms: 60_000,
             ecn: false,
+            congestion_algorithm: CongestionAlgorithm::Cubic,
             rmss: 1460,
             smss: 1460,
             ..self.config

@@ -77,7 +77,7 @@ impl Connection<'_> {
         }
     }
 
-    /// A tail loss probe where one helps (RFC 8985 §7.2), else the RTO.
+    /// A tail loss probe where one helps, no later than the RTO would be (RFC 8985 §7.2), else the RTO.
     pub(super) fn arm_loss_timer(&mut self) {
         let rto = self.rtt.rto_ms(self.config);
         if self.facts.has(Facts::SACK)
@@ -91,9 +91,7 @@ impl Connection<'_> {
             if self.flight() <= self.payload_max() {
                 wait += u32::from(self.config.peer_ack_delay_ms);
             }
-            if wait < rto {
-                return self.arm_transmit(Purpose::TailLossProbe, wait);
-            }
+            return self.arm_transmit(Purpose::TailLossProbe, wait.min(rto));
         }
         self.arm_transmit(Purpose::Retransmit, rto);
     }
