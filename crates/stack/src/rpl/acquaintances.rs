@@ -14,11 +14,12 @@ pub(super) struct Acquaintances([u8; PLACES]);
 impl Acquaintances {
     pub(super) const NONE: Self = Self([0; PLACES]);
 
-    /// A neighbour has acknowledged a frame; returns whether that is news.
-    pub(super) fn note(&mut self, iid: Iid) -> bool {
+    /// A neighbour has acknowledged a frame.
+    pub(super) fn note(&mut self, iid: Iid) {
         let (place, tag) = place_of(iid);
-        let kept = self.0.get_mut(place);
-        kept.is_some_and(|kept| core::mem::replace(kept, tag) != tag)
+        if let Some(kept) = self.0.get_mut(place) {
+            *kept = tag;
+        }
     }
 
     /// Whether a neighbour has acknowledged a frame, as far as is known.

@@ -334,10 +334,8 @@ impl<'m> Rpl<'m> {
             self.probe_at = None;
             self.pace_probes(attempts, acknowledged);
         }
-        if acknowledged && self.acquaintances.note(to) {
-            // It was no invented one: the allowance of strangers is for those.
-            let [_, strangers] = &mut self.answers;
-            strangers.give_back();
+        if acknowledged {
+            self.acquaintances.note(to);
         }
         self.is_dirty = true;
     }
@@ -585,9 +583,10 @@ const VERSIONS_MAX: u8 = 4;
 const VERSIONS_INTERVAL_MS: u16 = 30_000;
 
 /// Answers to a DIS that was sent to this node alone: as many at once as a parent has children. Then
-/// 20 a second to neighbours, a tenth of what the air carries of so long a message: a hundred
-/// children that all ask thrice, a second apart, are answered. And two a second to strangers, beside
-/// those that acknowledge the answer, which makes them neighbours.
+/// ten a second to neighbours: more than half of a hundred children that all ask thrice, a second
+/// apart, are answered, and the others ask upon the next DIO. More at once would bring as many DAOs at
+/// once, which two hundred motes in one room cannot send. Strangers get two a second: whoever
+/// acknowledges the answer is a neighbour from then on.
 const ANSWERS_MAX: u8 = 24;
-const NEIGHBOURS_INTERVAL_MS: u16 = 50;
+const NEIGHBOURS_INTERVAL_MS: u16 = 100;
 const STRANGERS_INTERVAL_MS: u16 = 500;
