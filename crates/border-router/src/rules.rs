@@ -25,8 +25,8 @@ use std::{
 /// What goes into which queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rules {
-    interface: String,
-    queue: u16,
+    pub(crate) interface: String,
+    pub(crate) queue: u16,
 }
 
 /// The number of the packet queue for `interface` where nobody names another: always the same for one
@@ -165,7 +165,8 @@ impl Rules {
         }
     }
 
-    /// Whether both rules are in, once each, and no rule stands behind them in their chains.
+    /// Whether both rules are in, once each, and no rule of others stands behind them in their
+    /// chains.
     fn stand(&self, tool: Tool) -> Result<bool, Refusal> {
         match tool {
             Tool::Nft => {
@@ -180,7 +181,6 @@ impl Rules {
             }
             Tool::Ip6tables(name) => {
                 for (chain, _) in CHAINS {
-                    // The last line is the last rule.
                     if self.positions(name, chain)? != [0] {
                         return Ok(false);
                     }
@@ -190,26 +190,31 @@ impl Rules {
         }
     }
 
-    /// Where in a chain rules of ours stand, counted from its end.
+    /// Where in a chain rules of ours stand: see [`Self::found`].
     fn positions(&self, name: &str, chain: &str) -> Result<Vec<usize>, Refusal> {
         let rules = run(name, &["-w", LOCK_WAIT_S, "-t", "mangle", "-S", chain], "")?;
         Ok(self.found(&rules))
     }
 
-    /// The rules of ours among those that `ip6tables -S` lists, counted from the end.
+    /// The rules of ours among those that `ip6tables -S` lists: how many rules of others stand
+    /// behind each, from the last on. Those of a router on another interface are no others: each
+    /// router would take the other's for an intruder, and step behind it for ever.
     fn found(&self, list: &str) -> Vec<usize> {
         let number = self.queue.to_string();
-        let is_ours = |line: &str| {
+        let mut ours = Vec::new();
+        let mut others = 0;
+        let rules = list.lines().filter(|line| line.starts_with("-A "));
+        for line in rules.rev() {
             let words: Vec<&str> = line.split_whitespace().collect();
             let has = |one: &str, other: &str| words.windows(2).any(|pair| pair == [one, other]);
             let interface = has("-i", &self.interface) || has("-o", &self.interface);
-            interface && has("--comment", MARK) && has("--queue-num", &number)
-        };
-        let rules = list.lines().filter(|line| line.starts_with("-A "));
-        let rules: Vec<&str> = rules.collect();
-        let from_end = rules.iter().rev().enumerate();
-        let ours = from_end.filter(|(_, line)| is_ours(line));
-        ours.map(|(position, _)| position).collect()
+            if !has("--comment", MARK) {
+                others += 1;
+            } else if interface && has("--queue-num", &number) {
+                ours.push(others);
+            }
+        }
+        ours
     }
 
     fn ip6tables(&self, name: &str, action: &str, chain: &str) -> Result<(), Refusal> {
@@ -330,7 +335,7 @@ impl fmt::Display for Tool {
 
 /// Why a tool did not do its work.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Refusal {
+pub(crate) enum Refusal {
     NotInstalled,
     /// What the tool printed, on one line.
     Said {
@@ -347,7 +352,7 @@ pub struct RulesError {
 }
 
 impl RulesError {
-    fn of(refusals: Vec<Refusal>) -> Self {
+    pub(crate) fn of(refusals: Vec<Refusal>) -> Self {
         let said = refusals.into_iter().filter_map(|refusal| match refusal {
             Refusal::Said { tool, sentence } => Some(format!("{tool}: {sentence}")),
             Refusal::NotInstalled => None,
@@ -372,7 +377,7 @@ impl fmt::Display for RulesError {
 impl std::error::Error for RulesError {}
 
 /// Runs a tool to its end; returns what it prints.
-fn run(program: &str, arguments: &[&str], input: &str) -> Result<String, Refusal> {
+pub(crate) fn run(program: &str, arguments: &[&str], input: &str) -> Result<String, Refusal> {
     let said = |sentence: String| Refusal::Said {
         tool: program.to_owned(),
         sentence,
@@ -409,7 +414,7 @@ fn start(program: &str, arguments: &[&str], input: &str) -> io::Result<Output> {
 
 /// In the order in which they are tried. `ip6tables` is the variant that this machine prefers,
 /// and shows to those who look; where its choice does not work, the other may.
-const TOOLS: &[Tool] = &[
+pub(crate) const TOOLS: &[Tool] = &[
     Tool::Nft,
     Tool::Ip6tables("ip6tables"),
     Tool::Ip6tables("ip6tables-nft"),
@@ -420,10 +425,10 @@ const TOOLS: &[Tool] = &[
 const CHAINS: [(&str, &str); 2] = [("PREROUTING", "-i"), ("POSTROUTING", "-o")];
 
 /// The comment that marks a rule as ours.
-const MARK: &str = "motet-router";
+pub(crate) const MARK: &str = "motet-router";
 
 /// How long ip6tables waits for another process that changes rules, in seconds.
-const LOCK_WAIT_S: &str = "5";
+pub(crate) const LOCK_WAIT_S: &str = "5";
 
 #[cfg(test)]
 mod tests {
@@ -463,7 +468,11 @@ mod tests {
         let last = format!("{}\n{ours}\n", others.join("\n"));
         assert_eq!(rules.found(&last), [0]);
         let twice = format!("{ours}\n{}\n{ours}\n", others[1]);
-        assert_eq!(rules.found(&twice), [0, 2]);
+        assert_eq!(rules.found(&twice), [0, 1]);
+        // A router's on another interface is nobody's that would be skipped.
+        let beside = format!("{ours}\n{}\n", others[2]);
+        assert_eq!(rules.found(&beside), [0]);
+        assert_eq!(rules.found(&format!("{beside}{}\n", others[1])), [1]);
         // The list quotes what it was given.
         let line = rules.ip6tables_rule("POSTROUTING").join(" ");
         assert_eq!(rules.found(&format!("-A POSTROUTING {line}")), [0]);
