@@ -98,7 +98,8 @@ impl Fair {
             return Ok(true);
         };
         // What this machine sends itself comes by no interface; a mote's packets to another mote come
-        // and leave by one.
+        // and leave by one. Before Linux 5.7 what is forwarded seems to be sent from here: the rules of
+        // `outside` drop it in any version.
         let is_from_outside = packet.from.is_some_and(|from| from != self.interface);
         if is_from_outside && self.inside.has_source_of(packet.head) {
             self.forged += 1;
@@ -177,7 +178,8 @@ pub struct FairCounters {
     pub queue: QueueCounters,
     /// Packets of other interfaces, which a rule of somebody's sends here: they passed at once.
     pub elsewhere: u64,
-    /// Packets from outside with a source inside (BCP 38): they were dropped.
+    /// Packets from outside with a source inside (BCP 38): they were dropped. Of those that came to
+    /// the queue: [`crate::outside::Filter::dropped`] has the others.
     pub forged: u64,
 }
 

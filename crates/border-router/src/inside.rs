@@ -2,8 +2,9 @@
 //!
 //! Purpose: a packet that another interface brought, with a source behind this one, is forged (RFC
 //! 2827, BCP 38): no mote sends from there. Default routes say nothing of where an address is.
-//! Place: [`crate::fair`] asks of each packet into the mesh. Left out: routing policies and tables
-//! by source; link-local addresses, which no router passes on.
+//! Place: [`crate::outside`] makes rules of it, and [`crate::fair`] asks of each packet from the
+//! queue. Left out: routing policies and tables by source; link-local addresses, which no router
+//! passes on.
 //!
 //! Source: the kernel's `net/ipv6/route.c`, of which `/proc/net/ipv6_route` is made.
 
@@ -39,7 +40,7 @@ impl Inside {
         Ok(Self::parse(&text, interface))
     }
 
-    fn parse(text: &str, interface: &str) -> Self {
+    pub(crate) fn parse(text: &str, interface: &str) -> Self {
         let mut prefixes: Vec<Prefix> = text
             .lines()
             .filter_map(|line| Prefix::parse(line, interface))
@@ -62,6 +63,20 @@ impl Inside {
         let mut prefixes = self.prefixes.iter();
         let longest = prefixes.find(|prefix| prefix.holds(bits));
         longest.is_some_and(|prefix| prefix.is_inside)
+    }
+
+    /// The same as a list in which the first prefix that holds an address says whether it is inside;
+    /// an address that no prefix holds is not. Prefixes that change nothing are left out.
+    pub(crate) fn cuts(&self) -> Vec<(Ipv6Addr, u8, bool)> {
+        let place = self.prefixes.iter().enumerate();
+        let cuts = place.filter(|(place, prefix)| {
+            // Behind it, the longest of the shorter ones comes first.
+            let mut shorter = self.prefixes.iter().skip(place + 1);
+            let around = shorter.find(|shorter| shorter.holds(prefix.bits));
+            prefix.is_inside != around.is_some_and(|around| around.is_inside)
+        });
+        let cuts = cuts.map(|(_, cut)| (Ipv6Addr::from_bits(cut.bits), cut.len, cut.is_inside));
+        cuts.collect()
     }
 
     /// Whether the packet that begins with `head` names a source behind the interface.
@@ -151,6 +166,25 @@ no route
         }
         assert!(!inside.has_source_of(&[0; 20]));
         assert_eq!(Inside::parse(TEXT, "wpan1"), Inside::default());
+    }
+
+    #[test]
+    fn only_prefixes_that_change_something_are_cuts() {
+        let cuts = Inside::parse(TEXT, "wpan0").cuts();
+        let expected = [("fd12:0:0:1::99", 128, false), ("fd12:0:0:1::", 64, true)];
+        let expected = expected.map(|(addr, len, is)| (addr.parse().unwrap(), len, is));
+        assert_eq!(cuts, expected);
+        assert_eq!(Inside::parse(TEXT, "wpan1").cuts(), []);
+        // One inside what is outside of what is inside.
+        let line = TEXT.lines().nth(1).unwrap();
+        let text = [
+            line.replace(" 40 ", " 20 "),
+            line.replace(" 40 ", " 30 ").replace("wpan0", "eth0"),
+            line.to_owned(),
+        ];
+        let cuts = Inside::parse(&text.join("\n"), "wpan0").cuts();
+        let kinds: Vec<_> = cuts.iter().map(|(_, len, is)| (*len, *is)).collect();
+        assert_eq!(kinds, [(64, true), (48, false), (32, true)]);
     }
 
     #[test]

@@ -50,6 +50,7 @@ mod link;
 pub mod namespace;
 mod netlink;
 pub mod nfqueue;
+pub mod outside;
 pub mod port;
 pub mod rules;
 pub mod stream;

@@ -15,6 +15,7 @@ use std::{
 use motet_router::{
     fair::{Fair, interface_index},
     inside::Inside,
+    outside::Filter,
     port,
     rules::{self, Installed, RulesError},
     wake::{self, Bell, Wake},
@@ -48,7 +49,7 @@ pub(super) fn run(
         ))
     })?;
     if what == Some(Rules::Print) {
-        return print(&rules);
+        return print(&rules, interface);
     }
     let Some(index) = interface_index(interface) else {
         return Err(Error::input(format!(
@@ -71,7 +72,14 @@ pub(super) fn run(
     let keeper = match what {
         Some(Rules::Install) => {
             let installed = rules.install().map_err(|error| failed(&error))?;
-            Some(Keeper::start(installed, wake.bell()).map_err(|error| serve::no_thread(&error))?)
+            let inside = Inside::read(interface).unwrap_or_default();
+            let filter = Filter::install(&rules, inside).map_err(|error| failed(&error))?;
+            let kept = Kept {
+                installed,
+                filter,
+                interface: interface.to_owned(),
+            };
+            Some(Keeper::start(kept, wake.bell()).map_err(|error| serve::no_thread(&error))?)
         }
         _ => None,
     };
@@ -94,13 +102,19 @@ pub(super) fn run(
     Error::all([ran, daemon.end()])
 }
 
-fn print(rules: &rules::Rules) -> Result<(), Error> {
+fn print(rules: &rules::Rules, interface: &str) -> Result<(), Error> {
     let tool = rules.probe().map_err(|error| failed(&error))?;
     let (install, remove) = rules.commands(tool);
+    let inside = Inside::read(interface).unwrap_or_default();
+    let (drop_forged, drop_no_more) =
+        Filter::commands(rules, &inside).map_err(|error| failed(&error))?;
     output::line("# to put the rules in")?;
     output::line(install.join("\n"))?;
+    output::line("# and against forged sources, as the routes are now")?;
+    output::line(drop_forged.join("\n"))?;
     output::line("# to take them out")?;
-    output::line(remove.join("\n"))
+    output::line(remove.join("\n"))?;
+    output::line(drop_no_more.join("\n"))
 }
 
 fn failed(error: &RulesError) -> Error {
@@ -171,8 +185,11 @@ impl Daemon<'_> {
             snapshot.counters.overruns = counters.queue.overruns;
             snapshot.counters.gone = counters.queue.gone;
             snapshot.counters.elsewhere = counters.elsewhere;
-            snapshot.counters.forged = counters.forged;
-            snapshot.counters.rules_restored = keeper.as_ref().map_or(0, Keeper::restored);
+            // What the filter drops comes to no queue.
+            snapshot.counters.forged =
+                counters.forged + keeper.as_ref().map_or(0, |keeper| keeper.counts.forged());
+            snapshot.counters.rules_restored =
+                keeper.as_ref().map_or(0, |keeper| keeper.counts.restored());
             snapshot
         });
     }
@@ -227,34 +244,73 @@ fn broken(error: &io::Error) -> Error {
     Error::failed(format!("the packet queue broke: {}", describe(error)))
 }
 
+/// What is in the packet filter, for `interface`.
+struct Kept {
+    installed: Installed,
+    filter: Filter,
+    interface: String,
+}
+
+impl Kept {
+    /// Puts in again what is gone; returns whether anything was.
+    fn restore(&mut self) -> Result<bool, RulesError> {
+        let installed = self.installed.restore()?;
+        // Where the routes cannot be read what was known still holds.
+        let filter = match Inside::read(&self.interface) {
+            Ok(inside) => self.filter.keep(inside)?,
+            Err(_) => false,
+        };
+        Ok(installed || filter)
+    }
+
+    fn remove(self) -> Result<(), Error> {
+        let removed = [self.installed.remove(), self.filter.remove()];
+        Error::all(removed.map(|removed| removed.map_err(|error| failed(&error))))
+    }
+}
+
+/// What the thread that keeps the rules has counted.
+#[derive(Default)]
+struct KeeperCounts {
+    restored: AtomicU64,
+    forged: AtomicU64,
+}
+
+impl KeeperCounts {
+    /// How many times the rules were put in again.
+    fn restored(&self) -> u64 {
+        self.restored.load(Ordering::Relaxed)
+    }
+
+    /// Packets that the filter has dropped.
+    fn forged(&self) -> u64 {
+        self.forged.load(Ordering::Relaxed)
+    }
+}
+
 /// Keeps the rules in, in a thread of its own: the tools take milliseconds.
 struct Keeper {
     thread: JoinHandle<Result<(), Error>>,
     /// Dropped when the rules are to go.
     stop: Sender<()>,
-    restored: Arc<AtomicU64>,
+    counts: Arc<KeeperCounts>,
     has_failed: Arc<AtomicBool>,
 }
 
 impl Keeper {
-    fn start(installed: Installed, bell: Bell) -> io::Result<Self> {
+    fn start(kept: Kept, bell: Bell) -> io::Result<Self> {
         let (stop, stopped) = channel();
-        let (restored, has_failed) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
-        let (count, failed) = (Arc::clone(&restored), Arc::clone(&has_failed));
+        let (counts, has_failed) = (Arc::<KeeperCounts>::default(), Arc::<AtomicBool>::default());
+        let (count, failed) = (Arc::clone(&counts), Arc::clone(&has_failed));
         let thread = thread::Builder::new()
             .name("rules".to_owned())
-            .spawn(move || keep(installed, &stopped, &count, &failed, &bell))?;
+            .spawn(move || keep(kept, &stopped, &count, &failed, &bell))?;
         Ok(Self {
             thread,
             stop,
-            restored,
+            counts,
             has_failed,
         })
-    }
-
-    /// How many times the rules were put in again.
-    fn restored(&self) -> u64 {
-        self.restored.load(Ordering::Relaxed)
     }
 
     /// Whether the rules are not in, and cannot be put in.
@@ -270,9 +326,9 @@ impl Keeper {
 }
 
 fn keep(
-    installed: Installed,
+    mut kept: Kept,
     stopped: &Receiver<()>,
-    restored: &AtomicU64,
+    counts: &KeeperCounts,
     has_failed: &AtomicBool,
     bell: &Bell,
 ) -> Result<(), Error> {
@@ -281,12 +337,16 @@ fn keep(
         stopped.recv_timeout(RULES_LOOK_EVERY),
         Err(RecvTimeoutError::Timeout)
     ) {
-        match installed.restore() {
-            Ok(false) => failures = 0,
-            Ok(true) => {
+        match kept.restore() {
+            Ok(restored) => {
                 failures = 0;
-                restored.fetch_add(1, Ordering::Relaxed);
-                say("another program has changed the packet filter: the rules are in again");
+                counts
+                    .forged
+                    .store(kept.filter.dropped(), Ordering::Relaxed);
+                if restored {
+                    counts.restored.fetch_add(1, Ordering::Relaxed);
+                    say("another program has changed the packet filter: the rules are in again");
+                }
             }
             // Another program may hold the lock for long.
             Err(_) if failures < RULES_FAILURES_MAX => failures += 1,
@@ -298,7 +358,7 @@ fn keep(
             }
         }
     }
-    installed.remove().map_err(|error| failed(&error))
+    kept.remove()
 }
 
 /// Packets that are held at a time. The kernel looks for a packet from the oldest on: with more

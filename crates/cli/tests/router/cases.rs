@@ -19,7 +19,7 @@ use crate::nets::{
     NOT_PERMITTED, Router, counted, file, finish, leaves_nothing, motet, queue, queue_rules,
     refused, rules, said, sh, start, three, within,
 };
-use crate::{air, flood};
+use crate::{air, flood, outside};
 
 const CASES: &[(&str, fn())] = &[
     (
@@ -42,6 +42,14 @@ const CASES: &[(&str, fn())] = &[
     (
         "rules that go come back, last",
         rules_that_go_come_back_last,
+    ),
+    (
+        "two routers leave each other's rules",
+        outside::two_routers_leave_each_others_rules,
+    ),
+    (
+        "a source inside is dropped, and counted",
+        outside::a_source_inside_is_dropped_and_counted,
     ),
     ("a stranger's page is bounded", a_strangers_page_is_bounded),
     ("one capability is enough", one_capability_is_enough),

@@ -12,6 +12,8 @@ mod cases;
 mod flood;
 #[cfg(target_os = "linux")]
 mod nets;
+#[cfg(target_os = "linux")]
+mod outside;
 
 fn main() -> std::process::ExitCode {
     #[cfg(target_os = "linux")]

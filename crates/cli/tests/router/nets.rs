@@ -163,9 +163,21 @@ pub(crate) fn counted() -> [(u64, u64); 2] {
     [down, up]
 }
 
+/// A folder of programs in which nft(8) is missing: with it as `PATH` a router takes `ip6tables`.
+pub(crate) fn path_without_nft() -> &'static str {
+    sh("mkdir -p /run/bin
+        for p in ip6tables ip6tables-nft ip6tables-legacy; do
+            for p in $p $p-save $p-restore; do
+                if command -v $p >/dev/null; then ln -sf $(command -v $p) /run/bin/$p; fi
+            done
+        done");
+    "/run/bin"
+}
+
 /// A router that runs.
 pub(crate) struct Router {
     child: Child,
+    socket: &'static str,
 }
 
 impl Router {
@@ -187,13 +199,30 @@ impl Router {
         let is_up = || said().contains(ready);
         let started = within(Duration::from_secs(20), is_up);
         assert!(started.is_some(), "{}", said());
-        Self { child }
+        Self {
+            child,
+            socket: "/run/motet/router.sock",
+        }
+    }
+
+    /// A second router, for another interface, by queue 6. What it says goes to the case's stderr.
+    pub(crate) fn second(interface: &str, configure: impl FnOnce(&mut Command)) -> Self {
+        let socket = "/run/second.sock";
+        let mut command = motet(&format!(
+            "router --nfqueue 6 --interface {interface} --rules install --socket {socket}"
+        ));
+        configure(&mut command);
+        let child = command.spawn().unwrap();
+        let router = Self { child, socket };
+        let is_up = || UnixStream::connect(socket).is_ok() && queue_rules() == 4;
+        assert!(within(Duration::from_secs(20), is_up).is_some());
+        router
     }
 
     /// What `motet router status` says of it.
     pub(crate) fn status(&self) -> Value {
         let mut text = String::new();
-        let mut socket = UnixStream::connect("/run/motet/router.sock").unwrap();
+        let mut socket = UnixStream::connect(self.socket).unwrap();
         socket.read_to_string(&mut text).unwrap();
         serde_json::from_str(&text).unwrap()
     }
@@ -225,6 +254,8 @@ impl Router {
 pub(crate) fn leaves_nothing() {
     assert_eq!(queue_rules(), 0);
     assert_eq!(queue(), None);
+    let filters = sh("ip6tables-save; if command -v nft >/dev/null; then nft list tables; fi");
+    assert!(!filters.contains("motet"), "{filters}");
     assert!(!fs::exists("/run/motet/router.sock").unwrap());
 }
 
