@@ -20,7 +20,10 @@ use motet_router::{
 };
 use motet_taim::Config;
 
-use super::{Args, desk, serve, snapshot::Snapshot};
+use super::{
+    Args, desk, serve,
+    snapshot::{Place, Snapshot},
+};
 use crate::{
     chain,
     error::Error,
@@ -187,16 +190,18 @@ fn look(network: &mut Network<'_>, tun: &str, uptime: time::Duration) -> Snapsho
         // Not so: `run` has set it.
         None => motet_taim::Router::new(Config::default()).status(now),
     };
-    let mut snapshot = Snapshot::of(&status, tun, uptime);
+    let motes = (1..network.mesh_nodes()).map(|mote| {
+        let way = moves::way_up(network, mote);
+        let first = way.as_ref().and_then(|way| way.first());
+        let place = Place {
+            parent: first.map(|parent| network.addr(*parent)),
+            hops: way.as_ref().map(Vec::len),
+        };
+        (network.addr(mote), place)
+    });
+    let mut snapshot = Snapshot::of_mesh(&status, tun, uptime, &motes.collect());
     let counters = &network.world.node(0).ip().counters;
     snapshot.counters.forged = counters.dropped(PacketDrop::ForgedSource).into();
-    for mote in 1..network.mesh_nodes() {
-        let row = snapshot.mote(network.addr(mote));
-        if let Some(way) = moves::way_up(network, mote) {
-            row.hops = Some(way.len());
-            row.parent = way.first().map(|parent| network.addr(*parent));
-        }
-    }
     snapshot
 }
 

@@ -5,13 +5,13 @@
 
 use std::fmt::Write as _;
 
-use super::snapshot::{FlowRow, MoteRow, Others, Snapshot, Traffic};
+use super::snapshot::{FlowRow, MoteRow, Snapshot, Traffic};
 
 /// What the text is, for HTTP.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Everything that [`Snapshot`] has. What has no row of its own is in one with the labels `others`, so
-/// that sums over a family are those of all.
+/// Everything that [`Snapshot`] has. What has no row of its own is summed up in gauges: a flow that gets
+/// a row leaves that sum, which a counter never does.
 pub(super) fn text(snapshot: &Snapshot) -> String {
     let mut page = Page::default();
     of_the_router(&mut page, snapshot);
@@ -20,12 +20,21 @@ pub(super) fn text(snapshot: &Snapshot) -> String {
     let motes: Vec<_> = snapshot.motes.iter().map(mote_labels).collect();
     let motes: Vec<_> = motes.into_iter().zip(&snapshot.motes).collect();
     let traffic = flows.iter().map(|(labels, row)| (&**labels, &row.traffic));
-    let traffic = traffic.chain(others(OTHER_FLOWS, &snapshot.other_flows));
-    of_traffic(&mut page, "flow", &traffic.collect::<Vec<_>>());
+    of_traffic(&mut page, "flow", Sum::Own, &traffic.collect::<Vec<_>>());
     of_round_trips(&mut page, &flows);
     let traffic = motes.iter().map(|(labels, row)| (&**labels, &row.traffic));
-    let traffic = traffic.chain(others(OTHER_MOTES, &snapshot.other_motes));
-    of_traffic(&mut page, "mote", &traffic.collect::<Vec<_>>());
+    of_traffic(&mut page, "mote", Sum::Own, &traffic.collect::<Vec<_>>());
+    for (what, others) in [
+        ("flows", &snapshot.other_flows),
+        ("motes", &snapshot.other_motes),
+    ] {
+        let name = format!("motet_other_{what}");
+        let help = format!("Those of {what} that have no row of their own.");
+        page.family(&name, "gauge", &help);
+        page.sample(&name, "", others.count as f64);
+        let all = [("", &others.traffic)];
+        of_traffic(&mut page, &format!("other_{what}"), Sum::Others, &all);
+    }
     page.family("motet_flows", "gauge", "Flows that are known, in all.");
     let known = snapshot.flows.len() + snapshot.other_flows.count;
     page.sample("motet_flows", "", known as f64);
@@ -59,19 +68,6 @@ fn flow_labels(flow: &FlowRow) -> String {
         flow.mote, flow.mote_port, flow.peer, flow.peer_port
     )
 }
-
-/// What has no row of its own, where there is anything.
-fn others<'a>(
-    labels: &'static str,
-    others: &'a Others,
-) -> impl Iterator<Item = (&'a str, &'a Traffic)> {
-    let row = (others.count > 0).then_some((labels, &others.traffic));
-    row.into_iter()
-}
-
-const OTHER_FLOWS: &str =
-    "mote=\"others\",mote_port=\"others\",peer=\"others\",peer_port=\"others\"";
-const OTHER_MOTES: &str = "mote=\"others\"";
 
 fn mote_labels(mote: &MoteRow) -> String {
     format!("mote=\"{}\"", mote.mote)
@@ -112,57 +108,49 @@ fn of_the_router(page: &mut Page, snapshot: &Snapshot) {
     }
 }
 
-fn of_traffic(page: &mut Page, who: &str, rows: &[(&str, &Traffic)]) {
-    let name = format!("motet_{who}_bytes_total");
-    page.family(&name, "counter", "New bytes of TCP's streams.");
+/// Whose traffic it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sum {
+    /// Of one flow or mote: what is counted only grows.
+    Own,
+    /// Of all that have no row at the moment: nothing is a counter.
+    Others,
+}
+
+impl Sum {
+    /// How the family of `name` is called, and its kind: a counter is where it ends in `_total`.
+    fn family(self, who: &str, name: &str) -> (String, &'static str) {
+        match (self, name.strip_suffix("_total")) {
+            (Self::Own, Some(_)) => (format!("motet_{who}_{name}"), "counter"),
+            (Self::Others, Some(name)) => (format!("motet_{who}_{name}"), "gauge"),
+            (_, None) => (format!("motet_{who}_{name}"), "gauge"),
+        }
+    }
+}
+
+fn of_traffic(page: &mut Page, who: &str, sum: Sum, rows: &[(&str, &Traffic)]) {
+    let with = |labels: &str, label: &str| match labels {
+        "" => label.to_owned(),
+        labels => format!("{labels},{label}"),
+    };
+    let (name, kind) = sum.family(who, "bytes_total");
+    page.family(&name, kind, "New bytes of TCP's streams.");
     for (labels, traffic) in rows {
-        let up = format!("{labels},direction=\"up\"");
+        let up = with(labels, "direction=\"up\"");
         page.sample(&name, &up, traffic.bytes_up as f64);
-        let down = format!("{labels},direction=\"down\"");
+        let down = with(labels, "direction=\"down\"");
         page.sample(&name, &down, traffic.bytes_down as f64);
     }
-    let name = format!("motet_{who}_goodput_bits_per_second");
-    page.family(&name, "gauge", "Goodput, both ways.");
+    let (name, kind) = sum.family(who, "goodput_bits_per_second");
+    page.family(&name, kind, "Goodput, both ways.");
     for (labels, traffic) in rows {
-        let minute = format!("{labels},window=\"1min\"");
+        let minute = with(labels, "window=\"1min\"");
         page.sample(&name, &minute, traffic.goodput_1min_kbps * 1e3);
-        let minutes = format!("{labels},window=\"10min\"");
+        let minutes = with(labels, "window=\"10min\"");
         page.sample(&name, &minutes, traffic.goodput_10min_kbps * 1e3);
     }
-    let columns: [Column; 6] = [
-        ("packets_total", "counter", "Packets, both ways.", |row| {
-            row.packets as f64
-        }),
-        (
-            "retransmissions_total",
-            "counter",
-            "Segments that were sent again.",
-            |row| row.retransmissions as f64,
-        ),
-        ("packets_held", "gauge", "Packets that are held.", |row| {
-            row.held_now as f64
-        }),
-        (
-            "held_packets_total",
-            "counter",
-            "Packets that were held.",
-            |row| row.held_packets as f64,
-        ),
-        (
-            "held_seconds_total",
-            "counter",
-            "How long packets were held.",
-            |row| row.held_s,
-        ),
-        (
-            "held_longest_seconds",
-            "gauge",
-            "The longest that a packet was held.",
-            |row| row.held_longest_ms / 1e3,
-        ),
-    ];
-    for (suffix, kind, help, value) in columns {
-        let name = format!("motet_{who}_{suffix}");
+    for (name, help, value) in COLUMNS {
+        let (name, kind) = sum.family(who, name);
         page.family(&name, kind, help);
         for (labels, traffic) in rows {
             page.sample(&name, labels, value(traffic));
@@ -170,13 +158,33 @@ fn of_traffic(page: &mut Page, who: &str, rows: &[(&str, &Traffic)]) {
     }
 }
 
-/// End of a name, kind, help, and the value.
-type Column = (
-    &'static str,
-    &'static str,
-    &'static str,
-    fn(&Traffic) -> f64,
-);
+/// End of a name, help, and the value.
+type Column = (&'static str, &'static str, fn(&Traffic) -> f64);
+
+const COLUMNS: [Column; 6] = [
+    ("packets_total", "Packets, both ways.", |row| {
+        row.packets as f64
+    }),
+    (
+        "retransmissions_total",
+        "Segments that were sent again.",
+        |row| row.retransmissions as f64,
+    ),
+    ("packets_held", "Packets that are held.", |row| {
+        row.held_now as f64
+    }),
+    ("held_packets_total", "Packets that were held.", |row| {
+        row.held_packets as f64
+    }),
+    ("held_seconds_total", "How long packets were held.", |row| {
+        row.held_s
+    }),
+    (
+        "held_longest_seconds",
+        "The longest that a packet was held.",
+        |row| row.held_longest_ms / 1e3,
+    ),
+];
 
 fn of_round_trips(page: &mut Page, flows: &[(String, &FlowRow)]) {
     let side = |labels: &str, side| format!("{labels},side=\"{side}\"");
@@ -223,5 +231,75 @@ impl Page {
         if let Some(value) = value {
             self.sample(name, labels, value);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::router::snapshot::tests::{crowded, few_carry};
+    use std::collections::HashMap;
+
+    /// The samples of all families of a kind.
+    fn samples(page: &str, kind: &str) -> HashMap<String, f64> {
+        let families: Vec<_> = page
+            .lines()
+            .filter_map(|line| line.strip_prefix("# TYPE "))
+            .filter_map(|line| line.strip_suffix(kind))
+            .map(str::trim)
+            .collect();
+        let rows = page.lines().filter(|line| !line.starts_with('#'));
+        let rows = rows.map(|line| line.rsplit_once(' ').unwrap());
+        let of_kind = rows.filter(|(series, _)| {
+            let name = series.split('{').next().unwrap();
+            families.contains(&name)
+        });
+        of_kind
+            .map(|(series, value)| (series.to_owned(), value.parse().unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn no_counter_goes_back_when_a_flow_gets_a_row() {
+        let before = crowded(8_192, |n| 10 + few_carry(n));
+        // All go on, and one that had no row carries much.
+        let quiet = 8_191;
+        let after = crowded(8_192, |n| {
+            20 + few_carry(n) + if n == quiet { 100_000 } else { 0 }
+        });
+        let has_row = |snapshot: &Snapshot| {
+            let mut flows = snapshot.flows.iter();
+            flows.any(|flow| flow.peer_port == quiet)
+        };
+        assert_eq!((has_row(&before), has_row(&after)), (false, true));
+        let pages = [&before, &after].map(text);
+        let [first, second] = [&pages[0], &pages[1]].map(|page| samples(page, "counter"));
+        let mut compared = 0;
+        for (series, count) in &first {
+            if let Some(later) = second.get(series) {
+                assert!(later >= count, "{series}: {count}, then {later}");
+                compared += 1;
+            }
+        }
+        assert!(compared > 2_000, "{compared}");
+        // What a counter is, and what is none, their names say.
+        assert!(first.keys().all(|name| name.contains("_total")));
+        let gauges = samples(&pages[0], "gauge");
+        assert!(!gauges.keys().any(|name| name.contains("_total")));
+        assert_eq!(gauges["motet_other_flows"], 7_936.0);
+        assert_eq!(gauges["motet_flows"], 8_192.0);
+        let named: f64 = first
+            .iter()
+            .filter(|(name, _)| name.starts_with("motet_flow_bytes_total"))
+            .map(|(_, bytes)| bytes)
+            .sum();
+        let rest = gauges["motet_other_flows_bytes{direction=\"up\"}"];
+        assert_eq!(named + rest, 8_192.0 * 10.0 + 82.0 * 1_000.0);
+    }
+
+    #[test]
+    fn a_crowd_makes_a_page_that_a_database_bears() {
+        let page = text(&crowded(8_192, few_carry));
+        assert!(page.lines().count() < 10_000, "{}", page.lines().count());
     }
 }

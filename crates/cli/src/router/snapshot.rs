@@ -1,7 +1,7 @@
 //! What is known of a router at a moment: the one object of `status --json`, which Prometheus'
 //! text and the table say too.
 
-use std::net::Ipv6Addr;
+use std::{collections::BTreeMap, net::Ipv6Addr};
 
 use motet::time::Duration;
 use motet_taim::{FlowStatus, Held, MoteStatus, Side, Status};
@@ -33,7 +33,8 @@ pub(super) struct Snapshot {
     pub(super) max_min_10min: Option<f64>,
     /// The flows that got most lately, at most [`NAMED_MAX`] of them.
     pub(super) flows: Vec<FlowRow>,
-    /// The motes that got most lately, at most as many; of our own border router every mote besides.
+    /// The motes that got most lately, at most as many; of our own border router every mote of its
+    /// mesh, however many, before any other address.
     pub(super) motes: Vec<MoteRow>,
     /// What all further flows have together, and all further motes.
     #[serde(default)]
@@ -103,6 +104,13 @@ pub(super) struct Traffic {
     pub(super) held_longest_ms: f64,
 }
 
+/// Where a mote of our own border router's mesh is.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Place {
+    pub(super) parent: Option<Ipv6Addr>,
+    pub(super) hops: Option<usize>,
+}
+
 /// Events, counted since the router began.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub(super) struct Counters {
@@ -134,13 +142,30 @@ pub(super) struct Counters {
 }
 
 impl Snapshot {
-    /// `status` of a router on `interface`.
+    /// `status` of a router on `interface`, beside another border router.
     pub(super) fn of(status: &Status, interface: &str, uptime: std::time::Duration) -> Self {
+        Self::of_mesh(status, interface, uptime, &BTreeMap::new())
+    }
+
+    /// `status` of our own border router, of a mesh of these motes. Each has a row, with all that it
+    /// got.
+    pub(super) fn of_mesh(
+        status: &Status,
+        interface: &str,
+        uptime: std::time::Duration,
+        mesh: &BTreeMap<Ipv6Addr, Place>,
+    ) -> Self {
         let fairness = &status.fairness;
         let flows = status.flows.iter().map(FlowRow::of);
-        let (flows, other_flows) = named(flows, |row| &row.traffic);
+        let (flows, other_flows) = named(flows, |row| &row.traffic, |_| false);
         let motes = status.motes.iter().map(MoteRow::of);
-        let (motes, other_motes) = named(motes, |row| &row.traffic);
+        let mut motes: BTreeMap<_, _> = motes.map(|row| (row.mote, row)).collect();
+        for (addr, place) in mesh {
+            let row = motes.entry(*addr).or_insert_with(|| MoteRow::silent(*addr));
+            (row.parent, row.hops) = (place.parent, place.hops);
+        }
+        let is_ours = |row: &MoteRow| mesh.contains_key(&row.mote);
+        let (motes, other_motes) = named(motes.into_values(), |row| &row.traffic, is_ours);
         Self {
             schema: SCHEMA,
             interface: interface.to_owned(),
@@ -160,17 +185,6 @@ impl Snapshot {
             other_motes,
             counters: Counters::of(&status.counters),
         }
-    }
-
-    /// The row of the mote with that address; a new one where no flow of it has passed. Rows are in
-    /// the order of addresses.
-    pub(super) fn mote(&mut self, addr: Ipv6Addr) -> &mut MoteRow {
-        let place = self.motes.binary_search_by_key(&addr, |row| row.mote);
-        let place = place.unwrap_or_else(|place| {
-            self.motes.insert(place, MoteRow::silent(addr));
-            place
-        });
-        &mut self.motes[place]
     }
 }
 
@@ -233,13 +247,22 @@ impl MoteRow {
 }
 
 /// The rows that got most lately, in their order, and the sum of the others: a stranger can make up
-/// any number of flows.
-fn named<T>(rows: impl Iterator<Item = T>, of: impl Fn(&T) -> &Traffic) -> (Vec<T>, Others) {
+/// any number of flows. Rows of which `keeps` says so are named in any case.
+fn named<T>(
+    rows: impl Iterator<Item = T>,
+    of: impl Fn(&T) -> &Traffic,
+    keeps: impl Fn(&T) -> bool,
+) -> (Vec<T>, Others) {
     let mut rows: Vec<(usize, T)> = rows.enumerate().collect();
     let mut others = Others::default();
     if rows.len() > NAMED_MAX {
-        rows.sort_by(|(_, a), (_, b)| of(b).rank().total_cmp(&of(a).rank()));
-        for (_, row) in rows.drain(NAMED_MAX..) {
+        let rank = |row: &T| (keeps(row), of(row).rank());
+        rows.sort_by(|(_, a), (_, b)| {
+            let ((a_kept, a_rank), (b_kept, b_rank)) = (rank(a), rank(b));
+            b_kept.cmp(&a_kept).then(b_rank.total_cmp(&a_rank))
+        });
+        let kept = rows.partition_point(|(_, row)| keeps(row));
+        for (_, row) in rows.drain(kept.max(NAMED_MAX)..) {
             others.count += 1;
             others.traffic.add(of(&row));
         }
@@ -310,24 +333,28 @@ fn ms(duration: Duration) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use motet_taim::{Config, FlowKey, Router};
 
-    /// The status of a router that knows so many flows, each of a mote of its own; every hundredth
-    /// carries bytes.
-    pub(in crate::router) fn crowded(flows: u16) -> Snapshot {
+    const UPTIME: std::time::Duration = std::time::Duration::from_secs(3);
+
+    /// The address of mote `n`.
+    pub(in crate::router) fn mote(n: u16) -> Ipv6Addr {
+        Ipv6Addr::new(0xfd00, 0, 0, 1, 0, 0, 0, n)
+    }
+
+    /// The status of a router that knows so many flows, each of a mote of its own, which has carried
+    /// so many bytes.
+    fn crowd(flows: u16, bytes_of: impl Fn(u16) -> u64) -> Status {
         let mut status = Router::new(Config::default()).status(motet::time::Instant::ORIGIN);
         for n in 0..flows {
-            let mote = Ipv6Addr::new(0xfd00, 0, 0, 1, 0, 0, 0, n);
-            let (bytes_up, rate) = if n % 100 == 0 {
-                (1_000, 80.0)
-            } else {
-                (0, 0.0)
-            };
+            let bytes_up = bytes_of(n);
+            // Over a minute, and not evenly.
+            let rate = bytes_up as f64 * 8.0 / 60.0;
             status.flows.push(FlowStatus {
                 key: FlowKey {
-                    mote,
+                    mote: mote(n),
                     mote_port: 7,
                     peer: Ipv6Addr::LOCALHOST,
                     peer_port: n,
@@ -345,7 +372,7 @@ mod tests {
                 is_over: false,
             });
             status.motes.push(MoteStatus {
-                addr: mote,
+                addr: mote(n),
                 flows: 1,
                 bytes_up,
                 bytes_down: 0,
@@ -356,14 +383,24 @@ mod tests {
                 held: Held::default(),
             });
         }
-        Snapshot::of(&status, "wpan0", std::time::Duration::from_secs(3))
+        status
+    }
+
+    /// The router with so many flows, of which these have carried bytes.
+    pub(in crate::router) fn crowded(flows: u16, bytes_of: impl Fn(u16) -> u64) -> Snapshot {
+        Snapshot::of(&crowd(flows, bytes_of), "wpan0", UPTIME)
+    }
+
+    /// A thousand bytes each hundredth.
+    pub(in crate::router) fn few_carry(n: u16) -> u64 {
+        if n.is_multiple_of(100) { 1_000 } else { 0 }
     }
 
     #[test]
     fn so_many_flows_are_named_and_the_rest_is_summed_up() {
-        let few = crowded(NAMED_MAX as u16);
+        let few = crowded(NAMED_MAX as u16, few_carry);
         assert_eq!((few.flows.len(), few.other_flows.count), (NAMED_MAX, 0));
-        let many = crowded(8_192);
+        let many = crowded(8_192, few_carry);
         assert_eq!(many.flows.len(), NAMED_MAX);
         assert_eq!(many.motes.len(), NAMED_MAX);
         assert_eq!(many.other_flows.count, 8_192 - NAMED_MAX);
@@ -377,5 +414,37 @@ mod tests {
         assert!(text.len() < 1 << 20, "{} bytes", text.len());
         let read: Snapshot = serde_json::from_slice(&text).unwrap();
         assert_eq!(read, many);
+    }
+
+    /// All 300 motes of a mesh have their rows, with what they got and where they are, however many
+    /// addresses strangers make up, and whatever those got.
+    #[test]
+    fn strangers_push_no_mote_of_the_mesh_out() {
+        let mesh: BTreeMap<_, _> = (0..300_u16)
+            .map(|n| {
+                let place = Place {
+                    parent: n.checked_sub(1).map(mote),
+                    hops: Some(usize::from(n) + 1),
+                };
+                (mote(n), place)
+            })
+            .collect();
+        // Mote 299 is silent, and has no flow.
+        for known in [299, 2_000] {
+            let is_ours = |n: u16| n < 299;
+            let mut status = crowd(known, |n| if is_ours(n) { u64::from(n) } else { 5_000 });
+            status.motes.retain(|row| row.addr != mote(299));
+            let snapshot = Snapshot::of_mesh(&status, "motet0", UPTIME, &mesh);
+            let motes = snapshot.motes.iter().map(|row| row.mote);
+            assert!(motes.eq(mesh.keys().copied()), "{}", snapshot.motes.len());
+            for (n, row) in snapshot.motes.iter().enumerate() {
+                let bytes = if n < 299 { n as u64 } else { 0 };
+                assert_eq!(row.traffic.bytes_up, bytes, "{n}");
+                assert_eq!(row.hops, Some(n + 1));
+            }
+            let others = usize::from(known.saturating_sub(300));
+            assert_eq!(snapshot.other_motes.count, others);
+            assert_eq!(snapshot.other_motes.traffic.packets, 2 * others as u64);
+        }
     }
 }

@@ -223,6 +223,20 @@ fn grid(heads: &[&str], rows: &[Vec<String>]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::router::snapshot::tests::{crowded, few_carry};
+
+    #[test]
+    fn a_crowd_is_summed_up_in_one_line_each() {
+        let few = lines(&crowded(256, few_carry)).join("\n");
+        assert!(!few.contains("further"), "{few}");
+        let many = lines(&crowded(8_192, |n| 10 + few_carry(n)));
+        assert!(many.len() < 530, "{}", many.len());
+        for what in ["flows", "motes"] {
+            let line = format!("and 7936 further {what}, together ");
+            let found = many.iter().find(|said| said.starts_with(&line));
+            assert!(found.unwrap().ends_with("79 kB up, 0 B down"), "{found:?}");
+        }
+    }
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
