@@ -252,6 +252,46 @@ fn another_users_file_stays_that_users() {
     );
 }
 
+/// A group that the owner is not in, as a folder with the set-group-ID bit gives it: where the mode
+/// leaves it nothing it is no obstacle, and where it does the sentence names the group.
+#[cfg(unix)]
+#[test]
+fn a_foreign_group_that_may_do_nothing_is_no_obstacle() {
+    use std::os::unix::{
+        fs::{MetadataExt as _, PermissionsExt as _, chown},
+        process::CommandExt as _,
+    };
+    const OWNER: u32 = 4_711;
+    const GROUP: u32 = 4_712;
+    let folder = folder();
+    let key = folder.path().join("team.key");
+    assert!(keys(&["new"], &key).status.success());
+    let given = chown(&key, Some(OWNER), Some(GROUP));
+    if given.is_err() || chown(folder.path(), Some(OWNER), Some(OWNER)).is_err() {
+        println!("not run: only root gives files away");
+        return;
+    }
+    let rotate = || {
+        let mut command = motet();
+        command.args(["keys", "rotate"]).arg(&key);
+        command.uid(OWNER).gid(OWNER).output().unwrap()
+    };
+    let changed = rotate();
+    assert!(changed.status.success(), "{}", said(&changed));
+    let meta = fs::metadata(&key).unwrap();
+    assert_eq!((meta.uid(), meta.mode() & 0o777), (OWNER, 0o600));
+    // What may be read by the group alone would be lost to it. Such a file the owner cannot even
+    // use, unless the group is none of the others.
+    chown(&key, Some(OWNER), Some(GROUP)).unwrap();
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o640)).unwrap();
+    let before = fs::read(&key).unwrap();
+    let refused = rotate();
+    assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+    let sentence = said(&refused);
+    assert!(!sentence.contains("another user's"), "{sentence}");
+    assert_eq!(fs::read(&key).unwrap(), before);
+}
+
 /// A transfer's capture, each frame of it sealed: with the key decode and tshark read what they
 /// read of the capture in clear, without it or after a changed bit nothing.
 #[test]

@@ -84,7 +84,8 @@ fn write_changed(
     finish(new, &keys.text()).map_err(|error| cannot_write(path, &error))
 }
 
-/// Gives `new` the owner and the permissions of the file at `path`.
+/// Gives `new` the owner and the permissions of the file at `path`, and its group where that may do
+/// anything with it.
 ///
 /// # Errors
 /// [`Error::Input`] where this user may not, or the file has another name.
@@ -105,15 +106,25 @@ fn take_over_owner(path: &Path, new: &File) -> Result<(), Error> {
              let one name be a file of its own, and the others symbolic links to it"
         )));
     }
-    let differs = |theirs: u32, ours: u32| (theirs != ours).then_some(theirs);
-    let (owner, group) = (differs(old.uid(), own.uid()), differs(old.gid(), own.gid()));
-    if owner.is_some() || group.is_some() {
-        fchown(new, owner, group).map_err(|_| {
+    if old.uid() != own.uid() {
+        fchown(new, Some(old.uid()), None).map_err(|_| {
             Error::input(format!(
                 "{shown} is another user's, who could not read the changed file: run this command \
                  as its owner"
             ))
         })?;
+    }
+    // Where the group may do nothing it does not matter which one it is.
+    let of_group = old.mode() & 0o070;
+    let moved = match old.gid() == own.gid() {
+        true => Ok(()),
+        false => fchown(new, None, Some(old.gid())),
+    };
+    if moved.is_err() && of_group != 0 {
+        return Err(Error::input(format!(
+            "{shown} is open to a group that this user is not in, and that could not use the changed file: \
+             run this command as one of that group, or close the file to it (chmod g= {shown})"
+        )));
     }
     new.set_permissions(old.permissions()).map_err(cannot)
 }
