@@ -209,7 +209,7 @@ pub(crate) fn takes_the_key_and_the_next_one() {
     // A file that is none changes nothing.
     fs::write("/run/team.key", "no key").unwrap();
     router.signal(Signal::SIGHUP);
-    let has_refused = || said().contains("the key stays as it is");
+    let has_refused = || said().contains("is no key file, or damaged");
     assert!(within(SOON, has_refused).is_some(), "{}", said());
     echo(2_000);
     router.signal(Signal::SIGTERM);
