@@ -60,6 +60,49 @@ fn curl_reads_the_pages_of_a_mote() {
     assert_eq!(lines(&output), expected, "{}", said(&output));
 }
 
+/// Four clients of this kernel that say nothing hold every place of the mote; a fifth one is served at
+/// once all the same, another one behind it too, and in the end the four are closed.
+#[test]
+fn idle_clients_keep_nobody_from_a_motes_pages() {
+    if !has("curl") || !has("nc") {
+        return;
+    }
+    let script = "
+        begin=$(date +%s)
+        clients=
+        for client in 1 2 3 4; do
+            timeout 150 nc -d $M 80 > /dev/null 2>&1 & clients=\"$clients $!\"
+        done
+        sleep 12
+        for newcomer in 5 6; do
+            curl -sg --max-time 20 -w '%{time_total}\n' http://[$M]/
+        done
+        for client in $clients; do
+            wait $client; [ $? = 124 ] && echo stays
+        done
+        echo $(($(date +%s) - begin))";
+    let Some(output) = up("http", script) else {
+        return;
+    };
+    let lines = lines(&output);
+    let [first, took, second, took_again, all] = &lines[..] else {
+        panic!("{}", said(&output));
+    };
+    assert_eq!([first, second], ["hello from a mote"; 2]);
+    for took in [took, took_again] {
+        let seconds: f64 = took.parse().unwrap();
+        assert!(seconds < SYN_AGAIN_TWICE_S, "{lines:?}");
+    }
+    let seconds: u64 = all.parse().unwrap();
+    assert!(seconds < HEADER_TIMEOUT_S + 20, "{lines:?}");
+}
+
+/// Linux sends a SYN again after 1 s and after 3 s: a newcomer's first finds no place, and makes one.
+const SYN_AGAIN_TWICE_S: f64 = 4.0;
+
+/// How long a web server waits for a whole request.
+const HEADER_TIMEOUT_S: u64 = 60;
+
 #[test]
 fn a_mote_has_a_shell() {
     if !has("nc") {
