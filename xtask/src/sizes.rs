@@ -56,7 +56,7 @@ const RPL_LITE_TEXT: u32 = 10_414;
 /// The share of a figure that it may grow by without failing the check: 1 in 200.
 ///
 /// A smaller growth is printed beside the figure. What a change costs is judged by its author and
-/// reader, and a compiler's choice of another register should stop nobody.
+/// reader, and a change of register allocation does not fail the check.
 const GROWTH_SHARE: u32 = 200;
 
 /// How many figures there are.

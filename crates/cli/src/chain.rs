@@ -117,7 +117,7 @@ pub(crate) struct ChainArgs {
     /// Let the mote sleep, and ask its parent for what waits there: at an interval (fixed:SECONDS); as
     /// TCPlp's study did, each 240 s at rest (paper); at 20 ms to 5 s, by what comes (adaptive); or when TCP
     /// expects an answer, and at rest each SECONDS (hinted:SECONDS; hinted is hinted:60). The first packet to
-    /// a mote at rest waits for so long; Linux gives up a connection after 127 s
+    /// a mote at rest waits up to that interval; Linux gives up a connection after 127 s
     #[arg(long, value_name = "POLICY", value_parser = sleep_policy)]
     pub(crate) sleep: Option<Policy>,
 
