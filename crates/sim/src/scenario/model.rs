@@ -186,8 +186,8 @@ pub struct StackSettings {
     pub indirect_retries: bool,
     /// Bytes of packets that wait for children.
     pub indirect_bytes: usize,
-    /// Of these, for each.
-    pub child_bytes: usize,
+    /// Of these, for each; without a bound where none is given.
+    pub child_bytes: Option<usize>,
     /// How long a child may be silent, s.
     pub child_timeout_s: f64,
 }

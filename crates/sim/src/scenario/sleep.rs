@@ -61,7 +61,7 @@ pub(super) fn apply(
         network.nodes[n].indirect_len = stack.indirect_bytes;
         network.nodes[n].indirect = IndirectConfig {
             child_timeout: seconds(stack.child_timeout_s),
-            child_bytes_max: stack.child_bytes,
+            child_bytes_max: stack.child_bytes.unwrap_or(usize::MAX),
             drain: stack.drain,
             priority: stack.indirect_priority,
             retries: stack.indirect_retries,
@@ -125,14 +125,13 @@ fn check(stack: &StackSettings, parent: Option<&StackSettings>) -> Result<(), Sc
             stack.drain, parent.drain
         )));
     }
-    if parent.child_bytes > parent.indirect_bytes && parent.child_bytes != CHILD_BYTES_DEFAULT {
+    if let Some(bytes) = parent.child_bytes
+        && bytes > parent.indirect_bytes
+    {
         return Err(ScenarioError::new(format!(
-            "child_bytes is {}, but must be at most indirect_bytes, which is {}",
-            parent.child_bytes, parent.indirect_bytes
+            "child_bytes is {bytes}, but must be at most indirect_bytes, which is {}",
+            parent.indirect_bytes
         )));
     }
     Ok(())
 }
-
-/// As many as there is room for.
-const CHILD_BYTES_DEFAULT: usize = 65_535;

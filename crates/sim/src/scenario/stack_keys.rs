@@ -285,7 +285,7 @@ pub(super) const STACK_KEYS: &[Key] = &[
     key(
         "child_bytes",
         Integer(KEPT_BYTES_MIN, 65_535),
-        Some("65535"),
+        None,
         "Room for packets that wait for each of them, bytes; without it a child has what the others leave. \
          Where no room is left, the oldest packet of the child goes whose packets take most.",
     ),

@@ -236,7 +236,12 @@ pub(crate) fn lend_new_fragments<'m>(node: &mut Node<'m>, arena: &'m Arena) {
 
 /// Packets in fragments that a node puts together at a time: one of each of two peers.
 const FRAGMENTED: usize = 2;
+
 /// Flows of TCP that a border router tells apart: so many of each mote, within what its queues can.
 const FLOWS_EACH: usize = 4;
+
+/// So many in a small mesh.
 const FLOWS_MIN: usize = 32;
-const FLOWS_MAX: usize = 247;
+
+/// The stack numbers its queues by a byte, of which the first eight are those of strangers.
+const FLOWS_MAX: usize = 1 + u8::MAX as usize - 8;
