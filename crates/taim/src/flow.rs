@@ -23,6 +23,10 @@ pub(crate) struct Flow {
     pub(crate) key: FlowKey,
     /// When a packet of it last came.
     pub(crate) last: Instant,
+    /// When a packet of it last came or went on.
+    moved: Instant,
+    /// Whether the last packet that came carried data, by direction.
+    had_data: [bool; 2],
     /// Whether an end has closed it or reset it, and nothing has come since that denies it.
     pub(crate) is_over: bool,
     streams: [Stream; 2],
@@ -109,6 +113,12 @@ pub(crate) struct News {
     pub(crate) is_retransmission: bool,
     /// Whether its numbers are far from those of its flow.
     pub(crate) is_stray: bool,
+    /// For how long neither end wanted anything of the other before it: all that was sent was
+    /// acknowledged, and what the mote sends now no acknowledgment has called for.
+    pub(crate) rested: Duration,
+    /// Whether the last packet the other way was a bare acknowledgment: that called for it, and no
+    /// question did.
+    pub(crate) is_streamed: bool,
 }
 
 impl Flow {
@@ -116,6 +126,8 @@ impl Flow {
         Self {
             key,
             last: now,
+            moved: now,
+            had_data: [false; 2],
             is_over: false,
             streams: Default::default(),
             lanes: Default::default(),
@@ -149,7 +161,8 @@ impl Flow {
 
     /// Learns from a segment that has come, before it is known whether it is held.
     pub(crate) fn on_segment(&mut self, segment: &Segment, now: Instant) -> News {
-        self.last = now;
+        let rest = self.rest(now);
+        (self.last, self.moved) = (now, now);
         self.is_over = match segment.flags.intersects(Flags::FIN | Flags::RST) {
             true => true,
             // What comes behind a true end only acknowledges it.
@@ -159,6 +172,19 @@ impl Flow {
         let stream = &mut self.streams[direction as usize];
         let mut news = stream.on_data(segment, now);
         stream.note_fin(segment);
+        news.is_streamed = !self.had_data[direction.back() as usize];
+        self.had_data[direction as usize] = segment.payload_len > 0;
+        if news.new_bytes > 0 && !news.is_retransmission {
+            // A sender that has more answers an acknowledgment within a round trip.
+            let asked = match direction {
+                Direction::Down => Some(Duration::ZERO),
+                Direction::Up => self.mesh.timeout(),
+            };
+            news.rested = asked.map_or(Duration::ZERO, |asked| match rest > asked {
+                true => rest,
+                false => Duration::ZERO,
+            });
+        }
         if let Some(ack) = segment.ack {
             let acknowledged = &mut self.streams[direction.back() as usize];
             let (bytes, took) = acknowledged.on_ack(ack, now);
@@ -183,6 +209,14 @@ impl Flow {
             self.meter.add(u64::from(news.new_bytes), now);
         }
         news
+    }
+
+    /// For how long nothing has been under way: all that was sent is acknowledged.
+    fn rest(&self, now: Instant) -> Duration {
+        match self.streams.iter().all(Stream::is_acknowledged) {
+            true => now.since(self.moved),
+            false => Duration::ZERO,
+        }
     }
 
     /// Segments of which a packet consists: several where hardware has merged them.
@@ -253,6 +287,7 @@ impl Flow {
     /// Learns that a segment leaves, at once or released; says whether the other end has anything
     /// new by it.
     pub(crate) fn on_pass(&mut self, direction: Direction, passing: Passing, now: Instant) -> bool {
+        self.moved = now;
         let mut is_news = passing.end.is_some();
         if let Some(ack) = passing.ack {
             let (is_further, took) =
@@ -283,13 +318,6 @@ impl Tally {
         self.held += other.held;
         self.held_for = self.held_for + other.held_for;
         self.held_longest = self.held_longest.max(other.held_longest);
-    }
-}
-
-impl HeldPacket {
-    /// Whether it carries bytes of the stream.
-    pub(crate) const fn has_data(&self) -> bool {
-        self.passing.end.is_some()
     }
 }
 
@@ -401,6 +429,11 @@ impl Stream {
         } else if self.fin != self.highest {
             self.fin = None;
         }
+    }
+
+    /// Whether all that was sent of it is acknowledged.
+    fn is_acknowledged(&self) -> bool {
+        self.highest == self.acknowledged
     }
 
     /// Whether this acknowledges all of a stream that has ended.

@@ -73,6 +73,12 @@ impl FlowId {
     pub(crate) const fn index(self) -> usize {
         self.0 as usize
     }
+
+    /// The flow at this place.
+    #[cfg(test)]
+    pub(crate) const fn test(place: u32) -> Self {
+        Self(place)
+    }
 }
 
 impl Flows {

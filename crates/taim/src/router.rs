@@ -166,7 +166,7 @@ impl Router {
         self.counters.strays += u64::from(news.is_stray);
         self.rule.on_segment(id, flow, segment, &news, now);
         let is_first = flow.held(direction) == 0;
-        let may_hold = !self.is_closing && !segment.is_control() && self.rule.holds(direction);
+        let may_hold = !self.is_closing && !segment.is_control() && self.rule.holds(id, segment);
         if !may_hold {
             // Behind those of its flow that are held: they go before it.
             self.release_lane(id, direction, now);
@@ -197,7 +197,7 @@ impl Router {
     ) -> Verdict {
         if let Some(flow) = self.flows.get_mut(id) {
             let is_news = flow.on_pass(segment.direction, Passing::of(segment), now);
-            if self.rule.holds(segment.direction) {
+            if self.rule.holds(id, segment) {
                 self.rule.on_pass(id, flow, segment, is_news, now);
             }
         }

@@ -186,9 +186,11 @@ fn flows_pass_whole_and_are_seen() {
     refused(&gone, 1, "no router answers");
 }
 
-/// Ten downloads through a router that lets a packet go every 35 ms: its queue stands.
+/// Ten downloads through a router that lets a packet go every 35 ms: its queue stands. They begin at
+/// once: one or two would pass as they come.
 fn queue_up(router: &Router) -> Vec<Child> {
     file("sent", 60_000);
+    sh("rm -f /run/go");
     let mut children = Vec::new();
     for port in 4000..4010 {
         children.push(start(&format!(
@@ -198,9 +200,12 @@ fn queue_up(router: &Router) -> Vec<Child> {
     wait_for_listeners("mote", 10);
     for port in 4000..4010 {
         children.push(start(&format!(
-            "ip netns exec wire nc -N fd01::2 {port} < /run/sent"
+            "(until [ -e /run/go ]; do sleep 0.02; done; cat /run/sent) |
+             ip netns exec wire nc -N fd01::2 {port}"
         )));
     }
+    wait_for_connections("mote", 10);
+    file("go", 0);
     let stands = || router.status()["motes"][0]["held_now"].as_u64() >= Some(40);
     assert!(within(SOON, stands).is_some(), "{}", router.status());
     children
@@ -395,9 +400,18 @@ fn page(request: &str) -> String {
 }
 
 fn wait_for_listeners(network: &str, count: usize) {
+    wait_for(network, count, " 0A ");
+}
+
+fn wait_for_connections(network: &str, count: usize) {
+    wait_for(network, count, " 01 ");
+}
+
+/// Waits until so many sockets of a network are in a state.
+fn wait_for(network: &str, count: usize, state: &str) {
     let table = format!("ip netns exec {network} cat /proc/net/tcp6");
-    let are_listening = || sh(&table).matches(" 0A ").count() == count;
-    assert!(within(SOON, are_listening).is_some());
+    let are_there = || sh(&table).matches(state).count() == count;
+    assert!(within(SOON, are_there).is_some());
 }
 
 const SOON: Duration = Duration::from_secs(30);

@@ -1,18 +1,19 @@
 //! Flow admission: only so many flows are inside the mesh at a time.
 //!
-//! Purpose: packets into the mesh are held. One that is let in and brings its mote anything new
-//! invites an answer: new data, or the acknowledgment of data. Until that comes, or is overdue,
-//! the flow is inside. Where fewer flows are inside than the window allows, the one that was
-//! served least is let in next, with one such packet. So the mesh is never crowded, every flow
-//! finds it equally empty, and what a flow loses it makes up for.
-//! One packet at a time matters: where it is lost, the flow's next one acknowledges the same
-//! bytes, so that no sender waits for its timeout.
-//! The window follows from the size of segments: as many bytes are inside as the air between
-//! neighbours is good for. Where flows drift apart all the same, or what they send comes again, it
-//! shrinks.
-//! A packet waits for at most a minute. While less than half as many again are inside as should be, it
-//! waits no longer than its sender's timeout allows, reckoned from the round trips so far. A sender that sends again at fixed times, whatever the round
-//! trips, is recognised by them, and its packets wait no longer than it does.
+//! Purpose: acknowledgments into the mesh are held. One that is let in and brings its mote anything
+//! new invites an answer: new data. Until that comes, or is overdue, the flow is inside. Where
+//! fewer flows are inside than the window allows, the one that was served least is let in next,
+//! with one such packet. So the mesh is never crowded, every flow finds it equally empty, and what
+//! a flow loses it makes up for. Data into the mesh never wait: they come from one place, which can
+//! queue them by itself, and what they invite is short. Nor does a flow that sends little
+//! ([`super::crowd`]). One packet at a time matters: where it is lost, the flow's next one
+//! acknowledges the same bytes, so that no sender waits for its timeout. The window follows from
+//! the size of segments: as many bytes are inside as the air between neighbours is good for. Where
+//! flows drift apart all the same, or what they send comes again, it shrinks. A packet waits for at
+//! most a minute. While less than half as many again are inside as should be, it waits no longer
+//! than its sender's timeout allows, reckoned from the round trips so far. A sender that sends
+//! again at fixed times, whatever the round trips, is recognised by them, and its packets wait no
+//! longer than it does.
 //! Source: Motet's own.
 
 use std::collections::BTreeSet;
@@ -21,8 +22,9 @@ use std::mem;
 use motet::time::{Duration, Instant, earliest};
 
 use super::HOLD_MAX;
+use super::crowd::{Crowd, Sign};
 use crate::config::{Admission, Window};
-use crate::flow::{Flow, HeldPacket, News};
+use crate::flow::{Flow, News};
 use crate::flows::FlowId;
 use crate::sight::{Direction, Segment};
 
@@ -44,13 +46,10 @@ pub(crate) struct Gate {
     inside: BTreeSet<(Instant, FlowId)>,
     /// The flow that is being let in, packet by packet.
     entering: Option<FlowId>,
-    /// Whether the next packet of that flow is the second with data of its turn.
-    is_second: bool,
     /// Packets that have begun to wait first of their flow.
     turns: u64,
-    /// Flows that were a crowd when last counted, with those that came since and without those that
-    /// have ended since.
-    active: usize,
+    /// Who sends much.
+    crowd: Crowd,
     /// Smoothed length of a segment with new bytes.
     message_bytes: u64,
     /// Segments since the window was looked at: with new bytes, and sent again though they had come.
@@ -117,9 +116,8 @@ impl Gate {
             urgent: BTreeSet::new(),
             inside: BTreeSet::new(),
             entering: None,
-            is_second: false,
             turns: 0,
-            active: 0,
+            crowd: Crowd::default(),
             message_bytes: 0,
             come: [0; 2],
             adapts_at: None,
@@ -141,6 +139,11 @@ impl Gate {
         self.inside.len()
     }
 
+    /// Whether a segment may have to wait: one without data, of a flow that sends much.
+    pub(crate) fn holds(&self, id: FlowId, segment: &Segment) -> bool {
+        segment.direction == Direction::Down && segment.payload_len == 0 && self.crowd.is_heavy(id)
+    }
+
     /// A segment has come. One out of the mesh may end its flow's turn.
     pub(crate) fn on_segment(
         &mut self,
@@ -151,16 +154,19 @@ impl Gate {
         now: Instant,
     ) {
         if segment.direction == Direction::Down {
+            self.crowd.on_rested(id, news.rested);
             return;
         }
         let answered = news.new_bytes + news.newly_acknowledged;
-        self.note_message(news);
+        self.welcome(id, Sign::of(segment, news), now);
+        if self.crowd.is_heavy(id) {
+            self.note_message(news);
+        }
         self.come[0] += u64::from(news.new_bytes > 0);
         self.come[1] += u64::from(news.is_retransmission && news.new_bytes == 0);
-        self.welcome(id, now);
         let share = self.share(id);
         share.last = Some(now);
-        share.served += u64::from(answered);
+        share.served += u64::from(news.new_bytes);
         if news.is_retransmission && news.new_bytes == 0 {
             share.note_repeat(flow, segment.seq, now);
         }
@@ -170,7 +176,7 @@ impl Gate {
         if flow.is_over {
             // It wants no place any more, and is no part of the crowd.
             self.share(id).last = None;
-            self.active = self.active.saturating_sub(1);
+            self.crowd.on_over(id);
         }
         // Its place follows from what it was served.
         let served = self.share(id).served;
@@ -182,7 +188,7 @@ impl Gate {
 
     /// Smooths the length of segments with new bytes.
     fn note_message(&mut self, news: &News) {
-        let len = u64::from(news.new_bytes.max(news.newly_acknowledged));
+        let len = u64::from(news.new_bytes);
         if len > 0 {
             self.message_bytes = match self.message_bytes {
                 0 => len,
@@ -193,11 +199,15 @@ impl Gate {
 
     /// A flow that is new, or was silent for long, begins with as much as was served least: it has
     /// no claim to what it did not use.
-    fn welcome(&mut self, id: FlowId, now: Instant) {
-        let last = self.share(id).last;
-        if last.is_none_or(|last| now.since(last) >= CLAIM) {
+    fn welcome(&mut self, id: FlowId, sign: Sign, now: Instant) {
+        // What goes into the mesh is not its to share.
+        let [moved, _] = sign.moved;
+        let sign = Sign {
+            moved: [moved, 0],
+            ..sign
+        };
+        if self.crowd.on_segment(id, sign, now) {
             let least = self.active(now).map(|share| share.served).min();
-            self.active += 1;
             let share = self.share(id);
             share.served = share.served.max(least.unwrap_or(0));
         }
@@ -207,7 +217,7 @@ impl Gate {
     pub(crate) fn admits(&mut self, id: FlowId, now: Instant) -> bool {
         self.expire(now);
         let has_place = self.inside.len() < self.window() || self.share(id).until.is_some();
-        self.active <= FEW || self.waiting.is_empty() && has_place
+        !self.crowd.is_crowd() || self.waiting.is_empty() && has_place
     }
 
     /// A packet goes into the mesh. `is_news`: the mote is to answer it.
@@ -228,20 +238,10 @@ impl Gate {
     }
 
     /// A packet waits no more. `is_news`: the mote is to answer it.
-    pub(crate) fn on_released(
-        &mut self,
-        id: FlowId,
-        flow: &Flow,
-        (packet, is_news): (&HeldPacket, bool),
-        now: Instant,
-    ) {
+    pub(crate) fn on_released(&mut self, id: FlowId, flow: &Flow, is_news: bool, now: Instant) {
         let first = flow.first(Direction::Down);
-        // Where there is nothing new in a packet, the next one goes with it. So does data with the
-        // data before it: of two segments a receiver acknowledges the second at once, of one it
-        // may wait half a second for another (RFC 9293 §3.8.6.3).
-        let is_pair = |next: &HeldPacket| packet.has_data() && next.has_data() && !self.is_second;
-        let goes_on = first.is_some_and(|next| !is_news || is_pair(next));
-        self.is_second = goes_on && is_news;
+        // Where there is nothing new in a packet, the next one goes with it.
+        let goes_on = first.is_some() && !is_news;
         if !goes_on {
             self.entering = None;
             self.unqueue(id);
@@ -256,11 +256,13 @@ impl Gate {
     pub(crate) fn on_forgotten(&mut self, id: FlowId) {
         self.unqueue(id);
         self.leave(id);
+        self.crowd.on_over(id);
         *self.share(id) = Share::default();
     }
 
     /// The flow whose first packet goes now.
     pub(crate) fn next(&mut self, now: Instant) -> Option<FlowId> {
+        self.crowd.look(now);
         self.adapt(now);
         self.expire(now);
         if self.entering.is_none() {
@@ -278,7 +280,8 @@ impl Gate {
         let urgent = self.urgent.first().map(|(at, _)| *at);
         let leaves = self.inside.first().map(|(at, _)| *at);
         let urgent = urgent.filter(|_| !self.is_crowded());
-        earliest(earliest(due, urgent), leaves)
+        let looks = self.crowd.looks_at();
+        earliest(earliest(due, urgent), earliest(leaves, looks))
     }
 
     /// A flow that can wait no longer.
@@ -307,7 +310,7 @@ impl Gate {
     /// The flow whose turn it is.
     fn turn(&self) -> Option<FlowId> {
         let (_, _, first) = self.waiting.first()?;
-        if self.inside.len() < self.window() || self.active <= FEW {
+        if self.inside.len() < self.window() || !self.crowd.is_crowd() {
             return Some(*first);
         }
         // Nobody else wants a place: those who have one may as well use it.
@@ -376,8 +379,6 @@ impl Gate {
             least = least.min(share.served);
             most = most.max(share.served);
         }
-        // Those that starve say nothing for as long as their timeouts have grown: they are a crowd.
-        self.active = self.heard(CLAIM, now).count();
         if !self.is_adaptive {
             return;
         }
@@ -393,15 +394,14 @@ impl Gate {
         self.window = self.window.max(1);
     }
 
-    /// Flows that were heard of lately, or wait.
+    /// Heavy flows that were heard of lately, or wait.
     fn active(&self, now: Instant) -> impl Iterator<Item = &Share> {
-        self.heard(ACTIVE, now)
-    }
-
-    fn heard(&self, within: Duration, now: Instant) -> impl Iterator<Item = &Share> {
-        let is_heard = move |share: &Share| share.last.is_some_and(|last| now.since(last) < within);
-        let shares = self.shares.iter();
-        shares.filter(move |share| is_heard(share) || share.place.is_some())
+        let is_heard = move |share: &Share| share.last.is_some_and(|last| now.since(last) < ACTIVE);
+        let shares = self.shares.iter().enumerate();
+        shares.filter_map(move |(place, share)| {
+            let counts = is_heard(share) || share.place.is_some();
+            (counts && self.crowd.is_heavy_at(place)).then_some(share)
+        })
     }
 
     fn share(&mut self, id: FlowId) -> &mut Share {
@@ -477,9 +477,6 @@ const INSIDE_BYTES: u64 = 570;
 /// The window at the start; the size of segments bounds it.
 const WINDOW_FIRST: usize = 8;
 
-/// So few flows are no crowd: nothing of theirs is held.
-const FEW: usize = 2;
-
 /// How often the window is looked at.
 const ADAPTS_EVERY: Duration = Duration::from_secs(10);
 
@@ -492,9 +489,6 @@ const AGAIN_PART: u64 = 50;
 
 /// A flow that was silent for longer does not count when flows are compared.
 const ACTIVE: Duration = Duration::from_secs(60);
-
-/// A flow that was silent for longer has no claim to what it left unused.
-const CLAIM: Duration = Duration::from_secs(120);
 
 /// How long a flow counts as inside of which no round trip is known.
 const PATIENCE_FIRST: Duration = Duration::from_secs(2);

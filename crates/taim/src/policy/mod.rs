@@ -5,6 +5,7 @@
 //! packet goes next. No policy lets a packet wait for longer than [`HOLD_MAX`].
 
 mod admission;
+mod crowd;
 mod paced;
 
 use motet::time::{Duration, Instant};
@@ -34,12 +35,13 @@ impl Rule {
         }
     }
 
-    /// Whether packets that go this way may have to wait.
-    pub(crate) const fn holds(&self, direction: Direction) -> bool {
+    /// Whether a segment of this flow may have to wait: only where many flows crowd the mesh, and
+    /// those alone.
+    pub(crate) fn holds(&self, id: FlowId, segment: &Segment) -> bool {
         match self {
             Self::None => false,
-            Self::Admission(_) => matches!(direction, Direction::Down),
-            Self::Paced(_) => true,
+            Self::Admission(gate) => gate.holds(id, segment),
+            Self::Paced(pacer) => pacer.holds(id),
         }
     }
 
@@ -55,7 +57,7 @@ impl Rule {
         match self {
             Self::None => {}
             Self::Admission(gate) => gate.on_segment(id, flow, segment, news, now),
-            Self::Paced(pacer) => pacer.on_segment(id, segment, news),
+            Self::Paced(pacer) => pacer.on_segment(id, flow, segment, (news, now)),
         }
     }
 
@@ -107,7 +109,7 @@ impl Rule {
     ) {
         match self {
             Self::None => {}
-            Self::Admission(gate) => gate.on_released(id, flow, (packet, is_news), now),
+            Self::Admission(gate) => gate.on_released(id, flow, is_news, now),
             Self::Paced(pacer) => pacer.on_released(id, flow, direction, packet, now),
         }
     }

@@ -4,6 +4,8 @@
 //! the spacing the next: with TAiM one of the flow with the least throughput, with fair queueing
 //! one of each flow in turn. Each minute TAiM's Algorithm 1 makes the spacing longer where the
 //! fastest flow has more than twice the throughput of the slowest, shorter where it has less.
+//! Where no more than two flows send much, none is held; nor are those that send little
+//! ([`super::crowd`]): the paper's flows were thirty that were alike.
 //! A packet that has waited for a minute leaves whatever the spacing: neither a starved flow, nor a
 //! merged packet of thousands of segments, nor a spacing without bound holds it for longer.
 //!
@@ -24,6 +26,7 @@ use std::collections::BTreeSet;
 use motet::time::{Duration, Instant, earliest};
 
 use super::HOLD_MAX;
+use super::crowd::{Crowd, Sign};
 use crate::config::{Fq, Taim};
 use crate::flow::{Flow, HeldPacket, News};
 use crate::flows::{FlowId, Flows};
@@ -42,6 +45,8 @@ pub(crate) struct Pacer {
     due: BTreeSet<(Instant, FlowId, Direction)>,
     /// By place in the table.
     shares: Vec<Share>,
+    /// Who sends much.
+    flows: Crowd,
     turns: u64,
     /// Packets held.
     held: u64,
@@ -102,6 +107,7 @@ impl Pacer {
             waiting: BTreeSet::new(),
             due: BTreeSet::new(),
             shares: Vec::new(),
+            flows: Crowd::default(),
             turns: 0,
             held: 0,
             crowd: 0.0,
@@ -115,8 +121,27 @@ impl Pacer {
         self.spacing
     }
 
+    /// Whether packets of a flow may have to wait.
+    pub(crate) fn holds(&self, id: FlowId) -> bool {
+        self.flows.is_crowd() && self.flows.is_heavy(id)
+    }
+
     /// A segment has come: what it delivers counts for its flow.
-    pub(crate) fn on_segment(&mut self, id: FlowId, segment: &Segment, news: &News) {
+    pub(crate) fn on_segment(
+        &mut self,
+        id: FlowId,
+        flow: &Flow,
+        segment: &Segment,
+        (news, now): (&News, Instant),
+    ) {
+        if segment.direction == Direction::Down {
+            self.flows.on_rested(id, news.rested);
+        } else {
+            self.flows.on_segment(id, Sign::of(segment, news), now);
+            if flow.is_over {
+                self.flows.on_over(id);
+            }
+        }
         let order = self.order;
         let share = self.share(id);
         share.is_known = true;
@@ -172,6 +197,7 @@ impl Pacer {
     }
 
     pub(crate) fn on_forgotten(&mut self, id: FlowId) {
+        self.flows.on_over(id);
         for direction in [Direction::Up, Direction::Down] {
             self.unqueue(id, direction);
         }
@@ -185,14 +211,17 @@ impl Pacer {
             self.early += 1;
             return Some((*id, *direction));
         }
-        let (.., id, direction) = self.waiting.first().filter(|_| self.free_at <= now)?;
+        self.flows.look(now);
+        let may_go = self.free_at <= now || !self.flows.is_crowd();
+        let (.., id, direction) = self.waiting.first().filter(|_| may_go)?;
         Some((*id, *direction))
     }
 
     /// When the next packet may leave.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let (due, ..) = self.due.first()?;
-        earliest(Some(*due), Some(self.free_at))
+        let next = earliest(Some(self.free_at), self.flows.looks_at());
+        earliest(Some(*due), next)
     }
 
     /// Where a minute is over, Algorithm 1.

@@ -4,6 +4,7 @@ use super::*;
 use crate::net::network::Joining;
 use crate::stats::mean;
 use motet::mac::config::RETRY_DELAY_MAX;
+use motet_taim::{Config, Fq, Policy};
 
 /// A chain as `motet run` has it.
 fn chain(hops: u16) -> Setup {
@@ -99,4 +100,55 @@ fn one_queue_for_all_starves_connections() {
         .zip(&alone)
         .map(|(run, alone)| bulk_beside(run, alone));
     assert!(mean(&bulk.collect::<Vec<_>>()) < 0.2);
+}
+
+/// Goodput of all bulk, part of requests answered, and the slowest reader's time for nineteen of
+/// twenty.
+fn under(policy: Policy, hops: u16, (bulk, is_up): (usize, bool)) -> [f64; 3] {
+    let traffic = Beside {
+        is_up,
+        readers: 4,
+        ..Beside::flows(bulk)
+    };
+    let run = |seed| {
+        let run = traffic.run_in(&chain(hops), (seed, SECONDS), |options| {
+            options.fairness = Some(Config::new(policy));
+        });
+        let run = run.unwrap();
+        let part = run.figure(ANSWERED) / run.figure(ASKED);
+        [run.goodput_kbps(), part, run.figure(LATENCY_P95)]
+    };
+    let runs: Vec<[f64; 3]> = SEEDS.map(run).collect();
+    [0, 1, 2].map(|place| mean(&runs.iter().map(|run| run[place]).collect::<Vec<_>>()))
+}
+
+/// `admission` once halved a download beside readers, whose answers took a minute; fair queueing
+/// with a long spacing left a single flow a kilobit a second.
+#[test]
+fn no_policy_costs_one_flow_or_two_or_their_readers_anything() {
+    let slow = Policy::Fq(Fq {
+        spacing: Duration::from_millis(150),
+    });
+    let named = Policy::NAMES
+        .iter()
+        .skip(1)
+        .map(|name| name.parse().unwrap());
+    let policies: Vec<Policy> = named.chain([slow]).collect();
+    for (hops, bulk, is_up) in [
+        (1, 1, false),
+        (3, 1, false),
+        (3, 2, false),
+        (3, 1, true),
+        (1, 2, true),
+    ] {
+        let [goodput, part, p95] = under(Policy::None, hops, (bulk, is_up));
+        for policy in &policies {
+            let own = under(*policy, hops, (bulk, is_up));
+            let what = format!(
+                "{policy:?}, {hops} hops, {bulk}, up: {is_up}: {own:?} for {goodput}, {part}, {p95}"
+            );
+            assert!(own[0] >= 0.95 * goodput, "{what}");
+            assert!(own[1] >= 0.9 * part && own[2] <= 2.0 * p95, "{what}");
+        }
+    }
 }

@@ -1,0 +1,127 @@
+//! Policies of the border router beside readers: none costs one flow or two anything, nor the readers.
+
+use super::*;
+
+/// Who sends all the time: bulk, or blocks of 8 KiB that a byte answers; into the mesh or out of it.
+const SENDERS: [(&str, bool); 4] = [("", false), ("", true), (BLOCKS, false), (BLOCKS, true)];
+
+const BLOCKS: &str =
+    "kind = \"request\"\nmessage_bytes = 8192\nanswer_bytes = 1\ninterval_s = 0.001\n";
+
+/// With the spacing, where one is named: fair queueing with a long one once left a flow a kilobit a
+/// second.
+const POLICIES: [(&str, &str); 5] = [
+    ("admission", ""),
+    ("taim", ""),
+    ("taim-literal", ""),
+    ("fq", ""),
+    ("fq", "spacing_ms = 150\n"),
+];
+
+/// Readers that are asked each so many seconds, and the bytes of an answer.
+#[derive(Clone, Copy, Debug)]
+struct Readers {
+    count: usize,
+    every_s: f64,
+    answer: usize,
+}
+
+/// Goodput of those that send all the time, kb/s; the part of readers' questions that were answered,
+/// and the slowest reader's time for nineteen of twenty, ms.
+fn under(
+    (policy, spacing): (&str, &str),
+    hops: usize,
+    (senders, (how, is_up)): (usize, (&str, bool)),
+    readers: Readers,
+) -> [f64; 3] {
+    let mut text = format!(
+        "duration_s = 70\nwarmup_s = 10\nseeds = 2\n[topology]\nchain = {hops}\n\
+         [router]\npolicy = \"{policy}\"\n{spacing}"
+    );
+    let ends = |node: usize, is_up: bool| match is_up {
+        true => format!("from = {node}\nto = \"host\"\n"),
+        false => format!("from = \"host\"\nto = {node}\n"),
+    };
+    for _ in 0..senders {
+        text += &format!("[[flow]]\n{how}{}", ends(hops, is_up));
+    }
+    let Readers {
+        count,
+        every_s,
+        answer,
+    } = readers;
+    for reader in 0..count {
+        let ends = ends(hops - reader % hops, false);
+        text += &format!(
+            "[[flow]]\nkind = \"request\"\ninterval_s = {every_s}\nanswer_bytes = {answer}\n{ends}"
+        );
+    }
+    let runs = results(&plan(&text).unwrap());
+    let mut all = [0.0; 3];
+    for run in &runs {
+        assert!(run.flows.iter().all(|flow| flow.intact), "{text}");
+        let (sending, reading) = run.flows.split_at(senders);
+        let goodput: f64 = sending.iter().map(|flow| flow.goodput_kbps).sum();
+        let messages = reading.iter().filter_map(|flow| flow.messages);
+        let (due, answered) = messages.fold((0, 0), |(due, answered), [own, of_these]| {
+            (due + own, answered + of_these)
+        });
+        let slowest = reading.iter().filter_map(|flow| flow.latency_p95_ms);
+        let slowest = slowest.fold(0.0, f64::max);
+        let figures = [goodput, answered as f64 / due.max(1) as f64, slowest];
+        for (sum, figure) in all.iter_mut().zip(figures) {
+            *sum += figure / runs.len() as f64;
+        }
+    }
+    all
+}
+
+fn costs_nothing(hops: usize, senders: (usize, (&str, bool)), readers: Readers) {
+    let [goodput, part, p95] = under(("none", ""), hops, senders, readers);
+    for policy in POLICIES {
+        let own = under(policy, hops, senders, readers);
+        let what = format!(
+            "{policy:?}, {hops} hops, {senders:?}, {readers:?}: {own:?} for {goodput}, {part}, {p95}"
+        );
+        assert!(own[0] >= 0.95 * goodput, "{what}");
+        assert!(own[1] >= 0.9 * part && own[2] <= 2.0 * p95, "{what}");
+    }
+}
+
+const NOW_AND_THEN: Readers = Readers {
+    count: 4,
+    every_s: 2.0,
+    answer: 64,
+};
+
+/// `admission`, the daemon's default, once let a download of 70.7 kb/s have 33.5, and readers over
+/// three hops waited for 51 s.
+#[test]
+fn no_policy_costs_one_sender_or_its_readers_anything() {
+    for hops in [1, 3] {
+        for sender in SENDERS {
+            costs_nothing(hops, (1, sender), NOW_AND_THEN);
+        }
+    }
+}
+
+#[test]
+fn no_policy_costs_two_senders_or_their_readers_anything() {
+    for sender in SENDERS {
+        costs_nothing(1, (2, sender), NOW_AND_THEN);
+    }
+    costs_nothing(3, (2, SENDERS[0]), NOW_AND_THEN);
+}
+
+/// Eight that were asked each second once were a crowd: over three hops they left two uploads a
+/// twentieth.
+#[test]
+fn no_policy_costs_many_readers_anything_beside_two_senders_or_alone() {
+    let each_second = Readers {
+        count: 8,
+        every_s: 1.0,
+        answer: 64,
+    };
+    costs_nothing(1, (0, SENDERS[0]), each_second);
+    costs_nothing(3, (2, SENDERS[1]), each_second);
+}

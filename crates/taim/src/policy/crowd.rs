@@ -1,0 +1,344 @@
+//! Which flows crowd a mesh, and which only use it now and then.
+//!
+//! Purpose: where many flows send as much as they can, a policy shares the air among them. Where
+//! one or two do, nothing is to be shared, and to hold a flow that sends little costs its users
+//! time and gives nobody anything. So each flow is heavy or light. It is light until it has moved
+//! an eighth of what the busiest flow moves, and again when it moves less and is heard of
+//! nevertheless. What counts is what streams, data one way and bare acknowledgments the other: a
+//! question and its answer wait for one another, and no acknowledgment that is held slows them. A
+//! flow that rests for half of the time, all that was sent being acknowledged, is light whatever
+//! it moves: it has what it wants. A flow that falls silent stays what it was for [`CLAIM`]: one
+//! that starves has nothing to show but timeouts.
+//! Source: Motet's own.
+
+use motet::time::{Duration, Instant};
+
+use crate::flow::News;
+use crate::flows::FlowId;
+use crate::sight::Segment;
+
+/// How much the flows of a router do.
+#[derive(Debug, Default)]
+pub(crate) struct Crowd {
+    /// By place in the table.
+    loads: Vec<Load>,
+    /// Heavy flows when last counted, with those that became heavy since and without those that
+    /// ended.
+    heavy: usize,
+    /// What the busiest flow moves.
+    most: u64,
+    /// When the flows are looked at again.
+    looks_at: Option<Instant>,
+}
+
+/// What a flow does.
+#[derive(Clone, Copy, Debug, Default)]
+struct Load {
+    /// When it was last heard of; none: it is no part of the crowd.
+    last: Option<Instant>,
+    is_heavy: bool,
+    /// Bytes that it has moved in the step that runs: those that it brought, and those of the other
+    /// end that it acknowledged.
+    fresh: [u64; 2],
+    /// The same of steps before, each weighing an eighth less than the next.
+    recent: [u64; 2],
+    /// How long it rested, in the step that runs and, weighed alike, before.
+    rested: Duration,
+    /// Whether it was heard of in this step.
+    is_heard: bool,
+    /// Steps as a heavy flow, up to [`ESTABLISHED`].
+    steps: u8,
+    /// Whether it was heard of in the last sixteen steps, a bit each.
+    heard: u16,
+}
+
+/// What a segment out of the mesh says of its flow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sign {
+    /// Bytes of streams that it moves: those that it brings, and those that it acknowledges.
+    pub(crate) moved: [u64; 2],
+    /// How long nothing was under way before it: see [`News::rested`].
+    pub(crate) rested: Duration,
+}
+
+impl Sign {
+    /// What a segment sends again counts twice: a flow that starves has nothing else to show.
+    pub(super) fn of(segment: &Segment, news: &News) -> Self {
+        let again = match news.is_retransmission && news.new_bytes == 0 {
+            true => 2 * segment.payload_len,
+            false => 0,
+        };
+        let brought = match news.is_streamed {
+            true => news.new_bytes.saturating_add(again),
+            false => 0,
+        };
+        let acknowledged = match segment.payload_len {
+            0 => news.newly_acknowledged,
+            _ => 0,
+        };
+        Self {
+            moved: [brought, acknowledged].map(u64::from),
+            rested: news.rested,
+        }
+    }
+}
+
+impl Load {
+    /// What it moves the way in which it moves more.
+    fn moves(&self) -> u64 {
+        let both = self.recent.iter().zip(self.fresh);
+        both.map(|(recent, fresh)| recent + fresh)
+            .max()
+            .unwrap_or(0)
+    }
+
+    fn rests(&self) -> bool {
+        self.rested >= RESTS
+    }
+
+    /// Whether it makes a crowd where the busiest flow moves `most`.
+    fn is_busy(&self, most: u64) -> bool {
+        let moves = self.moves();
+        moves > 0 && moves * LIGHT_PART >= most && !self.rests()
+    }
+
+    /// Ends a step.
+    fn age(&mut self) {
+        for (recent, fresh) in self.recent.iter_mut().zip(&mut self.fresh) {
+            *recent = *recent - *recent / PAST + std::mem::take(fresh);
+        }
+        let rested_us = self.rested.as_micros();
+        self.rested = Duration::from_micros(rested_us - rested_us / PAST);
+    }
+
+    /// Judges it behind a step in which the busiest flow has come to `most`.
+    fn judge(&mut self, most: u64) {
+        let is_heard = std::mem::take(&mut self.is_heard);
+        self.heard = self.heard << 1 | u16::from(is_heard);
+        let is_known = self.steps < ESTABLISHED || self.heard.count_ones() >= HEARD_MIN;
+        if self.is_busy(most) {
+            self.is_heavy = true;
+        } else if is_heard && (is_known || self.rests()) {
+            self.is_heavy = false;
+        }
+        self.steps = match self.is_heavy {
+            true => self.steps.saturating_add(1).min(ESTABLISHED),
+            false => 0,
+        };
+    }
+}
+
+impl Crowd {
+    /// Whether there are more heavy flows than share the air by themselves.
+    pub(crate) const fn is_crowd(&self) -> bool {
+        self.heavy > FEW
+    }
+
+    /// Whether a flow is heavy.
+    pub(crate) fn is_heavy(&self, id: FlowId) -> bool {
+        self.is_heavy_at(id.index())
+    }
+
+    /// The same of the flow at this place of the table.
+    pub(crate) fn is_heavy_at(&self, place: usize) -> bool {
+        self.loads.get(place).is_some_and(|load| load.is_heavy)
+    }
+
+    /// A segment has come out of the mesh. Returns whether its flow is new here, or was silent for
+    /// [`CLAIM`].
+    pub(crate) fn on_segment(&mut self, id: FlowId, sign: Sign, now: Instant) -> bool {
+        self.look(now);
+        let load = self.load(id);
+        let is_new = load.last.is_none_or(|last| now.since(last) >= CLAIM);
+        if is_new {
+            *load = Load::default();
+        }
+        load.last = Some(now);
+        load.is_heard = true;
+        load.rested = load.rested + sign.rested;
+        for (sum, count) in load.fresh.iter_mut().zip(sign.moved) {
+            *sum += count;
+        }
+        let load = *load;
+        self.most = self.most.max(load.moves());
+        if !load.is_heavy && load.is_busy(self.most) {
+            self.load(id).is_heavy = true;
+            self.heavy += 1;
+        }
+        is_new
+    }
+
+    /// A packet into the mesh ends a rest of its flow.
+    pub(crate) fn on_rested(&mut self, id: FlowId, rested: Duration) {
+        let load = self.load(id);
+        load.rested = load.rested + rested;
+    }
+
+    /// A flow is over, or forgotten: it is no part of the crowd.
+    pub(crate) fn on_over(&mut self, id: FlowId) {
+        let load = std::mem::take(self.load(id));
+        self.heavy -= usize::from(load.is_heavy).min(self.heavy);
+    }
+
+    /// Looks at the flows, where it is time.
+    pub(crate) fn look(&mut self, now: Instant) {
+        let at = *self.looks_at.get_or_insert(now + STEP);
+        if now < at {
+            return;
+        }
+        self.looks_at = Some(now + STEP);
+        self.loads.iter_mut().for_each(Load::age);
+        self.most = self.loads.iter().map(Load::moves).max().unwrap_or(0);
+        self.heavy = 0;
+        for load in &mut self.loads {
+            let Some(last) = load.last else { continue };
+            load.judge(self.most);
+            load.is_heavy &= now.since(last) < CLAIM;
+            self.heavy += usize::from(load.is_heavy);
+        }
+    }
+
+    /// When it looks again: what made a crowd may be none by then.
+    pub(crate) const fn looks_at(&self) -> Option<Instant> {
+        self.looks_at
+    }
+
+    fn load(&mut self, id: FlowId) -> &mut Load {
+        if self.loads.len() <= id.index() {
+            self.loads.resize(id.index() + 1, Load::default());
+        }
+        &mut self.loads[id.index()]
+    }
+}
+
+/// A flow that was silent for longer is no part of the crowd, and has no claim to what it left
+/// unused.
+const CLAIM: Duration = Duration::from_secs(120);
+
+/// So few heavy flows are no crowd: nothing of theirs is held.
+const FEW: usize = 2;
+
+/// How often the flows are looked at.
+const STEP: Duration = Duration::from_secs(1);
+
+/// Of what a flow did in the past a part of this size is forgotten with each step.
+const PAST: u64 = 8;
+
+/// A flow has what it wants that rests for half of the time.
+const RESTS: Duration = Duration::from_micros(STEP.as_micros() * PAST / 2);
+
+/// A flow is light that moves less than such a part of what the busiest one moves.
+const LIGHT_PART: u64 = 8;
+
+/// After so many steps as a heavy flow silence is no sign that a flow is light.
+const ESTABLISHED: u8 = 30;
+
+/// A flow that was heavy for long is light when it was heard of in so many of sixteen steps.
+const HEARD_MIN: u32 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a segment that brings so many bytes, behind another one.
+    fn sign(bytes: u64) -> Sign {
+        Sign {
+            moved: [bytes, 0],
+            rested: Duration::ZERO,
+        }
+    }
+
+    /// A crowd that is told each second what flows move up.
+    fn crowd(seconds: u64, bytes: impl Fn(u32, u64) -> Option<u64>, flows: u32) -> Crowd {
+        let mut crowd = Crowd::default();
+        for second in 0..seconds {
+            let now = Instant::ORIGIN + Duration::from_secs(1_000 + second);
+            for flow in 0..flows {
+                if let Some(bytes) = bytes(flow, second) {
+                    crowd.on_segment(FlowId::test(flow), sign(bytes), now);
+                }
+            }
+        }
+        crowd
+    }
+
+    #[test]
+    fn flows_that_are_alike_are_a_crowd() {
+        for flows in 0..6 {
+            let crowd = crowd(60, |_, _| Some(38), flows);
+            assert_eq!(crowd.heavy, flows as usize);
+            assert_eq!(crowd.is_crowd(), flows > 2);
+        }
+    }
+
+    #[test]
+    fn those_that_ask_now_and_then_are_none() {
+        for every in [1, 3, 10, 30] {
+            let bytes = |flow: u32, second: u64| match flow {
+                0 => Some(1_000),
+                _ => (second % every == u64::from(flow) % every).then_some(64),
+            };
+            let crowd = crowd(120, bytes, 9);
+            assert_eq!(crowd.heavy, 1, "each {every} s");
+        }
+    }
+
+    /// Two flows once had the mesh to themselves for good.
+    #[test]
+    fn those_that_starve_still_are_a_crowd() {
+        let bytes = |_: u32, second: u64| (second < 20).then_some(400);
+        let mut starved = crowd(20, bytes, 6);
+        for second in 20..100 {
+            let now = Instant::ORIGIN + Duration::from_secs(1_000 + second);
+            for flow in 0..2 {
+                starved.on_segment(FlowId::test(flow), sign(2_000), now);
+            }
+            // What it sends again after a timeout says that it starves.
+            if second % 40 == 39 {
+                starved.on_segment(FlowId::test(5), sign(2 * 400), now);
+            }
+        }
+        assert_eq!(starved.heavy, 6);
+        let late = Instant::ORIGIN + Duration::from_secs(1_000 + 300);
+        starved.look(late);
+        assert_eq!(starved.heavy, 0, "silent for minutes");
+    }
+
+    #[test]
+    fn one_that_is_over_counts_no_more() {
+        let mut crowd = crowd(10, |_, _| Some(38), 3);
+        crowd.on_over(FlowId::test(1));
+        crowd.on_over(FlowId::test(1));
+        assert_eq!((crowd.heavy, crowd.is_crowd()), (2, false));
+    }
+
+    /// Whoever asks eight motes something each second once found a crowd of eight.
+    #[test]
+    fn those_that_rest_are_none_however_many() {
+        let mut crowd = Crowd::default();
+        for second in 0..60 {
+            let now = Instant::ORIGIN + Duration::from_secs(1_000 + second);
+            for flow in 0..8 {
+                let rested = Duration::from_micros(600_000);
+                crowd.on_rested(FlowId::test(flow), rested);
+                crowd.on_segment(FlowId::test(flow), sign(64), now);
+            }
+        }
+        assert_eq!(crowd.heavy, 0);
+    }
+
+    /// A connection for each question is no crowd beside a flow that sends much.
+    #[test]
+    fn one_that_has_just_come_is_light_until_it_has_sent_much() {
+        let mut crowd = crowd(20, |flow, _| (flow == 0).then_some(1_000), 1);
+        let now = Instant::ORIGIN + Duration::from_secs(1_020);
+        for flow in 1..9 {
+            crowd.on_segment(FlowId::test(flow), sign(64), now);
+        }
+        assert_eq!(crowd.heavy, 1);
+        for flow in 1..9 {
+            crowd.on_segment(FlowId::test(flow), sign(1_000), now);
+        }
+        assert_eq!(crowd.heavy, 9);
+    }
+}
