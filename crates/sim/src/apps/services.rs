@@ -197,15 +197,20 @@ impl<'m> Services<'m> {
         }
     }
 
+    /// Notes how many clients TCP has had no slot for. Its counter ends at its highest value, from which
+    /// on nobody can tell whether there are more: somebody is thought to wait then.
+    fn note_refused(&mut self, refused: u16, now: Instant) {
+        if refused != self.refused || refused == u16::MAX {
+            self.refused = refused;
+            self.newcomer_at = Some(now);
+        }
+    }
+
     /// Notes whether a client has found no place, and takes that of the client which has been idle
     /// for longest, if that is long enough. TCP leaves whom it has no slot for unanswered; the
     /// newcomer asks again, and finds one then.
     fn make_room(&mut self, tcp: &mut tcp::Tcp<'m>, now: Instant) -> bool {
-        let refused = tcp.counters().dropped(SegmentDrop::NoSlot);
-        if refused != self.refused {
-            self.refused = refused;
-            self.newcomer_at = Some(now);
-        }
+        self.note_refused(tcp.counters().dropped(SegmentDrop::NoSlot), now);
         let waits = |at: &Instant| now < *at + NEWCOMER_WAITS;
         self.newcomer_at = self.newcomer_at.filter(waits);
         if self.newcomer_at.is_none() || self.has_room() {

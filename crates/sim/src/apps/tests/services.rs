@@ -2,6 +2,7 @@
 
 use motet::tcp::{Config, Handle};
 use motet::time::Duration;
+use motet::wire::tcp as wire;
 
 use crate::Arena;
 use crate::apps::{App, Services};
@@ -227,6 +228,56 @@ fn the_oldest_idle_client_yields_to_a_newcomer() {
             // It keeps its place for now, and has been active later than the others.
         }
     }
+}
+
+/// A counter that has reached its end still lets newcomers in: so many SYNs are a stranger's work of
+/// minutes.
+#[test]
+fn the_oldest_idle_client_yields_after_any_number_of_refusals() {
+    let arena = Arena::new();
+    let mut bench = Bench::with(&arena, Some(Application::Http));
+    let idle: Vec<_> = (0..PLACES)
+        .map(|_| connect(&mut bench, 80, 2_048))
+        .collect();
+    bench.run(5);
+    assert_eq!(bench.held(), PLACES);
+    let mote = bench.network.addr(MOTE);
+    bench.network.world.with_node(MOTE, |node, now| {
+        let tcp = node.tcp_mut();
+        for number in 0..u32::from(u16::MAX) + 100 {
+            let header = wire::Header {
+                src_port: 1_024 + (number % 60_000) as u16,
+                dst_port: 80,
+                flags: wire::Flags::SYN,
+                window: 1_000,
+                ..wire::Header::default()
+            };
+            let mut bytes = [0; wire::HEADER_LEN];
+            header.emit(&mut bytes).unwrap();
+            wire::fill_checksum(&plan::HOST, &mote, &mut bytes);
+            let incoming = tcp::Incoming {
+                src: plan::HOST,
+                dst: mote,
+                zone: 0,
+                ecn: 0,
+                offer: tcp::Offer::UNBOUNDED,
+                bytes: &bytes,
+            };
+            let _ = tcp.on_segment(&incoming, now);
+        }
+        assert_eq!(tcp.counters().dropped(SegmentDrop::NoSlot), u16::MAX);
+    });
+    // Those are forgotten, and all places are taken again.
+    bench.run(60);
+    let more = PLACES - bench.held();
+    for _ in 0..more {
+        connect(&mut bench, 80, 2_048);
+    }
+    bench.run(5);
+    assert_eq!(bench.held(), PLACES);
+    let client = connect(&mut bench, 80, 2_048);
+    bench.run(15);
+    assert!(bench.is_open(client), "{:?}", idle);
 }
 
 /// Clients that are at work are no newcomer's prey.
