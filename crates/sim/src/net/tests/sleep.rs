@@ -1,5 +1,7 @@
 //! A mote that sleeps, in a mesh that forms itself.
 
+use std::collections::BTreeSet;
+
 use motet::link::{Link, Mesh};
 use motet::mac::poll::REST;
 use motet::mac::{Policy, Sleep};
@@ -7,6 +9,7 @@ use motet::random::Rng;
 
 use super::*;
 use crate::air::gains::{Gains, LogDistance};
+use crate::air::log::{Happening, Seen};
 use crate::apps::App;
 use crate::apps::messages::{Client, Server, Shape};
 
@@ -83,6 +86,26 @@ fn a_leaf_that_sleeps_registers_and_is_found_at_its_next_router() {
     }
 }
 
+const SYN_PORTS: [u16; 3] = [7_001, 7_002, 7_003];
+
+/// SYNs to each of [`SYN_PORTS`] that a node was sent in frames; a frame that is sent again counts once.
+fn syns_to(node: usize, seen: &Seen) -> [usize; 3] {
+    let frames = seen.all.iter().filter_map(|happening| match happening {
+        Happening::Frame(frame) if frame.to == Some(node) => Some(&frame.bytes[..]),
+        _ => None,
+    });
+    let frames: Vec<&[u8]> = frames.collect();
+    SYN_PORTS.map(|port| {
+        // The header of a SYN is in line: nine bytes behind the destination's port come its flags.
+        let is_syn =
+            |header: &[u8]| header.starts_with(&port.to_be_bytes()) && header[11] & 0x17 == 0x02;
+        let syns = frames.iter().filter(|frame| frame.windows(12).any(is_syn));
+        // By their numbers.
+        let numbers: BTreeSet<u8> = syns.map(|frame| frame[2]).collect();
+        numbers.len()
+    })
+}
+
 /// Three connections to a mote that asks each ten seconds: their SYNs are repeated three times before it does,
 /// and each waits once, at the border router as at a router of the mesh.
 #[test]
@@ -108,7 +131,7 @@ fn copies_of_a_syn_wait_once() {
             answer_len: 20,
             interval: Duration::from_millis(1),
         };
-        let clients = [7_001, 7_002, 7_003].map(|port| {
+        let clients = SYN_PORTS.map(|port| {
             let server = Server::new(port, network.ends(leaf, plan::HOST, &arena), shape);
             network.world.add_app(leaf, App::Server(server));
             let remote = (network.addr(leaf), port);
@@ -118,7 +141,10 @@ fn copies_of_a_syn_wait_once() {
             let client = client.until(begin + Duration::from_millis(2));
             network.world.add_app(host, App::Client(client))
         });
+        network.world.observe(Some(1 << 16));
         network.world.run_until(begin + Duration::from_secs(60));
+        let seen = network.world.take_seen();
+        assert_eq!(syns_to(leaf, &seen), [1, 1, 1], "{name}: SYNs on the air");
         for client in clients {
             let Some(App::Client(client)) = network.world.apps(host).get(client) else {
                 panic!("{name}: no client")

@@ -17,7 +17,7 @@ use crate::wire::tcp::{self, Flags, Header as TcpHeader};
 /// The first of `older` packets of which `newer` is a copy, counted from 0: the same segment sent again, of
 /// the same flow, with the same sequence numbers, control bits and payload. Acknowledgment, window and options
 /// may differ, and so may the hop limit, the flow label (Linux chooses another one after a timeout) and
-/// whether it is capable of ECN (RFC 3168 §6.1.5: what is sent again is not). An older packet that has met
+/// whether it is capable of ECN (RFC 3168 §6.1.5: what is sent again is not), or a SYN asks for it. An older packet that has met
 /// congestion has none: it has to say so.
 ///
 /// All are whole IPv6 packets, their TCP headers as TCP made them. A newer one whose checksum is wrong is no
@@ -72,6 +72,16 @@ impl<'a> Segment<'a> {
         !self.payload.is_empty() || flags.contains(Flags::SYN) || flags.contains(Flags::FIN)
     }
 
+    /// The control bits that a copy has, too. A SYN that found no answer comes again without those of ECN,
+    /// and who has sent one such SYN does not use ECN (RFC 3168 §6.1.1): the earlier one is worth nothing.
+    fn control_bits(&self) -> Flags {
+        let flags = self.tcp.flags;
+        match flags.contains(Flags::SYN) {
+            true => flags.without(Flags::ECE).without(Flags::CWR),
+            false => flags,
+        }
+    }
+
     fn is_copy_of(&self, older: &Self) -> bool {
         let ecn = |segment: &Self| segment.ip.traffic_class.ecn();
         let says_less = ecn(older) == Ecn::Ce && ecn(self) != Ecn::Ce;
@@ -79,7 +89,7 @@ impl<'a> Segment<'a> {
             && (self.ip.src, self.ip.dst) == (older.ip.src, older.ip.dst)
             && self.extensions == older.extensions
             && (self.tcp.src_port, self.tcp.dst_port) == (older.tcp.src_port, older.tcp.dst_port)
-            && (self.tcp.seq, self.tcp.flags) == (older.tcp.seq, older.tcp.flags)
+            && (self.tcp.seq, self.control_bits()) == (older.tcp.seq, older.control_bits())
             && self.tcp.urgent == older.tcp.urgent
             && self.payload == older.payload
     }

@@ -109,6 +109,14 @@ fn a_segment_sent_again_is_a_copy() {
             },
         ),
         (
+            "ECN is asked for no more",
+            Made {
+                flags: Flags::SYN | Flags::ECE | Flags::CWR,
+                ..syn
+            },
+            syn,
+        ),
+        (
             "without options",
             Made {
                 stamp: Some(5),
@@ -173,14 +181,6 @@ fn other_segments_are_none() {
                 flags: Flags::SYN | Flags::ACK,
                 ..syn
             },
-        ),
-        (
-            "ECN is asked for",
-            Made {
-                flags: Flags::SYN | Flags::ECE | Flags::CWR,
-                ..syn
-            },
-            syn,
         ),
         ("the next bytes", data, Made { seq: 17, ..data }),
         (
