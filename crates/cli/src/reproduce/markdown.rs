@@ -60,7 +60,7 @@ fn verdict(row: &Row) -> String {
     let word = match (row.role, row.pass()) {
         (_, Some(true)) => "holds",
         (_, Some(false)) => "**missed**",
-        (Role::Prediction, None) => return String::new(),
+        (Role::Prediction, None) => return text.to_owned(),
         (role, None) if row.meets() == Some(false) => &format!("{}, **not met**", role.name()),
         (role, None) => role.name(),
     };

@@ -102,7 +102,7 @@ fn verdict(row: &Row) -> String {
     let text = row.criterion.as_ref().map_or("", |c| c.text.as_str());
     let role = row.role.name();
     match (row.role, row.pass(), row.meets()) {
-        (Role::Prediction, None, _) => String::new(),
+        (Role::Prediction, None, _) => format!("{DIM}{text}{DIM:#}"),
         (_, Some(true), _) => format!("{GOOD}holds{GOOD:#}   {DIM}{text}{DIM:#}"),
         (_, Some(false), Some(true)) => {
             format!("{BAD}MISSED{BAD:#}  {text}: the mean meets it, an interval does not")

@@ -107,6 +107,8 @@ struct Measured {
     segments: Vec<Segment>,
     /// By case, then by seed.
     runs: Vec<Vec<Run>>,
+    /// Whether that is no less than `--full` runs.
+    is_full: bool,
 }
 
 /// The runs of a sample of seeds.
@@ -263,7 +265,11 @@ impl Experiment {
         let mut done = all_or_first_void(done)?.into_iter();
         let of_case = |_: &Case| done.by_ref().take(per_case as usize).collect();
         let runs = cases.iter().map(of_case).collect();
-        let measured = Measured::new(self.id, cases, runs, budget.seconds);
+        let full = self.budget(Effort::Full);
+        let measured = Measured {
+            is_full: budget.runs >= full.runs && budget.seconds >= full.seconds,
+            ..Measured::new(self.id, cases, runs, budget.seconds)
+        };
         let rows = judging::judge(budget.runs as usize, |seeds| {
             let measured = &measured;
             (self.rows)(&Results { measured, seeds })
@@ -295,6 +301,7 @@ impl Measured {
             cases,
             segments,
             runs,
+            is_full: true,
         }
     }
 
@@ -359,6 +366,15 @@ impl<'a> Results<'a> {
     /// A row with a value that follows from one point or from several.
     pub fn derived(&self, point: Point, name: (&'static str, &'static str), value: f64) -> Row {
         Row::new(self.measured.experiment, point, name, value)
+    }
+
+    /// A row whose criterion only the full form of the experiment judges: the quick form runs too
+    /// little for a verdict.
+    pub fn judged_in_full(&self, row: Row) -> Row {
+        match self.measured.is_full {
+            true => row,
+            false => row.deferred(),
+        }
     }
 
     /// What a segment of a point's setting is, and what the radio allows.

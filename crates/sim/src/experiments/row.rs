@@ -14,7 +14,7 @@ use crate::stats::Stat;
 pub struct Point(Vec<(&'static str, Value)>);
 
 /// What settings differ by, in every experiment.
-pub const KEYS: [&str; 31] = [
+pub const KEYS: [&str; 33] = [
     "hops",
     "direction",
     "retry_delay_ms",
@@ -34,6 +34,8 @@ pub const KEYS: [&str; 31] = [
     "flow",
     "node",
     "nodes",
+    "without",
+    "sources",
     "peripherals",
     "hour",
     "offered_kbps",
@@ -115,6 +117,8 @@ pub struct Criterion {
     max: f64,
     /// Whether `max` itself is too much.
     is_open: bool,
+    /// Whether too little was run for a verdict.
+    is_deferred: bool,
 }
 
 impl Point {
@@ -348,21 +352,37 @@ impl Row {
         self
     }
 
+    /// Without a verdict: what was run is too little for one, and `--full` runs enough.
+    #[must_use]
+    pub(super) fn deferred(mut self) -> Self {
+        if let Some(criterion) = &mut self.criterion {
+            criterion.text = format!("judged with --full: {}", criterion.text);
+            criterion.is_deferred = true;
+        }
+        self
+    }
+
     /// Whether the whole interval meets the criterion on both sets of seeds; `None` where
     /// nothing is judged. A set without an interval shows nothing.
     pub fn pass(&self) -> Option<bool> {
         match self.role {
             Role::Prediction => {
                 let holds = |c: &Criterion| self.sets.iter().all(|set| c.holds_throughout(set));
-                self.criterion.as_ref().map(holds)
+                self.judging().map(holds)
             }
             Role::Fit | Role::Identity | Role::Repeat => None,
         }
     }
 
-    /// Whether the value over all runs meets the criterion, wherever its interval ends.
+    /// Whether the value over all runs meets the criterion, wherever its interval ends; `None`
+    /// where too little was run for a verdict.
     pub fn meets(&self) -> Option<bool> {
-        self.criterion.as_ref().map(|c| c.holds(self.value))
+        self.judging().map(|c| c.holds(self.value))
+    }
+
+    /// The criterion, unless it is another form of the experiment that judges it.
+    fn judging(&self) -> Option<&Criterion> {
+        self.criterion.as_ref().filter(|c| !c.is_deferred)
     }
 
     fn judged(mut self, text: String, min: f64, max: f64) -> Self {
@@ -371,6 +391,7 @@ impl Row {
             min,
             max,
             is_open: false,
+            is_deferred: false,
         });
         self
     }

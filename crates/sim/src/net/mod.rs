@@ -9,6 +9,8 @@ pub mod bound;
 pub mod bounded;
 pub mod chain;
 mod circulation;
+pub mod crowd;
+pub mod dense;
 pub mod device;
 pub mod estimate;
 pub mod fairness;

@@ -54,7 +54,10 @@ pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
                 let point = point(name, *rate, key);
                 let value = lost(&point) - lost(&without);
                 let row = results.derived(point, ("lost_to_forgeries", "1"), value);
-                rows.push(if key == OPEN { row } else { row.at_most(0.01) });
+                rows.push(match key {
+                    OPEN => row,
+                    _ => results.judged_in_full(row.at_most(0.01)),
+                });
             }
         }
     }

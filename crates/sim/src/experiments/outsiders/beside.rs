@@ -7,12 +7,9 @@
 //! that beside a second bulk flow.
 //! Left out: attackers on the air, which a key keeps off (`combined-security`).
 
-use std::net::Ipv6Addr;
+mod rows;
 
 use motet::time::{Duration, Instant};
-use motet::wire::icmpv6::{self, Echo, Message};
-use motet::wire::ipv6::{self, TrafficClass};
-use motet::wire::{tcp, udp};
 
 use crate::Arena;
 use crate::apps::content::Content;
@@ -22,9 +19,12 @@ use crate::experiments::run::{Failure, Flow, PORT, Run, WARM_UP, joined};
 use crate::experiments::setup::{Segment, Setup};
 use crate::experiments::traffic::Traffic;
 use crate::net::chain::ChainOptions;
+use crate::net::crowd::{Crowd, Strangers};
 use crate::net::network::{Network, NetworkOptions};
 use crate::net::run::{Next, run};
 use crate::streams::{Purpose, stream};
+
+pub use self::rows::{cases, rows};
 
 /// What goes into the chain.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -39,42 +39,6 @@ pub struct Beside {
     pub strangers: Option<Strangers>,
     /// Whether flows have queues of their own at the border router.
     pub queues_flows: bool,
-}
-
-/// Hosts that nobody knows.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Strangers {
-    /// What they send.
-    pub kind: Kind,
-    /// Packets a second, of all of them.
-    pub per_s: f64,
-    /// From how many addresses, in turn.
-    pub sources: usize,
-    /// To how many motes, in turn, the last one first.
-    pub destinations: usize,
-}
-
-/// What a stranger sends.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// UDP datagrams with so many bytes, to a port that nobody has.
-    Datagrams(usize),
-    /// Echo requests with so many bytes.
-    Echoes(usize),
-    /// SYNs to a port where somebody listens, each from another port.
-    Syns,
-}
-
-impl Strangers {
-    /// One host that sends to the last mote.
-    pub const fn one(kind: Kind, per_s: f64) -> Self {
-        Self {
-            kind,
-            per_s,
-            sources: 1,
-            destinations: 1,
-        }
-    }
 }
 
 impl Beside {
@@ -312,123 +276,6 @@ impl Apps {
         })
     }
 }
-
-/// Strangers at work.
-struct Crowd {
-    strangers: Strangers,
-    next: Instant,
-    every: Duration,
-    sent: usize,
-}
-
-impl Crowd {
-    fn new(strangers: Strangers, now: Instant) -> Self {
-        Self {
-            strangers,
-            next: now,
-            every: Duration::from_micros((1e6 / strangers.per_s.max(1e-3)) as u64),
-            sent: 0,
-        }
-    }
-
-    /// Sends what is due; says when the next packet is.
-    fn send(&mut self, network: &mut Network<'_>) -> Instant {
-        while self.next <= network.world.now() {
-            let packet = self.packet(network);
-            network.world.inject_packet(&packet);
-            self.next += self.every;
-            self.sent += 1;
-        }
-        self.next
-    }
-
-    fn packet(&self, network: &Network<'_>) -> Vec<u8> {
-        let last = network.mesh_nodes() - 1;
-        let turn = self.sent % self.strangers.destinations.clamp(1, last);
-        let dst = network.addr(last - turn);
-        let source = (self.sent % self.strangers.sources.max(1)) as u16;
-        let src = Ipv6Addr::new(0x2001, 0xdb8, 0xbad, source, 0, 0, 0, 1);
-        let upper = match self.strangers.kind {
-            Kind::Datagrams(len) => datagram(&src, &dst, len),
-            Kind::Echoes(len) => echo(&src, &dst, len, self.sent as u16),
-            Kind::Syns => syn(&src, &dst, self.sent as u32),
-        };
-        let header = ipv6::Header {
-            traffic_class: TrafficClass::default(),
-            flow_label: 0,
-            payload_len: upper.len() as u16,
-            next_header: self.strangers.kind.protocol(),
-            hop_limit: 64,
-            src,
-            dst,
-        };
-        let mut packet = vec![0; ipv6::HEADER_LEN];
-        let written = header.emit(&mut packet);
-        debug_assert!(written.is_ok(), "a header has its length");
-        packet.extend(upper);
-        packet
-    }
-}
-
-impl Kind {
-    const fn protocol(self) -> u8 {
-        match self {
-            Self::Datagrams(_) => udp::NEXT_HEADER,
-            Self::Echoes(_) => icmpv6::NEXT_HEADER,
-            Self::Syns => tcp::NEXT_HEADER,
-        }
-    }
-}
-
-fn datagram(src: &Ipv6Addr, dst: &Ipv6Addr, len: usize) -> Vec<u8> {
-    let header = udp::Header {
-        src_port: 40_000,
-        dst_port: 9,
-    };
-    let mut datagram = vec![0; udp::HEADER_LEN + len];
-    let written = header.emit(len, &mut datagram);
-    debug_assert!(written.is_ok(), "there is room for it");
-    udp::fill_checksum(src, dst, &mut datagram);
-    datagram
-}
-
-fn echo(src: &Ipv6Addr, dst: &Ipv6Addr, len: usize, sequence: u16) -> Vec<u8> {
-    let data = vec![0x5a; len];
-    let request = Message::EchoRequest(Echo {
-        identifier: 1,
-        sequence,
-        data: &data,
-    });
-    let mut message = vec![0; len + ECHO_HEADER_LEN];
-    let written = request.emit(&mut message);
-    debug_assert!(written.is_ok(), "there is room for it");
-    icmpv6::fill_checksum(src, dst, &mut message);
-    message
-}
-
-fn syn(src: &Ipv6Addr, dst: &Ipv6Addr, number: u32) -> Vec<u8> {
-    let header = tcp::Header {
-        // Lossless: below 2^15.
-        src_port: 0x8000 | (number & 0x7fff) as u16,
-        dst_port: REQUEST_PORT,
-        seq: number,
-        ack: 0,
-        flags: tcp::Flags::SYN,
-        window: 1_024,
-        urgent: 0,
-        options: tcp::Options {
-            mss: Some(1_220),
-            ..tcp::Options::NONE
-        },
-    };
-    let mut segment = vec![0; tcp::HEADER_LEN_MAX];
-    let len = header.emit(&mut segment).unwrap_or_default();
-    segment.truncate(len);
-    tcp::fill_checksum(src, dst, &mut segment);
-    segment
-}
-
-const ECHO_HEADER_LEN: usize = 8;
 
 /// Bytes of a request, and of its answer.
 const MESSAGE_LEN: usize = 64;

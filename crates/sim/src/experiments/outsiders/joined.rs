@@ -6,12 +6,14 @@
 
 use motet::time::{Duration, Instant};
 
-use super::floors::{DenseFloor, Shape};
 use crate::Arena;
 use crate::experiments::mesh::measure::{answers_of, last};
+use crate::experiments::row::{Point, Row};
 use crate::experiments::run::{Failure, Run};
 use crate::experiments::setup::{Segment, Setup};
 use crate::experiments::traffic::Traffic;
+use crate::experiments::{Case, Results};
+use crate::net::dense::{DenseFloor, Shape};
 use crate::net::lacks;
 use crate::net::network::{Network, NetworkOptions};
 use crate::net::outages::Outages;
@@ -56,11 +58,11 @@ pub fn joined(options: NetworkOptions, limit: Duration) -> Result<Joined, Failur
 pub(super) struct Join(pub(super) Shape);
 
 impl Traffic for Join {
-    fn run(&self, _: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
+    fn run(&self, _: &Setup, seed: u64, _: u64) -> Result<Run, Failure> {
         let floor = DenseFloor::draw(self.0, seed / SEEDS_A_FLOOR);
-        let joined = joined(floor.network(seed), Duration::from_secs(seconds))?;
+        let joined = joined(floor.network(seed), LIMIT)?;
         Ok(Run {
-            figures: vec![("joined", joined.share), ("joined_s", joined.slowest_s)],
+            figures: vec![(JOINED.0, joined.share), (JOINED_S.0, joined.slowest_s)],
             ..Run::default()
         })
     }
@@ -69,6 +71,42 @@ impl Traffic for Join {
         Segment::NONE
     }
 }
+
+impl Join {
+    fn point(self) -> Point {
+        Point::default().with("design", self.0.name())
+    }
+}
+
+/// Every shape of floor.
+pub(super) fn cases() -> Vec<Case> {
+    // A floor is no chain: of the setup, runs take nothing.
+    let of = |join: Join| Case::new(join.point(), Setup::hops(1)).traffic(join);
+    Shape::ALL.map(Join).map(of).into()
+}
+
+/// What follows from the runs of [`cases`].
+pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
+    let of = |join: Join| {
+        let point = join.point();
+        let joined = results.mean_of(&point, |run| run.figure(JOINED.0));
+        let slowest = results.runs(&point).map(|run| run.figure(JOINED_S.0));
+        let slowest = slowest.fold(f64::NAN, f64::max);
+        [
+            results.derived(point.clone(), JOINED, joined).at_least(1.0),
+            results.derived(point, JOINED_S, slowest),
+        ]
+    };
+    Shape::ALL.map(Join).into_iter().flat_map(of).collect()
+}
+
+const JOINED: (&str, &str) = ("joined", "1");
+
+/// Of all runs the slowest.
+const JOINED_S: (&str, &str) = ("joined_s", "s");
+
+/// Within this every mote answers.
+pub(super) const LIMIT: Duration = Duration::from_secs(120);
 
 /// How many seeds each floor is run with.
 const SEEDS_A_FLOOR: u64 = 2;

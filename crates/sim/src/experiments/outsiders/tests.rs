@@ -1,9 +1,5 @@
-use motet::time::Duration;
-
-use super::floors::{DenseFloor, Shape};
-use super::joined::joined;
-
-const LIMIT: Duration = Duration::from_secs(super::JOIN_S);
+use super::joined::{LIMIT, joined};
+use crate::net::dense::{DenseFloor, Shape};
 
 #[test]
 fn a_room_full_of_motes_joins() {

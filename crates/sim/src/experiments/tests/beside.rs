@@ -1,19 +1,12 @@
 //! Strangers beside connections, for a few seeds each: the whole is judged by `motet reproduce`.
 
 use super::*;
+use crate::net::crowd::Kind;
 use crate::net::network::Joining;
 use crate::stats::mean;
-use motet::mac::config::RETRY_DELAY_MAX;
 use motet_taim::{Config, Fq, Policy};
 
-/// A chain as `motet run` has it.
-fn chain(hops: u16) -> Setup {
-    let mut setup = Setup::hops(hops);
-    setup.chain.pace_percent = 100;
-    setup.chain.retry_delay = RETRY_DELAY_MAX;
-    setup.chain.thins_acks = true;
-    setup
-}
+use super::rows::{FLOWS, FORGED, chain};
 
 const SECONDS: u64 = 60;
 
@@ -50,15 +43,6 @@ fn beside(strangers: &[Strangers], hops: u16, is_rpl: bool) -> Vec<(f64, f64, f6
     strangers.iter().map(judge).collect()
 }
 
-const FLOWS: [Strangers; 6] = [
-    Strangers::one(Kind::Datagrams(1_000), 3.0),
-    Strangers::one(Kind::Datagrams(20), 50.0),
-    Strangers::one(Kind::Datagrams(200), 20.0),
-    Strangers::one(Kind::Echoes(20), 50.0),
-    Strangers::one(Kind::Echoes(1_000), 5.0),
-    Strangers::one(Kind::Syns, 50.0),
-];
-
 /// What one host sends once left TCP nothing at all.
 #[test]
 fn one_stranger_leaves_connections_their_half() {
@@ -72,11 +56,7 @@ fn one_stranger_leaves_connections_their_half() {
 
 #[test]
 fn many_forged_sources_are_no_worse_than_eight() {
-    let forged = [8, 64].map(|sources| Strangers {
-        sources,
-        ..Strangers::one(Kind::Datagrams(100), 64.0)
-    });
-    let all = beside(&forged, 3, false);
+    let all = beside(&FORGED, 3, false);
     let [eight, many] = [all[0], all[1]];
     assert!(
         many.0 >= 0.95 * eight.0 && many.0 >= 0.45,

@@ -86,6 +86,7 @@ fn synthetic(direction: u64, shift: f64) -> Vec<(Measured, Vec<Row>)> {
             cases,
             segments: segments.clone(),
             runs,
+            is_full: true,
         };
         let rows = (experiment.rows)(&Results {
             measured: &measured,
@@ -187,7 +188,7 @@ fn run_of(case: &Case, seed: u64, direction: u64, shift: f64) -> Run {
 }
 
 /// What runs of the experiments `mesh-*`, `taim-*`, `tcple-*`, `combined-fairness`, `combined-ble`, `combined-security` and `combined-outsiders` measure.
-const FIGURES: [&str; 48] = [
+const FIGURES: [&str; 56] = [
     "lost",
     "joined",
     "age",
@@ -236,6 +237,14 @@ const FIGURES: [&str; 48] = [
     "image",
     "parent_memory",
     "rtt_at_multiples",
+    "lost_to_strangers",
+    "lost_without_strangers",
+    "sibling_delivery",
+    "sibling_delivery_alone",
+    "sibling_latency",
+    "requests_asked",
+    "requests_answered",
+    "requests_ms",
 ];
 
 fn all_rows() -> Vec<Row> {

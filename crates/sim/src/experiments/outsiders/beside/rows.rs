@@ -1,0 +1,201 @@
+//! In which settings connections run beside strangers, and what must be left of them.
+//!
+//! Purpose: each kind of stranger over one hop, over three, and over two of a mesh that forms itself; bulk
+//! into the mesh and out of it; sources that are forged, eight of them and 64. Each setting also runs with
+//! one bulk flow and with two in the strangers' place, with the same seeds: the figures are ratios to these.
+
+use motet::mac::config::RETRY_DELAY_MAX;
+
+use super::{Beside, REQUEST_PORT, bulk_beside, requests_beside};
+use crate::experiments::row::{Point, Row};
+use crate::experiments::run::{Failure, Run};
+use crate::experiments::setup::{Segment, Setup};
+use crate::experiments::traffic::Traffic;
+use crate::experiments::{Case, Results};
+use crate::net::crowd::{Kind, Strangers};
+use crate::net::network::Joining;
+use crate::stats::mean;
+
+/// A chain, and which way its bulk goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Place {
+    hops: u16,
+    is_rpl: bool,
+    is_up: bool,
+}
+
+/// Traffic on a chain that may form itself.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Placed {
+    traffic: Beside,
+    is_rpl: bool,
+}
+
+impl Traffic for Placed {
+    fn run(&self, setup: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
+        self.traffic.run_in(setup, (seed, seconds), |options| {
+            if self.is_rpl {
+                options.joining = Joining::Rpl;
+            }
+        })
+    }
+
+    fn segment(&self, setup: &Setup, seconds: u64) -> Segment {
+        self.traffic.segment(setup, seconds)
+    }
+}
+
+impl Place {
+    fn point(self) -> Point {
+        Point::default()
+            .with("hops", u64::from(self.hops))
+            .with("design", if self.is_rpl { "rpl" } else { "given" })
+            .with("direction", if self.is_up { "up" } else { "down" })
+    }
+
+    fn case(self, point: Point, traffic: Beside) -> Case {
+        let traffic = Placed {
+            traffic: Beside {
+                is_up: self.is_up,
+                ..traffic
+            },
+            is_rpl: self.is_rpl,
+        };
+        Case::new(point, chain(self.hops)).traffic(traffic)
+    }
+
+    /// Flows alone: one of bulk, and two.
+    fn quiet(self) -> [(Point, Beside); 2] {
+        let of = |(flow, bulk)| (self.point().with("flow", flow), Beside::flows(bulk));
+        [("alone", 1), ("two", 2)].map(of)
+    }
+
+    /// Beside these strangers.
+    fn disturbed(self, strangers: &Strangers) -> (Point, Beside) {
+        let (name, size) = match strangers.kind {
+            Kind::Datagrams(len) => ("datagrams", len),
+            Kind::Echoes(len) => ("echoes", len),
+            Kind::Syns(_) => ("syns", 0),
+        };
+        // Lossless: they are small, and whole.
+        let point = self.point().with("attack", name).with("size", size as u64);
+        let point = point.with("rate", strangers.per_s as u64);
+        let point = point.with("sources", strangers.sources as u64);
+        (point, Beside::strangers(*strangers))
+    }
+}
+
+/// A chain as `motet run` has it.
+pub(super) fn chain(hops: u16) -> Setup {
+    let mut setup = Setup::hops(hops);
+    setup.chain.pace_percent = 100;
+    setup.chain.retry_delay = RETRY_DELAY_MAX;
+    setup.chain.thins_acks = true;
+    setup
+}
+
+/// Every setting.
+pub fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for place in PLACES {
+        let beside = beside(place).map(|strangers| place.disturbed(&strangers));
+        let all = place.quiet().into_iter().chain(beside);
+        cases.extend(all.map(|(point, traffic)| place.case(point, traffic)));
+    }
+    cases
+}
+
+/// What follows from the runs of [`cases`].
+pub fn rows(results: &Results<'_>) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for place in PLACES {
+        let [(alone, _), (two, _)] = place.quiet();
+        for strangers in beside(place) {
+            let (point, _) = place.disturbed(&strangers);
+            let own = || results.runs(&point);
+            let bulk = own().zip(results.runs(&alone));
+            let bulk: Vec<f64> = bulk.map(|(run, alone)| bulk_beside(run, alone)).collect();
+            let asked = own().zip(results.runs(&two));
+            let asked = asked.map(|(run, two)| requests_beside(run, two));
+            let (answered, times): (Vec<f64>, Vec<f64>) = asked.unzip();
+            let row = |name, values: &[f64]| results.derived(point.clone(), name, mean(values));
+            let judged = [
+                row(BULK, &bulk).at_least(0.45),
+                row(REQUESTS, &answered).at_least(0.95),
+                row(LATENCY, &times).at_most(2.0),
+            ];
+            rows.extend(judged.map(|row| results.judged_in_full(row)));
+        }
+        if place == FORGED_AT {
+            rows.push(results.judged_in_full(many_over_few(results, place)));
+        }
+    }
+    rows
+}
+
+/// What bulk keeps beside 64 forged sources, over what it keeps beside eight of the same rate. Chance
+/// makes a difference of some percent between runs of one and the same setting.
+fn many_over_few(results: &Results<'_>, place: Place) -> Row {
+    let [few, many] = FORGED.map(|strangers| place.disturbed(&strangers).0);
+    let kbps = |point: &Point| {
+        let first = |run: &Run| run.flows.first().map_or(0.0, |flow| flow.goodput_kbps);
+        results.mean_of(point, first)
+    };
+    let ratio = kbps(&many) / kbps(&few);
+    results.derived(many, MANY, ratio).at_least(0.95)
+}
+
+/// The strangers of a place.
+fn beside(place: Place) -> impl Iterator<Item = Strangers> {
+    let forged = FORGED.into_iter().filter(move |_| place == FORGED_AT);
+    FLOWS.into_iter().chain(forged)
+}
+
+const PLACES: [Place; 4] = [
+    FORGED_AT,
+    Place {
+        is_up: true,
+        ..FORGED_AT
+    },
+    Place {
+        hops: 1,
+        ..FORGED_AT
+    },
+    Place {
+        hops: 2,
+        is_rpl: true,
+        is_up: false,
+    },
+];
+
+/// Where sources are forged, too.
+const FORGED_AT: Place = Place {
+    hops: 3,
+    is_rpl: false,
+    is_up: false,
+};
+
+/// One host each.
+pub(super) const FLOWS: [Strangers; 6] = [
+    Strangers::one(Kind::Datagrams(1_000), 3.0),
+    Strangers::one(Kind::Datagrams(20), 50.0),
+    Strangers::one(Kind::Datagrams(200), 20.0),
+    Strangers::one(Kind::Echoes(20), 50.0),
+    Strangers::one(Kind::Echoes(1_000), 5.0),
+    Strangers::one(Kind::Syns(REQUEST_PORT), 50.0),
+];
+
+/// Of as many datagrams a second, from eight sources and from 64.
+pub(super) const FORGED: [Strangers; 2] = [forged(8), forged(64)];
+
+const fn forged(sources: usize) -> Strangers {
+    Strangers {
+        sources,
+        ..Strangers::one(Kind::Datagrams(100), 64.0)
+    }
+}
+
+const BULK: (&str, &str) = ("bulk_beside", "1");
+const REQUESTS: (&str, &str) = ("requests_beside", "1");
+const LATENCY: (&str, &str) = ("requests_latency", "1");
+const MANY: (&str, &str) = ("bulk_beside_64_over_8", "1");
