@@ -259,7 +259,7 @@ fn print_markdown(args: &Args, runs: &[Run], report: &Report) -> Result<(), Erro
 /// What there was, by name.
 fn counts(report: &Report) -> Vec<(&'static str, u64)> {
     let (tally, sessions) = (&report.tally, &report.sessions);
-    let (sleep, seals) = (&tally.sleep, &tally.seals);
+    let (sleep, seals, outsiders) = (&tally.sleep, &tally.seals, &tally.outsiders);
     vec![
         ("connections, both ends", sessions.sessions),
         ("read to their end", sessions.finished),
@@ -300,6 +300,16 @@ fn counts(report: &Report) -> Vec<(&'static str, u64)> {
         ("frames beyond the strangers' share", seals.rationed),
         ("neighbours that proved themselves", seals.proven),
         ("link keys taken", seals.rotations),
+        ("runs with outsiders", outsiders.runs),
+        ("frames of attackers", outsiders.frames),
+        ("packets of strangers", outsiders.packets),
+        ("packets with forged sources refused", outsiders.forged),
+        (
+            "meshes that formed when attackers had gone",
+            outsiders.kept_out,
+        ),
+        ("children switched off under a flood", outsiders.dead),
+        ("motes of the densest floor", outsiders.densest),
         ("events", tally.events),
     ]
 }

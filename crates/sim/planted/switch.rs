@@ -48,11 +48,13 @@ pub enum Bug {
     CounterReused,
     /// A frame counter below the last one of a neighbour is believed.
     ReplayBelieved,
+    /// A packet from outside with the address of a mote is passed on.
+    ForgedSourceBelieved,
 }
 
 impl Bug {
     /// Every bug, by number.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::SequenceWrap,
         Self::TimestampWrap,
         Self::LostTimer,
@@ -73,6 +75,7 @@ impl Bug {
         Self::SegmentSkipped,
         Self::CounterReused,
         Self::ReplayBelieved,
+        Self::ForgedSourceBelieved,
     ];
 }
 

@@ -60,6 +60,7 @@ pub struct Crowd {
     next: Instant,
     every: Duration,
     sent: usize,
+    forged: u64,
 }
 
 impl Crowd {
@@ -70,6 +71,7 @@ impl Crowd {
             next: now,
             every: Duration::from_micros((1e6 / strangers.per_s.max(1e-3)) as u64),
             sent: 0,
+            forged: 0,
         }
     }
 
@@ -78,11 +80,24 @@ impl Crowd {
         self.sent
     }
 
-    /// Sends what is due; says when the next packet is.
+    /// Of these, those with the address of a mote that have reached the border router.
+    pub const fn forged(&self) -> u64 {
+        self.forged
+    }
+
+    /// Sends what is due; says when the next packet is. What has the address of a mote is at the border
+    /// router at once, so that it is known of each whether it came.
     pub fn send(&mut self, network: &mut Network<'_>) -> Instant {
         while self.next <= network.world.now() {
             let packet = self.packet(network);
-            network.world.inject_packet(&packet);
+            match self.strangers.is_inside {
+                true if network.world.is_on(ROUTER) => {
+                    network.world.inject_at(ROUTER, &packet);
+                    self.forged += 1;
+                }
+                true => {}
+                false => network.world.inject_packet(&packet),
+            }
             self.next += self.every;
             self.sent += 1;
         }
@@ -186,5 +201,8 @@ fn syn(src: &Ipv6Addr, (dst, port): (&Ipv6Addr, u16), number: u32) -> Vec<u8> {
     tcp::fill_checksum(src, dst, &mut segment);
     segment
 }
+
+/// The border router's number.
+const ROUTER: usize = 0;
 
 const ECHO_HEADER_LEN: usize = 8;

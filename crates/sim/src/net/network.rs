@@ -333,6 +333,11 @@ impl<'m> Network<'m> {
         join(&mut self.world, nodes, limit)
     }
 
+    /// How many hosts are beyond the wire.
+    pub const fn hosts(&self) -> usize {
+        self.hosts.len()
+    }
+
     /// Whether every mote has an address and a route.
     pub fn has_joined(&self) -> bool {
         has_joined(&self.world, self.mesh_nodes())

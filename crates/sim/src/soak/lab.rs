@@ -6,8 +6,10 @@
 //! those of every other lab run; only the applications, and who judges them, are the soak's.
 //! Left out: how fast it is. What a radio loses is no fault, so that only what is stuck is.
 
+mod beset;
+mod judge;
+
 use motet::link::Link;
-use motet::mac::{Channels, Mac};
 use motet::tcp::{self, Buffers, Config, ListenerHandle};
 use motet::time::{Duration, Instant};
 
@@ -15,18 +17,16 @@ use super::dice::Dice;
 use super::frames::{self, Frames};
 use super::lender::Lender;
 use super::mesh;
-use super::rest;
 use super::routing::{self, Breakage};
 use super::seals::Seals;
 use super::session::{Clock, Sessions};
 use super::settings::{self, Behaviour};
-use super::{RunTally, Seen};
+use super::{RunTally, Seen, outsiders};
 use crate::Arena;
-use crate::air::LinkTally;
 use crate::air::gains::Gains;
 use crate::net::faults::Faults;
 use crate::net::network::{HostOptions, Joining, Network, RADIO, Tables};
-use crate::net::outages::{Outages, Switch};
+use crate::net::outages::Outages;
 use crate::net::run::{self, Next};
 use crate::net::world::World;
 
@@ -49,6 +49,8 @@ struct Lab<'m> {
     /// What nodes had counted when they rebooted.
     lost_counts: Frames,
     seals: Seals,
+    /// What outsiders do.
+    beset: Option<beset::Beset>,
     tally: RunTally,
 }
 
@@ -68,9 +70,10 @@ struct End<'m> {
 pub(super) fn run(seed: u64, span: Duration) -> Seen {
     let arena = Arena::new();
     let mut dice = Dice::new(seed, PURPOSE);
-    let options = mesh::network(&mut dice, seed);
+    let (options, outsiders) = mesh::network(&mut dice, seed);
     let mut seen = Seen::default();
     let is_rpl = options.joining == Joining::Rpl;
+    let attackers = outsiders::names(&options);
     let gains = is_rpl.then(|| options.gains.clone());
     let network = match Network::new(options, &arena) {
         Ok(mut network) => {
@@ -94,12 +97,13 @@ pub(super) fn run(seed: u64, span: Duration) -> Seen {
         outages: Outages::default(),
         lost_counts: Frames::default(),
         seals: Seals::default(),
+        beset: outsiders.map(|outsiders| beset::Beset::new(seed, outsiders, span)),
         tally: RunTally::default(),
         dice,
     };
     let failure = lab.go().err();
     let seconds = lab.now().as_micros() as f64 / 1e6;
-    seen.failure = failure.map(|what| format!("{what}, {seconds:.3} s into the run"));
+    seen.failure = failure.map(|what| format!("{what}, {seconds:.3} s into the run{attackers}"));
     seen.seconds = seconds;
     seen.coverage = lab.sessions.coverage.clone();
     seen.sessions = lab.sessions.tally;
@@ -115,12 +119,7 @@ impl<'m> AsMut<World<'m>> for Lab<'m> {
 
 impl<'m> Lab<'m> {
     fn go(&mut self) -> Result<(), String> {
-        if !self.network.join(JOIN_MAX) {
-            return Err(format!(
-                "not every mote had joined after {} s",
-                JOIN_MAX.as_secs()
-            ));
-        }
+        self.join()?;
         for node in 0..self.network.world.nodes() {
             let end = self.draw_end(node);
             self.ends.push(end);
@@ -133,6 +132,7 @@ impl<'m> Lab<'m> {
             self.pass()?;
             self.come_back()?;
             self.trouble(end)?;
+            self.beset(end)?;
         }
         self.come_back()?;
         self.calm()?;
@@ -152,10 +152,11 @@ impl<'m> Lab<'m> {
             self.pass()?;
         }
         self.check_rest()?;
-        match self.gains {
-            Some(_) => routing::check(&mut self.network),
-            None => Ok(()),
+        if self.gains.is_some() {
+            let is_misled = self.beset.as_ref().is_some_and(beset::Beset::misleads);
+            routing::check(&mut self.network, is_misled)?;
         }
+        self.check_recovery()
     }
 
     fn now(&self) -> Instant {
@@ -283,13 +284,7 @@ impl<'m> Lab<'m> {
         };
         match routing::draw(&mut self.dice, nodes, [now, end]) {
             Some(Breakage::Off(node, len)) if self.network.world.is_on(node) => {
-                let before = Frames::of(self.network.world.node(node));
-                self.lost_counts.add(&before);
-                self.tally.reboots += 1;
-                self.network.switch_off(node);
-                self.sessions.forget(node);
-                (self.ends[node].listener, self.ends[node].tag) = (None, 0);
-                self.outages.add(now + len, node, Switch::On);
+                self.switch_off(node, now + len);
             }
             Some(Breakage::Link(ends, len)) => {
                 let span = [now, now + len];
@@ -315,6 +310,8 @@ impl<'m> Lab<'m> {
         let counted = |lab: &Self| Frames::of(lab.network.world.node(node));
         while self.now() < limit {
             let before = counted(self);
+            let forged = self.tally.outsiders.forged;
+            self.note_forged(node);
             if self.network.reboot(node, self.arena) {
                 self.lost_counts.add(&before);
                 self.tally.reboots += 1;
@@ -322,6 +319,7 @@ impl<'m> Lab<'m> {
                 self.ends[node].tag = 0;
                 return self.listen(node);
             }
+            self.tally.outsiders.forged = forged;
             let next = self.now() + Duration::from_millis(1);
             self.network.world.run_until(next);
         }
@@ -476,109 +474,13 @@ impl<'m> Lab<'m> {
         });
         CALM + Duration::from_millis(tries.max().unwrap_or(0))
     }
-
-    fn is_at_rest(&self) -> bool {
-        let mut nodes = (0..self.ends.len()).map(|node| self.network.world.node(node));
-        self.sessions.live().next().is_none()
-            && nodes.all(|node| node.tcp().next_deadline().is_none())
-    }
-
-    fn check_rest(&mut self) -> Result<(), String> {
-        if !self.is_at_rest() {
-            let live = self.sessions.live().count();
-            return Err(format!(
-                "does not come to rest: {live} sessions, or some timer of TCP, are left"
-            ));
-        }
-        self.check_frames()?;
-        for node in 0..self.ends.len() {
-            let (places, config) = (self.ends[node].places, self.ends[node].config);
-            let addr = self.network.addr(node);
-            let free = self.network.world.with_node(node, |stack, now| {
-                rest::check_places(stack.tcp_mut(), places, (addr, PORT), config, now)
-            });
-            free.map_err(|what| format!("node {node}: {what}"))?;
-        }
-        Ok(())
-    }
-
-    /// What MACs count is what was on the air, and no frame reached anybody twice.
-    fn check_frames(&self) -> Result<(), String> {
-        let world = &self.network.world;
-        let mut sum = self.lost_counts;
-        for node in 0..self.network.mesh_nodes() {
-            sum.add(&Frames::of(world.node(node)));
-        }
-        let on_air: u64 = world.links().map(|(_, tally)| tally.frames).sum();
-        let fates = |tally: &LinkTally| tally.frame_fates.iter().sum::<u64>();
-        if let Some(((from, to), tally)) = world.links().find(|(_, t)| fates(t) != t.frames) {
-            return Err(format!(
-                "from {from} to {to}: frames without a fate, {tally:?}"
-            ));
-        }
-        if let Some(Link::Ble(_)) = world.node(0).link(RADIO) {
-            // A controller repeats packets by itself, and its host counts SDUs.
-            return Ok(());
-        }
-        let nodes = self.network.mesh_nodes() as u64;
-        // Frames for all, and what still was on the air when a node rebooted or the run ended.
-        let others = world.broadcasts() + nodes;
-        if on_air > sum.attempts || on_air + others < sum.attempts {
-            return Err(format!(
-                "MACs count {} attempts, but {on_air} frames were on the air",
-                sum.attempts
-            ));
-        }
-        // What is for all is received by many, and a node that reboots between two attempts
-        // knows the second as no repetition.
-        let again = (sum.attempts - on_air + self.tally.reboots) * nodes;
-        if sum.received > sum.sent + again {
-            return Err(format!(
-                "{} frames were received of {} that were sent",
-                sum.received, sum.sent
-            ));
-        }
-        // A fragment for all goes out on each channel in turn: a node that listens on two of them
-        // meanwhile hears it twice. A delivery to a mote that sleeps may go on with a fragment that the
-        // mote has, whose sequence number its MAC has forgotten.
-        let is_alone = |mac: &Mac<'_>| mac.config().channels == Channels::SINGLE;
-        let repeats = match self.network.macs().all(is_alone) {
-            true => sum.repeated.saturating_sub(sum.sleep.resumed),
-            false => 0,
-        };
-        if repeats + sum.contradicting > 0 && self.tally.reboots == 0 {
-            return Err(format!(
-                "{repeats} fragments repeat others, {} contradict them",
-                sum.contradicting
-            ));
-        }
-        Ok(())
-    }
-
-    fn result(&self) -> RunTally {
-        let mut tally = self.tally;
-        let world = &self.network.world;
-        if let Some(wire) = world.wire() {
-            tally.faults.add(&wire.fault_tally);
-        }
-        tally.sleep.add(&self.lost_counts.sleep);
-        tally.seals.add(&self.lost_counts.seals);
-        for node in 0..world.nodes() {
-            let frames = Frames::of(world.node(node));
-            tally.sleep.add(&frames.sleep);
-            tally.seals.add(&frames.seals);
-            tally.segments += u64::from(world.node(node).tcp().counters().sent);
-        }
-        tally.frames = world.links().map(|(_, tally)| tally.frames).sum();
-        tally
-    }
 }
 
 /// Keeps a lab run's dice apart from those of a pipe.
 pub(super) const PURPOSE: u64 = 2;
 
 /// Where everybody listens.
-const PORT: u16 = 7;
+const PORT: u16 = outsiders::PORT;
 
 /// Bytes that a session sends, at most: seconds of a radio's time.
 const BYTES_MAX: u32 = 20_000;

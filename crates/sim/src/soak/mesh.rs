@@ -12,6 +12,7 @@ use motet::time::Duration;
 use motet::wire::ieee802154::Level;
 
 use super::dice::Dice;
+use super::outsiders::Outsiders;
 use crate::air::gains::{ChainAir, Gains, LogDistance};
 use crate::air::profile::Profile;
 use crate::keys::{JoinSecret, SECRET_LEN};
@@ -21,8 +22,18 @@ use crate::net::network::{
     Tables, star,
 };
 
-/// A random network that holds together.
-pub(super) fn network(dice: &mut Dice, seed: u64) -> NetworkOptions {
+/// A random network that holds together, and what outsiders do to it.
+pub(super) fn network(dice: &mut Dice, seed: u64) -> (NetworkOptions, Option<Outsiders>) {
+    let mut options = undisturbed(dice, seed);
+    let mut outsiders = Outsiders::of(seed);
+    if let Some(outsiders) = &mut outsiders {
+        outsiders.prepare(&mut options, seed);
+    }
+    (options, outsiders)
+}
+
+/// A random network before outsiders come.
+fn undisturbed(dice: &mut Dice, seed: u64) -> NetworkOptions {
     let nodes = nodes(dice);
     let hosts = (0..dice.range(1, 2)).map(|number| HostOptions {
         delay: dice.scale_ms(1, 500),
@@ -78,9 +89,8 @@ pub(super) fn network(dice: &mut Dice, seed: u64) -> NetworkOptions {
     options
 }
 
-/// Gives the mesh a key, and puts up to two attackers beside its nodes, which forge frames of any kind or
-/// play back what they hear.
-fn seal(options: &mut NetworkOptions, dice: &mut Dice) {
+/// Gives the mesh a key.
+pub(super) fn give_key(options: &mut NetworkOptions, dice: &mut Dice) {
     let key: [u8; KEY_LEN] = array::from_fn(|_| dice.bits() as u8);
     // Their indices go through 128.
     let sequence = dice.pick(&[0, 126]);
@@ -99,6 +109,12 @@ fn seal(options: &mut NetworkOptions, dice: &mut Dice) {
         security = security.joined_by(JoinSecret::new(secret));
     }
     options.security = Some(security);
+}
+
+/// Gives the mesh a key, and puts up to two attackers beside its nodes, which forge frames of any kind or
+/// play back what they hear.
+fn seal(options: &mut NetworkOptions, dice: &mut Dice) {
+    give_key(options, dice);
     for _ in 0..dice.range(0, 2) {
         // Messages of RPL mislead nobody elsewhere.
         let is_heard =

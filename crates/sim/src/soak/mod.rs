@@ -16,6 +16,7 @@ mod lab;
 mod lender;
 mod mesh;
 mod monitor;
+mod outsiders;
 mod pipe;
 mod rest;
 mod routing;
@@ -37,6 +38,7 @@ use dice::Dice;
 pub use coverage::{Coverage, TRANSITIONS, Transition};
 pub use frames::SleepTally;
 pub use monitor::Wraps;
+pub use outsiders::OutsiderTally;
 pub use seals::SealTally;
 pub use session::Tally;
 
@@ -113,6 +115,8 @@ pub struct RunTally {
     pub sleep: SleepTally,
     /// What nodes with a key have counted.
     pub seals: SealTally,
+    /// What outsiders have done.
+    pub outsiders: OutsiderTally,
     /// Calls in a row at one instant.
     pub(crate) late: u64,
 }
@@ -219,6 +223,7 @@ impl RunTally {
         self.wraps.add(&other.wraps);
         self.sleep.add(&other.sleep);
         self.seals.add(&other.seals);
+        self.outsiders.add(&other.outsiders);
     }
 }
 
@@ -269,7 +274,7 @@ mod tests {
         let labs = runs.iter().filter(|run| run.level == Level::Lab);
         let over_ble = |run: &&Run| {
             let mut dice = Dice::new(run.seed, lab::PURPOSE);
-            mesh::network(&mut dice, run.seed).ble.is_some()
+            mesh::network(&mut dice, run.seed).0.ble.is_some()
         };
         let shortest = labs.filter(over_ble).min_by_key(|run| run.span.as_millis());
         let shortest = *shortest.expect("one in five");
@@ -284,7 +289,7 @@ mod tests {
         let labs = runs.iter().filter(|run| run.level == Level::Lab);
         let is_attacked = |run: &&Run| {
             let mut dice = Dice::new(run.seed, lab::PURPOSE);
-            let options = mesh::network(&mut dice, run.seed);
+            let (options, _) = mesh::network(&mut dice, run.seed);
             options.security.is_none() && !options.attackers.is_empty()
         };
         let shortest = labs
@@ -303,7 +308,7 @@ mod tests {
         let labs = runs.iter().filter(|run| run.level == Level::Lab);
         let replays = |run: &&Run| {
             let mut dice = Dice::new(run.seed, lab::PURPOSE);
-            let options = mesh::network(&mut dice, run.seed);
+            let (options, _) = mesh::network(&mut dice, run.seed);
             let mut attackers = options.attackers.iter();
             options.security.is_some()
                 && attackers.any(|attacker| attacker.frames == Frames::Replayed)

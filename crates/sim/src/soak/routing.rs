@@ -59,12 +59,16 @@ pub(super) fn link_changes(
 }
 
 /// Lets a mesh in which nothing is broken any more find its paths, then rest for longer than any
-/// route lives.
+/// route lives. `is_misled`: somebody has spoken in the names of others, and was believed.
 ///
 /// # Errors
 /// Which mote has no way up, or is not where the border router believes it.
-pub(super) fn check(network: &mut Network<'_>) -> Result<(), String> {
-    for wait in [MENDED_WITHIN, Duration::ZERO] {
+pub(super) fn check(network: &mut Network<'_>, is_misled: bool) -> Result<(), String> {
+    let misled = match is_misled {
+        true => REPEATED_WITHIN,
+        false => Duration::ZERO,
+    };
+    for wait in [MENDED_WITHIN + misled, Duration::ZERO] {
         let until = network.world.now() + wait;
         let mut wrong = None;
         let is_well = run::run(network, until + SETTLED_WITHIN, |network| {
@@ -109,6 +113,10 @@ fn fault_of(network: &Network<'_>) -> Option<String> {
 /// How long a mesh may take to find its paths once nothing is broken any more: what a root has
 /// rejected is asked again after a minute and a half.
 const MENDED_WITHIN: Duration = Duration::from_secs(600);
+
+/// A mote whose route somebody has ended, or has acknowledged in the root's name, tells the root of it again
+/// half-way through the route's lifetime, and up to half as long again after that.
+const REPEATED_WITHIN: Duration = Duration::from_secs(30 * 60 / 2 * 3 / 2);
 
 /// And once it has rested: a parent may have changed this very moment.
 const SETTLED_WITHIN: Duration = Duration::from_secs(120);

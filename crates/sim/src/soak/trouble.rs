@@ -3,6 +3,7 @@
 use motet::time::{Duration, Instant};
 
 use super::dice::Dice;
+use super::outsiders;
 
 /// Something that happens at a moment of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,6 +74,25 @@ pub(crate) fn draw(dice: &mut Dice, span: Duration) -> Vec<(Instant, Trouble)> {
         all.push((at, one(dice)));
     }
     all
+}
+
+/// What strangers do in the run of this seed, and when; nothing in half of the runs. Where no packet is to
+/// be lost they only forge segments: a flood of SYNs leaves no place for others.
+pub(crate) fn strangers(seed: u64, span: Duration, is_gentle: bool) -> Vec<(Instant, Trouble)> {
+    let mut dice = Dice::new(seed, outsiders::PURPOSE);
+    if !dice.chance(0.5) {
+        return Vec::new();
+    }
+    let one = |dice: &mut Dice| {
+        let at = Instant::ORIGIN + dice.span(span);
+        let segments = dice.scale(1, 200);
+        let what = match dice.chance(0.5) && !is_gentle {
+            true => Trouble::Flood { segments },
+            false => Trouble::Forge { segments },
+        };
+        (at, what)
+    };
+    (0..dice.range(1, 4)).map(|_| one(&mut dice)).collect()
 }
 
 fn one(dice: &mut Dice) -> Trouble {

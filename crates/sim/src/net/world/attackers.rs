@@ -27,6 +27,8 @@ pub(super) struct Attacker {
     /// When the frame was due that it sends next.
     due: Instant,
     forger: Forger,
+    /// Frames that it has sent.
+    sent: u64,
     rng: motet::random::Rng,
 }
 
@@ -54,6 +56,7 @@ impl World<'_> {
             interval,
             due,
             forger: Forger::new(options, rng.derive()),
+            sent: 0,
             rng,
         });
     }
@@ -84,6 +87,7 @@ impl World<'_> {
         let Attacker { interval, rng, .. } = attacking;
         let pause = Duration::from_micros(interval.as_micros() / 2) + rng.uniform(*interval);
         attacking.due += pause;
+        attacking.sent += u64::from(!psdu.is_empty());
         let (place, due) = (attacking.place, attacking.due.max(now));
         if self.air.medium.channel(place) != channel {
             self.air.medium.set_channel(place, channel, now);
@@ -132,6 +136,11 @@ impl World<'_> {
             neighbours: named.collect(),
             steps,
         })
+    }
+
+    /// Frames that attackers have sent.
+    pub(crate) fn attack_frames(&self) -> u64 {
+        self.attackers.iter().map(|attacker| attacker.sent).sum()
     }
 
     /// No attacker sends anything any more.

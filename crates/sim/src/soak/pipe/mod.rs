@@ -148,7 +148,10 @@ impl<'m> Pipe<'m> {
         if is_gentle {
             pipe.be_gentle();
         }
-        for (at, what) in trouble::draw(&mut dice, span) {
+        let strangers = trouble::strangers(seed, span, is_gentle);
+        pipe.tally.outsiders.runs = u64::from(!strangers.is_empty());
+        let troubles = trouble::draw(&mut dice, span).into_iter();
+        for (at, what) in troubles.chain(strangers) {
             if !is_gentle || what.is_gentle() {
                 pipe.calendar.schedule(at, Event::Trouble(what));
             }

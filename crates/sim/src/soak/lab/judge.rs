@@ -1,0 +1,121 @@
+//! What must hold of a network at the end of a run, and what it has counted.
+//!
+//! Place: `lab` asks once everything has come to rest.
+//! Left out: whether routes lead to all motes (`routing`), and whether all answer (`beset`).
+
+use motet::link::Link;
+use motet::mac::{Channels, Mac};
+
+use super::super::RunTally;
+use super::super::rest;
+use super::beset::Beset;
+use super::{Frames, Lab, PORT};
+use crate::air::LinkTally;
+use crate::net::network::RADIO;
+
+impl Lab<'_> {
+    pub(super) fn is_at_rest(&self) -> bool {
+        let mut nodes = (0..self.ends.len()).map(|node| self.network.world.node(node));
+        self.sessions.live().next().is_none()
+            && nodes.all(|node| node.tcp().next_deadline().is_none())
+    }
+
+    pub(super) fn check_rest(&mut self) -> Result<(), String> {
+        if !self.is_at_rest() {
+            let live = self.sessions.live().count();
+            return Err(format!(
+                "does not come to rest: {live} sessions, or some timer of TCP, are left"
+            ));
+        }
+        self.check_frames()?;
+        for node in 0..self.ends.len() {
+            let (places, config) = (self.ends[node].places, self.ends[node].config);
+            let addr = self.network.addr(node);
+            let free = self.network.world.with_node(node, |stack, now| {
+                rest::check_places(stack.tcp_mut(), places, (addr, PORT), config, now)
+            });
+            free.map_err(|what| format!("node {node}: {what}"))?;
+        }
+        Ok(())
+    }
+
+    /// What MACs count is what was on the air, and no frame reached anybody twice.
+    fn check_frames(&self) -> Result<(), String> {
+        let world = &self.network.world;
+        let mut sum = self.lost_counts;
+        for node in 0..self.network.mesh_nodes() {
+            sum.add(&Frames::of(world.node(node)));
+        }
+        let on_air: u64 = world.links().map(|(_, tally)| tally.frames).sum();
+        let fates = |tally: &LinkTally| tally.frame_fates.iter().sum::<u64>();
+        if let Some(((from, to), tally)) = world.links().find(|(_, t)| fates(t) != t.frames) {
+            return Err(format!(
+                "from {from} to {to}: frames without a fate, {tally:?}"
+            ));
+        }
+        if let Some(Link::Ble(_)) = world.node(0).link(RADIO) {
+            // A controller repeats packets by itself, and its host counts SDUs.
+            return Ok(());
+        }
+        let nodes = self.network.mesh_nodes() as u64;
+        // Frames for all, and what still was on the air when a node rebooted or the run ended.
+        let others = world.broadcasts() + nodes;
+        if on_air > sum.attempts || on_air + others < sum.attempts {
+            return Err(format!(
+                "MACs count {} attempts, but {on_air} frames were on the air",
+                sum.attempts
+            ));
+        }
+        // Without a key what an attacker says is received, too.
+        let forged = match self.network.network_key() {
+            None => world.attack_frames(),
+            Some(_) => 0,
+        };
+        // What is for all is received by many, and a node that reboots between two attempts
+        // knows the second as no repetition.
+        let again = (sum.attempts - on_air + self.tally.reboots + forged) * nodes;
+        if sum.received > sum.sent + again {
+            return Err(format!(
+                "{} frames were received of {} that were sent",
+                sum.received, sum.sent
+            ));
+        }
+        // A fragment for all goes out on each channel in turn: a node that listens on two of them
+        // meanwhile hears it twice. A delivery to a mote that sleeps may go on with a fragment that the
+        // mote has, whose sequence number its MAC has forgotten.
+        let is_alone = |mac: &Mac<'_>| mac.config().channels == Channels::SINGLE;
+        let repeats = match self.network.macs().all(is_alone) {
+            true => sum.repeated.saturating_sub(sum.sleep.resumed),
+            false => 0,
+        };
+        // A node remembers a dozen neighbours: one of many that it has forgotten between two attempts, or
+        // in whose name somebody has spoken meanwhile, does not repeat anything for all it knows.
+        let knows_all = !self.beset.as_ref().is_some_and(Beset::confuses);
+        if repeats + sum.contradicting > 0 && self.tally.reboots == 0 && knows_all {
+            return Err(format!(
+                "{repeats} fragments repeat others, {} contradict them",
+                sum.contradicting
+            ));
+        }
+        Ok(())
+    }
+
+    pub(super) fn result(&self) -> RunTally {
+        let mut tally = self.tally;
+        let world = &self.network.world;
+        if let Some(wire) = world.wire() {
+            tally.faults.add(&wire.fault_tally);
+        }
+        tally.sleep.add(&self.lost_counts.sleep);
+        tally.seals.add(&self.lost_counts.seals);
+        for node in 0..world.nodes() {
+            let frames = Frames::of(world.node(node));
+            tally.sleep.add(&frames.sleep);
+            tally.seals.add(&frames.seals);
+            tally.segments += u64::from(world.node(node).tcp().counters().sent);
+        }
+        tally.outsiders = self.outsiders();
+        tally.frames = world.links().map(|(_, tally)| tally.frames).sum();
+        tally
+    }
+}

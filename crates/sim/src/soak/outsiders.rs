@@ -1,0 +1,290 @@
+//! What outsiders do to a network, in half of the runs.
+//!
+//! Purpose: strangers without the key beside relays that reboot, forged messages of routing and of neighbour
+//! discovery where there is no key, floods from the Internet with forged sources among them, children that
+//! sleep and are switched off, floors where many motes hear one another.
+//! Place: `mesh` lets it change a network before it is built; `lab` does the rest while it runs. All follows
+//! from the seed, by dice of its own: the other half of the runs is what it would be without.
+//! Left out: strangers of two engines, which `trouble` has; how much outsiders may cost, which the experiment
+//! `combined-outsiders` judges.
+
+use motet::mac::poll::REST_REACHABLE;
+use motet::mac::{Channels, Pending, Policy, Sleep};
+use motet::time::Duration;
+
+use super::dice::Dice;
+use super::mesh;
+use crate::air::profile::Profile;
+use crate::net::attack::{AttackOptions, Forgery, Frames};
+use crate::net::crowd::{Kind, Strangers};
+use crate::net::dense::{self, DenseFloor, Shape};
+use crate::net::network::{Host, HostOptions, Joining, NetworkOptions, NodeOptions, Parent, star};
+
+/// What outsiders do in a run.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Outsiders {
+    pub(super) what: What,
+    /// Hosts on the Internet that send into the mesh.
+    pub(super) floods: Vec<Strangers>,
+    /// Between two reboots of a relay.
+    pub(super) reboots_every: Option<Duration>,
+}
+
+/// What a run is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum What {
+    /// Frames of somebody without the key, beside relays that reboot.
+    Strangers,
+    /// Forged messages of RPL and of neighbour discovery, and there is no key.
+    Forgers,
+    /// Packets from the Internet.
+    Floods,
+    /// Motes that sleep at the border router; the last one is off until the faults end.
+    Children,
+    /// Many motes that hear one another.
+    Floor,
+}
+
+/// How much outsiders did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct OutsiderTally {
+    /// Runs with outsiders.
+    pub runs: u64,
+    /// Frames of attackers, in all runs.
+    pub frames: u64,
+    /// Packets of hosts that nobody knows.
+    pub packets: u64,
+    /// Of these, with the address of a mote: border routers dropped so many.
+    pub forged: u64,
+    /// Meshes that formed only when their attackers had gone.
+    pub kept_out: u64,
+    /// Children that were off while much was sent to them.
+    pub dead: u64,
+    /// Motes of the floor with the most.
+    pub densest: u64,
+}
+
+impl OutsiderTally {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.runs += other.runs;
+        self.frames += other.frames;
+        self.packets += other.packets;
+        self.forged += other.forged;
+        self.kept_out += other.kept_out;
+        self.dead += other.dead;
+        self.densest = self.densest.max(other.densest);
+    }
+}
+
+impl Outsiders {
+    /// What outsiders do in the run of this seed, which is of a network; nothing in half of them.
+    pub(super) fn of(seed: u64) -> Option<Self> {
+        let mut dice = Dice::new(seed, PURPOSE);
+        dice.chance(0.5).then(|| Self::draw(&mut dice))
+    }
+
+    fn draw(dice: &mut Dice) -> Self {
+        let what = dice.pick(&[
+            What::Strangers,
+            What::Strangers,
+            What::Forgers,
+            What::Floods,
+            What::Children,
+            What::Floor,
+        ]);
+        let has_floods = what == What::Floods || dice.chance(0.3);
+        let floods = (0..dice.range(1, 2)).map(|_| flood(dice));
+        let mut floods: Vec<_> = floods.filter(|_| has_floods).collect();
+        if what == What::Children {
+            // To the one that is off.
+            let per_s = f64::from(dice.scale(1, 10));
+            let len = dice.scale(20, 600) as usize;
+            floods.push(Strangers::one(Kind::Datagrams(len), per_s));
+        }
+        let pause = Duration::from_secs(20) + dice.span(Duration::from_secs(100));
+        let reboots = matches!(what, What::Strangers | What::Floor);
+        Self {
+            what,
+            floods,
+            reboots_every: reboots.then_some(pause),
+        }
+    }
+
+    /// Makes of a network what outsiders find; of one over Bluetooth LE no more than that they can send to
+    /// it.
+    pub(super) fn prepare(&mut self, options: &mut NetworkOptions, seed: u64) {
+        let mut dice = Dice::new(seed, PREPARATION);
+        options.hosts.push(HostOptions {
+            kind: Host::Outside,
+            ..HostOptions::new("outside")
+        });
+        if options.ble.is_some() {
+            self.what = What::Floods;
+            self.reboots_every = None;
+            if self.floods.is_empty() {
+                self.floods.push(flood(&mut dice));
+            }
+            return;
+        }
+        match self.what {
+            What::Strangers => be_strange(options, &mut dice),
+            What::Forgers => forge(options, &mut dice),
+            What::Floods => {}
+            What::Children => have_children(options, &mut dice),
+            What::Floor => crowd_together(options, (&mut dice, seed)),
+        }
+    }
+}
+
+/// Who attacks a network on the air, for a reader who looks for what went wrong.
+pub(super) fn names(options: &NetworkOptions) -> String {
+    let name = |attacker: &AttackOptions| {
+        let what = match &attacker.frames {
+            Frames::Forged(own) => Forgery::ALL.iter().find(|(_, kind)| kind == own),
+            Frames::Recorded(_) | Frames::Replayed => None,
+        };
+        let what = what.map_or("replay", |(name, _)| name);
+        let AttackOptions { per_s, near, .. } = attacker;
+        format!(", {what} {per_s}/s beside node {near}")
+    };
+    options.attackers.iter().map(name).collect()
+}
+
+/// Packets of strangers to some of the motes.
+fn flood(dice: &mut Dice) -> Strangers {
+    let len = dice.scale(1, 1_000) as usize;
+    let kind = dice.pick(&[Kind::Datagrams(len), Kind::Echoes(len), Kind::Syns(PORT)]);
+    Strangers {
+        kind,
+        per_s: f64::from(dice.scale(1, 64)),
+        sources: dice.scale(1, 64) as usize,
+        destinations: dice.scale(1, 6) as usize,
+        is_inside: dice.chance(0.2),
+    }
+}
+
+/// Somebody without the key beside the first relays, who sends more than a relay wants to open.
+fn be_strange(options: &mut NetworkOptions, dice: &mut Dice) {
+    wake(options);
+    mesh::give_key(options, dice);
+    let relays = (options.nodes.len() as u32 - 1).min(3);
+    for _ in 0..dice.range(1, 2) {
+        let forgery = dice.pick(&[Forgery::Source, Forgery::Number, Forgery::Ack]);
+        options.attackers.push(AttackOptions {
+            near: dice.range(1, relays) as usize,
+            per_s: f64::from(dice.scale(20, 200)),
+            frames: Frames::Forged(forgery),
+            is_elsewhere: false,
+        });
+    }
+}
+
+/// Somebody who speaks in the names of others, to a mesh that forms itself and believes what it hears.
+fn forge(options: &mut NetworkOptions, dice: &mut Dice) {
+    wake(options);
+    options.security = None;
+    options.joining = Joining::Rpl;
+    let is_said = |(_, kind): &(_, Forgery)| {
+        let is_discovery = matches!(
+            kind,
+            Forgery::RouterAdvertisement | Forgery::Solicitation | Forgery::Refusal
+        );
+        is_discovery || kind.is_routing()
+    };
+    let kinds: Vec<_> = Forgery::ALL.into_iter().filter(is_said).collect();
+    for _ in 0..dice.range(1, 2) {
+        let (_, forgery) = dice.pick(&kinds);
+        options.attackers.push(AttackOptions {
+            near: dice.range(0, options.nodes.len() as u32 - 1) as usize,
+            per_s: f64::from(dice.scale(1, 10)),
+            frames: Frames::Forged(forgery),
+            is_elsewhere: false,
+        });
+    }
+}
+
+/// Motes around the border router, all of which sleep.
+fn have_children(options: &mut NetworkOptions, dice: &mut Dice) {
+    wake(options);
+    options.joining = Joining::Advertised;
+    let children = dice.range(2, 6) as usize;
+    alike(options, children + 1);
+    options.gains = star(children);
+    let radio = options.nodes[0].profile.capabilities;
+    let can_wait = !radio.auto_ack || radio.pending != Pending::None;
+    for (n, node) in options.nodes.iter_mut().enumerate() {
+        if !can_wait {
+            node.profile = Profile::HAMILTON;
+        }
+        if n == 0 {
+            continue;
+        }
+        node.parent = Parent::Node(0);
+        node.sleep = Some(Sleep::new(match dice.range(0, 2) {
+            0 => Policy::Adaptive,
+            1 => Policy::Hinted(REST_REACHABLE),
+            _ => Policy::Fixed(dice.scale_ms(20, 2_000)),
+        }));
+    }
+}
+
+/// Motes on a floor where all, or most, hear one another. They form a mesh by themselves.
+fn crowd_together(options: &mut NetworkOptions, (dice, seed): (&mut Dice, u64)) {
+    wake(options);
+    options.joining = Joining::Rpl;
+    let floor = DenseFloor::draw(dice.pick(&Shape::ALL), seed);
+    let nodes = (dice.scale(FLOOR_MIN, FLOOR_MAX) as usize).min(floor.positions.len());
+    let positions = floor.positions.get(..nodes).unwrap_or_default();
+    let crowded = dense::network_at(positions, seed);
+    if crowded.tree().is_err() {
+        return;
+    }
+    alike(options, nodes);
+    options.gains = crowded.gains;
+    for node in &mut options.nodes {
+        node.parent = Parent::Shortest;
+        // Where each neighbour listens elsewhere, who speaks to all speaks as often as there are channels.
+        node.mac.channels = Channels::SINGLE;
+    }
+}
+
+/// So many nodes, those that there are not yet like the last one.
+fn alike(options: &mut NetworkOptions, nodes: usize) {
+    let Some(last) = options.nodes.last().cloned() else {
+        return;
+    };
+    let more = (options.nodes.len()..nodes).map(|n| NodeOptions {
+        name: n.to_string(),
+        ..last.clone()
+    });
+    options.nodes.extend(more.collect::<Vec<_>>());
+    options.nodes.truncate(nodes);
+    let last = options.nodes.len() as u32 - 1;
+    for attacker in &mut options.attackers {
+        attacker.near = attacker.near.min(last as usize);
+    }
+}
+
+/// Nobody sleeps, and no attacker asks in the names of those that did.
+fn wake(options: &mut NetworkOptions) {
+    for node in &mut options.nodes {
+        node.sleep = None;
+    }
+    options.attackers.clear();
+}
+
+/// Keeps the dice apart that say what outsiders do.
+pub(super) const PURPOSE: u64 = 10;
+
+/// And those of what they find.
+const PREPARATION: u64 = 11;
+
+/// And those of what they do while a network runs.
+pub(super) const AT_WORK: u64 = 12;
+
+/// Where everybody listens.
+pub(super) const PORT: u16 = 7;
+
+/// Nodes of a floor: each power of two is as likely as another.
+const FLOOR_MIN: u32 = 12;
+const FLOOR_MAX: u32 = 110;
