@@ -283,6 +283,45 @@ typedef struct motet_action {
 } motet_action;
 
 /**
+ * What the program stores so that it outlives the power, for each key and each EUI-64. Two frames
+ * of one key with one counter betray both: what is stored must be what is read after a power cut
+ * at any moment, never something older. A store that is damaged, or not the last one, needs
+ * another key.
+ */
+typedef struct motet_reservation {
+    /**
+     * The key sequence that the node has.
+     */
+    uint32_t sequence;
+    /**
+     * The first frame counter that it has not used when it starts again.
+     */
+    uint32_t counter;
+} motet_reservation;
+
+/**
+ * A network key.
+ */
+typedef struct motet_key {
+    /**
+     * The key's bytes.
+     */
+    uint8_t network[16];
+    /**
+     * Which link key to begin with; motes follow a router to later ones.
+     */
+    uint32_t sequence;
+    /**
+     * The last reservation that was stored; zeros for a node that has never had this key.
+     */
+    struct motet_reservation stored;
+    /**
+     * Neighbours that are told apart by their counters, 4 at least; 16 suit a mote.
+     */
+    uint8_t neighbors;
+} motet_key;
+
+/**
  * What became possible at a socket.
  */
 typedef struct motet_change {
@@ -397,6 +436,43 @@ int32_t motet_next_deadline(struct motet_node *node, uint64_t *at_us);
  * that on the link, then those of the mesh's prefix. Returns 0, or -MOTET_EFAULT, EBADF, ENOENT.
  */
 int32_t motet_address(struct motet_node *node, size_t index, uint8_t (*address)[16]);
+
+/**
+ * Bytes of memory that a key with this configuration takes; 0: it cannot be. Of an archive with
+ * the feature `security`, as all functions with a key or a reservation.
+ */
+size_t motet_key_size(const struct motet_key *key);
+
+/**
+ * Gives a node a key, after motet_node_init and before any other call of it: from then on every
+ * frame is sealed, and no other believed. Nothing is sent before the first reservation is stored
+ * (motet_poll_reservation). The memory, aligned as the node's, is the node's until its end.
+ * Returns 0, or -MOTET_EFAULT, EBADF, EINVAL (a key that cannot be, or the node has one), ENOMEM
+ * (too small).
+ */
+int32_t motet_set_key(struct motet_node *node,
+                      void *memory,
+                      size_t size,
+                      const struct motet_key *key);
+
+/**
+ * Writes what the program shall store next to `wanted`; call it whenever motet_poll has returned
+ * 0. Each is asked once, and answered by motet_on_reserved; until then frames may have to wait.
+ * Returns 1, 0 (nothing), or -MOTET_EFAULT, EBADF.
+ */
+int32_t motet_poll_reservation(struct motet_node *node,
+                               uint64_t now_us,
+                               struct motet_reservation *wanted);
+
+/**
+ * The reservation of motet_poll_reservation is stored, and no power cut takes it back; or it could
+ * not be stored, or nobody knows: then the node stops when the counters before are used up, and
+ * asks again after 10 s. Call motet_poll then. Returns 0, or -MOTET_EFAULT, EBADF.
+ */
+int32_t motet_on_reserved(struct motet_node *node,
+                          const struct motet_reservation *answered,
+                          bool is_stored,
+                          uint64_t now_us);
 
 /**
  * Writes the next thing that became possible at a socket to `change`, each once: ask when

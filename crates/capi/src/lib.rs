@@ -17,6 +17,8 @@ mod errno;
 mod events;
 mod memory;
 mod node;
+#[cfg(feature = "security")]
+mod security;
 mod sockets;
 mod tcp;
 mod udp;
@@ -24,6 +26,8 @@ mod udp;
 pub use errno::*;
 pub use events::*;
 pub use node::*;
+#[cfg(feature = "security")]
+pub use security::*;
 pub use sockets::*;
 pub use tcp::*;
 pub use udp::*;

@@ -12,7 +12,9 @@ fn here(path: &str) -> PathBuf {
 fn the_committed_header_is_what_cbindgen_makes() {
     let config = cbindgen::Config::from_file(here("cbindgen.toml")).expect("a configuration");
     let mut builder = cbindgen::Builder::new().with_config(config);
-    for source in ["errno", "node", "events", "sockets", "tcp", "udp"] {
+    for source in [
+        "errno", "node", "events", "security", "sockets", "tcp", "udp",
+    ] {
         builder = builder.with_src(here(&format!("src/{source}.rs")));
     }
     let mut made = Vec::new();

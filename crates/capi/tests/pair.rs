@@ -14,7 +14,24 @@ fn two_nodes_of_a_c_program_exchange_bytes() {
         "-ldl".as_ref(),
         "-lm".as_ref(),
     ];
-    run("pair.c", &link);
+    run("pair.c", &link, &[]);
+}
+
+/// With the example's storage, in a folder of this machine.
+#[test]
+fn nodes_with_a_key_use_no_counter_twice_over_restarts_and_failures() {
+    let archive = archive();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/c/file_storage.c");
+    let link = [
+        example.as_os_str(),
+        archive.as_os_str(),
+        "-lpthread".as_ref(),
+        "-ldl".as_ref(),
+        "-lm".as_ref(),
+        "-Wno-unused-function".as_ref(),
+    ];
+    let folder = tempfile::tempdir().expect("a folder");
+    run("secured.c", &link, &[folder.path().as_os_str()]);
 }
 
 #[test]
@@ -22,11 +39,15 @@ fn the_service_of_the_example_for_riot_loses_nothing_for_want_of_room() {
     let stub = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/riot/stub");
     // What only the example's own main calls is left out.
     let sections = ["-ffunction-sections", "-Wl,--gc-sections", "-I"].map(OsStr::new);
-    run("riot.c", &[&sections[..], &[stub.as_os_str()]].concat());
+    run(
+        "riot.c",
+        &[&sections[..], &[stub.as_os_str()]].concat(),
+        &[],
+    );
 }
 
-/// Compiles a file of this folder with these arguments behind it, and runs it.
-fn run(file: &str, arguments: &[&OsStr]) {
+/// Compiles a file of this folder with these arguments behind it, and runs it with others.
+fn run(file: &str, arguments: &[&OsStr], words: &[&OsStr]) {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = tempfile::tempdir().expect("a folder");
     let program = folder.path().join("program");
@@ -56,7 +77,10 @@ fn run(file: &str, arguments: &[&OsStr]) {
         String::from_utf8_lossy(&output.stderr)
     );
 
-    let output = Command::new(&program).output().expect("it runs");
+    let output = Command::new(&program)
+        .args(words)
+        .output()
+        .expect("it runs");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{:?}: {said}", output.status);
 }

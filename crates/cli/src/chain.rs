@@ -129,6 +129,11 @@ pub(crate) struct ChainArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
 
+    /// Folder that keeps the frame counters of the key from one run to the next: a key has one, and a run
+    /// at a time [default: $STATE_DIRECTORY, else ~/.local/state/motet]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
+
     /// Seed of every random choice in the air and the motes [default: 1]
     #[arg(
         long,
@@ -296,7 +301,7 @@ impl ChainArgs {
     /// [`Error::Input`] where the key cannot be read.
     pub(crate) fn security(&self) -> Result<Option<SecurityOptions>, Error> {
         let keys = self.key.as_deref().map(keys::read).transpose()?;
-        Ok(keys.map(|keys| SecurityOptions::new(keys.network, keys.sequence)))
+        Ok(keys.map(|keys| SecurityOptions::new(keys.network, keys.sequence).named(keys.name)))
     }
 
     /// The mesh that the options describe, its host outside.
@@ -466,6 +471,7 @@ impl ChainArgs {
             (self.hold.is_some(), "--hold"),
             (self.sleep.is_some(), "--sleep"),
             (self.key.is_some(), "--key"),
+            (self.state.is_some(), "--state"),
         ];
         let mut given = options.into_iter().filter(|(is_given, _)| *is_given);
         given.next().map(|(_, option)| option)

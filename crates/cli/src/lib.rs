@@ -34,6 +34,8 @@ mod router;
 mod run;
 mod send;
 mod soak;
+#[cfg(target_os = "linux")]
+mod state;
 mod targets;
 mod up;
 

@@ -140,7 +140,7 @@ pub(crate) mod linux {
         hci,
         live::{self, Live},
         output::describe,
-        targets,
+        state, targets,
     };
 
     /// Without the kernel there is nothing to run a command beside.
@@ -183,7 +183,10 @@ pub(crate) mod linux {
         targets::check(&files, &read, args.capture.force)?;
         args.chain.check()?;
         let namespace = live::enter_namespace(NO_OTHER_WAY)?;
-        let mesh = Mesh::of(args)?;
+        let mut mesh = Mesh::of(args)?;
+        let nodes = mesh.options.nodes.len();
+        let (folder, security) = (args.chain.state.as_deref(), mesh.options.security.as_ref());
+        mesh.options.keeper = state::keeper(folder, security, nodes)?;
         let signals = Signals::listen()?;
         let interrupt = signals.interrupt();
         let stops = signals.clone();

@@ -53,6 +53,8 @@ mod places;
 mod resolver;
 mod resources;
 mod runner;
+#[cfg(feature = "security")]
+mod secured;
 mod stack;
 mod udp;
 mod waiters;
@@ -63,6 +65,8 @@ pub use error::Error;
 pub use listener::TcpListener;
 pub use resources::{Resources, new};
 pub use runner::{Radio, Runner};
+#[cfg(feature = "security")]
+pub use secured::{Secured, SecuredRunner, Storage};
 pub use stack::Stack;
 pub use udp::UdpSocket;
 

@@ -40,7 +40,7 @@ pub trait Radio {
 /// Moves frames between a node and its radio, and wakes the tasks that wait for the node.
 #[derive(Debug)]
 pub struct Runner<R> {
-    stack: Stack,
+    pub(crate) stack: Stack,
     radio: R,
 }
 
@@ -56,27 +56,32 @@ impl<R: Radio> Runner<R> {
         let mut out = [0; PSDU_LEN_MAX];
         loop {
             let deadline = self.poll(&mut out);
-            let until = async {
-                match deadline {
-                    Some(at) => Timer::at(tick_of(at)).await,
-                    None => pending().await,
-                }
-            };
-            let stack = self.stack;
-            let kicked = poll_fn(|cx| match stack.places().poll_kicked(cx) {
-                true => Poll::Ready(()),
-                false => Poll::Pending,
-            });
-            let first = select3(self.radio.event(&mut psdu), until, kicked).await;
-            if let Either3::First(event) = first {
-                let mut places = stack.places();
-                places.node.on_event(RADIO, Event::Mesh(event), now());
+            self.wait(deadline, &mut psdu).await;
+        }
+    }
+
+    /// Waits for the radio, the application or `deadline`, and lets the node know. May be dropped.
+    pub(crate) async fn wait(&mut self, deadline: Option<Instant>, psdu: &mut [u8; PSDU_LEN_MAX]) {
+        let until = async {
+            match deadline {
+                Some(at) => Timer::at(tick_of(at)).await,
+                None => pending().await,
             }
+        };
+        let stack = self.stack;
+        let kicked = poll_fn(|cx| match stack.places().poll_kicked(cx) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        });
+        let first = select3(self.radio.event(psdu), until, kicked).await;
+        if let Either3::First(event) = first {
+            let mut places = stack.places();
+            places.node.on_event(RADIO, Event::Mesh(event), now());
         }
     }
 
     /// Carries out what the node wants; returns when to poll it again.
-    fn poll(&mut self, out: &mut [u8; PSDU_LEN_MAX]) -> Option<Instant> {
+    pub(crate) fn poll(&mut self, out: &mut [u8; PSDU_LEN_MAX]) -> Option<Instant> {
         let mut places = self.stack.places();
         places.begin_poll();
         while let Some((_, action)) = places.node.poll_action(now(), out) {
@@ -126,7 +131,7 @@ const COMMON: u64 = {
 };
 
 /// The node's one link.
-const RADIO: InterfaceId = InterfaceId(0);
+pub(crate) const RADIO: InterfaceId = InterfaceId(0);
 
 #[cfg(test)]
 mod tests {

@@ -41,7 +41,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 19] = [
+pub const TARGETS: [Target; 20] = [
     Target {
         name: "wire",
         run: wire::run,
@@ -121,6 +121,11 @@ pub const TARGETS: [Target; 19] = [
         name: "scenario",
         run: text::scenario,
         seeds: seeds::scenarios,
+    },
+    Target {
+        name: "counters",
+        run: text::counters,
+        seeds: text::records,
     },
     Target {
         name: "trace",

@@ -1,11 +1,13 @@
 //! Files that people write or others recorded: refused in words or read, never a panic.
 
 use std::path::Path;
+use std::time::Duration;
 
 use motet_conformance::run::{Judge, run};
 use motet_conformance::script;
 use motet_lab::air::k7;
 use motet_lab::scenario::{Overrides, Plan};
+use motet_state::record::{KeyName, Past, Record};
 
 /// A scenario, read and checked at every point of its sweep, not run.
 pub(crate) fn scenario(bytes: &[u8]) {
@@ -35,6 +37,35 @@ pub(crate) fn script(bytes: &[u8]) {
     if script::parse(text).is_ok_and(|script| !is_long(&script)) {
         let _verdict = run(text, &Judge::default());
     }
+}
+
+/// A record of frame counters: what is read is what would be written.
+pub(crate) fn counters(bytes: &[u8]) {
+    if let Ok(record) = Record::parse(bytes) {
+        assert_eq!(record.emit().as_bytes(), bytes);
+    }
+}
+
+/// Records of two motes, whole and not.
+pub(crate) fn records() -> Vec<Vec<u8>> {
+    let mut record = Record::new(KeyName::of(b"a key"));
+    record.generation = 7;
+    record.born = Some(Duration::new(1_790_000_000, 5));
+    for (last, counter) in [(1, 8_192), (2, u32::MAX)] {
+        let past = Past {
+            sequence: 3,
+            counter,
+            number: 64,
+        };
+        record.nodes.insert([2, 0, 0, 0, 0, 0, 0, last], past);
+    }
+    let whole = record.emit();
+    record.born = None;
+    let later = whole.replace("counters 1", "counters 2");
+    let short = whole[..whole.len() / 2].to_owned();
+    [whole, record.emit(), later, short]
+        .map(String::into_bytes)
+        .into()
 }
 
 /// A capture file, explained for people and for programs.

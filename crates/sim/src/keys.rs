@@ -17,6 +17,7 @@ use std::path::Path;
 
 use motet::join::JoinKey;
 use motet::mac::security::{KEY_LEN, NetworkKey};
+use motet_state::KeyName;
 use serde::{Deserialize, Serialize};
 
 /// The contents of a key file. They are never shown.
@@ -149,6 +150,7 @@ impl KeyFile {
         Some(Keys {
             network: NetworkKey::of_secret(&secret, self.network),
             sequence: self.sequence,
+            name: KeyName::of(&secret),
         })
     }
 }
@@ -201,14 +203,17 @@ pub struct Keys {
     pub network: NetworkKey,
     /// Where the key sequence stands, as far as is known.
     pub sequence: u32,
+    /// What counters of these keys, and of those that follow, are kept by.
+    pub name: KeyName,
 }
 
 impl Keys {
     /// The keys of a network key itself, at the begin of its key sequence.
-    pub const fn of_network_key(bytes: [u8; KEY_LEN]) -> Self {
+    pub fn of_network_key(bytes: [u8; KEY_LEN]) -> Self {
         Self {
             network: NetworkKey::new(bytes),
             sequence: 0,
+            name: KeyName::of(&bytes),
         }
     }
 

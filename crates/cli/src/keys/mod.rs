@@ -125,13 +125,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
 /// # Errors
 /// [`Error::Input`] where the key cannot be read, or the mesh is one of Bluetooth LE.
 pub(crate) fn give(options: &mut NetworkOptions, file: &Path) -> Result<(), Error> {
-    let Keys { network, sequence } = read(file)?;
+    let Keys {
+        network,
+        sequence,
+        name,
+    } = read(file)?;
     if options.ble.is_some() {
         return Err(Error::input(
             "--key must be left out with radio.kind \"ble\", which has security of its own",
         ));
     }
-    options.security = Some(match options.security {
+    let security = match options.security {
         Some(security) if security.join_secret.is_some() => {
             let secret = KeyFile::read(file).and_then(|file| file.join_secret());
             let security = security.with_key(network, sequence);
@@ -139,7 +143,8 @@ pub(crate) fn give(options: &mut NetworkOptions, file: &Path) -> Result<(), Erro
         }
         Some(security) => security.with_key(network, sequence),
         None => SecurityOptions::new(network, sequence),
-    });
+    };
+    options.security = Some(security.named(name));
     Ok(())
 }
 

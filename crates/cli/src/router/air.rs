@@ -31,6 +31,7 @@ use crate::{
     keys,
     live::Live,
     output::{describe, say},
+    state,
     up::linux::{self as up, Faults, Mesh},
 };
 
@@ -118,6 +119,9 @@ fn mesh(scenario: &Path, args: &Args) -> Result<(Mesh, Config), Error> {
         (None, of_scenario) => of_scenario.unwrap_or_default(),
     };
     mesh.options.fairness = Some(fairness);
+    let nodes = mesh.options.nodes.len();
+    let security = mesh.options.security.as_ref();
+    mesh.options.keeper = state::keeper(args.state.as_deref(), security, nodes)?;
     Ok((mesh, fairness))
 }
 

@@ -76,6 +76,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", requires = "air")]
     key: Option<PathBuf>,
 
+    /// Folder that keeps the frame counters of the key from one run to the next: a key has one, and a run
+    /// at a time [default: $STATE_DIRECTORY, else ~/.local/state/motet]
+    #[arg(long, value_name = "DIR", requires = "air")]
+    state: Option<PathBuf>,
+
     /// TUN interface to the mesh: made here, unless it is there and belongs to this user
     #[arg(long, value_name = "NAME", requires = "air", default_value = "motet0")]
     tun: String,

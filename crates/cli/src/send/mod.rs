@@ -20,6 +20,8 @@ use motet_lab::{
     keys::hex,
     net::bound::Stretch,
     net::chain::{Chain, Host},
+    net::keeper::Keeper,
+    net::network::SecurityOptions,
 };
 
 use self::{
@@ -82,7 +84,7 @@ pub(crate) struct Args {
     trace: Option<PathBuf>,
 
     /// Run in virtual time against a host with this same stack instead of the kernel
-    #[arg(long = "virtual")]
+    #[arg(long = "virtual", conflicts_with = "state")]
     in_virtual_time: bool,
 
     /// Print one JSON object instead of the summary
@@ -110,6 +112,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let security = args.chain.security()?;
     // The namespace before anything that could start a thread.
     let far = Far::enter(args.in_virtual_time)?;
+    let keeper = far.keeper(&args.chain, security.as_ref())?;
     let interrupt = Interrupt::install()?;
     let stops = interrupt.clone();
     let stops = move || stops.has_come();
@@ -117,7 +120,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let capture = capture.map_err(|error| interrupt.check().err().unwrap_or(error))?;
     let trace = args.create_trace()?;
     let arena = Arena::new();
-    let mut chain = Chain::new(args.chain.options(far.host(), security), &arena);
+    let options = args.chain.options(far.host(), security);
+    let mut chain = Chain::kept(options, keeper, &arena);
     chain.world.set_capture(capture);
     let bar = Progress::new(content.len() as u64, true);
     let mut transfer = Transfer::new(chain, Arc::clone(&content), args.direction, interrupt, bar);
@@ -221,6 +225,23 @@ impl Far {
             Err(Error::failed(format!(
                 "the kernel takes part on Linux only: send from there{OR_VIRTUAL}"
             )))
+        }
+    }
+
+    /// What keeps the frame counters, where the mesh has a key. In virtual time nothing does: its frames follow
+    /// from the seed, and are the same each time.
+    fn keeper(
+        &self,
+        chain: &ChainArgs,
+        security: Option<&SecurityOptions>,
+    ) -> Result<Option<Keeper>, Error> {
+        match self {
+            Self::Virtual => Ok(None),
+            #[cfg(target_os = "linux")]
+            Self::Kernel(_) => {
+                let nodes = usize::from(chain.hops()) + 1;
+                crate::state::keeper(chain.state.as_deref(), security, nodes)
+            }
         }
     }
 

@@ -25,7 +25,10 @@ pub(crate) fn command(binary: &Path) -> Command {
     command
         .stdin(Stdio::null())
         .env_remove("CLICOLOR_FORCE")
-        .env_remove("NO_COLOR");
+        .env_remove("NO_COLOR")
+        .env_remove("STATE_DIRECTORY")
+        // Not the user's own.
+        .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 

@@ -185,7 +185,7 @@ pub(crate) fn takes_the_key_and_the_next_one() {
         assert!(made.status.success(), "{words}: {made:?}");
     };
     keys("keys new /run/team.key");
-    let words = format!("{WORDS} --key /run/team.key");
+    let words = format!("{WORDS} --key /run/team.key --state /run/state");
     let mut router = Router::run(&words, "motes below fd12:0:0:1::/64");
     echo(2_000);
     keys("keys rotate /run/team.key");
@@ -205,13 +205,19 @@ pub(crate) fn takes_the_key_and_the_next_one() {
         || said().contains("has gone back, from network key 0 and key sequence 1 to 0 and 0");
     assert!(within(SOON, has_gone_back).is_some(), "{}", said());
     echo(2_000);
-    fs::write("/run/team.key", newest).unwrap();
+    fs::write("/run/team.key", &newest).unwrap();
     // A file that is none changes nothing.
     fs::write("/run/team.key", "no key").unwrap();
     router.signal(Signal::SIGHUP);
     let has_refused = || said().contains("is no key file, or damaged");
     assert!(within(SOON, has_refused).is_some(), "{}", said());
     echo(2_000);
+    // Another router with the key would use the same counters.
+    refused(&motet(&words).output().unwrap(), 2, "no key file");
+    fs::write("/run/other.key", &newest).unwrap();
+    sh("chmod 600 /run/other.key");
+    let other = words.replace("team.key", "other.key");
+    refused(&motet(&other).output().unwrap(), 2, "is in use");
     router.signal(Signal::SIGTERM);
     let status = router.ended();
     assert!(status.success(), "{status}: {}", said());

@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use embassy_futures::select::select;
 use embassy_time::Timer;
 use motet_embassy::mac::{self, RadioCapabilities, RxMeta};
-use motet_embassy::{Config, Radio, Resources, Stack};
+use motet_embassy::{Config, Radio, Resources, Runner, Stack};
 
 // ---- The clock: one of each thread, hence of each test. ----
 
@@ -177,6 +177,8 @@ pub(crate) struct Air {
     /// Somebody else sends all the time.
     pub(crate) is_jammed: bool,
     sent: u32,
+    /// Frames, as they were sent.
+    pub(crate) frames: Vec<Vec<u8>>,
 }
 
 pub(crate) struct AirRadio {
@@ -189,6 +191,7 @@ impl AirRadio {
         let mut air = self.air.borrow_mut();
         let end = start + (6 + psdu.len() as u64) * 32;
         air.sent += 1;
+        air.frames.push(psdu.clone());
         // An ACK has five bytes.
         let is_lost =
             air.loses_every > 0 && psdu.len() > 5 && air.sent.is_multiple_of(air.loses_every);
@@ -317,6 +320,17 @@ pub(crate) struct Pair {
 
 impl Pair {
     pub(crate) fn new(seed: u64, config: &Config) -> Self {
+        Self::running(seed, config, |_, mut runner| async move {
+            runner.run().await;
+        })
+    }
+
+    /// Two motes, each with its EUI-64 and what `run` makes of its runner.
+    pub(crate) fn running<F: Future<Output = ()> + 'static>(
+        seed: u64,
+        config: &Config,
+        mut run: impl FnMut([u8; 8], Runner<AirRadio>) -> F,
+    ) -> Self {
         NOW_US.set(0);
         ALARMS.take();
         let air = Rc::new(RefCell::new(Air {
@@ -324,6 +338,7 @@ impl Pair {
             loses_every: 0,
             is_jammed: false,
             sent: 0,
+            frames: Vec::new(),
         }));
         let mut executor = Executor::default();
         let mut mote = |me: u8| {
@@ -336,10 +351,8 @@ impl Pair {
             let eui64 = [0x02, 0, 0, 0, 0, 0, 0, me + 1];
             let seed = [seed, me.into()];
             let config = config.clone();
-            let (stack, mut runner) = motet_embassy::new(resources, radio, eui64, seed, config);
-            executor.spawn(async move {
-                runner.run().await;
-            });
+            let (stack, runner) = motet_embassy::new(resources, radio, eui64, seed, config);
+            executor.spawn(run(eui64, runner));
             stack
         };
         let (client, server) = (mote(0), mote(1));

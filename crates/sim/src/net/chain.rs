@@ -27,6 +27,7 @@ use crate::ble::estimate::SduTimes;
 use crate::net::bound::Path;
 use crate::net::bounded::BoundedFlow;
 use crate::net::estimate::{Route, SegmentFrames};
+use crate::net::keeper::Keeper;
 use crate::net::network::{
     self, BleOptions, HOST_DELAY, HostOptions, Joining, Network, NetworkOptions, NodeOptions,
     Parent, SecurityOptions, Tables,
@@ -196,6 +197,11 @@ impl ChainOptions {
 impl<'m> Chain<'m> {
     /// Builds a chain; all its nodes' memory comes from `arena`.
     pub fn new(options: ChainOptions, arena: &'m Arena) -> Self {
+        Self::kept(options, None, arena)
+    }
+
+    /// As [`Self::new`], with frame counters that outlive the run, if there is a keeper.
+    pub fn kept(options: ChainOptions, keeper: Option<Keeper>, arena: &'m Arena) -> Self {
         let options = ChainOptions {
             hops: match options.ble {
                 Some(_) => 1,
@@ -203,7 +209,11 @@ impl<'m> Chain<'m> {
             },
             ..options
         };
-        let network = Network::new(options.network(), arena)
+        let network = NetworkOptions {
+            keeper,
+            ..options.network()
+        };
+        let network = Network::new(network, arena)
             .expect("neighbours in a chain hear each other, whatever its options");
         let world = network.world;
         Self { world, options }

@@ -16,6 +16,7 @@ pub mod estimate;
 pub mod fairness;
 pub mod faults;
 pub mod floor;
+pub mod keeper;
 pub mod lacks;
 pub mod moves;
 pub mod network;

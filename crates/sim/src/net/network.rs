@@ -163,6 +163,7 @@ impl<'m> Network<'m> {
         world.change_later(std::mem::take(&mut options.later));
         options.set_noise(&mut world);
         options.set_ciphers(&mut world);
+        options.set_keeper(&mut world);
         options.set_joiners(&mut world, prefix);
         options.set_attackers(&mut world, &gains, &tree);
         let nodes = options.nodes.len();
@@ -382,6 +383,17 @@ impl NetworkOptions {
         }
     }
 
+    /// Lets the counters of mesh nodes outlive the run, where something keeps them.
+    fn set_keeper(&self, world: &mut World<'_>) {
+        let keeper = self.keeper.iter().filter(|_| self.security.is_some());
+        for keeper in keeper {
+            // Lossless: nodes have 16-bit numbers.
+            for (n, eui64) in (0..self.nodes.len()).map(|n| (n, plan::eui64(n as u16))) {
+                world.set_keeper(n, keeper.clone(), eui64);
+            }
+        }
+    }
+
     /// Lets motes join, and the border router let them in.
     fn set_joiners(&self, world: &mut World<'_>, prefix: Ipv6Addr) {
         let Some((security, secret)) = self.security.and_then(|it| Some((it, it.join_secret?)))
@@ -396,18 +408,22 @@ impl NetworkOptions {
             .enumerate()
             .filter(|(_, node)| node.is_revoked);
         let revoked = revoked.map(|(n, _)| eui64(n)).collect();
+        let keeper = self.keeper.as_ref();
         let giving = Giving::new(
             secret,
             (security.network, security.sequence),
             prefix,
             revoked,
         );
-        world.set_joiner(0, Joiner::Registrar(giving));
+        let devices = (1..self.nodes.len()).map(eui64);
+        let giving = giving.kept(keeper, eui64(0), devices);
+        world.set_joiner(0, Joiner::Registrar(Box::new(giving)));
         let registrar = plan::addr_of(prefix, self.link_addr(0));
         for n in 1..self.nodes.len() {
             let key = secret.key(eui64(n));
             let rng = stream(self.seed, n as u32, Purpose::Joining);
             let asking = Asking::new(key, (eui64(n), plan::PAN), registrar, rng);
+            let asking = asking.kept(keeper);
             world.set_joiner(n, Joiner::Pledge(Box::new(asking)));
         }
     }

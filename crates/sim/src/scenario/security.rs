@@ -134,6 +134,7 @@ pub(super) fn apply(
             _ => Cipher::Radio,
         },
         join_secret,
+        name: Some(first.name),
         ..SecurityOptions::new(first.network, first.sequence)
     });
     Ok(())

@@ -23,6 +23,7 @@ use super::{HOST_WIRED, Host, Joining, NetworkOptions, RADIO, WIRED};
 use crate::Arena;
 use crate::air::filter::Filter;
 use crate::apps::App;
+use crate::net::keeper::Keeper;
 use crate::net::plan;
 use crate::net::topology::Tree;
 use crate::net::world::{Port, RadioPort, Resident};
@@ -322,7 +323,12 @@ impl<'m> Builder<'_, 'm> {
                 }
             }
         };
-        let config = match self.stored {
+        // Lossless: nodes have 16-bit numbers.
+        let before = |keeper: &Keeper| keeper.reservation(plan::eui64(n as u16));
+        let stored = self
+            .stored
+            .or_else(|| self.options.keeper.as_ref().map(before));
+        let config = match stored {
             Some(stored) => config.resume(stored),
             None => config,
         };

@@ -12,6 +12,7 @@ use motet::tcphc;
 use motet::time::Duration;
 use motet::wire::LinkAddr;
 use motet::wire::ieee802154::Level;
+use motet_state::KeyName;
 
 use crate::air::gains::{Gains, Later};
 use crate::air::noise::Noise;
@@ -19,6 +20,7 @@ use crate::air::profile::Profile;
 use crate::ble;
 use crate::keys::JoinSecret;
 use crate::net::attack::AttackOptions;
+use crate::net::keeper::Keeper;
 use crate::net::plan;
 use crate::net::topology::{self, Station, TopologyError, Tree};
 use crate::streams::{Purpose, stream};
@@ -56,6 +58,9 @@ pub struct NetworkOptions {
     pub ble: Option<BleOptions>,
     /// Link security, where the mesh has a key.
     pub security: Option<SecurityOptions>,
+    /// What keeps the nodes' frame counters from one run to the next; none: each run begins at the first one, as
+    /// runs do whose frames follow from their seed.
+    pub keeper: Option<Keeper>,
     /// Who puts frames on the air without belonging to the mesh.
     pub attackers: Vec<AttackOptions>,
 }
@@ -116,6 +121,8 @@ pub struct SecurityOptions {
     /// After how long the border router takes the next link key; none: as a border router does
     /// otherwise, each 28 days.
     pub rotates_after: Option<Duration>,
+    /// What the key is called where its counters are kept.
+    pub name: Option<KeyName>,
     /// What encrypts, and so takes time.
     pub cipher: Cipher,
     /// Where motes join by CoJP: what their join keys follow from. None: every node has the network key
@@ -131,6 +138,7 @@ impl SecurityOptions {
             sequence,
             level: Level::Mic32,
             rotates_after: None,
+            name: None,
             cipher: Cipher::Radio,
             join_secret: None,
         }
@@ -146,8 +154,22 @@ impl SecurityOptions {
     /// As these, with another key.
     #[must_use]
     pub const fn with_key(mut self, network: NetworkKey, sequence: u32) -> Self {
-        (self.network, self.sequence) = (network, sequence);
+        (self.network, self.sequence, self.name) = (network, sequence, None);
         self
+    }
+
+    /// As these, with counters that are kept under the name of what the key follows from: they go on when
+    /// another network key follows from it, too.
+    #[must_use]
+    pub const fn named(mut self, name: KeyName) -> Self {
+        self.name = Some(name);
+        self
+    }
+
+    /// What the key is called.
+    pub fn name(&self) -> KeyName {
+        self.name
+            .unwrap_or_else(|| KeyName::of(self.network.as_bytes()))
     }
 
     /// The key that a node has.
@@ -448,6 +470,7 @@ impl NetworkOptions {
             queues_flows: true,
             ble: None,
             security: None,
+            keeper: None,
             attackers: Vec::new(),
         }
     }

@@ -24,6 +24,7 @@ use motet::wire::LinkAddr;
 
 use super::World;
 use crate::keys::JoinSecret;
+use crate::net::keeper::{Keeper, Numbers};
 use crate::net::network::{RADIO, mac_of};
 use crate::net::plan;
 
@@ -33,7 +34,7 @@ pub enum Joiner {
     /// It has no key of its own yet.
     Pledge(Box<Asking>),
     /// It gives the key to those that may have it.
-    Registrar(Giving),
+    Registrar(Box<Giving>),
 }
 
 /// A pledge, through all its lives.
@@ -45,6 +46,7 @@ pub struct Asking {
     registrar: Ipv6Addr,
     pledge: Pledge,
     rng: Rng,
+    numbers: Numbers,
     /// When it asks next, and how long it waits then.
     ask_at: Option<Instant>,
     wait: Duration,
@@ -65,8 +67,11 @@ pub struct Giving {
     revoked: BTreeSet<[u8; 8]>,
     /// Of each device that has joined: the last number of it that was answered.
     last: BTreeMap<[u8; 8], u32>,
+    /// Of each device that asked in a run before: the last number of it that may have been answered.
+    before: BTreeMap<[u8; 8], u32>,
     /// The next number of the registrar's own messages, whatever the device.
     number: u32,
+    numbers: Numbers,
     renewal: Option<Renewal>,
 }
 
@@ -93,12 +98,21 @@ impl Asking {
             registrar,
             pledge: Pledge::new(&key, eui64, 0),
             rng,
+            numbers: Numbers::default(),
             ask_at: None,
             wait: WAIT_MIN,
             heard: 0,
             given: None,
             next: None,
         }
+    }
+
+    /// As this, with numbers that go on from one run to the next, if something keeps them.
+    #[must_use]
+    pub fn kept(mut self, keeper: Option<&Keeper>) -> Self {
+        self.numbers = Numbers::of(keeper, self.eui64);
+        self.pledge = Pledge::new(&self.key, self.eui64, self.numbers.first());
+        self
     }
 
     /// Does what is due; says whether that was anything.
@@ -123,6 +137,10 @@ impl Asking {
         }
         self.ask_at = Some(now + self.wait + self.rng.uniform(WAIT_MIN));
         self.wait = self.wait.saturating_mul(2).min(WAIT_MAX);
+        // Of a number that a run before has used the answer would betray that one's.
+        if !self.numbers.allows(self.pledge.next_sequence()) {
+            return false;
+        }
         let request = Request { pan: self.pan };
         let Some(len) = self.pledge.ask(&request, &mut datagram) else {
             return false;
@@ -185,7 +203,7 @@ impl Asking {
 impl Giving {
     /// Join keys follow from `secret`; `key`: the network key and the sequence to begin with; the `revoked`
     /// devices get none.
-    pub const fn new(
+    pub fn new(
         secret: JoinSecret,
         (network, sequence): (NetworkKey, u32),
         prefix: Ipv6Addr,
@@ -197,9 +215,28 @@ impl Giving {
             prefix,
             revoked,
             last: BTreeMap::new(),
+            before: BTreeMap::new(),
             number: 0,
+            numbers: Numbers::default(),
             renewal: None,
         }
+    }
+
+    /// As this, with numbers that go on from one run to the next, if something keeps them: those of its own
+    /// messages, by the registrar's `eui64`, and those of the `devices`, whose recorded requests are old.
+    #[must_use]
+    pub fn kept(
+        mut self,
+        keeper: Option<&Keeper>,
+        eui64: [u8; 8],
+        devices: impl Iterator<Item = [u8; 8]>,
+    ) -> Self {
+        self.numbers = Numbers::of(keeper, eui64);
+        self.number = self.numbers.first();
+        let last = |device| keeper?.begins(device).number.checked_sub(1);
+        let before = devices.filter_map(|device| Some((device, last(device)?)));
+        self.before = before.collect();
+        self
     }
 
     fn step(&mut self, node: &mut Node<'_>, now: Instant) -> bool {
@@ -222,7 +259,8 @@ impl Giving {
             return;
         }
         let key = self.secret.key(heard.eui64);
-        let last = self.last.get(&heard.eui64).copied();
+        let before = self.before.get(&heard.eui64);
+        let last = self.last.get(&heard.eui64).or(before).copied();
         let given = Configuration {
             sequence: sequence_of(node),
             ..self.given
@@ -262,6 +300,10 @@ impl Giving {
         let Some(renewal) = self.renewal.as_mut().filter(|_| !is_revoked) else {
             return;
         };
+        // One that cannot be told now takes over the key as it joins again.
+        if !self.numbers.allows(self.number) {
+            return;
+        }
         let mut out = [0; DATAGRAM_LEN_MAX];
         if let Some(len) = announce(&key, eui64, self.number, &renewal.given, &mut out) {
             let announced = (self.number, out[..len].to_vec());

@@ -9,10 +9,12 @@ use motet::ip::InterfaceId;
 use motet::mac::security::Reservation;
 use motet::node::Action;
 use motet::time::{Duration, Instant};
+use motet_state::Past;
 
 use super::joiner::Joiner;
 use super::port::Attached;
 use super::{Mote, World};
+use crate::net::keeper::Keeper;
 use crate::net::network::mac_of;
 
 /// Of one node.
@@ -20,6 +22,8 @@ use crate::net::network::mac_of;
 pub(super) struct Vault {
     /// What outlives a reboot.
     stored: Option<Reservation>,
+    /// What makes it outlive the run, and the node's EUI-64 there.
+    keeper: Option<(Keeper, [u8; 8])>,
     /// What a call of the cipher takes.
     call: Duration,
     /// Calls that the processor has spent its time on.
@@ -28,10 +32,34 @@ pub(super) struct Vault {
     pub(super) joiner: Option<Joiner>,
 }
 
+impl Vault {
+    /// Stores what a node asks for; says whether it is stored.
+    fn keep(&mut self, reservation: Reservation) -> bool {
+        let past = Past {
+            sequence: reservation.sequence,
+            counter: reservation.counter,
+            number: 0,
+        };
+        let keeper = self.keeper.as_ref();
+        let is_kept = keeper.is_none_or(|(keeper, eui64)| keeper.keep(*eui64, past));
+        if is_kept {
+            self.stored = Some(reservation);
+        }
+        is_kept
+    }
+}
+
 impl World<'_> {
     /// What a node has stored of its frame counters, in all its lives.
     pub fn stored(&self, mote: usize) -> Option<Reservation> {
         self.motes.get(mote)?.vault.stored
+    }
+
+    /// Lets a node's counters outlive the run, under its EUI-64.
+    pub fn set_keeper(&mut self, mote: usize, keeper: Keeper, eui64: [u8; 8]) {
+        let vault = &mut self.motes[mote].vault;
+        vault.stored = Some(keeper.reservation(eui64));
+        vault.keeper = Some((keeper, eui64));
     }
 
     /// Says what a call of a node's cipher takes.
@@ -60,8 +88,8 @@ impl Mote<'_> {
     fn store(&mut self, now: Instant) -> bool {
         let mut acted = false;
         while let Some((interface, reservation)) = self.node.poll_reservation(now) {
-            self.vault.stored = Some(reservation);
-            self.node.on_reserved(interface, reservation, true, now);
+            let is_kept = self.vault.keep(reservation);
+            self.node.on_reserved(interface, reservation, is_kept, now);
             acted = true;
         }
         acted

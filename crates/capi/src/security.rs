@@ -1,0 +1,178 @@
+//! A network key, and frame counters that the program stores.
+
+use motet::ip::InterfaceId;
+use motet::link::Link;
+use motet::mac::security::{NetworkKey, Peer, Reservation, Security, SecurityConfig};
+
+use crate::errno::{Errno, MOTET_EFAULT, MOTET_EINVAL, MOTET_ENOMEM, code};
+use crate::memory::{ALIGN, Carver, Piece, place, value};
+use crate::node::{motet_node, with, with_clock};
+
+/// What the program stores so that it outlives the power, for each key and each EUI-64. Two frames
+/// of one key with one counter betray both: what is stored must be what is read after a power cut
+/// at any moment, never something older. A store that is damaged, or not the last one, needs
+/// another key.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct motet_reservation {
+    /// The key sequence that the node has.
+    pub sequence: u32,
+    /// The first frame counter that it has not used when it starts again.
+    pub counter: u32,
+}
+
+/// A network key.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct motet_key {
+    /// The key's bytes.
+    pub network: [u8; 16],
+    /// Which link key to begin with; motes follow a router to later ones.
+    pub sequence: u32,
+    /// The last reservation that was stored; zeros for a node that has never had this key.
+    pub stored: motet_reservation,
+    /// Neighbours that are told apart by their counters, 4 at least; 16 suit a mote.
+    pub neighbors: u8,
+}
+
+/// Bytes of memory that a key with this configuration takes; 0: it cannot be. Of an archive with
+/// the feature `security`, as all functions with a key or a reservation.
+///
+/// # Safety
+/// Unless it is null or misaligned, `key` points to a key.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn motet_key_size(key: *const motet_key) -> usize {
+    // SAFETY: the caller's promise.
+    let key = unsafe { value(key) };
+    key.map_or(0, |key| size_of(&key).unwrap_or(0))
+}
+
+/// Gives a node a key, after motet_node_init and before any other call of it: from then on every
+/// frame is sealed, and no other believed. Nothing is sent before the first reservation is stored
+/// (motet_poll_reservation). The memory, aligned as the node's, is the node's until its end.
+/// Returns 0, or -MOTET_EFAULT, EBADF, EINVAL (a key that cannot be, or the node has one), ENOMEM
+/// (too small).
+///
+/// # Safety
+/// As motet_poll; unless they are null or misaligned, `memory` points to `size` bytes and `key` to
+/// a key.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn motet_set_key(
+    node: *mut motet_node,
+    memory: *mut core::ffi::c_void,
+    size: usize,
+    key: *const motet_key,
+) -> i32 {
+    let give = |node: &mut motet_node| {
+        // SAFETY: the caller's promise.
+        let key = unsafe { value(key) }?;
+        let needed = size_of(&key).ok_or(Errno(MOTET_EINVAL))?;
+        if memory.is_null() || !memory.addr().is_multiple_of(ALIGN) {
+            return Err(Errno(MOTET_EFAULT));
+        }
+        if size < needed {
+            return Err(Errno(MOTET_ENOMEM));
+        }
+        let Some(Link::Mesh(mesh)) = node.node.link_mut(InterfaceId(0)) else {
+            return Err(Errno(MOTET_EINVAL));
+        };
+        if mesh.mac().security().is_some() {
+            return Err(Errno(MOTET_EINVAL));
+        }
+        let config = SecurityConfig::new(NetworkKey::new(key.network), key.sequence);
+        let config = config.resume(reservation(key.stored));
+        let layout = Layout::of(&key, &mut Carver::of(memory.cast()));
+        // SAFETY: aligned, as long as the layout is, and the node's from now on.
+        let security = unsafe {
+            let peers = layout.peers.fill(|| Peer::EMPTY);
+            layout.security.write(Security::new(&config, peers))
+        };
+        mesh.set_security(security);
+        Ok(0)
+    };
+    // SAFETY: the caller's promise.
+    code(unsafe { with(node, give) })
+}
+
+/// Writes what the program shall store next to `wanted`; call it whenever motet_poll has returned
+/// 0. Each is asked once, and answered by motet_on_reserved; until then frames may have to wait.
+/// Returns 1, 0 (nothing), or -MOTET_EFAULT, EBADF.
+///
+/// # Safety
+/// As motet_poll; unless it is null or misaligned, `wanted` points to room for a reservation.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn motet_poll_reservation(
+    node: *mut motet_node,
+    now_us: u64,
+    wanted: *mut motet_reservation,
+) -> i32 {
+    // SAFETY: the caller's promises.
+    code(unsafe {
+        with_clock(node, now_us, |node, now| {
+            let place = place(wanted)?;
+            Ok(node.node.poll_reservation(now).map_or(0, |(_, wanted)| {
+                place.write(motet_reservation {
+                    sequence: wanted.sequence,
+                    counter: wanted.counter,
+                });
+                1
+            }))
+        })
+    })
+}
+
+/// The reservation of motet_poll_reservation is stored, and no power cut takes it back; or it could
+/// not be stored, or nobody knows: then the node stops when the counters before are used up, and
+/// asks again after 10 s. Call motet_poll then. Returns 0, or -MOTET_EFAULT, EBADF.
+///
+/// # Safety
+/// As motet_poll; unless it is null or misaligned, `answered` points to a reservation.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn motet_on_reserved(
+    node: *mut motet_node,
+    answered: *const motet_reservation,
+    is_stored: bool,
+    now_us: u64,
+) -> i32 {
+    // SAFETY: the caller's promises.
+    code(unsafe {
+        with_clock(node, now_us, |node, now| {
+            let answered = reservation(value(answered)?);
+            let node = &mut node.node;
+            node.on_reserved(InterfaceId(0), answered, is_stored, now);
+            Ok(0)
+        })
+    })
+}
+
+const fn reservation(of: motet_reservation) -> Reservation {
+    Reservation {
+        sequence: of.sequence,
+        counter: of.counter,
+    }
+}
+
+fn size_of(key: &motet_key) -> Option<usize> {
+    let mut carver = Carver::measure();
+    Layout::of(key, &mut carver);
+    let is_possible = key.neighbors >= NEIGHBORS_MIN;
+    carver.used().filter(|_| is_possible)
+}
+
+/// Where everything of a key lies.
+struct Layout {
+    security: Piece<Security<'static>>,
+    peers: Piece<Peer>,
+}
+
+impl Layout {
+    fn of(key: &motet_key, carver: &mut Carver) -> Self {
+        Self {
+            security: carver.take(1),
+            peers: carver.take(key.neighbors.into()),
+        }
+    }
+}
+
+/// With fewer a mote knows hardly more than its parent.
+const NEIGHBORS_MIN: u8 = 4;

@@ -1,0 +1,103 @@
+//! Where what must outlive a run is kept: frame counters of nodes with a key.
+//!
+//! Place: the commands whose frames follow from no seed alone, `send`, `up` and `router --air`,
+//! open them before anything is sent. Runs in virtual time keep nothing: they give the same bytes
+//! each time.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use motet_lab::net::keeper::Keeper;
+use motet_lab::net::network::SecurityOptions;
+use motet_lab::net::plan;
+use motet_state::{Counters, Error as StateError};
+
+use crate::error::Error;
+use crate::output::say;
+
+/// Keeps the counters of the first `nodes` nodes of a mesh, if that has a key. `folder`: what the
+/// command line names.
+///
+/// # Errors
+/// [`Error::Input`] where they cannot be kept, or are not those that were kept last.
+pub(crate) fn keeper(
+    folder: Option<&Path>,
+    security: Option<&SecurityOptions>,
+    nodes: usize,
+) -> Result<Option<Keeper>, Error> {
+    let Some(security) = security else {
+        return Ok(None);
+    };
+    let folder = match folder {
+        Some(folder) => folder.to_owned(),
+        None => usual(|variable| env::var_os(variable).map(PathBuf::from)).ok_or_else(|| {
+            Error::input(
+                "there is no folder for the frame counters of the key, which must outlive this run: name one with \
+                 --state",
+            )
+        })?,
+    };
+    let counters =
+        Counters::open(&folder, security.name(), MESH).map_err(|error| refuse(&error))?;
+    // Lossless: nodes have 16-bit numbers.
+    let nodes = (0..nodes).map(|n| plan::eui64(n as u16));
+    let keeper = Keeper::begin(counters, security.sequence, nodes, say);
+    keeper.map(Some).map_err(|error| refuse(&error))
+}
+
+fn refuse(error: &StateError) -> Error {
+    let advice = match error {
+        StateError::Io(..) => {
+            "; without frame counters that outlive this run nothing is sent: free some room there, or name a folder \
+             that this user may write to with --state"
+        }
+        _ => "",
+    };
+    Error::input(format!("{error}{advice}"))
+}
+
+/// The folder where nobody names one: systemd's for the service, else the user's own.
+fn usual(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    let absolute = |name| variable(name).filter(|path| path.is_absolute());
+    if let Some(folders) = variable("STATE_DIRECTORY") {
+        // Several are divided by colons.
+        let first = env::split_paths(&folders).next();
+        return first.filter(|first| first.is_absolute());
+    }
+    let own = absolute("XDG_STATE_HOME");
+    let own = own.or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
+    own.map(|own| own.join("motet"))
+}
+
+/// What the counters of all nodes of a mesh on the lab's air are called: they have the same
+/// addresses in each.
+const MESH: &str = "lab";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_service_has_its_folder_and_a_user_their_own() {
+        let with = |set: &[(&str, &str)]| {
+            let set: Vec<_> = set.to_vec();
+            usual(move |name| {
+                let found = set.iter().find(|(given, _)| *given == name);
+                found.map(|(_, value)| PathBuf::from(value))
+            })
+        };
+        let home = ("HOME", "/home/me");
+        let xdg = ("XDG_STATE_HOME", "/xdg");
+        let service = ("STATE_DIRECTORY", "/var/lib/motet:/var/lib/other");
+        let is = |path: &str| Some(PathBuf::from(path));
+        assert_eq!(with(&[home]), is("/home/me/.local/state/motet"));
+        assert_eq!(with(&[home, xdg]), is("/xdg/motet"));
+        assert_eq!(
+            with(&[home, ("XDG_STATE_HOME", "x")]),
+            is("/home/me/.local/state/motet")
+        );
+        assert_eq!(with(&[home, xdg, service]), is("/var/lib/motet"));
+        assert_eq!(with(&[]), None);
+        assert_eq!(with(&[("HOME", "here")]), None);
+    }
+}

@@ -1,0 +1,190 @@
+//! What a record asks of a file system, step by step, so that tests can stop between any two steps.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use crate::error::Error;
+use crate::record::{KeyName, LEN_MAX, SLOT_LEN};
+
+/// A folder with three files of one name: the record, the next one, which is `new`, and the lock,
+/// which is written in place. The tests have one that loses its power.
+pub(crate) trait Disk {
+    /// The record's bytes, and when its file was made.
+    fn read(&mut self) -> io::Result<Option<(Vec<u8>, Option<Duration>)>>;
+    /// The lock's bytes.
+    fn read_lock(&mut self) -> io::Result<Vec<u8>>;
+    /// Makes the next file, in the place of one that was left; says when it was made.
+    fn begin(&mut self) -> io::Result<Option<Duration>>;
+    /// Writes into the next file.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// Brings the next file's bytes to the disk.
+    fn sync(&mut self) -> io::Result<()>;
+    /// Gives the next file the record's name.
+    fn rename(&mut self) -> io::Result<()>;
+    /// Brings names to the disk.
+    fn sync_folder(&mut self) -> io::Result<()>;
+    /// Writes into the lock.
+    fn write_lock(&mut self, at: usize, bytes: &[u8]) -> io::Result<()>;
+    /// Brings the lock's bytes to the disk.
+    fn sync_lock(&mut self) -> io::Result<()>;
+    /// Removes the next file, if there is one.
+    fn remove(&mut self) -> io::Result<()>;
+    /// What the record is called.
+    fn path(&self) -> &Path;
+}
+
+/// A folder of this machine, whose lock is held.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    folder: PathBuf,
+    record: PathBuf,
+    new: PathBuf,
+    lock: File,
+    file: Option<File>,
+}
+
+impl Folder {
+    /// Makes the folder, where there is none, and takes the lock.
+    pub(crate) fn open(folder: &Path, key: KeyName, name: &str) -> Result<Self, Error> {
+        let cannot = |what, path: &Path, error| Error::Io(what, path.to_owned(), error);
+        let folder = folder.join("counters");
+        if !name.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            let error = io::Error::new(io::ErrorKind::InvalidInput, "no letters and digits");
+            return Err(cannot("make", &folder.join(name), error));
+        }
+        make(&folder).map_err(|error| cannot("make", &folder, error))?;
+        let folder = folder
+            .canonicalize()
+            .map_err(|error| cannot("find", &folder, error))?;
+        // A folder's own name may not be on the disk yet, whoever has made it.
+        for above in folder.ancestors().skip(1) {
+            let _ = File::open(above).and_then(|above| above.sync_all());
+        }
+        let path = |end: &str| folder.join(format!("{key}-{name}{end}"));
+        let lock_path = path(".lock");
+        let lock = open_lock(&lock_path).map_err(|error| cannot("write", &lock_path, error))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(Error::InUse(path(""))),
+            Err(TryLockError::Error(error)) => return Err(cannot("lock", &lock_path, error)),
+        }
+        Ok(Self {
+            record: path(""),
+            new: path(".new"),
+            folder,
+            lock,
+            file: None,
+        })
+    }
+}
+
+impl Disk for Folder {
+    fn read(&mut self) -> io::Result<Option<(Vec<u8>, Option<Duration>)>> {
+        let file = match File::open(&self.record) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file?,
+        };
+        let born = born(&file)?;
+        let mut bytes = Vec::new();
+        file.take(LEN_MAX).read_to_end(&mut bytes)?;
+        Ok(Some((bytes, born)))
+    }
+
+    fn read_lock(&mut self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.lock.seek(SeekFrom::Start(0))?;
+        let mut slots = (&self.lock).take(2 * SLOT_LEN as u64);
+        slots.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn begin(&mut self) -> io::Result<Option<Duration>> {
+        self.remove()?;
+        let file = secret(OpenOptions::new().write(true).create_new(true)).open(&self.new)?;
+        let born = born(&file)?;
+        self.file = Some(file);
+        Ok(born)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file
+            .as_mut()
+            .map_or(Ok(()), |file| file.write_all(bytes))
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.file.as_ref().map_or(Ok(()), File::sync_all)
+    }
+
+    fn rename(&mut self) -> io::Result<()> {
+        self.file = None;
+        fs::rename(&self.new, &self.record)
+    }
+
+    fn sync_folder(&mut self) -> io::Result<()> {
+        #[cfg(unix)]
+        match File::open(&self.folder)?.sync_all() {
+            // Not every file system can.
+            Err(error)
+                if !matches!(
+                    error.kind(),
+                    io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported
+                ) =>
+            {
+                return Err(error);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn write_lock(&mut self, at: usize, bytes: &[u8]) -> io::Result<()> {
+        self.lock.seek(SeekFrom::Start(at as u64))?;
+        self.lock.write_all(bytes)
+    }
+
+    fn sync_lock(&mut self) -> io::Result<()> {
+        self.lock.sync_all()
+    }
+
+    fn remove(&mut self) -> io::Result<()> {
+        self.file = None;
+        match fs::remove_file(&self.new) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+
+    fn path(&self) -> &Path {
+        &self.record
+    }
+}
+
+/// When a file was made: no copy has that time, and nobody can set it.
+fn born(file: &File) -> io::Result<Option<Duration>> {
+    let made = file.metadata()?.created().ok();
+    Ok(made.and_then(|at| at.duration_since(UNIX_EPOCH).ok()))
+}
+
+fn make(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+fn open_lock(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    secret(&mut options).open(path)
+}
+
+/// Its owner alone may read it.
+fn secret(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
+}
