@@ -93,9 +93,8 @@ async fn serve(stack: Stack) -> Result<(), motet_embassy::Error> {
 async fn answer(socket: &mut TcpSocket) -> Result<(), String> {
     let mut buffer = [0; 1_024];
     let said = |error: edge_http::io::Error<motet_embassy::Error>| format!("{error:?}");
-    let mut request: Connection<'_, _, 16> = Connection::new(&mut buffer, socket)
-        .await
-        .map_err(said)?;
+    let mut request: Connection<'_, _, 16> =
+        Connection::new(&mut buffer, socket).await.map_err(said)?;
     let body = match request.headers().map_err(said)?.path {
         "/long" => LONG,
         _ => SHORT,

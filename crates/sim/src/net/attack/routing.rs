@@ -70,13 +70,10 @@ impl Overheard {
                     ..dio
                 },
             )),
-            Forgery::Dtsn => to_all(said_by(
-                named,
-                &Dio {
-                    dtsn: number as u8,
-                    ..dio
-                },
-            )),
+            Forgery::Dtsn => {
+                let dtsn = number as u8;
+                to_all(said_by(named, &Dio { dtsn, ..dio }))
+            }
             Forgery::Poison => to_all(said_by(
                 named,
                 &Dio {

@@ -12,7 +12,8 @@ use core::net::Ipv6Addr;
 
 use super::learn::{Digest, border_of, is_before, prefix_of};
 use super::{
-    Discovery, OVERRIDE, ROUTER, ROUTER_CAPABILITIES, Received, SOLICITED, capabilities, list,
+    Discovery, OVERRIDE, PART_LEASE, ROUTER, ROUTER_CAPABILITIES, Received, SOLICITED,
+    capabilities, list,
 };
 use crate::ip::ndp::Advertised;
 use crate::ip::registrar::{IS_ROUTER, IS_SUPPORTED};
@@ -35,10 +36,6 @@ pub(super) const OPTIONS_LEN_MAX: usize = match IS_ROUTER {
 /// The longest wait before an answer to all (`MAX_RA_DELAY_TIME`, RFC 4861 §10): some 30 times what
 /// an answer takes, so few routers begin before they have heard another's.
 const ANSWER_DELAY_MAX: Duration = Duration::from_millis(500);
-
-/// How long holds what a router advertises that knows the prefix and waits for the contexts: nobody is
-/// to count on a part for longer than it takes to ask for the rest a few times.
-pub(super) const PART_LEASE: Duration = Duration::from_secs(60);
 
 /// Answers of others that are waited for at most.
 const NEEDED_MAX: u8 = 64;

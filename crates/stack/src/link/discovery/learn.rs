@@ -2,8 +2,7 @@
 
 use core::net::Ipv6Addr;
 
-use super::advertise::PART_LEASE;
-use super::{CAPABILITIES, Discovery, KNOWS_EARO};
+use super::{CAPABILITIES, Discovery, KNOWS_EARO, PART_LEASE};
 #[cfg(feature = "rpl")]
 use crate::ip::Registration;
 use crate::ip::ndp::{Advertised, Said};
@@ -41,11 +40,8 @@ impl Discovery<'_> {
         if IS_ROUTER && !to_one && lease > Duration::ZERO {
             self.hear_answer(&advertisement);
         }
-        let may_be_part = self.solicitor.is_led() && self.has_led_prefix && lease <= PART_LEASE;
-        if may_be_part && self.is_part(&advertisement) {
-            // It says nothing that RPL has not: the rest is asked for, as before. Whoever tells a part
-            // tells it for a short time; one that holds for longer is all that its sender has, since
-            // contexts and border routers are optional (RFC 6775 §4.2, §4.3).
+        if self.solicitor.is_led() && self.is_part(&advertisement, lease) {
+            // It says nothing that RPL has not: the rest is asked for, as before.
             return Ok(());
         }
         let had_router = self.solicitor.router();
@@ -96,9 +92,15 @@ impl Discovery<'_> {
         Ok(())
     }
 
-    /// Whether an advertisement says neither contexts nor whose they are, and this node knows none:
-    /// its sender waits for both (RFC 6775 §8.1.1: they travel with the prefix).
-    fn is_part(&self, advertisement: &RouterAdvertisement<'_>) -> bool {
+    /// Whether an advertisement says neither contexts nor whose they are, and this node has the prefix
+    /// and knows none: its sender waits for both (RFC 6775 §8.1.1: they travel with the prefix).
+    ///
+    /// A part holds for a short time. What holds for longer is all that its sender has: contexts and
+    /// border routers are optional (RFC 6775 §4.2, §4.3).
+    fn is_part(&self, advertisement: &RouterAdvertisement<'_>, lease: Duration) -> bool {
+        if !self.has_led_prefix || lease > PART_LEASE {
+            return false;
+        }
         let is_rest = |option: NdpOption<'_>| {
             matches!(option, NdpOption::Context(_) | NdpOption::BorderRouter(_))
         };

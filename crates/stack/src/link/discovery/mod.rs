@@ -37,7 +37,7 @@ use crate::lowpan::Contexts;
 use crate::mac::Class;
 use crate::random::Rng;
 use crate::storage::packet_queue::PacketQueue;
-use crate::time::{Allowance, Instant, earliest};
+use crate::time::{Allowance, Duration, Instant, earliest};
 use crate::wire::LinkAddr;
 use crate::wire::cursor::Writer;
 use crate::wire::icmpv6::Message;
@@ -54,6 +54,10 @@ const ANSWERS_INTERVAL_MS: u16 = 250;
 /// Frames in a row, each with all its attempts, that a router may leave unacknowledged before another
 /// one is looked for: some second of a bulk transfer.
 const UNTAKEN_MAX: u8 = 3;
+
+/// How long holds what a router advertises that knows the prefix and waits for the contexts: no node is
+/// to count on a part for longer than it takes to ask for the rest a few times.
+const PART_LEASE: Duration = Duration::from_secs(60);
 
 /// Capabilities of a 6LoWPAN node (6CIO, RFC 7400 §3.4), as an option of which only the flags differ.
 const CAPABILITIES: u8 = 36;
