@@ -134,6 +134,7 @@ impl<'m> Shelf<'m> {
     }
 
     /// The packet that has waited longest for `key`.
+    #[cfg(any(feature = "sleepy", test))]
     pub(crate) fn first(&self, key: u8) -> Option<Kept<'_>> {
         self.packets(key).next()
     }
@@ -153,6 +154,7 @@ impl<'m> Shelf<'m> {
     }
 
     /// Removes the first packet; false where there is none.
+    #[cfg(any(feature = "sleepy", test))]
     pub(crate) fn pop(&mut self, key: u8) -> bool {
         self.remove(key, 0)
     }
