@@ -277,7 +277,7 @@ impl<'m> Node<'m> {
         let mut deadlines = Deadlines::after(self.polled_at);
         deadlines.add(self.tcp.next_deadline());
         deadlines.add(self.news_at);
-        deadlines.add(self.routing_deadline());
+        self.add_routing_deadlines(&mut deadlines);
         deadlines.add(self.fragments_deadline());
         for link in self.links.iter() {
             link.add_deadlines(&mut deadlines);

@@ -17,7 +17,7 @@ use crate::ip::{
 };
 use crate::link::{Class, Hop, Routing, Sent};
 use crate::rpl::{self, Destination, Heard, Outgoing, Role, Rpl};
-use crate::time::{Instant, earliest};
+use crate::time::{Deadlines, Instant};
 use crate::wire::cursor::Writer;
 use crate::wire::ipv6::{HEADER_LEN, Header, TrafficClass, next_header, take_over_ecn};
 use crate::wire::ndp::PrefixInformation;
@@ -97,13 +97,16 @@ impl<'m> Node<'m> {
         self.ip.rpl().steps()
     }
 
-    /// When RPL has something to do.
-    pub(super) fn routing_deadline(&self) -> Option<Instant> {
-        let routing = self.routing.as_ref()?;
+    /// When RPL has something to do. Each by itself: one that is due and waits for an event, as a leaf's
+    /// turn may, hides no other.
+    pub(super) fn add_routing_deadlines(&self, deadlines: &mut Deadlines) {
+        let Some(routing) = self.routing.as_ref() else {
+            return;
+        };
         let State { rpl, leaves_at, .. } = routing;
-        let lost = routing.root.deadline();
-        let leaves_at = leaves_at.filter(|_| rpl.is_free_to_speak());
-        earliest(earliest(rpl.next_deadline(), lost), leaves_at)
+        deadlines.add(rpl.next_deadline());
+        deadlines.add(routing.root.deadline());
+        deadlines.add(leaves_at.filter(|_| rpl.is_free_to_speak()));
     }
 
     /// Carries out what RPL wants.

@@ -4,13 +4,11 @@
 use super::{Node, Verdict};
 use crate::ip::{Disposition, Ingress, Ip};
 use crate::link::Hop;
-use crate::time::Instant;
+use crate::time::{Deadlines, Instant};
 use crate::wire::ipv6::Header;
 
 impl Node<'_> {
-    pub(super) const fn routing_deadline(&self) -> Option<Instant> {
-        None
-    }
+    pub(super) const fn add_routing_deadlines(&self, _: &mut Deadlines) {}
 
     pub(super) const fn poll_routing(&mut self, _: Instant) {}
 

@@ -246,3 +246,24 @@ fn a_leaf_that_registers_ever_anew_does_not_flood_the_root() {
     );
     assert_eq!(world.radio_of(ROUTER).registrations().count(), 1);
 }
+
+/// What is to be said of its leaf waits until the mote itself has spoken; nothing else waits for that.
+#[test]
+fn a_mote_that_is_to_speak_for_its_leaf_anew_keeps_its_timers() {
+    let mut world = row(4);
+    let refresh = |node: &mut Node<'_>| node.rpl_mut().map(rpl::Rpl::refresh_routes);
+    assert!(refresh(&mut world.nodes[0]).is_some());
+    world.poll_all();
+    for step in 0..5_000 {
+        world.run_for(Duration::from_millis(1));
+        let router = &world.nodes[ROUTER];
+        let routing = router.rpl().and_then(rpl::Rpl::next_deadline);
+        if let Some(at) = routing.filter(|at| *at > world.now) {
+            let own = router.next_deadline();
+            assert!(
+                own.is_some_and(|own| own <= at),
+                "{step} ms: {own:?}, {at:?}"
+            );
+        }
+    }
+}
