@@ -162,9 +162,10 @@ const SHARE: i32 = 3_000;
 /// is what hops wait for each other. So it keeps more than half of what it has alone.
 const STRANGERS_PART: u64 = 4;
 
-/// How far ahead strangers' part of the time may be used up: by a datagram of IPv6's least MTU over
-/// three hops and its answer (2.9 s). More would outlast what it is for.
-const PART_MAX: Duration = Duration::from_secs(3);
+/// How far ahead strangers' part of the time may be used up: by three datagrams of IPv6's least MTU
+/// over three hops and their answers, 2.9 s each, which come together at times. More would outlast
+/// what it is for.
+pub(super) const PART_MAX: Duration = Duration::from_secs(9);
 
 /// Packets of a queue that are looked at for one whose next hop takes it.
 const LOOKS_AT: usize = 8;
