@@ -104,15 +104,14 @@ impl Loss {
         (news, wait)
     }
 
-    /// RACK's reordering window (RFC 8985 §6.2 step 4), ms, rounded up: it is a time that is waited
-    /// for at least.
+    /// RACK's reordering window (RFC 8985 §6.2 step 4), ms.
     pub(super) fn reordering_window_ms(&self, sender: &Sender<'_>) -> u32 {
         if !self.notes.has(Notes::REORDERED)
             && (self.is_recovering() || self.scoreboard.is_sacked_beyond(sender.smss))
         {
             return 0;
         }
-        let window = (u32::from(self.min_rtt) * self.reo.quarters()).div_ceil(4);
+        let window = u32::from(self.min_rtt) * self.reo.quarters() / 4;
         match sender.srtt_ms {
             0 => window,
             srtt => window.min(srtt),
