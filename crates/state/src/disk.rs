@@ -124,20 +124,16 @@ impl Disk for Folder {
     }
 
     fn sync_folder(&mut self) -> io::Result<()> {
-        #[cfg(unix)]
-        match File::open(&self.folder)?.sync_all() {
-            // Not every file system can.
-            Err(error)
-                if !matches!(
-                    error.kind(),
-                    io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported
-                ) =>
-            {
-                return Err(error);
-            }
-            _ => {}
+        let synced = File::open(&self.folder).and_then(|folder| folder.sync_all());
+        // Not every file system can, and only Unix opens a folder as a file.
+        let cannot = |error: &io::Error| {
+            let kinds = [io::ErrorKind::InvalidInput, io::ErrorKind::Unsupported];
+            !cfg!(unix) || kinds.contains(&error.kind())
+        };
+        match synced {
+            Err(error) if !cannot(&error) => Err(error),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn write_lock(&mut self, at: usize, bytes: &[u8]) -> io::Result<()> {
