@@ -126,6 +126,9 @@ impl Fair {
             // The kernel's number, of 32 bits.
             self.queue.accept(id as u32)?;
         }
+        while let Some(PacketId(id)) = self.router.poll_dropped() {
+            self.queue.discard(id as u32)?;
+        }
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! The packet filter's rules that send a mesh's TCP into a packet queue.
+//! The packet filter's rules that send a mesh's packets into a packet queue.
 //!
 //! Two rules: what comes in by the mesh's interface, in front of routing, and what leaves by it,
 //! behind routing. So servers on the border router itself count too. A packet that a queue lets go
@@ -50,7 +50,7 @@ pub enum Tool {
 }
 
 impl Rules {
-    /// Rules for the TCP over IPv6 of `interface`; `None` where its name is not of letters,
+    /// Rules for the IPv6 of `interface`; `None` where its name is not of letters,
     /// digits and `_ . : @ -`, which both tools take as they are.
     pub fn new(interface: &str, queue: u16) -> Option<Self> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:@-".contains(&byte);
@@ -233,7 +233,7 @@ impl Rules {
         let number = self.queue.to_string();
         let mark = ["-m", "comment", "--comment", MARK];
         let target = ["-j", "NFQUEUE", "--queue-num", &number, "--queue-bypass"];
-        [side, &self.interface, "-p", "tcp"]
+        [side, &self.interface]
             .into_iter()
             .chain(mark)
             .chain(target)
@@ -260,7 +260,7 @@ impl Rules {
         let chain = |(name, hook, side): (&str, &str, &str)| {
             format!(
                 "  chain {name} {{\n    type filter hook {hook} priority mangle + 1; policy accept;\n    \
-                 {side} \"{}\" meta l4proto tcp queue num {} bypass\n  }}\n",
+                 {side} \"{}\" queue num {} bypass\n  }}\n",
                 self.interface, self.queue
             )
         };
@@ -485,8 +485,8 @@ mod tests {
         assert_eq!(
             install,
             [
-                "ip6tables -t mangle -A PREROUTING -i wpan0 -p tcp -m comment --comment motet-router -j NFQUEUE --queue-num 5 --queue-bypass",
-                "ip6tables -t mangle -A POSTROUTING -o wpan0 -p tcp -m comment --comment motet-router -j NFQUEUE --queue-num 5 --queue-bypass",
+                "ip6tables -t mangle -A PREROUTING -i wpan0 -m comment --comment motet-router -j NFQUEUE --queue-num 5 --queue-bypass",
+                "ip6tables -t mangle -A POSTROUTING -o wpan0 -m comment --comment motet-router -j NFQUEUE --queue-num 5 --queue-bypass",
             ]
         );
         let undone: Vec<String> = install
@@ -502,11 +502,11 @@ delete table ip6 motet_router_5
 table ip6 motet_router_5 {
   chain from_mesh {
     type filter hook prerouting priority mangle + 1; policy accept;
-    iifname \"wpan0\" meta l4proto tcp queue num 5 bypass
+    iifname \"wpan0\" queue num 5 bypass
   }
   chain to_mesh {
     type filter hook postrouting priority mangle + 1; policy accept;
-    oifname \"wpan0\" meta l4proto tcp queue num 5 bypass
+    oifname \"wpan0\" queue num 5 bypass
   }
 }
 ";

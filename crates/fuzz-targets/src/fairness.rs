@@ -1,5 +1,6 @@
 //! A fair border router and whatever passes it: what goes in comes out once, in the order of its
-//! flow and direction, and within a minute; no more bytes count than have passed.
+//! flow and direction, and within a minute, or is a stranger's and dropped; no more bytes count than
+//! have passed.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,8 +16,11 @@ use crate::wire::{HOST, MESH};
 /// bytes between them, under a clock that steps both ways.
 pub(crate) fn run(bytes: &[u8]) {
     let mut input = Input::new(bytes);
-    let policy = policy(input.u8());
+    let choice = input.u8();
+    let policy = policy(choice);
     let config = Config {
+        // None in a fourth of the runs.
+        strangers_max: usize::from(choice / 8 % 4),
         flows_max: 6,
         flows_per_mote_max: 3,
         held_max: 24,
@@ -116,7 +120,10 @@ impl Followed {
         };
         let held = self.lanes.entry(lane).or_default();
         match self.router.on_packet(&packet, self.now) {
-            Verdict::Pass => assert!(held.is_empty(), "it overtakes others of its flow"),
+            Verdict::Pass => assert!(
+                held.is_empty() || lane.0 == BYTES,
+                "it overtakes others of its flow"
+            ),
             Verdict::Hold => {
                 held.push_back(id);
                 self.whose.insert(id, lane);
@@ -126,28 +133,33 @@ impl Followed {
 
     /// Offers bytes that are of no flow that is followed, whatever they are.
     fn bytes(&mut self, bytes: &[u8]) {
-        let id = PacketId(self.next_id);
-        self.next_id += 1;
-        let packet = Packet {
-            id,
-            direction: Direction::Down,
-            headers: bytes,
-            len: bytes.len(),
-        };
-        assert_eq!(self.router.on_packet(&packet, self.now), Verdict::Pass);
+        self.offer((BYTES, false), bytes, bytes.len());
+        if self.config.strangers_max == 0 {
+            assert!(self.lanes[&(BYTES, false)].is_empty(), "bytes wait");
+        }
     }
 
     fn drain(&mut self) {
-        while let Some(id) = self.router.poll(self.now) {
+        let gone: Vec<PacketId> = std::iter::from_fn(|| self.router.poll(self.now)).collect();
+        for id in std::iter::from_fn(|| self.router.poll_dropped()) {
             let lane = self.whose.remove(&id).expect("it is held, and goes once");
             let lane = self.lanes.get_mut(&lane).expect("its flow");
-            assert_eq!(lane.pop_front(), Some(id), "in the order of its flow");
+            lane.retain(|other| *other != id);
+        }
+        for id in gone {
+            let lane = self.whose.remove(&id).expect("it is held, and goes once");
+            let of_lane = self.lanes.get_mut(&lane).expect("its flow");
+            match lane {
+                // Several hosts' may be among them.
+                (BYTES, _) => of_lane.retain(|other| *other != id),
+                _ => assert_eq!(of_lane.pop_front(), Some(id), "in the order of its flow"),
+            }
         }
     }
 
     fn check(&mut self) {
         assert_eq!(self.router.held(), self.whose.len());
-        assert!(self.router.held() <= self.config.held_max);
+        assert!(self.router.held() <= self.config.held_max + self.config.strangers_max);
         let status = self.router.status(self.now);
         assert!(status.flows.len() <= self.config.flows_max);
         assert!(status.motes.len() <= self.config.flows_max);
@@ -169,6 +181,9 @@ impl Followed {
         assert!(self.whose.is_empty(), "a packet is held for ever");
     }
 }
+
+/// The number of no flow.
+const BYTES: u8 = 8;
 
 /// An IPv6 and a TCP header; each two flows are of one mote.
 fn headers(flow: u8, is_up: bool, numbers: [u32; 2], flags: Flags, len: usize) -> Vec<u8> {
@@ -209,7 +224,7 @@ fn headers(flow: u8, is_up: bool, numbers: [u32; 2], flags: Flags, len: usize) -
 /// A transfer out of the mesh by three flows, acknowledged; one into it; and what a stranger forges.
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
-    for policy in 0..8 {
+    for policy in 0..32 {
         let mut up = vec![policy];
         let mut down = vec![policy, 10 << 4 | 8, 50, 50, 0];
         let mut forged = vec![policy];

@@ -18,6 +18,10 @@ pub struct Config {
     pub held_max: usize,
     /// Packets of one flow and direction that are held at a time.
     pub held_per_flow_max: usize,
+    /// Packets of strangers into the mesh, of no known flow of TCP, that wait at a time for their
+    /// part of the air while TCP is in use; what finds no room is dropped. None: strangers pass at
+    /// once. Of use beside a border router that has one queue for all.
+    pub strangers_max: usize,
 }
 
 /// By which rule packets are held.
@@ -69,6 +73,9 @@ pub struct Fq {
 }
 
 impl Config {
+    /// Room for strangers that is enough: a few packets for each queue, of the mesh's longest.
+    pub const STRANGERS_MAX: usize = 256;
+
     /// `policy` within the usual limits.
     pub const fn new(policy: Policy) -> Self {
         Self {
@@ -77,6 +84,7 @@ impl Config {
             flows_per_mote_max: 64,
             held_max: 16_384,
             held_per_flow_max: 128,
+            strangers_max: 0,
         }
     }
 }

@@ -25,8 +25,10 @@ pub(crate) struct Flow {
     pub(crate) last: Instant,
     /// When a packet of it last came or went on.
     moved: Instant,
-    /// Whether the last packet that came carried data, by direction.
-    had_data: [bool; 2],
+    /// By direction, bytes since the other end last sent any; none before it does.
+    since_asked: [Option<u32>; 2],
+    /// Whether any byte has been seen.
+    has_begun: bool,
     /// Whether an end has closed it or reset it, and nothing has come since that denies it.
     pub(crate) is_over: bool,
     streams: [Stream; 2],
@@ -116,9 +118,11 @@ pub(crate) struct News {
     /// For how long neither end wanted anything of the other before it: all that was sent was
     /// acknowledged, and what the mote sends now no acknowledgment has called for.
     pub(crate) rested: Duration,
-    /// Whether the last packet the other way was a bare acknowledgment: that called for it, and no
-    /// question did.
-    pub(crate) is_streamed: bool,
+    /// Bytes that it carries which no question explains: those beyond an answer's
+    /// [`ANSWER_BYTES_MAX`], and those of an end whose other end only acknowledges, but for a flow's
+    /// first segment, which may be a question. What is sent again counts twice: a sender that starves
+    /// has nothing else to show.
+    pub(crate) streamed: u32,
 }
 
 impl Flow {
@@ -127,7 +131,8 @@ impl Flow {
             key,
             last: now,
             moved: now,
-            had_data: [false; 2],
+            since_asked: [None; 2],
+            has_begun: false,
             is_over: false,
             streams: Default::default(),
             lanes: Default::default(),
@@ -161,7 +166,11 @@ impl Flow {
 
     /// Learns from a segment that has come, before it is known whether it is held.
     pub(crate) fn on_segment(&mut self, segment: &Segment, now: Instant) -> News {
-        let rest = self.rest(now);
+        // Before its first byte a flow has not begun to rest.
+        let rest = match self.has_begun {
+            true => self.rest(now),
+            false => Duration::ZERO,
+        };
         (self.last, self.moved) = (now, now);
         self.is_over = match segment.flags.intersects(Flags::FIN | Flags::RST) {
             true => true,
@@ -172,8 +181,7 @@ impl Flow {
         let stream = &mut self.streams[direction as usize];
         let mut news = stream.on_data(segment, now);
         stream.note_fin(segment);
-        news.is_streamed = !self.had_data[direction.back() as usize];
-        self.had_data[direction as usize] = segment.payload_len > 0;
+        news.streamed = self.streamed(segment, &news);
         if news.new_bytes > 0 && !news.is_retransmission {
             // A sender that has more answers an acknowledgment within a round trip.
             let asked = match direction {
@@ -209,6 +217,27 @@ impl Flow {
             self.meter.add(u64::from(news.new_bytes), now);
         }
         news
+    }
+
+    /// See [`News::streamed`].
+    fn streamed(&mut self, segment: &Segment, news: &News) -> u32 {
+        let is_again = news.is_retransmission && news.new_bytes == 0;
+        let bytes = match is_again {
+            true => segment.payload_len.saturating_mul(2),
+            false => news.new_bytes,
+        };
+        if segment.payload_len > 0 {
+            self.since_asked[segment.direction.back() as usize] = Some(0);
+            if !std::mem::replace(&mut self.has_begun, true) {
+                return bytes.saturating_sub(ANSWER_BYTES_MAX);
+            }
+        }
+        let Some(before) = &mut self.since_asked[segment.direction as usize] else {
+            return bytes;
+        };
+        let left = ANSWER_BYTES_MAX.saturating_sub(*before);
+        *before = before.saturating_add(news.new_bytes);
+        bytes.saturating_sub(left)
     }
 
     /// For how long nothing has been under way: all that was sent is acknowledged.
@@ -470,6 +499,9 @@ fn ahead(number: u32, other: u32) -> Option<u32> {
         .ok()
         .filter(|by| *by > 0)
 }
+
+/// What a question brings back at once, bytes: more is a stream, which acknowledgments drive.
+const ANSWER_BYTES_MAX: u32 = 2_048;
 
 /// A step of numbers beyond this is none that a window of a mote allows.
 const JUMP_MAX: u32 = 1 << 20;

@@ -55,6 +55,8 @@ struct Handshake {
     /// Of the stream into the mesh: where the mote's SYN-ACK says that it begins, and how far it
     /// has come since.
     down: Option<Span>,
+    /// Where the mote's SYN-ACK says that the stream out of the mesh begins.
+    up: Option<u32>,
 }
 
 /// A piece of a stream.
@@ -139,9 +141,20 @@ impl Flows {
         } else if segment.direction == Direction::Down {
             self.note_early(segment);
         }
-        let opens =
-            segment.direction == Direction::Up && segment.ack.is_some() && !segment.is_control();
+        // Either end knows the other's number: neither is made up.
+        let opens = match segment.direction {
+            Direction::Up => segment.ack.is_some(),
+            Direction::Down => self.completes_handshake(segment),
+        };
+        let opens = opens && !segment.is_control();
         opens.then(|| self.enter(segment.flow, counters, now))?
+    }
+
+    /// Whether a segment into the mesh acknowledges a mote's SYN-ACK.
+    fn completes_handshake(&self, segment: &Segment) -> bool {
+        let Some(ack) = segment.ack else { return false };
+        let mut handshakes = self.handshakes.iter();
+        handshakes.any(|seen| seen.key == segment.flow && seen.up == Some(ack))
     }
 
     fn enter(&mut self, key: FlowKey, counters: &mut Counters, now: Instant) -> Option<FlowId> {
@@ -198,6 +211,7 @@ impl Flows {
                 key: segment.flow,
                 mss: [None; 2],
                 down: None,
+                up: None,
             },
         };
         if let Some(mss) = segment.mss {
@@ -205,6 +219,7 @@ impl Flows {
             seen.mss[segment.direction.back() as usize] = Some(mss);
         }
         if let (Direction::Up, Some(ack)) = (segment.direction, segment.ack) {
+            seen.up = Some(segment.end());
             seen.down = Some(Span {
                 begin: ack,
                 end: ack,
@@ -213,7 +228,9 @@ impl Flows {
             });
         }
         if self.handshakes.len() >= HANDSHAKES_MAX {
-            self.handshakes.pop_front();
+            // A flood of SYNs pushes none out that a mote has answered, before all others.
+            let unanswered = self.handshakes.iter().position(|seen| seen.up.is_none());
+            self.handshakes.remove(unanswered.unwrap_or(0));
         }
         self.handshakes.push_back(seen);
     }
@@ -305,8 +322,9 @@ const SILENT_FORGOTTEN: Duration = Duration::from_secs(15 * 60);
 const MOTE_FORGOTTEN: Duration = Duration::from_secs(10 * 60);
 
 /// Handshakes that are remembered at a time. What a flood pushes out costs a flow its segment
-/// size, without which only packets longer than the mesh's MTU count as merged.
-const HANDSHAKES_MAX: usize = 64;
+/// size, without which only packets longer than the mesh's MTU count as merged; and its flow is
+/// known only with the mote's first acknowledgment.
+const HANDSHAKES_MAX: usize = 256;
 
 /// What a mote may be sent before its first acknowledgment, bytes: more than any mote's window.
 const EARLY_MAX: u32 = 1 << 16;

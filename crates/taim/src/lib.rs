@@ -1,25 +1,29 @@
 //! Fairness at a border router: decides when TCP packets pass, and alters none.
 //!
 //! Purpose: the motes behind one border router share its air, and TCP alone shares it badly. A
-//! [`Router`] sees each packet that passes between mesh and wire, and may hold a TCP segment for
-//! a while. No byte changes, no packet is dropped, and none overtakes another of its flow and
-//! direction. Everything but TCP passes at once.
+//! [`Router`] sees each packet that passes between mesh and wire, and may hold a TCP segment for a
+//! while. No byte changes, no segment of a known flow is dropped, and no packet overtakes another
+//! of its flow and direction. Everything else passes at once, unless
+//! [`Config::strangers_max`] says otherwise: then what enters the mesh of no connection, and
+//! answers nothing that a mote has sent, has a part of the air, and what finds no room is dropped
+//! and counted.
 //! Place: the lab's wire, and the border router's TUN device or its NFQUEUE. The caller keeps the
 //! packets: a router knows only their numbers.
 //!
 //! ```text
 //! on_packet(number, direction, headers, length, now) -> Pass | Hold
 //! poll(now)                                          -> numbers of packets that go now
+//! poll_dropped()                                     -> numbers of packets to be dropped
 //! next_deadline()                                    -> when to call poll again
 //! ```
 //!
 //! After each `on_packet`, and at each deadline, the caller calls [`Router::poll`] until it gives
-//! nothing. A packet that was held leaves only that way.
+//! nothing, and [`Router::poll_dropped`] likewise. A packet that was held leaves only that way.
 //!
 //! Memory is bounded: flows, motes, handshakes and held packets each have a limit in [`Config`].
 //! Beyond a limit packets pass at once and are counted. `now` may step backwards or leap: a step
 //! back counts as no time at all, and a leap makes due whatever waits.
-//! Left out: dropping, marking, and the shaping of anything but TCP.
+//! Left out: marking.
 //! Sources: Park and Paek, *TAiM: TCP Assistant-in-the-Middle*, 2019, for TAiM; flow admission is
 //! Motet's own.
 
@@ -31,10 +35,12 @@ mod flow;
 mod flows;
 mod meter;
 mod policy;
+mod recent;
 mod router;
 mod rtt;
 mod sight;
 mod status;
+mod strangers;
 
 pub use self::config::{Admission, Config, Fq, Policy, Taim, UnknownPolicy, Window};
 pub use self::router::{Packet, PacketId, Router, Verdict};

@@ -2,15 +2,16 @@
 
 use std::collections::VecDeque;
 
-use motet::time::Instant;
+use motet::time::{Instant, earliest};
 
 use crate::clock::Clock;
 use crate::config::{Config, Policy};
 use crate::flow::Passing;
 use crate::flows::{FlowId, Flows};
 use crate::policy::Rule;
-use crate::sight::{Direction, Segment};
+use crate::sight::{self, Direction, FlowKey, Pair, Segment};
 use crate::status::{self, Counters, Status};
+use crate::strangers::Strangers;
 
 /// The number of a packet that the caller keeps. Each that is held must have another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -46,6 +47,7 @@ pub struct Router {
     clock: Clock,
     flows: Flows,
     rule: Rule,
+    strangers: Strangers,
     /// Packets that go now.
     ready: VecDeque<PacketId>,
     /// Packets that wait for their turn.
@@ -62,6 +64,7 @@ impl Router {
             clock: Clock::default(),
             flows: Flows::new(&config),
             rule: Rule::new(config.policy),
+            strangers: Strangers::new(config.strangers_max),
             ready: VecDeque::new(),
             waiting: 0,
             is_closing: false,
@@ -85,16 +88,26 @@ impl Router {
     /// gives nothing.
     pub fn on_packet(&mut self, packet: &Packet<'_>, now: Instant) -> Verdict {
         let now = self.read(now);
-        self.counters.packets += 1;
-        let Some(segment) = Segment::read(packet.direction, packet.headers, packet.len) else {
-            self.counters.others += 1;
+        let segment = Segment::read(packet.direction, packet.headers, packet.len);
+        if segment.is_none() && sight::is_of_link(packet.headers) {
+            // It goes no further than the link: nothing that passes the router.
             return Verdict::Pass;
+        }
+        self.counters.packets += 1;
+        let Some(segment) = segment else {
+            self.counters.others += 1;
+            return self.meet_stranger(packet, None, now);
         };
+        self.strangers.note_tcp(now);
         self.sweep(now);
         let Some(id) = self.flows.find(&segment, &mut self.counters, now) else {
             self.counters.strangers += 1;
-            return Verdict::Pass;
+            return self.meet_stranger(packet, Some(segment.flow), now);
         };
+        // What waited while its flow was not known yet goes before it.
+        let ready = &mut self.ready;
+        self.strangers
+            .take_flow(&segment.flow, |id| ready.push_back(id));
         let verdict = self.judge(id, &segment, packet.id, now);
         self.advance(now);
         verdict
@@ -111,26 +124,36 @@ impl Router {
         Some(id)
     }
 
+    /// The next packet of those held that the caller is to drop: it is of a stranger, and found no
+    /// room.
+    pub fn poll_dropped(&mut self) -> Option<PacketId> {
+        let id = self.strangers.poll_dropped()?;
+        self.counters.dropped += 1;
+        Some(id)
+    }
+
     /// When [`Self::poll`] may give a packet though none has come, by the caller's clock.
     pub fn next_deadline(&self) -> Option<Instant> {
         if !self.ready.is_empty() {
             return Some(self.clock.outside(self.clock.now()));
         }
-        let due = self.rule.next_deadline();
-        due.filter(|_| self.waiting > 0)
-            .map(|due| self.clock.outside(due))
+        let due = self.rule.next_deadline().filter(|_| self.waiting > 0);
+        let due = earliest(due, self.strangers.next_deadline());
+        due.map(|due| self.clock.outside(due))
     }
 
     /// Lets all held packets go with the next calls of [`Self::poll`], and holds none from now on:
     /// the router is about to end.
     pub fn release_all(&mut self) {
         self.is_closing = true;
+        let ready = &mut self.ready;
+        self.strangers.take_all(|id| ready.push_back(id));
         self.release_waiting(self.clock.now());
     }
 
     /// How many packets are held.
     pub fn held(&self) -> usize {
-        self.waiting + self.ready.len()
+        self.waiting + self.ready.len() + self.strangers.len() + self.strangers.dropped()
     }
 
     /// What was counted.
@@ -155,9 +178,40 @@ impl Router {
         self.clock.read(outside)
     }
 
+    /// What becomes of a packet that is of no known flow; `flow`: where it is TCP's.
+    fn meet_stranger(
+        &mut self,
+        packet: &Packet<'_>,
+        flow: Option<FlowKey>,
+        now: Instant,
+    ) -> Verdict {
+        if !self.strangers.are_queued() || self.is_closing {
+            return Verdict::Pass;
+        }
+        let Some(pair) = Pair::read(packet.direction, packet.headers) else {
+            return Verdict::Pass;
+        };
+        if packet.direction == Direction::Up {
+            self.strangers.on_up(pair, flow.is_some(), packet.len, now);
+            return Verdict::Pass;
+        }
+        let passes = self
+            .strangers
+            .admits(packet.id, (pair, flow), packet.len, now);
+        if passes && self.ready.is_empty() {
+            return Verdict::Pass;
+        }
+        if passes {
+            // A caller that has not polled keeps what goes now: it goes behind that.
+            self.ready.push_back(packet.id);
+        }
+        self.counters.held += 1;
+        Verdict::Hold
+    }
+
     /// What becomes of a segment of a known flow.
     fn judge(&mut self, id: FlowId, segment: &Segment, packet: PacketId, now: Instant) -> Verdict {
-        let is_full = self.held() >= self.config.held_max;
+        let is_full = self.waiting + self.ready.len() >= self.config.held_max;
         let Some(flow) = self.flows.get_mut(id) else {
             return Verdict::Pass;
         };
@@ -202,7 +256,8 @@ impl Router {
             }
         }
         // A caller that does not poll is not to make the router grow.
-        if self.ready.is_empty() || self.held() > self.config.held_max {
+        let is_full = self.waiting + self.ready.len() > self.config.held_max;
+        if self.ready.is_empty() || is_full {
             return Verdict::Pass;
         }
         self.ready.push_back(packet);
@@ -214,6 +269,9 @@ impl Router {
     fn advance(&mut self, now: Instant) {
         while let Some((id, direction)) = self.rule.next(&self.flows, now) {
             self.release(id, direction, now);
+        }
+        while let Some(id) = self.strangers.next(now) {
+            self.ready.push_back(id);
         }
     }
 

@@ -1,11 +1,14 @@
 //! What a router reads of a packet.
 //!
-//! Purpose: the flow, the sequence numbers and the lengths of a TCP segment. All else has none
-//! and passes at once: other protocols, fragments, headers that are cut off or malformed.
+//! Purpose: the flow, the sequence numbers and the lengths of a TCP segment. All else has none:
+//! other protocols, fragments, headers that are cut off or malformed. Of these the addresses are
+//! read, and whether they are for the link alone.
 //! Checksums are not verified: what a host would refuse only spoils an estimate.
 
 use std::net::Ipv6Addr;
+use std::ops::RangeInclusive;
 
+use motet::wire::icmpv6;
 use motet::wire::ipv6::{self, Extensions, next_header};
 use motet::wire::tcp::{self, Flags};
 
@@ -29,6 +32,13 @@ pub struct FlowKey {
     pub peer: Ipv6Addr,
     /// The peer's port.
     pub peer_port: u16,
+}
+
+/// A host outside the mesh and a mote, one of which speaks to the other.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Pair {
+    pub(crate) peer: Ipv6Addr,
+    pub(crate) mote: Ipv6Addr,
 }
 
 /// A TCP segment, or several that hardware has merged.
@@ -66,6 +76,40 @@ impl Direction {
         }
     }
 }
+
+impl Pair {
+    /// Of a packet; none of one that is not to be read.
+    pub(crate) fn read(direction: Direction, headers: &[u8]) -> Option<Self> {
+        let (header, _) = ipv6::Header::parse_start(headers).ok()?;
+        let (peer, mote) = match direction {
+            Direction::Down => (header.src, header.dst),
+            Direction::Up => (header.dst, header.src),
+        };
+        Some(Self { peer, mote })
+    }
+}
+
+/// Whether a packet is for a link alone, and never passes a router: its addresses say so, or it is
+/// neighbour discovery, which no router can have forwarded (RFC 4861 §3.1).
+pub(crate) fn is_of_link(headers: &[u8]) -> bool {
+    let Ok((header, rest)) = ipv6::Header::parse_start(headers) else {
+        return false;
+    };
+    let (src, dst) = (header.src, header.dst);
+    let is_local = |addr: Ipv6Addr| addr.is_multicast() || addr.is_unicast_link_local();
+    let is_discovery = || {
+        header.hop_limit == HOP_LIMIT_UNFORWARDED
+            && header.next_header == icmpv6::NEXT_HEADER
+            && rest.first().is_some_and(|kind| DISCOVERY.contains(kind))
+    };
+    is_local(src) || is_local(dst) || src.is_unspecified() || is_discovery()
+}
+
+/// No packet has it that a router has forwarded.
+const HOP_LIMIT_UNFORWARDED: u8 = 255;
+
+/// Types of ICMPv6's messages of neighbour discovery: solicitations, advertisements, redirects.
+const DISCOVERY: RangeInclusive<u8> = 133..=137;
 
 impl Segment {
     /// Reads the first bytes of a packet of `packet_len` bytes; none where it is no TCP segment,

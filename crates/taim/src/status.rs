@@ -127,12 +127,14 @@ pub struct Counters {
     pub packets: u64,
     /// Packets that were no TCP, or not to be read: they passed at once.
     pub others: u64,
-    /// TCP segments of no known flow: they passed at once.
+    /// TCP segments of no known flow.
     pub strangers: u64,
-    /// Packets that were held; each goes on in the end.
+    /// Packets that were held; each goes on in the end, or is in `dropped`.
     pub held: u64,
     /// Packets that were held and have gone on.
     pub released: u64,
+    /// Packets of strangers that were held and then dropped, for want of room or time.
+    pub dropped: u64,
     /// Flows that were entered.
     pub flows: u64,
     /// Flows that were not entered, because the table was full.

@@ -1,6 +1,6 @@
 //! What holds of every router, whatever the packets, the policy and the clock: what goes in comes
-//! out once, in the order of its flow and direction, and within a minute; only TCP is held;
-//! memory is bounded.
+//! out once, in the order of its flow and direction, and within a minute, or is a stranger's and
+//! dropped; memory is bounded.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv6Addr;
@@ -100,7 +100,14 @@ impl Followed {
     }
 
     fn drain(&mut self) {
-        while let Some(id) = self.router.poll(self.now) {
+        let gone: Vec<PacketId> = std::iter::from_fn(|| self.router.poll(self.now)).collect();
+        let dropped = std::iter::from_fn(|| self.router.poll_dropped());
+        for id in dropped {
+            let flow = self.whose.remove(&id).expect("it was held, and once");
+            let queue = self.inside.get_mut(&flow).expect("its flow");
+            queue.retain(|other| *other != id);
+        }
+        for id in gone {
             let flow = self
                 .whose
                 .remove(&id)
@@ -184,14 +191,19 @@ const HOLD_MAX: Duration = Duration::from_secs(60);
 
 proptest! {
     #[test]
-    fn what_goes_in_comes_out_once_in_order_and_in_time(policy in policies(), steps in steps()) {
-        take(policy, steps);
+    fn what_goes_in_comes_out_once_in_order_and_in_time(
+        policy in policies(),
+        strangers_max in 0..6_usize,
+        steps in steps(),
+    ) {
+        take(policy, strangers_max, steps);
     }
 }
 
 /// Takes the steps, and sees that the laws hold.
-fn take(policy: Policy, steps: Vec<Step>) {
+fn take(policy: Policy, strangers_max: usize, steps: Vec<Step>) {
     let config = Config {
+        strangers_max,
         flows_max: 4,
         flows_per_mote_max: 2,
         held_max: 20,
@@ -223,14 +235,15 @@ fn take(policy: Policy, steps: Vec<Step>) {
             }
         }
         followed.drain();
-        assert!(followed.router.held() <= config.held_max);
+        assert!(followed.router.held() <= config.held_max + strangers_max);
         let status = followed.router.status(followed.now);
         assert!(status.flows.len() <= config.flows_max);
         assert!(status.motes.len() <= config.flows_max);
     }
     followed.settle(HOLD_MAX);
     let counters = followed.router.counters();
-    assert_eq!(counters.held, counters.released);
+    assert_eq!(counters.held, counters.released + counters.dropped);
+    assert!(strangers_max > 0 || counters.dropped == 0);
 }
 
 /// Each packet behind the first of its flow once began its minute anew, when the one before it
@@ -284,7 +297,7 @@ fn a_queue_of_one_flow_is_held_no_longer_than_its_packets_may_be() {
         segment(false, 3, [4_294_966_336, 1_336], 16, 1_081),
     ];
     let window = Window::Fixed(1);
-    take(Policy::Admission(Admission { window }), steps);
+    take(Policy::Admission(Admission { window }), 0, steps);
 }
 
 #[test]
@@ -318,8 +331,15 @@ fn a_mss_of_one_and_a_long_spacing_hold_nothing_beyond_a_minute() {
 }
 
 /// A flow that is known: its mote has sent `sent` bytes.
+/// A mote sends a hundred bytes; the first ones in two segments, for a flow's first may be a question.
 fn open(followed: &mut Followed, mote: u16, sent: u32) {
-    let _ = followed.offer(mote, true, &segment(true, mote, [sent, 0], Flags::ACK, 100));
+    let mut send = |at: u32, len| {
+        let _ = followed.offer(mote, true, &segment(true, mote, [at, 0], Flags::ACK, len));
+    };
+    match sent {
+        0 => [0, 50].into_iter().for_each(|at| send(at, 50)),
+        _ => send(sent, 100),
+    }
 }
 
 fn admission(window: u16) -> Config {
@@ -907,4 +927,296 @@ fn a_sender_with_a_fixed_timeout_is_not_held_longer() {
         waited.iter().skip(1).all(|seconds| *seconds <= 5),
         "{waited:?}"
     );
+}
+
+/// A datagram of a stranger, or to one.
+fn of_stranger(up: bool, stranger: u16, mote: u16, len: u16) -> (Vec<u8>, usize) {
+    let ends = [
+        Ipv6Addr::new(0x2001, 0xdb8, stranger, 0, 0, 0, 0, 1),
+        addr(mote + 1),
+    ];
+    let [src, dst] = if up { [ends[1], ends[0]] } else { ends };
+    let ip = ipv6::Header {
+        traffic_class: TrafficClass(0),
+        flow_label: 0,
+        payload_len: len,
+        next_header: 17,
+        hop_limit: 64,
+        src,
+        dst,
+    };
+    let mut headers = vec![0; 48];
+    ip.emit(&mut headers).expect("room");
+    (headers, 40 + usize::from(len))
+}
+
+/// Everything that was held goes on or is to be dropped, and each packet does one of both once.
+fn settle_strangers(router: &mut Router, now: &mut Instant, within: Duration) -> [Vec<u64>; 2] {
+    let end = *now + within;
+    let [mut passed, mut dropped] = [Vec::new(), Vec::new()];
+    loop {
+        passed.extend(std::iter::from_fn(|| router.poll(*now)).map(|id| id.0));
+        dropped.extend(std::iter::from_fn(|| router.poll_dropped()).map(|id| id.0));
+        match router.next_deadline() {
+            Some(at) if at <= end => *now = at.max(*now + Duration::from_micros(1)),
+            _ => break,
+        }
+    }
+    *now = end;
+    [passed, dropped]
+}
+
+/// The part of the nominal air that a flood has in a minute beside a connection in use, and how many
+/// packets pass and are dropped.
+fn flood(sources: u16, len: u16, per_s: u64, answers: bool, uses_tcp: bool) -> (f64, usize, usize) {
+    let config = Config {
+        strangers_max: Config::STRANGERS_MAX,
+        ..Config::new(Policy::None)
+    };
+    let mut router = Router::new(config);
+    let start = Instant::ORIGIN + Duration::from_secs(1_000);
+    let (mut now, mut passed, mut dropped) = (start, 0, 0);
+    let mut packets = 0;
+    let air_us = |len: u64| (len - 40 + 8 + (len - 40 + 8).div_ceil(96) * 100) * 3 * 32;
+    let mut spent_us = 0;
+    for n in 0..60 * per_s {
+        if n % per_s == 0 && uses_tcp {
+            let (headers, len) = segment(true, 1, [n as u32, 0], Flags::ACK, 10);
+            let id = PacketId(u64::MAX - n);
+            let packet = Packet {
+                id,
+                direction: Direction::Up,
+                headers: &headers,
+                len,
+            };
+            assert_eq!(router.on_packet(&packet, now), Verdict::Pass);
+        }
+        let source = (n % u64::from(sources)) as u16;
+        let (headers, len) = of_stranger(false, source, 3, len);
+        let packet = Packet {
+            id: PacketId(n),
+            direction: Direction::Down,
+            headers: &headers,
+            len,
+        };
+        packets += 1;
+        let at_once = router.on_packet(&packet, now) == Verdict::Pass;
+        let [gone, lost] = settle_strangers(
+            &mut router,
+            &mut now,
+            Duration::from_micros(1_000_000 / per_s),
+        );
+        let new = gone.len() + usize::from(at_once);
+        let own = at_once.then_some(n);
+        for id in gone.iter().copied().chain(own).filter(|_| answers) {
+            let source = (id % u64::from(sources)) as u16;
+            let (headers, len) = of_stranger(true, source, 3, len as u16 - 40);
+            let packet = Packet {
+                id: PacketId(0),
+                direction: Direction::Up,
+                headers: &headers,
+                len,
+            };
+            assert_eq!(router.on_packet(&packet, now), Verdict::Pass);
+        }
+        // An answer counts twice.
+        spent_us += air_us(len as u64) * new as u64 * if answers { 3 } else { 1 };
+        (passed, dropped) = (passed + new, dropped + lost.len());
+        assert!(router.held() <= 256);
+    }
+    assert_eq!(
+        packets,
+        passed + dropped + router.held(),
+        "each packet once"
+    );
+    assert_eq!(router.counters().dropped, dropped as u64);
+    router.release_all();
+    let [gone, lost] = settle_strangers(&mut router, &mut now, Duration::from_micros(1));
+    assert_eq!(packets, passed + dropped + gone.len() + lost.len());
+    assert_eq!(router.held(), 0);
+    (
+        spent_us as f64 / now.since(start).as_micros() as f64,
+        passed,
+        dropped,
+    )
+}
+
+#[test]
+fn strangers_have_an_eighth_of_the_air_while_tcp_is_in_use() {
+    for (len, per_s) in [(28, 50), (108, 100), (1_008, 3), (1_008, 20)] {
+        for answers in [false, true] {
+            for sources in [1, 8, 64] {
+                let (part, ..) = flood(sources, len, per_s, answers, true);
+                assert!(
+                    (0.1..0.15).contains(&part),
+                    "{len}, {per_s}, {answers}, {sources}: {part}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn strangers_pass_at_once_where_nobody_uses_tcp_and_where_they_are_few() {
+    let (_, passed, dropped) = flood(4, 108, 100, false, false);
+    assert_eq!((passed, dropped), (6_000, 0));
+    let (_, passed, dropped) = flood(1, 28, 2, true, true);
+    assert_eq!((passed, dropped), (120, 0));
+}
+
+/// What waited while its flow was a stranger's goes before what comes when it is known.
+#[test]
+fn a_flow_that_becomes_known_keeps_its_order() {
+    let config = Config {
+        strangers_max: Config::STRANGERS_MAX,
+        ..admission(1)
+    };
+    let mut followed = Followed::new(config);
+    open(&mut followed, 2, 0);
+    for n in 0..50 {
+        let data = segment(false, 1, [n * 400, 0], Flags::ACK, 400);
+        let _ = followed.offer(1, false, &data);
+    }
+    assert!(followed.router.held() > 40);
+    open(&mut followed, 1, 0);
+    assert_eq!(followed.router.held(), 0);
+    let data = segment(false, 1, [50 * 400, 0], Flags::ACK, 400);
+    assert_eq!(followed.offer(1, false, &data), Verdict::Pass);
+}
+
+/// What a link needs to work never waits, and is nothing that passes the router.
+#[test]
+fn what_is_for_the_link_alone_passes() {
+    let mut followed = Followed::new(queueing(admission(1)));
+    open(&mut followed, 1, 0);
+    for n in 0..1_000_u16 {
+        let _ = followed.offer(7, false, &of_stranger(false, 1, 7, 1_008));
+        let packets = followed.router.counters().packets;
+        let mut local = of_stranger(false, 1, 3, 64);
+        local.0[8..24].copy_from_slice(&Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, n).octets());
+        assert_eq!(followed.offer(100 + n, false, &local), Verdict::Pass);
+        // A solicitation between global addresses; a router has forwarded the other one.
+        for (hop_limit, is_waiting) in [(255, false), (254, true)] {
+            let mut solicits = of_stranger(false, 1, 7, 64);
+            [solicits.0[6], solicits.0[7]] = [58, hop_limit];
+            solicits.0[40] = 135;
+            let verdict = followed.offer(if is_waiting { 7 } else { 2_000 }, false, &solicits);
+            assert_eq!(verdict == Verdict::Hold, is_waiting, "{n}");
+        }
+        assert_eq!(followed.router.counters().packets, packets + 1);
+    }
+    assert!(followed.router.counters().dropped > 0);
+}
+
+/// The first window of a download once waited with the strangers, and was dropped with them.
+#[test]
+fn a_handshake_makes_a_flow_known() {
+    let mut followed = Followed::new(queueing(Config::new(Policy::None)));
+    open(&mut followed, 1, 0);
+    for n in 0..100 {
+        let _ = followed.offer(7, false, &of_stranger(false, n, 7, 108));
+    }
+    let syn = segment(false, 3, [100, 0], Flags::SYN, 0);
+    while followed.offer(3, false, &syn) == Verdict::Hold {
+        followed.settle(Duration::from_secs(60));
+    }
+    let answer = segment(true, 3, [500, 101], Flags::SYN | Flags::ACK, 0);
+    assert_eq!(followed.offer(3, true, &answer), Verdict::Pass);
+    // Whoever has not seen that is a stranger still.
+    let data = |n: u32, ack| segment(false, 3, [101 + n * 400, ack], Flags::ACK, 400);
+    let blind: Vec<Verdict> = (0..20)
+        .map(|n| followed.offer(3, false, &data(n, 77)))
+        .collect();
+    assert!(blind.contains(&Verdict::Hold), "{blind:?}");
+    // What waits of it goes first.
+    let _ = followed.offer(3, false, &data(0, 501));
+    for n in 1..10 {
+        assert_eq!(followed.offer(3, false, &data(n, 501)), Verdict::Pass);
+    }
+    assert_eq!(followed.router.counters().flows, 2);
+}
+
+/// What a mote has asked for comes beside any flood; what nobody asked for waits.
+#[test]
+fn an_answer_to_a_mote_passes_at_once() {
+    let mut followed = Followed::new(queueing(Config::new(Policy::None)));
+    open(&mut followed, 1, 0);
+    for _ in 0..50 {
+        let _ = followed.offer(7, false, &of_stranger(false, 1, 7, 1_008));
+    }
+    for _ in 0..3 {
+        assert_eq!(
+            followed.offer(4, true, &of_stranger(true, 2, 4, 40)),
+            Verdict::Pass
+        );
+        assert_eq!(
+            followed.offer(4, false, &of_stranger(false, 2, 4, 40)),
+            Verdict::Pass
+        );
+        assert_eq!(
+            followed.offer(4, false, &of_stranger(false, 2, 4, 40)),
+            Verdict::Hold
+        );
+        followed.settle(Duration::from_secs(60));
+        open(&mut followed, 1, 0);
+        let _ = followed.offer(7, false, &of_stranger(false, 1, 7, 1_008));
+        let _ = followed.offer(7, false, &of_stranger(false, 1, 7, 1_008));
+        // It is answered what it was let in: nothing is asked by that.
+        let _ = followed.offer(4, true, &of_stranger(true, 2, 4, 40));
+        assert_eq!(
+            followed.offer(4, false, &of_stranger(false, 2, 4, 40)),
+            Verdict::Hold
+        );
+        followed.now += Duration::from_secs(61);
+        followed.drain();
+        followed.settle(Duration::from_secs(60));
+        open(&mut followed, 1, 0);
+        let _ = followed.offer(7, false, &of_stranger(false, 1, 7, 1_008));
+        let _ = followed.offer(7, false, &of_stranger(false, 1, 7, 1_008));
+    }
+}
+
+/// Nobody wants what has waited for long.
+#[test]
+fn strangers_wait_for_five_seconds_at_most() {
+    let mut router = Router::new(queueing(Config::new(Policy::None)));
+    let mut now = Instant::ORIGIN + Duration::from_secs(1_000);
+    let offer = |router: &mut Router, up, id, (headers, len): &(Vec<u8>, usize), now| {
+        let direction = if up { Direction::Up } else { Direction::Down };
+        let id = PacketId(id);
+        let len = *len;
+        router.on_packet(
+            &Packet {
+                id,
+                direction,
+                headers,
+                len,
+            },
+            now,
+        )
+    };
+    let known = segment(true, 1, [0, 0], Flags::ACK, 100);
+    assert_eq!(offer(&mut router, true, 1_000, &known, now), Verdict::Pass);
+    for id in 0..40 {
+        let _ = offer(
+            &mut router,
+            false,
+            id,
+            &of_stranger(false, 1, 3, 1_008),
+            now,
+        );
+    }
+    let [passed, dropped] = settle_strangers(&mut router, &mut now, Duration::from_secs(5));
+    assert!(
+        passed.len() >= 3 && passed.len() + dropped.len() == 39,
+        "{passed:?}, {dropped:?}"
+    );
+    assert_eq!(router.held(), 0);
+}
+
+fn queueing(config: Config) -> Config {
+    Config {
+        strangers_max: Config::STRANGERS_MAX,
+        ..config
+    }
 }

@@ -161,7 +161,7 @@ pub(super) fn push_accept(bytes: &mut Vec<u8>, number: u16, id: u32) {
     push_verdict(bytes, (VERDICT, NF_ACCEPT), number, id);
 }
 
-/// Appends the verdict that packet `id` goes nowhere.
+/// Appends the verdict that packet `id` goes nowhere. Unanswered unless it fails.
 pub(super) fn push_drop(bytes: &mut Vec<u8>, number: u16, id: u32) {
     push_verdict(bytes, (VERDICT, NF_DROP), number, id);
 }
@@ -342,7 +342,8 @@ mod tests {
         let mut bytes = Vec::new();
         push_accept(&mut bytes, 0x0507, 1);
         push_accept_up_to(&mut bytes, 0x0507, 2);
-        let message = |kind: u16, id: u8| {
+        push_drop(&mut bytes, 0x0507, 3);
+        let message = |kind: u16, verdict: u8, id: u8| {
             let mut bytes = 32_u32.to_ne_bytes().to_vec();
             bytes.extend(kind.to_ne_bytes());
             bytes.extend(1_u16.to_ne_bytes());
@@ -350,14 +351,14 @@ mod tests {
             bytes.extend([0, 0, 5, 7]);
             bytes.extend(12_u16.to_ne_bytes());
             bytes.extend(2_u16.to_ne_bytes());
-            bytes.extend([0, 0, 0, 1, 0, 0, 0, id]);
+            bytes.extend([0, 0, 0, verdict, 0, 0, 0, id]);
             bytes
         };
-        assert_eq!(bytes, [message(0x301, 1), message(0x303, 2)].concat());
-        let mut dropped = Vec::new();
-        push_drop(&mut dropped, 0x0507, 1);
-        let mut expected = message(0x301, 1);
-        expected[27] = 0;
-        assert_eq!(dropped, expected);
+        let messages = [
+            message(0x301, 1, 1),
+            message(0x303, 1, 2),
+            message(0x301, 0, 3),
+        ];
+        assert_eq!(bytes, messages.concat());
     }
 }

@@ -65,6 +65,7 @@ pub(super) fn run(
         })?;
     let mut config = Config::new(shared.policy().unwrap_or_default());
     config.held_max = HELD_MAX;
+    config.strangers_max = Config::STRANGERS_MAX;
     let fair =
         Fair::open(number, index, config).map_err(|error| Error::failed(error.to_string()))?;
     let (desk, asker) = desk::open(wake.bell());

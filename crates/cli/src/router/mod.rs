@@ -32,10 +32,13 @@ mod table;
 #[derive(Debug, ClapArgs)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
-Beside any border router for 6LoWPAN, Thread's included: the kernel hands over the TCP packets of \
-its interface by a packet queue, and the policy says when each goes on. No packet is altered, none is \
-dropped but what comes from outside with a source inside, and both ends stay as they are. Needs root, \
-or the capability CAP_NET_ADMIN.
+Beside any border router for 6LoWPAN, Thread's included: the kernel hands over the IPv6 packets of \
+its interface by a packet queue, and the policy says when each of TCP goes on. No packet is altered, \
+and no segment of an established connection is dropped. What enters the mesh unasked besides \
+(datagrams, echo requests, SYNs) has a part of the air while TCP is in use: what is more waits, and is \
+dropped and counted where 256 packets or 64 KiB wait, or it has waited for five seconds. A packet from \
+outside with a source inside is dropped, too. Both ends stay as they are. Needs root, or the \
+capability CAP_NET_ADMIN.
 
 If the daemon is killed, the packets that it held are lost and all others pass. SIGTERM and Ctrl-C \
 end it in order: nothing is lost, and the rules that it has put in are taken out.

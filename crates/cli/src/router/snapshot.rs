@@ -115,10 +115,13 @@ pub(super) struct Place {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub(super) struct Counters {
     pub(super) packets: u64,
-    /// No TCP, or not to be read: passed at once.
+    /// No TCP, or not to be read.
     pub(super) others: u64,
-    /// Of no known flow: passed at once.
+    /// Of no known flow.
     pub(super) strangers: u64,
+    /// Of these two, dropped because TCP needs the air.
+    #[serde(default)]
+    pub(super) dropped: u64,
     pub(super) held: u64,
     pub(super) released: u64,
     pub(super) flows: u64,
@@ -310,6 +313,7 @@ impl Counters {
             packets: counters.packets,
             others: counters.others,
             strangers: counters.strangers,
+            dropped: counters.dropped,
             held: counters.held,
             released: counters.released,
             flows: counters.flows,

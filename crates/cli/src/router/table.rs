@@ -73,6 +73,10 @@ fn summary(snapshot: &Snapshot) -> Vec<String> {
     let unheld = unheld.map(|(count, why)| format!("{count} passed at once {why}"));
     let events = [
         (
+            counters.dropped,
+            "packets of no connection dropped, for TCP needs the air",
+        ),
+        (
             counters.overruns,
             "times the kernel let packets pass unseen",
         ),

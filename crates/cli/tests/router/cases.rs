@@ -187,9 +187,9 @@ fn flows_pass_whole_and_are_seen() {
 }
 
 /// Ten downloads through a router that lets a packet go every 35 ms: its queue stands. They begin at
-/// once: one or two would pass as they come.
+/// once, and are long enough to be under way together: one or two would pass as they come.
 fn queue_up(router: &Router) -> Vec<Child> {
-    file("sent", 60_000);
+    file("sent", 500_000);
     sh("rm -f /run/go");
     let mut children = Vec::new();
     for port in 4000..4010 {

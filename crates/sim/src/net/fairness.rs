@@ -1,7 +1,7 @@
 //! The border router's fairness, between the mesh and the wire.
 //!
 //! Purpose: keeps the packets that `motet-taim` holds, and checks that each comes out as it went
-//! in, once, and in the order of its flow.
+//! in, once, and in the order of its flow, or is dropped because the router says so.
 //! Place: `world` offers it each packet that passes the border router's wire, and calls it again
 //! when it says so.
 
@@ -35,9 +35,11 @@ pub struct Ledger {
     pub entered: u64,
     /// Packets that came out.
     pub left: u64,
+    /// Packets of strangers that were dropped.
+    pub dropped: u64,
     /// The sum of what tells one content from another, over all packets that went in.
     content_in: u64,
-    /// The same of those that came out.
+    /// The same of those that came out, or were dropped.
     content_out: u64,
 }
 
@@ -72,10 +74,11 @@ impl Fairness {
         let Ledger {
             entered,
             left,
+            dropped,
             content_in,
             content_out,
         } = self.ledger;
-        entered == left + self.kept.len() as u64
+        entered == left + dropped + self.kept.len() as u64
             && content_in == content_out.wrapping_add(held)
             && self.kept.len() == self.router.held()
     }
@@ -132,7 +135,21 @@ impl Fairness {
         now: Instant,
         timeouts: impl Fn(usize) -> u16,
     ) -> Option<(Direction, Box<[u8]>)> {
-        let id = self.router.poll(now)?;
+        let next = self.router.poll(now);
+        while let Some(id) = self.router.poll_dropped() {
+            self.drop(id, &timeouts);
+        }
+        let (direction, packet) = self.let_out(next?, timeouts)?;
+        self.note_left(&packet);
+        Some((direction, packet))
+    }
+
+    /// Keeps a packet no longer.
+    fn let_out(
+        &mut self,
+        id: PacketId,
+        timeouts: impl Fn(usize) -> u16,
+    ) -> Option<(Direction, Box<[u8]>)> {
         let (direction, packet) = self.kept.remove(&id)?;
         if let Some(mote) = mote(direction, &packet)
             && let Some((held, before)) = self.motes.get_mut(&mote)
@@ -143,8 +160,14 @@ impl Fairness {
                 self.motes.remove(&mote);
             }
         }
-        self.note_left(&packet);
         Some((direction, packet))
+    }
+
+    fn drop(&mut self, id: PacketId, timeouts: impl Fn(usize) -> u16) {
+        if let Some((_, packet)) = self.let_out(id, timeouts) {
+            self.ledger.dropped += 1;
+            self.ledger.content_out = self.ledger.content_out.wrapping_add(content(&packet));
+        }
     }
 
     /// When it has to be called again, unless that is planned already.

@@ -153,12 +153,18 @@ impl Gate {
         news: &News,
         now: Instant,
     ) {
+        // What goes into the mesh is not its to share.
+        let sign = Sign::of(segment, news);
         if segment.direction == Direction::Down {
-            self.crowd.on_rested(id, news.rested);
+            let sign = Sign {
+                streamed: 0,
+                ..sign
+            };
+            self.crowd.on_segment(id, sign, now);
             return;
         }
         let answered = news.new_bytes + news.newly_acknowledged;
-        self.welcome(id, Sign::of(segment, news), now);
+        self.welcome(id, sign, now);
         if self.crowd.is_heavy(id) {
             self.note_message(news);
         }
@@ -200,12 +206,6 @@ impl Gate {
     /// A flow that is new, or was silent for long, begins with as much as was served least: it has
     /// no claim to what it did not use.
     fn welcome(&mut self, id: FlowId, sign: Sign, now: Instant) {
-        // What goes into the mesh is not its to share.
-        let [moved, _] = sign.moved;
-        let sign = Sign {
-            moved: [moved, 0],
-            ..sign
-        };
         if self.crowd.on_segment(id, sign, now) {
             let least = self.active(now).map(|share| share.served).min();
             let share = self.share(id);

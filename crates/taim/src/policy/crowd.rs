@@ -4,8 +4,8 @@
 //! one or two do, nothing is to be shared, and to hold a flow that sends little costs its users
 //! time and gives nobody anything. So each flow is heavy or light. It is light until it has moved
 //! an eighth of what the busiest flow moves, and again when it moves less and is heard of
-//! nevertheless. What counts is what streams, data one way and bare acknowledgments the other: a
-//! question and its answer wait for one another, and no acknowledgment that is held slows them. A
+//! nevertheless. What counts is what streams, for which no question of the other end asked: a
+//! question and its answer wait for one another, and crowd nothing. A
 //! flow that rests for half of the time, all that was sent being acknowledged, is light whatever
 //! it moves: it has what it wants. A flow that falls silent stays what it was for [`CLAIM`]: one
 //! that starves has nothing to show but timeouts.
@@ -15,7 +15,7 @@ use motet::time::{Duration, Instant};
 
 use crate::flow::News;
 use crate::flows::FlowId;
-use crate::sight::Segment;
+use crate::sight::{Direction, Segment};
 
 /// How much the flows of a router do.
 #[derive(Debug, Default)]
@@ -37,13 +37,14 @@ struct Load {
     /// When it was last heard of; none: it is no part of the crowd.
     last: Option<Instant>,
     is_heavy: bool,
-    /// Bytes that it has moved in the step that runs: those that it brought, and those of the other
-    /// end that it acknowledged.
+    /// Bytes of streams that it has moved in the step that runs, by direction.
     fresh: [u64; 2],
     /// The same of steps before, each weighing an eighth less than the next.
     recent: [u64; 2],
     /// How long it rested, in the step that runs and, weighed alike, before.
     rested: Duration,
+    /// Time of all steps that have ended since it was first heard of, weighed alike.
+    known: Duration,
     /// Whether it was heard of in this step.
     is_heard: bool,
     /// Steps as a heavy flow, up to [`ESTABLISHED`].
@@ -52,32 +53,21 @@ struct Load {
     heard: u16,
 }
 
-/// What a segment out of the mesh says of its flow.
+/// What a segment says of its flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sign {
-    /// Bytes of streams that it moves: those that it brings, and those that it acknowledges.
-    pub(crate) moved: [u64; 2],
+    pub(crate) direction: Direction,
+    /// Bytes of a stream that it moves: see [`News::streamed`].
+    pub(crate) streamed: u32,
     /// How long nothing was under way before it: see [`News::rested`].
     pub(crate) rested: Duration,
 }
 
 impl Sign {
-    /// What a segment sends again counts twice: a flow that starves has nothing else to show.
     pub(super) fn of(segment: &Segment, news: &News) -> Self {
-        let again = match news.is_retransmission && news.new_bytes == 0 {
-            true => 2 * segment.payload_len,
-            false => 0,
-        };
-        let brought = match news.is_streamed {
-            true => news.new_bytes.saturating_add(again),
-            false => 0,
-        };
-        let acknowledged = match segment.payload_len {
-            0 => news.newly_acknowledged,
-            _ => 0,
-        };
         Self {
-            moved: [brought, acknowledged].map(u64::from),
+            direction: segment.direction,
+            streamed: news.streamed,
             rested: news.rested,
         }
     }
@@ -92,8 +82,9 @@ impl Load {
             .unwrap_or(0)
     }
 
+    /// Whether it rested for half of the time that it is known, and of a step at the least.
     fn rests(&self) -> bool {
-        self.rested >= RESTS
+        self.rested.saturating_mul(2) >= self.known.max(STEP)
     }
 
     /// Whether it makes a crowd where the busiest flow moves `most`.
@@ -105,10 +96,14 @@ impl Load {
     /// Ends a step.
     fn age(&mut self) {
         for (recent, fresh) in self.recent.iter_mut().zip(&mut self.fresh) {
-            *recent = *recent - *recent / PAST + std::mem::take(fresh);
+            // Rounded up: the last byte is forgotten, too.
+            *recent = *recent - recent.div_ceil(PAST) + std::mem::take(fresh);
         }
-        let rested_us = self.rested.as_micros();
-        self.rested = Duration::from_micros(rested_us - rested_us / PAST);
+        let forget = |span: Duration| Duration::from_micros(span.as_micros() * (PAST - 1) / PAST);
+        self.rested = forget(self.rested);
+        if self.last.is_some() {
+            self.known = forget(self.known + STEP);
+        }
     }
 
     /// Judges it behind a step in which the busiest flow has come to `most`.
@@ -144,34 +139,38 @@ impl Crowd {
         self.loads.get(place).is_some_and(|load| load.is_heavy)
     }
 
-    /// A segment has come out of the mesh. Returns whether its flow is new here, or was silent for
-    /// [`CLAIM`].
+    /// Whether a flow wants what a crowd wants, however little it gets: it is heavy, or streams
+    /// without a rest.
+    pub(crate) fn wants_more(&self, id: FlowId) -> bool {
+        let load = self.loads.get(id.index());
+        load.is_some_and(|load| load.is_heavy || load.moves() > 0 && !load.rests())
+    }
+
+    /// A segment has come. Returns whether its flow is new here, or was silent for [`CLAIM`]; it is
+    /// known with the first segment out of the mesh.
     pub(crate) fn on_segment(&mut self, id: FlowId, sign: Sign, now: Instant) -> bool {
         self.look(now);
         let load = self.load(id);
-        let is_new = load.last.is_none_or(|last| now.since(last) >= CLAIM);
-        if is_new {
-            *load = Load::default();
+        let is_up = sign.direction == Direction::Up;
+        let is_stale = load.last.is_some_and(|last| now.since(last) >= CLAIM);
+        let is_new = is_up && (load.last.is_none() || is_stale);
+        if is_stale {
+            self.on_over(id);
         }
-        load.last = Some(now);
-        load.is_heard = true;
+        let load = self.load(id);
+        if is_up {
+            load.last = Some(now);
+            load.is_heard = true;
+        }
         load.rested = load.rested + sign.rested;
-        for (sum, count) in load.fresh.iter_mut().zip(sign.moved) {
-            *sum += count;
-        }
+        load.fresh[sign.direction as usize] += u64::from(sign.streamed);
         let load = *load;
         self.most = self.most.max(load.moves());
-        if !load.is_heavy && load.is_busy(self.most) {
+        if load.last.is_some() && !load.is_heavy && load.is_busy(self.most) {
             self.load(id).is_heavy = true;
             self.heavy += 1;
         }
         is_new
-    }
-
-    /// A packet into the mesh ends a rest of its flow.
-    pub(crate) fn on_rested(&mut self, id: FlowId, rested: Duration) {
-        let load = self.load(id);
-        load.rested = load.rested + rested;
     }
 
     /// A flow is over, or forgotten: it is no part of the crowd.
@@ -224,9 +223,6 @@ const STEP: Duration = Duration::from_secs(1);
 /// Of what a flow did in the past a part of this size is forgotten with each step.
 const PAST: u64 = 8;
 
-/// A flow has what it wants that rests for half of the time.
-const RESTS: Duration = Duration::from_micros(STEP.as_micros() * PAST / 2);
-
 /// A flow is light that moves less than such a part of what the busiest one moves.
 const LIGHT_PART: u64 = 8;
 
@@ -241,15 +237,16 @@ mod tests {
     use super::*;
 
     /// Of a segment that brings so many bytes, behind another one.
-    fn sign(bytes: u64) -> Sign {
+    fn sign(streamed: u32) -> Sign {
         Sign {
-            moved: [bytes, 0],
+            direction: Direction::Up,
+            streamed,
             rested: Duration::ZERO,
         }
     }
 
     /// A crowd that is told each second what flows move up.
-    fn crowd(seconds: u64, bytes: impl Fn(u32, u64) -> Option<u64>, flows: u32) -> Crowd {
+    fn crowd(seconds: u64, bytes: impl Fn(u32, u64) -> Option<u32>, flows: u32) -> Crowd {
         let mut crowd = Crowd::default();
         for second in 0..seconds {
             let now = Instant::ORIGIN + Duration::from_secs(1_000 + second);
@@ -319,12 +316,38 @@ mod tests {
         for second in 0..60 {
             let now = Instant::ORIGIN + Duration::from_secs(1_000 + second);
             for flow in 0..8 {
-                let rested = Duration::from_micros(600_000);
-                crowd.on_rested(FlowId::test(flow), rested);
+                let asks = Sign {
+                    direction: Direction::Down,
+                    streamed: 64,
+                    rested: Duration::from_micros(600_000),
+                };
+                crowd.on_segment(FlowId::test(flow), asks, now);
                 crowd.on_segment(FlowId::test(flow), sign(64), now);
             }
         }
         assert_eq!(crowd.heavy, 0);
+        assert!(!crowd.wants_more(FlowId::test(0)));
+    }
+
+    /// What a flow had moved at first once counted for eleven seconds, and in whole numbers seven bytes of
+    /// it for ever.
+    #[test]
+    fn those_that_only_ask_after_their_beginning_are_none_soon() {
+        let mut crowd = Crowd::default();
+        for second in 0..60 {
+            let now = Instant::ORIGIN + Duration::from_secs(1_000 + second);
+            for flow in 0..8 {
+                let asks = Sign {
+                    direction: Direction::Up,
+                    streamed: if second < 2 { 64 } else { 0 },
+                    rested: Duration::from_micros(if second == 0 { 100_000 } else { 600_000 }),
+                };
+                crowd.on_segment(FlowId::test(flow), asks, now);
+            }
+            assert!(second < 6 || crowd.heavy == 0, "after {second} s");
+        }
+        let moves = crowd.loads.iter().map(Load::moves);
+        assert_eq!(moves.sum::<u64>(), 0);
     }
 
     /// A connection for each question is no crowd beside a flow that sends much.
@@ -336,6 +359,7 @@ mod tests {
             crowd.on_segment(FlowId::test(flow), sign(64), now);
         }
         assert_eq!(crowd.heavy, 1);
+        assert!(!crowd.is_heavy(FlowId::test(1)) && crowd.wants_more(FlowId::test(1)));
         for flow in 1..9 {
             crowd.on_segment(FlowId::test(flow), sign(1_000), now);
         }

@@ -4,7 +4,7 @@
 //! the spacing the next: with TAiM one of the flow with the least throughput, with fair queueing
 //! one of each flow in turn. Each minute TAiM's Algorithm 1 makes the spacing longer where the
 //! fastest flow has more than twice the throughput of the slowest, shorter where it has less.
-//! Where no more than two flows send much, none is held; nor are those that send little
+//! Where no more than two flows send much, none is held; nor are those that rest, or ask and answer
 //! ([`super::crowd`]): the paper's flows were thirty that were alike.
 //! A packet that has waited for a minute leaves whatever the spacing: neither a starved flow, nor a
 //! merged packet of thousands of segments, nor a spacing without bound holds it for longer.
@@ -121,9 +121,10 @@ impl Pacer {
         self.spacing
     }
 
-    /// Whether packets of a flow may have to wait.
+    /// Whether packets of a flow may have to wait: in a crowd those of all that want more, for what
+    /// one that starves sends at once comes on top of the spacing.
     pub(crate) fn holds(&self, id: FlowId) -> bool {
-        self.flows.is_crowd() && self.flows.is_heavy(id)
+        self.flows.is_crowd() && self.flows.wants_more(id)
     }
 
     /// A segment has come: what it delivers counts for its flow.
@@ -134,13 +135,9 @@ impl Pacer {
         segment: &Segment,
         (news, now): (&News, Instant),
     ) {
-        if segment.direction == Direction::Down {
-            self.flows.on_rested(id, news.rested);
-        } else {
-            self.flows.on_segment(id, Sign::of(segment, news), now);
-            if flow.is_over {
-                self.flows.on_over(id);
-            }
+        self.flows.on_segment(id, Sign::of(segment, news), now);
+        if segment.direction == Direction::Up && flow.is_over {
+            self.flows.on_over(id);
         }
         let order = self.order;
         let share = self.share(id);

@@ -5,6 +5,7 @@
 //! Place: runs draw their floors from the seed. Left out: foreign stacks, which `peers` has.
 
 pub mod beside;
+pub mod daemon;
 pub mod joined;
 pub mod siblings;
 pub mod strangers;

@@ -86,7 +86,7 @@ impl Place {
 }
 
 /// A chain as `motet run` has it.
-pub(super) fn chain(hops: u16) -> Setup {
+pub fn chain(hops: u16) -> Setup {
     let mut setup = Setup::hops(hops);
     setup.chain.pace_percent = 100;
     setup.chain.retry_delay = RETRY_DELAY_MAX;

@@ -1,0 +1,46 @@
+//! Connections beside strangers, behind a border router that has one queue for all, and the daemon
+//! in front of it.
+//!
+//! Purpose: what `motet router --nfqueue` gives a mesh that somebody else's border router serves. The
+//! traffic is that of [`Beside`], and so are the figures; a run is judged against one with the same
+//! policy and without strangers ([`super::beside::bulk_beside`], [`super::beside::requests_beside`]).
+
+use motet_taim::{Config, Policy};
+
+use super::beside::Beside;
+use crate::experiments::run::{Failure, Run};
+use crate::experiments::setup::{Segment, Setup};
+use crate::experiments::traffic::Traffic;
+
+/// Traffic past a daemon, into a mesh whose border router has one queue.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Daemon {
+    /// What goes into the mesh and out of it.
+    pub traffic: Beside,
+    /// By which rule the daemon holds packets of connections; none: there is no daemon.
+    pub policy: Option<Policy>,
+}
+
+impl Traffic for Daemon {
+    fn run(&self, setup: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
+        let traffic = Beside {
+            queues_flows: false,
+            ..self.traffic
+        };
+        let config = |policy| Config {
+            strangers_max: Config::STRANGERS_MAX,
+            ..Config::new(policy)
+        };
+        traffic.run_in(setup, (seed, seconds), |options| {
+            options.fairness = self.policy.map(config);
+        })
+    }
+
+    fn segment(&self, setup: &Setup, seconds: u64) -> Segment {
+        self.traffic.segment(setup, seconds)
+    }
+}
+
+#[cfg(test)]
+#[path = "../tests/daemon.rs"]
+mod tests;

@@ -1,0 +1,400 @@
+//! Packets into the mesh that nobody there has asked for: datagrams, echo requests, SYNs.
+//!
+//! Purpose: behind a border router that has one queue for all, a host that sends datagrams without
+//! looking starves every TCP connection. So while TCP is in use, all strangers together have the
+//! air for a part of the time ([`PART`]); what is more waits here, or is dropped. They share that
+//! by deficit round robin over [`LANES`] queues, by pair of addresses, and the queues of one source
+//! share one queue's part. Half of the queues are those of TCP, which has a part of the time of its
+//! own: no datagram stands before a handshake. What a stranger makes a mote answer is charged to it
+//! too. Where no packet finds room, the longest queue loses its oldest one, and none waits for
+//! longer than [`WAITS_MAX`]. How long a packet takes on the air is reckoned from its length: what
+//! the border router behind does with it nobody says.
+//! A packet that answers one of the mote's own is no stranger's: it passes at once.
+//! Left out: connections whose handshake is complete, which the policy holds or not; what is for a
+//! link alone, which passes at once; and everything while nobody uses TCP.
+//! Sources: RFC 8290 §4; Shreedhar and Varghese 1995. In the stack's own border router
+//! `motet::link::FlowQueues` does the same, and more: it knows when the air is free.
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use motet::time::{Duration, Instant, earliest};
+use motet::wire::ipv6::HEADER_LEN;
+
+use crate::recent::Recent;
+use crate::router::PacketId;
+use crate::sight::{FlowKey, Pair};
+
+/// Packets of strangers that wait.
+#[derive(Debug)]
+pub(crate) struct Strangers {
+    lanes: [Lane; LANES],
+    /// The lane whose turn it is.
+    turn: usize,
+    /// Until when what has gone takes the strangers' part of the time: those of TCP last.
+    until: [Instant; 2],
+    /// When a segment of TCP last came, either way.
+    tcp_at: Option<Instant>,
+    /// Packets that may wait.
+    packets_max: usize,
+    /// Packets to be dropped.
+    dropped: VecDeque<PacketId>,
+    /// Pairs whose strangers have been let in: what comes back answers them.
+    spoken: Recent<()>,
+    /// Pairs whose mote has sent something unasked, and how many packets may answer that.
+    asked: Recent<u8>,
+}
+
+/// The packets of one pair of addresses, or of several that share a lane.
+#[derive(Debug, Default)]
+struct Lane {
+    pair: Option<Pair>,
+    used: Instant,
+    packets: VecDeque<Waiting>,
+    bytes: usize,
+    credit: i64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    id: PacketId,
+    pair: Pair,
+    flow: Option<FlowKey>,
+    len: usize,
+    since: Instant,
+}
+
+impl Strangers {
+    /// Queues with room for so many packets; with none, all strangers pass.
+    pub(crate) fn new(packets_max: usize) -> Self {
+        Self {
+            lanes: Default::default(),
+            turn: 0,
+            until: [Instant::ORIGIN; 2],
+            tcp_at: None,
+            packets_max,
+            dropped: VecDeque::new(),
+            spoken: Recent::new(SPOKEN_FOR),
+            asked: Recent::new(ASKED_FOR),
+        }
+    }
+
+    /// Whether strangers may have to wait.
+    pub(crate) const fn are_queued(&self) -> bool {
+        self.packets_max > 0
+    }
+
+    /// Packets that wait.
+    pub(crate) fn len(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.packets.len()).sum()
+    }
+
+    /// A segment of TCP has come.
+    pub(crate) fn note_tcp(&mut self, now: Instant) {
+        self.tcp_at = Some(now);
+    }
+
+    /// A packet has come that goes into the mesh; says whether it passes at once. `flow`: where it
+    /// is TCP's.
+    pub(crate) fn admits(
+        &mut self,
+        id: PacketId,
+        (pair, flow): (Pair, Option<FlowKey>),
+        len: usize,
+        now: Instant,
+    ) -> bool {
+        self.drop_stale(now);
+        let waits = |lane: &Lane| lane.packets.iter().any(|own| own.pair == pair);
+        if self.is_asked(pair, now) && !self.lanes.iter().any(waits) {
+            return true;
+        }
+        let place = self.lane_of(&pair, flow.is_some(), now);
+        if !self.has_waiting(place / EACH) && !self.must_wait(place, now) {
+            self.spoken.put(pair, (), now);
+            self.charge(place, air(len), now);
+            return true;
+        }
+        let lane = &mut self.lanes[place];
+        lane.bytes += len;
+        lane.packets.push_back(Waiting {
+            id,
+            pair,
+            flow,
+            len,
+            since: now,
+        });
+        while self.len() > self.packets_max || self.bytes() > BYTES_MAX {
+            self.drop_longest();
+        }
+        false
+    }
+
+    /// A packet has come out of the mesh that is of no known flow. It answers a stranger, who pays;
+    /// or else its mote asks for an answer.
+    pub(crate) fn on_up(&mut self, pair: Pair, is_tcp: bool, len: usize, now: Instant) {
+        if self.spoken.get(&pair, now).is_some() {
+            let place = self.own_lane(&pair, is_tcp).unwrap_or(home(&pair, is_tcp));
+            self.charge(place, ANSWER_WEIGHT * air(len), now);
+        } else {
+            let before = self.asked.get(&pair, now).unwrap_or(0);
+            self.asked
+                .put(pair, before.saturating_add(1).min(ANSWERS_MAX), now);
+        }
+    }
+
+    /// Takes out what waits of a flow, the oldest first: it is known from now on.
+    pub(crate) fn take_flow(&mut self, flow: &FlowKey, mut take: impl FnMut(PacketId)) {
+        for lane in &mut self.lanes {
+            lane.packets.retain(|waiting| {
+                let is_of = waiting.flow == Some(*flow);
+                if is_of {
+                    lane.bytes -= waiting.len;
+                    take(waiting.id);
+                }
+                !is_of
+            });
+        }
+    }
+
+    /// Takes out all that waits.
+    pub(crate) fn take_all(&mut self, mut take: impl FnMut(PacketId)) {
+        for lane in &mut self.lanes {
+            lane.packets.drain(..).for_each(|waiting| take(waiting.id));
+            lane.bytes = 0;
+        }
+    }
+
+    /// The next packet that goes now.
+    pub(crate) fn next(&mut self, now: Instant) -> Option<PacketId> {
+        self.drop_stale(now);
+        let is_next =
+            |place: usize| !self.lanes[place].packets.is_empty() && !self.must_wait(place, now);
+        if !(0..LANES).any(is_next) {
+            return None;
+        }
+        // Each round gives every lane credit: the longest packet has it after a few.
+        for _ in 0..ROUNDS_MAX * LANES {
+            let place = self.turn;
+            if self.must_wait(place, now) {
+                self.turn = (place + 1) % LANES;
+                continue;
+            }
+            let share = self.share(place);
+            let lane = &mut self.lanes[place];
+            if lane.credit > 0
+                && let Some(first) = lane.packets.pop_front()
+            {
+                lane.bytes -= first.len;
+                self.spoken.put(first.pair, (), now);
+                self.charge(place, air(first.len), now);
+                return Some(first.id);
+            }
+            lane.credit = match lane.packets.is_empty() {
+                true => lane.credit.min(0),
+                false => (lane.credit + share).min(share),
+            };
+            self.turn = (place + 1) % LANES;
+        }
+        debug_assert!(false, "no lane's debt is larger than that");
+        None
+    }
+
+    /// When [`Self::next`] may give or drop a packet though none has come.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        let unused = self.tcp_at.map(|at| at + IN_USE_FOR);
+        let until = [0, 1].map(|kind| Some(self.until[kind]).filter(|_| self.has_waiting(kind)));
+        let until = earliest(until[0], until[1])?;
+        let firsts = self.lanes.iter().filter_map(|lane| lane.packets.front());
+        let stale = firsts.map(|first| first.since + WAITS_MAX).min();
+        earliest(earliest(Some(until), unused), stale)
+    }
+
+    /// The next packet that is to be dropped.
+    pub(crate) fn poll_dropped(&mut self) -> Option<PacketId> {
+        self.dropped.pop_front()
+    }
+
+    /// Packets that are to be dropped.
+    pub(crate) fn dropped(&self) -> usize {
+        self.dropped.len()
+    }
+
+    /// Whether the mote of a pair has sent something that this answers; it may be used up.
+    fn is_asked(&mut self, pair: Pair, now: Instant) -> bool {
+        let Some(left) = self
+            .asked
+            .get(&pair, now)
+            .and_then(|left| left.checked_sub(1))
+        else {
+            return false;
+        };
+        self.asked.put(pair, left, now);
+        true
+    }
+
+    fn bytes(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.bytes).sum()
+    }
+
+    /// Whether packets of a kind wait: TCP's, or others.
+    fn has_waiting(&self, kind: usize) -> bool {
+        let lanes = self.lanes.iter().skip(kind * EACH).take(EACH);
+        lanes.map(|lane| lane.packets.len()).sum::<usize>() > 0
+    }
+
+    fn must_wait(&self, place: usize, now: Instant) -> bool {
+        let in_use = self.tcp_at.is_some_and(|at| now.since(at) < IN_USE_FOR);
+        in_use && now < self.until[place / EACH]
+    }
+
+    /// The lane that is kept for a pair, one that no other has used lately, or the one that it
+    /// shares.
+    fn lane_of(&mut self, pair: &Pair, is_tcp: bool, now: Instant) -> usize {
+        let own = self.own_lane(pair, is_tcp);
+        let home = home(pair, is_tcp);
+        let first = usize::from(is_tcp) * EACH;
+        let place = own.unwrap_or_else(|| {
+            let is_free = |place: &usize| {
+                let lane = &self.lanes[*place];
+                let is_over = lane.pair.is_none() || now.since(lane.used) >= KEPT_FOR;
+                lane.packets.is_empty() && is_over
+            };
+            // Packets of one pair stay in one lane.
+            let waits = self.lanes[home].packets.iter().any(|own| own.pair == *pair);
+            let free = [home].into_iter().chain(first..first + EACH).find(is_free);
+            match free.filter(|_| !waits) {
+                Some(place) => {
+                    self.lanes[place].pair = Some(*pair);
+                    self.lanes[place].credit = 0;
+                    place
+                }
+                None => home,
+            }
+        });
+        self.lanes[place].used = now;
+        place
+    }
+
+    /// The lane that is kept for a pair.
+    fn own_lane(&self, pair: &Pair, is_tcp: bool) -> Option<usize> {
+        let mut places = (0..LANES).filter(|place| (*place >= EACH) == is_tcp);
+        places.find(|place| self.lanes[*place].pair == Some(*pair))
+    }
+
+    fn drop_longest(&mut self) {
+        let longest = self.lanes.iter_mut().max_by_key(|lane| lane.bytes);
+        if let Some(lane) = longest
+            && let Some(first) = lane.packets.pop_front()
+        {
+            lane.bytes -= first.len;
+            self.dropped.push_back(first.id);
+        }
+    }
+
+    /// Drops what has waited for too long: nobody wants it any more.
+    fn drop_stale(&mut self, now: Instant) {
+        for lane in &mut self.lanes {
+            while let Some(first) = lane.packets.front()
+                && now.since(first.since) >= WAITS_MAX
+            {
+                lane.bytes -= first.len;
+                self.dropped.push_back(first.id);
+                lane.packets.pop_front();
+            }
+        }
+    }
+
+    fn share(&self, place: usize) -> i64 {
+        let source = |lane: &Lane| lane.pair.map(|pair| pair.peer);
+        let own = source(&self.lanes[place]);
+        let of_source = |lane: &&Lane| !lane.packets.is_empty() && source(lane) == own;
+        let busy = self.lanes.iter().filter(of_source).count() as i64;
+        SHARE / busy.max(1)
+    }
+
+    fn charge(&mut self, place: usize, air: u64, now: Instant) {
+        let lane = &mut self.lanes[place];
+        // Lossless: a packet has 64 KiB at most.
+        lane.credit = (lane.credit - air as i64).max(-DEBT_MAX);
+        let span = Duration::from_micros(air * BYTE_US * PART);
+        let until = &mut self.until[place / EACH];
+        *until = (*until).max(now) + span;
+    }
+}
+
+/// The lane that a pair is given where others are taken.
+fn home(pair: &Pair, is_tcp: bool) -> usize {
+    // Its keys are constants: a stranger who aims at one lane gains nothing by it.
+    let mut hasher = DefaultHasher::new();
+    pair.hash(&mut hasher);
+    (hasher.finish() % EACH as u64) as usize + usize::from(is_tcp) * EACH
+}
+
+/// How long a packet of so many bytes is on the air, in bytes: compression takes most of its
+/// headers away.
+fn air(len: usize) -> u64 {
+    let payload = (len.saturating_sub(HEADER_LEN) + COMPRESSED_LEN) as u64;
+    HOPS * (payload + payload.div_ceil(FRAME_LEN) * FRAME_OVERHEAD)
+}
+
+/// Queues of strangers.
+const LANES: usize = 8;
+
+/// Of these, TCP's, and as many of all others.
+const EACH: usize = LANES / 2;
+
+/// So many times its own air an answer costs: it goes against the stream.
+const ANSWER_WEIGHT: u64 = 2;
+
+/// Bytes of packets that wait, at most.
+const BYTES_MAX: usize = 64 << 10;
+
+/// No packet waits for longer: whoever sent it has given it up, or sent it again.
+const WAITS_MAX: Duration = Duration::from_secs(5);
+
+/// Strangers of a kind have the air for one such part of the time while TCP is in use, by the
+/// measure of [`air`], by which a connection alone has it for six tenths. A quarter is what the
+/// stack's own border router leaves them; behind one queue they then cost every tenth request.
+const PART: u64 = 8;
+
+/// TCP is in use for so long behind its last segment: longer than readers rest, or a timeout lasts
+/// that has grown.
+const IN_USE_FOR: Duration = Duration::from_secs(60);
+
+/// How long a lane is kept for a pair that sends nothing.
+const KEPT_FOR: Duration = Duration::from_secs(4);
+
+/// Air of a lane in one round, in bytes: a segment of five frames over three hops.
+const SHARE: i64 = 3_000;
+
+/// How far a lane may be in debt: by two of the longest packets of the mesh.
+const DEBT_MAX: i64 = 8 * SHARE;
+
+/// After so many rounds a lane with that debt and an eighth of a share has credit.
+const ROUNDS_MAX: usize = 200;
+
+/// How long what comes out of the mesh is taken for an answer to a stranger, at the least.
+const SPOKEN_FOR: Duration = Duration::from_secs(30);
+
+/// How long an answer to a mote may take, at the least.
+const ASKED_FOR: Duration = Duration::from_secs(10);
+
+/// Packets of one host that answer those of a mote, and pass at once, at most.
+const ANSWERS_MAX: u8 = 8;
+
+/// Hops that a packet has before it, at most three of which exclude each other: nobody says how
+/// many.
+const HOPS: u64 = 3;
+
+/// A byte on the air of IEEE 802.15.4 at 2.4 GHz.
+const BYTE_US: u64 = 32;
+
+/// What a frame costs beside its payload, in bytes: backoff, preamble, header, checksum, ACK,
+/// copies.
+const FRAME_OVERHEAD: u64 = 100;
+
+/// What a frame carries, about.
+const FRAME_LEN: u64 = 96;
+
+/// Compressed headers of a packet.
+const COMPRESSED_LEN: usize = 8;
