@@ -92,6 +92,10 @@ pub(crate) const IP6TABLES: Tool = Tool {
     program: "ip6tables",
     package: "iptables",
 };
+pub(crate) const NFT: Tool = Tool {
+    program: "nft",
+    package: "nftables",
+};
 
 /// Runs bumble, and what builds and tests the Python package.
 pub(crate) const PYTHON: Tool = Tool {
@@ -216,6 +220,7 @@ const TOOLS: &[Tool] = &[
     PING,
     IP,
     IP6TABLES,
+    NFT,
     // Runs the reference of the bound.
     PYTHON,
 ];

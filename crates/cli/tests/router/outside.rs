@@ -69,8 +69,10 @@ pub(crate) fn a_source_inside_is_dropped_and_counted() {
     let before = came();
     let path = std::env::var("PATH").unwrap();
     for (tool, path) in [("nft", &*path), ("ip6tables", path_without_nft())] {
-        if tool == "nft" && !has_nft() {
-            println!("not run with nft: it is not installed");
+        if tool == "nft"
+            && let Err(why) = has_nft()
+        {
+            println!("not run with nft: {why}");
             continue;
         }
         let mut command =
@@ -162,8 +164,18 @@ fn forge(source: &str, to: &str) -> u64 {
     count
 }
 
-fn has_nft() -> bool {
-    let mut nft = Command::new("nft");
-    let listed = nft.args(["list", "tables"]).output();
-    listed.is_ok_and(|output| output.status.success())
+/// Whether the machine has nft, and its kernel the filter that nft sets.
+fn has_nft() -> Result<(), String> {
+    match Command::new("nft").args(["list", "tables"]).output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(format!(
+            "the kernel refuses: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        )),
+        Err(error) => {
+            let is_ci = std::env::var("CI").is_ok_and(|value| value == "true");
+            assert!(!is_ci, "nft: {error}");
+            Err(error.to_string())
+        }
+    }
 }
