@@ -988,14 +988,26 @@ fn nobody_is_tried_who_could_not_be_followed() {
     assert_eq!([tried(900), tried(1_600)], [true, false]);
 }
 
+/// One that goes back on its straight part is of a node that has begun anew: a root that did so, and had
+/// heard none of its motes before it spoke, once had no routes for a quarter of an hour.
 #[test]
-fn a_counter_that_goes_back_asks_for_nothing() {
+fn a_counter_that_goes_round_and_back_asks_for_nothing() {
     let mut bench = Bench::joined(Role::Router);
     bench.run(Duration::from_secs(20));
     bench.message(addr(0), false, &answer(241, 0)).unwrap();
     bench.sent.clear();
     let mut says = says(0, 128);
-    for (dtsn, asks) in [(239, false), (225, false), (226, true), (226, false)] {
+    let turns = [
+        (239, true),
+        (225, true),
+        (226, true),
+        (226, false),
+        (250, true),
+        (2, true),
+        (1, false),
+        (3, true),
+    ];
+    for (dtsn, asks) in turns {
         let before = daos(&bench);
         says.dtsn = dtsn;
         bench.says_itself(&says).unwrap();
