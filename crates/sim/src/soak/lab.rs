@@ -42,6 +42,8 @@ struct Lab<'m> {
     sessions: Sessions<'m>,
     span: Duration,
     is_quiet: bool,
+    /// Whether some motes sleep.
+    sleeps: bool,
     /// Where motes find their parents by RPL: who hears whom when nothing is broken.
     gains: Option<Gains>,
     /// Nodes that are off, and when they come back.
@@ -73,6 +75,7 @@ pub(super) fn run(seed: u64, span: Duration) -> Seen {
     let (options, outsiders) = mesh::network(&mut dice, seed);
     let mut seen = Seen::default();
     let is_rpl = options.joining == Joining::Rpl;
+    let sleeps = options.has_sleepers();
     let attackers = outsiders::names(&options);
     let gains = is_rpl.then(|| options.gains.clone());
     let network = match Network::new(options, &arena) {
@@ -93,6 +96,7 @@ pub(super) fn run(seed: u64, span: Duration) -> Seen {
         sessions: Sessions::new(seed, &arena),
         span,
         is_quiet: false,
+        sleeps,
         gains,
         outages: Outages::default(),
         lost_counts: Frames::default(),
@@ -472,7 +476,11 @@ impl<'m> Lab<'m> {
             let config = end.config;
             u64::from(config.retransmissions_max + 2) * u64::from(config.rto_max_ms)
         });
-        CALM + Duration::from_millis(tries.max().unwrap_or(0))
+        let asleep = match self.sleeps {
+            true => CALM_ASLEEP,
+            false => Duration::ZERO,
+        };
+        CALM + asleep + Duration::from_millis(tries.max().unwrap_or(0))
     }
 }
 
@@ -497,6 +505,10 @@ const CALM_STEP: Duration = Duration::from_millis(200);
 
 /// Time enough, without faults, to deliver what is left over the slowest path.
 const CALM: Duration = Duration::from_secs(900);
+
+/// The same for a mote that sleeps: the most bytes in the smallest windows, each of which takes two polls of
+/// two seconds.
+const CALM_ASLEEP: Duration = Duration::from_secs(BYTES_MAX as u64 / 64 * 2 * 2);
 
 /// Longer than TIME-WAIT, and than handshakes that nobody ends.
 const REST: Duration = Duration::from_secs(1_000);

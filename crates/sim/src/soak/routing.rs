@@ -116,7 +116,7 @@ const MENDED_WITHIN: Duration = Duration::from_secs(600);
 
 /// A mote whose route somebody has ended, or has acknowledged in the root's name, tells the root of it again
 /// half-way through the route's lifetime, and up to half as long again after that.
-const REPEATED_WITHIN: Duration = Duration::from_secs(30 * 60 / 2 * 3 / 2);
+pub(super) const REPEATED_WITHIN: Duration = Duration::from_secs(30 * 60 / 2 * 3 / 2);
 
 /// And once it has rested: a parent may have changed this very moment.
 const SETTLED_WITHIN: Duration = Duration::from_secs(120);

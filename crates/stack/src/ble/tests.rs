@@ -566,6 +566,9 @@ fn credits_past_65535_close_the_channel_and_others_are_counted() {
     bench.signal(7, credits(0x55, 1));
     assert_eq!(bench.dropped(ChannelDrop::CreditOverflow), 1);
     assert!(!bench.is_open());
+    // What the peer sent before it heard of the end is nobody's fault.
+    bench.signal(8, credits(0x55, 1));
+    assert_eq!(bench.dropped(ChannelDrop::MalformedSignal), 2);
 }
 
 #[test]

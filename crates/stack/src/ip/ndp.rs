@@ -241,6 +241,18 @@ impl Solicitor {
         }
     }
 
+    /// The router knows more than it has said: it is asked soon, and each minute at most.
+    pub(crate) fn hasten(&mut self, now: Instant) {
+        if let State::Bound {
+            refresh, may_ask, ..
+        } = &mut self.state
+            && now >= *may_ask
+        {
+            *refresh = now.min(*refresh);
+            *may_ask = now + INTERVAL_MAX;
+        }
+    }
+
     /// Starts asking, after a random moment.
     pub(crate) fn start(&mut self, now: Instant, rng: &mut Rng) {
         self.search = None;

@@ -12,7 +12,7 @@ use motet::wire::ipv6::Header;
 
 use super::super::dice::Dice;
 use super::super::outsiders::{AT_WORK, OutsiderTally, Outsiders, What};
-use super::{Frames, JOIN_MAX, Lab};
+use super::{Frames, JOIN_MAX, Lab, routing};
 use crate::net::crowd::{self, Crowd};
 use crate::net::outages::Switch;
 use crate::net::plan;
@@ -66,8 +66,12 @@ impl Lab<'_> {
         let mut has_joined = self.network.join(JOIN_MAX);
         if let Some(beset) = self.beset.as_mut().filter(|_| !has_joined) {
             beset.kept_out = true;
+            let misled = match beset.misleads() {
+                true => routing::REPEATED_WITHIN,
+                false => Duration::ZERO,
+            };
             self.network.world.end_attacks();
-            has_joined = self.network.join(JOIN_MAX);
+            has_joined = self.network.join(JOIN_MAX + misled);
         }
         if !has_joined {
             return Err(format!(

@@ -334,13 +334,17 @@ impl Connection {
     fn on_credits(&mut self, channel: u16, credits: u16, counters: &mut HostCounters) {
         let which = Which::ALL.into_iter().find(|which| {
             let found = self.channel(*which);
-            found.state == State::Open && found.remote.channel == channel
+            found.state != State::Closed && found.remote.channel == channel
         });
         let Some(which) = which.filter(|_| credits > 0) else {
             counters.count(ChannelDrop::MalformedSignal);
             return;
         };
         let channel = self.channel_mut(which);
+        if channel.state == State::Closing {
+            // The peer sent them before it heard of the end.
+            return;
+        }
         match channel.remote.credits.checked_add(credits) {
             Some(sum) => {
                 channel.remote.credits = sum;

@@ -348,48 +348,86 @@ mod tests {
         }
     }
 
+    /// A discovery that RPL leads to `PARENT`, and has brought the prefix.
+    fn led((queue, ip): (&mut PacketQueue<'_>, &mut Ip<'_>), rng: &mut Rng) -> Discovery<'static> {
+        let settings = Settings {
+            source: LinkAddr::Extended([2, 0, 0, 0, 0, 0, 0, 5]),
+            eui64: [2, 0, 0, 0, 0, 0, 0, 5],
+            solicits: true,
+            registers: false,
+            router: None,
+            advertised: None,
+        };
+        let mut discovery = Discovery::new(settings, &mut []);
+        discovery.start(InterfaceId(0), queue, ip, NOW, rng);
+        discovery.follow(Some(PARENT), queue, ip, NOW, rng);
+        discovery.learn_prefix(Some(&information(7_200)), ip);
+        discovery
+    }
+
+    /// The parent advertises the prefix alone, for so long.
+    fn advertise(
+        discovery: &mut Discovery<'_>,
+        lifetime_s: u32,
+        (queue, ip): (&mut PacketQueue<'_>, &mut Ip<'_>),
+        rng: &mut Rng,
+    ) -> Result<(), PacketDrop> {
+        let mut options = [0; 64];
+        let mut w = Writer::new(&mut options);
+        NdpOption::Prefix(information(lifetime_s))
+            .emit(&mut w)
+            .unwrap();
+        let len = w.written();
+        let advertisement = RouterAdvertisement {
+            hop_limit: 64,
+            flags: 0,
+            router_lifetime_s: lifetime_s as u16,
+            reachable_ms: 0,
+            retransmit_ms: 0,
+            options: NdpOptions::parse(&options[..len]).unwrap(),
+        };
+        let from = (ip::link_local(PARENT), PARENT);
+        discovery.on_advertisement(from, (advertisement, true), queue, ip, NOW, rng)
+    }
+
     /// A part holds for a minute. An advertisement that holds for longer has neither contexts nor a
     /// border router to tell: whoever waited for these would ask for ever.
     #[test]
     fn an_advertisement_without_contexts_is_whole_where_it_holds_for_long() {
         for (lifetime_s, is_whole) in [(30, false), (60, false), (61, true), (1_800, true)] {
-            let settings = Settings {
-                source: LinkAddr::Extended([2, 0, 0, 0, 0, 0, 0, 5]),
-                eui64: [2, 0, 0, 0, 0, 0, 0, 5],
-                solicits: true,
-                registers: false,
-                router: None,
-                advertised: None,
-            };
-            let (mut discovery, mut rng) =
-                (Discovery::new(settings, &mut []), Rng::from_seed([1, 2]));
             let (mut bytes, mut table) = ([0; 1_024], [None; 2]);
             let mut queue = PacketQueue::new(&mut bytes);
             let mut ip = Ip::new(ip::Config::default(), &mut table);
-            discovery.start(InterfaceId(0), &mut queue, &mut ip, NOW, &mut rng);
-            discovery.follow(Some(PARENT), &mut queue, &ip, NOW, &mut rng);
-            discovery.learn_prefix(Some(&information(7_200)), &mut ip);
-            let mut options = [0; 64];
-            let mut w = Writer::new(&mut options);
-            NdpOption::Prefix(information(lifetime_s))
-                .emit(&mut w)
-                .unwrap();
-            let len = w.written();
-            let advertisement = RouterAdvertisement {
-                hop_limit: 64,
-                flags: 0,
-                router_lifetime_s: lifetime_s as u16,
-                reachable_ms: 0,
-                retransmit_ms: 0,
-                options: NdpOptions::parse(&options[..len]).unwrap(),
-            };
-            let from = (ip::link_local(PARENT), PARENT);
-            let said = (advertisement, true);
-            let outcome =
-                discovery.on_advertisement(from, said, &mut queue, &mut ip, NOW, &mut rng);
+            let mut rng = Rng::from_seed([1, 2]);
+            let mut discovery = led((&mut queue, &mut ip), &mut rng);
+            let outcome = advertise(&mut discovery, lifetime_s, (&mut queue, &mut ip), &mut rng);
             assert_eq!(outcome, Ok(()), "{lifetime_s} s");
             let router = discovery.solicitor.router();
             assert_eq!(router.is_some(), is_whole, "{lifetime_s} s");
         }
+    }
+
+    /// Somebody's advertisement without contexts once kept a mote from all packets for its lifetime: they
+    /// came, compressed by a context that the mote did not ask for.
+    #[test]
+    fn headers_of_an_unknown_context_make_it_ask_once_a_minute() {
+        let (mut bytes, mut table) = ([0; 1_024], [None; 2]);
+        let mut queue = PacketQueue::new(&mut bytes);
+        let mut ip = Ip::new(ip::Config::default(), &mut table);
+        let mut rng = Rng::from_seed([1, 2]);
+        let mut discovery = led((&mut queue, &mut ip), &mut rng);
+        advertise(&mut discovery, 1_800, (&mut queue, &mut ip), &mut rng).unwrap();
+        let mut asked = [0; 4];
+        for second in 1..=200 {
+            let now = NOW + Duration::from_secs(second);
+            discovery.on_unknown_context(now);
+            while queue.pop() {}
+            discovery.poll(&mut queue, &mut ip, now, &mut rng);
+            asked[(second / 60) as usize] += usize::from(!queue.is_empty());
+        }
+        assert!(
+            asked[0] >= 1 && asked.iter().all(|times| *times <= 2),
+            "{asked:?}"
+        );
     }
 }

@@ -245,6 +245,11 @@ impl<'m> Discovery<'m> {
         }
     }
 
+    /// Headers came that no context here explains: the router has one that this node does not know.
+    pub(super) fn on_unknown_context(&mut self, now: Instant) {
+        self.solicitor.hasten(now);
+    }
+
     /// Whether it asks all routers: any may answer, to all nodes.
     #[cfg(feature = "sleepy")]
     pub(super) const fn is_searching(&self) -> bool {

@@ -142,6 +142,9 @@ impl<'m> Mesh<'m> {
             Err(_) => Err(LinkDrop::Dispatch),
         };
         outcome.unwrap_or_else(|reason| {
+            if reason == LinkDrop::Compression {
+                self.discovery.on_unknown_context(now);
+            }
             self.count(reason);
             Arrival::Nothing
         })
