@@ -50,7 +50,9 @@ fn pasts(folder: &Path) -> Vec<Past> {
 /// Of each node: the last counter that another one has believed.
 fn heard(network: &Network<'_>) -> Vec<([u8; 8], u32)> {
     let securities = (0..3).filter_map(|n| network.mac(n)?.security());
-    securities.flat_map(|it| it.neighbours()).collect()
+    securities
+        .flat_map(motet::mac::security::Security::neighbours)
+        .collect()
 }
 
 #[test]
