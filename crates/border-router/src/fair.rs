@@ -13,7 +13,10 @@ use std::{
     time,
 };
 
-use motet::time::Instant;
+use motet::{
+    time::Instant,
+    wire::{ipv6, tcp},
+};
 use motet_taim::{Config, Direction, Packet, PacketId, Router, Status, Verdict};
 
 use crate::{
@@ -106,6 +109,11 @@ impl Fair {
             self.queue.discard(id)?;
             return Ok(true);
         }
+        if packet.from == packet.to && !is_tcp(packet.head) {
+            // From mote to mote: its sender is no stranger, and no policy holds it.
+            self.queue.accept(id)?;
+            return Ok(true);
+        }
         let now = now(self.origin);
         let packet = Packet {
             id: PacketId(id.into()),
@@ -172,6 +180,12 @@ impl Fair {
             forged: self.forged,
         }
     }
+}
+
+/// Whether a packet is TCP's, as far as its first header says.
+fn is_tcp(head: &[u8]) -> bool {
+    let parsed = ipv6::Header::parse_start(head);
+    parsed.is_ok_and(|(header, _)| header.next_header == tcp::NEXT_HEADER)
 }
 
 /// What was counted beside what the router counts.

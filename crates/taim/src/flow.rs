@@ -31,6 +31,8 @@ pub(crate) struct Flow {
     has_begun: bool,
     /// Whether an end has closed it or reset it, and nothing has come since that denies it.
     pub(crate) is_over: bool,
+    /// Whether that was a reset by the mote.
+    is_refused: bool,
     streams: [Stream; 2],
     lanes: [Lane; 2],
     /// From the release of a packet into the mesh to what answers it.
@@ -133,6 +135,7 @@ impl Flow {
             moved: now,
             since_asked: [None; 2],
             has_begun: false,
+            is_refused: false,
             is_over: false,
             streams: Default::default(),
             lanes: Default::default(),
@@ -171,13 +174,12 @@ impl Flow {
             true => self.rest(now),
             false => Duration::ZERO,
         };
-        (self.last, self.moved) = (now, now);
-        self.is_over = match segment.flags.intersects(Flags::FIN | Flags::RST) {
-            true => true,
-            // What comes behind a true end only acknowledges it.
-            false => self.is_over && segment.payload_len == 0,
-        };
         let direction = segment.direction;
+        self.note_end(segment);
+        self.moved = now;
+        if !self.is_refused || direction == Direction::Up {
+            self.last = now;
+        }
         let stream = &mut self.streams[direction as usize];
         let mut news = stream.on_data(segment, now);
         stream.note_fin(segment);
@@ -217,6 +219,18 @@ impl Flow {
             self.meter.add(u64::from(news.new_bytes), now);
         }
         news
+    }
+
+    /// Whether the flow has ended: with a FIN or a reset, unless data come behind it, which shows that it
+    /// was forged or ended one direction alone. What a mote has reset only that mote takes up again.
+    fn note_end(&mut self, segment: &Segment) {
+        let is_up = segment.direction == Direction::Up;
+        if segment.flags.intersects(Flags::FIN | Flags::RST) {
+            self.is_over = true;
+            self.is_refused |= is_up && segment.flags.contains(Flags::RST);
+        } else if segment.payload_len > 0 && (is_up || !self.is_refused) {
+            (self.is_over, self.is_refused) = (false, false);
+        }
     }
 
     /// See [`News::streamed`].

@@ -83,6 +83,16 @@ impl FlowId {
     }
 }
 
+/// What is known of a segment's flow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Found {
+    Flow(FlowId),
+    /// It is one, for which there is no room.
+    Full,
+    /// Its handshake is not complete, as far as was seen.
+    Nothing,
+}
+
 impl Flows {
     pub(crate) fn new(config: &Config) -> Self {
         Self {
@@ -132,9 +142,9 @@ impl Flows {
         segment: &Segment,
         counters: &mut Counters,
         now: Instant,
-    ) -> Option<FlowId> {
+    ) -> Found {
         if let Some(id) = self.by_key.get(&segment.flow) {
-            return Some(*id);
+            return Found::Flow(*id);
         }
         if segment.flags.contains(Flags::SYN) {
             self.note_handshake(segment);
@@ -147,7 +157,11 @@ impl Flows {
             Direction::Down => self.completes_handshake(segment),
         };
         let opens = opens && !segment.is_control();
-        opens.then(|| self.enter(segment.flow, counters, now))?
+        if !opens {
+            return Found::Nothing;
+        }
+        let entered = self.enter(segment.flow, counters, now);
+        entered.map_or(Found::Full, Found::Flow)
     }
 
     /// Whether a segment into the mesh acknowledges a mote's SYN-ACK.

@@ -7,7 +7,7 @@ use motet::time::{Instant, earliest};
 use crate::clock::Clock;
 use crate::config::{Config, Policy};
 use crate::flow::Passing;
-use crate::flows::{FlowId, Flows};
+use crate::flows::{FlowId, Flows, Found};
 use crate::policy::Rule;
 use crate::sight::{self, Direction, FlowKey, Pair, Segment};
 use crate::status::{self, Counters, Status};
@@ -77,8 +77,9 @@ impl Router {
         &self.config
     }
 
-    /// Another policy from now on; packets that are held go at once.
+    /// Another policy from now on; packets that the former one holds go at once.
     pub fn set_policy(&mut self, policy: Policy, now: Instant) {
+        let now = self.read(now);
         self.release_waiting(now);
         self.config.policy = policy;
         self.rule = Rule::new(policy);
@@ -98,12 +99,17 @@ impl Router {
             self.counters.others += 1;
             return self.meet_stranger(packet, None, now);
         };
-        self.strangers.note_tcp(now);
         self.sweep(now);
-        let Some(id) = self.flows.find(&segment, &mut self.counters, now) else {
-            self.counters.strangers += 1;
-            return self.meet_stranger(packet, Some(segment.flow), now);
+        let id = match self.flows.find(&segment, &mut self.counters, now) {
+            Found::Flow(id) => id,
+            // There is no room for it: it is no stranger's for that.
+            Found::Full => return Verdict::Pass,
+            Found::Nothing => {
+                self.counters.strangers += 1;
+                return self.meet_stranger(packet, Some(segment.flow), now);
+            }
         };
+        self.strangers.note_tcp(now);
         // What waited while its flow was not known yet goes before it.
         let ready = &mut self.ready;
         self.strangers

@@ -96,14 +96,19 @@ pub(crate) fn is_of_link(headers: &[u8]) -> bool {
         return false;
     };
     let (src, dst) = (header.src, header.dst);
-    let is_local = |addr: Ipv6Addr| addr.is_multicast() || addr.is_unicast_link_local();
+    let is_of_link_group = dst.is_multicast() && dst.octets()[1] & SCOPE <= SCOPE_OF_LINK;
     let is_discovery = || {
         header.hop_limit == HOP_LIMIT_UNFORWARDED
             && header.next_header == icmpv6::NEXT_HEADER
             && rest.first().is_some_and(|kind| DISCOVERY.contains(kind))
     };
-    is_local(src) || is_local(dst) || src.is_unspecified() || is_discovery()
+    let is_local = src.is_unicast_link_local() || dst.is_unicast_link_local();
+    is_local || is_of_link_group || src.is_unspecified() || is_discovery()
 }
+
+/// The scope of a multicast address, and the widest one that no router passes on (RFC 4291 §2.7).
+const SCOPE: u8 = 0x0f;
+const SCOPE_OF_LINK: u8 = 2;
 
 /// No packet has it that a router has forwarded.
 const HOP_LIMIT_UNFORWARDED: u8 = 255;

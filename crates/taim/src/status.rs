@@ -123,11 +123,11 @@ pub struct Fairness {
 /// What a router has counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
-    /// Packets that came.
+    /// Packets that came, but for those of one link and neighbour discovery.
     pub packets: u64,
-    /// Packets that were no TCP, or not to be read: they passed at once.
+    /// Packets that were no TCP, or not to be read.
     pub others: u64,
-    /// TCP segments of no known flow.
+    /// TCP segments of no known flow, but for those that no table had room for.
     pub strangers: u64,
     /// Packets that were held; each goes on in the end, or is in `dropped`.
     pub held: u64,

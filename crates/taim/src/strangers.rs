@@ -8,10 +8,10 @@
 //! own: no datagram stands before a handshake. What a stranger makes a mote answer is charged to it
 //! too. Where no packet finds room, the longest queue loses its oldest one, and none waits for
 //! longer than [`WAITS_MAX`]. How long a packet takes on the air is reckoned from its length: what
-//! the border router behind does with it nobody says.
+//! the border router behind does with it is not known.
 //! A packet that answers one of the mote's own is no stranger's: it passes at once.
 //! Left out: connections whose handshake is complete, which the policy holds or not; what is for a
-//! link alone, which passes at once; and everything while nobody uses TCP.
+//! link alone, which passes at once; and everything while no known connection is in use.
 //! Sources: RFC 8290 §4; Shreedhar and Varghese 1995. In the stack's own border router
 //! `motet::link::FlowQueues` does the same, and more: it knows when the air is free.
 
@@ -33,14 +33,14 @@ pub(crate) struct Strangers {
     turn: usize,
     /// Until when what has gone takes the strangers' part of the time: those of TCP last.
     until: [Instant; 2],
-    /// When a segment of TCP last came, either way.
+    /// When a segment of a known connection last came, either way.
     tcp_at: Option<Instant>,
     /// Packets that may wait.
     packets_max: usize,
     /// Packets to be dropped.
     dropped: VecDeque<PacketId>,
-    /// Pairs whose strangers have been let in: what comes back answers them.
-    spoken: Recent<()>,
+    /// Pairs whose strangers have been let in, and how many packets that come back answer them.
+    spoken: Recent<u8>,
     /// Pairs whose mote has sent something unasked, and how many packets may answer that.
     asked: Recent<u8>,
 }
@@ -89,7 +89,7 @@ impl Strangers {
         self.lanes.iter().map(|lane| lane.packets.len()).sum()
     }
 
-    /// A segment of TCP has come.
+    /// A segment of a known connection has come.
     pub(crate) fn note_tcp(&mut self, now: Instant) {
         self.tcp_at = Some(now);
     }
@@ -110,7 +110,7 @@ impl Strangers {
         }
         let place = self.lane_of(&pair, flow.is_some(), now);
         if !self.has_waiting(place / EACH) && !self.must_wait(place, now) {
-            self.spoken.put(pair, (), now);
+            self.let_in(pair, now);
             self.charge(place, air(len), now);
             return true;
         }
@@ -123,22 +123,34 @@ impl Strangers {
             len,
             since: now,
         });
-        while self.len() > self.packets_max || self.bytes() > BYTES_MAX {
-            self.drop_longest();
+        while self.len() > self.packets_max {
+            self.drop_longest(|lane| lane.packets.len());
+        }
+        while self.bytes() > BYTES_MAX {
+            self.drop_longest(|lane| lane.bytes);
         }
         false
+    }
+
+    /// A stranger's packet goes into the mesh: a few that come back answer it.
+    fn let_in(&mut self, pair: Pair, now: Instant) {
+        let answers = self.spoken.get(&pair, now).unwrap_or(0);
+        let answers = answers.saturating_add(ANSWERS_EACH).min(ANSWERS_MAX);
+        self.spoken.put(pair, answers, now);
     }
 
     /// A packet has come out of the mesh that is of no known flow. It answers a stranger, who pays;
     /// or else its mote asks for an answer.
     pub(crate) fn on_up(&mut self, pair: Pair, is_tcp: bool, len: usize, now: Instant) {
-        if self.spoken.get(&pair, now).is_some() {
+        let answers = self.spoken.get(&pair, now);
+        if let Some(left) = answers.and_then(|left| left.checked_sub(1)) {
+            self.spoken.put(pair, left, now);
             let place = self.own_lane(&pair, is_tcp).unwrap_or(home(&pair, is_tcp));
             self.charge(place, ANSWER_WEIGHT * air(len), now);
         } else {
             let before = self.asked.get(&pair, now).unwrap_or(0);
-            self.asked
-                .put(pair, before.saturating_add(1).min(ANSWERS_MAX), now);
+            let answers = before.saturating_add(ANSWERS_EACH).min(ANSWERS_MAX);
+            self.asked.put(pair, answers, now);
         }
     }
 
@@ -185,7 +197,7 @@ impl Strangers {
                 && let Some(first) = lane.packets.pop_front()
             {
                 lane.bytes -= first.len;
-                self.spoken.put(first.pair, (), now);
+                self.let_in(first.pair, now);
                 self.charge(place, air(first.len), now);
                 return Some(first.id);
             }
@@ -196,6 +208,7 @@ impl Strangers {
             self.turn = (place + 1) % LANES;
         }
         debug_assert!(false, "no lane's debt is larger than that");
+        // Never silent: a deadline that is due would call this again at once.
         None
     }
 
@@ -243,8 +256,11 @@ impl Strangers {
     }
 
     fn must_wait(&self, place: usize, now: Instant) -> bool {
-        let in_use = self.tcp_at.is_some_and(|at| now.since(at) < IN_USE_FOR);
-        in_use && now < self.until[place / EACH]
+        self.is_tcp_in_use(now) && now < self.until[place / EACH]
+    }
+
+    fn is_tcp_in_use(&self, now: Instant) -> bool {
+        self.tcp_at.is_some_and(|at| now.since(at) < IN_USE_FOR)
     }
 
     /// The lane that is kept for a pair, one that no other has used lately, or the one that it
@@ -271,7 +287,12 @@ impl Strangers {
                 None => home,
             }
         });
-        self.lanes[place].used = now;
+        let lane = &mut self.lanes[place];
+        if now.since(lane.used) >= KEPT_FOR {
+            // What it owed is long paid.
+            lane.credit = lane.credit.max(0);
+        }
+        lane.used = now;
         place
     }
 
@@ -281,8 +302,9 @@ impl Strangers {
         places.find(|place| self.lanes[*place].pair == Some(*pair))
     }
 
-    fn drop_longest(&mut self) {
-        let longest = self.lanes.iter_mut().max_by_key(|lane| lane.bytes);
+    /// Drops the oldest packet of the queue that is the longest by this measure.
+    fn drop_longest(&mut self, len: impl Fn(&Lane) -> usize) {
+        let longest = self.lanes.iter_mut().max_by_key(|lane| len(lane));
         if let Some(lane) = longest
             && let Some(first) = lane.packets.pop_front()
         {
@@ -312,19 +334,23 @@ impl Strangers {
         SHARE / busy.max(1)
     }
 
+    /// Charges a packet to its queue and to the strangers' part of the time, where that has a bound.
     fn charge(&mut self, place: usize, air: u64, now: Instant) {
+        if !self.is_tcp_in_use(now) {
+            return;
+        }
         let lane = &mut self.lanes[place];
         // Lossless: a packet has 64 KiB at most.
         lane.credit = (lane.credit - air as i64).max(-DEBT_MAX);
         let span = Duration::from_micros(air * BYTE_US * PART);
         let until = &mut self.until[place / EACH];
-        *until = (*until).max(now) + span;
+        *until = ((*until).max(now) + span).min(now + LEAD_MAX);
     }
 }
 
 /// The lane that a pair is given where others are taken.
 fn home(pair: &Pair, is_tcp: bool) -> usize {
-    // Its keys are constants: a stranger who aims at one lane gains nothing by it.
+    // Its keys are constants, so a stranger can aim at the lane that others share, as it can fill all.
     let mut hasher = DefaultHasher::new();
     pair.hash(&mut hasher);
     (hasher.finish() % EACH as u64) as usize + usize::from(is_tcp) * EACH
@@ -367,6 +393,10 @@ const KEPT_FOR: Duration = Duration::from_secs(4);
 /// Air of a lane in one round, in bytes: a segment of five frames over three hops.
 const SHARE: i64 = 3_000;
 
+/// How far ahead strangers may have used their part: shorter than the longest wait, so that one
+/// packet of each queue is let in before the others in it are too old.
+const LEAD_MAX: Duration = Duration::from_millis(4_900);
+
 /// How far a lane may be in debt: by two of the longest packets of the mesh.
 const DEBT_MAX: i64 = 8 * SHARE;
 
@@ -379,11 +409,15 @@ const SPOKEN_FOR: Duration = Duration::from_secs(30);
 /// How long an answer to a mote may take, at the least.
 const ASKED_FOR: Duration = Duration::from_secs(10);
 
-/// Packets of one host that answer those of a mote, and pass at once, at most.
-const ANSWERS_MAX: u8 = 8;
+/// Packets that may answer one packet: a block in several datagrams, or an acknowledgment and, later, a
+/// response.
+const ANSWERS_EACH: u8 = 3;
 
-/// Hops that a packet has before it, at most three of which exclude each other: nobody says how
-/// many.
+/// Packets of one pair that may still be answers, at most.
+const ANSWERS_MAX: u8 = 24;
+
+/// Hops that a packet has before it, at most three of which exclude each other. How many there are is
+/// not known.
 const HOPS: u64 = 3;
 
 /// A byte on the air of IEEE 802.15.4 at 2.4 GHz.

@@ -20,7 +20,7 @@ use motet_router::{
     rules::{self, Installed, RulesError},
     wake::{self, Bell, Wake},
 };
-use motet_taim::Config;
+use motet_taim::{Config, Policy};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::{
@@ -65,7 +65,11 @@ pub(super) fn run(
         })?;
     let mut config = Config::new(shared.policy().unwrap_or_default());
     config.held_max = HELD_MAX;
-    config.strangers_max = Config::STRANGERS_MAX;
+    // Without a policy the daemon only watches.
+    config.strangers_max = match config.policy {
+        Policy::None => 0,
+        _ => Config::STRANGERS_MAX,
+    };
     let fair =
         Fair::open(number, index, config).map_err(|error| Error::failed(error.to_string()))?;
     let (desk, asker) = desk::open(wake.bell());

@@ -35,9 +35,10 @@ mod table;
 Beside any border router for 6LoWPAN, Thread's included: the kernel hands over the IPv6 packets of \
 its interface by a packet queue, and the policy says when each of TCP goes on. No packet is altered, \
 and no segment of an established connection is dropped. What enters the mesh unasked besides \
-(datagrams, echo requests, SYNs) has a part of the air while TCP is in use: what is more waits, and is \
-dropped and counted where 256 packets or 64 KiB wait, or it has waited for five seconds. A packet from \
-outside with a source inside is dropped, too. Both ends stay as they are. Needs root, or the \
+(datagrams, echo requests, SYNs) has a part of the air while a connection is in use: what is more waits, \
+and is dropped and counted where 256 packets or 64 KiB wait, or it has waited for five seconds; with \
+--policy none it passes. A packet from outside with a source inside is dropped, too. Both ends stay as \
+they are. Needs root, or the \
 capability CAP_NET_ADMIN.
 
 If the daemon is killed, the packets that it held are lost and all others pass. SIGTERM and Ctrl-C \

@@ -74,7 +74,7 @@ fn summary(snapshot: &Snapshot) -> Vec<String> {
     let events = [
         (
             counters.dropped,
-            "packets of no connection dropped, for TCP needs the air",
+            "packets of no connection dropped beyond their part of the air",
         ),
         (
             counters.overruns,

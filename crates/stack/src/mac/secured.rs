@@ -199,6 +199,7 @@ impl<'m> Mac<'m> {
 
     /// Takes a new key where that is due, doubts the parent, and computes ahead.
     pub(super) fn poll_security(&mut self, now: Instant, rng: &mut Rng) {
+        let sleeps = self.sleeps();
         let Some(security) = self.guard.0.as_deref_mut() else {
             return;
         };
@@ -208,7 +209,7 @@ impl<'m> Mac<'m> {
         {
             security.prepare(from);
         }
-        let doubted = security.doubt_parent(now, rng);
+        let doubted = security.doubt_parent(sleeps, now, rng);
         #[cfg(feature = "sleepy")]
         if self.poll.take_refused() {
             self.listen_until(now + ANSWER_WAIT);

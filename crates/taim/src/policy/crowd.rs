@@ -5,8 +5,7 @@
 //! time and gives nobody anything. So each flow is heavy or light. It is light until it has moved
 //! an eighth of what the busiest flow moves, and again when it moves less and is heard of
 //! nevertheless. What counts is what streams, for which no question of the other end asked: a
-//! question and its answer wait for one another, and crowd nothing. A
-//! flow that rests for half of the time, all that was sent being acknowledged, is light whatever
+//! question and its answer wait for one another, and crowd nothing. A flow that rests for half of the time, all that was sent being acknowledged, is light whatever
 //! it moves: it has what it wants. A flow that falls silent stays what it was for [`CLAIM`]: one
 //! that starves has nothing to show but timeouts.
 //! Source: Motet's own.
@@ -162,7 +161,8 @@ impl Crowd {
             load.last = Some(now);
             load.is_heard = true;
         }
-        load.rested = load.rested + sign.rested;
+        // A rest that began long ago counts for the time that is remembered.
+        load.rested = (load.rested + sign.rested).min(load.known + STEP);
         load.fresh[sign.direction as usize] += u64::from(sign.streamed);
         let load = *load;
         self.most = self.most.max(load.moves());
@@ -348,6 +348,30 @@ mod tests {
         }
         let moves = crowd.loads.iter().map(Load::moves);
         assert_eq!(moves.sum::<u64>(), 0);
+    }
+
+    /// An hour's rest once made flows light for a minute of the busiest sending.
+    #[test]
+    fn those_that_have_rested_for_long_are_a_crowd_soon_when_they_stream() {
+        let mut crowd = Crowd::default();
+        let begin = Instant::ORIGIN + Duration::from_secs(1_000);
+        for second in 0..30 {
+            let now = begin + Duration::from_secs(second);
+            for flow in 0..6 {
+                let rested = match second {
+                    0..20 => Duration::from_millis(900),
+                    20 => Duration::from_secs(100),
+                    _ => Duration::ZERO,
+                };
+                let rests = Sign {
+                    rested,
+                    ..sign(1_000)
+                };
+                crowd.on_segment(FlowId::test(flow), rests, now);
+            }
+            assert!(second >= 20 || crowd.heavy == 0, "after {second} s");
+        }
+        assert_eq!(crowd.heavy, 6);
     }
 
     /// A connection for each question is no crowd beside a flow that sends much.

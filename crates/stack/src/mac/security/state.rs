@@ -382,15 +382,21 @@ impl<'m> Security<'m> {
         self.parent.is_disbelieved && self.parent.addr == Some(addr)
     }
 
-    /// A challenge for a parent that acknowledges, but has sent nothing authentic for long.
+    /// A challenge for a parent that acknowledges, but has sent nothing authentic for long. One that
+    /// never has is asked where this node sleeps: a parent that does not know the node either asks while
+    /// nobody listens.
     pub(in crate::mac) fn doubt_parent(
         &mut self,
+        sleeps: bool,
         now: Instant,
         rng: &mut Rng,
     ) -> Option<([u8; 8], Proof)> {
         let addr = self.parent.addr.filter(|_| self.parent.has_acknowledged)?;
-        let is_quiet = self.peers.silence(addr, now);
-        if is_quiet.is_none_or(|silence| silence < QUIET_MAX) {
+        let is_quiet = match self.peers.silence(addr, now) {
+            Some(silence) => silence >= QUIET_MAX,
+            None => sleeps,
+        };
+        if !is_quiet {
             return None;
         }
         let is_paced = |at: Instant| now.since(at) < DOUBT_PACE;

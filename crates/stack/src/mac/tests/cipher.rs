@@ -195,39 +195,54 @@ fn a_parent_that_only_acknowledges_is_asked_thrice() {
     a.keep_parent(Some(B));
     let quiet = begun + Duration::from_secs(31);
     assert_eq!(
-        a.doubt_parent(quiet, &mut rng),
+        a.doubt_parent(false, quiet, &mut rng),
         None,
         "it has acknowledged nothing"
     );
     a.on_acknowledged(C);
-    assert_eq!(a.doubt_parent(quiet, &mut rng), None, "another has");
+    assert_eq!(a.doubt_parent(false, quiet, &mut rng), None, "another has");
     a.on_acknowledged(B);
     a.on_acknowledged(B);
     assert_eq!(
-        a.doubt_parent(begun + Duration::from_secs(29), &mut rng),
+        a.doubt_parent(false, begun + Duration::from_secs(29), &mut rng),
         None
     );
     let asked = a.counters().challenges;
     for n in 0..3 {
         let due = quiet + Duration::from_secs(2).saturating_mul(n);
         assert!(
-            a.doubt_parent(due, &mut rng)
+            a.doubt_parent(false, due, &mut rng)
                 .is_some_and(|(addr, _)| addr == B),
             "{n}"
         );
         let early = due + Duration::from_millis(1_999);
-        assert_eq!(a.doubt_parent(early, &mut rng), None, "{n}");
+        assert_eq!(a.doubt_parent(false, early, &mut rng), None, "{n}");
         assert!(!a.disbelieves(B), "{n}");
     }
     assert_eq!(a.counters().challenges, asked + 3);
     for _ in 0..2 {
         assert_eq!(
-            a.doubt_parent(quiet + Duration::from_secs(6), &mut rng),
+            a.doubt_parent(false, quiet + Duration::from_secs(6), &mut rng),
             None
         );
         assert!(a.disbelieves(B));
     }
     assert_eq!(a.counters().parents_lost, 1);
+}
+
+/// Two that knew nothing of one another once stayed so: the parent asked while its child slept.
+#[test]
+fn a_parent_that_was_never_heard_is_asked_by_a_node_that_sleeps() {
+    for sleeps in [false, true] {
+        let (mut a, _) = acquainted(71);
+        let (now, mut rng) = (a.now, Rng::from_seed([1, 2]));
+        let a = security(&mut a);
+        a.keep_parent(Some(C));
+        assert_eq!(a.doubt_parent(sleeps, now, &mut rng), None, "no ACK yet");
+        a.on_acknowledged(C);
+        let asked = a.doubt_parent(sleeps, now, &mut rng);
+        assert_eq!(asked.map(|(addr, _)| addr), sleeps.then_some(C));
+    }
 }
 
 #[test]
