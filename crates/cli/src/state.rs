@@ -48,8 +48,8 @@ pub(crate) fn keeper(
 fn refuse(error: &StateError) -> Error {
     let advice = match error {
         StateError::Io(..) => {
-            "; without frame counters that outlive this run nothing is sent: free some room there, or name a folder \
-             that this user may write to with --state"
+            "; without frame counters that outlive this run nothing is sent: free some room there or mend its \
+             permissions, for in another folder the counters of this key would begin at 0 again"
         }
         _ => "",
     };

@@ -5,6 +5,7 @@ use core::future::Future;
 use core::pin::pin;
 
 use embassy_futures::select::{Either, select};
+use motet::ip::InterfaceId;
 use motet::limits::PSDU_LEN_MAX;
 use motet::link::Link;
 use motet::mac::security::{Peer, Reservation, Security, SecurityConfig};
@@ -25,16 +26,16 @@ pub trait Storage {
     /// The last reservation that was stored; `None` for a device that has never had this key.
     ///
     /// # Errors
-    /// Where that cannot be known: what is there is damaged, or not the last one. The device then
-    /// needs another key.
+    /// Where that cannot be known: the stored data is damaged, or is not the latest reservation. The
+    /// device then needs another key.
     fn load(&mut self) -> impl Future<Output = Result<Option<Reservation>, Self::Error>>;
 
     /// Stores a reservation; done when no power cut can take it back. Frames go on meanwhile. If it
     /// is dropped the storage holds this reservation or the one before.
     ///
     /// # Errors
-    /// Where it is not stored, or nobody knows: it is asked again after 10 s. When the counters
-    /// before are used up, the mote sends nothing.
+    /// Where it is not stored, or the outcome is unknown. The mote then sends with the counters that it
+    /// has, stops when they run out, and asks again after 10 s.
     fn store(&mut self, reservation: Reservation) -> impl Future<Output = Result<(), Self::Error>>;
 }
 
@@ -94,6 +95,7 @@ impl<R: Radio> Runner<R> {
         Ok(SecuredRunner {
             runner: self,
             storage,
+            pending: None,
         })
     }
 }
@@ -103,6 +105,8 @@ impl<R: Radio> Runner<R> {
 pub struct SecuredRunner<R, S> {
     runner: Runner<R>,
     storage: S,
+    /// What is being stored: a call of [`Self::run`] that was dropped leaves it to the next one.
+    pending: Option<(InterfaceId, Reservation)>,
 }
 
 impl<R: Radio, S: Storage> SecuredRunner<R, S> {
@@ -115,11 +119,13 @@ impl<R: Radio, S: Storage> SecuredRunner<R, S> {
         loop {
             let deadline = self.runner.poll(&mut out);
             let wanted = stack.places().node.poll_reservation(now());
-            let Some((interface, reservation)) = wanted else {
+            self.pending = wanted.or(self.pending);
+            let Some((interface, reservation)) = self.pending else {
                 self.runner.wait(deadline, &mut psdu).await;
                 continue;
             };
             let is_stored = self.store(reservation, (&mut psdu, &mut out)).await;
+            self.pending = None;
             let mut places = stack.places();
             let node = &mut places.node;
             node.on_reserved(interface, reservation, is_stored, now());
@@ -132,7 +138,9 @@ impl<R: Radio, S: Storage> SecuredRunner<R, S> {
         reservation: Reservation,
         (psdu, out): (&mut [u8; PSDU_LEN_MAX], &mut [u8; PSDU_LEN_MAX]),
     ) -> bool {
-        let Self { runner, storage } = self;
+        let Self {
+            runner, storage, ..
+        } = self;
         let mut stored = pin!(storage.store(reservation));
         loop {
             let deadline = runner.poll(out);

@@ -35,6 +35,8 @@ enum Fault {
     Refuses,
     /// It stores, and cannot say so.
     Loses,
+    /// The runner's future is dropped each 25 ms and begun again; the first store takes longer.
+    Dropped,
 }
 
 /// A storage in a file, and its fault.
@@ -43,6 +45,7 @@ struct Faulty {
     file: FileStorage,
     fault: Rc<Cell<Fault>>,
     stored: Rc<Cell<u32>>,
+    tries: u32,
 }
 
 impl Storage for Faulty {
@@ -53,10 +56,12 @@ impl Storage for Faulty {
     }
 
     async fn store(&mut self, reservation: Reservation) -> Result<(), String> {
+        self.tries += 1;
         match self.fault.get() {
+            Fault::Dropped if self.tries == 1 => Timer::after_millis(60).await,
             Fault::Refuses => return Err("refused".into()),
             Fault::Slow(ms) => Timer::after_millis(ms).await,
-            Fault::None | Fault::Loses => {}
+            Fault::None | Fault::Loses | Fault::Dropped => {}
         }
         let stored = self.file.store(reservation).await;
         stored.map_err(|error| error.to_string())?;
@@ -100,14 +105,20 @@ impl Life {
                     };
                     let memory: &'static Secured = Box::leak(Box::new(Secured::new()));
                     let config = SecurityConfig::new(NetworkKey::new(KEY), 0);
+                    let is_dropped = fault.get() == Fault::Dropped;
                     let storage = Faulty {
                         file,
                         fault,
                         stored,
+                        tries: 0,
                     };
                     let runner = runner.secure::<Faulty, 16>(memory, config, storage);
                     let mut runner: motet_embassy::SecuredRunner<AirRadio, Faulty> =
                         runner.await.expect("it loads");
+                    while is_dropped {
+                        let span = embassy_time::Duration::from_millis(25);
+                        let _ = embassy_time::with_timeout(span, runner.run()).await;
+                    }
                     runner.run().await;
                 }
             })
@@ -185,6 +196,15 @@ fn lives_that_end_at_any_moment_share_no_nonce() {
         motes.end(&mut nonces);
     }
     assert!(nonces.len() > 100, "{}", nonces.len());
+}
+
+/// A store that was dropped with the future that waited for it once left the mote silent until it rebooted.
+#[test]
+fn a_runner_that_was_dropped_in_the_middle_of_a_store_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut motes = Life::begin(folder.path(), Fault::Dropped);
+    assert!(motes.echo(60));
+    motes.end(&mut Nonces::new());
 }
 
 #[test]

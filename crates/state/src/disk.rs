@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use crate::error::Error;
 use crate::record::{KeyName, LEN_MAX, SLOT_LEN};
@@ -42,6 +42,7 @@ pub(crate) struct Folder {
     record: PathBuf,
     new: PathBuf,
     lock: File,
+    lock_path: PathBuf,
     file: Option<File>,
 }
 
@@ -58,6 +59,13 @@ impl Folder {
         let folder = folder
             .canonicalize()
             .map_err(|error| cannot("find", &folder, error))?;
+        if is_open_to_others(&folder).map_err(|error| cannot("read", &folder, error))? {
+            let error = io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "others may write to it (chmod go-w)",
+            );
+            return Err(cannot("use", &folder, error));
+        }
         // A folder's own name may not be on the disk yet, whoever has made it.
         for above in folder.ancestors().skip(1) {
             let _ = File::open(above).and_then(|above| above.sync_all());
@@ -75,8 +83,25 @@ impl Folder {
             new: path(".new"),
             folder,
             lock,
+            lock_path,
             file: None,
         })
+    }
+}
+
+impl Folder {
+    /// Whether the lock is still the one that others find: whoever removes it lets them in.
+    fn check_lock(&self) -> io::Result<()> {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt as _;
+            let name = |file: fs::Metadata| (file.dev(), file.ino());
+            let found = fs::metadata(&self.lock_path).map(name);
+            if found.ok() != Some(name(self.lock.metadata()?)) {
+                return Err(io::Error::other("its lock file was removed meanwhile"));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -101,6 +126,7 @@ impl Disk for Folder {
     }
 
     fn begin(&mut self) -> io::Result<Option<Duration>> {
+        self.check_lock()?;
         self.remove()?;
         let file = secret(OpenOptions::new().write(true).create_new(true)).open(&self.new)?;
         let born = born(&file)?;
@@ -119,7 +145,7 @@ impl Disk for Folder {
     }
 
     fn rename(&mut self) -> io::Result<()> {
-        self.file = None;
+        self.check_lock()?;
         fs::rename(&self.new, &self.record)
     }
 
@@ -131,9 +157,11 @@ impl Disk for Folder {
             !cfg!(unix) || kinds.contains(&error.kind())
         };
         match synced {
-            Err(error) if !cannot(&error) => Err(error),
-            _ => Ok(()),
+            Err(error) if !cannot(&error) => return Err(error),
+            _ => {}
         }
+        // FAT has a file's length and first cluster beside its name: they are the file's to write.
+        self.file.take().map_or(Ok(()), |file| file.sync_all())
     }
 
     fn write_lock(&mut self, at: usize, bytes: &[u8]) -> io::Result<()> {
@@ -158,10 +186,40 @@ impl Disk for Folder {
     }
 }
 
-/// When a file was made: no copy has that time, and nobody can set it.
+/// When a file was made: no copy has that time, and nobody can set it. `None` where the file system
+/// does not say.
+///
+/// The kernel itself is asked: the standard library has this time for some C libraries alone, and one
+/// record is read by programs of any.
+#[cfg(target_os = "linux")]
+fn born(file: &File) -> io::Result<Option<Duration>> {
+    use rustix::fs::{AtFlags, StatxFlags, statx};
+    let wanted = StatxFlags::BTIME;
+    let found = match statx(file, "", AtFlags::EMPTY_PATH, wanted) {
+        Err(rustix::io::Errno::NOSYS) => return Ok(None),
+        found => found?,
+    };
+    let at = found.stx_btime;
+    let has_it = StatxFlags::from_bits_retain(found.stx_mask).contains(wanted);
+    let seconds = u64::try_from(at.tv_sec).ok().filter(|_| has_it);
+    Ok(seconds.map(|seconds| Duration::new(seconds, at.tv_nsec)))
+}
+
+#[cfg(not(target_os = "linux"))]
 fn born(file: &File) -> io::Result<Option<Duration>> {
     let made = file.metadata()?.created().ok();
-    Ok(made.and_then(|at| at.duration_since(UNIX_EPOCH).ok()))
+    Ok(made.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok()))
+}
+
+/// Whether others than its owner may write to a folder, and so remove what is in it.
+fn is_open_to_others(folder: &Path) -> io::Result<bool> {
+    #[cfg(unix)]
+    {
+        let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(folder)?.permissions());
+        Ok(mode & 0o022 != 0)
+    }
+    #[cfg(not(unix))]
+    fs::metadata(folder).map(|_| false)
 }
 
 fn make(folder: &Path) -> io::Result<()> {

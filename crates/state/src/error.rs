@@ -77,5 +77,5 @@ fn describe(error: &io::Error) -> String {
     first.chain(chars).collect()
 }
 
-const REMEDY: &str = "so that frame counters may have been used that it does not know: make another key \
+const REMEDY: &str = "and frame counters may have been used that it does not record: make another key \
      (motet keys new) and give it to all nodes";

@@ -7,8 +7,8 @@ use crate::disk::{Disk, Folder};
 use crate::error::Error;
 use crate::record::{self, KeyName, ParseError, Past, Record, SLOT_LEN};
 
-/// The counters of one or several nodes with one key, in one file, which no other process has
-/// meanwhile.
+/// The counters of one or several nodes with one key, in one file. No other process can open the file
+/// while this value exists.
 #[derive(Debug)]
 pub struct Counters(Store<Folder>);
 
@@ -75,7 +75,7 @@ impl<D: Disk> Store<D> {
         let slots = slots(&disk.read_lock().map_err(cannot_read)?);
         // A power cut leaves at most one of them cut short: the other one is written then.
         let witness = match slots {
-            [None, None] => return Err(Error::Damaged(path)),
+            [None, None] => return Err(Error::Damaged(path.with_extension("lock"))),
             [a, b] => a.max(b).unwrap_or(0),
         };
         let record = match disk.read().map_err(cannot_read)? {
@@ -89,7 +89,14 @@ impl<D: Disk> Store<D> {
                 if record.key != key {
                     return Err(Error::Damaged(path));
                 }
-                if record.born != born || record.generation < witness {
+                // One of a system without such times is known by its generation alone.
+                let is_other = record.born.is_some() && record.born != born;
+                if is_other && born.is_none() {
+                    let why =
+                        "this system does not say when files were made, and another one wrote it";
+                    return Err(cannot_read(io::Error::new(io::ErrorKind::Unsupported, why)));
+                }
+                if is_other || record.generation < witness {
                     return Err(Error::PutBack(path));
                 }
                 record
@@ -122,7 +129,12 @@ impl<D: Disk> Store<D> {
             next.nodes.insert(eui64, before.and(past));
         }
         if next.nodes == self.record.nodes {
-            return Ok(());
+            let noted = self.slots.iter().flatten().max().copied();
+            return match noted.unwrap_or(0) < self.record.generation {
+                // The lock could not be written after the last one.
+                true => self.testify(),
+                false => Ok(()),
+            };
         }
         // One that failed may be on the disk nevertheless: no generation is of two records.
         self.generation += 1;

@@ -197,3 +197,50 @@ fn rewrite(path: &Path, from: &str, to: &str) {
     assert!(text.contains(from));
     fs::write(path, text.replace(from, to)).unwrap();
 }
+
+/// Whoever removes the lock lets another process in, whose counters the first one once undid.
+#[test]
+fn a_process_whose_lock_was_removed_keeps_nothing_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut first = open(folder.path()).unwrap();
+    first.keep(NODE, counter(STEP)).unwrap();
+    let lock = format!("{}.lock", record(folder.path()).display());
+    fs::remove_file(lock).unwrap();
+    let mut second = open(folder.path()).unwrap();
+    second.keep(NODE, counter(3 * STEP)).unwrap();
+    let refused = first.keep(NODE, counter(2 * STEP)).unwrap_err().to_string();
+    assert!(refused.contains("its lock file was removed"), "{refused}");
+    drop((first, second));
+    assert_eq!(open(folder.path()).unwrap().past(NODE), counter(3 * STEP));
+}
+
+#[test]
+#[cfg(unix)]
+fn a_folder_that_others_may_write_to_is_refused() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    live(folder.path());
+    let counters = folder.path().join("counters");
+    for (mode, is_good) in [(0o770, false), (0o702, false), (0o755, true)] {
+        fs::set_permissions(&counters, fs::Permissions::from_mode(mode)).unwrap();
+        assert_eq!(open(folder.path()).is_ok(), is_good, "{mode:o}");
+    }
+}
+
+/// A system that knows no time of making may have written it.
+#[test]
+fn a_record_without_the_time_of_its_file_is_known_by_its_generation() {
+    let folder = tempfile::tempdir().unwrap();
+    live(folder.path());
+    let mut text = fs::read_to_string(record(folder.path())).unwrap();
+    let parsed = crate::record::Record::parse(text.as_bytes()).unwrap();
+    assert!(parsed.born.is_some(), "{text}");
+    text = crate::record::Record {
+        born: None,
+        ..parsed
+    }
+    .emit();
+    fs::write(record(folder.path()), text).unwrap();
+    assert_eq!(live(folder.path()), 2 * STEP);
+    assert_eq!(live(folder.path()), 3 * STEP);
+}

@@ -13,7 +13,7 @@ impl<'m> Security<'m> {
     }
 
     /// Takes the key of the network. `stored`: the last reservation of frame counters that
-    /// the node stored, also before a reboot. A node that has a key keeps it.
+    /// the node stored for this very network key, also before a reboot. A node that has a key keeps it.
     pub(in crate::mac) fn unlock(
         &mut self,
         network: NetworkKey,
@@ -25,7 +25,12 @@ impl<'m> Security<'m> {
         }
         self.network = network;
         self.sequence = stored.map_or(sequence, |stored| stored.sequence.max(sequence));
-        self.own = Counters::from(stored.map_or(0, |stored| stored.counter));
+        // The settings may have brought a reservation, too.
+        let first = self
+            .own
+            .next()
+            .max(stored.map_or(0, |stored| stored.counter));
+        self.own = Counters::from(first);
         self.keyed = Keyed::new(self.engine, &network.link_key(self.sequence));
         self.next_link_key = None;
         self.since = None;
