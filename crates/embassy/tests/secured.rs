@@ -115,11 +115,15 @@ impl Life {
                     let runner = runner.secure::<Faulty, 16>(memory, config, storage);
                     let mut runner: motet_embassy::SecuredRunner<AirRadio, Faulty> =
                         runner.await.expect("it loads");
-                    while is_dropped {
-                        let span = embassy_time::Duration::from_millis(25);
-                        let _ = embassy_time::with_timeout(span, runner.run()).await;
+                    // Each span it is dropped, whatever it does.
+                    let span = embassy_time::Duration::from_millis(25);
+                    loop {
+                        let running = runner.run();
+                        match is_dropped {
+                            true => _ = embassy_time::with_timeout(span, running).await,
+                            false => running.await,
+                        }
                     }
-                    runner.run().await;
                 }
             })
         };
