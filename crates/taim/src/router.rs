@@ -103,17 +103,14 @@ impl Router {
         let id = match self.flows.find(&segment, &mut self.counters, now) {
             Found::Flow(id) => id,
             // There is no room for it: it is no stranger's for that.
-            Found::Full => return Verdict::Pass,
+            Found::Full => return self.pass_unknown(packet.id, &segment.flow),
             Found::Nothing => {
                 self.counters.strangers += 1;
                 return self.meet_stranger(packet, Some(segment.flow), now);
             }
         };
         self.strangers.note_tcp(now);
-        // What waited while its flow was not known yet goes before it.
-        let ready = &mut self.ready;
-        self.strangers
-            .take_flow(&segment.flow, |id| ready.push_back(id));
+        self.take_strangers(&segment.flow);
         let verdict = self.judge(id, &segment, packet.id, now);
         self.advance(now);
         verdict
@@ -211,6 +208,24 @@ impl Router {
             // A caller that has not polled keeps what goes now: it goes behind that.
             self.ready.push_back(packet.id);
         }
+        self.counters.held += 1;
+        Verdict::Hold
+    }
+
+    /// What waited while its flow was not known yet goes before what comes now.
+    fn take_strangers(&mut self, flow: &FlowKey) {
+        let ready = &mut self.ready;
+        self.strangers.take_flow(flow, |id| ready.push_back(id));
+    }
+
+    /// Lets a segment go whose flow finds no room, behind what waits of that flow.
+    fn pass_unknown(&mut self, id: PacketId, flow: &FlowKey) -> Verdict {
+        self.take_strangers(flow);
+        let is_full = self.waiting + self.ready.len() > self.config.held_max;
+        if self.ready.is_empty() || is_full {
+            return Verdict::Pass;
+        }
+        self.ready.push_back(id);
         self.counters.held += 1;
         Verdict::Hold
     }
