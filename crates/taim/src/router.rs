@@ -103,7 +103,7 @@ impl Router {
         let id = match self.flows.find(&segment, &mut self.counters, now) {
             Found::Flow(id) => id,
             // There is no room for it: it is no stranger's for that.
-            Found::Full => return self.pass_unknown(packet.id, &segment.flow),
+            Found::Full => return self.pass_unknown(packet, &segment.flow, now),
             Found::Nothing => {
                 self.counters.strangers += 1;
                 return self.meet_stranger(packet, Some(segment.flow), now);
@@ -219,13 +219,19 @@ impl Router {
     }
 
     /// Lets a segment go whose flow finds no room, behind what waits of that flow.
-    fn pass_unknown(&mut self, id: PacketId, flow: &FlowKey) -> Verdict {
+    fn pass_unknown(&mut self, packet: &Packet<'_>, flow: &FlowKey, now: Instant) -> Verdict {
         self.take_strangers(flow);
+        if packet.direction == Direction::Up
+            && let Some(pair) = Pair::read(packet.direction, packet.headers)
+        {
+            // What answers it may be a reset, which is of no flow.
+            self.strangers.on_up(pair, true, packet.len, now);
+        }
         let is_full = self.waiting + self.ready.len() > self.config.held_max;
         if self.ready.is_empty() || is_full {
             return Verdict::Pass;
         }
-        self.ready.push_back(id);
+        self.ready.push_back(packet.id);
         self.counters.held += 1;
         Verdict::Hold
     }
