@@ -92,16 +92,12 @@ impl Folder {
 impl Folder {
     /// Whether the lock is still the one that others find: whoever removes it lets them in.
     fn check_lock(&self) -> io::Result<()> {
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::MetadataExt as _;
-            let name = |file: fs::Metadata| (file.dev(), file.ino());
-            let found = fs::metadata(&self.lock_path).map(name);
-            if found.ok() != Some(name(self.lock.metadata()?)) {
-                return Err(io::Error::other("its lock file was removed meanwhile"));
-            }
+        let found = fs::metadata(&self.lock_path).ok();
+        let held = self.lock.metadata()?;
+        match found.is_some_and(|found| is_one_file(&found, &held)) {
+            true => Ok(()),
+            false => Err(io::Error::other("its lock file was removed meanwhile")),
         }
-        Ok(())
     }
 }
 
@@ -209,6 +205,18 @@ fn born(file: &File) -> io::Result<Option<Duration>> {
 fn born(file: &File) -> io::Result<Option<Duration>> {
     let made = file.metadata()?.created().ok();
     Ok(made.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok()))
+}
+
+/// Whether two names are of one file, as far as the system says.
+#[cfg(unix)]
+fn is_one_file(a: &fs::Metadata, b: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    (a.dev(), a.ino()) == (b.dev(), b.ino())
+}
+
+#[cfg(not(unix))]
+fn is_one_file(a: &fs::Metadata, b: &fs::Metadata) -> bool {
+    a.file_type() == b.file_type()
 }
 
 /// Whether others than its owner may write to a folder, and so remove what is in it.
