@@ -261,6 +261,8 @@ fn two_motes_of_one_identity_and_a_file_put_back_are_refused() {
         .filter(|path| path.extension().is_none())
         .find(|path| path.to_string_lossy().ends_with("0200000000000001"));
     let (record, kept) = (record.unwrap(), folder.path().join("kept"));
+    // The kernel's time of making goes by ticks of a few milliseconds.
+    std::thread::sleep(std::time::Duration::from_millis(50));
     std::fs::copy(&record, &kept).unwrap();
     std::fs::copy(&kept, &record).unwrap();
     // In its place: the same file. Moved there it is another one.
