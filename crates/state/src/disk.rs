@@ -90,7 +90,7 @@ impl Folder {
 }
 
 impl Folder {
-    /// Whether the lock is still the one that others find: whoever removes it lets them in.
+    /// Refuses where the lock's path no longer names the held lock: another process can be in then.
     fn check_lock(&self) -> io::Result<()> {
         let found = fs::metadata(&self.lock_path).ok();
         let held = self.lock.metadata()?;

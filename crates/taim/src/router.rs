@@ -218,7 +218,7 @@ impl Router {
         self.strangers.take_flow(flow, |id| ready.push_back(id));
     }
 
-    /// Lets a segment go whose flow finds no room, behind what waits of that flow.
+    /// A segment whose flow finds no room goes behind what waits of that flow.
     fn pass_unknown(&mut self, packet: &Packet<'_>, flow: &FlowKey, now: Instant) -> Verdict {
         self.take_strangers(flow);
         if packet.direction == Direction::Up
@@ -227,13 +227,7 @@ impl Router {
             // What answers it may be a reset, which is of no flow.
             self.strangers.on_up(pair, true, packet.len, now);
         }
-        let is_full = self.waiting + self.ready.len() > self.config.held_max;
-        if self.ready.is_empty() || is_full {
-            return Verdict::Pass;
-        }
-        self.ready.push_back(packet.id);
-        self.counters.held += 1;
-        Verdict::Hold
+        self.pass_behind_ready(packet.id)
     }
 
     /// What becomes of a segment of a known flow.
@@ -282,12 +276,17 @@ impl Router {
                 self.rule.on_pass(id, flow, segment, is_news, now);
             }
         }
+        self.pass_behind_ready(packet)
+    }
+
+    /// Lets a packet go behind those that go now.
+    fn pass_behind_ready(&mut self, id: PacketId) -> Verdict {
         // A caller that does not poll is not to make the router grow.
         let is_full = self.waiting + self.ready.len() > self.config.held_max;
         if self.ready.is_empty() || is_full {
             return Verdict::Pass;
         }
-        self.ready.push_back(packet);
+        self.ready.push_back(id);
         self.counters.held += 1;
         Verdict::Hold
     }

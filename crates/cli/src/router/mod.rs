@@ -38,8 +38,7 @@ and no segment of an established connection is dropped. What enters the mesh una
 (datagrams, echo requests, SYNs) has a part of the air while a connection is in use: what is more waits, \
 and is dropped and counted where 256 packets or 64 KiB wait, or it has waited for five seconds; with \
 --policy none it passes. A packet from outside with a source inside is dropped, too. Both ends stay as \
-they are. Needs root, or the \
-capability CAP_NET_ADMIN.
+they are. Needs root, or the capability CAP_NET_ADMIN.
 
 If the daemon is killed, the packets that it held are lost and all others pass. SIGTERM and Ctrl-C \
 end it in order: nothing is lost, and the rules that it has put in are taken out.

@@ -198,7 +198,7 @@ fn rewrite(path: &Path, from: &str, to: &str) {
     fs::write(path, text.replace(from, to)).unwrap();
 }
 
-/// Whoever removes the lock lets another process in, whose counters the first one once undid.
+/// A removed lock lets a second process in. The first process once undid the second one's counters.
 #[test]
 fn a_process_whose_lock_was_removed_keeps_nothing_more() {
     let folder = tempfile::tempdir().unwrap();

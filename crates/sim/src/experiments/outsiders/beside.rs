@@ -24,7 +24,7 @@ use crate::net::network::{Network, NetworkOptions};
 use crate::net::run::{Next, run};
 use crate::streams::{Purpose, stream};
 
-pub use self::rows::{cases, chain, rows};
+pub use self::rows::{FLOWS, FORGED, cases, chain, rows};
 
 /// What goes into the chain.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -283,7 +283,7 @@ const MESSAGE_LEN: usize = 64;
 const REQUEST_EVERY: Duration = Duration::from_secs(2);
 
 /// Where requests are answered: above the ports of bulk flows.
-pub const REQUEST_PORT: u16 = PORT + 100;
+const REQUEST_PORT: u16 = PORT + 100;
 
 #[cfg(test)]
 #[path = "../tests/beside.rs"]

@@ -1,6 +1,6 @@
 //! Strangers beside the daemon, for a few seeds each.
 
-use super::super::beside::{REQUEST_PORT, bulk_beside, chain, requests_beside};
+use super::super::beside::{FLOWS, FORGED, bulk_beside, chain, requests_beside};
 use super::*;
 use crate::net::crowd::{Kind, Strangers};
 use crate::stats::mean;
@@ -35,15 +35,6 @@ fn judge(strangers: &[Strangers], policy: Option<Policy>, hops: u16) -> Vec<[f64
     strangers.iter().map(of).collect()
 }
 
-const FLOWS: [Strangers; 6] = [
-    Strangers::one(Kind::Datagrams(1_000), 3.0),
-    Strangers::one(Kind::Datagrams(20), 50.0),
-    Strangers::one(Kind::Datagrams(200), 20.0),
-    Strangers::one(Kind::Echoes(20), 50.0),
-    Strangers::one(Kind::Echoes(1_000), 5.0),
-    Strangers::one(Kind::Syns(REQUEST_PORT), 50.0),
-];
-
 /// Those that take more than they may.
 fn too_much_for(policy: Policy, hops: u16) -> Vec<String> {
     let judged = judge(&FLOWS, Some(policy), hops);
@@ -69,11 +60,7 @@ fn one_stranger_leaves_connections_behind_a_daemon_their_half() {
 
 #[test]
 fn many_forged_sources_do_a_daemons_mesh_no_more_harm_than_eight() {
-    let forged = [8, 64].map(|sources| Strangers {
-        sources,
-        ..Strangers::one(Kind::Datagrams(100), 64.0)
-    });
-    let [eight, many] = judge(&forged, Some(Policy::default()), 3)[..] else {
+    let [eight, many] = judge(&FORGED, Some(Policy::default()), 3)[..] else {
         panic!("two");
     };
     assert!(

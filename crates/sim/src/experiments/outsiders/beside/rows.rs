@@ -176,7 +176,7 @@ const FORGED_AT: Place = Place {
 };
 
 /// One host each.
-pub(super) const FLOWS: [Strangers; 6] = [
+pub const FLOWS: [Strangers; 6] = [
     Strangers::one(Kind::Datagrams(1_000), 3.0),
     Strangers::one(Kind::Datagrams(20), 50.0),
     Strangers::one(Kind::Datagrams(200), 20.0),
@@ -186,7 +186,7 @@ pub(super) const FLOWS: [Strangers; 6] = [
 ];
 
 /// Of as many datagrams a second, from eight sources and from 64.
-pub(super) const FORGED: [Strangers; 2] = [forged(8), forged(64)];
+pub const FORGED: [Strangers; 2] = [forged(8), forged(64)];
 
 const fn forged(sources: usize) -> Strangers {
     Strangers {
