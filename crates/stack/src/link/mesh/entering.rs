@@ -6,8 +6,8 @@
 
 use super::flow_queues::{FlowQueues, air};
 use super::{Mark, Mesh};
-use crate::ip::Ip;
 use crate::ip::queue::Discipline;
+use crate::ip::{Ip, PacketDrop};
 use crate::link::arrival::{Onward, Refusal};
 use crate::mac::Class;
 use crate::tcphc::Origin;
@@ -95,7 +95,13 @@ impl<'m> Mesh<'m> {
             let _ = (packet, on_link);
             true
         };
-        let Some(next) = flows.pop(outgoing.buffer(), is_ready, now) else {
+        let dropped_before = flows.counters().dropped;
+        let next = flows.pop(outgoing.buffer(), is_ready, now);
+        let dropped = flows.counters().dropped.wrapping_sub(dropped_before);
+        for _ in 0..dropped {
+            ip.counters.count(PacketDrop::QueueFull);
+        }
+        let Some(next) = next else {
             return false;
         };
         flows.is_own_turn = true;

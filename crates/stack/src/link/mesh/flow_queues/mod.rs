@@ -84,7 +84,8 @@ pub struct FlowCounters {
     pub queued: u32,
     /// Packets that left for the air.
     pub sent: u32,
-    /// Packets dropped after they were queued: theirs was the longest queue when room was needed.
+    /// Packets dropped after they were queued: theirs was the longest queue when room was needed, or
+    /// their next hop took none for so long that others waited behind them.
     pub dropped: u32,
     /// Packets that found no room, because their own queue was the longest and had none to give.
     pub refused: u32,
@@ -263,13 +264,15 @@ impl<'m> FlowQueues<'m> {
 
     /// Copies the packet whose turn it is into `out` and takes it out of its queue. `is_ready`:
     /// whether the next hop of a packet takes it now; those that it does not take wait, and let
-    /// others go before.
+    /// others go before. A queue of strangers is looked at so far (`LOOKS_AT` packets): where none of
+    /// these can go, the oldest are dropped, so that they do not hold up what stands behind them.
     pub(in crate::link) fn pop(
         &mut self,
         out: &mut [u8],
         is_ready: impl Fn(&[u8]) -> bool,
         now: Instant,
     ) -> Option<Next> {
+        self.drop_stuck(&is_ready);
         let (key, nth) = self.next(is_ready, now)?;
         let chosen = self.shelf.packets(key).nth(nth)?;
         let (len, mark) = (chosen.packet.len(), chosen.mark);

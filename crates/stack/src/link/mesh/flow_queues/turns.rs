@@ -95,6 +95,24 @@ impl FlowQueues<'_> {
         None
     }
 
+    /// Drops the oldest packets of strangers' queues in which none that is looked at can go.
+    pub(super) fn drop_stuck(&mut self, is_ready: impl Fn(&[u8]) -> bool) {
+        for key in 0..FLOWS_AT {
+            while self.is_stuck(key, &is_ready) && self.take(key, 0) {
+                self.counters.dropped = self.counters.dropped.wrapping_add(1);
+            }
+        }
+    }
+
+    /// Whether a queue has packets behind those that are looked at, none of which can go.
+    fn is_stuck(&self, key: u8, is_ready: impl Fn(&[u8]) -> bool) -> bool {
+        let lane = self.lane(key);
+        lane.is_some_and(|lane| usize::from(lane.packets) > LOOKS_AT) && {
+            let mut looked_at = self.shelf.packets(key).take(LOOKS_AT);
+            !looked_at.any(|kept| is_ready(kept.packet))
+        }
+    }
+
     /// Whether strangers of this kind have had their part of the time, and TCP is in use.
     pub(super) fn must_strangers_wait(&self, is_tcp: bool, now: Instant) -> bool {
         let in_use = self.tcp_at.is_some_and(|at| now.since(at) < IN_USE_FOR);

@@ -498,6 +498,43 @@ fn of_one_source_what_can_go_goes() {
     assert_eq!(awake, [Some(0), Some(1), Some(3)]);
 }
 
+/// Much that waits for a mote that asks for nothing holds up little of what its source sends to others:
+/// the oldest of it goes.
+#[test]
+fn what_no_mote_takes_stands_before_few_others() {
+    let (mut bytes, mut flows) = ([0; 40_000], [FlowEntry::EMPTY; 4]);
+    let mut router = Router::new(&mut bytes, &mut flows);
+    for _ in 0..50 {
+        router.offer(1, &datagram(0, 1, 600));
+    }
+    router.offer(2, &datagram(0, 2, 20));
+    let is_ready = |packet: &[u8]| Key::read(packet).unwrap().0.dst == addr(2, 2);
+    let mut out = [0; 1_280];
+    let mut pop = |is_ready: &dyn Fn(&[u8]) -> bool| {
+        let next = router.queues.pop(&mut out, is_ready, router.now);
+        next.map(|next| next.mark)
+    };
+    assert_eq!([pop(&is_ready), pop(&is_ready)], [Some(50), None]);
+    // Those that came last wait still, in their order.
+    assert_eq!([pop(&|_| true), pop(&|_| true)], [Some(43), Some(44)]);
+    let counters = *router.queues.counters();
+    assert_eq!((counters.sent, counters.dropped), (3, 43));
+}
+
+/// A connection whose mote takes nothing for a while loses nothing: TCP counts it as under way.
+#[test]
+fn a_connection_waits_whole_for_a_mote_that_is_asleep() {
+    let (mut bytes, mut flows) = ([0; 40_000], [FlowEntry::EMPTY; 4]);
+    let mut router = Router::new(&mut bytes, &mut flows);
+    router.prove([1]);
+    for _ in 0..20 {
+        router.offer(1, &down(1, ACK, 462));
+    }
+    let mut out = [0; 1_280];
+    assert_eq!(router.queues.pop(&mut out, |_| false, router.now), None);
+    assert_eq!(router.queues.waiting(), 20);
+}
+
 /// Where nobody uses TCP strangers have the air for themselves, and with it again once that is long
 /// ago.
 #[test]
