@@ -9,7 +9,9 @@
 //! The calls are of four kinds, as the node's own are: what happened goes in by `Link::on_event`,
 //! packets of the node by `Link::queue` and `Link::forward`; actions are pulled by
 //! `Link::poll_action`, which in turn pulls segments of the node's TCP when there is room for
-//! one; and `Link::add_deadlines` says when to pull though nothing happened.
+//! one; and `Link::add_deadlines` says when to pull though nothing happened. A new kind of link
+//! answers these and no others: each match names all kinds. What a mesh alone has (keys, sleep,
+//! RPL's reports, registrations) the node asks of `Link::mesh_mut`.
 //!
 //! Left out: addresses and routes (`ip`), what packets mean (`node`). No trait: links share no
 //! code that is worth one, and an enum costs no table of functions.
@@ -57,10 +59,6 @@ pub use mesh::{FlowCounters, FlowEntry, FlowQueues, Thinning};
 pub use mesh::{Forwarding, Hold, Mesh, MeshConfig, MeshMemory, MeshStorage, Relaying};
 pub use serial::{Serial, SerialCounters, SerialMemory};
 
-#[cfg(any(feature = "rpl", feature = "join"))]
-use crate::ip::Iid;
-#[cfg(feature = "rpl")]
-use crate::ip::registrar::Registrar;
 use crate::ip::{Ingress, InterfaceId, Ip, Neighbour, NextHop};
 use crate::random::Rng;
 use crate::storage::packet_queue::PacketQueue;
@@ -68,8 +66,6 @@ use crate::storage::whole::Whole;
 use crate::time::{Deadlines, Instant};
 use crate::wire::icmpv6::Message;
 use crate::wire::ipv6::Header;
-#[cfg(feature = "rpl")]
-use crate::wire::ndp::PrefixInformation;
 pub(crate) use mesh::Budget;
 #[cfg(feature = "tcp")]
 pub(crate) use offer::{SHRINKS_HEADERS, Segments};
@@ -143,106 +139,6 @@ impl<'m> Link<'m> {
         }
     }
 
-    /// Whether this node sleeps on the link, and the link is to know what is expected.
-    #[cfg(feature = "sleepy")]
-    pub(crate) const fn takes_hints(&self) -> bool {
-        match self {
-            Self::Mesh(mesh) => mesh.takes_hints(),
-            Self::Cable(_) | Self::Serial(_) | Self::Ble(_) => false,
-        }
-    }
-
-    /// Takes over when an answer may come; returns whether there is something to do about it.
-    #[cfg(feature = "sleepy")]
-    pub(crate) fn expect(&mut self, answer: Option<crate::hint::Expectation>) -> bool {
-        match self {
-            Self::Mesh(mesh) => mesh.expect(answer),
-            Self::Cable(_) | Self::Serial(_) | Self::Ble(_) => false,
-        }
-    }
-
-    /// What the host shall store before the node sends on.
-    #[cfg(feature = "security")]
-    pub(crate) fn poll_reservation(&mut self, now: Instant) -> Option<Reservation> {
-        match self {
-            Self::Mesh(mesh) => mesh.poll_reservation(now),
-            Self::Cable(_) | Self::Serial(_) | Self::Ble(_) => None,
-        }
-    }
-
-    /// What became of it.
-    #[cfg(feature = "security")]
-    pub(crate) fn on_reserved(&mut self, what: Reservation, is_stored: bool, now: Instant) {
-        match self {
-            Self::Mesh(mesh) => mesh.on_reserved(what, is_stored, now),
-            Self::Cable(_) | Self::Serial(_) | Self::Ble(_) => {}
-        }
-    }
-
-    /// Whether frames of nodes without a key are taken from now on.
-    #[cfg(feature = "join")]
-    pub(crate) const fn serve_pledges(&mut self, serves: bool) {
-        if let Self::Mesh(mesh) = self {
-            mesh.serve_pledges(serves);
-        }
-    }
-
-    /// The packet in clear that came last: its sender, and its length in `out`.
-    #[cfg(feature = "join")]
-    pub(crate) fn take_in_clear(&mut self, out: &mut [u8]) -> Option<(Iid, usize)> {
-        match self {
-            Self::Mesh(mesh) => mesh.take_in_clear(out),
-            Self::Cable(_) | Self::Serial(_) | Self::Ble(_) => None,
-        }
-    }
-
-    /// Sends a packet in clear to one neighbour, or to all.
-    ///
-    /// # Errors
-    /// Why not.
-    #[cfg(feature = "join")]
-    pub(crate) fn send_in_clear(
-        &mut self,
-        to: Option<Iid>,
-        packet: &[u8],
-        now: Instant,
-    ) -> Result<(), Refusal> {
-        let Self::Mesh(mesh) = self else {
-            return Err(Refusal::Full);
-        };
-        let sent = mesh.send_in_clear(to, packet, now);
-        sent.map_err(|reason| match reason {
-            crate::mac::FrameDrop::BadLength => Refusal::TooBig { mtu: 0 },
-            _ => Refusal::Full,
-        })
-    }
-
-    /// Notes the network key that will take the place of the one in force.
-    #[cfg(feature = "join")]
-    pub(crate) fn expect_key(&mut self, key: (crate::mac::security::NetworkKey, u32)) {
-        if let Self::Mesh(mesh) = self {
-            mesh.expect_key(key);
-        }
-    }
-
-    /// Takes the key of the network, where the link has none yet; returns whether it waited for one.
-    #[cfg(feature = "join")]
-    pub(crate) fn unlock(
-        &mut self,
-        key: (crate::mac::security::NetworkKey, u32),
-        stored: Option<Reservation>,
-        now: Instant,
-        rng: &mut Rng,
-    ) -> bool {
-        match self {
-            Self::Mesh(mesh) if mesh.is_locked() => {
-                mesh.unlock(key, stored, now, rng);
-                true
-            }
-            _ => false,
-        }
-    }
-
     /// Whether there can be such a neighbour.
     pub(crate) fn reaches(&self, neighbour: Neighbour) -> bool {
         match self {
@@ -282,24 +178,47 @@ impl<'m> Link<'m> {
         now: Instant,
         rng: &mut Rng,
     ) -> (Arrival<'m, 's>, Option<Event<'e>>) {
-        let arrival = match (self, event) {
-            (Self::Mesh(mesh), Event::Mesh(event)) => mesh.on_event(event, ip, scratch, now, rng),
-            (Self::Cable(cable), Event::Cable(packet)) => cable.on_packet(packet),
-            (Self::Serial(serial), Event::Serial(bytes)) => return serial.on_bytes(bytes),
+        let arrival = match self {
+            Self::Mesh(mesh) => match event {
+                Event::Mesh(event) => mesh.on_event(event, ip, scratch, now, rng),
+                _ => Arrival::Nothing,
+            },
+            Self::Cable(cable) => match event {
+                Event::Cable(packet) => cable.on_packet(packet),
+                _ => Arrival::Nothing,
+            },
+            Self::Serial(serial) => match event {
+                Event::Serial(bytes) => return serial.on_bytes(bytes),
+                _ => Arrival::Nothing,
+            },
             #[cfg(feature = "ble")]
-            (Self::Ble(ble), Event::Ble(event)) => ble.on_event(event, scratch, now, rng),
-            _ => Arrival::Nothing,
+            Self::Ble(ble) => match event {
+                Event::Ble(event) => ble.on_event(event, scratch, now, rng),
+                _ => Arrival::Nothing,
+            },
+            #[cfg(not(feature = "ble"))]
+            Self::Ble(_) => Arrival::Nothing,
         };
         (arrival, None)
     }
 
     /// As [`Self::on_event`], of an event that brings no bytes.
     pub(crate) fn note(&mut self, event: Event<'_>, now: Instant, rng: &mut Rng) {
-        match (self, event) {
-            (Self::Mesh(mesh), Event::Mesh(event)) => mesh.note(event, now, rng),
+        match self {
+            Self::Mesh(mesh) => {
+                if let Event::Mesh(event) = event {
+                    mesh.note(event, now, rng);
+                }
+            }
             #[cfg(feature = "ble")]
-            (Self::Ble(ble), Event::Ble(event)) => ble.note(event, now, rng),
-            _ => {}
+            Self::Ble(ble) => {
+                if let Event::Ble(event) = event {
+                    ble.note(event, now, rng);
+                }
+            }
+            #[cfg(not(feature = "ble"))]
+            Self::Ble(_) => {}
+            Self::Cable(_) | Self::Serial(_) => {}
         }
     }
 
@@ -443,15 +362,6 @@ impl<'m> Link<'m> {
         }
     }
 
-    /// The acknowledgement that is owed: due a turnaround after the frame's end, it waits for
-    /// nothing.
-    pub(crate) fn poll_acknowledgment(&mut self, now: Instant, out: &mut [u8]) -> Option<Action> {
-        match self {
-            Self::Mesh(mesh) => mesh.poll_acknowledgment(now, out).map(Action::Mesh),
-            Self::Cable(_) | Self::Serial(_) | Self::Ble(_) => None,
-        }
-    }
-
     /// What the driver shall do next; `None` where there is nothing now, or a report to take
     /// first.
     ///
@@ -491,83 +401,12 @@ impl<'m> Link<'m> {
         }
     }
 
-    /// Begins to report what becomes of frames ([`Report::Sent`]), for RPL.
-    #[cfg(feature = "rpl")]
-    pub(crate) fn report_frames(&mut self) {
-        if let Self::Mesh(mesh) = self {
-            mesh.report_frames();
-        }
-    }
-
-    /// Takes over how packets of this node's DODAG look, and how many hops the root is away;
-    /// `None`: it is in none.
-    #[cfg(feature = "rpl")]
-    pub(crate) fn settle(&mut self, routing: Option<Routing>, hops: u8) {
-        if let Self::Mesh(mesh) = self {
-            mesh.settle(routing, hops);
-        }
-    }
-
-    /// RPL leads from now on: contexts are asked of `router` alone, its preferred parent.
-    #[cfg(feature = "rpl")]
-    pub(crate) fn follow(&mut self, router: Option<Iid>, ip: &Ip<'_>, now: Instant, rng: &mut Rng) {
-        if let Self::Mesh(mesh) = self {
-            mesh.follow(router, ip, now, rng);
-        }
-    }
-
-    /// Takes the prefix that RPL has brought, or its end: this node's address is formed from it.
-    #[cfg(feature = "rpl")]
-    pub(crate) fn learn_prefix(
-        &mut self,
-        information: Option<&PrefixInformation>,
-        ip: &mut Ip<'_>,
-    ) {
-        if let Self::Mesh(mesh) = self {
-            mesh.learn_prefix(information, ip);
-        }
-    }
-
-    /// What neighbours have registered with this node; `None`: such a link has no registrations.
-    #[cfg(feature = "rpl")]
-    pub(crate) const fn registrar_mut(&mut self) -> Option<&mut Registrar<'m>> {
-        match self {
-            Self::Mesh(mesh) => Some(mesh.registrar_mut()),
-            Self::Cable(_) | Self::Serial(_) | Self::Ble(_) => None,
-        }
-    }
-
-    /// A packet of the neighbour `from`'s own was passed on, which takes no part in RPL: it hears of
-    /// this router, unless it has registered.
-    #[cfg(feature = "rpl")]
-    pub(crate) fn remind(&mut self, from: Iid, ip: &Ip<'_>, now: Instant) {
-        if let Self::Mesh(mesh) = self {
-            mesh.remind(from, ip, now);
-        }
-    }
-
-    /// Ends the registration of the neighbour with identifier `iid`, which is at another router
-    /// now, and says so to it.
-    #[cfg(feature = "rpl")]
-    pub(crate) fn end_registration(&mut self, iid: Iid, ip: &Ip<'_>) {
-        if let Self::Mesh(mesh) = self {
-            mesh.end_registration(iid, ip);
-        }
-    }
-
     /// What the link has found out, where the node has to know.
     pub(crate) fn poll_report(&mut self) -> Option<Report<'m>> {
         match self {
             Self::Mesh(mesh) => mesh.poll_report(),
             Self::Ble(ble) => ble.poll_report(),
             Self::Cable(_) | Self::Serial(_) => None,
-        }
-    }
-
-    /// Takes back what a report lent.
-    pub(crate) fn end_report(&mut self, report: Report<'m>) {
-        if let Self::Mesh(mesh) = self {
-            mesh.end_report(report);
         }
     }
 }

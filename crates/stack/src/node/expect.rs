@@ -2,9 +2,9 @@
 //!
 //! Place: after each poll. Left out: what a link does about it ([`mac::poll`](crate::mac::poll)).
 
-use super::Node;
+use super::{Node, meshes_mut};
 use crate::hint::Expectation;
-use crate::link::Link;
+use crate::link::{Link, Mesh};
 use crate::time::{Duration, Instant};
 
 impl Node<'_> {
@@ -17,7 +17,12 @@ impl Node<'_> {
 
     /// Tells the links what is expected; returns whether one of them has something to do about it.
     pub(super) fn hint(&mut self, now: Instant) -> bool {
-        if !self.links.iter().any(Link::takes_hints) {
+        if !self
+            .links
+            .iter()
+            .filter_map(Link::mesh)
+            .any(Mesh::takes_hints)
+        {
             return false;
         }
         let datagrams = self.answer_until.filter(|until| now < *until);
@@ -30,8 +35,8 @@ impl Node<'_> {
         let answers = [datagrams, self.tcp.expected(now)];
         let expected = answers.into_iter().flatten().reduce(Expectation::or);
         let mut has_news = false;
-        for link in self.links.iter_mut() {
-            has_news |= link.expect(expected);
+        for mesh in meshes_mut(self.links) {
+            has_news |= mesh.expect(expected);
         }
         has_news
     }

@@ -2,7 +2,7 @@
 
 use core::net::Ipv6Addr;
 
-use super::Node;
+use super::{Node, mesh_mut};
 use crate::ip::{self, Disposition, InterfaceId, NextHop, icmp, icmp::ErrorKind};
 use crate::link::{Class, Hop, Link, Refusal, Report};
 use crate::time::Instant;
@@ -125,8 +125,8 @@ impl<'m> Node<'m> {
                 }
             }
         }
-        if let Some(link) = self.link_mut(id) {
-            link.end_report(report);
+        if let Some(mesh) = mesh_mut(self.links, id) {
+            mesh.end_report(report);
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use core::net::Ipv6Addr;
 
-use super::Node;
 use super::datagram::{DatagramError, head};
+use super::{Node, mesh_mut, meshes_mut};
 use crate::ip::{self, ALL_NODES, InterfaceId};
 use crate::join::{Configuration, DATAGRAM_LEN_MAX, PORT, Porch, Role};
 use crate::limits::PSDU_LEN_MAX;
-use crate::link::{Link, Refusal, Reservation};
+use crate::link::{Refusal, Reservation};
 use crate::remote::Remote;
 use crate::time::Instant;
 use crate::wire::ipv6::{self, Header};
@@ -50,8 +50,8 @@ impl<'m> Node<'m> {
             links, rng, porch, ..
         } = self;
         let key = (given.network, given.sequence);
-        for link in links.iter_mut() {
-            link.unlock(key, stored, now, rng);
+        for mesh in meshes_mut(links).filter(|mesh| mesh.is_locked()) {
+            mesh.unlock(key, stored, now, rng);
         }
         if let Some(porch) = porch {
             porch.set_role(role);
@@ -62,15 +62,15 @@ impl<'m> Node<'m> {
     /// Notes the key that a registrar has announced. The node goes over to it when it hears the first frame of
     /// that key's sequence; a border router by [`rotate_key`](crate::link::Mesh::rotate_key).
     pub fn expect_key(&mut self, given: &Configuration) {
-        for link in self.links.iter_mut() {
-            link.expect_key((given.network, given.sequence));
+        for mesh in meshes_mut(self.links) {
+            mesh.expect_key((given.network, given.sequence));
         }
     }
 
     fn open_porch(&mut self) {
         let serves = self.porch.as_ref().is_some_and(|it| it.serves_pledges());
-        for link in self.links.iter_mut() {
-            link.serve_pledges(serves);
+        for mesh in meshes_mut(self.links) {
+            mesh.serve_pledges(serves);
         }
     }
 
@@ -100,9 +100,7 @@ impl<'m> Node<'m> {
         let on_link = InterfaceId::of_zone(remote.zone);
         let id = on_link.unwrap_or_else(|| self.ip.first_link());
         // Of all links only a mesh has neighbours without a key.
-        if !matches!(self.links.get(usize::from(id.0)), Some(Link::Mesh(_))) {
-            return Err(DatagramError::NoRoute);
-        }
+        let mesh = mesh_mut(self.links, id).ok_or(DatagramError::NoRoute)?;
         let src = self.ip.source_for(&remote.addr, id);
         let src = src.ok_or(DatagramError::NoAddress)?;
         let mut packet = [0; PACKET_LEN_MAX];
@@ -114,8 +112,7 @@ impl<'m> Node<'m> {
         let (first, rest) = room.split_at_mut(start.len());
         first.copy_from_slice(&start);
         rest.copy_from_slice(datagram);
-        let link = self.link_mut(id).ok_or(DatagramError::NoRoute)?;
-        let sent = link.send_in_clear(iid, packet.get(..len).unwrap_or_default(), now);
+        let sent = mesh.send_in_clear(iid, packet.get(..len).unwrap_or_default(), now);
         sent.map_err(|refusal| match refusal {
             Refusal::TooBig { .. } => DatagramError::TooLong,
             Refusal::Full | Refusal::Congestion => DatagramError::QueueFull,
@@ -134,8 +131,8 @@ impl<'m> Node<'m> {
 
     fn poll_neighbour(&mut self, id: InterfaceId, now: Instant) {
         let mut packet = [0; PACKET_LEN_MAX];
-        let link = self.links.get_mut(usize::from(id.0));
-        let Some((iid, len)) = link.and_then(|link| link.take_in_clear(&mut packet)) else {
+        let mesh = mesh_mut(self.links, id);
+        let Some((iid, len)) = mesh.and_then(|mesh| mesh.take_in_clear(&mut packet)) else {
             return;
         };
         let packet = packet.get(..len).unwrap_or_default();

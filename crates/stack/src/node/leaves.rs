@@ -7,8 +7,8 @@
 
 use core::net::Ipv6Addr;
 
-use super::Node;
 use super::routing::State;
+use super::{Node, mesh_mut};
 use crate::ip::registrar::{Change, Registrar};
 use crate::ip::{self, Ingress, Neighbour, NextHop, PacketDrop, Prefix, Route, Step, StepError};
 use crate::rpl::{Leaf, LeafOutcome};
@@ -70,10 +70,10 @@ impl<'m> Node<'m> {
                 via: ip.iid_on(routing.interface),
                 until: now + Duration::from_secs(60 * minutes),
             };
-            let link = links.get_mut(usize::from(routing.interface.0));
-            match (ip.rpl_mut().set_step(step, now), link) {
+            let mesh = mesh_mut(links, routing.interface);
+            match (ip.rpl_mut().set_step(step, now), mesh) {
                 (Err(StepError::Full), _) => ip.counters.count(PacketDrop::NoRoute),
-                (Err(StepError::Old), Some(link)) => link.end_registration(change.iid, ip),
+                (Err(StepError::Old), Some(mesh)) => mesh.end_registration(change.iid, ip),
                 _ => {}
             }
             return;
@@ -109,10 +109,10 @@ impl<'m> Node<'m> {
             && ingress.option.is_none()
             && ingress.from == Neighbour::One(from)
             && routing.rpl.parent() != Some(from);
-        if let Some(link) = links.get_mut(usize::from(ingress.interface.0))
+        if let Some(mesh) = mesh_mut(links, ingress.interface)
             && is_leafs
         {
-            link.remind(from, ip, now);
+            mesh.remind(from, ip, now);
         }
     }
 
@@ -143,8 +143,8 @@ impl<'m> Node<'m> {
         if let Some(addr) = routing.leaf_address(leaf.iid) {
             ip.remove_route(Prefix::host(addr));
         }
-        if let Some(link) = links.get_mut(usize::from(routing.interface.0)) {
-            link.end_registration(leaf.iid, ip);
+        if let Some(mesh) = mesh_mut(links, routing.interface) {
+            mesh.end_registration(leaf.iid, ip);
         }
     }
 
@@ -161,8 +161,7 @@ impl<'m> Node<'m> {
     /// The registrations on the link that RPL has.
     fn registrar_mut(&mut self) -> Option<&mut Registrar<'m>> {
         let interface = self.routing.as_ref()?.interface;
-        let link = self.links.get_mut(usize::from(interface.0))?;
-        link.registrar_mut()
+        Some(mesh_mut(self.links, interface)?.registrar_mut())
     }
 }
 

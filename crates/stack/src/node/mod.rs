@@ -56,7 +56,7 @@ use crate::limits::IPV6_MTU_MIN;
 #[cfg(feature = "security")]
 use crate::link::Reservation;
 pub use crate::link::{Action, Event};
-use crate::link::{Ask, Link};
+use crate::link::{Ask, Link, Mesh};
 use crate::random::Rng;
 use crate::time::{Deadlines, Duration, Instant};
 use crate::udp::Inbox;
@@ -243,8 +243,8 @@ impl<'m> Node<'m> {
         out: &mut [u8],
     ) -> Option<(InterfaceId, Action)> {
         self.links.iter_mut().zip(0..).find_map(|(link, id)| {
-            let action = link.poll_acknowledgment(now, out)?;
-            Some((InterfaceId(id), action))
+            let action = link.mesh_mut()?.poll_acknowledgment(now, out)?;
+            Some((InterfaceId(id), Action::Mesh(action)))
         })
     }
 
@@ -291,7 +291,7 @@ impl<'m> Node<'m> {
     #[cfg(feature = "security")]
     pub fn poll_reservation(&mut self, now: Instant) -> Option<(InterfaceId, Reservation)> {
         self.links.iter_mut().zip(0..).find_map(|(link, id)| {
-            let reservation = link.poll_reservation(now)?;
+            let reservation = link.mesh_mut()?.poll_reservation(now)?;
             Some((InterfaceId(id), reservation))
         })
     }
@@ -308,8 +308,8 @@ impl<'m> Node<'m> {
         now: Instant,
     ) {
         self.polled_at = None;
-        if let Some(link) = self.links.get_mut(usize::from(id.0)) {
-            link.on_reserved(reservation, is_stored, now);
+        if let Some(mesh) = mesh_mut(self.links, id) {
+            mesh.on_reserved(reservation, is_stored, now);
         }
     }
 
@@ -349,6 +349,17 @@ impl<'m> Node<'m> {
     pub fn link_mut(&mut self, id: InterfaceId) -> Option<&mut Link<'m>> {
         self.links.get_mut(usize::from(id.0))
     }
+}
+
+/// Link `id`, where it is a mesh: for what no other link has, as keys, RPL's reports and sleep.
+fn mesh_mut<'l, 'm>(links: &'l mut [Link<'m>], id: InterfaceId) -> Option<&'l mut Mesh<'m>> {
+    links.get_mut(usize::from(id.0))?.mesh_mut()
+}
+
+/// All links of a node that are meshes.
+#[cfg(any(feature = "join", feature = "sleepy"))]
+fn meshes_mut<'l, 'm>(links: &'l mut [Link<'m>]) -> impl Iterator<Item = &'l mut Mesh<'m>> {
+    links.iter_mut().filter_map(Link::mesh_mut)
 }
 
 /// What is to be done with a packet.

@@ -9,7 +9,7 @@
 use core::net::Ipv6Addr;
 
 use super::root::Root;
-use super::{Node, Verdict};
+use super::{Node, Verdict, mesh_mut};
 use crate::ip::{
     self, ALL_RPL_NODES, Contradiction, Disposition, Iid, Ingress, InterfaceId, Ip, Neighbour,
     NextHop, PacketDrop, Place, Step,
@@ -66,10 +66,10 @@ impl<'m> Node<'m> {
         let is_root = rpl.is_root();
         let Self { links, ip, rng, .. } = self;
         ip.rpl_mut().lend(steps);
-        if let Some(link) = links.get_mut(usize::from(id.0)) {
-            link.report_frames();
+        if let Some(mesh) = mesh_mut(links, id) {
+            mesh.report_frames();
             if !is_root {
-                link.follow(None, ip, now, rng);
+                mesh.follow(None, ip, now, rng);
             }
         }
         self.routing = Some(State {
@@ -148,8 +148,8 @@ impl<'m> Node<'m> {
             return;
         };
         let Self { links, ip, rng, .. } = self;
-        if let Some(link) = links.get_mut(usize::from(interface.0)) {
-            link.follow(parent, ip, now, rng);
+        if let Some(mesh) = mesh_mut(links, interface) {
+            mesh.follow(parent, ip, now, rng);
         }
         match parent {
             Some(parent) => self.ip.set_default_route(Some(NextHop {
@@ -168,9 +168,8 @@ impl<'m> Node<'m> {
             links, ip, routing, ..
         } = self;
         let interface = routing.as_ref().map(|routing| routing.interface);
-        let link = interface.and_then(|id| links.get_mut(usize::from(id.0)));
-        if let Some(link) = link {
-            link.learn_prefix(prefix, ip);
+        if let Some(mesh) = interface.and_then(|id| mesh_mut(links, id)) {
+            mesh.learn_prefix(prefix, ip);
         }
     }
 
@@ -193,13 +192,13 @@ impl<'m> Node<'m> {
         });
         let (interface, hops, dodag) = (routing.interface, rpl.hops(), dodag.copied());
         self.ip.rpl_mut().set_place(place, is_root);
-        if let Some(link) = self.links.get_mut(usize::from(interface.0)) {
+        if let Some(mesh) = mesh_mut(self.links, interface) {
             let routing = dodag.map(|dodag| Routing {
                 root: dodag.id,
                 is_compressed: dodag.is_compressed(),
                 option_type: dodag.option_type(),
             });
-            link.settle(routing, hops);
+            mesh.settle(routing, hops);
         }
     }
 

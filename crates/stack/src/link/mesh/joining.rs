@@ -12,7 +12,7 @@ use super::Mesh;
 use super::inward::restore;
 use crate::ip::{self, ALL_NODES, Iid};
 use crate::limits::PSDU_LEN_MAX;
-use crate::link::LinkDrop;
+use crate::link::{LinkDrop, Refusal};
 use crate::lowpan::{LinkPair, compress};
 use crate::mac::security::{NetworkKey, Reservation};
 use crate::mac::{FrameDrop, Received};
@@ -32,17 +32,17 @@ pub(super) struct Heard {
 
 impl Mesh<'_> {
     /// Whether the node has no key yet.
-    pub(in crate::link) fn is_locked(&self) -> bool {
+    pub(crate) fn is_locked(&self) -> bool {
         self.mac.is_locked()
     }
 
     /// Whether frames of nodes without a key are taken from now on.
-    pub(in crate::link) const fn serve_pledges(&mut self, serves: bool) {
+    pub(crate) const fn serve_pledges(&mut self, serves: bool) {
         self.mac.serve_pledges(serves);
     }
 
     /// Takes the key of the network, where the node has none, and looks for a router then.
-    pub(in crate::link) fn unlock(
+    pub(crate) fn unlock(
         &mut self,
         (network, sequence): (NetworkKey, u32),
         stored: Option<Reservation>,
@@ -57,7 +57,7 @@ impl Mesh<'_> {
     }
 
     /// Notes the network key that will take the place of the one in force.
-    pub(in crate::link) fn expect_key(&mut self, (network, sequence): (NetworkKey, u32)) {
+    pub(crate) fn expect_key(&mut self, (network, sequence): (NetworkKey, u32)) {
         self.mac.expect_key(network, sequence);
     }
 
@@ -90,7 +90,7 @@ impl Mesh<'_> {
 
     /// The packet of the frame that was kept, in `out`: its sender, and its length. One that is not between
     /// the two ends of the hop is dropped.
-    pub(in crate::link) fn take_in_clear(&mut self, out: &mut [u8]) -> Option<(Iid, usize)> {
+    pub(crate) fn take_in_clear(&mut self, out: &mut [u8]) -> Option<(Iid, usize)> {
         let heard = self.heard_in_clear.take()?;
         let len = self.unpack(&heard, out);
         if len.is_none() {
@@ -112,28 +112,33 @@ impl Mesh<'_> {
     /// that neighbour's address of the same kind, or [`ALL_NODES`].
     ///
     /// # Errors
-    /// [`FrameDrop::BadLength`]: it does not fit one frame; [`FrameDrop::QueueFull`]: another one waits.
-    pub(in crate::link) fn send_in_clear(
+    /// [`Refusal::TooBig`]: it does not fit one frame; [`Refusal::Full`]: another one waits.
+    pub(crate) fn send_in_clear(
         &mut self,
         to: Option<Iid>,
         packet: &[u8],
         now: Instant,
-    ) -> Result<(), FrameDrop> {
+    ) -> Result<(), Refusal> {
+        const TOO_BIG: Refusal = Refusal::TooBig { mtu: 0 };
         let link = LinkPair {
             src: self.mac.source(),
             dst: to.map_or(LinkAddr::BROADCAST, LinkAddr::from_iid),
         };
         let mut frame = [0; PSDU_LEN_MAX];
         let compressed = compress(packet, link, &self.discovery.contexts, &mut frame);
-        let compressed = compressed.map_err(|_| FrameDrop::BadLength)?;
+        let compressed = compressed.map_err(|_| TOO_BIG)?;
         let rest = packet
             .get(compressed.uncompressed_len..)
             .unwrap_or_default();
         let end = compressed.compressed_len + rest.len();
         let room = frame.get_mut(compressed.compressed_len..end);
-        room.ok_or(FrameDrop::BadLength)?.copy_from_slice(rest);
+        room.ok_or(TOO_BIG)?.copy_from_slice(rest);
         let frame = frame.get(..end).unwrap_or_default();
-        self.mac.send_in_clear(link.dst, frame, now)
+        let sent = self.mac.send_in_clear(link.dst, frame, now);
+        sent.map_err(|reason| match reason {
+            FrameDrop::BadLength => TOO_BIG,
+            _ => Refusal::Full,
+        })
     }
 }
 

@@ -267,13 +267,13 @@ impl<'m> Mesh<'m> {
 
     /// What the host shall store.
     #[cfg(feature = "security")]
-    pub(super) fn poll_reservation(&mut self, now: Instant) -> Option<Reservation> {
+    pub(crate) fn poll_reservation(&mut self, now: Instant) -> Option<Reservation> {
         self.mac.poll_reservation(now)
     }
 
     /// What became of it.
     #[cfg(feature = "security")]
-    pub(super) fn on_reserved(&mut self, what: Reservation, is_stored: bool, now: Instant) {
+    pub(crate) fn on_reserved(&mut self, what: Reservation, is_stored: bool, now: Instant) {
         self.mac.on_reserved(what, is_stored, now);
     }
 
@@ -321,7 +321,7 @@ impl<'m> Mesh<'m> {
         self.add_entering_deadlines(deadlines);
     }
 
-    pub(super) fn poll_acknowledgment(
+    pub(crate) fn poll_acknowledgment(
         &mut self,
         now: Instant,
         out: &mut [u8],
@@ -370,7 +370,8 @@ impl<'m> Mesh<'m> {
         self.datagrams.give_back(whole);
     }
 
-    pub(super) fn end_report(&mut self, report: Report<'m>) {
+    /// Takes back what a report lent.
+    pub(crate) fn end_report(&mut self, report: Report<'m>) {
         match report {
             Report::Undelivered(packet) => self.outgoing.give_back(packet.buffer),
             #[cfg(feature = "rpl")]
@@ -384,13 +385,16 @@ impl<'m> Mesh<'m> {
         self.discovery.router()
     }
 
+    /// Begins to report what becomes of frames ([`Report::Sent`]), for RPL.
     #[cfg(feature = "rpl")]
-    pub(super) fn report_frames(&mut self) {
+    pub(crate) fn report_frames(&mut self) {
         self.routing.reports = true;
     }
 
+    /// Takes over how packets of this node's DODAG look, and how many hops the root is away; `None`: it is in
+    /// none.
     #[cfg(feature = "rpl")]
-    pub(super) fn settle(&mut self, routing: Option<crate::lowpan::Routing>, hops: u8) {
+    pub(crate) fn settle(&mut self, routing: Option<crate::lowpan::Routing>, hops: u8) {
         self.routing.settle(routing.as_ref(), hops);
         self.discovery.contexts.set_routing(routing);
         self.manner.hold.hops_up = hops;

@@ -42,20 +42,14 @@ impl<'m> Mesh<'m> {
     }
 
     /// RPL leads, and contexts are asked of `router` alone, its preferred parent.
-    pub(in crate::link) fn follow(
-        &mut self,
-        router: Option<Iid>,
-        ip: &Ip<'_>,
-        now: Instant,
-        rng: &mut Rng,
-    ) {
+    pub(crate) fn follow(&mut self, router: Option<Iid>, ip: &Ip<'_>, now: Instant, rng: &mut Rng) {
         let queue = &mut self.queue;
         self.discovery.follow(router, queue, ip, now, rng);
         self.keep_way_up();
     }
 
     /// Takes the prefix of a DIO, or its end.
-    pub(in crate::link) fn learn_prefix(
+    pub(crate) fn learn_prefix(
         &mut self,
         information: Option<&PrefixInformation>,
         ip: &mut Ip<'_>,
@@ -64,7 +58,7 @@ impl<'m> Mesh<'m> {
     }
 
     /// A packet of the neighbour `from`'s own was passed on, which takes no part in RPL.
-    pub(in crate::link) fn remind(&mut self, from: Iid, ip: &Ip<'_>, now: Instant) {
+    pub(crate) fn remind(&mut self, from: Iid, ip: &Ip<'_>, now: Instant) {
         let is_trusted = self.mac.is_trusted(LinkAddr::from_iid(from));
         let queue = &mut self.queue;
         self.discovery.remind((from, is_trusted), queue, ip, now);
@@ -72,7 +66,7 @@ impl<'m> Mesh<'m> {
 
     /// Ends the registration of the neighbour with identifier `iid`, which is at another router
     /// now, and says so to it.
-    pub(in crate::link) fn end_registration(&mut self, iid: Iid, ip: &Ip<'_>) {
+    pub(crate) fn end_registration(&mut self, iid: Iid, ip: &Ip<'_>) {
         self.discovery.end_registration(iid, &mut self.queue, ip);
     }
 }

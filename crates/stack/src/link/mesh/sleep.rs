@@ -18,12 +18,12 @@ impl Mesh<'_> {
     }
 
     /// Takes over when an answer may come; returns whether that is news.
-    pub(in crate::link) fn expect(&mut self, answer: Option<Expectation>) -> bool {
+    pub(crate) fn expect(&mut self, answer: Option<Expectation>) -> bool {
         self.mac.expect(answer)
     }
 
     /// Whether this node sleeps, and is to be told what its transports expect.
-    pub(in crate::link) const fn takes_hints(&self) -> bool {
+    pub(crate) const fn takes_hints(&self) -> bool {
         self.mac.sleep().is_some()
     }
 
