@@ -1,11 +1,12 @@
 //! `cargo xtask check tidy`: limits that keep the code readable, tests aside.
 //!
 //! No function is longer than [`FUNCTION_LINES_MAX`] lines unless a comment inside says why, no
-//! file is longer than [`FILE_LINES_MAX`], no files of the stack import one another in a circle, and
-//! files that are copies read as their originals. Files that no person writes by hand do not exist
+//! file is longer than [`FILE_LINES_MAX`], no files of the stack import one another in a circle,
+//! files that are copies read as their originals, and no text has codes of a list of requirements. Files that no person writes by hand do not exist
 //! here, so none is exempt.
 
 mod circles;
+mod codes;
 mod copies;
 mod lengths;
 
@@ -44,6 +45,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
     let sources = sources(workspace, &files)?;
     let mut faults = Vec::new();
     copies::judge(workspace, &files, &mut faults)?;
+    codes::judge(workspace, &files, &mut faults)?;
     for source in &sources {
         lengths::judge(source, &mut faults);
     }

@@ -27,7 +27,7 @@ fn reordering(setup: Setup) -> Setup {
     }
 }
 
-/// H-02, E2.8: restored headers are identical, also out of order.
+/// Restored headers are identical, also out of order.
 #[test]
 fn nothing_is_misread_on_paths_that_keep_the_order() {
     for mode in [Mode::Default, Mode::InOrder, Mode::Strict] {
@@ -50,7 +50,7 @@ fn nothing_is_misread_on_paths_that_keep_the_order() {
     }
 }
 
-/// H-02, E2.8: restored headers are identical, also out of order.
+/// Restored headers are identical, also out of order.
 #[test]
 fn reordering_misleads_by_mode() {
     let strict = run(
