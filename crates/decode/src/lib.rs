@@ -7,8 +7,9 @@
 //!                                                     -> udp     -> coap, zep
 //! ```
 //!
-//! Each module adds its layer to a [`Frame`] and calls the next; [`Look`] prints the
-//! frame for people, serde for programs. The parsers are the stack's own (`motet::wire`,
+//! Each layer's module adds its layer to a [`Frame`] and returns what follows: the next layer's number and its
+//! bytes. `layers` alone knows which layer a number names, and calls it; so a new layer is a file of its own and a line
+//! in `layers.rs`. [`Look`] prints the frame for people, serde for programs. The parsers are the stack's own (`motet::wire`,
 //! `motet::lowpan`), so that what is called malformed here is what a node drops.
 //! Data flow: [`Capture`] takes bytes apart into records, [`Decoder`] makes a [`Frame`] of each,
 //! and a [`Summary`] at the end.
@@ -28,10 +29,12 @@ mod elements;
 mod envelope;
 mod icmpv6;
 mod ip;
+mod layers;
 mod link;
 mod lowpan;
 mod mac;
 mod model;
+mod next;
 mod pcapng;
 mod ranges;
 mod reassembly;
@@ -234,7 +237,7 @@ impl Decoder {
             layers: Vec::new(),
             status: Status::Decoded,
         };
-        link::explain(self, &mut frame, record);
+        layers::explain(self, &mut frame, record);
         self.conclude(&mut frame);
         self.tally.count(&frame);
         frame
