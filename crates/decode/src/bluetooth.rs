@@ -7,10 +7,11 @@
 //!             10 B                  4 B            1 B    1 B    0-251 B   3 B
 //! ```
 //!
-//! Place: for records of link type 256; what follows each SDU that is whole is 6LoWPAN. Connections are known by
-//! their CONNECT_IND; of others the addresses are missing, and with them elided addresses of packets.
-//! Left out: encrypted packets, extended advertising, the coded PHY, other services than IPv6 and TCPlE, what ATT says.
-//! Sources: Bluetooth Core 5.4 Vol 6 Part B §2 and Vol 3 Part A §3 and §4; RFC 7668;
+//! Place: for records of link type 256; what follows each SDU that is whole is 6LoWPAN. Connections
+//! are known by their CONNECT_IND; of others the addresses are missing, and with them elided
+//! addresses of packets. Left out: encrypted packets, extended advertising, the coded PHY, other
+//! services than IPv6 and TCPlE, what ATT says. Sources: Bluetooth Core 5.4 Vol 6 Part B §2 and Vol
+//! 3 Part A §3 and §4; RFC 7668;
 //! <https://www.tcpdump.org/linktypes/LINKTYPE_BLUETOOTH_LE_LL_WITH_PHDR.html>.
 
 use std::collections::BTreeMap;
@@ -42,7 +43,8 @@ struct Connection {
     ways: [Way; 2],
     /// The last frame of it.
     last: u64,
-    /// By end, the channel of TCPlE as that end calls it; and which end asked for one and waits for the answer.
+    /// By end, the channel of TCPlE as that end calls it; and which end asked for one and waits for
+    /// the answer.
     tcple: [Option<u16>; 2],
     asks_for_tcple: Option<usize>,
 }
@@ -446,8 +448,8 @@ const HAS_SIGNAL: u16 = 2;
 const CRC_CHECKED: u16 = 0x0400;
 const CRC_RIGHT: u16 = 0x0800;
 
-/// The check sum of a packet, header and payload, as its three bytes are on the air: the register begins with
-/// `init` (Vol 6 Part B §3.1.1).
+/// The check sum of a packet, header and payload, as its three bytes are on the air: the register
+/// begins with `init` (Vol 6 Part B §3.1.1).
 fn check_sum(init: u32, pdu: &[u8]) -> [u8; 3] {
     const BLE: Algorithm<u32> = CRC_24_BLE;
     let crc = Crc::<u32, NoTable>::new(&BLE);

@@ -1,7 +1,8 @@
 //! Which layer a number names: the one file that calls the layers.
 //!
-//! A layer explains its header and returns the [`Next`]; it calls none. A new layer is a file of its own with an
-//! `explain` that returns a [`Next`], and a line here: by link type, EtherType, IP protocol, ICMPv6 type or UDP port.
+//! A layer explains its header and returns the [`Next`]; it calls none. A new layer is a file of
+//! its own with an `explain` that returns a [`Next`], and a line here: by link type, EtherType, IP
+//! protocol, ICMPv6 type or UDP port.
 
 use etherparse::EtherType;
 use motet::wire::{icmpv6 as wire_icmpv6, ipv6, tcp as wire_tcp, udp as wire_udp};
@@ -18,8 +19,8 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, record: &Record)
     walk(decoder, frame, Next::Link(record.link_type, &record.data));
 }
 
-/// Explains what follows, and what follows that. The depth is bounded: by the layers, and where a packet is within
-/// a packet by [`ip::explain`].
+/// Explains what follows, and what follows that. The depth is bounded: by the layers, and where a
+/// packet is within a packet by [`ip::explain`].
 fn walk(decoder: &mut Decoder, frame: &mut Frame, next: Next<'_>) {
     let next = match next {
         Next::End => return,

@@ -1,8 +1,8 @@
 //! 6LoWPAN: fragments, compressed headers.
 //!
-//! Place: under `mac`, for data frames; what follows a whole one is an IPv6 packet. The stack's codecs
-//! parse and decompress; this file puts into words how a header was compressed.
-//! Sources: RFC 4944 §5, RFC 6282, RFC 8138.
+//! Place: under `mac`, for data frames; what follows a whole one is an IPv6 packet. The stack's
+//! codecs parse and decompress; this file puts into words how a header was compressed. Sources: RFC
+//! 4944 §5, RFC 6282, RFC 8138.
 
 use std::net::Ipv6Addr;
 

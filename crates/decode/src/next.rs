@@ -1,7 +1,7 @@
 //! What follows a layer: by which numbering the next one is named, its number there, and its bytes.
 //!
-//! Place: every layer returns a [`Next`]; [`super::layers`] looks the number up and calls the layer.
-//! Left out: which layer a number names. No layer knows that.
+//! Place: every layer returns a [`Next`]; [`super::layers`] looks the number up and calls the
+//! layer. Left out: which layer a number names. No layer knows that.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -22,8 +22,8 @@ pub(super) enum Next<'a> {
     Ether(&'static str, u16, &'a [u8]),
     /// A frame of IEEE 802.15.4, and what it ends in.
     Mac(&'a [u8], Fcs),
-    /// A frame of IEEE 802.15.4 without its FCS that the parser for 2006 refuses: whether the FCS was right,
-    /// and why it is refused.
+    /// A frame of IEEE 802.15.4 without its FCS that the parser for 2006 refuses: whether the FCS
+    /// was right, and why it is refused.
     Envelope(&'a [u8], Option<bool>, ParseError),
     /// What a link carries between two addresses: 6LoWPAN.
     Lowpan(LinkPair, Cow<'a, [u8]>),
