@@ -1,5 +1,6 @@
-//! Codes of a list of requirements that a stranger does not have: a letter, a hyphen and two digits, or `E`, a
-//! digit, a point and a digit. Text names the thing instead, or the section of its paper.
+//! Codes of a list of requirements that a stranger does not have: a letter, a hyphen and two
+//! digits, or `E`, a digit, a point and a digit. Text names the thing instead, or the section of
+//! its paper.
 
 use std::fs;
 
