@@ -1,9 +1,9 @@
-//! A port of a mote behind which a program of this machine answers, a broker or a server of TLS, and a
-//! port of this machine behind which a mote answers, for a browser.
+//! A port of a mote behind which a program of this machine answers, a broker or a server of TLS,
+//! and a port of this machine behind which a mote answers, for a browser.
 //!
-//! Virtual time stands while bytes go to the program and back. What it says later than
-//! [`PATIENCE`] of real time arrives at the next look, [`LOOK_EVERY`] of virtual time later: times of
-//! such runs are no figures, their bytes are.
+//! Virtual time stands while bytes go to the program and back. What it says later than [`PATIENCE`]
+//! of real time arrives at the next look, [`LOOK_EVERY`] of virtual time later: times of such runs
+//! are no figures, their bytes are.
 
 use std::cell::Cell;
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -114,8 +114,8 @@ pub(crate) async fn serve(stack: Stack, port: u16, to: SocketAddr) -> Result<(),
     }
 }
 
-/// Lets the mote at `to` answer whoever connects to `listener`, which does not block, one peer after
-/// the other, until `is_done`.
+/// Lets the mote at `to` answer whoever connects to `listener`, which does not block, one peer
+/// after the other, until `is_done`.
 pub(crate) async fn offer(
     stack: Stack,
     listener: Rc<TcpListener>,

@@ -91,8 +91,8 @@ impl Executor {
         task
     }
 
-    /// Runs all tasks until `future` is done; `None`: it was not within `limit_s` seconds of virtual
-    /// time.
+    /// Runs all tasks until `future` is done; `None`: it was not within `limit_s` seconds of
+    /// virtual time.
     pub(crate) fn block_on<T: 'static>(
         &mut self,
         limit_s: u64,

@@ -43,8 +43,8 @@ pub(crate) fn times() -> Vec<Check> {
     checks.into()
 }
 
-/// How often a task is woken for each call of its sockets that gave something: of the client, and of
-/// the server.
+/// How often a task is woken for each call of its sockets that gave something: of the client, and
+/// of the server.
 pub(crate) fn wakes() -> Vec<Check> {
     let setting = Setting {
         hops: 1,

@@ -1,7 +1,7 @@
 //! embedded-tls on one mote; behind the other, three hops away, OpenSSL's server.
 //!
-//! The chain is of three certificates with keys on P-256: the client has the first, the server sends
-//! the other two. What embedded-tls does not check is in `docs/guide/sockets.md`.
+//! The chain is of three certificates with keys on P-256: the client has the first, the server
+//! sends the other two. What embedded-tls does not check is in `docs/guide/sockets.md`.
 
 use std::fs;
 use std::path::Path;

@@ -58,8 +58,8 @@ impl Run {
 }
 
 impl Run {
-    /// Connections of both motes that nobody has and that are not free again; one of the server's is
-    /// lent to whoever connects next.
+    /// Connections of both motes that nobody has and that are not free again; one of the server's
+    /// is lent to whoever connects next.
     pub(crate) fn places_lost(&self) -> usize {
         let free = self.client.free_connections();
         let served = self.server.free_connections() + 1;

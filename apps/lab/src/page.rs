@@ -30,8 +30,8 @@ const LONG_BYTES: [u8; 4_000] = {
     bytes
 };
 
-/// Serves `/` and `/long` to one peer after the other. `useful`: counts the calls of its sockets that
-/// gave something.
+/// Serves `/` and `/long` to one peer after the other. `useful`: counts the calls of its sockets
+/// that gave something.
 pub(crate) async fn serve(stack: Stack, useful: &Cell<u32>) -> Result<(), Error> {
     let app = Router::new()
         .route("/", get(async || SHORT))

@@ -1,8 +1,8 @@
-//! Two motes in one image, their tasks run by embassy's executor: one echoes, the other sends 10 KiB
-//! and checks what comes back.
+//! Two motes in one image, their tasks run by embassy's executor: one echoes, the other sends 10
+//! KiB and checks what comes back.
 //!
-//! Runs under QEMU, which has no radio of this kind: the air is made up. Time is virtual: it jumps to
-//! the next alarm when no task is left to run. The exit status says whether all bytes came back.
+//! Runs under QEMU, which has no radio of this kind: the air is made up. Time is virtual: it jumps
+//! to the next alarm when no task is left to run. The exit status says whether all bytes came back.
 #![no_std]
 #![no_main]
 

@@ -100,9 +100,9 @@ impl Fair {
             self.queue.accept(id)?;
             return Ok(true);
         };
-        // What this machine sends itself comes by no interface; a mote's packets to another mote come
-        // and leave by one. Before Linux 5.7 what is forwarded seems to be sent from here: the rules of
-        // `outside` drop it in any version.
+        // What this machine sends itself comes by no interface; a mote's packets to another mote
+        // come and leave by one. Before Linux 5.7 what is forwarded seems to be sent from here: the
+        // rules of `outside` drop it in any version.
         let is_from_outside = packet.from.is_some_and(|from| from != self.interface);
         if is_from_outside && self.inside.has_source_of(packet.head) {
             self.forged += 1;

@@ -1,13 +1,14 @@
-//! The packet filter's rules against forged sources: what is forwarded into the mesh from elsewhere,
-//! with a source inside it, is dropped and counted (RFC 2827, BCP 38), whatever protocol it is of.
+//! The packet filter's rules against forged sources: what is forwarded into the mesh from
+//! elsewhere, with a source inside it, is dropped and counted (RFC 2827, BCP 38), whatever protocol
+//! it is of.
 //!
-//! Place in the data flow: in the hook `forward`, in front of the queue of [`crate::rules`]. There the
-//! kernel knows both interfaces, in every version; behind routing it has told the incoming one since
-//! Linux 5.7 only. A flood of forged packets costs no report, and fills no queue.
+//! Place in the data flow: in the hook `forward`, in front of the queue of [`crate::rules`]. There
+//! the kernel knows both interfaces, in every version; behind routing it has told the incoming one
+//! since Linux 5.7 only. A flood of forged packets costs no report, and fills no queue.
 //!
 //! Two ways in, as [`crate::rules`] has them: a table of our own by nft(8), which needs no
-//! `nft_queue`, or two chains of our own in the table `mangle` of ip6tables(8), and a rule that jumps
-//! to them, which a comment marks as ours.
+//! `nft_queue`, or two chains of our own in the table `mangle` of ip6tables(8), and a rule that
+//! jumps to them, which a comment marks as ours.
 //!
 //! Left out: packets for this machine itself. Where a mesh has a second border router, what a mote
 //! sends to a service on this machine may come by way of that one, from outside.

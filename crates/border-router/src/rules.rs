@@ -29,8 +29,8 @@ pub struct Rules {
     pub(crate) queue: u16,
 }
 
-/// The number of the packet queue for `interface` where nobody names another: always the same for one
-/// name, and hardly ever the same for two. It is above those that people choose.
+/// The number of the packet queue for `interface` where nobody names another: always the same for
+/// one name, and hardly ever the same for two. It is above those that people choose.
 pub fn queue_of(interface: &str) -> u16 {
     // FNV-1a.
     let hash = interface.bytes().fold(0x811c_9dc5_u32, |hash, byte| {

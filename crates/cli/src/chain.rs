@@ -114,10 +114,11 @@ pub(crate) struct ChainArgs {
     #[arg(long, value_name = "SEGMENTS", allow_negative_numbers = true, value_parser = whole::<u8>(1..=32))]
     pub(crate) window: Option<u8>,
 
-    /// Let the mote sleep, and ask its parent for what waits there: at an interval (fixed:SECONDS); as
-    /// TCPlp's study did, each 240 s at rest (paper); at 20 ms to 5 s, by what comes (adaptive); or when TCP
-    /// expects an answer, and at rest each SECONDS (hinted:SECONDS; hinted is hinted:60). The first packet to
-    /// a mote at rest waits up to that interval; Linux gives up a connection after 127 s
+    /// Let the mote sleep, and ask its parent for what waits there: at an interval (fixed:SECONDS);
+    /// as TCPlp's study did, each 240 s at rest (paper); at 20 ms to 5 s, by what comes (adaptive);
+    /// or when TCP expects an answer, and at rest each SECONDS (hinted:SECONDS; hinted is
+    /// hinted:60). The first packet to a mote at rest waits up to that interval; Linux gives up a
+    /// connection after 127 s
     #[arg(long, value_name = "POLICY", value_parser = sleep_policy)]
     pub(crate) sleep: Option<Policy>,
 
@@ -129,8 +130,8 @@ pub(crate) struct ChainArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
 
-    /// Folder that keeps the frame counters of the key from one run to the next: a key has one, and a run
-    /// at a time [default: $STATE_DIRECTORY, else ~/.local/state/motet]
+    /// Folder that keeps the frame counters of the key from one run to the next: a key has one, and
+    /// a run at a time [default: $STATE_DIRECTORY, else ~/.local/state/motet]
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
 
@@ -414,8 +415,8 @@ impl ChainArgs {
     }
 
     /// # Errors
-    /// [`Error::Input`] for relays that must not copy, with a radio that cannot do without; for options
-    /// that the radio has no use for; for a pace that is set both ways.
+    /// [`Error::Input`] for relays that must not copy, with a radio that cannot do without; for
+    /// options that the radio has no use for; for a pace that is set both ways.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.is_ble() {
             if self.tcple && self.interval.is_some() {
@@ -522,8 +523,8 @@ fn sleep_policy(text: &str) -> Result<Policy, String> {
     }
 }
 
-/// The shortest and the longest interval of a mote that sleeps, s: one frame's exchange, and half the
-/// time that its parent keeps it.
+/// The shortest and the longest interval of a mote that sleeps, s: one frame's exchange, and half
+/// the time that its parent keeps it.
 const SLEEP_MIN_S: f64 = 0.01;
 const SLEEP_MAX_S: f64 = 300.0;
 
@@ -570,8 +571,8 @@ pub(crate) fn join(
     interrupt.check()
 }
 
-/// Buffers of a TCP end over Bluetooth LE, where nobody says how large: the host is 20 ms away, and at 2 Mb/s
-/// the air carries five segments meanwhile, there and back.
+/// Buffers of a TCP end over Bluetooth LE, where nobody says how large: the host is 20 ms away, and
+/// at 2 Mb/s the air carries five segments meanwhile, there and back.
 const BLE_WINDOW_SEGMENTS: usize = 16;
 
 /// Hops of a chain, where nobody says how many.

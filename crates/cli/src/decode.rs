@@ -15,9 +15,9 @@ use crate::output::{self, Versioned};
 
 /// Explain a capture frame by frame: 802.15.4, Bluetooth LE, 6LoWPAN, IPv6, TCP, RPL, CoAP.
 ///
-/// Reads pcap and pcapng files of IEEE 802.15.4 (with or without FCS, PHY or TAP header), Bluetooth LE (link
-/// type 256), raw IP, Ethernet and Linux cooked captures, and ZEP datagrams in them. Fragments are
-/// reassembled and explained with the last of them.
+/// Reads pcap and pcapng files of IEEE 802.15.4 (with or without FCS, PHY or TAP header), Bluetooth
+/// LE (link type 256), raw IP, Ethernet and Linux cooked captures, and ZEP datagrams in them.
+/// Fragments are reassembled and explained with the last of them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  motet decode air.pcap\n  \
                         motet decode air.pcap --context 0=fd00::/64 --summary\n  \
@@ -41,8 +41,8 @@ pub(crate) struct Args {
 
     /// Decrypt 802.15.4 frames: a key file, or a network key.
     ///
-    /// A network key has 32 hexadecimal digits; that of a Thread network does as well. Only frames with
-    /// their sender's extended address can be decrypted.
+    /// A network key has 32 hexadecimal digits; that of a Thread network does as well. Only frames
+    /// with their sender's extended address can be decrypted.
     #[arg(long, value_name = "FILE|KEY")]
     key: Option<String>,
 }

@@ -1,8 +1,8 @@
 //! `motet up --hci`: one mote over a controller of Bluetooth LE that speaks H4.
 //!
 //! The mote is the lab's, with the same small services; only the link layer below it is real. Its
-//! clock is the wall's. With a command a central is a border router: its wire leads to the kernel of the network
-//! that the command runs in.
+//! clock is the wall's. With a command a central is a border router: its wire leads to the kernel
+//! of the network that the command runs in.
 
 mod session;
 
@@ -84,8 +84,8 @@ pub(crate) struct Mote {
 /// Runs the mote until a signal comes, or with a command until that ends.
 ///
 /// # Errors
-/// There is no controller of use at `place`, or no longer one; the capture cannot be written; what the command
-/// needs is not there, or it failed.
+/// There is no controller of use at `place`, or no longer one; the capture cannot be written; what
+/// the command needs is not there, or it failed.
 pub(crate) fn run(
     place: &Place,
     mote: &Mote,
@@ -132,7 +132,8 @@ pub(crate) fn run(
     }
 }
 
-/// How a mote ends that a signal has stopped: as wished, unless there is a command that it was to run.
+/// How a mote ends that a signal has stopped: as wished, unless there is a command that it was to
+/// run.
 fn stopped(signals: &Signals, command: &[OsString]) -> Result<(), Error> {
     match command {
         [] => Ok(()),

@@ -516,8 +516,8 @@ pub(crate) mod linux {
         }
     }
 
-    /// How long Linux tries to open a connection: six repetitions of its SYN, the last one after 63 s
-    /// (`tcp_syn_retries`, ip-sysctl).
+    /// How long Linux tries to open a connection: six repetitions of its SYN, the last one after 63
+    /// s (`tcp_syn_retries`, ip-sysctl).
     const SYN_GIVEN_UP: Duration = Duration::from_secs(127);
 
     /// Echo, discard, chargen, iperf3 and an application each have one.

@@ -7,10 +7,11 @@
 //!             10 B                  4 B            1 B    1 B    0-251 B   3 B
 //! ```
 //!
-//! Place: for records of link type 256; hands each SDU that is whole to `lowpan`. Connections are known by
-//! their CONNECT_IND; of others the addresses are missing, and with them elided addresses of packets.
-//! Left out: encrypted packets, extended advertising, the coded PHY, other services than IPv6 and TCPlE, what ATT says.
-//! Sources: Bluetooth Core 5.4 Vol 6 Part B §2 and Vol 3 Part A §3 and §4; RFC 7668;
+//! Place: for records of link type 256; what follows each SDU that is whole is 6LoWPAN. Connections
+//! are known by their CONNECT_IND; of others the addresses are missing, and with them elided
+//! addresses of packets. Left out: encrypted packets, extended advertising, the coded PHY, other
+//! services than IPv6 and TCPlE, what ATT says. Sources: Bluetooth Core 5.4 Vol 6 Part B §2 and Vol
+//! 3 Part A §3 and §4; RFC 7668;
 //! <https://www.tcpdump.org/linktypes/LINKTYPE_BLUETOOTH_LE_LL_WITH_PHDR.html>.
 
 use std::collections::BTreeMap;
@@ -23,9 +24,10 @@ use motet::wire::cursor::{Reader, Truncated};
 use motet::wire::l2cap::{DYNAMIC, Header, SIGNALLING, Signal};
 use motet::wire::tcple::Sdu;
 
+use super::Decoder;
 use super::mac::link_addr;
 use super::model::{Frame, Layer, Status, Value, hex16};
-use super::{Decoder, lowpan};
+use super::next::Next;
 
 /// Connections that the capture shows.
 #[derive(Debug, Default)]
@@ -41,7 +43,8 @@ struct Connection {
     ways: [Way; 2],
     /// The last frame of it.
     last: u64,
-    /// By end, the channel of TCPlE as that end calls it; and which end asked for one and waits for the answer.
+    /// By end, the channel of TCPlE as that end calls it; and which end asked for one and waits for
+    /// the answer.
     tcple: [Option<u16>; 2],
     asks_for_tcple: Option<usize>,
 }
@@ -78,7 +81,7 @@ struct Way {
 }
 
 /// Explains a record of link type 256.
-pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8]) {
+pub(super) fn explain<'a>(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8]) -> Next<'a> {
     let mut r = Reader::new(bytes);
     let header = (|| {
         let (channel, signal) = (r.u8()?, r.u8()?);
@@ -142,7 +145,7 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8]) {
 
 impl Connections {
     /// A packet on an advertising channel.
-    fn advertisement(&mut self, frame: &mut Frame, head: u8, payload: &[u8]) {
+    fn advertisement(&mut self, frame: &mut Frame, head: u8, payload: &[u8]) -> Next<'static> {
         let device = |mut bytes: [u8; 6]| {
             bytes.reverse();
             LinkAddr::Device(bytes)
@@ -165,7 +168,7 @@ impl Connections {
                 Some(data) => layer.hidden("data", data.as_slice()),
                 None => layer,
             });
-            return;
+            return Next::End;
         }
         let fields = (|| {
             let to = device(r.array()?);
@@ -197,6 +200,7 @@ impl Connections {
             last: frame.number,
             ..Connection::default()
         };
+        Next::End
     }
 
     /// A connection, known so far or not; the one that is silent for longest makes room.
@@ -214,13 +218,13 @@ impl Connections {
 }
 
 /// A packet of a connection; `way`: whose, the central's or the peripheral's.
-fn data(
+fn data<'a>(
     decoder: &mut Decoder,
     frame: &mut Frame,
     (address, way): (u32, usize),
     head: u8,
     payload: &[u8],
-) {
+) -> Next<'a> {
     let connection = decoder.ble.of(address, frame.number);
     let ends = connection.ends;
     let names = ["central", "peripheral"];
@@ -252,12 +256,12 @@ fn data(
         3 => control(frame, payload),
         0 => frame.malformed("ble_ll", "LLID 0 is reserved"),
         // Nothing new, and where it was cut off before, it still is.
-        _ if payload.is_empty() || is_repeat => {}
+        _ if payload.is_empty() || is_repeat => Next::End,
         llid => gather(decoder, frame, (address, way), llid == 2, payload),
     }
 }
 
-fn control(frame: &mut Frame, payload: &[u8]) {
+fn control(frame: &mut Frame, payload: &[u8]) -> Next<'static> {
     let Some(opcode) = payload.first() else {
         return frame.malformed("ble_ll", "control packet without an opcode");
     };
@@ -265,16 +269,17 @@ fn control(frame: &mut Frame, payload: &[u8]) {
     let name = known.map_or("LL control", |(_, name)| name);
     frame.say(name);
     frame.push(Layer::new("ble_control", name).with("opcode", hex16((*opcode).into())));
+    Next::End
 }
 
 /// Adds a packet to the L2CAP PDU that goes on.
-fn gather(
+fn gather<'a>(
     decoder: &mut Decoder,
     frame: &mut Frame,
     (address, way): (u32, usize),
     is_first: bool,
     payload: &[u8],
-) {
+) -> Next<'a> {
     let connection = decoder.ble.of(address, frame.number);
     let pdu = &mut connection.ways[way].pdu;
     match is_first {
@@ -287,13 +292,13 @@ fn gather(
     pdu.extend_from_slice(payload);
     let Some((header, body)) = Header::parse(pdu) else {
         frame.status = Status::Fragment;
-        return;
+        return Next::End;
     };
     let len = usize::from(header.len);
     if body.len() < len {
         frame.status = Status::Fragment;
         frame.say(format_args!("{} of {len} B of an L2CAP PDU", body.len()));
-        return;
+        return Next::End;
     }
     let body = body.get(..len).unwrap_or_default().to_vec();
     let is_longer = pdu.len() > len + 4;
@@ -311,21 +316,22 @@ fn gather(
             if let Ok((_, signal)) = Signal::parse(&body) {
                 decoder.ble.of(address, frame.number).note(way, &signal);
             }
-            signal(frame, &body);
+            signal(frame, &body)
         }
         att::CHANNEL => {
             let opcode = body.first().copied().unwrap_or_default();
             frame.say("ATT");
             frame.push(Layer::new("att", "ATT").with("opcode", hex16(opcode.into())));
+            Next::End
         }
         channel if DYNAMIC.contains(&channel) => {
-            k_frame(decoder, frame, (address, way, channel), &body);
+            k_frame(decoder, frame, (address, way, channel), &body)
         }
         channel => frame.undecoded("l2cap", format!("channel 0x{channel:04x}")),
     }
 }
 
-fn signal(frame: &mut Frame, body: &[u8]) {
+fn signal(frame: &mut Frame, body: &[u8]) -> Next<'static> {
     let (identifier, signal) = match Signal::parse(body) {
         Ok(found) => found,
         Err(error) => return frame.malformed("l2cap", error.reason()),
@@ -363,15 +369,16 @@ fn signal(frame: &mut Frame, body: &[u8]) {
     };
     frame.say(format_args!("L2CAP {title}"));
     frame.push(layer);
+    Next::End
 }
 
 /// Adds a K-frame to the SDU that goes on.
-fn k_frame(
+fn k_frame<'a>(
     decoder: &mut Decoder,
     frame: &mut Frame,
     (address, way, channel): (u32, usize, u16),
     body: &[u8],
-) {
+) -> Next<'a> {
     let connection = decoder.ble.of(address, frame.number);
     let ends = connection.ends.unwrap_or([LinkAddr::Device([0; 6]); 2]);
     let is_tcple = connection.tcple[1 - way] == Some(channel);
@@ -393,7 +400,7 @@ fn k_frame(
         frame.status = Status::Fragment;
         frame.say(format_args!("{} of {len} B of an SDU", sdu.len()));
         *slot = Some((len, std::mem::take(&mut sdu)));
-        return;
+        return Next::End;
     }
     let pair = LinkPair {
         src: ends[way],
@@ -401,13 +408,13 @@ fn k_frame(
     };
     decoder.now.heard_from = Some(pair.src);
     match is_tcple {
-        true => tcple(decoder, frame, pair, &sdu),
-        false => lowpan::explain(decoder, frame, pair, &sdu),
+        true => tcple(frame, pair, &sdu),
+        false => Next::Lowpan(pair, sdu.into()),
     }
 }
 
 /// An SDU of TCPlE's channel.
-fn tcple(decoder: &mut Decoder, frame: &mut Frame, pair: LinkPair, sdu: &[u8]) {
+fn tcple<'a>(frame: &mut Frame, pair: LinkPair, sdu: &[u8]) -> Next<'a> {
     let Ok((kind, packet)) = Sdu::parse(sdu) else {
         return frame.malformed("tcple", "not a type of TCPlE's");
     };
@@ -425,8 +432,9 @@ fn tcple(decoder: &mut Decoder, frame: &mut Frame, pair: LinkPair, sdu: &[u8]) {
     match kind {
         Sdu::Release { bytes, .. } => frame.say(format_args!("TCPlE releases {bytes} B")),
         Sdu::Filler => frame.say("TCPlE filler"),
-        _ => lowpan::explain(decoder, frame, pair, packet),
+        _ => return Next::Lowpan(pair, packet.to_vec().into()),
     }
+    Next::End
 }
 
 /// The service of IPv6.
@@ -440,8 +448,8 @@ const HAS_SIGNAL: u16 = 2;
 const CRC_CHECKED: u16 = 0x0400;
 const CRC_RIGHT: u16 = 0x0800;
 
-/// The check sum of a packet, header and payload, as its three bytes are on the air: the register begins with
-/// `init` (Vol 6 Part B §3.1.1).
+/// The check sum of a packet, header and payload, as its three bytes are on the air: the register
+/// begins with `init` (Vol 6 Part B §3.1.1).
 fn check_sum(init: u32, pdu: &[u8]) -> [u8; 3] {
     const BLE: Algorithm<u32> = CRC_24_BLE;
     let crc = Crc::<u32, NoTable>::new(&BLE);

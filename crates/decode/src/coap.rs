@@ -6,12 +6,13 @@
 use coap_lite::{CoapOption, MessageClass, MessageType, Packet};
 
 use super::model::{Frame, Layer, hex16};
+use super::next::Next;
 
 /// UDP port of CoAP.
 pub(super) const PORT: u16 = 5_683;
 
 /// Explains a message.
-pub(super) fn explain(frame: &mut Frame, bytes: &[u8]) {
+pub(super) fn explain<'a>(frame: &mut Frame, bytes: &'a [u8]) -> Next<'a> {
     let packet = match Packet::from_bytes(bytes) {
         Ok(packet) => packet,
         Err(error) => {
@@ -66,7 +67,8 @@ pub(super) fn explain(frame: &mut Frame, bytes: &[u8]) {
                     .sum::<usize>(),
             ),
     );
-    super::link::payload(frame, &packet.payload);
+    frame.payload(&packet.payload);
+    Next::End
 }
 
 /// What a code means, where `coap-lite` has a name for it; else the code itself.

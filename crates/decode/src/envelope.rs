@@ -13,6 +13,8 @@
 //! Source: IEEE 802.15.4-2015 §7.2 (frame control, Table 7-2 for the PAN ids), §7.3.5
 //! (multipurpose), §9.4 (auxiliary security header).
 
+use std::borrow::Cow;
+
 use motet::wire::LinkAddr;
 use motet::wire::cursor::{Reader, Truncated};
 use motet::wire::ieee802154::{
@@ -23,6 +25,7 @@ use super::Decoder;
 use super::elements::{self, Elements};
 use super::mac::{self, link_addr};
 use super::model::{Frame, Layer, hex, hex16};
+use super::next::Next;
 use super::secured;
 
 /// A frame's kind, as the first three bits of its frame control say.
@@ -117,13 +120,13 @@ impl Security<'_> {
 }
 
 /// Explains `mpdu`, a frame without its FCS that the stack's parser refuses with `error`.
-pub(super) fn explain(
+pub(super) fn explain<'a>(
     decoder: &mut Decoder,
     frame: &mut Frame,
-    mpdu: &[u8],
+    mpdu: &'a [u8],
     fcs_ok: Option<bool>,
     error: ParseError,
-) {
+) -> Next<'a> {
     let mut r = Reader::new(mpdu);
     let envelope = match read(&mut r) {
         Ok(Some(envelope)) => envelope,
@@ -154,7 +157,7 @@ pub(super) fn explain(
         security,
         header: header.as_ref(),
     };
-    inside.explain(decoder, frame, mpdu, mpdu.len() - r.len());
+    inside.explain(decoder, frame, mpdu, mpdu.len() - r.len())
 }
 
 /// A frame whose header is read.
@@ -168,7 +171,13 @@ struct Inside<'a> {
 
 impl Inside<'_> {
     /// Explains what is behind the header, which ends `at` bytes into `mpdu`.
-    fn explain(self, decoder: &mut Decoder, frame: &mut Frame, mpdu: &[u8], at: usize) {
+    fn explain<'m>(
+        self,
+        decoder: &mut Decoder,
+        frame: &mut Frame,
+        mpdu: &'m [u8],
+        at: usize,
+    ) -> Next<'m> {
         let mic_len = self.security.map_or(0, Security::mic_len);
         let end = mpdu.len().checked_sub(mic_len).filter(|end| at <= *end);
         let Some((content, mic)) = end.and_then(|end| mpdu.split_at_checked(end)) else {
@@ -187,17 +196,17 @@ impl Inside<'_> {
             frame.push(Layer::new("mic", hex(mic, "")).hidden("mic", mic));
         }
         let Some(security) = security else {
-            return self.payload(decoder, frame, r.rest());
+            return self.payload(frame, r.rest().into());
         };
         let opened = match elements {
             Elements::Done => self.open(decoder, security, mpdu, content.len() - r.len()),
             Elements::Encrypted => Err("the payload is encrypted, information elements included"),
         };
         match opened {
-            Ok(payload) => self.payload(decoder, frame, &payload),
+            Ok(payload) => self.payload(frame, payload.into()),
             Err(reason) => {
-                super::link::payload(frame, r.rest());
-                frame.undecoded("security", reason);
+                frame.payload(r.rest());
+                frame.undecoded("security", reason)
             }
         }
     }
@@ -226,16 +235,19 @@ impl Inside<'_> {
     }
 
     /// Explains the payload in clear.
-    fn payload(self, decoder: &mut Decoder, frame: &mut Frame, payload: &[u8]) {
+    fn payload<'m>(self, frame: &mut Frame, payload: Cow<'m, [u8]>) -> Next<'m> {
         match (self.envelope.kind, self.header) {
             (Kind::Data, Some(header)) if !payload.is_empty() => {
-                super::lowpan::explain(decoder, frame, super::lowpan::link_pair(header), payload);
+                Next::Lowpan(mac::link_pair(header), payload)
             }
-            (Kind::Command, _) => mac::command(frame, payload),
+            (Kind::Command, _) => mac::command(frame, &payload),
             (Kind::Beacon, Some(header)) if self.envelope.version < VERSION_2015 => {
-                mac::beacon(frame, header, payload);
+                mac::beacon(frame, header, &payload)
             }
-            _ => super::link::payload(frame, payload),
+            _ => {
+                frame.payload(&payload);
+                Next::End
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! ICMPv6: echo, errors, neighbour discovery; RPL goes to `rpl`.
+//! ICMPv6: echo, errors, neighbour discovery; other messages are named by their type.
 //!
 //! Place: under `ip`. Router advertisements teach the decoder its 6LoWPAN contexts.
 //! Sources: RFC 4443, RFC 4861, RFC 6775.
@@ -8,13 +8,14 @@ use std::net::IpAddr;
 use motet::wire::icmpv6::{self, Echo, Message, RouterAdvertisement};
 use motet::wire::ndp::{NdpOption, NdpOptions, PrefixInformation, registration};
 
-use super::ip::{Upper, about};
+use super::Decoder;
+use super::ip::about;
 use super::mac::link_addr;
 use super::model::{Field, Frame, Layer, Value, group, hex, hex8, hex16};
-use super::{Decoder, link, rpl};
+use super::next::{Control, Next, Upper};
 
 /// Explains a message.
-pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, upper: Upper<'_>) {
+pub(super) fn explain<'a>(decoder: &mut Decoder, frame: &mut Frame, upper: Upper<'a>) -> Next<'a> {
     let message = match Message::parse(upper.bytes) {
         Ok(message) => message,
         Err(error) => {
@@ -45,19 +46,30 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, upper: Upper<'_>
     {
         learn(decoder, &advertisement);
     }
+    let intact = checksum_ok != Some(false);
     match message {
-        Message::Other {
-            kind: rpl::ICMPV6_TYPE,
-            code,
-            body,
-        } => rpl::explain(decoder, frame, code, body, checksum_ok != Some(false)),
-        Message::Other { body, .. } => link::payload(frame, body),
-        Message::EchoRequest(echo) | Message::EchoReply(echo) => link::payload(frame, echo.data),
+        Message::Other { kind, code, body } => {
+            return Next::Control(Control {
+                kind,
+                code,
+                body,
+                intact,
+            });
+        }
+        Message::EchoRequest(echo) | Message::EchoReply(echo) => frame.payload(echo.data),
         _ => {}
     }
-    // No network card fills in this checksum, unlike those of TCP and UDP. So a wrong one was
-    // sent wrong, or was damaged.
-    if checksum_ok == Some(false) {
+    conclude(frame, intact);
+    Next::End
+}
+
+/// What the message as a whole says once all inside is explained; `intact`: the checksum is not
+/// known to be wrong.
+///
+/// No network card fills in this checksum, unlike those of TCP and UDP. So a wrong one was sent
+/// wrong, or was damaged.
+pub(super) fn conclude(frame: &mut Frame, intact: bool) {
+    if !intact {
         frame.malformed("icmpv6", "ICMPv6 checksum wrong");
     }
 }

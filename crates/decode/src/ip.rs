@@ -1,10 +1,10 @@
 //! IPv6 packets with their extension headers; IPv4 headers as far as ZEP needs them.
 //!
-//! Place: after `link` or `lowpan`; calls `icmpv6`, `tcp` and `udp`.
-//! Left out: reassembly of IP fragments, which no node of this project accepts.
-//! Sources: RFC 8200; RFC 6553 and RFC 6554 for RPL's option and source route; the crate `etherparse` for IPv4.
+//! Place: after `link` or `lowpan`; what follows is named by its protocol number. Left out:
+//! reassembly of IP fragments, which no node of this project accepts. Sources: RFC 8200; RFC 6553
+//! and RFC 6554 for RPL's option and source route; the crate `etherparse` for IPv4.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::Ipv6Addr;
 
 use etherparse::Ipv4HeaderSlice;
 use motet::wire::ipv6::{
@@ -14,35 +14,23 @@ use motet::wire::rpl_option::{self, Rpi};
 use motet::wire::source_route::{self, SourceRoute};
 use motet::wire::{icmpv6 as wire_icmpv6, tcp as wire_tcp, udp as wire_udp};
 
+use super::Decoder;
 use super::model::{Frame, Layer, Value, group, hex8};
-use super::{Decoder, icmpv6, link, tcp, udp};
-
-/// What an IP packet carries, with the packet's two addresses.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Upper<'a> {
-    /// Source address.
-    pub(super) src: IpAddr,
-    /// Destination address, the last one of a source route.
-    pub(super) dst: IpAddr,
-    /// The bytes of the upper layer, as far as they were captured.
-    pub(super) bytes: &'a [u8],
-    /// The length of the upper layer by the headers around it.
-    pub(super) len: usize,
-}
+use super::next::{Next, Upper};
 
 /// Explains an IP packet of either version.
-pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, packet: &[u8]) {
+pub(super) fn explain<'a>(decoder: &mut Decoder, frame: &mut Frame, packet: &'a [u8]) -> Next<'a> {
     decoder.now.depth += 1;
     if decoder.now.depth > DEPTH_MAX {
         return frame.undecoded("ip", "packets nested too deeply");
     }
     match packet.first().map(|first| first >> 4) {
-        Some(4) => explain_v4(decoder, frame, packet),
-        _ => explain_v6(decoder, frame, packet),
+        Some(4) => explain_v4(frame, packet),
+        _ => explain_v6(frame, packet),
     }
 }
 
-fn explain_v6(decoder: &mut Decoder, frame: &mut Frame, packet: &[u8]) {
+fn explain_v6<'a>(frame: &mut Frame, packet: &'a [u8]) -> Next<'a> {
     let parsed = if frame.is_cut() {
         Header::parse_start(packet)
     } else {
@@ -97,7 +85,7 @@ fn explain_v6(decoder: &mut Decoder, frame: &mut Frame, packet: &[u8]) {
         bytes: extensions.rest(),
         len: usize::from(header.payload_len).saturating_sub(walked),
     };
-    explain_upper(decoder, frame, extensions.next_header(), upper);
+    Next::Protocol(extensions.next_header(), upper)
 }
 
 fn v6_layer(header: &Header, packet: &[u8]) -> Layer {
@@ -128,7 +116,7 @@ fn v6_layer(header: &Header, packet: &[u8]) -> Layer {
         .hidden("packet", packet)
 }
 
-fn explain_v4(decoder: &mut Decoder, frame: &mut Frame, packet: &[u8]) {
+fn explain_v4<'a>(frame: &mut Frame, packet: &'a [u8]) -> Next<'a> {
     let Ok(header) = Ipv4HeaderSlice::from_slice(packet) else {
         return frame.malformed("ipv4", "IPv4 header truncated or malformed");
     };
@@ -164,32 +152,21 @@ fn explain_v4(decoder: &mut Decoder, frame: &mut Frame, packet: &[u8]) {
         len: total_len.saturating_sub(header_len),
     };
     match protocol {
-        wire_tcp::NEXT_HEADER | wire_udp::NEXT_HEADER => {
-            explain_upper(decoder, frame, protocol, upper);
-        }
+        wire_tcp::NEXT_HEADER | wire_udp::NEXT_HEADER => Next::Protocol(protocol, upper),
         _ => frame.undecoded("ipv4", format!("{} in IPv4", protocol_name(protocol))),
     }
 }
 
-fn explain_upper(decoder: &mut Decoder, frame: &mut Frame, protocol: u8, upper: Upper<'_>) {
-    match protocol {
-        wire_tcp::NEXT_HEADER => tcp::explain(decoder, frame, upper),
-        wire_udp::NEXT_HEADER => udp::explain(decoder, frame, upper),
-        wire_icmpv6::NEXT_HEADER => icmpv6::explain(decoder, frame, upper),
-        next_header::IPV6 => explain(decoder, frame, upper.bytes),
-        next_header::NONE => {
-            frame.say("IPv6, no next header");
-            link::payload(frame, upper.bytes);
-        }
-        _ => {
-            frame.say(format_args!("IPv6, {}", protocol_name(protocol)));
-            link::payload(frame, upper.bytes);
-            frame.undecoded(
-                "ipv6",
-                format!("{} is not decoded", protocol_name(protocol)),
-            );
-        }
+/// Explains what a packet carries by a protocol that no layer reads.
+pub(super) fn not_read<'a>(frame: &mut Frame, protocol: u8, upper: Upper<'_>) -> Next<'a> {
+    frame.payload(upper.bytes);
+    if protocol == next_header::NONE {
+        frame.say("IPv6, no next header");
+        return Next::End;
     }
+    let name = protocol_name(protocol);
+    frame.say(format_args!("IPv6, {name}"));
+    frame.undecoded("ipv6", format!("{name} is not decoded"))
 }
 
 /// RPL's source routing header, where the extension header is one.

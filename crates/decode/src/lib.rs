@@ -7,12 +7,13 @@
 //!                                                     -> udp     -> coap, zep
 //! ```
 //!
-//! Each module adds its layer to a [`Frame`] and calls the next; [`Look`] prints the
-//! frame for people, serde for programs. The parsers are the stack's own (`motet::wire`,
-//! `motet::lowpan`), so that what is called malformed here is what a node drops.
-//! Data flow: [`Capture`] takes bytes apart into records, [`Decoder`] makes a [`Frame`] of each,
-//! and a [`Summary`] at the end.
-//! Left out: what is above TCP; files and terminals, which are a caller's.
+//! Each layer's module adds its layer to a [`Frame`] and returns what follows: the next layer's
+//! number and its bytes. `layers` alone knows which layer a number names, and calls it; so a new
+//! layer is a file of its own and a line in `layers.rs`. [`Look`] prints the frame for people,
+//! serde for programs. The parsers are the stack's own (`motet::wire`, `motet::lowpan`), so that
+//! what is called malformed here is what a node drops. Data flow: [`Capture`] takes bytes apart
+//! into records, [`Decoder`] makes a [`Frame`] of each, and a [`Summary`] at the end. Left out:
+//! what is above TCP; files and terminals, which are a caller's.
 #![forbid(unsafe_code)]
 
 /// The example of the README, compiled with the documentation's own.
@@ -28,10 +29,12 @@ mod elements;
 mod envelope;
 mod icmpv6;
 mod ip;
+mod layers;
 mod link;
 mod lowpan;
 mod mac;
 mod model;
+mod next;
 mod pcapng;
 mod ranges;
 mod reassembly;
@@ -177,8 +180,8 @@ impl std::fmt::Debug for Decoder {
 }
 
 impl Decoder {
-    /// A decoder that has seen nothing yet, with header compression contexts that the capture does not
-    /// show being announced.
+    /// A decoder that has seen nothing yet, with header compression contexts that the capture does
+    /// not show being announced.
     pub fn new(given: &[Context]) -> Self {
         let mut contexts = Contexts::new();
         for context in given {
@@ -198,8 +201,8 @@ impl Decoder {
         }
     }
 
-    /// Opens frames that are encrypted with the keys that follow from a network key by Thread's rule; `sequence`
-    /// is where the key sequence stands, as far as is known.
+    /// Opens frames that are encrypted with the keys that follow from a network key by Thread's
+    /// rule; `sequence` is where the key sequence stands, as far as is known.
     pub fn open_with(&mut self, network: NetworkKey, sequence: u32) {
         self.keys = Some(Keys { network, sequence });
     }
@@ -234,7 +237,7 @@ impl Decoder {
             layers: Vec::new(),
             status: Status::Decoded,
         };
-        link::explain(self, &mut frame, record);
+        layers::explain(self, &mut frame, record);
         self.conclude(&mut frame);
         self.tally.count(&frame);
         frame

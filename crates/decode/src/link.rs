@@ -1,6 +1,6 @@
 //! From a capture's link type to the first header this project knows.
 //!
-//! Place: after `capture`; calls `mac` for IEEE 802.15.4 frames and `ip` for packets.
+//! Place: after `capture`; what follows is an IEEE 802.15.4 frame, or a packet by its EtherType.
 //! Left out: what Ethernet carries besides IP.
 //! Sources: the registry of link-layer header types at tcpdump.org; IEEE 802.15.4-2006 §6.3
 //! for the PHY header; the crate `etherparse` for Ethernet.
@@ -8,10 +8,9 @@
 use etherparse::{EtherType, Ethernet2HeaderSlice, SingleVlanHeaderSlice};
 use motet::wire::cursor::{Reader, Truncated};
 
-use super::Decoder;
-use super::capture::{LinkType, Record};
-use super::mac::Fcs;
-use super::model::{Frame, Layer, Value, hex, hex8, hex16};
+use super::capture::LinkType;
+use super::model::{Frame, Layer, hex, hex8, hex16};
+use super::next::{Fcs, Next};
 
 impl LinkType {
     /// IEEE 802.15.4 frames that end in their FCS.
@@ -24,14 +23,14 @@ impl LinkType {
     pub(super) const IEEE802154_TAP: Self = Self(283);
     /// Bluetooth LE's link layer behind a header that says how each packet was received.
     pub(super) const BLUETOOTH_LE: Self = Self(256);
-    const ETHERNET: Self = Self(1);
-    const LINUX_SLL: Self = Self(113);
-    const LINUX_SLL2: Self = Self(276);
-    const IPV4: Self = Self(228);
-    const IPV6: Self = Self(229);
+    pub(super) const ETHERNET: Self = Self(1);
+    pub(super) const LINUX_SLL: Self = Self(113);
+    pub(super) const LINUX_SLL2: Self = Self(276);
+    pub(super) const IPV4: Self = Self(228);
+    pub(super) const IPV6: Self = Self(229);
     /// Bare IP packets. The registry's number is 101; 12 and 14 are what `DLT_RAW` was on the
     /// systems that wrote it without translation.
-    const RAW: [Self; 3] = [Self(101), Self(12), Self(14)];
+    pub(super) const RAW: [Self; 3] = [Self(101), Self(12), Self(14)];
 
     /// What can be decoded, for people.
     pub(super) const SUPPORTED: &str = "IEEE 802.15.4 (195, 215, 230, 283), Bluetooth LE (256), raw IP \
@@ -57,31 +56,8 @@ impl LinkType {
     }
 }
 
-/// Explains a record from its link layer inwards.
-pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, record: &Record) {
-    let bytes = record.data.as_slice();
-    match record.link_type {
-        LinkType::IEEE802154 => super::mac::explain(decoder, frame, bytes, Fcs::Crc16),
-        LinkType::IEEE802154_NOFCS => super::mac::explain(decoder, frame, bytes, Fcs::Absent),
-        LinkType::IEEE802154_NONASK_PHY => phy_header(decoder, frame, bytes),
-        LinkType::IEEE802154_TAP => super::tap::explain(decoder, frame, bytes),
-        LinkType::BLUETOOTH_LE => super::bluetooth::explain(decoder, frame, bytes),
-        LinkType::ETHERNET => ethernet(decoder, frame, bytes),
-        LinkType::LINUX_SLL => linux_sll(decoder, frame, bytes),
-        LinkType::LINUX_SLL2 => linux_sll2(decoder, frame, bytes),
-        LinkType::IPV4 | LinkType::IPV6 => super::ip::explain(decoder, frame, bytes),
-        raw if LinkType::RAW.contains(&raw) => super::ip::explain(decoder, frame, bytes),
-        LinkType(other) => {
-            frame.undecoded(
-                "link",
-                format!("link type {other}; supported are {}", LinkType::SUPPORTED),
-            );
-        }
-    }
-}
-
 /// Preamble, start-of-frame delimiter and length, then the frame.
-fn phy_header(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8]) {
+pub(super) fn phy_header<'a>(frame: &mut Frame, bytes: &'a [u8]) -> Next<'a> {
     let mut r = Reader::new(bytes);
     let header = (|| Ok::<_, Truncated>((r.array::<4>()?, r.u8()?, r.u8()?)))();
     let Ok((preamble, delimiter, length)) = header else {
@@ -101,17 +77,15 @@ fn phy_header(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8]) {
         );
     }
     match r.slice(length) {
-        Ok(psdu) => super::mac::explain(decoder, frame, psdu, Fcs::Crc16),
-        Err(Truncated) => {
-            frame.malformed(
-                "phy",
-                format!("PHY length {length} exceeds the {} captured bytes", r.len()),
-            );
-        }
+        Ok(psdu) => Next::Mac(psdu, Fcs::Crc16),
+        Err(Truncated) => frame.malformed(
+            "phy",
+            format!("PHY length {length} exceeds the {} captured bytes", r.len()),
+        ),
     }
 }
 
-fn ethernet(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8]) {
+pub(super) fn ethernet<'a>(frame: &mut Frame, bytes: &'a [u8]) -> Next<'a> {
     let Ok(header) = Ethernet2HeaderSlice::from_slice(bytes) else {
         return frame.malformed("ethernet", "Ethernet header truncated");
     };
@@ -133,11 +107,11 @@ fn ethernet(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8]) {
             .with("vlan", vlan)
             .with("ether_type", hex16(ether_type.0)),
     );
-    ether_payload(decoder, frame, "ethernet", ether_type.0, payload);
+    Next::Ether("ethernet", ether_type.0, payload)
 }
 
 /// What `tcpdump -i any` wrote for decades.
-fn linux_sll(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8]) {
+pub(super) fn linux_sll<'a>(frame: &mut Frame, bytes: &'a [u8]) -> Next<'a> {
     // By hand: `etherparse` refuses the types of hardware that it does not know.
     let mut r = Reader::new(bytes);
     let header = (|| {
@@ -149,11 +123,11 @@ fn linux_sll(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8]) {
         return frame.malformed("sll", "Linux cooked header truncated");
     };
     frame.push(Layer::new("sll", "Linux cooked capture").with("protocol", hex16(protocol)));
-    ether_payload(decoder, frame, "sll", protocol, r.rest());
+    Next::Ether("sll", protocol, r.rest())
 }
 
 /// What `tcpdump -i any` writes today.
-fn linux_sll2(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8]) {
+pub(super) fn linux_sll2<'a>(frame: &mut Frame, bytes: &'a [u8]) -> Next<'a> {
     let mut r = Reader::new(bytes);
     let header = (|| {
         let protocol = r.u16()?;
@@ -171,35 +145,8 @@ fn linux_sll2(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8]) {
             .with("interface", interface)
             .with("protocol", hex16(protocol)),
     );
-    ether_payload(decoder, frame, "sll", protocol, r.rest());
-}
-
-fn ether_payload(
-    decoder: &mut Decoder,
-    frame: &mut Frame,
-    layer: &'static str,
-    ether_type: u16,
-    payload: &[u8],
-) {
-    match EtherType(ether_type) {
-        EtherType::IPV4 | EtherType::IPV6 => super::ip::explain(decoder, frame, payload),
-        // IEEE 802.15.4 frames on a Linux monitor interface, without FCS.
-        EtherType(0x00f6) => super::mac::explain(decoder, frame, payload, Fcs::Absent),
-        EtherType::ARP => frame.undecoded(layer, "ARP"),
-        _ => frame.undecoded(layer, format!("EtherType 0x{ether_type:04x} is not IP")),
-    }
+    Next::Ether("sll", protocol, r.rest())
 }
 
 /// Start-of-frame delimiter of the 2.4 GHz O-QPSK PHY (IEEE 802.15.4-2006 §6.3.2).
 const START_OF_FRAME: u8 = 0xa7;
-
-/// Bytes that no layer of `decode` reads further.
-pub(super) fn payload(frame: &mut Frame, bytes: &[u8]) {
-    if !bytes.is_empty() {
-        frame.push(
-            Layer::new("payload", format!("{} B", bytes.len()))
-                .hidden("len", bytes.len())
-                .with("data", Value::Bytes(bytes.to_vec())),
-        );
-    }
-}

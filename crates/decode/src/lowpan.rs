@@ -1,8 +1,8 @@
 //! 6LoWPAN: fragments, compressed headers.
 //!
-//! Place: under `mac`, for data frames; hands whole IPv6 packets to `ip`. The stack's codecs
-//! parse and decompress; this file puts into words how a header was compressed.
-//! Sources: RFC 4944 §5, RFC 6282, RFC 8138.
+//! Place: under `mac`, for data frames; what follows a whole one is an IPv6 packet. The stack's
+//! codecs parse and decompress; this file puts into words how a header was compressed. Sources: RFC
+//! 4944 §5, RFC 6282, RFC 8138.
 
 use std::net::Ipv6Addr;
 
@@ -10,7 +10,7 @@ use motet::lowpan::{
     Contexts, DecompressError, Decompressed, LinkPair, TcpForm, complete_udp_checksum, decompress,
 };
 use motet::wire::cursor::Reader;
-use motet::wire::ieee802154::Header as MacHeader;
+use motet::wire::ipv6;
 use motet::wire::lorh::{self, RoutingHeaders};
 use motet::wire::lowpan_dispatch::{Dispatch, classify};
 use motet::wire::lowpan_frag as frag;
@@ -19,32 +19,36 @@ use motet::wire::lowpan_iphc::{
 };
 use motet::wire::lowpan_nhc::{self, Nhc};
 use motet::wire::rpl_option::{self, Rpi};
-use motet::wire::{LinkAddr, ipv6};
 
 use super::model::{Field, Frame, Layer, Value, group, hex16};
+use super::next::Next;
 use super::reassembly::{Key, Outcome, Piece};
-use super::{Decoder, ip, link, tcphc};
+use super::{Decoder, ip, tcphc};
 
-/// Explains the payload of a data frame.
-pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, pair: LinkPair, payload: &[u8]) {
+/// Explains the payload of a data frame; what follows is the packet, where all of it is here.
+pub(super) fn explain<'a>(
+    decoder: &mut Decoder,
+    frame: &mut Frame,
+    pair: LinkPair,
+    payload: &[u8],
+) -> Next<'a> {
     let Some(payload) = routing_headers(decoder, frame, payload) else {
-        return;
+        return Next::End;
     };
     match classify(payload) {
         Err(unsupported) => {
-            link::payload(frame, payload);
-            frame.undecoded("lowpan", unsupported.reason());
+            frame.payload(payload);
+            frame.undecoded("lowpan", unsupported.reason())
         }
         Ok(Dispatch::Fragment) => fragment(decoder, frame, pair, payload),
         Ok(Dispatch::Ipv6) => {
             frame.push(uncompressed());
-            Packet::plain(payload.get(1..).unwrap_or_default()).explain(decoder, frame);
+            Packet::plain(payload.get(1..).unwrap_or_default()).restored(decoder, frame)
         }
-        Ok(Dispatch::Iphc) => {
-            if let Some(packet) = packet_of(decoder, frame, pair, payload, None) {
-                packet.explain(decoder, frame);
-            }
-        }
+        Ok(Dispatch::Iphc) => match packet_of(decoder, frame, pair, payload, None) {
+            Some(packet) => packet.restored(decoder, frame),
+            None => Next::End,
+        },
         Ok(Dispatch::Routed) => frame.undecoded("lowpan", PAGE_TWICE),
     }
 }
@@ -65,7 +69,7 @@ fn routing_headers<'a>(
             match error {
                 lorh::ParseError::Critical => frame.undecoded("lorh", error.reason()),
                 _ => frame.malformed("lorh", error.reason()),
-            }
+            };
             return None;
         }
     };
@@ -109,18 +113,6 @@ fn routing_headers<'a>(
     Some(rest)
 }
 
-/// The addresses from which interface identifiers derive; an absent one is the PAN
-/// coordinator's, which a capture does not know.
-pub(super) fn link_pair(mac: &MacHeader) -> LinkPair {
-    let addr = |address: Option<motet::wire::ieee802154::Address>| {
-        address.map_or(LinkAddr::Short(0), |address| address.addr)
-    };
-    LinkPair {
-        src: addr(mac.src),
-        dst: addr(mac.dst),
-    }
-}
-
 /// A packet, or the start of one, with its headers restored.
 struct Packet {
     bytes: Vec<u8>,
@@ -138,13 +130,14 @@ impl Packet {
         }
     }
 
-    /// Explains the packet, when all of it is here.
-    fn explain(mut self, decoder: &mut Decoder, frame: &mut Frame) {
+    /// The packet, all of which is here, with its TCP header and its UDP checksum restored.
+    fn restored<'a>(mut self, decoder: &mut Decoder, frame: &mut Frame) -> Next<'a> {
         if self.udp_checksum_elided {
             complete_udp_checksum(&mut self.bytes);
         }
-        if tcphc::restore(decoder, frame, &mut self.bytes, self.tcp).is_some() {
-            ip::explain(decoder, frame, &self.bytes);
+        match tcphc::restore(decoder, frame, &mut self.bytes, self.tcp) {
+            Some(()) => Next::Ip(self.bytes.into()),
+            None => Next::End,
         }
     }
 
@@ -245,23 +238,28 @@ fn put_back(packet: &mut Vec<u8>, rpi: Rpi, kind: u8) {
 
 /// Marks the frame as undecoded where `decode` lacks a context or a feature, and as malformed
 /// where the bytes contradict the format.
-fn refuse(frame: &mut Frame, error: DecompressError, unknown: Option<u8>) {
+fn refuse(frame: &mut Frame, error: DecompressError, unknown: Option<u8>) -> Next<'static> {
     match error {
         DecompressError::Context => {
             let id = unknown.map_or_else(|| "N".to_owned(), |id| id.to_string());
             frame.undecoded(
                 "iphc",
                 format!("{}; give it with --context {id}=PREFIX/LEN", error.reason()),
-            );
+            )
         }
         DecompressError::Unsupported(_) | DecompressError::Nhc(lowpan_nhc::ParseError::Unknown) => {
-            frame.undecoded("iphc", error.reason());
+            frame.undecoded("iphc", error.reason())
         }
         _ => frame.malformed("iphc", error.reason()),
     }
 }
 
-fn fragment(decoder: &mut Decoder, frame: &mut Frame, pair: LinkPair, payload: &[u8]) {
+fn fragment<'a>(
+    decoder: &mut Decoder,
+    frame: &mut Frame,
+    pair: LinkPair,
+    payload: &[u8],
+) -> Next<'a> {
     let (header, rest) = match frag::Header::parse(payload) {
         Ok(found) => found,
         Err(error) => return frame.malformed("fragment", error.reason()),
@@ -287,18 +285,19 @@ fn fragment(decoder: &mut Decoder, frame: &mut Frame, pair: LinkPair, payload: &
     let packet = if header.is_first() {
         match first_fragment(decoder, frame, pair, rest, header.datagram_size) {
             Some(packet) => packet,
-            None => return,
+            None => return Next::End,
         }
     } else {
         Packet::plain(rest)
     };
     if !header.is_first() {
-        link::payload(frame, rest);
+        frame.payload(rest);
     }
     frame.status = super::Status::Fragment;
     if decoder.now.countable() && !frame.is_cut() {
-        add(decoder, frame, pair, &header, &packet);
+        return add(decoder, frame, pair, &header, &packet);
     }
+    Next::End
 }
 
 /// What a first fragment holds, from the first byte of the IPv6 header on.
@@ -335,14 +334,14 @@ fn first_fragment(
     Some(packet)
 }
 
-/// Adds a fragment to its datagram, and explains the packet when the fragment completes it.
-fn add(
+/// Adds a fragment to its datagram; what follows is the packet, when the fragment completes it.
+fn add<'a>(
     decoder: &mut Decoder,
     frame: &mut Frame,
     pair: LinkPair,
     header: &frag::Header,
     packet: &Packet,
-) {
+) -> Next<'a> {
     let key = Key {
         src: pair.src,
         dst: pair.dst,
@@ -399,9 +398,10 @@ fn add(
                 udp_checksum_elided,
                 tcp,
             };
-            packet.explain(decoder, frame);
+            return packet.restored(decoder, frame);
         }
     }
+    Next::End
 }
 
 fn uncompressed() -> Layer {

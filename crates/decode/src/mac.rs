@@ -1,6 +1,6 @@
 //! IEEE 802.15.4 frames.
 //!
-//! Place: after `link`; calls `lowpan` with the payload of data frames. The stack's own parser
+//! Place: after `link`; what follows a data frame is 6LoWPAN. The stack's own parser
 //! decides what is well formed. Frames of 2015 and secured ones, which that parser does not read,
 //! go to `envelope`. A frame that `envelope` does not read either is shown as far as its frame
 //! control reaches.
@@ -8,29 +8,23 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use motet::lowpan::LinkPair;
 use motet::wire::LinkAddr;
 use motet::wire::ieee802154::{
     self, Address, Beacon, Command, FrameType, Header, ParseError, Version,
 };
 
+use super::Decoder;
 use super::model::{Frame, Layer, Value, group, hex, hex8, hex16};
-use super::{Decoder, envelope};
-
-/// The bytes behind the payload of a captured frame.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Fcs {
-    /// The frame check sequence of two bytes.
-    Crc16,
-    /// Four bytes, as in the SUN PHYs; not verified.
-    Crc32,
-    /// Nothing.
-    Absent,
-    /// Two bytes in which some receivers put their measurements.
-    Replaced,
-}
+use super::next::{Fcs, Next};
 
 /// Explains a frame from its frame control on.
-pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8], fcs: Fcs) {
+pub(super) fn explain<'a>(
+    decoder: &mut Decoder,
+    frame: &mut Frame,
+    bytes: &'a [u8],
+    fcs: Fcs,
+) -> Next<'a> {
     let (mpdu, fcs_ok) = match without_fcs(bytes, if frame.is_cut() { Fcs::Absent } else { fcs }) {
         Ok(found) => found,
         Err(error) => return frame.malformed("mac", error.reason()),
@@ -44,7 +38,7 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8], fc
             | ParseError::InformationElements
             | ParseError::SequenceSuppressed
             | ParseError::Security),
-        ) => return envelope::explain(decoder, frame, mpdu, fcs_ok, error),
+        ) => return Next::Envelope(mpdu, fcs_ok, error),
         Err(error) => return refused(frame, mpdu, fcs_ok, error),
     };
     decoder.now.heard_from = header.src.map(|src| src.addr);
@@ -77,19 +71,22 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8], fc
         .remark("fcs", fcs_ok.map(|ok| if ok { "ok" } else { "wrong" }))
         .with("repeat_of", repeat_of);
     match header.frame_type {
-        FrameType::Ack => acknowledgment(decoder, frame, &header, layer),
+        FrameType::Ack => {
+            acknowledgment(decoder, frame, &header, layer);
+            Next::End
+        }
         FrameType::Beacon => {
             frame.push(layer);
-            beacon(frame, &header, payload);
+            beacon(frame, &header, payload)
         }
         FrameType::Command => {
             frame.push(layer);
-            command(frame, payload);
+            command(frame, payload)
         }
         FrameType::Data => {
             frame.push(layer);
             frame.say(format_args!("802.15.4 data, {} B", payload.len()));
-            super::lowpan::explain(decoder, frame, super::lowpan::link_pair(&header), payload);
+            Next::Lowpan(link_pair(&header), payload.into())
         }
     }
 }
@@ -135,7 +132,12 @@ fn without_fcs(bytes: &[u8], fcs: Fcs) -> Result<(&[u8], Option<bool>), ParseErr
 }
 
 /// A frame that `decode` does not read: the fields of its frame control, and the reason.
-pub(super) fn refused(frame: &mut Frame, mpdu: &[u8], fcs_ok: Option<bool>, error: ParseError) {
+pub(super) fn refused(
+    frame: &mut Frame,
+    mpdu: &[u8],
+    fcs_ok: Option<bool>,
+    error: ParseError,
+) -> Next<'static> {
     let mut layer = Layer::new("mac", "802.15.4");
     if let [low, high, ..] = *mpdu {
         let control = u16::from_le_bytes([low, high]);
@@ -185,7 +187,7 @@ fn acknowledgment(decoder: &mut Decoder, frame: &mut Frame, header: &Header, lay
     frame.push(layer.with("acknowledges", of));
 }
 
-pub(super) fn beacon(frame: &mut Frame, header: &Header, payload: &[u8]) {
+pub(super) fn beacon(frame: &mut Frame, header: &Header, payload: &[u8]) -> Next<'static> {
     frame.path = name(header.src);
     frame.say("802.15.4 beacon");
     let beacon = match Beacon::parse(payload) {
@@ -219,10 +221,11 @@ pub(super) fn beacon(frame: &mut Frame, header: &Header, payload: &[u8]) {
                     .collect::<Vec<_>>(),
             ),
     );
-    super::link::payload(frame, beacon.payload);
+    frame.payload(beacon.payload);
+    Next::End
 }
 
-pub(super) fn command(frame: &mut Frame, payload: &[u8]) {
+pub(super) fn command(frame: &mut Frame, payload: &[u8]) -> Next<'static> {
     let command = match Command::parse(payload) {
         Ok(command) => command,
         Err(ParseError::CommandId) => {
@@ -263,6 +266,7 @@ pub(super) fn command(frame: &mut Frame, payload: &[u8]) {
     };
     frame.say(format_args!("802.15.4 {}", layer.title));
     frame.push(layer);
+    Next::End
 }
 
 /// A link address as people write it: `0x1234`, `02:4d:6f:74:65:74:00:01`.
@@ -292,6 +296,17 @@ const fn version_name(version: Version) -> u16 {
     match version {
         Version::V2003 => 0,
         Version::V2006 => 1,
+    }
+}
+
+/// The addresses from which interface identifiers derive; an absent one is the PAN
+/// coordinator's, which a capture does not know.
+pub(super) fn link_pair(mac: &Header) -> LinkPair {
+    let addr =
+        |address: Option<Address>| address.map_or(LinkAddr::Short(0), |address| address.addr);
+    LinkPair {
+        src: addr(mac.src),
+        dst: addr(mac.dst),
     }
 }
 

@@ -8,6 +8,8 @@ use std::fmt;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
+use super::next::Next;
+
 /// A field's value, with as much type as JSON can carry.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Value {
@@ -198,20 +200,41 @@ impl Frame {
         self.layers.push(layer);
     }
 
+    /// Adds bytes that no layer reads further.
+    pub(super) fn payload(&mut self, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.push(
+                Layer::new("payload", format!("{} B", bytes.len()))
+                    .hidden("len", bytes.len())
+                    .with("data", Value::Bytes(bytes.to_vec())),
+            );
+        }
+    }
+
     /// Ends the explanation: the bytes contradict the format.
-    pub(super) fn malformed(&mut self, layer: &'static str, reason: impl Into<String>) {
+    pub(super) fn malformed(
+        &mut self,
+        layer: &'static str,
+        reason: impl Into<String>,
+    ) -> Next<'static> {
         self.status = Status::Malformed(Problem {
             layer,
             reason: reason.into(),
         });
+        Next::End
     }
 
     /// Ends the explanation: the rest is encrypted or of an unknown kind.
-    pub(super) fn undecoded(&mut self, layer: &'static str, reason: impl Into<String>) {
+    pub(super) fn undecoded(
+        &mut self,
+        layer: &'static str,
+        reason: impl Into<String>,
+    ) -> Next<'static> {
         self.status = Status::Undecoded(Problem {
             layer,
             reason: reason.into(),
         });
+        Next::End
     }
 }
 

@@ -13,17 +13,18 @@ use motet::wire::rpl::{
 pub(super) use motet::wire::rpl::ICMPV6_TYPE;
 
 use super::model::{Frame, Layer, Value, group, hex8, hex16};
+use super::next::{Control, Next};
 use super::{Decoder, icmpv6};
 
-/// Explains the body of a control message, behind the ICMPv6 checksum. `intact`: the checksum is
-/// not known to be wrong.
-pub(super) fn explain(
+/// Explains a control message.
+pub(super) fn explain<'a>(
     decoder: &mut Decoder,
     frame: &mut Frame,
-    code: u8,
-    body: &[u8],
-    intact: bool,
-) {
+    control: Control<'_>,
+) -> Next<'a> {
+    let Control {
+        code, body, intact, ..
+    } = control;
     let name = name_of(code);
     frame.say(format_args!("RPL {name}"));
     let (base, list) = body.split_at(base_len(code, body).min(body.len()));
@@ -51,8 +52,9 @@ pub(super) fn explain(
         title: name,
         ..layer.with("options", list)
     });
-    if let Err(reason) = problem {
-        frame.malformed("rpl", reason);
+    match problem {
+        Ok(()) => Next::End,
+        Err(reason) => frame.malformed("rpl", reason),
     }
 }
 

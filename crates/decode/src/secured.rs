@@ -17,8 +17,8 @@ pub(super) struct Keys {
     pub(super) sequence: u32,
 }
 
-/// The payload in clear of a frame from `source`: `header` is all that is in clear before the payload, `body` the
-/// payload with the MIC behind it.
+/// The payload in clear of a frame from `source`: `header` is all that is in clear before the
+/// payload, `body` the payload with the MIC behind it.
 ///
 /// # Errors
 /// Why it stays closed, in words.

@@ -10,12 +10,11 @@
 
 use motet::wire::cursor::{Reader, Truncated};
 
-use super::Decoder;
-use super::mac::Fcs;
 use super::model::{Frame, Layer, Value, group};
+use super::next::{Fcs, Next};
 
 /// Explains a record of link type 283.
-pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8]) {
+pub(super) fn explain<'a>(frame: &mut Frame, bytes: &'a [u8]) -> Next<'a> {
     let mut r = Reader::new(bytes);
     let header = (|| Ok::<_, Truncated>((r.u8()?, r.u8()?, r.u16_le()?)))();
     let Ok((version, _reserved, header_len)) = header else {
@@ -55,7 +54,7 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8]) {
         }
     }
     frame.push(layer);
-    super::mac::explain(decoder, frame, r.rest(), fcs);
+    Next::Mac(r.rest(), fcs)
 }
 
 fn tlv<'a>(r: &mut Reader<'a>) -> Result<(u16, &'a [u8]), Truncated> {

@@ -11,11 +11,11 @@ use motet::wire::tcp::{Flags, HEADER_LEN, Header, NEXT_HEADER, checksum_field};
 
 use super::Decoder;
 use super::conversation::{Observation, Relation, Segment};
-use super::ip::Upper;
 use super::model::{Frame, Layer, Value, group, hex16};
+use super::next::{Next, Upper};
 
 /// Explains a segment.
-pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, upper: Upper<'_>) {
+pub(super) fn explain<'a>(decoder: &mut Decoder, frame: &mut Frame, upper: Upper<'a>) -> Next<'a> {
     let Upper {
         src,
         dst,
@@ -55,7 +55,8 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, upper: Upper<'_>
     if checksum_ok == Some(false) && decoder.now.heard_from.is_some() {
         frame.malformed("tcp", "TCP checksum wrong");
     }
-    super::link::payload(frame, payload);
+    frame.payload(payload);
+    Next::End
 }
 
 /// All that the output shows of a segment.

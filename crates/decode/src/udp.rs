@@ -1,18 +1,18 @@
 //! UDP datagrams.
 //!
-//! Place: under `ip`; hands on to `coap` and `zep` by port.
+//! Place: under `ip`; what follows is named by its ports.
 //! Sources: RFC 768, RFC 8200 §8.1.
 
 use std::net::IpAddr;
 
 use motet::wire::udp::{self, Header};
 
-use super::ip::Upper;
+use super::Decoder;
 use super::model::{Frame, Layer, hex16};
-use super::{Decoder, coap, link, zep};
+use super::next::{Next, Upper};
 
 /// Explains a datagram.
-pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, upper: Upper<'_>) {
+pub(super) fn explain<'a>(decoder: &Decoder, frame: &mut Frame, upper: Upper<'a>) -> Next<'a> {
     let (header, payload) = match Header::parse(upper.bytes) {
         Ok(found) => found,
         Err(error) => {
@@ -42,16 +42,11 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, upper: Upper<'_>
             .hidden("checksum_ok", checksum_ok)
             .remark("checksum_wrong", checksum_ok == Some(false)),
     );
-    let is_for = |port| header.src_port == port || header.dst_port == port;
     // Checksums of datagrams that the capturing machine sent are often left to its network card.
     if checksum_ok == Some(false) && decoder.now.heard_from.is_some() {
         frame.malformed("udp", "UDP checksum wrong");
-        link::payload(frame, payload);
-    } else if is_for(coap::PORT) {
-        coap::explain(frame, payload);
-    } else if is_for(zep::PORT) {
-        zep::explain(decoder, frame, payload);
-    } else {
-        link::payload(frame, payload);
+        frame.payload(payload);
+        return Next::End;
     }
+    Next::Ports([header.src_port, header.dst_port], payload)
 }

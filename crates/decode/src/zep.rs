@@ -12,15 +12,14 @@
 
 use motet::wire::cursor::{Reader, Truncated};
 
-use super::Decoder;
-use super::mac::Fcs;
 use super::model::{Frame, Layer, hex16};
+use super::next::{Fcs, Next};
 
 /// UDP port of ZEP.
 pub(super) const PORT: u16 = 17_754;
 
 /// Explains a ZEP datagram and the frame in it.
-pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8]) {
+pub(super) fn explain<'a>(frame: &mut Frame, bytes: &'a [u8]) -> Next<'a> {
     let mut r = Reader::new(bytes);
     let result = match bytes {
         [b'E', b'X', 1, ..] => data(&mut r, 1),
@@ -29,7 +28,8 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8]) {
         [b'E', b'X', 2, 255, ..] => {
             frame.push(Layer::new("zep", "hello of a simulated node"));
             frame.say("ZEP hello");
-            return super::link::payload(frame, bytes.get(DATA_LEN_V2..).unwrap_or_default());
+            frame.payload(bytes.get(DATA_LEN_V2..).unwrap_or_default());
+            return Next::End;
         }
         [b'E', b'X', 2, kind, ..] => {
             return frame.undecoded("zep", format!("ZEP type {kind} is unknown"));
@@ -44,19 +44,18 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8]) {
     };
     frame.push(layer);
     let Some((len, fcs)) = body else {
-        return frame.say("ZEP acknowledgement");
+        frame.say("ZEP acknowledgement");
+        return Next::End;
     };
     match r.slice(len) {
-        Ok(psdu) => super::mac::explain(decoder, frame, psdu, fcs),
-        Err(Truncated) => {
-            frame.malformed(
-                "zep",
-                format!(
-                    "ZEP length {len} exceeds the {} bytes in the datagram",
-                    r.len()
-                ),
-            );
-        }
+        Ok(psdu) => Next::Mac(psdu, fcs),
+        Err(Truncated) => frame.malformed(
+            "zep",
+            format!(
+                "ZEP length {len} exceeds the {} bytes in the datagram",
+                r.len()
+            ),
+        ),
     }
 }
 

@@ -32,9 +32,9 @@
 //! closes in the background: what was written still arrives, and its place becomes free then.
 //! What was not read is lost, and the peer learns that by a reset (RFC 9293 §3.10.4).
 //!
-//! All tasks run on one executor: [`Stack`] is copied between them, not sent to other threads. Up to
-//! four of them that wait for the same thing are woken when it is there: peers of one listener, a
-//! free connection, datagrams, room for datagrams, an address. Further ones look every 20 ms.
+//! All tasks run on one executor: [`Stack`] is copied between them, not sent to other threads. Up
+//! to four of them that wait for the same thing are woken when it is there: peers of one listener,
+//! a free connection, datagrams, room for datagrams, an address. Further ones look every 20 ms.
 //!
 //! # Place
 //!

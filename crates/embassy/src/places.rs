@@ -151,7 +151,8 @@ impl Places {
                 Changed::Listener(listener) => self.wake_listener(listener),
             }
         }
-        // A packet leaves the queue in many ways: sent, given up on a busy channel, without a route.
+        // A packet leaves the queue in many ways: sent, given up on a busy channel, without a
+        // route.
         self.room.wake();
         let waiting = self.datagrams_waiting();
         if waiting > self.datagrams_seen {

@@ -26,16 +26,16 @@ pub trait Storage {
     /// The last reservation that was stored; `None` for a device that has never had this key.
     ///
     /// # Errors
-    /// Where that cannot be known: the stored data is damaged, or is not the latest reservation. The
-    /// device then needs another key.
+    /// Where that cannot be known: the stored data is damaged, or is not the latest reservation.
+    /// The device then needs another key.
     fn load(&mut self) -> impl Future<Output = Result<Option<Reservation>, Self::Error>>;
 
     /// Stores a reservation; done when no power cut can take it back. Frames go on meanwhile. If it
     /// is dropped the storage holds this reservation or the one before.
     ///
     /// # Errors
-    /// Where it is not stored, or the outcome is unknown. The mote then sends with the counters that it
-    /// has, stops when they run out, and asks again after 10 s.
+    /// Where it is not stored, or the outcome is unknown. The mote then sends with the counters
+    /// that it has, stops when they run out, and asks again after 10 s.
     fn store(&mut self, reservation: Reservation) -> impl Future<Output = Result<(), Self::Error>>;
 }
 

@@ -1,7 +1,8 @@
-//! A node above a Bluetooth LE controller, whose peer sends whatever it likes: data packets and signals.
+//! A node above a Bluetooth LE controller, whose peer sends whatever it likes: data packets and
+//! signals.
 //!
-//! What the node sends is held against L2CAP: PDUs that are whole, signals that can be read, and no more
-//! packets than the controller holds.
+//! What the node sends is held against L2CAP: PDUs that are whole, signals that can be read, and no
+//! more packets than the controller holds.
 
 use motet::ble::{
     Action, Config, DeviceAddr, Event, EventReport, Handle, INWARD_LEN, Peer, PeerMemory, Role,

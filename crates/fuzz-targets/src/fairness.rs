@@ -1,6 +1,6 @@
 //! A fair border router and whatever passes it: what goes in comes out once, in the order of its
-//! flow and direction, and within a minute, or is a stranger's and dropped; no more bytes count than
-//! have passed.
+//! flow and direction, and within a minute, or is a stranger's and dropped; no more bytes count
+//! than have passed.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -221,7 +221,8 @@ fn headers(flow: u8, is_up: bool, numbers: [u32; 2], flags: Flags, len: usize) -
     headers
 }
 
-/// A transfer out of the mesh by three flows, acknowledged; one into it; and what a stranger forges.
+/// A transfer out of the mesh by three flows, acknowledged; one into it; and what a stranger
+/// forges.
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for policy in 0..32 {

@@ -1,10 +1,11 @@
 //! A pledge and its registrar, and what lies between them.
 //!
-//! The input is a program: requests, answers and announcements, delivered in any order, again, changed, or as
-//! any bytes; and messages whose encrypted part is any bytes, sealed by OSCORE as written here from RFC 8613
-//! with others' AES-CCM and HKDF, so that what is read behind the tag (options, CBOR) meets anything at all.
-//! What must hold: nothing is believed that was not sealed; an answer counts once, and so does a request;
-//! announcements never go back, and each that was believed is confirmed.
+//! The input is a program: requests, answers and announcements, delivered in any order, again,
+//! changed, or as any bytes; and messages whose encrypted part is any bytes, sealed by OSCORE as
+//! written here from RFC 8613 with others' AES-CCM and HKDF, so that what is read behind the tag
+//! (options, CBOR) meets anything at all. What must hold: nothing is believed that was not sealed;
+//! an answer counts once, and so does a request; announcements never go back, and each that was
+//! believed is confirmed.
 
 use aes::Aes128;
 use ccm::aead::AeadInOut;
@@ -25,7 +26,8 @@ pub(crate) fn run(bytes: &[u8]) {
     let _reached = reach(bytes);
 }
 
-/// What a program reached: answers that a pledge took, announcements that it took, requests that were answered.
+/// What a program reached: answers that a pledge took, announcements that it took, requests that
+/// were answered.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Reached {
     answers: u32,
@@ -189,7 +191,8 @@ impl World {
         self.number += 1;
     }
 
-    /// The pledge hears an announcement; `number`: of the one that it is, or was before it was changed.
+    /// The pledge hears an announcement; `number`: of the one that it is, or was before it was
+    /// changed.
     fn take_announcement(
         &mut self,
         datagram: &[u8],
@@ -298,8 +301,8 @@ impl Oracle {
         message(2, &EUI64, &option, &sealed)
     }
 
-    /// The text, encrypted, with its tag; `request` and `own`: identifier and partial IV of the request and
-    /// of the message itself.
+    /// The text, encrypted, with its tag; `request` and `own`: identifier and partial IV of the
+    /// request and of the message itself.
     fn sealed(
         &self,
         key: &[u8; KEY_LEN],
@@ -380,8 +383,8 @@ const REGISTRAR: &[u8] = b"JRC";
 /// So that the message with its tag fits a datagram.
 const TEXT_LEN_MAX: usize = 80;
 
-/// A request, its answer and the same again; announcements in two orders; what is right behind the tag, and what is
-/// not.
+/// A request, its answer and the same again; announcements in two orders; what is right behind the
+/// tag, and what is not.
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
     let zero = [0; 4];
     let program = |steps: &[&[u8]]| [&zero[..], &steps.concat()].concat();

@@ -1,11 +1,11 @@
-//! Five nodes that form a mesh by RPL, among them a root, while an input forges messages, cuts links,
-//! reports frames and reboots nodes in any order.
+//! Five nodes that form a mesh by RPL, among them a root, while an input forges messages, cuts
+//! links, reports frames and reboots nodes in any order.
 //!
 //! The air is simple: what is sent arrives within milliseconds, or not at all. What must hold after
-//! each step: a parent is a candidate that was proven and is nearer to the root; whatever is dropped is
-//! counted; a node sends no more than so many messages a second; and a packet that goes up comes to
-//! an end, whatever was forged. After one that went round in a loop, and the time that a node under
-//! attack needs to act once more, the loop is gone.
+//! each step: a parent is a candidate that was proven and is nearer to the root; whatever is
+//! dropped is counted; a node sends no more than so many messages a second; and a packet that goes
+//! up comes to an end, whatever was forged. After one that went round in a loop, and the time that
+//! a node under attack needs to act once more, the loop is gone.
 
 use std::collections::VecDeque;
 use std::net::Ipv6Addr;
@@ -25,15 +25,15 @@ use crate::wire::MESH;
 
 const NODES: usize = 5;
 
-/// Messages that a node sends within a second at the most. Replies to the eight that it answers at once,
-/// and what a mote that finds its place says besides.
+/// Messages that a node sends within a second at the most. Replies to the eight that it answers at
+/// once, and what a mote that finds its place says besides.
 const SENT_PER_SECOND_MAX: usize = 40;
 
 /// After this a node that was under attack may react once more.
 const CALM: Duration = Duration::from_secs(5);
 
-/// Each packet that goes round ends one loop. Nodes that have lost the root may make another one with
-/// higher ranks, until these have grown by as much as the DODAG allows.
+/// Each packet that goes round ends one loop. Nodes that have lost the root may make another one
+/// with higher ranks, until these have grown by as much as the DODAG allows.
 const ROUNDS_MAX: usize = 12;
 
 /// Runs a mesh through a program.
@@ -369,8 +369,8 @@ impl Mesh<'_> {
         }
     }
 
-    /// Sends a packet up from a node; where it goes round in a loop, that is gone when the nodes may
-    /// react again.
+    /// Sends a packet up from a node; where it goes round in a loop, that is gone when the nodes
+    /// may react again.
     fn send_up(&mut self, n: usize) {
         for _ in 0..ROUNDS_MAX {
             if !self.goes_round(n) {

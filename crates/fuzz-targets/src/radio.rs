@@ -1,5 +1,5 @@
-//! The driver of the nRF52840's radio on the model of its registers: whatever is on the air, whatever is
-//! asked, whichever interrupts are lost, its receiver runs on.
+//! The driver of the nRF52840's radio on the model of its registers: whatever is on the air,
+//! whatever is asked, whichever interrupts are lost, its receiver runs on.
 
 use motet_nrf::Frames;
 
@@ -40,8 +40,9 @@ fn turn(input: &mut Input<'_>) -> Turn {
     }
 }
 
-/// For [`run`]: frames of the shortest and the longest lengths, with a sum that is right and with one
-/// that is not; frames for this node; each action; an interrupt that is lost, and one that is late.
+/// For [`run`]: frames of the shortest and the longest lengths, with a sum that is right and with
+/// one that is not; frames for this node; each action; an interrupt that is lost, and one that is
+/// late.
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
     const WAIT: [u8; 3] = [3, 20, 0];
     let mut seeds = Vec::new();

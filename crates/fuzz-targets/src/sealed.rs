@@ -1,10 +1,10 @@
 //! A node with a key, beside a neighbour that has it, and somebody that has not.
 //!
-//! The input is a program: frames that the neighbour seals, whatever is in them; the same changed, cut or
-//! repeated; frames in clear; later keys; time; a host that stores counters, or cannot. The neighbour answers
-//! challenges. What must hold after each step: the node believes nothing that its neighbour has not
-//! sealed; no nonce of its own is of two frames; it never passes the bound that was stored; its key
-//! sequence never goes back, and never beyond the neighbour's.
+//! The input is a program: frames that the neighbour seals, whatever is in them; the same changed,
+//! cut or repeated; frames in clear; later keys; time; a host that stores counters, or cannot. The
+//! neighbour answers challenges. What must hold after each step: the node believes nothing that its
+//! neighbour has not sealed; no nonce of its own is of two frames; it never passes the bound that
+//! was stored; its key sequence never goes back, and never beyond the neighbour's.
 
 use std::collections::HashMap;
 use std::net::Ipv6Addr;
@@ -210,8 +210,8 @@ impl World<'_> {
         }
     }
 
-    /// A frame of the node's own: sealed, its nonce new, its counter below what was stored. A challenge is
-    /// noted.
+    /// A frame of the node's own: sealed, its nonce new, its counter below what was stored. A
+    /// challenge is noted.
     fn look(&mut self, psdu: &[u8]) {
         let mpdu = &psdu[..psdu.len() - 2];
         let (header, auxiliary, body) = Header::parse_secured(mpdu).expect("its own");

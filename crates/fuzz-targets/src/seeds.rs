@@ -114,8 +114,8 @@ pub(crate) fn serial() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// For [`crate::ble::run`]: a channel that opens, each packet as an SDU on it, credits, what closes it, and
-/// signals that cannot be.
+/// For [`crate::ble::run`]: a channel that opens, each packet as an SDU on it, credits, what closes
+/// it, and signals that cannot be.
 pub(crate) fn ble() -> Vec<Vec<u8>> {
     let opened = |role: u8, mps: u8| match role {
         0 => vec![0, 224, 0, 1, 1, 1, mps, 200],

@@ -59,8 +59,8 @@ impl AsFd for Controller {
 struct Asked {
     opcode: Opcode,
     until: Instant,
-    /// A connection goes on without it: silence is a refusal. Some controllers count a command among
-    /// those they know, and never answer it.
+    /// A connection goes on without it: silence is a refusal. Some controllers count a command
+    /// among those they know, and never answer it.
     is_optional: bool,
 }
 
@@ -78,8 +78,8 @@ struct Line {
 impl Controller {
     /// Reaches a controller, resets it and asks what it is like.
     ///
-    /// `random`: the address of this device where the controller has none of its own. `gives_up`: asked
-    /// while there is no answer.
+    /// `random`: the address of this device where the controller has none of its own. `gives_up`:
+    /// asked while there is no answer.
     ///
     /// # Errors
     /// There is no controller of Bluetooth 4.1 or later.
@@ -164,15 +164,16 @@ impl Controller {
         self.line.noted.get_or_insert_default();
     }
 
-    /// The packets since the last call, in their order, each with H4's first byte. Call it after each
+    /// The packets since the last call, in their order, each with H4's first byte. Call it after
+    /// each
     /// [`Self::poll`]: whatever nobody takes piles up.
     pub fn take_packets(&mut self) -> Vec<(Way, Vec<u8>)> {
         let noted = self.line.noted.as_mut();
         noted.map(std::mem::take).unwrap_or_default()
     }
 
-    /// Carries an action out; `bytes`: those that it speaks of. Call [`Self::poll`] afterwards: it may
-    /// have something to tell at once.
+    /// Carries an action out; `bytes`: those that it speaks of. Call [`Self::poll`] afterwards: it
+    /// may have something to tell at once.
     ///
     /// # Errors
     /// The stream broke.
@@ -198,7 +199,8 @@ impl Controller {
         }
     }
 
-    /// Waits until the controller has said something, or takes what waits for it, `timeout` at most.
+    /// Waits until the controller has said something, or takes what waits for it, `timeout` at
+    /// most.
     ///
     /// # Errors
     /// What poll(2) reports.
@@ -385,8 +387,8 @@ fn le_events_wanted() -> LeEventMask {
         .enable_le_phy_update_complete(true)
 }
 
-/// How long the answer to a command may take. A controller answers within a second (§4.4), and may be
-/// at the other end of a slow network.
+/// How long the answer to a command may take. A controller answers within a second (§4.4), and may
+/// be at the other end of a slow network.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
 /// The same of a command that a connection goes on without.
@@ -395,7 +397,8 @@ const OPTION_MAX: Duration = Duration::from_secs(1);
 /// How often a start asks whether to give up.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Pieces that are read in one go, so that a controller that never stops speaking lets others speak.
+/// Pieces that are read in one go, so that a controller that never stops speaking lets others
+/// speak.
 const READS_MAX: usize = 16;
 
 /// Unknown HCI Command (Vol 1 Part F).

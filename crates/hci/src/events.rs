@@ -192,9 +192,11 @@ fn le_event(sub: u8, params: &[u8], tell: &mut impl FnMut(Event<'_>)) -> Result<
     Ok(())
 }
 
-/// Advertisements as extended reports, which some controllers send to a host that scans without them.
+/// Advertisements as extended reports, which some controllers send to a host that scans without
+/// them.
 ///
-/// By hand: the parser of bt-hci 0.11 panics where a report is cut short. What is cut short here is left.
+/// By hand: the parser of bt-hci 0.11 panics where a report is cut short. What is cut short here is
+/// left.
 fn extended(params: &[u8], tell: &mut impl FnMut(Event<'_>)) {
     let mut rest = params.get(1..).unwrap_or_default();
     while let Some((head, after)) = rest.split_first_chunk::<EXTENDED_HEAD_LEN>() {
@@ -229,7 +231,8 @@ fn extended(params: &[u8], tell: &mut impl FnMut(Event<'_>)) {
     }
 }
 
-/// Parameters of an event with this code. Those that a later version has added behind them are left.
+/// Parameters of an event with this code. Those that a later version has added behind them are
+/// left.
 fn parse<'a, T: FromHciBytes<'a>>(code: u8, params: &'a [u8]) -> Result<T, Error> {
     match T::from_hci_bytes(params) {
         Ok((parsed, _)) => Ok(parsed),
@@ -260,8 +263,8 @@ fn connected(
     }
 }
 
-/// An address as it is printed. Where the controller has found out the identity behind a private one,
-/// the kind is one of the two that say so.
+/// An address as it is printed. Where the controller has found out the identity behind a private
+/// one, the kind is one of the two that say so.
 fn addr(addr: BdAddr, kind: AddrKind) -> DeviceAddr {
     let mut bytes = addr.into_inner();
     bytes.reverse();
@@ -292,7 +295,8 @@ const fn phy(phy: PhyKind) -> Phy {
 /// The code of all events of Bluetooth LE, which have codes of their own.
 const LE_META: u8 = 0x3e;
 
-/// Bytes of an extended report in front of its data (§7.7.65.13), and the bit of those that may be connected to.
+/// Bytes of an extended report in front of its data (§7.7.65.13), and the bit of those that may be
+/// connected to.
 const EXTENDED_HEAD_LEN: usize = 24;
 const EXTENDED_CONNECTABLE: u8 = 1;
 

@@ -1,7 +1,7 @@
 //! H4: packets in a stream of bytes, each behind a byte that says which kind it is.
 //!
-//! H4 has no way back into step: a byte too many or too few on the way, and what is read as a packet's
-//! first byte is any byte. That is found out at the first one that begins no packet.
+//! H4 has no way back into step: a byte too many or too few on the way, and what is read as a
+//! packet's first byte is any byte. That is found out at the first one that begins no packet.
 //!
 //! Source: Bluetooth Core 5.4 Vol 4 Part A.
 
@@ -61,8 +61,8 @@ impl Cutter {
     }
 }
 
-/// Longer than any packet that a controller of Bluetooth LE gives its host, whose data are at most 251
-/// bytes of an isochronous or other packet on the air; some put several together.
+/// Longer than any packet that a controller of Bluetooth LE gives its host, whose data are at most
+/// 251 bytes of an isochronous or other packet on the air; some put several together.
 const PACKET_LEN_MAX: usize = 4_096;
 
 #[cfg(test)]

@@ -53,8 +53,8 @@ pub fn seed(rng: Peri<'_, peripherals::RNG>) -> [u64; 2] {
 pub struct InterruptHandler;
 
 impl Radio {
-    /// Sets the radio up, listening on channel 26. It takes TIMER0, one channel of PPI, and number 20
-    /// of those that are wired for it. The high-frequency clock has to run from the crystal
+    /// Sets the radio up, listening on channel 26. It takes TIMER0, one channel of PPI, and number
+    /// 20 of those that are wired for it. The high-frequency clock has to run from the crystal
     /// (`embassy_nrf::config::HfclkSource::ExternalXtal`).
     #[expect(
         clippy::needless_pass_by_value,
@@ -313,7 +313,8 @@ const NOW: usize = 3;
 /// From TIMER0's COMPARE\[0\] to RADIO's TXEN (PPI, pre-programmed channels).
 const RAMP_UP_CHANNEL: usize = 20;
 
-/// x^16 + x^12 + x^5 + 1 (IEEE 802.15.4-2006 §7.2.1.9), from 0 on, which is the register's reset value.
+/// x^16 + x^12 + x^5 + 1 (IEEE 802.15.4-2006 §7.2.1.9), from 0 on, which is the register's reset
+/// value.
 const CRC_POLYNOMIAL: u32 = 0x1_1021;
 
 const PSDU_LEN_MAX: u8 = 127;

@@ -3,9 +3,9 @@
 //! # Place
 //!
 //! [`Driver`] carries out a MAC's actions on [`Registers`]: those of the chip, through
-//! `embassy-nrf`, or those of a model. The interrupt does what must be in time: it filters frames by
-//! address and sets off ACKs, which a timer then starts by itself, so that a task that computes for
-//! a second costs no ACK. `Radio` is the driver as a task sees it.
+//! `embassy-nrf`, or those of a model. The interrupt does what must be in time: it filters frames
+//! by address and sets off ACKs, which a timer then starts by itself, so that a task that computes
+//! for a second costs no ACK. `Radio` is the driver as a task sees it.
 //!
 //! Left out: security, pending bits for children that sleep, other chips of the family, and power:
 //! the timer keeps the high-frequency clock on.

@@ -42,8 +42,8 @@ fn saturated(seconds: u64) {
     report("4 nodes, saturated TCP", seconds, wall, 1_000.0);
 }
 
-/// Two grids whose nodes each send one frame a second to a neighbour, by turns: whatever else the machine
-/// does meets both.
+/// Two grids whose nodes each send one frame a second to a neighbour, by turns: whatever else the
+/// machine does meets both.
 fn few_and_many(rounds: usize) {
     let arenas = [Arena::new(), Arena::new()];
     let mut few = neighbours(500, &arenas[0]);
@@ -164,7 +164,8 @@ fn run(world: &mut motet_lab::net::world::World<'_>, span: Duration) -> f64 {
     (core_time() - before).as_secs_f64()
 }
 
-/// What this thread has had of its core: on a machine with other work the wall clock would measure that too.
+/// What this thread has had of its core: on a machine with other work the wall clock would measure
+/// that too.
 #[cfg(target_os = "linux")]
 fn core_time() -> Timespan {
     use rustix::time::{ClockId, clock_gettime};

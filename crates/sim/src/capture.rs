@@ -31,7 +31,8 @@ pub enum Records {
     Packets,
     /// Packets of Bluetooth LE's link layer behind a header that says how each was received (256).
     Bluetooth,
-    /// What passes between a host of Bluetooth and its controller, as H4 has it, behind the way it goes (201).
+    /// What passes between a host of Bluetooth and its controller, as H4 has it, behind the way it
+    /// goes (201).
     Hci,
 }
 

@@ -1,4 +1,5 @@
-//! The key file of a network, which scenarios and commands name: one secret, from which all keys follow.
+//! The key file of a network, which scenarios and commands name: one secret, from which all keys
+//! follow.
 //!
 //! ```toml
 //! secret = "…"      # 64 hexadecimal digits
@@ -7,9 +8,9 @@
 //! revoked = ["…"]   # motes that are to be left behind, if there are any: 16 hexadecimal digits each
 //! ```
 //!
-//! The network key of number N is the upper half of HMAC-SHA256(secret, "motet network" ‖ N).
-//! The join key of a device is the upper half of HMAC-SHA256(secret, "motet join" ‖ its extended address).
-//! Left out: making one, which needs random bytes.
+//! The network key of number N is the upper half of HMAC-SHA256(secret, "motet network" ‖ N). The
+//! join key of a device is the upper half of HMAC-SHA256(secret, "motet join" ‖ its extended
+//! address). Left out: making one, which needs random bytes.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -110,7 +111,8 @@ impl KeyFile {
         Ok(self.join_secret()?.key(eui64))
     }
 
-    /// What the join keys follow from, for a registrar, which has to leave [`Self::is_revoked`] out.
+    /// What the join keys follow from, for a registrar, which has to leave [`Self::is_revoked`]
+    /// out.
     ///
     /// # Errors
     /// One sentence: the file is damaged.

@@ -1,11 +1,12 @@
-//! A device that wants to join, on this machine: asks a registrar once, and prints what it is given.
+//! A device that wants to join, on this machine: asks a registrar once, and prints what it is
+//! given.
 //!
 //! ```text
 //! cargo run -p motet --features join --example pledge -- [::1]:5683 KEY EUI64 PAN SEQUENCE
 //! ```
 //!
-//! KEY has 32 hexadecimal digits, EUI64 has 16, PAN has 4. SEQUENCE is a number that no request with this
-//! key had: a device keeps it in memory that outlives a reboot.
+//! KEY has 32 hexadecimal digits, EUI64 has 16, PAN has 4. SEQUENCE is a number that no request
+//! with this key had: a device keeps it in memory that outlives a reboot.
 
 use std::env;
 use std::error::Error;

@@ -48,8 +48,8 @@ pub struct Received {
 }
 
 impl<'m> Inbox<'m> {
-    /// An inbox for `ports`; `bytes` hold each waiting datagram with 46 bytes besides. Where several
-    /// ports are open, a port gets no more of them than it leaves free.
+    /// An inbox for `ports`; `bytes` hold each waiting datagram with 46 bytes besides. Where
+    /// several ports are open, a port gets no more of them than it leaves free.
     pub fn new(ports: &'m [u16], bytes: &'m mut [u8]) -> Self {
         Self::over(ports, &mut [], bytes)
     }

@@ -185,8 +185,8 @@ impl Disk for Folder {
 /// When a file was made: no copy has that time, and nobody can set it. `None` where the file system
 /// does not say.
 ///
-/// The kernel itself is asked: the standard library has this time for some C libraries alone, and one
-/// record is read by programs of any.
+/// The kernel itself is asked: the standard library has this time for some C libraries alone, and
+/// one record is read by programs of any.
 #[cfg(target_os = "linux")]
 fn born(file: &File) -> io::Result<Option<Duration>> {
     use rustix::fs::{AtFlags, StatxFlags, statx};

@@ -7,8 +7,8 @@ use crate::disk::{Disk, Folder};
 use crate::error::Error;
 use crate::record::{self, KeyName, ParseError, Past, Record, SLOT_LEN};
 
-/// The counters of one or several nodes with one key, in one file. No other process can open the file
-/// while this value exists.
+/// The counters of one or several nodes with one key, in one file. No other process can open the
+/// file while this value exists.
 #[derive(Debug)]
 pub struct Counters(Store<Folder>);
 

@@ -121,9 +121,9 @@ pub(crate) struct News {
     /// acknowledged, and what the mote sends now no acknowledgment has called for.
     pub(crate) rested: Duration,
     /// Bytes that it carries which no question explains: those beyond an answer's
-    /// [`ANSWER_BYTES_MAX`], and those of an end whose other end only acknowledges, but for a flow's
-    /// first segment, which may be a question. What is sent again counts twice: a sender that starves
-    /// has nothing else to show.
+    /// [`ANSWER_BYTES_MAX`], and those of an end whose other end only acknowledges, but for a
+    /// flow's first segment, which may be a question. What is sent again counts twice: a sender
+    /// that starves has nothing else to show.
     pub(crate) streamed: u32,
 }
 
@@ -221,8 +221,9 @@ impl Flow {
         news
     }
 
-    /// Whether the flow has ended: with a FIN or a reset, unless data come behind it, which shows that it
-    /// was forged or ended one direction alone. What a mote has reset only that mote takes up again.
+    /// Whether the flow has ended: with a FIN or a reset, unless data come behind it, which shows
+    /// that it was forged or ended one direction alone. What a mote has reset only that mote takes
+    /// up again.
     fn note_end(&mut self, segment: &Segment) {
         let is_up = segment.direction == Direction::Up;
         if segment.flags.intersects(Flags::FIN | Flags::RST) {
@@ -269,16 +270,16 @@ impl Flow {
         segment.payload_len.div_ceil(mss).max(1)
     }
 
-    /// The timeout of the mote's sender, as it would reckon it itself: the round trip from it is that
-    /// through the mesh and that beyond, with the time for which packets were held (RFC 6298).
+    /// The timeout of the mote's sender, as it would reckon it itself: the round trip from it is
+    /// that through the mesh and that beyond, with the time for which packets were held (RFC 6298).
     pub(crate) fn sender_timeout(&self) -> Option<Duration> {
         let smoothed = self.mesh.smoothed()? + self.beyond.smoothed()?;
         let variation = self.mesh.variation()? + self.beyond.variation()?;
         Some(smoothed + variation.saturating_mul(4))
     }
 
-    /// Whether a segment only acknowledges all that its receiver will ever send, its FIN included: it
-    /// invites nothing into the mesh, and without it the FIN is sent again and again.
+    /// Whether a segment only acknowledges all that its receiver will ever send, its FIN included:
+    /// it invites nothing into the mesh, and without it the FIN is sent again and again.
     pub(crate) fn is_last_word(&self, segment: &Segment) -> bool {
         let stream = &self.streams[segment.direction.back() as usize];
         segment.end() == segment.seq && segment.ack.is_some_and(|ack| stream.is_whole(ack))

@@ -334,7 +334,8 @@ impl Strangers {
         SHARE / busy.max(1)
     }
 
-    /// Charges a packet to its queue and to the strangers' part of the time, where that has a bound.
+    /// Charges a packet to its queue and to the strangers' part of the time, where that has a
+    /// bound.
     fn charge(&mut self, place: usize, air: u64, now: Instant) {
         if !self.is_tcp_in_use(now) {
             return;
@@ -350,7 +351,8 @@ impl Strangers {
 
 /// The lane that a pair is given where others are taken.
 fn home(pair: &Pair, is_tcp: bool) -> usize {
-    // Its keys are constants, so a stranger can aim at the lane that others share, as it can fill all.
+    // Its keys are constants, so a stranger can aim at the lane that others share, as it can fill
+    // all.
     let mut hasher = DefaultHasher::new();
     pair.hash(&mut hasher);
     (hasher.finish() % EACH as u64) as usize + usize::from(is_tcp) * EACH
@@ -409,15 +411,15 @@ const SPOKEN_FOR: Duration = Duration::from_secs(30);
 /// How long an answer to a mote may take, at the least.
 const ASKED_FOR: Duration = Duration::from_secs(10);
 
-/// Packets that may answer one packet: a block in several datagrams, or an acknowledgment and, later, a
-/// response.
+/// Packets that may answer one packet: a block in several datagrams, or an acknowledgment and,
+/// later, a response.
 const ANSWERS_EACH: u8 = 3;
 
 /// Packets of one pair that may still be answers, at most.
 const ANSWERS_MAX: u8 = 24;
 
-/// Hops that a packet has before it, at most three of which exclude each other. How many there are is
-/// not known.
+/// Hops that a packet has before it, at most three of which exclude each other. How many there are
+/// is not known.
 const HOPS: u64 = 3;
 
 /// A byte on the air of IEEE 802.15.4 at 2.4 GHz.

@@ -52,8 +52,8 @@ impl RouterStorage {
     };
 }
 
-/// All memory of a leaf with a connection of TCP, without its buffers, that has a link of IEEE 802.15.4 and, with
-/// the feature `ble`, one over Bluetooth LE to one router.
+/// All memory of a leaf with a connection of TCP, without its buffers, that has a link of IEEE
+/// 802.15.4 and, with the feature `ble`, one over Bluetooth LE to one router.
 #[cfg(feature = "tcp")]
 pub struct TwoLinks {
     mesh: MeshStorage<8, 8, 4, 1, 256, 8>,

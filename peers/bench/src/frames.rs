@@ -1,9 +1,9 @@
-//! The load under which the instructions of a frame are counted: two of Motet's motes whose radios lose
-//! nothing.
+//! The load under which the instructions of a frame are counted: two of Motet's motes whose radios
+//! lose nothing.
 //!
-//! Place: as in [`crate::count`], callgrind counts what is called `counted_*`, here all that one of the two
-//! nodes does: IP, UDP, 6LoWPAN and MAC, from a datagram's bytes to the radio's commands, and back. Datagrams
-//! have five frames, as full segments do; the radio acknowledges by itself.
+//! Place: as in [`crate::count`], callgrind counts what is called `counted_*`, here all that one of
+//! the two nodes does: IP, UDP, 6LoWPAN and MAC, from a datagram's bytes to the radio's commands,
+//! and back. Datagrams have five frames, as full segments do; the radio acknowledges by itself.
 //! Left out: the driver; TCP, which [`crate::count`] has; relays.
 
 use motet::ip::InterfaceId;
@@ -111,7 +111,8 @@ impl Air {
         act(self.nodes[side as usize], side == self.counted)
     }
 
-    /// Lets both nodes do what they want until `is_done`, or for [`SETTLE`] of them; says whether it was.
+    /// Lets both nodes do what they want until `is_done`, or for [`SETTLE`] of them; says whether
+    /// it was.
     fn settle(&mut self, mut is_done: impl FnMut(&mut Self) -> bool) -> bool {
         let until = self.now + SETTLE;
         while self.now < until {

@@ -1,8 +1,8 @@
 //! Other TCPs beside Motet: on the same air, and under the same counter.
 //!
-//! Purpose: figures of Motet mean little without those of its neighbours, taken in the same
-//! place. [`endpoint`] is what each of them looks like from outside, [`pipe`] joins two of them
-//! by a plain lossy pipe, [`air`] by the lab's chain; [`compare`], [`plain`] and [`instructions`] measure.
+//! Purpose: figures of Motet mean little without those of its neighbours, taken in the same place.
+//! [`endpoint`] is what each of them looks like from outside, [`pipe`] joins two of them by a plain
+//! lossy pipe, [`air`] by the lab's chain; [`compare`], [`plain`] and [`instructions`] measure.
 //! Left out: other stacks' own 6LoWPAN and MAC. Each TCP's packets go over Motet's.
 
 pub mod air;

@@ -24,7 +24,8 @@ pub struct Harm {
 /// How a transfer went.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Outcome {
-    /// From the first packet to the last byte read; where both ends closed, to the end of the content.
+    /// From the first packet to the last byte read; where both ends closed, to the end of the
+    /// content.
     pub took: Duration,
     /// Both ends closed within an hour.
     pub closed: bool,

@@ -1,8 +1,9 @@
-//! Against a peer without SACK and without timestamps, as lwIP is on most devices: how long a transfer
-//! takes over a pipe that loses, doubles and reorders, with Motet and with `TCPlp` at the other end.
+//! Against a peer without SACK and without timestamps, as lwIP is on most devices: how long a
+//! transfer takes over a pipe that loses, doubles and reorders, with Motet and with `TCPlp` at the
+//! other end.
 //!
-//! There a round trip is measured by what was sent once alone, and losses are told by duplicate ACKs and
-//! timeouts alone.
+//! There a round trip is measured by what was sent once alone, and losses are told by duplicate
+//! ACKs and timeouts alone.
 
 use anyhow::{Context, Result};
 use rayon::prelude::*;
@@ -34,7 +35,8 @@ pub const STACKS: [Stack; 2] = [Stack::Motet, Stack::Tcplp];
 /// Bytes of a transfer.
 pub const CONTENT_LEN: usize = 100_000;
 
-/// Measures every point with so many seeds, on all processors; points of one place stand side by side.
+/// Measures every point with so many seeds, on all processors; points of one place stand side by
+/// side.
 ///
 /// # Errors
 /// A transfer that did not end, or gave other bytes.

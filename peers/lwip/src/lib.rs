@@ -1,9 +1,9 @@
 //! lwIP's TCP as an end point of one connection: packets in, packets out, time as an argument.
 //!
 //! Purpose: to stand beside Motet on the same air, and to be counted beside it; lwIP is the TCP of
-//! ESP-IDF and of many others, and has neither SACK nor timestamps there. Place: `host.c` gives lwIP
-//! an interface and an application; this file makes the calls safe. lwIP writes and checks IPv6
-//! headers and checksums itself. Left out: several connections, everything else of lwIP.
+//! ESP-IDF and of many others, and has neither SACK nor timestamps there. Place: `host.c` gives
+//! lwIP an interface and an application; this file makes the calls safe. lwIP writes and checks
+//! IPv6 headers and checksums itself. Left out: several connections, everything else of lwIP.
 
 use std::ffi::c_void;
 use std::net::Ipv6Addr;

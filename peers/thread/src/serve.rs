@@ -1,5 +1,5 @@
-//! The Linux ends of the connections: sockets of this machine's own kernel, in a process of their own,
-//! so that each may live in another network.
+//! The Linux ends of the connections: sockets of this machine's own kernel, in a process of their
+//! own, so that each may live in another network.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream};

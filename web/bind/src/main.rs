@@ -1,7 +1,8 @@
-//! Binds WebAssembly that was built with wasm-bindgen to JavaScript: `motet-bind IN.wasm OUT-FOLDER`.
+//! Binds WebAssembly that was built with wasm-bindgen to JavaScript:
+//! `motet-bind IN.wasm OUT-FOLDER`.
 //!
-//! The library does what the command `wasm-bindgen` does. Its version is in the same Cargo.lock as the macro's,
-//! because one reads what the other wrote.
+//! The library does what the command `wasm-bindgen` does. Its version is in the same Cargo.lock as
+//! the macro's, because one reads what the other wrote.
 
 use std::env;
 use std::process::ExitCode;

@@ -81,8 +81,8 @@ impl Lab {
         flows.map(name).collect()
     }
 
-    /// Lets time pass up to `to_us`, µs since the nodes were switched on, or until the run is over; says whether
-    /// it is.
+    /// Lets time pass up to `to_us`, µs since the nodes were switched on, or until the run is over;
+    /// says whether it is.
     pub fn advance(&mut self, to_us: f64) -> bool {
         // What is no time, or before now, lets none pass.
         let to = Instant::from_micros(to_us as u64);
@@ -123,8 +123,9 @@ impl Lab {
         self.session.view().joined_s.map_or(-1.0, |s| s * 1e6)
     }
 
-    /// Frames that have left the air since the last time, in rows of eight: from, to (-1: nobody in particular),
-    /// start and end in µs, channel, sort by [`sort_names`], fate by [`fate_names`], bytes.
+    /// Frames that have left the air since the last time, in rows of eight: from, to (-1: nobody in
+    /// particular), start and end in µs, channel, sort by [`sort_names`], fate by [`fate_names`],
+    /// bytes.
     pub fn take_frames(&mut self) -> Vec<f64> {
         std::mem::take(&mut self.frames)
     }
@@ -140,8 +141,9 @@ impl Lab {
         self.missed as f64
     }
 
-    /// Mesh nodes as they are, in rows of five: whether it is on, parent (-1: none), frames in the MAC's queue
-    /// (-1: no such queue), whether a whole packet waits behind them, radio's state (-1: none).
+    /// Mesh nodes as they are, in rows of five: whether it is on, parent (-1: none), frames in the
+    /// MAC's queue (-1: no such queue), whether a whole packet waits behind them, radio's state
+    /// (-1: none).
     pub fn nodes(&self) -> Vec<f64> {
         let nodes = self.session.view().nodes;
         let number = |number: Option<usize>| number.map_or(-1.0, |number| number as f64);
@@ -157,9 +159,9 @@ impl Lab {
         nodes.iter().flat_map(row).collect()
     }
 
-    /// Flows as they are, in rows of six: bytes that have come out, smoothed round-trip time in ms, congestion
-    /// window, slow-start threshold, what the other end lets it send, and bytes in flight. Empty before all motes
-    /// have joined.
+    /// Flows as they are, in rows of six: bytes that have come out, smoothed round-trip time in ms,
+    /// congestion window, slow-start threshold, what the other end lets it send, and bytes in
+    /// flight. Empty before all motes have joined.
     pub fn flows(&self) -> Vec<f64> {
         let flows = self.session.view().flows;
         let row = |flow: &motet_lab::scenario::FlowView| {
@@ -193,8 +195,9 @@ impl Lab {
         Ok(self.captured(now, now)?.0)
     }
 
-    /// Explains the frame of `length` bytes that node `from` began at `start_us`, as `motet decode` does, but
-    /// without its time since a capture's first frame. Its number is that in [`Self::capture`].
+    /// Explains the frame of `length` bytes that node `from` began at `start_us`, as `motet decode`
+    /// does, but without its time since a capture's first frame. Its number is that in
+    /// [`Self::capture`].
     ///
     /// # Errors
     /// There is no such frame.
@@ -227,8 +230,8 @@ impl Lab {
 }
 
 impl Lab {
-    /// The same run from its beginning up to `to`: every run of a scenario and seed is the same, which saves the
-    /// memory of what few ask for.
+    /// The same run from its beginning up to `to`: every run of a scenario and seed is the same,
+    /// which saves the memory of what few ask for.
     fn again(&self, captures: Captures, to: Instant) -> Result<Session, JsError> {
         let mut session = session(&self.plan, captures)?;
         session.advance(to, &self.watching.watch());
@@ -285,8 +288,9 @@ fn sort(sort: Sort) -> f64 {
     place.unwrap_or_default() as f64
 }
 
-/// A frame in words: its number and summary, then its layers. The first line of [`Look::frame`] also has the time
-/// since the capture's first frame, and the length with what the capture puts before it.
+/// A frame in words: its number and summary, then its layers. The first line of [`Look::frame`]
+/// also has the time since the capture's first frame, and the length with what the capture puts
+/// before it.
 fn explained(frame: &Frame) -> Option<String> {
     let mut text = Vec::new();
     Look::PLAIN.frame(&mut text, frame).ok()?;
@@ -329,6 +333,6 @@ const SORTS: [Sort; 6] = [
 /// Frames and changes that one step may have: 5,000 nodes make as many in a second.
 const SEEN_MAX: usize = 1 << 18;
 
-/// A frame is in a capture once it has begun, and is observed once it has ended; over Bluetooth LE both are once its
-/// connection event is over, or when its advertising event begins.
+/// A frame is in a capture once it has begun, and is observed once it has ended; over Bluetooth LE
+/// both are once its connection event is over, or when its advertising event begins.
 const CAPTURED_WITHIN: Duration = Duration::from_millis(200);

@@ -1,10 +1,10 @@
 //! The lab for a browser: `motet-lab` and `motet-decode` behind functions that JavaScript calls.
 //!
-//! Purpose: [`Lab`] is one run that is advanced, looked at and explained; [`run`] is what `motet run --json`
-//! does. Numbers go out as typed arrays, rows of equal length one after the other; texts and captures as they
-//! are. What is wrong with a scenario is the lab's own sentence, thrown as an `Error`.
-//! Place: a web worker owns this. It copies what a page shows; nothing here draws.
-//! Left out: a clock. The page says how far time shall go.
+//! Purpose: [`Lab`] is one run that is advanced, looked at and explained; [`run`] is what
+//! `motet run --json` does. Numbers go out as typed arrays, rows of equal length one after the
+//! other; texts and captures as they are. What is wrong with a scenario is the lab's own sentence,
+//! thrown as an `Error`. Place: a web worker owns this. It copies what a page shows; nothing here
+//! draws. Left out: a clock. The page says how far time shall go.
 
 mod lab;
 mod links;
@@ -40,7 +40,8 @@ impl Files {
     }
 }
 
-/// Runs a whole scenario, with every point of its sweep and every seed, and gives what `motet run --json -` prints.
+/// Runs a whole scenario, with every point of its sweep and every seed, and gives what
+/// `motet run --json -` prints.
 ///
 /// `seeds` and `duration_s`, s, take the place of the scenario's.
 ///

@@ -31,8 +31,9 @@ impl Layout {
         self.positions.clone()
     }
 
-    /// Rows of four: from, to, strength at the receiver in dBm, and the chance that the longest frame arrives
-    /// while nothing else is on the air. Links on which no preamble is ever found are left out.
+    /// Rows of four: from, to, strength at the receiver in dBm, and the chance that the longest
+    /// frame arrives while nothing else is on the air. Links on which no preamble is ever found are
+    /// left out.
     #[wasm_bindgen(getter)]
     pub fn links(&self) -> Vec<f64> {
         self.links.clone()

@@ -1,5 +1,5 @@
-//! An image for containers: the static command and nothing else, for every machine, in the layout of
-//! the Open Container Initiative (image-spec 1.1).
+//! An image for containers: the static command and nothing else, for every machine, in the layout
+//! of the Open Container Initiative (image-spec 1.1).
 
 use std::fs;
 use std::io::Write;
@@ -153,7 +153,8 @@ impl Layout {
     }
 }
 
-/// A folder's files from `inside` on, in the order of their names; in the archive they are below `below`.
+/// A folder's files from `inside` on, in the order of their names; in the archive they are below
+/// `below`.
 pub(super) fn append<W: Write>(
     tar: &mut Builder<W>,
     folder: &Path,

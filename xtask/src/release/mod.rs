@@ -1,9 +1,9 @@
 //! `cargo xtask release --dry-run`: everything that a release publishes, made and checked.
 //!
 //! Place: the crates' packages, static binaries ([`binary`]), archives and Debian packages of them
-//! ([`packages`]), an image for containers ([`image`]), the Python package ([`python`]) and the live page
-//! ([`page`]); all but the crates go to `target/release-VERSION`.
-//! Nothing leaves this machine: a person publishes.
+//! ([`packages`]), an image for containers ([`image`]), the Python package ([`python`]) and the
+//! live page ([`page`]); all but the crates go to `target/release-VERSION`. Nothing leaves this
+//! machine: a person publishes.
 
 mod binary;
 mod image;
@@ -180,8 +180,8 @@ fn crates(release: &Release<'_>) -> Result<Vec<Line>> {
     )])
 }
 
-/// The interfaces of the crates, compared with those of the last release before this commit, which may have
-/// the tag of its own release already.
+/// The interfaces of the crates, compared with those of the last release before this commit, which
+/// may have the tag of its own release already.
 fn interfaces(release: &Release<'_>) -> Result<Vec<Line>> {
     let mut git = Command::new("git");
     git.arg("-C").arg(&release.workspace.root);
@@ -221,7 +221,8 @@ fn is_clean(workspace: &Workspace) -> bool {
         .is_ok_and(|output| output.status.success() && output.stdout.is_empty())
 }
 
-/// Judges the files of an archive: all that are `wanted` are there, and others only if `may_be`. Says which are not so.
+/// Judges the files of an archive: all that are `wanted` are there, and others only if `may_be`.
+/// Says which are not so.
 fn contents(
     part: &str,
     check: &str,

@@ -1,7 +1,9 @@
-//! The Python package: a wheel for each kind of machine, and the sources, from which others build one.
+//! The Python package: a wheel for each kind of machine, and the sources, from which others build
+//! one.
 //!
-//! Zig links the wheels against a C library as old as most machines have, and maturin checks that nothing newer is
-//! asked for. pip installs and builds what was made: it is judged as its users get it.
+//! Zig links the wheels against a C library as old as most machines have, and maturin checks that
+//! nothing newer is asked for. pip installs and builds what was made: it is judged as its users get
+//! it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -113,7 +115,8 @@ fn maturin(release: &Release<'_>, python: &Path) -> Result<Command> {
     Ok(command)
 }
 
-/// Python, whose modules find the programs that are beside it: maturin finds Zig, and pip finds maturin.
+/// Python, whose modules find the programs that are beside it: maturin finds Zig, and pip finds
+/// maturin.
 fn beside(release: &Release<'_>, python: &Path) -> Result<Command> {
     let own = python.parent().context("python is in no folder")?;
     let mut folders = vec![own.to_path_buf()];
@@ -212,8 +215,8 @@ fn sources(release: &Release<'_>, python: &Path) -> Result<Vec<Line>> {
         fs::remove_dir_all(&folder)?;
     }
     let mut pip = beside(release, python)?;
-    // In a folder of its own: by the age of the archive's files, cargo would take what it has built of the
-    // repository's for theirs.
+    // In a folder of its own: by the age of the archive's files, cargo would take what it has built
+    // of the repository's for theirs.
     pip.env("CARGO_TARGET_DIR", folder.join("target"));
     pip.args(["-m", "pip", "wheel", "--no-index", "--no-deps"])
         .args(["--no-build-isolation", "--wheel-dir"])

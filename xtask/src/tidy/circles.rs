@@ -1,4 +1,4 @@
-//! Which files of the stack import one another in a circle.
+//! Which files of a crate import one another in a circle.
 //!
 //! An arrow leads from a file to each file that defines a name which the first one writes as a
 //! path: in `use`, in types and in expressions. Names that a module only re-exports lead to the
@@ -7,35 +7,65 @@
 //! methods, whose files no path names, and what stands in macros.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use syn::visit::{self, Visit};
 use syn::{Item, UseTree};
 
-use super::{STACK, Source, is_for_tests};
+use super::known::{KNOWN, Known};
+use super::{Source, is_for_tests};
 
 /// A module's place, from the crate's root.
 type Place = Vec<String>;
 
-/// Reports each circle in the stack.
+/// Reports each circle that [`KNOWN`] does not name, and each entry there that is none any more.
 pub(super) fn judge(sources: &[Source], faults: &mut Vec<String>) {
-    let modules = Modules::of(sources.iter().filter_map(|source| {
-        let inside = source.path.strip_prefix(STACK).ok()?;
-        Some((place_of(inside), source))
-    }));
-    for circle in modules.circles() {
-        let mut lines = vec![format!("{} files import one another:", circle.len())];
-        for from in &circle {
-            for (to, names) in &modules.arrows[from] {
-                if circle.contains(to) {
-                    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                    let [from, to] = [from, to].map(|place| place.join("::"));
-                    lines.push(format!("  {from} -> {to}: {}", names.join(", ")));
-                }
+    judge_but(&KNOWN, sources, faults);
+}
+
+fn judge_but(known: &[Known], sources: &[Source], faults: &mut Vec<String>) {
+    let mut crates: BTreeMap<PathBuf, Vec<(Place, &Source)>> = BTreeMap::new();
+    for source in sources {
+        if let Some((root, inside)) = in_crate(&source.path) {
+            let files = crates.entry(root).or_default();
+            files.push((place_of(&inside), source));
+        }
+    }
+    let mut met = BTreeSet::new();
+    for (root, files) in crates {
+        let modules = Modules::of(files.into_iter());
+        for circle in modules.circles() {
+            let is_it = |known: &Known| {
+                root == Path::new(known.root)
+                    && circle
+                        .iter()
+                        .all(|file| known.files.contains(&&*file.join("::")))
+            };
+            match known.iter().position(is_it) {
+                Some(which) => _ = met.insert(which),
+                None => faults.push(modules.describe(&root, &circle)),
             }
         }
-        faults.push(lines.join("\n"));
     }
+    for (which, known) in known.iter().enumerate() {
+        if !met.contains(&which) {
+            let (root, files) = (known.root, known.files.join(", "));
+            faults.push(format!(
+                "{root}: {files} are no circle any more: take them off the list ({})",
+                known.why
+            ));
+        }
+    }
+}
+
+/// The folder of a crate's sources, and where `path` is in it.
+fn in_crate(path: &Path) -> Option<(PathBuf, PathBuf)> {
+    let root = path
+        .ancestors()
+        .filter(|part| part.ends_with("src"))
+        .last()?;
+    let inside = path.strip_prefix(root).ok()?;
+    Some((root.to_owned(), inside.to_owned()))
 }
 
 /// `tcp/rtt.rs` is `["tcp", "rtt"]`, `tcp/mod.rs` is `["tcp"]`, `lib.rs` is `[]`.
@@ -101,6 +131,25 @@ impl Modules {
             Some(target) if depth < 8 => self.resolve(target, depth + 1),
             _ => Some((place, name.clone())),
         }
+    }
+
+    /// A circle in words: each arrow, and what is taken along it.
+    fn describe(&self, root: &Path, circle: &BTreeSet<Place>) -> String {
+        let mut lines = vec![format!(
+            "{}: {} files import one another:",
+            root.display(),
+            circle.len()
+        )];
+        for from in circle {
+            for (to, names) in &self.arrows[from] {
+                if circle.contains(to) {
+                    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                    let [from, to] = [from, to].map(|place| place.join("::"));
+                    lines.push(format!("  {from} -> {to}: {}", names.join(", ")));
+                }
+            }
+        }
+        lines.join("\n")
     }
 
     /// Sets of files each of which reaches every other one of its set.
@@ -203,7 +252,7 @@ impl<'m> Paths<'m> {
             }
             UseTree::Name(name) => self.import(prefix, &name.ident, &name.ident),
             UseTree::Rename(rename) => self.import(prefix, &rename.ident, &rename.rename),
-            // What a glob takes is not seen; the stack has none outside its tests.
+            // What a glob takes is not seen.
             UseTree::Glob(_) => {}
         }
     }
@@ -282,13 +331,13 @@ mod tests {
 
     fn faults_of(files: &[(&str, &str)]) -> Vec<String> {
         let source = |(path, text): &(&str, &str)| Source {
-            path: Path::new(STACK).join(path),
+            path: Path::new("crates/a/src").join(path),
             text: (*text).to_owned(),
             syntax: syn::parse_file(text).expect("Rust"),
         };
         let sources: Vec<_> = files.iter().map(source).collect();
         let mut faults = Vec::new();
-        judge(&sources, &mut faults);
+        judge_but(&[], &sources, &mut faults);
         faults
     }
 
@@ -308,7 +357,7 @@ mod tests {
         ];
         assert_eq!(
             faults_of(&bad),
-            ["2 files import one another:\n  a -> b: g\n  b -> a: A"]
+            ["crates/a/src: 2 files import one another:\n  a -> b: g\n  b -> a: A"]
         );
         // `m` only passes on what `m::c` defines, and `m::d` takes it by that name.
         let through = [

@@ -1,5 +1,5 @@
-//! Files that several packages carry, each its own: a package holds nothing from beyond its folder, and links to
-//! files become text where a checkout has none.
+//! Files that several packages carry, each its own: a package holds nothing from beyond its folder,
+//! and links to files become text where a checkout has none.
 
 use std::fs;
 
@@ -7,7 +7,8 @@ use anyhow::{Context, Result};
 
 use crate::workspace::Workspace;
 
-/// Which files read as which others: each file at the first path, and any of that name, as the second.
+/// Which files read as which others: each file at the first path, and any of that name, as the
+/// second.
 const COPIES: [(&str, &str); 3] = [
     ("LICENSE-APACHE", "LICENSE-APACHE"),
     ("LICENSE-MIT", "LICENSE-MIT"),

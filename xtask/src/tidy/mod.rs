@@ -1,12 +1,16 @@
 //! `cargo xtask check tidy`: limits that keep the code readable, tests aside.
 //!
 //! No function is longer than [`FUNCTION_LINES_MAX`] lines unless a comment inside says why, no
-//! file is longer than [`FILE_LINES_MAX`], no files of the stack import one another in a circle, and
-//! files that are copies read as their originals. Files that no person writes by hand do not exist
-//! here, so none is exempt.
+//! file is longer than [`FILE_LINES_MAX`], no comment wider than [`COMMENT_COLUMNS_MAX`] columns,
+//! no files of a crate import one another in a circle that is not named, files that are copies read
+//! as their originals, and no text has codes of a list of requirements. Files that no person writes
+//! by hand do not exist here, so none is exempt.
 
 mod circles;
+mod codes;
+mod columns;
 mod copies;
+mod known;
 mod lengths;
 
 use std::fs;
@@ -24,11 +28,11 @@ const FUNCTION_LINES_MAX: usize = 70;
 /// A file fits in a head: lines without those of its tests.
 const FILE_LINES_MAX: usize = 600;
 
+/// Lines of comments are as wide as those of code at the most.
+const COMMENT_COLUMNS_MAX: usize = 100;
+
 /// What a comment in a longer function begins with; the reason follows.
 const EXCUSE: &str = "// Longer than a screen: ";
-
-/// The folder whose files may not import one another in a circle.
-const STACK: &str = "crates/stack/src";
 
 /// A source file of the project.
 struct Source {
@@ -44,8 +48,10 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
     let sources = sources(workspace, &files)?;
     let mut faults = Vec::new();
     copies::judge(workspace, &files, &mut faults)?;
+    codes::judge(workspace, &files, &mut faults)?;
     for source in &sources {
         lengths::judge(source, &mut faults);
+        columns::judge(source, &mut faults);
     }
     circles::judge(&sources, &mut faults);
     let note = format!("{} files", sources.len());

@@ -9,7 +9,8 @@ use super::PortConfig;
 /// Says that a port may be opened in the network that this process was started in, with all that
 /// others have there.
 ///
-/// [`PacketPort::open_shared`](super::PacketPort::open_shared) asks for one, so that no code gets there by mistake.
+/// [`PacketPort::open_shared`](super::PacketPort::open_shared) asks for one, so that no code gets
+/// there by mistake.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedNetwork(());
 

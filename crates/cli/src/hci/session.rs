@@ -138,8 +138,8 @@ impl<'s, 'm> Session<'s, 'm> {
         }
     }
 
-    /// Whether a peer has the address that a command is told: it has registered it, or had the time to make
-    /// it, for some do not register.
+    /// Whether a peer has the address that a command is told: it has registered it, or had the time
+    /// to make it, for some do not register.
     fn is_ready(&self) -> bool {
         let registered = self.link().into_iter().flat_map(Ble::registrations);
         let registered: Vec<_> = registered.map(Registration::iid).collect();
@@ -292,8 +292,8 @@ pub(super) fn failed(place: &Place, error: &motet_hci::Error) -> Error {
 /// How late a signal, or the command's end, may be noticed.
 const NAP: time::Duration = time::Duration::from_millis(20);
 
-/// After how long a peer that has not registered is thought to have its address: a solicitation and its
-/// answer, and time to act on them.
+/// After how long a peer that has not registered is thought to have its address: a solicitation and
+/// its answer, and time to act on them.
 const UNREGISTERED: time::Duration = time::Duration::from_secs(2);
 
 /// The supervision timeout, in units of 10 ms: 4 s.

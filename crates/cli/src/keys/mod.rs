@@ -39,8 +39,8 @@ enum Command {
     },
     /// Print a device's own join key, which goes into its memory.
     ///
-    /// It follows from the secret of the key file and the device's address. With it the device asks a
-    /// registrar for the key of the network (RFC 9031); it opens no frame.
+    /// It follows from the secret of the key file and the device's address. With it the device asks
+    /// a registrar for the key of the network (RFC 9031); it opens no frame.
     Device {
         /// The key file.
         #[arg(value_name = "FILE")]

@@ -125,8 +125,9 @@ fn mesh(scenario: &Path, args: &Args) -> Result<(Mesh, Config), Error> {
     Ok((mesh, fairness))
 }
 
-/// Takes the keys that the file at `path` names by now, and says what it did. A file that cannot be read, or that
-/// has gone back to an older state, changes nothing. `known`: the state that is in force.
+/// Takes the keys that the file at `path` names by now, and says what it did. A file that cannot be
+/// read, or that has gone back to an older state, changes nothing. `known`: the state that is in
+/// force.
 fn reread(path: &Path, known: &mut KeyFile, network: &mut Network<'_>) -> String {
     let stays = |why: &str| format!("the key stays as it is: {why}");
     let file = match KeyFile::read(path) {

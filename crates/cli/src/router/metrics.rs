@@ -10,8 +10,8 @@ use super::snapshot::{FlowRow, MoteRow, Snapshot, Traffic};
 /// What the text is, for HTTP.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Everything that [`Snapshot`] has. What has no row of its own is summed up in gauges: a flow that gets
-/// a row leaves that sum, which a counter never does.
+/// Everything that [`Snapshot`] has. What has no row of its own is summed up in gauges: a flow that
+/// gets a row leaves that sum, which a counter never does.
 pub(super) fn text(snapshot: &Snapshot) -> String {
     let mut page = Page::default();
     of_the_router(&mut page, snapshot);

@@ -59,7 +59,8 @@ pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
 
-    /// Number of the packet queue that the rules fill; auto: one that follows from the interface's name
+    /// Number of the packet queue that the rules fill; auto: one that follows from the interface's
+    /// name
     #[arg(long, value_name = "N|auto", required_unless_present = "air", conflicts_with = "air", requires = "interface", allow_negative_numbers = true, value_parser = queue)]
     nfqueue: Option<QueueNumber>,
 
@@ -75,12 +76,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SCENARIO.toml")]
     air: Option<PathBuf>,
 
-    /// Encrypt and authenticate every frame in the mesh with the key in this file; SIGHUP rereads it
+    /// Encrypt and authenticate every frame in the mesh with the key in this file; SIGHUP rereads
+    /// it
     #[arg(long, value_name = "FILE", requires = "air")]
     key: Option<PathBuf>,
 
-    /// Folder that keeps the frame counters of the key from one run to the next: a key has one, and a run
-    /// at a time [default: $STATE_DIRECTORY, else ~/.local/state/motet]
+    /// Folder that keeps the frame counters of the key from one run to the next: a key has one, and
+    /// a run at a time [default: $STATE_DIRECTORY, else ~/.local/state/motet]
     #[arg(long, value_name = "DIR", requires = "air")]
     state: Option<PathBuf>,
 
@@ -103,8 +105,8 @@ pub(crate) struct Args {
 /// Options of both kinds of router.
 #[derive(Debug, ClapArgs)]
 struct Shared {
-    /// How packets are chosen: admission (the default), taim, taim-literal, fq or none; with --air it
-    /// goes before what the scenario says
+    /// How packets are chosen: admission (the default), taim, taim-literal, fq or none; with --air
+    /// it goes before what the scenario says
     #[arg(long, value_name = "POLICY", value_parser = policy)]
     policy: Option<String>,
 

@@ -18,7 +18,8 @@ pub(super) fn candidates() -> Vec<PathBuf> {
     .collect()
 }
 
-/// Sockets of routers that systemd has started, one for each interface, in the order of their names.
+/// Sockets of routers that systemd has started, one for each interface, in the order of their
+/// names.
 pub(super) fn of_units() -> Vec<PathBuf> {
     sockets_below(Path::new("/run/motet"))
 }

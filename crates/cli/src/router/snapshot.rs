@@ -150,8 +150,8 @@ impl Snapshot {
         Self::of_mesh(status, interface, uptime, &BTreeMap::new())
     }
 
-    /// `status` of our own border router, of a mesh of these motes. Each has a row, with all that it
-    /// got.
+    /// `status` of our own border router, of a mesh of these motes. Each has a row, with all that
+    /// it got.
     pub(super) fn of_mesh(
         status: &Status,
         interface: &str,
@@ -348,8 +348,8 @@ pub(super) mod tests {
         Ipv6Addr::new(0xfd00, 0, 0, 1, 0, 0, 0, n)
     }
 
-    /// The status of a router that knows so many flows, each of a mote of its own, which has carried
-    /// so many bytes.
+    /// The status of a router that knows so many flows, each of a mote of its own, which has
+    /// carried so many bytes.
     fn crowd(flows: u16, bytes_of: impl Fn(u16) -> u64) -> Status {
         let mut status = Router::new(Config::default()).status(motet::time::Instant::ORIGIN);
         for n in 0..flows {

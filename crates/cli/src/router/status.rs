@@ -96,8 +96,8 @@ fn ask_any(paths: &[PathBuf], first: &Path) -> Result<(String, Snapshot), Error>
     )))
 }
 
-/// What answers at `path`, within a time and a length that a router's answer has: anything may listen
-/// there.
+/// What answers at `path`, within a time and a length that a router's answer has: anything may
+/// listen there.
 fn ask(path: &Path) -> io::Result<String> {
     let give_up = Instant::now() + PATIENCE;
     let mut stream = UnixStream::connect(path)?;
@@ -123,7 +123,8 @@ fn ask(path: &Path) -> io::Result<String> {
 /// How long a whole answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Longer than any router's answer: a row has less than a kilobyte, and a mesh at most some thousand.
+/// Longer than any router's answer: a row has less than a kilobyte, and a mesh at most some
+/// thousand.
 const ANSWER_LEN_MAX: usize = 8 << 20;
 
 #[cfg(test)]

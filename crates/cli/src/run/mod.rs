@@ -65,7 +65,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = duration)]
     duration: Option<f64>,
 
-    /// Encrypt and authenticate every frame with the key in this file, in the place of the scenario's
+    /// Encrypt and authenticate every frame with the key in this file, in the place of the
+    /// scenario's
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
 

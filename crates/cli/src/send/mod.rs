@@ -228,8 +228,8 @@ impl Far {
         }
     }
 
-    /// What keeps the frame counters, where the mesh has a key. In virtual time nothing does: its frames follow
-    /// from the seed, and are the same each time.
+    /// What keeps the frame counters, where the mesh has a key. In virtual time nothing does: its
+    /// frames follow from the seed, and are the same each time.
     fn keeper(
         &self,
         chain: &ChainArgs,

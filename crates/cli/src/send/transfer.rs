@@ -159,8 +159,8 @@ impl<'m> Transfer<'m> {
         self.at_first = Spent::by(&self.chain);
     }
 
-    /// What the mote's radio has used since the transfer began: the share of the time in which it was
-    /// not asleep, and energy, mJ.
+    /// What the mote's radio has used since the transfer began: the share of the time in which it
+    /// was not asleep, and energy, mJ.
     pub(super) fn spent(&self) -> Option<(f64, f64)> {
         let (before, now) = (self.at_first?, Spent::by(&self.chain)?);
         let total_us = now.total_us.saturating_sub(before.total_us);

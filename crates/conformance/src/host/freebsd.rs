@@ -4,6 +4,8 @@
 //! expects its choices. Each one here stays within the RFCs and uses the engine's own answer;
 //! none knows of a script.
 //!
+//! Frozen: the profile is kept for the scripts that pass with it; nothing is added to it.
+//!
 //! - The window that resets and SYNs are checked against is what the socket buffer has free,
 //!   of which 65,535 bytes can be announced without a scale (RFC 9293 §3.4, RFC 5961 §3.2).
 //! - TIME-WAIT ignores resets (RFC 1337 §4, F1), drops what has no ACK, and answers whatever

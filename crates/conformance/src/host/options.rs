@@ -199,7 +199,8 @@ impl Host<'_> {
                     (Some((payload, stamps)), Profile::FreeBsd) => payload + stamps,
                     (Some((payload, _)), _) => payload,
                     (None, Profile::Motet) => asked,
-                    // Both systems report the value for IPv4; Linux the one that was set, if one was.
+                    // Both systems report the value for IPv4; Linux the one that was set, if one
+                    // was.
                     (None, Profile::Linux) => options.mss_max.unwrap_or(MSS_UNCONNECTED),
                     (None, _) => MSS_UNCONNECTED,
                 })

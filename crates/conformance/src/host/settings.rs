@@ -15,7 +15,8 @@ pub enum Profile {
     /// The stack as it is, in a host with room for a few segments.
     #[default]
     Motet,
-    /// FreeBSD's option layout, times and buffers.
+    /// FreeBSD's option layout, times and buffers. Frozen: it is kept as it is, and nothing is
+    /// added to it.
     FreeBsd,
     /// Linux's.
     Linux,

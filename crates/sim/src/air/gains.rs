@@ -116,7 +116,8 @@ impl Gains {
         Self::along(nodes, |node| node, chain)
     }
 
-    /// Nodes at `place`s along such a chain; several may be at one, and hear each other as neighbours do.
+    /// Nodes at `place`s along such a chain; several may be at one, and hear each other as
+    /// neighbours do.
     pub(crate) fn along(nodes: usize, place: impl Fn(usize) -> usize, chain: ChainAir) -> Self {
         Self::from_fn(nodes, |from, to| match place(from).abs_diff(place(to)) {
             0 | 1 => chain.one_hop_db,

@@ -28,7 +28,8 @@ pub enum Happening {
 pub struct Flown {
     /// The node that sent it; of attackers a number behind those of all nodes.
     pub from: usize,
-    /// The node that it was for; none of a broadcast, or of an ACK that nobody is known to have waited for.
+    /// The node that it was for; none of a broadcast, or of an ACK that nobody is known to have
+    /// waited for.
     pub to: Option<usize>,
     /// When its first symbol was on the air, the preamble's.
     pub start: Instant,

@@ -45,8 +45,8 @@ pub struct Medium {
 
 /// A frame's bytes as on the air: PSDU with FCS, without preamble and length.
 ///
-/// All that a frame passes share them: copies of their own, in each radio, would be in no cache when
-/// the next frame comes.
+/// All that a frame passes share them: copies of their own, in each radio, would be in no cache
+/// when the next frame comes.
 #[derive(Clone)]
 pub struct Frame {
     bytes: Arc<[u8]>,

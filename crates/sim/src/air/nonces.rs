@@ -1,8 +1,8 @@
 //! Nonces on the air: whether one was ever of two frames.
 //!
-//! Purpose: who hears two frames of one key with one nonce knows how their contents differ, and can forge
-//! more. Nodes are not asked: what counts is what was sent.
-//! Place: [`crate::air::Air`] shows every frame as it goes on the air, where somebody wants to know.
+//! Purpose: who hears two frames of one key with one nonce knows how their contents differ, and can
+//! forge more. Nodes are not asked: what counts is what was sent. Place: [`crate::air::Air`] shows
+//! every frame as it goes on the air, where somebody wants to know.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -25,8 +25,8 @@ pub struct Profile {
     /// CPU time to compress or restore one TCP header. Counted where the compressor's work is
     /// asked for; too short to move a frame.
     pub compression: Duration,
-    /// CPU time for one frame sent, above the driver: MAC, 6LoWPAN and IP. Counted, and moves no frame: what
-    /// a frame needs until it is on the air is in `prepare` and in the copies.
+    /// CPU time for one frame sent, above the driver: MAC, 6LoWPAN and IP. Counted, and moves no
+    /// frame: what a frame needs until it is on the air is in `prepare` and in the copies.
     pub frame_sent: Duration,
     /// The same for one frame received.
     pub frame_received: Duration,
@@ -80,8 +80,8 @@ impl Profile {
         frame_sent: worked(FRAME_SENT_INSTRUCTIONS, 4, 48),
         frame_received: worked(FRAME_RECEIVED_INSTRUCTIONS, 4, 48),
         segment: worked(SEGMENT_INSTRUCTIONS, 4, 48),
-        // 94,000 instructions for the nine calls of a full frame (counted for a Cortex-M0+), at 48 MHz and
-        // an instruction a cycle: no less than that.
+        // 94,000 instructions for the nine calls of a full frame (counted for a Cortex-M0+), at 48
+        // MHz and an instruction a cycle: no less than that.
         cipher: Duration::from_micros(218),
         // What is missing to 8.2 ms (TCPlp §6.4).
         prepare: Duration::from_micros(820),
@@ -116,8 +116,8 @@ impl Profile {
         // Estimate: 1,285 instructions of a 64-bit machine (`docs/reference/tcphc.md`), four
         // cycles of a 16-bit processor at 4 MHz each.
         compression: Duration::from_micros(1_285),
-        // Not counted: CIT and TCPHC ran Contiki on it, and what they say of its energy and its processor has
-        // the driver's time alone.
+        // Not counted: CIT and TCPHC ran Contiki on it, and what they say of its energy and its
+        // processor has the driver's time alone.
         frame_sent: Duration::ZERO,
         frame_received: Duration::ZERO,
         segment: Duration::ZERO,

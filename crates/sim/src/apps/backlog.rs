@@ -1,10 +1,9 @@
 //! A sensor's readings, which wait in a queue until a batch of them is there.
 //!
-//! Purpose: what the applications of TCPlp's anemometer have in common, whatever carries the readings.
-//! Once a batch is there the queue is emptied; until then it grows, and while the transport is slower
-//! than the sensor it overflows: such a reading is lost, and counted.
-//! Left out: storage that outlasts a power cut.
-//! Source: `TCPlp` §9.2 and §9.3.
+//! Purpose: what the applications of TCPlp's anemometer have in common, whatever carries the
+//! readings. Once a batch is there the queue is emptied; until then it grows, and while the
+//! transport is slower than the sensor it overflows: such a reading is lost, and counted. Left out:
+//! storage that outlasts a power cut. Source: `TCPlp` §9.2 and §9.3.
 
 use std::collections::VecDeque;
 

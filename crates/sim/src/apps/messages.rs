@@ -272,8 +272,8 @@ impl<'m> Server<'m> {
         self
     }
 
-    /// Takes readings of [`super::backlog`]: some were lost before they were sent, and numbers go on
-    /// over another connection.
+    /// Takes readings of [`super::backlog`]: some were lost before they were sent, and numbers go
+    /// on over another connection.
     #[must_use]
     pub fn skipping(mut self) -> Self {
         self.skips = true;

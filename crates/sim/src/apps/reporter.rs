@@ -1,8 +1,8 @@
 //! A sensor's readings over one TCP connection, in batches.
 //!
-//! Place: a variant of [`crate::apps::App`]; a [`Server`](super::messages::Server) reads them, who knows
-//! that some may be missing. Where the connection is lost another one follows: what TCP had taken of
-//! readings and not delivered is lost with it.
+//! Place: a variant of [`crate::apps::App`]; a [`Server`](super::messages::Server) reads them, who
+//! knows that some may be missing. Where the connection is lost another one follows: what TCP had
+//! taken of readings and not delivered is lost with it.
 
 use std::net::Ipv6Addr;
 

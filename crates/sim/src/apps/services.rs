@@ -197,8 +197,8 @@ impl<'m> Services<'m> {
         }
     }
 
-    /// Notes how many clients TCP has had no slot for. Its counter ends at its highest value, from which
-    /// on nobody can tell whether there are more: somebody is thought to wait then.
+    /// Notes how many clients TCP has had no slot for. Its counter ends at its highest value, from
+    /// which on nobody can tell whether there are more: somebody is thought to wait then.
     fn note_refused(&mut self, refused: u16, now: Instant) {
         if refused != self.refused || refused == u16::MAX {
             self.refused = refused;

@@ -1,7 +1,7 @@
 //! Legacy advertising, scanning and connecting.
 //!
-//! A scanner listens to one of three channels at a time, and hears an advertiser when that sends there.
-//! Source: Bluetooth Core 5.4 Vol 6 Part B §2.3, §4.4 and §4.5.3.
+//! A scanner listens to one of three channels at a time, and hears an advertiser when that sends
+//! there. Source: Bluetooth Core 5.4 Vol 6 Part B §2.3, §4.4 and §4.5.3.
 
 use std::collections::VecDeque;
 
@@ -251,7 +251,8 @@ impl Air {
         }
     }
 
-    /// From an instant to the first one at which a central has its part of the interval for a connection.
+    /// From an instant to the first one at which a central has its part of the interval for a
+    /// connection.
     pub(super) fn wait_for_slot(
         &self,
         central: usize,
@@ -266,8 +267,8 @@ impl Air {
         Duration::from_micros((phase + interval - since) % interval)
     }
 
-    /// When a connection's first event begins: in the part of the central's interval that is free, so that
-    /// its events do not meet those of its other connections.
+    /// When a connection's first event begins: in the part of the central's interval that is free,
+    /// so that its events do not meet those of its other connections.
     fn first_anchor(&self, central: usize, timing: &Timing, earliest: Instant) -> (Instant, usize) {
         let parts = self.devices[central].profile.connections.max(1);
         let live = self.connections.iter();

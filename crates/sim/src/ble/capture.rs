@@ -119,8 +119,8 @@ impl Air {
         self.write(at, ADVERTISING, how, (&packet, flight));
     }
 
-    /// Writes a request for a connection: CONNECT_IND. `wait`: from the earliest first event to that of
-    /// this connection.
+    /// Writes a request for a connection: CONNECT_IND. `wait`: from the earliest first event to
+    /// that of this connection.
     pub(super) fn note_connect(
         &mut self,
         number: usize,
@@ -214,6 +214,6 @@ const WINDOW_SIZE: u8 = 1;
 const HOP: u8 = 5 | 5 << 5;
 /// Access address and first value of the check sum of what is no connection's.
 const ADVERTISING: (u32, u32) = (0x8e89_bed6, 0x55_5555);
-/// Dewhitened; signal strength and reference access address are there; the check sum was checked and is
-/// right.
+/// Dewhitened; signal strength and reference access address are there; the check sum was checked
+/// and is right.
 const GOOD: u16 = 0x0001 | 0x0002 | 0x0010 | 0x0400 | 0x0800;

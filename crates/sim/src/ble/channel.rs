@@ -38,8 +38,8 @@ impl ChannelMap {
 /// How many channels carry data.
 pub const DATA_CHANNELS: u16 = 37;
 
-/// The radio frequency of a channel, in steps of 2 MHz from 2,402 MHz: the advertising channels lie at
-/// both ends and in between (Vol 6 Part B §1.4.1).
+/// The radio frequency of a channel, in steps of 2 MHz from 2,402 MHz: the advertising channels lie
+/// at both ends and in between (Vol 6 Part B §1.4.1).
 pub const fn frequency(channel: u8) -> u8 {
     match channel {
         37 => 0,

@@ -27,8 +27,8 @@ pub(super) struct Connection {
     pub(super) anchor: Instant,
     /// The event that goes on.
     pub(super) event: Option<ConnectionEvent>,
-    /// What the central has proposed, and what the peripheral has heard: changes at the event with this
-    /// number.
+    /// What the central has proposed, and what the peripheral has heard: changes at the event with
+    /// this number.
     pub(super) proposed: Option<(u16, Change)>,
     pub(super) change: Option<(u16, Change)>,
     /// What the central is to propose after that: one thing at a time.
@@ -138,8 +138,8 @@ pub(super) enum Change {
 }
 
 impl ConnectionEvent {
-    /// A packet for `end` was not heard: by that end, or, where it does not even listen, by the other one,
-    /// which waits for an answer in vain.
+    /// A packet for `end` was not heard: by that end, or, where it does not even listen, by the
+    /// other one, which waits for an answer in vain.
     pub(super) fn missed_by(mut self, end: usize, listens: bool) -> Self {
         self.missed[end] |= listens;
         self.missed[CENTRAL] |= end == PERIPHERAL;

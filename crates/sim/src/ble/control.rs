@@ -83,8 +83,8 @@ impl Air {
         pdu
     }
 
-    /// The central says what changes, and when: six events from now at the earliest, and not before the
-    /// peripheral hears.
+    /// The central says what changes, and when: six events from now at the earliest, and not before
+    /// the peripheral hears.
     pub(super) fn propose(&mut self, at: usize, change: Change) {
         let connection = &mut self.connections[at];
         if connection.proposed.is_some() || connection.change.is_some() {
@@ -104,8 +104,8 @@ impl Air {
         self.control(at, CENTRAL, bytes);
     }
 
-    /// A change of times whose first event is where the central has its part of the interval: only so do its
-    /// connections stay apart.
+    /// A change of times whose first event is where the central has its part of the interval: only
+    /// so do its connections stay apart.
     fn in_its_slot(&self, at: usize, change: Change, events: u16) -> Change {
         let Change::Timing(timing, event_len, _) = change else {
             return change;

@@ -1,8 +1,8 @@
 //! The charge that an nRF52840 takes for what its radio does.
 //!
-//! Currents at 3 V with the DC/DC converter, 0 dBm, from the product specification v1.11 §6.20.15; that
-//! of the processor, the ramps and the crystal's start are estimates, as `docs/reference` says of the
-//! other radios.
+//! Currents at 3 V with the DC/DC converter, 0 dBm, from the product specification v1.11 §6.20.15;
+//! that of the processor, the ramps and the crystal's start are estimates, as `docs/reference` says
+//! of the other radios.
 
 use motet::ble::Phy;
 use motet::time::Duration;
@@ -97,8 +97,8 @@ mod tests {
     use super::*;
     use crate::ble::phy::air_time;
 
-    /// An empty event of a peripheral that listens 32 µs too early, as `ble_limits.py energy` has it:
-    /// 3.83 µJ of the radio, and 7.04 with crystal and processor.
+    /// An empty event of a peripheral that listens 32 µs too early, as `ble_limits.py energy` has
+    /// it: 3.83 µJ of the radio, and 7.04 with crystal and processor.
     #[test]
     fn an_empty_event_costs_what_the_limits_say() {
         let mut usage = Usage::default();

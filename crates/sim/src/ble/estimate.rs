@@ -4,7 +4,8 @@ use motet::ble::Phy;
 
 use super::phy::{PAYLOAD_LEN_MAX, T_IFS, air_time};
 
-/// Segments that each leave in an SDU of their own, and are acknowledged in the same connection event.
+/// Segments that each leave in an SDU of their own, and are acknowledged in the same connection
+/// event.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SduTimes {
     /// How fast symbols are.
@@ -16,8 +17,8 @@ pub struct SduTimes {
 }
 
 impl SduTimes {
-    /// The goodput of segments with so many bytes of data, kb/s, in an event that never ends and loses
-    /// nothing. `sdu_len`, `ack_len`: bytes of the SDU of a segment, and of that of an ACK.
+    /// The goodput of segments with so many bytes of data, kb/s, in an event that never ends and
+    /// loses nothing. `sdu_len`, `ack_len`: bytes of the SDU of a segment, and of that of an ACK.
     ///
     /// Each packet with data is answered by one that is empty, or brings an ACK.
     pub fn goodput_kbps(&self, data_len: usize, sdu_len: usize, ack_len: usize) -> f64 {
@@ -41,7 +42,8 @@ const HEADERS_LEN: usize = 4 + 2;
 mod tests {
     use super::*;
 
-    /// `ble_limits.py bounds`: five packets of 251 bytes, link-local addresses in 3 bytes, encrypted.
+    /// `ble_limits.py bounds`: five packets of 251 bytes, link-local addresses in 3 bytes,
+    /// encrypted.
     #[test]
     fn goodput_is_that_of_the_limits() {
         let cases = [

@@ -1,7 +1,7 @@
 //! Connection events: who sends when, what is heard, and when an event closes.
 //!
-//! An event goes on while an end has more to send and there is time; it closes when a packet is not heard
-//! at all, or two in a row have a bad check sum (§4.5.6 and §4.5.1).
+//! An event goes on while an end has more to send and there is time; it closes when a packet is not
+//! heard at all, or two in a row have a bad check sum (§4.5.6 and §4.5.1).
 
 use motet::ble::{Event, EventReport, Handle, Phy};
 use motet::time::{Duration, Instant};
@@ -176,8 +176,8 @@ impl Air {
         later
     }
 
-    /// Until when an event that begins now may go on: until the next one of this connection or of another
-    /// one of its devices, and no longer than it may be.
+    /// Until when an event that begins now may go on: until the next one of this connection or of
+    /// another one of its devices, and no longer than it may be.
     fn end_of_event(&self, at: usize, now: Instant) -> Instant {
         let connection = &self.connections[at];
         let mut until = now + connection.event_len.min(connection.interval());
@@ -361,8 +361,8 @@ impl Air {
         );
     }
 
-    /// Draws how a packet is heard. One with an error is not heard at all where the error is in what a
-    /// receiver looks for.
+    /// Draws how a packet is heard. One with an error is not heard at all where the error is in
+    /// what a receiver looks for.
     fn draw(&mut self, (at, end): (usize, usize), event: &ConnectionEvent) -> Heard {
         let injected = self.conditions.errors[usize::from(event.channel)];
         let connection = &self.connections[at];

@@ -1,14 +1,13 @@
 //! The link layer of Bluetooth LE: devices with controllers, and the air between them.
 //!
-//! Purpose: what a controller does below HCI, packet by packet: advertising and connecting, connection
-//! events, acknowledgement and repetition, the procedures that change a connection, and buffers that are
-//! reported as they become free.
-//! Place: whoever runs it hands in commands of a [`motet::ble::Host`], lets due things happen, and hands
-//! back what each device reports.
-//! Left out: other systems on the air, and packets of other connections: each connection draws its own
-//! losses. Encryption, of which the bytes of a MIC may be counted. Extended advertising, the coded PHY and
-//! channel selection algorithm #1. Clocks are exact; how early a peripheral listens follows from what
-//! clocks may be off.
+//! Purpose: what a controller does below HCI, packet by packet: advertising and connecting,
+//! connection events, acknowledgement and repetition, the procedures that change a connection, and
+//! buffers that are reported as they become free. Place: whoever runs it hands in commands of a
+//! [`motet::ble::Host`], lets due things happen, and hands back what each device reports. Left out:
+//! other systems on the air, and packets of other connections: each connection draws its own
+//! losses. Encryption, of which the bytes of a MIC may be counted. Extended advertising, the coded
+//! PHY and channel selection algorithm #1. Clocks are exact; how early a peripheral listens follows
+//! from what clocks may be off.
 //!
 //! Source: Bluetooth Core 5.4 Vol 6 Part B.
 
@@ -78,14 +77,14 @@ pub struct Profile {
     pub clock_ppm: u32,
     /// Connections that it plans for as a central: each has a part of the interval.
     pub connections: usize,
-    /// Whether a buffer is filled again only once it is empty: its packets are reported as completed together, when the last
-    /// of them is taken out to be sent.
+    /// Whether a buffer is filled again only once it is empty: its packets are reported as
+    /// completed together, when the last of them is taken out to be sent.
     pub refills_when_empty: bool,
 }
 
 impl Profile {
-    /// A nRF52840 with host and controller on one chip, for one connection: two packets of the MTU in its
-    /// buffers.
+    /// A nRF52840 with host and controller on one chip, for one connection: two packets of the MTU
+    /// in its buffers.
     pub const NRF52840: Self = Self {
         packet_len: 251,
         packets: 12,
@@ -292,8 +291,8 @@ impl Air {
         self.devices[device].usage
     }
 
-    /// Lets the next thing happen if it is due by `until`, else moves time there; says whether there was
-    /// one.
+    /// Lets the next thing happen if it is due by `until`, else moves time there; says whether
+    /// there was one.
     pub fn step(&mut self, until: Instant) -> bool {
         let Some((now, due)) = self.calendar.pop_until(until) else {
             self.calendar.advance_to(until);

@@ -6,8 +6,8 @@ use super::connection::{CONTINUATION, Pdu, START};
 use super::{Air, Report};
 
 impl Air {
-    /// A host's data packet, cut to what packets on the air carry. Data for a connection that is over
-    /// are dropped, as HCI has it.
+    /// A host's data packet, cut to what packets on the air carry. Data for a connection that is
+    /// over are dropped, as HCI has it.
     pub(super) fn take_data(
         &mut self,
         (device, handle): (usize, Handle),
@@ -51,8 +51,8 @@ impl Air {
         }
     }
 
-    /// An end has taken a packet out of its buffer to send it. Where the buffer is filled again only once it is empty, the
-    /// host hears of all of them together.
+    /// An end has taken a packet out of its buffer to send it. Where the buffer is filled again
+    /// only once it is empty, the host hears of all of them together.
     pub(super) fn taken_out(&mut self, connection: usize, end: usize) {
         let sender = &mut self.connections[connection].ends[end];
         let device = sender.device;

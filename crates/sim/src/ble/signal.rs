@@ -1,7 +1,8 @@
 //! How strong a signal is, and which packets are lost because it is weak.
 //!
-//! A level is a mean and a variation with a normal distribution in dB, the same both ways, which changes
-//! within about a second. Left out: how bodies and walls make it so; a level of each channel.
+//! A level is a mean and a variation with a normal distribution in dB, the same both ways, which
+//! changes within about a second. Left out: how bodies and walls make it so; a level of each
+//! channel.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,8 @@ pub(super) struct Signal {
     mean_dbm: f64,
     sigma_db: f64,
     rng: Rng,
-    /// By both devices, the lower number first: when it was asked last, and the variation then as a multiple of sigma.
+    /// By both devices, the lower number first: when it was asked last, and the variation then as a
+    /// multiple of sigma.
     links: BTreeMap<(usize, usize), (Instant, f64)>,
 }
 
@@ -79,8 +81,8 @@ fn ordered((a, b): (usize, usize)) -> (usize, usize) {
     (a.min(b), a.max(b))
 }
 
-/// The chance that noise spoils a packet at this level: bit errors of frequency shift keying that is
-/// received without its phase, 1/2 exp(-Eb/2N0) (Proakis, Digital Communications, §4.5-4).
+/// The chance that noise spoils a packet at this level: bit errors of frequency shift keying that
+/// is received without its phase, 1/2 exp(-Eb/2N0) (Proakis, Digital Communications, §4.5-4).
 fn packet_error(dbm: f64, payload: usize, phy: Phy) -> f64 {
     let sensitivity = match phy {
         Phy::Le1M => SENSITIVITY_1M_DBM,
@@ -100,7 +102,8 @@ const COHERENCE_US: f64 = 1e6;
 const SENSITIVITY_1M_DBM: f64 = -95.0;
 const SENSITIVITY_2M_DBM: f64 = -92.0;
 
-/// Eb/N0 with a bit error in a thousand, which sensitivity is measured at (Core 5.4 Vol 6 Part A §4.1): 2 ln 500.
+/// Eb/N0 with a bit error in a thousand, which sensitivity is measured at (Core 5.4 Vol 6 Part A
+/// §4.1): 2 ln 500.
 const EB_N0_AT_SENSITIVITY: f64 = 12.429_216;
 
 #[cfg(test)]

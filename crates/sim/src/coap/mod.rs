@@ -1,11 +1,11 @@
 //! CoAP, as the studies have it that TCP is compared with: pure state machines.
 //!
-//! Purpose: confirmable requests with a body in blocks, one under way at a time, and requests that are
-//! not confirmed. [`timing`] decides when a request is sent again and when it is given up, [`sender`]
-//! numbers messages and blocks, [`receiver`] answers them.
-//! Place: bytes and instants in, bytes and verdicts out; [`crate::apps::coap`] runs them on a node.
-//! Left out: what a sensor does not need: observation, proxies, discovery, separate responses, DTLS.
-//! Sources: RFC 7252, RFC 7959, RFC 7967; draft-ietf-core-cocoa-03; `TCPlp` §9.
+//! Purpose: confirmable requests with a body in blocks, one under way at a time, and requests that
+//! are not confirmed. [`timing`] decides when a request is sent again and when it is given up,
+//! [`sender`] numbers messages and blocks, [`receiver`] answers them. Place: bytes and instants in,
+//! bytes and verdicts out; [`crate::apps::coap`] runs them on a node. Left out: what a sensor does
+//! not need: observation, proxies, discovery, separate responses, DTLS. Sources: RFC 7252, RFC
+//! 7959, RFC 7967; draft-ietf-core-cocoa-03; `TCPlp` §9.
 
 pub mod receiver;
 pub mod sender;

@@ -70,6 +70,6 @@ fn answer(request: &Packet, option: Vec<u8>, has_more: bool) -> Option<Vec<u8>> 
     answer.to_bytes().ok()
 }
 
-/// Messages that a client may have sent within EXCHANGE_LIFETIME (RFC 7252 §4.8.2), one at a time and
-/// each answered soon.
+/// Messages that a client may have sent within EXCHANGE_LIFETIME (RFC 7252 §4.8.2), one at a time
+/// and each answered soon.
 const SEEN_MAX: usize = 256;

@@ -1,10 +1,10 @@
 //! A client's requests: a body in blocks, one after the other.
 //!
-//! Each block is a PUT of its own, numbered by Block1 (RFC 7959 §2.2). A block that is given up is left
-//! out, and the next one follows: one lost block does not cost the body (`TCPlp` §9.1). A server that
-//! wants whole bodies forgets such a body.
-//! Differs: RFC 7959 knows blocks of 16 to 1,024 bytes, powers of two. As in the study a block here may
-//! have any length; the option then has the next power of two above it, and both ends know the length.
+//! Each block is a PUT of its own, numbered by Block1 (RFC 7959 §2.2). A block that is given up is
+//! left out, and the next one follows: one lost block does not cost the body (`TCPlp` §9.1). A
+//! server that wants whole bodies forgets such a body. Differs: RFC 7959 knows blocks of 16 to
+//! 1,024 bytes, powers of two. As in the study a block here may have any length; the option then
+//! has the next power of two above it, and both ends know the length.
 
 use coap_lite::{CoapOption, MessageClass, MessageType, Packet, RequestType};
 
@@ -84,7 +84,8 @@ impl Sender {
         bytes
     }
 
-    /// What to send again, if the time has come; a request that is given up makes room for the next.
+    /// What to send again, if the time has come; a request that is given up makes room for the
+    /// next.
     pub fn on_due(&mut self, now: Instant) -> Option<&[u8]> {
         match self.timing.as_mut()?.on_due(now)? {
             Due::Again => {

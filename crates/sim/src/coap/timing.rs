@@ -1,10 +1,10 @@
 //! When a confirmable request is sent again, and when it is given up.
 //!
-//! Without estimates the first timeout is drawn from a fixed range and doubles with each retransmission
-//! (RFC 7252 §4.2). CoCoA estimates it instead, from answers to requests that were sent once (strong) and
-//! from those of requests that were sent again, measured from the first transmission (weak). It is here
-//! twice: as draft-ietf-core-cocoa-03 has it, and as its authors' code for Contiki does, which gives the
-//! weak estimate three times the weight.
+//! Without estimates the first timeout is drawn from a fixed range and doubles with each
+//! retransmission (RFC 7252 §4.2). CoCoA estimates it instead, from answers to requests that were
+//! sent once (strong) and from those of requests that were sent again, measured from the first
+//! transmission (weak). It is here twice: as draft-ietf-core-cocoa-03 has it, and as its authors'
+//! code for Contiki does, which gives the weak estimate three times the weight.
 
 use motet::random::Rng;
 use motet::time::{Duration, Instant};
@@ -335,8 +335,8 @@ mod tests {
         timing.on_answer(began + duration(rtt_s));
     }
 
-    /// The draft's arithmetic, by hand: a first strong sample of 1 s gives an estimate of 1 + 4 · 0.5, a
-    /// weak one 1 + 0.5.
+    /// The draft's arithmetic, by hand: a first strong sample of 1 s gives an estimate of 1 + 4 ·
+    /// 0.5, a weak one 1 + 0.5.
     #[test]
     fn estimates_weigh_as_the_draft_and_the_code_have_it() {
         for (algorithm, sent, expected) in [

@@ -1,11 +1,11 @@
 //! TCP over copy-free forwarding: `combined-multihop`.
 //!
 //! `TelosB`'s radio with link ACKs on the chain of the calibrated air, no injected loss. Copy
-//! forwarding is the baseline; each way of forwarding has the settings that one search found
-//! best for it ([`crate::net::pacing`]). The estimate counts a frame on the air at each hop that may
-//! not be used at the same time: with backoff and assessment where frames are copied, without
-//! where each fires the next; and the ACKs that the receiver's rule asks for. It adds up times
-//! that may overlap, so that it is no bound.
+//! forwarding is the baseline; each way of forwarding has the settings that one search found best
+//! for it ([`crate::net::pacing`]). The estimate counts a frame on the air at each hop that may not
+//! be used at the same time: with backoff and assessment where frames are copied, without where
+//! each fires the next; and the ACKs that the receiver's rule asks for. It adds up times that may
+//! overlap, so that it is no bound.
 //!
 //! Latency is that of requests over TCP on an idle path: of one frame, and of several.
 

@@ -59,8 +59,8 @@ impl Traffic for Flows {
 }
 
 impl Flows {
-    /// A run in a network that is that of `setup` but for what `options` add to it; `figures` are read off it
-    /// in the end.
+    /// A run in a network that is that of `setup` but for what `options` add to it; `figures` are
+    /// read off it in the end.
     pub(super) fn run_in(
         self,
         options: NetworkOptions,

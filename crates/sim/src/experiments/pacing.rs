@@ -2,11 +2,12 @@
 //!
 //! Chains of Hamiltons, of `TelosB`-like radios whose relays copy, and of such whose relays forward
 //! without copies, on one channel and on several. Beside each stands the best of 40 fixed settings,
-//! chosen anew for each chain, for an ACK for every eighth segment and for every second, for air in which
-//! every twentieth frame is lost, and for air in which nodes two hops apart sense each other (`search`). The
-//! measured pace has constants of its own: how many exchanges lie between two frames, how relays
-//! learn when to send, when sources try slower paces, and when and by how much they yield. The last was
-//! chosen on these chains with other seeds, the others on four of these seeds.
+//! chosen anew for each chain, for an ACK for every eighth segment and for every second, for air in
+//! which every twentieth frame is lost, and for air in which nodes two hops apart sense each other
+//! (`search`). The measured pace has constants of its own: how many exchanges lie between two
+//! frames, how relays learn when to send, when sources try slower paces, and when and by how much
+//! they yield. The last was chosen on these chains with other seeds, the others on four of these
+//! seeds.
 
 pub(super) mod search;
 
@@ -162,8 +163,8 @@ impl Air {
     }
 }
 
-/// The chains that carry two flows, too, all of three hops: Hamiltons, relays that copy beside the backoff, and
-/// relays without copies on one channel and on several.
+/// The chains that carry two flows, too, all of three hops: Hamiltons, relays that copy beside the
+/// backoff, and relays without copies on one channel and on several.
 const PAIRED: [&Chain; 4] = [&CHAINS[1], &CHAINS[6], &CHAINS[8], &CHAINS[10]];
 
 impl Chain {

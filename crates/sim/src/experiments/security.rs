@@ -1,9 +1,9 @@
 //! Meshes with a key: what it costs, what it keeps off, and what it outlives.
 //!
-//! Chains of three hops with a measured pace and an ACK for every eighth segment. Their cipher is the
-//! radio's. An attacker stands beside the first relay; its frames are compared with as many of the same
-//! length for another PAN, which take the same air, and which no node takes.
-//! Left out: mixtures of kinds other than one attacker of each; the kind `children`, since nobody sleeps.
+//! Chains of three hops with a measured pace and an ACK for every eighth segment. Their cipher is
+//! the radio's. An attacker stands beside the first relay; its frames are compared with as many of
+//! the same length for another PAN, which take the same air, and which no node takes. Left out:
+//! mixtures of kinds other than one attacker of each; the kind `children`, since nobody sleeps.
 
 use std::sync::Arc;
 
@@ -276,7 +276,8 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// Every attack: on which chain, what it is called, its kinds, and how many frames a second each sends.
+/// Every attack: on which chain, what it is called, its kinds, and how many frames a second each
+/// sends.
 fn attacks() -> Vec<(&'static Design, &'static str, Vec<Forgery>, u32)> {
     // Nobody sleeps here, and motes learn their routes from advertisements.
     let kinds = Forgery::ALL.into_iter();

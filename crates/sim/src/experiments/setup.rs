@@ -1,8 +1,8 @@
 //! The setting of a run: a chain, and what is changed of TCP.
 //!
-//! Purpose: a published figure names a topology and a window; a [`Setup`] is that,
-//! and says what a full segment is there and what the radio allows.
-//! Left out: constants of the air, which every setting shares, and who sends to whom; see `traffic`.
+//! Purpose: a published figure names a topology and a window; a [`Setup`] is that, and says what a
+//! full segment is there and what the radio allows. Left out: constants of the air, which every
+//! setting shares, and who sends to whom; see `traffic`.
 
 use std::net::Ipv6Addr;
 

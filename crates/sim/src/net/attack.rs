@@ -1,10 +1,10 @@
 //! Frames of somebody who does not belong to a mesh: forged, or recorded and played back.
 //!
-//! Purpose: what an outsider near a node can put on the air, without the key but with all that can be
-//! overheard: addresses, the PAN, sequence numbers, tags of fragments, the security level, the key index.
-//! Place: [`World`](crate::net::world::World) asks for a frame when an attacker's time has come, and puts it
-//! on the air.
-//! Left out: jamming, which no frame format prevents; attackers that answer what they hear.
+//! Purpose: what an outsider near a node can put on the air, without the key but with all that can
+//! be overheard: addresses, the PAN, sequence numbers, tags of fragments, the security level, the
+//! key index. Place: [`World`](crate::net::world::World) asks for a frame when an attacker's time
+//! has come, and puts it on the air. Left out: jamming, which no frame format prevents; attackers
+//! that answer what they hear.
 
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -33,7 +33,8 @@ pub struct AttackOptions {
     pub per_s: f64,
     /// What it sends.
     pub frames: Frames,
-    /// Whether its frames are for another PAN: what remains of the attack then is the air that it takes.
+    /// Whether its frames are for another PAN: what remains of the attack then is the air that it
+    /// takes.
     pub is_elsewhere: bool,
 }
 
@@ -56,9 +57,11 @@ pub enum Frames {
 pub enum Forgery {
     /// A router advertisement of the parent's, with another prefix.
     RouterAdvertisement,
-    /// First fragments in a neighbour's name, with the tag of the packet under way or of the next one.
+    /// First fragments in a neighbour's name, with the tag of the packet under way or of the next
+    /// one.
     Tag,
-    /// Data frames in a neighbour's name, with the sequence number that its own next frame will have.
+    /// Data frames in a neighbour's name, with the sequence number that its own next frame will
+    /// have.
     Number,
     /// Data frames, each from another neighbour that does not exist.
     Source,
@@ -158,8 +161,8 @@ pub(crate) struct Target {
     pub(crate) routing: Option<Overheard>,
 }
 
-/// Where forged frame counters begin: above any that a node of the lab reaches, so that a node's table says
-/// whether it has believed one.
+/// Where forged frame counters begin: above any that a node of the lab reaches, so that a node's
+/// table says whether it has believed one.
 pub(crate) const COUNTER_FROM: u32 = 1 << 30;
 
 /// More neighbours that ask than a parent has places for.

@@ -15,8 +15,8 @@
 //! **Source.** Its frames follow one another, each with its backoff, its copy, its assessment and
 //! its link ACK. **Processors** copy one frame at a time. The largest of these times counts.
 //!
-//! Chance may spare a short run its backoffs: see [`Luck`]. And a stretch of a run begins with bytes in flight
-//! that were sent before it: see [`Path::of_stretch_kbps`].
+//! Chance may spare a short run its backoffs: see [`Luck`]. And a stretch of a run begins with
+//! bytes in flight that were sent before it: see [`Path::of_stretch_kbps`].
 //!
 //! Sources: `TCPlp` §7.2 (three hops exclude each other); Conditional immediate transmission, §2,
 //! for [`raw_kbps`].

@@ -38,8 +38,8 @@ use crate::net::world::World;
 
 pub use crate::net::network::{HOST_WIRED, Host, RADIO, WIRED};
 
-/// What a chain is like. `ChainOptions::default()` is `TCPlp`'s three hops, where no node measures its
-/// pace: published experiments begin there.
+/// What a chain is like. `ChainOptions::default()` is `TCPlp`'s three hops, where no node measures
+/// its pace: published experiments begin there.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ChainOptions {
     /// Radio hops from the mote to the border router, 1 to [`HOPS_MAX`].
@@ -294,8 +294,8 @@ impl<'m> Chain<'m> {
         self.to_host().frames(&self.world, 1.0 / every)
     }
 
-    /// What bounds the goodput of one flow between mote and host, `up` to the host or down from there;
-    /// `None` over Bluetooth LE.
+    /// What bounds the goodput of one flow between mote and host, `up` to the host or down from
+    /// there; `None` over Bluetooth LE.
     pub fn path(&self, up: bool) -> Option<Path> {
         if self.options.ble.is_some() {
             return None;
@@ -305,8 +305,9 @@ impl<'m> Chain<'m> {
         self.path_between(plan::HOST, true, ack_every)
     }
 
-    /// What bounds the goodput of one flow between mote and `peer`, which is the host or the chain's
-    /// other end. `ack_every`: as [`BoundedFlow`] has it; none where the border router thins ACKs.
+    /// What bounds the goodput of one flow between mote and `peer`, which is the host or the
+    /// chain's other end. `ack_every`: as [`BoundedFlow`] has it; none where the border router
+    /// thins ACKs.
     pub fn path_to(&self, peer: Ipv6Addr, timestamps: bool, ack_every: Option<u8>) -> Option<Path> {
         let ack_every = ack_every.filter(|_| !self.options.thins_acks);
         self.path_between(peer, timestamps, ack_every)
@@ -351,8 +352,8 @@ impl<'m> Chain<'m> {
         frames.routed_estimate_kbps(&profile, BE_MIN, route)
     }
 
-    /// What no run exceeds over Bluetooth LE: full segments in events without an end, and ACKs that take no
-    /// time.
+    /// What no run exceeds over Bluetooth LE: full segments in events without an end, and ACKs that
+    /// take no time.
     pub fn ble_bound_kbps(&self) -> Option<f64> {
         let options = self.options.ble?;
         let sdu = SduTimes {
@@ -392,8 +393,8 @@ impl<'m> Chain<'m> {
     }
 }
 
-/// Headers of a segment in its SDU: those of IPv6, whose other end is beyond the border router, in 18 bytes
-/// with a context for each address (RFC 6282 §3.1), and TCP's with timestamps.
+/// Headers of a segment in its SDU: those of IPv6, whose other end is beyond the border router, in
+/// 18 bytes with a context for each address (RFC 6282 §3.1), and TCP's with timestamps.
 const BLE_HEADERS_LEN: usize = 18 + 32;
 
 /// The shortest such headers: without timestamps, and with both addresses elided.

@@ -1,9 +1,8 @@
 //! Hosts on the Internet that nobody knows, and the packets that they send into a mesh.
 //!
-//! Purpose: floods of datagrams, echo requests and SYNs from one address or from many, also from such that
-//! belong to the mesh.
-//! Place: whoever lets a network run calls [`Crowd::send`] when it is due.
-//! Left out: attackers on the air ([`super::attack`]); strangers that answer what they get.
+//! Purpose: floods of datagrams, echo requests and SYNs from one address or from many, also from
+//! such that belong to the mesh. Place: whoever lets a network run calls [`Crowd::send`] when it is
+//! due. Left out: attackers on the air ([`super::attack`]); strangers that answer what they get.
 
 use std::net::Ipv6Addr;
 
@@ -85,8 +84,8 @@ impl Crowd {
         self.forged
     }
 
-    /// Sends what is due; says when the next packet is. What has the address of a mote is at the border
-    /// router at once, so that it is known of each whether it came.
+    /// Sends what is due; says when the next packet is. What has the address of a mote is at the
+    /// border router at once, so that it is known of each whether it came.
     pub fn send(&mut self, network: &mut Network<'_>) -> Instant {
         while self.next <= network.world.now() {
             let packet = self.packet(network);

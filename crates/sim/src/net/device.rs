@@ -1,9 +1,9 @@
 //! One mote over a controller of Bluetooth LE that is not the lab's: a world of one node.
 //!
-//! Place: the caller has the controller. It carries out what [`World::take_command`] gives and reports
-//! by [`World::report`]; the mote is node 0, and its time the caller's.
-//! A mote that is a central is its peers' router, which advertises the plan's prefix. Where the caller has a
-//! kernel, the central has a wire to it, by [`World::inject_at`] and [`World::take_at`]; what is for
+//! Place: the caller has the controller. It carries out what [`World::take_command`] gives and
+//! reports by [`World::report`]; the mote is node 0, and its time the caller's. A mote that is a
+//! central is its peers' router, which advertises the plan's prefix. Where the caller has a kernel,
+//! the central has a wire to it, by [`World::inject_at`] and [`World::take_at`]; what is for
 //! [`plan::HOST`] and everything else that it knows no way to goes there.
 
 use std::net::Ipv6Addr;
@@ -40,8 +40,8 @@ pub fn address_of(peer: [u8; 6]) -> Ipv6Addr {
     plan::addr_of(plan::MESH_PREFIX, LinkAddr::Device(peer))
 }
 
-/// Lets what is for [`address_of`] a peer go to it from now on, or, where it is not there, nowhere: some peers do
-/// not register their addresses.
+/// Lets what is for [`address_of`] a peer go to it from now on, or, where it is not there, nowhere:
+/// some peers do not register their addresses.
 pub fn lead_to(world: &mut World<'_>, peer: [u8; 6], is_there: bool) {
     let prefix = Prefix::host(address_of(peer));
     let next_hop = NextHop {
@@ -57,8 +57,8 @@ pub fn lead_to(world: &mut World<'_>, peer: [u8; 6], is_there: bool) {
 
 /// A world whose only node is a mote over a controller outside.
 ///
-/// `host`: its address is the controller's. `sockets`: connections, listeners and handshakes. `seed`:
-/// every random choice follows from it.
+/// `host`: its address is the controller's. `sockets`: connections, listeners and handshakes.
+/// `seed`: every random choice follows from it.
 pub fn device<'m>(
     host: Config,
     sockets: [usize; 3],

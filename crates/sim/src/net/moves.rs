@@ -137,8 +137,8 @@ pub fn parent(network: &Network<'_>, mote: usize) -> Option<usize> {
     (parent < network.mesh_nodes()).then_some(parent)
 }
 
-/// A mote's way to the border router at this moment, by everyone's parent: the motes that it is passed
-/// on by, then 0. None where it does not lead there.
+/// A mote's way to the border router at this moment, by everyone's parent: the motes that it is
+/// passed on by, then 0. None where it does not lead there.
 pub fn way_up(network: &Network<'_>, mote: usize) -> Option<Vec<usize>> {
     let mut way = Vec::new();
     let mut at = mote;

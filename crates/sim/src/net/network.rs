@@ -243,8 +243,8 @@ impl<'m> Network<'m> {
         self.world.switch_on(node, resident.node, channel);
     }
 
-    /// Lets the border router take the link key of this sequence, if it is later than its own; the motes follow
-    /// by what they then hear.
+    /// Lets the border router take the link key of this sequence, if it is later than its own; the
+    /// motes follow by what they then hear.
     pub fn rotate_key(&mut self, sequence: u32) {
         self.world.with_node(0, |node, now| {
             if let Some(Link::Mesh(mesh)) = node.link_mut(RADIO) {
@@ -258,9 +258,10 @@ impl<'m> Network<'m> {
         self.options.security.map(|security| security.network)
     }
 
-    /// Lets the border router give another network key to all motes that have joined by `CoJP` and are not
-    /// `revoked`, and go over to it then; its link keys begin with this sequence, or later. Returns whether it
-    /// does: where motes have their key from the start, nobody can give them another one.
+    /// Lets the border router give another network key to all motes that have joined by `CoJP` and
+    /// are not `revoked`, and go over to it then; its link keys begin with this sequence, or later.
+    /// Returns whether it does: where motes have their key from the start, nobody can give them
+    /// another one.
     pub fn replace_key(
         &mut self,
         key: (NetworkKey, u32),
@@ -438,8 +439,8 @@ pub fn join(world: &mut World<'_>, nodes: usize, limit: Duration) -> bool {
     })
 }
 
-/// Runs until every mote among the first `nodes` nodes of `world` has joined at one time or another,
-/// or `limit` has passed; says whether they have. It can be called again to go on.
+/// Runs until every mote among the first `nodes` nodes of `world` has joined at one time or
+/// another, or `limit` has passed; says whether they have. It can be called again to go on.
 pub fn arrive(
     world: &mut World<'_>,
     arrivals: &mut Arrivals,

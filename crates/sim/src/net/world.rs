@@ -456,8 +456,8 @@ impl<'m> World<'m> {
         self.wire.as_mut()
     }
 
-    /// Writes every frame to `capture` from now on; `None` gives it back to nobody. Where a node has a
-    /// controller of Bluetooth LE, its air's packets instead.
+    /// Writes every frame to `capture` from now on; `None` gives it back to nobody. Where a node
+    /// has a controller of Bluetooth LE, its air's packets instead.
     pub fn set_capture(&mut self, capture: Option<Capture>) {
         match &mut self.ble {
             Some(ble) => ble.air.set_capture(capture),

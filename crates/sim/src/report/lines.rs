@@ -1,8 +1,8 @@
 //! Results for programs: one JSON object a line.
 //!
-//! `schema` is the version of the keys, `record` the kind of a line: `run`, `flow`, `node`,
-//! `link`, `move`, `hour`, `sample`, `group` or `summary`. Each line has the point of the sweep, and all but
-//! `group` and `summary` have the seed. Order: by point, by seed, and the summaries last.
+//! `schema` is the version of the keys, `record` the kind of a line: `run`, `flow`, `node`, `link`,
+//! `move`, `hour`, `sample`, `group` or `summary`. Each line has the point of the sweep, and all
+//! but `group` and `summary` have the seed. Order: by point, by seed, and the summaries last.
 
 use serde_json::{Map, Value, json};
 

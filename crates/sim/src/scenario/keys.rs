@@ -95,8 +95,8 @@ impl Section {
 }
 
 impl Key {
-    /// The default as a value. A plan asks for a hundred of them: a whole reader of TOML for each would take most of
-    /// its time, and the forms that defaults have are few.
+    /// The default as a value. A plan asks for a hundred of them: a whole reader of TOML for each
+    /// would take most of its time, and the forms that defaults have are few.
     pub(super) fn default_value(&self) -> Option<Value> {
         let text = self.default?;
         if let Some(rest) = text.strip_prefix('"') {

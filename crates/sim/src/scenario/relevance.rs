@@ -1,9 +1,9 @@
 //! Keys that would do nothing where they stand.
 //!
-//! Purpose: whoever writes `answer_bytes` under a bulk flow expects answers; silence would
-//! leave them waiting. Defaults are not asked, only what the file says.
-//! Left out: `[stack]` and `[[node]]` (`parts`); keys whose effect depends on another key's value by degrees, such as a path loss
-//! that no node is far enough away to feel.
+//! Purpose: whoever writes `answer_bytes` under a bulk flow expects answers; silence would leave
+//! them waiting. Defaults are not asked, only what the file says. Left out: `[stack]` and
+//! `[[node]]` (`parts`); keys whose effect depends on another key's value by degrees, such as a
+//! path loss that no node is far enough away to feel.
 
 use toml::{Table, Value};
 
@@ -139,8 +139,8 @@ fn is_swept(document: &Document, path: &str) -> bool {
     document.sweep.iter().any(|(swept, _)| swept == path)
 }
 
-/// Section, key (empty: all of the section), and the keys of which it needs one: of `[topology]`, or of
-/// `[interference]` itself.
+/// Section, key (empty: all of the section), and the keys of which it needs one: of `[topology]`,
+/// or of `[interference]` itself.
 const LAYOUT_KEYS: [(&str, &str, &str); 7] = [
     ("topology", "hidden", "chain"),
     ("topology", "k7_hour", "k7"),

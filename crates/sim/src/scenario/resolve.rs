@@ -368,9 +368,9 @@ fn stacks(table: &Table, nodes: usize) -> Result<Vec<StackSettings>, ScenarioErr
     }
 }
 
-/// The settings in a table of `[stack]`'s keys: no frame may wait for a retry for longer than it may
-/// live. `stack`: with defaults; `given`: without; `change`: those of them that a `[[node]]` has. A
-/// default is said to be the node's where there is one.
+/// The settings in a table of `[stack]`'s keys: no frame may wait for a retry for longer than it
+/// may live. `stack`: with defaults; `given`: without; `change`: those of them that a `[[node]]`
+/// has. A default is said to be the node's where there is one.
 fn checked(stack: Table, given: &Table, change: &Table) -> Result<StackSettings, ScenarioError> {
     let mut settings: StackSettings = into("stack", stack)?;
     let is_of_node = |key: &str| change.contains_key(key) || !given.contains_key(key);

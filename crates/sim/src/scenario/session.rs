@@ -212,7 +212,8 @@ impl Session {
 
     /// Ends the run where it is, with its captures; what it gave.
     ///
-    /// One that was not over is incomplete. Samples are of every run: who does not want them takes them out.
+    /// One that was not over is incomplete. Samples are of every run: who does not want them takes
+    /// them out.
     pub fn finish(mut self) -> RunResult {
         let tell = self.tell.take();
         self.cell.with_dependent_mut(|_, going| {

@@ -83,8 +83,8 @@ impl Plan {
         Self::parse_with(text, file, Files::new(), overrides)
     }
 
-    /// Reads a scenario from its text, with files that it names given as bytes; the others lie beside
-    /// `file`.
+    /// Reads a scenario from its text, with files that it names given as bytes; the others lie
+    /// beside `file`.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -133,8 +133,8 @@ impl Plan {
         Ok(plan)
     }
 
-    /// One point alone of the scenario that [`Self::text`] gave elsewhere, where all points were checked
-    /// together; all files that it names are given.
+    /// One point alone of the scenario that [`Self::text`] gave elsewhere, where all points were
+    /// checked together; all files that it names are given.
     ///
     /// # Errors
     /// As [`Self::read`], and if there is no such point.
@@ -182,8 +182,8 @@ impl Plan {
         self.document.text()
     }
 
-    /// What a run at a point depends on beside its seed and the program: the scenario in TOML with the
-    /// values of that point, and the names of the files that it reads.
+    /// What a run at a point depends on beside its seed and the program: the scenario in TOML with
+    /// the values of that point, and the names of the files that it reads.
     pub fn identity(&self, point: usize) -> (String, Vec<String>) {
         let mut table = self.document.table.clone();
         let values = self.points.get(point).map(|point| &point.values[..]);

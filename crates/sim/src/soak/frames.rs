@@ -156,7 +156,8 @@ pub(super) fn check(node: &Node<'_>, now: Instant) -> Result<(), String> {
     }
 }
 
-/// What holds of a parent at any time: every packet that it kept was delivered, was dropped, or waits.
+/// What holds of a parent at any time: every packet that it kept was delivered, was dropped, or
+/// waits.
 fn check_children(indirect: &Indirect<'_>) -> Result<(), String> {
     let counters = indirect.counters();
     let ended = counters.delivered + counters.dropped;
@@ -169,8 +170,9 @@ fn check_children(indirect: &Indirect<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// What holds of a host of Bluetooth LE whose peers are ours: no channel had to be closed because of what a peer
-/// sent, and of the segments that came ahead of their time it is known what became of each.
+/// What holds of a host of Bluetooth LE whose peers are ours: no channel had to be closed because
+/// of what a peer sent, and of the segments that came ahead of their time it is known what became
+/// of each.
 fn check_channels(ble: &Ble<'_>) -> Result<(), String> {
     let counters = ble.host().counters();
     if let Some(why) = FAULTS.iter().find(|why| counters.dropped(**why) > 0) {

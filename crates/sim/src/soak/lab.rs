@@ -218,8 +218,8 @@ impl<'m> Lab<'m> {
         Ok(())
     }
 
-    /// Whatever is outstanding has a timer, or waits for room that the radio makes, or for a key that the
-    /// node's host asks for by a timer of its own.
+    /// Whatever is outstanding has a timer, or waits for room that the radio makes, or for a key
+    /// that the node's host asks for by a timer of its own.
     fn check_timers(&self, number: usize) -> Result<(), String> {
         let node = self.network.world.node(number);
         let is_waiting = match node.link(RADIO) {
@@ -506,8 +506,8 @@ const CALM_STEP: Duration = Duration::from_millis(200);
 /// Time enough, without faults, to deliver what is left over the slowest path.
 const CALM: Duration = Duration::from_secs(900);
 
-/// The same for a mote that sleeps: the most bytes in the smallest windows, each of which takes two polls of
-/// two seconds.
+/// The same for a mote that sleeps: the most bytes in the smallest windows, each of which takes two
+/// polls of two seconds.
 const CALM_ASLEEP: Duration = Duration::from_secs(BYTES_MAX as u64 / 64 * 2 * 2);
 
 /// Longer than TIME-WAIT, and than handshakes that nobody ends.

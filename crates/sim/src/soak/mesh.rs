@@ -96,7 +96,8 @@ pub(super) fn give_key(options: &mut NetworkOptions, dice: &mut Dice) {
     let sequence = dice.pick(&[0, 126]);
     let mut security = SecurityOptions::new(NetworkKey::new(key), sequence);
     security.level = dice.pick(&[Level::Mic32, Level::Mic32, Level::Mic64, Level::Mic128]);
-    // A processor that takes a tenth of a second for a frame is late for whatever it is to do meanwhile.
+    // A processor that takes a tenth of a second for a frame is late for whatever it is to do
+    // meanwhile.
     let cipher = dice.pick(&[Cipher::Radio, Cipher::Software]);
     let is_quick = options.nodes[0].profile.cipher < Duration::from_millis(1);
     security.cipher = if is_quick { cipher } else { Cipher::Radio };
@@ -111,8 +112,8 @@ pub(super) fn give_key(options: &mut NetworkOptions, dice: &mut Dice) {
     options.security = Some(security);
 }
 
-/// Gives the mesh a key, and puts up to two attackers beside its nodes, which forge frames of any kind or
-/// play back what they hear.
+/// Gives the mesh a key, and puts up to two attackers beside its nodes, which forge frames of any
+/// kind or play back what they hear.
 fn seal(options: &mut NetworkOptions, dice: &mut Dice) {
     give_key(options, dice);
     for _ in 0..dice.range(0, 2) {
@@ -210,7 +211,8 @@ fn nodes(dice: &mut Dice) -> Vec<NodeOptions> {
     (0..count).map(&mut node).collect()
 }
 
-/// Lets motes sleep through which nobody's packets pass, where parents can say that something waits.
+/// Lets motes sleep through which nobody's packets pass, where parents can say that something
+/// waits.
 fn put_to_sleep(options: &mut NetworkOptions, dice: &mut Dice) {
     let Ok(tree) = options.tree() else {
         return;
@@ -244,9 +246,9 @@ fn put_to_sleep(options: &mut NetworkOptions, dice: &mut Dice) {
     }
 }
 
-/// Lets some of the motes that sleep ask every four minutes at rest, so that some connections to them time
-/// out. Puts an attacker beside a parent: it sends data requests in the names of the parent's children, or in
-/// more names than the parent has places for.
+/// Lets some of the motes that sleep ask every four minutes at rest, so that some connections to
+/// them time out. Puts an attacker beside a parent: it sends data requests in the names of the
+/// parent's children, or in more names than the parent has places for.
 fn trouble_sleepers(options: &mut NetworkOptions, dice: &mut Dice) {
     let Ok(tree) = options.tree() else {
         return;

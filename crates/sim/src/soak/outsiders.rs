@@ -1,12 +1,12 @@
 //! What outsiders do to a network, in half of the runs.
 //!
-//! Purpose: strangers without the key beside relays that reboot, forged messages of routing and of neighbour
-//! discovery where there is no key, floods from the Internet with forged sources among them, children that
-//! sleep and are switched off, floors where many motes hear one another.
-//! Place: `mesh` lets it change a network before it is built; `lab` does the rest while it runs. All follows
-//! from the seed, by dice of its own: the other half of the runs is what it would be without.
-//! Left out: strangers of two engines, which `trouble` has; how much outsiders may cost, which the experiment
-//! `combined-outsiders` judges.
+//! Purpose: strangers without the key beside relays that reboot, forged messages of routing and of
+//! neighbour discovery where there is no key, floods from the Internet with forged sources among
+//! them, children that sleep and are switched off, floors where many motes hear one another. Place:
+//! `mesh` lets it change a network before it is built; `lab` does the rest while it runs. All
+//! follows from the seed, by dice of its own: the other half of the runs is what it would be
+//! without. Left out: strangers of two engines, which `trouble` has; how much outsiders may cost,
+//! which the experiment `combined-outsiders` judges.
 
 use motet::mac::poll::REST_REACHABLE;
 use motet::mac::{Channels, Pending, Policy, Sleep};
@@ -110,8 +110,8 @@ impl Outsiders {
         }
     }
 
-    /// Makes of a network what outsiders find; of one over Bluetooth LE no more than that they can send to
-    /// it.
+    /// Makes of a network what outsiders find; of one over Bluetooth LE no more than that they can
+    /// send to it.
     pub(super) fn prepare(&mut self, options: &mut NetworkOptions, seed: u64) {
         let mut dice = Dice::new(seed, PREPARATION);
         options.hosts.push(HostOptions {
@@ -179,7 +179,8 @@ fn be_strange(options: &mut NetworkOptions, dice: &mut Dice) {
     }
 }
 
-/// Somebody who speaks in the names of others, to a mesh that forms itself and believes what it hears.
+/// Somebody who speaks in the names of others, to a mesh that forms itself and believes what it
+/// hears.
 fn forge(options: &mut NetworkOptions, dice: &mut Dice) {
     wake(options);
     options.security = None;
@@ -243,7 +244,8 @@ fn crowd_together(options: &mut NetworkOptions, (dice, seed): (&mut Dice, u64)) 
     options.gains = crowded.gains;
     for node in &mut options.nodes {
         node.parent = Parent::Shortest;
-        // Where each neighbour listens elsewhere, who speaks to all speaks as often as there are channels.
+        // Where each neighbour listens elsewhere, who speaks to all speaks as often as there are
+        // channels.
         node.mac.channels = Channels::SINGLE;
     }
 }

@@ -114,8 +114,8 @@ fn fault_of(network: &Network<'_>) -> Option<String> {
 /// rejected is asked again after a minute and a half.
 const MENDED_WITHIN: Duration = Duration::from_secs(600);
 
-/// A mote whose route somebody has ended, or has acknowledged in the root's name, tells the root of it again
-/// half-way through the route's lifetime, and up to half as long again after that.
+/// A mote whose route somebody has ended, or has acknowledged in the root's name, tells the root of
+/// it again half-way through the route's lifetime, and up to half as long again after that.
 pub(super) const REPEATED_WITHIN: Duration = Duration::from_secs(30 * 60 / 2 * 3 / 2);
 
 /// And once it has rested: a parent may have changed this very moment.

@@ -76,8 +76,8 @@ pub(crate) fn draw(dice: &mut Dice, span: Duration) -> Vec<(Instant, Trouble)> {
     all
 }
 
-/// What strangers do in the run of this seed, and when; nothing in half of the runs. Where no packet is to
-/// be lost they only forge segments: a flood of SYNs leaves no place for others.
+/// What strangers do in the run of this seed, and when; nothing in half of the runs. Where no
+/// packet is to be lost they only forge segments: a flood of SYNs leaves no place for others.
 pub(crate) fn strangers(seed: u64, span: Duration, is_gentle: bool) -> Vec<(Instant, Trouble)> {
     let mut dice = Dice::new(seed, outsiders::PURPOSE);
     if !dice.chance(0.5) {

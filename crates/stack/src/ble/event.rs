@@ -1,8 +1,8 @@
 //! What a controller reports, and what it shall do: HCI's events and commands, one for one.
 //!
-//! Place: between a driver, which has the packets of its HCI transport, and the [`Host`](super::Host).
-//! Times are in HCI's units. Left out: what a driver does once, before there is a host: reset, event
-//! masks, the sizes of buffers and the device's address.
+//! Place: between a driver, which has the packets of its HCI transport, and the
+//! [`Host`](super::Host). Times are in HCI's units. Left out: what a driver does once, before there
+//! is a host: reset, event masks, the sizes of buffers and the device's address.
 //!
 //! Source: Bluetooth Core 5.4 Vol 4 Part E §7.
 
@@ -88,8 +88,8 @@ pub enum Event<'a> {
         /// Packets that it holds.
         packets: u8,
     },
-    /// The command that was given last has been carried out or refused: Command Complete, or Command
-    /// Status.
+    /// The command that was given last has been carried out or refused: Command Complete, or
+    /// Command Status.
     Answered {
         /// Why it was refused.
         status: u8,
@@ -125,7 +125,8 @@ pub enum Event<'a> {
         /// Its times.
         timing: Timing,
     },
-    /// LE Remote Connection Parameter Request: the peer asks for other times, and waits for an answer.
+    /// LE Remote Connection Parameter Request: the peer asks for other times, and waits for an
+    /// answer.
     TimingAsked {
         /// The connection.
         handle: Handle,

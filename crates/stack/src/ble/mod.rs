@@ -71,15 +71,16 @@ pub struct Config {
     pub phy: Phy,
     /// The times of connections that a central begins.
     pub timing: Timing,
-    /// Whether a central's intervals become shorter than that as losses grow. This needs a controller that
-    /// reports how connection events went: [`Event::Report`].
+    /// Whether a central's intervals become shorter than that as losses grow. This needs a
+    /// controller that reports how connection events went: [`Event::Report`].
     pub is_adaptive: bool,
     /// From one advertisement to the next, in units of 0.625 ms: 32 to 16,384.
     pub advertising_interval: u16,
 }
 
 impl Config {
-    /// A device with this address: 1 Mb/s, connection events each 50 ms, a supervision timeout of 2 s.
+    /// A device with this address: 1 Mb/s, connection events each 50 ms, a supervision timeout of 2
+    /// s.
     pub const fn new(address: DeviceAddr, role: Role) -> Self {
         Self {
             address,
@@ -478,7 +479,8 @@ impl<'m> Host<'m> {
         dry_since.is_some_and(|since| now.since(since) >= STALLED_AFTER)
     }
 
-    /// Begins the SDU that lies in the memory of this peer, from `from` to `to`, on an open channel.
+    /// Begins the SDU that lies in the memory of this peer, from `from` to `to`, on an open
+    /// channel.
     pub(crate) fn begin(&mut self, at: usize, which: Which, from: u16, to: u16) {
         let peer = self.peers.get_mut(at);
         if let Some(connection) = peer.and_then(|peer| peer.connection.as_mut()) {

@@ -1,9 +1,9 @@
 //! The interval of a central's connections, by how many packets are lost.
 //!
-//! A packet that is lost ends its connection event, or the next one in a row does, and the rest of the
-//! interval is lost with it: the more losses, the shorter the interval that carries most. A central has one
-//! interval for all its connections, so that their events do not drift into one another, and it is as long
-//! as there are connections, so that each has time for some packets.
+//! A packet that is lost ends its connection event, or the next one in a row does, and the rest of
+//! the interval is lost with it: the more losses, the shorter the interval that carries most. A
+//! central has one interval for all its connections, so that their events do not drift into one
+//! another, and it is as long as there are connections, so that each has time for some packets.
 //!
 //! Source: none; the shares and times are those at which the lab's air carries most.
 
@@ -64,8 +64,9 @@ impl Pace {
 /// Packets after which their losses count: a second of a connection that is busy.
 const SAMPLE: u16 = 600;
 
-/// Losses above which an interval is shorter, in thousandths of all packets received. It becomes longer
-/// again at two thirds of that. A packet that the peer missed counts too, since no answer comes.
+/// Losses above which an interval is shorter, in thousandths of all packets received. It becomes
+/// longer again at two thirds of that. A packet that the peer missed counts too, since no answer
+/// comes.
 const LEVELS: [u16; 3] = [15, 40, 100];
 
 /// From then on: what each connection has of an interval, in units of 1.25 ms.

@@ -6,12 +6,13 @@ use super::{ChannelDrop, Handle, Host, STALLED_AFTER};
 use crate::time::{Duration, Instant};
 use crate::wire::tcple::Characteristic;
 
-/// The SPSM of TCPlE's channel at this end: the first of those that are allocated as they are needed.
+/// The SPSM of TCPlE's channel at this end: the first of those that are allocated as they are
+/// needed.
 const SERVICE: u16 = 0x0080;
 
 impl Host<'_> {
-    /// Offers TCPlE on connections that begin from now on; `held_len`: bytes of segments that are held ahead of
-    /// their time.
+    /// Offers TCPlE on connections that begin from now on; `held_len`: bytes of segments that are
+    /// held ahead of their time.
     pub(crate) const fn offer_tcple(&mut self, held_len: u16) {
         self.tcple = Some(Characteristic {
             service: SERVICE,
@@ -36,7 +37,8 @@ impl Host<'_> {
         self.peers.iter().position(|peer| peer.is_of(handle))
     }
 
-    /// Asks for this interval, in units of 1.25 ms, of all connections of a central; `None`: what its settings say.
+    /// Asks for this interval, in units of 1.25 ms, of all connections of a central; `None`: what
+    /// its settings say.
     pub(crate) const fn lead(&mut self, interval: Option<u16>) {
         self.led = interval;
     }
@@ -69,7 +71,8 @@ impl Connection {
         self.second.state == State::Open
     }
 
-    /// Closes TCPlE's channel where the peer has given no credit for it for long: packets go by the other one.
+    /// Closes TCPlE's channel where the peer has given no credit for it for long: packets go by the
+    /// other one.
     pub(super) fn give_up_second(&mut self, counters: &mut HostCounters, now: Instant) {
         let is_stalled = |since: Instant| now.since(since) >= STALLED_AFTER;
         if self.second.dry_since.is_some_and(is_stalled) {

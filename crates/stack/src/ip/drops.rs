@@ -29,8 +29,8 @@ pub enum PacketDrop {
     BadIcmp,
     /// An ICMPv6 message this node does not act on.
     IgnoredIcmp,
-    /// A neighbour discovery message that came from beyond the link, in fragments or breaks a rule; or a
-    /// message of RPL's in fragments.
+    /// A neighbour discovery message that came from beyond the link, in fragments or breaks a rule;
+    /// or a message of RPL's in fragments.
     BadNdp,
     /// A transport or a port that this node does not have, and no error may be sent.
     UnknownProtocol,

@@ -226,8 +226,8 @@ pub fn write(
     finish(len, (src, dst), hop_limit, out)
 }
 
-/// Makes a message of `len` bytes, which stand in `out` behind room for an IPv6 header, a whole packet;
-/// returns its length.
+/// Makes a message of `len` bytes, which stand in `out` behind room for an IPv6 header, a whole
+/// packet; returns its length.
 ///
 /// # Errors
 /// [`Full`] when `out` does not hold it.

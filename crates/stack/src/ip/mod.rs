@@ -1,11 +1,10 @@
 //! IPv6: whose packet this is, where it goes next, and what the node says about it.
 //!
-//! Place: [`crate::node`] asks for a `Disposition` of each packet or first fragment, then
-//! delivers, forwards or answers. Neighbour discovery keeps the default route, the prefix and
-//! the 6LoWPAN contexts; ICMPv6 messages are written here.
-//! With the feature `fragments` packets that come in fragments are put together in `fragments`, which
-//! has memory of its own. Other packets are only looked at: bytes live in the interfaces' queues.
-//! Left out: multicast forwarding, redirects.
+//! Place: [`crate::node`] asks for a `Disposition` of each packet or first fragment, then delivers,
+//! forwards or answers. Neighbour discovery keeps the default route, the prefix and the 6LoWPAN
+//! contexts; ICMPv6 messages are written here. With the feature `fragments` packets that come in
+//! fragments are put together in `fragments`, which has memory of its own. Other packets are only
+//! looked at: bytes live in the interfaces' queues. Left out: multicast forwarding, redirects.
 //! Sources: RFC 8200, 4443, 4861, 4862, 6724, 6775.
 
 mod address;
@@ -195,8 +194,8 @@ pub struct Ip<'m> {
 }
 
 impl<'m> Ip<'m> {
-    /// A node without addresses; `routes` bounds how many routes it can hold. Those that stand in it
-    /// hold from the start.
+    /// A node without addresses; `routes` bounds how many routes it can hold. Those that stand in
+    /// it hold from the start.
     pub fn new(config: Config, routes: &'m mut [Option<Route>]) -> Self {
         Self {
             config,
@@ -416,9 +415,9 @@ impl<'m> Ip<'m> {
         self.forwarding(header, interface)
     }
 
-    /// Whether a packet that a wire brought, hence from outside the meshes, names a source inside one
-    /// (RFC 2827): an address that a mesh leads to, or of a prefix that this node has its own address
-    /// of there. A source that another wire leads to may as well come by this one.
+    /// Whether a packet that a wire brought, hence from outside the meshes, names a source inside
+    /// one (RFC 2827): an address that a mesh leads to, or of a prefix that this node has its own
+    /// address of there. A source that another wire leads to may as well come by this one.
     fn is_forged(&self, src: &Ipv6Addr, ingress: &Ingress) -> bool {
         if ingress.from != Neighbour::Only || src.is_unicast_link_local() {
             return false;

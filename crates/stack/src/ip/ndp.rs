@@ -1,11 +1,10 @@
 //! Neighbour discovery for a route-over 6LoWPAN: how a mote finds its router.
 //!
-//! A [`Solicitor`] asks until a router answers and again before what it learnt expires: all routers,
-//! or the only one to accept, which acknowledges and answers where a broadcast would make all
-//! neighbours answer. The
-//! node applies what [`Solicitor::on_advertisement`] accepted: prefix, contexts, default
-//! route; a relay then advertises the same (RFC 6775 §8.1), so configuration walks down the
-//! tree by itself.
+//! A [`Solicitor`] asks until a router answers and again before what it learnt expires: all
+//! routers, or the only one to accept, which acknowledges and answers where a broadcast would make
+//! all neighbours answer. The node applies what [`Solicitor::on_advertisement`] accepted: prefix,
+//! contexts, default route; a relay then advertises the same (RFC 6775 §8.1), so configuration
+//! walks down the tree by itself.
 //!
 //! Anybody can advertise in the router's name. What repeats or prolongs what is known is taken;
 //! what would change it is a claim, and the router is asked about it, twice: only when the same
@@ -59,12 +58,12 @@ const LEASE_SLACK: Duration = Duration::from_secs(10);
 /// once (`MAX_RTR_SOLICITATION_DELAY` of RFC 4861 §10 is 1 s; a frame lasts 4 ms here).
 const FIRST_DELAY_MAX: Duration = Duration::from_millis(250);
 
-/// Wait before all routers are asked because the router of before does not serve: what was lost with
-/// the same burst of noise is not yet known then.
+/// Wait before all routers are asked because the router of before does not serve: what was lost
+/// with the same burst of noise is not yet known then.
 const SEARCH_DELAY: Duration = Duration::from_millis(100);
 
-/// How long to wait after the `sent`-th message in a row without an answer: a few are sent fast, then
-/// ever more slowly.
+/// How long to wait after the `sent`-th message in a row without an answer: a few are sent fast,
+/// then ever more slowly.
 pub(super) fn pace(sent: u8) -> Duration {
     let doublings = sent.saturating_sub(SOLICITATIONS_FAST).min(4);
     INTERVAL.saturating_mul(1 << doublings).min(INTERVAL_MAX)
@@ -76,8 +75,9 @@ pub(crate) struct Solicitor {
     parent: Option<Iid>,
     /// Whether RPL names the parent, and no other router will do.
     is_led: bool,
-    /// The router does not register this node, or takes no frames: all routers are asked, and another
-    /// one takes its place as soon as it is heard. How often they were asked, and when next.
+    /// The router does not register this node, or takes no frames: all routers are asked, and
+    /// another one takes its place as soon as it is heard. How often they were asked, and when
+    /// next.
     search: Option<(u8, Instant)>,
     state: State,
 }

@@ -2,8 +2,9 @@
 //!
 //! Place: the link starts it when it has a router and an address, sends what is due, and hands in
 //! the answers. It asks until it is accepted, ever more slowly, and again before the registration
-//! ends. Who is refused or not answered several times in a row looks for another router as well, and
-//! goes on with the one it has until then: a router forwards for those that it has not registered.
+//! ends. Who is refused or not answered several times in a row looks for another router as well,
+//! and goes on with the one it has until then: a router forwards for those that it has not
+//! registered.
 //!
 //! An answer counts only if it names the transaction that is open. One that does not means that
 //! the router knows a registration in this node's name that this node did not ask for: it is
@@ -82,8 +83,8 @@ impl Registrant {
         (self.is_open, self.at) = (false, None);
     }
 
-    /// Renews soon: the router may not know the registration any more. Anybody can say so, hence once
-    /// a minute is enough.
+    /// Renews soon: the router may not know the registration any more. Anybody can say so, hence
+    /// once a minute is enough.
     pub(crate) fn hasten(&mut self, now: Instant) {
         if self.failures == 0 {
             let soon = (now + pace(1)).max(self.accepted + HASTENED_MIN);
@@ -165,10 +166,10 @@ impl Registrant {
                 };
             }
             Some((registration::MOVED, _)) => {
-                // The root has seen this one elsewhere or a later one: before this node restarted, or
-                // another's in its name. The next one may be later than both. If not, one of three
-                // leaps is: into the circular part, from there to the straight part's beginning, and
-                // from there to where a counter begins.
+                // The root has seen this one elsewhere or a later one: before this node restarted,
+                // or another's in its name. The next one may be later than both. If not, one of
+                // three leaps is: into the circular part, from there to the straight part's
+                // beginning, and from there to where a counter begins.
                 self.tid = match self.tid {
                     ..lollipop::STRAIGHT => lollipop::STRAIGHT,
                     lollipop::STRAIGHT..lollipop::INITIAL => lollipop::INITIAL - 1,
@@ -324,8 +325,8 @@ mod tests {
         }
     }
 
-    /// The root knows a transaction of an earlier life over another router; each request is taken by the
-    /// router and then refused by the root, unless what it knows is older.
+    /// The root knows a transaction of an earlier life over another router; each request is taken
+    /// by the router and then refused by the root, unless what it knows is older.
     #[test]
     fn whatever_the_root_knows_of_another_router_four_requests_pass_it() {
         let mut rng = rng();
@@ -349,8 +350,8 @@ mod tests {
         }
     }
 
-    /// A number that another router has, too, is left by the shortest step: a long one would soon make
-    /// that router's old number seem new.
+    /// A number that another router has, too, is left by the shortest step: a long one would soon
+    /// make that router's old number seem new.
     #[test]
     fn a_first_number_that_is_known_elsewhere_is_followed_by_the_next() {
         let mut rng = rng();

@@ -1,14 +1,14 @@
 //! A router's table of the addresses that its neighbours have registered with it.
 //!
 //! Place: the link checks a request and writes the answer; this table decides, and reports to the
-//! node above what has changed, which speaks for leaves in the routing protocol (RFC 9010): an entry
-//! notes whether the root is still to hear of it. The memory is the caller's: a router without any
-//! takes no registrations.
+//! node above what has changed, which speaks for leaves in the routing protocol (RFC 9010): an
+//! entry notes whether the root is still to hear of it. The memory is the caller's: a router
+//! without any takes no registrations.
 //!
 //! An identifier derives from a link address, and a request is heard only from there, so one
 //! identifier is one address of one neighbour. Nobody's request ever ends another neighbour's
-//! registration. That a sender made its address up shows when nothing acknowledges the answer: until
-//! then an entry is *tentative*, short-lived, and nobody is told of it.
+//! registration. That a sender made its address up shows when nothing acknowledges the answer:
+//! until then an entry is *tentative*, short-lived, and nobody is told of it.
 //!
 //! Left out: link-local addresses, which are unique already (RFC 6775 §5.2); duplicates beyond this
 //! router (RFC 6775 §8.2); what a lifetime above zero costs, since it costs nothing but the entry.
@@ -470,7 +470,8 @@ impl Registrar<'_> {
         Some(entry.change())
     }
 
-    /// The next registration that the root is to hear of, in turn; it stays so until [`Self::settle`].
+    /// The next registration that the root is to hear of, in turn; it stays so until
+    /// [`Self::settle`].
     pub(crate) fn next_due(&mut self) -> Option<Change> {
         let len = self.table.len();
         let from = usize::from(self.due_from);

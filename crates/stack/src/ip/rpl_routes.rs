@@ -81,8 +81,8 @@ impl<'m> RplRoutes<'m> {
         self.place.as_ref()
     }
 
-    /// Adds or replaces the step to a mote; one that ends at once is lost from now on. Returns whether
-    /// another parent would be better.
+    /// Adds or replaces the step to a mote; one that ends at once is lost from now on. Returns
+    /// whether another parent would be better.
     ///
     /// # Errors
     /// [`StepError`].
@@ -96,7 +96,8 @@ impl<'m> RplRoutes<'m> {
         self.routes.lose(child, parent)
     }
 
-    /// The motes find their places anew: the ways that are known keep out nothing that comes by another.
+    /// The motes find their places anew: the ways that are known keep out nothing that comes by
+    /// another.
     #[cfg(feature = "router")]
     pub(crate) fn doubt_steps(&mut self) {
         self.routes.doubt();

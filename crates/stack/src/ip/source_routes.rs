@@ -21,8 +21,8 @@ pub struct Step {
     pub parent: Iid,
     /// Of the message that said so: `PathSequence`, a lollipop counter (RFC 6550 §7.2).
     pub sequence: u8,
-    /// Whether the mote knows no RPL: its packets are to be taken out of their tunnel one hop before
-    /// (RFC 9010).
+    /// Whether the mote knows no RPL: its packets are to be taken out of their tunnel one hop
+    /// before (RFC 9010).
     pub is_leaf: bool,
     /// Whether the parent could not pass a packet on to it since: no way leads over it.
     pub is_lost: bool,
@@ -71,8 +71,8 @@ impl Path {
 pub(crate) enum StepError {
     /// What is known of the mote is newer.
     Old,
-    /// The mote has a way, and the one that the message makes begins at another neighbour of the root
-    /// than the one that brought the message.
+    /// The mote has a way, and the one that the message makes begins at another neighbour of the
+    /// root than the one that brought the message.
     Strange,
     /// No room.
     Full,
@@ -112,13 +112,13 @@ impl<'m> SourceRoutes<'m> {
             .is_some_and(|(root, _)| prefix(&root) == prefix(dst))
     }
 
-    /// Adds or replaces the step to a mote; one that ends at once is lost from now on. Returns whether
-    /// it is one that was lost again and again: another parent would be better.
+    /// Adds or replaces the step to a mote; one that ends at once is lost from now on. Returns
+    /// whether it is one that was lost again and again: another parent would be better.
     ///
-    /// Motes send over their parents, so a message about a mote comes by the neighbour of the root at
-    /// which the way to that mote begins. One that comes by another is forged, or overtook that of a
-    /// router between: it is taken only where the mote has no way, and yields to any that comes by
-    /// the right one.
+    /// Motes send over their parents, so a message about a mote comes by the neighbour of the root
+    /// at which the way to that mote begins. One that comes by another is forged, or overtook that
+    /// of a router between: it is taken only where the mote has no way, and yields to any that
+    /// comes by the right one.
     ///
     /// # Errors
     /// [`StepError`].
@@ -128,9 +128,9 @@ impl<'m> SourceRoutes<'m> {
         let known = at.and_then(|at| self.steps.get(at).copied().flatten());
         // What was lost holds no more, however new.
         let holds = known.filter(|known| !known.is_lost);
-        // One transaction of a leaf at two routers: the leaf has begun anew, and either may be the old
-        // one. It is asked for a later transaction. What another router ends is no news either: its
-        // transaction may be old enough to seem new.
+        // One transaction of a leaf at two routers: the leaf has begun anew, and either may be the
+        // old one. It is asked for a later transaction. What another router ends is no news either:
+        // its transaction may be old enough to seem new.
         let is_torn = |known: &Step| {
             known.is_leaf
                 && step.is_leaf
@@ -178,7 +178,8 @@ impl<'m> SourceRoutes<'m> {
         self.root().is_some_and(|(root, _)| iid_of(&root) == iid)
     }
 
-    /// The neighbour of the root at which the way over this step begins; `None` where there is no way.
+    /// The neighbour of the root at which the way over this step begins; `None` where there is no
+    /// way.
     fn first_hop(&self, step: &Step) -> Option<Iid> {
         let (mut mote, mut parent) = (step.child, step.parent);
         for _ in 0..ROUTE_HOPS_MAX {
@@ -199,8 +200,8 @@ impl<'m> SourceRoutes<'m> {
 
     /// The place of a step that no way leads over: whoever sent the message may not exist.
     ///
-    /// Looks at [`ASTRAY_LOOKS`] places, behind those that it looked at before: each look goes through
-    /// the table once for each hop, and strangers can have one made of each message.
+    /// Looks at [`ASTRAY_LOOKS`] places, behind those that it looked at before: each look goes
+    /// through the table once for each hop, and strangers can have one made of each message.
     fn find_astray(&mut self) -> Option<usize> {
         let len = self.steps.len();
         for _ in 0..len.min(ASTRAY_LOOKS) {
@@ -214,7 +215,8 @@ impl<'m> SourceRoutes<'m> {
         None
     }
 
-    /// The motes find their places anew: the ways that are known keep out nothing that comes by another.
+    /// The motes find their places anew: the ways that are known keep out nothing that comes by
+    /// another.
     #[cfg(feature = "router")]
     pub(super) fn doubt(&mut self) {
         let root = self.root().map(|(root, _)| iid_of(&root));
@@ -306,7 +308,8 @@ impl<'m> SourceRoutes<'m> {
 /// The neighbour that brought what was known before the motes began to find their places anew.
 const NOBODY: Iid = [0; 8];
 
-/// Places of a full table that are looked at for a step that leads nowhere when a message needs room.
+/// Places of a full table that are looked at for a step that leads nowhere when a message needs
+/// room.
 const ASTRAY_LOOKS: usize = 16;
 
 /// Losses of one step after which its mote should look for another parent: the first may be of a
@@ -518,8 +521,8 @@ mod tests {
         assert!(!routes.path(&addr(2)).unwrap().ends_at_leaf());
     }
 
-    /// A leaf that had begun anew registered with the root by the number that an earlier router still
-    /// had of it; each word of that router moved the way back there, until the leaf renewed.
+    /// A leaf that had begun anew registered with the root by the number that an earlier router
+    /// still had of it; each word of that router moved the way back there, until the leaf renewed.
     #[test]
     fn one_transaction_of_a_leaf_leads_over_one_router() {
         let leaf = |parent, sequence| Step {

@@ -26,11 +26,13 @@ const TYPE_MASK: u8 = 0x30;
 const RESET: u8 = 0x30;
 const TOKEN_LEN_MASK: u8 = 0x0f;
 
-/// The longest token whose length stands in the first byte, and the longest one here (RFC 8974 §2.1).
+/// The longest token whose length stands in the first byte, and the longest one here (RFC 8974
+/// §2.1).
 pub(super) const PLAIN_TOKEN_LEN_MAX: u8 = EXTENDED - 1;
 pub(super) const TOKEN_LEN_MAX: usize = 40;
 
-/// In four bits: one byte follows, which counts from here on (RFC 7252 §3.1; of tokens RFC 8974 §2.1).
+/// In four bits: one byte follows, which counts from here on (RFC 7252 §3.1; of tokens RFC 8974
+/// §2.1).
 const EXTENDED: u8 = 13;
 
 /// A message.
@@ -46,8 +48,8 @@ pub(super) struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Reads a message with an OSCORE option. `None`: the bytes are no message, it has no such option, or it
-    /// has a critical option that is not known here.
+    /// Reads a message with an OSCORE option. `None`: the bytes are no message, it has no such
+    /// option, or it has a critical option that is not known here.
     pub(super) fn parse(bytes: &'a [u8]) -> Option<Self> {
         let mut r = Reader::new(bytes);
         let [first, code, high, low] = r.array().ok()?;
@@ -84,7 +86,8 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Writes the beginning of a non-confirmable message: header and token, of [`TOKEN_LEN_MAX`] bytes at most.
+/// Writes the beginning of a non-confirmable message: header and token, of [`TOKEN_LEN_MAX`] bytes
+/// at most.
 pub(super) fn begin(w: &mut Writer<'_>, code: u8, id: u16, token: &[u8]) -> Result<(), Full> {
     let len = u8::try_from(token.len()).map_err(|_| Full)?;
     let (nibble, more) = match len.checked_sub(EXTENDED) {
@@ -98,8 +101,8 @@ pub(super) fn begin(w: &mut Writer<'_>, code: u8, id: u16, token: &[u8]) -> Resu
     w.put(token)
 }
 
-/// Writes an option; `before` is the number of the one before it. Numbers lie less than 269 apart, and values are
-/// shorter than that.
+/// Writes an option; `before` is the number of the one before it. Numbers lie less than 269 apart,
+/// and values are shorter than that.
 pub(super) fn option(
     w: &mut Writer<'_>,
     before: u16,
@@ -131,8 +134,8 @@ fn coded(value: usize) -> Result<(u8, Option<u8>), Full> {
     }
 }
 
-/// Reads options until the payload begins, which is returned; `None` where they are damaged or `take`
-/// says no to one.
+/// Reads options until the payload begins, which is returned; `None` where they are damaged or
+/// `take` says no to one.
 pub(super) fn for_each_option<'a>(
     r: &mut Reader<'a>,
     mut take: impl FnMut(u16, &'a [u8]) -> bool,

@@ -11,8 +11,8 @@ use crate::wire::cursor::{self, Full, Reader, Writer};
 /// Bytes of the longest datagram that is written or understood.
 pub const DATAGRAM_LEN_MAX: usize = 128;
 
-/// What a registrar is called (RFC 9031 §7.3); a pledge's name is empty, and the context between them
-/// is named by the pledge's extended address.
+/// What a registrar is called (RFC 9031 §7.3); a pledge's name is empty, and the context between
+/// them is named by the pledge's extended address.
 pub(super) const REGISTRAR: &[u8] = b"JRC";
 pub(super) const PLEDGE: &[u8] = b"";
 
@@ -124,10 +124,11 @@ impl Pledge {
         self.sequence
     }
 
-    /// Writes a request, a datagram to the registrar's port 5683; returns its length. Answers to earlier
-    /// requests are refused from then on.
+    /// Writes a request, a datagram to the registrar's port 5683; returns its length. Answers to
+    /// earlier requests are refused from then on.
     ///
-    /// `None`: `out` is too short, for which [`DATAGRAM_LEN_MAX`] bytes suffice, or no number is left.
+    /// `None`: `out` is too short, for which [`DATAGRAM_LEN_MAX`] bytes suffice, or no number is
+    /// left.
     pub fn ask(&mut self, request: &Request, out: &mut [u8]) -> Option<usize> {
         let sequence = self.sequence;
         self.sequence = sequence.checked_add(1)?;
@@ -229,17 +230,17 @@ pub fn hear(datagram: &[u8]) -> Result<Heard<'_>, JoinError> {
 }
 
 impl Heard<'_> {
-    /// The number of the request: the registrar stores it for this pledge before it sends an answer, for
-    /// two answers to one request would have one nonce.
+    /// The number of the request: the registrar stores it for this pledge before it sends an
+    /// answer, for two answers to one request would have one nonce.
     pub const fn sequence(&self) -> u32 {
         self.sequence
     }
 
-    /// Writes the answer that gives the pledge what `configure` says for its request; returns its length.
-    /// `configure` may refuse by a code of CoAP, such as 0x83, forbidden.
+    /// Writes the answer that gives the pledge what `configure` says for its request; returns its
+    /// length. `configure` may refuse by a code of CoAP, such as 0x83, forbidden.
     ///
-    /// `key`: the join key of the device [`Self::eui64`]. `last`: the number of that device's last request
-    /// that was answered.
+    /// `key`: the join key of the device [`Self::eui64`]. `last`: the number of that device's last
+    /// request that was answered.
     ///
     /// # Errors
     /// Why the request is not answered at all.
@@ -297,8 +298,8 @@ pub(super) fn derived(
     Context::derive(&key.0, &[], ids)
 }
 
-/// Decrypts the message within another, in `text`; returns its code and payload, or `None` where what was
-/// encrypted is no message.
+/// Decrypts the message within another, in `text`; returns its code and payload, or `None` where
+/// what was encrypted is no message.
 pub(super) fn open<'a>(
     context: &Context,
     (request, number): (Number<'_>, Number<'_>),

@@ -6,12 +6,13 @@
 //!   { keys: [index, network key, sequence] }  <-----------
 //! ```
 //!
-//! Purpose: a device that knows its own join key alone gets the key of the network, and nobody between
-//! the two learns it. One request, one answer, both CoAP messages of UDP that are encrypted whole.
-//! Place: an application hands over datagrams, port 5683; nothing here knows of links. A node with a
-//! [`Porch`] carries them: in clear over the hop between a pledge and a relay, sealed beyond it.
-//! Left out: short addresses, more than one key, EDHOC; retransmissions, which are requests of their own.
-//! Source: RFC 9031 for the objects and the names, RFC 8613 for OSCORE, RFC 7252 for CoAP.
+//! Purpose: a device that knows its own join key alone gets the key of the network, and nobody
+//! between the two learns it. One request, one answer, both CoAP messages of UDP that are encrypted
+//! whole. Place: an application hands over datagrams, port 5683; nothing here knows of links. A
+//! node with a [`Porch`] carries them: in clear over the hop between a pledge and a relay, sealed
+//! beyond it. Left out: short addresses, more than one key, EDHOC; retransmissions, which are
+//! requests of their own. Source: RFC 9031 for the objects and the names, RFC 8613 for OSCORE, RFC
+//! 7252 for CoAP.
 
 mod coap;
 mod exchange;

@@ -56,9 +56,9 @@ impl Request {
 
 /// What the registrar gives a pledge.
 ///
-/// `Link_Layer_Key` (§8.4.3.1): key identifier, value, additional information. The value is the network
-/// key, from which link keys follow; the additional information is the key sequence to begin with, in
-/// four bytes, and the identifier is that sequence's key index.
+/// `Link_Layer_Key` (§8.4.3.1): key identifier, value, additional information. The value is the
+/// network key, from which link keys follow; the additional information is the key sequence to
+/// begin with, in four bytes, and the identifier is that sequence's key index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Configuration {
     /// The key of the network.

@@ -1,8 +1,7 @@
 //! OSCORE: a CoAP message encrypted whole within another one.
 //!
-//! Left out: every algorithm but AES-CCM-16-64-128 and HKDF with SHA-256, observation, groups; a window
-//! for requests that overtake each other: a pledge has one at a time.
-//! Source: RFC 8613.
+//! Left out: every algorithm but AES-CCM-16-64-128 and HKDF with SHA-256, observation, groups; a
+//! window for requests that overtake each other: a pledge has one at a time. Source: RFC 8613.
 
 use hkdf::Hkdf;
 use minicbor::Encoder;
@@ -44,8 +43,8 @@ pub(super) struct Context {
     common_iv: [u8; NONCE_LEN],
 }
 
-/// The identifier of a side and the number of its message, of which nonces and what is authenticated
-/// are made.
+/// The identifier of a side and the number of its message, of which nonces and what is
+/// authenticated are made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Number<'a> {
     pub(super) id: &'a [u8],
@@ -123,8 +122,8 @@ impl Context {
         Some(nonce)
     }
 
-    /// Encrypts the message in the first `len` bytes of `text`, and writes the tag behind it; returns the
-    /// length of both.
+    /// Encrypts the message in the first `len` bytes of `text`, and writes the tag behind it;
+    /// returns the length of both.
     ///
     /// `request`: the number of the request. An answer to it has the same nonce.
     pub(super) fn seal(&self, request: Number<'_>, text: &mut [u8], len: usize) -> Option<usize> {
@@ -140,7 +139,8 @@ impl Context {
 
     /// Decrypts `text`, where its tag is right; returns the length of the message.
     ///
-    /// `request`: the number of the request. `number`: the number that the message's nonce is made of.
+    /// `request`: the number of the request. `number`: the number that the message's nonce is made
+    /// of.
     pub(super) fn open(
         &self,
         request: Number<'_>,

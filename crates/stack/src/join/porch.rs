@@ -1,9 +1,8 @@
 //! What stands between a node with a key and those without one: it asks, relays or answers.
 //!
-//! Place: a [`Node`](crate::node::Node) that was given a [`Porch`] hands it the datagrams in clear of its
-//! neighbours, and those for the port of CoAP. A relay's go on by themselves; the others wait for the
-//! application, one at a time.
-//! Source: RFC 9031 §5 to §7.
+//! Place: a [`Node`](crate::node::Node) that was given a [`Porch`] hands it the datagrams in clear
+//! of its neighbours, and those for the port of CoAP. A relay's go on by themselves; the others
+//! wait for the application, one at a time. Source: RFC 9031 §5 to §7.
 
 use core::net::Ipv6Addr;
 
@@ -19,11 +18,13 @@ use crate::wire::cursor;
 /// What a node does about joining.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// It has the key, and takes another one from the registrar at this address. It relays for nobody.
+    /// It has the key, and takes another one from the registrar at this address. It relays for
+    /// nobody.
     Member(Ipv6Addr),
     /// It has no key, and asks for one.
     Pledge,
-    /// As a member; besides, it passes requests of neighbouring pledges on to the registrar at this address.
+    /// As a member; besides, it passes requests of neighbouring pledges on to the registrar at this
+    /// address.
     Relay(Ipv6Addr),
     /// It gives the key to those that may have it.
     Registrar,
@@ -38,8 +39,8 @@ pub struct PorchCounters {
     pub returned: u32,
     /// Datagrams that waited for the application.
     pub taken: u32,
-    /// Dropped: neither a request nor an answer, for another port, damaged, or an answer to no request
-    /// that this relay passed on.
+    /// Dropped: neither a request nor an answer, for another port, damaged, or an answer to no
+    /// request that this relay passed on.
     pub refused: u32,
     /// Dropped: one was passed on within the last second, or another one waits.
     pub rationed: u32,
@@ -95,8 +96,8 @@ impl Porch {
         &self.counters
     }
 
-    /// Takes a datagram that a neighbour sent in clear, over the link that `remote` names. Writes into `out`
-    /// what goes to the registrar; returns the registrar's address, and the length.
+    /// Takes a datagram that a neighbour sent in clear, over the link that `remote` names. Writes
+    /// into `out` what goes to the registrar; returns the registrar's address, and the length.
     pub(crate) fn on_neighbour(
         &mut self,
         (iid, remote): ([u8; 8], Remote),
@@ -127,8 +128,8 @@ impl Porch {
         count(&mut self.counters.refused);
     }
 
-    /// Whether a datagram to the port of CoAP, from `remote`, may be about joining. All others are for the
-    /// application.
+    /// Whether a datagram to the port of CoAP, from `remote`, may be about joining. All others are
+    /// for the application.
     pub(crate) fn is_meant(&self, remote: &Remote, datagram: &[u8]) -> bool {
         match self.role {
             Role::Relay(registrar) | Role::Member(registrar) => {
@@ -139,8 +140,8 @@ impl Porch {
         }
     }
 
-    /// Takes a datagram of which [`Self::is_meant`] is true. Writes into `out` what goes to a neighbour, if
-    /// anything; returns which neighbour, and the length.
+    /// Takes a datagram of which [`Self::is_meant`] is true. Writes into `out` what goes to a
+    /// neighbour, if anything; returns which neighbour, and the length.
     pub(crate) fn on_remote(
         &mut self,
         remote: Remote,

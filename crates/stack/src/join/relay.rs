@@ -5,9 +5,9 @@
 //! pledge <── token of its own ── relay <── the same token ─────────────────────────── registrar
 //! ```
 //!
-//! Purpose: strangers take no memory of a relay. All that it needs for the answer travels in the token of
-//! the request, and comes back with the answer; the tag shows that the relay itself wrote the token.
-//! Source: RFC 9031 §7.1; RFC 8974 §3 for what goes into such a token.
+//! Purpose: strangers take no memory of a relay. All that it needs for the answer travels in the
+//! token of the request, and comes back with the answer; the tag shows that the relay itself wrote
+//! the token. Source: RFC 9031 §7.1; RFC 8974 §3 for what goes into such a token.
 
 use super::coap::{self, Message, OSCORE, POST, TOKEN_LEN_MAX, URI_HOST};
 use super::exchange::HOST;
@@ -31,8 +31,9 @@ impl Relay {
         }
     }
 
-    /// Writes a neighbour's request for the registrar; returns its length. Only the encrypted payload and
-    /// the OSCORE option are taken over. `None`: it is no request, or its token has more than 8 bytes.
+    /// Writes a neighbour's request for the registrar; returns its length. Only the encrypted
+    /// payload and the OSCORE option are taken over. `None`: it is no request, or its token has
+    /// more than 8 bytes.
     pub(super) fn outward(
         &self,
         asker: Asker,
@@ -54,8 +55,8 @@ impl Relay {
         Some(w.written())
     }
 
-    /// Writes the registrar's answer for the pledge; returns the pledge, and the length. `None`: this relay
-    /// passed on no such request, or did so too long ago.
+    /// Writes the registrar's answer for the pledge; returns the pledge, and the length. `None`:
+    /// this relay passed on no such request, or did so too long ago.
     pub(super) fn homeward(
         &self,
         datagram: &[u8],
@@ -75,7 +76,8 @@ impl Relay {
         Some((asker, w.written()))
     }
 
-    /// The token of a relayed request: the pledge, its link, the time, the pledge's own token, and the tag.
+    /// The token of a relayed request: the pledge, its link, the time, the pledge's own token, and
+    /// the tag.
     fn token(&self, asker: Asker, message: &Message<'_>, now: Instant) -> Option<[u8; LEN]> {
         let len = u8::try_from(message.token.len()).ok()?;
         let (iid, link) = asker;

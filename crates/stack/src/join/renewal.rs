@@ -5,9 +5,10 @@
 //!                                                      <-----------  2.04    notes it for later
 //! ```
 //!
-//! Purpose: to revoke a device, all others get another network key. Each goes over to it when it hears the first
-//! frame with that key, so that the registrar can announce the key to all of them first.
-//! Source: RFC 9031 §8.2, parameter updates; RFC 8613 §8.3 for answers without a number of their own.
+//! Purpose: to revoke a device, all others get another network key. Each goes over to it when it
+//! hears the first frame with that key, so that the registrar can announce the key to all of them
+//! first. Source: RFC 9031 §8.2, parameter updates; RFC 8613 §8.3 for answers without a number of
+//! their own.
 
 use super::coap::{self, CHANGED, Message, OSCORE, POST, URI_PATH};
 use super::exchange::{
@@ -17,11 +18,12 @@ use super::objects::Configuration;
 use super::oscore::{Header, Number, Partial};
 use crate::wire::cursor::Writer;
 
-/// Writes an announcement of `given` for the device with this extended address; returns its length. `None`:
-/// `out` is too short; [`DATAGRAM_LEN_MAX`] bytes suffice.
+/// Writes an announcement of `given` for the device with this extended address; returns its length.
+/// `None`: `out` is too short; [`DATAGRAM_LEN_MAX`] bytes suffice.
 ///
-/// `number`: counts the registrar's messages to this device, from 0. Two messages with one number betray each
-/// other, so the registrar stores the next number before it sends. It may repeat the same bytes.
+/// `number`: counts the registrar's messages to this device, from 0. Two messages with one number
+/// betray each other, so the registrar stores the next number before it sends. It may repeat the
+/// same bytes.
 pub fn announce(
     key: &JoinKey,
     eui64: [u8; 8],
@@ -86,8 +88,9 @@ pub fn is_confirmed(key: &JoinKey, eui64: [u8; 8], number: u32, datagram: &[u8])
 }
 
 impl Pledge {
-    /// Takes a registrar's announcement to a device that has joined, and writes the answer into `out`. Returns
-    /// the configuration that will hold, and the answer's length. A repeated announcement is confirmed again.
+    /// Takes a registrar's announcement to a device that has joined, and writes the answer into
+    /// `out`. Returns the configuration that will hold, and the answer's length. A repeated
+    /// announcement is confirmed again.
     ///
     /// # Errors
     /// Why the announcement is not believed.

@@ -1,5 +1,6 @@
-//! OSCORE against the vectors of RFC 8613, appendix C; objects against the example of RFC 9031; both sides
-//! against each other, and against damage. Another implementation judges in `cargo xtask interop cojp`.
+//! OSCORE against the vectors of RFC 8613, appendix C; objects against the example of RFC 9031;
+//! both sides against each other, and against damage. Another implementation judges in
+//! `cargo xtask interop cojp`.
 
 use proptest::prelude::*;
 
@@ -233,7 +234,8 @@ proptest! {
         let mut pledge = Pledge::new(&KEY, EUI64, 5);
         let mut request = asked(&mut pledge);
         let answer = answered(&request, &KEY, None).unwrap();
-        // Type, identifier and names of hosts are not authenticated: they give the same key, or nothing.
+        // Type, identifier and names of hosts are not authenticated: they give the same key, or
+        // nothing.
         if let Some(byte) = request.get_mut(at) {
             *byte ^= flip;
         }

@@ -1,12 +1,13 @@
 //! IPv6 over Bluetooth LE: packets with compressed headers, each an SDU of the channel to one peer.
 //!
 //! Place: above [`crate::ble::Host`], which has the channels. Headers are compressed as on a mesh
-//! (RFC 6282), and nothing is cut up here: L2CAP segments. What goes to all goes to each peer once. Addresses
-//! are registered with the router as on a mesh; it is the central, and each peripheral its neighbour.
+//! (RFC 6282), and nothing is cut up here: L2CAP segments. What goes to all goes to each peer once.
+//! Addresses are registered with the router as on a mesh; it is the central, and each peripheral
+//! its neighbour.
 //!
-//! Packets wait at one of two places: this node's own and those passed on until it is known which peer
-//! they are for, and then at that peer until its channel takes them. TCP is asked for a segment when
-//! a channel takes one at once.
+//! Packets wait at one of two places: this node's own and those passed on until it is known which
+//! peer they are for, and then at that peer until its channel takes them. TCP is asked for a
+//! segment when a channel takes one at once.
 //!
 //! Left out: compression of TCP headers, which a peer need not know; routing by RPL.
 //! Source: RFC 7668 §3.
@@ -135,7 +136,8 @@ impl<'m> Ble<'m> {
         &mut self.discovery.contexts
     }
 
-    /// Whether a channel is open that takes no packet now: the controller or the peer is to make room first.
+    /// Whether a channel is open that takes no packet now: the controller or the peer is to make
+    /// room first.
     pub fn is_busy(&self) -> bool {
         let mut open = (0..self.host.peers.len()).filter(|at| self.is_open(*at));
         open.any(|at| !self.host.is_ready(at))
@@ -306,8 +308,9 @@ impl<'m> Ble<'m> {
         Ok(Arrival::Gathered(lent, hop))
     }
 
-    /// Restores the headers of an SDU of `len` bytes where it was gathered, in front of what follows them; `skipped`: bytes at
-    /// its beginning that are no part of the packet. Returns where the packet is, and its length.
+    /// Restores the headers of an SDU of `len` bytes where it was gathered, in front of what
+    /// follows them; `skipped`: bytes at its beginning that are no part of the packet. Returns
+    /// where the packet is, and its length.
     fn restore(
         &mut self,
         peer: usize,
@@ -478,8 +481,8 @@ impl<'m> Ble<'m> {
         true
     }
 
-    /// Whether TCP may be asked, which says itself for which peer its segment is: no peer has a packet
-    /// waiting that would have to let another one pass, unless it has stopped taking any.
+    /// Whether TCP may be asked, which says itself for which peer its segment is: no peer has a
+    /// packet waiting that would have to let another one pass, unless it has stopped taking any.
     fn may_pull(&self, now: Instant) -> bool {
         self.host.peers.iter().enumerate().all(|(at, peer)| {
             let waits = peer.open().is_some() && !peer.waiting.is_empty();
@@ -502,7 +505,8 @@ impl<'m> Ble<'m> {
         }
     }
 
-    /// Compresses the headers of the packet of `len` bytes that lies with the peer at `at`; returns where it begins then.
+    /// Compresses the headers of the packet of `len` bytes that lies with the peer at `at`; returns
+    /// where it begins then.
     fn compress(&mut self, at: usize, len: usize) -> Option<usize> {
         let addr = self.host.peers.get(at).and_then(Peer::open)?;
         let link = self.pair_to(addr);
@@ -536,8 +540,8 @@ impl<'m> Ble<'m> {
 impl Ble<'_> {
     /// Payload and TCP options in a segment whose packets on the air are full, bytes.
     ///
-    /// Room is left for what the header grows by on its way to this link: the hop limit counts down, and
-    /// a host may use a flow label.
+    /// Room is left for what the header grows by on its way to this link: the hop limit counts
+    /// down, and a host may use a flow label.
     pub(super) fn mss(&self, segments: &super::Segments) -> usize {
         let at = self.find(segments.to);
         let peer = at.and_then(|at| self.host.peers.get(at)?.open());

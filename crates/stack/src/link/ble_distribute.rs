@@ -135,8 +135,8 @@ impl<'m> Ble<'m> {
     }
 }
 
-/// How long a packet of `len` bytes is on the air, in bytes of 32 µs: at 1 Mb/s, with gaps and empty
-/// packets, a byte takes 10 µs in data PDUs of 251 bytes, and 25 in those of 27.
+/// How long a packet of `len` bytes is on the air, in bytes of 32 µs: at 1 Mb/s, with gaps and
+/// empty packets, a byte takes 10 µs in data PDUs of 251 bytes, and 25 in those of 27.
 #[cfg(feature = "router")]
 const fn air(len: usize) -> usize {
     len.div_ceil(2)

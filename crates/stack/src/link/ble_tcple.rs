@@ -1,7 +1,8 @@
-//! TCPlE on a link over Bluetooth LE: segments go by its channel where that is open, all else by IPSP's.
+//! TCPlE on a link over Bluetooth LE: segments go by its channel where that is open, all else by
+//! IPSP's.
 //!
-//! Place: between the link's packets and the two channels of [`crate::ble::Host`]; what is decided about a segment,
-//! [`crate::tcple`] decides.
+//! Place: between the link's packets and the two channels of [`crate::ble::Host`]; what is decided
+//! about a segment, [`crate::tcple`] decides.
 
 use super::{Arrival, Ask, Ble, PLACES_MAX, Pulled, Scratch};
 use crate::ble::{Connection, Event, INWARD_LEN, Peer, Phy, Role, SDU_HEADROOM, Which};
@@ -19,8 +20,9 @@ use crate::wire::tcple::{HEADER_LEN_MAX, Sdu};
 pub struct TcpleMemory<'m> {
     /// One for each place for a connection.
     pub sides: &'m mut [Side],
-    /// Places for segments that come ahead of their time, as many for each connection; with fewer than connections, TCPlE
-    /// does what is left of it. Those beyond 256, places for connections counted in, are not used.
+    /// Places for segments that come ahead of their time, as many for each connection; with fewer
+    /// than connections, TCPlE does what is left of it. Those beyond 256, places for connections
+    /// counted in, are not used.
     pub held: &'m mut [HeldSlot<'m>],
 }
 
@@ -317,8 +319,8 @@ impl<'m> Ble<'m> {
         }
     }
 
-    /// What the packet of `len` bytes that lies with the peer at `at` becomes on TCPlE's channel; `None`: it goes by
-    /// the other one.
+    /// What the packet of `len` bytes that lies with the peer at `at` becomes on TCPlE's channel;
+    /// `None`: it goes by the other one.
     pub(super) fn sdu_for(&mut self, at: usize, len: usize, now: Instant) -> Option<Sdu> {
         let is_open = self.host.has_tcple(at);
         let layer = self.tcple.as_mut()?;
@@ -357,7 +359,8 @@ impl<'m> Ble<'m> {
         Some(Sdu::Ack { waited_ms })
     }
 
-    /// Sets the packet of `len` bytes on its way that lies with the peer at `at`, or what goes in its place.
+    /// Sets the packet of `len` bytes on its way that lies with the peer at `at`, or what goes in
+    /// its place.
     pub(super) fn begin_tcple(&mut self, at: usize, len: usize, sdu: Sdu) {
         let mut head = [0; RELEASE_LEN];
         let mut w = Writer::new(&mut head);
@@ -390,8 +393,8 @@ impl<'m> Ble<'m> {
         self.host.begin(at, Which::Tcple, from as u16, len as u16);
     }
 
-    /// Begins a segment that goes ahead of its time, or a filler where none may; TCP has nothing to send. Returns whether
-    /// there was one.
+    /// Begins a segment that goes ahead of its time, or a filler where none may; TCP has nothing to
+    /// send. Returns whether there was one.
     pub(super) fn begin_ahead(
         &mut self,
         ip: &Ip<'_>,
@@ -468,7 +471,8 @@ impl Layer<'_> {
 }
 
 impl Side {
-    /// How long a packet waits that is given to the controller now: not at all while an event goes on, else until the next one.
+    /// How long a packet waits that is given to the controller now: not at all while an event goes
+    /// on, else until the next one.
     fn wait(&self, connection: &Connection, now: Instant) -> Duration {
         let interval = connection.interval();
         let Some(over) = self.event_over else {
@@ -483,6 +487,6 @@ impl Side {
 /// The longest SDU without a packet.
 const RELEASE_LEN: usize = 4;
 
-/// Events of each connection until a new interval is in force and its effect is seen: six or more (Core 5.4 Vol 6 Part B
-/// §5.1.1), and a round.
+/// Events of each connection until a new interval is in force and its effect is seen: six or more
+/// (Core 5.4 Vol 6 Part B §5.1.1), and a round.
 const SETTLES_AFTER: usize = 16;

@@ -87,8 +87,8 @@ pub(crate) enum Ask<'b, 'm> {
         )]
         &'b Budget<'b, 'm>,
     ),
-    /// A segment to this neighbour that TCP may not send yet, with so many bytes at most of all that were handed
-    /// out like that.
+    /// A segment to this neighbour that TCP may not send yet, with so many bytes at most of all
+    /// that were handed out like that.
     #[cfg(feature = "tcple")]
     Ahead(Neighbour, u16),
 }
@@ -148,7 +148,8 @@ impl<'m> Link<'m> {
         }
     }
 
-    /// Whether it is known that this neighbour is not there now, though there can be one. A mesh finds that out by asking.
+    /// Whether it is known that this neighbour is not there now, though there can be one. A mesh
+    /// finds that out by asking.
     pub(crate) fn misses(&self, neighbour: Neighbour) -> bool {
         match self {
             Self::Mesh(_) | Self::Cable(_) | Self::Serial(_) => false,
@@ -234,7 +235,8 @@ impl<'m> Link<'m> {
         }
     }
 
-    /// How long the segment that this link brought last, and the data that it acknowledges, waited at the peer, ms.
+    /// How long the segment that this link brought last, and the data that it acknowledges, waited
+    /// at the peer, ms.
     #[cfg(feature = "tcple")]
     pub(crate) const fn take_waited(&mut self) -> u16 {
         match self {
@@ -329,7 +331,8 @@ impl<'m> Link<'m> {
         self.waiting().has_room(packets, bytes)
     }
 
-    /// Whether so many packets of so many bytes together fit into the queue when nothing else waits there.
+    /// Whether so many packets of so many bytes together fit into the queue when nothing else waits
+    /// there.
     pub(crate) fn may_hold(&self, packets: usize, bytes: usize) -> bool {
         self.waiting().may_hold(packets, bytes)
     }

@@ -24,9 +24,9 @@ impl Link<'_> {
     /// How long segments may be that this node sends, and those that the peer should send: payload
     /// and TCP options, bytes; 0: none has room.
     ///
-    /// `is_carried`: whether headers are compressed. Own segments then count on what headers of bulk
-    /// data shrink by, for [`Budget`](super::mesh::Budget) cuts the others; the peer's on what is
-    /// sure, for it may be a host that knows nothing of it.
+    /// `is_carried`: whether headers are compressed. Own segments then count on what headers of
+    /// bulk data shrink by, for [`Budget`](super::mesh::Budget) cuts the others; the peer's on what
+    /// is sure, for it may be a host that knows nothing of it.
     pub(crate) fn mss(&self, segments: &Segments, is_carried: bool) -> [u16; 2] {
         let bytes = match self {
             Self::Mesh(mesh) => mesh.mss(segments, is_carried),

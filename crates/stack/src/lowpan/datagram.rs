@@ -343,9 +343,9 @@ impl<'m> Datagrams<'m> {
         }
     }
 
-    /// A fragment that was forwarded under `tag` did not get through, or found no room:
-    /// the packet's later fragments will be dropped. Returns whether there was such a packet, as far
-    /// as it is remembered.
+    /// A fragment that was forwarded under `tag` did not get through, or found no room: the
+    /// packet's later fragments will be dropped. Returns whether there was such a packet, as far as
+    /// it is remembered.
     pub fn fragment_lost(&mut self, tag: u16) -> bool {
         if !IS_RELAY {
             return false;

@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(Channels::SINGLE.home(extended(1)), None);
     }
 
-    /// C-07: a channel for each link of a chain, also where the last byte of a number wraps.
+    /// A channel for each link of a chain, also where the last byte of a number wraps.
     #[test]
     fn successive_addresses_have_different_homes() {
         let of_number = |number: u16| {

@@ -35,10 +35,10 @@ pub struct Config {
     /// d: before each retry a uniformly random wait in [0, d] precedes the CSMA backoff.
     pub retry_delay_max: Duration,
     /// Whether d is only as long as the neighbour's last frame took, from the assessment to its
-    /// ACK, and twice as long with each attempt, up to [`Self::retry_delay_max`]: what disturbed the
-    /// frame takes as long as it. Up to twice that at a source whose frames need more than two attempts: it
-    /// contends with others. Before a neighbour has taken one, and in a build without the feature `pace`, d is
-    /// the longest. A mesh link that measures its pace sets it.
+    /// ACK, and twice as long with each attempt, up to [`Self::retry_delay_max`]: what disturbed
+    /// the frame takes as long as it. Up to twice that at a source whose frames need more than two
+    /// attempts: it contends with others. Before a neighbour has taken one, and in a build without
+    /// the feature `pace`, d is the longest. A mesh link that measures its pace sets it.
     pub retry_doubles: bool,
     /// `macAckWaitDuration`: from the end of our frame to the end of its ACK.
     pub ack_wait: Duration,
@@ -173,9 +173,9 @@ pub const CCA: Duration = Duration::from_micros(8 * SYMBOL_US as u64);
 /// profile), so that it expires only when an answer was lost.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Longer than one frame's attempts may last (8 × (backoffs of at most 37 ms + a frame) and 7 delays of
-/// 40 ms, or 80 where they double: 0.9 s), shorter than 256 frames take (2.1 s), after which a sequence
-/// number comes back.
+/// Longer than one frame's attempts may last (8 × (backoffs of at most 37 ms + a frame) and 7
+/// delays of 40 ms, or 80 where they double: 0.9 s), shorter than 256 frames take (2.1 s), after
+/// which a sequence number comes back.
 pub(crate) const DUPLICATE_LIFETIME: Duration = Duration::from_millis(1_000);
 
 /// One slot: the router advertisement or error that must pass when data fills the queue.

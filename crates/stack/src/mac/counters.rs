@@ -140,8 +140,8 @@ impl FrameDrop {
 #[derive(Clone, Debug, Default)]
 pub struct MacCounters {
     /// Frames queued. All of them are delivered, or dropped for [`FrameDrop::ChannelBusy`],
-    /// [`FrameDrop::NoAck`], [`FrameDrop::RadioSilent`], [`FrameDrop::TooOld`], [`FrameDrop::Silent`] or
-    /// [`FrameDrop::Cancelled`], or still queued.
+    /// [`FrameDrop::NoAck`], [`FrameDrop::RadioSilent`], [`FrameDrop::TooOld`],
+    /// [`FrameDrop::Silent`] or [`FrameDrop::Cancelled`], or still queued.
     pub accepted: u32,
     /// Frames acknowledged, or broadcast.
     pub delivered: u32,
@@ -162,8 +162,8 @@ pub struct MacCounters {
     /// Of these, handed to the radio more than [`super::Config::ack_slack`] too late: a neighbour
     /// with the same setting does not take them. The driver reports frames too late.
     pub acks_late: u32,
-    /// By how much the last [`FrameDrop::MistimedAck`] was off, µs; negative where it came too early.
-    /// With many of them, what the stamps of this driver or of a neighbour's are late by.
+    /// By how much the last [`FrameDrop::MistimedAck`] was off, µs; negative where it came too
+    /// early. With many of them, what the stamps of this driver or of a neighbour's are late by.
     pub mistimed_by_us: i32,
     /// Data frames passed to the layer above.
     pub received: u32,

@@ -1,14 +1,16 @@
-//! How full the MAC's queue may be before a relay marks packets: the limit follows the queue's losses.
+//! How full the MAC's queue may be before a relay marks packets: the limit follows the queue's
+//! losses.
 //!
-//! `Mac::push` notes frames, and `Mac::is_crowded` asks. Which nodes send the frames, `rhythm` remembers.
+//! `Mac::push` notes frames, and `Mac::is_crowded` asks. Which nodes send the frames, `rhythm`
+//! remembers.
 
-/// The limit begins one slot below those that frames passed on may take: a sender is slowed before a frame is lost. Each
-/// frame passed on that finds no room lowers the limit by an eighth of the slots, at the least to a third. Every 256 such
-/// frames that find room raise it by half of that. In equilibrium one frame in 512 is lost, which is about one packet
-/// of five frames in a hundred.
+/// The limit begins one slot below those that frames passed on may take: a sender is slowed before
+/// a frame is lost. Each frame passed on that finds no room lowers the limit by an eighth of the
+/// slots, at the least to a third. Every 256 such frames that find room raise it by half of that.
+/// In equilibrium one frame in 512 is lost, which is about one packet of five frames in a hundred.
 ///
-/// Marks have a price: ACKs that echo them are never thinned, and a sender that halves a small window leaves the air
-/// idle.
+/// Marks have a price: ACKs that echo them are never thinned, and a sender that halves a small
+/// window leaves the air idle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Crowding {
     /// How far losses have lowered the limit, slots.
@@ -39,8 +41,8 @@ impl Crowding {
         self.lowered = lowered.min(slots - slots / LEAST) as u8;
     }
 
-    /// Whether `len` frames are too many for so many slots; a full segment fills `segment`. Where two segments have no
-    /// room they never are: the queue is full as soon as one waits.
+    /// Whether `len` frames are too many for so many slots; a full segment fills `segment`. Where
+    /// two segments have no room they never are: the queue is full as soon as one waits.
     pub(super) fn is_reached(self, len: usize, slots: usize, segment: usize) -> bool {
         let below = usize::from(self.lowered).max(1);
         let limit = slots.saturating_sub(below).max(segment);
@@ -51,8 +53,8 @@ impl Crowding {
 /// The limit falls by one part in so many of the slots.
 const STEP: usize = 8;
 
-/// The limit is never less than one part in so many of the slots: what is on its way by the time that a mark has come
-/// back to its sender fills the rest.
+/// The limit is never less than one part in so many of the slots: what is on its way by the time
+/// that a mark has come back to its sender fills the rest.
 const LEAST: usize = 3;
 
 #[cfg(test)]

@@ -53,8 +53,8 @@ impl Mac<'_> {
             return Some(FrameDrop::TooOld);
         }
         let is_new = slot.attempts == 0;
-        // One for a child goes out once for each request in the child's name, whoever made that: the attempt
-        // costs no more than the request did.
+        // One for a child goes out once for each request in the child's name, whoever made that:
+        // the attempt costs no more than the request did.
         let is_doubted = is_new && !slot.is_for_child();
         (is_doubted && !self.neighbors.is_worth_trying(slot.to, now)).then_some(FrameDrop::Silent)
     }

@@ -420,8 +420,8 @@ impl<'m> Mac<'m> {
         self.neighbors.note_flow(to, flow);
     }
 
-    /// Notes that a frame that goes on to `to` had come `at` and `from` a node. Returns how far apart such
-    /// frames begin, once that is known.
+    /// Notes that a frame that goes on to `to` had come `at` and `from` a node. Returns how far
+    /// apart such frames begin, once that is known.
     pub(crate) fn note_arrival(
         &mut self,
         to: LinkAddr,
@@ -437,8 +437,8 @@ impl<'m> Mac<'m> {
         self.neighbors.note_own(to, from, frames);
     }
 
-    /// Whether the last frames that go to `to` are of several nodes, and so many wait that those nodes had better
-    /// send less. `segment`: frames of a full one.
+    /// Whether the last frames that go to `to` are of several nodes, and so many wait that those
+    /// nodes had better send less. `segment`: frames of a full one.
     pub(crate) fn is_crowded(&self, to: LinkAddr, segment: usize) -> bool {
         let (len, slots) = (self.queue.len(), self.slots(Class::Forward));
         self.crowding.is_reached(len, slots, segment) && self.neighbors.is_shared(to)

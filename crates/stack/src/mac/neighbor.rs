@@ -157,9 +157,9 @@ impl<'m> Neighbors<'m> {
         !self.doubts || self.in_vain.allows_beyond(IN_VAIN_MAX / 2, now)
     }
 
-    /// Whether to try a frame again that `addr` has asked for: where it took the last one, and else while
-    /// the allowance lasts. A child that did not take the last one sleeps if somebody else asked in its
-    /// name.
+    /// Whether to try a frame again that `addr` has asked for: where it took the last one, and else
+    /// while the allowance lasts. A child that did not take the last one sleeps if somebody else
+    /// asked in its name.
     pub(super) fn is_worth_insisting(&mut self, addr: LinkAddr, now: Instant) -> bool {
         match self.find(addr).is_some_and(|entry| entry.unanswered > 0) {
             // An attempt at one that is not trusted was counted when it failed.
@@ -169,8 +169,8 @@ impl<'m> Neighbors<'m> {
         }
     }
 
-    /// A frame that `addr` had asked for was given up because it was not acknowledged. Since the request may
-    /// have been somebody else's, that says nothing of the neighbour but this.
+    /// A frame that `addr` had asked for was given up because it was not acknowledged. Since the
+    /// request may have been somebody else's, that says nothing of the neighbour but this.
     pub(super) fn missed(&mut self, addr: LinkAddr, now: Instant) {
         if let Some(entry) = self.entry(addr, now) {
             entry.unanswered = entry.unanswered.max(1);
@@ -232,8 +232,9 @@ impl<'m> Neighbors<'m> {
         false
     }
 
-    /// Whether a frame for all was heard from `src` before, on another channel: such a frame goes out on
-    /// each in turn, and a node that has just sent on one of them is home again for the next.
+    /// Whether a frame for all was heard from `src` before, on another channel: such a frame goes
+    /// out on each in turn, and a node that has just sent on one of them is home again for the
+    /// next.
     pub(super) fn is_swept(&mut self, src: LinkAddr, dsn: u8, now: Instant) -> bool {
         let Some(entry) = self.entry(src, now) else {
             return false;
@@ -253,8 +254,8 @@ impl<'m> Neighbors<'m> {
             .is_some_and(|entry| entry.dsn == Some(dsn) && now.since(entry.dsn_at) < lifetime)
     }
 
-    /// Counts one attempt over the link to `addr`, and how long it took, from the assessment to the ACK,
-    /// if that came.
+    /// Counts one attempt over the link to `addr`, and how long it took, from the assessment to the
+    /// ACK, if that came.
     pub(super) fn record(&mut self, addr: LinkAddr, exchange: Option<Duration>, now: Instant) {
         if !self.is_trusted(addr) {
             match exchange.is_some() {
@@ -315,8 +316,8 @@ impl<'m> Neighbors<'m> {
         }
     }
 
-    /// Notes that a frame that goes on to `addr` had come `at` and `from` a node. Returns how far apart such frames begin,
-    /// once that is known.
+    /// Notes that a frame that goes on to `addr` had come `at` and `from` a node. Returns how far
+    /// apart such frames begin, once that is known.
     pub(super) fn note_arrival(
         &mut self,
         addr: LinkAddr,
@@ -470,8 +471,8 @@ mod tests {
         assert!(!neighbors.is_duplicate(PARENT, 7, at(3_001), Duration::from_secs(1)));
     }
 
-    /// What comes for one neighbour says nothing of what comes for another, and nothing of who is unknown;
-    /// one that was forgotten begins anew.
+    /// What comes for one neighbour says nothing of what comes for another, and nothing of who is
+    /// unknown; one that was forgotten begins anew.
     #[cfg(feature = "pace")]
     #[test]
     fn how_far_apart_frames_come_is_known_of_each_neighbour() {

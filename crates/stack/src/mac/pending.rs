@@ -2,9 +2,9 @@
 //!
 //! Place: part of [`Mac`]. The link keeps the packets: of each frame that may be a request it takes
 //! the sender ([`Mac::take_asked`]), and says before the ACK leaves whether something waits
-//! ([`Mac::answer_pending`]). Frames for a child that listens come with [`Class::Indirect`](super::Class): they
-//! stand before all others, and are tried again soon.
-//! Left out: radios that acknowledge by themselves, which [`Action::SetPending`](super::Action) tells.
+//! ([`Mac::answer_pending`]). Frames for a child that listens come with
+//! [`Class::Indirect`](super::Class): they stand before all others, and are tried again soon. Left
+//! out: radios that acknowledge by themselves, which [`Action::SetPending`](super::Action) tells.
 //!
 //! Source: IEEE 802.15.4-2006 §7.5.6.3 and §7.5.6.4.
 
@@ -99,8 +99,8 @@ impl Serving {
 }
 
 impl Mac<'_> {
-    /// Data requests are answered from now on. `attempts_max`: at a frame for a child, where that is
-    /// fewer than at others.
+    /// Data requests are answered from now on. `attempts_max`: at a frame for a child, where that
+    /// is fewer than at others.
     pub(crate) fn serve(&mut self, attempts_max: u8) {
         self.serving.is_on = true;
         self.serving.attempts_max = attempts_max;
@@ -121,8 +121,8 @@ impl Mac<'_> {
         self.serving.more_for = child;
     }
 
-    /// Queues a frame that may have been sent before, then with this sequence number: its receiver takes it
-    /// for a repetition if it has it.
+    /// Queues a frame that may have been sent before, then with this sequence number: its receiver
+    /// takes it for a repetition if it has it.
     ///
     /// # Errors
     /// As [`Mac::enqueue`].
@@ -139,7 +139,8 @@ impl Mac<'_> {
         Ok(())
     }
 
-    /// The sequence number of the frame whose outcome was just taken, where it was given up after an attempt.
+    /// The sequence number of the frame whose outcome was just taken, where it was given up after
+    /// an attempt.
     pub(crate) const fn unanswered(&self) -> Option<u8> {
         self.serving.unanswered
     }

@@ -2,8 +2,8 @@
 //!
 //! The receiver is on while a frame is being sent and its ACK awaited, and after an ACK or a data
 //! frame of the parent that says that more follows (the frame pending bit), for
-//! [`Sleep::answer_timeout`] at most. A [`Policy`] says when the parent is asked, by a data request;
-//! a frame for the parent that is to be sent anyway takes its place ([`Sleep::rides`]).
+//! [`Sleep::answer_timeout`] at most. A [`Policy`] says when the parent is asked, by a data
+//! request; a frame for the parent that is to be sent anyway takes its place ([`Sleep::rides`]).
 //!
 //! Place: part of [`Mac`]. The parent is the neighbour that [`Mac::keep`] names; without one, and
 //! until it has acknowledged a first request, the receiver stays on. A request that fails is made
@@ -12,8 +12,9 @@
 //! sleeping node misses.
 //!
 //! Sources: IEEE 802.15.4-2006 §7.5.6.3 (indirect transmission) and §7.3.4 (data request); TCPlp
-//! §3.2, §9.2 and appendix C. Differs: the standard leaves the pending bit out of ACKs to data frames;
-//! a request that can ride on one saves a frame, as Thread 1.2's enhanced frame pending does.
+//! §3.2, §9.2 and appendix C. Differs: the standard leaves the pending bit out of ACKs to data
+//! frames; a request that can ride on one saves a frame, as Thread 1.2's enhanced frame pending
+//! does.
 
 use super::{Class, Frame, FrameSlot, Mac};
 use crate::hint::Expectation;
@@ -32,9 +33,9 @@ pub struct Sleep {
     /// Whether the parent says in the ACK of any frame that something waits, not only of a data
     /// request: a request that is due then rides on data.
     pub rides: bool,
-    /// Whether it sends or listens, and never does both: a request that is due goes before its own frames,
-    /// and these wait while it listens for what was promised (TCPlp appendix C). Off, they go out between
-    /// the parent's frames.
+    /// Whether it sends or listens, and never does both: a request that is due goes before its own
+    /// frames, and these wait while it listens for what was promised (TCPlp appendix C). Off, they
+    /// go out between the parent's frames.
     pub alternates: bool,
     /// How long to listen for the frame that was promised.
     pub answer_timeout: Duration,
@@ -47,17 +48,19 @@ pub enum Policy {
     Fixed(Duration),
     /// Every [`REST`], every [`PAPER_PACE`] while an answer is due (TCPlp §9.2).
     Paper,
-    /// After [`ADAPTIVE_MIN`] where a packet came, twice as long after each time that none did, up to
-    /// [`ADAPTIVE_MAX`] (TCPlp appendix C.2).
+    /// After [`ADAPTIVE_MIN`] where a packet came, twice as long after each time that none did, up
+    /// to [`ADAPTIVE_MAX`] (TCPlp appendix C.2).
     Adaptive,
-    /// At this interval at rest, and while an answer is expected: first at its earliest instant, then at its
-    /// pace, no longer after the latest. What a peer sends unasked, such as a SYN, waits for the whole
-    /// interval: [`REST_REACHABLE`] for a node that listens on a port, [`REST`] for one that only asks.
+    /// At this interval at rest, and while an answer is expected: first at its earliest instant,
+    /// then at its pace, no longer after the latest. What a peer sends unasked, such as a SYN,
+    /// waits for the whole interval: [`REST_REACHABLE`] for a node that listens on a port, [`REST`]
+    /// for one that only asks.
     Hinted(Duration),
 }
 
 impl Policy {
-    /// How long a packet that was not expected may wait at the parent until it is asked: while nothing is lost.
+    /// How long a packet that was not expected may wait at the parent until it is asked: while
+    /// nothing is lost.
     pub const fn rest(&self) -> Duration {
         match *self {
             Self::Fixed(interval) | Self::Hinted(interval) => interval,
@@ -187,8 +190,8 @@ impl Poll {
             || lasts(self.attentive_until)
     }
 
-    /// Whether its own frames wait for the end of what it listens for; for no longer than that, lest forged
-    /// frames of the parent keep it silent.
+    /// Whether its own frames wait for the end of what it listens for; for no longer than that,
+    /// lest forged frames of the parent keep it silent.
     pub(super) fn holds_back(&self, now: Instant) -> bool {
         let alternates = self.bond().is_some_and(|(sleep, _)| sleep.alternates);
         let is_recent = |asked_at: Instant| now < asked_at + HELD_BACK_MAX;
@@ -229,8 +232,8 @@ impl Poll {
         if self.awake_until.is_some_and(|until| now >= until) {
             self.awake_until = None;
             self.counters.unanswered = self.counters.unanswered.wrapping_add(1);
-            // Of what was under way the rest still waits; a parent that promises in vain is asked no
-            // sooner than the policy has it.
+            // Of what was under way the rest still waits; a parent that promises in vain is asked
+            // no sooner than the policy has it.
             self.is_hasty = core::mem::take(&mut self.is_streaming);
         }
         if self.attentive_until.is_some_and(|until| now >= until) {
@@ -278,8 +281,8 @@ impl Poll {
         self.counters.failed = self.counters.failed.wrapping_add(1);
     }
 
-    /// Whether requests have failed and the parent may now say why: it has gone over to a key that this node has
-    /// missed. After the first failure in a row, the second, the fourth and so on.
+    /// Whether requests have failed and the parent may now say why: it has gone over to a key that
+    /// this node has missed. After the first failure in a row, the second, the fourth and so on.
     #[cfg(feature = "security")]
     pub(super) const fn take_refused(&mut self) -> bool {
         core::mem::replace(&mut self.was_refused, false)
@@ -293,7 +296,8 @@ impl Poll {
         let (timeout, drained) = (sleep.answer_timeout, sleep.drained);
         let is_adaptive = sleep.policy == Policy::Adaptive;
         self.interval = ADAPTIVE_MIN;
-        // The interval begins behind the packet; once for each request, lest forged frames put off the next.
+        // The interval begins behind the packet; once for each request, lest forged frames put off
+        // the next.
         if is_adaptive && !pending && !core::mem::replace(&mut self.has_ended, true) {
             self.asked_at = self.asked_at.map(|_| now);
         }
@@ -473,8 +477,8 @@ impl Mac<'_> {
 /// Between requests at rest: OpenThread's default in TCPlp's study (§9.2).
 pub const REST: Duration = Duration::from_secs(240);
 
-/// Between requests at rest of a node that others connect to: less than half of the 127 s after which Linux
-/// gives up a SYN, so that one request may be lost (`tcp_syn_retries`, ip-sysctl).
+/// Between requests at rest of a node that others connect to: less than half of the 127 s after
+/// which Linux gives up a SYN, so that one request may be lost (`tcp_syn_retries`, ip-sysctl).
 pub const REST_REACHABLE: Duration = Duration::from_secs(60);
 
 /// Between requests while an answer is due (TCPlp §9.2).

@@ -25,9 +25,9 @@ pub enum Event<'a> {
         /// How it was heard.
         meta: RxMeta,
     },
-    /// The first bytes of a frame that has come whole, with a good FCS, and is copied out of
-    /// the radio next: may fire a frame that waits for it ([`super::Mac::enqueue_conditional`]). A driver
-    /// need not report it; then the whole frame fires it, later by the time of its copy.
+    /// The first bytes of a frame that has come whole, with a good FCS, and is copied out of the
+    /// radio next: may fire a frame that waits for it ([`super::Mac::enqueue_conditional`]). A
+    /// driver need not report it; then the whole frame fires it, later by the time of its copy.
     FrameHead {
         /// MAC header and at least one byte more, from the first byte of the PSDU.
         head: &'a [u8],
@@ -98,10 +98,11 @@ pub enum Action {
         channel: u8,
     },
     /// From now on the ACKs that the radio sends by itself say that something waits for their
-    /// receiver, or nothing: the frame pending bit. Only a parent of sleeping nodes asks for it, and
-    /// only where [`RadioCapabilities::pending`] says that the radio can.
+    /// receiver, or nothing: the frame pending bit. Only a parent of sleeping nodes asks for it,
+    /// and only where [`RadioCapabilities::pending`] says that the radio can.
     SetPending {
-        /// Whose frames are so acknowledged; `None`: all data requests, where the radio has one flag.
+        /// Whose frames are so acknowledged; `None`: all data requests, where the radio has one
+        /// flag.
         of: Option<LinkAddr>,
         /// The bit.
         pending: bool,

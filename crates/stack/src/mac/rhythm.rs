@@ -12,8 +12,8 @@ pub(super) struct Rhythm {
     exchange_us: u16,
     /// Assessments before frames for it that found the channel busy; they grow old as attempts do.
     busy: u16,
-    /// How far apart frames begin that come to go on to it, µs: a time that three of four exceed. 0: not
-    /// known.
+    /// How far apart frames begin that come to go on to it, µs: a time that three of four exceed.
+    /// 0: not known.
     apart_us: u16,
     /// When the last of those had come.
     came_at: Instant,
@@ -64,13 +64,13 @@ impl Rhythm {
         self.flow = flow;
     }
 
-    /// Notes that a frame had come `at` and `from` a node, and returns how far apart such frames begin, once it
-    /// is known.
+    /// Notes that a frame had come `at` and `from` a node, and returns how far apart such frames
+    /// begin, once it is known.
     ///
     /// A frame that had to be sent again comes late, and the one behind it soon: neither is to move
     /// what is known by much. So that changes in small steps, whatever the difference, and falls
-    /// three times as fast as it rises. Frames that come far apart do not follow each other, and say
-    /// nothing.
+    /// three times as fast as it rises. Frames that come far apart do not follow each other, and
+    /// say nothing.
     pub(super) fn note_arrival(&mut self, from: LinkAddr, at: Instant) -> Option<Duration> {
         self.note_sender(from);
         let apart = at.since(self.came_at).as_micros();
@@ -89,8 +89,8 @@ impl Rhythm {
         self.apart()
     }
 
-    /// Counts a frame of a packet of several that goes to this neighbour, from another one or from this node
-    /// itself.
+    /// Counts a frame of a packet of several that goes to this neighbour, from another one or from
+    /// this node itself.
     pub(super) fn note_sender(&mut self, from: LinkAddr) {
         let from = folded(from);
         if self.sender == 0 {
@@ -107,8 +107,8 @@ impl Rhythm {
         }
     }
 
-    /// Whether nodes other than the busiest sent at least a quarter of the last frames for this neighbour, however
-    /// long ago.
+    /// Whether nodes other than the busiest sent at least a quarter of the last frames for this
+    /// neighbour, however long ago.
     pub(super) const fn is_shared(&self) -> bool {
         self.others >= u8::MAX / SHARED
     }
@@ -119,8 +119,8 @@ impl Rhythm {
     }
 }
 
-/// An address in 16 bits, none of them all zeros. Two neighbours seldom have the same; they then count as one. A
-/// neighbour that uses a short and a long address counts as two.
+/// An address in 16 bits, none of them all zeros. Two neighbours seldom have the same; they then
+/// count as one. A neighbour that uses a short and a long address counts as two.
 fn folded(addr: LinkAddr) -> u16 {
     let [a, b, c, d, e, f, g, h] = addr.iid();
     u16::from_be_bytes([a ^ c ^ e ^ g, b ^ d ^ f ^ h]).max(1)
@@ -129,16 +129,16 @@ fn folded(addr: LinkAddr) -> u16 {
 /// Frames over which the parts of nodes are averaged: six segments of five frames.
 const LAST: u8 = 32;
 
-/// A neighbour is shared if at least one frame in so many is not from its busiest sender. Short messages beside bulk
-/// data stay below that.
+/// A neighbour is shared if at least one frame in so many is not from its busiest sender. Short
+/// messages beside bulk data stay below that.
 const SHARED: u8 = 4;
 
 /// Exchanges between two frames that do not follow each other.
 const FOLLOWS: u64 = 8;
 
-/// One step is so small a part of what is known: at forty frames a second it has found another pace, a
-/// seventh slower, within three seconds. Four times as large steps cost relays that copy a twentieth of
-/// goodput.
+/// One step is so small a part of what is known: at forty frames a second it has found another
+/// pace, a seventh slower, within three seconds. Four times as large steps cost relays that copy a
+/// twentieth of goodput.
 const STEPS: u16 = 256;
 
 #[cfg(test)]
@@ -196,7 +196,8 @@ mod tests {
         }
     }
 
-    /// Frames of each node in turn, so many times over, and whether several nodes share the neighbour then.
+    /// Frames of each node in turn, so many times over, and whether several nodes share the
+    /// neighbour then.
     fn is_shared_after(rhythm: &mut Rhythm, times: usize, turn: &[(LinkAddr, usize)]) -> bool {
         for _ in 0..times {
             for &(from, frames) in turn {
@@ -206,7 +207,8 @@ mod tests {
         rhythm.is_shared()
     }
 
-    /// A neighbour is shared by nodes that each send a fair part, and no longer when only one is left.
+    /// A neighbour is shared by nodes that each send a fair part, and no longer when only one is
+    /// left.
     #[test]
     fn several_senders_share_a_neighbour() {
         let others = [

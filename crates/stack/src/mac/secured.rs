@@ -6,10 +6,10 @@
 //! ```
 //!
 //! A software ACK is due 192 µs after a frame, and a decryption takes milliseconds: an ACK means
-//! heard, not believed. A frame is kept closed until its ACK has left; [`Mac::open_sealed`] then opens it.
-//! A head fires what waits for it before its frame is whole, and so before its MIC is known: a forged
-//! one sends an authentic frame early, and from its MIC on that neighbour's heads fire nothing for a
-//! while.
+//! heard, not believed. A frame is kept closed until its ACK has left; [`Mac::open_sealed`] then
+//! opens it. A head fires what waits for it before its frame is whole, and so before its MIC is
+//! known: a forged one sends an authentic frame early, and from its MIC on that neighbour's heads
+//! fire nothing for a while.
 //!
 //! Place: part of [`Mac`]; keys, counters and neighbours are in [`super::security`].
 //! Left out: short source addresses; beacons; secured ACKs, which 802.15.4-2006 does not have.
@@ -126,8 +126,9 @@ impl Opened {
 }
 
 impl<'m> Mac<'m> {
-    /// Seals frames from now on, and believes no others. Frames then bear extended source addresses,
-    /// whatever [`Config::short_source`](super::Config::short_source) says: nonces are made of them.
+    /// Seals frames from now on, and believes no others. Frames then bear extended source
+    /// addresses, whatever [`Config::short_source`](super::Config::short_source) says: nonces are
+    /// made of them.
     pub(crate) fn set_security(&mut self, security: &'m mut Security<'m>) {
         self.config.short_source = false;
         self.guard = Guard(Some(security));
@@ -221,8 +222,9 @@ impl<'m> Mac<'m> {
         }
     }
 
-    /// A frame that has come: acknowledged, and kept closed until [`Self::open_sealed`]. One in clear is
-    /// returned where this node deals with nodes that have no key: nothing of it is remembered.
+    /// A frame that has come: acknowledged, and kept closed until [`Self::open_sealed`]. One in
+    /// clear is returned where this node deals with nodes that have no key: nothing of it is
+    /// remembered.
     pub(super) fn hear<'a>(
         &mut self,
         mpdu: &'a [u8],
@@ -270,8 +272,8 @@ impl<'m> Mac<'m> {
         Ok(None)
     }
 
-    /// Takes a frame in clear: one for all, if this node serves nodes without a key; one for this node alone,
-    /// if it has no key itself.
+    /// Takes a frame in clear: one for all, if this node serves nodes without a key; one for this
+    /// node alone, if it has no key itself.
     ///
     /// # Errors
     /// [`FrameDrop::Unsecured`]: any other.
@@ -308,8 +310,8 @@ impl<'m> Mac<'m> {
         return false;
     }
 
-    /// The last frame of a neighbour, again: its first byte suffices to fire what it did not fire for
-    /// want of an ACK.
+    /// The last frame of a neighbour, again: its first byte suffices to fire what it did not fire
+    /// for want of an ACK.
     fn hear_again(
         &mut self,
         src: LinkAddr,
@@ -463,7 +465,8 @@ impl<'m> Mac<'m> {
         self.guard.is_locked()
     }
 
-    /// Whether frames in clear for all are handed up from now on: those of nodes that have no key yet.
+    /// Whether frames in clear for all are handed up from now on: those of nodes that have no key
+    /// yet.
     #[cfg(feature = "join")]
     pub(crate) const fn serve_pledges(&mut self, serves: bool) {
         self.serves_pledges = serves;

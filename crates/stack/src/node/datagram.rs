@@ -19,8 +19,8 @@ pub enum DatagramError {
     NoRoute,
     /// No address of this node fits the destination's scope.
     NoAddress,
-    /// Longer than a packet may be, or than the queue. With the feature `fragments` a packet may have
-    /// 1,500 bytes, and leaves in fragments where a link is too narrow for it.
+    /// Longer than a packet may be, or than the queue. With the feature `fragments` a packet may
+    /// have 1,500 bytes, and leaves in fragments where a link is too narrow for it.
     TooLong,
     /// No room in the queue: try again later.
     QueueFull,
@@ -40,7 +40,8 @@ impl DatagramError {
 
 speaks!(DatagramError);
 
-/// Both headers of a datagram with `payload`: addresses and ports from where to where. `None`: it is too long.
+/// Both headers of a datagram with `payload`: addresses and ports from where to where. `None`: it
+/// is too long.
 pub(super) fn head(
     (src, dst): (Ipv6Addr, Ipv6Addr),
     (src_port, dst_port): (u16, u16),

@@ -97,8 +97,8 @@ impl<'m> Node<'m> {
     /// an answer to what came in fragments is.
     ///
     /// # Errors
-    /// [`Refusal::TooBig`] above [`REASSEMBLED_LEN_MAX`], or where the link's queue never has room for
-    /// all of it; [`Refusal::Full`] where it has none now. Nothing is queued then.
+    /// [`Refusal::TooBig`] above [`REASSEMBLED_LEN_MAX`], or where the link's queue never has room
+    /// for all of it; [`Refusal::Full`] where it has none now. Nothing is queued then.
     pub(super) fn queue_or_cut(
         &mut self,
         hop: NextHop,

@@ -14,11 +14,11 @@ use crate::wire::ipv6::{self, Header};
 use crate::wire::udp;
 
 impl<'m> Node<'m> {
-    /// Lends the node a porch, by which it joins, relays for pledges or answers them, as the porch's [`Role`]
-    /// says.
+    /// Lends the node a porch, by which it joins, relays for pledges or answers them, as the
+    /// porch's [`Role`] says.
     ///
-    /// A relay needs no further call. A pledge asks by [`Self::send_join`] and a registrar answers by it;
-    /// both read by [`Self::recv_join`].
+    /// A relay needs no further call. A pledge asks by [`Self::send_join`] and a registrar answers
+    /// by it; both read by [`Self::recv_join`].
     pub fn set_porch(&mut self, porch: &'m mut Porch) {
         self.porch = Some(porch);
         self.open_porch();
@@ -36,8 +36,9 @@ impl<'m> Node<'m> {
         self.porch.as_deref()
     }
 
-    /// Takes the key that a registrar gave: the links that were without one begin to send. `stored`: the last
-    /// reservation of frame counters that the node stored, also before a reboot. `role`: what it does for pledges.
+    /// Takes the key that a registrar gave: the links that were without one begin to send.
+    /// `stored`: the last reservation of frame counters that the node stored, also before a reboot.
+    /// `role`: what it does for pledges.
     pub fn unlock(
         &mut self,
         given: &Configuration,
@@ -59,8 +60,9 @@ impl<'m> Node<'m> {
         self.open_porch();
     }
 
-    /// Notes the key that a registrar has announced. The node goes over to it when it hears the first frame of
-    /// that key's sequence; a border router by [`rotate_key`](crate::link::Mesh::rotate_key).
+    /// Notes the key that a registrar has announced. The node goes over to it when it hears the
+    /// first frame of that key's sequence; a border router by
+    /// [`rotate_key`](crate::link::Mesh::rotate_key).
     pub fn expect_key(&mut self, given: &Configuration) {
         for mesh in meshes_mut(self.links) {
             mesh.expect_key((given.network, given.sequence));
@@ -74,14 +76,14 @@ impl<'m> Node<'m> {
         }
     }
 
-    /// Copies the datagram about joining that waits into `out`; returns its sender, and its length. `out` has
-    /// room for any of them with [`DATAGRAM_LEN_MAX`] bytes.
+    /// Copies the datagram about joining that waits into `out`; returns its sender, and its length.
+    /// `out` has room for any of them with [`DATAGRAM_LEN_MAX`] bytes.
     pub fn recv_join(&mut self, out: &mut [u8]) -> Option<(Remote, usize)> {
         self.porch.as_mut()?.take(out)
     }
 
-    /// Sends a datagram about joining: in clear where `remote` is link-local, and to all in reach where it
-    /// is `ff02::1`. Poll the node afterwards.
+    /// Sends a datagram about joining: in clear where `remote` is link-local, and to all in reach
+    /// where it is `ff02::1`. Poll the node afterwards.
     ///
     /// # Errors
     /// [`DatagramError`]; nothing was sent.

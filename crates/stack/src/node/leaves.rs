@@ -1,9 +1,9 @@
 //! Leaves below this node: neighbours without RPL that have registered, and for which it speaks.
 //!
-//! Place: between the link's table of registrations and RPL (RFC 9010). A router has a route to each
-//! of its leaves and tells the root of it; a root enters the step itself. Left out: duplicates beyond
-//! this router, since identifiers derive from link addresses.
-//! Sources: RFC 9010 §9.2, RFC 9008 §7.
+//! Place: between the link's table of registrations and RPL (RFC 9010). A router has a route to
+//! each of its leaves and tells the root of it; a root enters the step itself. Left out: duplicates
+//! beyond this router, since identifiers derive from link addresses. Sources: RFC 9010 §9.2, RFC
+//! 9008 §7.
 
 use core::net::Ipv6Addr;
 
@@ -95,8 +95,8 @@ impl<'m> Node<'m> {
         routing.leaves_at.get_or_insert(now);
     }
 
-    /// A packet was passed on. Where its sender takes no part in RPL and has not registered, it hears
-    /// of this router: its answers find no way back otherwise.
+    /// A packet was passed on. Where its sender takes no part in RPL and has not registered, it
+    /// hears of this router: its answers find no way back otherwise.
     pub(super) fn remind_leaf(&mut self, header: &Header, ingress: &Ingress, now: Instant) {
         let Self {
             routing, ip, links, ..

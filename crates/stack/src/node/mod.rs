@@ -286,8 +286,8 @@ impl<'m> Node<'m> {
     }
 
     /// What the host shall store so that it outlives a reboot, and of which link; call until `None`
-    /// after [`Self::poll_action`]. Each is told once, and until [`Self::on_reserved`] answers the node
-    /// may have to stop sending: no frame counter is used before a bound above it was stored.
+    /// after [`Self::poll_action`]. Each is told once, and until [`Self::on_reserved`] answers the
+    /// node may have to stop sending: no frame counter is used before a bound above it was stored.
     #[cfg(feature = "security")]
     pub fn poll_reservation(&mut self, now: Instant) -> Option<(InterfaceId, Reservation)> {
         self.links.iter_mut().zip(0..).find_map(|(link, id)| {
@@ -297,8 +297,8 @@ impl<'m> Node<'m> {
     }
 
     /// The host has stored it, or could not: then frames are dropped and counted
-    /// ([`NoCounter`](crate::mac::FrameDrop::NoCounter)) when those are used that were stored before,
-    /// and the host is asked again after 10 s.
+    /// ([`NoCounter`](crate::mac::FrameDrop::NoCounter)) when those are used that were stored
+    /// before, and the host is asked again after 10 s.
     #[cfg(feature = "security")]
     pub fn on_reserved(
         &mut self,

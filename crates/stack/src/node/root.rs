@@ -39,8 +39,8 @@ impl Root {
         }
     }
 
-    /// A mote says that it is not there any more, or somebody says so in its name: the root asks once,
-    /// unless it asks anyway.
+    /// A mote says that it is not there any more, or somebody says so in its name: the root asks
+    /// once, unless it asks anyway.
     fn ask_whether_gone(&mut self, now: Instant) {
         if self.ask_at.is_none() {
             self.asked = ASKED_MAX - 1;
@@ -55,8 +55,8 @@ impl Root {
 }
 
 impl Node<'_> {
-    /// Enters the routes of a DAO into the root's table, and answers; but not one that came another way
-    /// than its routes lead. Whoever sent that repeats it, unless somebody forged it.
+    /// Enters the routes of a DAO into the root's table, and answers; but not one that came another
+    /// way than its routes lead. Whoever sent that repeats it, unless somebody forged it.
     pub(super) fn on_dao(
         &mut self,
         dao: &wire::Dao<'_>,
@@ -154,8 +154,8 @@ impl Node<'_> {
     }
 
     /// Forgets steps that are too old, and asks for routes anew where some that were lost have not
-    /// come back: the motes may be there, and would say so with their next DAOs only, minutes later.
-    /// It asks ever more seldom, and a few times only, since they may be gone.
+    /// come back: the motes may be there, and would say so with their next DAOs only, minutes
+    /// later. It asks ever more seldom, and a few times only, since they may be gone.
     pub(super) fn poll_root(&mut self, now: Instant) {
         let Self { routing, ip, .. } = self;
         let Some(routing) = routing.as_mut().filter(|routing| routing.is_root()) else {
@@ -192,9 +192,9 @@ const EXPIRE_EVERY: Duration = Duration::from_secs(10);
 /// parent is gone. They double with each time that the root asks.
 const ASK_AFTER_S: u64 = 5;
 
-/// Milliseconds of the air around the root that a DAO and its answer take with all their attempts, in a
-/// mesh where motes hear one another: in a large one, asking all of them again and again would lose
-/// more steps than it brings back.
+/// Milliseconds of the air around the root that a DAO and its answer take with all their attempts,
+/// in a mesh where motes hear one another: in a large one, asking all of them again and again would
+/// lose more steps than it brings back.
 const ANSWER_MS: u64 = 250;
 
 /// How often a root asks for motes that are lost: five minutes long.

@@ -97,8 +97,8 @@ impl<'m> Node<'m> {
         self.ip.rpl().steps()
     }
 
-    /// When RPL has something to do. Each by itself: one that is due and waits for an event, as a leaf's
-    /// turn may, hides no other.
+    /// When RPL has something to do. Each by itself: one that is due and waits for an event, as a
+    /// leaf's turn may, hides no other.
     pub(super) fn add_routing_deadlines(&self, deadlines: &mut Deadlines) {
         let Some(routing) = self.routing.as_ref() else {
             return;
@@ -276,8 +276,8 @@ impl<'m> Node<'m> {
         Ok(())
     }
 
-    /// Says to the root that neighbour `lost` does not take what this node leads to it. Of the packet,
-    /// whose fragments were passed on, no more is known than a header's addresses.
+    /// Says to the root that neighbour `lost` does not take what this node leads to it. Of the
+    /// packet, whose fragments were passed on, no more is known than a header's addresses.
     fn report_lost_step(&mut self, id: InterfaceId, lost: Iid, now: Instant) {
         let Some(root) = self.ip.rpl().place().map(|place| place.root) else {
             return;

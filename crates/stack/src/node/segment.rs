@@ -39,7 +39,8 @@ impl<'m> Node<'m> {
         Self::of_layers(links, ip, tcp, rng, now)
     }
 
-    /// Opens a connection to `remote`, an address and a port, speaking from the address that fits it.
+    /// Opens a connection to `remote`, an address and a port, speaking from the address that fits
+    /// it.
     ///
     /// A link-local address may be another node's on each link: [`Remote::zone`] says on which.
     /// Without it, the first link serves that has a link-local address.
@@ -99,8 +100,9 @@ impl<'m> Node<'m> {
     }
 
     /// The MSS with `remote`, counted as RFC 6691 says: without options, which each segment
-    /// subtracts. On a mesh link, what [`MeshConfig::mss_frames`](crate::link::MeshConfig::mss_frames)
-    /// hold; on a cable, what its MTU does. 0 where no route leads there. The port does not count.
+    /// subtracts. On a mesh link, what
+    /// [`MeshConfig::mss_frames`](crate::link::MeshConfig::mss_frames) hold; on a cable, what its
+    /// MTU does. 0 where no route leads there. The port does not count.
     ///
     /// Payload per frame is asked of the MAC, and room is left for what the first fragment
     /// grows by on later hops, so that relays never find it too long. What header compression
@@ -371,8 +373,8 @@ pub(super) fn poll_segment(
     })
 }
 
-/// Asks TCP for a segment to a neighbour on a link that it may not send yet; see [`Ask::Ahead`]. Where there are data, and none
-/// of them may leave, the packet has no bytes.
+/// Asks TCP for a segment to a neighbour on a link that it may not send yet; see [`Ask::Ahead`].
+/// Where there are data, and none of them may leave, the packet has no bytes.
 #[cfg(feature = "tcple")]
 fn poll_ahead(
     ip: &Ip<'_>,

@@ -1,9 +1,9 @@
 //! Neighbours that have acknowledged a frame: they exist, which an invented address does not.
 //!
 //! A router passes to each child at least the root's answers to its DAOs, so its children are among
-//! them, though most have no slot of a candidate. Kept is one byte of a hash for each of
-//! [`PLACES`] places: an invented address passes for an acquaintance once in 255 times at most, and a
-//! later acquaintance may take the place of an earlier one. Left out: whoever speaks in the name of a
+//! them, though most have no slot of a candidate. Kept is one byte of a hash for each of [`PLACES`]
+//! places: an invented address passes for an acquaintance once in 255 times at most, and a later
+//! acquaintance may take the place of an earlier one. Left out: whoever speaks in the name of a
 //! neighbour that exists passes for that one.
 
 use super::candidates::Iid;
@@ -29,12 +29,13 @@ impl Acquaintances {
     }
 }
 
-/// The place of a neighbour, and the byte that stands there for it: never 0, which stands for nobody.
+/// The place of a neighbour, and the byte that stands there for it: never 0, which stands for
+/// nobody.
 fn place_of(iid: Iid) -> (usize, u8) {
     let [a, b, c, d, e, f, g, h] = iid;
     let halves = [[a, b, c, d], [e, f, g, h]].map(u32::from_be_bytes);
-    // Twice Fibonacci hashing: the upper bits of a product depend on all others, and identifiers that
-    // count up would fill few places after one.
+    // Twice Fibonacci hashing: the upper bits of a product depend on all others, and identifiers
+    // that count up would fill few places after one.
     let [left, right] = halves;
     let hash = (left ^ right).wrapping_mul(0x9e37_79b1);
     let hash = (hash ^ hash >> 15).wrapping_mul(0x85eb_ca6b);

@@ -33,8 +33,8 @@ impl State {
         self.at = Some(now + rng.uniform(wait_max));
     }
 
-    /// The node has lost its place; `poisons`: others know it as a way to the root. `was_reachable`:
-    /// the root knew of it there.
+    /// The node has lost its place; `poisons`: others know it as a way to the root.
+    /// `was_reachable`: the root knew of it there.
     pub(super) fn begin(
         &mut self,
         (poisons, was_reachable): (bool, bool),
@@ -64,8 +64,8 @@ impl State {
         self.at
     }
 
-    /// Whether neighbours may still take this node for a way to the root, so that none of them is to
-    /// become the parent.
+    /// Whether neighbours may still take this node for a way to the root, so that none of them is
+    /// to become the parent.
     pub(super) const fn is_poisoning(&self) -> bool {
         self.at.is_some() && self.step < POISONINGS
     }

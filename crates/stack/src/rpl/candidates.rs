@@ -30,8 +30,8 @@ pub struct Candidate {
     unanswered: u8,
     /// Frames to it in the last eight seconds, about: every four of them halve it.
     load: u8,
-    /// How often it is to be asked still, unless it answers: something was said in its name that counts
-    /// only as its own answer.
+    /// How often it is to be asked still, unless it answers: something was said in its name that
+    /// counts only as its own answer.
     pub(super) questions: u8,
     /// How strong its messages come in, dBm, the last ones counting most; 0: nobody knows.
     signal_dbm: i8,
@@ -94,8 +94,8 @@ impl Candidate {
     ///
     /// Attempts per success over the last 16 to 32 successes, one success in two attempts added: a
     /// neighbour that nothing is known of counts as two transmissions, one that never acknowledged
-    /// ever worse, and one that is weak as up to eight until frames have shown more. Frames that were
-    /// given up since the last success count on top, up to three transmissions.
+    /// ever worse, and one that is weak as up to eight until frames have shown more. Frames that
+    /// were given up since the last success count on top, up to three transmissions.
     pub fn etx(&self) -> u16 {
         match u16::from(self.unanswered) {
             _ if self.is_gone() => u16::MAX,
@@ -112,8 +112,8 @@ impl Candidate {
         attempts.checked_div(successes).unwrap_or(0)
     }
 
-    /// What its ETX may be as far as is known: one transmission of a strong stranger, else what frames
-    /// have shown with one success more.
+    /// What its ETX may be as far as is known: one transmission of a strong stranger, else what
+    /// frames have shown with one success more.
     pub(super) fn etx_at_best(&self) -> u16 {
         let prior = prior_attempts(self.signal_dbm) / 2;
         let attempts = (u16::from(self.attempts) + prior) * ETX_UNIT;
@@ -126,8 +126,8 @@ impl Candidate {
         self.unanswered
     }
 
-    /// Whether it took none of the last frames, so many that its link does not explain it: with an ETX
-    /// of 2 a frame of eight attempts fails once in 250 times, with 8 once in 3.
+    /// Whether it took none of the last frames, so many that its link does not explain it: with an
+    /// ETX of 2 a frame of eight attempts fails once in 250 times, with 8 once in 3.
     pub(super) fn is_gone(&self) -> bool {
         u16::from(self.unanswered) >= self.gone_after()
     }
@@ -156,8 +156,8 @@ impl Candidate {
         self.load.checked_shr(halvings).unwrap_or(0)
     }
 
-    /// Whether too few frames have shown how good the link is; of a neighbour that was gone: whether
-    /// it was heard since.
+    /// Whether too few frames have shown how good the link is; of a neighbour that was gone:
+    /// whether it was heard since.
     pub(super) fn is_untested(&self) -> bool {
         match self.is_gone() {
             true => self.heard > self.tested,
@@ -279,9 +279,9 @@ impl<'m> Candidates<'m> {
 
     /// A frame for `to` was acknowledged after `attempts` attempts, or given up after as many.
     ///
-    /// Under load half of the repetitions count: they are due to the frames before and behind on this
-    /// very path, and would be needed on any other one, too. `is_settled`: the link had time to
-    /// show how good it is without; where motes join, the load is everybody's.
+    /// Under load half of the repetitions count: they are due to the frames before and behind on
+    /// this very path, and would be needed on any other one, too. `is_settled`: the link had time
+    /// to show how good it is without; where motes join, the load is everybody's.
     pub(super) fn on_sent(
         &mut self,
         to: Iid,

@@ -42,8 +42,8 @@ impl Rpl<'_> {
         self.plan_probe(now, rng);
     }
 
-    /// What the path over a candidate costs, and the rank that this node would have; `None` where it
-    /// is not to be used.
+    /// What the path over a candidate costs, and the rank that this node would have; `None` where
+    /// it is not to be used.
     // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
     fn path_over(
@@ -82,8 +82,8 @@ impl Rpl<'_> {
     /// The parent of now, or a candidate that is much cheaper, or a little for long enough.
     fn better_of(&mut self, current: (u16, Iid), best: (u16, Iid), now: Instant) -> Iid {
         let saves = current.0.saturating_sub(best.0);
-        // Under load a path's own frames collide, and would on any other one: only what is far cheaper
-        // is worth a move.
+        // Under load a path's own frames collide, and would on any other one: only what is far
+        // cheaper is worth a move.
         let parent = self.candidates.find(current.1);
         if self.is_settled(now) && parent.is_some_and(|parent| parent.is_loaded(now)) {
             self.better = (current.1, now);
@@ -200,8 +200,8 @@ impl Rpl<'_> {
     }
 
     /// What comes down over the parent does not arrive here, though it takes what goes up: its link
-    /// counts as a bad one until frames have shown anew how good it is. Where there is none better it
-    /// stays the parent.
+    /// counts as a bad one until frames have shown anew how good it is. Where there is none better
+    /// it stays the parent.
     pub(super) fn doubt_parent(&mut self) {
         if let Some(parent) = self.parent {
             self.candidates.doubt(parent);

@@ -2,9 +2,8 @@
 //!
 //! A DAO goes out a moment after its cause, is repeated ever more seldom until it is acknowledged,
 //! and again half-way through its lifetime. A new cause does not hurry one that waits for its
-//! acknowledgement: where many motes join at once, DAOs are most of what is on the air. In a storing
-//! DODAG it goes to the parent instead.
-//! Sources: RFC 6550 §9, RFC 9010 §9.2 for leaves.
+//! acknowledgement: where many motes join at once, DAOs are most of what is on the air. In a
+//! storing DODAG it goes to the parent instead. Sources: RFC 6550 §9, RFC 9010 §9.2 for leaves.
 
 use core::net::Ipv6Addr;
 
@@ -114,8 +113,8 @@ pub fn routes<'a>(dao: &Dao<'a>, dodag: &Dodag) -> impl Iterator<Item = Route> +
     })
 }
 
-/// The edge that a target and its transit information describe; `None` where it cannot be one of this
-/// DODAG.
+/// The edge that a target and its transit information describe; `None` where it cannot be one of
+/// this DODAG.
 fn route((target, len): (Ipv6Addr, u8), transit: Transit, dodag: &Dodag) -> Option<Route> {
     let parent = transit.parent?;
     let is_inside = |addr: &Ipv6Addr| with_iid(&dodag.prefix(), iid_of(addr)) == *addr;
@@ -168,8 +167,8 @@ impl Rpl<'_> {
             dao.sequence = dao.counter;
             dao.path_sequence = lollipop::next(dao.path_sequence);
         }
-        // A repetition that is due before says the same, and so does a DAO that waits already; one that
-        // goes at leisure is brought forward by a cause that is urgent.
+        // A repetition that is due before says the same, and so does a DAO that waits already; one
+        // that goes at leisure is brought forward by a cause that is urgent.
         let delay_ms = delay_ms.max(DELAY_MS << dao.tries.min(DELAY_DOUBLINGS_MAX));
         let latest = now + Duration::from_millis(2 * u64::from(delay_ms));
         if !waits || dao.at.is_none_or(|planned| planned > latest) {
@@ -357,9 +356,9 @@ const TRIES_IN_VAIN: u8 = 3;
 const LEAP_HALF: u8 = lollipop::INITIAL + lollipop::WINDOW / 2 + 1;
 const LEAP_WHOLE: u8 = lollipop::INITIAL.wrapping_add(lollipop::WINDOW + 1);
 
-/// DAOs that are repeated without a leap, since most that are not answered are lost on their way. If a
-/// DAO with a leap is lost, the one with the next leap may seem old to the root, which knows only the
-/// sequence before both.
+/// DAOs that are repeated without a leap, since most that are not answered are lost on their way.
+/// If a DAO with a leap is lost, the one with the next leap may seem old to the root, which knows
+/// only the sequence before both.
 const TRIES_AS_IT_IS: u8 = 2;
 
 /// Up to so many DAOs after the last acknowledgement a rejected one is repeated soon: a crowd needs

@@ -134,8 +134,8 @@ impl Rpl<'_> {
             return self.on_dio_as_root(from, dio, is_own, now);
         }
         if dio.rank == INFINITE_RANK {
-            // Motes that look for their places would form a loop before an answer has come. Later two
-            // poisonings without an answer between them count: the parent may be gone already.
+            // Motes that look for their places would form a loop before an answer has come. Later
+            // two poisonings without an answer between them count: the parent may be gone already.
             let counts = is_own || !self.is_settled(now) || self.is_asked();
             self.lose_rank_of(from, counts);
             return Ok(());
@@ -167,7 +167,8 @@ impl Rpl<'_> {
         }
     }
 
-    /// A candidate has no rank in this node's DODAG any more; the parent only where it says so itself.
+    /// A candidate has no rank in this node's DODAG any more; the parent only where it says so
+    /// itself.
     fn lose_rank_of(&mut self, candidate: Iid, is_own: bool) {
         if self.is_parent(&candidate) && !is_own {
             return self.ask_parent();
@@ -178,8 +179,8 @@ impl Rpl<'_> {
         }
     }
 
-    /// Enters the DODAG of a DIO, where this node has none or has lost its own for long; not as a node of
-    /// it before a neighbour in it acknowledges.
+    /// Enters the DODAG of a DIO, where this node has none or has lost its own for long; not as a
+    /// node of it before a neighbour in it acknowledges.
     fn adopt(
         &mut self,
         from: Iid,
@@ -228,8 +229,9 @@ impl Rpl<'_> {
         Ok(())
     }
 
-    /// A root hears its own DODAG: where the motes are in a version that it has not made, because it
-    /// began anew, it makes the next. Once it has spoken itself, it asks a mote first that says so.
+    /// A root hears its own DODAG: where the motes are in a version that it has not made, because
+    /// it began anew, it makes the next. Once it has spoken itself, it asks a mote first that says
+    /// so.
     fn on_dio_as_root(
         &mut self,
         from: Iid,
@@ -283,9 +285,10 @@ impl Rpl<'_> {
         }
     }
 
-    /// Follows the parent into a newer version, where it says itself that it has gone there: versions
-    /// come down from the root, and whoever hears of one first asks its parent. A node without a place
-    /// follows anybody, and after a while into an older version: the root may have forgotten.
+    /// Follows the parent into a newer version, where it says itself that it has gone there:
+    /// versions come down from the root, and whoever hears of one first asks its parent. A node
+    /// without a place follows anybody, and after a while into an older version: the root may have
+    /// forgotten.
     fn check_version(
         &mut self,
         (from, is_own): (Iid, bool),
@@ -422,8 +425,9 @@ impl Rpl<'_> {
 }
 
 impl Rpl<'_> {
-    /// The root has asked for routes anew, as another neighbour's counter says, and the parent has not
-    /// passed the question on lately. It may be gone, or not be heard here any more: a DAO finds out.
+    /// The root has asked for routes anew, as another neighbour's counter says, and the parent has
+    /// not passed the question on lately. It may be gone, or not be heard here any more: a DAO
+    /// finds out.
     fn on_ask_of_others(&mut self, now: Instant, rng: &mut Rng) {
         let parent = self.parent.and_then(|parent| self.candidates.find(parent));
         let is_silent = parent.is_some_and(|parent| parent.silence(now) >= SILENT_TICKS);

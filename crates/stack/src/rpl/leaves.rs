@@ -1,4 +1,5 @@
-//! The leaves that this router speaks for: nodes without RPL, of which it tells the root (RFC 9010).
+//! The leaves that this router speaks for: nodes without RPL, of which it tells the root (RFC
+//! 9010).
 //!
 //! Place: the node above keeps them, since they register with it; here one of them at a time is on
 //! its way to the root. Each has a DAO of its own, because the root may know a later router of one

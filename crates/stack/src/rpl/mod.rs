@@ -19,20 +19,20 @@
 //! | a verdict sends | [`Rpl::emit`] writes the message |
 //!
 //! How a mote finds its place: it asks (DIS, ever more seldom) and listens. A neighbour that it
-//! hears of is tried with a short DIO that says "no rank", the most promising one first and one at a
-//! time: once that is acknowledged, it may be the parent. Links are measured by [`Rpl::on_sent`];
+//! hears of is tried with a short DIO that says "no rank", the most promising one first and one at
+//! a time: once that is acknowledged, it may be the parent. Links are measured by [`Rpl::on_sent`];
 //! candidates that might be better, and those that were silent for long, are probed likewise. A
-//! parent that is gone is replaced by any candidate that cannot be a descendant; where there is none,
-//! the mote says so to its own children (poisoning), waits until they know, and asks again.
+//! parent that is gone is replaced by any candidate that cannot be a descendant; where there is
+//! none, the mote says so to its own children (poisoning), waits until they know, and asks again.
 //!
 //! What strangers can do: each message costs bounded work and no memory; messages that make this
-//! node send are answered within an [`Allowance`]. Neighbours that have acknowledged a frame have one
-//! of their own for their questions, so that invented addresses cannot keep a child from its parent's
-//! answer. What is said in the parent's name and would make
-//! this node act (another version, mode, DODAG or prefix, a counter that asks for DAOs, a rank that is
-//! much worse or none) is believed only as the parent's own answer to a question of this node's.
-//! Whoever can send in a neighbour's name at that moment can mislead this node all the same, until
-//! frames are authenticated.
+//! node send are answered within an [`Allowance`]. Neighbours that have acknowledged a frame have
+//! one of their own for their questions, so that invented addresses cannot keep a child from its
+//! parent's answer. What is said in the parent's name and would make this node act (another
+//! version, mode, DODAG or prefix, a counter that asks for DAOs, a rank that is much worse or none)
+//! is believed only as the parent's own answer to a question of this node's. Whoever can send in a
+//! neighbour's name at that moment can mislead this node all the same, until frames are
+//! authenticated.
 //!
 //! Left out: routers of storing mode, floating DODAGs, several parents at once, route information,
 //! secured messages, P2P-RPL.
@@ -177,13 +177,14 @@ pub struct Rpl<'m> {
     probed: Option<Iid>,
     /// How often the wait for the next probe is doubled, since the air is full.
     probe_doublings: u8,
-    /// A neighbour that is owed a message; and one that is owed a DAO that takes the route back. What
-    /// is owed to one neighbour is never replaced by what another one causes.
+    /// A neighbour that is owed a message; and one that is owed a DAO that takes the route back.
+    /// What is owed to one neighbour is never replaced by what another one causes.
     reply: Option<(Iid, Outgoing)>,
     no_path_to: Option<Iid>,
     /// What a neighbour was asked last to say itself.
     question: probe::Question,
-    /// What others cause: Trickle's resets and losses of the parent, versions, answers to questions.
+    /// What others cause: Trickle's resets and losses of the parent, versions, answers to
+    /// questions.
     resets: Allowance,
     versions: Allowance,
     /// How strong the frame was that the next message came in.
@@ -280,7 +281,8 @@ impl<'m> Rpl<'m> {
         self.alone.start(self.is_root(), now, rng);
     }
 
-    /// The frame that the next message came in was so strong, dBm; 0, or never called: nobody knows.
+    /// The frame that the next message came in was so strong, dBm; 0, or never called: nobody
+    /// knows.
     ///
     /// A link of which nothing else is known is taken for the better the stronger it is: where many
     /// motes talk at once a weak one carries little, whatever it carries in quiet times.
@@ -340,10 +342,10 @@ impl<'m> Rpl<'m> {
         self.is_dirty = true;
     }
 
-    /// A packet that `from` has sent up to this node comes from a rank that is none further down, or
-    /// even from this node's own parent: one of the two is wrong about the other. The neighbour is sent
-    /// a DIO at once. A parent that does so is no parent any more. `is_second`: the packet has met such
-    /// a hop before, and goes no further; then the parent is given up.
+    /// A packet that `from` has sent up to this node comes from a rank that is none further down,
+    /// or even from this node's own parent: one of the two is wrong about the other. The neighbour
+    /// is sent a DIO at once. A parent that does so is no parent any more. `is_second`: the packet
+    /// has met such a hop before, and goes no further; then the parent is given up.
     ///
     /// Source: RFC 6550 §11.2.2.2.
     pub fn on_contradiction(&mut self, from: [u8; 8], is_second: bool, now: Instant) {
@@ -582,11 +584,11 @@ const RESETS_INTERVAL_MS: u16 = 4_000;
 const VERSIONS_MAX: u8 = 4;
 const VERSIONS_INTERVAL_MS: u16 = 30_000;
 
-/// Answers to a DIS that was sent to this node alone: as many at once as a parent has children. Then
-/// ten a second to neighbours: more than half of a hundred children that all ask thrice, a second
-/// apart, are answered, and the others ask upon the next DIO. More at once would bring as many DAOs at
-/// once, which two hundred motes in one room cannot send. Strangers get two a second: whoever
-/// acknowledges the answer is a neighbour from then on.
+/// Answers to a DIS that was sent to this node alone: as many at once as a parent has children.
+/// Then ten a second to neighbours: more than half of a hundred children that all ask thrice, a
+/// second apart, are answered, and the others ask upon the next DIO. More at once would bring as
+/// many DAOs at once, which two hundred motes in one room cannot send. Strangers get two a second:
+/// whoever acknowledges the answer is a neighbour from then on.
 const ANSWERS_MAX: u8 = 24;
 const NEIGHBOURS_INTERVAL_MS: u16 = 100;
 const STRANGERS_INTERVAL_MS: u16 = 500;

@@ -14,8 +14,8 @@ pub const INFINITE_RANK: u16 = 0xffff;
 /// One transmission in the unit of ETX.
 pub const ETX_UNIT: u16 = 128;
 
-/// Over links of a higher ETX no parent is chosen (`MAX_LINK_METRIC`, RFC 6719 §5, where it is 512);
-/// one whose link became worse stays while there is none better. Links that need up to eight
+/// Over links of a higher ETX no parent is chosen (`MAX_LINK_METRIC`, RFC 6719 §5, where it is
+/// 512); one whose link became worse stays while there is none better. Links that need up to eight
 /// attempts a frame are what a sparse mesh has: better than none.
 pub(super) const LINK_ETX_MAX: u16 = 8 * ETX_UNIT;
 

@@ -118,8 +118,8 @@ impl Rpl<'_> {
         self.probe_at = Some(self.probe_at.map_or(at, |planned| planned.min(at)));
     }
 
-    /// A probe was acknowledged after `attempts` attempts, or given up after as many: whether its link
-    /// is bad or the air is full, the next one can wait.
+    /// A probe was acknowledged after `attempts` attempts, or given up after as many: whether its
+    /// link is bad or the air is full, the next one can wait.
     pub(super) const fn pace_probes(&mut self, attempts: u8, acknowledged: bool) {
         let doublings = self.probe_doublings;
         self.probe_doublings = match acknowledged && attempts <= EASY_ATTEMPTS {
@@ -221,8 +221,8 @@ const PROBE_DOUBLINGS_MAX: u8 = 4;
 /// The same where the link is weak, too.
 const WAIT_DOUBLINGS_MAX: u8 = 5;
 
-/// How soon a neighbour that was asked has answered, or is asked again: its answer waits for the frames
-/// before it.
+/// How soon a neighbour that was asked has answered, or is asked again: its answer waits for the
+/// frames before it.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(1);
 
 /// From a question that was answered to the next.

@@ -123,8 +123,8 @@ impl<'m> Shelf<'m> {
         (count, total)
     }
 
-    /// Whether a packet of `len` bytes for `key` has room now; one that has none at any time counts as
-    /// having it where nothing waits.
+    /// Whether a packet of `len` bytes for `key` has room now; one that has none at any time counts
+    /// as having it where nothing waits.
     #[cfg(feature = "sleepy")]
     pub(crate) fn has_room(&self, key: u8, len: usize, bytes_max: usize) -> bool {
         let total = len.saturating_add(OVERHEAD);
@@ -167,7 +167,8 @@ impl<'m> Shelf<'m> {
         self.shift(record.end(), record.at)
     }
 
-    /// Moves what stands from `from` on to `to`; false, and nothing is moved, where there is no room.
+    /// Moves what stands from `from` on to `to`; false, and nothing is moved, where there is no
+    /// room.
     fn shift(&mut self, from: usize, to: usize) -> bool {
         let Some(len) = self.used.checked_sub(from) else {
             return false;
@@ -195,9 +196,9 @@ impl<'m> Shelf<'m> {
         true
     }
 
-    /// Puts a packet into the place of the one for `key` behind `nth` others; false, and nothing is changed,
-    /// where there is none, or no room for what the new one is longer, within `bytes_max` as in
-    /// [`Self::push`].
+    /// Puts a packet into the place of the one for `key` behind `nth` others; false, and nothing is
+    /// changed, where there is none, or no room for what the new one is longer, within `bytes_max`
+    /// as in [`Self::push`].
     #[cfg(any(feature = "sleepy", test))]
     pub(crate) fn replace(
         &mut self,

@@ -90,7 +90,8 @@ pub struct Connection<'m> {
     pub(super) ends: Endpoints,
     #[cfg(feature = "tcple")]
     pub(super) ahead: Ahead,
-    /// How long the segment under way, and the data that it acknowledges, waited on the last hop, ms.
+    /// How long the segment under way, and the data that it acknowledges, waited on the last hop,
+    /// ms.
     #[cfg(feature = "tcple")]
     pub(super) waited_ms: u16,
 }
@@ -283,7 +284,8 @@ impl<'m> Connection<'m> {
         }
     }
 
-    /// Arms [`Timer::Transmit`](super::timers::Timer) for an RTO from now, or the next window probe.
+    /// Arms [`Timer::Transmit`](super::timers::Timer) for an RTO from now, or the next window
+    /// probe.
     pub(super) fn arm_timeout(&mut self, purpose: Purpose) {
         let wait = match purpose {
             Purpose::Persist => self.rtt.probe_ms(self.config),

@@ -1,11 +1,12 @@
-//! What TCP expects: when an answer to what it has sent may come, for a node that sleeps until then.
+//! What TCP expects: when an answer to what it has sent may come, for a node that sleeps until
+//! then.
 //!
-//! Place: the node asks after each poll and hands the sum of all connections to its links. Nothing is
-//! stored for it: SRTT, the transmit timer and the time of the last progress say it all.
-//! Left out: this end's delayed ACK, which brings nothing.
+//! Place: the node asks after each poll and hands the sum of all connections to its links. Nothing
+//! is stored for it: SRTT, the transmit timer and the time of the last progress say it all. Left
+//! out: this end's delayed ACK, which brings nothing.
 //!
-//! Sources: TCPlp §10 and appendix C.2, which propose the RTT estimate, the timeout, the PSH flag and
-//! the bytes in flight as hints, and leave them undone.
+//! Sources: TCPlp §10 and appendix C.2, which propose the RTT estimate, the timeout, the PSH flag
+//! and the bytes in flight as hints, and leave them undone.
 
 use super::config::Economy;
 use super::connection::Connection;
@@ -17,8 +18,8 @@ use crate::hint::Expectation;
 use crate::time::{Duration, Instant};
 
 impl Tcp<'_> {
-    /// When the peers of all connections and handshakes may answer; `None`: nothing is expected. A connection
-    /// that only waits for what its peer does by itself expects nothing.
+    /// When the peers of all connections and handshakes may answer; `None`: nothing is expected. A
+    /// connection that only waits for what its peer does by itself expects nothing.
     pub fn expected(&self, now: Instant) -> Option<Expectation> {
         let (tick, now_ms) = (self.tick, self.now_ms);
         let connections = self.memory.connections.iter();
@@ -34,9 +35,9 @@ impl Tcp<'_> {
 }
 
 impl HalfOpen {
-    /// The answer to the SYN-ACK, with which the peer often says what it wants. Of what takes the round trip
-    /// nothing is known but that the SYN-ACK is sent again at the deadline. A SYN that was made up costs some
-    /// ten requests for each SYN-ACK.
+    /// The answer to the SYN-ACK, with which the peer often says what it wants. Of what takes the
+    /// round trip nothing is known but that the SYN-ACK is sent again at the deadline. A SYN that
+    /// was made up costs some ten requests for each SYN-ACK.
     fn expects(&self, tick: Instant, now_ms: u32) -> Expectation {
         let wait = wait_until(self.deadline, present(now_ms, 0));
         let pace_ms = ROUND_UNKNOWN_MS / 4;
@@ -74,7 +75,8 @@ impl Connection<'_> {
             // The first of several answers may be on its way already.
             let is_alone = self.flight() <= u32::from(self.smss);
             let after = match economy {
-                // What is measured includes this wait: one of a whole round trip would grow by itself.
+                // What is measured includes this wait: one of a whole round trip would grow by
+                // itself.
                 Economy::LowestEnergy => round - round / 4,
                 Economy::Balanced if is_alone => round.saturating_sub(2 * var),
                 Economy::Balanced | Economy::LowestLatency => 0,
@@ -91,10 +93,10 @@ impl Connection<'_> {
             .reduce(Expectation::or)
     }
 
-    /// The peer has just sent, and has more, as far as is known: it sends again when it has our ACK,
-    /// or when its own timer has run out, however long that may be. So the longer it is silent, the
-    /// more rarely is it asked for. What is missing before text that has come is always expected,
-    /// whatever that text says of its end.
+    /// The peer has just sent, and has more, as far as is known: it sends again when it has our
+    /// ACK, or when its own timer has run out, however long that may be. So the longer it is
+    /// silent, the more rarely is it asked for. What is missing before text that has come is always
+    /// expected, whatever that text says of its end.
     fn stream(
         &self,
         ago: impl Fn(u32) -> Instant,

@@ -57,8 +57,8 @@ impl Facts {
     pub(super) const SOFT_ERROR: u32 = 1 << 11;
     /// TS.Recent is older than PAWS may rely on.
     pub(super) const TS_OUTDATED: u32 = 1 << 21;
-    /// The peer's last segment with text was not the end of what it had to send: it was full, or bore
-    /// no PSH.
+    /// The peer's last segment with text was not the end of what it had to send: it was full, or
+    /// bore no PSH.
     #[cfg(feature = "sleepy")]
     pub(super) const STREAMS: u32 = 1 << 22;
     /// The application awaits these [`Edges`]: their conditions did not hold behind its last call,

@@ -237,7 +237,8 @@ impl Connection<'_> {
         self.accept_ack(seg)
     }
 
-    /// RFC 3168 §6.1.3: echo a congestion mark until the peer says that it has reduced, at once the first time.
+    /// RFC 3168 §6.1.3: echo a congestion mark until the peer says that it has reduced, at once the
+    /// first time.
     fn note_congestion_marks(&mut self, seg: &Segment<'_>) {
         if !self.facts.has(Facts::ECN) {
             return;
@@ -530,7 +531,8 @@ impl Connection<'_> {
     }
 }
 
-/// Segments from a mark of congestion on of which at least every second is acknowledged (RFC 5681 §4.2), however few
-/// ACKs the configuration asks for: their sender has just halved its window, and with `ack_every` above 2 would often
-/// wait for the delayed ACK. Found by `combined-pacing`, with two flows.
+/// Segments from a mark of congestion on of which at least every second is acknowledged (RFC 5681
+/// §4.2), however few ACKs the configuration asks for: their sender has just halved its window, and
+/// with `ack_every` above 2 would often wait for the delayed ACK. Found by `combined-pacing`, with
+/// two flows.
 const MARKED_ACKS: u8 = 8;

@@ -64,9 +64,9 @@ pub struct HalfOpen {
     /// reported that it waits for `accept`; below that, two bits: how many challenge ACKs
     /// were due since the deadline was armed.
     listener: u8,
-    /// [`Stage`] in bits 0 and 1, what was agreed upon in bits 2 to 4; in bits 5 to 7 retries, and once
-    /// ready, whether there were any (5), whether it had to wait for a slot (6) and whether data
-    /// came too early (7).
+    /// [`Stage`] in bits 0 and 1, what was agreed upon in bits 2 to 4; in bits 5 to 7 retries, and
+    /// once ready, whether there were any (5), whether it had to wait for a slot (6) and whether
+    /// data came too early (7).
     bits: u8,
 }
 

@@ -1,9 +1,11 @@
-//! Segments that are handed out before TCP may send them, for a link that brings them closer to the peer meanwhile.
+//! Segments that are handed out before TCP may send them, for a link that brings them closer to the
+//! peer meanwhile.
 //!
-//! Place: `link` asks when TCP has nothing to send. Such a segment counts as unsent: no timer runs for it, it is no part of
-//! the flight, and what TCP sends later is what it would have sent anyway. It is within the peer's window and within
-//! what cwnd may become in the next round trip. Sent later as it was handed out, the link knows it again.
-//! Left out: a FIN, what is sent again, and segments that are not full.
+//! Place: `link` asks when TCP has nothing to send. Such a segment counts as unsent: no timer runs
+//! for it, it is no part of the flight, and what TCP sends later is what it would have sent anyway.
+//! It is within the peer's window and within what cwnd may become in the next round trip. Sent
+//! later as it was handed out, the link knows it again. Left out: a FIN, what is sent again, and
+//! segments that are not full.
 
 use super::Tcp;
 use super::ahead::Ahead;
@@ -28,8 +30,8 @@ pub(crate) enum Offered {
 impl Tcp<'_> {
     /// Writes a segment of new data that may not be sent yet.
     ///
-    /// `is_wanted`: whether one between these ends helps. `len_max`: octets that may be handed out altogether, of each
-    /// connection.
+    /// `is_wanted`: whether one between these ends helps. `len_max`: octets that may be handed out
+    /// altogether, of each connection.
     pub(crate) fn poll_ahead(
         &mut self,
         now: Instant,
@@ -56,15 +58,16 @@ impl Tcp<'_> {
         offered
     }
 
-    /// The segment that comes next waited so long on the last hop, with the data that it acknowledges, ms.
+    /// The segment that comes next waited so long on the last hop, with the data that it
+    /// acknowledges, ms.
     pub(crate) const fn note_waited(&mut self, waited_ms: u16) {
         self.waited_ms = waited_ms;
     }
 }
 
 impl Connection<'_> {
-    /// Whether there are a full segment of data that are not sent, and data on the way: only then an ACK is waited
-    /// for that lets more go.
+    /// Whether there are a full segment of data that are not sent, and data on the way: only then
+    /// an ACK is waited for that lets more go.
     fn has_more_than_flight(&self) -> bool {
         let full = self.payload_max();
         let unsent = self.unsent().saturating_sub(u32::from(self.ahead.len));
@@ -123,7 +126,8 @@ impl Connection<'_> {
         })
     }
 
-    /// A segment is sent: either what was handed out first, or something that makes the link drop it all.
+    /// A segment is sent: either what was handed out first, or something that makes the link drop
+    /// it all.
     pub(super) fn count_ahead(&mut self, plan: Plan) {
         let ahead = &mut self.ahead;
         let is_next = plan.kind == Kind::New && ahead.len > 0 && plan.len == ahead.segment_len;
@@ -138,8 +142,8 @@ impl Connection<'_> {
         };
     }
 
-    /// How much shorter a round trip was than the `sample`, ms, without what the packets waited; `is_echo`: it counts from when
-    /// the segment was written, else from when it was sent.
+    /// How much shorter a round trip was than the `sample`, ms, without what the packets waited;
+    /// `is_echo`: it counts from when the segment was written, else from when it was sent.
     pub(super) fn calibrated(&mut self, sample: u32, is_echo: bool) -> u32 {
         let waited = core::mem::take(&mut self.waited_ms);
         let waited = match is_echo {

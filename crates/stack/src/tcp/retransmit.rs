@@ -77,7 +77,8 @@ impl Connection<'_> {
         }
     }
 
-    /// A tail loss probe where one helps, no later than the RTO would be (RFC 8985 §7.2), else the RTO.
+    /// A tail loss probe where one helps, no later than the RTO would be (RFC 8985 §7.2), else the
+    /// RTO.
     pub(super) fn arm_loss_timer(&mut self) {
         let rto = self.rtt.rto_ms(self.config);
         if self.facts.has(Facts::SACK)

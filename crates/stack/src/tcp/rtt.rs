@@ -39,7 +39,8 @@ enum Basis {
     Handshake,
     /// Round trips of data that were sent once.
     Data,
-    /// As [`Self::Data`], and since the last sample a repair was acknowledged, which measures nothing.
+    /// As [`Self::Data`], and since the last sample a repair was acknowledged, which measures
+    /// nothing.
     Repaired,
     /// Round trips of data by timestamps.
     Stamped,
@@ -55,8 +56,8 @@ impl RttEstimator {
         waited_ms: 0,
     };
 
-    /// Takes how long packets waited on the last hop, which is no part of the samples: a timeout must not come while
-    /// they do. The longest counts, and fades.
+    /// Takes how long packets waited on the last hop, which is no part of the samples: a timeout
+    /// must not come while they do. The longest counts, and fades.
     #[cfg(feature = "tcple")]
     pub(super) fn note_waited(&mut self, waited_ms: u16) {
         self.waited_ms = waited_ms.max(self.waited_ms - self.waited_ms / 8);
@@ -68,7 +69,8 @@ impl RttEstimator {
         self.basis = Basis::Handshake;
     }
 
-    /// Folds in one round trip of `rtt_ms`, of data sent once; 0 counts as 1, the clock's resolution.
+    /// Folds in one round trip of `rtt_ms`, of data sent once; 0 counts as 1, the clock's
+    /// resolution.
     pub(super) fn sample(&mut self, rtt_ms: u32) {
         self.fold_in(rtt_ms, Basis::Data);
     }
@@ -119,8 +121,8 @@ impl RttEstimator {
     /// The timeout to arm now, doublings included, ms.
     ///
     /// Without timestamps, no answer to what was sent again ends the doublings: they last until new
-    /// data are acknowledged. Once a repair was, they double what was measured alone, and the allowance
-    /// for late ACKs is added once, as in BSD, where it comes from.
+    /// data are acknowledged. Once a repair was, they double what was measured alone, and the
+    /// allowance for late ACKs is added once, as in BSD, where it comes from.
     pub(super) fn rto_ms(&self, config: &Config) -> u32 {
         let undoubled_ms = match self.basis {
             Basis::Repaired => u32::from(config.rto_slop_ms) * ((1 << self.doublings) - 1),

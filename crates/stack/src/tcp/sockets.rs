@@ -313,8 +313,8 @@ impl<'m> Tcp<'m> {
             .map(|entry| entry.ends)
     }
 
-    /// Gives buffers to the connection that has waited longest or, when none waits, to the
-    /// next one: the handle is in [`State::Listen`](super::State::Listen) until its handshake is done.
+    /// Gives buffers to the connection that has waited longest or, when none waits, to the next
+    /// one: the handle is in [`State::Listen`](super::State::Listen) until its handshake is done.
     ///
     /// Data that arrive before there are buffers are dropped, to be sent again. So lend them
     /// in advance where a peer talks at once; call this only when [`Self::can_accept`] says

@@ -1,8 +1,8 @@
 //! Which form an outgoing segment takes, and each of its fields.
 //!
-//! A form is *proof* when no loss, and no overtaking within the bounds of `docs/reference/tcphc.md`,
-//! makes the peer read another value; else it is *falsifiable*: overtaken, it may be read as
-//! another value, and two such errors may cancel in the checksum.
+//! A form is *proof* when no loss, and no overtaking within the bounds of
+//! `docs/reference/tcphc.md`, makes the peer read another value; else it is *falsifiable*:
+//! overtaken, it may be read as another value, and two such errors may cancel in the checksum.
 
 use crate::time::Instant;
 use crate::wire::tcp::Flags;

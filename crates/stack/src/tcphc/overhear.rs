@@ -43,8 +43,8 @@ impl Overheard {
     /// `out` (60 bytes always suffice), and learns from it. `flow`: `local` is the destination.
     ///
     /// # Errors
-    /// [`HeaderDrop`]; then nothing has changed. [`HeaderDrop::NoContext`] stands for full headers too,
-    /// which need no restoring: [`Self::learn`].
+    /// [`HeaderDrop`]; then nothing has changed. [`HeaderDrop::NoContext`] stands for full headers
+    /// too, which need no restoring: [`Self::learn`].
     pub fn restore(
         &mut self,
         flow: &Flow,

@@ -1,8 +1,9 @@
 //! At the sender: segments that are at the peer's link, and that TCP has not sent yet.
 //!
-//! TCP counts none of them as sent: its timers, its window and its flight are what they would be. When it sends one
-//! of them after all, as it was, a release goes in its place. Whatever else it sends on the connection makes the
-//! peer drop what it holds of it, and this end knows that without an answer, since the channel keeps order.
+//! TCP counts none of them as sent: its timers, its window and its flight are what they would be.
+//! When it sends one of them after all, as it was, a release goes in its place. Whatever else it
+//! sends on the connection makes the peer drop what it holds of it, and this end knows that without
+//! an answer, since the channel keeps order.
 
 use super::segment::{Flow, Segment};
 use crate::limits::IPV6_MTU_MIN;
@@ -34,15 +35,15 @@ impl Ahead {
         next_flow: 0,
     };
 
-    /// Whether another segment can be noted, at a peer that holds `held_len` bytes: it has a place for each whole
-    /// packet of them, and a short segment takes one too.
+    /// Whether another segment can be noted, at a peer that holds `held_len` bytes: it has a place
+    /// for each whole packet of them, and a short segment takes one too.
     pub(crate) fn has_room(&self, held_len: u16) -> bool {
         let places = usize::from(held_len) / IPV6_MTU_MIN;
         self.records.iter().flatten().count() < places.min(RECORDS_MAX)
     }
 
-    /// Notes a segment that is sent ahead; returns what its SDU is. `None`: there is no room, or it is none that
-    /// may go ahead.
+    /// Notes a segment that is sent ahead; returns what its SDU is. `None`: there is no room, or it
+    /// is none that may go ahead.
     pub(crate) fn note(&mut self, segment: &Segment) -> Option<Sdu> {
         if segment.len == 0 || !segment.is_plain {
             return None;
@@ -130,6 +131,6 @@ impl Ahead {
 /// Segments at one peer: the window of the next round is bounded by its memory long before.
 const RECORDS_MAX: usize = 4;
 
-/// Empty packets that keep an event going for the 2 to 3 ms that an ACK takes to be dealt with (§V): a pair of them
-/// takes 0.5 ms at 1 Mb/s.
+/// Empty packets that keep an event going for the 2 to 3 ms that an ACK takes to be dealt with
+/// (§V): a pair of them takes 0.5 ms at 1 Mb/s.
 const FILLERS_MAX: u8 = 5;

@@ -5,7 +5,8 @@ use super::segment::{Flow, Segment};
 use crate::limits::IPV6_MTU_MIN;
 use crate::time::{Duration, Instant};
 
-/// Bytes of memory of a [`HeldSlot`]: a packet, and as much before it as its headers may grow by once they are restored.
+/// Bytes of memory of a [`HeldSlot`]: a packet, and as much before it as its headers may grow by
+/// once they are restored.
 pub const HELD_LEN: usize = IPV6_MTU_MIN + 100;
 
 /// A place for one segment that came ahead of its time.
@@ -102,8 +103,8 @@ pub(crate) struct Told {
 }
 
 impl<'m> Held<'m> {
-    /// Places for so many connections, the same number for each. Their numbers stay below `limit`: those from there on are
-    /// left out.
+    /// Places for so many connections, the same number for each. Their numbers stay below `limit`:
+    /// those from there on are left out.
     pub(crate) fn new(slots: &'m mut [HeldSlot<'m>], peers: usize, limit: usize) -> Self {
         for slot in slots.iter_mut() {
             slot.packet = None;
@@ -127,8 +128,8 @@ impl<'m> Held<'m> {
         u16::try_from(all).unwrap_or(u16::MAX)
     }
 
-    /// Holds a segment whose packet lies in `memory`, which is exchanged for other memory. Returns whether its
-    /// connection had a place left.
+    /// Holds a segment whose packet lies in `memory`, which is exchanged for other memory. Returns
+    /// whether its connection had a place left.
     pub(crate) fn hold(&mut self, memory: &mut &'m mut [u8], segment: HeldSegment) -> bool {
         let taken = self.slots.iter().filter_map(HeldSlot::taken_by);
         if taken.filter(|peer| *peer == segment.peer).count() >= self.each {
@@ -149,8 +150,8 @@ impl<'m> Held<'m> {
         self.slots.iter().filter_map(|slot| slot.packet.as_ref())
     }
 
-    /// The peer's TCP has sent `bytes` of what is held of `flow`: the oldest of it goes on. 0: none of it is wanted.
-    /// Returns whether that is as much as is held.
+    /// The peer's TCP has sent `bytes` of what is held of `flow`: the oldest of it goes on. 0: none
+    /// of it is wanted. Returns whether that is as much as is held.
     pub(crate) fn release(
         &mut self,
         (peer, flow): (u8, u8),
@@ -220,7 +221,8 @@ impl<'m> Held<'m> {
         self.packets().any(|held| held.is_released)
     }
 
-    /// The next segment that is to go on, with its memory, and its place, where the memory comes back to.
+    /// The next segment that is to go on, with its memory, and its place, where the memory comes
+    /// back to.
     pub(crate) fn next_released(
         &mut self,
         now: Instant,
@@ -270,7 +272,8 @@ impl<'m> Held<'m> {
         }
     }
 
-    /// An ACK passes to the peer: it takes the newest entry that it acknowledges, and those before it.
+    /// An ACK passes to the peer: it takes the newest entry that it acknowledges, and those before
+    /// it.
     pub(crate) fn on_ack(&mut self, segment: &Segment, now: Instant) -> Option<Told> {
         let flow = segment.flow.back();
         let is_acked =
@@ -294,6 +297,6 @@ pub(super) fn millis(time: Duration) -> u16 {
 /// Entries of the waiting time table.
 const WAITS_MAX: usize = 8;
 
-/// How long a segment and an entry stay: 2.5 times the sender's retransmission timeout (§V.A), which the receiver
-/// does not know; of the least initial one, a second.
+/// How long a segment and an entry stay: 2.5 times the sender's retransmission timeout (§V.A),
+/// which the receiver does not know; of the least initial one, a second.
 const HELD_FOR: Duration = Duration::from_millis(2_500);

@@ -1,13 +1,14 @@
 //! TCPlE: what lies between IPv6's packets and L2CAP where both ends of a connection have it.
 //!
-//! Purpose: a connection event that has nothing to carry ends, and whatever comes a moment later waits for the next
-//! one. So a sender lets segments go ahead of its window as far as the peer's link, which holds them until TCP has
-//! sent them (`Ahead`, `Held`); an ACK says how long it and its data waited, so that RTTs can be told from
-//! waiting; and a central makes its connection interval as long as what is sent and its way to the host and back
-//! take (`Pace`, with `Predictor`).
-//! Place: pure; packets and reports in, verdicts out. `link` owns one [`Side`] for each connection, one `Held` for
-//! all of them, and the channel that the formats of [`crate::wire::tcple`] go by.
-//! Left out: signal-to-noise ratios are those over a receiver's sensitivity, since HCI reports no other.
+//! Purpose: a connection event that has nothing to carry ends, and whatever comes a moment later
+//! waits for the next one. So a sender lets segments go ahead of its window as far as the peer's
+//! link, which holds them until TCP has sent them (`Ahead`, `Held`); an ACK says how long it and
+//! its data waited, so that RTTs can be told from waiting; and a central makes its connection
+//! interval as long as what is sent and its way to the host and back take (`Pace`, with
+//! `Predictor`). Place: pure; packets and reports in, verdicts out. `link` owns one [`Side`] for
+//! each connection, one `Held` for all of them, and the channel that the formats of
+//! [`crate::wire::tcple`] go by. Left out: signal-to-noise ratios are those over a receiver's
+//! sensitivity, since HCI reports no other.
 //!
 //! Source: Performant TCP over BLE (Lv, Dong, Gao, Chen), §IV and §V.
 
@@ -32,7 +33,8 @@ pub struct Side {
     pub(crate) pace: Pace,
     /// Whether its channel was open when that was last looked at.
     pub(crate) was_open: bool,
-    /// When the controller last reported the end of a connection event; `None`: something came since.
+    /// When the controller last reported the end of a connection event; `None`: something came
+    /// since.
     pub(crate) event_over: Option<Instant>,
 }
 

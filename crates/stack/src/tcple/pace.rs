@@ -1,14 +1,16 @@
-//! How long a connection interval a central wants, by what the peer sends and how long its ACKs take.
+//! How long a connection interval a central wants, by what the peer sends and how long its ACKs
+//! take.
 //!
-//! The interval is as long as the data of a round, those that are sent again, and the way to the host and back
-//! take together, and a quarter more (§IV). So ACKs are there when the next event begins.
+//! The interval is as long as the data of a round, those that are sent again, and the way to the
+//! host and back take together, and a quarter more (§IV). So ACKs are there when the next event
+//! begins.
 //!
-//! Differs: the central has no window of TCP's to look at. What it takes for the next round is twice the last one,
-//! the most that slow start makes of it, and at most the peer's buffer. The way to the host is measured where packets
-//! pass, from data to their ACK, in the place of Eq 2. Events of several peripherals are
-//! in one interval, so that they do not drift into one another: its length counts the data of all. And the interval
-//! that is compared with the present one is the one that there can be: 0.8 is 1/1.25, so that any rounding would
-//! ask for a new interval for ever.
+//! Differs: the central has no window of TCP's to look at. What it takes for the next round is
+//! twice the last one, the most that slow start makes of it, and at most the peer's buffer. The way
+//! to the host is measured where packets pass, from data to their ACK, in the place of Eq 2. Events
+//! of several peripherals are in one interval, so that they do not drift into one another: its
+//! length counts the data of all. And the interval that is compared with the present one is the one
+//! that there can be: 0.8 is 1/1.25, so that any rounding would ask for a new interval for ever.
 //! Source: Performant TCP over BLE, §IV.
 
 use super::predictor::Predictor;
@@ -88,7 +90,8 @@ impl Pace {
     }
 }
 
-/// The interval for peers with these needs, in units of 1.25 ms, where it is another one than `current`.
+/// The interval for peers with these needs, in units of 1.25 ms, where it is another one than
+/// `current`.
 pub(crate) fn interval(needs: impl Iterator<Item = Need>, current: u16) -> Option<u16> {
     let none = (0, 0, 0);
     let (data, trip, peers) = needs.fold(none, |(data, trip, peers), need| {
@@ -109,18 +112,21 @@ pub(crate) fn interval(needs: impl Iterator<Item = Need>, current: u16) -> Optio
 /// The buffer of a peer's BLE stack, bytes (§VI.A).
 const BUFFER_LEN: u16 = 1280;
 
-/// Bytes of a full packet, and what it takes with the empty one that answers it and both spaces, µs.
+/// Bytes of a full packet, and what it takes with the empty one that answers it and both spaces,
+/// µs.
 const PDU_LEN: f32 = 251.0;
 const PAIR_1M_US: f32 = 2468.0;
 const PAIR_2M_US: f32 = 1392.0;
 
-/// A unit of an interval, µs; the shortest interval there is, 7.5 ms; and the longest that serves a flow, half a second.
+/// A unit of an interval, µs; the shortest interval there is, 7.5 ms; and the longest that serves a
+/// flow, half a second.
 const UNIT_US: u64 = 1_250;
 const SHORTEST: u16 = 6;
 const LONGEST: u16 = 400;
 
-/// What each of several peers has of an interval at least, 3.75 ms: a full packet with its answer, and what a controller needs
-/// between two connections. With less no full packet would ever find room.
+/// What each of several peers has of an interval at least, 3.75 ms: a full packet with its answer,
+/// and what a controller needs between two connections. With less no full packet would ever find
+/// room.
 const EACH: u16 = 3;
 
 /// Until the controller has said something, dBm.

@@ -1,13 +1,15 @@
 //! Whether a link is about to be bad: a logistic regression that learns as it goes.
 //!
-//! Inputs are frame error rate, signal strength and ratio of signal to noise of the last ten connection events that
-//! a controller reported, since HCI tells of events and not of packets; each is scaled to about one. The
-//! output is the chance that more than [`THETA`] of the packets of the next two events have errors. Weights follow
-//! the gradient of each sample, and the learning rate follows the gradients (s-ALAP).
+//! Inputs are frame error rate, signal strength and ratio of signal to noise of the last ten
+//! connection events that a controller reported, since HCI tells of events and not of packets; each
+//! is scaled to about one. The output is the chance that more than [`THETA`] of the packets of the
+//! next two events have errors. Weights follow the gradient of each sample, and the learning rate
+//! follows the gradients (s-ALAP).
 //!
-//! Differs: the paper leaves open the first learning rate, its bounds and how an average of gradients fades; here 0.05,
-//! 0.0001 to 1, and 0.9. Weights start from what a thousand samples of links of all strengths teach.
-//! Sources: Performant TCP over BLE, §IV.B; Almeida, Langlois, Plakhov 1998 (the rate's rule).
+//! Differs: the paper leaves open the first learning rate, its bounds and how an average of
+//! gradients fades; here 0.05, 0.0001 to 1, and 0.9. Weights start from what a thousand samples of
+//! links of all strengths teach. Sources: Performant TCP over BLE, §IV.B; Almeida, Langlois,
+//! Plakhov 1998 (the rate's rule).
 
 /// What has been learnt, and what was seen last.
 #[derive(Clone, Debug)]
@@ -43,8 +45,8 @@ impl Predictor {
         all: 0,
     };
 
-    /// Takes how an event went: packets received with a good check sum and with a bad one, and the signal
-    /// strength, dBm. Returns whether a prediction is due: every two events.
+    /// Takes how an event went: packets received with a good check sum and with a bad one, and the
+    /// signal strength, dBm. Returns whether a prediction is due: every two events.
     pub(super) fn on_event(&mut self, (good, bad): (u16, u16), rssi: i8) -> bool {
         let all = good.saturating_add(bad);
         if all > 0 {
@@ -81,8 +83,8 @@ impl Predictor {
 
     /// The share of packets that are expected to have errors in the next two events.
     ///
-    /// The classifier says only whether it is more than [`THETA`]: then it is taken to be that or, if more, the average;
-    /// else none, for which the interval has slack.
+    /// The classifier says only whether it is more than [`THETA`]: then it is taken to be that or,
+    /// if more, the average; else none, for which the interval has slack.
     pub(super) fn errors(&self) -> f32 {
         match self.chance() >= 0.5 {
             true => self.rate.clamp(THETA, ERRORS_MAX),
@@ -120,7 +122,8 @@ impl Predictor {
     }
 }
 
-/// What an event of a link without errors at -60 dBm shows: that is supposed until there is something to look back at.
+/// What an event of a link without errors at -60 dBm shows: that is supposed until there is
+/// something to look back at.
 const GOOD: [f32; EACH] = [
     0.0,
     (-60.0 - RSSI_MIDDLE) / RSSI_SCALE,
@@ -152,8 +155,8 @@ const AVERAGING: f32 = 0.9;
 /// The learning rate of the learning rate.
 const META: f32 = 0.8;
 
-/// Scales of inputs: the middle of strengths at which receivers work, and a receiver's sensitivity (nRF52840 at
-/// 1 Mb/s, product specification §6.20.15), dBm.
+/// Scales of inputs: the middle of strengths at which receivers work, and a receiver's sensitivity
+/// (nRF52840 at 1 Mb/s, product specification §6.20.15), dBm.
 const RSSI_MIDDLE: f32 = -70.0;
 const RSSI_SCALE: f32 = 20.0;
 const SENSITIVITY: f32 = -95.0;
@@ -180,7 +183,9 @@ mod tests {
     use super::*;
     use crate::random::Rng;
 
-    /// Weights that a thousand events teach: twenty each of links whose strengths are anything from -98 to -50 dBm, each event of ten packets, whose error rate falls from one half at the sensitivity to nothing 8 dB above it.
+    /// Weights that a thousand events teach: twenty each of links whose strengths are anything from
+    /// -98 to -50 dBm, each event of ten packets, whose error rate falls from one half at the
+    /// sensitivity to nothing 8 dB above it.
     fn trained() -> Predictor {
         let mut predictor = Predictor {
             weights: [0.0; INPUTS + 1],

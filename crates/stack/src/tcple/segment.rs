@@ -35,7 +35,8 @@ impl Flow {
 }
 
 impl Segment {
-    /// The segment that is a packet's payload; `None`: it is something else, or has extension headers.
+    /// The segment that is a packet's payload; `None`: it is something else, or has extension
+    /// headers.
     pub(crate) fn of(packet: &[u8]) -> Option<Self> {
         let (header, payload) = Header::parse(packet).ok()?;
         if header.next_header != NEXT_HEADER {

@@ -1,7 +1,8 @@
-//! The one exchange of the Attribute Protocol that finds TCPlE's channel: reading a characteristic by its UUID.
+//! The one exchange of the Attribute Protocol that finds TCPlE's channel: reading a characteristic
+//! by its UUID.
 //!
-//! Place: between `ble` and the bytes of ATT's fixed channel on an LE connection.
-//! Left out: everything else of ATT and GATT. A server answers each other request with an error, as it must.
+//! Place: between `ble` and the bytes of ATT's fixed channel on an LE connection. Left out:
+//! everything else of ATT and GATT. A server answers each other request with an error, as it must.
 //!
 //! Everything is little-endian. Source: Bluetooth Core 5.4 Vol 3 Part F §3.4.
 
@@ -10,7 +11,8 @@ use super::cursor::{Full, Reader, Writer};
 /// The channel of ATT on an LE connection (Core 5.4 Vol 3 Part A §2.1).
 pub const CHANNEL: u16 = 0x0004;
 
-/// The longest PDU before both ends have agreed on more: the MTU of ATT on LE (Vol 3 Part F §3.2.8).
+/// The longest PDU before both ends have agreed on more: the MTU of ATT on LE (Vol 3 Part F
+/// §3.2.8).
 pub const PDU_LEN_MAX: usize = 23;
 
 /// A PDU.
@@ -35,7 +37,8 @@ pub enum Pdu<'a> {
         /// Its opcode.
         opcode: u8,
     },
-    /// A command, a notification or an answer to something that was not asked here: it needs no answer.
+    /// A command, a notification or an answer to something that was not asked here: it needs no
+    /// answer.
     Other,
 }
 

@@ -83,8 +83,8 @@ pub(crate) fn take_over_ecn(outer: Ecn, packet: &mut [u8]) -> bool {
     outer != Ecn::Ce || mark_congestion(packet)
 }
 
-/// Marks congestion on `packet` (RFC 3168 §5). False, and nothing is marked, where its transport does not know
-/// the mark.
+/// Marks congestion on `packet` (RFC 3168 §5). False, and nothing is marked, where its transport
+/// does not know the mark.
 pub(crate) fn mark_congestion(packet: &mut [u8]) -> bool {
     let knows = ecn_of(packet).is_some_and(|ecn| ecn != Ecn::NotEct);
     if knows && let Some(class_low) = packet.get_mut(1) {

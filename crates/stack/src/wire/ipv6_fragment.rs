@@ -8,8 +8,8 @@
 //! +---------------------------------------------------------------+
 //! ```
 //!
-//! Place: read and written where packets are put together and cut. Left out: what lies in a fragment.
-//! Source: RFC 8200 §4.5.
+//! Place: read and written where packets are put together and cut. Left out: what lies in a
+//! fragment. Source: RFC 8200 §4.5.
 
 use super::ipv6::next_header;
 

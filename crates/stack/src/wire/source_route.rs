@@ -171,9 +171,9 @@ impl<'a> SourceRoute<'a> {
     }
 }
 
-/// The routing header, of whatever type, that leads a packet to its next segment: it comes first, or
-/// behind hop-by-hop options. `next_header`: as the fixed IPv6 header has it; `rest`: what follows
-/// that. Returns where in `rest` it begins, and its bytes.
+/// The routing header, of whatever type, that leads a packet to its next segment: it comes first,
+/// or behind hop-by-hop options. `next_header`: as the fixed IPv6 header has it; `rest`: what
+/// follows that. Returns where in `rest` it begins, and its bytes.
 pub fn header_in(next_header: u8, rest: &[u8]) -> Option<(usize, &[u8])> {
     let mut walk = ipv6::Extensions::new(next_header, rest);
     loop {
@@ -210,8 +210,8 @@ pub fn advance(packet: &mut [u8]) -> Option<Ipv6Addr> {
 /// them, does not stand for any more, in the place of the first address, which has been visited.
 ///
 /// Linux compresses a route anew at each hop, and elides of the last address as many bytes as the
-/// destination of that hop allows. `None`, and the packet is as before: there is no room, which takes
-/// addresses of several prefixes.
+/// destination of that hop allows. `None`, and the packet is as before: there is no room, which
+/// takes addresses of several prefixes.
 fn respell(packet: &mut [u8], last: &Ipv6Addr, shared: usize) -> Option<()> {
     let (at, route) = route_in(packet)?;
     let (each, _) = route.sizes();

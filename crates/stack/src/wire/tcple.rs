@@ -1,8 +1,9 @@
-//! TCPlE's formats: the one octet and more in front of each SDU of its channel, and the characteristic that names
-//! that channel.
+//! TCPlE's formats: the one octet and more in front of each SDU of its channel, and the
+//! characteristic that names that channel.
 //!
-//! Place: between `link`, which decides what a segment becomes, and the bytes of SDUs. Behind the header of
-//! all but [`Sdu::Release`] and [`Sdu::Filler`] is a packet with compressed headers, as on the channel of IPSP.
+//! Place: between `link`, which decides what a segment becomes, and the bytes of SDUs. Behind the
+//! header of all but [`Sdu::Release`] and [`Sdu::Filler`] is a packet with compressed headers, as
+//! on the channel of IPSP.
 //!
 //! ```text
 //!   plain     | 0 | packet                    ACK     | 1 | waited, ms (2) | packet
@@ -10,9 +11,9 @@
 //!   filler    | 4 | anything
 //! ```
 //!
-//! Left out: the paper shows no type of a frame; without one a peer that lacks the layer would read the
-//! waiting time as the beginning of a packet.
-//! Source: Performant TCP over BLE, §V and Fig 6, with what it leaves open decided here.
+//! Left out: the paper shows no type of a frame; without one a peer that lacks the layer would read
+//! the waiting time as the beginning of a packet. Source: Performant TCP over BLE, §V and Fig 6,
+//! with what it leaves open decided here.
 
 use super::cursor::{Full, Reader, Truncated, Writer};
 
@@ -38,7 +39,8 @@ pub enum Sdu {
     Release {
         /// As in [`Self::Ahead`].
         flow: u8,
-        /// Bytes of data, from the oldest segment held on; 0: nothing held of it is wanted any more.
+        /// Bytes of data, from the oldest segment held on; 0: nothing held of it is wanted any
+        /// more.
         bytes: u16,
     },
     /// Nothing, so that a connection event goes on.

@@ -52,7 +52,8 @@ pub(crate) struct Gate {
     crowd: Crowd,
     /// Smoothed length of a segment with new bytes.
     message_bytes: u64,
-    /// Segments since the window was looked at: with new bytes, and sent again though they had come.
+    /// Segments since the window was looked at: with new bytes, and sent again though they had
+    /// come.
     come: [u64; 2],
     /// When the window is looked at again.
     adapts_at: Option<Instant>,
@@ -301,8 +302,8 @@ impl Gate {
         Some(*id)
     }
 
-    /// Whether half as many again are inside as should be. With segments so large that only one flow
-    /// should, a second would be a crowd that neither gets through.
+    /// Whether half as many again are inside as should be. With segments so large that only one
+    /// flow should, a second would be a crowd that neither gets through.
     fn is_crowded(&self) -> bool {
         self.inside.len() >= self.window() * 3 / 2
     }
@@ -366,8 +367,8 @@ impl Gate {
         }
     }
 
-    /// Makes the window smaller where flows drift apart or acknowledgments are lost, larger where they
-    /// are not.
+    /// Makes the window smaller where flows drift apart or acknowledgments are lost, larger where
+    /// they are not.
     fn adapt(&mut self, now: Instant) {
         let at = *self.adapts_at.get_or_insert(now + ADAPTS_EVERY);
         if now < at {

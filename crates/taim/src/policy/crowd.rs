@@ -5,10 +5,10 @@
 //! time and gives nobody anything. So each flow is heavy or light. It is light until it has moved
 //! an eighth of what the busiest flow moves, and again when it moves less and is heard of
 //! nevertheless. What counts is what streams, for which no question of the other end asked: a
-//! question and its answer wait for one another, and crowd nothing. A flow that rests for half of the time, all that was sent being acknowledged, is light whatever
-//! it moves: it has what it wants. A flow that falls silent stays what it was for [`CLAIM`]: one
-//! that starves has nothing to show but timeouts.
-//! Source: Motet's own.
+//! question and its answer wait for one another, and crowd nothing. A flow that rests for half of
+//! the time, all that was sent being acknowledged, is light whatever it moves: it has what it
+//! wants. A flow that falls silent stays what it was for [`CLAIM`]: one that starves has nothing to
+//! show but timeouts. Source: Motet's own.
 
 use motet::time::{Duration, Instant};
 
@@ -329,8 +329,8 @@ mod tests {
         assert!(!crowd.wants_more(FlowId::test(0)));
     }
 
-    /// What a flow had moved at first once counted for eleven seconds, and in whole numbers seven bytes of
-    /// it for ever.
+    /// What a flow had moved at first once counted for eleven seconds, and in whole numbers seven
+    /// bytes of it for ever.
     #[test]
     fn those_that_only_ask_after_their_beginning_are_none_soon() {
         let mut crowd = Crowd::default();

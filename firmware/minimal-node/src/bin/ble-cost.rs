@@ -1,7 +1,8 @@
-//! What Bluetooth LE costs. Built with the feature `ble`, a mote with TCP and two links, one of IEEE 802.15.4 and
-//! one over a Bluetooth LE controller; built without, the same mote with the first link alone. `cargo xtask
-//! sizes` takes the difference of the two images: the host above the controller with its L2CAP, and
-//! RFC 7668; and, with the feature `tcple` as well, TCPlE beside that. A driver that makes HCI's packets of actions, and events of HCI's packets, is the
+//! What Bluetooth LE costs. Built with the feature `ble`, a mote with TCP and two links, one of
+//! IEEE 802.15.4 and one over a Bluetooth LE controller; built without, the same mote with the
+//! first link alone. `cargo xtask sizes` takes the difference of the two images: the host above the
+//! controller with its L2CAP, and RFC 7668; and, with the feature `tcple` as well, TCPlE beside
+//! that. A driver that makes HCI's packets of actions, and events of HCI's packets, is the
 //! controller's own.
 #![no_std]
 #![no_main]

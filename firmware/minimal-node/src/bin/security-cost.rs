@@ -1,6 +1,6 @@
-//! What link security costs. Built with the feature `security`, a mote that passes packets on, seals every
-//! frame with AES in software and believes no other; built without, the same mote with no key. Neither
-//! speaks TCP. `cargo xtask sizes` takes the difference of the two images.
+//! What link security costs. Built with the feature `security`, a mote that passes packets on,
+//! seals every frame with AES in software and believes no other; built without, the same mote with
+//! no key. Neither speaks TCP. `cargo xtask sizes` takes the difference of the two images.
 #![no_std]
 #![no_main]
 
@@ -91,7 +91,8 @@ mod keyed {
         }
     }
 
-    /// What an application asks of link security, by address: behind the black box anybody may ask it.
+    /// What an application asks of link security, by address: behind the black box anybody may ask
+    /// it.
     pub(super) fn calls() -> &'static [*const ()] {
         &[
             Mesh::rotate_key as *const (),

@@ -1,6 +1,6 @@
-//! What nodes that sleep cost. Built with the feature `sleepy`, a mote that passes packets on keeps those for
-//! four nodes that sleep, and may sleep itself; built without, the same mote is always on. Neither speaks
-//! TCP. `cargo xtask sizes` takes the difference of the two images.
+//! What nodes that sleep cost. Built with the feature `sleepy`, a mote that passes packets on keeps
+//! those for four nodes that sleep, and may sleep itself; built without, the same mote is always
+//! on. Neither speaks TCP. `cargo xtask sizes` takes the difference of the two images.
 #![no_std]
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! The air at one node on one channel, in two words: a frame touches that of hundreds of nodes which
-//! can do nothing with it, and their receivers are to stay out of the cache.
+//! The air at one node on one channel, in two words: a frame touches that of hundreds of nodes
+//! which can do nothing with it, and their receivers are to stay out of the cache.
 
 use crate::air::power::Power;
 
@@ -143,7 +143,8 @@ impl Concern {
     }
 }
 
-/// What a receiver takes of any one signal, -11.5 dBm: a thousand such are far from too much for their sum.
+/// What a receiver takes of any one signal, -11.5 dBm: a thousand such are far from too much for
+/// their sum.
 pub(super) const SIGNAL_MAX: Power = Power::from_attowatts((1 << 46) - 1);
 
 #[cfg(test)]

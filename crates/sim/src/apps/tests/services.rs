@@ -230,8 +230,8 @@ fn the_oldest_idle_client_yields_to_a_newcomer() {
     }
 }
 
-/// A counter that has reached its end still lets newcomers in: so many SYNs are a stranger's work of
-/// minutes.
+/// A counter that has reached its end still lets newcomers in: so many SYNs are a stranger's work
+/// of minutes.
 #[test]
 fn the_oldest_idle_client_yields_after_any_number_of_refusals() {
     let arena = Arena::new();

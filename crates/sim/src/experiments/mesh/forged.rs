@@ -1,9 +1,9 @@
 //! What somebody takes from a mesh who forges its messages, with a key and without one.
 //!
-//! An attacker stands beside the relay that most motes are behind, and sends one kind of message from the
-//! beginning to the end. When the mesh had time to form, the host asks one mote after the other for an
-//! echo. What is lost is held against the same floor without an attacker.
-//! Left out: several attackers at once, and those that answer what they hear.
+//! An attacker stands beside the relay that most motes are behind, and sends one kind of message
+//! from the beginning to the end. When the mesh had time to form, the host asks one mote after the
+//! other for an echo. What is lost is held against the same floor without an attacker. Left out:
+//! several attackers at once, and those that answer what they hear.
 
 use std::sync::Arc;
 
@@ -241,8 +241,8 @@ mod tests {
         }
     }
 
-    /// A DAO that ends a route is believed until the root has asked: how much that takes depends on how
-    /// many motes are behind the one that is named.
+    /// A DAO that ends a route is believed until the root has asked: how much that takes depends on
+    /// how many motes are behind the one that is named.
     #[test]
     fn forged_ends_of_routes_leave_a_mesh_a_third_at_least() {
         for (seed, most) in [(1, 0.68), (2, 0.1)] {

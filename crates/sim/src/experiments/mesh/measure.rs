@@ -158,7 +158,8 @@ pub struct Repair {
 
 /// Switches the parent of `mote` off at once and for good, and watches the receiver until `limit`:
 /// the first application of `mote` is a [`Sender`](crate::apps::Sender), that of `receiver` the
-/// [`Receiver`](crate::apps::Receiver) of what it sends. None where the parent is the border router, or unknown.
+/// [`Receiver`](crate::apps::Receiver) of what it sends. None where the parent is the border
+/// router, or unknown.
 pub fn repair<'m>(
     network: &mut Network<'m>,
     [mote, receiver]: [usize; 2],

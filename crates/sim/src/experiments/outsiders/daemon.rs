@@ -1,9 +1,10 @@
 //! Connections beside strangers, behind a border router that has one queue for all, and the daemon
 //! in front of it.
 //!
-//! Purpose: what `motet router --nfqueue` gives a mesh that somebody else's border router serves. The
-//! traffic is that of [`Beside`], and so are the figures; a run is judged against one with the same
-//! policy and without strangers ([`super::beside::bulk_beside`], [`super::beside::requests_beside`]).
+//! Purpose: what `motet router --nfqueue` gives a mesh that somebody else's border router serves.
+//! The traffic is that of [`Beside`], and so are the figures; a run is judged against one with the
+//! same policy and without strangers ([`super::beside::bulk_beside`],
+//! [`super::beside::requests_beside`]).
 
 use motet_taim::{Config, Policy};
 

@@ -1,8 +1,9 @@
 //! Whether every mote of a dense floor joins in time.
 //!
 //! All nodes are switched on at once, and a mote has joined when it has answered an echo request of
-//! a host beyond the border router: it has an address and the contexts, and a way leads to it. It is asked
-//! from when it seems to have joined on, so that the mesh does not form under a load of echoes.
+//! a host beyond the border router: it has an address and the contexts, and a way leads to it. It
+//! is asked from when it seems to have joined on, so that the mesh does not form under a load of
+//! echoes.
 
 use motet::time::{Duration, Instant};
 
@@ -29,7 +30,8 @@ pub struct Joined {
     pub missing: String,
 }
 
-/// Lets a mesh form itself for `limit`, and asks all its motes. The network's first host is the caller.
+/// Lets a mesh form itself for `limit`, and asks all its motes. The network's first host is the
+/// caller.
 ///
 /// # Errors
 /// [`Failure::Topology`]: no mesh can be built of these nodes.

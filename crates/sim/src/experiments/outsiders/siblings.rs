@@ -1,10 +1,9 @@
 //! Motes that sleep at one parent, some of which are off while much is sent to them.
 //!
-//! Purpose: a child that does not ask any more must not take the memory of its parent, nor its air, from its
-//! siblings. Each run is made twice, with and without the children that are off, and the siblings' messages
-//! are compared.
-//! Sources: OpenThread, issue 13395. The setting is the project's: children five metres from the border
-//! router, to each of which the host sends at an interval.
+//! Purpose: a child that does not ask any more must not take the memory of its parent, nor its air,
+//! from its siblings. Each run is made twice, with and without the children that are off, and the
+//! siblings' messages are compared. Sources: OpenThread, issue 13395. The setting is the project's:
+//! children five metres from the border router, to each of which the host sends at an interval.
 
 use motet::mac::poll::REST_REACHABLE;
 use motet::mac::{Policy, Sleep};
@@ -87,8 +86,8 @@ struct Got {
 }
 
 impl Siblings {
-    /// The setting that OpenThread's users reported: three children that ask each two seconds, one of which is
-    /// off.
+    /// The setting that OpenThread's users reported: three children that ask each two seconds, one
+    /// of which is off.
     pub const REPORTED: Self = Self {
         children: 3,
         dead: 1,
@@ -131,7 +130,8 @@ impl Siblings {
         }
     }
 
-    /// One run of so many seconds, with or without those that are off: without, nothing is sent to them.
+    /// One run of so many seconds, with or without those that are off: without, nothing is sent to
+    /// them.
     fn measure(&self, seed: u64, seconds: u64, has_dead: bool) -> Result<Got, Failure> {
         let arena = Arena::new();
         let mut network = joined(self.network(seed), &arena)?;
@@ -165,7 +165,8 @@ impl Siblings {
 }
 
 impl Load {
-    /// Lets the host send to a mote; returns the places of the sender at the host, and of the receiver.
+    /// Lets the host send to a mote; returns the places of the sender at the host, and of the
+    /// receiver.
     fn begin<'m>(
         &self,
         (network, arena): (&mut Network<'m>, &'m Arena),
@@ -263,7 +264,8 @@ impl Traffic for Siblings {
     }
 }
 
-/// Settings of [`cases`]: children, those that are off, the policy's name and the siblings' transport.
+/// Settings of [`cases`]: children, those that are off, the policy's name and the siblings'
+/// transport.
 fn settings() -> Vec<(Point, Siblings)> {
     let policies = [
         ("fixed", Policy::Fixed(Duration::from_secs(2))),

@@ -1,8 +1,8 @@
 //! The search for the best times by hand, which the measured pace is held against.
 //!
-//! Forty settings for each chain: holds of 0 to 8 ms, each with retries after up to 2, 5, 10 and 20 ms. A
-//! row names the best of them, and what the times that `combined-pacing` takes are of it: seeds differ, and
-//! so does the best of 40 that are close.
+//! Forty settings for each chain: holds of 0 to 8 ms, each with retries after up to 2, 5, 10 and 20
+//! ms. A row names the best of them, and what the times that `combined-pacing` takes are of it:
+//! seeds differ, and so does the best of 40 that are close.
 
 use super::super::metric::GOODPUT;
 use super::super::row::{Point, Row};

@@ -1,12 +1,11 @@
 //! Four anemometers that sleep, three to five hops from the border router.
 //!
-//! A reading of 82 bytes a second each, 64 at a time, to a host behind the border router, over TCP or by
-//! CoAP; by day and by night noise as it was recorded. All transports have the same MAC, the same
-//! parents and as many bytes to queue readings in. Where motes take hints (`Policy::Hinted`) TCP is Motet's as
-//! a whole: its headers are compressed, and its connections prefer energy to latency. `paced` makes the
-//! MAC Motet's, for CoAP too.
-//! Left out: that TCP and CoAP run at the same time, as in the paper; they run apart with the same seeds.
-//! Source: `TCPlp` §9.2.
+//! A reading of 82 bytes a second each, 64 at a time, to a host behind the border router, over TCP
+//! or by CoAP; by day and by night noise as it was recorded. All transports have the same MAC, the
+//! same parents and as many bytes to queue readings in. Where motes take hints (`Policy::Hinted`)
+//! TCP is Motet's as a whole: its headers are compressed, and its connections prefer energy to
+//! latency. `paced` makes the MAC Motet's, for CoAP too. Left out: that TCP and CoAP run at the
+//! same time, as in the paper; they run apart with the same seeds. Source: `TCPlp` §9.2.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -326,8 +325,8 @@ fn recording(name: &str) -> Result<Noise, String> {
     Noise::read(&bytes, 0.0).map_err(|error| failed(error.to_string()))
 }
 
-/// The next hop of a node, where it has one. Named for relays, too: in silence a frame also crosses two
-/// walls, and by day none does.
+/// The next hop of a node, where it has one. Named for relays, too: in silence a frame also crosses
+/// two walls, and by day none does.
 fn parent(node: usize) -> Option<usize> {
     let of_leaf = PARENTS.iter().find(|(own, _)| *own == node);
     of_leaf.map_or(node.checked_sub(1), |(_, parent)| Some(*parent))

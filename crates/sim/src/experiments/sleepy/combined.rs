@@ -1,5 +1,5 @@
-//! TCP whose motes poll when an answer is expected, against CoAP as the study has it, both above Motet's
-//! MAC with its measured pace.
+//! TCP whose motes poll when an answer is expected, against CoAP as the study has it, both above
+//! Motet's MAC with its measured pace.
 
 use motet::mac::{Policy, Sleep};
 

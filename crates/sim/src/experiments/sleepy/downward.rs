@@ -1,4 +1,5 @@
-//! What a mote that sleeps is sent: an image of its firmware, and segments whose round trips are timed.
+//! What a mote that sleeps is sent: an image of its firmware, and segments whose round trips are
+//! timed.
 
 use motet::limits::IPV6_MTU_MIN;
 use motet::link::Child;
@@ -31,7 +32,8 @@ impl Traffic for Image {
     fn run(&self, setup: &Setup, seed: u64, _: u64) -> Result<Run, Failure> {
         let arena = Arena::new();
         let options = chain(setup, seed);
-        // What a parent with one child was lent for it: packets that wait, the one that is cut up, the entry.
+        // What a parent with one child was lent for it: packets that wait, the one that is cut up,
+        // the entry.
         let parent_memory = options.nodes[0].indirect_len + IPV6_MTU_MIN + size_of::<Child>();
         let mut network = joined(options, &arena)?;
         let content = Content::made([seed, 0], self.bytes);
@@ -91,8 +93,8 @@ impl Traffic for RoundTrips {
     }
 }
 
-/// The round trip, ms, that moved the smoothed one so: an eighth of the difference (RFC 6298 §2.3), to 15 ms,
-/// since both are whole milliseconds.
+/// The round trip, ms, that moved the smoothed one so: an eighth of the difference (RFC 6298 §2.3),
+/// to 15 ms, since both are whole milliseconds.
 fn sample(before: u32, after: u32) -> f64 {
     8.0 * f64::from(after) - 7.0 * f64::from(before)
 }
@@ -128,7 +130,8 @@ fn start<'m>(
 /// Five times what it may take with losses.
 const IMAGE_LIMIT: Duration = Duration::from_secs(1_800);
 
-/// How near a multiple of the interval a round trip is that counts as one, as a part of the multiple.
+/// How near a multiple of the interval a round trip is that counts as one, as a part of the
+/// multiple.
 const NEAR: f64 = 0.1;
 
 #[cfg(test)]
@@ -155,7 +158,8 @@ mod tests {
         }
     }
 
-    /// Relays pass fragments on without copies, but a parent gathers what is for a mote that sleeps.
+    /// Relays pass fragments on without copies, but a parent gathers what is for a mote that
+    /// sleeps.
     #[test]
     fn nothing_is_fired_over_the_last_hop_to_a_mote_that_sleeps() {
         let fired = |sleep| {

@@ -125,8 +125,8 @@ pub(super) fn adaptive_rows(results: &Results<'_>) -> Vec<Row> {
     ]
 }
 
-/// One hop, buffers of so many segments; the mote sleeps so. "In the same setup used in Section 6", where
-/// link retries had no delay yet.
+/// One hop, buffers of so many segments; the mote sleeps so. "In the same setup used in Section 6",
+/// where link retries had no delay yet.
 fn asleep(segments: usize, policy: Option<Policy>) -> Setup {
     let mut setup = Setup::hops(1).window_segments(segments).retry_delay_ms(0);
     setup.chain.sleep = policy.map(Sleep::new);

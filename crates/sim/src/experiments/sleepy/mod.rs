@@ -1,4 +1,5 @@
-//! Motes that sleep: `TCPlp`'s study of them, section 9 and appendix C, and Motet's hints against CoAP.
+//! Motes that sleep: `TCPlp`'s study of them, section 9 and appendix C, and Motet's hints against
+//! CoAP.
 
 mod anemometers;
 mod batching;

@@ -1,14 +1,17 @@
-//! TCP over Bluetooth LE as `TCPlE`'s paper measured it: the designs, and what each experiment sends.
+//! TCP over Bluetooth LE as `TCPlE`'s paper measured it: the designs, and what each experiment
+//! sends.
 //!
-//! A mote that is a peripheral sends to a host right behind its border router, which is the central. The
-//! BLE stack of all designs is the paper's: a buffer of 1,280 bytes that the host fills again when it is empty, and
-//! 2.5 ms from the radio to TCP. **naive**: segments of one packet, of which the buffer holds five. **tcplp-ble**: segments of
-//! five packets, of which it holds one. **chip**: as naive, without timestamps. **bleach**: one segment
-//! in flight, as uIP has it. All four have an interval of 50 ms. **tcple**: as tcplp-ble, with `TCPlE`.
+//! A mote that is a peripheral sends to a host right behind its border router, which is the
+//! central. The BLE stack of all designs is the paper's: a buffer of 1,280 bytes that the host
+//! fills again when it is empty, and 2.5 ms from the radio to TCP. **naive**: segments of one
+//! packet, of which the buffer holds five. **tcplp-ble**: segments of five packets, of which it
+//! holds one. **chip**: as naive, without timestamps. **bleach**: one segment in flight, as uIP has
+//! it. All four have an interval of 50 ms. **tcple**: as tcplp-ble, with `TCPlE`.
 //!
-//! No constant is fitted: with this buffer naive is what the paper measured, whatever delay the path beyond the
-//! border router has up to an interval, so that nothing could be fitted on it; the delay is none. Energies of a reading are fits, as their rows say.
-//! Source: Performant TCP over BLE, §II, §III and §VI.
+//! No constant is fitted: with this buffer naive is what the paper measured, whatever delay the
+//! path beyond the border router has up to an interval, so that nothing could be fitted on it; the
+//! delay is none. Energies of a reading are fits, as their rows say. Source: Performant TCP over
+//! BLE, §II, §III and §VI.
 
 mod rows;
 mod trial;
@@ -144,8 +147,9 @@ pub(in crate::experiments) const TCPLP: Design = Design {
     has_tcple: false,
     ..TCPLE
 };
-/// 189 bytes of data: what a packet of 251 holds behind headers of L2CAP (6), of IPv6 as they are compressed (24) and of TCP
-/// with timestamps (32). The window is the ten segments that two intervals carry.
+/// 189 bytes of data: what a packet of 251 holds behind headers of L2CAP (6), of IPv6 as they are
+/// compressed (24) and of TCP with timestamps (32). The window is the ten segments that two
+/// intervals carry.
 pub(in crate::experiments) const NAIVE: Design = Design {
     name: "naive",
     smss: Some(189 + 12),
@@ -172,7 +176,8 @@ const BLEACH: Design = Design {
 };
 const DESIGNS: [Design; 5] = [TCPLE, TCPLP, CHIP, NAIVE, BLEACH];
 
-/// The paper's BLE stack: a buffer of 1,280 bytes, five packets, and 2 to 3 ms from the radio to TCP (§V).
+/// The paper's BLE stack: a buffer of 1,280 bytes, five packets, and 2 to 3 ms from the radio to
+/// TCP (§V).
 pub(in crate::experiments) const ONE_BUFFER: Profile = Profile {
     packets: 5,
     host_delay: Duration::from_micros(2_500),
@@ -302,7 +307,8 @@ fn readings(design: Design) -> Load {
     Load::of(design, What::Readings)
 }
 
-/// What an interval costs and brings: the shortest, and seven times that, in ms and in units of 1.25 ms.
+/// What an interval costs and brings: the shortest, and seven times that, in ms and in units of
+/// 1.25 ms.
 const SHORT: (&str, u16) = ("7.5", 6);
 const LONG: (&str, u16) = ("52.5", 42);
 

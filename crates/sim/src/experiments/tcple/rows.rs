@@ -23,7 +23,8 @@ fn of_transfer(results: &Results<'_>, point: &Point, size: u64) -> f64 {
 
 const TRANSFER: (&str, &str) = ("transfer_goodput", "kb/s");
 
-/// Table I: seconds for each Mb of headers of three layers, ACKs, the radio's times and the link itself.
+/// Table I: seconds for each Mb of headers of three layers, ACKs, the radio's times and the link
+/// itself.
 const TABLE1: [f64; 6] = [0.064, 0.040, 0.028, 0.776, 0.375, 1.0];
 
 pub(super) fn table4(results: &Results<'_>) -> Vec<Row> {
@@ -48,7 +49,8 @@ pub(super) fn table4(results: &Results<'_>) -> Vec<Row> {
         let of = |design| of_transfer(results, &every(design, ms), 600);
         let part = of(TCPLP) / of(NAIVE);
         let row = results.derived(every(TCPLP, ms), ("goodput_over_naive", "1"), part);
-        // Where the steps above are judged between two intervals, one of these follows from the other.
+        // Where the steps above are judged between two intervals, one of these follows from the
+        // other.
         rows.push(match ms == INTERVALS[0] {
             true => row.at_least(1.0),
             false => row,
@@ -65,8 +67,8 @@ pub(super) fn table4(results: &Results<'_>) -> Vec<Row> {
             rows.push(row.at_least(1.0));
         }
     }
-    // Four events: the last ACK comes three intervals and what it takes after the first. Here until the last byte is there, from
-    // any moment of an interval on.
+    // Four events: the last ACK comes three intervals and what it takes after the first. Here until
+    // the last byte is there, from any moment of an interval on.
     rows.push(results.row(&sized(NAIVE, 1000), AGE).paper(152.0));
     rows
 }
@@ -144,8 +146,8 @@ pub(super) fn fairness(results: &Results<'_>) -> Vec<Row> {
     rows
 }
 
-/// Table VII as a fit of two numbers: what a reading costs whatever the interval is, and what the empty events cost that are
-/// counted with it. 30.4 µJ lie between intervals of 7.5 and of 50 ms.
+/// Table VII as a fit of two numbers: what a reading costs whatever the interval is, and what the
+/// empty events cost that are counted with it. 30.4 µJ lie between intervals of 7.5 and of 50 ms.
 const READING_UJ: f64 = 204.85;
 const EVENTS_UJ_MS: f64 = 268.2;
 

@@ -17,7 +17,8 @@ use crate::net::network::{BleOptions, HostOptions, Network, NetworkOptions, RADI
 use crate::net::run::{Next, run};
 use crate::streams::{Purpose, stream};
 
-/// What is sent. Times between messages are no multiples of an interval, as clocks drift: messages meet every part of one.
+/// What is sent. Times between messages are no multiples of an interval, as clocks drift: messages
+/// meet every part of one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum What {
     /// Up, so much a second, as messages of 1,000 bytes.
@@ -259,7 +260,8 @@ struct Counts {
     bytes: Vec<u64>,
     messages: u64,
     energy_uj: f64,
-    /// From when a message was made until all of it was there, ms: the median, and what nine in ten did not exceed.
+    /// From when a message was made until all of it was there, ms: the median, and what nine in ten
+    /// did not exceed.
     age_ms: f64,
     age_mean_ms: f64,
     age_p90_ms: f64,

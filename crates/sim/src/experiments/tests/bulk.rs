@@ -22,7 +22,7 @@ fn chain(hops: u16, (forwarding, channels): (Forwarding, Channels)) -> ChainOpti
 /// Slow enough for every way of forwarding.
 const SLOW: Duration = Duration::from_millis(60);
 
-/// E3.7, C-08.
+/// The bulk protocol of the CIT paper (section 5): nothing is lost, nothing doubled.
 #[test]
 fn every_packet_arrives_once_and_in_order() {
     for case in CASES {
@@ -39,7 +39,7 @@ fn every_packet_arrives_once_and_in_order() {
     }
 }
 
-/// C-06, E3.7.
+/// Drivers that know nothing of CIT work unchanged (section 4 of the paper).
 #[test]
 fn a_driver_that_reports_no_heads_forwards_the_same_only_slower() {
     let modified = chain(3, CASES[3]);
@@ -60,7 +60,7 @@ fn a_driver_that_reports_no_heads_forwards_the_same_only_slower() {
     );
 }
 
-/// E3.4, C-11.
+/// Figure 5 of the CIT paper, with forwarding by copies as the baseline.
 #[test]
 fn forwarding_without_copies_nears_the_bound_and_copies_do_not() {
     let kbps = |hops, case| Bulk::FULL.throughput_kbps(&chain(hops, case), 1).unwrap();
@@ -72,7 +72,7 @@ fn forwarding_without_copies_nears_the_bound_and_copies_do_not() {
     assert!(multi > 1.4 * kbps(6, CASES[1]), "{multi}");
 }
 
-/// E3.6.
+/// Figure 6 of the CIT paper.
 #[test]
 fn waiting_packets_save_a_third_of_the_latency() {
     for (psdu_len, least, most) in [(127, 0.38, 0.55), (5 + OVERHEAD, 0.25, 0.5)] {

@@ -117,8 +117,8 @@ fn segments() -> Vec<Vec<super::super::setup::Segment>> {
     found.clone()
 }
 
-/// What tells a setting from others, the same in every run: of a change of TCP's settings what it makes of
-/// them, since where its code lies is another place each time.
+/// What tells a setting from others, the same in every run: of a change of TCP's settings what it
+/// makes of them, since where its code lies is another place each time.
 fn name_of(case: &Case) -> String {
     let tuned = |tune: Tune| {
         let mut config = Config::default();
@@ -187,7 +187,8 @@ fn run_of(case: &Case, seed: u64, direction: u64, shift: f64) -> Run {
     }
 }
 
-/// What runs of the experiments `mesh-*`, `taim-*`, `tcple-*`, `combined-fairness`, `combined-ble`, `combined-security` and `combined-outsiders` measure.
+/// What runs of the experiments `mesh-*`, `taim-*`, `tcple-*`, `combined-fairness`, `combined-ble`,
+/// `combined-security` and `combined-outsiders` measure.
 const FIGURES: [&str; 56] = [
     "lost",
     "joined",
@@ -387,10 +388,11 @@ fn nothing_judged_follows_from_other_judged_rows_or_fits() {
         known.extend(remainder(of_row(number), &known));
     }
     let mut follow = Vec::new();
-    // A knee is one of a few rates, minutes are counted, and a lead that changes hands is none: they
-    // leap, or stay.
+    // A knee is one of a few rates, minutes are counted, and a lead that changes hands is none:
+    // they leap, or stay.
     let leaping = ["knee_rate", "fairer_minutes", "radio_apart"];
-    // Claims of a paper that stand beside the figures they are made of: not judging them would hide a miss.
+    // Claims of a paper that stand beside the figures they are made of: not judging them would hide
+    // a miss.
     let claimed = [
         "radio_tcp_over_coap",
         "radio_coap_over_unrel",

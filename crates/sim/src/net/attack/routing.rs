@@ -1,8 +1,8 @@
 //! Forged messages of RPL and of neighbour discovery.
 //!
-//! Purpose: what somebody says in a neighbour's name to lead a mesh astray that has no key.
-//! Place: the forger of the folder above asks for a packet, which a frame in that neighbour's name carries.
-//! Left out: attackers that answer what they hear at once.
+//! Purpose: what somebody says in a neighbour's name to lead a mesh astray that has no key. Place:
+//! the forger of the folder above asks for a packet, which a frame in that neighbour's name
+//! carries. Left out: attackers that answer what they hear at once.
 
 use std::net::Ipv6Addr;
 
@@ -142,8 +142,8 @@ impl Overheard {
         }
     }
 
-    /// Of a mote below the node in that mote's name, or of the node itself to its parent: that it is the
-    /// child of nobody, of a neighbour, or not there any more.
+    /// Of a mote below the node in that mote's name, or of the node itself to its parent: that it
+    /// is the child of nobody, of a neighbour, or not there any more.
     fn dao(&self, kind: Forgery, near: LinkAddr, (made, number): (u32, u32)) -> Option<Forged> {
         let (mote, _) = self.neighbour(made / 2)?;
         let (parent, _) = self.neighbours.first().copied()?;
@@ -190,7 +190,8 @@ impl Overheard {
         })
     }
 
-    /// To the node, as from the root over its parent. Sequences are guessed: those of young motes first.
+    /// To the node, as from the root over its parent. Sequences are guessed: those of young motes
+    /// first.
     fn dao_ack(&self, near: LinkAddr, (made, number): (u32, u32)) -> Option<Forged> {
         let (parent, _) = self.neighbours.first().copied()?;
         let statuses = [status::ENTERED, status::OTHER_PARENT, status::REJECTED];

@@ -8,8 +8,8 @@ use crate::net::topology::Tree;
 use crate::net::world::World;
 
 impl NetworkOptions {
-    /// Puts attackers on the air: each is heard as the node is that it is near, and by that node as well as
-    /// any other is.
+    /// Puts attackers on the air: each is heard as the node is that it is near, and by that node as
+    /// well as any other is.
     pub(super) fn set_attackers(&self, world: &mut World<'_>, gains: &Gains, tree: &Tree) {
         for attacker in &self.attackers {
             let near = attacker.near;

@@ -131,7 +131,8 @@ pub(crate) fn tcple_memory(places: usize, arena: &Arena) -> TcpleMemory<'_> {
     }
 }
 
-/// The supervision timeout, in units of 10 ms: 4 s, and longer than three times what a mote may leave out.
+/// The supervision timeout, in units of 10 ms: 4 s, and longer than three times what a mote may
+/// leave out.
 fn timeout(ble: &BleOptions) -> u16 {
     let events = u32::from(ble.latency) + 1;
     let silence_ms = u32::from(ble.interval) * 5 / 4 * events;
@@ -140,7 +141,8 @@ fn timeout(ble: &BleOptions) -> u16 {
         .clamp(TIMEOUT, TIMEOUT_MAX)
 }
 
-/// Segments that are held for each peer: what the upper bound of the next round is, where a round is one segment.
+/// Segments that are held for each peer: what the upper bound of the next round is, where a round
+/// is one segment.
 const HELD_EACH: usize = 2;
 
 const TIMEOUT: u16 = 400;

@@ -57,7 +57,8 @@ impl<'m> Builder<'_, 'm> {
             .collect()
     }
 
-    /// Mesh node `n`: the border router (0), a relay, or a leaf, in memory that came back as far as it is there.
+    /// Mesh node `n`: the border router (0), a relay, or a leaf, in memory that came back as far as
+    /// it is there.
     pub(super) fn mesh_node(self, n: usize, mut returned: Returned<'m>) -> Resident<'m> {
         let options = &self.options.nodes[n];
         // Lossless: `topology::tree` has refused more nodes.
@@ -272,8 +273,8 @@ impl<'m> Builder<'_, 'm> {
         radio
     }
 
-    /// Whether every node that may be a parent says in the ACK of any frame that something waits: one
-    /// flag for all is in the ACKs of data requests alone.
+    /// Whether every node that may be a parent says in the ACK of any frame that something waits:
+    /// one flag for all is in the ACKs of data requests alone.
     fn parents_answer_data(self) -> bool {
         let awake = self
             .options
@@ -285,7 +286,8 @@ impl<'m> Builder<'_, 'm> {
             .all(|radio| !radio.auto_ack || radio.pending == Pending::PerNeighbour)
     }
 
-    /// How mesh node `n` leaves neighbours alone: how far packets go the tree says, or RPL finds out.
+    /// How mesh node `n` leaves neighbours alone: how far packets go the tree says, or RPL finds
+    /// out.
     fn hold(self, n: usize) -> Hold {
         let options = &self.options.nodes[n];
         // On a channel of its own a frame disturbs only the hop before it: its relay is away.

@@ -49,7 +49,8 @@ pub struct NetworkOptions {
     /// What makes the border router fair; none: packets pass as they come, and nothing observes
     /// them.
     pub fairness: Option<motet_taim::Config>,
-    /// Whether the border router lets a newer ACK take the place of one that waits there for the mesh.
+    /// Whether the border router lets a newer ACK take the place of one that waits there for the
+    /// mesh.
     pub thins_acks: bool,
     /// Whether flows that enter the mesh have queues of their own at the border router; otherwise
     /// they share one.
@@ -58,8 +59,8 @@ pub struct NetworkOptions {
     pub ble: Option<BleOptions>,
     /// Link security, where the mesh has a key.
     pub security: Option<SecurityOptions>,
-    /// What keeps the nodes' frame counters from one run to the next; none: each run begins at the first one, as
-    /// runs do whose frames follow from their seed.
+    /// What keeps the nodes' frame counters from one run to the next; none: each run begins at the
+    /// first one, as runs do whose frames follow from their seed.
     pub keeper: Option<Keeper>,
     /// Who puts frames on the air without belonging to the mesh.
     pub attackers: Vec<AttackOptions>,
@@ -80,10 +81,11 @@ pub struct BleOptions {
     pub latency: u16,
     /// Whether data packets have a MIC, as encrypted ones do: four bytes more.
     pub has_mic: bool,
-    /// How many motes have `TCPlE`, the first ones; where there are any, the border router has it too, and its interval is
-    /// the one that holds.
+    /// How many motes have `TCPlE`, the first ones; where there are any, the border router has it
+    /// too, and its interval is the one that holds.
     pub tcple_motes: usize,
-    /// How far each device's clock may be off, parts in a million: by how much it is, the seed says.
+    /// How far each device's clock may be off, parts in a million: by how much it is, the seed
+    /// says.
     pub drift_ppm: u16,
     /// How strong signals are at every receiver, dBm, and by how much that varies, dB.
     pub rssi_dbm: f64,
@@ -125,8 +127,8 @@ pub struct SecurityOptions {
     pub name: Option<KeyName>,
     /// What encrypts, and so takes time.
     pub cipher: Cipher,
-    /// Where motes join by CoJP: what their join keys follow from. None: every node has the network key
-    /// from the start.
+    /// Where motes join by CoJP: what their join keys follow from. None: every node has the network
+    /// key from the start.
     pub join_secret: Option<JoinSecret>,
 }
 
@@ -158,8 +160,8 @@ impl SecurityOptions {
         self
     }
 
-    /// As these, with counters that are kept under the name of what the key follows from: they go on when
-    /// another network key follows from it, too.
+    /// As these, with counters that are kept under the name of what the key follows from: they go
+    /// on when another network key follows from it, too.
     #[must_use]
     pub const fn named(mut self, name: KeyName) -> Self {
         self.name = Some(name);
@@ -196,7 +198,8 @@ impl Cipher {
     pub fn call(self, profile: &Profile) -> Duration {
         match self {
             // CC2420 data sheet, table 8: a block takes 14 us. What copies it into the radio is
-            // charged as ever. No figure was found for the AT86RF233, whose blocks cross its SPI besides.
+            // charged as ever. No figure was found for the AT86RF233, whose blocks cross its SPI
+            // besides.
             Self::Radio => Duration::from_micros(2 * 14),
             Self::Software => profile.cipher,
         }
@@ -252,20 +255,20 @@ pub struct NodeOptions {
     /// How much of the wait between two frames to a neighbour that the stack measures, %; 0: it
     /// measures none, and link retries wait for as long as the MAC's settings say.
     pub pace_percent: u8,
-    /// Where none is measured: how long the next frame to a neighbour waits, per hop that the last one still has to
-    /// go; zero: not at all. How far it has to go, the tree says.
+    /// Where none is measured: how long the next frame to a neighbour waits, per hop that the last
+    /// one still has to go; zero: not at all. How far it has to go, the tree says.
     pub hold_step: Duration,
     /// How its queue of whole packets is kept short.
     pub discipline: Discipline,
     /// Buffers of a TCP end on this node, in full segments.
     pub window_segments: usize,
-    /// Where [`Joining::Rpl`] holds: whether it knows no RPL, and registers with a router that speaks
-    /// for it.
+    /// Where [`Joining::Rpl`] holds: whether it knows no RPL, and registers with a router that
+    /// speaks for it.
     pub is_leaf: bool,
     /// Over Bluetooth LE with `TCPlE`: whether it does without.
     pub lacks_tcple: bool,
-    /// How it sleeps, if it does: only where nobody's packets pass it. The others are then parents of
-    /// such nodes.
+    /// How it sleeps, if it does: only where nobody's packets pass it. The others are then parents
+    /// of such nodes.
     pub sleep: Option<Sleep>,
     /// How it keeps packets for nodes that sleep, where there are any.
     pub indirect: IndirectConfig,
@@ -275,11 +278,11 @@ pub struct NodeOptions {
     pub tags_wrap: bool,
     /// Who speaks at its address: this stack, or the caller, by
     /// [`inject_at`](crate::net::world::World::inject_at) and
-    /// [`take_at`](crate::net::world::World::take_at) (needs [`Joining::Static`]). Its packets count
-    /// one hop to the node.
+    /// [`take_at`](crate::net::world::World::take_at) (needs [`Joining::Static`]). Its packets
+    /// count one hop to the node.
     pub transport: Host,
-    /// Where the mesh has a key: whether this node has another one, as one that was left behind when all
-    /// others got a new one.
+    /// Where the mesh has a key: whether this node has another one, as one that was left behind
+    /// when all others got a new one.
     pub is_revoked: bool,
     /// The memory of its tables.
     pub tables: Tables,
@@ -522,8 +525,8 @@ impl NetworkOptions {
     }
 }
 
-/// Every mote hears the border router and is heard by it: gains of a network over Bluetooth LE, whose air is
-/// another one.
+/// Every mote hears the border router and is heard by it: gains of a network over Bluetooth LE,
+/// whose air is another one.
 pub fn star(motes: usize) -> Gains {
     Gains::from_fn(motes + 1, |from, to| match from == 0 || to == 0 {
         true => 0.0,

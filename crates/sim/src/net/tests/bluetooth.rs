@@ -168,7 +168,8 @@ fn goodput_stays_below_its_bound() {
     }
 }
 
-/// What arrives from a mote in ten seconds, and how long its receiver was on, where clocks and signals are so.
+/// What arrives from a mote in ten seconds, and how long its receiver was on, where clocks and
+/// signals are so.
 fn with_air(set: impl Fn(&mut crate::ble::Air)) -> (usize, u64) {
     let arena = Arena::new();
     let mut network = joined(options(1, 0.0), &arena);

@@ -144,8 +144,8 @@ fn no_run_exceeds_the_bound_however_lucky() {
     assert!(above, "no run exceeds the estimate");
 }
 
-/// A transfer drawn at random: radio, hops, channels, forwarding, hold, d, backoff, window, ACK rule
-/// and segments, long enough for chance to even out or not.
+/// A transfer drawn at random: radio, hops, channels, forwarding, hold, d, backoff, window, ACK
+/// rule and segments, long enough for chance to even out or not.
 fn drawn(seed: u64) -> Case {
     let mut rng = Rng::from_seed([19, seed]);
     let mut any = |count: u32| rng.below(count);
@@ -295,8 +295,8 @@ fn two_sources_at_a_measured_pace_lose_next_to_nothing() {
     assert!(losses.iter().sum::<f64>() < 3.0 * 0.04, "{losses:?}");
 }
 
-/// Backoffs and copies of one frame overlap the frames of other hops: what adds them up is no bound.
-/// This run exceeds 29.5 kb/s, which such a sum gives.
+/// Backoffs and copies of one frame overlap the frames of other hops: what adds them up is no
+/// bound. This run exceeds 29.5 kb/s, which such a sum gives.
 #[test]
 fn a_held_chain_exceeds_what_adds_up_times_that_overlap() {
     let case = Case {

@@ -1,5 +1,5 @@
-//! Two motes whose controllers are the test's: it carries reports and commands between each mote and a
-//! controller on an air of its own.
+//! Two motes whose controllers are the test's: it carries reports and commands between each mote
+//! and a controller on an air of its own.
 
 use std::net::Ipv6Addr;
 

@@ -106,7 +106,8 @@ fn messages_of_joining_have_numbers_of_their_own_in_each_run() {
     }
 }
 
-/// While the disk takes nothing, nothing is sent beyond what it has; when it does again, the mesh goes on.
+/// While the disk takes nothing, nothing is sent beyond what it has; when it does again, the mesh
+/// goes on.
 #[test]
 fn a_disk_that_refuses_stops_a_node_at_its_bound() {
     let folder = tempfile::tempdir().unwrap();

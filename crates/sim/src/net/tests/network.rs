@@ -154,9 +154,9 @@ fn a_relay_marks_packets_when_two_flows_fill_its_queue() {
     }
 }
 
-/// A relay that measures its pace marks packets where its queue fills and several nodes share it, whether or not the
-/// relay is one of them. It marks nothing of a lone flow, nothing where its queue is long enough or has no room for two
-/// segments, and nothing where times are set by hand.
+/// A relay that measures its pace marks packets where its queue fills and several nodes share it,
+/// whether or not the relay is one of them. It marks nothing of a lone flow, nothing where its
+/// queue is long enough or has no room for two segments, and nothing where times are set by hand.
 #[test]
 fn a_relay_that_measures_its_pace_marks_packets_of_several_senders() {
     let names = ["border", "near", "relay", "left", "right"];
@@ -203,7 +203,8 @@ fn a_set_up_that_is_to_stop_stops_between_two_nodes() {
     assert!((1..4).all(|mote| network.world.node(mote).global_address().is_none()));
 }
 
-/// A mesh of which all have joined by CoJP; the registrar has just begun to give all but mote 3 another key.
+/// A mesh of which all have joined by CoJP; the registrar has just begun to give all but mote 3
+/// another key.
 fn revoking(arena: &Arena) -> Network<'_> {
     let secret = JoinSecret::new([0x5a; keys::SECRET_LEN]);
     let key = SecurityOptions::new(NetworkKey::new([1; 16]), 0).joined_by(secret);

@@ -48,8 +48,8 @@ fn router_of_leaf(network: &Network<'_>) -> Option<usize> {
         .find(|router| step.parent == iid(*router))
 }
 
-/// Whether a router has been asked to make the leaf reachable (the R flag of RFC 8505), and keeps its
-/// packets.
+/// Whether a router has been asked to make the leaf reachable (the R flag of RFC 8505), and keeps
+/// its packets.
 fn serves_leaf(network: &Network<'_>, router: usize) -> bool {
     let leaf = plan::link_addr(LEAF as u16);
     let mesh = radio(network, router);
@@ -88,7 +88,8 @@ fn a_leaf_that_sleeps_registers_and_is_found_at_its_next_router() {
 
 const SYN_PORTS: [u16; 3] = [7_001, 7_002, 7_003];
 
-/// SYNs to each of [`SYN_PORTS`] that a node was sent in frames; a frame that is sent again counts once.
+/// SYNs to each of [`SYN_PORTS`] that a node was sent in frames; a frame that is sent again counts
+/// once.
 fn syns_to(node: usize, seen: &Seen) -> [usize; 3] {
     let frames = seen.all.iter().filter_map(|happening| match happening {
         Happening::Frame(frame) if frame.to == Some(node) => Some(&frame.bytes[..]),
@@ -106,8 +107,8 @@ fn syns_to(node: usize, seen: &Seen) -> [usize; 3] {
     })
 }
 
-/// Three connections to a mote that asks each ten seconds: their SYNs are repeated three times before it does,
-/// and each waits once, at the border router as at a router of the mesh.
+/// Three connections to a mote that asks each ten seconds: their SYNs are repeated three times
+/// before it does, and each waits once, at the border router as at a router of the mesh.
 #[test]
 fn copies_of_a_syn_wait_once() {
     let star = || NetworkOptions {

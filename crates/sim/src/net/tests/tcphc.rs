@@ -135,7 +135,7 @@ fn compressed_chain() -> ChainOptions {
     }
 }
 
-/// H-16: several routers: another one takes over.
+/// Several routers: another one takes over.
 #[test]
 fn a_lost_context_is_made_anew_by_a_retransmission() {
     let options = compressed_chain();
@@ -176,7 +176,7 @@ fn a_mote_that_restarts_ends_its_connection_cleanly() {
     assert!(progress.error.is_some(), "the host was told");
 }
 
-/// H-01: motes and router compress, hosts see plain TCP, motes among each other.
+/// Motes and router compress, hosts see plain TCP, motes among each other.
 #[test]
 fn motes_compress_between_each_other() {
     for ends in [[3, 0], [0, 3], [3, 1]] {

@@ -1,8 +1,9 @@
 //! When each node is to be called next, and which entry of the calendar says so.
 //!
-//! Purpose: the calendar cannot cancel, so that about half of its deadlines were overtaken when they come.
-//! Place: apart from the nodes. Of thousands of nodes none is in a cache when its deadline comes, and a deadline
-//! that was overtaken shall touch sixteen bytes in place of the node.
+//! Purpose: the calendar cannot cancel, so that about half of its deadlines were overtaken when
+//! they come. Place: apart from the nodes. Of thousands of nodes none is in a cache when its
+//! deadline comes, and a deadline that was overtaken shall touch sixteen bytes in place of the
+//! node.
 
 use motet::time::{Duration, Instant};
 
@@ -40,8 +41,8 @@ impl Agenda {
         }
     }
 
-    /// The node has been called and wants the next call at `wanted`. Gives the deadline that the calendar
-    /// needs for that, if it has none as early.
+    /// The node has been called and wants the next call at `wanted`. Gives the deadline that the
+    /// calendar needs for that, if it has none as early.
     pub(super) fn plan(
         &mut self,
         node: usize,
@@ -59,7 +60,8 @@ impl Agenda {
         })
     }
 
-    /// The node has been spoken to and could not answer: what it wants is unknown until it is called.
+    /// The node has been spoken to and could not answer: what it wants is unknown until it is
+    /// called.
     pub(super) fn doubt(&mut self, node: usize) {
         self.calls[node].wanted = Instant::ORIGIN;
     }

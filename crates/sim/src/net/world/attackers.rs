@@ -33,8 +33,8 @@ pub(super) struct Attacker {
 }
 
 impl World<'_> {
-    /// Puts an attacker on the air, heard by these listeners, in ascending order, wherever the node is tuned
-    /// that it is near.
+    /// Puts an attacker on the air, heard by these listeners, in ascending order, wherever the node
+    /// is tuned that it is near.
     pub(crate) fn add_attacker(
         &mut self,
         options: &AttackOptions,
@@ -61,7 +61,8 @@ impl World<'_> {
         });
     }
 
-    /// An attacker's time has come: it listens before it talks, as it wants to be heard, but not for long.
+    /// An attacker's time has come: it listens before it talks, as it wants to be heard, but not
+    /// for long.
     pub(super) fn attack(&mut self, attacker: usize, now: Instant) {
         let is_quiet = |near: usize| !self.air.medium.is_receiving(near) && self.may_reboot(near);
         let waiting = self.attackers.get(attacker);
@@ -156,8 +157,9 @@ impl World<'_> {
         }
     }
 
-    /// Forged frames that nodes have believed, as far as their tables say: data that was passed on without
-    /// being opened, and neighbours whose frame counter is one that only an attacker has used.
+    /// Forged frames that nodes have believed, as far as their tables say: data that was passed on
+    /// without being opened, and neighbours whose frame counter is one that only an attacker has
+    /// used.
     pub fn forgeries_believed(&self) -> u64 {
         let macs = self.motes.iter().filter_map(|mote| mac_of(&mote.node));
         let secured = macs.filter_map(|mac| Some((mac, mac.security()?)));

@@ -1,7 +1,7 @@
 //! The air of Bluetooth LE as a part of the world.
 //!
-//! Place: nodes with a port [`Port::Ble`] have a controller on it. It keeps a calendar of its own, and the
-//! world goes on with whichever calendar has the next event.
+//! Place: nodes with a port [`Port::Ble`] have a controller on it. It keeps a calendar of its own,
+//! and the world goes on with whichever calendar has the next event.
 
 use motet::ble::{Action, Event};
 use motet::node;
@@ -75,8 +75,8 @@ impl World<'_> {
         self.motes[mote].ports.iter().find_map(Attached::device)
     }
 
-    /// The next thing that a controller outside is to do, with the bytes that it speaks of: of a node
-    /// with a port [`Port::Controller`].
+    /// The next thing that a controller outside is to do, with the bytes that it speaks of: of a
+    /// node with a port [`Port::Controller`].
     pub fn take_command(&mut self, mote: usize) -> Option<(Action, Box<[u8]>)> {
         let mut ports = self.motes[mote].ports.iter_mut();
         ports.find_map(|port| match &mut port.kind {
@@ -96,8 +96,8 @@ impl World<'_> {
         self.drive(mote, now);
     }
 
-    /// Lets the next thing happen on that air if it is due by `until`, and nothing else before; says
-    /// whether there was one.
+    /// Lets the next thing happen on that air if it is due by `until`, and nothing else before;
+    /// says whether there was one.
     pub(super) fn step_ble(&mut self, until: Instant) -> bool {
         let Some(Bluetooth { air, nodes }) = &mut self.ble else {
             return false;

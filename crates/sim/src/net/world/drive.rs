@@ -33,8 +33,8 @@ impl World<'_> {
         self.buffer = buffer;
     }
 
-    /// Lets a node and what runs on it do all they can; says when it wants to be called next. The node
-    /// speaks last: only then does it know what waits for the clock.
+    /// Lets a node and what runs on it do all they can; says when it wants to be called next. The
+    /// node speaks last: only then does it know what waits for the clock.
     fn settle(&mut self, mote: usize, buffer: &mut [u8], now: Instant) -> Option<Instant> {
         let mut is_settled = false;
         loop {

@@ -1,8 +1,8 @@
 //! How a mote gets the key of its mesh, and who gives it: CoJP between the nodes of a world.
 //!
-//! Purpose: what firmware and a border router's host do about joining, and what of it outlives a reboot.
-//! Left out: the processor time of a request and an answer, which is spent once in a mote's life.
-//! Source: RFC 9031 §4 and §8.
+//! Purpose: what firmware and a border router's host do about joining, and what of it outlives a
+//! reboot. Left out: the processor time of a request and an answer, which is spent once in a mote's
+//! life. Source: RFC 9031 §4 and §8.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
@@ -67,7 +67,8 @@ pub struct Giving {
     revoked: BTreeSet<[u8; 8]>,
     /// Of each device that has joined: the last number of it that was answered.
     last: BTreeMap<[u8; 8], u32>,
-    /// Of each device that asked in a run before: the last number of it that may have been answered.
+    /// Of each device that asked in a run before: the last number of it that may have been
+    /// answered.
     before: BTreeMap<[u8; 8], u32>,
     /// The next number of the registrar's own messages, whatever the device.
     number: u32,
@@ -149,8 +150,8 @@ impl Asking {
             .is_ok()
     }
 
-    /// When it asks. One that has come to wait for the longest time begins anew once it hears that a neighbour has
-    /// the key.
+    /// When it asks. One that has come to wait for the longest time begins anew once it hears that
+    /// a neighbour has the key.
     fn sooner(&mut self, ask_at: Instant, node: &Node<'_>, now: Instant) -> Instant {
         let counters = mac_of(node).map(Mac::counters);
         let heard = counters.map_or(0, |it| it.dropped(FrameDrop::UnknownKey));
@@ -201,8 +202,8 @@ impl Asking {
 }
 
 impl Giving {
-    /// Join keys follow from `secret`; `key`: the network key and the sequence to begin with; the `revoked`
-    /// devices get none.
+    /// Join keys follow from `secret`; `key`: the network key and the sequence to begin with; the
+    /// `revoked` devices get none.
     pub fn new(
         secret: JoinSecret,
         (network, sequence): (NetworkKey, u32),
@@ -222,8 +223,9 @@ impl Giving {
         }
     }
 
-    /// As this, with numbers that go on from one run to the next, if something keeps them: those of its own
-    /// messages, by the registrar's `eui64`, and those of the `devices`, whose recorded requests are old.
+    /// As this, with numbers that go on from one run to the next, if something keeps them: those of
+    /// its own messages, by the registrar's `eui64`, and those of the `devices`, whose recorded
+    /// requests are old.
     #[must_use]
     pub fn kept(
         mut self,
@@ -405,8 +407,8 @@ impl World<'_> {
         self.motes[mote].vault.joiner = Some(joiner);
     }
 
-    /// Lets the registrar give all but the `revoked` devices another network key, whose link keys begin with
-    /// this sequence or later; says whether there is a registrar.
+    /// Lets the registrar give all but the `revoked` devices another network key, whose link keys
+    /// begin with this sequence or later; says whether there is a registrar.
     pub fn replace_key(
         &mut self,
         (network, sequence): (NetworkKey, u32),
@@ -417,8 +419,8 @@ impl World<'_> {
         let Some(Joiner::Registrar(giving)) = &mut mote.vault.joiner else {
             return false;
         };
-        // Later than the key in force, so that no index means two keys, and than those that it may take while
-        // motes are told.
+        // Later than the key in force, so that no index means two keys, and than those that it may
+        // take while motes are told.
         let next = sequence_of(&mote.node).saturating_add(SEQUENCES_BETWEEN);
         let sequence = sequence.max(next);
         giving.replace(Configuration { network, sequence }, revoked.collect(), now);
@@ -441,8 +443,8 @@ impl World<'_> {
     }
 }
 
-/// From the key sequence in force to the first one of another network key. The index of a frame names a sequence up
-/// to 63 ahead: motes that are not up to date understand it, too.
+/// From the key sequence in force to the first one of another network key. The index of a frame
+/// names a sequence up to 63 ahead: motes that are not up to date understand it, too.
 const SEQUENCES_BETWEEN: u32 = 16;
 
 /// Between two devices that are told of another key, and how long that goes on at most.
@@ -452,7 +454,7 @@ const RENEWAL_MAX: Duration = Duration::from_secs(60);
 /// What a pledge of another PAN is told (RFC 7252 §5.9.2.4).
 const FORBIDDEN: u8 = 0x83;
 
-/// Between a mote's requests at first, and at most; up to as much as the first again at random. A relay passes on one
-/// request a second, whoever asks.
+/// Between a mote's requests at first, and at most; up to as much as the first again at random. A
+/// relay passes on one request a second, whoever asks.
 const WAIT_MIN: Duration = Duration::from_secs(2);
 const WAIT_MAX: Duration = Duration::from_secs(16);

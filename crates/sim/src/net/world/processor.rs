@@ -1,16 +1,17 @@
 //! What a node's work above its driver costs its processor: each frame, and each segment of TCP.
 //!
-//! Purpose: instructions of both were counted (`cargo xtask peers`), and a profile says how long they take.
-//! Place: called once a node has done all it can. The time counts for duty cycle and charge, and moves no frame:
-//! what a frame needs until it is on the air is in the driver's constants, which were fitted on whole frames.
-//! Left out: datagrams above IP, applications, and a host on a wire.
+//! Purpose: instructions of both were counted (`cargo xtask peers`), and a profile says how long
+//! they take. Place: called once a node has done all it can. The time counts for duty cycle and
+//! charge, and moves no frame: what a frame needs until it is on the air is in the driver's
+//! constants, which were fitted on whole frames. Left out: datagrams above IP, applications, and a
+//! host on a wire.
 
 use super::Mote;
 use super::port::Attached;
 use crate::net::network::mac_of;
 
-/// What a node had done when its processor was charged last: attempts to send a frame, frames received, and
-/// segments of TCP sent and received.
+/// What a node had done when its processor was charged last: attempts to send a frame, frames
+/// received, and segments of TCP sent and received.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Work([u32; 3]);
 

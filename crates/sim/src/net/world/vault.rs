@@ -1,9 +1,9 @@
 //! What a node's key costs its processor, and what it stores so that it outlives a reboot.
 //!
-//! Purpose: the stack counts the calls of its cipher, and its host stores bounds of frame counters. Here
-//! both take effect: calls take time, and a node that is switched on again goes on behind its bound.
-//! Left out: how long storing takes; flash writes a page in some milliseconds, and the stack asks for the next
-//! counters while half of the last ones are left.
+//! Purpose: the stack counts the calls of its cipher, and its host stores bounds of frame counters.
+//! Here both take effect: calls take time, and a node that is switched on again goes on behind its
+//! bound. Left out: how long storing takes; flash writes a page in some milliseconds, and the stack
+//! asks for the next counters while half of the last ones are left.
 
 use motet::ip::InterfaceId;
 use motet::mac::security::Reservation;
@@ -69,7 +69,8 @@ impl World<'_> {
 }
 
 impl Mote<'_> {
-    /// What the node wants done next, once what it asks for is stored and its cipher has had its time.
+    /// What the node wants done next, once what it asks for is stored and its cipher has had its
+    /// time.
     pub(super) fn poll_action(
         &mut self,
         now: Instant,

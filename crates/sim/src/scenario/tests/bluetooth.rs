@@ -121,8 +121,8 @@ fn a_mote_that_is_off_for_a_while_goes_on_afterwards() {
     assert!((0.1..0.9).contains(&delivered), "{delivered}");
 }
 
-/// With TCPlE the interval is the one that the flow needs, and its bytes are those that were sent; a mote that restarts
-/// has it again.
+/// With TCPlE the interval is the one that the flow needs, and its bytes are those that were sent;
+/// a mote that restarts has it again.
 #[test]
 fn tcple_sets_the_interval_and_outlives_a_restart() {
     let flow = |more: &str| format!("{STAR}{more}[[flow]]\nfrom = 1\n");

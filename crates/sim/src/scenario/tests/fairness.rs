@@ -1,8 +1,10 @@
-//! Policies of the border router beside readers: none costs one flow or two anything, nor the readers.
+//! Policies of the border router beside readers: none costs one flow or two anything, nor the
+//! readers.
 
 use super::*;
 
-/// Who sends all the time: bulk, or blocks of 8 KiB that a byte answers; into the mesh or out of it.
+/// Who sends all the time: bulk, or blocks of 8 KiB that a byte answers; into the mesh or out of
+/// it.
 const SENDERS: [(&str, bool); 4] = [("", false), ("", true), (BLOCKS, false), (BLOCKS, true)];
 
 const BLOCKS: &str =
@@ -26,8 +28,8 @@ struct Readers {
     answer: usize,
 }
 
-/// Goodput of those that send all the time, kb/s; the part of readers' questions that were answered,
-/// and the slowest reader's time for nineteen of twenty, ms.
+/// Goodput of those that send all the time, kb/s; the part of readers' questions that were
+/// answered, and the slowest reader's time for nineteen of twenty, ms.
 fn under(
     (policy, spacing): (&str, &str),
     hops: usize,

@@ -1,5 +1,5 @@
-//! The pace that nodes find for themselves beside frames that follow each other as they can: what it
-//! must not cost, wherever packets come from and wherever they go.
+//! The pace that nodes find for themselves beside frames that follow each other as they can: what
+//! it must not cost, wherever packets come from and wherever they go.
 
 use super::*;
 
@@ -31,8 +31,8 @@ fn goodput(runs: &[RunResult], flow: usize) -> f64 {
     mean(runs, |run| Some(run.flows[flow].goodput_kbps))
 }
 
-/// A request finds no frame before it. One frame needs as many ms as its backoffs have drawn, two in a
-/// hundred more or less; where there are several, they no longer meet.
+/// A request finds no frame before it. One frame needs as many ms as its backoffs have drawn, two
+/// in a hundred more or less; where there are several, they no longer meet.
 #[test]
 fn a_lone_request_is_no_slower_than_unpaced() {
     for (hops, answer, part) in [(1, 40, 1.02), (3, 40, 1.02), (3, 400, 1.0), (3, 900, 1.0)] {

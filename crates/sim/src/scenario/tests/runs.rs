@@ -38,7 +38,8 @@ fn a_run_measures_what_flows() {
 }
 
 /// The bound is that of one flow over a chain: over two hops 49.4 kb/s with an ACK for every second
-/// segment, 52.5 where the border router thins them, and what the window of four segments held when the warm-up ended.
+/// segment, 52.5 where the border router thins them, and what the window of four segments held when
+/// the warm-up ended.
 #[test]
 fn a_run_has_a_bound_where_one_is_known() {
     let cases = [

@@ -70,8 +70,8 @@ fn a_mesh_with_a_key_carries_data_whatever_else_it_does() {
     }
 }
 
-/// Nobody says anything for hours, and keys follow one another meanwhile: whoever has an earlier one learns of
-/// the one in force by what it sends in vain.
+/// Nobody says anything for hours, and keys follow one another meanwhile: whoever has an earlier
+/// one learns of the one in force by what it sends in vain.
 #[test]
 fn a_mesh_that_is_silent_for_long_outlives_its_keys() {
     let (_folder, key) = key_file();

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// The pace is measured or set by hand, and what belongs to the one does not stand beside the other.
+/// The pace is measured or set by hand, and what belongs to the one does not stand beside the
+/// other.
 #[test]
 fn a_pace_is_measured_or_set_by_hand() {
     let paces = |more: &str| {
@@ -71,8 +72,8 @@ fn a_pace_is_measured_or_set_by_hand() {
     }
 }
 
-/// ACKs that wait where they enter the mesh are counted, arrive by newer ones, and leave the air to the
-/// segments.
+/// ACKs that wait where they enter the mesh are counted, arrive by newer ones, and leave the air to
+/// the segments.
 #[test]
 fn the_border_router_thins_acks_where_it_is_told_to() {
     let text = "duration_s = 30\nwarmup_s = 5\n[topology]\nchain = 2\n[stack]\npacing = \"auto\"\n\
@@ -90,8 +91,8 @@ fn the_border_router_thins_acks_where_it_is_told_to() {
     assert!(runs[1].goodput_kbps() > runs[0].goodput_kbps());
 }
 
-/// They are thinned below TAiM, which has passed them all on, and before TCP headers are compressed: no
-/// compressed header refers to one that was replaced.
+/// They are thinned below TAiM, which has passed them all on, and before TCP headers are
+/// compressed: no compressed header refers to one that was replaced.
 #[test]
 fn acks_are_thinned_below_taim_and_before_compression() {
     let text = "duration_s = 30\nwarmup_s = 5\n[topology]\nchain = 2\n[router]\npolicy = \"taim\"\n\

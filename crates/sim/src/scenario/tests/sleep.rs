@@ -118,8 +118,8 @@ fn a_parent_that_reboots_is_found_again() {
     }
 }
 
-/// A leaf between two routers, one of which goes for good: the other one takes its place, and the root
-/// finds the leaf there.
+/// A leaf between two routers, one of which goes for good: the other one takes its place, and the
+/// root finds the leaf there.
 #[test]
 fn a_parent_that_has_gone_is_replaced() {
     for policy in ["adaptive", "hinted"] {
@@ -145,7 +145,8 @@ fn a_parent_that_has_gone_is_replaced() {
     }
 }
 
-/// A mote that takes hints is at rest when somebody connects: the first answer comes once it has asked.
+/// A mote that takes hints is at rest when somebody connects: the first answer comes once it has
+/// asked.
 #[test]
 fn a_mote_at_rest_is_reached_within_the_interval_that_it_is_given() {
     for (idle, idle_s) in [
@@ -170,8 +171,9 @@ fn a_mote_at_rest_is_reached_within_the_interval_that_it_is_given() {
     }
 }
 
-/// Somebody near the parent asks in the name of its child twenty times a second, and the mesh has no key:
-/// the child gets its packets nevertheless, in both of its ways to ask, and each of them once.
+/// Somebody near the parent asks in the name of its child twenty times a second, and the mesh has
+/// no key: the child gets its packets nevertheless, in both of its ways to ask, and each of them
+/// once.
 #[test]
 fn forged_requests_take_nothing_from_a_child() {
     for (policy, drain, len) in [
@@ -322,8 +324,8 @@ fn nobody_sleeps_by_requests_over_bluetooth() {
     }
 }
 
-/// A mote with the radio of an nRF52840, one hop from its parent, that asks once a second; `flow`: what
-/// it is sent. Returns its awake time and its charge, in ms and µC a second.
+/// A mote with the radio of an nRF52840, one hop from its parent, that asks once a second; `flow`:
+/// what it is sent. Returns its awake time and its charge, in ms and µC a second.
 fn polls_each_second(stack: &str, flow: &str) -> (f64, f64) {
     let text = format!(
         "duration_s = 102\nwarmup_s = 2\nseed = 3\n[topology]\nchain = 1\njoining = \"static\"\n[radio]\n\
@@ -338,8 +340,9 @@ fn polls_each_second(stack: &str, flow: &str) -> (f64, f64) {
     (counts.radio_duty() * 1e3, (radio_mw + cpu_mw) / 3.0 * 1e3)
 }
 
-/// What Thread's users measured and asked for: 297 ms awake for 512 bytes with one frame a request, 57 ms
-/// with a parent that drains its queue (OpenThread, issue 9763). Nothing here is fitted to them.
+/// What Thread's users measured and asked for: 297 ms awake for 512 bytes with one frame a request,
+/// 57 ms with a parent that drains its queue (OpenThread, issue 9763). Nothing here is fitted to
+/// them.
 #[test]
 fn a_drained_queue_keeps_a_mote_awake_for_less_than_57_ms() {
     let idle = "interval_s = 1000\nstart_s = 101.9";

@@ -1,7 +1,7 @@
 //! Outsiders at work in a network: what they do while it runs, and whether it recovers from them.
 //!
-//! Place: `lab` calls this between two looks of applications at their connections.
-//! Left out: what is drawn ([`super::super::outsiders`]); attackers on the air, which the world has.
+//! Place: `lab` calls this between two looks of applications at their connections. Left out: what
+//! is drawn ([`super::super::outsiders`]); attackers on the air, which the world has.
 
 use std::net::Ipv6Addr;
 
@@ -47,8 +47,8 @@ impl Beset {
         }
     }
 
-    /// Whether a node may take a repeated frame for another one: it has more neighbours than it remembers, or
-    /// others speak in their names.
+    /// Whether a node may take a repeated frame for another one: it has more neighbours than it
+    /// remembers, or others speak in their names.
     pub(super) fn confuses(&self) -> bool {
         matches!(self.outsiders.what, What::Floor | What::Forgers)
     }
@@ -60,8 +60,8 @@ impl Beset {
 }
 
 impl Lab<'_> {
-    /// Lets motes join. A mesh that attackers keep from it, for lack of air or of time, forms when they have
-    /// gone.
+    /// Lets motes join. A mesh that attackers keep from it, for lack of air or of time, forms when
+    /// they have gone.
     pub(super) fn join(&mut self) -> Result<(), String> {
         let mut has_joined = self.network.join(JOIN_MAX);
         if let Some(beset) = self.beset.as_mut().filter(|_| !has_joined) {

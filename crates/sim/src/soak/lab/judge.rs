@@ -81,15 +81,16 @@ impl Lab<'_> {
             ));
         }
         // A fragment for all goes out on each channel in turn: a node that listens on two of them
-        // meanwhile hears it twice. A delivery to a mote that sleeps may go on with a fragment that the
-        // mote has, whose sequence number its MAC has forgotten.
+        // meanwhile hears it twice. A delivery to a mote that sleeps may go on with a fragment that
+        // the mote has, whose sequence number its MAC has forgotten.
         let is_alone = |mac: &Mac<'_>| mac.config().channels == Channels::SINGLE;
         let repeats = match self.network.macs().all(is_alone) {
             true => sum.repeated.saturating_sub(sum.sleep.resumed),
             false => 0,
         };
-        // A node remembers a dozen neighbours: one of many that it has forgotten between two attempts, or
-        // in whose name somebody has spoken meanwhile, does not repeat anything for all it knows.
+        // A node remembers a dozen neighbours: one of many that it has forgotten between two
+        // attempts, or in whose name somebody has spoken meanwhile, does not repeat anything for
+        // all it knows.
         let knows_all = !self.beset.as_ref().is_some_and(Beset::confuses);
         if repeats + sum.contradicting > 0 && self.tally.reboots == 0 && knows_all {
             return Err(format!(

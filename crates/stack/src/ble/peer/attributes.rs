@@ -1,7 +1,8 @@
-//! What the ends of a connection tell one another of TCPlE: each reads the other one's characteristic.
+//! What the ends of a connection tell one another of TCPlE: each reads the other one's
+//! characteristic.
 //!
-//! A device that offers nothing takes no part in ATT at all. One that is asked and does not answer, or refuses, is
-//! a peer of IPSP alone.
+//! A device that offers nothing takes no part in ATT at all. One that is asked and does not answer,
+//! or refuses, is a peer of IPSP alone.
 
 use super::Connection;
 use crate::wire::att::{self, Pdu, reason};

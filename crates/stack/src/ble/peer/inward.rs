@@ -1,8 +1,8 @@
 //! Inwards: data packets to L2CAP PDUs, K-frames to SDUs.
 //!
-//! A PDU may come in any number of data packets, cut anywhere: within its header, too (Bluetooth Core 5.4
-//! Vol 3 Part A §7.2.1). K-frames are copied to where their SDU is gathered as they come, signals are
-//! gathered whole: they are short.
+//! A PDU may come in any number of data packets, cut anywhere: within its header, too (Bluetooth
+//! Core 5.4 Vol 3 Part A §7.2.1). K-frames are copied to where their SDU is gathered as they come,
+//! signals are gathered whole: they are short.
 
 use super::{Connection, State, Which};
 use crate::ble::counters::{ChannelDrop, HostCounters};
@@ -72,8 +72,8 @@ impl Gather {
 }
 
 impl Connection {
-    /// Takes a data packet; `memory`: where the SDU is gathered. Returns the channel and the length of the SDU
-    /// that is whole now: there is one in a packet at most.
+    /// Takes a data packet; `memory`: where the SDU is gathered. Returns the channel and the length
+    /// of the SDU that is whole now: there is one in a packet at most.
     pub(in crate::ble) fn on_data(
         &mut self,
         (is_first, bytes): (bool, &[u8]),
@@ -141,8 +141,8 @@ impl Connection {
         counters.count(ChannelDrop::CutPdu);
         let kind = self.gather.kind;
         for which in Which::ALL {
-            // What follows belongs to no place in the SDU. Without its header the PDU may have been a
-            // part of any SDU.
+            // What follows belongs to no place in the SDU. Without its header the PDU may have been
+            // a part of any SDU.
             let is_cut = match kind {
                 Kind::Header => self.channel(which).sdu_len > 0,
                 _ => kind == Kind::Frame(which),
@@ -153,7 +153,8 @@ impl Connection {
         }
     }
 
-    /// A piece of the header of a PDU, and what follows it. Returns the latter once the header is whole.
+    /// A piece of the header of a PDU, and what follows it. Returns the latter once the header is
+    /// whole.
     fn on_header<'b>(&mut self, bytes: &'b [u8], counters: &mut HostCounters) -> Option<&'b [u8]> {
         let rest = self.gather.keep(bytes, HEADER_LEN);
         let have = usize::from(self.gather.have);
@@ -214,7 +215,8 @@ impl Connection {
         };
     }
 
-    /// A piece of a K-frame, `is_end`: the last one. Returns the length of the SDU that is whole now.
+    /// A piece of a K-frame, `is_end`: the last one. Returns the length of the SDU that is whole
+    /// now.
     fn on_frame(
         &mut self,
         which: Which,
@@ -257,8 +259,8 @@ impl Connection {
         Ok((len > 0).then_some(len))
     }
 
-    /// Whether an SDU of the other channel is not whole yet: both are gathered in one memory, so that neither
-    /// end of TCPlE begins an SDU within another one.
+    /// Whether an SDU of the other channel is not whole yet: both are gathered in one memory, so
+    /// that neither end of TCPlE begins an SDU within another one.
     #[cfg(feature = "tcple")]
     fn is_mixed(&self, which: Which) -> bool {
         let mut others = Which::ALL.into_iter().filter(|other| *other != which);

@@ -149,7 +149,8 @@ pub struct Connection {
     pub(in crate::ble) addr: DeviceAddr,
     pub(in crate::ble) role: Role,
     pub(in crate::ble) timing: Timing,
-    /// The central's own interval when it asked for it last; the peripheral may have asked for another.
+    /// The central's own interval when it asked for it last; the peripheral may have asked for
+    /// another.
     pub(in crate::ble) wanted: u16,
     /// Packets of it that the controller holds.
     pub(in crate::ble) held: u16,
@@ -356,8 +357,8 @@ impl Connection {
         self.ask_to_close(which);
     }
 
-    /// Whether an SDU may begin, and its first packet leave: `packets`, that the controller has room
-    /// for a packet of this connection.
+    /// Whether an SDU may begin, and its first packet leave: `packets`, that the controller has
+    /// room for a packet of this connection.
     pub(in crate::ble) fn may_begin(&self, packets: bool) -> bool {
         self.is_open() && self.outgoing.is_idle() && self.has_credits() && packets
     }

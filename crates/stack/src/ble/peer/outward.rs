@@ -65,8 +65,8 @@ impl Outgoing {
 }
 
 impl Connection {
-    /// Writes the next data packet of the SDU in `memory`, of `len_max` bytes at most. Returns whether
-    /// a PDU begins with it, and its length.
+    /// Writes the next data packet of the SDU in `memory`, of `len_max` bytes at most. Returns
+    /// whether a PDU begins with it, and its length.
     pub(in crate::ble) fn emit_data(
         &mut self,
         memory: &[u8],
@@ -105,8 +105,8 @@ impl Connection {
         Ok((begins, w.written()))
     }
 
-    /// The longest payload of a K-frame to send: the peer's MPS, rounded down to whole packets on the
-    /// air where it does not take a whole SDU.
+    /// The longest payload of a K-frame to send: the peer's MPS, rounded down to whole packets on
+    /// the air where it does not take a whole SDU.
     fn frame_len_max(&self) -> u16 {
         let mps = self.channel(self.outgoing.which).remote.mps;
         let left = self.outgoing.end - self.outgoing.at;
@@ -116,8 +116,8 @@ impl Connection {
         whole_packets(mps, self.pdu_len)
     }
 
-    /// The longest SDU of up to `len_max` bytes whose packets on the air are all full; `len_max` where
-    /// packets are too short for that to matter.
+    /// The longest SDU of up to `len_max` bytes whose packets on the air are all full; `len_max`
+    /// where packets are too short for that to matter.
     pub(in crate::ble) fn sdu_len_max(&self, len_max: u16) -> u16 {
         let (mps, pdu) = (self.channel.remote.mps, self.pdu_len);
         let frame = match mps >= len_max.saturating_add(2) {

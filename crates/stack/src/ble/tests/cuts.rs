@@ -1,4 +1,5 @@
-//! Data packets cut L2CAP PDUs wherever they like: within the header and within an SDU's length, too.
+//! Data packets cut L2CAP PDUs wherever they like: within the header and within an SDU's length,
+//! too.
 //!
 //! Source: Bluetooth Core 5.4 Vol 3 Part A §7.2.1.
 

@@ -2,11 +2,12 @@
 //!
 //! A solicitation of this node alone is answered at once, and to its sender alone. One of all
 //! routers is answered to all nodes, after a random time, and only by a router that has heard too
-//! few others answer until then: of eight that hear one another one or two answer, and all that wait
-//! for an answer have it. Answers to the asker alone, as RFC 6775 §6.3 has them, are heard by no
-//! other router, so each would send one, two frames and their repetitions. What a broadcast loses
-//! its repetition brings: when the same node asks again, twice as many answers are needed before the
-//! next router stays silent, in the end all; so an asker that hears one router only gets its answer.
+//! few others answer until then: of eight that hear one another one or two answer, and all that
+//! wait for an answer have it. Answers to the asker alone, as RFC 6775 §6.3 has them, are heard by
+//! no other router, so each would send one, two frames and their repetitions. What a broadcast
+//! loses its repetition brings: when the same node asks again, twice as many answers are needed
+//! before the next router stays silent, in the end all; so an asker that hears one router only gets
+//! its answer.
 
 use core::net::Ipv6Addr;
 
@@ -184,9 +185,9 @@ impl Discovery<'_> {
         });
     }
 
-    /// Queues an advertisement of what this node knows to `to`; nothing where it never knew a prefix. A
-    /// solicitation is answered, too, where this node is no router any more: its silence would not
-    /// prove that while it acknowledges frames.
+    /// Queues an advertisement of what this node knows to `to`; nothing where it never knew a
+    /// prefix. A solicitation is answered, too, where this node is no router any more: its silence
+    /// would not prove that while it acknowledges frames.
     pub(super) fn advertise(
         &mut self,
         queue: &mut PacketQueue<'_>,

@@ -92,11 +92,12 @@ impl Discovery<'_> {
         Ok(())
     }
 
-    /// Whether an advertisement says neither contexts nor whose they are, and this node has the prefix
-    /// and knows none: its sender waits for both (RFC 6775 §8.1.1: they travel with the prefix).
+    /// Whether an advertisement says neither contexts nor whose they are, and this node has the
+    /// prefix and knows none: its sender waits for both (RFC 6775 §8.1.1: they travel with the
+    /// prefix).
     ///
-    /// A part holds for a short time. What holds for longer is all that its sender has: contexts and
-    /// border routers are optional (RFC 6775 §4.2, §4.3).
+    /// A part holds for a short time. What holds for longer is all that its sender has: contexts
+    /// and border routers are optional (RFC 6775 §4.2, §4.3).
     fn is_part(&self, advertisement: &RouterAdvertisement<'_>, lease: Duration) -> bool {
         if !self.has_led_prefix || lease > PART_LEASE {
             return false;
@@ -407,8 +408,8 @@ mod tests {
         }
     }
 
-    /// Somebody's advertisement without contexts once kept a mote from all packets for its lifetime: they
-    /// came, compressed by a context that the mote did not ask for.
+    /// Somebody's advertisement without contexts once kept a mote from all packets for its
+    /// lifetime: they came, compressed by a context that the mote did not ask for.
     #[test]
     fn headers_of_an_unknown_context_make_it_ask_once_a_minute() {
         let (mut bytes, mut table) = ([0; 1_024], [None; 2]);

@@ -1,5 +1,5 @@
-//! 6LoWPAN neighbour discovery on one link: what an advertisement changes, what this node advertises
-//! itself, and which addresses are registered with whom.
+//! 6LoWPAN neighbour discovery on one link: what an advertisement changes, what this node
+//! advertises itself, and which addresses are registered with whom.
 //!
 //! Place: between [`ip::ndp`], [`ip::registrant`] and [`ip::registrar`], which decide, and the
 //! link's queue. Shared by the links that compress headers by contexts.
@@ -18,9 +18,9 @@
 //! - `learn_prefix(information)`: the prefix of a DIO, from which the address is formed.
 //!
 //! Left out: neighbour unreachability detection of registered neighbours. A registration holds
-//! until it ends (RFC 6775 §5.5 in place of §8.2's probes), and the MAC notices silence.
-//! Sources: RFC 4861 §6, RFC 6775 §5.4, §5.5, §6.3, §6.5 and §8.1 (a relay passes on what it learnt),
-//! RFC 8505 §5 and §6.
+//! until it ends (RFC 6775 §5.5 in place of §8.2's probes), and the MAC notices silence. Sources:
+//! RFC 4861 §6, RFC 6775 §5.4, §5.5, §6.3, §6.5 and §8.1 (a relay passes on what it learnt), RFC
+//! 8505 §5 and §6.
 
 mod advertise;
 mod learn;
@@ -51,15 +51,16 @@ use core::net::Ipv6Addr;
 const ANSWERS_MAX: u8 = 32;
 const ANSWERS_INTERVAL_MS: u16 = 250;
 
-/// Frames in a row, each with all its attempts, that a router may leave unacknowledged before another
-/// one is looked for: some second of a bulk transfer.
+/// Frames in a row, each with all its attempts, that a router may leave unacknowledged before
+/// another one is looked for: some second of a bulk transfer.
 const UNTAKEN_MAX: u8 = 3;
 
-/// How long holds what a router advertises that knows the prefix and waits for the contexts: no node is
-/// to count on a part for longer than it takes to ask for the rest a few times.
+/// How long holds what a router advertises that knows the prefix and waits for the contexts: no
+/// node is to count on a part for longer than it takes to ask for the rest a few times.
 const PART_LEASE: Duration = Duration::from_secs(60);
 
-/// Capabilities of a 6LoWPAN node (6CIO, RFC 7400 §3.4), as an option of which only the flags differ.
+/// Capabilities of a 6LoWPAN node (6CIO, RFC 7400 §3.4), as an option of which only the flags
+/// differ.
 const CAPABILITIES: u8 = 36;
 
 /// Of these: it knows EARO (RFC 8505 §4.3).
@@ -197,7 +198,8 @@ impl<'m> Discovery<'m> {
         }
     }
 
-    /// A neighbour can be reached that could not be before: a question that found nobody is asked again.
+    /// A neighbour can be reached that could not be before: a question that found nobody is asked
+    /// again.
     #[cfg(any(feature = "ble", feature = "security"))]
     pub(super) fn ask_again(&mut self, now: Instant, rng: &mut Rng) {
         if self.solicits && self.solicitor.router().is_none() {

@@ -4,7 +4,8 @@
 //! address, and the source is link-local (RFC 8505 §5.5 and §5.6). Otherwise the source is the
 //! address, and the target is the router's own (RFC 6775 §5.5). A link-local address derives from
 //! the link address of its sender and is unique with it, so its registration is answered and not
-//! kept, nor made by this node. Answers go to the sender's link-local address, which needs no route.
+//! kept, nor made by this node. Answers go to the sender's link-local address, which needs no
+//! route.
 
 use core::net::Ipv6Addr;
 
@@ -51,8 +52,8 @@ impl Discovery<'_> {
         }
     }
 
-    /// The identifier of the addresses of a neighbour with this EUI-64, which on some links has a bit
-    /// inverted.
+    /// The identifier of the addresses of a neighbour with this EUI-64, which on some links has a
+    /// bit inverted.
     const fn iid_of(&self, eui64: [u8; 8]) -> Iid {
         match self.source {
             #[cfg(feature = "ble")]

@@ -90,8 +90,8 @@ impl<'a, 'm> Budget<'a, 'm> {
         }
     }
 
-    /// Whether a segment to this neighbour would be kept: one for a child that sleeps may have to wait
-    /// until others have gone.
+    /// Whether a segment to this neighbour would be kept: one for a child that sleeps may have to
+    /// wait until others have gone.
     #[cfg(feature = "sleepy")]
     pub(crate) fn takes(&self, to: Neighbour) -> bool {
         self.indirect.is_none_or(|indirect| indirect.has_room(to))

@@ -51,8 +51,9 @@ pub struct MeshConfig {
     /// How long a neighbour is left alone after it took a frame; by default as long as is measured
     /// ([`Hold::MEASURED`]).
     pub hold: Hold,
-    /// How the queue of whole packets is kept short; what this node sends itself is not asked. Where the pace is
-    /// measured, a crowded relay marks packets, its own too, whatever the discipline.
+    /// How the queue of whole packets is kept short; what this node sends itself is not asked.
+    /// Where the pace is measured, a crowded relay marks packets, its own too, whatever the
+    /// discipline.
     pub discipline: Discipline,
 }
 
@@ -85,8 +86,8 @@ pub struct Hold {
 
 impl Hold {
     /// The measured wait, whole. RPL finds out how far frames go; without it
-    /// [`hops_up`](Self::hops_up) and [`hops_down`](Self::hops_down) are settings. Until one of them is
-    /// known, nothing waits.
+    /// [`hops_up`](Self::hops_up) and [`hops_down`](Self::hops_down) are settings. Until one of
+    /// them is known, nothing waits.
     pub const MEASURED: Self = Self {
         pace_percent: if IS_PACED { 100 } else { 0 },
         step: Duration::ZERO,

@@ -1,20 +1,22 @@
 //! Packets for children that sleep: they wait here, whole, until their receiver asks.
 //!
 //! A data request makes its sender a child, and so does nothing else. A child that is not heard for
-//! [`IndirectConfig::child_timeout`] ceases to be one; a child that asks all routers has begun anew, with its
-//! receiver on. Packets for a child are compressed and cut up when it listens, so that waiting ages nothing.
+//! [`IndirectConfig::child_timeout`] ceases to be one; a child that asks all routers has begun
+//! anew, with its receiver on. Packets for a child are compressed and cut up when it listens, so
+//! that waiting ages nothing.
 //!
-//! Anybody can make requests in a child's name where frames are not sealed, and the child does not listen
-//! then. So a packet is kept until the child has acknowledged all of it. A delivery that fails costs few
-//! attempts (`Neighbors::is_worth_insisting`), and a request that comes meanwhile begins another delivery. A
-//! child that acknowledges nothing for [`IndirectConfig::child_timeout`] ceases to be one, however often it
-//! asks. A packet is dropped when [`DELIVERIES_MAX`] deliveries have broken off after the child took a part.
+//! Anybody can make requests in a child's name where frames are not sealed, and the child does not
+//! listen then. So a packet is kept until the child has acknowledged all of it. A delivery that
+//! fails costs few attempts (`Neighbors::is_worth_insisting`), and a request that comes meanwhile
+//! begins another delivery. A child that acknowledges nothing for [`IndirectConfig::child_timeout`]
+//! ceases to be one, however often it asks. A packet is dropped when [`DELIVERIES_MAX`] deliveries
+//! have broken off after the child took a part.
 //!
-//! Place: between the queue of whole packets and the MAC, beside [`outward`](super::outward), with a
-//! fragmenter of its own: what is being sent to others does not hold it up. Memory is bounded for all
-//! children together and for each, and [`share`](super::share) parts it; a full table takes a newcomer for a child that has never
-//! acknowledged a frame, for made-up addresses do not.
-//! Left out: frames for all, which a sleeping node misses.
+//! Place: between the queue of whole packets and the MAC, beside [`outward`](super::outward), with
+//! a fragmenter of its own: what is being sent to others does not hold it up. Memory is bounded for
+//! all children together and for each, and [`share`](super::share) parts it; a full table takes a
+//! newcomer for a child that has never acknowledged a frame, for made-up addresses do not. Left
+//! out: frames for all, which a sleeping node misses.
 //!
 //! Sources: IEEE 802.15.4-2006 §7.5.6.3; TCPlp §9.5 and appendix C.
 
@@ -56,8 +58,9 @@ pub struct Indirect<'m> {
 }
 
 impl<'m> Indirect<'m> {
-    /// Over borrowed memory. `children`: at most 255 are used; `packets`: those that wait, with seven
-    /// bytes each; `outgoing`: the packet being cut up, as [`MeshMemory::outgoing`](super::MeshMemory).
+    /// Over borrowed memory. `children`: at most 255 are used; `packets`: those that wait, with
+    /// seven bytes each; `outgoing`: the packet being cut up, as
+    /// [`MeshMemory::outgoing`](super::MeshMemory).
     pub fn new(
         config: IndirectConfig,
         children: &'m mut [Child],
@@ -117,8 +120,8 @@ impl<'m> Indirect<'m> {
         self.children.get_mut(usize::from(key))
     }
 
-    /// Notes which neighbour has sent a frame; returns whether its ACK says that something waits. `radio`:
-    /// what ACKs can say, where the radio sends them by itself.
+    /// Notes which neighbour has sent a frame; returns whether its ACK says that something waits.
+    /// `radio`: what ACKs can say, where the radio sends them by itself.
     pub(super) fn on_asked(
         &mut self,
         asked: Asked,
@@ -251,8 +254,8 @@ impl<'m> Indirect<'m> {
         ends.min()
     }
 
-    /// The child to send to next: one that listens, and for which something waits; the one after the
-    /// child served last, so that all have their turn.
+    /// The child to send to next: one that listens, and for which something waits; the one after
+    /// the child served last, so that all have their turn.
     fn next_ready(&self) -> Option<u8> {
         let len = self.children.len().min(usize::from(u8::MAX));
         let first = usize::from(self.last).saturating_add(1);
@@ -375,8 +378,9 @@ impl<'m> Indirect<'m> {
 }
 
 impl<'m> Mesh<'m> {
-    /// Makes this node a parent: packets for nodes that sleep wait in `indirect`. Before the link is
-    /// given to a node; a radio that acknowledges by itself must be able to say that something waits.
+    /// Makes this node a parent: packets for nodes that sleep wait in `indirect`. Before the link
+    /// is given to a node; a radio that acknowledges by itself must be able to say that something
+    /// waits.
     pub fn serve_sleepers(&mut self, indirect: &'m mut Indirect<'m>) {
         let radio = self.mac.radio();
         if radio.auto_ack && radio.pending == Pending::None {
@@ -434,8 +438,8 @@ impl<'m> Mesh<'m> {
         }
     }
 
-    /// Keeps the packet of `len` bytes in the fragmenter's buffer, where it goes to a child. Returns
-    /// whether it does.
+    /// Keeps the packet of `len` bytes in the fragmenter's buffer, where it goes to a child.
+    /// Returns whether it does.
     pub(super) fn divert(
         &mut self,
         to: ip::Neighbour,
@@ -578,8 +582,8 @@ impl<'m> Mesh<'m> {
     }
 }
 
-/// How long a child listens after an ACK has promised it a packet, as far as its parent knows; a child that
-/// has given up asks again.
+/// How long a child listens after an ACK has promised it a packet, as far as its parent knows; a
+/// child that has given up asks again.
 const LISTENS: Duration = mac::poll::ANSWER_TIMEOUT;
 
 /// Deliveries of one packet that break off, each upon a request (OpenThread:

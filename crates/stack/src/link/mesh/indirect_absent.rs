@@ -1,4 +1,5 @@
-//! A link of nodes that never sleep, built without the feature `sleepy`: see `indirect` and `sleep`.
+//! A link of nodes that never sleep, built without the feature `sleepy`: see `indirect` and
+//! `sleep`.
 
 use super::{Mark, Mesh};
 use crate::ip::{self, Ip};

@@ -1,10 +1,10 @@
 //! Frames in clear: between a node that has no key yet and its neighbours that have one.
 //!
-//! Purpose: the only frames that a mesh with a key takes unsecured. Each holds a whole packet between
-//! link-local addresses; one is kept as it came until the node asks for it, nothing else of it is
-//! remembered, and none reaches IP.
-//! Left out: what the packets say, which `node` and [`crate::join`] know; fragments.
-//! Source: RFC 9031 §5 and §7, of which the link is that of 6TiSCH.
+//! Purpose: the only frames that a mesh with a key takes unsecured. Each holds a whole packet
+//! between link-local addresses; one is kept as it came until the node asks for it, nothing else of
+//! it is remembered, and none reaches IP. Left out: what the packets say, which `node` and
+//! [`crate::join`] know; fragments. Source: RFC 9031 §5 and §7, of which the link is that of
+//! 6TiSCH.
 
 use core::net::Ipv6Addr;
 
@@ -61,8 +61,9 @@ impl Mesh<'_> {
         self.mac.expect_key(network, sequence);
     }
 
-    /// Filters a frame that the MAC hands up at once. In a mesh with a key such a frame is in clear, since
-    /// sealed ones are opened later: one is kept until [`Self::take_in_clear`], further ones are dropped.
+    /// Filters a frame that the MAC hands up at once. In a mesh with a key such a frame is in
+    /// clear, since sealed ones are opened later: one is kept until [`Self::take_in_clear`],
+    /// further ones are dropped.
     pub(super) fn without_clear<'f>(
         &mut self,
         received: Option<Received<'f>>,
@@ -88,8 +89,8 @@ impl Mesh<'_> {
         None
     }
 
-    /// The packet of the frame that was kept, in `out`: its sender, and its length. One that is not between
-    /// the two ends of the hop is dropped.
+    /// The packet of the frame that was kept, in `out`: its sender, and its length. One that is not
+    /// between the two ends of the hop is dropped.
     pub(crate) fn take_in_clear(&mut self, out: &mut [u8]) -> Option<(Iid, usize)> {
         let heard = self.heard_in_clear.take()?;
         let len = self.unpack(&heard, out);

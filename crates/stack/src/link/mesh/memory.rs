@@ -32,8 +32,8 @@ pub struct MeshMemory<'m> {
 /// Room for all of [`MeshMemory`] in one static. It takes no flash: all of it starts as zeros.
 ///
 /// `FRAMES`, `NEIGHBORS`, `RECORDS`: of each list. `BODIES`: packets gathered at one time,
-/// [`MESH_PACKET_LEN_MAX`] bytes each. `QUEUE`: bytes of packets that wait. `REGISTRATIONS`: neighbours that register their
-/// addresses. The defaults suit a leaf.
+/// [`MESH_PACKET_LEN_MAX`] bytes each. `QUEUE`: bytes of packets that wait. `REGISTRATIONS`:
+/// neighbours that register their addresses. The defaults suit a leaf.
 #[derive(Debug)]
 pub struct MeshStorage<
     const FRAMES: usize = 8,

@@ -239,9 +239,9 @@ impl<'m> Mesh<'m> {
         &self.mac
     }
 
-    /// Seals frames from now on, and believes no others; before the link is given to a node. Its MAC's
-    /// [`short_source`](crate::mac::Config::short_source) must be off: nonces are made of extended
-    /// addresses.
+    /// Seals frames from now on, and believes no others; before the link is given to a node. Its
+    /// MAC's [`short_source`](crate::mac::Config::short_source) must be off: nonces are made of
+    /// extended addresses.
     ///
     /// The node sends nothing before its host has stored a bound of its frame counters:
     /// [`Node::poll_reservation`](crate::node::Node::poll_reservation).
@@ -256,8 +256,8 @@ impl<'m> Mesh<'m> {
         self.mac.take_security()
     }
 
-    /// Takes the key of this sequence, if it is later than the one in force; valid frames then carry
-    /// the others along. For a border router whose host has rotated the key.
+    /// Takes the key of this sequence, if it is later than the one in force; valid frames then
+    /// carry the others along. For a border router whose host has rotated the key.
     #[cfg(feature = "security")]
     pub fn rotate_key(&mut self, sequence: u32, now: Instant) {
         if let Some(security) = self.mac.security_mut() {
@@ -391,8 +391,8 @@ impl<'m> Mesh<'m> {
         self.routing.reports = true;
     }
 
-    /// Takes over how packets of this node's DODAG look, and how many hops the root is away; `None`: it is in
-    /// none.
+    /// Takes over how packets of this node's DODAG look, and how many hops the root is away;
+    /// `None`: it is in none.
     #[cfg(feature = "rpl")]
     pub(crate) fn settle(&mut self, routing: Option<crate::lowpan::Routing>, hops: u8) {
         self.routing.settle(routing.as_ref(), hops);

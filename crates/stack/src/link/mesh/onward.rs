@@ -45,9 +45,9 @@ impl Came {
 }
 
 impl Mesh<'_> {
-    /// How a fragmented packet for `hop` gets there: by fragments where it leaves by the
-    /// link it came by and nothing needs the whole packet. For a neighbour that sleeps it is gathered,
-    /// and waits whole.
+    /// How a fragmented packet for `hop` gets there: by fragments where it leaves by the link it
+    /// came by and nothing needs the whole packet. For a neighbour that sleeps it is gathered, and
+    /// waits whole.
     pub(super) fn role_for(&self, hop: NextHop) -> Role {
         match link_addr(hop.neighbour) {
             Some(next_hop)
@@ -270,12 +270,12 @@ impl Mesh<'_> {
         Ok(())
     }
 
-    /// As [`Self::avoid_congestion`], of a packet passed on to `next_hop` in fragments, which wait in the
-    /// MAC: the packets before it are counted by the frames of a full one.
+    /// As [`Self::avoid_congestion`], of a packet passed on to `next_hop` in fragments, which wait
+    /// in the MAC: the packets before it are counted by the frames of a full one.
     ///
-    /// Where the pace is measured, this node also marks packets of several senders, whatever the discipline, once its
-    /// queue is as full as the MAC allows. Each sender measures the path of a lone flow, and a radio that acknowledges
-    /// by itself takes frames that find no room.
+    /// Where the pace is measured, this node also marks packets of several senders, whatever the
+    /// discipline, once its queue is as full as the MAC allows. Each sender measures the path of a
+    /// lone flow, and a radio that acknowledges by itself takes frames that find no room.
     pub(super) fn judge_first(
         &mut self,
         next_hop: LinkAddr,
@@ -292,9 +292,9 @@ impl Mesh<'_> {
         Ok(())
     }
 
-    /// Counts a segment of this node's own, `len` bytes before compression in the fragmenter's buffer, and marks it as
-    /// [`Self::judge_first`] does: this node is one of the senders to `next_hop`, and yields as they do. Packets that
-    /// waited in the queue are not judged.
+    /// Counts a segment of this node's own, `len` bytes before compression in the fragmenter's
+    /// buffer, and marks it as [`Self::judge_first`] does: this node is one of the senders to
+    /// `next_hop`, and yields as they do. Packets that waited in the queue are not judged.
     pub(super) fn judge_own(&mut self, next_hop: LinkAddr, len: usize, ip: &mut Ip<'_>) {
         let frame = self.mac.payload_len_max(next_hop);
         if !self.manner.hold.is_measured() || len <= frame {

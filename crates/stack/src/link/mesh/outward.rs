@@ -122,7 +122,8 @@ impl<'m> Mesh<'m> {
         }
     }
 
-    /// Leaves the neighbour alone that has taken a frame. `is_router`: whether it goes up from there.
+    /// Leaves the neighbour alone that has taken a frame. `is_router`: whether it goes up from
+    /// there.
     pub(super) fn pace(&mut self, is_router: bool, outcome: &Outcome, now: Instant) {
         let hold = &self.manner.hold;
         let until = match hold.is_measured() {
@@ -171,7 +172,8 @@ impl<'m> Mesh<'m> {
         let quiet = manner.answered(took.exchange);
         self.tempo.note(outcome, (took.exchange, quiet), now);
         if yielding > pace.saturating_mul(2) {
-            // Another source sends over the same router: what this one finds out would be the other's.
+            // Another source sends over the same router: what this one finds out would be the
+            // other's.
             self.tempo.leave();
         }
         self.tempo.slowed(yielding)

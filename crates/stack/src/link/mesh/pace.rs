@@ -2,16 +2,16 @@
 //!
 //! What a frame took here, from the assessment to its ACK, it will take at each hop on. So the next
 //! one for that neighbour starts as many such exchanges after it as there are hops in earshot. No
-//! time is set by hand: an exchange follows the length of frames, the radio and its driver.
-//! Place: [`outward`](super::outward) leaves the neighbour alone for that long, and
-//! [`onward`](super::onward) lets a relay lag behind, by as much as it learns from how far apart frames
-//! come; [`tempo`](super::tempo) finds out whether a source had better be slower. How long an exchange
-//! took stands beside the neighbour that it was with, in the MAC, whose retries begin with the same
-//! time. A source whose frames need many attempts yields to the others that its router serves, and one
-//! that sleeps waits until nothing of its last frame can disturb the next: an attempt in vain costs it
-//! more than time.
-//! Left out: frames for all, and for children that sleep; nobody passes those on. And a packet that
-//! none has gone closely ahead of: the path before it is empty, and its fragments go as they can.
+//! time is set by hand: an exchange follows the length of frames, the radio and its driver. Place:
+//! [`outward`](super::outward) leaves the neighbour alone for that long, and
+//! [`onward`](super::onward) lets a relay lag behind, by as much as it learns from how far apart
+//! frames come; [`tempo`](super::tempo) finds out whether a source had better be slower. How long
+//! an exchange took stands beside the neighbour that it was with, in the MAC, whose retries begin
+//! with the same time. A source whose frames need many attempts yields to the others that its
+//! router serves, and one that sleeps waits until nothing of its last frame can disturb the next:
+//! an attempt in vain costs it more than time. Left out: frames for all, and for children that
+//! sleep; nobody passes those on. And a packet that none has gone closely ahead of: the path before
+//! it is empty, and its fragments go as they can.
 
 use super::Forwarding;
 use super::config::Manner;
@@ -31,7 +31,8 @@ pub(super) struct Took {
 
 impl Manner {
     /// From the start of a frame that a neighbour took to that of the next one for it. Zero where
-    /// it goes no further, and where nobody knows how far. `is_router`: whether it goes up from there.
+    /// it goes no further, and where nobody knows how far. `is_router`: whether it goes up from
+    /// there.
     pub(super) fn pace(&self, is_router: bool, took: Took, mac: &Mac<'_>) -> Duration {
         let copies = self.relays_copy(mac);
         let earshot = match (mac.config().channels.is_single(), copies) {
@@ -46,15 +47,16 @@ impl Manner {
         if mac.sleeps() {
             return self.part(self.patience(is_router, took, mac));
         }
-        // Over two hops the source is at once behind its relay: with so little less an early frame finds the
-        // channel busy, and a pace that is a twentieth too quick costs a tenth.
+        // Over two hops the source is at once behind its relay: with so little less an early frame
+        // finds the channel busy, and a pace that is a twentieth too quick costs a tenth.
         let next = match copies || self.hold.hops(is_router) == 2 {
             true => took.exchange,
             false => self.fired(took.exchange, mac),
         };
         let mut wait = took.exchange + next.saturating_mul(u64::from(hops - 1));
         if copies {
-            // A relay takes a frame, copies it twice and passes it on, and only then takes the next.
+            // A relay takes a frame, copies it twice and passes it on, and only then takes the
+            // next.
             let passed_on = took.exchange.saturating_mul(2) + took.copy.saturating_mul(2);
             wait = wait.max(passed_on);
             if hops == HOPS_IN_STEP && mac.copies_beside_backoff() {
@@ -64,7 +66,8 @@ impl Manner {
         self.part(wait)
     }
 
-    /// What an exchange takes at a relay whose frame the next one fires: nobody assesses the channel.
+    /// What an exchange takes at a relay whose frame the next one fires: nobody assesses the
+    /// channel.
     fn fired(&self, exchange: Duration, mac: &Mac<'_>) -> Duration {
         match mac.config().assessed {
             true => exchange - CCA,
@@ -72,10 +75,11 @@ impl Manner {
         }
     }
 
-    /// What a source leaves free once for each packet, on top of its pace. Where three links are all the
-    /// path, and relays do not copy, frames follow each other without a gap, and whatever the border
-    /// router has for the mesh meets a neighbour that listens to another frame. In the longest first
-    /// backoff it finds the air free. On longer paths a fourth exchange is left free anyway.
+    /// What a source leaves free once for each packet, on top of its pace. Where three links are
+    /// all the path, and relays do not copy, frames follow each other without a gap, and whatever
+    /// the border router has for the mesh meets a neighbour that listens to another frame. In the
+    /// longest first backoff it finds the air free. On longer paths a fourth exchange is left free
+    /// anyway.
     pub(super) fn gap(&self, is_router: bool, mac: &Mac<'_>) -> Duration {
         let is_full = is_router
             && self.hold.hops_down == 0
@@ -88,8 +92,9 @@ impl Manner {
         }
     }
 
-    /// The wait of a source that sleeps: its frame has left the earshot of its router by then, with all
-    /// that each relay needs for it. It is less than half as fast as others; its radio is off meanwhile.
+    /// The wait of a source that sleeps: its frame has left the earshot of its router by then, with
+    /// all that each relay needs for it. It is less than half as fast as others; its radio is off
+    /// meanwhile.
     fn patience(&self, is_router: bool, took: Took, mac: &Mac<'_>) -> Duration {
         let earshot = match mac.config().channels.is_single() {
             true => HOPS_OUT_OF_EARSHOT,
@@ -105,13 +110,13 @@ impl Manner {
     }
 
     /// How long a relay waits before it passes on a fragment of a packet of which more follow, from
-    /// when it has it. Of three links in a row the first, the third and the second then have their turn
-    /// one after the other, and relays copy while others send; without, the second follows the first
-    /// as soon as it can, and the third meets the next frame of the first.
+    /// when it has it. Of three links in a row the first, the third and the second then have their
+    /// turn one after the other, and relays copy while others send; without, the second follows the
+    /// first as soon as it can, and the third meets the next frame of the first.
     ///
-    /// In a flow the lag is learned from the time `apart` between frames that come: the relay's own frame is
-    /// to begin two thirds of that time after the one that came, whatever the pace of the source. `took`: a
-    /// frame onward, and the copy of the one that came.
+    /// In a flow the lag is learned from the time `apart` between frames that come: the relay's own
+    /// frame is to begin two thirds of that time after the one that came, whatever the pace of the
+    /// source. `took`: a frame onward, and the copy of the one that came.
     pub(super) fn lag(&self, took: Took, apart: Option<Duration>, mac: &Mac<'_>) -> Duration {
         let step = self.step(took.exchange, mac);
         let out_of_earshot = took.exchange.saturating_mul(HOPS_OUT_OF_EARSHOT.into());
@@ -128,9 +133,9 @@ impl Manner {
         lag.min(fraction(took.exchange, 7, 8))
     }
 
-    /// The pace of a relay to which frames come so far `apart`. A relay that does not copy is fired by each
-    /// frame that comes, and its own pace only spaces frames that have gathered. If that pace were longer, the
-    /// next frame would come before the relay may send, and fire nothing.
+    /// The pace of a relay to which frames come so far `apart`. A relay that does not copy is fired
+    /// by each frame that comes, and its own pace only spaces frames that have gathered. If that
+    /// pace were longer, the next frame would come before the relay may send, and fire nothing.
     pub(super) fn following(
         &self,
         pace: Duration,
@@ -175,7 +180,8 @@ impl Manner {
     }
 
     /// Whether a frame of packet `token`, which began or came `at`, is part of a flow: whether the
-    /// packet before it may still be on the path, or its answer. `known`: what has gone there so far.
+    /// packet before it may still be on the path, or its answer. `known`: what has gone there so
+    /// far.
     pub(super) fn follows(&self, known: Flow, token: u16, at: Instant, exchange: Duration) -> bool {
         match known.token == token {
             true => known.follows,
@@ -189,9 +195,9 @@ impl Manner {
         exchange.saturating_mul(ANSWERED * u64::from(path.min(PATH_MAX)))
     }
 
-    /// The pace of a source whose router, `to`, takes frames from others too: slower, the more attempts
-    /// a frame needs. Two sources at full pace send twice what their relay passes on; each then fails
-    /// with every second attempt, and frames are given up.
+    /// The pace of a source whose router, `to`, takes frames from others too: slower, the more
+    /// attempts a frame needs. Two sources at full pace send twice what their relay passes on; each
+    /// then fails with every second attempt, and frames are given up.
     pub(super) fn yielding(
         &self,
         is_router: bool,
@@ -206,24 +212,25 @@ impl Manner {
         fraction(pace, times, ETX_ONE)
     }
 
-    /// Whether a source searches for a slower pace that suits it better ([`tempo`](super::tempo)). With a
-    /// channel for each link a frame has just the time that its relay needs to pass it on, and a frame that
-    /// comes too early finds no receiver. On one channel the order of links counts for more, and relays
-    /// learn that order.
+    /// Whether a source searches for a slower pace that suits it better ([`tempo`](super::tempo)).
+    /// With a channel for each link a frame has just the time that its relay needs to pass it on,
+    /// and a frame that comes too early finds no receiver. On one channel the order of links counts
+    /// for more, and relays learn that order.
     pub(super) fn may_search(&self, is_router: bool, to: LinkAddr, mac: &Mac<'_>) -> bool {
         self.is_source(is_router, to, mac) && !mac.config().channels.is_single()
     }
 
-    /// Whether what goes up to `to` begins here: nothing hangs below this node, or no fragment has come from
-    /// below to go on to `to`. A router with an idle child would else never yield, and starve the others that
-    /// its own router serves.
+    /// Whether what goes up to `to` begins here: nothing hangs below this node, or no fragment has
+    /// come from below to go on to `to`. A router with an idle child would else never yield, and
+    /// starve the others that its own router serves.
     fn is_source(&self, is_router: bool, to: LinkAddr, mac: &Mac<'_>) -> bool {
         is_router && (self.hold.hops_down == 0 || mac.apart(to).is_none())
     }
 
-    /// What a frame for `to` costs, in 1/128 of an attempt. With a channel for each link only senders to the
-    /// same neighbour make its channel busy, so there a busy channel counts as a failed attempt. Otherwise
-    /// the one of two sources whose frames come first would see no failures, and never yield.
+    /// What a frame for `to` costs, in 1/128 of an attempt. With a channel for each link only
+    /// senders to the same neighbour make its channel busy, so there a busy channel counts as a
+    /// failed attempt. Otherwise the one of two sources whose frames come first would see no
+    /// failures, and never yield.
     fn effort(&self, to: LinkAddr, mac: &Mac<'_>) -> u16 {
         let effort = match mac.config().channels.is_single() {
             true => mac.etx(to),
@@ -252,7 +259,8 @@ pub(super) const fn fraction(span: Duration, times: u64, of: u64) -> Duration {
     )
 }
 
-/// The factor by which the pace of a source grows that needs so much `effort` for a frame; both in units of 1/128.
+/// The factor by which the pace of a source grows that needs so much `effort` for a frame; both in
+/// units of 1/128.
 fn times(effort: u16) -> u64 {
     let more = u64::from(effort.saturating_sub(ETX_ALONE));
     (ETX_ONE + more * YIELD).min(ETX_ONE * SLOWEST)
@@ -272,19 +280,19 @@ const ETX_ONE: u64 = 128;
 /// that suits it (measured); beside another at the same pace, more than two.
 const ETX_ALONE: u16 = 196;
 
-/// A source whose frames need more attempts than that contends with others, and waits for longer before each
-/// retry. Of three sources that are hidden from each other none then starves.
+/// A source whose frames need more attempts than that contends with others, and waits for longer
+/// before each retry. Of three sources that are hidden from each other none then starves.
 const ETX_CONTENDED: u16 = 2 * ETX_ONE as u16;
 
-/// By how much of itself the pace slows for each attempt more: at full pace two sources would need a
-/// good half of one more, and half of their pace suits both.
+/// By how much of itself the pace slows for each attempt more: at full pace two sources would need
+/// a good half of one more, and half of their pace suits both.
 const YIELD: u64 = 5;
 
 /// Four sources share a router; more of them fail now and then.
 const SLOWEST: u64 = 4;
 
-/// Where radios take frames during the backoff, a pace that is longer by so small a part of an exchange
-/// carries as much, and a little less is still enough (chosen on a chain of three hops).
+/// Where radios take frames during the backoff, a pace that is longer by so small a part of an
+/// exchange carries as much, and a little less is still enough (chosen on a chain of three hops).
 const SLACK: u64 = 7;
 
 /// With a channel for each link: a relay cannot take a frame while it passes on another.
@@ -386,8 +394,8 @@ mod tests {
         }
     }
 
-    /// Frames that fire each other follow closely: four hops, no copies, and no assessment but that of the
-    /// first.
+    /// Frames that fire each other follow closely: four hops, no copies, and no assessment but that
+    /// of the first.
     #[cfg(feature = "cit")]
     #[test]
     fn without_copies_four_hops_are_in_earshot() {
@@ -412,8 +420,8 @@ mod tests {
         }
     }
 
-    /// A source whose path is three links without copies leaves the longest first backoff free once for
-    /// each packet, scaled as its pace is; no other does.
+    /// A source whose path is three links without copies leaves the longest first backoff free once
+    /// for each packet, scaled as its pace is; no other does.
     #[cfg(feature = "cit")]
     #[test]
     fn a_full_path_has_a_gap_for_what_comes_the_other_way() {
@@ -435,8 +443,8 @@ mod tests {
         }
     }
 
-    /// A source that sleeps waits until its frame, each relay's two copies and its lag included, is four
-    /// hops on; with a channel for each link, two.
+    /// A source that sleeps waits until its frame, each relay's two copies and its lag included, is
+    /// four hops on; with a channel for each link, two.
     #[cfg(feature = "sleepy")]
     #[test]
     fn a_source_that_sleeps_is_patient() {
@@ -461,8 +469,8 @@ mod tests {
         }
     }
 
-    /// A relay that lags has its turn two thirds of the way from one frame that comes to the next, at any
-    /// pace of the source, unless they come too far apart to be in earshot.
+    /// A relay that lags has its turn two thirds of the way from one frame that comes to the next,
+    /// at any pace of the source, unless they come too far apart to be in earshot.
     #[test]
     fn a_lag_is_learned_from_how_far_apart_frames_come() {
         let manner = manner(Forwarding::Copy, 2, 1);

@@ -8,8 +8,8 @@ use crate::wire::LinkAddr;
 pub struct IndirectConfig {
     /// How long a child may be silent.
     pub child_timeout: Duration,
-    /// Bytes of packets that wait for one child at most, seven more for each packet. Beyond what all share it
-    /// bounds nothing: then a child has what the others leave.
+    /// Bytes of packets that wait for one child at most, seven more for each packet. Beyond what
+    /// all share it bounds nothing: then a child has what the others leave.
     pub child_bytes_max: usize,
     /// Whether one request brings all that waits; off, a frame upon each (OpenThread).
     pub drain: bool,
@@ -90,9 +90,9 @@ impl Child {
         self.heard_at = now;
     }
 
-    /// Whether it has been silent for longer than it ever is: it may be off, or have gone. A child that
-    /// has asked once may rest for as long as any, which each further request makes half as likely.
-    /// `timeout`: how long a child may be silent.
+    /// Whether it has been silent for longer than it ever is: it may be off, or have gone. A child
+    /// that has asked once may rest for as long as any, which each further request makes half as
+    /// likely. `timeout`: how long a child may be silent.
     pub(super) fn is_overdue(&self, timeout: Duration, now: Instant) -> bool {
         let requests = u32::from(self.requests.saturating_sub(1));
         let assumed_us = timeout.as_micros() / LULL_SHARE;
@@ -111,8 +111,9 @@ impl Child {
     }
 }
 
-/// How far the delivery of a packet is. One that breaks off goes on from there, with the same tag and the
-/// same sequence number: the child may have taken the frame whose ACK is missing, and knows it by these.
+/// How far the delivery of a packet is. One that breaks off goes on from there, with the same tag
+/// and the same sequence number: the child may have taken the frame whose ACK is missing, and knows
+/// it by these.
 ///
 /// Source: OpenThread keeps the same of a child's frame between requests (`IndirectSender`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -149,8 +150,8 @@ impl Progress {
     }
 }
 
-/// How long a child surely remembers the fragments that it has: it forgets them 4 s after the last one
-/// (`REASSEMBLY_TIMEOUT`), and the attempts at the next one take less than 1 s.
+/// How long a child surely remembers the fragments that it has: it forgets them 4 s after the last
+/// one (`REASSEMBLY_TIMEOUT`), and the attempts at the next one take less than 1 s.
 const KNOWN: Duration = Duration::from_secs(3);
 
 /// What became of packets for children; all wrap at 2^32.
@@ -162,8 +163,8 @@ pub struct IndirectCounters {
     pub children: u32,
     /// And those of strangers for which there was no room.
     pub strangers: u32,
-    /// Children that were not heard for too long, asked for as long and acknowledged nothing, began anew,
-    /// or made place for others.
+    /// Children that were not heard for too long, asked for as long and acknowledged nothing, began
+    /// anew, or made place for others.
     pub gone: u32,
     /// Packets kept.
     pub kept: u32,
@@ -173,22 +174,23 @@ pub struct IndirectCounters {
     pub delivered: u32,
     /// Deliveries that failed.
     pub failed: u32,
-    /// Deliveries that went on with a frame which the child may have: it takes that one for a repeated
-    /// fragment where its MAC has forgotten the sequence number by then.
+    /// Deliveries that went on with a frame which the child may have: it takes that one for a
+    /// repeated fragment where its MAC has forgotten the sequence number by then.
     pub resumed: u32,
     /// Packets that were not kept because there was no room.
     pub full: u32,
-    /// Packets dropped with their child, to make room for others, because deliveries broke off too often, or
-    /// because their route led elsewhere by then.
+    /// Packets dropped with their child, to make room for others, because deliveries broke off too
+    /// often, or because their route led elsewhere by then.
     pub dropped: u32,
 }
 
-/// A silence is forgotten over so long: a child may rest for minutes after minutes in which it asked ten
-/// times a second.
+/// A silence is forgotten over so long: a child may rest for minutes after minutes in which it
+/// asked ten times a second.
 const LULL_MEMORY: Duration = Duration::from_secs(2_400);
 
-/// By how much the silence that is assumed of a new child is shorter than what it may be silent for: twice
-/// the fifth part of the default is what a child rests at [`REST`](crate::mac::poll::REST).
+/// By how much the silence that is assumed of a new child is shorter than what it may be silent
+/// for: twice the fifth part of the default is what a child rests at
+/// [`REST`](crate::mac::poll::REST).
 const LULL_SHARE: u64 = 5;
 
 /// No child is overdue sooner: it may have been there for no longer, or miss a request.

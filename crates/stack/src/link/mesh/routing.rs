@@ -2,9 +2,9 @@
 //! way down, a tunnel around another node's packet.
 //!
 //! Place: between the queue and the fragmenter, where the route is asked. So a packet that waited
-//! takes the way that is known when it leaves. Source routes are a root's ([`super::source_route`]),
-//! and part of the feature `router`. Left out: the ways themselves, which are IP's.
-//! Sources: RFC 6554 §4.1; RFC 9008 §7 and §8: which packets carry what.
+//! takes the way that is known when it leaves. Source routes are a root's
+//! ([`super::source_route`]), and part of the feature `router`. Left out: the ways themselves,
+//! which are IP's. Sources: RFC 6554 §4.1; RFC 9008 §7 and §8: which packets carry what.
 
 use core::net::Ipv6Addr;
 

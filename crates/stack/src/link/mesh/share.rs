@@ -1,11 +1,12 @@
-//! The memory of a parent that its children share: what is kept, and what goes when there is no room.
+//! The memory of a parent that its children share: what is kept, and what goes when there is no
+//! room.
 //!
-//! A child may use what the others leave. When room is needed, the oldest packet of the fullest child goes
-//! first, so that one that does not ask any more, however much is sent to it, leaves each of the others its
-//! share. Children that are overdue, silent for longer than they ever are, count as one, and their bytes
-//! [`OVERDUE_WEIGHT`] times, but for [`OVERDUE_FREE`] of each. A packet whose delivery is under way stays.
-//! Of copies of a TCP segment the newest one waits, in the place of the first: see
-//! [`copies`](super::copies).
+//! A child may use what the others leave. When room is needed, the oldest packet of the fullest
+//! child goes first, so that one that does not ask any more, however much is sent to it, leaves
+//! each of the others its share. Children that are overdue, silent for longer than they ever are,
+//! count as one, and their bytes [`OVERDUE_WEIGHT`] times, but for [`OVERDUE_FREE`] of each. A
+//! packet whose delivery is under way stays. Of copies of a TCP segment the newest one waits, in
+//! the place of the first: see [`copies`](super::copies).
 //!
 //! Place: part of [`Indirect`]; `divert` gives it packets.
 //! Left out: whose turn it is to be sent to. A child that does not ask has none.
@@ -20,8 +21,9 @@ use crate::storage::shelf::OVERHEAD;
 use crate::time::Instant;
 
 impl Indirect<'_> {
-    /// Whether the longest packet to this neighbour would be kept, if it goes to a child at all, and cost the
-    /// child no other. What this node's TCP sends must be: TCP counts it as on its way.
+    /// Whether the longest packet to this neighbour would be kept, if it goes to a child at all,
+    /// and cost the child no other. What this node's TCP sends must be: TCP counts it as on its
+    /// way.
     pub(super) fn has_room(&self, to: ip::Neighbour) -> bool {
         let key = link_addr(to).and_then(|addr| self.find(&addr));
         key.is_none_or(|key| {
@@ -38,8 +40,8 @@ impl Indirect<'_> {
         })
     }
 
-    /// Keeps a packet for a child, in the place of an older copy or behind all that wait for it. Returns
-    /// whether it was kept.
+    /// Keeps a packet for a child, in the place of an older copy or behind all that wait for it.
+    /// Returns whether it was kept.
     pub(super) fn keep(&mut self, key: u8, packet: &[u8], mark: Mark, now: Instant) -> bool {
         self.merge(key, packet, mark, now) || {
             self.make_room(key, packet.len(), now);
@@ -132,11 +134,12 @@ impl Indirect<'_> {
         }
     }
 
-    /// The child whose packets take most, once `total` bytes more wait for the child `key`: that one, if others
-    /// have as much. The fullest of the overdue children is chosen where all of them together have too much.
+    /// The child whose packets take most, once `total` bytes more wait for the child `key`: that
+    /// one, if others have as much. The fullest of the overdue children is chosen where all of them
+    /// together have too much.
     ///
-    /// A child `key` that is overdue, and of which no packet can go, takes no room from others. One that is
-    /// not overdue has room for one packet.
+    /// A child `key` that is overdue, and of which no packet can go, takes no room from others. One
+    /// that is not overdue has room for one packet.
     fn fullest(&self, key: u8, total: usize, now: Instant) -> u8 {
         let others = self.keys().filter(|other| *other != key);
         let (mut present, mut overdue, mut all_overdue) = ((key, 0), (key, 0), 0_usize);
@@ -166,7 +169,8 @@ impl Indirect<'_> {
         }
     }
 
-    /// The place of the first packet for a child that can go: behind the one whose delivery is under way.
+    /// The place of the first packet for a child that can go: behind the one whose delivery is
+    /// under way.
     fn goes_first(&self, key: u8) -> Option<usize> {
         let begun = usize::from(self.serving == Some(key));
         (self.shelf.count(key) > begun).then_some(begun)
@@ -186,8 +190,8 @@ impl Indirect<'_> {
     }
 }
 
-/// Bytes of an overdue child that count for nothing: a SYN, since the child may have begun to rest for longer
-/// than before.
+/// Bytes of an overdue child that count for nothing: a SYN, since the child may have begun to rest
+/// for longer than before.
 const OVERDUE_FREE: usize = 128;
 
 /// How many times their other bytes count: next to nothing is left to them where others want it.

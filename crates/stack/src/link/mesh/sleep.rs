@@ -1,8 +1,8 @@
 //! A node that sleeps, seen from its link: whom it asks, and what it waits for.
 //!
 //! Place: between discovery, which chooses the parent and loses it, and the MAC, which asks it
-//! ([`mac::poll`](crate::mac::poll)). A question of discovery's own is followed by requests until its
-//! answer must have come; one to all neighbours by an open receiver.
+//! ([`mac::poll`](crate::mac::poll)). A question of discovery's own is followed by requests until
+//! its answer must have come; one to all neighbours by an open receiver.
 
 use super::Mesh;
 use crate::hint::Expectation;

@@ -1,12 +1,12 @@
 //! How much slower than its pace a source had better be, found by trying.
 //!
-//! A pace that is too quick shows at the source: its frames come while the relay still passes on the
-//! one before, and fail. One that is too slow costs no more than its time. So a source that
+//! A pace that is too quick shows at the source: its frames come while the relay still passes on
+//! the one before, and fail. One that is too slow costs no more than its time. So a source that
 //! many attempts fail at tries slower paces, for as many frames each, and keeps the one at which a
-//! frame took least time, retries included.
-//! Place: behind [`pace`](super::pace), at a node that nothing hangs below, with its router.
-//! Left out: quicker paces. The queues before it would take their frames for a while, as if they were
-//! better. And a source that yields to another: what it found out would be the other's.
+//! frame took least time, retries included. Place: behind [`pace`](super::pace), at a node that
+//! nothing hangs below, with its router. Left out: quicker paces. The queues before it would take
+//! their frames for a while, as if they were better. And a source that yields to another: what it
+//! found out would be the other's.
 
 use super::pace::fraction;
 use crate::mac::Outcome;
@@ -78,8 +78,8 @@ impl Tempo {
         }
     }
 
-    /// Notes a frame that the router took after `exchange`. A frame that comes more than `quiet` after the
-    /// one before begins another flow.
+    /// Notes a frame that the router took after `exchange`. A frame that comes more than `quiet`
+    /// after the one before begins another flow.
     pub(super) fn note(
         &mut self,
         outcome: &Outcome,
@@ -168,16 +168,16 @@ const FRAMES: u8 = 64;
 /// Frames that are left out when another pace begins: what waits at the first two relays.
 const SKIPPED: u8 = 8;
 
-/// More failures than that in each of two windows begin a search. At a pace that is a twentieth too quick
-/// sources on three hops have 26 in most windows; at the one that suits them five, and seldom as many
-/// in two windows in a row.
+/// More failures than that in each of two windows begin a search. At a pace that is a twentieth too
+/// quick sources on three hops have 26 in most windows; at the one that suits them five, and seldom
+/// as many in two windows in a row.
 const FAILED_MAX: u16 = 19;
 
 /// How much better a slower pace has to be: one part in so many, for each step.
 const CHANCE: u64 = 50;
 
-/// Windows between two searches, at first, half a minute; each time twice as many, up to two minutes: a
-/// search that finds nothing then costs less than a hundredth.
+/// Windows between two searches, at first, half a minute; each time twice as many, up to two
+/// minutes: a search that finds nothing then costs less than a hundredth.
 const REST: u8 = 16;
 const REST_MAX: u8 = 64;
 
@@ -281,7 +281,8 @@ mod tests {
         assert_eq!(source.pace(), 10_000);
     }
 
-    /// A search takes two windows of every ten at most, and a source that finds nothing searches less often.
+    /// A search takes two windows of every ten at most, and a source that finds nothing searches
+    /// less often.
     #[test]
     fn searches_become_rare() {
         let mut source = Source::new();

@@ -1,12 +1,12 @@
 //! Thinning of ACKs where packets enter a mesh: a newer ACK takes the place of one that waits.
 //!
 //! A cumulative ACK says all that the one before it said. On a chain whose links share the air each
-//! ACK costs as much as several frames of data. So a border router keeps a pure ACK back while frames
-//! of a fragmented packet keep coming from the neighbour that it goes to, and sends the newest one.
-//! Place: before the queue of whole packets ([`onward`](super::onward)), below whatever makes the border
-//! router fair, and before TCP headers are compressed.
-//! Left out: duplicates, SACK, ECN's echo, changes of the window alone, SYN, FIN and RST, which pass at
-//! once, behind the ACK that waited; and whatever is not written as a pure ACK usually is.
+//! ACK costs as much as several frames of data. So a border router keeps a pure ACK back while
+//! frames of a fragmented packet keep coming from the neighbour that it goes to, and sends the
+//! newest one. Place: before the queue of whole packets ([`onward`](super::onward)), below whatever
+//! makes the border router fair, and before TCP headers are compressed. Left out: duplicates, SACK,
+//! ECN's echo, changes of the window alone, SYN, FIN and RST, which pass at once, behind the ACK
+//! that waited; and whatever is not written as a pure ACK usually is.
 
 use core::net::Ipv6Addr;
 
@@ -43,8 +43,8 @@ struct Flow {
     gap: Duration,
     /// The last acknowledgment number that went on.
     sent: u32,
-    /// How far an ACK was ahead of the last one that went before it, bytes: at most what the sender may
-    /// have in flight, and that where it had to wait for the ACK.
+    /// How far an ACK was ahead of the last one that went before it, bytes: at most what the sender
+    /// may have in flight, and that where it had to wait for the ACK.
     widest: u32,
     /// ACKs since one has waited for as long as fragments came.
     steps: u8,
@@ -141,8 +141,8 @@ impl Flow {
         }
     }
 
-    /// Offers a packet of this flow, and `ack`, what it acknowledges. Returns what becomes of it, and
-    /// whether it replaces one that waited.
+    /// Offers a packet of this flow, and `ack`, what it acknowledges. Returns what becomes of it,
+    /// and whether it replaces one that waited.
     fn offer(
         &mut self,
         (ack, packet): (Option<u32>, &[u8]),
@@ -215,7 +215,8 @@ impl Flow {
         }
     }
 
-    /// When the ACK that waits is to go. `is_busy`: whether a frame waits for that neighbour anyway.
+    /// When the ACK that waits is to go. `is_busy`: whether a frame waits for that neighbour
+    /// anyway.
     fn due_at(&self, is_busy: impl Fn(LinkAddr) -> bool) -> Option<Instant> {
         let waiting = self.waiting?;
         let latest = waiting.since + WAIT_MAX;
@@ -421,9 +422,9 @@ impl<'m> Mesh<'m> {
     }
 }
 
-/// The header of a packet that is one pure ACK and nothing else, written as it usually is: no option
-/// but timestamps in their usual place, no flag but ACK, no sign of congestion, a checksum that is
-/// right.
+/// The header of a packet that is one pure ACK and nothing else, written as it usually is: no
+/// option but timestamps in their usual place, no flag but ACK, no sign of congestion, a checksum
+/// that is right.
 fn pure_ack(packet: &[u8]) -> Option<tcp::Header> {
     let (header, rest) = Header::parse_start(packet).ok()?;
     let segment = packet.get(HEADER_LEN..)?;
@@ -464,12 +465,12 @@ const PACKET_LEN_MAX: usize = HEADER_LEN + tcp::HEADER_LEN + tcp::TIMESTAMPS_LEN
 /// So many ACKs go by what was found out before another one finds it out anew.
 const STEPS: u8 = 16;
 
-/// How long an ACK waits at most: as long as RFC 9293 §3.8.6.3 lets a receiver wait, which may have waited
-/// before. A sender's first RTO is twice that.
+/// How long an ACK waits at most: as long as RFC 9293 §3.8.6.3 lets a receiver wait, which may have
+/// waited before. A sender's first RTO is twice that.
 const WAIT_MAX: Duration = Duration::from_millis(500);
 
-/// Fragments that come farther apart follow each other no more: with four such gaps an ACK has waited
-/// for [`WAIT_MAX`].
+/// Fragments that come farther apart follow each other no more: with four such gaps an ACK has
+/// waited for [`WAIT_MAX`].
 const GAP_MAX: Duration = Duration::from_millis(125);
 
 #[cfg(test)]

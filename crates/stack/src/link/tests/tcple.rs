@@ -1,4 +1,5 @@
-//! TCPlE between nodes whose controllers lose nothing: what goes ahead, and what happens where a peer has no TCPlE, or no longer.
+//! TCPlE between nodes whose controllers lose nothing: what goes ahead, and what happens where a
+//! peer has no TCPlE, or no longer.
 
 use super::*;
 use crate::link::TcpleMemory;
@@ -72,7 +73,8 @@ static SLOW: tcp::Config = tcp::Config {
 };
 
 impl Ether {
-    /// Sends 40,000 bytes from the mote to the central; `amid` is called as soon as some have come. Whether all came.
+    /// Sends 40,000 bytes from the mote to the central; `amid` is called as soon as some have come.
+    /// Whether all came.
     fn flow(&mut self, port: u16, amid: impl FnOnce(&mut Self)) -> bool {
         const LEN: usize = 40_000;
         let buffers = || tcp::Buffers::new(memory(vec![0; 16_000]), memory(vec![0; 18_000]));

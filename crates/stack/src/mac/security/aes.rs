@@ -6,13 +6,13 @@
 //!              bits 4 to 7 those of the second
 //! ```
 //!
-//! In that order a step down the rows is a rotation of the word by 8, and a step along a row rotates
-//! four bits. Reading the blocks in as little-endian words, a column each, and exchanging the number
-//! of the word for the number of the bit within each byte makes it; the same exchange undoes it.
-//! Place: [`super::ccm`] calls it for frames. It is here because every bound of an index is known to
-//! the compiler: the crate `aes` can panic for all it knows, and takes twice the flash.
-//! Left out: decryption, which CCM* has no use for; keys of 192 and 256 bits.
-//! Source: FIPS 197; the circuit of the S-box is Boyar and Peralta's of 113 gates (IACR 2011/332).
+//! In that order a step down the rows is a rotation of the word by 8, and a step along a row
+//! rotates four bits. Reading the blocks in as little-endian words, a column each, and exchanging
+//! the number of the word for the number of the bit within each byte makes it; the same exchange
+//! undoes it. Place: [`super::ccm`] calls it for frames. It is here because every bound of an index
+//! is known to the compiler: the crate `aes` can panic for all it knows, and takes twice the flash.
+//! Left out: decryption, which CCM* has no use for; keys of 192 and 256 bits. Source: FIPS 197; the
+//! circuit of the S-box is Boyar and Peralta's of 113 gates (IACR 2011/332).
 
 use super::ccm::Block;
 
@@ -24,8 +24,8 @@ type State = [u32; 8];
 
 /// The keys of all rounds, 176 bytes.
 ///
-/// Both blocks have the same key, so a word of a [`State`] would say everything twice. Here its lower
-/// halves of bytes belong to one bit, its upper halves to the next one.
+/// Both blocks have the same key, so a word of a [`State`] would say everything twice. Here its
+/// lower halves of bytes belong to one bit, its upper halves to the next one.
 #[derive(Clone)]
 pub(super) struct Aes128([[u32; 4]; ROUNDS + 1]);
 

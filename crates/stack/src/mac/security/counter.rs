@@ -1,9 +1,9 @@
 //! This node's frame counters: none is used twice, whatever becomes of its memory.
 //!
-//! Purpose: two frames of one key with one counter betray both. A counter is used only after a bound
-//! above it was stored; a node that starts again begins at the bound.
-//! Place: [`super::Security`] takes a counter for each frame that it seals.
-//! Left out: storing, which the host does.
+//! Purpose: two frames of one key with one counter betray both. A counter is used only after a
+//! bound above it was stored; a node that starts again begins at the bound. Place:
+//! [`super::Security`] takes a counter for each frame that it seals. Left out: storing, which the
+//! host does.
 
 use crate::time::{Duration, Instant};
 
@@ -127,8 +127,8 @@ impl Counters {
     }
 }
 
-/// Counters reserved at one time. The next ones are asked for when half of them are left, so a page of
-/// flash that stands 10,000 writes lasts for 41 million frames, 1.3 years at one a second.
+/// Counters reserved at one time. The next ones are asked for when half of them are left, so a page
+/// of flash that stands 10,000 writes lasts for 41 million frames, 1.3 years at one a second.
 const RESERVED: u32 = 8_192;
 
 /// From here on a border router takes a new key.

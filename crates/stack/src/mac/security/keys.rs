@@ -94,9 +94,9 @@ pub const fn index(sequence: u32) -> u8 {
     (sequence % INDICES) as u8 + 1
 }
 
-/// The sequence that `index` names, the nearest one to `sequence`: ahead of it by up to 63, or behind
-/// it by up to 64. `None` for an index that no sequence has, and where it would lie beyond either end
-/// of the sequence.
+/// The sequence that `index` names, the nearest one to `sequence`: ahead of it by up to 63, or
+/// behind it by up to 64. `None` for an index that no sequence has, and where it would lie beyond
+/// either end of the sequence.
 pub const fn sequence_of(index: u8, sequence: u32) -> Option<u32> {
     if index == 0 || index as u32 > INDICES {
         return None;

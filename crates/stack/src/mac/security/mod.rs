@@ -8,13 +8,11 @@
 //!
 //! The nonce is made of the sender's extended address, its frame counter and the level, so that two
 //! frames of one key share none. [`seal`] and [`open`] do not ask whether a counter is new;
-//! [`Security`], which a node has, does.
-//! Place: between the codec of frames, [`crate::wire::ieee802154`], and a MAC or an analyser that has
-//! a key.
-//! Left out: frames that are authenticated but not encrypted, implicit keys and key sources (key
-//! identifier modes 0, 2 and 3), short source addresses in the nonce (2015), beacons, and frames of
-//! 2003, whose security was another one.
-//! Source: IEEE 802.15.4-2006 §7.5.8, §7.6.3.2, annex B.
+//! [`Security`], which a node has, does. Place: between the codec of frames,
+//! [`crate::wire::ieee802154`], and a MAC or an analyser that has a key. Left out: frames that are
+//! authenticated but not encrypted, implicit keys and key sources (key identifier modes 0, 2 and
+//! 3), short source addresses in the nonce (2015), beacons, and frames of 2003, whose security was
+//! another one. Source: IEEE 802.15.4-2006 §7.5.8, §7.6.3.2, annex B.
 
 mod aes;
 pub(crate) mod ccm;

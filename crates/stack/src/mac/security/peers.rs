@@ -132,8 +132,8 @@ impl<'m> Peers<'m> {
         true
     }
 
-    /// Makes an entry, instead of the one longest silent where there is no room; false where all are
-    /// of parents and children.
+    /// Makes an entry, instead of the one longest silent where there is no room; false where all
+    /// are of parents and children.
     pub(super) fn insert(
         &mut self,
         addr: [u8; 8],

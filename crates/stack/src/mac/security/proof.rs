@@ -4,9 +4,9 @@
 //! 0x3c  flags  challenge 8 (flag 1)  answer 8 (flag 2)
 //! ```
 //!
-//! A recording has a right MIC, and a node that has just started knows no counters: only an answer to
-//! a number that it has just drawn is of this moment. Such frames are data frames, encrypted whole;
-//! their first byte is none of 6LoWPAN's (RFC 4944 §5.1: 00xxxxxx is not a LoWPAN frame).
+//! A recording has a right MIC, and a node that has just started knows no counters: only an answer
+//! to a number that it has just drawn is of this moment. Such frames are data frames, encrypted
+//! whole; their first byte is none of 6LoWPAN's (RFC 4944 §5.1: 00xxxxxx is not a LoWPAN frame).
 //! Left out: which neighbour is challenged, and when; [`super::Security`] decides.
 
 use crate::random::Rng;
@@ -75,8 +75,8 @@ struct Challenge {
 impl Challenges {
     /// A challenge for `addr`; `None` where it got one a moment ago, or too many others have.
     ///
-    /// `counter`: this node's next frame counter, which differs after each reboot. Even a generator that is
-    /// seeded alike each time then makes no challenge whose answer was recorded.
+    /// `counter`: this node's next frame counter, which differs after each reboot. Even a generator
+    /// that is seeded alike each time then makes no challenge whose answer was recorded.
     pub(super) fn make(
         &mut self,
         (addr, counter): ([u8; 8], u32),
@@ -103,7 +103,8 @@ impl Challenges {
         Some(nonce)
     }
 
-    /// The challenge that `addr` got last, if it still holds; for one that answers and asks at once.
+    /// The challenge that `addr` got last, if it still holds; for one that answers and asks at
+    /// once.
     pub(super) fn current(&self, addr: [u8; 8], now: Instant) -> Option<Nonce> {
         let mut made = self.0.iter().flatten();
         let made = made.find(|made| made.addr == addr && now.since(made.made_at) < LIFETIME)?;

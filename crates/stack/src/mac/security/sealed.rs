@@ -5,7 +5,8 @@ use crate::mac::radio::RxMeta;
 use crate::wire::cursor;
 use crate::wire::ieee802154::FCS_LEN;
 
-/// A frame that was heard and acknowledged, and is still closed; opened, it has its payload in clear.
+/// A frame that was heard and acknowledged, and is still closed; opened, it has its payload in
+/// clear.
 #[derive(Debug)]
 pub(in crate::mac) struct Sealed {
     pub(in crate::mac) bytes: [u8; PSDU_LEN_MAX - FCS_LEN],

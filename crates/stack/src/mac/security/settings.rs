@@ -40,8 +40,8 @@ impl SecurityConfig {
         }
     }
 
-    /// Goes on where the node was that stored this last. Its counters go on too when the sequence was
-    /// set to a later one meanwhile.
+    /// Goes on where the node was that stored this last. Its counters go on too when the sequence
+    /// was set to a later one meanwhile.
     #[must_use]
     pub fn resume(mut self, stored: Reservation) -> Self {
         self.sequence = self.sequence.max(stored.sequence);
@@ -78,7 +78,8 @@ pub struct SecurityCounters {
     pub storage_failures: u32,
     /// Heads that fired nothing after a forgery in their sender's name.
     pub muted_heads: u32,
-    /// Times that a parent acknowledged, but answered no challenge: its ACKs then count for nothing.
+    /// Times that a parent acknowledged, but answered no challenge: its ACKs then count for
+    /// nothing.
     pub parents_lost: u32,
 }
 

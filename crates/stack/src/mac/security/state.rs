@@ -111,8 +111,8 @@ impl core::fmt::Debug for Ahead {
 }
 
 impl<'m> Security<'m> {
-    /// `table`: an entry for each neighbour; 16 suit a mote. A neighbour more pushes out another that
-    /// is neither parent nor child.
+    /// `table`: an entry for each neighbour; 16 suit a mote. A neighbour more pushes out another
+    /// that is neither parent nor child.
     pub fn new(config: &SecurityConfig, table: &'m mut [Peer]) -> Self {
         let key = config.network.link_key(config.sequence);
         Self {
@@ -224,8 +224,8 @@ impl<'m> Security<'m> {
         Some(len)
     }
 
-    /// Opens a frame where it is; takes over a later key and its sender's counter, where that is known
-    /// to be there. Returns the length of its payload, and whether its sender is known.
+    /// Opens a frame where it is; takes over a later key and its sender's counter, where that is
+    /// known to be there. Returns the length of its payload, and whether its sender is known.
     ///
     /// # Errors
     /// [`FrameDrop::Forged`]; and as [`Self::admit`], since a frame before it may have changed what
@@ -259,7 +259,8 @@ impl<'m> Security<'m> {
         self.rotate(sequence, now);
         let numbers = (sequence, auxiliary.counter);
         let is_known = self.peers.believe(source, numbers, now);
-        // The frame was authentic; its decryption is given back, since the allowance is for forgeries.
+        // The frame was authentic; its decryption is given back, since the allowance is for
+        // forgeries.
         if self.is_stranger(source, now) {
             self.decryptions.give_back();
         }
@@ -299,14 +300,16 @@ impl<'m> Security<'m> {
         }
     }
 
-    /// The first keystream byte of two frames of this neighbour: of the one with `counter`, and of the next.
+    /// The first keystream byte of two frames of this neighbour: of the one with `counter`, and of
+    /// the next.
     fn first_bytes(&mut self, source: [u8; 8], counter: u32) -> [u8; 2] {
         self.counters.cipher_calls = self.counters.cipher_calls.wrapping_add(1);
         let nonces = [counter, counter.wrapping_add(1)].map(|it| nonce(source, it, self.level));
         ccm::first_bytes(&self.keyed, nonces)
     }
 
-    /// The first byte in clear of a frame that has begun to come, where it may fire what waits for it.
+    /// The first byte in clear of a frame that has begun to come, where it may fire what waits for
+    /// it.
     pub(in crate::mac) fn peek(
         &mut self,
         source: [u8; 8],
@@ -382,9 +385,9 @@ impl<'m> Security<'m> {
         self.parent.is_disbelieved && self.parent.addr == Some(addr)
     }
 
-    /// A challenge for a parent that acknowledges, but has sent nothing authentic for long. One that
-    /// never has is asked where this node sleeps: a parent that does not know the node either asks while
-    /// nobody listens.
+    /// A challenge for a parent that acknowledges, but has sent nothing authentic for long. One
+    /// that never has is asked where this node sleeps: a parent that does not know the node either
+    /// asks while nobody listens.
     pub(in crate::mac) fn doubt_parent(
         &mut self,
         sleeps: bool,
@@ -424,8 +427,8 @@ impl<'m> Security<'m> {
     }
 }
 
-/// How long a parent may acknowledge without sending anything. Chosen arbitrarily: longer than a pause
-/// between ACKs of TCP.
+/// How long a parent may acknowledge without sending anything. Chosen arbitrarily: longer than a
+/// pause between ACKs of TCP.
 const QUIET_MAX: Duration = Duration::from_secs(30);
 
 /// Between challenges for such a parent, and how many it may leave unanswered.

@@ -85,7 +85,7 @@ fn counts(bench: &Bench) -> [u32; 4] {
     ]
 }
 
-/// C-01, C-03.
+/// A frame is copied into the radio before it may start; the first bytes of another one start it.
 #[test]
 fn the_next_frames_head_fires_what_waits_at_once() {
     for first in [FRAG1, FRAGN] {
@@ -103,7 +103,7 @@ fn the_next_frames_head_fires_what_waits_at_once() {
     }
 }
 
-/// C-03.
+/// Only the head of a frame from the hop before starts what waits.
 #[test]
 fn no_other_frame_fires_it() {
     let short = |dst| data(OTHER, dst, 9, &[FRAG1]);
@@ -197,7 +197,7 @@ fn nothing_waits_longer_than_it_may() {
     assert_eq!(counts(&bench), [1, 0, 1, 0]);
 }
 
-/// C-05, E3.7.
+/// A frame that waits survives another one that takes the buffer meanwhile.
 #[test]
 fn another_frame_may_go_first_and_the_waiting_one_is_copied_again() {
     let mut bench = armed(7);
@@ -213,7 +213,7 @@ fn another_frame_may_go_first_and_the_waiting_one_is_copied_again() {
     assert_eq!(counts(&bench), [1, 1, 0, 1]);
 }
 
-/// C-02, C-04.
+/// Each frame that comes sends one frame that waits for it.
 #[test]
 fn each_arrival_fires_one_and_too_many_do_not_wait() {
     let mut bench = armed(8);
@@ -265,7 +265,7 @@ fn a_failed_attempt_is_repeated_the_normal_path() {
     }
 }
 
-/// C-06.
+/// A driver with one buffer works as without CIT.
 #[test]
 fn one_buffer_cannot_keep_a_frame() {
     let mut bench = Bench::new(RadioCapabilities::AT86RF233, 9);
@@ -277,7 +277,7 @@ fn one_buffer_cannot_keep_a_frame() {
     assert_eq!(assessments(&bench), 1);
 }
 
-/// C-09.
+/// A packet that is loaded beforehand goes out upon a notification (section 5.2 of the paper).
 #[test]
 fn a_notification_fires_an_alarm() {
     let mut bench = relay(10);
@@ -332,7 +332,7 @@ fn alarm(bench: &mut Bench, token: u16) {
     bench.mac.enqueue_alarm(&frame, NOTICE).unwrap();
 }
 
-/// C-09: whatever else goes over the same radio to the same neighbour.
+/// Nothing else sends it, whatever else goes over the same radio to the same neighbour.
 #[test]
 fn nothing_but_its_notification_sends_an_alarm() {
     for radio in [
@@ -518,7 +518,7 @@ fn what_is_cancelled_while_it_is_copied_is_not_sent() {
     }
 }
 
-/// C-07: the sender waits for the ACK where it has found us, wherever we were going.
+/// On several channels the sender waits for the ACK where it has found us, wherever we were going.
 #[test]
 fn acks_go_out_at_home() {
     for state in 0..4 {
@@ -616,7 +616,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// C-05, E3.7: frames are neither lost nor doubled nor held longer than they may be, and the
+/// Frames are neither lost nor doubled nor held longer than they may be, and the
 /// counters say so, whatever happens in whatever order on whatever radio.
 fn play(seed: u64, radio: usize, multi: bool, steps: impl IntoIterator<Item = Step>) -> Bench {
     play_with(config::FRAME_AGE_MAX, (seed, radio, multi), steps)

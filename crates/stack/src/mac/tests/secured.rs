@@ -398,7 +398,8 @@ fn a_valid_frame_of_a_later_key_carries_its_hearer_along() {
     assert_eq!(from_c(&mut a, 3, SEQUENCE), 0, "no longer");
 }
 
-/// A node that has heard nothing for longer than the guard time learns of the key by what it sends in vain.
+/// A node that has heard nothing for longer than the guard time learns of the key by what it sends
+/// in vain.
 #[test]
 fn a_neighbour_with_an_earlier_key_is_reminded_of_the_one_in_force() {
     let (mut a, mut b) = acquainted(21);

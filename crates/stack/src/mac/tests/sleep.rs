@@ -257,7 +257,8 @@ fn a_request_goes_before_own_frames() {
     assert!(asked[1] < *last, "{asked:?} {sent:?}");
 }
 
-/// Frames of somebody who takes the parent's name keep the receiver on; own frames go out nevertheless.
+/// Frames of somebody who takes the parent's name keep the receiver on; own frames go out
+/// nevertheless.
 #[test]
 fn nobody_keeps_a_node_silent_by_promises() {
     let mut bench = child(Policy::Fixed(Duration::from_secs(100)));

@@ -138,8 +138,8 @@ fn retries_wait_uniformly_in_0_to_d_and_then_back_off() {
     }
 }
 
-/// The longest waits of the retries of a frame that follows one which was acknowledged, µs, over many
-/// runs; and what that one took from its assessment to its ACK.
+/// The longest waits of the retries of a frame that follows one which was acknowledged, µs, over
+/// many runs; and what that one took from its assessment to its ACK.
 fn doubling_waits(doubles: bool, contends: bool) -> ([u64; 7], u64) {
     let (mut longest, mut exchange) = ([0; 7], 0);
     for seed in 0..200 {
@@ -179,8 +179,8 @@ fn doubling_waits(doubles: bool, contends: bool) -> ([u64; 7], u64) {
     (longest, exchange)
 }
 
-/// What disturbed a frame takes as long as a frame takes; if not, the wait doubles, up to twice as far at a
-/// source that contends with others.
+/// What disturbed a frame takes as long as a frame takes; if not, the wait doubles, up to twice as
+/// far at a source that contends with others.
 #[test]
 fn retry_delays_begin_with_the_time_of_a_frame_and_double() {
     for (contends, longest) in [(false, 20_000), (true, 40_000)] {

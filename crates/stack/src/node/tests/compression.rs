@@ -18,7 +18,7 @@ fn no_header_was_refused(world: &World) {
     }
 }
 
-/// H-01: motes and router compress, hosts see plain TCP, motes among each other.
+/// Motes and router compress, hosts see plain TCP, motes among each other.
 #[test]
 fn streams_cross_a_mesh_whose_relays_hold_no_contexts() {
     for relaying in [Relaying::Fragments, Relaying::Reassembly] {

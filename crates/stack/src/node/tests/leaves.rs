@@ -247,7 +247,8 @@ fn a_leaf_that_registers_ever_anew_does_not_flood_the_root() {
     assert_eq!(world.radio_of(ROUTER).registrations().count(), 1);
 }
 
-/// What is to be said of its leaf waits until the mote itself has spoken; nothing else waits for that.
+/// What is to be said of its leaf waits until the mote itself has spoken; nothing else waits for
+/// that.
 #[test]
 fn a_mote_that_is_to_speak_for_its_leaf_anew_keeps_its_timers() {
     let mut world = row(4);

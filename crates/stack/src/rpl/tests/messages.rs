@@ -625,7 +625,8 @@ fn a_version_is_believed_only_as_the_parents_own_answer() {
         says
     };
     let version = |bench: &Bench| bench.rpl.dodag().unwrap().version;
-    // A neighbour over a good link, one over a bad one, a stranger: none is followed, the parent is asked.
+    // A neighbour over a good link, one over a bad one, a stranger: none is followed, the parent is
+    // asked.
     for attempts in [Some(1), Some(12), None] {
         let mut bench = Bench::joined(Role::Router);
         bench.dio(&says(7, 300)).unwrap();
@@ -988,8 +989,8 @@ fn nobody_is_tried_who_could_not_be_followed() {
     assert_eq!([tried(900), tried(1_600)], [true, false]);
 }
 
-/// One that goes back on its straight part is of a node that has begun anew: a root that did so, and had
-/// heard none of its motes before it spoke, once had no routes for a quarter of an hour.
+/// One that goes back on its straight part is of a node that has begun anew: a root that did so,
+/// and had heard none of its motes before it spoke, once had no routes for a quarter of an hour.
 #[test]
 fn a_counter_that_goes_round_and_back_asks_for_nothing() {
     let mut bench = Bench::joined(Role::Router);

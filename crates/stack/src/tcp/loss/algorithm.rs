@@ -50,8 +50,8 @@ impl CongestionAlgorithm {
         }
     }
 
-    /// cwnd behind a congestion mark that found `flight` bytes outstanding, where a loss would leave
-    /// `ssthresh`: at least one segment of `smss` (RFC 9438 §4.6), with New Reno two.
+    /// cwnd behind a congestion mark that found `flight` bytes outstanding, where a loss would
+    /// leave `ssthresh`: at least one segment of `smss` (RFC 9438 §4.6), with New Reno two.
     #[cfg_attr(
         not(feature = "router"),
         expect(unused_variables, reason = "New Reno answers without")
@@ -64,9 +64,9 @@ impl CongestionAlgorithm {
         }
     }
 
-    /// cwnd is about to be reduced. `is_counted`: it was already, for a mark in the same window; then
-    /// CUBIC, whose curve is about the window before both, keeps that. Returns whether what cwnd is now
-    /// can take the place of what an undo restores.
+    /// cwnd is about to be reduced. `is_counted`: it was already, for a mark in the same window;
+    /// then CUBIC, whose curve is about the window before both, keeps that. Returns whether what
+    /// cwnd is now can take the place of what an undo restores.
     #[cfg_attr(
         not(feature = "router"),
         expect(unused_variables, reason = "New Reno answers without")

@@ -31,8 +31,8 @@ impl Congestion {
         flight_max: 0,
     };
 
-    /// The initial window for segments of `smss` bytes; `segments`: so many, or (0) as RFC 5681 §3.1
-    /// says.
+    /// The initial window for segments of `smss` bytes; `segments`: so many, or (0) as RFC 5681
+    /// §3.1 says.
     pub(super) fn new(smss: u32, segments: u8) -> Self {
         let segments = match (segments, smss) {
             (0, 0..=1095) => 4,

@@ -3,10 +3,10 @@
 //! Place: [`Loss`] calls in for what an acknowledgment does in congestion avoidance. Left out: slow
 //! start, and everything that recovery does, which are those of every algorithm; `HyStart++`.
 //!
-//! A connection that does not use it pays no byte of memory. The curve is kept as W_max and the time
-//! since it was there, which is negative before K has passed: W_cubic(t) = W_max + C·(t − K)³ needs
-//! no more, and both numbers follow from a window and W_max alone. So three halfwords serve, whose
-//! place fast recovery takes: `Loss::numbers`. What recovery forgets when it proves spurious,
+//! A connection that does not use it pays no byte of memory. The curve is kept as W_max and the
+//! time since it was there, which is negative before K has passed: W_cubic(t) = W_max + C·(t − K)³
+//! needs no more, and both numbers follow from a window and W_max alone. So three halfwords serve,
+//! whose place fast recovery takes: `Loss::numbers`. What recovery forgets when it proves spurious,
 //! the restored window and W_max tell again, but for W_est, which starts where its epoch did: that
 //! is never more than it was.
 //!
@@ -16,11 +16,11 @@
 //! peer left the window unused counts (§4.2, §5.8). Windows are bytes: C is 0.4 segments a cubic
 //! second.
 //!
-//! What it is worth: a loss leaves 2.8 of four segments, a mesh's usual window. W_est is back at four
-//! after 2.3 round trips (0.7 s where one takes 0.3 s), the curve only after K = 1.44 s: there CUBIC
-//! is New Reno with other constants. The curve is ahead where windows have tens of segments and
-//! round trips take 100 ms and more, as between border routers over a long path.
-//! Source: RFC 9438; sections are its own.
+//! What it is worth: a loss leaves 2.8 of four segments, a mesh's usual window. W_est is back at
+//! four after 2.3 round trips (0.7 s where one takes 0.3 s), the curve only after K = 1.44 s: there
+//! CUBIC is New Reno with other constants. The curve is ahead where windows have tens of segments
+//! and round trips take 100 ms and more, as between border routers over a long path. Source: RFC
+//! 9438; sections are its own.
 
 use super::{Growth, Loss, saturated};
 
@@ -101,7 +101,8 @@ impl Loss {
     }
 
     /// The last reduction, if it was not undone, is final now: W_max is what cwnd was before it, or
-    /// less, where a flow that gets less than before leaves room to others: fast convergence (§4.7).
+    /// less, where a flow that gets less than before leaves room to others: fast convergence
+    /// (§4.7).
     pub(super) fn settle(&mut self) {
         let cwnd_prior = core::mem::take(&mut self.undo_cwnd);
         if cwnd_prior != 0 {
@@ -139,8 +140,9 @@ const SINCE_MAX: i32 = i16::MAX as i32;
 
 /// C·|`ms`|³ in bytes: 0.4·10⁻⁹ · `ms`³ · `smss`.
 ///
-/// In 32 bits: the cube loses 13 bits on the way and 9 at its end, and 2²² · 0.4 · 10⁻⁹ is 1/596.05. So
-/// it is too small by `smss`/596 and 0.2% at most; what does not fit 16 bits is only large.
+/// In 32 bits: the cube loses 13 bits on the way and 9 at its end, and 2²² · 0.4 · 10⁻⁹ is
+/// 1/596.05. So it is too small by `smss`/596 and 0.2% at most; what does not fit 16 bits is only
+/// large.
 #[inline(never)]
 fn cube(ms: i32, smss: u32) -> u32 {
     let ms = ms.unsigned_abs().min(SINCE_MAX as u32);

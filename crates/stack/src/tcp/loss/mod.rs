@@ -8,9 +8,9 @@
 //! Events go in. Bytes were sent: [`Loss::on_sent`], [`Loss::on_tail_probe`], [`Loss::on_resent`],
 //! [`Loss::on_repaired`]. An acknowledgment came: [`Loss::on_sacked`], [`Loss::on_dsack`],
 //! [`Loss::on_acked`], [`Loss::on_delivered`], [`Loss::on_echo`], and last [`Loss::judge`]. A timer
-//! expired: [`Loss::on_timeout`], [`Loss::on_reordering_timer`]. Segments were too big for the path:
-//! [`Loss::on_too_big`]. An event that is decided by settings, segment size or sequence numbers, too,
-//! brings a [`Sender`]: what the connection is at that moment.
+//! expired: [`Loss::on_timeout`], [`Loss::on_reordering_timer`]. Segments were too big for the
+//! path: [`Loss::on_too_big`]. An event that is decided by settings, segment size or sequence
+//! numbers, too, brings a [`Sender`]: what the connection is at that moment.
 //!
 //! Answers come out: cwnd, the pipe, what is due, whether a recovery is under way; and of an event
 //! its [`Verdict`], or whether it undid a reduction.
@@ -29,8 +29,8 @@
 //! | `cubic` | CUBIC |
 //! | `algorithm` | which of the two |
 //!
-//! To add an algorithm: a file like `cubic`, and in `algorithm` a variant of [`CongestionAlgorithm`]
-//! with its line in each function of it.
+//! To add an algorithm: a file like `cubic`, and in `algorithm` a variant of
+//! [`CongestionAlgorithm`] with its line in each function of it.
 
 mod algorithm;
 mod congestion;

@@ -1,11 +1,11 @@
 //! The scoreboard: what was sent, what arrived, what to send again.
 //!
-//! Place: [`Loss`](super::Loss) enters what is sent and acknowledged; `detection` decides. One table
-//! of runs serves SACK recovery (RFC 6675), RACK-TLP (RFC 8985), New Reno (RFC 6582) and
-//! Karn's rule alike: what lies between SND.UNA and SND.NXT is cut into runs of bytes that
-//! share a fate and a time of transmission. Windows of 2 to 8 segments fit one run per
-//! segment; beyond, neighbours that were sent closest together are merged, which only makes
-//! RACK slower to judge them.
+//! Place: [`Loss`](super::Loss) enters what is sent and acknowledged; `detection` decides. One
+//! table of runs serves SACK recovery (RFC 6675), RACK-TLP (RFC 8985), New Reno (RFC 6582) and
+//! Karn's rule alike: what lies between SND.UNA and SND.NXT is cut into runs of bytes that share a
+//! fate and a time of transmission. Windows of 2 to 8 segments fit one run per segment; beyond,
+//! neighbours that were sent closest together are merged, which only makes RACK slower to judge
+//! them.
 //!
 //! What is known of the runs stands in four words, one bit per run: most questions are then
 //! a few operations on words, and nothing is walked while nothing is known.
@@ -96,8 +96,9 @@ impl Delivery {
         }
     }
 
-    /// Whether it acknowledges something sent once, no earlier than any retransmission that it covers:
-    /// the network has carried new data since, and a timeout backed off is over (RFC 6298 §5).
+    /// Whether it acknowledges something sent once, no earlier than any retransmission that it
+    /// covers: the network has carried new data since, and a timeout backed off is over (RFC 6298
+    /// §5).
     pub(in crate::tcp) fn answers_new_data(&self) -> bool {
         self.rtt != NONE && self.rtt <= self.resent_age
     }

@@ -881,8 +881,9 @@ fn ecn_echo_until_cwr_and_one_reduction_per_window() {
     assert!(!s.sent().header.flags.contains(cwr), "once");
 }
 
-/// A mark is echoed at once, and of eight segments from it on every second is acknowledged: its sender has halved its window,
-/// and has little on its way. Another mark, before the sender has reduced, is not echoed by an ACK of its own.
+/// A mark is echoed at once, and of eight segments from it on every second is acknowledged: its
+/// sender has halved its window, and has little on its way. Another mark, before the sender has
+/// reduced, is not echoed by an ACK of its own.
 #[test]
 fn a_mark_shortens_the_delay_of_acknowledgments_for_a_while() {
     let config = Config {

@@ -197,7 +197,8 @@ fn rto_follows_rfc_6298() {
     assert!(rtt.rto_ms(&config) < 400, "a sample ends the backoff");
 }
 
-/// What stays doubled behind a repair, without timestamps, is what was measured; the slop is added once.
+/// What stays doubled behind a repair, without timestamps, is what was measured; the slop is added
+/// once.
 #[test]
 fn behind_a_repair_the_slop_is_not_doubled() {
     let config = Config {

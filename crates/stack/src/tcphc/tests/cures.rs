@@ -27,7 +27,7 @@ fn reordering(setup: Setup) -> Setup {
     }
 }
 
-/// H-02, E2.8: restored headers are identical, also out of order.
+/// Restored headers are identical, also out of order.
 #[test]
 fn nothing_is_misread_on_paths_that_keep_the_order() {
     for mode in [Mode::Default, Mode::InOrder, Mode::Strict] {
@@ -50,7 +50,7 @@ fn nothing_is_misread_on_paths_that_keep_the_order() {
     }
 }
 
-/// H-02, E2.8: restored headers are identical, also out of order.
+/// Restored headers are identical, also out of order.
 #[test]
 fn reordering_misleads_by_mode() {
     let strict = run(
@@ -140,9 +140,9 @@ fn the_driver_finds_confirmations_that_were_none() {
     }
 }
 
-/// What waits for a mote that sleeps grows older than frames do, so 16 bits of a number are no proof of the
-/// rest there. Copies come up to 300 segments late, over a period of 65,536 bytes; readers leave a byte now
-/// and then, so that a window that is one off makes up for the period.
+/// What waits for a mote that sleeps grows older than frames do, so 16 bits of a number are no
+/// proof of the rest there. Copies come up to 300 segments late, over a period of 65,536 bytes;
+/// readers leave a byte now and then, so that a window that is one off makes up for the period.
 #[test]
 fn the_driver_finds_what_has_waited_for_a_sleeper_too_long() {
     for mode in [Mode::Default, Mode::Strict] {
@@ -166,7 +166,8 @@ fn the_driver_finds_what_has_waited_for_a_sleeper_too_long() {
         assert!(off.wrong_data > 0 && off.never_sent > 0, "{off:?}");
         let on = seen(|_| {});
         assert_eq!(on.wrong_data + on.never_sent, 0, "{mode:?}: {on:?}");
-        // The default mode may take a value that was sent for another one, as on any path that reorders.
+        // The default mode may take a value that was sent for another one, as on any path that
+        // reorders.
         assert!(mode == Mode::Default || on.wrong == 0, "{on:?}");
     }
 }

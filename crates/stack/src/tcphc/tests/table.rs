@@ -102,7 +102,7 @@ pub(super) fn connected() -> ([Tcphc<'static>; 2], u32, u32) {
     (ends, seq + 1, ack + 1)
 }
 
-/// H-04: a context identifier in every segment, chosen by who opens.
+/// A context identifier in every segment, chosen by who opens.
 #[test]
 fn identifiers_say_who_chose_them() {
     for (end, node) in [(End::Mote, 0), (End::Router, 1)] {
@@ -206,7 +206,7 @@ fn a_header_that_does_not_fit_goes_plain() {
     );
 }
 
-/// H-05, H-06, H-07, H-14: sequence and acknowledgment number and window: low bytes, or nothing; no deltas.
+/// Sequence and acknowledgment number and window: low bytes, or nothing; no deltas.
 #[test]
 fn headers_are_as_long_as_promised() {
     let ([mut mote, mut router], mut seq, ack) = connected();
@@ -225,7 +225,7 @@ fn headers_are_as_long_as_promised() {
     }
 }
 
-/// H-15: no signalling: one retransmission repairs.
+/// No signalling: one retransmission repairs.
 #[test]
 fn a_lost_context_costs_one_retransmission() {
     for lost in [0, 1] {
@@ -322,7 +322,7 @@ fn a_strangers_reset_ends_nothing() {
     }
 }
 
-/// H-03: full headers for the opening, resets, URG; whole fields for what is sent again.
+/// Full headers for the opening, resets, URG; whole fields for what is sent again.
 ///
 /// A reset with the right number ends the context at both ends; if the connection goes on all
 /// the same, so does the context.
@@ -344,7 +344,7 @@ fn a_reset_parks_a_context_until_its_connection_goes_on() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// H-10: arbitrary bytes, and headers with some bits turned: no panic, and no change without a
+    /// Arbitrary bytes, and headers with some bits turned: no panic, and no change without a
     /// checksum that verifies.
     #[test]
     fn hostile_input_changes_nothing(

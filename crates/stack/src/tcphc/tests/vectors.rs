@@ -71,7 +71,7 @@ fn vectors() -> Option<Vec<Vector>> {
     Some(vectors)
 }
 
-/// H-10: the checksum is always there and decides.
+/// The checksum is always there and decides.
 #[test]
 fn every_vector_parses_to_its_lengths_and_is_emitted_again() {
     for v in vectors().unwrap_or_default() {
@@ -238,7 +238,7 @@ const ALL: &[Cure] = &[
     Cure::OldLife,
 ];
 
-/// H-03, H-05, H-06, H-07, H-14: full headers for the opening, resets, URG; whole fields for what is sent again.
+/// Full headers for the opening, resets, URG; whole fields for what is sent again.
 #[test]
 fn in_order_session() {
     let Some(vectors) = vectors() else { return };
@@ -249,7 +249,7 @@ fn in_order_session() {
     }
 }
 
-/// H-11: options: timestamps and SACK compressed, those of SYNs in full headers.
+/// Options: timestamps and SACK compressed, those of SYNs in full headers.
 #[test]
 fn session_with_timestamps() {
     let Some(vectors) = vectors() else { return };

@@ -79,8 +79,8 @@ impl Auxiliary {
     /// Reads what follows the addresses.
     ///
     /// # Errors
-    /// [`ParseError::Truncated`]; [`ParseError::Security`] for what is left out here, for a reserved
-    /// bit, and for key index 0, which no key has.
+    /// [`ParseError::Truncated`]; [`ParseError::Security`] for what is left out here, for a
+    /// reserved bit, and for key index 0, which no key has.
     pub fn parse(r: &mut Reader<'_>) -> Result<Self, ParseError> {
         let control = r.u8()?;
         let level = Level::from_number(control & 7);
@@ -111,8 +111,8 @@ impl Auxiliary {
 
 impl Header {
     /// Reads the header of `mpdu`, a frame without its FCS that may be secured; returns it, the
-    /// auxiliary security header where there is one, and what follows: of a secured frame the payload
-    /// encrypted, with its MIC behind it.
+    /// auxiliary security header where there is one, and what follows: of a secured frame the
+    /// payload encrypted, with its MIC behind it.
     ///
     /// # Errors
     /// As [`Self::parse`]; [`ParseError::Security`] for a secured frame of 2003, and as

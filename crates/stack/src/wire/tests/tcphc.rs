@@ -19,7 +19,7 @@ fn emitted(header: &Header<'_>) -> Vec<u8> {
     out[..len].to_vec()
 }
 
-/// H-08: PSH, CWR and ECE are carried.
+/// PSH, CWR and ECE are carried.
 #[test]
 fn every_form_round_trips_byte_for_byte() {
     // Name, bytes, length of the TCP header they stand for.
@@ -118,7 +118,7 @@ fn malformed() {
     }
 }
 
-/// H-11: options: timestamps and SACK compressed, those of SYNs in full headers.
+/// Options: timestamps and SACK compressed, those of SYNs in full headers.
 #[test]
 fn canonical_areas() {
     let (ts, sack) = ("0101080a0000000100000002", "0101050a0000000300000004");
@@ -157,7 +157,7 @@ fn blocks_that_no_number_tells() {
     assert_eq!(block(1000, 33768), None, "long");
 }
 
-/// H-03, H-09: full headers for the opening, resets, URG; whole fields for what is sent again.
+/// Full headers for the opening, resets, URG; whole fields for what is sent again.
 #[test]
 fn flags_that_fit() {
     let ack = Flags::ACK;

@@ -1,8 +1,9 @@
 //! In which settings connections run beside strangers, and what must be left of them.
 //!
-//! Purpose: each kind of stranger over one hop, over three, and over two of a mesh that forms itself; bulk
-//! into the mesh and out of it; sources that are forged, eight of them and 64. Each setting also runs with
-//! one bulk flow and with two in the strangers' place, with the same seeds: the figures are ratios to these.
+//! Purpose: each kind of stranger over one hop, over three, and over two of a mesh that forms
+//! itself; bulk into the mesh and out of it; sources that are forged, eight of them and 64. Each
+//! setting also runs with one bulk flow and with two in the strangers' place, with the same seeds:
+//! the figures are ratios to these.
 
 use motet::mac::config::RETRY_DELAY_MAX;
 
@@ -133,8 +134,8 @@ pub fn rows(results: &Results<'_>) -> Vec<Row> {
     rows
 }
 
-/// What bulk keeps beside 64 forged sources, over what it keeps beside eight of the same rate. Chance
-/// makes a difference of some percent between runs of one and the same setting.
+/// What bulk keeps beside 64 forged sources, over what it keeps beside eight of the same rate.
+/// Chance makes a difference of some percent between runs of one and the same setting.
 fn many_over_few(results: &Results<'_>, place: Place) -> Row {
     let [few, many] = FORGED.map(|strangers| place.disturbed(&strangers).0);
     let kbps = |point: &Point| {

@@ -6,11 +6,12 @@
 //! ends when its frames have used up its share. A flow that had nothing waiting goes first (RFC
 //! 8290's sparse flows). Where no packet finds room, the longest queue loses its oldest one.
 //!
-//! A flow of TCP gets its own queue once its mote has sent data in it, or has acknowledged more than
-//! the SYN: both take a handshake, which nobody completes in another host's name. All other packets
-//! are strangers': datagrams, echo requests, SYNs. They share [`STRANGERS`] queues by source, without
-//! the precedence of sparse flows. Half of these queues are TCP's, so that no datagram stands before
-//! a handshake. What a stranger makes a mote answer is charged to its queue too.
+//! A flow of TCP gets its own queue once its mote has sent data in it, or has acknowledged more
+//! than the SYN: both take a handshake, which nobody completes in another host's name. All other
+//! packets are strangers': datagrams, echo requests, SYNs. They share [`STRANGERS`] queues by
+//! source, without the precedence of sparse flows. Half of these queues are TCP's, so that no
+//! datagram stands before a handshake. What a stranger makes a mote answer is charged to its queue
+//! too.
 //!
 //! A window of TCP is often under way whole, and nothing of its flow waits here. What strangers
 //! then send is ahead of its acknowledgments in every queue below, and so are their answers in the
@@ -84,8 +85,8 @@ pub struct FlowCounters {
     pub queued: u32,
     /// Packets that left for the air.
     pub sent: u32,
-    /// Packets dropped after they were queued: theirs was the longest queue when room was needed, or
-    /// their next hop took none for so long that others waited behind them.
+    /// Packets dropped after they were queued: theirs was the longest queue when room was needed,
+    /// or their next hop took none for so long that others waited behind them.
     pub dropped: u32,
     /// Packets that found no room, because their own queue was the longest and had none to give.
     pub refused: u32,
@@ -225,7 +226,8 @@ impl<'m> FlowQueues<'m> {
         known.map_or(0, |lane| usize::from(lane.packets))
     }
 
-    /// Queues a packet that lies in two pieces. `drops` counts the packets that it takes the room of.
+    /// Queues a packet that lies in two pieces. `drops` counts the packets that it takes the room
+    /// of.
     ///
     /// # Errors
     /// [`Refusal::Full`]: its own queue is the longest, and holds nothing.
@@ -264,8 +266,9 @@ impl<'m> FlowQueues<'m> {
 
     /// Copies the packet whose turn it is into `out` and takes it out of its queue. `is_ready`:
     /// whether the next hop of a packet takes it now; those that it does not take wait, and let
-    /// others go before. A queue of strangers is looked at so far (`LOOKS_AT` packets): where none of
-    /// these can go, the oldest are dropped, so that they do not hold up what stands behind them.
+    /// others go before. A queue of strangers is looked at so far (`LOOKS_AT` packets): where none
+    /// of these can go, the oldest are dropped, so that they do not hold up what stands behind
+    /// them.
     pub(in crate::link) fn pop(
         &mut self,
         out: &mut [u8],

@@ -121,8 +121,8 @@ impl FlowQueues<'_> {
 
     /// No queue that may send has credit left: all get theirs for so many rounds, those that are
     /// empty leave, and those that went first do so no longer. Queues that must wait (`waits`) get
-    /// no credit. Otherwise one of them would always have credit, no round would end, and the others
-    /// would never be served.
+    /// no credit. Otherwise one of them would always have credit, no round would end, and the
+    /// others would never be served.
     fn end_round(&mut self, rounds: i32, waits: impl Fn(u8) -> bool) {
         for key in 0..=u8::MAX {
             if waits(key) {

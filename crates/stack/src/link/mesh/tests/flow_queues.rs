@@ -157,8 +157,8 @@ impl<'m> Router<'m> {
 
 const ACK: tcp::Flags = tcp::Flags::ACK;
 
-/// What a connection has of the air beside strangers: half at least, and not so much that these have
-/// less than one of their smallest packets for each of its segments.
+/// What a connection has of the air beside strangers: half at least, and not so much that these
+/// have less than one of their smallest packets for each of its segments.
 const HALF_AT_LEAST: std::ops::Range<f64> = 0.5..0.92;
 
 #[test]
@@ -401,8 +401,8 @@ fn handshakes_that_begin_are_noted_in_bounded_memory() {
     assert!(!router.knows_any());
 }
 
-/// Readings that motes send for hours, each acknowledged by a datagram down, once used up the time of
-/// strangers far ahead.
+/// Readings that motes send for hours, each acknowledged by a datagram down, once used up the time
+/// of strangers far ahead.
 #[test]
 fn answers_use_up_no_time_beyond_the_packets_that_they_answer() {
     let (mut bytes, mut flows) = ([0; 20_000], [FlowEntry::EMPTY; 4]);
@@ -498,8 +498,8 @@ fn of_one_source_what_can_go_goes() {
     assert_eq!(awake, [Some(0), Some(1), Some(3)]);
 }
 
-/// Much that waits for a mote that asks for nothing holds up little of what its source sends to others:
-/// the oldest of it goes.
+/// Much that waits for a mote that asks for nothing holds up little of what its source sends to
+/// others: the oldest of it goes.
 #[test]
 fn what_no_mote_takes_stands_before_few_others() {
     let (mut bytes, mut flows) = ([0; 40_000], [FlowEntry::EMPTY; 4]);

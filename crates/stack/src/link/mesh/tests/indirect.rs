@@ -137,8 +137,8 @@ fn a_packet_of_which_a_part_is_taken_in_vain_is_dropped_after_four_deliveries() 
     assert_eq!(counters, (4, 1));
 }
 
-/// Whoever asks in a child's name cannot have its packets thrown away, nor keep a child for ever that is not
-/// there.
+/// Whoever asks in a child's name cannot have its packets thrown away, nor keep a child for ever
+/// that is not there.
 #[test]
 fn a_packet_of_which_nothing_is_taken_waits_until_its_child_is_given_up() {
     let mut indirect = indirect(1, IndirectConfig::DEFAULT);
@@ -327,7 +327,8 @@ fn a_radio_that_acknowledges_is_told_of_each_change_once() {
     );
 }
 
-/// TCP is asked for no segment that the store would refuse; a child for which nothing waits gets one.
+/// TCP is asked for no segment that the store would refuse; a child for which nothing waits gets
+/// one.
 #[test]
 fn a_full_store_shuts_the_way_to_its_child() {
     let children = std::vec![Child::EMPTY; 2].leak();

@@ -134,8 +134,8 @@ fn a_pace_is_that_of_the_last_frame() {
     }
 }
 
-/// A packet that none has gone closely ahead of has the path for itself: none of its fragments waits,
-/// but the packet behind it does, and it ends when its answer may have come.
+/// A packet that none has gone closely ahead of has the path for itself: none of its fragments
+/// waits, but the packet behind it does, and it ends when its answer may have come.
 #[test]
 fn a_lone_packet_is_not_paced() {
     let mut mesh = mesh();
@@ -172,8 +172,8 @@ fn a_pace_is_that_of_one_neighbour() {
     assert_eq!(begins(&mut mesh, OTHER, NOW(0)), NOW(0));
 }
 
-/// Where RPL leads, the rank says how far frames go up, and the source route of a packet down how far that
-/// goes; both hold for the next frame.
+/// Where RPL leads, the rank says how far frames go up, and the source route of a packet down how
+/// far that goes; both hold for the next frame.
 #[cfg(feature = "rpl")]
 #[test]
 fn routing_says_how_far_frames_go() {

@@ -134,8 +134,8 @@ fn each_child_has_room_for_one_packet_however_long() {
     check(&indirect);
 }
 
-/// Children 1 to 9 are off and much is sent to them: child 0, which asks each two seconds, has nearly all of
-/// the memory; while they are there it has a tenth.
+/// Children 1 to 9 are off and much is sent to them: child 0, which asks each two seconds, has
+/// nearly all of the memory; while they are there it has a tenth.
 #[test]
 fn children_that_are_overdue_leave_the_others_nearly_all() {
     let mut indirect = indirect(10, 6_144, usize::MAX);
@@ -319,8 +319,8 @@ fn headers_that_others_follow_are_not_exchanged() {
 }
 
 proptest! {
-    /// Whatever is sent to whom, memory is bounded, no packet is lost to the count, a child that asked has
-    /// room for its newest packet, and nothing under way goes.
+    /// Whatever is sent to whom, memory is bounded, no packet is lost to the count, a child that
+    /// asked has room for its newest packet, and nothing under way goes.
     #[test]
     fn no_child_is_shut_out(
         memory in 1_400usize..7_000,

@@ -309,8 +309,8 @@ fn other_packets_are_left_alone() {
     assert_eq!(router.left.len(), 4);
 }
 
-/// More flows than there is room for: the one that was silent for longest loses its place, and nothing
-/// of what it had waiting.
+/// More flows than there is room for: the one that was silent for longest loses its place, and
+/// nothing of what it had waiting.
 #[test]
 fn a_flow_without_a_place_loses_nothing() {
     let mut router = Router::new();
@@ -341,8 +341,9 @@ fn segment() -> impl Strategy<Value = Segment> {
 }
 
 proptest! {
-    /// Whatever a host sends, and whenever: the sender in the mesh sees the same cumulative ACK in the
-    /// end, the same segments but pure ACKs, all in their order, and as many fewer as were counted.
+    /// Whatever a host sends, and whenever: the sender in the mesh sees the same cumulative ACK in
+    /// the end, the same segments but pure ACKs, all in their order, and as many fewer as were
+    /// counted.
     #[test]
     fn a_sender_sees_the_same_in_the_end(
         steps in prop::collection::vec((segment(), 0usize..4, 0u64..40), 1..200),

@@ -3,8 +3,8 @@
 use super::{Counters, Keyed, NetworkKey, Peer, Reservation, Security, SecurityConfig};
 
 impl<'m> Security<'m> {
-    /// Of a node that has no key yet: it believes nothing, and sends nothing but what asks for one, until
-    /// [`Node::unlock`](crate::node::Node::unlock). The key in `config` is not used.
+    /// Of a node that has no key yet: it believes nothing, and sends nothing but what asks for one,
+    /// until [`Node::unlock`](crate::node::Node::unlock). The key in `config` is not used.
     pub fn locked(config: &SecurityConfig, table: &'m mut [Peer]) -> Self {
         Self {
             is_locked: true,
@@ -12,8 +12,8 @@ impl<'m> Security<'m> {
         }
     }
 
-    /// Takes the key of the network. `stored`: the last reservation of frame counters that
-    /// the node stored for this very network key, also before a reboot. A node that has a key keeps it.
+    /// Takes the key of the network. `stored`: the last reservation of frame counters that the node
+    /// stored for this very network key, also before a reboot. A node that has a key keeps it.
     pub(in crate::mac) fn unlock(
         &mut self,
         network: NetworkKey,
@@ -37,9 +37,9 @@ impl<'m> Security<'m> {
         self.has_news = true;
     }
 
-    /// Notes another network key, whose link keys are those from `sequence` on: the node goes over to it when it
-    /// hears the first frame of them, or by [`Self::rotate`]. One that begins no later than the key in force
-    /// changes nothing.
+    /// Notes another network key, whose link keys are those from `sequence` on: the node goes over
+    /// to it when it hears the first frame of them, or by [`Self::rotate`]. One that begins no
+    /// later than the key in force changes nothing.
     pub(in crate::mac) const fn expect(&mut self, network: NetworkKey, sequence: u32) {
         if sequence > self.sequence && !self.is_locked {
             self.next = Some((network, sequence));

@@ -25,8 +25,8 @@ impl Security<'_> {
         self.peers.find(addr).is_some()
     }
 
-    /// The neighbours that have shown that they have the key: the extended address of each, and the frame
-    /// counter of its last authentic frame.
+    /// The neighbours that have shown that they have the key: the extended address of each, and the
+    /// frame counter of its last authentic frame.
     pub fn neighbours(&self) -> impl Iterator<Item = ([u8; 8], u32)> {
         self.peers.counters()
     }

@@ -63,9 +63,10 @@ impl Security<'_> {
         crate::time::earliest(rotates_at, self.own.deadline())
     }
 
-    /// Whether to remind the sender of a frame with this key index, which names an earlier key. The sender has
-    /// missed a rotation; any frame sealed with the key in force makes it follow. The frame is refused unopened, so
-    /// it may be forged: hence the limit, of which strangers leave a part to neighbours that are known.
+    /// Whether to remind the sender of a frame with this key index, which names an earlier key. The
+    /// sender has missed a rotation; any frame sealed with the key in force makes it follow. The
+    /// frame is refused unopened, so it may be forged: hence the limit, of which strangers leave a
+    /// part to neighbours that are known.
     pub(in crate::mac) fn reminds(&mut self, source: [u8; 8], index: u8, now: Instant) -> bool {
         let named = sequence_of(index, self.sequence);
         let is_earlier = named.is_some_and(|it| it < self.sequence);
@@ -95,6 +96,6 @@ impl Security<'_> {
 /// Reminders sent at once, and milliseconds for each more.
 pub(super) const REMINDERS: Allowance = Allowance::new(2, 1_000);
 
-/// How long the former link key stays valid once the network has another key. All nodes know that key by then,
-/// and go over with the first frame that they hear.
+/// How long the former link key stays valid once the network has another key. All nodes know that
+/// key by then, and go over with the first frame that they hear.
 const REVOKED_GUARD_TIME: Duration = Duration::from_secs(60);

@@ -205,9 +205,9 @@ impl Security<'_> {
 /// Frames of strangers that are decrypted at once, and milliseconds for each more. The air carries
 /// 230 full frames a second, and 320 of 90 bytes: a smaller share lets a stranger keep a neighbour
 /// out that this node does not know yet, of whose frames as large a part is refused as of the
-/// stranger's. A full frame takes 94,000 instructions, hence strangers that send 250 full frames a second
-/// cost 23.5 million a second: three quarters of a processor of 32 MHz. A stranger that forges in
-/// the name of a neighbour costs as much, and there the air alone is the bound.
+/// stranger's. A full frame takes 94,000 instructions, hence strangers that send 250 full frames a
+/// second cost 23.5 million a second: three quarters of a processor of 32 MHz. A stranger that
+/// forges in the name of a neighbour costs as much, and there the air alone is the bound.
 pub(super) const DECRYPTIONS: Allowance = Allowance::new(32, 4);
 
 /// Link keys that are derived at once, and milliseconds for each more.

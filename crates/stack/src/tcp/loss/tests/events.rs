@@ -105,7 +105,8 @@ fn reduced() -> Loss {
     loss
 }
 
-/// RFC 3522: the echo of an earlier time than the first retransmission's, while that recovery lasts.
+/// RFC 3522: the echo of an earlier time than the first retransmission's, while that recovery
+/// lasts.
 #[test]
 fn only_an_earlier_echo_undoes_and_only_in_recovery() {
     for (echo, undoes) in [(149, true), (150, false), (151, false)] {

@@ -136,9 +136,9 @@ fn what_covers_a_retransmission_measures_nothing() {
     }
 }
 
-/// RFC 6298 §5: a timeout backed off is over once new data were sent and acknowledged; what was sent
-/// once before the repair says nothing of that, and of what the peer answered before it was sent again
-/// nothing is known.
+/// RFC 6298 §5: a timeout backed off is over once new data were sent and acknowledged; what was
+/// sent once before the repair says nothing of that, and of what the peer answered before it was
+/// sent again nothing is known.
 #[test]
 fn new_data_behind_a_repair_end_the_backing_off() {
     let mut board = board(&[(100, 10), (100, 20)]);

@@ -1,0 +1,131 @@
+//! Which layer a number names: the one file that calls the layers.
+//!
+//! A layer explains its header and returns the [`Next`]; it calls none. A new layer is a file of
+//! its own with an `explain` that returns a [`Next`], and a line here: by link type, EtherType, IP
+//! protocol, ICMPv6 type or UDP port.
+
+use etherparse::EtherType;
+use motet::wire::{icmpv6 as wire_icmpv6, ipv6, tcp as wire_tcp, udp as wire_udp};
+
+use super::capture::{LinkType, Record};
+use super::model::Frame;
+use super::next::{Control, Fcs, Next, Upper};
+use super::{
+    Decoder, bluetooth, coap, envelope, icmpv6, ip, link, lowpan, mac, rpl, tap, tcp, udp, zep,
+};
+
+/// Explains a record from its link layer inwards.
+pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, record: &Record) {
+    walk(decoder, frame, Next::Link(record.link_type, &record.data));
+}
+
+/// Explains what follows, and what follows that. The depth is bounded: by the layers, and where a
+/// packet is within a packet by [`ip::explain`].
+fn walk(decoder: &mut Decoder, frame: &mut Frame, next: Next<'_>) {
+    let next = match next {
+        Next::End => return,
+        Next::Link(link_type, bytes) => of_link_type(decoder, frame, link_type, bytes),
+        Next::Ether(layer, number, payload) => of_ether_type(frame, layer, number, payload),
+        Next::Mac(bytes, fcs) => mac::explain(decoder, frame, bytes, fcs),
+        Next::Envelope(mpdu, fcs_ok, refusal) => {
+            envelope::explain(decoder, frame, mpdu, fcs_ok, refusal)
+        }
+        Next::Lowpan(pair, payload) => {
+            let next = lowpan::explain(decoder, frame, pair, &payload);
+            return walk(decoder, frame, next);
+        }
+        Next::Ip(packet) => {
+            let next = ip::explain(decoder, frame, &packet);
+            return walk(decoder, frame, next);
+        }
+        Next::Protocol(number, upper) => of_protocol(decoder, frame, number, upper),
+        Next::Control(control) => of_icmp_type(decoder, frame, control),
+        Next::Ports(ports, payload) => of_ports(frame, ports, payload),
+    };
+    walk(decoder, frame, next);
+}
+
+/// By link type (the registry at tcpdump.org).
+fn of_link_type<'a>(
+    decoder: &mut Decoder,
+    frame: &mut Frame,
+    link_type: LinkType,
+    bytes: &'a [u8],
+) -> Next<'a> {
+    match link_type {
+        LinkType::IEEE802154 => Next::Mac(bytes, Fcs::Crc16),
+        LinkType::IEEE802154_NOFCS => Next::Mac(bytes, Fcs::Absent),
+        LinkType::IEEE802154_NONASK_PHY => link::phy_header(frame, bytes),
+        LinkType::IEEE802154_TAP => tap::explain(frame, bytes),
+        LinkType::BLUETOOTH_LE => bluetooth::explain(decoder, frame, bytes),
+        LinkType::ETHERNET => link::ethernet(frame, bytes),
+        LinkType::LINUX_SLL => link::linux_sll(frame, bytes),
+        LinkType::LINUX_SLL2 => link::linux_sll2(frame, bytes),
+        LinkType::IPV4 | LinkType::IPV6 => Next::Ip(bytes.into()),
+        raw if LinkType::RAW.contains(&raw) => Next::Ip(bytes.into()),
+        LinkType(other) => {
+            let supported = LinkType::SUPPORTED;
+            frame.undecoded(
+                "link",
+                format!("link type {other}; supported are {supported}"),
+            )
+        }
+    }
+}
+
+/// By EtherType.
+fn of_ether_type<'a>(
+    frame: &mut Frame,
+    layer: &'static str,
+    number: u16,
+    payload: &'a [u8],
+) -> Next<'a> {
+    match EtherType(number) {
+        EtherType::IPV4 | EtherType::IPV6 => Next::Ip(payload.into()),
+        // IEEE 802.15.4 frames on a Linux monitor interface, without FCS.
+        EtherType(0x00f6) => Next::Mac(payload, Fcs::Absent),
+        EtherType::ARP => frame.undecoded(layer, "ARP"),
+        _ => frame.undecoded(layer, format!("EtherType 0x{number:04x} is not IP")),
+    }
+}
+
+/// By protocol number, which is also IPv6's next header.
+fn of_protocol<'a>(
+    decoder: &mut Decoder,
+    frame: &mut Frame,
+    number: u8,
+    upper: Upper<'a>,
+) -> Next<'a> {
+    match number {
+        wire_tcp::NEXT_HEADER => tcp::explain(decoder, frame, upper),
+        wire_udp::NEXT_HEADER => udp::explain(decoder, frame, upper),
+        wire_icmpv6::NEXT_HEADER => icmpv6::explain(decoder, frame, upper),
+        ipv6::next_header::IPV6 => Next::Ip(upper.bytes.into()),
+        other => ip::not_read(frame, other, upper),
+    }
+}
+
+/// By ICMPv6's type.
+fn of_icmp_type<'a>(decoder: &mut Decoder, frame: &mut Frame, control: Control<'a>) -> Next<'a> {
+    let next = match control.kind {
+        rpl::ICMPV6_TYPE => rpl::explain(decoder, frame, control),
+        _ => {
+            frame.payload(control.body);
+            Next::End
+        }
+    };
+    icmpv6::conclude(frame, control.intact);
+    next
+}
+
+/// By UDP port.
+fn of_ports<'a>(frame: &mut Frame, ports: [u16; 2], payload: &'a [u8]) -> Next<'a> {
+    if ports.contains(&coap::PORT) {
+        coap::explain(frame, payload)
+    } else if ports.contains(&zep::PORT) {
+        zep::explain(frame, payload)
+    } else {
+        frame.payload(payload);
+        Next::End
+    }
+}

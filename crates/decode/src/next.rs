@@ -1,0 +1,77 @@
+//! What follows a layer: by which numbering the next one is named, its number there, and its bytes.
+//!
+//! Place: every layer returns a [`Next`]; [`super::layers`] looks the number up and calls the
+//! layer. Left out: which layer a number names. No layer knows that.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+use motet::lowpan::LinkPair;
+use motet::wire::ieee802154::ParseError;
+
+use super::capture::LinkType;
+
+/// What follows a layer.
+#[derive(Debug)]
+pub(super) enum Next<'a> {
+    /// Nothing, or nothing that can be read.
+    End,
+    /// A frame by the link type of its record.
+    Link(LinkType, &'a [u8]),
+    /// A packet by its EtherType; the first is the layer that names it.
+    Ether(&'static str, u16, &'a [u8]),
+    /// A frame of IEEE 802.15.4, and what it ends in.
+    Mac(&'a [u8], Fcs),
+    /// A frame of IEEE 802.15.4 without its FCS that the parser for 2006 refuses: whether the FCS
+    /// was right, and why it is refused.
+    Envelope(&'a [u8], Option<bool>, ParseError),
+    /// What a link carries between two addresses: 6LoWPAN.
+    Lowpan(LinkPair, Cow<'a, [u8]>),
+    /// An IP packet of either version.
+    Ip(Cow<'a, [u8]>),
+    /// What an IP packet carries, by protocol number.
+    Protocol(u8, Upper<'a>),
+    /// What an ICMPv6 message carries, by type.
+    Control(Control<'a>),
+    /// What a UDP datagram carries, by its two ports.
+    Ports([u16; 2], &'a [u8]),
+}
+
+/// The bytes behind the payload of a captured frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fcs {
+    /// The frame check sequence of two bytes.
+    Crc16,
+    /// Four bytes, as in the SUN PHYs; not verified.
+    Crc32,
+    /// Nothing.
+    Absent,
+    /// Two bytes in which some receivers put their measurements.
+    Replaced,
+}
+
+/// What an IP packet carries, with the packet's two addresses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Upper<'a> {
+    /// Source address.
+    pub(super) src: IpAddr,
+    /// Destination address, the last one of a source route.
+    pub(super) dst: IpAddr,
+    /// The bytes of the upper layer, as far as they were captured.
+    pub(super) bytes: &'a [u8],
+    /// The length of the upper layer by the headers around it.
+    pub(super) len: usize,
+}
+
+/// An ICMPv6 message of a type that ICMPv6 itself does not take apart.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Control<'a> {
+    /// ICMPv6's type.
+    pub(super) kind: u8,
+    /// ICMPv6's code.
+    pub(super) code: u8,
+    /// What is behind the checksum.
+    pub(super) body: &'a [u8],
+    /// The checksum is not known to be wrong.
+    pub(super) intact: bool,
+}
