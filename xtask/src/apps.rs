@@ -1,7 +1,7 @@
 //! `cargo xtask apps`: crates that others wrote for async firmware, on motes in the lab.
 //!
-//! Never a part of the check: it builds dozens of crates that the product does not need. The sizes of
-//! images for devices ([`crate::devices`]) are among its lines.
+//! Never a part of the check: it builds dozens of crates that the product does not need. The sizes
+//! of images for devices ([`crate::devices`]) are among its lines.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;

@@ -11,8 +11,8 @@ use crate::step::run_logged;
 use crate::tools::{self, Tool};
 use crate::workspace::Workspace;
 
-/// What runs bumble and that Linux, what takes its packages apart, and what compiles the program that gives
-/// it a controller.
+/// What runs bumble and that Linux, what takes its packages apart, and what compiles the program
+/// that gives it a controller.
 pub(crate) const NEEDS: &[Tool] = &[
     tools::PYTHON,
     tools::UNSHARE,

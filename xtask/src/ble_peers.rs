@@ -7,13 +7,12 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::ble_linux;
-use crate::check::{essence, locked};
 use crate::step::{Verdict, run_logged};
 use crate::tools::{self, Tool};
 use crate::workspace::{Workspace, in_ci};
 
-/// Moves 100 kB each way with every peer and in every role: a table, or JSON alone, goes to stdout. `tcple`: the
-/// mote offers it to each.
+/// Moves 100 kB each way with every peer and in every role: a table, or JSON alone, goes to stdout.
+/// `tcple`: the mote offers it to each.
 pub(crate) fn run(workspace: &Workspace, json: bool, tcple: bool) -> Result<bool> {
     let mut is_good = true;
     for peer in PEERS.iter().filter(|peer| !(tcple && peer.tcple)) {
@@ -37,6 +36,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
         failed: 0,
         note: String::new(),
         output: String::new(),
+        ..Verdict::default()
     };
     let mut notes = Vec::new();
     for peer in PEERS {
@@ -77,6 +77,7 @@ fn check_one(workspace: &Workspace, peer: &Peer) -> Result<Verdict> {
         failed,
         note: format!("{passed} passed, {failed} failed"),
         output: printed,
+        ..Verdict::default()
     })
 }
 
@@ -139,18 +140,14 @@ fn parts(workspace: &Workspace, peer: &Peer) -> Result<Parts> {
 
 /// The command that judges, in a network of its own, once the mote is built.
 fn judge(workspace: &Workspace, peer: &Peer, parts: Parts) -> Result<Command> {
-    let mut motet = workspace.cargo("build");
-    motet.args(["--package", "motet-cli"]).args(locked());
-    let log = workspace.scratch()?.join("ble-peers-build.log");
-    let (good, output) = run_logged(&mut motet, &log)?;
-    ensure!(good, "{}", essence(&output));
+    let motet = workspace.debug_motet()?;
     let mut command = Command::new("unshare");
     command
         .args(["--user", "--map-root-user", "--net", "--"])
         .arg(parts.python)
         .arg(workspace.root.join("peers/ble").join(peer.script))
         .arg("--motet")
-        .arg(workspace.target.join("debug/motet"))
+        .arg(motet)
         .args(parts.arguments)
         .args(peer.tcple.then_some("--tcple"));
     Ok(command)

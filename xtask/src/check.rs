@@ -10,35 +10,36 @@ use crate::step::{Verdict, run_logged};
 use crate::workspace::{Workspace, in_ci};
 use crate::{
     ble_peers, deny, determinism, devices, firmware, oldest, peers, planted, python, sizes,
-    surface, symbols, thread, tidy, tools, web,
+    surface, symbols, test, thread, tidy, tools, web,
 };
 
 type Step = (&'static str, fn(&Workspace) -> Result<Verdict>);
 
-/// The step that fails soonest stands first.
+/// What a change breaks most often for the least time stands first: formats and lints, other
+/// targets, tests; then what foreign programs judge, which takes minutes each.
 const STEPS: &[Step] = &[
     ("tools", tools::check),
     ("fmt", fmt),
     ("tidy", tidy::check),
     ("clippy", clippy),
-    ("test", test),
-    ("peers", peers::check),
-    ("ble-peers", ble_peers::check),
-    ("thread", thread::check),
-    ("python", python::check),
-    ("web", web::check),
-    ("determinism", determinism::check),
-    ("soak", soak),
-    ("planted", planted::check),
     ("doc", doc),
     ("surface", surface::check),
-    ("thumb", thumb),
     ("wasm", wasm),
-    ("oldest", oldest::check),
     ("firmware-clippy", firmware_clippy),
+    ("thumb", thumb),
+    ("test", test::check),
     ("sizes", sizes::check),
     ("qemu", firmware::check_pair),
     ("qemu-embassy", devices::check_embassy_pair),
+    ("determinism", determinism::check),
+    ("soak", soak),
+    ("planted", planted::check),
+    ("peers", peers::check),
+    ("python", python::check),
+    ("web", web::check),
+    ("ble-peers", ble_peers::check),
+    ("thread", thread::check),
+    ("oldest", oldest::check),
     ("licences", deny::check_licences),
     ("advisories", deny::check_advisories),
 ];
@@ -53,7 +54,7 @@ pub(crate) fn run(workspace: &Workspace, only: &[String]) -> Result<bool> {
     let start = Instant::now();
     // The step `test` builds this program anew, and `sizes` needs a copy of it later.
     symbols::keep_this_program(workspace)?;
-    let (mut passed, mut failed) = (0, 0);
+    let (mut passed, mut failed, mut flaky) = (0, 0, Vec::new());
     for (name, step) in STEPS {
         if !only.is_empty() && !only.iter().any(|wanted| wanted == name) {
             continue;
@@ -63,7 +64,11 @@ pub(crate) fn run(workspace: &Workspace, only: &[String]) -> Result<bool> {
         let step_start = Instant::now();
         let verdict = step(workspace)
             .unwrap_or_else(|error| Verdict::single(false, "", format!("{error:#}\n")));
-        let word = if verdict.failed == 0 { "ok" } else { "FAILED" };
+        let word = match (verdict.failed, verdict.flaky.is_empty()) {
+            (0, true) => "ok",
+            (0, false) => "FLAKY",
+            _ => "FAILED",
+        };
         println!(
             "{word:<7} {:>6.1} s  {}",
             step_start.elapsed().as_secs_f32(),
@@ -73,10 +78,17 @@ pub(crate) fn run(workspace: &Workspace, only: &[String]) -> Result<bool> {
             println!("\n{}", verdict.output.trim_end());
             println!("\n(end of {name})\n");
         }
+        if !verdict.flaky.is_empty() {
+            println!("{:<16}{}", "", verdict.flaky.join(", "));
+        }
         passed += verdict.passed;
         failed += verdict.failed;
+        flaky.extend(verdict.flaky);
     }
     println!("{:.1} s in all", start.elapsed().as_secs_f32());
+    if !flaky.is_empty() {
+        println!("FLAKY, failed once and then passed: {}", flaky.join(", "));
+    }
     println!("{passed} passed, {failed} failed");
     Ok(failed == 0)
 }
@@ -174,7 +186,8 @@ fn thumb(workspace: &Workspace) -> Result<Verdict> {
     all(workspace, "thumb", &mut [&mut command, &mut sockets])
 }
 
-/// The lab without its features builds for a browser's virtual machine, and asks nothing else of one.
+/// The lab without its features builds for a browser's virtual machine, and asks nothing else of
+/// one.
 fn wasm(workspace: &Workspace) -> Result<Verdict> {
     const BARE_LAB: [&str; 5] = [
         "--package",
@@ -225,33 +238,6 @@ fn soak(workspace: &Workspace) -> Result<Verdict> {
 /// Simulated time of the clean runs: a minute or so of CPU.
 const SOAK_SECONDS: &str = "1000000";
 
-/// All tests of the workspace, counted one by one.
-fn test(workspace: &Workspace) -> Result<Verdict> {
-    let log = workspace.scratch()?.join("test.log");
-    let mut command = workspace.cargo("test");
-    command
-        .args(["--workspace", "--no-fail-fast"])
-        .args(locked());
-    let (good, output) = run_logged(&mut command, &log)?;
-    let count = count_tests(&output);
-    // A test binary that does not build, or dies, names no failed test.
-    let failed = if good {
-        count.failed
-    } else {
-        count.failed.max(1)
-    };
-    let mut note = format!("{} passed, {failed} failed", count.passed);
-    if count.ignored > 0 {
-        note.push_str(&format!(", {} ignored", count.ignored));
-    }
-    Ok(Verdict {
-        passed: count.passed,
-        failed,
-        note,
-        output: essence(&output),
-    })
-}
-
 /// One check that holds when every command succeeds; all of them run.
 fn all(workspace: &Workspace, name: &str, commands: &mut [&mut Command]) -> Result<Verdict> {
     let log = workspace.scratch()?.join(format!("{name}.log"));
@@ -273,7 +259,7 @@ pub(crate) fn locked() -> Option<&'static str> {
 pub(crate) struct TestCount {
     pub(crate) passed: u32,
     pub(crate) failed: u32,
-    ignored: u32,
+    pub(crate) ignored: u32,
 }
 
 /// Sums the "test result:" lines, one of which every test binary prints.

@@ -25,12 +25,14 @@ pub(crate) fn check_advisories(workspace: &Workspace) -> Result<Verdict> {
             failed: 0,
             note: note.to_owned(),
             output,
+            ..Verdict::default()
         });
     }
     Ok(Verdict::single(good, "", output))
 }
 
-/// Runs the named checks on the product, the firmware, the applications, the Python package and the live page.
+/// Runs the named checks on the product, the firmware, the applications, the Python package and the
+/// live page.
 fn deny(workspace: &Workspace, checks: &[&str]) -> Result<(bool, String)> {
     let program = tools::cargo_deny(workspace)?;
     let log = workspace.scratch()?.join("deny.log");

@@ -1,21 +1,17 @@
 //! One seed, one air: a debug and a release build write the same capture, byte for byte.
 //!
-//! Whether one build repeats itself is tested in `crates/cli/tests/determinism.rs`. Two builds
-//! that agree rule out what optimisation may change: overflow that wraps where debug builds
+//! Whether one build repeats itself is tested in `crates/cli/tests/command/determinism.rs`. Two
+//! builds that agree rule out what optimisation may change: overflow that wraps where debug builds
 //! panic, and floating point in another order.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::check::locked;
 use crate::step::{Verdict, run_logged};
 use crate::workspace::Workspace;
-
-/// Cargo's name of each profile, and of its folder.
-const PROFILES: [(&str, &str); 2] = [("dev", "debug"), ("release", "release")];
 
 /// Commands that use the whole stack, losses and both directions of data included; each
 /// prints a report for programs and leaves the air in [`CAPTURE`]. `@` is the project's folder.
@@ -50,8 +46,8 @@ const CAPTURE: &str = "air.pcap";
 /// Builds the command twice, lets both run the same in virtual time, and compares.
 pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
     let mut airs = Vec::new();
-    for (profile, folder) in PROFILES {
-        match airs_of(workspace, profile, folder)? {
+    for (name, build) in BUILDS {
+        match airs_of(workspace, name, &build(workspace)?)? {
             Ok(air) => airs.push(air),
             Err(output) => return Ok(Verdict::single(false, "", output)),
         }
@@ -64,31 +60,27 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
     ))
 }
 
+/// What builds the command, and gives where it is.
+type Build = fn(&Workspace) -> Result<PathBuf>;
+
+/// The name of each build, and the build.
+const BUILDS: [(&str, Build); 2] = [
+    ("debug", Workspace::debug_motet),
+    ("release", Workspace::release_motet),
+];
+
 /// The reports and captures of all runs by one build, or the reason why there are none.
 fn airs_of(
     workspace: &Workspace,
-    profile: &str,
-    folder: &str,
+    name: &str,
+    binary: &Path,
 ) -> Result<std::result::Result<Vec<Vec<u8>>, String>> {
-    let scratch = workspace.scratch()?.join("determinism").join(folder);
+    let scratch = workspace.scratch()?.join("determinism").join(name);
     fs::create_dir_all(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
-    let log = scratch.join("build.log");
-    let mut build = workspace.cargo("build");
-    build
-        .args(["--package", "motet-cli", "--profile", profile])
-        .args(locked());
-    let (good, output) = run_logged(&mut build, &log)?;
-    if !good {
-        return Ok(Err(output));
-    }
-    let binary = workspace
-        .target
-        .join(folder)
-        .join(format!("motet{}", std::env::consts::EXE_SUFFIX));
     let mut airs = Vec::new();
     for arguments in RUNS {
         let capture = scratch.join(CAPTURE);
-        let (good, report) = run(workspace, &binary, &scratch, arguments)?;
+        let (good, report) = run(workspace, binary, &scratch, arguments)?;
         if !good {
             return Ok(Err(report));
         }

@@ -91,8 +91,8 @@ pub(crate) fn build_without_security(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Builds [`SECURITY_COST`] with link security, in place of the one without; gives the lines that can
-/// panic.
+/// Builds [`SECURITY_COST`] with link security, in place of the one without; gives the lines that
+/// can panic.
 pub(crate) fn build_with_security(workspace: &Workspace) -> Result<Vec<String>> {
     build_router(
         workspace,
@@ -111,8 +111,8 @@ pub(crate) fn build_without_sleepy(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Builds [`SLEEPY_COST`] with both sides of sleep, in place of the one without; gives the lines that can
-/// panic.
+/// Builds [`SLEEPY_COST`] with both sides of sleep, in place of the one without; gives the lines
+/// that can panic.
 pub(crate) fn build_with_sleepy(workspace: &Workspace) -> Result<Vec<String>> {
     build_router(workspace, SLEEPY_COST, ["sleepy", "sleepy,trap-panics"])
 }
@@ -143,12 +143,14 @@ pub(crate) fn build_without_ble(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Builds [`BLE_COST`] with Bluetooth LE, in place of the one without; gives the lines that can panic.
+/// Builds [`BLE_COST`] with Bluetooth LE, in place of the one without; gives the lines that can
+/// panic.
 pub(crate) fn build_with_ble(workspace: &Workspace) -> Result<Vec<String>> {
     build_over_ble(workspace, ["ble", "ble,trap-panics"])
 }
 
-/// Builds [`BLE_COST`] with TCPlE too, in place of the one with Bluetooth LE alone; gives the lines that can panic.
+/// Builds [`BLE_COST`] with TCPlE too, in place of the one with Bluetooth LE alone; gives the lines
+/// that can panic.
 pub(crate) fn build_with_tcple(workspace: &Workspace) -> Result<Vec<String>> {
     build_over_ble(workspace, ["tcple", "tcple,trap-panics"])
 }
@@ -224,6 +226,7 @@ pub(crate) fn check_run(
             failed: 0,
             note: format!("not run: no {QEMU}"),
             output: String::new(),
+            ..Verdict::default()
         });
     }
     let run = run(workspace)?;

@@ -132,8 +132,8 @@ fn tcplp(workspace: &Workspace) -> Result<Footprint> {
     in_c(workspace, "tcplp", &core, &includes, |_| true)
 }
 
-/// lwIP's TCP: what its host here and the rest of lwIP call of it. IPv6 and the buffers of packets are
-/// the rest's.
+/// lwIP's TCP: what its host here and the rest of lwIP call of it. IPv6 and the buffers of packets
+/// are the rest's.
 fn lwip(workspace: &Workspace) -> Result<Footprint> {
     let core = carried(workspace, "lwip", "src")?;
     let includes = [workspace.root.join("peers/lwip/port"), core.join("include")];
@@ -142,8 +142,8 @@ fn lwip(workspace: &Workspace) -> Result<Footprint> {
     })
 }
 
-/// A TCP in C, linked from what the code around it calls, so that nothing uncalled counts. That code,
-/// the C library and the compiler's own routines stay out.
+/// A TCP in C, linked from what the code around it calls, so that nothing uncalled counts. That
+/// code, the C library and the compiler's own routines stay out.
 ///
 /// `is_tcp`: which of the sources are the TCP.
 fn in_c(

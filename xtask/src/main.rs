@@ -1,5 +1,5 @@
-//! Developers' commands: `cargo xtask check`, `sizes`, `surface`, `fuzz`, `mutants`, `peers`, `apps`,
-//! `interop`, `ble-peers`, `thread`, `web` and `release`.
+//! Developers' commands: `cargo xtask check`, `sizes`, `surface`, `fuzz`, `mutants`, `peers`,
+//! `apps`, `interop`, `ble-peers`, `thread`, `web` and `release`.
 //!
 //! `check` is what continuous integration runs, and all it runs. Left out: everything a
 //! user of Motet needs, which is the command `motet`.
@@ -29,6 +29,7 @@ mod sizes;
 mod step;
 mod surface;
 mod symbols;
+mod test;
 mod thread;
 mod tidy;
 mod tools;
@@ -54,8 +55,9 @@ struct Arguments {
 enum Command {
     /// Run everything that continuous integration runs
     ///
-    /// Formatting, lints, tests, the peers' interoperation, documentation, the thumb builds, the firmware's sizes, the
-    /// node pair under QEMU, licences. Every step runs, whatever the ones before it gave.
+    /// Formatting, lints, tests, the peers' interoperation, documentation, the thumb builds, the
+    /// firmware's sizes, the node pair under QEMU, licences. Every step runs, whatever the ones
+    /// before it gave.
     #[command(after_help = "Example: cargo xtask check\nExample: cargo xtask check fmt clippy")]
     Check {
         /// Only these steps
@@ -98,8 +100,8 @@ enum Command {
     },
     /// Change the stack line by line, and list the changes that no test notices
     ///
-    /// TCP, TCPHC, link security and RPL. Builds once for each change: more than a day for all of them on two
-    /// cores. The lists are in target/xtask/mutants.out.
+    /// TCP, TCPHC, link security and RPL. Builds once for each change: more than a day for all of
+    /// them on two cores. The lists are in target/xtask/mutants.out.
     #[command(after_help = "Example: cargo xtask mutants --shard 0/40")]
     Mutants {
         /// Only these files, globs below the checkout
@@ -125,8 +127,8 @@ enum Command {
     },
     /// Run crates that others wrote for async firmware, unchanged, on motes in the lab
     ///
-    /// The first time it builds them, which takes minutes. The sizes of images for devices are among the
-    /// checks.
+    /// The first time it builds them, which takes minutes. The sizes of images for devices are
+    /// among the checks.
     #[command(after_help = "Example: cargo xtask apps --json")]
     Apps {
         /// Print one JSON object a line, one for each check
@@ -152,10 +154,10 @@ enum Command {
     },
     /// Let bumble's host of Bluetooth LE and Linux's judge Motet's
     ///
-    /// In each role 100 kB of TCP go each way over bumble's virtual controllers, its own L2CAP and this
-    /// machine's kernel; then with a Debian kernel in QEMU, whose Bluetooth, IPv6 and TCP are all its
-    /// own. Needs Python, QEMU, and a Debian-like Linux where this user may make private networks;
-    /// bumble is installed once into target/venv, the kernel into target/ble-linux.
+    /// In each role 100 kB of TCP go each way over bumble's virtual controllers, its own L2CAP and
+    /// this machine's kernel; then with a Debian kernel in QEMU, whose Bluetooth, IPv6 and TCP are
+    /// all its own. Needs Python, QEMU, and a Debian-like Linux where this user may make private
+    /// networks; bumble is installed once into target/venv, the kernel into target/ble-linux.
     #[command(after_help = "Example: cargo xtask ble-peers --json")]
     BlePeers {
         /// Print one JSON object a line, one for each peer, role and direction
@@ -167,8 +169,8 @@ enum Command {
     },
     /// Put `motet router` beside OpenThread's border router, with three motes behind it
     ///
-    /// Needs a C++ compiler, CMake and Ninja, and a Linux where this user may make private networks.
-    /// OpenThread is built once, in three to five minutes; the checks take one.
+    /// Needs a C++ compiler, CMake and Ninja, and a Linux where this user may make private
+    /// networks. OpenThread is built once, in three to five minutes; the checks take one.
     #[command(after_help = "Example: cargo xtask thread --json")]
     Thread {
         /// Print one JSON object a line, one for each check
@@ -180,7 +182,8 @@ enum Command {
     },
     /// Build the live page, a folder of static files
     ///
-    /// Needs Node 20.19 or later with npm. The first run fetches npm's packages into web/node_modules.
+    /// Needs Node 20.19 or later with npm. The first run fetches npm's packages into
+    /// web/node_modules.
     #[command(after_help = "Example: cargo xtask web --serve")]
     Web {
         /// Serve the page to browsers on this machine
@@ -192,8 +195,9 @@ enum Command {
     },
     /// Make and check everything that a release publishes
     ///
-    /// The packages of all crates, static binaries for x86-64 and aarch64, archives and Debian packages of
-    /// them, an image for containers. Needs a checkout without changes; ends within fifteen minutes.
+    /// The packages of all crates, static binaries for x86-64 and aarch64, archives and Debian
+    /// packages of them, an image for containers. Needs a checkout without changes; ends within
+    /// fifteen minutes.
     #[command(after_help = "Example: cargo xtask release --dry-run")]
     Release {
         /// Publish nothing: this command never does

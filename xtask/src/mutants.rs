@@ -1,4 +1,5 @@
-//! `cargo xtask mutants`: changes the code where a fault would hurt most, and asks whether a test notices.
+//! `cargo xtask mutants`: changes the code where a fault would hurt most, and asks whether a test
+//! notices.
 //!
 //! Place: cargo-mutants plants the changes, one build each, in a copy of the checkout. A change
 //! that no test notices is a test that lacks, or a line that does nothing. Left out of `check`: the

@@ -42,6 +42,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
                 failed: 0,
                 note,
                 output: String::new(),
+                ..Verdict::default()
             });
         }
         let (good, output) = build(workspace, version, name, features)?;
@@ -57,8 +58,8 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
     Ok(Verdict::single(true, notes.join(", "), ""))
 }
 
-/// Whether that compiler is here, after fetching it where it is not. One that cannot be fetched gives
-/// no verdict, as with advisories: that is the network's failure, not the code's.
+/// Whether that compiler is here, after fetching it where it is not. One that cannot be fetched
+/// gives no verdict, as with advisories: that is the network's failure, not the code's.
 fn provide(workspace: &Workspace, version: &str) -> Result<bool> {
     let mut targets = rustup(workspace);
     targets.args(["target", "list", "--installed", "--toolchain", version]);

@@ -64,5 +64,6 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
         failed,
         note: format!("{} passed, {failed} failed", count.passed),
         output: essence(&output),
+        ..Verdict::default()
     })
 }

@@ -155,7 +155,8 @@ fn must(command: &mut Command, log: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What builds the package, what judges it, what it hands its tables to, and what runs its sweeps and notebooks.
+/// What builds the package, what judges it, what it hands its tables to, and what runs its sweeps
+/// and notebooks.
 const PACKAGES: [(&str, &str); 11] = [
     ("maturin", "1.16.0"),
     ("pytest", "9.2.0"),

@@ -37,8 +37,9 @@ const TCP_TEXT_MAX: u32 = 20 * 1024;
 const RPL_TEXT_MAX: u32 = 12 * 1024;
 const RPL_RAM_MAX: u32 = 600;
 
-/// What a link over Bluetooth LE should add to a mote with TCP: flash, and RAM with all its buffers, as TCPlE's layer
-/// takes them above another host (Performant TCP over BLE, Table VI; the RAM is less).
+/// What a link over Bluetooth LE should add to a mote with TCP: flash, and RAM with all its
+/// buffers, as TCPlE's layer takes them above another host (Performant TCP over BLE, Table VI; the
+/// RAM is less).
 const BLE_TEXT_MAX: u32 = 15_700;
 const BLE_RAM_MAX: u32 = 8_192;
 
@@ -46,7 +47,8 @@ const BLE_RAM_MAX: u32 = 8_192;
 const TCPLE_TEXT_MAX: u32 = 15_692;
 const TCPLE_RAM_MAX: u32 = 12_194;
 
-/// What link security with AES in software should add to a mote: flash, and RAM with sixteen neighbours.
+/// What link security with AES in software should add to a mote: flash, and RAM with sixteen
+/// neighbours.
 const SECURITY_TEXT_MAX: u32 = 12 * 1024;
 const SECURITY_RAM_MAX: u32 = 1_280;
 
@@ -78,8 +80,8 @@ struct Sizes {
     rpl_text_bytes: u32,
     /// Static RAM that RPL adds to it, with eight neighbours that may become its parent.
     rpl_ram_bytes: u32,
-    /// Code and constants that a link over Bluetooth LE adds to a mote with TCP and another link: the host above
-    /// the controller with its L2CAP, and RFC 7668. None in a snapshot of before.
+    /// Code and constants that a link over Bluetooth LE adds to a mote with TCP and another link:
+    /// the host above the controller with its L2CAP, and RFC 7668. None in a snapshot of before.
     #[serde(default)]
     ble_text_bytes: Option<u32>,
     /// Static RAM that it adds, the buffers of one connection included.
@@ -91,15 +93,15 @@ struct Sizes {
     /// Static RAM that it adds, with two segments ahead of their time for one connection.
     #[serde(default)]
     tcple_ram_bytes: Option<u32>,
-    /// Code and constants that link security adds to a router without TCP, AES and SHA-256 included. None
-    /// in a snapshot of before.
+    /// Code and constants that link security adds to a router without TCP, AES and SHA-256
+    /// included. None in a snapshot of before.
     #[serde(default)]
     security_text_bytes: Option<u32>,
     /// Static RAM that it adds, with sixteen neighbours.
     #[serde(default)]
     security_ram_bytes: Option<u32>,
-    /// Code and constants that both sides of sleep, child and parent, add to a router without TCP. None in a
-    /// snapshot of before.
+    /// Code and constants that both sides of sleep, child and parent, add to a router without TCP.
+    /// None in a snapshot of before.
     #[serde(default)]
     sleepy_text_bytes: Option<u32>,
     /// Static RAM that they add, with four children and room for two packets of full length.
@@ -353,7 +355,8 @@ struct Cost {
 }
 
 impl Cost {
-    /// Of an image that is built by `without`, and then by `with`, which gives the lines that can panic.
+    /// Of an image that is built by `without`, and then by `with`, which gives the lines that can
+    /// panic.
     fn of(
         workspace: &Workspace,
         image: &str,

@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 use crate::workspace::in_ci;
 
 /// What a step gives.
+#[derive(Default)]
 pub(crate) struct Verdict {
     /// Checks that held; a step without tests of its own counts as one check.
     pub(crate) passed: u32,
@@ -21,6 +22,8 @@ pub(crate) struct Verdict {
     pub(crate) note: String,
     /// What to show when something failed.
     pub(crate) output: String,
+    /// Checks that failed once and then held: they count as held, and are named.
+    pub(crate) flaky: Vec<String>,
 }
 
 impl Verdict {
@@ -31,12 +34,14 @@ impl Verdict {
             failed: u32::from(!good),
             note: note.into(),
             output: output.into(),
+            flaky: Vec::new(),
         }
     }
 }
 
-/// When this program has to be done in continuous integration, which ends it after 90 minutes without
-/// a word. A step has no limit of its own: how long one takes depends on what else the machine does.
+/// When this program has to be done in continuous integration, which ends it after 90 minutes
+/// without a word. A step has no limit of its own: how long one takes depends on what else the
+/// machine does.
 const RUN_LIMIT: Duration = Duration::from_secs(85 * 60);
 
 /// When this program began.

@@ -55,6 +55,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
         failed,
         note: format!("{} passed, {failed} failed", count.passed),
         output: essence(&printed),
+        ..Verdict::default()
     })
 }
 
@@ -71,22 +72,18 @@ const NEEDS: &[Tool] = &[
 fn program(workspace: &Workspace) -> Result<Command> {
     let openthread = openthread(workspace)?;
     let scratch = workspace.scratch()?;
-    let mut motet = workspace.cargo("build");
-    motet.args(["--package", "motet-cli"]).args(locked());
+    let motet = workspace.debug_motet()?;
     let mut checks = workspace.peers_cargo("build");
     checks.args(["--package", "motet-thread"]).args(locked());
-    for command in [&mut motet, &mut checks] {
-        let (good, output) = run_logged(command, &scratch.join("thread-build.log"))?;
-        ensure!(good, "{}", essence(&output));
-    }
-    let folder = workspace.target.join("debug");
-    let mut command = as_anybody(&folder.join("motet-thread"));
+    let (good, output) = run_logged(&mut checks, &scratch.join("thread-build.log"))?;
+    ensure!(good, "{}", essence(&output));
+    let mut command = as_anybody(&workspace.target.join("debug/motet-thread"));
     command
         .arg("check")
         .arg("--openthread")
         .arg(openthread)
         .arg("--motet")
-        .arg(folder.join("motet"));
+        .arg(motet);
     Ok(command)
 }
 

@@ -1,10 +1,11 @@
 //! The programs that are needed beside Rust: found, installed, or named with advice.
 
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::step::{Verdict, run_logged};
 use crate::workspace::{Workspace, in_ci};
@@ -272,39 +273,64 @@ pub(crate) fn pack_again(workspace: &Workspace, wheel: &Path) -> Result<()> {
     Ok(())
 }
 
-/// cargo-deny: the one on the search path, or one built once into the target folder.
+/// cargo-deny: the one on the search path, or one built once on this machine.
 pub(crate) fn cargo_deny(workspace: &Workspace) -> Result<PathBuf> {
     cargo_tool(workspace, "cargo-deny", "0.20.2")
 }
 
-/// A subcommand of Cargo: the one on the search path, or one built once into the target folder.
+/// A subcommand of Cargo: the one on the search path, or one built once for each version on this
+/// machine.
 pub(crate) fn cargo_tool(workspace: &Workspace, name: &str, version: &str) -> Result<PathBuf> {
     if let Some(found) = find(name) {
         return Ok(found);
     }
-    let folder = workspace.scratch()?;
-    let program = folder
-        .join("bin")
-        .join(format!("{name}{}", env::consts::EXE_SUFFIX));
+    let file = format!("{name}{}", env::consts::EXE_SUFFIX);
+    let home = cache(workspace)?;
+    let folder = home.join(format!("{name}-{version}"));
+    let program = folder.join("bin").join(&file);
     if program.is_file() {
         return Ok(program);
     }
+    // Two checkouts may build it at once, and either may be cut short.
+    let unfinished = home.join(format!("{name}-{version}.{}", std::process::id()));
     // Unoptimised: it runs for a second, and an optimised build takes minutes.
     let mut command = workspace.cargo("install");
     command
         .args([name, "--version", version])
         .args(["--locked", "--debug", "--root"])
-        .arg(&folder)
-        .env("CARGO_TARGET_DIR", folder.join(name))
+        .arg(&unfinished)
+        .env("CARGO_TARGET_DIR", unfinished.join("target"))
         .env("CARGO_PROFILE_DEV_DEBUG", "false")
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0");
-    let (good, output) = run_logged(&mut command, &folder.join(format!("{name}.log")))?;
-    if !good {
-        bail!("{output}\n{name} cannot be installed: see above, or install it yourself");
-    }
+    let log = workspace.scratch()?.join(format!("{name}.log"));
+    let (good, output) = run_logged(&mut command, &log)?;
     // Half a gigabyte that nothing needs any more; staying is harmless.
-    let _ = std::fs::remove_dir_all(folder.join(name));
-    Ok(program)
+    let _ = fs::remove_dir_all(unfinished.join("target"));
+    if good && fs::rename(&unfinished, &folder).is_ok() {
+        return Ok(program);
+    }
+    let _ = fs::remove_dir_all(&unfinished);
+    // Another checkout may have been first.
+    if good && program.is_file() {
+        return Ok(program);
+    }
+    bail!("{output}\n{name} cannot be installed: see above, or install it yourself")
+}
+
+/// The folder of what others made and this machine builds once, for all checkouts and each version:
+/// in the user's folder for such, `$XDG_CACHE_HOME` or `~/.cache`; without one, in the target
+/// folder.
+fn cache(workspace: &Workspace) -> Result<PathBuf> {
+    let set = |name| env::var_os(name).map(PathBuf::from);
+    // The standard wants a relative path to count as none.
+    let of_user = set("XDG_CACHE_HOME").filter(|path| path.is_absolute());
+    let of_user = of_user.or_else(|| Some(set("HOME")?.join(".cache")));
+    let folder = match of_user {
+        Some(folder) => folder.join("motet"),
+        None => workspace.scratch()?,
+    };
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    Ok(folder)
 }
 
 fn advice(missing: &[Tool]) -> String {

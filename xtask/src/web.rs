@@ -1,7 +1,9 @@
-//! The live page: built to a folder of static files, served, measured, and judged beside the command.
+//! The live page: built to a folder of static files, served, measured, and judged beside the
+//! command.
 //!
-//! `web/lab` becomes WebAssembly, `web/bind` binds it to JavaScript into `web/generated`, and Vite makes
-//! `target/web` of it. npm's packages are those of `web/package-lock.json`, in `web/node_modules`.
+//! `web/lab` becomes WebAssembly, `web/bind` binds it to JavaScript into `web/generated`, and Vite
+//! makes `target/web` of it. npm's packages are those of `web/package-lock.json`, in
+//! `web/node_modules`.
 
 use std::fs;
 use std::net::TcpListener;
@@ -64,6 +66,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
         failed: results.failed + seen.failed,
         note: String::new(),
         output: format!("{}{}", results.output, seen.output),
+        ..Verdict::default()
     };
     verdict.note = format!(
         "{} passed, {} failed{}",
@@ -181,7 +184,8 @@ impl<'w> Page<'w> {
         Script { page: self, node }
     }
 
-    /// What Playwright finds in Chromium of the page in `folder`, by all tests or by those that are called so.
+    /// What Playwright finds in Chromium of the page in `folder`, by all tests or by those that are
+    /// called so.
     fn look(&self, folder: &Path, tests: Option<&str>) -> Result<Judged> {
         let figures = self.figures_file();
         if figures.exists() {

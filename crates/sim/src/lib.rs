@@ -7,7 +7,7 @@
 //! carries packets between it and a kernel. Layout: [`air`], [`ble`] and [`apps`] know nobody but
 //! the files beside this one; [`net`] puts air and applications together; [`experiments`],
 //! [`scenario`] and [`soak`] run networks; [`report`] shows what came of it.
-//! `tests/architecture.rs` holds that order.
+//! `tests/lab/architecture.rs` holds that order.
 //!
 //! # Features
 //!

@@ -1,12 +1,10 @@
 //! `motet send --trace`: every line is a record, and nothing sent again is missing.
 
-mod common;
-
 use std::{collections::BTreeMap, fs};
 
 use serde_json::Value;
 
-use common::{assert_refused, file, folder, motet, report, said};
+use crate::common::{assert_refused, file, folder, motet, report, said};
 
 const STATE: [&str; 7] = [
     "cwnd",

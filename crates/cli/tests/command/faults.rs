@@ -1,11 +1,9 @@
 //! Faults of a scenario, as people meet them: in a table, in a live mesh, in an error.
 #![cfg(target_os = "linux")]
 
-mod common;
-
 use std::fs;
 
-use common::{folder, has, motet, said};
+use crate::common::{self, folder, has, motet, said};
 
 #[test]
 fn a_reboot_shows_in_the_table() {

@@ -1,10 +1,8 @@
 //! `motet run`: what it refuses, what it writes, and that nothing but seed and file decide.
 
-mod common;
-
 use std::{fs, path::Path, process::Output};
 
-use common::{assert_refused, folder, motet, said};
+use crate::common::{self, assert_refused, folder, motet, said};
 
 const SMALL: &str = "duration_s = 8\nwarmup_s = 2\nseeds = 2\n[topology]\nchain = 2\n\
     [[flow]]\n[sweep]\nstack.retry_delay_ms = [0, 40]\n";

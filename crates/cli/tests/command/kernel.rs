@@ -1,8 +1,6 @@
 //! The main job in real time, against the TCP of this machine's kernel.
 #![cfg(target_os = "linux")]
 
-mod common;
-
 use std::{
     fs,
     io::{Read as _, Write as _},
@@ -14,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use common::{assert_refused, command, file, folder, report, said};
+use crate::common::{self, assert_refused, command, file, folder, report, said};
 
 /// An ordinary user that every system has: nobody.
 const NOBODY: u32 = 65534;

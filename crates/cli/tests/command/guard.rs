@@ -1,8 +1,6 @@
 //! A command of `motet up` ends with it, whatever ends which process of it, and when.
 #![cfg(target_os = "linux")]
 
-mod common;
-
 use std::{
     fs,
     process::{Child, Command, Stdio},
@@ -10,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use common::motet;
+use crate::common::{self, motet};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,

@@ -1,14 +1,12 @@
 //! `motet send --key`: judged by tshark, and by the nonces on the air.
 
-mod common;
-
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 use std::process::Command;
 
-use common::{assert_refused, file, folder, motet, said};
+use crate::common::{assert_refused, file, folder, motet, said};
 use motet::wire::ieee802154::{FrameType, Header, check_fcs};
 use pcap_file::DataLink;
 use pcap_file::pcap::PcapReader;

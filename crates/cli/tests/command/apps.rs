@@ -1,11 +1,9 @@
 //! `motet up --app`: what its motes serve besides, asked by curl and nc from this machine's kernel.
 #![cfg(target_os = "linux")]
 
-mod common;
-
 use std::process::Output;
 
-use common::{has, motet, said};
+use crate::common::{has, motet, said};
 use motet_lab::apps::backlog::Reading;
 
 /// Runs a shell script beside a mote with an application; `$M` is the mote. `None`, with a line that

@@ -1,10 +1,8 @@
 //! `motet model`: what it computes, and what it refuses.
 
-mod common;
-
 use serde_json::Value;
 
-use common::run;
+use crate::common::run;
 
 fn answer(arguments: &[&str]) -> Value {
     let output = run([&["model", "--json"], arguments].concat());

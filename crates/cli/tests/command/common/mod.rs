@@ -2,7 +2,7 @@
 #![allow(
     dead_code,
     clippy::allow_attributes,
-    reason = "each test binary uses its own part of this module"
+    reason = "what only tests for Linux use is used nowhere else"
 )]
 
 mod strict;

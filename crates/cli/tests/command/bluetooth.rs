@@ -1,8 +1,6 @@
 //! Bluetooth LE on the command line, with this machine's kernel and tshark at the other ends.
 #![cfg(target_os = "linux")]
 
-mod common;
-
 use std::{
     fs,
     io::{Read as _, Write as _},
@@ -12,7 +10,7 @@ use std::{
     thread,
 };
 
-use common::{assert_refused, file, folder, has, motet, objects, report, said};
+use crate::common::{assert_refused, file, folder, has, motet, objects, report, said};
 
 /// Those packets of a capture that pass `filter`.
 fn count(capture: &Path, filter: &str) -> usize {

@@ -1,13 +1,11 @@
 //! `motet keys` and `motet decode --key`: secured frames, as Wireshark's dissector reads them too.
 
-mod common;
-
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use common::{assert_refused, file, folder, motet, objects, run, said};
+use crate::common::{assert_refused, file, folder, motet, objects, run, said};
 use motet::mac::security::{NetworkKey, Software, index, seal};
 use motet::wire::LinkAddr;
 use motet::wire::cursor::Writer;

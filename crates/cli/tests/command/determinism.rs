@@ -1,10 +1,8 @@
 //! One seed, one air: two runs in virtual time write the same capture, byte for byte.
 
-mod common;
-
 use std::{fs, path::Path};
 
-use common::{file, folder, motet, said};
+use crate::common::{file, folder, motet, said};
 
 fn air(path: &Path, pcap: &Path, seed: &str) -> Vec<u8> {
     let output = motet()

@@ -1,8 +1,6 @@
 //! `motet up` and what travels through it, with the programs that people use: nc, iperf3, tshark.
 #![cfg(target_os = "linux")]
 
-mod common;
-
 use std::{
     fs,
     io::{BufRead as _, BufReader, Read as _},
@@ -12,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use common::{file, folder, has, motet, objects, report, said};
+use crate::common::{self, file, folder, has, motet, objects, report, said};
 use serde_json::Value;
 
 /// The nearest mote.

@@ -1,10 +1,8 @@
 //! Bad usage and bad input: exit status 2, one sentence that says what to do.
 
-mod common;
-
 use std::{fs, path::Path};
 
-use common::{assert_refused, file, folder, motet, run};
+use crate::common::{self, assert_refused, file, folder, motet, run};
 
 #[test]
 fn bad_arguments_are_refused() {

@@ -1,7 +1,5 @@
 //! The main job in virtual time: every file arrives bit for bit, whatever the air loses.
 
-mod common;
-
 use std::{
     collections::BTreeMap,
     path::PathBuf,
@@ -9,7 +7,7 @@ use std::{
     thread,
 };
 
-use common::{file, folder, motet, report, run};
+use crate::common::{file, folder, motet, report, run};
 
 const SIZES: [usize; 5] = [0, 1, 1024, 20 * 1024, 250 * 1024];
 const HOPS: [&str; 4] = ["1", "2", "3", "5"];

@@ -1,8 +1,6 @@
 //! The frame counters of a key outlive a run: judged by the nonces on the air, as tshark reads them, over restarts.
 #![cfg(target_os = "linux")]
 
-mod common;
-
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -12,7 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use common::{assert_refused, file, folder, motet, said};
+use crate::common::{assert_refused, file, folder, motet, said};
 use motet::wire::ieee802154::{FrameType, Header, check_fcs};
 
 /// A key, a folder for its counters, and what was sealed with it.

@@ -1,12 +1,10 @@
 //! `motet reproduce`: its list, its rows, and that they do not depend on chance or cores.
 
-mod common;
-
 use std::fs;
 
 use serde_json::Value;
 
-use common::{assert_refused, folder, motet, objects, run};
+use crate::common::{assert_refused, folder, motet, objects, run};
 
 const KEYS: [&str; 15] = [
     "schema",

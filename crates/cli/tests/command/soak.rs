@@ -1,10 +1,8 @@
 //! `motet soak`: what it prints, and that it repeats itself.
 
-mod common;
-
 use serde_json::Value;
 
-use common::run;
+use crate::common::run;
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()

@@ -1,14 +1,12 @@
 //! `motet decode` on captures made outside this project, and on damaged ones.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use common::{assert_refused, folder, motet, objects, said};
+use crate::common::{assert_refused, folder, motet, objects, said};
 use serde_json::Value;
 
 const PLUGTEST: &str = "openthread-plugtest-vectors/frames.pcap";
