@@ -1,7 +1,8 @@
 //! Finds the commit that a package is built from, for build scripts.
 //!
-//! The same in the command and in the Python package, as `cargo xtask check tidy` sees to: each package holds all
-//! that it is built from. Left out: trees without git; each script decides for itself what those are called.
+//! The same in the command and in the Python package, as `cargo xtask check tidy` sees to: each
+//! package holds all that it is built from. Left out: trees without git; each script decides for
+//! itself what those are called.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,8 +10,8 @@ use std::process::Command;
 /// Ends the name of a commit that files differ from.
 pub(crate) const CHANGED: &str = " with changes";
 
-/// The commit in so many digits, and [`CHANGED`] where one of `sources` differs from it. Nothing without
-/// git, and nothing for a copy of the package inside somebody else's repository.
+/// The commit in so many digits, and [`CHANGED`] where one of `sources` differs from it. Nothing
+/// without git, and nothing for a copy of the package inside somebody else's repository.
 ///
 /// The script runs again whenever HEAD moves or one of `sources` changes.
 pub(crate) fn of(sources: &[&str], digits: usize) -> Option<String> {

@@ -10,11 +10,10 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::Format;
-use crate::check::locked;
 use crate::devices;
 use crate::provenance::heading;
 use crate::tools;
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, locked};
 
 /// What a check gave.
 #[derive(Serialize, Deserialize)]

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use anyhow::Result;
 
-use crate::step::{Verdict, run_logged};
-use crate::workspace::{Workspace, in_ci};
+use crate::step::{Verdict, essence, run_logged};
+use crate::workspace::{Workspace, locked};
 use crate::{
     ble_peers, deny, determinism, devices, firmware, oldest, peers, planted, python, sizes,
     surface, symbols, test, thread, tidy, tools, web,
@@ -248,103 +248,4 @@ fn all(workspace: &Workspace, name: &str, commands: &mut [&mut Command]) -> Resu
         output.push_str(&this_output);
     }
     Ok(Verdict::single(good, "", essence(&output)))
-}
-
-/// In continuous integration Cargo.lock is part of what is checked.
-pub(crate) fn locked() -> Option<&'static str> {
-    in_ci().then_some("--locked")
-}
-
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct TestCount {
-    pub(crate) passed: u32,
-    pub(crate) failed: u32,
-    pub(crate) ignored: u32,
-}
-
-/// Sums the "test result:" lines, one of which every test binary prints.
-pub(crate) fn count_tests(output: &str) -> TestCount {
-    let mut sum = TestCount::default();
-    for line in output
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("test result: "))
-    {
-        for part in line.split(['.', ';']) {
-            let mut words = part.split_whitespace();
-            let (Some(number), Some(what)) = (words.next(), words.next()) else {
-                continue;
-            };
-            let Ok(number) = number.parse::<u32>() else {
-                continue;
-            };
-            match what {
-                "passed" => sum.passed += number,
-                "failed" => sum.failed += number,
-                "ignored" => sum.ignored += number,
-                _ => {}
-            }
-        }
-    }
-    sum
-}
-
-/// The output without the lines of success.
-pub(crate) fn essence(output: &str) -> String {
-    const PROGRESS: &[&str] = &[
-        "Compiling ",
-        "Checking ",
-        "Documenting ",
-        "Downloading ",
-        "Downloaded ",
-        "Locking ",
-    ];
-    let boring = |line: &str| {
-        let line = line.trim();
-        (line.starts_with("test ") && line.ends_with("... ok"))
-            || PROGRESS.iter().any(|word| line.starts_with(word))
-    };
-    output
-        .lines()
-        .filter(|line| !boring(line))
-        .collect::<Vec<_>>()
-        .join("\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const OUTPUT: &str = "\
-running 2 tests
-test a ... ok
-test b ... FAILED
-
-test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s
-
-   Doc-tests motet
-test result: ok. 12 passed; 0 failed; 3 ignored; 0 measured; 0 filtered out; finished in 1.52s
-";
-
-    #[test]
-    fn test_results_are_summed_over_binaries() {
-        assert_eq!(
-            count_tests(OUTPUT),
-            TestCount {
-                passed: 13,
-                failed: 1,
-                ignored: 3
-            }
-        );
-        assert_eq!(
-            count_tests("error: could not compile `motet`"),
-            TestCount::default()
-        );
-    }
-
-    #[test]
-    fn failures_stay_and_passes_go() {
-        let kept = essence(OUTPUT);
-        assert!(kept.contains("test b ... FAILED"));
-        assert!(!kept.contains("test a"));
-    }
 }

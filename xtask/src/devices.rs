@@ -11,12 +11,11 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::apps::Line;
-use crate::check::locked;
 use crate::firmware::{check_run, run_image};
 use crate::image::Image;
 use crate::step::{Verdict, run_logged};
 use crate::tools::{self, ARM_GCC};
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, locked};
 
 /// A figure that must not be above its limit.
 fn at_most(app: &str, check: &str, value: u32, unit: &str, limit: u32) -> Line {

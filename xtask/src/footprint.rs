@@ -9,13 +9,12 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use object::{Object, ObjectSymbol};
 
-use crate::check::locked;
 use crate::firmware::TARGET;
 use crate::image::Image;
 use crate::sizes;
 use crate::step::run_logged;
 use crate::tools::{self, ARM_GCC};
-use crate::workspace::{Workspace, in_ci};
+use crate::workspace::{Workspace, in_ci, locked};
 
 /// How C is compiled, as small as the compiler can.
 const C_FLAGS: [&str; 6] = [

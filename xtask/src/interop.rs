@@ -6,11 +6,10 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::Format;
-use crate::check::locked;
 use crate::provenance::heading;
 use crate::python::environment;
 use crate::tools;
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, locked};
 
 /// A foreign part.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -8,10 +8,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::check::{essence, locked};
-use crate::step::{Verdict, run_logged};
+use crate::step::{Verdict, essence, run_logged};
 use crate::tools;
-use crate::workspace::{Workspace, in_ci};
+use crate::workspace::{Workspace, in_ci, locked};
 
 /// The crates that firmware depends on, with the features that a device may want.
 const CRATES: [(&str, &[&str]); 4] = [

@@ -3,12 +3,11 @@
 use anyhow::{Context, Result, ensure};
 
 use crate::Format;
-use crate::check::{count_tests, essence, locked};
 use crate::footprint;
 use crate::provenance::heading;
-use crate::step::{Verdict, run_logged};
+use crate::step::{Verdict, count_tests, essence, run_logged};
 use crate::tools;
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, locked};
 
 /// Builds the comparison at full optimisation and runs it: its tables, a page of them, or JSON
 /// alone, go to stdout.

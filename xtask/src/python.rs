@@ -6,10 +6,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::check::{essence, locked};
-use crate::step::{Verdict, run_logged};
+use crate::step::{Verdict, essence, run_logged};
 use crate::tools;
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, locked};
 
 /// Builds the command and the wheel, installs the wheel, and lets pytest judge.
 pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {

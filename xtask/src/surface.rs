@@ -12,9 +12,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-use crate::check::locked;
 use crate::step::{Verdict, run_logged};
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, locked};
 
 /// The committed list, from the project's folder.
 const LIST: &str = "crates/stack/public-api.txt";

@@ -12,9 +12,8 @@ use std::thread;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use crate::check::{TestCount, count_tests, essence, locked};
-use crate::step::{Verdict, run_logged};
-use crate::workspace::Workspace;
+use crate::step::{TestCount, Verdict, count_tests, essence, run_logged};
+use crate::workspace::{Workspace, locked};
 
 /// Binaries that try what this machine's kernel does with their packets: never two at once.
 const ALONE: [&str; 4] = ["router", "linux", "kernel", "agree"];

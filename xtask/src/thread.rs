@@ -7,11 +7,10 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
 use crate::Format;
-use crate::check::{count_tests, essence, locked};
 use crate::provenance::heading;
-use crate::step::{Verdict, run_logged};
+use crate::step::{Verdict, count_tests, essence, run_logged};
 use crate::tools::{self, Tool};
-use crate::workspace::{Workspace, in_ci};
+use crate::workspace::{Workspace, in_ci, locked};
 
 /// Builds what is needed and runs every check: a table, a page of it, or JSON alone goes to stdout.
 pub(crate) fn run(workspace: &Workspace, format: Format) -> Result<bool> {

@@ -14,10 +14,9 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::check::{essence, locked};
-use crate::step::{Verdict, run_logged};
+use crate::step::{Verdict, essence, run_logged};
 use crate::tools::{self, Tool};
-use crate::workspace::{Workspace, in_ci};
+use crate::workspace::{Workspace, in_ci, locked};
 
 /// Builds the page; then serves it, or prints how large and how fast its lab is.
 pub(crate) fn run(workspace: &Workspace, serve: bool, sizes: bool) -> Result<bool> {

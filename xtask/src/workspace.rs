@@ -7,8 +7,9 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use crate::check::{essence, locked};
-use crate::step::run_logged;
+use crate::step::{essence, run_logged};
+
+pub(crate) use crate::step::in_ci;
 
 /// The project's folders.
 pub(crate) struct Workspace {
@@ -154,12 +155,12 @@ impl Workspace {
     }
 }
 
-/// Whether this is continuous integration: a missing tool then is a failure, never skipped.
-pub(crate) fn in_ci() -> bool {
-    env::var_os("CI").is_some_and(|value| value == "true")
-}
-
 /// The Cargo that runs this.
 fn cargo() -> PathBuf {
     env::var_os("CARGO").map_or_else(|| PathBuf::from("cargo"), PathBuf::from)
+}
+
+/// In continuous integration Cargo.lock is part of what is checked.
+pub(crate) fn locked() -> Option<&'static str> {
+    in_ci().then_some("--locked")
 }

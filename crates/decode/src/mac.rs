@@ -44,7 +44,31 @@ pub(super) fn explain<'a>(
     decoder.now.heard_from = header.src.map(|src| src.addr);
     let repeat_of = note(decoder, Some(&header), payload, fcs_ok);
     frame.between(name(header.src), name(header.dst));
-    let layer = Layer::new("mac", type_name(header.frame_type))
+    let layer = layer_of(&header, fcs_ok, repeat_of);
+    match header.frame_type {
+        FrameType::Ack => {
+            acknowledgment(decoder, frame, &header, layer);
+            Next::End
+        }
+        FrameType::Beacon => {
+            frame.push(layer);
+            beacon(frame, &header, payload)
+        }
+        FrameType::Command => {
+            frame.push(layer);
+            command(frame, payload)
+        }
+        FrameType::Data => {
+            frame.push(layer);
+            frame.say(format_args!("802.15.4 data, {} B", payload.len()));
+            Next::Lowpan(link_pair(&header), payload.into())
+        }
+    }
+}
+
+/// The frame's header as a layer.
+fn layer_of(header: &Header, fcs_ok: Option<bool>, repeat_of: Option<u64>) -> Layer {
+    Layer::new("mac", type_name(header.frame_type))
         .hidden("type", type_name(header.frame_type))
         .hidden("version", version_name(header.version))
         .with("seq", header.sequence)
@@ -69,26 +93,7 @@ pub(super) fn explain<'a>(
         .hidden("pan_id_compression", header.pan_id_compression)
         .hidden("fcs_ok", fcs_ok)
         .remark("fcs", fcs_ok.map(|ok| if ok { "ok" } else { "wrong" }))
-        .with("repeat_of", repeat_of);
-    match header.frame_type {
-        FrameType::Ack => {
-            acknowledgment(decoder, frame, &header, layer);
-            Next::End
-        }
-        FrameType::Beacon => {
-            frame.push(layer);
-            beacon(frame, &header, payload)
-        }
-        FrameType::Command => {
-            frame.push(layer);
-            command(frame, payload)
-        }
-        FrameType::Data => {
-            frame.push(layer);
-            frame.say(format_args!("802.15.4 data, {} B", payload.len()));
-            Next::Lowpan(link_pair(&header), payload.into())
-        }
-    }
+        .with("repeat_of", repeat_of)
 }
 
 /// Notes a frame; returns the frame that it repeats.

@@ -21,9 +21,8 @@ use sha2::{Digest, Sha256};
 
 use crate::Format;
 use crate::apps::Line;
-use crate::check::essence;
 use crate::provenance::heading;
-use crate::step::run_logged;
+use crate::step::{essence, run_logged};
 use crate::tools;
 use crate::workspace::Workspace;
 

@@ -16,9 +16,9 @@ use tar::Archive;
 
 use super::{Release, contents, line};
 use crate::apps::Line;
-use crate::check::locked;
 use crate::python::environment;
 use crate::tools;
+use crate::workspace::locked;
 
 /// A machine that a wheel is for.
 struct Wheel {
