@@ -156,7 +156,7 @@ fn motes_serve_echo_discard_and_chargen() {
         let output = motet()
             .args(["up", "--hops", "2", "--"])
             .arg(&client)
-            .args(["client_inside_the_mesh", "--exact"])
+            .args(["kernel::client_inside_the_mesh", "--exact"])
             .output()
             .unwrap();
         assert!(output.status.success(), "{who}: {}", said(&output));
