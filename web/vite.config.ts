@@ -95,7 +95,8 @@ addEventListener("activate", (event) => {
 addEventListener("fetch", (event) => {
   const url = new URL(event.request.url);
   if (event.request.method !== "GET" || url.origin !== location.origin) return;
-  const kept = caches.open(NAME).then((cache) => cache.match(event.request, { ignoreSearch: true, ignoreVary: true }));
+  // Not by caches.open(), which makes anew what a newer build has let go.
+  const kept = caches.match(event.request, { cacheName: NAME, ignoreSearch: true, ignoreVary: true });
   event.respondWith(kept.then((response) => response ?? fetch(event.request)));
 });
 `;

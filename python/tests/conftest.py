@@ -11,5 +11,4 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 @pytest.fixture
 def command() -> str:
     """The command `motet` of the same sources: `cargo xtask check python` builds it."""
-    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    return str(target / "release" / "motet")
+    return os.environ.get("MOTET") or str(ROOT / "target" / "release" / "motet")

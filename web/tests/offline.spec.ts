@@ -15,7 +15,8 @@ function kept(page: Page): Promise<{ names: string[]; icon: string | undefined }
   return page.evaluate(async () => {
     const names = await caches.keys();
     const own = names.find((name) => name.includes(new URL("./", location.href).href));
-    const icon = own === undefined ? undefined : await (await caches.open(own)).match("./icon.svg");
+    // caches.open() would make a cache anew that the worker has let go since its name was read.
+    const icon = own === undefined ? undefined : await caches.match("./icon.svg", { cacheName: own });
     return { names, icon: await icon?.text() };
   });
 }

@@ -1,5 +1,5 @@
 //! Debian's kernel and busybox, which `cargo xtask ble-peers` runs in an emulator as one of its
-//! judges: fetched once, kept by version under the target folder.
+//! judges: fetched once, kept for all checkouts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,10 +27,12 @@ pub(crate) const NEEDS: &[Tool] = &[
 
 /// The folder with the kernel, its modules and busybox.
 pub(crate) fn parts(workspace: &Workspace) -> Result<PathBuf> {
-    let shelf = workspace.target.join("ble-linux");
-    if let Some(kept) = kept(&shelf) {
-        return Ok(kept);
-    }
+    let shelf = tools::once(workspace, "ble-linux", |shelf| fetch(workspace, shelf))?;
+    kept(&shelf).with_context(|| format!("{} is empty: remove it", shelf.display()))
+}
+
+/// Fetches the newest kernel and busybox into a folder in `shelf`, named by the kernel's version.
+fn fetch(workspace: &Workspace, shelf: &Path) -> Result<()> {
     let (package, version) = match kernel() {
         Ok(kernel) => kernel,
         Err(_) => {
@@ -65,7 +67,7 @@ pub(crate) fn parts(workspace: &Workspace) -> Result<PathBuf> {
     }
     let place = shelf.join(format!("{package}_{version}"));
     fs::rename(&new, &place).with_context(|| format!("cannot write {}", place.display()))?;
-    Ok(place)
+    Ok(())
 }
 
 /// Links the program that gives Linux its controller.
@@ -82,11 +84,11 @@ pub(crate) fn attach(workspace: &Workspace) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// What is fetched already: complete, since its name is given last.
+/// The folder that was fetched: complete, since its name is given last.
 fn kept(shelf: &Path) -> Option<PathBuf> {
-    let folders = fs::read_dir(shelf).ok()?.flatten();
-    let versions = folders.map(|entry| entry.path());
-    versions.filter(|path| !path.ends_with("new")).max()
+    let entries = fs::read_dir(shelf).ok()?.flatten();
+    let mut paths = entries.map(|entry| entry.path());
+    paths.find(|path| path.is_dir() && !path.ends_with("new"))
 }
 
 /// The package of the kernel that Debian's own names as its newest, and that package's version.

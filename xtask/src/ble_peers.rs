@@ -2,11 +2,12 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 
 use crate::ble_linux;
+use crate::python::environment;
 use crate::step::{Verdict, run_logged};
 use crate::tools::{self, Tool};
 use crate::workspace::{Workspace, in_ci};
@@ -133,7 +134,7 @@ struct Parts {
 /// Fetches what is not there yet.
 fn parts(workspace: &Workspace, peer: &Peer) -> Result<Parts> {
     Ok(Parts {
-        python: python(workspace)?,
+        python: environment(workspace, "venv-bumble", &[("bumble", BUMBLE)])?,
         arguments: (peer.arguments)(workspace)?,
     })
 }
@@ -151,38 +152,6 @@ fn judge(workspace: &Workspace, peer: &Peer, parts: Parts) -> Result<Command> {
         .args(parts.arguments)
         .args(peer.tcple.then_some("--tcple"));
     Ok(command)
-}
-
-/// Python with bumble, in an environment that is made once for each version.
-fn python(workspace: &Workspace) -> Result<PathBuf> {
-    let folder = workspace.target.join("venv");
-    let python = folder.join("bin/python");
-    let version = "import importlib.metadata as m; print(m.version('bumble'))";
-    let found = Command::new(&python)
-        .args(["-c", version])
-        .stderr(Stdio::null())
-        .output();
-    if found.is_ok_and(|found| found.stdout.trim_ascii() == BUMBLE.as_bytes()) {
-        return Ok(python);
-    }
-    let log = workspace.scratch()?.join("venv.log");
-    let make = &mut Command::new("python3");
-    make.args(["-m", "venv"]).arg(&folder);
-    let install = &mut Command::new(&python);
-    install
-        .args(["-m", "pip", "install", "--quiet"])
-        .arg(format!("bumble=={BUMBLE}"));
-    for (command, advice) in [
-        (
-            make,
-            "install Python's venv: `apt-get install python3-venv`",
-        ),
-        (install, "pip needs the Python Package Index"),
-    ] {
-        let (good, output) = run_logged(command, &log)?;
-        ensure!(good, "bumble cannot be installed: {advice}\n{output}");
-    }
-    Ok(python)
 }
 
 /// The version whose quirks the judge knows.

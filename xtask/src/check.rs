@@ -1,4 +1,5 @@
-//! `cargo xtask check`: every step, timed; the output of those that fail; the sum.
+//! `cargo xtask check`: every step, with its time and its processor time; the output of those that
+//! fail; the sum.
 
 use std::io::{self, Write};
 use std::process::Command;
@@ -21,6 +22,7 @@ const STEPS: &[Step] = &[
     ("tools", tools::check),
     ("fmt", fmt),
     ("tidy", tidy::check),
+    ("patches", planted::check_patches),
     ("clippy", clippy),
     ("doc", doc),
     ("surface", surface::check),
@@ -33,7 +35,6 @@ const STEPS: &[Step] = &[
     ("qemu-embassy", devices::check_embassy_pair),
     ("determinism", determinism::check),
     ("soak", soak),
-    ("planted", planted::check),
     ("peers", peers::check),
     ("python", python::check),
     ("web", web::check),
@@ -44,9 +45,14 @@ const STEPS: &[Step] = &[
     ("advisories", deny::check_advisories),
 ];
 
+/// What runs only where its name is given, since it takes minutes and judges what seldom changes;
+/// `docs/reference/soak.md` quotes it.
+const NAMED: &[Step] = &[("planted", planted::check)];
+
 /// The names that `check` takes as arguments.
 pub(crate) fn step_names() -> Vec<&'static str> {
-    STEPS.iter().map(|(name, _)| *name).collect()
+    let steps = STEPS.iter().chain(NAMED);
+    steps.map(|(name, _)| *name).collect()
 }
 
 /// Runs the steps named in `only`, or all; gives whether every check held.
@@ -55,13 +61,16 @@ pub(crate) fn run(workspace: &Workspace, only: &[String]) -> Result<bool> {
     // The step `test` builds this program anew, and `sizes` needs a copy of it later.
     symbols::keep_this_program(workspace)?;
     let (mut passed, mut failed, mut flaky) = (0, 0, Vec::new());
-    for (name, step) in STEPS {
-        if !only.is_empty() && !only.iter().any(|wanted| wanted == name) {
-            continue;
-        }
+    let wanted = |name: &str| only.iter().any(|wanted| wanted == name);
+    let usual = STEPS
+        .iter()
+        .filter(|(name, _)| only.is_empty() || wanted(name));
+    let named = NAMED.iter().filter(|(name, _)| wanted(name));
+    for (name, step) in usual.chain(named) {
         print!("{name:<16}");
         io::stdout().flush()?;
         let step_start = Instant::now();
+        let cpu_start = cpu_s();
         let verdict = step(workspace)
             .unwrap_or_else(|error| Verdict::single(false, "", format!("{error:#}\n")));
         let word = match (verdict.failed, verdict.flaky.is_empty()) {
@@ -70,8 +79,9 @@ pub(crate) fn run(workspace: &Workspace, only: &[String]) -> Result<bool> {
             _ => "FAILED",
         };
         println!(
-            "{word:<7} {:>6.1} s  {}",
+            "{word:<7} {:>6.1} s {:>6.1} s  {}",
             step_start.elapsed().as_secs_f32(),
+            cpu_s() - cpu_start,
             verdict.note
         );
         if verdict.failed > 0 {
@@ -85,12 +95,30 @@ pub(crate) fn run(workspace: &Workspace, only: &[String]) -> Result<bool> {
         failed += verdict.failed;
         flaky.extend(verdict.flaky);
     }
-    println!("{:.1} s in all", start.elapsed().as_secs_f32());
+    println!(
+        "{:.1} s in all, {:.1} s of processor time",
+        start.elapsed().as_secs_f32(),
+        cpu_s()
+    );
     if !flaky.is_empty() {
         println!("FLAKY, failed once and then passed: {}", flaky.join(", "));
     }
     println!("{passed} passed, {failed} failed");
     Ok(failed == 0)
+}
+
+/// Processor time of all programs that this one has started and seen end, s; 0 where the system has
+/// no `/proc`. It says what a step costs, whatever else the machine does.
+fn cpu_s() -> f64 {
+    // Clock ticks of Linux's interfaces, whatever its own.
+    const TICKS_PER_S: f64 = 100.0;
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // proc_pid_stat(5): cutime and cstime are fields 16 and 17; the second, in brackets, may have
+    // spaces.
+    let fields = stat.rsplit(')').next().unwrap_or_default();
+    let times = fields.split_whitespace().skip(13).take(2);
+    let ticks: f64 = times.filter_map(|ticks| ticks.parse::<f64>().ok()).sum();
+    ticks / TICKS_PER_S
 }
 
 /// Every workspace is formatted.

@@ -1,5 +1,5 @@
-//! Developers' commands: `cargo xtask check`, `sizes`, `surface`, `fuzz`, `mutants`, `peers`,
-//! `apps`, `interop`, `ble-peers`, `thread`, `web` and `release`.
+//! Developers' commands: `cargo xtask check`, `sizes`, `surface`, `equal`, `fuzz`, `mutants`,
+//! `peers`, `apps`, `interop`, `ble-peers`, `thread`, `web` and `release`.
 //!
 //! `check` is what continuous integration runs, and all it runs. Left out: everything a
 //! user of Motet needs, which is the command `motet`.
@@ -36,6 +36,7 @@ mod tools;
 mod web;
 mod workspace;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -83,6 +84,15 @@ enum Command {
     /// use; `check` compares.
     #[command(after_help = "Example: cargo xtask surface")]
     Surface,
+    /// Compare what two builds of the command write: reports and captures, byte for byte
+    ///
+    /// Ten scenarios, four experiments, and a file over every radio. A change that leaves behaviour
+    /// as it is leaves them equal.
+    #[command(after_help = "Example: cargo xtask equal /tmp/motet-before")]
+    Equal {
+        /// The command `motet` from before the change
+        before: PathBuf,
+    },
     /// Fuzz every parser and the stack itself, one target after the other
     ///
     /// Needs a nightly compiler and cargo-fuzz. What the fuzzer finds wrong goes to
@@ -157,7 +167,7 @@ enum Command {
     /// In each role 100 kB of TCP go each way over bumble's virtual controllers, its own L2CAP and
     /// this machine's kernel; then with a Debian kernel in QEMU, whose Bluetooth, IPv6 and TCP are
     /// all its own. Needs Python, QEMU, and a Debian-like Linux where this user may make private
-    /// networks; bumble is installed once into target/venv, the kernel into target/ble-linux.
+    /// networks; bumble and the kernel are installed once, into ~/.cache/motet.
     #[command(after_help = "Example: cargo xtask ble-peers --json")]
     BlePeers {
         /// Print one JSON object a line, one for each peer, role and direction
@@ -170,7 +180,8 @@ enum Command {
     /// Put `motet router` beside OpenThread's border router, with three motes behind it
     ///
     /// Needs a C++ compiler, CMake and Ninja, and a Linux where this user may make private
-    /// networks. OpenThread is built once, in three to five minutes; the checks take one.
+    /// networks. OpenThread is built once, in three to five minutes, into ~/.cache/motet; the
+    /// checks take one.
     #[command(after_help = "Example: cargo xtask thread --json")]
     Thread {
         /// Print one JSON object a line, one for each check
@@ -275,6 +286,7 @@ fn run(command: &Command) -> Result<bool> {
         Command::BlePeers { json, tcple } => ble_peers::run(&workspace, *json, *tcple),
         Command::Web { serve, sizes } => web::run(&workspace, *serve, *sizes),
         Command::Mutants { files, shard } => mutants::run(&workspace, files, shard.as_deref()),
+        Command::Equal { before } => determinism::compare(&workspace, before),
         Command::Surface => surface::update(&workspace),
         Command::Fuzz { seeds: true, .. } => fuzz::write_seeds(&workspace),
         Command::Fuzz {

@@ -30,6 +30,15 @@ const COPIED: [&str; 5] = [
 /// project's.
 const VERSIONS: [&str; 2] = ["version = \"0.1.0\"", "version = \"0.1.99\""];
 
+/// Makes the copy: every patch applies.
+pub(crate) fn check_patches(workspace: &Workspace) -> Result<Verdict> {
+    let copy = workspace.scratch()?.join("planted");
+    Ok(match plant(workspace, &copy) {
+        Ok(patches) => Verdict::single(true, format!("{patches} bugs can be planted"), ""),
+        Err(error) => Verdict::single(false, "", format!("{error:#}\n")),
+    })
+}
+
 /// Builds the copy and lets its test look for every bug.
 pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
     let copy = workspace.scratch()?.join("planted");

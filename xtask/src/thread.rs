@@ -144,29 +144,23 @@ const BUILDS: &[Build] = &[
 /// The folder of OpenThread's programs: built once for each version of its sources.
 fn openthread(workspace: &Workspace) -> Result<PathBuf> {
     let package = package(workspace)?;
-    let folder = workspace
-        .target
-        .join(format!("openthread-{}", package.version));
-    // Written last: a build that was cut short goes on where it stood.
-    let done = folder.join("done");
-    if done.is_file() {
-        return Ok(folder);
-    }
-    let sources = package.manifest_path.with_file_name("openthread");
-    ensure!(sources.is_dir(), "{} is not there", sources.display());
-    let log = workspace.scratch()?.join("openthread.log");
-    for build in BUILDS {
-        let place = folder.join(build.folder);
-        let configure = &mut configure(&sources, &place, build);
-        let compile = &mut Command::new("ninja");
-        compile.arg("-C").arg(&place).args(build.targets);
-        for command in [configure, compile] {
-            let (good, output) = run_logged(command, &log)?;
-            ensure!(good, "{output}\nOpenThread does not build: see above");
+    let name = format!("openthread-{}", package.version);
+    tools::once(workspace, &name, |folder| {
+        let sources = package.manifest_path.with_file_name("openthread");
+        ensure!(sources.is_dir(), "{} is not there", sources.display());
+        let log = workspace.scratch()?.join("openthread.log");
+        for build in BUILDS {
+            let place = folder.join(build.folder);
+            let configure = &mut configure(&sources, &place, build);
+            let compile = &mut Command::new("ninja");
+            compile.arg("-C").arg(&place).args(build.targets);
+            for command in [configure, compile] {
+                let (good, output) = run_logged(command, &log)?;
+                ensure!(good, "{output}\nOpenThread does not build: see above");
+            }
         }
-    }
-    std::fs::write(&done, "").with_context(|| format!("cannot write {}", done.display()))?;
-    Ok(folder)
+        Ok(())
+    })
 }
 
 fn configure(sources: &Path, place: &Path, build: &Build) -> Command {

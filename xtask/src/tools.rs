@@ -1,7 +1,7 @@
 //! The programs that are needed beside Rust: found, installed, or named with advice.
 
 use std::env;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -285,36 +285,52 @@ pub(crate) fn cargo_tool(workspace: &Workspace, name: &str, version: &str) -> Re
         return Ok(found);
     }
     let file = format!("{name}{}", env::consts::EXE_SUFFIX);
+    let folder = once(workspace, &format!("{name}-{version}"), |folder| {
+        // Unoptimised: it runs for a second, and an optimised build takes minutes.
+        let mut command = workspace.cargo("install");
+        command
+            .args([name, "--version", version])
+            .args(["--locked", "--debug", "--root"])
+            .arg(folder)
+            .env("CARGO_TARGET_DIR", folder.join("target"))
+            .env("CARGO_PROFILE_DEV_DEBUG", "false")
+            .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0");
+        let log = workspace.scratch()?.join(format!("{name}.log"));
+        let (good, output) = run_logged(&mut command, &log)?;
+        if !good {
+            bail!("{output}\n{name} cannot be installed: see above, or install it yourself");
+        }
+        // Half a gigabyte that nothing needs any more; staying is harmless.
+        let _ = fs::remove_dir_all(folder.join("target"));
+        Ok(())
+    })?;
+    Ok(folder.join("bin").join(file))
+}
+
+/// The folder of something that others made and that this machine makes ready once, for all
+/// checkouts: `make` fills it, and goes on where one that was cut short stopped. `name` has the
+/// version in it.
+pub(crate) fn once(
+    workspace: &Workspace,
+    name: &str,
+    make: impl FnOnce(&Path) -> Result<()>,
+) -> Result<PathBuf> {
     let home = cache(workspace)?;
-    let folder = home.join(format!("{name}-{version}"));
-    let program = folder.join("bin").join(&file);
-    if program.is_file() {
-        return Ok(program);
+    let folder = home.join(name);
+    // Written last.
+    let done = folder.join("done");
+    if done.is_file() {
+        return Ok(folder);
     }
-    // Two checkouts may build it at once, and either may be cut short.
-    let unfinished = home.join(format!("{name}-{version}.{}", std::process::id()));
-    // Unoptimised: it runs for a second, and an optimised build takes minutes.
-    let mut command = workspace.cargo("install");
-    command
-        .args([name, "--version", version])
-        .args(["--locked", "--debug", "--root"])
-        .arg(&unfinished)
-        .env("CARGO_TARGET_DIR", unfinished.join("target"))
-        .env("CARGO_PROFILE_DEV_DEBUG", "false")
-        .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0");
-    let log = workspace.scratch()?.join(format!("{name}.log"));
-    let (good, output) = run_logged(&mut command, &log)?;
-    // Half a gigabyte that nothing needs any more; staying is harmless.
-    let _ = fs::remove_dir_all(unfinished.join("target"));
-    if good && fs::rename(&unfinished, &folder).is_ok() {
-        return Ok(program);
+    // Another checkout may be making it: then this one waits, and takes that.
+    let lock = File::create(home.join(format!("{name}.lock")))?;
+    lock.lock()?;
+    if !done.is_file() {
+        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        make(&folder)?;
+        fs::write(&done, "").with_context(|| format!("cannot write {}", done.display()))?;
     }
-    let _ = fs::remove_dir_all(&unfinished);
-    // Another checkout may have been first.
-    if good && program.is_file() {
-        return Ok(program);
-    }
-    bail!("{output}\n{name} cannot be installed: see above, or install it yourself")
+    Ok(folder)
 }
 
 /// The folder of what others made and this machine builds once, for all checkouts and each version:

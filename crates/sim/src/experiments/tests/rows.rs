@@ -69,52 +69,71 @@ fn what_is_judged_is_what_is_printed() {
     }
 }
 
-/// Runs of every experiment, each figure of each run another one: the same settings give the
-/// same figures, in whatever experiment. Every figure is raised by `shift` of its part that
-/// `direction` picks at random.
-fn synthetic(direction: u64, shift: f64) -> Vec<(Measured, Vec<Row>)> {
-    let segments = segments();
-    let of_experiment = |(experiment, segments): (super::super::Experiment, &Vec<_>)| {
-        let cases = (experiment.cases)();
-        let runs = cases.iter().map(|case| {
-            let run = |seed| run_of(case, seed, direction, shift);
-            (0..RUNS).map(run).collect()
-        });
-        let runs = runs.collect();
-        let measured = Measured {
-            experiment: experiment.id,
-            cases,
-            segments: segments.clone(),
-            runs,
-            is_full: true,
+/// An experiment, and what its runs are made of, which takes a network for each setting.
+struct Prepared {
+    experiment: super::super::Experiment,
+    segments: Vec<super::super::setup::Segment>,
+    /// What tells each setting from others.
+    names: Vec<u64>,
+}
+
+fn prepared() -> &'static [Prepared] {
+    use std::sync::OnceLock;
+    static PREPARED: OnceLock<Vec<Prepared>> = OnceLock::new();
+    PREPARED.get_or_init(|| {
+        let prepare = |experiment: super::super::Experiment| {
+            let cases = (experiment.cases)();
+            Prepared {
+                experiment,
+                segments: cases.iter().map(|case| case.segment(60)).collect(),
+                names: cases.iter().map(|case| fnv1a(&name_of(case))).collect(),
+            }
         };
-        let rows = (experiment.rows)(&Results {
-            measured: &measured,
-            seeds: &[0, 1, 2],
-        });
-        (measured, rows)
+        all().into_iter().map(prepare).collect()
+    })
+}
+
+/// Rows of an experiment from made-up runs, each figure of each run another one: the same settings
+/// give the same figures, in whatever experiment. Every figure is raised by `shift` of its part that
+/// `direction` picks at random.
+fn synthetic(prepared: &Prepared, direction: u64, shift: f64) -> Vec<Row> {
+    let runs = prepared.names.iter().map(|name| {
+        let run = |seed| run_of(*name, seed, direction, shift);
+        (0..RUNS).map(run).collect()
+    });
+    let measured = Measured {
+        experiment: prepared.experiment.id,
+        cases: (prepared.experiment.cases)(),
+        segments: prepared.segments.clone(),
+        runs: runs.collect(),
+        is_full: true,
     };
-    all()
-        .into_iter()
-        .zip(&segments)
-        .map(of_experiment)
-        .collect()
+    (prepared.experiment.rows)(&Results {
+        measured: &measured,
+        seeds: &[0, 1, 2],
+    })
 }
 
 const RUNS: u64 = 3;
 
-/// What segments are; they take a network each, and so are found once.
-fn segments() -> Vec<Vec<super::super::setup::Segment>> {
-    use std::sync::OnceLock;
-    static SEGMENTS: OnceLock<Vec<Vec<super::super::setup::Segment>>> = OnceLock::new();
-    let found = SEGMENTS.get_or_init(|| {
-        let of_experiment = |experiment: super::super::Experiment| {
-            let cases = (experiment.cases)();
-            cases.iter().map(|case| case.segment(60)).collect()
+/// Experiments in groups: two that share a setting are in one group, so that what moves the rows of
+/// a group moves those of no other.
+fn groups() -> Vec<Vec<&'static Prepared>> {
+    let mut groups: Vec<Vec<&Prepared>> = Vec::new();
+    for prepared in prepared() {
+        let shares = |other: &&Prepared| {
+            let mut names = other.names.iter();
+            names.any(|name| prepared.names.contains(name))
         };
-        all().into_iter().map(of_experiment).collect()
-    });
-    found.clone()
+        let (joined, apart): (Vec<_>, Vec<_>) = groups
+            .into_iter()
+            .partition(|group| group.iter().any(shares));
+        let mut group: Vec<_> = joined.into_iter().flatten().collect();
+        group.push(prepared);
+        groups = apart;
+        groups.push(group);
+    }
+    groups
 }
 
 /// What tells a setting from others, the same in every run: of a change of TCP's settings what it
@@ -140,12 +159,16 @@ fn name_of(case: &Case) -> String {
     name
 }
 
-fn run_of(case: &Case, seed: u64, direction: u64, shift: f64) -> Run {
-    // FNV-1a: the setting decides, not the experiment.
-    let name = format!("{} {seed}", name_of(case));
-    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+/// The hash FNV-1a of a text.
+fn fnv1a(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    })
+}
+
+/// A run whose figures its setting decides, not its experiment.
+fn run_of(name: u64, seed: u64, direction: u64, shift: f64) -> Run {
+    let hash = fnv1a(&format!("{name} {seed}"));
     let mut plain = Rng::from_seed([hash, 0]);
     let mut shifted = Rng::from_seed([hash, direction + 1]);
     let unit = |rng: &mut Rng| f64::from(rng.next_u32()) / f64::from(u32::MAX);
@@ -249,8 +272,8 @@ const FIGURES: [&str; 56] = [
 ];
 
 fn all_rows() -> Vec<Row> {
-    let rows = synthetic(0, 0.0).into_iter().flat_map(|(_, rows)| rows);
-    rows.collect()
+    let rows_of = |prepared| synthetic(prepared, 0, 0.0);
+    prepared().iter().flat_map(rows_of).collect()
 }
 
 fn is_judged(row: &Row) -> bool {
@@ -363,54 +386,58 @@ fn nothing_judged_follows_from_other_judged_rows_or_fits() {
         of_fits > 10 && judged > 50,
         "{of_fits} fits, {judged} judged"
     );
-    let directions = (of_fits + judged + 10) as u64;
-    let values = |direction, shift| -> Vec<f64> {
-        let of_all = synthetic(direction, shift).into_iter();
-        of_all
-            .flat_map(|(_, rows)| rows)
-            .map(|row| row.value)
-            .collect()
+    let follow: Vec<String> = groups().iter().flat_map(|group| following(group)).collect();
+    assert!(follow.is_empty(), "{follow:#?}");
+}
+
+/// The judged rows of a group of experiments whose movements others explain.
+fn following(group: &[&Prepared]) -> Vec<String> {
+    let rows_of = |direction, shift| {
+        let of = move |prepared: &&Prepared| synthetic(prepared, direction, shift);
+        group.iter().flat_map(of)
     };
+    let rows: Vec<Row> = rows_of(0, 0.0).collect();
+    let is_fit = |row: &Row| row.role == Role::Fit;
+    let counted = rows.iter().filter(|row| is_fit(row) || is_judged(row));
+    let directions = counted.count() as u64 + 10;
     let moves: Vec<Vec<f64>> = (1..=directions)
         .map(|direction| {
-            let pair = [values(direction, SHIFT), values(direction, -SHIFT)];
-            pair[0]
-                .iter()
-                .zip(&pair[1])
-                .map(|(up, down)| up - down)
-                .collect()
+            let pair = rows_of(direction, SHIFT).zip(rows_of(direction, -SHIFT));
+            pair.map(|(up, down)| up.value - down.value).collect()
         })
         .collect();
     let of_row = |number: usize| -> Vec<f64> { moves.iter().map(|all| all[number]).collect() };
     let mut known: Vec<Vec<f64>> = Vec::new();
     let numbered = || rows.iter().enumerate();
-    for (number, _) in numbered().filter(|(_, row)| row.role == Role::Fit) {
+    for (number, _) in numbered().filter(|(_, row)| is_fit(row)) {
         known.extend(remainder(of_row(number), &known));
     }
     let mut follow = Vec::new();
-    // A knee is one of a few rates, minutes are counted, and a lead that changes hands is none:
-    // they leap, or stay.
-    let leaping = ["knee_rate", "fairer_minutes", "radio_apart"];
-    // Claims of a paper that stand beside the figures they are made of: not judging them would hide
-    // a miss.
-    let claimed = [
-        "radio_tcp_over_coap",
-        "radio_coap_over_unrel",
-        "radio_single_over_batch",
-        "cost_of_reliability",
-    ];
-    let is_claimed = |row: &Row| {
-        claimed.contains(&row.metric)
-            || (row.experiment, row.metric) == ("tcplp-adaptive", "goodput_over_up")
-    };
-    let moves_smoothly = |row: &Row| !leaping.contains(&row.metric) && !is_claimed(row);
     for (number, row) in numbered().filter(|(_, row)| is_judged(row) && moves_smoothly(row)) {
         match remainder(of_row(number), &known) {
             Some(new) => known.push(new),
             None => follow.push(format!("{} {} {}", row.experiment, row.metric, row.point)),
         }
     }
-    assert!(follow.is_empty(), "{follow:#?}");
+    follow
+}
+
+/// Whether a row's value follows the figures without leaps, and claims nothing that stands beside
+/// the figures it is made of.
+fn moves_smoothly(row: &Row) -> bool {
+    // A knee is one of a few rates, minutes are counted, and a lead that changes hands is none:
+    // they leap, or stay.
+    const LEAPING: [&str; 3] = ["knee_rate", "fairer_minutes", "radio_apart"];
+    // Claims of a paper: not judging them would hide a miss.
+    const CLAIMED: [&str; 4] = [
+        "radio_tcp_over_coap",
+        "radio_coap_over_unrel",
+        "radio_single_over_batch",
+        "cost_of_reliability",
+    ];
+    let is_claimed = CLAIMED.contains(&row.metric)
+        || (row.experiment, row.metric) == ("tcplp-adaptive", "goodput_over_up");
+    !LEAPING.contains(&row.metric) && !is_claimed
 }
 
 const SHIFT: f64 = 1e-4;
