@@ -30,6 +30,15 @@ pub(crate) fn run(workspace: &Workspace, json: bool, tcple: bool) -> Result<bool
     Ok(is_good)
 }
 
+/// Fetches the peers, once on this machine.
+pub(crate) fn make_ready(workspace: &Workspace) -> Result<()> {
+    for peer in PEERS {
+        tools::provide(workspace, peer.needs)?;
+        parts(workspace, peer)?;
+    }
+    Ok(())
+}
+
 /// The same as a step of the check.
 pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
     let mut sum = Verdict {

@@ -8,6 +8,11 @@ use crate::step::{Verdict, run_logged};
 use crate::tools;
 use crate::workspace::Workspace;
 
+/// Builds cargo-deny, once on this machine.
+pub(crate) fn make_ready(workspace: &Workspace) -> Result<()> {
+    tools::cargo_deny(workspace).map(drop)
+}
+
 /// Licences, banned crates and registries.
 pub(crate) fn check_licences(workspace: &Workspace) -> Result<Verdict> {
     let (good, output) = deny(workspace, &["bans", "licenses", "sources"])?;

@@ -14,6 +14,7 @@ mod determinism;
 mod devices;
 mod firmware;
 mod footprint;
+mod foreign;
 mod fuzz;
 mod image;
 mod interop;

@@ -23,6 +23,16 @@ const CRATES: [(&str, &[&str]); 4] = [
 /// A device that all of them build for.
 const TARGET: &str = "thumbv7em-none-eabihf";
 
+/// Fetches the compilers, once on this machine.
+pub(crate) fn make_ready(workspace: &Workspace) -> Result<()> {
+    for (name, _) in CRATES {
+        if let Some(version) = workspace.package(name)?.rust_version.as_deref() {
+            provide(workspace, version)?;
+        }
+    }
+    Ok(())
+}
+
 /// Every crate of [`CRATES`] builds with the compiler that it names.
 pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
     if tools::find("rustup").is_none() {

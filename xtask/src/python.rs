@@ -11,6 +11,12 @@ use crate::step::{Verdict, essence, run_logged};
 use crate::tools;
 use crate::workspace::{Workspace, locked};
 
+/// Makes the environment in which the package is built and judged.
+pub(crate) fn make_ready(workspace: &Workspace) -> Result<()> {
+    tools::provide(workspace, &[tools::PYTHON])?;
+    environment(workspace, "venv-python", &PACKAGES).map(drop)
+}
+
 /// Builds the command and a wheel, installs the wheel, and lets pytest judge.
 pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
     tools::provide(workspace, &[tools::PYTHON])?;

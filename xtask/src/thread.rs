@@ -33,6 +33,12 @@ pub(crate) fn run(workspace: &Workspace, format: Format) -> Result<bool> {
     Ok(status.success())
 }
 
+/// Builds OpenThread, once on this machine.
+pub(crate) fn make_ready(workspace: &Workspace) -> Result<()> {
+    tools::provide(workspace, NEEDS)?;
+    openthread(workspace).map(drop)
+}
+
 /// The same as a step of the check.
 pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
     let mut output = tools::provide(workspace, NEEDS)?;

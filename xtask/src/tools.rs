@@ -4,6 +4,7 @@ use std::env;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -242,12 +243,20 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
 
 /// Installs what is missing of `tools` where that is possible; gives what that printed.
 pub(crate) fn provide(workspace: &Workspace, tools: &[Tool]) -> Result<String> {
+    if missing(tools).is_empty() || !may_use_apt() {
+        return Ok(String::new());
+    }
+    let _alone = APT.lock();
+    // Another thread may have installed it meanwhile.
     let missing = missing(tools);
-    if missing.is_empty() || !may_use_apt() {
+    if missing.is_empty() {
         return Ok(String::new());
     }
     install(workspace, &missing)
 }
+
+/// Held by the thread that installs: apt refuses a second one.
+static APT: Mutex<()> = Mutex::new(());
 
 /// What to do about those of `tools` that are missing; none where all are there.
 pub(crate) fn absent(tools: &[Tool]) -> Option<String> {
@@ -378,6 +387,11 @@ pub(crate) fn update(workspace: &Workspace) -> Result<String> {
     if !may_use_apt() {
         return Ok(String::new());
     }
+    let _alone = APT.lock();
+    update_lists(workspace)
+}
+
+fn update_lists(workspace: &Workspace) -> Result<String> {
     let log = workspace.scratch()?.join("apt.log");
     Ok(run_logged(apt().args(["--quiet", "update"]), &log)?.1)
 }
@@ -389,7 +403,7 @@ fn apt() -> Command {
 }
 
 fn install(workspace: &Workspace, tools: &[Tool]) -> Result<String> {
-    let mut output = update(workspace)?;
+    let mut output = update_lists(workspace)?;
     let log = workspace.scratch()?.join("apt.log");
     // An installation that was cut short lets apt install nothing more before it is completed.
     let mut complete = Command::new("dpkg");

@@ -56,7 +56,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
     }
     let page = Page::build(workspace)?;
     let results = page
-        .script("tests/lab.mjs")
+        .script("tests/lab.mjs", &workspace.debug_motet()?)
         .arg(scratch.join("web-lab"))
         .logged("web-lab.log")?;
     let seen = page.look(&page.folder, None)?;
@@ -174,10 +174,10 @@ impl<'w> Page<'w> {
         node
     }
 
-    /// Node with a script that compares the lab with the command, which is built for it.
-    fn script(&self, script: &str) -> Script<'_> {
+    /// Node with a script that compares the lab with the command `motet`.
+    fn script(&self, script: &str, motet: &Path) -> Script<'_> {
         let mut node = self.node(script);
-        node.arg(self.workspace.target.join("release/motet"))
+        node.arg(motet)
             .arg(self.web.join("generated"))
             .arg(self.workspace.root.join("scenarios"));
         Script { page: self, node }
@@ -230,8 +230,8 @@ impl<'w> Page<'w> {
     }
 
     fn print_figures(&self) -> Result<()> {
-        let mut script = self.script("tests/figures.mjs");
-        script.build_command()?;
+        let motet = self.workspace.release_motet()?;
+        let mut script = self.script("tests/figures.mjs", &motet);
         let output = script.node.output().context("cannot run node")?;
         ensure!(
             output.status.success(),
@@ -284,18 +284,7 @@ impl Script<'_> {
         self
     }
 
-    /// Builds the command that is compared with.
-    fn build_command(&self) -> Result<()> {
-        let workspace = self.page.workspace;
-        let mut motet = workspace.cargo("build");
-        motet
-            .args(["--release", "--package", "motet-cli"])
-            .args(locked());
-        must(&mut motet, &workspace.scratch()?.join("web-command.log"))
-    }
-
     fn logged(mut self, log: &str) -> Result<Judged> {
-        self.build_command()?;
         let log = self.page.workspace.scratch()?.join(log);
         let (good, output) = run_logged(&mut self.node, &log)?;
         Ok(Judged::of(good, output))
