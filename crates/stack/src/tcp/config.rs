@@ -120,9 +120,8 @@ pub struct Config {
     pub undo: bool,
     /// Negotiate and use explicit congestion notification (RFC 3168).
     pub ecn: bool,
-    /// How cwnd answers a loss, and how it grows. To be chosen before the connection begins: what
-    /// an algorithm has learnt means nothing to another, which starts right with the next loss
-    /// only.
+    /// How cwnd answers a loss, and how it grows. Best chosen before the connection begins: another
+    /// algorithm than the one so far starts as if nothing had been lost.
     pub congestion_algorithm: CongestionAlgorithm,
     /// Congestion control at all; off only to measure what it does.
     pub congestion_control: bool,

@@ -124,7 +124,7 @@ impl<'m> Connection<'m> {
             snd_wnd_max: 0,
             smss: config.smss,
             rmss: config.rmss,
-            loss: Loss::NEW,
+            loss: Loss::new(config.congestion_algorithm),
             rtt: RttEstimator::NEW,
             timers: Timers::NEW,
             now_part,

@@ -394,6 +394,7 @@ impl<'m> Tcp<'m> {
     pub fn set_config(&mut self, handle: Handle, config: &'m Config, now: Instant) {
         if let Some(connection) = self.connection_at(handle, now) {
             connection.config = config;
+            connection.loss.choose(config.congestion_algorithm);
             connection.put_off_keepalive();
         }
     }

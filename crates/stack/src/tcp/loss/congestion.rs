@@ -1,23 +1,17 @@
-//! cwnd and ssthresh: New Reno.
+//! cwnd and ssthresh: the initial window, slow start, and what every reduction has in common.
 //!
 //! Place: [`Loss`](super::Loss) reports what was acknowledged or lost, and asks how much may be in
-//! flight. Left out: which segments were lost ([`super::detection`]) and when recovery ends
-//! (`reduction`).
-//! [`CongestionAlgorithm`](super::CongestionAlgorithm) says which algorithm's congestion avoidance
-//! follows slow start; New Reno's is here.
+//! flight. Left out: which segments were lost ([`super::detection`]), when recovery ends
+//! (`reduction`), and what one algorithm does otherwise than another ([`super::control`]).
 //! Source: RFC 5681.
 
-use super::algorithm::CongestionAlgorithm;
-use super::{Growth, saturated};
+use super::saturated;
 
-/// Congestion control of one connection, in bytes; windows are not scaled, so 16 bits do.
+/// The windows of one connection, in bytes; they are not scaled, so 16 bits do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Congestion {
     pub(super) cwnd: u16,
     pub(super) ssthresh: u16,
-    /// What the algorithm keeps between reductions. New Reno: bytes acknowledged since cwnd last
-    /// grew; CUBIC: `W_max`.
-    pub(super) kept: u16,
     /// The most bytes that were in flight at once since the connection was last idle.
     flight_max: u16,
 }
@@ -27,25 +21,13 @@ impl Congestion {
     pub(super) const NEW: Self = Self {
         cwnd: 0,
         ssthresh: 0,
-        kept: 0,
         flight_max: 0,
     };
 
-    /// The initial window for segments of `smss` bytes; `segments`: so many, or (0) as RFC 5681
-    /// §3.1 says.
-    pub(super) fn new(smss: u32, segments: u8) -> Self {
-        let segments = match (segments, smss) {
-            (0, 0..=1095) => 4,
-            (0, 1096..=2190) => 3,
-            (0, _) => 2,
-            (segments, _) => u32::from(segments),
-        };
-        Self {
-            cwnd: saturated(smss * segments),
-            ssthresh: u16::MAX,
-            kept: 0,
-            flight_max: 0,
-        }
+    /// The handshake is done; initial window as for [`initial_window`].
+    pub(super) fn begin(&mut self, smss: u32, segments: u8) {
+        self.cwnd = initial_window(smss, segments);
+        self.ssthresh = u16::MAX;
     }
 
     /// The connection was idle: what was in flight before tells nothing any more.
@@ -79,30 +61,27 @@ impl Congestion {
         !is_slow
     }
 
-    /// New Reno's congestion avoidance: one segment per cwnd acknowledged.
-    pub(super) fn avoid(&mut self, growth: &Growth) {
-        let acked = u32::from(self.kept) + growth.acked;
-        let left = match acked.checked_sub(self.cwnd.into()) {
-            Some(left) => {
-                self.cwnd = saturated(u32::from(self.cwnd) + growth.smss);
-                left
-            }
-            None => acked,
-        };
-        self.kept = saturated(left);
-    }
-
-    /// Lowers ssthresh for a loss or a congestion mark with `flight` bytes outstanding
-    /// (RFC 5681 equation 4, with the algorithm's factor); cwnd is the caller's to set.
-    pub(super) fn reduce(&mut self, algorithm: CongestionAlgorithm, flight: u32, smss: u32) {
-        self.ssthresh = saturated(algorithm.reduced(flight).max(smss * 2));
-        if algorithm == CongestionAlgorithm::NewReno {
-            self.kept = 0;
-        }
+    /// Lowers ssthresh for a loss or a congestion mark that leaves so many bytes (RFC 5681
+    /// equation 4, with the algorithm's factor); cwnd is the caller's to set.
+    pub(super) fn reduce(&mut self, left: u32, smss: u32) {
+        self.ssthresh = saturated(left.max(smss * 2));
     }
 
     /// After an idle time of more than an RTO, the window starts again (RFC 5681 §4.1).
     pub(super) fn restart(&mut self, smss: u32, segments: u8) {
-        self.cwnd = self.cwnd.min(Self::new(smss, segments).cwnd);
+        self.cwnd = self.cwnd.min(initial_window(smss, segments));
     }
+}
+
+/// The initial window for segments of `smss` bytes, in bytes; `segments`: so many, or (0) as RFC
+/// 5681 §3.1 says.
+#[inline(never)]
+pub(super) fn initial_window(smss: u32, segments: u8) -> u16 {
+    let segments = match (segments, smss) {
+        (0, 0..=1095) => 4,
+        (0, 1096..=2190) => 3,
+        (0, _) => 2,
+        (segments, _) => u32::from(segments),
+    };
+    saturated(smss * segments)
 }

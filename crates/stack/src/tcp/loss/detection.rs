@@ -6,6 +6,7 @@
 //! ([`super::reduction`]).
 //! Sources: RFC 8985 §6, RFC 6675, 5681, 6582.
 
+use super::control::Algorithm;
 use super::notes::Notes;
 use super::scoreboard::{DUP_THRESHOLD, Delivery};
 use super::{Loss, Phase, Sender, Verdict};
@@ -23,6 +24,11 @@ impl Loss {
         is_marked: bool,
         sender: &Sender<'_>,
     ) -> (Verdict, u32) {
+        debug_assert_eq!(
+            self.phase == Phase::Recovery,
+            self.control.prr().is_some(),
+            "PRR counts in fast recovery, and only there"
+        );
         let is_new = delivery.acked > 0;
         let mut reduced = is_new && self.judge_tail_probe(sender);
         if is_marked && self.phase == Phase::Open {

@@ -25,19 +25,17 @@
 //! | `reduction` | entering, leaving and undoing recovery |
 //! | `notes` | what is remembered in one bit each |
 //! | `reordering` | how wide RACK's reordering window is |
-//! | `congestion` | cwnd and ssthresh: slow start and New Reno |
-//! | `cubic` | CUBIC |
-//! | `algorithm` | which of the two |
+//! | `congestion` | cwnd and ssthresh: slow start, and what is common to reductions |
+//! | `prr` | what fast recovery counts |
+//! | `control` | the algorithms of congestion control: New Reno, CUBIC |
 //!
-//! To add an algorithm: a file like `cubic`, and in `algorithm` a variant of
-//! [`CongestionAlgorithm`] with its line in each function of it.
+//! To add an algorithm: a file in `control`, and an entry in the list of its `mod.rs`.
 
-mod algorithm;
 mod congestion;
-#[cfg(feature = "router")]
-mod cubic;
+mod control;
 mod detection;
 mod notes;
+mod prr;
 mod reduction;
 mod reordering;
 mod scoreboard;
@@ -47,12 +45,13 @@ mod tests;
 
 use super::config::Config;
 use super::seq::SeqNum;
-use congestion::Congestion;
+use congestion::{Congestion, initial_window};
+use control::{Algorithm, Control};
 use notes::Notes;
 use reordering::Reordering;
 use scoreboard::Scoreboard;
 
-pub use algorithm::CongestionAlgorithm;
+pub use control::CongestionAlgorithm;
 pub(super) use scoreboard::{Delivery, NONE};
 
 /// Where loss recovery stands (RFC 5681 §3.2, RFC 6582; as Linux names them).
@@ -68,24 +67,6 @@ pub(super) enum Phase {
     Loss,
     /// Sending again, in smaller segments, what was too big for the path, until `recover`.
     Resize,
-}
-
-/// An acknowledgment of new data, for congestion avoidance.
-#[cfg_attr(
-    not(feature = "router"),
-    expect(dead_code, reason = "New Reno needs no times")
-)]
-struct Growth {
-    /// Octets acknowledged.
-    acked: u32,
-    /// Payload of a full segment, bytes.
-    smss: u32,
-    /// Since data were last acknowledged, or sent into an empty network; ms.
-    elapsed_ms: u32,
-    /// SRTT, ms.
-    srtt_ms: u32,
-    /// Octets in flight just before.
-    flight: u32,
 }
 
 /// What a connection is when something happens that loss recovery decides about.
@@ -139,13 +120,10 @@ pub(super) struct Loss {
     rack_rtt: u16,
     /// Least round trip, ms; drifts up slowly. 0: none yet.
     min_rtt: u16,
-    /// cwnd and ssthresh before the reduction. CUBIC, once it has taken note of that: 0, and what
-    /// its last division left.
-    undo_cwnd: u16,
-    undo_ssthresh: u16,
-    /// In fast recovery PRR's: bytes delivered and sent since it began, and outstanding then.
-    /// Otherwise the algorithm's, which starts with three times 0.
-    numbers: [u16; 3],
+    /// cwnd and ssthresh before the last reduction, bytes.
+    cwnd_prior: u16,
+    ssthresh_prior: u16,
+    control: Control,
     /// SND.NXT when the window was last reduced.
     recover: SeqNum,
     /// TSval of the recovery's first retransmission.
@@ -161,26 +139,29 @@ pub(super) struct Loss {
 }
 
 impl Loss {
-    pub(super) const NEW: Self = Self {
-        phase: Phase::Open,
-        dup_acks: 0,
-        reo: Reordering::NEW,
-        notes: Notes::NONE,
-        congestion: Congestion::NEW,
-        undo_left: 0,
-        rack_rtt: 0,
-        min_rtt: 0,
-        undo_cwnd: 0,
-        undo_ssthresh: 0,
-        numbers: [0; 3],
-        recover: SeqNum::new(0),
-        undo_ts: 0,
-        tail_end: SeqNum::new(0),
-        undo_from: SeqNum::new(0),
-        rack_end: SeqNum::new(0),
-        rack_sent_at: 0,
-        scoreboard: Scoreboard::NEW,
-    };
+    /// Of a connection whose handshake is to come.
+    pub(super) const fn new(algorithm: CongestionAlgorithm) -> Self {
+        Self {
+            phase: Phase::Open,
+            dup_acks: 0,
+            reo: Reordering::NEW,
+            notes: Notes::NONE,
+            congestion: Congestion::NEW,
+            undo_left: 0,
+            rack_rtt: 0,
+            min_rtt: 0,
+            cwnd_prior: 0,
+            ssthresh_prior: 0,
+            control: Control::new(algorithm),
+            recover: SeqNum::new(0),
+            undo_ts: 0,
+            tail_end: SeqNum::new(0),
+            undo_from: SeqNum::new(0),
+            rack_end: SeqNum::new(0),
+            rack_sent_at: 0,
+            scoreboard: Scoreboard::NEW,
+        }
+    }
 
     // ---- events ----
 
@@ -195,7 +176,12 @@ impl Loss {
     /// The handshake is done: the initial window for segments of `smss` bytes; so many of them, or
     /// (0) as RFC 5681 says.
     pub(super) fn begin(&mut self, smss: u32, segments: u8) {
-        self.congestion = Congestion::new(smss, segments);
+        self.congestion.begin(smss, segments);
+    }
+
+    /// The settings may have changed.
+    pub(super) fn choose(&mut self, algorithm: CongestionAlgorithm) {
+        self.control.choose(algorithm);
     }
 
     /// New data go into an empty network.
@@ -208,10 +194,7 @@ impl Loss {
     /// The network was empty for more than an RTO; initial window as for [`Self::begin`].
     pub(super) fn restart(&mut self, smss: u32, segments: u8) {
         self.congestion.restart(smss, segments);
-        if cfg!(feature = "router") && self.undo_cwnd == 0 {
-            // Behind the slow start that follows, congestion avoidance begins anew.
-            self.numbers = [0; 3];
-        }
+        self.control.on_idle();
     }
 
     /// `len` new bytes were sent.
@@ -221,9 +204,8 @@ impl Loss {
 
     /// PRR: counts `len` bytes, new or not, sent in recovery.
     pub(super) fn count_out(&mut self, len: u16) {
-        if self.phase == Phase::Recovery {
-            let [_, out, _] = &mut self.numbers;
-            *out = out.saturating_add(len);
+        if let Some(prr) = self.control.prr_mut() {
+            prr.count_out(len);
         }
     }
 
@@ -290,15 +272,6 @@ impl Loss {
         self.scoreboard.give_up();
     }
 
-    /// The last reduction was undone: it needs no answer of the algorithm, whose numbers recovery
-    /// may have had.
-    fn forget_reduction(&mut self) {
-        if cfg!(feature = "router") {
-            self.undo_cwnd = 0;
-            self.numbers = [0; 3];
-        }
-    }
-
     // ---- answers ----
 
     /// The congestion window, bytes.
@@ -309,11 +282,11 @@ impl Loss {
     /// The congestion window and the slow start threshold, bytes; until the handshake is done,
     /// what a connection with segments of `smss` bytes begins with, as [`Self::begin`].
     pub(super) fn windows(&self, smss: u32, segments: u8) -> (u16, u16) {
-        let Congestion { cwnd, ssthresh, .. } = match self.congestion.cwnd {
-            0 => Congestion::new(smss, segments),
-            _ => self.congestion,
-        };
-        (cwnd, ssthresh)
+        let Congestion { cwnd, ssthresh, .. } = self.congestion;
+        match cwnd {
+            0 => (initial_window(smss, segments), u16::MAX),
+            _ => (cwnd, ssthresh),
+        }
     }
 
     /// The least round trip of the recent past, ms; 0: none is known.
@@ -360,9 +333,8 @@ impl Loss {
     }
 
     /// Whether this fast recovery has sent something, new or not.
-    pub(super) const fn has_sent(&self) -> bool {
-        let [_, out, _] = self.numbers;
-        out > 0
+    pub(super) fn has_sent(&self) -> bool {
+        self.control.prr().is_some_and(|prr| prr.sent > 0)
     }
 
     /// The first bytes lost and not sent again since: offset and length; 0: none.

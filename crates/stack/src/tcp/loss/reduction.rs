@@ -7,9 +7,11 @@
 //! ([`super::detection`]) and the arithmetic of cwnd in the open ([`super::congestion`]).
 //! Sources: RFC 5681, 6582, 6675, 9937, 3168, 3522, 3708, 8985 §7.4.
 
+use super::control::{Algorithm, Growth};
 use super::notes::Notes;
+use super::prr::Prr;
 use super::scoreboard::Delivery;
-use super::{Growth, Loss, Phase, Sender, Verdict, saturated};
+use super::{Loss, Phase, Sender, Verdict, saturated};
 use crate::tcp::config::Config;
 use crate::tcp::seq::SeqNum;
 
@@ -60,13 +62,13 @@ impl Loss {
         }
         self.notes
             .clear(Notes::UNDO | Notes::UNDO_TS | Notes::FORCE_RESEND);
-        let congestion = &mut self.congestion;
-        congestion.cwnd = congestion.cwnd.max(self.undo_cwnd);
-        congestion.ssthresh = congestion.ssthresh.max(self.undo_ssthresh);
-        self.forget_reduction();
+        self.end_phase(Phase::Open);
+        if self.control.on_undone() {
+            let congestion = &mut self.congestion;
+            congestion.cwnd = congestion.cwnd.max(self.cwnd_prior);
+            congestion.ssthresh = congestion.ssthresh.max(self.ssthresh_prior);
+        }
         self.scoreboard.absolve();
-        self.phase = Phase::Open;
-        self.dup_acks = 0;
         true
     }
 
@@ -91,9 +93,8 @@ impl Loss {
     pub(super) fn on_mark(&mut self, sender: &Sender<'_>) {
         let flight = sender.flight().min(u32::from(self.congestion.cwnd));
         self.reduce_once(sender);
-        let algorithm = sender.config.congestion_algorithm;
         let ssthresh = self.congestion.ssthresh;
-        self.set_cwnd(algorithm.marked(flight, sender.smss, ssthresh), sender);
+        self.set_cwnd(self.control.marked(flight, sender.smss, ssthresh), sender);
     }
 
     /// Halves cwnd without anything to send again.
@@ -102,10 +103,6 @@ impl Loss {
         self.set_cwnd(self.congestion.ssthresh, sender);
         self.phase = Phase::Reduced;
         self.notes.clear(Notes::UNDO);
-        if cfg!(feature = "router") {
-            // No timeout's.
-            self.numbers = [1; 3];
-        }
     }
 
     fn set_cwnd(&mut self, cwnd: u16, sender: &Sender<'_>) {
@@ -119,11 +116,10 @@ impl Loss {
         // Marks and drops of one window of data count once (RFC 3168 §6.1.2), but a timeout
         // counts always (RFC 5681 §3.1): its phase is another by now.
         let is_counted = self.phase == Phase::Reduced && sender.una.before(self.recover);
-        let algorithm = sender.config.congestion_algorithm;
-        let can_undo = algorithm.precede_reduction(self, is_counted);
+        let can_undo = self.control.on_reduction(self.cwnd_prior, is_counted);
         if can_undo {
-            self.undo_cwnd = self.congestion.cwnd;
-            self.undo_ssthresh = self.congestion.ssthresh;
+            self.cwnd_prior = self.congestion.cwnd;
+            self.ssthresh_prior = self.congestion.ssthresh;
         }
         self.undo_left = 0;
         self.undo_from = sender.una;
@@ -133,14 +129,27 @@ impl Loss {
         // Limited transmit sent beyond cwnd; that must not count (RFC 5681 §3.2).
         let flight = sender.flight().min(u32::from(self.congestion.cwnd));
         if !is_counted {
-            self.congestion.reduce(algorithm, flight, sender.smss);
+            self.congestion
+                .reduce(self.control.reduced(flight), sender.smss);
         }
+    }
+
+    /// Fast recovery is under way from now on.
+    pub(super) fn begin_recovery(&mut self, prr: Prr) {
+        self.phase = Phase::Recovery;
+        self.control.begin_recovery(prr);
+    }
+
+    /// From a recovery, or from what led to none, into `next`, which counts duplicates anew.
+    fn end_phase(&mut self, next: Phase) {
+        self.control.end_recovery();
+        self.phase = next;
+        self.dup_acks = 0;
     }
 
     /// Something is to be sent again, whatever cwnd says; probes are over. That one was a
     /// retransmission stays known: its DSACK says nothing of what follows.
-    fn begin_resending(&mut self, phase: Phase) {
-        self.phase = phase;
+    fn begin_resending(&mut self) {
         self.notes.clear(Notes::TAIL_PROBED);
         self.notes.set(Notes::FORCE_RESEND);
     }
@@ -150,8 +159,8 @@ impl Loss {
         self.halve(sender);
         // What was SACKed before counts no more.
         let in_flight = sender.flight() - self.scoreboard.sacked();
-        self.begin_resending(Phase::Recovery);
-        self.numbers = [0, 0, saturated(in_flight + delivered)];
+        self.begin_recovery(Prr::new(in_flight + delivered));
+        self.begin_resending();
         self.set_cwnd(self.congestion.ssthresh, sender);
     }
 
@@ -164,7 +173,8 @@ impl Loss {
             false => 0,
         };
         let was_resizing = self.phase == Phase::Resize;
-        self.begin_resending(Phase::Loss);
+        self.end_phase(Phase::Loss);
+        self.begin_resending();
         if is_first {
             self.halve(sender);
         }
@@ -172,13 +182,10 @@ impl Loss {
             // What was too big for the path stays so: an undo would absolve it.
             self.notes.clear(Notes::UNDO);
         }
-        if cfg!(feature = "router") {
-            self.numbers = [0; 3];
-        }
+        self.control.on_timeout();
         self.set_cwnd(sender.smss as u16, sender);
         self.scoreboard.lose_all(sender.now_ms, age_min);
         self.recover = sender.nxt;
-        self.dup_acks = 0;
         Verdict {
             reduced: is_first,
             resends: true,
@@ -239,8 +246,10 @@ impl Loss {
                 elapsed_ms: delivery.elapsed,
                 srtt_ms,
                 flight,
+                cwnd_prior: self.cwnd_prior,
+                is_final: self.undo_left == 0,
             };
-            config.congestion_algorithm.avoid(self, &growth);
+            self.control.avoid(&mut self.congestion, &growth);
         }
     }
 
@@ -255,8 +264,7 @@ impl Loss {
             self.reo.on_recovered();
         }
         if self.phase != Phase::Open {
-            self.phase = Phase::Open;
-            self.dup_acks = 0;
+            self.end_phase(Phase::Open);
         }
     }
 
@@ -271,25 +279,11 @@ impl Loss {
         if !sender.config.prr || delivered == 0 {
             return;
         }
-        let [total, out, start] = &mut self.numbers;
-        *total = saturated(u32::from(*total) + delivered);
-        let total = u32::from(*total);
-        let (out, start) = (u32::from(*out), u32::from(*start).max(1));
-        let ssthresh = u32::from(self.congestion.ssthresh);
         let pipe = self.pipe(sender.flight(), sender.smss);
-        let mut more = if pipe > ssthresh {
-            let share = (total * ssthresh).div_ceil(start);
-            share.saturating_sub(out)
-        } else {
-            let mut more = total.saturating_sub(out).max(delivered);
-            if is_safe_ack {
-                more += sender.smss;
-            }
-            more.min(ssthresh - pipe)
-        };
-        if out == 0 {
-            more = more.max(sender.smss);
+        let ssthresh = u32::from(self.congestion.ssthresh);
+        if let Some(prr) = self.control.prr_mut() {
+            let more = prr.allow(delivered, (pipe, ssthresh), sender.smss, is_safe_ack);
+            self.set_cwnd(saturated(pipe + more), sender);
         }
-        self.set_cwnd(saturated(pipe + more), sender);
     }
 }

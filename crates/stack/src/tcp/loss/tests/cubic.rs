@@ -1,10 +1,12 @@
 //! CUBIC beside RFC 9438 in floating point: random runs of acknowledgments, losses, timeouts,
 //! pauses and reductions undone.
 
-use super::super::{CongestionAlgorithm, Growth, Loss};
+use super::super::control::cubic::{Cubic, Epoch, Stage};
+use super::super::control::{Algorithm, Control, Growth};
+use super::super::prr::Prr;
+use super::super::{CongestionAlgorithm, Loss};
 use proptest::prelude::*;
-
-const CUBIC: CongestionAlgorithm = CongestionAlgorithm::Cubic;
+use std::num::NonZeroU16;
 
 /// RFC 9438 §4, in segments and seconds.
 struct Reference {
@@ -87,7 +89,8 @@ struct Run {
 
 impl Run {
     fn new(smss: u32, segments: u32) -> Self {
-        let mut loss = Loss::NEW;
+        let mut loss = Loss::new(CongestionAlgorithm::Cubic);
+        loss.begin(smss, 0);
         loss.congestion.cwnd = (smss * segments).min(65_535) as u16;
         let cwnd = f64::from(loss.congestion.cwnd) / f64::from(smss);
         let reference = Reference {
@@ -111,11 +114,13 @@ impl Run {
     /// A loss with the whole window in flight, up to the end of its recovery.
     fn lose(&mut self) {
         let congestion = &mut self.loss.congestion;
-        self.loss.undo_cwnd = congestion.cwnd;
-        self.loss.undo_ssthresh = congestion.ssthresh;
-        congestion.reduce(CUBIC, congestion.cwnd.into(), self.smss);
+        self.loss.cwnd_prior = congestion.cwnd;
+        self.loss.ssthresh_prior = congestion.ssthresh;
+        let left = self.loss.control.reduced(congestion.cwnd.into());
+        congestion.reduce(left, self.smss);
         congestion.cwnd = congestion.ssthresh;
-        self.loss.numbers = [7, 7, 7];
+        self.loss.control.begin_recovery(Prr::new(7));
+        self.loss.control.end_recovery();
         self.reference.reduce();
         self.reference.cwnd = self.reference.ssthresh;
     }
@@ -123,7 +128,7 @@ impl Run {
     /// A timeout, and the slow start behind it.
     fn time_out(&mut self) {
         self.lose();
-        self.loss.numbers = [0; 3];
+        self.loss.control.on_timeout();
         self.reference.is_new = Some(true);
     }
 
@@ -134,20 +139,50 @@ impl Run {
             elapsed_ms,
             srtt_ms,
             flight: self.loss.cwnd().into(),
+            cwnd_prior: self.loss.cwnd_prior,
+            is_final: self.loss.undo_left == 0,
         };
-        // Behind the first acknowledgment of an epoch, W_est is cwnd.
-        let [_, w_est, cwnd_prior] = match self.loss.undo_cwnd {
-            0 => self.loss.numbers,
-            cwnd_prior => [0, self.loss.cwnd(), cwnd_prior],
+        let was_below = match self.cubic().stage {
+            Stage::Epoch(epoch) => epoch.w_est < epoch.cwnd_prior,
+            // Behind the first acknowledgment of an epoch, W_est is cwnd.
+            _ => self.loss.cwnd() < self.loss.cwnd_prior,
         };
-        CUBIC.avoid(&mut self.loss, &growth);
+        self.avoid(&growth);
         let seconds = |ms| f64::from(ms) / 1000.0;
         let segments = f64::from(acked) / f64::from(self.smss);
         let times = (seconds(elapsed_ms), seconds(srtt_ms));
         let found = f64::from(self.loss.cwnd()) / f64::from(self.smss);
         self.reference
-            .acknowledge(segments, times, (found, w_est < cwnd_prior));
+            .acknowledge(segments, times, (found, was_below));
         self.reference.cwnd = self.reference.cwnd.min(65_535.0 / f64::from(self.smss));
+    }
+
+    fn avoid(&mut self, growth: &Growth) {
+        let Loss {
+            control,
+            congestion,
+            ..
+        } = &mut self.loss;
+        control.avoid(congestion, growth);
+    }
+
+    fn cubic(&self) -> Cubic {
+        match self.loss.control {
+            Control::Cubic(cubic) => cubic,
+            Control::NewReno(_) => panic!("another algorithm"),
+        }
+    }
+
+    /// W_max, bytes.
+    fn w_max(&self) -> Option<u16> {
+        self.cubic().w_max.map(NonZeroU16::get)
+    }
+
+    fn epoch(&self) -> Epoch {
+        match self.cubic().stage {
+            Stage::Epoch(epoch) => epoch,
+            stage => panic!("no epoch: {stage:?}"),
+        }
     }
 
     /// cwnd, and what it should be, bytes.
@@ -161,8 +196,10 @@ impl Run {
     fn agree(&mut self) {
         let segments = |bytes: u16| f64::from(bytes) / f64::from(self.smss);
         self.reference.cwnd = segments(self.loss.congestion.cwnd);
-        if self.loss.undo_cwnd == 0 && self.reference.is_new.is_none() {
-            self.reference.w_est = segments(self.loss.numbers[1]);
+        if let Stage::Epoch(epoch) = self.cubic().stage
+            && self.reference.is_new.is_none()
+        {
+            self.reference.w_est = segments(epoch.w_est);
         }
     }
 
@@ -208,14 +245,14 @@ fn the_curve_is_back_after_k() {
     let mut run = Run::new(1000, 10);
     run.lose();
     run.acknowledge(1000, 0, 0);
-    assert_eq!(run.loss.numbers[0] as i16, -1959, "1957.4 by the formula");
+    assert_eq!(run.epoch().since_ms, -1959, "1957.4 by the formula");
     // So few at a time that Reno would grow less.
     for _ in 0..89 {
         // A window of 8,500 in 42 of these.
         run.acknowledge(200, 22, 935);
     }
-    assert_eq!(run.loss.numbers[0] as i16, -1);
-    assert_eq!(run.loss.w_cubic(-1, 1000), 10_000);
+    assert_eq!(run.epoch().since_ms, -1);
+    assert_eq!(run.cubic().w_cubic(-1, 1000), 10_000);
     assert!(run.is_near(), "{:?}", run.windows());
     assert!(run.loss.cwnd() > 9_500, "{}", run.loss.cwnd());
 }
@@ -226,14 +263,11 @@ fn a_lower_window_converges_fast() {
     let mut run = Run::new(1000, 20);
     run.lose();
     run.acknowledge(1000, 0, 100);
-    assert_eq!(run.loss.congestion.kept, 20_000);
+    assert_eq!(run.w_max(), Some(20_000));
     let before = run.loss.cwnd();
     run.lose();
     run.acknowledge(1000, 0, 100);
-    assert_eq!(
-        run.loss.congestion.kept,
-        (u32::from(before) * 17 / 20) as u16
-    );
+    assert_eq!(run.w_max(), Some((u32::from(before) * 17 / 20) as u16));
 }
 
 /// §4.8: behind a timeout, the curve starts at its plateau.
@@ -243,8 +277,8 @@ fn behind_a_timeout_k_is_0() {
     run.time_out();
     let cwnd = run.loss.cwnd();
     run.acknowledge(1000, 0, 1);
-    assert_eq!(run.loss.congestion.kept, cwnd);
-    assert_eq!(run.loss.numbers[0], 0);
+    assert_eq!(run.w_max(), Some(cwnd));
+    assert_eq!(run.epoch().since_ms, 0);
 }
 
 /// §4.9: a reduction that was undone leaves W_max as it was, and the curve where cwnd is.
@@ -261,11 +295,11 @@ fn an_undone_reduction_changes_no_curve() {
         run.lose();
         run.loss.congestion.cwnd = cwnd;
         run.loss.congestion.ssthresh = ssthresh;
-        run.loss.forget_reduction();
+        assert!(run.loss.control.on_undone());
         run.acknowledge(1, 0, 0);
-        assert_eq!(run.loss.congestion.kept, 20_000);
-        let now = run.loss.numbers[0] as i16;
-        let there = run.loss.w_cubic(now.into(), 1000);
+        assert_eq!(run.w_max(), Some(20_000));
+        let now = run.epoch().since_ms;
+        let there = run.cubic().w_cubic(now.into(), 1000);
         assert!(there.abs_diff(cwnd.into()) <= 20, "{now}: {there} {cwnd}");
         assert!(run.loss.cwnd().abs_diff(cwnd) <= 10);
     }
@@ -278,7 +312,7 @@ fn no_epoch_begins_before_the_reduction_is_final() {
     run.lose();
     run.loss.undo_left = 1000;
     run.acknowledge(1000, 0, 100);
-    assert_eq!(run.loss.congestion.kept, 0);
+    assert_eq!(run.w_max(), None);
     assert_eq!(run.loss.cwnd(), 14_000);
 }
 
@@ -295,7 +329,7 @@ fn an_epoch_of_days_does_not_wrap() {
             assert!(run.loss.cwnd() >= before);
         }
         assert_eq!(run.loss.cwnd(), u16::MAX);
-        assert_eq!(run.loss.numbers[0], i16::MAX as u16);
+        assert_eq!(run.epoch().since_ms, i16::MAX);
     }
 }
 
@@ -313,20 +347,48 @@ fn an_unused_window_stands_still() {
             elapsed_ms: 10_000,
             srtt_ms: 100,
             flight,
+            cwnd_prior: before.cwnd_prior,
+            is_final: true,
         };
-        CUBIC.avoid(&mut run.loss, &growth);
+        run.avoid(&growth);
         assert_eq!(run.loss, before, "{flight} of 14,000");
     }
 }
+
+/// States from which an acknowledgment is taken in, with numbers at their ends.
+const EXTREMES: [Stage; 6] = [
+    Stage::Undisturbed { waits: false },
+    Stage::Undisturbed { waits: true },
+    Stage::Reduced {
+        by_timeout: false,
+        waits: true,
+    },
+    Stage::Reduced {
+        by_timeout: true,
+        waits: true,
+    },
+    Stage::Epoch(Epoch {
+        since_ms: i16::MIN,
+        w_est: u16::MAX,
+        w_est_part: u16::MAX,
+        cwnd_prior: u16::MAX,
+    }),
+    Stage::Epoch(Epoch {
+        since_ms: i16::MAX,
+        w_est: 0,
+        w_est_part: 0,
+        cwnd_prior: 1,
+    }),
+];
 
 /// No numbers, however wrong, make it overflow or shrink cwnd.
 #[test]
 fn extremes_stay_within_16_bits() {
     for smss in [1, 24, 1440, 65_535] {
-        for numbers in [[0; 3], [u16::MAX; 3], [1 << 15; 3], [i16::MAX as u16, 1, 1]] {
+        for stage in EXTREMES {
             let mut run = Run::new(smss, 3);
-            run.loss.numbers = numbers;
-            run.loss.congestion.kept = u16::MAX;
+            let w_max = NonZeroU16::new(u16::MAX);
+            run.loss.control = Control::Cubic(Cubic { w_max, stage });
             let before = run.loss.cwnd();
             for _ in 0..3 {
                 let growth = Growth {
@@ -335,8 +397,10 @@ fn extremes_stay_within_16_bits() {
                     elapsed_ms: u32::MAX,
                     srtt_ms: 60_000,
                     flight: u32::MAX,
+                    cwnd_prior: u16::MAX,
+                    is_final: true,
                 };
-                CUBIC.avoid(&mut run.loss, &growth);
+                run.avoid(&growth);
             }
             assert!(run.loss.cwnd() >= before);
         }

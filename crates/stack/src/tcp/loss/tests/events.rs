@@ -1,8 +1,10 @@
 //! Loss recovery alone, without a connection around it: one event in, and what it changes.
 
+use super::super::control::Algorithm;
 use super::super::notes::Notes;
+use super::super::prr::Prr;
 use super::super::scoreboard::{Delivery, NONE};
-use super::super::{Loss, Phase, Sender};
+use super::super::{CongestionAlgorithm, Loss, Phase, Sender};
 use crate::tcp::Config;
 use crate::tcp::seq::SeqNum;
 use crate::tcp::tests::loss::RACK;
@@ -22,7 +24,11 @@ fn sender(config: &Config, una: u32, nxt: u32) -> Sender<'_> {
 
 /// So many segments of 1000 bytes from 0 on, sent at 0 ms; cwnd is ten segments.
 fn sent(segments: u32) -> Loss {
-    let mut loss = Loss::NEW;
+    sent_with(segments, CongestionAlgorithm::NewReno)
+}
+
+fn sent_with(segments: u32, algorithm: CongestionAlgorithm) -> Loss {
+    let mut loss = Loss::new(algorithm);
     loss.begin_at(SeqNum::new(0));
     loss.begin(1000, 10);
     for _ in 0..segments {
@@ -54,10 +60,13 @@ fn an_ack_that_tells_of_a_loss_is_not_safe() {
         (Some((3000, 4000)), 6000 + 2000),
     ] {
         let mut loss = sent(10);
-        loss.phase = Phase::Recovery;
         loss.recover = SeqNum::new(10_000);
         loss.congestion.ssthresh = 20_000;
-        loss.numbers = [5000, 9000, 10_000];
+        loss.begin_recovery(Prr {
+            delivered: 5000,
+            sent: 9000,
+            ..Prr::new(10_000)
+        });
         let delivery = take_in(&mut loss, 1000, held);
         loss.judge(&delivery, false, &sender(&RACK, 1000, 10_000));
         assert_eq!(loss.phase(), Phase::Recovery);
@@ -158,7 +167,7 @@ fn prr_starts_from_what_was_in_the_network() {
     let mut delivery = loss.delivery(200, NONE);
     loss.on_sacked(5000, 8000, &mut delivery);
     loss.enter_recovery(1000, &sender(&RACK, 0, 10_000));
-    assert_eq!(loss.numbers, [0, 0, 8000]);
+    assert_eq!(loss.control.prr(), Some(&Prr::new(8000)));
     // Half of what was out, not of what cwnd allowed.
     assert_eq!(loss.cwnd(), 5000);
 }
@@ -218,7 +227,7 @@ fn duplicates_stand_for_segments_until_these_are_acknowledged() {
         sack: false,
         ..RACK
     };
-    loss.phase = Phase::Recovery;
+    loss.begin_recovery(Prr::new(10_000));
     loss.recover = SeqNum::new(5000);
     let at_end = Sender {
         has_sack: false,
@@ -257,14 +266,8 @@ fn rack_forgets_in_an_idle_time() {
 #[cfg(feature = "router")]
 #[test]
 fn a_mark_reduces_what_cwnd_allowed() {
-    use crate::tcp::CongestionAlgorithm;
-
-    let config = Config {
-        congestion_algorithm: CongestionAlgorithm::Cubic,
-        ..RACK
-    };
-    let mut loss = sent(4);
+    let mut loss = sent_with(4, CongestionAlgorithm::Cubic);
     loss.congestion.cwnd = 2000;
-    loss.on_mark(&sender(&config, 0, 4000));
+    loss.on_mark(&sender(&RACK, 0, 4000));
     assert_eq!((loss.phase(), loss.cwnd()), (Phase::Reduced, 1400));
 }

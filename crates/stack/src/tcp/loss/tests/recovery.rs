@@ -2,7 +2,9 @@
 //! arithmetic, and what each change of phase forgets.
 
 use super::super::Phase;
+use super::super::control::Algorithm;
 use super::super::notes::Notes;
+use super::super::prr::Prr;
 use super::super::reordering::Reordering;
 use super::super::scoreboard::{Delivery, NONE, Scoreboard};
 use crate::limits::SENT_RUNS_MAX;
@@ -601,7 +603,7 @@ fn racks_window_grows_by_dsacks_and_shrinks_by_recoveries() {
     for (before, left) in [(0xf1, 0xf0), (0xf0, 0)] {
         let mut s = in_flight(RACK, offering_sack(), 4);
         inner(&mut s).loss.reo = Reordering(before);
-        inner(&mut s).loss.phase = Phase::Recovery;
+        inner(&mut s).loss.begin_recovery(Prr::new(4000));
         inner(&mut s).loss.recover = inner(&mut s).snd_una;
         sacking(&mut s, 2001, &[]);
         assert_eq!(s.connection().loss.reo, Reordering(left));
@@ -669,7 +671,9 @@ fn prr_follows_its_formula() {
         }
         let recovery = s.connection().loss;
         let telemetry = s.connection().telemetry();
-        let [total, out, start] = recovery.numbers.map(u32::from);
+        let prr = recovery.control.prr().expect("a fast recovery");
+        let (total, out) = (u32::from(prr.delivered), u32::from(prr.sent));
+        let start = u32::from(prr.start.get());
         let delivered = total - delivered_before;
         delivered_before = total;
         assert_eq!(delivered, 1000, "each of these ACKs delivers one segment");

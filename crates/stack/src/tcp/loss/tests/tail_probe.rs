@@ -1,6 +1,7 @@
 //! The tail loss probe: what answers it, and what it must not be taken for (RFC 8985 §7).
 
 use super::super::Phase;
+use super::super::prr::Prr;
 use crate::tcp::facts::Facts;
 use crate::tcp::tests::loss::{RACK, cwnd, offering_sack, sacking};
 use crate::tcp::tests::*;
@@ -217,7 +218,10 @@ fn a_probe_is_not_judged_in_a_recovery() {
         let slot = &mut s.tcp.memory.connections[0];
         let connection = slot.0.as_mut().expect("the script's connection");
         let loss = &mut connection.loss;
-        loss.phase = under_way;
+        match under_way {
+            Phase::Recovery => loss.begin_recovery(Prr::new(6000)),
+            _ => loss.phase = under_way,
+        }
         loss.recover = loss.recover.plus(10_000);
         let ssthresh = s.connection().telemetry().ssthresh_bytes;
         s.now_us += 100_000;
