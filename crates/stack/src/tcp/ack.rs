@@ -89,7 +89,7 @@ impl Connection<'_> {
             base: self.snd_una,
             acked: seg.ack().since(self.snd_una),
             echo,
-            elapsed: self.now_ms.wrapping_sub(self.progress_at),
+            elapsed: self.since_progress_ms(),
             ..self.loss.delivery(self.now_ms, echo)
         }
     }
@@ -194,7 +194,7 @@ impl Connection<'_> {
         self.snd_una = self.snd_una.plus(acked);
         self.loss.on_acked(self.snd_una, delivery);
         self.retries = 0;
-        self.progress_at = self.now_ms;
+        self.note_progress();
         // A probe that waited for room is not needed any more, nor has it a timer now.
         self.facts
             .clear(Facts::WINDOW_PROBED | Facts::SOFT_ERROR | Facts::TAIL_PROBE_DUE);
@@ -209,8 +209,8 @@ impl Connection<'_> {
 
     fn on_fin_acked(&mut self) {
         self.facts.clear(Facts::FIN_QUEUED);
-        match self.state {
-            State::FinWait1 => self.state = State::FinWait2,
+        match self.state() {
+            State::FinWait1 => self.set_state(State::FinWait2),
             State::Closing => self.enter_time_wait(),
             State::LastAck => self.end(None),
             _ => {}

@@ -76,7 +76,7 @@ impl Connection<'_> {
         self.keep_deadlines(step, present(now_ms, part), end);
         if self.timers.purpose().is_some() {
             let progress = counted(self.config.user_timeout_ms);
-            self.progress_at = self.progress_at.wrapping_add(moved - progress);
+            self.forgive(moved - progress);
         }
         // Our timestamps stand still: to a peer that has seen no time pass, they would lie in the
         // past from 2^31 ms on (RFC 7323 §5.2).
@@ -128,12 +128,12 @@ impl Connection<'_> {
 
     fn user_timeout_over(&self) -> bool {
         let limit = self.config.user_timeout_ms;
-        limit != 0 && self.now_ms.wrapping_sub(self.progress_at) >= limit
+        limit != 0 && self.since_progress_ms() >= limit
     }
 
     /// The transmission failed for good; the peer, should it live, learns it.
     pub(super) fn end_with_reset(&mut self, error: Error) {
-        let reset = self.state.is_synchronized();
+        let reset = self.state().is_synchronized();
         self.end(Some(error));
         self.facts.put(Facts::RESET_DUE, reset);
     }
@@ -148,7 +148,7 @@ impl Connection<'_> {
     /// Any sign of life of the peer puts the keepalive off.
     pub(super) fn put_off_keepalive(&mut self) {
         let idle_s = self.config.keepalive_idle_s;
-        if idle_s != 0 && self.state.is_synchronized() && self.ending() == Ending::Lives {
+        if idle_s != 0 && self.state().is_synchronized() && self.ending() == Ending::Lives {
             self.arm(Timer::Lifetime, u32::from(idle_s) * 1000);
         }
     }
@@ -158,7 +158,7 @@ impl Connection<'_> {
     #[inline(never)]
     pub(super) fn ending(&self) -> Ending {
         let is_closed = self.facts.has(Facts::READ_CLOSED);
-        match self.state {
+        match self.state() {
             State::TimeWait => Ending::Waits,
             State::FinWait2 if is_closed => Ending::Waits,
             State::FinWait1 if is_closed => Ending::Delivers,
@@ -173,7 +173,7 @@ impl Connection<'_> {
     pub(super) fn bound_end(&mut self) {
         let wait = match self.ending() {
             Ending::Delivers => self.config.close_timeout_ms,
-            Ending::Waits if self.state == State::FinWait2 => self.config.fin_wait_2_ms,
+            Ending::Waits if self.state() == State::FinWait2 => self.config.fin_wait_2_ms,
             _ => return,
         };
         match wait {
@@ -183,7 +183,7 @@ impl Connection<'_> {
     }
 
     pub(super) fn enter_time_wait(&mut self) {
-        self.state = State::TimeWait;
+        self.set_state(State::TimeWait);
         self.timers.disarm(Timer::Transmit);
         self.arm(Timer::Lifetime, self.config.time_wait_ms);
     }
@@ -204,7 +204,7 @@ impl Connection<'_> {
     pub(super) fn arm_transmit(&mut self, purpose: Purpose, wait_ms: u32) {
         let mut wait = wait_ms;
         if self.config.user_timeout_ms != 0 {
-            let elapsed = self.now_ms.wrapping_sub(self.progress_at);
+            let elapsed = self.since_progress_ms();
             wait = wait.min(self.config.user_timeout_ms.saturating_sub(elapsed));
         }
         self.timers.note_purpose(purpose);

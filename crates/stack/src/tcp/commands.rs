@@ -19,12 +19,12 @@ impl<'m> Connection<'m> {
     ///
     /// `iss`, `ts_offset`: where sequence numbers and the timestamp clock start.
     pub(super) fn open(&mut self, iss: SeqNum, ts_offset: u32) {
-        self.state = State::SynSent;
+        self.set_state(State::SynSent);
         self.snd_una = iss;
         self.snd_nxt = iss.plus(1);
         self.loss.begin_at(iss);
         self.ts_offset = ts_offset;
-        self.progress_at = self.now_ms;
+        self.note_progress();
         self.facts.set(Facts::SYN_DUE);
         // The settings may change before the answer comes; what was offered does not.
         self.facts.add(Facts::offered_by(self.config));
@@ -32,14 +32,14 @@ impl<'m> Connection<'m> {
 
     /// Waits in LISTEN for a handshake of a listener, given by its index and port.
     pub(super) fn wait_for(&mut self, listener: u8, port: u16) {
-        self.state = State::Listen;
+        self.set_state(State::Listen);
         self.ends.local_port = port;
         self.ends.remote_port = u16::from(listener);
     }
 
     /// Whether it waits for a handshake of this listener.
     pub(super) fn waits_for(&self, listener: u8) -> bool {
-        self.state == State::Listen && self.ends.remote_port == u16::from(listener)
+        self.state() == State::Listen && self.ends.remote_port == u16::from(listener)
     }
 
     /// Continues a handshake that ended as a [`HalfOpen`] entry.
@@ -80,7 +80,7 @@ impl<'m> Connection<'m> {
 
     /// Data or a FIN were handed over: should the window be shut, probing begins.
     pub(super) fn on_data_queued(&mut self) {
-        if self.state.transmits() && self.timers.purpose().is_none() {
+        if self.state().transmits() && self.timers.purpose().is_none() {
             self.rearm();
         }
     }
@@ -99,7 +99,7 @@ impl<'m> Connection<'m> {
         match self.error {
             _ if !self.recv.is_empty() => Ok(()),
             Some(error) => Err(RecvError::Failed(error)),
-            None if self.state.may_receive() && !self.facts.has(Facts::READ_CLOSED) => {
+            None if self.state().may_receive() && !self.facts.has(Facts::READ_CLOSED) => {
                 Err(RecvError::Empty)
             }
             None => Err(RecvError::Finished),
@@ -108,7 +108,7 @@ impl<'m> Connection<'m> {
 
     /// Whether the application needs the connection no more.
     pub(super) const fn is_removable(&self) -> bool {
-        matches!(self.state, State::Closed | State::TimeWait)
+        matches!(self.state(), State::Closed | State::TimeWait)
     }
 
     /// Gives the buffers back and becomes an orphan, in CLOSED or TIME-WAIT only.
@@ -143,9 +143,9 @@ impl<'m> Connection<'m> {
         if !self.may_send() {
             return;
         }
-        match self.state {
-            State::Established => self.state = State::FinWait1,
-            State::CloseWait => self.state = State::LastAck,
+        match self.state() {
+            State::Established => self.set_state(State::FinWait1),
+            State::CloseWait => self.set_state(State::LastAck),
             _ => {}
         }
         self.facts.set(Facts::FIN_QUEUED);
@@ -154,13 +154,16 @@ impl<'m> Connection<'m> {
 
     /// The application neither sends nor reads any more.
     pub(super) fn close(&mut self) {
-        if matches!(self.state, State::Listen | State::SynSent) {
+        if matches!(self.state(), State::Listen | State::SynSent) {
             return self.end(None);
         }
         self.shutdown();
         let was_closed = self.facts.has(Facts::READ_CLOSED);
         self.facts.set(Facts::READ_CLOSED);
-        if !self.recv.is_empty() && self.state.is_synchronized() && self.state != State::TimeWait {
+        if !self.recv.is_empty()
+            && self.state().is_synchronized()
+            && self.state() != State::TimeWait
+        {
             // RFC 9293 §3.10.4 via RFC 1122 §4.2.2.13: unread data are lost; say so.
             return self.abort();
         }
@@ -172,10 +175,10 @@ impl<'m> Connection<'m> {
     /// Ends at once, with a reset where the peer knows the connection.
     pub(super) fn abort(&mut self) {
         let reset = !matches!(
-            self.state,
+            self.state(),
             State::Closed | State::Listen | State::SynSent | State::TimeWait
         );
-        if self.state != State::Closed {
+        if self.state() != State::Closed {
             self.end(Some(Error::Aborted));
         }
         self.facts.put(Facts::RESET_DUE, reset);
@@ -185,10 +188,10 @@ impl<'m> Connection<'m> {
     // Out of line: inlined, it would stand at each of its many callers.
     #[inline(never)]
     pub(super) fn end(&mut self, error: Option<Error>) {
-        if self.state == State::SynSent {
+        if self.state() == State::SynSent {
             self.facts.clear(Facts::AGREED);
         }
-        self.state = State::Closed;
+        self.set_state(State::Closed);
         self.error = error;
         self.timers.disarm_all();
         self.loss.give_up();
@@ -203,14 +206,14 @@ impl<'m> Connection<'m> {
 
     /// Whether the slot can be freed: closed, and its reset (if any) is out.
     pub(super) const fn is_over(&self) -> bool {
-        matches!(self.state, State::Closed) && !self.facts.has(Facts::RESET_DUE)
+        matches!(self.state(), State::Closed) && !self.facts.has(Facts::RESET_DUE)
     }
 
     /// Sends an ACK when reading has opened the window by two segments and a quarter of the
     /// buffer, by half the buffer, or from nothing to one segment: the receiver's half of
     /// silly-window avoidance, and no more ACKs than a wide window needs.
     fn announce_window(&mut self) {
-        if !self.state.may_receive() || self.is_connecting() {
+        if !self.state().may_receive() || self.is_connecting() {
             return;
         }
         let (window, half) = (self.recv.window(), self.recv.capacity() / 2);

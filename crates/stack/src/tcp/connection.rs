@@ -33,7 +33,8 @@ use super::types::{Buffers, Endpoints, Error};
 #[repr(C)]
 pub struct Connection<'m> {
     pub(super) facts: Facts,
-    pub(super) state: State,
+    /// See [`Self::set_state`].
+    state: State,
     pub(super) error: Option<Error>,
     /// Timeouts or probes in a row without an answer.
     pub(super) retries: u8,
@@ -76,7 +77,7 @@ pub struct Connection<'m> {
     pub(super) ts_recent: u32,
     pub(super) ts_recent_at: u32,
     /// When data was last acknowledged, or first sent into an empty network; ms.
-    pub(super) progress_at: u32,
+    progress_at: u32,
     /// Our timestamp clock's offset.
     pub(super) ts_offset: u32,
     pub(super) snd_wl1: SeqNum,
@@ -151,6 +152,16 @@ impl<'m> Connection<'m> {
     /// Where it stands.
     pub const fn state(&self) -> State {
         self.state
+    }
+
+    /// Enters a state, or stays in it: [`State::may_become`] lists what can follow.
+    pub(super) fn set_state(&mut self, next: State) {
+        debug_assert!(
+            self.state == next || self.state.may_become(next),
+            "no transition of RFC 9293: {:?} to {next:?}",
+            self.state
+        );
+        self.state = next;
     }
 
     /// Why it ended, if not by both sides closing.
@@ -247,6 +258,29 @@ impl<'m> Connection<'m> {
             }
             _ => syn.seq.after(self.rcv_nxt),
         }
+    }
+
+    // ---- progress: what the limits of a connection's patience count from ----
+
+    /// Data were acknowledged, or something else begins to wait for an answer.
+    pub(super) fn note_progress(&mut self) {
+        self.progress_at = self.now_ms;
+    }
+
+    /// So many milliseconds since then do not count.
+    pub(super) fn forgive(&mut self, ms: u32) {
+        self.progress_at = self.progress_at.wrapping_add(ms);
+    }
+
+    /// When, ms modulo 2^32.
+    #[cfg(feature = "sleepy")]
+    pub(super) const fn progress_at(&self) -> u32 {
+        self.progress_at
+    }
+
+    /// How long ago, ms.
+    pub(super) fn since_progress_ms(&self) -> u32 {
+        self.now_ms.wrapping_sub(self.progress_at)
     }
 
     // ---- what output and ack share ----

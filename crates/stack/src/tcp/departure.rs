@@ -317,7 +317,7 @@ impl<'m> Tcp<'m> {
             .connections
             .iter_mut()
             .flat_map(|slot| &mut slot.0);
-        connections.find(|c| c.state != State::Closed && c.is_between(ends))
+        connections.find(|c| c.state() != State::Closed && c.is_between(ends))
     }
 
     /// The connection that waits for the next handshake of a listener.

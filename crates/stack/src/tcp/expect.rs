@@ -82,7 +82,7 @@ impl Connection<'_> {
                 Economy::Balanced | Economy::LowestLatency => 0,
             };
             Expectation {
-                earliest: ago(self.progress_at) + ms(after),
+                earliest: ago(self.progress_at()) + ms(after),
                 latest,
                 pace,
                 more: !is_alone,

@@ -25,7 +25,7 @@ impl Connection<'_> {
     /// A segment for this connection. An error is the reason why it (or the rest of it) was
     /// dropped; [`SegmentDrop::UnacceptableAck`] asks the caller for a reset.
     pub(super) fn on_segment(&mut self, seg: &mut Segment<'_>) -> Result<(), SegmentDrop> {
-        match self.state {
+        match self.state() {
             State::Closed | State::Listen => Err(SegmentDrop::NoConnection),
             State::SynSent => self.arrive_in_syn_sent(seg),
             _ if self.config.header_prediction && self.is_predicted(seg) => {
@@ -39,10 +39,10 @@ impl Connection<'_> {
     // ---- RFC 9293 §3.10.7.4: other states ----
 
     fn arrive(&mut self, seg: &mut Segment<'_>) -> Result<(), SegmentDrop> {
-        if self.state == State::SynReceived && seg.seq.plus(1) == self.rcv_nxt {
+        if self.state() == State::SynReceived && seg.seq.plus(1) == self.rcv_nxt {
             self.hear_syn_again(seg);
         }
-        let opens = self.state == State::SynReceived;
+        let opens = self.state() == State::SynReceived;
         // Judged before anything is cut off the segment, taken when its ACK is as good as it.
         let is_latest = self.reaches_last_ack(seg);
         self.check_segment(seg)?;
@@ -183,13 +183,13 @@ impl Connection<'_> {
                 self.note_timestamp(seg);
                 // Differs from RFC 9293 §3.10.7.4, which drops all of it: news in the ACK count,
                 // as in BSD, else data that have arrived are sent again.
-                if self.state.transmits() && seg.ack().after(self.snd_una) {
+                if self.state().transmits() && seg.ack().after(self.snd_una) {
                     let _ = self.accept_ack(seg);
                 }
             }
         }
         self.facts.set(Facts::ACK_DUE);
-        if self.state == State::TimeWait && seg.has(Flags::FIN) {
+        if self.state() == State::TimeWait && seg.has(Flags::FIN) {
             self.enter_time_wait();
         }
         SegmentDrop::OutsideWindow
@@ -218,7 +218,7 @@ impl Connection<'_> {
 
     /// A reset at RCV.NXT.
     fn on_reset(&mut self) {
-        let error = match self.state {
+        let error = match self.state() {
             State::SynReceived => Some(Error::Refused),
             State::Closing | State::LastAck | State::TimeWait => None,
             _ => Some(Error::Reset),
@@ -228,7 +228,7 @@ impl Connection<'_> {
 
     /// Fifth: the acknowledgment. SYN-RECEIVED ends here.
     fn check_ack(&mut self, seg: &Segment<'_>) -> Result<(), SegmentDrop> {
-        if self.state == State::SynReceived {
+        if self.state() == State::SynReceived {
             if seg.ack() != self.snd_nxt {
                 return Err(SegmentDrop::UnacceptableAck);
             }
@@ -257,7 +257,7 @@ impl Connection<'_> {
 
     /// Seventh: text goes into the receive ring, in order or not.
     fn accept_text(&mut self, seg: &mut Segment<'_>) -> Result<(), SegmentDrop> {
-        if !self.state.may_receive() {
+        if !self.state().may_receive() {
             // CLOSE-WAIT and later: the peer has sent its FIN; whatever this is, ignore it.
             if seg.has(Flags::FIN) || !seg.payload.is_empty() {
                 self.facts.set(Facts::ACK_DUE);
@@ -360,16 +360,16 @@ impl Connection<'_> {
     fn accept_fin(&mut self) {
         if !self.facts.has(Facts::FIN_SEEN)
             || self.rcv_fin != self.rcv_nxt
-            || !self.state.may_receive()
+            || !self.state().may_receive()
         {
             return;
         }
         self.rcv_nxt = self.rcv_nxt.plus(1);
         self.facts.set(Facts::ACK_DUE);
-        match self.state {
-            State::Established => self.state = State::CloseWait,
+        match self.state() {
+            State::Established => self.set_state(State::CloseWait),
             State::FinWait1 => {
-                self.state = State::Closing;
+                self.set_state(State::Closing);
                 self.bound_end();
             }
             State::FinWait2 => self.enter_time_wait(),
@@ -410,7 +410,7 @@ impl Connection<'_> {
         if !acknowledges {
             // Its text waits until the connection is established; its FIN comes again.
             self.recv.keep(0, seg.payload);
-            self.state = State::SynReceived;
+            self.set_state(State::SynReceived);
             self.facts.set(Facts::SYN_DUE);
             return Ok(());
         }
@@ -442,8 +442,7 @@ impl Connection<'_> {
         } else if self.retries > 0 {
             self.rtt.distrust();
         } else {
-            self.rtt
-                .sample_handshake(self.now_ms.wrapping_sub(self.progress_at));
+            self.rtt.sample_handshake(self.since_progress_ms());
         }
         self.retries = 0;
         self.begin(seg.seq, seg.window());
@@ -458,11 +457,11 @@ impl Connection<'_> {
         self.snd_wnd_max = window;
         let segments = self.config.initial_window;
         self.loss.begin(self.payload_max(), segments);
-        self.progress_at = self.now_ms;
-        self.state = match self.facts.has(Facts::FIN_QUEUED) {
-            true => State::FinWait1,
-            false => State::Established,
-        };
+        self.note_progress();
+        self.set_state(State::Established);
+        if self.facts.has(Facts::FIN_QUEUED) {
+            self.set_state(State::FinWait1);
+        }
         self.put_off_keepalive();
         self.bound_end();
     }
@@ -475,7 +474,7 @@ impl Connection<'_> {
     fn is_predicted(&self, seg: &Segment<'_>) -> bool {
         const RARE: u32 = Facts::FIN_SEEN | Facts::READ_CLOSED | Facts::WINDOW_PROBED;
         let control = seg.flags.without(Flags::PSH).bits();
-        self.state == State::Established
+        self.state() == State::Established
             && control == Flags::ACK.bits()
             && !seg.is_ce
             && seg.seq == self.rcv_nxt

@@ -64,10 +64,10 @@ impl Connection<'_> {
             return Some(Plan::bare(Kind::Syn));
         }
         // A handshake that the peer began too may be asked for an ACK: a challenge.
-        if matches!(self.state, State::Closed | State::Listen | State::SynSent) {
+        if matches!(self.state(), State::Closed | State::Listen | State::SynSent) {
             return None;
         }
-        if self.state.transmits() {
+        if self.state().transmits() {
             let plan = self
                 .plan_probe()
                 .or_else(|| self.plan_retransmission())
@@ -296,7 +296,7 @@ impl Connection<'_> {
             Kind::Keepalive => self.snd_una.minus(1),
             _ => self.snd_una.plus(plan.offset),
         };
-        let is_first_syn = self.state == State::SynSent;
+        let is_first_syn = self.state() == State::SynSent;
         let ack = if is_first_syn {
             SeqNum::new(0)
         } else {
@@ -372,7 +372,7 @@ impl Connection<'_> {
         let facts = self.facts;
         let clock = self.now_ms.wrapping_add(self.ts_offset);
         head.push_syn_options(self.rmss, facts, (clock, self.ts_recent));
-        match self.state {
+        match self.state() {
             State::SynReceived => Flags::SYN | Flags::ACK,
             // A SYN sent again asks for no ECN: a middlebox may have dropped it for that
             // (RFC 3168 §6.1.1.1).
@@ -481,7 +481,7 @@ impl Connection<'_> {
             self.facts.clear(Facts::ACK_DUE | Facts::DSACK_DUE);
             let is_filled = self.facts.take(Facts::GAP_FILLED);
             let is_urgent = is_filled || self.quick_acks > 0;
-            if is_urgent && self.state.may_receive() && self.is_gain(self.recv.window()) {
+            if is_urgent && self.state().may_receive() && self.is_gain(self.recv.window()) {
                 // The application has read what the gap held back.
                 self.facts.set(Facts::ACK_DUE);
             }
@@ -508,14 +508,14 @@ impl Connection<'_> {
     fn account_new(&mut self, plan: Plan) {
         let was_empty = self.flight() == 0;
         if was_empty {
-            let idle = self.now_ms.wrapping_sub(self.progress_at);
+            let idle = self.since_progress_ms();
             self.loss.on_idle_over();
             if idle > self.rtt.rto_ms(self.config) && self.config.congestion_control {
                 let segments = self.config.initial_window;
                 self.loss.restart(self.payload_max(), segments);
             }
             if !self.facts.has(Facts::PERSIST_DUE) {
-                self.progress_at = self.now_ms;
+                self.note_progress();
                 // Those counted so far were keepalives without an answer.
                 self.retries = 0;
             }

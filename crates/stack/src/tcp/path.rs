@@ -37,7 +37,7 @@ impl Connection<'_> {
         if plan.is_insisted_on() && self.timers.purpose().is_none() {
             // Those counted so far were keepalives without an answer.
             self.retries = 0;
-            self.progress_at = self.now_ms;
+            self.note_progress();
             self.arm_timeout(Purpose::Retransmit);
         }
     }
@@ -50,7 +50,7 @@ impl Connection<'_> {
             return;
         }
         self.smss = mss;
-        if self.state.transmits() && self.flight() > 0 {
+        if self.state().transmits() && self.flight() > 0 {
             self.loss.on_too_big(self.snd_nxt, self.now_ms);
         }
     }

@@ -71,7 +71,7 @@ impl Connection<'_> {
     fn has_more_than_flight(&self) -> bool {
         let full = self.payload_max();
         let unsent = self.unsent().saturating_sub(u32::from(self.ahead.len));
-        self.state.transmits() && self.flight() > 0 && unsent >= full && full > 0
+        self.state().transmits() && self.flight() > 0 && unsent >= full && full > 0
     }
 
     fn plan_ahead(&self, len_max: u16) -> Option<Plan> {

@@ -89,7 +89,7 @@ impl Connection<'_> {
         let mut held = Edges(0);
         held.put(Edges::READABLE, self.check_recv() != Err(RecvError::Empty));
         held.put(Edges::ALL_ACKNOWLEDGED, self.send.is_empty());
-        if !self.is_connecting() && self.state != State::Listen {
+        if !self.is_connecting() && self.state() != State::Listen {
             let would_wait = self.may_send() && !self.send.has_room();
             held.put(Edges::WRITABLE, !would_wait);
         }

@@ -52,7 +52,7 @@ impl Connection<'_> {
 
     /// Arms the transmission timer for what the connection waits for now.
     pub(super) fn rearm(&mut self) {
-        if !self.state.transmits() {
+        if !self.state().transmits() {
             if !self.is_connecting() {
                 self.timers.disarm(Timer::Transmit);
             }
@@ -66,7 +66,7 @@ impl Connection<'_> {
         if waits_for_window {
             if self.timers.purpose() != Some(Purpose::Persist) {
                 if self.flight() == 0 {
-                    self.progress_at = self.now_ms;
+                    self.note_progress();
                 }
                 self.arm_timeout(Purpose::Persist);
             }

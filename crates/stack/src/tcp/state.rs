@@ -33,6 +33,30 @@ pub enum State {
 }
 
 impl State {
+    /// Whether `next` can follow at once: the arrows of RFC 9293 Figure 5, and what its notes add.
+    ///
+    /// One more than there: LISTEN may become ESTABLISHED, for a half-open entry was in
+    /// SYN-RECEIVED meanwhile. One less: what sends a reset is in CLOSED, not in TIME-WAIT (note
+    /// 3).
+    pub(super) const fn may_become(self, next: Self) -> bool {
+        match self {
+            _ if matches!(next, Self::Closed) => !matches!(self, Self::Closed),
+            Self::Closed => matches!(next, Self::Listen | Self::SynSent),
+            Self::Listen => {
+                matches!(next, Self::SynSent | Self::SynReceived | Self::Established)
+            }
+            Self::SynSent => matches!(next, Self::SynReceived | Self::Established),
+            Self::SynReceived => {
+                matches!(next, Self::Listen | Self::Established | Self::FinWait1)
+            }
+            Self::Established => matches!(next, Self::FinWait1 | Self::CloseWait),
+            Self::FinWait1 => matches!(next, Self::FinWait2 | Self::Closing | Self::TimeWait),
+            Self::FinWait2 | Self::Closing => matches!(next, Self::TimeWait),
+            Self::CloseWait => matches!(next, Self::LastAck),
+            Self::LastAck | Self::TimeWait => false,
+        }
+    }
+
     /// Whether both sides know each other's sequence numbers.
     pub const fn is_synchronized(self) -> bool {
         !matches!(

@@ -19,6 +19,7 @@ mod readiness;
 mod recycling;
 mod requirements;
 mod snapshot;
+mod states;
 mod syn_received;
 mod tasks;
 mod teardown;
