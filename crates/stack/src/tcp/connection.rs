@@ -154,7 +154,8 @@ impl<'m> Connection<'m> {
         self.state
     }
 
-    /// Enters a state, or stays in it: [`State::may_become`] lists what can follow.
+    /// Enters a state, or stays in it. A debug build checks the transition by RFC 9293 Figure 5:
+    /// [`State::may_become`].
     pub(super) fn set_state(&mut self, next: State) {
         debug_assert!(
             self.state == next || self.state.may_become(next),

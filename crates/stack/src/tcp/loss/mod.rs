@@ -120,7 +120,7 @@ pub(super) struct Loss {
     rack_rtt: u16,
     /// Least round trip, ms; drifts up slowly. 0: none yet.
     min_rtt: u16,
-    /// cwnd and ssthresh before the last reduction, bytes.
+    /// cwnd and ssthresh before the last reduction, bytes: what an undo restores.
     cwnd_prior: u16,
     ssthresh_prior: u16,
     control: Control,
@@ -179,7 +179,7 @@ impl Loss {
         self.congestion.begin(smss, segments);
     }
 
-    /// The settings may have changed.
+    /// The settings ask for this algorithm; see [`Control::choose`].
     pub(super) fn choose(&mut self, algorithm: CongestionAlgorithm) {
         self.control.choose(algorithm);
     }

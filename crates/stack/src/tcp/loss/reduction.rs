@@ -140,7 +140,7 @@ impl Loss {
         self.control.begin_recovery(prr);
     }
 
-    /// From a recovery, or from what led to none, into `next`, which counts duplicates anew.
+    /// The phase under way is over, and with it fast recovery; `next` counts duplicates anew.
     fn end_phase(&mut self, next: Phase) {
         self.control.end_recovery();
         self.phase = next;

@@ -173,6 +173,12 @@ algorithms! {
     Cubic(cubic::Cubic) = "cubic";
 }
 
+// What each connection pays, whichever algorithm it uses.
+const _: () = {
+    assert!(size_of::<new_reno::NewReno>() <= 8);
+    assert!(size_of::<Control>() <= 12);
+};
+
 impl Control {
     /// This algorithm is in use from now on. Another one begins as if nothing had been lost, and
     /// goes on with a recovery under way.

@@ -167,10 +167,10 @@ impl Run {
     }
 
     fn cubic(&self) -> Cubic {
-        match self.loss.control {
-            Control::Cubic(cubic) => cubic,
-            Control::NewReno(_) => panic!("another algorithm"),
-        }
+        let Control::Cubic(cubic) = self.loss.control else {
+            panic!("another algorithm");
+        };
+        cubic
     }
 
     /// W_max, bytes.
@@ -314,6 +314,34 @@ fn no_epoch_begins_before_the_reduction_is_final() {
     run.acknowledge(1000, 0, 100);
     assert_eq!(run.w_max(), None);
     assert_eq!(run.loss.cwnd(), 14_000);
+}
+
+/// Once an epoch has begun, its reduction is final; and a report that is awaited stops its clock.
+#[test]
+fn an_epoch_is_not_undone_and_waits_for_reports() {
+    let mut run = Run::new(1000, 20);
+    run.lose();
+    run.acknowledge(1000, 0, 100);
+    let epoch = run.epoch();
+    run.loss.undo_left = 1000;
+    run.acknowledge(1000, 50, 100);
+    assert_eq!(run.epoch(), epoch);
+    assert!(!run.loss.control.on_undone());
+}
+
+/// Settings that change during fast recovery: PRR goes on, and nothing was learnt of the path.
+#[test]
+fn another_algorithm_goes_on_with_a_recovery() {
+    let mut loss = Loss::new(CongestionAlgorithm::NewReno);
+    let prr = Prr::new(5000);
+    loss.begin_recovery(prr);
+    loss.choose(CongestionAlgorithm::NewReno);
+    loss.choose(CongestionAlgorithm::Cubic);
+    assert_eq!(loss.control.prr(), Some(&prr));
+    let Control::Cubic(cubic) = loss.control else {
+        panic!("{:?}", loss.control);
+    };
+    assert_eq!(cubic.w_max, None);
 }
 
 /// Days without a loss, at round trips of up to a minute: t stops where the curve has long left
