@@ -17,8 +17,8 @@ use super::prr::Prr;
 
 /// What an algorithm is told, and what it is asked.
 ///
-/// In fast recovery cwnd follows [`Prr`], and no algorithm needs the numbers by which it grows
-/// cwnd otherwise. So both share memory: the algorithm's state has a variant that holds PRR's.
+/// In fast recovery cwnd follows [`Prr`], whose numbers are part of the algorithm's state: they can
+/// take the place of those by which cwnd grows otherwise.
 pub(super) trait Algorithm {
     /// What a loss leaves of `flight` bytes.
     fn reduced(&self, flight: u32) -> u32;
