@@ -86,6 +86,16 @@ impl<'a> Message<'a> {
     }
 }
 
+/// Whether a datagram is a message with an OSCORE option.
+pub(crate) fn is_message(datagram: &[u8]) -> bool {
+    Message::parse(datagram).is_some()
+}
+
+/// Whether a datagram is a request with an OSCORE option.
+pub(crate) fn is_request(datagram: &[u8]) -> bool {
+    Message::parse(datagram).is_some_and(|message| message.code == POST)
+}
+
 /// Writes the beginning of a non-confirmable message: header and token, of [`TOKEN_LEN_MAX`] bytes
 /// at most.
 pub(super) fn begin(w: &mut Writer<'_>, code: u8, id: u16, token: &[u8]) -> Result<(), Full> {

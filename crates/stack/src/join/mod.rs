@@ -9,7 +9,7 @@
 //! Purpose: a device that knows its own join key alone gets the key of the network, and nobody
 //! between the two learns it. One request, one answer, both CoAP messages of UDP that are encrypted
 //! whole. Place: an application hands over datagrams, port 5683; nothing here knows of links. A
-//! node with a [`Porch`] carries them: in clear over the hop between a pledge and a relay, sealed
+//! node with a [`Porch`](crate::node::Porch) carries them: in clear over the hop between a pledge and a relay, sealed
 //! beyond it. Left out: short addresses, more than one key, EDHOC; retransmissions, which are
 //! requests of their own. Source: RFC 9031 for the objects and the names, RFC 8613 for OSCORE, RFC
 //! 7252 for CoAP.
@@ -18,15 +18,15 @@ mod coap;
 mod exchange;
 mod objects;
 mod oscore;
-mod porch;
 mod relay;
 mod renewal;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use coap::{is_message, is_request};
 pub use exchange::{DATAGRAM_LEN_MAX, Heard, JoinError, JoinKey, Pledge, hear};
 pub use objects::{Configuration, Request};
-pub use porch::{Porch, PorchCounters, Role};
+pub(crate) use relay::{Asker, Relay};
 pub use renewal::{announce, confirming, is_confirmed};
 
 /// The port of CoAP, of registrars and relays (RFC 7252 §6.1).

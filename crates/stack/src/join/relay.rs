@@ -17,15 +17,15 @@ use crate::wire::cursor::{self, Reader, Writer};
 
 /// What a relay writes its tokens with.
 #[derive(Clone, Debug)]
-pub(super) struct Relay {
+pub(crate) struct Relay {
     secret: KeyedHash,
 }
 
 /// A pledge: the identifier of its interface, and the number of the link that it is heard on.
-pub(super) type Asker = ([u8; 8], u8);
+pub(crate) type Asker = ([u8; 8], u8);
 
 impl Relay {
-    pub(super) fn new(rng: &mut Rng) -> Self {
+    pub(crate) fn new(rng: &mut Rng) -> Self {
         Self {
             secret: rng.keyed_hash(),
         }
@@ -34,7 +34,7 @@ impl Relay {
     /// Writes a neighbour's request for the registrar; returns its length. Only the encrypted
     /// payload and the OSCORE option are taken over. `None`: it is no request, or its token has
     /// more than 8 bytes.
-    pub(super) fn outward(
+    pub(crate) fn outward(
         &self,
         asker: Asker,
         datagram: &[u8],
@@ -57,7 +57,7 @@ impl Relay {
 
     /// Writes the registrar's answer for the pledge; returns the pledge, and the length. `None`:
     /// this relay passed on no such request, or did so too long ago.
-    pub(super) fn homeward(
+    pub(crate) fn homeward(
         &self,
         datagram: &[u8],
         now: Instant,

@@ -11,6 +11,11 @@
 //! known: a forged one sends an authentic frame early, and from its MIC on that neighbour's heads
 //! fire nothing for a while.
 //!
+//! Joining, the frame: a MAC in a mesh with a key takes frames in clear where this node serves
+//! nodes that have none, or has none itself (`hear_in_clear`), and sends them (`send_in_clear`).
+//! This is the first of the three files that a datagram of CoJP crosses; `link/mesh/joining` has
+//! its packet, `node/joining` the datagram.
+//!
 //! Place: part of [`Mac`]; keys, counters and neighbours are in [`super::security`].
 //! Left out: short source addresses; beacons; secured ACKs, which 802.15.4-2006 does not have.
 //! Source: IEEE 802.15.4-2006 §7.5.8.2.

@@ -48,6 +48,8 @@ use core::net::Ipv6Addr;
 use segment::{Tcp, poll_segment};
 
 pub use datagram::DatagramError;
+#[cfg(feature = "join")]
+pub use joining::{Porch, PorchCounters, Role};
 #[cfg(feature = "tcp")]
 pub use segment::{ConnectError, Rejected};
 
@@ -79,7 +81,7 @@ pub struct Node<'m> {
     fragments: Option<crate::ip::Fragments<'m>>,
     /// What it does about joining.
     #[cfg(feature = "join")]
-    porch: Option<&'m mut crate::join::Porch>,
+    porch: Option<&'m mut Porch>,
     /// Until when the answer to a datagram may come.
     #[cfg(feature = "sleepy")]
     answer_until: Option<Instant>,

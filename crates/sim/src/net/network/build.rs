@@ -3,7 +3,7 @@
 use std::net::Ipv6Addr;
 
 use motet::ip::{self, Address, Ip, Neighbour, NextHop, Prefix, Registration, Route};
-use motet::join::{self, Configuration, Porch};
+use motet::join::Configuration;
 use motet::limits::MESH_PACKET_LEN_MAX;
 use motet::link::{
     Advertised, Cable, Child, Hold, Indirect, Link, Mesh, MeshConfig, MeshMemory, Thinning,
@@ -11,7 +11,7 @@ use motet::link::{
 use motet::lowpan::datagram::Record;
 use motet::mac::security::{Engine, Peer, Reservation, Security, SecurityConfig};
 use motet::mac::{self, Channels, FrameSlot, Mac, Neighbor, Pending, RadioCapabilities, Sleep};
-use motet::node::Node;
+use motet::node::{self, Node, Porch};
 use motet::random::Rng;
 use motet::rpl::{self, Candidate, Role};
 use motet::tcp::{self, HalfOpen, Listener, Slot, Tcp};
@@ -370,9 +370,9 @@ impl<'m> Builder<'_, 'm> {
     ) -> Option<&'m mut Porch> {
         self.options.security.as_ref()?.join_secret?;
         let role = match n {
-            0 => join::Role::Registrar,
-            _ if self.asks_for_key(n) => join::Role::Pledge,
-            _ => join::Role::Relay(self.addr(0)),
+            0 => node::Role::Registrar,
+            _ if self.asks_for_key(n) => node::Role::Pledge,
+            _ => node::Role::Relay(self.addr(0)),
         };
         let porch = Porch::new(role, rng);
         match memory {

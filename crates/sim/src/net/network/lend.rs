@@ -5,7 +5,6 @@
 
 use motet::ble::Peer;
 use motet::ip::{FragmentSlot, Fragments, Registration, Route, Step};
-use motet::join::Porch;
 use motet::limits::{IPV6_MTU_MIN, MESH_PACKET_LEN_MAX};
 use motet::link::{
     BleMemory, Cable, FlowEntry, FlowQueues, Indirect, Link, MeshMemory, TcpleMemory, Thinning,
@@ -13,7 +12,7 @@ use motet::link::{
 use motet::lowpan::datagram::Record;
 use motet::mac::security::Security;
 use motet::mac::{FrameSlot, Neighbor};
-use motet::node::Node;
+use motet::node::{Node, Porch};
 use motet::rpl::{Candidate, Rpl};
 use motet::tcp::{self, HalfOpen, Listener, Slot};
 use motet::tcphc::Tcphc;

@@ -11,13 +11,13 @@ use std::ops::Bound::{Excluded, Unbounded};
 use motet::Remote;
 use motet::ip::ALL_NODES;
 use motet::join::{
-    Configuration, DATAGRAM_LEN_MAX, Heard, JoinKey, PORT, Pledge, Request, Role, announce,
-    confirming, hear, is_confirmed,
+    Configuration, DATAGRAM_LEN_MAX, Heard, JoinKey, PORT, Pledge, Request, announce, confirming,
+    hear, is_confirmed,
 };
 use motet::link::Link;
 use motet::mac::security::{NetworkKey, Reservation, Security};
 use motet::mac::{FrameDrop, Mac};
-use motet::node::Node;
+use motet::node::{Node, Role};
 use motet::random::Rng;
 use motet::time::{Duration, Instant};
 use motet::wire::LinkAddr;

@@ -1,10 +1,12 @@
-//! Frames in clear: between a node that has no key yet and its neighbours that have one.
+//! Joining, the packet: of a frame in clear, between a node that has no key yet and its neighbours
+//! that have one.
 //!
 //! Purpose: the only frames that a mesh with a key takes unsecured. Each holds a whole packet
 //! between link-local addresses; one is kept as it came until the node asks for it, nothing else of
-//! it is remembered, and none reaches IP. Left out: what the packets say, which `node` and
-//! [`crate::join`] know; fragments. Source: RFC 9031 §5 and §7, of which the link is that of
-//! 6TiSCH.
+//! it is remembered, and none reaches IP. Place: the second of the three files that a datagram of
+//! CoJP crosses, between `mac/secured`, which takes and sends the frames, and `node/joining`, which
+//! has the datagram; what passes by here decompresses and compresses headers. Left out: what the
+//! packets say; fragments. Source: RFC 9031 §5 and §7, of which the link is that of 6TiSCH.
 
 use core::net::Ipv6Addr;
 

@@ -1,10 +1,14 @@
-//! What a node that gives keys makes of what comes in clear.
+//! What a node makes of datagrams about joining, in clear and not: a relay, and one that gives
+//! keys.
+
+use proptest::prelude::*;
 
 use super::*;
 use crate::ip::ALL_NODES;
-use crate::join::{PORT, Porch, Role};
-use crate::mac::security::{NetworkKey, Peer, Security, SecurityConfig};
+use crate::join::{Configuration, DATAGRAM_LEN_MAX, JoinKey, PORT, Pledge, Request, hear};
+use crate::mac::security::{KEY_LEN, NetworkKey, Peer, Security, SecurityConfig};
 use crate::node::datagram::{DatagramError, head};
+use crate::random::Rng;
 use crate::remote::Remote;
 use crate::wire::lowpan_dispatch::IPV6;
 
@@ -27,7 +31,7 @@ fn registrar() -> Node<'static> {
 }
 
 /// Hears a datagram in clear, from port to port, with these bits of its checksum changed.
-fn hear(node: &mut Node<'_>, ports: (u16, u16), damage: u8) {
+fn hear_in_clear(node: &mut Node<'_>, ports: (u16, u16), damage: u8) {
     let src = ip::link_local(link(1).iid());
     let mut start = head((src, ALL_NODES), ports, 255, b"what").unwrap();
     start[ipv6::HEADER_LEN + 7] ^= damage;
@@ -55,7 +59,7 @@ fn what_comes_in_clear_and_is_no_request_is_counted() {
         ((PORT, 9), 0),
         ((9, PORT), 0),
     ] {
-        hear(&mut node, ports, damage);
+        hear_in_clear(&mut node, ports, damage);
         refused += 1;
         let counters = node.porch().unwrap().counters();
         assert_eq!(counters.refused, refused, "{ports:?} {damage}");
@@ -72,4 +76,141 @@ fn nobody_joins_over_a_cable() {
     };
     let sent = node.send_join(&neighbours, b"request", Instant::ORIGIN);
     assert_eq!(sent, Err(DatagramError::NoRoute));
+}
+
+const EUI64: [u8; 8] = [0x02, 0, 0, 0, 0, 0, 0, 7];
+const KEY: JoinKey = JoinKey::new([0x11; KEY_LEN]);
+const PAN: Request = Request { pan: 0xcafe };
+const GIVEN: Configuration = Configuration {
+    network: NetworkKey::new([0x77; KEY_LEN]),
+    sequence: 300,
+};
+const REGISTRAR: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
+const IID: [u8; 8] = [0, 0, 0, 0, 0, 0, 0, 7];
+const BESIDE: Remote = Remote {
+    addr: Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 7),
+    port: PORT,
+    zone: 1,
+};
+const NOW: Instant = Instant::from_micros(5_000_000);
+
+fn relay(seed: u64) -> Porch {
+    Porch::new(Role::Relay(REGISTRAR), &mut Rng::from_seed([seed, 0]))
+}
+
+fn asked(pledge: &mut Pledge) -> Vec<u8> {
+    let mut datagram = [0; DATAGRAM_LEN_MAX];
+    let len = pledge.ask(&PAN, &mut datagram).unwrap();
+    datagram[..len].to_vec()
+}
+
+/// What a relay sends the registrar for a neighbour's datagram.
+fn outward(porch: &mut Porch, datagram: &[u8], now: Instant) -> Option<Vec<u8>> {
+    let mut out = [0; DATAGRAM_LEN_MAX];
+    let (to, len) = porch.on_neighbour((IID, BESIDE), datagram, now, &mut out)?;
+    assert_eq!(to, REGISTRAR);
+    Some(out[..len].to_vec())
+}
+
+fn answer(request: &[u8]) -> Vec<u8> {
+    let heard = hear(request).unwrap();
+    assert_eq!(heard.eui64, EUI64);
+    let mut out = [0; DATAGRAM_LEN_MAX];
+    let len = heard.answer(&KEY, None, |_| Ok(GIVEN), &mut out).unwrap();
+    out[..len].to_vec()
+}
+
+fn homeward(porch: &mut Porch, datagram: &[u8], now: Instant) -> Option<Vec<u8>> {
+    let remote = Remote::from((REGISTRAR, PORT));
+    if !porch.is_meant(&remote, datagram) {
+        return None;
+    }
+    let mut out = [0; DATAGRAM_LEN_MAX];
+    let (asker, len) = porch.on_remote(remote, datagram, now, &mut out)?;
+    assert_eq!(asker, (IID, BESIDE.zone));
+    Some(out[..len].to_vec())
+}
+
+#[test]
+fn a_request_goes_out_and_its_answer_comes_home() {
+    let (mut porch, mut pledge) = (relay(1), Pledge::new(&KEY, EUI64, 9));
+    let request = outward(&mut porch, &asked(&mut pledge), NOW).unwrap();
+    let returned = homeward(&mut porch, &answer(&request), NOW).unwrap();
+    assert_eq!(pledge.on_answer(&returned), Ok(GIVEN));
+    assert_eq!(
+        (porch.counters().relayed, porch.counters().returned),
+        (1, 1)
+    );
+}
+
+#[test]
+fn an_answer_that_nobody_asked_for_goes_nowhere() {
+    let mut pledge = Pledge::new(&KEY, EUI64, 0);
+    let mut porch = relay(1);
+    let request = outward(&mut porch, &asked(&mut pledge), NOW).unwrap();
+    let good = answer(&request);
+    let later = |s| NOW + Duration::from_secs(s);
+    assert!(
+        homeward(&mut relay(2), &good, NOW).is_none(),
+        "another relay's"
+    );
+    assert!(homeward(&mut porch, &good, later(94)).is_none(), "too late");
+    assert!(homeward(&mut porch, &good, later(93)).is_some());
+    // One bit of the token, which begins behind the header and its length.
+    for bit in 5 * 8..(5 + 32) * 8 {
+        let mut bad = good.clone();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        assert!(homeward(&mut porch, &bad, NOW).is_none(), "bit {bit}");
+    }
+    let elsewhere = Remote::from((Ipv6Addr::LOCALHOST, PORT));
+    assert!(!porch.is_meant(&elsewhere, &good), "not the registrar's");
+}
+
+#[test]
+fn a_relay_passes_one_request_a_second_and_nothing_else() {
+    let (mut porch, mut pledge) = (relay(1), Pledge::new(&KEY, EUI64, 0));
+    for junk in [&b""[..], b"\x50", &[0x51; 60], &[0xff; 90]] {
+        assert_eq!(outward(&mut porch, junk, NOW), None);
+    }
+    assert_eq!(porch.counters().refused, 4, "junk takes no share");
+    assert!(outward(&mut porch, &asked(&mut pledge), NOW).is_some());
+    for _ in 0..20 {
+        assert_eq!(outward(&mut porch, &asked(&mut pledge), NOW), None);
+    }
+    assert_eq!(porch.counters().rationed, 20);
+    let later = NOW + Duration::from_secs(1);
+    assert!(outward(&mut porch, &asked(&mut pledge), later).is_some());
+}
+
+#[test]
+fn what_waits_for_the_application_waits_alone() {
+    let mut rng = Rng::from_seed([3, 0]);
+    let mut porch = Porch::new(Role::Registrar, &mut rng);
+    let mut pledge = Pledge::new(&KEY, EUI64, 0);
+    let (first, second) = (asked(&mut pledge), asked(&mut pledge));
+    let mut out = [0; DATAGRAM_LEN_MAX];
+    for datagram in [&first, &second] {
+        let errand = porch.on_neighbour((IID, BESIDE), datagram, NOW, &mut out);
+        assert_eq!(errand, None);
+    }
+    let (from, len) = porch.take(&mut out).unwrap();
+    assert_eq!((from, &out[..len]), (BESIDE, &first[..]));
+    assert_eq!(porch.take(&mut out), None);
+    assert_eq!((porch.counters().taken, porch.counters().rationed), (1, 1));
+}
+
+proptest! {
+    #[test]
+    fn no_datagram_makes_a_relay_panic(
+        datagram in proptest::collection::vec(any::<u8>(), 0..160),
+        token in proptest::collection::vec(any::<u8>(), 0..48),
+    ) {
+        let mut porch = relay(1);
+        let _sent = outward(&mut porch, &datagram, NOW);
+        let _returned = homeward(&mut porch, &datagram, NOW);
+        let mut message = std::vec![0x50 | token.len().min(12) as u8, 0x44, 0, 1];
+        message.extend(&token);
+        message.extend([0x90, 0xff, 1]);
+        prop_assert_eq!(homeward(&mut porch, &message, NOW), None);
+    }
 }
