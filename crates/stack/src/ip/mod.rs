@@ -13,9 +13,9 @@ mod drops;
 mod fragments;
 pub mod icmp;
 pub(crate) mod ndp;
+pub(crate) mod neighbor_cache;
 pub mod queue;
-pub(crate) mod registrant;
-pub(crate) mod registrar;
+pub(crate) mod registering_node;
 mod route;
 #[cfg(feature = "rpl")]
 mod rpl_routes;
@@ -34,7 +34,7 @@ pub use drops::{IpCounters, PacketDrop};
 pub(crate) use fragments::{Fragment, Gathered};
 #[cfg(feature = "fragments")]
 pub use fragments::{FragmentCounters, FragmentSlot, Fragments};
-pub use registrar::{Registration, RegistrationCounters, RegistrationRefusal};
+pub use neighbor_cache::{Registration, RegistrationCounters, RegistrationRefusal};
 pub use route::{Neighbour, NextHop, Prefix, Route};
 pub(crate) use rpl_routes::RplRoutes;
 #[cfg(feature = "rpl")]

@@ -1,4 +1,4 @@
-//! The two sides: a pledge that asks, and a registrar that answers.
+//! The two sides: a pledge that asks, and a JRC that answers.
 //!
 //! Source: RFC 9031 §7 for the identifiers of both sides, §8 for the messages.
 
@@ -11,16 +11,16 @@ use crate::wire::cursor::{self, Full, Reader, Writer};
 /// Bytes of the longest datagram that is written or understood.
 pub const DATAGRAM_LEN_MAX: usize = 128;
 
-/// What a registrar is called (RFC 9031 §7.3); a pledge's name is empty, and the context between
+/// What a JRC is called (RFC 9031 §7.3); a pledge's name is empty, and the context between
 /// them is named by the pledge's extended address.
-pub(super) const REGISTRAR: &[u8] = b"JRC";
+pub(super) const JRC: &[u8] = b"JRC";
 pub(super) const PLEDGE: &[u8] = b"";
 
 pub(super) const HOST: &[u8] = b"6tisch.arpa";
 const SCHEME: &[u8] = b"coap";
 pub(super) const PATH: &[u8] = b"j";
 
-/// What a device and the registrar alone know.
+/// What a device and the JRC alone know.
 ///
 /// Its [`Debug`](core::fmt::Debug) form does not show it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub enum JoinError {
     Forged,
     /// Its sequence number is not above the last one: a recording.
     Replayed,
-    /// The registrar says no, by this code of CoAP.
+    /// The JRC says no, by this code of CoAP.
     Refused(u8),
 }
 
@@ -88,7 +88,7 @@ pub struct Pledge {
     sequence: u32,
     /// The number of the request that may be answered.
     asked: Option<Partial>,
-    /// The number of the registrar's last announcement.
+    /// The number of the JRC's last announcement.
     pub(super) heard: Option<u32>,
 }
 
@@ -106,7 +106,7 @@ impl Pledge {
     /// reboot.
     pub fn new(key: &JoinKey, eui64: [u8; 8], sequence: u32) -> Self {
         Self {
-            context: derived(key, eui64, (PLEDGE, REGISTRAR)),
+            context: derived(key, eui64, (PLEDGE, JRC)),
             eui64,
             sequence,
             asked: None,
@@ -114,7 +114,7 @@ impl Pledge {
         }
     }
 
-    /// The context with the registrar.
+    /// The context with the JRC.
     pub(super) const fn context(&self) -> Option<&Context> {
         self.context.as_ref()
     }
@@ -124,7 +124,7 @@ impl Pledge {
         self.sequence
     }
 
-    /// Writes a request, a datagram to the registrar's port 5683; returns its length. Answers to
+    /// Writes a request, a datagram to the JRC's port 5683; returns its length. Answers to
     /// earlier requests are refused from then on.
     ///
     /// `None`: `out` is too short, for which [`DATAGRAM_LEN_MAX`] bytes suffice, or no number is
@@ -183,10 +183,9 @@ impl Pledge {
             partial: asked,
         };
         // An answer has the nonce of its request, or a number of its own.
-        let number = header.partial.map_or(request, |partial| Number {
-            id: REGISTRAR,
-            partial,
-        });
+        let number = header
+            .partial
+            .map_or(request, |partial| Number { id: JRC, partial });
         let mut text = [0; DATAGRAM_LEN_MAX];
         let context = self.context.as_ref().ok_or(JoinError::NotAsked)?;
         let inner = open(context, (request, number), &message, &mut text)?;
@@ -199,7 +198,7 @@ impl Pledge {
     }
 }
 
-/// The sender of a request that a registrar has heard; nothing of the request is believed yet.
+/// The sender of a request that a JRC has heard; nothing of the request is believed yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Heard<'a> {
     /// The extended address that the sender claims.
@@ -209,7 +208,7 @@ pub struct Heard<'a> {
     sequence: u32,
 }
 
-/// Reads a datagram that a registrar got.
+/// Reads a datagram that a JRC got.
 ///
 /// # Errors
 /// [`JoinError::Malformed`]: it is no request of a pledge.
@@ -230,7 +229,7 @@ pub fn hear(datagram: &[u8]) -> Result<Heard<'_>, JoinError> {
 }
 
 impl Heard<'_> {
-    /// The number of the request: the registrar stores it for this pledge before it sends an
+    /// The number of the request: the JRC stores it for this pledge before it sends an
     /// answer, for two answers to one request would have one nonce.
     pub const fn sequence(&self) -> u32 {
         self.sequence
@@ -251,7 +250,7 @@ impl Heard<'_> {
         configure: impl FnOnce(Request) -> Result<Configuration, u8>,
         out: &mut [u8],
     ) -> Result<usize, JoinError> {
-        let context = derived(key, self.eui64, (REGISTRAR, PLEDGE)).ok_or(JoinError::Malformed)?;
+        let context = derived(key, self.eui64, (JRC, PLEDGE)).ok_or(JoinError::Malformed)?;
         let number = Number {
             id: PLEDGE,
             partial: self.partial,
@@ -284,7 +283,7 @@ impl Heard<'_> {
     }
 }
 
-/// The context between a pledge and its registrar, for the side that is called `sender`.
+/// The context between a pledge and its JRC, for the side that is called `sender`.
 pub(super) fn derived(
     key: &JoinKey,
     eui64: [u8; 8],

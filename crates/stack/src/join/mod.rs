@@ -1,24 +1,24 @@
 //! Joining a mesh with a key of one's own: CoJP above OSCORE.
 //!
 //! ```text
-//! pledge                                    registrar
-//!   POST /j { network: PAN }  ----------->    derives the pledge's join key, checks the sequence number
+//! pledge                                    JRC (join registrar/coordinator)
+//!   POST /j { network: PAN }  ----------->    derives the pledge's join key, checks the sequence
 //!   { keys: [index, network key, sequence] }  <-----------
 //! ```
 //!
 //! Purpose: a device that knows its own join key alone gets the key of the network, and nobody
 //! between the two learns it. One request, one answer, both CoAP messages of UDP that are encrypted
 //! whole. Place: an application hands over datagrams, port 5683; nothing here knows of links. A
-//! node with a [`Porch`](crate::node::Porch) carries them: in clear over the hop between a pledge and a relay, sealed
-//! beyond it. Left out: short addresses, more than one key, EDHOC; retransmissions, which are
-//! requests of their own. Source: RFC 9031 for the objects and the names, RFC 8613 for OSCORE, RFC
-//! 7252 for CoAP.
+//! node with a [`JoinProxy`](crate::node::JoinProxy) carries them: in clear over the hop between a
+//! pledge and a join proxy, sealed beyond it. Left out: short addresses, more than one key, EDHOC;
+//! retransmissions, which are requests of their own. Source: RFC 9031 for the objects and the
+//! names, RFC 8613 for OSCORE, RFC 7252 for CoAP.
 
 mod coap;
 mod exchange;
 mod objects;
 mod oscore;
-mod relay;
+mod proxy;
 mod renewal;
 #[cfg(test)]
 mod tests;
@@ -26,8 +26,8 @@ mod tests;
 pub(crate) use coap::{is_message, is_request};
 pub use exchange::{DATAGRAM_LEN_MAX, Heard, JoinError, JoinKey, Pledge, hear};
 pub use objects::{Configuration, Request};
-pub(crate) use relay::{Asker, Relay};
+pub(crate) use proxy::{Asker, StatelessProxy};
 pub use renewal::{announce, confirming, is_confirmed};
 
-/// The port of CoAP, of registrars and relays (RFC 7252 §6.1).
+/// The port of CoAP, of JRCs and join proxies (RFC 7252 §6.1).
 pub const PORT: u16 = 5683;

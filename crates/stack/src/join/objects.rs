@@ -1,4 +1,4 @@
-//! What pledge and registrar tell each other, in CBOR.
+//! What pledge and JRC tell each other, in CBOR.
 //!
 //! Source: RFC 9031 §8.4: `Join_Request` and `Configuration` are maps of a few labels.
 
@@ -54,7 +54,7 @@ impl Request {
     }
 }
 
-/// What the registrar gives a pledge.
+/// What the JRC gives a pledge.
 ///
 /// `Link_Layer_Key` (§8.4.3.1): key identifier, value, additional information. The value is the
 /// network key, from which link keys follow; the additional information is the key sequence to

@@ -1,18 +1,18 @@
-//! Another key for a device that has joined: the registrar announces it, and the device confirms.
+//! Another key for a device that has joined: the JRC announces it, and the device confirms.
 //!
 //! ```text
-//! registrar   POST /j { keys: [index, network key, sequence] }  ----------->   device
+//! JRC         POST /j { keys: [index, network key, sequence] }  ----------->   device
 //!                                                      <-----------  2.04    notes it for later
 //! ```
 //!
 //! Purpose: to revoke a device, all others get another network key. Each goes over to it when it
-//! hears the first frame with that key, so that the registrar can announce the key to all of them
+//! hears the first frame with that key, so that the JRC can announce the key to all of them
 //! first. Source: RFC 9031 §8.2, parameter updates; RFC 8613 §8.3 for answers without a number of
 //! their own.
 
 use super::coap::{self, CHANGED, Message, OSCORE, POST, URI_PATH};
 use super::exchange::{
-    DATAGRAM_LEN_MAX, JoinError, JoinKey, PATH, PLEDGE, Pledge, REGISTRAR, Text, derived, open,
+    DATAGRAM_LEN_MAX, JRC, JoinError, JoinKey, PATH, PLEDGE, Pledge, Text, derived, open,
 };
 use super::objects::Configuration;
 use super::oscore::{Header, Number, Partial};
@@ -21,8 +21,8 @@ use crate::wire::cursor::Writer;
 /// Writes an announcement of `given` for the device with this extended address; returns its length.
 /// `None`: `out` is too short; [`DATAGRAM_LEN_MAX`] bytes suffice.
 ///
-/// `number`: counts the registrar's messages to this device, from 0. Two messages with one number
-/// betray each other, so the registrar stores the next number before it sends. It may repeat the
+/// `number`: counts the JRC's messages to this device, from 0. Two messages with one number
+/// betray each other, so the JRC stores the next number before it sends. It may repeat the
 /// same bytes.
 pub fn announce(
     key: &JoinKey,
@@ -35,7 +35,7 @@ pub fn announce(
     let header = Header {
         partial: Some(partial),
         context: None,
-        id: Some(REGISTRAR),
+        id: Some(JRC),
     };
     let mut option = [0; Header::LEN_MAX];
     let mut w = Writer::new(&mut option);
@@ -53,11 +53,8 @@ pub fn announce(
     let mut text = Text::new(POST);
     text.option(URI_PATH, PATH).ok()?;
     text.payload(|room| given.emit(room).ok())?;
-    let context = derived(key, eui64, (REGISTRAR, PLEDGE))?;
-    let number = Number {
-        id: REGISTRAR,
-        partial,
-    };
+    let context = derived(key, eui64, (JRC, PLEDGE))?;
+    let number = Number { id: JRC, partial };
     let len = text.seal(&context, number, out.get_mut(at..)?)?;
     Some(at + len)
 }
@@ -74,9 +71,9 @@ pub fn is_confirmed(key: &JoinKey, eui64: [u8; 8], number: u32, datagram: &[u8])
     let read = || {
         let message = Message::parse(datagram).filter(|message| message.code != POST)?;
         let header = Header::parse(message.oscore)?;
-        let context = derived(key, eui64, (REGISTRAR, PLEDGE))?;
+        let context = derived(key, eui64, (JRC, PLEDGE))?;
         let number = Number {
-            id: REGISTRAR,
+            id: JRC,
             partial: Partial::new(number),
         };
         let is_bare = header.partial.is_none() && message.token == eui64;
@@ -88,7 +85,7 @@ pub fn is_confirmed(key: &JoinKey, eui64: [u8; 8], number: u32, datagram: &[u8])
 }
 
 impl Pledge {
-    /// Takes a registrar's announcement to a device that has joined, and writes the answer into
+    /// Takes a JRC's announcement to a device that has joined, and writes the answer into
     /// `out`. Returns the configuration that will hold, and the answer's length. A repeated
     /// announcement is confirmed again.
     ///
@@ -101,14 +98,11 @@ impl Pledge {
     ) -> Result<(Configuration, usize), JoinError> {
         let message = Message::parse(datagram).filter(|message| message.code == POST);
         let message = message.ok_or(JoinError::Malformed)?;
-        let header = Header::parse(message.oscore).filter(|header| header.id == Some(REGISTRAR));
+        let header = Header::parse(message.oscore).filter(|header| header.id == Some(JRC));
         let partial = header.and_then(|header| header.partial);
         let partial = partial.ok_or(JoinError::Malformed)?;
         let sequence = partial.sequence().ok_or(JoinError::Malformed)?;
-        let number = Number {
-            id: REGISTRAR,
-            partial,
-        };
+        let number = Number { id: JRC, partial };
         let mut text = [0; DATAGRAM_LEN_MAX];
         let context = self.context().ok_or(JoinError::NotAsked)?;
         let inner = open(context, (number, number), &message, &mut text)?;

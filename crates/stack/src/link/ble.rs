@@ -145,7 +145,7 @@ impl<'m> Ble<'m> {
 
     /// Neighbours that have registered their addresses with this node.
     pub fn registrations(&self) -> impl Iterator<Item = &Registration> {
-        self.discovery.registrar().iter()
+        self.discovery.neighbor_cache().iter()
     }
 
     fn is_open(&self, at: usize) -> bool {

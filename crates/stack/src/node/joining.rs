@@ -4,8 +4,8 @@
 //! a hop in clear                          mac/secured         frame
 //!                                         link/mesh/joining   packet
 //!                                         node/joining        datagram
-//!   join proxy: on to the registrar or back to the pledge, as any datagram or over the other hop
-//!   pledge, registrar: it waits for the application, which calls `join::exchange`
+//!   join proxy: on to the JRC or back to the pledge, as any datagram or over the other hop
+//!   pledge, JRC: it waits for the application, which calls `join::exchange`
 //! ```
 //!
 //! Purpose: the only place that decides what becomes of such a datagram. Place: the last of the
@@ -19,7 +19,8 @@ use super::datagram::{DatagramError, head};
 use super::{Node, mesh_mut, meshes_mut};
 use crate::ip::{self, ALL_NODES, InterfaceId};
 use crate::join::{
-    Asker, Configuration, DATAGRAM_LEN_MAX, PORT, Relay, confirming, hear, is_message, is_request,
+    Asker, Configuration, DATAGRAM_LEN_MAX, PORT, StatelessProxy, confirming, hear, is_message,
+    is_request,
 };
 use crate::limits::PSDU_LEN_MAX;
 use crate::link::{Refusal, Reservation};
@@ -30,45 +31,46 @@ use crate::wire::cursor;
 use crate::wire::ipv6::{self, Header};
 use crate::wire::udp;
 
-/// What a node does about joining.
+/// What a node does about joining (RFC 9031 §2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Role {
-    /// It has the key, and takes another one from the registrar at this address. It relays for
+pub enum JoinRole {
+    /// It has the key, and takes another one from the JRC at this address. It forwards for
     /// nobody.
     Member(Ipv6Addr),
     /// It has no key, and asks for one.
     Pledge,
-    /// As a member; besides, it passes requests of neighbouring pledges on to the registrar at this
-    /// address.
-    Relay(Ipv6Addr),
-    /// It gives the key to those that may have it.
-    Registrar,
+    /// A join proxy (JP): as a member; besides, it forwards requests of neighbouring pledges to the
+    /// JRC at this address.
+    Proxy(Ipv6Addr),
+    /// The join registrar/coordinator (JRC): it gives the key to those that may have it.
+    Jrc,
 }
 
-/// What a porch has done; all wrap at 2^32.
+/// What a [`JoinProxy`] has done; all wrap at 2^32.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct PorchCounters {
+pub struct JoinCounters {
     /// Requests of pledges passed on.
-    pub relayed: u32,
+    pub forwarded: u32,
     /// Answers passed back.
     pub returned: u32,
     /// Datagrams that waited for the application.
     pub taken: u32,
     /// Dropped: neither a request nor an answer, for another port, damaged, or an answer to no
-    /// request that this relay passed on.
+    /// request that this join proxy passed on.
     pub refused: u32,
     /// Dropped: one was passed on within the last second, or another one waits.
     pub rationed: u32,
 }
 
-/// The door of a mesh with a key; see [`Node::set_porch`].
+/// Takes the datagrams about joining that come to a node: forwards them, where its role is
+/// [`JoinRole::Proxy`], or keeps one for the application. See [`Node::set_join_proxy`].
 #[derive(Debug)]
-pub struct Porch {
-    role: Role,
-    relay: Relay,
+pub struct JoinProxy {
+    role: JoinRole,
+    stateless: StatelessProxy,
     requests: Allowance,
     waiting: Option<Waiting>,
-    counters: PorchCounters,
+    counters: JoinCounters,
 }
 
 /// A datagram for the application.
@@ -80,53 +82,56 @@ struct Waiting {
 }
 
 impl<'m> Node<'m> {
-    /// Lends the node a porch, by which it joins, relays for pledges or answers them, as the
-    /// porch's [`Role`] says.
+    /// Lends the node memory by which it joins, forwards for pledges or answers them, as the
+    /// [`JoinRole`] in it says.
     ///
-    /// A relay needs no further call. A pledge asks by [`Self::send_join`] and a registrar answers
+    /// A join proxy needs no further call. A pledge asks by [`Self::send_join`] and a JRC answers
     /// by it; both read by [`Self::recv_join`].
-    pub fn set_porch(&mut self, porch: &'m mut Porch) {
-        self.porch = Some(porch);
-        self.open_porch();
+    pub fn set_join_proxy(&mut self, proxy: &'m mut JoinProxy) {
+        self.join_proxy = Some(proxy);
+        self.open_to_pledges();
     }
 
-    /// Gives back what [`Self::set_porch`] was lent.
-    pub fn take_porch(&mut self) -> Option<&'m mut Porch> {
-        let porch = self.porch.take();
-        self.open_porch();
-        porch
+    /// Gives back what [`Self::set_join_proxy`] was lent.
+    pub fn take_join_proxy(&mut self) -> Option<&'m mut JoinProxy> {
+        let proxy = self.join_proxy.take();
+        self.open_to_pledges();
+        proxy
     }
 
-    /// The porch, to look at.
-    pub fn porch(&self) -> Option<&Porch> {
-        self.porch.as_deref()
+    /// What [`Self::set_join_proxy`] was lent, to look at.
+    pub fn join_proxy(&self) -> Option<&JoinProxy> {
+        self.join_proxy.as_deref()
     }
 
-    /// Takes the key that a registrar gave: the links that were without one begin to send.
+    /// Takes the key that a JRC gave: the links that were without one begin to send.
     /// `stored`: the last reservation of frame counters that the node stored, also before a reboot.
     /// `role`: what it does for pledges.
     pub fn unlock(
         &mut self,
         given: &Configuration,
         stored: Option<Reservation>,
-        role: Role,
+        role: JoinRole,
         now: Instant,
     ) {
         self.polled_at = None;
         let Self {
-            links, rng, porch, ..
+            links,
+            rng,
+            join_proxy,
+            ..
         } = self;
         let key = (given.network, given.sequence);
         for mesh in meshes_mut(links).filter(|mesh| mesh.is_locked()) {
             mesh.unlock(key, stored, now, rng);
         }
-        if let Some(porch) = porch {
-            porch.set_role(role);
+        if let Some(proxy) = join_proxy {
+            proxy.set_role(role);
         }
-        self.open_porch();
+        self.open_to_pledges();
     }
 
-    /// Notes the key that a registrar has announced. The node goes over to it when it hears the
+    /// Notes the key that a JRC has announced. The node goes over to it when it hears the
     /// first frame of that key's sequence; a border router by
     /// [`rotate_key`](crate::link::Mesh::rotate_key).
     pub fn expect_key(&mut self, given: &Configuration) {
@@ -135,8 +140,11 @@ impl<'m> Node<'m> {
         }
     }
 
-    fn open_porch(&mut self) {
-        let serves = self.porch.as_ref().is_some_and(|it| it.serves_pledges());
+    fn open_to_pledges(&mut self) {
+        let serves = self
+            .join_proxy
+            .as_ref()
+            .is_some_and(|it| it.serves_pledges());
         for mesh in meshes_mut(self.links) {
             mesh.serve_pledges(serves);
         }
@@ -145,7 +153,7 @@ impl<'m> Node<'m> {
     /// Copies the datagram about joining that waits into `out`; returns its sender, and its length.
     /// `out` has room for any of them with [`DATAGRAM_LEN_MAX`] bytes.
     pub fn recv_join(&mut self, out: &mut [u8]) -> Option<(Remote, usize)> {
-        self.porch.as_mut()?.take(out)
+        self.join_proxy.as_mut()?.take(out)
     }
 
     /// Sends a datagram about joining: in clear where `remote` is link-local, and to all in reach
@@ -189,7 +197,7 @@ impl<'m> Node<'m> {
 
     /// Deals with what neighbours have sent in clear.
     pub(super) fn poll_joining(&mut self, now: Instant) {
-        if self.porch.is_none() {
+        if self.join_proxy.is_none() {
             return;
         }
         for id in self.interface_ids() {
@@ -205,8 +213,8 @@ impl<'m> Node<'m> {
         };
         let packet = packet.get(..len).unwrap_or_default();
         let Some((src, datagram)) = unwrap(packet) else {
-            if let Some(porch) = &mut self.porch {
-                count(&mut porch.counters.refused);
+            if let Some(proxy) = &mut self.join_proxy {
+                count(&mut proxy.counters.refused);
             }
             return;
         };
@@ -216,12 +224,12 @@ impl<'m> Node<'m> {
             zone: id.zone(),
         };
         let mut out = [0; DATAGRAM_LEN_MAX];
-        let porch = self.porch.as_mut();
-        let errand = porch.and_then(|it| it.on_neighbour((iid, remote), datagram, now, &mut out));
-        if let Some((registrar, len)) = errand {
+        let proxy = self.join_proxy.as_mut();
+        let errand = proxy.and_then(|it| it.on_neighbour((iid, remote), datagram, now, &mut out));
+        if let Some((jrc, len)) = errand {
             let datagram = out.get(..len).unwrap_or_default();
             // The pledge asks again.
-            let _is_sent = self.send_datagram((registrar, PORT), PORT, datagram);
+            let _is_sent = self.send_datagram((jrc, PORT), PORT, datagram);
         }
         self.news_at = Some(now + super::TICK);
     }
@@ -233,7 +241,7 @@ impl<'m> Node<'m> {
         datagram: &[u8],
         now: Instant,
     ) -> bool {
-        let Some(porch) = self.porch.as_mut() else {
+        let Some(proxy) = self.join_proxy.as_mut() else {
             return false;
         };
         let parsed = udp::Header::parse(datagram).ok();
@@ -246,11 +254,11 @@ impl<'m> Node<'m> {
             zone,
         };
         let is_whole = udp::is_checksum_valid(&header.src, &header.dst, datagram);
-        if !is_whole || !porch.is_meant(&remote, payload) {
+        if !is_whole || !proxy.is_meant(&remote, payload) {
             return false;
         }
         let mut out = [0; DATAGRAM_LEN_MAX];
-        if let Some(((iid, zone), len)) = porch.on_remote(remote, payload, now, &mut out) {
+        if let Some(((iid, zone), len)) = proxy.on_remote(remote, payload, now, &mut out) {
             let pledge = Remote {
                 addr: ip::link_local(iid),
                 port: PORT,
@@ -263,40 +271,40 @@ impl<'m> Node<'m> {
     }
 }
 
-impl Porch {
-    /// `rng`: draws the secret with which a relay marks its tokens.
-    pub fn new(role: Role, rng: &mut Rng) -> Self {
+impl JoinProxy {
+    /// `rng`: draws the secret with which a join proxy marks its tokens.
+    pub fn new(role: JoinRole, rng: &mut Rng) -> Self {
         Self {
             role,
-            relay: Relay::new(rng),
+            stateless: StatelessProxy::new(rng),
             requests: Allowance::new(1, REQUEST_INTERVAL_MS),
             waiting: None,
-            counters: PorchCounters::default(),
+            counters: JoinCounters::default(),
         }
     }
 
     /// What the node does.
-    pub const fn role(&self) -> Role {
+    pub const fn role(&self) -> JoinRole {
         self.role
     }
 
-    fn set_role(&mut self, role: Role) {
+    fn set_role(&mut self, role: JoinRole) {
         self.role = role;
         self.waiting = None;
     }
 
     /// Whether it wants frames in clear that are for all.
     const fn serves_pledges(&self) -> bool {
-        matches!(self.role, Role::Relay(_) | Role::Registrar)
+        matches!(self.role, JoinRole::Proxy(_) | JoinRole::Jrc)
     }
 
     /// What it did.
-    pub const fn counters(&self) -> &PorchCounters {
+    pub const fn counters(&self) -> &JoinCounters {
         &self.counters
     }
 
     /// Takes a datagram that a neighbour sent in clear, over the link that `remote` names. Writes
-    /// into `out` what goes to the registrar; returns the registrar's address, and the length.
+    /// into `out` what goes to the JRC; returns the JRC's address, and the length.
     pub(super) fn on_neighbour(
         &mut self,
         (iid, remote): ([u8; 8], Remote),
@@ -304,12 +312,14 @@ impl Porch {
         now: Instant,
         out: &mut [u8],
     ) -> Option<(Ipv6Addr, usize)> {
-        let Role::Relay(registrar) = self.role else {
+        let JoinRole::Proxy(jrc) = self.role else {
             self.keep_of_neighbour(remote, datagram);
             return None;
         };
-        let relayed = self.relay.outward((iid, remote.zone), datagram, now, out);
-        let Some(len) = relayed else {
+        let forwarded = self
+            .stateless
+            .outward((iid, remote.zone), datagram, now, out);
+        let Some(len) = forwarded else {
             count(&mut self.counters.refused);
             return None;
         };
@@ -318,19 +328,19 @@ impl Porch {
             count(&mut self.counters.rationed);
             return None;
         }
-        count(&mut self.counters.relayed);
-        Some((registrar, len))
+        count(&mut self.counters.forwarded);
+        Some((jrc, len))
     }
 
     /// Whether a datagram to the port of CoAP, from `remote`, may be about joining. All others are
     /// for the application.
     pub(super) fn is_meant(&self, remote: &Remote, datagram: &[u8]) -> bool {
         match self.role {
-            Role::Relay(registrar) | Role::Member(registrar) => {
-                remote.addr == registrar && is_message(datagram)
+            JoinRole::Proxy(jrc) | JoinRole::Member(jrc) => {
+                remote.addr == jrc && is_message(datagram)
             }
-            Role::Registrar => hear(datagram).is_ok() || confirming(datagram).is_some(),
-            Role::Pledge => false,
+            JoinRole::Jrc => hear(datagram).is_ok() || confirming(datagram).is_some(),
+            JoinRole::Pledge => false,
         }
     }
 
@@ -343,11 +353,11 @@ impl Porch {
         now: Instant,
         out: &mut [u8],
     ) -> Option<(Asker, usize)> {
-        if is_request(datagram) || !matches!(self.role, Role::Relay(_)) {
+        if is_request(datagram) || !matches!(self.role, JoinRole::Proxy(_)) {
             self.keep(remote, datagram);
             return None;
         }
-        let returned = self.relay.homeward(datagram, now, out);
+        let returned = self.stateless.homeward(datagram, now, out);
         count(match returned {
             Some(_) => &mut self.counters.returned,
             None => &mut self.counters.refused,
@@ -358,9 +368,9 @@ impl Porch {
     /// Keeps a datagram in clear, where it may be about a key.
     fn keep_of_neighbour(&mut self, from: Remote, datagram: &[u8]) {
         let is_wanted = match self.role {
-            Role::Registrar => hear(datagram).is_ok(),
-            Role::Pledge => is_message(datagram),
-            Role::Relay(_) | Role::Member(_) => false,
+            JoinRole::Jrc => hear(datagram).is_ok(),
+            JoinRole::Pledge => is_message(datagram),
+            JoinRole::Proxy(_) | JoinRole::Member(_) => false,
         };
         match is_wanted {
             true => self.keep(from, datagram),
@@ -408,5 +418,5 @@ const HOP_LIMIT: u8 = 255;
 /// Bytes of a packet that came in one frame, decompressed.
 const PACKET_LEN_MAX: usize = ipv6::HEADER_LEN + udp::HEADER_LEN + PSDU_LEN_MAX;
 
-/// Between two requests that a relay passes on, ms.
+/// Between two requests that a join proxy passes on, ms.
 const REQUEST_INTERVAL_MS: u16 = 1_000;

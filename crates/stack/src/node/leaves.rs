@@ -9,7 +9,7 @@ use core::net::Ipv6Addr;
 
 use super::routing::State;
 use super::{Node, mesh_mut};
-use crate::ip::registrar::{Change, Registrar};
+use crate::ip::neighbor_cache::{Change, NeighborCache};
 use crate::ip::{self, Ingress, Neighbour, NextHop, PacketDrop, Prefix, Route, Step, StepError};
 use crate::rpl::{Leaf, LeafOutcome};
 use crate::time::{Duration, Instant};
@@ -18,7 +18,10 @@ use crate::wire::ipv6::Header;
 impl<'m> Node<'m> {
     /// Takes what has changed among the leaves, and tells the root of the next one.
     pub(super) fn poll_leaves(&mut self, now: Instant) {
-        while let Some(change) = self.registrar_mut().and_then(Registrar::poll_change) {
+        while let Some(change) = self
+            .neighbor_cache_mut()
+            .and_then(NeighborCache::poll_change)
+        {
             if change.is_routed {
                 self.on_leaf(&change, now);
             }
@@ -30,7 +33,7 @@ impl<'m> Node<'m> {
         if !is_due || routing.is_root() || !routing.rpl.is_free_to_speak() {
             return;
         }
-        let due = self.registrar_mut().and_then(Registrar::next_due);
+        let due = self.neighbor_cache_mut().and_then(NeighborCache::next_due);
         let Some(routing) = self.routing.as_mut() else {
             return;
         };
@@ -118,11 +121,11 @@ impl<'m> Node<'m> {
 
     /// The root has answered about a leaf, or has not.
     pub(super) fn on_leaf_told(&mut self, leaf: &Leaf, outcome: LeafOutcome, now: Instant) {
-        if let Some(registrar) = self.registrar_mut() {
+        if let Some(neighbor_cache) = self.neighbor_cache_mut() {
             match outcome {
                 LeafOutcome::Failed => {}
                 LeafOutcome::Entered | LeafOutcome::Moved => {
-                    registrar.settle(leaf.iid, (leaf.sequence, leaf.lifetime_min));
+                    neighbor_cache.settle(leaf.iid, (leaf.sequence, leaf.lifetime_min));
                 }
             }
         }
@@ -150,8 +153,8 @@ impl<'m> Node<'m> {
 
     /// The root is to hear of all leaves again.
     pub(super) fn tell_all_leaves(&mut self, now: Instant) {
-        if let Some(registrar) = self.registrar_mut() {
-            registrar.tell_all();
+        if let Some(neighbor_cache) = self.neighbor_cache_mut() {
+            neighbor_cache.tell_all();
         }
         if let Some(routing) = self.routing.as_mut() {
             routing.leaves_at = Some(now);
@@ -159,9 +162,9 @@ impl<'m> Node<'m> {
     }
 
     /// The registrations on the link that RPL has.
-    fn registrar_mut(&mut self) -> Option<&mut Registrar<'m>> {
+    fn neighbor_cache_mut(&mut self) -> Option<&mut NeighborCache<'m>> {
         let interface = self.routing.as_ref()?.interface;
-        Some(mesh_mut(self.links, interface)?.registrar_mut())
+        Some(mesh_mut(self.links, interface)?.neighbor_cache_mut())
     }
 }
 

@@ -49,7 +49,7 @@ use segment::{Tcp, poll_segment};
 
 pub use datagram::DatagramError;
 #[cfg(feature = "join")]
-pub use joining::{Porch, PorchCounters, Role};
+pub use joining::{JoinCounters, JoinProxy, JoinRole};
 #[cfg(feature = "tcp")]
 pub use segment::{ConnectError, Rejected};
 
@@ -81,7 +81,7 @@ pub struct Node<'m> {
     fragments: Option<crate::ip::Fragments<'m>>,
     /// What it does about joining.
     #[cfg(feature = "join")]
-    porch: Option<&'m mut Porch>,
+    join_proxy: Option<&'m mut JoinProxy>,
     /// Until when the answer to a datagram may come.
     #[cfg(feature = "sleepy")]
     answer_until: Option<Instant>,
@@ -148,7 +148,7 @@ impl<'m> Node<'m> {
             #[cfg(feature = "fragments")]
             fragments: None,
             #[cfg(feature = "join")]
-            porch: None,
+            join_proxy: None,
             #[cfg(feature = "sleepy")]
             answer_until: None,
             polled_at: None,

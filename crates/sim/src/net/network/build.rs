@@ -11,7 +11,7 @@ use motet::link::{
 use motet::lowpan::datagram::Record;
 use motet::mac::security::{Engine, Peer, Reservation, Security, SecurityConfig};
 use motet::mac::{self, Channels, FrameSlot, Mac, Neighbor, Pending, RadioCapabilities, Sleep};
-use motet::node::{self, Node, Porch};
+use motet::node::{JoinProxy, JoinRole, Node};
 use motet::random::Rng;
 use motet::rpl::{self, Candidate, Role};
 use motet::tcp::{self, HalfOpen, Listener, Slot, Tcp};
@@ -92,7 +92,7 @@ impl<'m> Builder<'_, 'm> {
         let porch = self.porch(n, returned.porch.take(), &mut rng);
         let mut node = Node::new(interfaces, ip, tcp, rng, self.now);
         if let Some(porch) = porch {
-            node.set_porch(porch);
+            node.set_join_proxy(porch);
         }
         lend_fragments(&mut node, &mut returned, self.arena);
         if self.speaks_rpl(n) {
@@ -365,16 +365,16 @@ impl<'m> Builder<'_, 'm> {
     fn porch(
         self,
         n: usize,
-        memory: Option<&'m mut Porch>,
+        memory: Option<&'m mut JoinProxy>,
         rng: &mut Rng,
-    ) -> Option<&'m mut Porch> {
+    ) -> Option<&'m mut JoinProxy> {
         self.options.security.as_ref()?.join_secret?;
         let role = match n {
-            0 => node::Role::Registrar,
-            _ if self.asks_for_key(n) => node::Role::Pledge,
-            _ => node::Role::Relay(self.addr(0)),
+            0 => JoinRole::Jrc,
+            _ if self.asks_for_key(n) => JoinRole::Pledge,
+            _ => JoinRole::Proxy(self.addr(0)),
         };
-        let porch = Porch::new(role, rng);
+        let porch = JoinProxy::new(role, rng);
         match memory {
             Some(place) => {
                 *place = porch;

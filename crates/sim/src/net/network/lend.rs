@@ -12,7 +12,7 @@ use motet::link::{
 use motet::lowpan::datagram::Record;
 use motet::mac::security::Security;
 use motet::mac::{FrameSlot, Neighbor};
-use motet::node::{Node, Porch};
+use motet::node::{JoinProxy, Node};
 use motet::rpl::{Candidate, Rpl};
 use motet::tcp::{self, HalfOpen, Listener, Slot};
 use motet::tcphc::Tcphc;
@@ -37,7 +37,7 @@ pub(super) struct Returned<'m> {
     pub(super) flows: Option<&'m mut FlowQueues<'m>>,
     pub(super) indirect: Option<&'m mut Indirect<'m>>,
     pub(super) security: Option<&'m mut Security<'m>>,
-    pub(super) porch: Option<&'m mut Porch>,
+    pub(super) porch: Option<&'m mut JoinProxy>,
     pub(super) cable: Option<&'m mut [u8]>,
     pub(super) peers: Option<&'m mut [Peer<'m>]>,
     pub(super) tcple: Option<TcpleMemory<'m>>,
@@ -53,7 +53,7 @@ pub(super) struct Returned<'m> {
 impl<'m> Returned<'m> {
     /// What a node was lent that is switched off; an inbox is its application's, which has it.
     pub(super) fn by(mut node: Node<'m>) -> Self {
-        let porch = node.take_porch();
+        let porch = node.take_join_proxy();
         let layers = node.into_layers();
         let tcp::Memory {
             connections,

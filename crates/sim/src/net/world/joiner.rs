@@ -17,7 +17,7 @@ use motet::join::{
 use motet::link::Link;
 use motet::mac::security::{NetworkKey, Reservation, Security};
 use motet::mac::{FrameDrop, Mac};
-use motet::node::{Node, Role};
+use motet::node::{JoinRole, Node};
 use motet::random::Rng;
 use motet::time::{Duration, Instant};
 use motet::wire::LinkAddr;
@@ -125,7 +125,7 @@ impl Asking {
         while let Some((_, len)) = node.recv_join(&mut datagram) {
             if let Ok(given) = self.pledge.on_answer(&datagram[..len]) {
                 self.given = Some(given);
-                node.unlock(&given, stored, Role::Relay(self.registrar), now);
+                node.unlock(&given, stored, JoinRole::Proxy(self.registrar), now);
                 return true;
             }
         }

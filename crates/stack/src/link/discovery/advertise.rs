@@ -17,7 +17,7 @@ use super::{
     capabilities, list,
 };
 use crate::ip::ndp::Advertised;
-use crate::ip::registrar::{IS_ROUTER, IS_SUPPORTED};
+use crate::ip::neighbor_cache::{IS_ROUTER, IS_SUPPORTED};
 use crate::ip::{self, ALL_NODES, Iid, Ip, PacketDrop};
 use crate::limits::{CONTEXTS_MAX, IPV6_MTU_MIN};
 use crate::random::Rng;

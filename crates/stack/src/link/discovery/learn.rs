@@ -6,7 +6,7 @@ use super::{CAPABILITIES, Discovery, KNOWS_EARO, PART_LEASE};
 #[cfg(feature = "rpl")]
 use crate::ip::Registration;
 use crate::ip::ndp::{Advertised, Said};
-use crate::ip::registrar::{IS_ROUTER, IS_SUPPORTED};
+use crate::ip::neighbor_cache::{IS_ROUTER, IS_SUPPORTED};
 use crate::ip::{self, Address, Iid, Ip, Neighbour, NextHop, PacketDrop, Prefix};
 use crate::random::Rng;
 use crate::storage::packet_queue::PacketQueue;
@@ -80,7 +80,7 @@ impl Discovery<'_> {
             self.register_from_now(left, moved, queue, now, rng);
             // A router that has lost its table says so to one that it still routes for.
             if to_one && !moved && !was_asked {
-                self.registrant.hasten(now);
+                self.registering_node.hasten(now);
             }
         }
         // A router that RPL leads is asked by its own children, unless they asked in vain.
@@ -133,9 +133,9 @@ impl Discovery<'_> {
         now: Instant,
         rng: &mut Rng,
     ) {
-        self.registrant.stop();
+        self.registering_node.stop();
         self.solicitor.follow(router, now, rng);
-        if router.is_none() && self.registrar.iter().any(Registration::is_routed) {
+        if router.is_none() && self.neighbor_cache.iter().any(Registration::is_routed) {
             self.announce(queue, ip, now);
         }
     }
@@ -177,11 +177,11 @@ impl Discovery<'_> {
         if let Some(old) = had.filter(|_| prefix != had) {
             ip.remove_addresses(self.id, Prefix { addr: old, len: 64 });
             if self.takes_registrations() {
-                self.registrar.clear();
+                self.neighbor_cache.clear();
             }
         }
         self.advertised = prefix.map(|prefix| Advertised { prefix, lifetime });
-        if !self.registrant.is_duplicate() || prefix != had {
+        if !self.registering_node.is_duplicate() || prefix != had {
             self.add_address(ip);
         }
         prefix != had

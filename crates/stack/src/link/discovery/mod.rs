@@ -1,8 +1,8 @@
 //! 6LoWPAN neighbour discovery on one link: what an advertisement changes, what this node
 //! advertises itself, and which addresses are registered with whom.
 //!
-//! Place: between [`ip::ndp`], [`ip::registrant`] and [`ip::registrar`], which decide, and the
-//! link's queue. Shared by the links that compress headers by contexts.
+//! Place: between [`ip::ndp`], [`ip::registering_node`] and [`ip::neighbor_cache`], which decide,
+//! and the link's queue. Shared by the links that compress headers by contexts.
 //!
 //! What the node above may ask, by way of the link ([`Mesh`](super::Mesh)):
 //! - `is_registered(iid)`: a neighbour has registered the address with this identifier, which lies
@@ -28,8 +28,8 @@ mod register;
 
 use super::mesh::Mark;
 use crate::ip::ndp::{Advertised, Due, Solicitor};
-use crate::ip::registrant::Registrant;
-use crate::ip::registrar::{IS_ROUTER, Registrar};
+use crate::ip::neighbor_cache::{IS_ROUTER, NeighborCache};
+use crate::ip::registering_node::RegisteringNode;
 use crate::ip::{
     self, Address, Iid, Ingress, InterfaceId, Ip, Neighbour, NextHop, PacketDrop, Registration,
 };
@@ -98,10 +98,10 @@ pub(super) struct Discovery<'m> {
     advertised_digest: u32,
     /// For header compression.
     pub(super) contexts: Contexts,
-    registrant: Registrant,
+    registering_node: RegisteringNode,
     /// Whether the router knows EARO.
     is_router_extended: bool,
-    registrar: Registrar<'m>,
+    neighbor_cache: NeighborCache<'m>,
 }
 
 /// Settings of discovery on one link.
@@ -149,26 +149,26 @@ impl<'m> Discovery<'m> {
             border: None,
             advertised_digest: 0,
             contexts: Contexts::default(),
-            registrant: Registrant::new(),
+            registering_node: RegisteringNode::new(),
             is_router_extended: false,
-            registrar: Registrar::new(registrations),
+            neighbor_cache: NeighborCache::new(registrations),
         }
     }
 
     /// Gives back the memory it was lent.
     pub(super) fn into_memory(self) -> &'m mut [Registration] {
-        self.registrar.into_memory()
+        self.neighbor_cache.into_memory()
     }
 
     /// The registrations of neighbours.
-    pub(super) const fn registrar(&self) -> &Registrar<'m> {
-        &self.registrar
+    pub(super) const fn neighbor_cache(&self) -> &NeighborCache<'m> {
+        &self.neighbor_cache
     }
 
-    /// As [`Self::registrar`], to pull what has changed.
+    /// As [`Self::neighbor_cache`], to pull what has changed.
     #[cfg(feature = "rpl")]
-    pub(super) const fn registrar_mut(&mut self) -> &mut Registrar<'m> {
-        &mut self.registrar
+    pub(super) const fn neighbor_cache_mut(&mut self) -> &mut NeighborCache<'m> {
+        &mut self.neighbor_cache
     }
 
     /// Forms the link-local address, and the global one where this node hands out the prefix.
@@ -210,14 +210,14 @@ impl<'m> Discovery<'m> {
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         let own = earliest(
             self.solicitor.next_deadline(),
-            self.registrant.next_deadline(),
+            self.registering_node.next_deadline(),
         );
         let first = match IS_ROUTER {
             true => earliest(own, self.answer.at),
             false => own,
         };
         match self.takes_registrations() {
-            true => earliest(first, self.registrar.next_deadline()),
+            true => earliest(first, self.neighbor_cache.next_deadline()),
             false => first,
         }
     }
@@ -227,12 +227,12 @@ impl<'m> Discovery<'m> {
         self.solicitor.on_acknowledged(by);
         if self.solicitor.is_way_up(&by) {
             self.untaken = 0;
-            if !self.registrant.is_in_trouble() {
+            if !self.registering_node.is_in_trouble() {
                 self.solicitor.firm();
             }
         }
         if self.takes_registrations() {
-            self.registrar.on_acknowledged(by, now);
+            self.neighbor_cache.on_acknowledged(by, now);
         }
     }
 
@@ -377,7 +377,7 @@ impl<'m> Discovery<'m> {
         }
         self.poll_registrant(queue, ip, now);
         if self.takes_registrations() {
-            self.registrar.expire(now);
+            self.neighbor_cache.expire(now);
         }
     }
 
@@ -396,7 +396,7 @@ impl<'m> Discovery<'m> {
             self.has_lost_route |= ip.clear_default_route(self.id);
         }
         self.contexts.stop_compressing();
-        self.registrant.stop();
+        self.registering_node.stop();
     }
 
     /// The way to the router of this link, while there is one.
@@ -431,7 +431,7 @@ impl<'m> Discovery<'m> {
         let mut packet = [0; ipv6::HEADER_LEN + 16 + OPTIONS_LEN_MAX];
         if let Ok(len) = ip::icmp::write(message, src, to, ip::ndp::HOP_LIMIT, &mut packet) {
             let packet = packet.get(..len).unwrap_or_default();
-            // A full queue drops it; the solicitor and the registrant ask again.
+            // A full queue drops it; the solicitor and the registering_node ask again.
             queue.push(packet, Mark::own(Class::Control).to_bits());
         }
     }

@@ -10,8 +10,8 @@
 use core::net::Ipv6Addr;
 
 use super::{Discovery, OVERRIDE, ROUTER, Received, SOLICITED, list};
-use crate::ip::registrant::{LIFETIME_MIN, Outcome};
-use crate::ip::registrar::{IS_ROUTER, Request};
+use crate::ip::neighbor_cache::{IS_ROUTER, Request};
+use crate::ip::registering_node::{LIFETIME_MIN, Outcome};
 use crate::ip::{self, Iid, Ip, Neighbour, PacketDrop, Prefix, RegistrationRefusal};
 use crate::random::Rng;
 use crate::storage::packet_queue::PacketQueue;
@@ -23,7 +23,7 @@ use crate::wire::ndp::{AddressRegistration, NdpOption, NdpOptions, registration}
 impl Discovery<'_> {
     /// Whether this node keeps its neighbours' registrations.
     pub(super) const fn takes_registrations(&self) -> bool {
-        self.registers && self.registrar.is_open()
+        self.registers && self.neighbor_cache.is_open()
     }
 
     /// The registration that a solicitation asks for: one with a link address, its sender's (RFC
@@ -106,7 +106,7 @@ impl Discovery<'_> {
             Ok(())
         } else if ip::iid_of(&address) != from || !self.prefix().is_some_and(in_mesh) {
             let reason = RegistrationRefusal::NotOnLink;
-            self.registrar.refuse(reason);
+            self.neighbor_cache.refuse(reason);
             Err(reason)
         } else {
             let request = Request {
@@ -119,7 +119,8 @@ impl Discovery<'_> {
                 is_routed: asked.reachable && asked.transaction.is_some(),
                 instance: (asked.opaque_use == OPAQUE_IS_INSTANCE).then_some(asked.opaque),
             };
-            self.registrar.register(&request, received.is_trusted, now)
+            self.neighbor_cache
+                .register(&request, received.is_trusted, now)
         };
         let status = outcome.map_or_else(RegistrationRefusal::status, |()| registration::SUCCESS);
         // The address is another node's: the sender is named by what is its own (RFC 6775 §6.5.2).
@@ -144,7 +145,8 @@ impl Discovery<'_> {
         queue: &mut PacketQueue<'_>,
         ip: &Ip<'_>,
     ) {
-        let Some(((owner, transaction), prefix)) = self.registrar.forget(iid).zip(self.prefix())
+        let Some(((owner, transaction), prefix)) =
+            self.neighbor_cache.forget(iid).zip(self.prefix())
         else {
             return;
         };
@@ -171,7 +173,7 @@ impl Discovery<'_> {
         ip: &Ip<'_>,
         now: Instant,
     ) {
-        let is_stranger = self.takes_registrations() && !self.registrar.holds(from);
+        let is_stranger = self.takes_registrations() && !self.neighbor_cache.holds(from);
         if is_stranger && self.may_answer(is_trusted, now).is_ok() {
             self.advertise(queue, ip, ip::link_local(from), now);
         }
@@ -206,14 +208,14 @@ impl Discovery<'_> {
         rng: &mut Rng,
     ) {
         if !self.registers || self.solicitor.is_led() || self.prefix().is_none() {
-            return self.registrant.stop();
+            return self.registering_node.stop();
         }
-        if let Some(router) = left.filter(|_| self.registrant.is_active()) {
-            let tid = self.registrant.next_tid();
+        if let Some(router) = left.filter(|_| self.registering_node.is_active()) {
+            let tid = self.registering_node.next_tid();
             self.ask(queue, router, (tid, 0), false);
         }
-        if moved || !self.registrant.is_active() {
-            self.registrant.start(now, rng);
+        if moved || !self.registering_node.is_active() {
+            self.registering_node.start(now, rng);
         }
     }
 
@@ -224,13 +226,13 @@ impl Discovery<'_> {
         ip: &Ip<'_>,
         now: Instant,
     ) {
-        let Some(tid) = self.registrant.poll(now) else {
+        let Some(tid) = self.registering_node.poll(now) else {
             return;
         };
         if let Some(router) = self.solicitor.router() {
             self.ask(queue, router, (tid, LIFETIME_MIN), !ip.forwards());
         }
-        if self.registrant.is_in_trouble() {
+        if self.registering_node.is_in_trouble() {
             self.solicitor.loosen(now);
         }
     }
@@ -283,7 +285,7 @@ impl Discovery<'_> {
         if self.solicitor.router() != Some(src) || !is_ours {
             return Err(PacketDrop::IgnoredIcmp);
         }
-        match self.registrant.on_answer(answer.as_ref(), now, rng) {
+        match self.registering_node.on_answer(answer.as_ref(), now, rng) {
             Outcome::Accepted => {
                 self.solicitor.firm();
                 self.add_address(ip);

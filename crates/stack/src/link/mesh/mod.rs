@@ -362,8 +362,9 @@ impl<'m> Mesh<'m> {
     fn keep_way_up(&mut self) {
         let way_up = self.discovery.way_up();
         self.mac.keep(way_up.map(LinkAddr::from_iid));
-        let registrar = self.discovery.registrar();
-        self.mac.keep_children(|addr| registrar.holds(addr.iid()));
+        let neighbor_cache = self.discovery.neighbor_cache();
+        self.mac
+            .keep_children(|addr| neighbor_cache.holds(addr.iid()));
     }
 
     pub(super) fn give_back(&mut self, whole: Whole<'m>) {

@@ -5,7 +5,7 @@ use super::Mesh;
 use crate::ip::{Iid, Registration, RegistrationCounters};
 
 #[cfg(feature = "rpl")]
-use crate::ip::{Ip, registrar::Registrar};
+use crate::ip::{Ip, neighbor_cache::NeighborCache};
 #[cfg(feature = "rpl")]
 use crate::random::Rng;
 #[cfg(feature = "rpl")]
@@ -18,18 +18,18 @@ use crate::wire::ndp::PrefixInformation;
 impl Mesh<'_> {
     /// The addresses that neighbours have registered with this node.
     pub fn registrations(&self) -> impl Iterator<Item = &Registration> {
-        self.discovery.registrar().iter()
+        self.discovery.neighbor_cache().iter()
     }
 
     /// How their registrations went.
     pub const fn registration_counters(&self) -> &RegistrationCounters {
-        self.discovery.registrar().counters()
+        self.discovery.neighbor_cache().counters()
     }
 
     /// Whether a neighbour has registered its address with this identifier, which lies in the
     /// mesh's prefix.
     pub fn is_registered(&self, iid: Iid) -> bool {
-        self.discovery.registrar().holds(iid)
+        self.discovery.neighbor_cache().holds(iid)
     }
 }
 
@@ -37,8 +37,8 @@ impl Mesh<'_> {
 #[cfg(feature = "rpl")]
 impl<'m> Mesh<'m> {
     /// The registrations of neighbours, to be told to RPL.
-    pub(crate) const fn registrar_mut(&mut self) -> &mut Registrar<'m> {
-        self.discovery.registrar_mut()
+    pub(crate) const fn neighbor_cache_mut(&mut self) -> &mut NeighborCache<'m> {
+        self.discovery.neighbor_cache_mut()
     }
 
     /// RPL leads, and contexts are asked of `router` alone, its preferred parent.

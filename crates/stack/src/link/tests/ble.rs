@@ -412,7 +412,10 @@ fn motes_find_the_router_and_register() {
     ether.run(Duration::from_secs(5), |_| false);
     for n in 1..4 {
         let iid = crate::ip::iid_of(&link_local(n + 1));
-        assert!(ether.ble(0).discovery.registrar().holds(iid), "mote {n}");
+        assert!(
+            ether.ble(0).discovery.neighbor_cache().holds(iid),
+            "mote {n}"
+        );
     }
 }
 

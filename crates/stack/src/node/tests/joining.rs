@@ -1,5 +1,5 @@
-//! What a node makes of datagrams about joining, in clear and not: a relay, and one that gives
-//! keys.
+//! What a node makes of datagrams about joining, in clear and not: a join proxy, and a
+//! JRC.
 
 use proptest::prelude::*;
 
@@ -12,8 +12,8 @@ use crate::random::Rng;
 use crate::remote::Remote;
 use crate::wire::lowpan_dispatch::IPV6;
 
-/// A registrar with a key.
-fn registrar() -> Node<'static> {
+/// A JRC with a key.
+fn jrc() -> Node<'static> {
     let mut rng = Rng::from_seed([1, 1]);
     let mut radio = radio(0, MeshConfig::default(), Duration::ZERO, 8, &mut rng);
     let config = SecurityConfig::new(NetworkKey::new([7; 16]), 1);
@@ -24,9 +24,9 @@ fn registrar() -> Node<'static> {
     let interfaces = Vec::leak(std::vec![radio, wire()]);
     let ip = Ip::new(IpConfig::default(), memory(None, 4));
     let tcp = tcp_engine(&mut rng);
-    let porch = Porch::new(Role::Registrar, &mut rng);
+    let proxy = JoinProxy::new(JoinRole::Jrc, &mut rng);
     let mut node = Node::new(interfaces, ip, tcp, rng, Instant::ORIGIN);
-    node.set_porch(Box::leak(Box::new(porch)));
+    node.set_join_proxy(Box::leak(Box::new(proxy)));
     node
 }
 
@@ -51,7 +51,7 @@ fn hear_in_clear(node: &mut Node<'_>, ports: (u16, u16), damage: u8) {
 
 #[test]
 fn what_comes_in_clear_and_is_no_request_is_counted() {
-    let mut node = registrar();
+    let mut node = jrc();
     let mut refused = 0;
     for (ports, damage) in [
         ((PORT, PORT), 0),
@@ -61,15 +61,15 @@ fn what_comes_in_clear_and_is_no_request_is_counted() {
     ] {
         hear_in_clear(&mut node, ports, damage);
         refused += 1;
-        let counters = node.porch().unwrap().counters();
+        let counters = node.join_proxy().unwrap().counters();
         assert_eq!(counters.refused, refused, "{ports:?} {damage}");
     }
-    assert_eq!(node.porch().unwrap().counters().taken, 0);
+    assert_eq!(node.join_proxy().unwrap().counters().taken, 0);
 }
 
 #[test]
 fn nobody_joins_over_a_cable() {
-    let mut node = registrar();
+    let mut node = jrc();
     let neighbours = Remote {
         zone: WIRE.zone(),
         ..(ALL_NODES, PORT).into()
@@ -85,17 +85,17 @@ const GIVEN: Configuration = Configuration {
     network: NetworkKey::new([0x77; KEY_LEN]),
     sequence: 300,
 };
-const REGISTRAR: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
+const JRC: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
 const IID: [u8; 8] = [0, 0, 0, 0, 0, 0, 0, 7];
-const BESIDE: Remote = Remote {
+const NEIGHBOUR: Remote = Remote {
     addr: Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 7),
     port: PORT,
     zone: 1,
 };
 const NOW: Instant = Instant::from_micros(5_000_000);
 
-fn relay(seed: u64) -> Porch {
-    Porch::new(Role::Relay(REGISTRAR), &mut Rng::from_seed([seed, 0]))
+fn join_proxy(seed: u64) -> JoinProxy {
+    JoinProxy::new(JoinRole::Proxy(JRC), &mut Rng::from_seed([seed, 0]))
 }
 
 fn asked(pledge: &mut Pledge) -> Vec<u8> {
@@ -104,11 +104,11 @@ fn asked(pledge: &mut Pledge) -> Vec<u8> {
     datagram[..len].to_vec()
 }
 
-/// What a relay sends the registrar for a neighbour's datagram.
-fn outward(porch: &mut Porch, datagram: &[u8], now: Instant) -> Option<Vec<u8>> {
+/// What a join proxy sends the JRC for a neighbour's datagram.
+fn outward(proxy: &mut JoinProxy, datagram: &[u8], now: Instant) -> Option<Vec<u8>> {
     let mut out = [0; DATAGRAM_LEN_MAX];
-    let (to, len) = porch.on_neighbour((IID, BESIDE), datagram, now, &mut out)?;
-    assert_eq!(to, REGISTRAR);
+    let (to, len) = proxy.on_neighbour((IID, NEIGHBOUR), datagram, now, &mut out)?;
+    assert_eq!(to, JRC);
     Some(out[..len].to_vec())
 }
 
@@ -120,25 +120,25 @@ fn answer(request: &[u8]) -> Vec<u8> {
     out[..len].to_vec()
 }
 
-fn homeward(porch: &mut Porch, datagram: &[u8], now: Instant) -> Option<Vec<u8>> {
-    let remote = Remote::from((REGISTRAR, PORT));
-    if !porch.is_meant(&remote, datagram) {
+fn homeward(proxy: &mut JoinProxy, datagram: &[u8], now: Instant) -> Option<Vec<u8>> {
+    let remote = Remote::from((JRC, PORT));
+    if !proxy.is_meant(&remote, datagram) {
         return None;
     }
     let mut out = [0; DATAGRAM_LEN_MAX];
-    let (asker, len) = porch.on_remote(remote, datagram, now, &mut out)?;
-    assert_eq!(asker, (IID, BESIDE.zone));
+    let (asker, len) = proxy.on_remote(remote, datagram, now, &mut out)?;
+    assert_eq!(asker, (IID, NEIGHBOUR.zone));
     Some(out[..len].to_vec())
 }
 
 #[test]
 fn a_request_goes_out_and_its_answer_comes_home() {
-    let (mut porch, mut pledge) = (relay(1), Pledge::new(&KEY, EUI64, 9));
-    let request = outward(&mut porch, &asked(&mut pledge), NOW).unwrap();
-    let returned = homeward(&mut porch, &answer(&request), NOW).unwrap();
+    let (mut proxy, mut pledge) = (join_proxy(1), Pledge::new(&KEY, EUI64, 9));
+    let request = outward(&mut proxy, &asked(&mut pledge), NOW).unwrap();
+    let returned = homeward(&mut proxy, &answer(&request), NOW).unwrap();
     assert_eq!(pledge.on_answer(&returned), Ok(GIVEN));
     assert_eq!(
-        (porch.counters().relayed, porch.counters().returned),
+        (proxy.counters().forwarded, proxy.counters().returned),
         (1, 1)
     );
 }
@@ -146,71 +146,71 @@ fn a_request_goes_out_and_its_answer_comes_home() {
 #[test]
 fn an_answer_that_nobody_asked_for_goes_nowhere() {
     let mut pledge = Pledge::new(&KEY, EUI64, 0);
-    let mut porch = relay(1);
-    let request = outward(&mut porch, &asked(&mut pledge), NOW).unwrap();
+    let mut proxy = join_proxy(1);
+    let request = outward(&mut proxy, &asked(&mut pledge), NOW).unwrap();
     let good = answer(&request);
     let later = |s| NOW + Duration::from_secs(s);
     assert!(
-        homeward(&mut relay(2), &good, NOW).is_none(),
-        "another relay's"
+        homeward(&mut join_proxy(2), &good, NOW).is_none(),
+        "another proxy's"
     );
-    assert!(homeward(&mut porch, &good, later(94)).is_none(), "too late");
-    assert!(homeward(&mut porch, &good, later(93)).is_some());
+    assert!(homeward(&mut proxy, &good, later(94)).is_none(), "too late");
+    assert!(homeward(&mut proxy, &good, later(93)).is_some());
     // One bit of the token, which begins behind the header and its length.
     for bit in 5 * 8..(5 + 32) * 8 {
         let mut bad = good.clone();
         bad[bit / 8] ^= 1 << (bit % 8);
-        assert!(homeward(&mut porch, &bad, NOW).is_none(), "bit {bit}");
+        assert!(homeward(&mut proxy, &bad, NOW).is_none(), "bit {bit}");
     }
     let elsewhere = Remote::from((Ipv6Addr::LOCALHOST, PORT));
-    assert!(!porch.is_meant(&elsewhere, &good), "not the registrar's");
+    assert!(!proxy.is_meant(&elsewhere, &good), "not the JRC's");
 }
 
 #[test]
-fn a_relay_passes_one_request_a_second_and_nothing_else() {
-    let (mut porch, mut pledge) = (relay(1), Pledge::new(&KEY, EUI64, 0));
+fn a_join_proxy_passes_one_request_a_second_and_nothing_else() {
+    let (mut proxy, mut pledge) = (join_proxy(1), Pledge::new(&KEY, EUI64, 0));
     for junk in [&b""[..], b"\x50", &[0x51; 60], &[0xff; 90]] {
-        assert_eq!(outward(&mut porch, junk, NOW), None);
+        assert_eq!(outward(&mut proxy, junk, NOW), None);
     }
-    assert_eq!(porch.counters().refused, 4, "junk takes no share");
-    assert!(outward(&mut porch, &asked(&mut pledge), NOW).is_some());
+    assert_eq!(proxy.counters().refused, 4, "junk takes no share");
+    assert!(outward(&mut proxy, &asked(&mut pledge), NOW).is_some());
     for _ in 0..20 {
-        assert_eq!(outward(&mut porch, &asked(&mut pledge), NOW), None);
+        assert_eq!(outward(&mut proxy, &asked(&mut pledge), NOW), None);
     }
-    assert_eq!(porch.counters().rationed, 20);
+    assert_eq!(proxy.counters().rationed, 20);
     let later = NOW + Duration::from_secs(1);
-    assert!(outward(&mut porch, &asked(&mut pledge), later).is_some());
+    assert!(outward(&mut proxy, &asked(&mut pledge), later).is_some());
 }
 
 #[test]
 fn what_waits_for_the_application_waits_alone() {
     let mut rng = Rng::from_seed([3, 0]);
-    let mut porch = Porch::new(Role::Registrar, &mut rng);
+    let mut proxy = JoinProxy::new(JoinRole::Jrc, &mut rng);
     let mut pledge = Pledge::new(&KEY, EUI64, 0);
     let (first, second) = (asked(&mut pledge), asked(&mut pledge));
     let mut out = [0; DATAGRAM_LEN_MAX];
     for datagram in [&first, &second] {
-        let errand = porch.on_neighbour((IID, BESIDE), datagram, NOW, &mut out);
+        let errand = proxy.on_neighbour((IID, NEIGHBOUR), datagram, NOW, &mut out);
         assert_eq!(errand, None);
     }
-    let (from, len) = porch.take(&mut out).unwrap();
-    assert_eq!((from, &out[..len]), (BESIDE, &first[..]));
-    assert_eq!(porch.take(&mut out), None);
-    assert_eq!((porch.counters().taken, porch.counters().rationed), (1, 1));
+    let (from, len) = proxy.take(&mut out).unwrap();
+    assert_eq!((from, &out[..len]), (NEIGHBOUR, &first[..]));
+    assert_eq!(proxy.take(&mut out), None);
+    assert_eq!((proxy.counters().taken, proxy.counters().rationed), (1, 1));
 }
 
 proptest! {
     #[test]
-    fn no_datagram_makes_a_relay_panic(
+    fn no_datagram_makes_a_join_proxy_panic(
         datagram in proptest::collection::vec(any::<u8>(), 0..160),
         token in proptest::collection::vec(any::<u8>(), 0..48),
     ) {
-        let mut porch = relay(1);
-        let _sent = outward(&mut porch, &datagram, NOW);
-        let _returned = homeward(&mut porch, &datagram, NOW);
+        let mut proxy = join_proxy(1);
+        let _sent = outward(&mut proxy, &datagram, NOW);
+        let _returned = homeward(&mut proxy, &datagram, NOW);
         let mut message = std::vec![0x50 | token.len().min(12) as u8, 0x44, 0, 1];
         message.extend(&token);
         message.extend([0x90, 0xff, 1]);
-        prop_assert_eq!(homeward(&mut porch, &message, NOW), None);
+        prop_assert_eq!(homeward(&mut proxy, &message, NOW), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Registration of addresses: what a host asks of its router, and what a router answers.
 
 use super::*;
-use crate::ip::registrar::Request;
+use crate::ip::neighbor_cache::Request;
 use crate::ip::{Iid, RegistrationRefusal as Refusal};
 use crate::wire::ndp::{AddressRegistration, NdpOption, NdpOptions, registration};
 
@@ -46,7 +46,7 @@ fn border_router() -> World {
         let Some(Link::Mesh(mesh)) = world.nodes[node].links.first_mut() else {
             panic!("a mesh");
         };
-        while mesh.registrar_mut().poll_change().is_some() {}
+        while mesh.neighbor_cache_mut().poll_change().is_some() {}
     }
     world
 }
@@ -172,7 +172,7 @@ fn mesh_mut(world: &mut World, node: usize) -> &mut Mesh<'static> {
 
 fn changes(world: &mut World) -> Vec<(Iid, u16, bool)> {
     let mesh = mesh_mut(world, 0);
-    let changes = core::iter::from_fn(|| mesh.registrar_mut().poll_change());
+    let changes = core::iter::from_fn(|| mesh.neighbor_cache_mut().poll_change());
     changes
         .map(|c| (c.iid, c.lifetime_min, c.is_routed))
         .collect()
@@ -444,8 +444,8 @@ fn a_full_table_says_so() {
             instance: None,
         };
         let now = world.now;
-        let registrar = mesh_mut(&mut world, 0).registrar_mut();
-        assert_eq!(registrar.register(&request, true, now), Ok(()));
+        let neighbor_cache = mesh_mut(&mut world, 0).neighbor_cache_mut();
+        assert_eq!(neighbor_cache.register(&request, true, now), Ok(()));
     }
     assert_eq!(ask(&mut world, 9, 240, 60), Some(registration::FULL));
     // A removal makes room.

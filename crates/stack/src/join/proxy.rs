@@ -1,13 +1,14 @@
-//! A relay: it passes on the requests of neighbours without a key, and stores nothing about them.
+//! A join proxy's forwarding, without state: it passes on the requests of neighbours without a key,
+//! and stores nothing about them.
 //!
 //! ```text
-//! pledge ── token of its own ──> relay ── token: who asked, when, its token, a tag ──> registrar
-//! pledge <── token of its own ── relay <── the same token ─────────────────────────── registrar
+//! pledge ── token of its own ──> proxy ── token: who asked, when, its token, a tag ──> JRC
+//! pledge <── token of its own ── proxy <── the same token ─────────────────────────── JRC
 //! ```
 //!
-//! Purpose: strangers take no memory of a relay. All that it needs for the answer travels in the
-//! token of the request, and comes back with the answer; the tag shows that the relay itself wrote
-//! the token. Source: RFC 9031 §7.1; RFC 8974 §3 for what goes into such a token.
+//! Purpose: strangers take no memory of a join proxy. All that it needs for the answer travels
+//! in the token of the request, and comes back with the answer; the tag shows that the proxy itself
+//! wrote the token. Source: RFC 9031 §7.1; RFC 8974 §3 for what goes into such a token.
 
 use super::coap::{self, Message, OSCORE, POST, TOKEN_LEN_MAX, URI_HOST};
 use super::exchange::HOST;
@@ -15,23 +16,23 @@ use crate::random::{KeyedHash, Rng};
 use crate::time::{Duration, Instant};
 use crate::wire::cursor::{self, Reader, Writer};
 
-/// What a relay writes its tokens with.
+/// What a join proxy writes its tokens with.
 #[derive(Clone, Debug)]
-pub(crate) struct Relay {
+pub(crate) struct StatelessProxy {
     secret: KeyedHash,
 }
 
 /// A pledge: the identifier of its interface, and the number of the link that it is heard on.
 pub(crate) type Asker = ([u8; 8], u8);
 
-impl Relay {
+impl StatelessProxy {
     pub(crate) fn new(rng: &mut Rng) -> Self {
         Self {
             secret: rng.keyed_hash(),
         }
     }
 
-    /// Writes a neighbour's request for the registrar; returns its length. Only the encrypted
+    /// Writes a neighbour's request for the JRC; returns its length. Only the encrypted
     /// payload and the OSCORE option are taken over. `None`: it is no request, or its token has
     /// more than 8 bytes.
     pub(crate) fn outward(
@@ -55,8 +56,8 @@ impl Relay {
         Some(w.written())
     }
 
-    /// Writes the registrar's answer for the pledge; returns the pledge, and the length. `None`:
-    /// this relay passed on no such request, or did so too long ago.
+    /// Writes the JRC's answer for the pledge; returns the pledge, and the length. `None`:
+    /// this proxy passed on no such request, or did so too long ago.
     pub(crate) fn homeward(
         &self,
         datagram: &[u8],
@@ -76,8 +77,8 @@ impl Relay {
         Some((asker, w.written()))
     }
 
-    /// The token of a relayed request: the pledge, its link, the time, the pledge's own token, and
-    /// the tag.
+    /// The token of a forwarded request: the pledge, its link, the time, the pledge's own token,
+    /// and the tag.
     fn token(&self, asker: Asker, message: &Message<'_>, now: Instant) -> Option<[u8; LEN]> {
         let len = u8::try_from(message.token.len()).ok()?;
         let (iid, link) = asker;
@@ -96,7 +97,7 @@ impl Relay {
         Some(token)
     }
 
-    /// Reads a token that this relay made at most [`PATIENCE`] ago: the pledge, and its own token.
+    /// Reads a token that this proxy made at most [`PATIENCE`] ago: the pledge, and its own token.
     fn open<'t>(&self, token: &'t [u8], now: Instant) -> Option<(Asker, &'t [u8])> {
         let token: &[u8; LEN] = token.try_into().ok()?;
         let (_, tag) = token.split_at_checked(TAG_AT)?;

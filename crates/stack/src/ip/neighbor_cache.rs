@@ -1,4 +1,5 @@
-//! A router's table of the addresses that its neighbours have registered with it.
+//! A router's neighbour cache entries (RFC 6775 §3.5): the addresses that its neighbours have
+//! registered with it.
 //!
 //! Place: the link checks a request and writes the answer; this table decides, and reports to the
 //! node above what has changed, which speaks for leaves in the routing protocol (RFC 9010): an
@@ -221,9 +222,9 @@ impl Registration {
     }
 }
 
-/// The registrations of one link.
+/// The registrations of one link: a 6LR's registered and tentative neighbour cache entries.
 #[derive(Debug)]
-pub(crate) struct Registrar<'m> {
+pub(crate) struct NeighborCache<'m> {
     table: &'m mut [Registration],
     /// The entry that [`Self::next_due`] looks at first.
     #[cfg(feature = "rpl")]
@@ -240,7 +241,7 @@ pub(crate) struct Registrar<'m> {
     counters: RegistrationCounters,
 }
 
-impl<'m> Registrar<'m> {
+impl<'m> NeighborCache<'m> {
     pub(crate) fn new(table: &'m mut [Registration]) -> Self {
         table.fill(Registration::EMPTY);
         Self {
@@ -378,7 +379,7 @@ impl<'m> Registrar<'m> {
 
 /// What becomes of registrations without a request.
 #[cfg(feature = "rpl")]
-impl Registrar<'_> {
+impl NeighborCache<'_> {
     /// The neighbour has acknowledged a frame: it is there.
     pub(crate) fn on_acknowledged(&mut self, by: Iid, now: Instant) {
         if !self.has_tentative {
@@ -438,7 +439,7 @@ impl Registrar<'_> {
 
 /// A build without RPL keeps none.
 #[cfg(not(feature = "rpl"))]
-impl Registrar<'_> {
+impl NeighborCache<'_> {
     pub(crate) const fn on_acknowledged(&mut self, _: Iid, _: Instant) {}
 
     pub(crate) const fn next_deadline(&self) -> Option<Instant> {
@@ -454,7 +455,7 @@ impl Registrar<'_> {
 
 /// What the root is to hear of leaves, for which this router speaks (RFC 9010).
 #[cfg(feature = "rpl")]
-impl Registrar<'_> {
+impl NeighborCache<'_> {
     /// What has changed and was not returned before, each registration by itself.
     pub(crate) fn poll_change(&mut self) -> Option<Change> {
         if !self.has_changed {
@@ -551,69 +552,85 @@ mod tests {
         }
     }
 
-    fn with_room<R>(count: usize, run: impl FnOnce(Registrar<'_>) -> R) -> R {
+    fn with_room<R>(count: usize, run: impl FnOnce(NeighborCache<'_>) -> R) -> R {
         let mut table = std::vec![Registration::EMPTY; count];
-        run(Registrar::new(&mut table))
+        run(NeighborCache::new(&mut table))
     }
 
-    fn changes(registrar: &mut Registrar<'_>) -> Vec<(u8, u16)> {
-        let changes = core::iter::from_fn(|| registrar.poll_change());
+    fn changes(neighbor_cache: &mut NeighborCache<'_>) -> Vec<(u8, u16)> {
+        let changes = core::iter::from_fn(|| neighbor_cache.poll_change());
         changes.map(|c| (c.iid[7], c.lifetime_min)).collect()
     }
 
     #[test]
     fn a_registration_begins_is_renewed_and_ends_each_time_reported_once() {
-        with_room(2, |mut registrar| {
-            assert_eq!(registrar.register(&request(1, 240), true, START), Ok(()));
-            assert_eq!(changes(&mut registrar), [(1, 60)]);
+        with_room(2, |mut neighbor_cache| {
+            assert_eq!(
+                neighbor_cache.register(&request(1, 240), true, START),
+                Ok(())
+            );
+            assert_eq!(changes(&mut neighbor_cache), [(1, 60)]);
             let later = START + MINUTE.saturating_mul(50);
-            assert_eq!(registrar.register(&request(1, 241), true, later), Ok(()));
-            assert_eq!(changes(&mut registrar), [(1, 60)]);
+            assert_eq!(
+                neighbor_cache.register(&request(1, 241), true, later),
+                Ok(())
+            );
+            assert_eq!(changes(&mut neighbor_cache), [(1, 60)]);
             let end = later + MINUTE.saturating_mul(60);
-            assert_eq!(registrar.next_deadline(), Some(end));
-            registrar.expire(Instant::from_micros(end.as_micros() - 1));
-            assert!(registrar.holds(iid(1)));
-            registrar.expire(end);
-            assert!(!registrar.holds(iid(1)));
-            assert_eq!(changes(&mut registrar), [(1, 0)]);
-            assert_eq!(registrar.counters().expired, 1);
+            assert_eq!(neighbor_cache.next_deadline(), Some(end));
+            neighbor_cache.expire(Instant::from_micros(end.as_micros() - 1));
+            assert!(neighbor_cache.holds(iid(1)));
+            neighbor_cache.expire(end);
+            assert!(!neighbor_cache.holds(iid(1)));
+            assert_eq!(changes(&mut neighbor_cache), [(1, 0)]);
+            assert_eq!(neighbor_cache.counters().expired, 1);
             let removal = Request {
                 lifetime_min: 0,
                 ..request(2, 241)
             };
-            assert_eq!(registrar.register(&request(2, 240), true, end), Ok(()));
-            assert_eq!(registrar.register(&removal, true, end), Ok(()));
-            assert_eq!(changes(&mut registrar), [(2, 0)], "only what is left of it");
-            assert_eq!(registrar.register(&removal, true, end), Ok(()), "again");
-            assert_eq!(registrar.next_deadline(), None);
+            assert_eq!(neighbor_cache.register(&request(2, 240), true, end), Ok(()));
+            assert_eq!(neighbor_cache.register(&removal, true, end), Ok(()));
+            assert_eq!(
+                changes(&mut neighbor_cache),
+                [(2, 0)],
+                "only what is left of it"
+            );
+            assert_eq!(
+                neighbor_cache.register(&removal, true, end),
+                Ok(()),
+                "again"
+            );
+            assert_eq!(neighbor_cache.next_deadline(), None);
         });
     }
 
     #[test]
     fn another_owner_is_a_duplicate_unless_the_address_is_its_own_by_right() {
-        with_room(2, |mut registrar| {
+        with_room(2, |mut neighbor_cache| {
             let first = request(1, 240);
             let other = Request {
                 owner: [9; 8],
                 tid: Some(5),
                 ..first
             };
-            assert_eq!(registrar.register(&first, true, START), Ok(()));
+            assert_eq!(neighbor_cache.register(&first, true, START), Ok(()));
             let refused = Err(RegistrationRefusal::Duplicate);
-            assert_eq!(registrar.register(&other, true, START), refused);
+            assert_eq!(neighbor_cache.register(&other, true, START), refused);
             let removal = Request {
                 lifetime_min: 0,
                 ..other
             };
-            assert_eq!(registrar.register(&removal, true, START), refused);
-            assert!(registrar.holds(iid(1)));
+            assert_eq!(neighbor_cache.register(&removal, true, START), refused);
+            assert!(neighbor_cache.holds(iid(1)));
             let owner = Request {
                 is_by_right: true,
                 ..other
             };
-            assert_eq!(registrar.register(&owner, false, START), Ok(()));
-            assert_eq!(registrar.register(&first, true, START), refused);
-            let count = registrar.counters().refused(RegistrationRefusal::Duplicate);
+            assert_eq!(neighbor_cache.register(&owner, false, START), Ok(()));
+            assert_eq!(neighbor_cache.register(&first, true, START), refused);
+            let count = neighbor_cache
+                .counters()
+                .refused(RegistrationRefusal::Duplicate);
             assert_eq!(count, 3);
         });
     }
@@ -638,11 +655,11 @@ mod tests {
             (200, 240, Some(true)),
             (255, 130, Some(false)),
         ] {
-            with_room(1, |mut registrar| {
-                registrar
+            with_room(1, |mut neighbor_cache| {
+                neighbor_cache
                     .register(&request(1, known), true, START)
                     .expect("room");
-                let outcome = registrar.register(&removal(then), true, START);
+                let outcome = neighbor_cache.register(&removal(then), true, START);
                 let refused = Err(RegistrationRefusal::Stale);
                 let expected = match taken {
                     Some(false) => refused,
@@ -650,131 +667,162 @@ mod tests {
                 };
                 assert_eq!(outcome, expected, "{then} after {known}");
                 let is_gone = taken == Some(true);
-                assert_eq!(registrar.holds(iid(1)), !is_gone, "{then} after {known}");
+                assert_eq!(
+                    neighbor_cache.holds(iid(1)),
+                    !is_gone,
+                    "{then} after {known}"
+                );
             });
         }
     }
 
     #[test]
     fn a_repetition_prolongs_nothing() {
-        with_room(1, |mut registrar| {
+        with_room(1, |mut neighbor_cache| {
             let asked = request(1, 240);
-            assert_eq!(registrar.register(&asked, true, START), Ok(()));
-            let end = registrar.next_deadline();
+            assert_eq!(neighbor_cache.register(&asked, true, START), Ok(()));
+            let end = neighbor_cache.next_deadline();
             let later = START + MINUTE.saturating_mul(59);
-            assert_eq!(registrar.register(&asked, true, later), Ok(()));
-            assert_eq!(registrar.next_deadline(), end);
+            assert_eq!(neighbor_cache.register(&asked, true, later), Ok(()));
+            assert_eq!(neighbor_cache.next_deadline(), end);
         });
     }
 
     #[test]
     fn an_option_without_transactions_is_taken_as_it_comes() {
-        with_room(1, |mut registrar| {
+        with_room(1, |mut neighbor_cache| {
             let plain = Request {
                 tid: None,
                 ..request(1, 0)
             };
             let later = START + MINUTE;
-            assert_eq!(registrar.register(&plain, true, START), Ok(()));
-            assert_eq!(registrar.register(&plain, true, later), Ok(()));
+            assert_eq!(neighbor_cache.register(&plain, true, START), Ok(()));
+            assert_eq!(neighbor_cache.register(&plain, true, later), Ok(()));
             let end = later + MINUTE.saturating_mul(60);
-            assert_eq!(registrar.next_deadline(), Some(end));
+            assert_eq!(neighbor_cache.next_deadline(), Some(end));
         });
     }
 
     #[test]
     fn a_full_table_refuses_and_ends_nobodys_registration() {
-        with_room(2, |mut registrar| {
+        with_room(2, |mut neighbor_cache| {
             for n in 1..=2 {
-                assert_eq!(registrar.register(&request(n, 240), true, START), Ok(()));
+                assert_eq!(
+                    neighbor_cache.register(&request(n, 240), true, START),
+                    Ok(())
+                );
             }
             let refused = Err(RegistrationRefusal::Full);
-            assert_eq!(registrar.register(&request(3, 240), true, START), refused);
-            assert!(registrar.holds(iid(1)) && registrar.holds(iid(2)));
-            assert_eq!(registrar.register(&request(1, 241), false, START), Ok(()));
+            assert_eq!(
+                neighbor_cache.register(&request(3, 240), true, START),
+                refused
+            );
+            assert!(neighbor_cache.holds(iid(1)) && neighbor_cache.holds(iid(2)));
+            assert_eq!(
+                neighbor_cache.register(&request(1, 241), false, START),
+                Ok(())
+            );
             let over = START + MINUTE.saturating_mul(60);
-            registrar.expire(over);
-            assert_eq!(changes(&mut registrar), [(1, 0), (2, 0)]);
-            assert_eq!(registrar.register(&request(3, 240), true, over), Ok(()));
+            neighbor_cache.expire(over);
+            assert_eq!(changes(&mut neighbor_cache), [(1, 0), (2, 0)]);
+            assert_eq!(
+                neighbor_cache.register(&request(3, 240), true, over),
+                Ok(())
+            );
         });
     }
 
     #[test]
     fn a_made_up_sender_is_soon_forgotten_and_never_reported() {
-        with_room(2, |mut registrar| {
+        with_room(2, |mut neighbor_cache| {
             for n in 1..=2 {
-                assert_eq!(registrar.register(&request(n, 240), false, START), Ok(()));
+                assert_eq!(
+                    neighbor_cache.register(&request(n, 240), false, START),
+                    Ok(())
+                );
             }
-            assert!(!registrar.holds(iid(1)), "nothing has acknowledged");
+            assert!(!neighbor_cache.holds(iid(1)), "nothing has acknowledged");
             let refused = Err(RegistrationRefusal::Full);
-            assert_eq!(registrar.register(&request(3, 240), false, START), refused);
-            registrar.on_acknowledged(iid(2), START);
-            assert_eq!(registrar.register(&request(3, 240), true, START), Ok(()));
+            assert_eq!(
+                neighbor_cache.register(&request(3, 240), false, START),
+                refused
+            );
+            neighbor_cache.on_acknowledged(iid(2), START);
+            assert_eq!(
+                neighbor_cache.register(&request(3, 240), true, START),
+                Ok(())
+            );
             let soon = START + TENTATIVE;
-            registrar.expire(soon);
-            assert_eq!(changes(&mut registrar), [(3, 60), (2, 60)]);
-            assert!(registrar.holds(iid(2)) && registrar.holds(iid(3)));
+            neighbor_cache.expire(soon);
+            assert_eq!(changes(&mut neighbor_cache), [(3, 60), (2, 60)]);
+            assert!(neighbor_cache.holds(iid(2)) && neighbor_cache.holds(iid(3)));
         });
-        with_room(1, |mut registrar| {
-            assert_eq!(registrar.register(&request(1, 240), false, START), Ok(()));
-            registrar.expire(START + TENTATIVE);
-            assert_eq!(changes(&mut registrar), []);
-            assert_eq!(registrar.counters().expired, 1);
+        with_room(1, |mut neighbor_cache| {
+            assert_eq!(
+                neighbor_cache.register(&request(1, 240), false, START),
+                Ok(())
+            );
+            neighbor_cache.expire(START + TENTATIVE);
+            assert_eq!(changes(&mut neighbor_cache), []);
+            assert_eq!(neighbor_cache.counters().expired, 1);
         });
     }
 
     #[test]
     fn with_the_prefix_all_registrations_end() {
-        with_room(3, |mut registrar| {
-            registrar
+        with_room(3, |mut neighbor_cache| {
+            neighbor_cache
                 .register(&request(1, 240), true, START)
                 .expect("room");
-            registrar
+            neighbor_cache
                 .register(&request(2, 240), false, START)
                 .expect("room");
-            assert_eq!(changes(&mut registrar), [(1, 60)]);
-            registrar.clear();
-            assert_eq!(changes(&mut registrar), [(1, 0)]);
-            assert_eq!(registrar.next_deadline(), None);
+            assert_eq!(changes(&mut neighbor_cache), [(1, 60)]);
+            neighbor_cache.clear();
+            assert_eq!(changes(&mut neighbor_cache), [(1, 0)]);
+            assert_eq!(neighbor_cache.next_deadline(), None);
         });
     }
 
     #[test]
     fn polls_walk_through_no_table_in_which_nothing_has_changed() {
-        with_room(4, |mut registrar| {
+        with_room(4, |mut neighbor_cache| {
             for n in 1..=3 {
                 let renewed = START + MINUTE.saturating_mul(n);
                 let request = request(n as u8, 240);
-                assert_eq!(registrar.register(&request, true, renewed), Ok(()));
+                assert_eq!(neighbor_cache.register(&request, true, renewed), Ok(()));
             }
-            assert_eq!(changes(&mut registrar), [(1, 60), (2, 60), (3, 60)]);
+            assert_eq!(changes(&mut neighbor_cache), [(1, 60), (2, 60), (3, 60)]);
             let end = START + MINUTE.saturating_mul(61);
             let mut tally = Tally::default();
             for s in 0..100 {
                 tally.add(|| {
-                    registrar.expire(START + Duration::from_secs(s));
-                    registrar.on_acknowledged(iid(2), START);
-                    assert_eq!(registrar.poll_change(), None);
-                    assert_eq!(registrar.next_deadline(), Some(end));
+                    neighbor_cache.expire(START + Duration::from_secs(s));
+                    neighbor_cache.on_acknowledged(iid(2), START);
+                    assert_eq!(neighbor_cache.poll_change(), None);
+                    assert_eq!(neighbor_cache.next_deadline(), Some(end));
                 });
             }
             assert_eq!(tally.walks, 0);
-            tally.add(|| registrar.expire(end));
+            tally.add(|| neighbor_cache.expire(end));
             assert!(tally.walks > 0);
-            assert_eq!(changes(&mut registrar), [(1, 0)]);
-            assert_eq!(registrar.next_deadline(), Some(end + MINUTE));
+            assert_eq!(changes(&mut neighbor_cache), [(1, 0)]);
+            assert_eq!(neighbor_cache.next_deadline(), Some(end + MINUTE));
         });
     }
 
     #[test]
     fn a_table_without_room_is_closed() {
-        assert!(!with_room(0, |registrar| registrar.is_open()));
-        assert_eq!(with_room(1, |registrar| registrar.is_open()), IS_SUPPORTED);
+        assert!(!with_room(0, |neighbor_cache| neighbor_cache.is_open()));
+        assert_eq!(
+            with_room(1, |neighbor_cache| neighbor_cache.is_open()),
+            IS_SUPPORTED
+        );
     }
 
     /// Takes what the table reports into the set of those that hold.
-    fn note(reported: &mut BTreeSet<Iid>, registrar: &mut Registrar<'_>) {
-        while let Some(change) = registrar.poll_change() {
+    fn note(reported: &mut BTreeSet<Iid>, neighbor_cache: &mut NeighborCache<'_>) {
+        while let Some(change) = neighbor_cache.poll_change() {
             match change.lifetime_min {
                 0 => reported.remove(&change.iid),
                 _ => reported.insert(change.iid),
@@ -791,10 +839,10 @@ mod tests {
                 (2u8..12, any::<u8>(), 0u16..3, any::<Option<u8>>(), any::<[bool; 2]>(), 0u64..40), 0..200,
             ),
         ) {
-            with_room(4, |mut registrar| {
+            with_room(4, |mut neighbor_cache| {
                 let own = Request { is_by_right: true, ..request(1, 240) };
                 let mut tid = 240;
-                registrar.register(&own, true, START).expect("room");
+                neighbor_cache.register(&own, true, START).expect("room");
                 let (mut now, mut renewed) = (START, START);
                 let mut reported = BTreeSet::new();
                 for (n, owner, lifetime_min, tid_asked, [known, by_right], wait_s) in requests {
@@ -803,24 +851,24 @@ mod tests {
                         tid = lollipop::next(tid);
                         renewed = now;
                         let renewal = Request { tid: Some(tid), ..own };
-                        prop_assert_eq!(registrar.register(&renewal, true, now), Ok(()));
+                        prop_assert_eq!(neighbor_cache.register(&renewal, true, now), Ok(()));
                     }
                     let asked = Request {
                         owner: [owner; 8], is_by_right: by_right, lifetime_min, tid: tid_asked, ..request(n, 0)
                     };
-                    registrar.expire(now);
-                    note(&mut reported, &mut registrar);
-                    let _ = registrar.register(&asked, known, now);
-                    prop_assert!(registrar.holds(iid(1)));
-                    note(&mut reported, &mut registrar);
-                    let held: Vec<_> = registrar.iter().map(Registration::iid).collect();
+                    neighbor_cache.expire(now);
+                    note(&mut reported, &mut neighbor_cache);
+                    let _ = neighbor_cache.register(&asked, known, now);
+                    prop_assert!(neighbor_cache.holds(iid(1)));
+                    note(&mut reported, &mut neighbor_cache);
+                    let held: Vec<_> = neighbor_cache.iter().map(Registration::iid).collect();
                     let set = held.iter().copied().collect::<BTreeSet<_>>();
                     prop_assert_eq!(set.len(), held.len());
                     prop_assert!(held.iter().all(|iid| reported.contains(iid)));
                     prop_assert!(reported == set);
-                    let taken = registrar.table.iter().filter(|entry| entry.state != State::Free);
+                    let taken = neighbor_cache.table.iter().filter(|entry| entry.state != State::Free);
                     let first = taken.map(|entry| entry.expires).min();
-                    prop_assert_eq!(registrar.next_deadline(), first);
+                    prop_assert_eq!(neighbor_cache.next_deadline(), first);
                 }
                 Ok(())
             })?;

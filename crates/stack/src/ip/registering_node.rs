@@ -32,9 +32,10 @@ const HASTENED_MIN: Duration = Duration::from_secs(60);
 /// another node has is given up (`MAX_UNICAST_SOLICIT`, RFC 4861 §10).
 const FAILURES_MAX: u8 = 3;
 
-/// The registration of one address.
+/// The registration of one address, at the node that registers it (RFC 8505 §2: *registering
+/// node*).
 #[derive(Debug)]
-pub(crate) struct Registrant {
+pub(crate) struct RegisteringNode {
     /// The transaction of the last request.
     tid: u8,
     /// Its answer has not come.
@@ -60,7 +61,7 @@ pub(crate) enum Outcome {
     Pending,
 }
 
-impl Registrant {
+impl RegisteringNode {
     pub(crate) const fn new() -> Self {
         Self {
             tid: lollipop::INITIAL - 1,
@@ -193,7 +194,7 @@ impl Registrant {
 
 #[cfg(test)]
 mod tests {
-    use super::super::registrar::is_later;
+    use super::super::neighbor_cache::is_later;
     use super::*;
     use std::vec::Vec;
 
@@ -203,16 +204,16 @@ mod tests {
         Rng::from_seed([3, 4])
     }
 
-    fn started(rng: &mut Rng) -> Registrant {
-        let mut registrant = Registrant::new();
-        registrant.start(START, rng);
-        registrant
+    fn started(rng: &mut Rng) -> RegisteringNode {
+        let mut registering_node = RegisteringNode::new();
+        registering_node.start(START, rng);
+        registering_node
     }
 
     /// Runs to the next request.
-    fn asked(registrant: &mut Registrant) -> (Instant, u8) {
-        let at = registrant.next_deadline().expect("a request to come");
-        (at, registrant.poll(at).expect("due"))
+    fn asked(registering_node: &mut RegisteringNode) -> (Instant, u8) {
+        let at = registering_node.next_deadline().expect("a request to come");
+        (at, registering_node.poll(at).expect("due"))
     }
 
     fn answer(status: u8, tid: u8) -> AddressRegistration<'static> {
@@ -229,8 +230,8 @@ mod tests {
 
     #[test]
     fn an_unanswered_request_is_repeated_ever_more_slowly() {
-        let mut registrant = started(&mut rng());
-        let requests: Vec<_> = (0..9).map(|_| asked(&mut registrant)).collect();
+        let mut registering_node = started(&mut rng());
+        let requests: Vec<_> = (0..9).map(|_| asked(&mut registering_node)).collect();
         assert!(requests[0].0 <= START + FIRST_DELAY_MAX);
         let gaps: Vec<u64> = requests
             .windows(2)
@@ -238,7 +239,7 @@ mod tests {
             .collect();
         assert_eq!(gaps, [4, 4, 4, 8, 16, 32, 60, 60]);
         assert!(requests.iter().all(|(_, tid)| *tid == lollipop::INITIAL));
-        assert!(registrant.is_in_trouble());
+        assert!(registering_node.is_in_trouble());
     }
 
     #[test]
@@ -246,12 +247,12 @@ mod tests {
         let mut rng = rng();
         let mut moments = Vec::new();
         for _ in 0..20 {
-            let mut registrant = started(&mut rng);
-            let (at, tid) = asked(&mut registrant);
+            let mut registering_node = started(&mut rng);
+            let (at, tid) = asked(&mut registering_node);
             let answer = answer(registration::SUCCESS, tid);
-            let outcome = registrant.on_answer(Some(&answer), at, &mut rng);
+            let outcome = registering_node.on_answer(Some(&answer), at, &mut rng);
             assert_eq!(outcome, Outcome::Accepted);
-            let (again, next) = asked(&mut registrant);
+            let (again, next) = asked(&mut registering_node);
             assert_eq!(next, lollipop::next(tid));
             let minutes = again.since(at).as_millis() / 60_000;
             assert!((37..=45).contains(&minutes), "{minutes}");
@@ -265,39 +266,43 @@ mod tests {
     #[test]
     fn refused_it_asks_on_and_looks_elsewhere() {
         let mut rng = rng();
-        let mut registrant = started(&mut rng);
+        let mut registering_node = started(&mut rng);
         let mut tids = Vec::new();
         for n in 0..6 {
-            assert_eq!(registrant.is_in_trouble(), n > FAILURES_MAX, "after {n}");
-            let (at, tid) = asked(&mut registrant);
+            assert_eq!(
+                registering_node.is_in_trouble(),
+                n > FAILURES_MAX,
+                "after {n}"
+            );
+            let (at, tid) = asked(&mut registering_node);
             tids.push(tid);
             let refused = answer(registration::FULL, tid);
-            let outcome = registrant.on_answer(Some(&refused), at, &mut rng);
+            let outcome = registering_node.on_answer(Some(&refused), at, &mut rng);
             assert_eq!(outcome, Outcome::Pending);
         }
         assert_eq!(tids, [240, 241, 242, 243, 244, 245], "each a new request");
-        let (at, tid) = asked(&mut registrant);
+        let (at, tid) = asked(&mut registering_node);
         let taken = answer(registration::SUCCESS, tid);
-        let outcome = registrant.on_answer(Some(&taken), at, &mut rng);
+        let outcome = registering_node.on_answer(Some(&taken), at, &mut rng);
         assert_eq!(outcome, Outcome::Accepted);
-        assert!(!registrant.is_in_trouble());
+        assert!(!registering_node.is_in_trouble());
     }
 
     #[test]
     fn an_address_that_another_node_has_is_given_up_when_three_answers_say_so() {
         let mut rng = rng();
-        let mut registrant = started(&mut rng);
+        let mut registering_node = started(&mut rng);
         let outcomes = [(); 3].map(|()| {
-            let (at, tid) = asked(&mut registrant);
+            let (at, tid) = asked(&mut registering_node);
             let refused = answer(registration::DUPLICATE, tid);
-            registrant.on_answer(Some(&refused), at, &mut rng)
+            registering_node.on_answer(Some(&refused), at, &mut rng)
         });
         use Outcome::{Duplicate, Pending};
         assert_eq!(outcomes, [Pending, Pending, Duplicate]);
-        let (at, tid) = asked(&mut registrant);
+        let (at, tid) = asked(&mut registering_node);
         let taken = answer(registration::SUCCESS, tid);
-        registrant.on_answer(Some(&taken), at, &mut rng);
-        assert!(!registrant.is_duplicate());
+        registering_node.on_answer(Some(&taken), at, &mut rng);
+        assert!(!registering_node.is_duplicate());
     }
 
     /// The router keeps what an earlier life of this node, or a forger, has registered last.
@@ -310,13 +315,13 @@ mod tests {
                 true => registration::SUCCESS,
                 false => registration::MOVED,
             };
-            let mut registrant = started(&mut rng);
+            let mut registering_node = started(&mut rng);
             let mut requests = 0;
             loop {
-                let (at, tid) = asked(&mut registrant);
+                let (at, tid) = asked(&mut registering_node);
                 requests += 1;
                 let answer = answer(answers(tid), tid);
-                let outcome = registrant.on_answer(Some(&answer), at, &mut rng);
+                let outcome = registering_node.on_answer(Some(&answer), at, &mut rng);
                 if outcome == Outcome::Accepted {
                     break;
                 }
@@ -333,17 +338,17 @@ mod tests {
         for (known, first) in (0..=u8::MAX)
             .flat_map(|known| [0, 1, 127, 128, 200, 239, 240, 255].map(|first| (known, first)))
         {
-            let mut registrant = started(&mut rng);
-            registrant.tid = first;
+            let mut registering_node = started(&mut rng);
+            registering_node.tid = first;
             let passed = (0..4).any(|_| {
-                let (at, tid) = asked(&mut registrant);
+                let (at, tid) = asked(&mut registering_node);
                 let taken = answer(registration::SUCCESS, tid);
-                registrant.on_answer(Some(&taken), at, &mut rng);
+                registering_node.on_answer(Some(&taken), at, &mut rng);
                 if tid != known && !lollipop::is_newer(known, tid) {
                     return true;
                 }
                 let moved = answer(registration::MOVED, tid);
-                registrant.on_answer(Some(&moved), at, &mut rng);
+                registering_node.on_answer(Some(&moved), at, &mut rng);
                 false
             });
             assert!(passed, "root knows {known}, begun behind {first}");
@@ -355,57 +360,60 @@ mod tests {
     #[test]
     fn a_first_number_that_is_known_elsewhere_is_followed_by_the_next() {
         let mut rng = rng();
-        let mut registrant = started(&mut rng);
-        let (at, tid) = asked(&mut registrant);
+        let mut registering_node = started(&mut rng);
+        let (at, tid) = asked(&mut registering_node);
         let taken = answer(registration::SUCCESS, tid);
         assert_eq!(
-            registrant.on_answer(Some(&taken), at, &mut rng),
+            registering_node.on_answer(Some(&taken), at, &mut rng),
             Outcome::Accepted
         );
         let moved = answer(registration::MOVED, tid);
-        registrant.on_answer(Some(&moved), at, &mut rng);
-        assert_eq!(asked(&mut registrant), (at + pace(1), lollipop::next(tid)));
+        registering_node.on_answer(Some(&moved), at, &mut rng);
+        assert_eq!(
+            asked(&mut registering_node),
+            (at + pace(1), lollipop::next(tid))
+        );
     }
 
     #[test]
     fn an_answer_to_what_was_not_asked_only_brings_the_renewal_forward() {
         let mut rng = rng();
-        let mut registrant = started(&mut rng);
+        let mut registering_node = started(&mut rng);
         let stray = answer(registration::FULL, 7);
-        let outcome = registrant.on_answer(Some(&stray), START, &mut rng);
+        let outcome = registering_node.on_answer(Some(&stray), START, &mut rng);
         assert_eq!(outcome, Outcome::Pending);
-        let (at, tid) = asked(&mut registrant);
+        let (at, tid) = asked(&mut registering_node);
         // In the middle of a transaction it changes nothing.
-        let next = registrant.next_deadline();
-        registrant.on_answer(Some(&stray), at, &mut rng);
-        assert_eq!(registrant.next_deadline(), next);
+        let next = registering_node.next_deadline();
+        registering_node.on_answer(Some(&stray), at, &mut rng);
+        assert_eq!(registering_node.next_deadline(), next);
         let taken = answer(registration::SUCCESS, tid);
-        registrant.on_answer(Some(&taken), at, &mut rng);
+        registering_node.on_answer(Some(&taken), at, &mut rng);
         // Somebody has ended it in this node's name.
-        registrant.on_answer(Some(&stray), at, &mut rng);
-        let (again, _) = asked(&mut registrant);
+        registering_node.on_answer(Some(&stray), at, &mut rng);
+        let (again, _) = asked(&mut registering_node);
         assert_eq!(again, at + pace(1));
     }
 
     #[test]
     fn a_router_without_registrations_is_asked_again_when_one_would_be_renewed() {
         let mut rng = rng();
-        let mut registrant = started(&mut rng);
-        let (at, _) = asked(&mut registrant);
-        let outcome = registrant.on_answer(None, at, &mut rng);
+        let mut registering_node = started(&mut rng);
+        let (at, _) = asked(&mut registering_node);
+        let outcome = registering_node.on_answer(None, at, &mut rng);
         assert_eq!(outcome, Outcome::Accepted);
-        let (again, _) = asked(&mut registrant);
+        let (again, _) = asked(&mut registering_node);
         assert!(again.since(at) > Duration::from_secs(37 * 60));
     }
 
     #[test]
     fn stopped_it_says_nothing() {
         let mut rng = rng();
-        let mut registrant = started(&mut rng);
-        registrant.stop();
-        assert_eq!(registrant.next_deadline(), None);
+        let mut registering_node = started(&mut rng);
+        registering_node.stop();
+        assert_eq!(registering_node.next_deadline(), None);
         let late = answer(registration::SUCCESS, lollipop::INITIAL);
-        let outcome = registrant.on_answer(Some(&late), START, &mut rng);
+        let outcome = registering_node.on_answer(Some(&late), START, &mut rng);
         assert_eq!(outcome, Outcome::Pending);
     }
 }
