@@ -3,7 +3,7 @@
 //! A driver loops over three calls: [`Node::on_event`] with what a link's driver reports,
 //! [`Node::poll_action`] until it returns `None`, and [`Node::next_deadline`] to know when to
 //! poll again though nothing happened. After a call of the application (`connect`, `send`,
-//! `recv` …) it polls again too.
+//! `recv` …) it polls again too. [`Node`] states the contract of these calls.
 //!
 //! Left out: clocks, interrupts, memory. `now` is an argument; the memory is the caller's.
 
@@ -64,7 +64,78 @@ use crate::time::{Deadlines, Duration, Instant};
 use crate::udp::Inbox;
 use crate::wire::ipv6::Header;
 
-/// A host, relay or border router.
+/// A host, relay or border router: one stack over its links.
+///
+/// A node does no input or output. It takes events, gives actions and names deadlines; a driver
+/// feeds it, carries the actions out and keeps the clock.
+///
+/// ```
+/// use motet::ip::InterfaceId;
+/// use motet::mac::{self, RadioCapabilities};
+/// use motet::mote::{MoteConfig, MoteStorage};
+/// use motet::node::{Action, Event};
+/// use motet::time::{Duration, Instant};
+///
+/// let mut storage = MoteStorage::<1, 2048>::EMPTY; // a static, in firmware
+/// let config = MoteConfig::new(0x4d54, *b"Motet\0\0\x01", RadioCapabilities::CC2420, [1, 2]);
+/// let (node, [_buffers]) = storage.lend(&config, Instant::ORIGIN);
+///
+/// // What a driver does each time it wakes.
+/// let (radio, now, mut out) = (InterfaceId(0), Instant::ORIGIN, [0; 127]);
+/// while let Some((_link, Action::Mesh(wish))) = node.poll_action(now, &mut out) {
+///     if let mac::Action::AssessChannel = wish {
+///         let clear = mac::Event::ChannelAssessed { clear: true }; // as the radio says
+///         node.on_event(radio, Event::Mesh(clear), now);
+///     }
+/// }
+/// assert!(node.next_deadline() > Some(now)); // sleep until then, or until an interrupt
+/// ```
+///
+/// # What to call, in which order
+///
+/// 1. Lend memory once: all of a mote's by [`MoteStorage`](crate::mote::MoteStorage), or part by
+///    part to `new` or [`Self::without_tcp`]. Addresses and routes that no router will give are
+///    set by [`Self::ip_mut`].
+/// 2. Hand each report of a driver to [`Self::on_event`], in the order of the reports.
+/// 3. Call [`Self::poll_action`] until it returns `None`. Carry out each action before the next
+///    call, which overwrites `out`.
+/// 4. With the feature `security`, call `poll_reservation` until it returns `None`.
+/// 5. Let the application run: `connect` and `tcp_mut` for streams, [`Self::send_datagram`] and
+///    [`Self::inbox_mut`] for datagrams. These calls send nothing by themselves: go through step 3
+///    again.
+/// 6. Sleep until the next event or until [`Self::next_deadline`]; go on with step 2 or step 3.
+///
+/// # Who owns the memory
+///
+/// The caller owns all of it and lends it for `'m`: links, tables and queues when they are made,
+/// the buffers of a connection with `connect` or `accept`. `Tcp::remove` returns those buffers once
+/// the connection is over; an error of `connect` or `accept` returns them at once.
+/// [`Self::into_layers`] takes the node apart and returns the rest. The bytes of an event are
+/// borrowed for that call only.
+///
+/// # What a node promises
+///
+/// - No call waits, and each call does a bounded amount of work.
+/// - The same calls with the same arguments give the same actions and the same bytes. Time is the
+///   argument `now`; all randomness comes from the [`Rng`] that the node was made with.
+/// - No bytes from the network make it panic. Each dropped frame, packet or segment is counted by
+///   reason in the layer that dropped it.
+/// - Each action is returned once. If a radio never answers an action, the attempt fails at a
+///   deadline: [`Config::answer_timeout`](crate::mac::Config::answer_timeout).
+/// - TCP is asked for a segment only when the link has room for it. No segment that TCP counts as
+///   sent is refused further down.
+/// - Where software acknowledges frames, the ACK is the first action after the event of its frame.
+///
+/// A node never reads a clock, allocates, calls back, blocks, or starts a thread.
+///
+/// # What a node expects
+///
+/// - `now` never goes back, not even while the device sleeps.
+/// - The seed is unique: no other node has it, and no other start of this node.
+/// - Each event names the link whose driver reports it. An event for a link that does not exist,
+///   or of another link's kind, changes nothing.
+/// - Calls come on time. A late call delays what was due;
+///   [the deadlines of a radio driver](crate::mac#deadlines-of-a-radio-driver) say what it costs.
 #[derive(Debug)]
 pub struct Node<'m> {
     links: &'m mut [Link<'m>],
