@@ -188,7 +188,7 @@ pub(crate) const RESERVE_FORWARD: u8 = 5;
 mod tests {
     use super::*;
 
-    /// What the crate's documentation says of the timing that a driver has to keep.
+    /// The timing that `deadlines.md` asks of a driver.
     #[test]
     fn timing_is_as_documented() {
         let us = Duration::from_micros;

@@ -17,6 +17,8 @@
 //!
 //! Sources: IEEE 802.15.4-2006 §7.5.1.4 (CSMA-CA), §7.5.6 (transmission, reception, ACKs);
 //! TCPlp §4 and §7.1 for software CSMA and the retry delay.
+//!
+#![doc = include_str!("deadlines.md")]
 
 mod acknowledge;
 mod channels;
