@@ -12,12 +12,13 @@ use core::net::{Ipv6Addr, SocketAddrV6};
 /// that can lead there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Remote {
-    /// Its address.
+    /// The IPv6 address of the other end.
     pub addr: Ipv6Addr,
-    /// Its port.
+    /// The UDP or TCP port of the other end.
     pub port: u16,
-    /// Of a link-local address: the link that it is on, as a scope id names it, from 1 on. 0: of a
-    /// global address, or the first link that can lead there.
+    /// For a link-local `addr`, the number of the link it is on, from 1, as scope ids count (RFC
+    /// 4007 §6). 0 for a global address; for a link-local one, 0 means the first link that can lead
+    /// there.
     pub zone: u8,
 }
 

@@ -14,7 +14,7 @@ pub struct Instant(u64);
 pub struct Duration(u64);
 
 impl Instant {
-    /// The driver's origin.
+    /// Zero microseconds: where the driver's clock starts.
     pub const ORIGIN: Self = Self(0);
 
     /// None comes later: a deadline that is none.
@@ -26,7 +26,7 @@ impl Instant {
         Self(us)
     }
 
-    /// Microseconds since the origin.
+    /// Microseconds since [`Self::ORIGIN`].
     pub const fn as_micros(self) -> u64 {
         self.0
     }
@@ -44,7 +44,7 @@ impl Instant {
 }
 
 impl Duration {
-    /// No time at all.
+    /// A span of zero microseconds.
     pub const ZERO: Self = Self(0);
 
     /// A span of `us` microseconds.
@@ -62,7 +62,7 @@ impl Duration {
         Self(s.saturating_mul(1_000_000))
     }
 
-    /// The span in microseconds.
+    /// Whole microseconds, without rounding.
     pub const fn as_micros(self) -> u64 {
         self.0
     }
@@ -80,7 +80,7 @@ impl Duration {
         (if units < most { units } else { most }) as u32 / 15_625
     }
 
-    /// `self` times `factor`, saturating.
+    /// `self` times `factor`; the longest span where the product overflows.
     pub const fn saturating_mul(self, factor: u64) -> Self {
         Self(self.0.saturating_mul(factor))
     }

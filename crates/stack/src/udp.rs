@@ -28,7 +28,7 @@ pub struct Inbox<'m> {
 /// What became of datagrams; all wrap at 2^32.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct UdpCounters {
-    /// Handed to the application.
+    /// Datagrams handed to the application by [`Inbox::recv`].
     pub received: u32,
     /// Dropped: the inbox was full, or its port's share of it was.
     pub full: u32,
@@ -43,7 +43,7 @@ pub struct Received {
     pub from: Remote,
     /// To which of the inbox's ports.
     pub port: u16,
-    /// Its bytes in the caller's buffer.
+    /// Bytes of payload, at the start of the caller's buffer.
     pub len: usize,
 }
 

@@ -19,9 +19,9 @@ pub const ALL_RPL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x1a
 /// One address of one interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Address {
-    /// The address itself.
+    /// The IPv6 unicast address.
     pub addr: Ipv6Addr,
-    /// Whose it is.
+    /// The interface that has the address.
     pub interface: InterfaceId,
 }
 

@@ -40,16 +40,16 @@ pub enum PacketDrop {
     Congestion,
     /// It has waited there for longer than its compressed TCP header allows.
     TooOld,
-    /// Its route leads back to the neighbour that sent it.
+    /// The route leads back to the neighbour that sent the packet.
     SentBack,
     /// An echo request or a solicitation beyond those that are answered in so short a time.
     TooMany,
     /// An ICMPv6 error that cannot be true: an MTU below IPv6's minimum, or a packet that this
     /// node does not send.
     UntrueError,
-    /// Its RPL option shows a loop for the second time.
+    /// The RPL option shows a loop for the second time (RFC 6550 §11.2.2.2).
     Loop,
-    /// Its RPL option is of an instance that this node is not in.
+    /// The RPL option names an instance that this node is not in.
     Instance,
     /// A packet within a packet that no root of this node's DODAG has put there.
     Tunnel,
@@ -58,7 +58,7 @@ pub enum PacketDrop {
 }
 
 impl PacketDrop {
-    /// The reason in words.
+    /// The reason in words, for counters and captures.
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Malformed => "malformed IPv6 packet",
@@ -98,7 +98,7 @@ pub struct IpCounters {
     pub forwarded: u32,
     /// Packets marked as having met congestion (RFC 3168 §5): those passed on, and this node's own.
     pub marked: u32,
-    /// ICMPv6 errors sent.
+    /// ICMPv6 error messages sent.
     pub errors_sent: u32,
     /// ICMPv6 errors withheld by the rate limit (RFC 4443 §2.4 f).
     pub errors_limited: u32,

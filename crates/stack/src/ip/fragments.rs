@@ -54,7 +54,7 @@ pub struct FragmentSlot {
 /// What became of fragments; all wrap at 2^32.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FragmentCounters {
-    /// Packets that became whole.
+    /// Packets put together from all their fragments.
     pub whole: u32,
     /// Packets that were dropped because two fragments did not agree: they overlap, each is the
     /// last one, or one of them knows no congestion marks.
@@ -342,7 +342,7 @@ enum Took {
 }
 
 impl FragmentSlot {
-    /// Not lent yet.
+    /// A slot without a packet; not lent yet.
     pub const EMPTY: Self = Self {
         state: State::Free,
         key: Key {

@@ -189,7 +189,7 @@ pub struct Ip<'m> {
     rpl: RplRoutes<'m>,
     errors: Allowance,
     echoes: Allowance,
-    /// What happened so far.
+    /// Packets and ICMPv6 errors counted since start.
     pub counters: IpCounters,
 }
 
@@ -233,7 +233,7 @@ impl<'m> Ip<'m> {
         self.addresses.remove(interface, prefix);
     }
 
-    /// The node's addresses.
+    /// The addresses of all interfaces, at most [`crate::limits::ADDRESSES_MAX`].
     pub fn addresses(&self) -> impl Iterator<Item = &Address> {
         self.addresses.iter()
     }

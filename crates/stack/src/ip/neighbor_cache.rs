@@ -48,7 +48,7 @@ impl RegistrationRefusal {
     /// How many reasons there are.
     pub const COUNT: usize = Self::NotOnLink as usize + 1;
 
-    /// The reason in words.
+    /// The reason in words, for counters and captures.
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Duplicate => "address registered by another node",
@@ -82,7 +82,7 @@ pub struct RegistrationCounters {
 }
 
 impl RegistrationCounters {
-    /// Refusals for `reason`.
+    /// Registrations refused for `reason` since start.
     pub fn refused(&self, reason: RegistrationRefusal) -> u32 {
         self.refused
             .get(reason as usize)
@@ -132,7 +132,7 @@ pub(crate) struct Change {
     pub(crate) instance: Option<u8>,
 }
 
-/// Memory for one registration.
+/// Memory for one registered address (RFC 8505), lent by the caller.
 #[derive(Clone, Debug)]
 #[cfg_attr(
     not(feature = "rpl"),
@@ -163,7 +163,7 @@ enum State {
 }
 
 impl Registration {
-    /// No registration.
+    /// An entry without a registration, to fill a table with.
     pub const EMPTY: Self = Self {
         iid: [0; 8],
         owner: [0; 8],
@@ -182,7 +182,7 @@ impl Registration {
         self.iid
     }
 
-    /// Until when it holds.
+    /// When the registration ends, unless it is renewed before.
     pub const fn expires(&self) -> Instant {
         self.expires
     }

@@ -16,7 +16,7 @@ pub enum Discipline {
     /// Whatever finds room is queued.
     #[default]
     DropTail,
-    /// Random early detection.
+    /// Random early detection (RFC 7567): packets are marked or dropped before the queue is full.
     Red(Red),
 }
 
@@ -65,7 +65,7 @@ impl Red {
         }
     }
 
-    /// The same without marks.
+    /// The same thresholds with [`Self::ecn`] off: every marked packet is dropped instead.
     #[must_use]
     pub const fn dropping(mut self) -> Self {
         self.ecn = false;

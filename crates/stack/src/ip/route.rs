@@ -13,7 +13,7 @@ use super::{Iid, InterfaceId};
 pub struct Route {
     /// Destinations that take this route.
     pub prefix: Prefix,
-    /// The way there.
+    /// The interface and the neighbour that packets for `prefix` are handed to.
     pub next_hop: NextHop,
 }
 
@@ -26,7 +26,7 @@ pub struct Prefix {
     pub len: u8,
 }
 
-/// One forwarding step.
+/// One forwarding step: an interface and a neighbour on its link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NextHop {
     /// The interface the packet leaves by.
@@ -41,7 +41,7 @@ pub struct NextHop {
 pub enum Neighbour {
     /// The one other node of a point-to-point link.
     Only,
-    /// Every node in reach.
+    /// Every node on the link: the packet is for a multicast group.
     All,
     /// The node with this interface identifier.
     One(Iid),

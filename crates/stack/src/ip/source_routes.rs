@@ -19,7 +19,7 @@ pub struct Step {
     pub child: Iid,
     /// The router that passes packets on to it; the root itself for the first hop.
     pub parent: Iid,
-    /// Of the message that said so: `PathSequence`, a lollipop counter (RFC 6550 §7.2).
+    /// `PathSequence` of the DAO that set this entry, a lollipop counter (RFC 6550 §7.2).
     pub sequence: u8,
     /// Whether the mote knows no RPL: its packets are to be taken out of their tunnel one hop
     /// before (RFC 9010).

@@ -16,14 +16,14 @@ use crate::wire::lowpan_iphc::{self, Destination, Iid, Multicast, Prefix, Source
 use crate::wire::lowpan_nhc::{EXTENSION_LEN_MAX, Extension, Nhc, Udp};
 use crate::wire::{LinkAddr, tcp, tcphc, udp};
 
-/// What [`compress`] has done.
+/// Result of [`compress`]: how many bytes became how many.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Compressed {
-    /// Bytes written to `out`.
+    /// Bytes of compressed headers written to `out`.
     pub compressed_len: usize,
     /// Bytes of the packet that they stand for; the rest follows as it is.
     pub uncompressed_len: usize,
-    /// As [`Decompressed::unnumbered`](super::Decompressed::unnumbered).
+    /// See [`Decompressed::unnumbered`](super::Decompressed::unnumbered).
     pub unnumbered: Unnumbered,
 }
 
@@ -32,7 +32,7 @@ pub struct Compressed {
 pub enum CompressError {
     /// No IPv6 header, or bytes beyond its payload length.
     Malformed,
-    /// `out` is too short.
+    /// `out` is too short for the compressed headers.
     Full,
 }
 

@@ -9,7 +9,7 @@ use core::net::Ipv6Addr;
 use crate::limits::CONTEXTS_MAX;
 use crate::wire::ndp::LowpanContext;
 
-/// One context.
+/// One context: a prefix of up to 128 bits that the air need not carry (RFC 6282 §3.1.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Context {
     prefix: [u8; 16],
@@ -39,7 +39,7 @@ pub struct Contexts {
 }
 
 impl Contexts {
-    /// No context.
+    /// A table in which no context is defined.
     pub const fn new() -> Self {
         Self {
             slots: [None; CONTEXTS_MAX],
@@ -114,7 +114,7 @@ impl Contexts {
         numbered.filter_map(|(id, slot)| Some((id, slot.as_ref()?)))
     }
 
-    /// Forgets context `id`.
+    /// Forgets context `id`, 0 to 15; other values do nothing.
     pub fn remove(&mut self, id: u8) {
         if let Some(slot) = self.slots.get_mut(usize::from(id)) {
             *slot = None;

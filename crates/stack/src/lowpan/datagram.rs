@@ -55,7 +55,7 @@ pub struct Datagrams<'m> {
 pub struct Key {
     /// The neighbour that sent the fragment over this hop.
     pub from: LinkAddr,
-    /// `datagram_tag`, the sender's.
+    /// `datagram_tag` that the sender chose for the packet (RFC 4944 §5.3).
     pub tag: u16,
     /// `datagram_size`, bytes before compression, as fragment headers number them.
     pub size: u16,
@@ -64,7 +64,7 @@ pub struct Key {
 /// Where a packet goes, decided from its first fragment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// Gather it here.
+    /// The packet is for this node, or is reassembled at each hop: gather it here.
     Reassemble,
     /// Pass its fragments on to this neighbour as they come. Refused in a build without the feature
     /// `relay`.
@@ -88,7 +88,7 @@ pub enum Verdict {
     Stored,
     /// The packet is whole: [`Datagrams::lend`] it, then [`Datagrams::give_back`].
     Complete(RecordId),
-    /// Discard it; counted.
+    /// Discard the fragment; the reason is counted.
     Drop(FragmentDrop),
 }
 
@@ -120,12 +120,12 @@ pub enum FragmentDrop {
     SiblingLost,
     /// The packet was not whole in time.
     Timeout,
-    /// Its record was needed for another packet.
+    /// The record was needed for another packet.
     Evicted,
 }
 
 impl FragmentDrop {
-    /// The reason in words.
+    /// The reason in words, for counters and captures.
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::NoRecord => "fragment of a packet whose first has not come",
@@ -153,7 +153,7 @@ impl FragmentDrop {
 /// Totals since start; all wrap at 2^32.
 #[derive(Clone, Debug, Default)]
 pub struct DatagramCounters {
-    /// Packets gathered whole.
+    /// Packets put together from all their fragments.
     pub reassembled: u32,
     /// Packets whose every fragment was passed on.
     pub forwarded: u32,
@@ -399,7 +399,7 @@ impl<'m> Datagrams<'m> {
             .fold(None, |first, record| earliest(first, record.deadline()))
     }
 
-    /// Packets under way.
+    /// Packets of which fragments have come and are awaited.
     pub fn len(&self) -> usize {
         self.records
             .iter()
@@ -412,7 +412,7 @@ impl<'m> Datagrams<'m> {
         self.len() == 0
     }
 
-    /// Totals since start.
+    /// Fragments and packets counted since start.
     pub const fn counters(&self) -> &DatagramCounters {
         &self.counters
     }

@@ -13,7 +13,7 @@ use crate::wire::lowpan_iphc;
 use crate::wire::rpl_option::Rpi;
 use crate::wire::udp;
 
-/// What [`decompress`] has done.
+/// Result of [`decompress`]: lengths before and after, and what stands beside the bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Decompressed {
     /// Bytes read from the frame; the packet goes on behind them, as it is.

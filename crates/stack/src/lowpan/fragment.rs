@@ -47,7 +47,7 @@ pub struct Outgoing<'m> {
 pub enum FragmentError {
     /// Longer than the buffer or than [`MESH_PACKET_LEN_MAX`]; or empty.
     BadLength,
-    /// Not an IPv6 packet.
+    /// No IPv6 header, or one that does not fit the packet.
     Malformed,
     /// The compressed header leaves a frame no room, or `out` is too short; or a first fragment
     /// to be passed on would number its packet otherwise than the later ones do.
@@ -55,7 +55,7 @@ pub enum FragmentError {
 }
 
 impl FragmentError {
-    /// The reason in words.
+    /// The reason in words, for counters and captures.
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::BadLength => "packet of a length that is not sent",

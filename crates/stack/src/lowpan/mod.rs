@@ -50,8 +50,8 @@ pub struct LinkPair {
 pub struct Beside {
     /// How the packet has its TCP header.
     pub tcp: TcpForm,
-    /// Its RPL packet information, which no packet in memory holds unless other hop-by-hop
-    /// options stand beside it.
+    /// RPL packet information (RFC 6553). It is kept here, not in the packet, unless other
+    /// hop-by-hop options stand beside it.
     pub rpi: Option<Rpi>,
 }
 
@@ -68,7 +68,7 @@ pub struct First<'p> {
     pub bytes: &'p [u8],
     /// What goes with the packet.
     pub beside: Beside,
-    /// As [`Decompressed::unnumbered`].
+    /// See [`Decompressed::unnumbered`].
     pub unnumbered: Unnumbered,
 }
 

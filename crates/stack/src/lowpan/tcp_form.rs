@@ -20,10 +20,10 @@ pub enum TcpForm {
     Plain,
     /// As it is; on the air it is a full header that names a context.
     Full {
-        /// The context.
+        /// Identifier of the TCPHC context, 0 to 255.
         cid: u8,
     },
-    /// Mostly compressed or compressed.
+    /// As a mostly compressed or compressed header, padded with zeros in front to its full length.
     Compressed,
 }
 

@@ -24,7 +24,7 @@ use crate::wire::LinkAddr;
 pub struct Channels(u16);
 
 impl Channels {
-    /// One for all: [`super::Config::channel`].
+    /// One channel for all nodes: [`super::Config::channel`].
     pub const SINGLE: Self = Self(0);
 
     /// All 16 of the 2.4 GHz band.
@@ -46,7 +46,7 @@ impl Channels {
         self.0.count_ones() <= 1
     }
 
-    /// Each of them, ascending.
+    /// The channels, 11 to 26, in ascending order.
     pub fn iter(self) -> impl Iterator<Item = u8> {
         (FIRST..=LAST).filter(move |channel| self.0 >> (channel - FIRST) & 1 == 1)
     }

@@ -6,7 +6,7 @@ use crate::time::Duration;
 /// Settings of one 802.15.4 interface.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// PAN identifier.
+    /// PAN identifier of this node's network (IEEE 802.15.4-2006 §7.2.1.3).
     pub pan: u16,
     /// This node's EUI-64, canonical (big-endian) order.
     pub extended: [u8; 8],

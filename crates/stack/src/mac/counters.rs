@@ -13,9 +13,9 @@ pub enum FrameDrop {
     Unsupported,
     /// Secured frame: there is no key.
     Secured,
-    /// For another PAN.
+    /// The destination is in another PAN.
     OtherPan,
-    /// For another node.
+    /// The destination is another node.
     OtherNode,
     /// Without a source address, or with one that cannot be a single neighbour's.
     BadSource,
@@ -28,7 +28,7 @@ pub enum FrameDrop {
     MistimedAck,
     /// A MAC command (association, data request): not served.
     Command,
-    /// A beacon: not used.
+    /// A beacon frame: this stack uses none.
     Beacon,
     /// An ACK not sent: the frame was reported too late for its sender to hear the answer.
     AckTooLate,
@@ -46,8 +46,8 @@ pub enum FrameDrop {
     Cancelled,
     /// It has been at this node for longer than frames may.
     TooOld,
-    /// Its neighbour has not taken the last frames, or never took one, and is left alone for
-    /// some time.
+    /// The neighbour has not acknowledged the last frames, or never acknowledged one; it gets no
+    /// frames for some time.
     Silent,
     /// Not secured, and this node has a key.
     #[cfg(feature = "security")]
@@ -58,19 +58,20 @@ pub enum FrameDrop {
     /// Secured with a key that is neither this node's, nor its previous one, nor a later one.
     #[cfg(feature = "security")]
     UnknownKey,
-    /// Its frame counter is below the last one of its sender: heard before, or overtaken.
+    /// The frame counter is not above the last one of this sender: a replay, or a frame that
+    /// another one overtook.
     #[cfg(feature = "security")]
     Replayed,
-    /// Its frame counter is the last one there is, 2^32 - 1, which no frame may have.
+    /// The frame counter is 2^32 - 1, which no frame may have (IEEE 802.15.4-2006 §7.5.8.2).
     #[cfg(feature = "security")]
     LastCounter,
-    /// Its MIC is wrong: changed on its way, or sealed by somebody without the key.
+    /// The MIC is wrong: the frame was changed on its way, or sealed without the key.
     #[cfg(feature = "security")]
     Forged,
-    /// Its sender has not answered a challenge yet: it may be a recording.
+    /// The sender has not answered a challenge yet, so the frame may be a recording.
     #[cfg(feature = "security")]
     Unproven,
-    /// Of a sender that is not known, and too many such frames were decrypted of late.
+    /// The sender is unknown, and too many frames of unknown senders were decrypted lately.
     #[cfg(feature = "security")]
     Rationed,
     /// There was no frame counter to send it with: the next ones were not stored, or all are used.
@@ -79,7 +80,7 @@ pub enum FrameDrop {
 }
 
 impl FrameDrop {
-    /// The reason in words.
+    /// The reason in words, for counters and captures.
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Malformed => "malformed frame",
@@ -143,7 +144,7 @@ pub struct MacCounters {
     /// [`FrameDrop::NoAck`], [`FrameDrop::RadioSilent`], [`FrameDrop::TooOld`],
     /// [`FrameDrop::Silent`] or [`FrameDrop::Cancelled`], or still queued.
     pub accepted: u32,
-    /// Frames acknowledged, or broadcast.
+    /// Frames that were acknowledged, or sent to all nodes in reach.
     pub delivered: u32,
     /// Attempts that put a frame on the air.
     pub transmissions: u32,
@@ -157,10 +158,11 @@ pub struct MacCounters {
     pub ack_timeouts: u32,
     /// Answers the radio owed and did not give.
     pub radio_resets: u32,
-    /// ACKs sent by software.
+    /// ACKs that software sent, not the radio.
     pub acks_sent: u32,
-    /// Of these, handed to the radio more than [`super::Config::ack_slack`] too late: a neighbour
-    /// with the same setting does not take them. The driver reports frames too late.
+    /// ACKs among [`Self::acks_sent`] that were handed to the radio more than
+    /// [`super::Config::ack_slack`] too late. A neighbour with the same setting ignores them; the
+    /// driver reports frames too late.
     pub acks_late: u32,
     /// By how much the last [`FrameDrop::MistimedAck`] was off, µs; negative where it came too
     /// early. With many of them, what the stamps of this driver or of a neighbour's are late by.
@@ -172,20 +174,23 @@ pub struct MacCounters {
     /// Frames queued to wait for their condition. Those neither fired, nor flushed, nor waiting
     /// or cancelled went the normal path because another one came behind them.
     pub conditional: u32,
-    /// Of these, fired by their condition. Every such attempt ends in one of the next two.
+    /// Frames among [`Self::conditional`] that were fired by their condition. Each is counted in
+    /// one of the next two as well.
     pub immediate: u32,
-    /// Of these, sent at the first attempt; acknowledged, where that is asked for.
+    /// Frames among [`Self::immediate`] whose first attempt succeeded: acknowledged, where an ACK
+    /// was asked for.
     pub immediate_delivered: u32,
-    /// Of these, to be sent again the normal path, or given up.
+    /// Frames among [`Self::immediate`] whose first attempt failed: retried the normal way, or
+    /// given up.
     pub immediate_failed: u32,
-    /// Of these, sent the normal path because their condition did not come true in time, or
-    /// fired by it in the backoff after all.
+    /// Frames among [`Self::conditional`] that left the normal way because their condition did not
+    /// come true in time, or that it fired during the backoff.
     pub flushed: u32,
     drops: [u32; FrameDrop::COUNT],
 }
 
 impl MacCounters {
-    /// Frames discarded for `reason`.
+    /// Frames discarded for `reason` since start.
     pub fn dropped(&self, reason: FrameDrop) -> u32 {
         self.drops.get(reason as usize).copied().unwrap_or_default()
     }

@@ -57,7 +57,7 @@ impl Condition {
 pub struct Protocol {
     /// The bits that tell it.
     pub mask: u8,
-    /// Their value.
+    /// The value of these bits: `first & mask == value`.
     pub value: u8,
 }
 

@@ -86,7 +86,7 @@ use queue::{FrameQueue, NIL};
 use secured::Guard;
 use state::State;
 
-/// One 802.15.4 interface.
+/// The medium access of one IEEE 802.15.4 interface.
 #[derive(Debug)]
 pub struct Mac<'m> {
     config: Config,
@@ -148,18 +148,18 @@ pub struct Received<'a> {
     pub payload: &'a [u8],
     /// The sender has more for us (frame pending bit).
     pub pending: bool,
-    /// How it was heard.
+    /// Signal strength, channel and time of the frame.
     pub meta: RxMeta,
 }
 
 /// What became of an enqueued frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outcome {
-    /// As given at enqueueing.
+    /// The [`Frame::token`] of the frame.
     pub token: u16,
-    /// As given at enqueueing.
+    /// The [`Frame::to`] of the frame: a neighbour, or all.
     pub to: LinkAddr,
-    /// Acknowledged, or broadcast.
+    /// Whether the frame was acknowledged, or was sent to all nodes in reach.
     pub delivered: bool,
     /// Why the last attempt failed; `None` when delivered.
     pub reason: Option<FrameDrop>,
@@ -520,12 +520,12 @@ impl<'m> Mac<'m> {
         &self.radio
     }
 
-    /// Settings in force.
+    /// The settings that this interface works with.
     pub const fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Totals since start.
+    /// Frames sent, received and discarded since start.
     pub const fn counters(&self) -> &MacCounters {
         &self.counters
     }

@@ -60,7 +60,7 @@ impl Neighbor {
         held_until: Instant::ORIGIN,
     };
 
-    /// Whose entry this is.
+    /// The neighbour that this entry is about; `None` for a free entry.
     pub const fn addr(&self) -> Option<LinkAddr> {
         if self.known { Some(self.addr) } else { None }
     }

@@ -22,7 +22,7 @@ use crate::time::{Duration, Instant, earliest};
 use crate::wire::LinkAddr;
 use crate::wire::ieee802154::{Command, Header};
 
-/// How a node sleeps.
+/// How a node sleeps between data requests: when it asks, and how long it listens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sleep {
     /// When it asks its parent.
@@ -86,13 +86,13 @@ impl Sleep {
 /// What a sleeping node counts; all wrap at 2^32.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct PollCounters {
-    /// Data requests acknowledged.
+    /// Data requests that the parent acknowledged.
     pub polls: u32,
-    /// Of these, and of the frames that took the place of one, those upon which something waited.
+    /// Data requests, and frames that rode in place of one, whose ACK promised a packet.
     pub hits: u32,
     /// Requests that took no frame of their own.
     pub rides: u32,
-    /// Requests given up.
+    /// Data requests given up after their last attempt.
     pub failed: u32,
     /// Times that what was promised did not come.
     pub unanswered: u32,
@@ -484,10 +484,10 @@ pub const REST_REACHABLE: Duration = Duration::from_secs(60);
 /// Between requests while an answer is due (TCPlp §9.2).
 pub const PAPER_PACE: Duration = Duration::from_millis(100);
 
-/// smin (TCPlp appendix C.2).
+/// `smin`, the shortest interval of [`Policy::Adaptive`] (TCPlp appendix C.2).
 pub const ADAPTIVE_MIN: Duration = Duration::from_millis(20);
 
-/// smax (TCPlp appendix C.2).
+/// `smax`, the longest interval of [`Policy::Adaptive`] (TCPlp appendix C.2).
 pub const ADAPTIVE_MAX: Duration = Duration::from_secs(5);
 
 /// How long to listen for what was promised: a parent's frame that is under way, with backoffs, and

@@ -35,12 +35,12 @@ pub(super) enum Wait {
 /// A frame to be queued.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// The neighbour, or all.
+    /// The neighbour that the frame is for, or [`LinkAddr::BROADCAST`].
     pub to: LinkAddr,
     /// Comes back in the [`Outcome`](super::Outcome); frames of one datagram share it, so that
     /// [`Mac::cancel`](super::Mac::cancel) finds them.
     pub token: u16,
-    /// MAC payload.
+    /// MAC payload: what stands between MAC header and FCS.
     pub payload: &'a [u8],
     /// Which class of sender asks for room.
     pub class: Class,

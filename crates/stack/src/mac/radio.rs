@@ -14,7 +14,7 @@
 use crate::time::{Duration, Instant};
 use crate::wire::LinkAddr;
 
-/// What a radio reports.
+/// What a radio driver reports to the MAC.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// A whole frame has been received and copied out of the radio.
@@ -22,7 +22,7 @@ pub enum Event<'a> {
         /// PSDU as on air: header, payload, FCS; without the FCS where
         /// [`RadioCapabilities::fcs_by_radio`] says so.
         psdu: &'a [u8],
-        /// How it was heard.
+        /// Signal strength, channel and time of the frame.
         meta: RxMeta,
     },
     /// The first bytes of a frame that has come whole, with a good FCS, and is copied out of the
@@ -34,7 +34,7 @@ pub enum Event<'a> {
     },
     /// The frame of the last [`Action::Preload`] is in the radio.
     Preloaded,
-    /// Answer to [`Action::AssessChannel`].
+    /// Answer to [`Action::AssessChannel`], 128 µs after it was asked.
     ChannelAssessed {
         /// No energy or carrier above the threshold, and no frame being received.
         clear: bool,
@@ -51,7 +51,7 @@ pub enum Event<'a> {
 /// How a frame was heard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RxMeta {
-    /// Signal strength, dBm.
+    /// Received signal strength, dBm.
     pub rssi_dbm: i8,
     /// Link quality, 255 best (IEEE 802.15.4-2006 §6.9.8).
     pub lqi: u8,
@@ -69,7 +69,7 @@ pub enum Action {
     /// answered by [`Event::Preloaded`].
     /// Replaces what was preloaded before.
     Preload {
-        /// Bytes of `out`.
+        /// Bytes of the frame, at the start of `out`.
         len: usize,
     },
     /// Assess the channel once, 8 symbols (128 µs); answered by
@@ -82,19 +82,19 @@ pub enum Action {
     /// Transmit an immediate ACK without assessing the channel; answered by
     /// [`Event::TransmitDone`]. Leaves a preloaded frame alone where buffers are separate.
     Transmit {
-        /// Bytes of `out`.
+        /// Bytes of the ACK, at the start of `out`.
         len: usize,
         /// When its first symbol goes on air: a turnaround after the frame it answers.
         at: Instant,
     },
-    /// Receive from now on.
+    /// Receive from now on, until [`Action::Sleep`].
     Listen,
     /// Switch the receiver off; whatever is preloaded may be kept or lost as
     /// [`RadioCapabilities::shared_buffer`] tells.
     Sleep,
     /// Tune to this channel; cancels an assessment, as [`Action::Transmit`] does.
     ChangeChannel {
-        /// 11 to 26.
+        /// Channel number, 11 to 26 at 2.4 GHz.
         channel: u8,
     },
     /// From now on the ACKs that the radio sends by itself say that something waits for their
@@ -104,7 +104,7 @@ pub enum Action {
         /// Whose frames are so acknowledged; `None`: all data requests, where the radio has one
         /// flag.
         of: Option<LinkAddr>,
-        /// The bit.
+        /// Value of the frame pending bit.
         pending: bool,
     },
 }

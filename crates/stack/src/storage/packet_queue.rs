@@ -18,7 +18,7 @@ pub(crate) struct PacketQueue<'m> {
 pub(crate) struct Front {
     /// The packet's length, bytes.
     pub len: usize,
-    /// As given to [`PacketQueue::push`].
+    /// The word given to [`PacketQueue::push`] with this packet.
     pub mark: u32,
 }
 

@@ -17,9 +17,9 @@ pub(crate) struct Shelf<'m> {
 /// A packet on the shelf.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Kept<'a> {
-    /// As given to [`Shelf::push`].
+    /// The word given to [`Shelf::push`] with this packet.
     pub mark: u32,
-    /// The packet.
+    /// The bytes of the packet.
     pub packet: &'a [u8],
 }
 

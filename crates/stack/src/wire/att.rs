@@ -15,26 +15,26 @@ pub const CHANNEL: u16 = 0x0004;
 /// §3.2.8).
 pub const PDU_LEN_MAX: usize = 23;
 
-/// A PDU.
+/// A PDU of the Attribute Protocol, as far as TCPlE needs it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pdu<'a> {
     /// Asks for the values of a characteristic, among all handles (0x08).
     ReadByType {
-        /// Of the characteristic, as it is sent.
+        /// UUID of the characteristic, 128 bits, least significant byte first.
         uuid: [u8; 16],
     },
-    /// The first value (0x09).
+    /// Answer to [`Self::ReadByType`] (0x09): the value of the first characteristic found.
     Value(&'a [u8]),
     /// A request was refused (0x01).
     Error {
         /// The opcode of the request.
         request: u8,
-        /// Why.
+        /// Error code: one of [`mod@reason`].
         reason: u8,
     },
     /// Another request, which has to be refused.
     OtherRequest {
-        /// Its opcode.
+        /// Opcode of the request, which an error repeats.
         opcode: u8,
     },
     /// A command, a notification or an answer to something that was not asked here: it needs no
@@ -46,11 +46,11 @@ const ERROR: u8 = 0x01;
 const READ_BY_TYPE: u8 = 0x08;
 const READ_BY_TYPE_ANSWER: u8 = 0x09;
 
-/// Reasons of [`Pdu::Error`] (§3.4.1.1).
+/// Error codes of [`Pdu::Error`] (Core 5.4 Vol 3 Part F §3.4.1.1).
 pub mod reason {
-    /// "Request Not Supported".
+    /// Request Not Supported.
     pub const UNSUPPORTED: u8 = 0x06;
-    /// "Attribute Not Found".
+    /// Attribute Not Found.
     pub const NOT_FOUND: u8 = 0x0a;
 }
 
@@ -66,7 +66,8 @@ const fn is_request(opcode: u8) -> bool {
 }
 
 impl<'a> Pdu<'a> {
-    /// What `bytes` are.
+    /// The PDU in `bytes`; [`Self::Other`] for anything that needs no answer, malformed PDUs
+    /// included.
     pub fn parse(bytes: &'a [u8]) -> Self {
         Self::read(bytes).unwrap_or(match bytes.first() {
             Some(opcode) if is_request(*opcode) => Self::OtherRequest { opcode: *opcode },

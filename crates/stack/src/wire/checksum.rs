@@ -18,7 +18,7 @@ pub struct Checksum {
 }
 
 impl Checksum {
-    /// An empty sum.
+    /// A sum over no bytes.
     pub const fn new() -> Self {
         Self { sum: 0, odd: false }
     }
@@ -34,7 +34,7 @@ impl Checksum {
         }
     }
 
-    /// Adds the next bytes.
+    /// Adds `bytes` to the sum, behind those added before.
     pub fn add(&mut self, mut bytes: &[u8]) {
         if self.odd {
             let Some((low, rest)) = bytes.split_first() else {

@@ -8,7 +8,7 @@
 pub struct Truncated;
 
 impl Truncated {
-    /// The reason in words.
+    /// The reason in words, for counters and captures.
     pub const fn reason(&self) -> &'static str {
         "the bytes end too early"
     }
@@ -21,7 +21,7 @@ speaks!(Truncated);
 pub struct Full;
 
 impl Full {
-    /// The reason in words.
+    /// The reason in words, for counters and captures.
     pub const fn reason(&self) -> &'static str {
         "the output is too short"
     }
@@ -41,7 +41,7 @@ impl<'a> Reader<'a> {
         Self { rest: bytes }
     }
 
-    /// Bytes not read yet.
+    /// The bytes that have not been read yet.
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -56,26 +56,26 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// The next `N` bytes.
+    /// Reads the next `N` bytes.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Truncated> {
         let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(Truncated)?;
         self.rest = rest;
         Ok(*head)
     }
 
-    /// The next `len` bytes.
+    /// Reads the next `len` bytes, without a copy.
     pub fn slice(&mut self, len: usize) -> Result<&'a [u8], Truncated> {
         let (head, rest) = self.rest.split_at_checked(len).ok_or(Truncated)?;
         self.rest = rest;
         Ok(head)
     }
 
-    /// The next byte.
+    /// Reads the next byte.
     pub fn u8(&mut self) -> Result<u8, Truncated> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    /// The next two bytes.
+    /// Reads the next two bytes, most significant first.
     pub fn u16(&mut self) -> Result<u16, Truncated> {
         self.array().map(u16::from_be_bytes)
     }
@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
         self.array().map(u16::from_le_bytes)
     }
 
-    /// The next four bytes.
+    /// Reads the next four bytes, most significant first.
     pub fn u32(&mut self) -> Result<u32, Truncated> {
         self.array().map(u32::from_be_bytes)
     }
@@ -107,12 +107,12 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Bytes written so far.
+    /// How many bytes have been written.
     pub const fn written(&self) -> usize {
         self.written
     }
 
-    /// Bytes that still fit.
+    /// How many bytes the output still has room for.
     pub const fn room(&self) -> usize {
         self.rest.len()
     }
@@ -137,7 +137,7 @@ impl<'a> Writer<'a> {
         self.put(&[value])
     }
 
-    /// Appends two bytes.
+    /// Appends two bytes, most significant first.
     pub fn u16(&mut self, value: u16) -> Result<(), Full> {
         self.put(&value.to_be_bytes())
     }
@@ -147,7 +147,7 @@ impl<'a> Writer<'a> {
         self.put(&value.to_le_bytes())
     }
 
-    /// Appends four bytes.
+    /// Appends four bytes, most significant first.
     pub fn u32(&mut self, value: u32) -> Result<(), Full> {
         self.put(&value.to_be_bytes())
     }

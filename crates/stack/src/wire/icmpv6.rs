@@ -24,17 +24,17 @@ pub const HEADER_LEN: usize = 8;
 
 const CHECKSUM_AT: usize = 2;
 
-/// An ICMPv6 message.
+/// An ICMPv6 message (RFC 4443; RFC 4861 §4 for neighbour discovery).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Message<'a> {
     /// Type 1. `code`: see [`mod@unreachable`].
     DestinationUnreachable {
-        /// Why.
+        /// The reason: a value of [`mod@unreachable`] (RFC 4443 §3.1).
         code: u8,
         /// The start of the packet that could not be delivered.
         invoking: &'a [u8],
     },
-    /// Type 2.
+    /// Type 2: the packet is longer than the next link carries (RFC 4443 §3.2).
     PacketTooBig {
         /// What the next link takes, bytes.
         mtu: u32,
@@ -43,39 +43,39 @@ pub enum Message<'a> {
     },
     /// Type 3. Code 0: hop limit; 1: reassembly time.
     TimeExceeded {
-        /// Which time.
+        /// 0: the hop limit; 1: the time for reassembly.
         code: u8,
         /// The start of the packet that was dropped.
         invoking: &'a [u8],
     },
     /// Type 4. Code 0: header field; 1: next header; 2: option.
     ParameterProblem {
-        /// What is wrong.
+        /// 0: a header field; 1: the next header; 2: an IPv6 option.
         code: u8,
         /// Where in the invoking packet.
         pointer: u32,
         /// The start of the packet that was dropped.
         invoking: &'a [u8],
     },
-    /// Type 128.
+    /// Type 128 (RFC 4443 §4.1).
     EchoRequest(Echo<'a>),
-    /// Type 129.
+    /// Type 129 (RFC 4443 §4.2).
     EchoReply(Echo<'a>),
-    /// Type 133.
+    /// Type 133 (RFC 4861 §4.1).
     RouterSolicitation {
-        /// Source link address.
+        /// The link address of the source, unless it is unspecified.
         options: NdpOptions<'a>,
     },
-    /// Type 134.
+    /// Type 134 (RFC 4861 §4.2).
     RouterAdvertisement(RouterAdvertisement<'a>),
-    /// Type 135.
+    /// Type 135 (RFC 4861 §4.3).
     NeighborSolicitation {
         /// Whose link address is asked for.
         target: Ipv6Addr,
         /// Source link address, address registration.
         options: NdpOptions<'a>,
     },
-    /// Type 136.
+    /// Type 136 (RFC 4861 §4.4).
     NeighborAdvertisement {
         /// Router 0x80, solicited 0x40, override 0x20.
         flags: u8,
@@ -84,22 +84,22 @@ pub enum Message<'a> {
         /// Target link address, address registration.
         options: NdpOptions<'a>,
     },
-    /// Type 137.
+    /// Type 137 (RFC 4861 §4.5).
     Redirect {
-        /// The better first hop.
+        /// The first hop to use instead; the destination itself where that is a neighbour.
         target: Ipv6Addr,
-        /// For which destination.
+        /// The destination that the redirect is about.
         destination: Ipv6Addr,
         /// Target link address, redirected header.
         options: NdpOptions<'a>,
     },
     /// Any other type, such as RPL's 155.
     Other {
-        /// Type.
+        /// ICMPv6 type, 0 to 255.
         kind: u8,
-        /// Code.
+        /// ICMPv6 code, defined by the type.
         code: u8,
-        /// Everything behind the checksum.
+        /// The bytes behind the checksum, from byte 4 of the message on.
         body: &'a [u8],
     },
 }
@@ -111,7 +111,7 @@ pub struct Echo<'a> {
     pub identifier: u16,
     /// Counted by the sender of the request.
     pub sequence: u16,
-    /// Comes back as sent.
+    /// Any bytes; the reply repeats those of the request.
     pub data: &'a [u8],
 }
 
@@ -128,15 +128,15 @@ pub struct RouterAdvertisement<'a> {
     pub reachable_ms: u32,
     /// Time between solicitations, milliseconds; 0: no word on it.
     pub retransmit_ms: u32,
-    /// Prefixes, contexts and more.
+    /// Options, usually prefixes (type 3), contexts (34) and the MTU (5).
     pub options: NdpOptions<'a>,
 }
 
-/// Codes of [`Message::DestinationUnreachable`].
+/// Codes of [`Message::DestinationUnreachable`] (RFC 4443 §3.1).
 pub mod unreachable {
     /// No route to the destination.
     pub const NO_ROUTE: u8 = 0;
-    /// Administratively prohibited.
+    /// A policy forbids the packet, such as a firewall's.
     pub const PROHIBITED: u8 = 1;
     /// The last hop cannot reach it.
     pub const ADDRESS: u8 = 3;

@@ -43,7 +43,7 @@ pub const PAN_BROADCAST: u16 = 0xffff;
 /// The MAC header: everything before the payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// What kind of frame.
+    /// Beacon, data, acknowledgment or MAC command (§7.2.1.1.1).
     pub frame_type: FrameType,
     /// Which edition of the standard the frame keeps to.
     pub version: Version,
@@ -64,9 +64,9 @@ pub struct Header {
 /// A link address within its PAN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Address {
-    /// PAN identifier.
+    /// PAN identifier; [`PAN_BROADCAST`] stands for all PANs.
     pub pan_id: u16,
-    /// Short or extended address.
+    /// Short (16 bits) or extended (64 bits) address.
     pub addr: LinkAddr,
 }
 
@@ -77,9 +77,9 @@ pub enum FrameType {
     Beacon,
     /// Carries an SDU of the layer above.
     Data,
-    /// Acknowledgment.
+    /// Acknowledges one frame by its sequence number.
     Ack,
-    /// MAC command.
+    /// Carries a MAC command: see [`Command`].
     Command,
 }
 
@@ -88,7 +88,7 @@ pub enum FrameType {
 pub enum Version {
     /// IEEE 802.15.4-2003: what any receiver understands.
     V2003,
-    /// IEEE 802.15.4-2006.
+    /// IEEE 802.15.4-2006: frames that a receiver of 2003 does not understand.
     V2006,
 }
 
@@ -97,23 +97,23 @@ pub enum Version {
 pub enum ParseError {
     /// The bytes end within the header or a fixed field.
     Truncated,
-    /// More than 127 bytes.
+    /// The PSDU is longer than 127 bytes (`aMaxPHYPacketSize`).
     TooLong,
     /// The frame check sequence does not match.
     Fcs,
     /// Frame types 4 to 7: reserved, multipurpose, fragment, extended.
     FrameType,
-    /// Frame version 3.
+    /// Frame version 3, which is reserved.
     ReservedVersion,
     /// Frame version 2 (IEEE 802.15.4-2015).
     Version2015,
-    /// Information elements (2015).
+    /// Information elements, which IEEE 802.15.4-2015 added.
     InformationElements,
     /// The sequence number is left out (2015).
     SequenceSuppressed,
-    /// Link-layer security is enabled.
+    /// The frame is secured in a way that the called function or this build does not read.
     Security,
-    /// Addressing mode 1.
+    /// Addressing mode 1, which is reserved.
     ReservedAddressingMode,
     /// PAN id compression without both addresses (§7.2.1.1.5).
     PanIdCompression,
@@ -260,7 +260,7 @@ impl Header {
         Ok((header, is_secured, r))
     }
 
-    /// Bytes that [`Self::emit`] writes.
+    /// How many bytes [`Self::emit`] writes: 3 to [`HEADER_LEN_MAX`].
     pub fn header_len(&self) -> usize {
         let address = |address: Option<Address>| match address {
             None => 0,

@@ -27,38 +27,38 @@ pub const EXTENSIONS_MAX: usize = 8;
 
 /// Values of the next header field.
 pub mod next_header {
-    /// Hop-by-hop options.
+    /// Hop-by-hop options (RFC 8200 §4.3).
     pub const HOP_BY_HOP: u8 = 0;
     /// An IPv6 packet within this one.
     pub const IPV6: u8 = 41;
-    /// Routing header.
+    /// Routing header (RFC 8200 §4.4).
     pub const ROUTING: u8 = 43;
-    /// Fragment header.
+    /// Fragment header (RFC 8200 §4.5).
     pub const FRAGMENT: u8 = 44;
-    /// Nothing follows.
+    /// No next header: nothing follows (RFC 8200 §4.7).
     pub const NONE: u8 = 59;
-    /// Destination options.
+    /// Destination options (RFC 8200 §4.6).
     pub const DESTINATION_OPTIONS: u8 = 60;
-    /// Mobility header.
+    /// Mobility header (RFC 6275 §6.1).
     pub const MOBILITY: u8 = 135;
 }
 
-/// The fixed IPv6 header.
+/// The fixed IPv6 header, 40 bytes (RFC 8200 §3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// DSCP and ECN.
+    /// DSCP and ECN, 8 bits.
     pub traffic_class: TrafficClass,
-    /// Flow label, 20 bits.
+    /// Flow label, 0 to 0xfffff; [`Self::emit`] ignores higher bits.
     pub flow_label: u32,
     /// Bytes behind this header, extension headers included.
     pub payload_len: u16,
-    /// What follows; see [`next_header`].
+    /// Protocol of the first header behind this one; see [`mod@next_header`].
     pub next_header: u8,
     /// Hops that may still forward.
     pub hop_limit: u8,
-    /// Source address.
+    /// Source address; not checked, so it may be multicast.
     pub src: Ipv6Addr,
-    /// Destination address.
+    /// Destination address; not checked.
     pub dst: Ipv6Addr,
 }
 
@@ -207,7 +207,7 @@ impl TrafficClass {
         self.0 >> 2
     }
 
-    /// Explicit congestion notification.
+    /// The lower two bits: explicit congestion notification.
     pub const fn ecn(self) -> Ecn {
         match self.0 & 3 {
             0 => Ecn::NotEct,
@@ -226,23 +226,23 @@ impl TrafficClass {
 /// The ECN field (RFC 3168 §5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Ecn {
-    /// Not ECN-capable.
+    /// The sender's transport does not support ECN.
     #[default]
     NotEct = 0,
-    /// ECN-capable, ECT(1).
+    /// ECT(1): the transport supports ECN. Codepoint 1.
     Ect1 = 1,
-    /// ECN-capable, ECT(0).
+    /// ECT(0): the transport supports ECN. Codepoint 2.
     Ect0 = 2,
-    /// Congestion experienced.
+    /// CE: a router met congestion. Codepoint 3.
     Ce = 3,
 }
 
-/// One extension header.
+/// One extension header of a packet (RFC 8200 §4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ExtensionHeader<'a> {
-    /// Its own protocol number, one of [`next_header`].
+    /// The protocol number of this header: one of [`mod@next_header`].
     pub kind: u8,
-    /// What follows it.
+    /// The protocol number of the header behind this one.
     pub next_header: u8,
     /// The whole header, next header field first.
     pub bytes: &'a [u8],
@@ -275,7 +275,7 @@ impl<'a> Extensions<'a> {
         }
     }
 
-    /// The protocol of [`Self::rest`].
+    /// The protocol number of [`Self::rest`].
     pub const fn next_header(&self) -> u8 {
         self.next_header
     }
@@ -340,7 +340,7 @@ pub struct HeaderOption<'a> {
     pub kind: u8,
     /// Where in the extension header it starts.
     pub offset: usize,
-    /// Option data.
+    /// Option data, without type and length byte.
     pub data: &'a [u8],
 }
 
@@ -372,9 +372,9 @@ pub fn options(bytes: &[u8]) -> impl Iterator<Item = Result<HeaderOption<'_>, Pa
 
 /// Option types that are padding.
 pub mod option {
-    /// One byte, without length.
+    /// Pad1: one byte of padding, without length.
     pub const PAD_1: u8 = 0;
-    /// Two bytes or more.
+    /// PadN: padding of two bytes or more.
     pub const PAD_N: u8 = 1;
 }
 

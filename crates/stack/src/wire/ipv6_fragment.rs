@@ -13,24 +13,24 @@
 
 use super::ipv6::next_header;
 
-/// Bytes of the header.
+/// Length of the fragment header, bytes.
 pub const HEADER_LEN: usize = 8;
 
-/// Where a fragment belongs.
+/// The fragment header: which part of which packet follows (RFC 8200 §4.5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FragmentHeader {
     /// What the first byte of the whole packet's fragmentable part is.
     pub next_header: u8,
     /// Where the fragment begins in that part, bytes: a multiple of 8 below 65,536.
     pub offset: u16,
-    /// Whether others follow.
+    /// M flag: whether more fragments follow.
     pub more: bool,
     /// Which packet it is a part of, beside source and destination.
     pub identification: u32,
 }
 
 impl FragmentHeader {
-    /// Reads a header.
+    /// Reads a header; reserved bits are ignored.
     pub const fn parse(bytes: &[u8; HEADER_LEN]) -> Self {
         let [next_header, _, high, low, a, b, c, d] = *bytes;
         let place = u16::from_be_bytes([high, low]);
@@ -42,7 +42,7 @@ impl FragmentHeader {
         }
     }
 
-    /// Its bytes.
+    /// Writes the header, reserved bits zero.
     pub const fn emit(&self) -> [u8; HEADER_LEN] {
         let [high, low] = (self.offset & !7 | self.more as u16).to_be_bytes();
         let [a, b, c, d] = self.identification.to_be_bytes();

@@ -32,7 +32,7 @@ pub const MTU_MIN: u16 = 23;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// Bytes of payload.
+    /// Length of the payload, bytes.
     pub len: u16,
     /// The channel, as its receiver calls it.
     pub channel: u16,
@@ -61,7 +61,7 @@ impl Header {
 pub struct Intervals {
     /// The shortest and the longest interval, in units of 1.25 ms.
     pub min: u16,
-    /// See [`Self::min`].
+    /// The longest interval, in units of 1.25 ms.
     pub max: u16,
     /// Events that the peripheral may leave out.
     pub latency: u16,
@@ -82,43 +82,43 @@ pub struct End {
     pub credits: u16,
 }
 
-/// A signal.
+/// A signal of the LE signalling channel (§4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Signal {
     /// A signal was not understood, or cannot be carried out (0x01).
     Reject {
-        /// One of [`reject`].
+        /// Why: one of [`mod@reject`].
         reason: u16,
     },
     /// Ends a channel (0x06); channels as their own ends call them.
     DisconnectionRequest {
-        /// Of the receiver.
+        /// The channel, as the receiver of the request calls it.
         destination: u16,
-        /// Of the sender.
+        /// The channel, as the sender of the request calls it.
         source: u16,
     },
     /// The answer (0x07), with the names of the request.
     DisconnectionResponse {
-        /// Of the receiver of the request.
+        /// The channel, as the receiver of the request calls it.
         destination: u16,
-        /// Of its sender.
+        /// The channel, as the sender of the request calls it.
         source: u16,
     },
     /// A peripheral asks for another interval (0x12).
     ParameterRequest(Intervals),
-    /// The central's answer (0x13).
+    /// The central's answer to [`Self::ParameterRequest`] (0x13).
     ParameterResponse {
-        /// 0: accepted; 1: rejected.
+        /// 0: the central accepts the parameters; 1: it rejects them.
         result: u16,
     },
     /// Asks for a credit-based channel (0x14).
     ConnectionRequest {
-        /// The service, SPSM.
+        /// Simplified protocol/service multiplexer (SPSM) of the service, 1 to 0xff.
         service: u16,
-        /// The sender's end.
+        /// The end of the channel at the sender of the request.
         end: End,
     },
-    /// The answer (0x15).
+    /// Answer to [`Self::ConnectionRequest`] (0x15).
     ConnectionResponse {
         /// One of [`result`]; where it is no success, `end` says nothing.
         result: u16,
@@ -129,14 +129,14 @@ pub enum Signal {
     Credits {
         /// The channel, as the sender of this calls it.
         channel: u16,
-        /// How many.
+        /// How many more, 1 to 65,535.
         credits: u16,
     },
 }
 
 /// Reasons of [`Signal::Reject`] (§4.1).
 pub mod reject {
-    /// An unknown signal.
+    /// The signal's code is unknown.
     pub const NOT_UNDERSTOOD: u16 = 0;
     /// Longer than the signalling MTU.
     pub const TOO_LONG: u16 = 1;
@@ -148,7 +148,7 @@ pub mod reject {
 pub mod result {
     /// The channel is open.
     pub const SUCCESS: u16 = 0;
-    /// No such service.
+    /// The SPSM names no service of this device.
     pub const UNKNOWN_SERVICE: u16 = 2;
     /// No memory for it now.
     pub const NO_RESOURCES: u16 = 4;
@@ -167,13 +167,13 @@ pub enum SignalError {
     Malformed,
     /// A code that this stack does not know; `identifier` is what a reject must repeat.
     Unknown {
-        /// Of the signal.
+        /// The identifier of the signal.
         identifier: u8,
     },
 }
 
 impl SignalError {
-    /// The reason in words.
+    /// The reason in words, for counters and captures.
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Malformed => "malformed L2CAP signal",

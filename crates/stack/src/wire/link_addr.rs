@@ -5,7 +5,7 @@
 pub enum LinkAddr {
     /// 16-bit short address, assigned within the PAN.
     Short(u16),
-    /// EUI-64.
+    /// 64-bit extended address, an EUI-64.
     Extended([u8; 8]),
     /// The 48 bits of a Bluetooth device.
     #[cfg(feature = "ble")]

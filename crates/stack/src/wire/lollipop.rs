@@ -16,7 +16,7 @@ pub const STRAIGHT: u8 = 128;
 /// Counters further apart than this do not follow one another (`SEQUENCE_WINDOW`).
 pub const WINDOW: u8 = 16;
 
-/// The counter after `counter`.
+/// The counter that follows `counter`: 255 and 127 are both followed by 0.
 pub const fn next(counter: u8) -> u8 {
     match counter {
         0x7f | 0xff => 0,

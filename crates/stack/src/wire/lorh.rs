@@ -34,7 +34,7 @@ pub const PAGE_1: u8 = 0xf1;
 pub struct RoutingHeaders<'a> {
     /// Where the packet, or its tunnel, has yet to go.
     pub segments: Segments<'a>,
-    /// The RPL option.
+    /// The RPL packet information, from an RPI-6LoRH (RFC 8138 §6).
     pub rpi: Option<Rpi>,
     /// The outer header of a packet within a tunnel.
     pub tunnel: Option<Tunnel<'a>>,

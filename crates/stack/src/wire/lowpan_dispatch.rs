@@ -9,9 +9,9 @@
 pub enum Dispatch {
     /// One byte, then an IPv6 packet as it is.
     Ipv6,
-    /// LOWPAN_IPHC.
+    /// A compressed IPv6 header (`011xxxxx`, RFC 6282 §3.1).
     Iphc,
-    /// FRAG1 or FRAGN.
+    /// The first fragment of a packet or a later one (`11000xxx`, `11100xxx`, RFC 4944 §5.3).
     Fragment,
     /// 6LoWPAN routing headers (RFC 8138, page 1), then LOWPAN_IPHC.
     #[cfg(feature = "rpl")]
@@ -21,17 +21,17 @@ pub enum Dispatch {
 /// A format that this stack recognises and drops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unsupported {
-    /// No byte at all.
+    /// The payload has no byte.
     Empty,
     /// Not a LoWPAN frame (`00xxxxxx`).
     NotLowpan,
-    /// LOWPAN_HC1, superseded by IPHC.
+    /// LOWPAN_HC1 (RFC 4944 §10), which RFC 6282 replaces.
     Hc1,
-    /// Mesh broadcast header.
+    /// Broadcast header of mesh-under, LOWPAN_BC0 (RFC 4944 §11.1).
     Broadcast,
-    /// Depth-first forwarding (RFC 6971).
+    /// Depth-first forwarding of mesh-under (RFC 6971 §12).
     DepthFirst,
-    /// Mesh addressing header.
+    /// Mesh addressing header of mesh-under (RFC 4944 §5.2).
     Mesh,
     /// Escape to an extended dispatch (RFC 8066).
     Escape,
@@ -39,9 +39,9 @@ pub enum Unsupported {
     RecoverableFragment,
     /// 6LoWPAN routing header (RFC 8138, page 1), where the feature `rpl` is off.
     RoutingHeader,
-    /// Another page (RFC 8025).
+    /// A page other than 0 and 1 (RFC 8025 §3).
     Page,
-    /// Not assigned.
+    /// A value that no RFC has assigned.
     Reserved,
 }
 

@@ -29,7 +29,7 @@ pub const DATAGRAM_SIZE_MAX: u16 = 0x7ff;
 const DISPATCH_FIRST: u16 = 0b11000;
 const DISPATCH_NEXT: u16 = 0b11100;
 
-/// A fragment header.
+/// The header of a 6LoWPAN fragment (RFC 4944 §5.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
     /// Bytes of the whole packet before compression; eleven bits.
@@ -46,7 +46,7 @@ pub struct Header {
 pub enum ParseError {
     /// The bytes end within the header.
     Truncated,
-    /// Another dispatch.
+    /// The first byte is the dispatch of neither FRAG1 nor FRAGN.
     Dispatch,
     /// A FRAGN that starts at 0 or at or beyond the packet's end.
     Offset,
@@ -122,7 +122,7 @@ impl Header {
         Ok(w.written())
     }
 
-    /// Whether this is FRAG1.
+    /// Whether this is FRAG1, the header of a packet's first fragment.
     pub const fn is_first(&self) -> bool {
         self.datagram_offset.is_none()
     }
@@ -132,7 +132,7 @@ impl Header {
         usize::from(self.datagram_offset.unwrap_or(0)) * 8
     }
 
-    /// Bytes that [`Self::emit`] writes.
+    /// How many bytes [`Self::emit`] writes: [`FIRST_LEN`] or [`NEXT_LEN`].
     pub const fn header_len(&self) -> usize {
         if self.is_first() { FIRST_LEN } else { NEXT_LEN }
     }

@@ -26,44 +26,44 @@ pub const HEADER_LEN_MAX: usize = 41;
 pub struct Header {
     /// DSCP and ECN, in IPv6's order (on the air ECN comes first).
     pub traffic_class: TrafficClass,
-    /// Flow label, 20 bits.
+    /// Flow label, 0 to 0xfffff.
     pub flow_label: u32,
     /// `None`: the next header is compressed too, with LOWPAN_NHC.
     pub next_header: Option<u8>,
-    /// Hop limit.
+    /// Hop limit; 1, 64 and 255 take no byte on the air.
     pub hop_limit: u8,
-    /// Source address.
+    /// The source address, in the form it has on the air.
     pub src: Source,
-    /// Destination address.
+    /// The destination address, in the form it has on the air.
     pub dst: Destination,
 }
 
 /// How the source address is given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
-    /// `::`
+    /// The unspecified address, `::`.
     Unspecified,
-    /// Anything else.
+    /// Any other source address.
     Unicast(Unicast),
 }
 
 /// How the destination address is given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Destination {
-    /// Not a multicast address.
+    /// A unicast address.
     Unicast(Unicast),
-    /// A multicast address.
+    /// A multicast address, which has forms of its own (§3.2.3, §3.2.4).
     Multicast(Multicast),
 }
 
-/// A unicast address.
+/// A unicast address, as far as it is in line (§3.2.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unicast {
     /// All 128 bits in line.
     Full(Ipv6Addr),
     /// A prefix known to both sides, and an interface identifier.
     Known {
-        /// Which prefix.
+        /// Where the elided prefix comes from.
         prefix: Prefix,
         /// The bits that the prefix does not cover.
         iid: Iid,
@@ -73,7 +73,7 @@ pub enum Unicast {
 /// A prefix that is not sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Prefix {
-    /// `fe80::/64`
+    /// The link-local prefix, `fe80::/64`.
     LinkLocal,
     /// The context with this identifier, 0 to 15.
     Context(u8),
@@ -82,7 +82,7 @@ pub enum Prefix {
 /// How the interface identifier is given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Iid {
-    /// 64 bits in line.
+    /// All 64 bits in line.
     Inline([u8; 8]),
     /// 16 bits in line: `0000:00ff:fe00:XXXX`.
     Short(u16),
@@ -90,23 +90,23 @@ pub enum Iid {
     Elided,
 }
 
-/// A multicast address.
+/// A multicast address, as far as it is in line (§3.2.3, §3.2.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Multicast {
     /// All 128 bits in line.
     Full(Ipv6Addr),
-    /// `ffXX::00XX:XXXX:XXXX`
+    /// 48 bits in line: `ffXX::00XX:XXXX:XXXX`.
     Bits48([u8; 6]),
-    /// `ffXX::00XX:XXXX`
+    /// 32 bits in line: `ffXX::00XX:XXXX`.
     Bits32([u8; 4]),
-    /// `ff02::00XX`
+    /// 8 bits in line: `ff02::00XX`.
     Bits8(u8),
     /// `ffXX:XXLL:PPPP:PPPP:PPPP:PPPP:XXXX:XXXX`: unicast-prefix-based (RFC 3306, RFC 3956),
     /// length and prefix from a context.
     Prefix {
         /// Identifier of the context, 0 to 15.
         context: u8,
-        /// The bits in line.
+        /// Flags and scope (8 bits), reserved bits and RIID (8 bits), group identifier (32 bits).
         bits: [u8; 6],
     },
 }
@@ -116,7 +116,7 @@ pub enum Multicast {
 pub enum ParseError {
     /// The bytes end within the header.
     Truncated,
-    /// Another dispatch.
+    /// The first byte is not the dispatch of LOWPAN_IPHC.
     Dispatch,
     /// A destination mode that RFC 6282 §3.1.1 reserves.
     ReservedMode,

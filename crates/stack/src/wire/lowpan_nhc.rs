@@ -22,20 +22,20 @@ use super::{tcp, tcphc, udp};
 /// Bytes of extension header content that the length field can count.
 pub const EXTENSION_LEN_MAX: usize = 255;
 
-/// One compressed next header.
+/// One compressed next header (RFC 6282 §4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Nhc<'a> {
-    /// An IPv6 extension header.
+    /// An IPv6 extension header (RFC 6282 §4.2).
     Extension(Extension<'a>),
     /// An IPv6 header within this packet; LOWPAN_IPHC follows.
     Ipv6,
-    /// A UDP header.
+    /// A UDP header (RFC 6282 §4.3).
     Udp(Udp),
     /// A TCP header, which takes a context to be restored.
     Tcp(Tcp<'a>),
 }
 
-/// A compressed extension header.
+/// A compressed IPv6 extension header (RFC 6282 §4.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extension<'a> {
     /// Which: a value of [`next_header`].
@@ -50,7 +50,7 @@ pub struct Extension<'a> {
 /// A compressed UDP header; its length is always elided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Udp {
-    /// Ports.
+    /// Source and destination port.
     pub ports: udp::Header,
     /// `None`: elided, with the upper layer's consent (RFC 6282 §4.3.2).
     pub checksum: Option<u16>,
@@ -59,7 +59,7 @@ pub struct Udp {
 /// A compressed TCP header as it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tcp<'a> {
-    /// Its bytes, from the first, which says its form.
+    /// The compressed header; the first byte tells its form.
     pub header: &'a [u8],
     /// Bytes of the TCP header it stands for, 20 to 60.
     pub uncompressed_len: usize,

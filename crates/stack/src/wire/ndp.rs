@@ -20,7 +20,7 @@ use super::cursor::{Full, Reader, Writer};
 pub struct Malformed;
 
 impl Malformed {
-    /// The reason in words.
+    /// The reason in words, for counters and captures.
     pub const fn reason(&self) -> &'static str {
         "neighbour discovery option with an illegal length"
     }
@@ -50,7 +50,7 @@ impl<'a> NdpOptions<'a> {
         self.0
     }
 
-    /// The options in order.
+    /// The options, in the order of the message.
     pub fn iter(&self) -> impl Iterator<Item = NdpOption<'a>> + use<'a> {
         let mut r = Reader::new(self.0);
         core::iter::from_fn(move || split(&mut r).map(|(kind, body)| NdpOption::parse(kind, body)))
@@ -70,19 +70,19 @@ pub enum NdpOption<'a> {
     SourceLinkAddr(LinkAddr),
     /// Type 2, in the form for IEEE 802.15.4 (RFC 4944 §8).
     TargetLinkAddr(LinkAddr),
-    /// Type 3.
+    /// Type 3: prefix information (RFC 4861 §4.6.2).
     Prefix(PrefixInformation),
     /// Type 5: the MTU of the link, bytes.
     Mtu(u32),
     /// Type 33: ARO or EARO.
     AddressRegistration(AddressRegistration<'a>),
-    /// Type 34: 6CO.
+    /// Type 34: a 6LoWPAN context, 6CO (RFC 6775 §4.2).
     Context(LowpanContext),
-    /// Type 35: ABRO.
+    /// Type 35: the authoritative border router, ABRO (RFC 6775 §4.3).
     BorderRouter(BorderRouter),
-    /// Anything else.
+    /// An option of another type, or a known one of a length that is not its own.
     Other {
-        /// Option type.
+        /// Option type, 0 to 255.
         kind: u8,
         /// What follows the length field: `8 * n - 2` bytes.
         body: &'a [u8],
@@ -104,7 +104,7 @@ pub struct PrefixInformation {
     pub valid_lifetime_s: u32,
     /// Seconds; all ones: for ever.
     pub preferred_lifetime_s: u32,
-    /// The prefix.
+    /// The prefix; bits behind `prefix_len` mean nothing unless `router_address` is set.
     pub prefix: Ipv6Addr,
 }
 
@@ -128,7 +128,7 @@ pub struct AddressRegistration<'a> {
     pub owner: &'a [u8],
 }
 
-/// Values of [`AddressRegistration::status`].
+/// Values of [`AddressRegistration::status`] (RFC 6775 §4.1, RFC 8505 §4.1).
 pub mod registration {
     /// Registered, or removed as asked.
     pub const SUCCESS: u8 = 0;
@@ -153,7 +153,7 @@ pub struct LowpanContext {
     pub compress: bool,
     /// Leading bits of `prefix` that are valid, 0 to 128.
     pub prefix_len: u8,
-    /// Minutes; 0: withdraw it.
+    /// How long the context is valid, minutes; 0: it is withdrawn.
     pub lifetime_min: u16,
     /// The prefix, with zeros behind.
     pub prefix: Ipv6Addr,
@@ -164,9 +164,9 @@ pub struct LowpanContext {
 pub struct BorderRouter {
     /// Grows with each change of prefixes or contexts.
     pub version: u32,
-    /// Minutes; 0: 10,000 minutes.
+    /// How long the information is valid, minutes; 0: 10,000 minutes.
     pub lifetime_min: u16,
-    /// The border router.
+    /// An address of the border router that the information comes from.
     pub addr: Ipv6Addr,
 }
 

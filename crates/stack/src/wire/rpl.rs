@@ -29,34 +29,34 @@ use options::{emit_optional_addr, optional_addr};
 /// The ICMPv6 type of every control message.
 pub const ICMPV6_TYPE: u8 = 155;
 
-/// A control message.
+/// A control message of RPL (RFC 6550 §6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Message<'a> {
-    /// Code 0.
+    /// Code 0: asks neighbours for a DIO.
     Dis(Dis<'a>),
-    /// Code 1.
+    /// Code 1: announces a DODAG and the sender's place in it.
     Dio(Dio<'a>),
-    /// Code 2.
+    /// Code 2: advertises destinations to the root or to a parent.
     Dao(Dao<'a>),
-    /// Code 3.
+    /// Code 3: answers a DAO.
     DaoAck(DaoAck<'a>),
 }
 
 /// DODAG information solicitation (RFC 6550 §6.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Dis<'a> {
-    /// Solicited information.
+    /// Options, such as [`Solicited`], which restricts who answers.
     pub options: RplOptions<'a>,
 }
 
 /// DODAG information object (RFC 6550 §6.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dio<'a> {
-    /// `RPLInstanceID`.
+    /// `RPLInstanceID` (RFC 6550 §5.1).
     pub instance: u8,
     /// Version of the DODAG, a lollipop counter (§7.2) of the root.
     pub version: u8,
-    /// Rank of the sender.
+    /// Rank of the sender in the DODAG; 65,535 is infinite.
     pub rank: u16,
     /// The DODAG reaches what its application wants reached.
     pub grounded: bool,
@@ -68,14 +68,14 @@ pub struct Dio<'a> {
     pub dtsn: u8,
     /// The DODAG: an address of its root.
     pub dodag: Ipv6Addr,
-    /// Configuration, metrics, prefixes.
+    /// Options: configuration, metrics, prefixes.
     pub options: RplOptions<'a>,
 }
 
 /// Destination advertisement object (RFC 6550 §6.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dao<'a> {
-    /// `RPLInstanceID`.
+    /// `RPLInstanceID` (RFC 6550 §5.1).
     pub instance: u8,
     /// The sender wants a DAO-ACK.
     pub ack_requested: bool,
@@ -90,27 +90,27 @@ pub struct Dao<'a> {
 /// Answer to a DAO (RFC 6550 §6.5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DaoAck<'a> {
-    /// `RPLInstanceID`.
+    /// `RPLInstanceID` (RFC 6550 §5.1).
     pub instance: u8,
-    /// `DAOSequence` of the DAO.
+    /// `DAOSequence` of the DAO that is answered.
     pub sequence: u8,
     /// 0: accepted; up to 127: accepted, yet another parent is better; from 128 on: rejected.
     pub status: u8,
     /// The DODAG, where the instance alone does not name it.
     pub dodag: Option<Ipv6Addr>,
-    /// None is defined.
+    /// Options; RFC 6550 defines none for this message.
     pub options: RplOptions<'a>,
 }
 
-/// Modes of operation ([`Dio::mode`]).
+/// Values of [`Dio::mode`], the mode of operation (RFC 6550 §6.3.1).
 pub mod mode {
-    /// No downward routes.
+    /// The DODAG keeps no downward routes.
     pub const UPWARD_ONLY: u8 = 0;
-    /// The root routes downwards.
+    /// Non-storing: the root alone keeps downward routes, and routes by source.
     pub const NON_STORING: u8 = 1;
-    /// Every router routes downwards.
+    /// Storing: every router keeps downward routes.
     pub const STORING: u8 = 2;
-    /// As `STORING`, with multicast.
+    /// Storing, with multicast groups as destinations.
     pub const STORING_WITH_MULTICAST: u8 = 3;
 }
 

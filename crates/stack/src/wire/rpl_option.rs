@@ -32,7 +32,7 @@ pub struct Rpi {
     pub rank_error: bool,
     /// F: the sender had no route down.
     pub forwarding_error: bool,
-    /// `RPLInstanceID`.
+    /// `RPLInstanceID` (RFC 6550 §5.1).
     pub instance: u8,
     /// `DAGRank` of the node that sent the packet over this hop, or its rank: implementations
     /// differ.

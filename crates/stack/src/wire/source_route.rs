@@ -21,7 +21,7 @@ use core::net::Ipv6Addr;
 use super::cursor::{Full, Reader, Truncated, Writer, copy};
 use super::ipv6;
 
-/// The routing type.
+/// Routing type of RPL's source routing header (RFC 6554 §3).
 pub const TYPE: u8 = 3;
 /// Offset of the number of segments left in the routing header.
 pub const SEGMENTS_LEFT_AT: usize = 3;
@@ -36,7 +36,7 @@ const ADDR_LEN: usize = 16;
 /// A source routing header, checked: its lengths agree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SourceRoute<'a> {
-    /// What follows the header.
+    /// The protocol number of the header behind this one.
     pub next_header: u8,
     /// Addresses that the packet has yet to visit, at most [`Self::len`].
     pub segments_left: u8,

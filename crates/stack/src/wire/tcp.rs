@@ -49,9 +49,9 @@ const CHECKSUM_AT: usize = 16;
 /// A TCP header. Ports to urgent pointer are as on the wire, in host order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Header {
-    /// Source port.
+    /// Port of the sender, 0 to 65,535.
     pub src_port: u16,
-    /// Destination port.
+    /// Port of the receiver, 0 to 65,535.
     pub dst_port: u16,
     /// Sequence number of the first byte (of the SYN, if there is one).
     pub seq: u32,
@@ -59,7 +59,7 @@ pub struct Header {
     pub ack: u32,
     /// Control bits, reserved ones included.
     pub flags: Flags,
-    /// Window, unscaled, bytes.
+    /// Receive window, bytes, before scaling (RFC 7323 §2.2).
     pub window: u16,
     /// Urgent pointer; means nothing without [`Flags::URG`].
     pub urgent: u16,
@@ -70,7 +70,7 @@ pub struct Header {
 /// Why bytes are not a TCP segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ParseError {
-    /// Fewer than 20 bytes.
+    /// Fewer than the 20 bytes of a header without options.
     Truncated,
     /// The data offset is below 5 words or points beyond the segment.
     DataOffset,
@@ -201,17 +201,17 @@ pub struct Flags(u16);
 impl Flags {
     /// No more data from the sender.
     pub const FIN: Self = Self(1);
-    /// Synchronize sequence numbers.
+    /// The sequence number is the initial one (RFC 9293 §3.1).
     pub const SYN: Self = Self(1 << 1);
-    /// Reset the connection.
+    /// The connection is reset.
     pub const RST: Self = Self(1 << 2);
-    /// Push.
+    /// The data so far should be handed to the application.
     pub const PSH: Self = Self(1 << 3);
     /// The acknowledgment field is significant.
     pub const ACK: Self = Self(1 << 4);
     /// The urgent pointer is significant.
     pub const URG: Self = Self(1 << 5);
-    /// ECN echo (RFC 3168).
+    /// ECN echo: the receiver met a congestion mark (RFC 3168 §6.1).
     pub const ECE: Self = Self(1 << 6);
     /// Congestion window reduced (RFC 3168).
     pub const CWR: Self = Self(1 << 7);
@@ -220,7 +220,7 @@ impl Flags {
 
     const MASK: u16 = 0x0fff;
 
-    /// No bit set.
+    /// No bit is set.
     pub const EMPTY: Self = Self(0);
 
     /// The twelve bits of `bits`.
@@ -228,7 +228,7 @@ impl Flags {
         Self(bits & Self::MASK)
     }
 
-    /// The bits, FIN lowest.
+    /// The twelve bits as a number; FIN is the lowest.
     pub const fn bits(self) -> u16 {
         self.0
     }
@@ -269,15 +269,15 @@ impl BitOr for Flags {
 /// The options this stack acts upon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// Maximum segment size, bytes.
+    /// Maximum segment size, bytes (RFC 9293 §3.7.1); meant for SYNs.
     pub mss: Option<u16>,
     /// Window scale shift count as received; RFC 7323 §2.3 bounds its use to 14.
     pub window_scale: Option<u8>,
-    /// SACK-permitted.
+    /// SACK-permitted (RFC 2018 §2); meant for SYNs.
     pub sack_permitted: bool,
-    /// TSval and TSecr.
+    /// TSval and TSecr, in ticks of each sender's clock (RFC 7323 §3).
     pub timestamps: Option<(u32, u32)>,
-    /// SACK blocks.
+    /// SACK blocks (RFC 2018 §3).
     pub sack: SackBlocks,
 }
 
@@ -285,9 +285,9 @@ pub struct Options {
 /// the last. As on the wire: nothing says that the block is sensible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SackBlock {
-    /// Left edge.
+    /// The first sequence number of the block.
     pub left: u32,
-    /// Right edge.
+    /// The sequence number behind the last one of the block.
     pub right: u32,
 }
 
@@ -307,12 +307,12 @@ impl PartialEq for SackBlocks {
 impl Eq for SackBlocks {}
 
 impl SackBlocks {
-    /// The blocks.
+    /// The blocks, in the order of the option.
     pub fn as_slice(&self) -> &[SackBlock] {
         self.blocks.get(..usize::from(self.len)).unwrap_or_default()
     }
 
-    /// How many blocks.
+    /// How many blocks there are, at most [`SACK_BLOCKS_MAX`].
     pub const fn len(&self) -> usize {
         self.len as usize
     }
@@ -336,7 +336,7 @@ impl SackBlocks {
 }
 
 impl Options {
-    /// No options.
+    /// A header without options.
     pub const NONE: Self = Self {
         mss: None,
         window_scale: None,

@@ -39,12 +39,12 @@ const COMPRESSED: u8 = 0xc0;
 pub enum Header<'a> {
     /// FH: names the context and carries the whole TCP header.
     Full {
-        /// Context.
+        /// Identifier of the context, 0 to 255.
         cid: u8,
         /// The TCP header with its options, 20 to 60 bytes by its own data offset.
         tcp: &'a [u8],
     },
-    /// MH or CH.
+    /// MH or CH: leaves out what the context holds.
     Compressed(Compressed),
 }
 
@@ -53,49 +53,49 @@ pub enum Header<'a> {
 pub struct Compressed {
     /// MH: every field in line. A CH with every field in line is another encoding.
     pub mostly: bool,
-    /// Context.
+    /// Identifier of the context, 0 to 255.
     pub cid: u8,
-    /// Of CWR, ECE, FIN and PSH, those that are set; nothing else.
+    /// The set flags among CWR, ECE, FIN and PSH; no other flag.
     pub flags: Flags,
-    /// Sequence number.
+    /// The sequence number, as far as it is in line.
     pub seq: Field,
-    /// Acknowledgment number.
+    /// The acknowledgment number, as far as it is in line.
     pub ack: Field,
-    /// Window.
+    /// The receive window, as far as it is in line.
     pub window: Window,
     /// The TCP checksum of the uncompressed segment.
     pub checksum: u16,
-    /// TSval and TSecr.
+    /// TSval and TSecr, as far as they are in line; `None`: no timestamps option.
     pub timestamps: Option<(Field, Field)>,
-    /// SACK blocks.
+    /// SACK blocks, relative to the acknowledgment number.
     pub sack: RelativeBlocks,
 }
 
 /// A 32-bit field, as much of it as is in line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Field {
-    /// Nothing: the reference.
+    /// No byte: the value is the reference that the context yields.
     #[default]
     Elided,
-    /// The low 8 bits.
+    /// The low 8 bits; the others follow from the reference.
     Low8(u8),
-    /// The low 16 bits.
+    /// The low 16 bits; the others follow from the reference.
     Low16(u16),
-    /// All of it.
+    /// All 32 bits.
     Whole(u32),
 }
 
 /// The window, as much of it as is in line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Window {
-    /// Nothing: the reference.
+    /// No byte: the value is the reference that the context yields.
     #[default]
     Elided,
     /// The low byte; the high one of the reference.
     Low(u8),
     /// The high byte; the low one of the reference. Understood, never sent.
     High(u8),
-    /// All of it.
+    /// Both bytes.
     Whole(u16),
 }
 
@@ -120,13 +120,13 @@ pub struct RelativeBlocks {
 pub enum ParseError {
     /// The bytes end within the header.
     Truncated,
-    /// Not a TCPHC encoding.
+    /// The first byte is that of no TCPHC header.
     Unknown,
     /// An MH with a field that is not in line.
     MostlyModes,
     /// Reserved bits that are set.
     Reserved,
-    /// Timestamp modes without timestamps.
+    /// Modes for timestamps, but no timestamps.
     ModesWithoutTimestamps,
     /// A count of SACK blocks without any.
     CountWithoutSack,
@@ -182,7 +182,7 @@ pub const fn is_tcphc(first: u8) -> bool {
 /// How long a header is; needs no context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lengths {
-    /// On the air, bytes.
+    /// Length of the header on the air, bytes.
     pub compressed: usize,
     /// As TCP header with options, bytes: what fragment offsets count.
     pub uncompressed: usize,
@@ -251,7 +251,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// The context it names.
+    /// Identifier of the context that the header names.
     pub const fn cid(&self) -> u8 {
         match self {
             Self::Full { cid, .. } => *cid,
@@ -420,7 +420,7 @@ impl Window {
 }
 
 impl RelativeBlocks {
-    /// The blocks.
+    /// The blocks, in the order of the option.
     pub fn as_slice(&self) -> &[RelativeBlock] {
         self.blocks.get(..usize::from(self.len)).unwrap_or_default()
     }

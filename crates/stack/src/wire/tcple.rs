@@ -37,7 +37,7 @@ pub enum Sdu {
     },
     /// TCP has sent so much of what is held.
     Release {
-        /// As in [`Self::Ahead`].
+        /// The connection, as [`Self::Ahead`] named it.
         flow: u8,
         /// Bytes of data, from the oldest segment held on; 0: nothing held of it is wanted any
         /// more.
@@ -113,10 +113,11 @@ const VERSION: u8 = 1;
 const SERVICES: core::ops::RangeInclusive<u16> = 0x0080..=0x00ff;
 
 impl Characteristic {
-    /// Bytes of its value.
+    /// Length of the characteristic's value, bytes.
     pub const LEN: usize = 5;
 
-    /// Its UUID, as ATT sends it: 0c6f3d1a-5e0b-4b0e-9a53-6d6f74657401, drawn for this purpose.
+    /// UUID of the characteristic, least significant byte first, as ATT sends it:
+    /// 0c6f3d1a-5e0b-4b0e-9a53-6d6f74657401, drawn for this purpose.
     pub const UUID: [u8; 16] = 0x0c6f_3d1a_5e0b_4b0e_9a53_6d6f_7465_7401_u128.to_le_bytes();
 
     /// What a value says; `None`: of another version, or of no service there can be.
@@ -128,7 +129,7 @@ impl Characteristic {
         is_known.then_some(Self { service, held_len })
     }
 
-    /// Its value.
+    /// The value, as a server of ATT sends it.
     pub const fn value(&self) -> [u8; Self::LEN] {
         let ([a, b], [c, d]) = (self.service.to_le_bytes(), self.held_len.to_le_bytes());
         [VERSION, a, b, c, d]

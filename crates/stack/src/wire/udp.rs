@@ -18,7 +18,7 @@ use super::cursor::{Full, Reader, Truncated, Writer};
 
 /// The IPv6 next header value of UDP.
 pub const NEXT_HEADER: u8 = 17;
-/// Bytes of the header.
+/// Length of the header, bytes.
 pub const HEADER_LEN: usize = 8;
 
 const CHECKSUM_AT: usize = 6;
@@ -28,14 +28,14 @@ const CHECKSUM_AT: usize = 6;
 pub struct Header {
     /// Source port; 0: no answer wanted.
     pub src_port: u16,
-    /// Destination port.
+    /// Port of the receiver, 0 to 65,535.
     pub dst_port: u16,
 }
 
 /// Why bytes are not a UDP datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ParseError {
-    /// Fewer than eight bytes.
+    /// Fewer than the eight bytes of the header.
     Truncated,
     /// The length field is below eight or beyond the bytes.
     Length,

@@ -14,7 +14,7 @@
 //! Left out: messages of 64 KiB and more, headers of 65,280 bytes and more.
 //! Source: IEEE 802.15.4-2006 annex B; for tags that are not empty it is RFC 3610 with L = 2.
 
-/// Bytes of a block.
+/// Length of an AES block, bytes.
 pub const BLOCK_LEN: usize = 16;
 /// Bytes of a nonce.
 pub(crate) const NONCE_LEN: usize = 13;

@@ -9,7 +9,7 @@ use sha2::Sha256;
 use super::aes::Aes128;
 use super::ccm::{Block, Cipher};
 
-/// Bytes of a key.
+/// Length of an AES-128 key, bytes.
 pub const KEY_LEN: usize = 16;
 
 /// The key of a network, which only those know that belong to it. It never encrypts a frame.
@@ -33,7 +33,7 @@ impl NetworkKey {
         ))
     }
 
-    /// Its bytes, for an analyser of captures.
+    /// The 16 bytes of the key, for an analyser of captures.
     pub const fn as_bytes(&self) -> &[u8; KEY_LEN] {
         &self.0
     }
@@ -63,7 +63,7 @@ impl LinkKey {
         Self(bytes)
     }
 
-    /// Its bytes, for the AES of a chip.
+    /// The 16 bytes of the key, for a chip that does AES in hardware.
     pub const fn as_bytes(&self) -> &[u8; KEY_LEN] {
         &self.0
     }
@@ -108,11 +108,11 @@ pub const fn sequence_of(index: u8, sequence: u32) -> Option<u32> {
     }
 }
 
-/// AES-128 in software.
+/// AES-128 in software, with its key expanded.
 pub struct Software(Aes128);
 
 impl Software {
-    /// Expands `key`.
+    /// Expands `key` to its eleven round keys.
     pub fn new(key: &LinkKey) -> Self {
         Self(Aes128::new(&key.0))
     }

@@ -6,7 +6,7 @@ use super::keys::NetworkKey;
 use crate::time::Duration;
 use crate::wire::ieee802154::Level;
 
-/// Settings of link security.
+/// Settings of link security (IEEE 802.15.4-2006 §7.5.8).
 #[derive(Clone, Debug)]
 pub struct SecurityConfig {
     /// The key of the network.
@@ -17,7 +17,7 @@ pub struct SecurityConfig {
     pub level: Level,
     /// The first frame counter: 0 for a node that has never sent with this network key.
     pub counter: u32,
-    /// What encrypts.
+    /// The AES implementation: in software or in hardware.
     pub engine: Engine,
     /// After how long this node takes the next key, which the others then follow: a border router
     /// alone does so, [`ROTATES_AFTER`]. It does at half of its frame counters, too.
@@ -54,17 +54,17 @@ impl SecurityConfig {
 /// [`MacCounters`](crate::mac::MacCounters).
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct SecurityCounters {
-    /// Copies sealed.
+    /// Frames sealed: each copy into the radio counts, so a retry may count again.
     pub sealed: u32,
     /// Frames whose MIC was right.
     pub opened: u32,
     /// Calls of the cipher, of two blocks each: what the processor has spent on frames.
     pub cipher_calls: u32,
-    /// Keys derived and expanded.
+    /// Link keys derived from the network key and expanded.
     pub keys_made: u32,
-    /// Challenges sent.
+    /// Challenges sent to neighbours that have to prove that they are there now.
     pub challenges: u32,
-    /// Answers sent.
+    /// Answers sent to challenges of neighbours.
     pub answers: u32,
     /// Frames sent to neighbours that had an earlier key.
     pub reminders: u32,
@@ -72,7 +72,7 @@ pub struct SecurityCounters {
     pub proven: u32,
     /// Neighbours that found no entry, because all are of parents and children.
     pub turned_away: u32,
-    /// Later keys taken.
+    /// Times that this node took a later link key.
     pub rotations: u32,
     /// Times that the host could not store a bound.
     pub storage_failures: u32,

@@ -27,12 +27,12 @@ pub struct Beacon<'a> {
     pub payload: &'a [u8],
 }
 
-/// The superframe specification (§7.2.2.1.2).
+/// The superframe specification, 16 bits (§7.2.2.1.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Superframe {
     /// Beacon interval exponent; 15: no periodic beacons.
     pub beacon_order: u8,
-    /// Active portion exponent.
+    /// Active portion exponent, 0 to 15; 15: no active portion.
     pub superframe_order: u8,
     /// The last slot of the contention access period.
     pub final_cap_slot: u8,
@@ -40,7 +40,7 @@ pub struct Superframe {
     pub battery_life_extension: bool,
     /// The sender is the PAN coordinator.
     pub pan_coordinator: bool,
-    /// The coordinator accepts associations.
+    /// Whether the coordinator accepts associations.
     pub association_permit: bool,
 }
 
@@ -51,7 +51,7 @@ pub struct GuaranteedSlot {
     pub device: u16,
     /// First superframe slot, 0 to 15.
     pub start: u8,
-    /// Length in superframe slots.
+    /// Length, 0 to 15 superframe slots.
     pub len: u8,
     /// The device receives in it; otherwise it transmits.
     pub receive: bool,

@@ -10,7 +10,7 @@ use crate::wire::cursor::{Full, Writer};
 /// A MAC command (§7.3), without its frame header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Command {
-    /// Capability information bits (§7.3.1.2).
+    /// A device asks to join the PAN (§7.3.1).
     AssociationRequest {
         /// Alternate PAN coordinator 0, device type 1, power source 2, receiver on when
         /// idle 3, security 6, allocate address 7.
@@ -38,11 +38,11 @@ pub enum Command {
     BeaconRequest,
     /// A coordinator answers an orphan, or changes the PAN's settings.
     CoordinatorRealignment {
-        /// New PAN identifier.
+        /// The new PAN identifier.
         pan_id: u16,
-        /// The coordinator's short address.
+        /// The short address of the coordinator.
         coordinator: u16,
-        /// Logical channel.
+        /// The channel number from now on, 11 to 26 at 2.4 GHz.
         channel: u8,
         /// The orphan's short address, or `0xffff`.
         short_addr: u16,

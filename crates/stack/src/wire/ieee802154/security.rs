@@ -30,12 +30,12 @@ pub struct Auxiliary {
 /// A security level: payload encrypted, and authenticated together with the header (§7.6.2.2.1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Level {
-    /// ENC-MIC-32, level 5.
+    /// Level 5, ENC-MIC-32: encrypted, with 4 bytes of MIC.
     #[default]
     Mic32,
-    /// ENC-MIC-64, level 6.
+    /// Level 6, ENC-MIC-64: encrypted, with 8 bytes of MIC.
     Mic64,
-    /// ENC-MIC-128, level 7.
+    /// Level 7, ENC-MIC-128: encrypted, with 16 bytes of MIC.
     Mic128,
 }
 
@@ -73,7 +73,7 @@ impl Level {
 }
 
 impl Auxiliary {
-    /// Bytes that [`Self::emit`] writes.
+    /// How many bytes [`Self::emit`] writes.
     pub const LEN: usize = 6;
 
     /// Reads what follows the addresses.

@@ -22,7 +22,7 @@ use crate::wire::ndp::PrefixInformation;
 pub enum ParseError {
     /// The bytes end within the base.
     Truncated,
-    /// A secured message.
+    /// A message with RPL's own security, which is not read (RFC 6550 §6.1).
     Secure,
     /// A code that this module does not read.
     Code,
@@ -111,23 +111,23 @@ fn split<'a>(r: &mut Reader<'a>) -> Result<Option<RplOption<'a>>, ParseError> {
 pub enum RplOption<'a> {
     /// Type 2: DAG metric container.
     Metrics(Metrics<'a>),
-    /// Type 3: route information.
+    /// Type 3: route information (RFC 6550 §6.7.5).
     Route(RouteInformation),
-    /// Type 4: DODAG configuration.
+    /// Type 4: configuration of the DODAG (RFC 6550 §6.7.6).
     Configuration(Configuration),
-    /// Type 5: RPL target.
+    /// Type 5: a target that a DAO advertises (RFC 6550 §6.7.7).
     Target(Target),
-    /// Type 6: transit information.
+    /// Type 6: transit information about the targets before it (RFC 6550 §6.7.8).
     Transit(Transit),
-    /// Type 7: solicited information.
+    /// Type 7: which DODAG a DIS asks about (RFC 6550 §6.7.9).
     Solicited(Solicited),
     /// Type 8: prefix information, as in a router advertisement.
     Prefix(PrefixInformation),
     /// Type 9: descriptor of the target before it.
     Descriptor(u32),
-    /// Anything else.
+    /// An option of another type.
     Other {
-        /// Option type.
+        /// Option type, 0 to 255.
         kind: u8,
         /// What follows the length field: up to 255 bytes.
         body: &'a [u8],
@@ -156,9 +156,10 @@ pub struct Configuration {
     pub interval_doublings: u8,
     /// `DIOIntervalMin`: binary logarithm of the shortest interval of DIOs, milliseconds.
     pub interval_min: u8,
-    /// `DIORedundancyConstant`; 0: never suppress.
+    /// `DIORedundancyConstant` of Trickle (RFC 6206 §4.1); 0: a DIO is never suppressed.
     pub redundancy: u8,
-    /// `MaxRankIncrease`; 0: no limit.
+    /// `MaxRankIncrease`: how far a node's rank may grow above the lowest it has had in a version
+    /// of the DODAG; 0: without limit.
     pub max_rank_increase: u16,
     /// `MinHopRankIncrease`: the unit of whole ranks.
     pub min_hop_rank_increase: u16,
@@ -166,7 +167,7 @@ pub struct Configuration {
     pub objective: u16,
     /// Default lifetime of routes, in `lifetime_unit_s`; 255: for ever.
     pub default_lifetime: u8,
-    /// Seconds.
+    /// `LifetimeUnit`: the unit of lifetimes, seconds.
     pub lifetime_unit_s: u16,
 }
 
@@ -209,11 +210,11 @@ pub struct Transit {
 /// Which nodes a DIS asks to answer (RFC 6550 §6.7.9). A field that is `None` matches anything.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Solicited {
-    /// `RPLInstanceID`.
+    /// `RPLInstanceID` (RFC 6550 §5.1).
     pub instance: Option<u8>,
-    /// The DODAG.
+    /// The DODAG, named by an address of its root.
     pub dodag: Option<Ipv6Addr>,
-    /// Version of the DODAG.
+    /// Version of the DODAG, a lollipop counter (RFC 6550 §7.2).
     pub version: Option<u8>,
 }
 
@@ -458,11 +459,11 @@ pub struct Metrics<'a>(&'a [u8]);
 /// One object of a DAG metric container.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Metric<'a> {
-    /// `Routing-MC-Type`, such as [`Metrics::ETX`].
+    /// `Routing-MC-Type` (RFC 6551 §2.1), such as [`Metrics::ETX`].
     pub kind: u8,
     /// Five reserved bits, P, C, O, R, three bits A, four bits Prec.
     pub flags: u16,
-    /// What the object says.
+    /// The object's body, which the type defines.
     pub body: &'a [u8],
 }
 
@@ -499,7 +500,7 @@ impl<'a> Metrics<'a> {
         self.0
     }
 
-    /// The objects in order.
+    /// The objects, in the order of the container.
     pub fn iter(&self) -> impl Iterator<Item = Metric<'a>> + use<'a> {
         let mut r = Reader::new(self.0);
         core::iter::from_fn(move || Metric::parse(&mut r).ok())

@@ -3,8 +3,8 @@
 use super::{Counters, Keyed, NetworkKey, Peer, Reservation, Security, SecurityConfig};
 
 impl<'m> Security<'m> {
-    /// Of a node that has no key yet: it believes nothing, and sends nothing but what asks for one,
-    /// until [`Node::unlock`](crate::node::Node::unlock). The key in `config` is not used.
+    /// The security of a node without a key. It believes no frame, and sends only requests for a
+    /// key, until [`Node::unlock`](crate::node::Node::unlock). The key in `config` is not used.
     pub fn locked(config: &SecurityConfig, table: &'m mut [Peer]) -> Self {
         Self {
             is_locked: true,

@@ -10,12 +10,12 @@ impl Security<'_> {
         self.sequence
     }
 
-    /// How frames are sealed.
+    /// The security level of the frames that this node sends.
     pub const fn level(&self) -> Level {
         self.level
     }
 
-    /// Totals since start.
+    /// Frames, keys and challenges counted since start.
     pub const fn counters(&self) -> &SecurityCounters {
         &self.counters
     }
