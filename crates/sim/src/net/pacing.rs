@@ -28,6 +28,11 @@ pub struct Pacing {
     pub window_segments: usize,
     /// Segments for each ACK.
     pub ack_every: u8,
+    /// The longest wait of an ACK, ms: as long as RFC 9293 §3.8.6.3 allows.
+    pub ack_delay_ms: u16,
+    /// The sender's first window, in segments: the receiver's rule answers it at once (RFC 6928
+    /// allows ten).
+    pub initial_window: u8,
 }
 
 impl Pacing {
@@ -49,6 +54,8 @@ impl Pacing {
             retry_delay: Duration::from_millis(10),
             window_segments: 8,
             ack_every: ACK_EVERY,
+            ack_delay_ms: 500,
+            initial_window: 8,
         }
     }
 

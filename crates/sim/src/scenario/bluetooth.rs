@@ -3,7 +3,7 @@
 use toml::{Table, Value};
 
 use super::document::Document;
-use super::error::ScenarioError;
+use super::error::{Rule, ScenarioError};
 use super::model::RadioSettings;
 use super::relevance::given;
 use crate::net::network::{BleOptions, NetworkOptions};
@@ -85,12 +85,18 @@ pub(super) fn check(document: &Document) -> Result<(), ScenarioError> {
         true => (MESH_KEYS, MESH),
         false => (BLE_KEYS, BLE),
     };
-    for (section, keys) in foreign {
-        for key in keys.split(' ') {
-            if let Some((path, value)) = given(document, section, key).first() {
-                return Err(useless(path, value, other));
-            }
-        }
+    let names = foreign
+        .iter()
+        .flat_map(|(section, keys)| keys.split(' ').map(move |key| (section, key)));
+    let foreign: Vec<(String, &Value)> = names
+        .flat_map(|(section, key)| given(document, section, key))
+        .collect();
+    if let Some((path, value)) = foreign.first() {
+        let paths = foreign.iter().map(|(path, _)| path.clone()).collect();
+        return Err(useless(path, value, other).by(match is_ble {
+            true => Rule::OfMesh(paths),
+            false => Rule::OfBle(paths),
+        }));
     }
     if !is_ble {
         return Ok(());
@@ -142,7 +148,8 @@ fn useless(path: &str, value: &Value, kind: &str) -> ScenarioError {
     ))
 }
 
-const BLE: &str = "ble";
+/// `radio.kind` of Bluetooth LE.
+pub(super) const BLE: &str = "ble";
 const MESH: &str = "802.15.4";
 
 /// By section, keys that only Bluetooth LE has.
@@ -156,7 +163,7 @@ const BLE_KEYS: &[(&str, &str)] = &[
 
 /// By section, keys that it does not have; an empty name stands for all of the section.
 const MESH_KEYS: &[(&str, &str)] = &[
-    ("topology", "chain positions floor matrix k7 parents"),
+    ("topology", "chain hidden positions floor matrix k7 parents"),
     ("radio", "profile deaf channel channels transmit_dbm"),
     ("interference", ""),
     ("stack", STACK_KEYS),

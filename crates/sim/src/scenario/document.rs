@@ -1,26 +1,141 @@
-//! A scenario file as read: every key known, every value one that its key may have.
+//! A scenario in keys and values: every key known, every value one that its key may have.
+//!
+//! Place: a file is read into one; a command line and an experiment put one together key by key.
+//! Whoever made it, `resolve` makes of it what is run.
 
 use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
 use super::bluetooth;
+use super::defaults::{section, set};
 use super::error::{ScenarioError, shown};
 use super::keys::{self, Section};
+use super::made;
+use super::model::Scenario;
 use super::relevance;
 use super::sources::{Files, Shelf, Source, read_text};
+use crate::net::network::BleOptions;
 
-/// A scenario file, checked key by key; defaults are not filled in yet.
+/// A scenario, checked key by key; defaults are not filled in yet.
 #[derive(Clone, Debug)]
-pub(super) struct Document {
+pub struct Document {
     pub(super) file: PathBuf,
     pub(super) table: Table,
     /// Keys to sweep over, with their values, in the order of the file.
     pub(super) sweep: Vec<(String, Vec<Value>)>,
     /// What it names and the caller gave.
     pub(super) given: Files,
+    /// Put together by a program, which says itself what runs: such a document may have no flow,
+    /// and keys without effect.
+    pub(super) is_made: bool,
+    /// The first value that was refused of those that [`Self::with`] set.
+    refused: Option<ScenarioError>,
 }
 
+impl Default for Document {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Documents that a program puts together.
+impl Document {
+    /// Nothing is said yet.
+    pub fn new() -> Self {
+        Self {
+            file: PathBuf::new(),
+            table: Table::new(),
+            sweep: Vec::new(),
+            given: Files::new(),
+            is_made: true,
+            refused: None,
+        }
+    }
+
+    /// Says what a key is, by its full name; `flow.KEY` of all flows.
+    ///
+    /// # Errors
+    /// There is no such key, or it may not have this value.
+    pub fn set(&mut self, path: &str, value: impl Into<Value>) -> Result<(), ScenarioError> {
+        let (section, name) = path.rsplit_once('.').unwrap_or(("", path));
+        let Some(section) = Section::named(section) else {
+            return Err(ScenarioError::new(format!(
+                "there is no table [{}]",
+                shown(section)
+            )));
+        };
+        let value = check_value(section, name, &value.into())?;
+        set(&mut self.table, path, &value);
+        Ok(())
+    }
+
+    /// The same document with this key; where it may not have the value, [`Self::scenario`] says so.
+    #[must_use]
+    pub fn with(mut self, path: &str, value: impl Into<Value>) -> Self {
+        if let Err(error) = self.set(path, value) {
+            self.refused.get_or_insert(error);
+        }
+        self
+    }
+
+    /// The same with one more flow; [`Self::with`] says what it is like.
+    #[must_use]
+    pub fn with_flow(mut self) -> Self {
+        let flows = self.table.entry("flow");
+        if let Value::Array(flows) = flows.or_insert_with(|| Value::Array(Vec::new())) {
+            flows.push(Value::Table(Table::new()));
+        }
+        self
+    }
+
+    /// What a key is said to be, by its full name; none where it has its default.
+    pub fn get(&self, path: &str) -> Option<&Value> {
+        let (section, name) = path.rsplit_once('.').unwrap_or(("", path));
+        match section {
+            "" => self.table.get(name),
+            section => self.table.get(section)?.as_table()?.get(name),
+        }
+    }
+
+    /// Takes back what a key is said to be.
+    pub(super) fn remove(&mut self, path: &str) {
+        if let Some((section, name)) = path.rsplit_once('.')
+            && let Some(table) = self.table.get_mut(section).and_then(Value::as_table_mut)
+        {
+            table.remove(name);
+        }
+    }
+
+    /// What is run: every default filled in.
+    ///
+    /// # Errors
+    /// A value that [`Self::with`] was refused; keys that contradict each other.
+    pub fn scenario(&self) -> Result<Scenario, ScenarioError> {
+        if let Some(refused) = &self.refused {
+            return Err(refused.clone());
+        }
+        made::check(self)?;
+        bluetooth::check(self)?;
+        made::check_buffers(self)?;
+        Scenario::resolve(self, &[])
+    }
+}
+
+/// Parts of a document alone.
+impl Document {
+    /// Bluetooth LE as these keys describe it, whatever the radio is.
+    ///
+    /// # Errors
+    /// As [`Self::scenario`].
+    pub fn ble(&self) -> Result<BleOptions, ScenarioError> {
+        let document = self.clone().with("radio.kind", bluetooth::BLE);
+        let options = bluetooth::options(&section(&document.table, "radio")?)?;
+        Ok(options.unwrap_or(BleOptions::DEFAULT))
+    }
+}
+
+/// Documents that are files.
 impl Document {
     pub(super) fn read(file: &Path) -> Result<Self, ScenarioError> {
         let text = read_text(file, Source::Scenario)?;
@@ -45,6 +160,8 @@ impl Document {
             table: check_top(raw)?,
             sweep,
             given: Files::new(),
+            is_made: false,
+            refused: None,
         })
     }
 
@@ -68,7 +185,7 @@ impl Document {
 
 impl Document {
     /// The same, with these files given.
-    pub(super) fn with(mut self, given: Files) -> Self {
+    pub(super) fn with_files(mut self, given: Files) -> Self {
         self.keep(given);
         self
     }

@@ -8,6 +8,25 @@ use std::path::Path;
 pub struct ScenarioError {
     file: Option<String>,
     sentence: String,
+    rule: Option<Rule>,
+}
+
+/// A rule that settings break together. Whoever has other names for settings than a file, as a
+/// command line has, says it in those.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Rule {
+    /// The radio is Bluetooth LE, and these keys are of IEEE 802.15.4.
+    OfMesh(Vec<String>),
+    /// The radio is not Bluetooth LE, and these keys are.
+    OfBle(Vec<String>),
+    /// `TCPlE` sets the connection interval, which is given besides.
+    IntervalOfTcple,
+    /// Relays are to forward without copies, and no radio can keep a frame while another comes.
+    SharedBuffer,
+    /// A time of the pace is set by hand, and the pace is measured.
+    PaceByHand,
+    /// A mote is to sleep, and its parent's radio cannot say that something waits.
+    NoPending,
 }
 
 impl ScenarioError {
@@ -15,7 +34,19 @@ impl ScenarioError {
         Self {
             file: None,
             sentence: sentence.into(),
+            rule: None,
         }
+    }
+
+    /// The same, of a rule that has a name.
+    pub(super) fn by(mut self, rule: Rule) -> Self {
+        self.rule = Some(rule);
+        self
+    }
+
+    /// Which rule is broken, where it has a name.
+    pub const fn rule(&self) -> Option<&Rule> {
+        self.rule.as_ref()
     }
 
     /// The same, about the `number`th `[[section]]` of the file, counted from 1.

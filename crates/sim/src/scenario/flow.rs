@@ -125,10 +125,7 @@ impl Flow<'_> {
             let ends = network.ends(node, peer, arena);
             match scenario.stacks.get(node) {
                 Some(stack) => ends.with(|config| stack.apply(config)),
-                None => ends.with(|config| {
-                    config.ack_delay_ms = scenario.wire.host_ack_delay_ms;
-                    config.ack_every = scenario.wire.host_ack_every;
-                }),
+                None => ends.with(|config| scenario.wire.apply(config)),
             }
         };
         let ends: [Ends<'m>; 2] = [ends(from, to_addr), ends(to, from_addr)];

@@ -4,6 +4,7 @@
 //! `docs/reference/scenarios.md`.
 
 use super::error::{ScenarioError, shown};
+use super::flag::Argument;
 use super::stack_keys::STACK_KEYS;
 use super::tables::NODE_LAST;
 pub(super) use super::tables::SECTIONS;
@@ -17,6 +18,8 @@ pub(super) struct Key {
     /// As TOML; none: required, or absent by choice.
     pub(super) default: Option<&'static str>,
     pub(super) doc: &'static str,
+    /// What a command line calls it, where it has an option for it.
+    pub(super) flag: Option<Argument>,
 }
 
 /// What a key may be.
@@ -59,6 +62,7 @@ pub(super) const fn key(
         kind,
         default,
         doc,
+        flag: None,
     }
 }
 
@@ -126,7 +130,7 @@ impl Kind {
         matches!(self, File)
     }
 
-    fn accept(self, value: &Value) -> Option<Value> {
+    pub(super) fn accept(self, value: &Value) -> Option<Value> {
         let whole = |value: &Value, min, max| {
             let number = value.as_integer()?;
             (min..=max)

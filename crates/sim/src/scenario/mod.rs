@@ -17,12 +17,14 @@ mod document;
 mod documentation;
 mod error;
 mod fault;
+mod flag;
 mod flow;
 mod hosts;
 mod hours;
 mod interference;
 mod keys;
 mod layout;
+mod made;
 mod model;
 mod outcome;
 mod pace;
@@ -45,8 +47,10 @@ mod tables;
 
 pub use crate::net::moves::Move;
 pub use battery::Battery;
+pub use document::Document;
 pub use documentation::documentation;
-pub use error::ScenarioError;
+pub use error::{Rule, ScenarioError};
+pub use flag::Setting;
 pub use model::{
     FaultKind, FaultSettings, FlowEnd, FlowKind, FlowSettings, Scenario, StackSettings, Timing,
     WireSettings,

@@ -3,10 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::battery::Battery;
+use super::flow::seconds;
 use crate::air::profile::Profile;
 use crate::net::network::NetworkOptions;
 use crate::net::topology::Tree;
 use motet::mac;
+use motet::tcp::CongestionAlgorithm;
 use motet::time::Duration;
 
 /// One point of a scenario. Seeds are apart: each makes a run of it.
@@ -297,7 +299,27 @@ pub enum FlowEnd {
     Node(usize),
 }
 
+impl Scenario {
+    /// How long its motes may take to join.
+    pub fn join_max(&self) -> Duration {
+        seconds(self.timing.join_s)
+    }
+}
+
+impl WireSettings {
+    /// Gives the host's rule for ACKs to its TCP.
+    pub fn apply(&self, config: &mut motet::tcp::Config) {
+        config.ack_delay_ms = self.host_ack_delay_ms;
+        config.ack_every = self.host_ack_every;
+    }
+}
+
 impl StackSettings {
+    /// The name of its congestion control.
+    pub fn congestion_name(&self) -> &'static str {
+        CongestionAlgorithm::named(&self.congestion).map_or("", CongestionAlgorithm::name)
+    }
+
     pub(super) fn apply_to_mac(&self, mac: &mut mac::Config) {
         mac.retry_delay_max = Duration::from_millis(self.retry_delay_ms);
         mac.frame_age_max = Duration::from_millis(self.frame_age_ms);
@@ -316,14 +338,14 @@ impl RadioSettings {
         self.profile_of(&self.profile)
     }
 
+    /// The same as its name has it.
+    pub(super) fn unchanged_profile(&self) -> Profile {
+        profile_named(&self.profile)
+    }
+
     /// The profile of this name with what the other keys change.
     pub(super) fn profile_of(&self, name: &str) -> Profile {
-        let profile = match name {
-            "ideal" => Profile::IDEAL,
-            "nrf52840" => Profile::NRF52840,
-            "telosb" => Profile::TELOSB,
-            _ => Profile::HAMILTON,
-        };
+        let profile = profile_named(name);
         let profile = if self.deaf {
             profile
         } else {
@@ -333,6 +355,15 @@ impl RadioSettings {
             transmit_dbm: self.transmit_dbm,
             ..profile
         }
+    }
+}
+
+fn profile_named(name: &str) -> Profile {
+    match name {
+        "ideal" => Profile::IDEAL,
+        "nrf52840" => Profile::NRF52840,
+        "telosb" => Profile::TELOSB,
+        _ => Profile::HAMILTON,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use toml::{Table, Value};
 
-use super::error::ScenarioError;
+use super::error::{Rule, ScenarioError};
 
 /// Whether the pace is measured, with the keys of `[stack]` and of a `[[node]]` that a file has.
 /// `name`: which of the two tables a key is in.
@@ -25,7 +25,8 @@ pub(super) fn is_measured(
                  no time by hand",
                 name(key),
                 name("pacing")
-            )));
+            ))
+            .by(Rule::PaceByHand));
         }
         (Some(pacing), _) => pacing == "auto",
         (None, by_hand) => by_hand.is_none(),

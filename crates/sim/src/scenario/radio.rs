@@ -21,13 +21,26 @@ pub(super) const SECTION: Section = Section {
             Choice(&["1M", "2M"]),
             Some("\"1M\""),
             "`ble`: how fast symbols are, 1 or 2 Mb/s.",
+        )
+        .flag(
+            "phy",
+            "1M|2M",
+            "Over Bluetooth LE: how fast symbols are, 1 or 2 Mb/s [default: 1M]",
         ),
         key(
             "interval_ms",
             Number(7.5, 4_000.0),
             Some("50.0"),
             "`ble`: from one connection event to the next, milliseconds, in steps of 1.25.",
-        ),
+        )
+        .flag(
+            "interval",
+            "MS",
+            "Over Bluetooth LE: time from one connection event to the next, 7.5 to 4000, in \
+             steps of 1.25 [default: 50, and less where frames are lost]",
+        )
+        .in_steps(1.25)
+        .refusing("a connection interval is 7.5 to 4000 ms, in steps of 1.25 ms"),
         key(
             "adaptive",
             Flag,
@@ -51,6 +64,11 @@ pub(super) const SECTION: Section = Section {
             Flag,
             Some("false"),
             "`ble`: whether border router and motes have TCPlE. TCP then goes by a second channel, part of it ahead of its window as far as the border router; and the interval is what the data of a round and their way to the host take, whatever `interval_ms` and `adaptive` say.",
+        )
+        .flag(
+            "tcple",
+            "",
+            "Over Bluetooth LE: TCPlE, on a second channel; it sets the interval itself",
         ),
         key(
             "drift_ppm",
@@ -81,6 +99,11 @@ pub(super) const SECTION: Section = Section {
             Flag,
             Some("true"),
             "Whether a radio of that profile hears nothing while frames are copied; false: a driver that listens meanwhile.",
+        )
+        .flag(
+            "no-deaf",
+            "",
+            "Let radios listen while a frame is copied into them",
         ),
         key(
             "channel",
@@ -93,7 +116,13 @@ pub(super) const SECTION: Section = Section {
             Choice(&["single", "multi"]),
             Some("\"single\""),
             "One channel for all, or a home channel for each node, by its number.",
-        ),
+        )
+        .flag(
+            "channels",
+            "single|multi",
+            "One channel for all, or a home channel for each node",
+        )
+        .showing("single"),
         key(
             "transmit_dbm",
             Number(-40.0, 30.0),
@@ -105,6 +134,12 @@ pub(super) const SECTION: Section = Section {
             Number(0.0, 1.0),
             Some("0.0"),
             "Chance that a frame received without error is lost nevertheless, ACKs included. `ble`: that a packet has an error; one that is not heard at all, or a second one in a row, ends the connection event.",
-        ),
+        )
+        .flag(
+            "frame-loss",
+            "P",
+            "Lose each frame with this probability, 0 to 1, on top of what the air does",
+        )
+        .showing("0"),
     ],
 };

@@ -150,7 +150,7 @@ impl Session {
             if let (Some(wire), Some(capture)) = (world.wire_mut(), wire) {
                 wire.set_capture(capture);
             }
-            let until = run.switched_on + seconds(run.scenario.timing.join_s);
+            let until = run.switched_on + run.scenario.join_max();
             let phase = Phase::Joining(Stretch::new(until), Arrivals::default());
             Ok(Going { run, phase })
         })?;

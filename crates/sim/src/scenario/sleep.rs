@@ -8,7 +8,7 @@ use motet::time::Duration;
 use toml::Table;
 
 use super::defaults::repeated;
-use super::error::ScenarioError;
+use super::error::{Rule, ScenarioError};
 use super::flow::seconds;
 use super::model::StackSettings;
 use crate::net::network::NetworkOptions;
@@ -49,7 +49,8 @@ pub(super) fn apply(
                     "stack.sleep is \"{}\", but must be \"off\" where the parent's radio cannot say \
                      that something waits (telosb)",
                     stack.sleep
-                )));
+                ))
+                .by(Rule::NoPending));
             }
             network.nodes[n].sleep = Some(Sleep {
                 drained: stack.drain,

@@ -16,12 +16,23 @@ pub(super) const STACK_KEYS: &[Key] = &[
         Integer(1, 12),
         Some("5"),
         "Frames that a full TCP segment fills.",
-    ),
+    )
+    .flag(
+        "mss-frames",
+        "N",
+        "Size of a full TCP segment, in frames",
+    )
+    .showing("5"),
     key(
         "window_segments",
         Integer(1, 32),
         Some("4"),
         "TCP's send and receive buffers, in full segments.",
+    )
+    .flag(
+        "window",
+        "SEGMENTS",
+        "Buffers of each TCP end, in full segments [default: 4; 8 with cit, 16 with ble]",
     ),
     key(
         "retry_delay_ms",
@@ -29,7 +40,14 @@ pub(super) const STACK_KEYS: &[Key] = &[
         Some("40"),
         "d: the longest random wait before a link retry, milliseconds; at most `frame_age_ms`. \
          Setting it turns `pacing` off.",
-    ),
+    )
+    .flag(
+        "retry-delay",
+        "MS",
+        "Wait a random time up to this before a link retry, at most 2000: a frame may not get \
+         older [default with --pacing off: 40; 10 with cit]",
+    )
+    .up_to(FRAME_AGE_MS),
     key(
         "frame_age_ms",
         Integer(10, 30_000),
@@ -48,6 +66,12 @@ pub(super) const STACK_KEYS: &[Key] = &[
          for children that sleep and Bluetooth LE are never paced. A relay that passes on fragments of \
          several nodes marks packets (ECN), its own too, once its queue is nearly full, or after losses once \
          a third of it is taken, whatever `queue` says.",
+    )
+    .flag(
+        "pacing",
+        "auto|off",
+        "Let each node measure the pace between frames, and the border router thin ACKs; or take \
+         the pace from --hold and --retry-delay [default: auto; off with one of these]",
     ),
     key(
         "pace_percent",
@@ -62,7 +86,14 @@ pub(super) const STACK_KEYS: &[Key] = &[
         "The hold rule's time per hop, milliseconds: keep the next frame to a neighbour until \
          the hops ahead have had their time; 0: off. Setting it turns `pacing` off. 7 suits \
          `hamilton`, with a shorter `retry_delay_ms` (10).",
-    ),
+    )
+    .flag(
+        "hold",
+        "MS",
+        "Keep the next frame to a neighbour this long for each hop that the last one still goes \
+         [default with --pacing off: 0; 3 to 7 with cit, by hops and channels]",
+    )
+    .refusing("the hold is 0 to 1000 ms"),
     key(
         "queue",
         Choice(QUEUES),
@@ -136,14 +167,26 @@ pub(super) const STACK_KEYS: &[Key] = &[
         "How a relay gets a fragment from frame to frame: by two copies, or waiting in the radio \
          until the next one fires it (`telosb`, `nrf52840`; other radios copy). `hold_ms` 3 suits \
          it up to two hops, 4 at three, 7 beyond; on several channels 3 up to three hops, 4 beyond.",
-    ),
+    )
+    .flag(
+        "forwarding",
+        "copy|cit",
+        "How relays get a fragment from frame to frame: by copies, or without them (CIT)",
+    )
+    .showing("copy"),
     key(
         "compression",
         Choice(&["none", "tcphc"]),
         Some("\"none\""),
         "Whether this node compresses TCP headers where it is an end of their path in the mesh: \
          LOWPAN_TCPHC in its default mode. All ends need it; relays never do.",
-    ),
+    )
+    .flag(
+        "compression",
+        "tcphc|none",
+        "Compress TCP headers in the mesh: tcphc or none",
+    )
+    .showing("none"),
     key(
         "ack_every",
         Integer(1, 255),
@@ -213,7 +256,13 @@ pub(super) const STACK_KEYS: &[Key] = &[
         "How the congestion window answers a loss, and how it grows: New Reno's half and a segment \
          per round trip (RFC 5681), or CUBIC's seven tenths and cubic function of time (RFC 9438). \
          With windows of a few segments they differ by little.",
-    ),
+    )
+    .flag(
+        "congestion",
+        "reno|cubic",
+        "Congestion control of simulated TCP ends: New Reno or CUBIC",
+    )
+    .showing("reno"),
     key(
         "congestion_control",
         Flag,
@@ -299,3 +348,7 @@ pub(super) const STACK_KEYS: &[Key] = &[
 
 /// The longest packet on a mesh, and what is kept beside it.
 const KEPT_BYTES_MIN: i64 = motet::limits::IPV6_MTU_MIN as i64 + 7;
+
+/// How long a frame may be at a node by default, ms: an option of a command line may not let one wait
+/// for longer.
+const FRAME_AGE_MS: i64 = motet::mac::config::FRAME_AGE_MAX.as_millis() as i64;

@@ -71,7 +71,7 @@ impl Plan {
         given: Files,
         overrides: Overrides,
     ) -> Result<Self, ScenarioError> {
-        let document = Document::read(file)?.with(given);
+        let document = Document::read(file)?.with_files(given);
         Self::new(document, overrides).map_err(|error| error.within(file))
     }
 
@@ -116,7 +116,7 @@ impl Plan {
         given: Files,
         overrides: Overrides,
     ) -> Result<Self, ScenarioError> {
-        let plan = document.and_then(|document| Self::new(document.with(given), overrides));
+        let plan = document.and_then(|document| Self::new(document.with_files(given), overrides));
         plan.map_err(|error| error.within(file))
     }
 
@@ -139,7 +139,7 @@ impl Plan {
     /// # Errors
     /// As [`Self::read`], and if there is no such point.
     pub fn parse_point(text: &str, given: Files, number: usize) -> Result<Self, ScenarioError> {
-        let document = Document::parse(text, Path::new(""))?.with(given);
+        let document = Document::parse(text, Path::new(""))?.with_files(given);
         match points_of(&document) {
             Some(count) if number < count => Self::with_points(document, vec![number]),
             _ => Err(ScenarioError::new(format!("there is no point {number}"))),

@@ -67,12 +67,22 @@ pub(super) const SECTIONS: &[Section] = &[
                 Integer(1, 32),
                 None,
                 "So many radio hops in a row, each through a wall: the calibrated chain of TCPlp's study.",
+            )
+            .flag(
+                "hops",
+                "N",
+                "Radio hops between the mote and the border router [default: 3; 1 with ble]",
             ),
             key(
                 "hidden",
                 Flag,
                 Some("true"),
                 "`chain` only: whether nodes two hops apart do not sense each other.",
+            )
+            .flag(
+                "no-hidden",
+                "",
+                "Let every node hear every other: no hidden terminals",
             ),
             key(
                 "positions",
@@ -216,7 +226,13 @@ pub(super) const SECTIONS: &[Section] = &[
                 Number(0.0, 1.0),
                 Some("0.0"),
                 "Chance that a packet is lost at the border router, either way.",
-            ),
+            )
+            .flag(
+                "packet-loss",
+                "P",
+                "Lose each packet with this probability, 0 to 1, beyond the border router",
+            )
+            .showing("0"),
             key(
                 "host_ack_delay_ms",
                 Integer(0, 500),

@@ -10,6 +10,7 @@ mod bluetooth;
 mod fairness;
 mod flows;
 mod hostile;
+mod made;
 mod pace;
 mod readings;
 mod refusals;

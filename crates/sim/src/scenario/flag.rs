@@ -1,0 +1,189 @@
+//! Keys as options of a command line: what `motet send` and `motet up` take beside a file.
+//!
+//! Place: a key of the table has its option with it, so that one which is added there is an option
+//! at once. Left out: parsing a command line, and options that are no key.
+
+use toml::Value;
+
+use super::document::Document;
+use super::keys::Kind::{self, Integer, Number};
+use super::keys::{Key, SECTIONS, Section};
+
+/// What the option of a key is like.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Argument {
+    /// Its name, without the dashes.
+    name: &'static str,
+    /// What stands for its value in help, the choices divided by bars; empty: there is none, and
+    /// the option says the contrary of the key's default.
+    value: &'static str,
+    /// What help says.
+    help: &'static str,
+    /// The key's default as help shows it; an option that repeats it says nothing.
+    shown: Option<&'static str>,
+    /// The largest whole number, where a file may have larger ones.
+    max: Option<i64>,
+    /// Its number is a multiple of this.
+    step: Option<f64>,
+    /// What is said of a value that it may not have.
+    refusal: Option<&'static str>,
+}
+
+/// A key that a command line may set by an option.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    section: &'static Section,
+    key: &'static Key,
+    flag: Argument,
+}
+
+impl Key {
+    /// The same with an option.
+    pub(super) const fn flag(
+        mut self,
+        name: &'static str,
+        value: &'static str,
+        help: &'static str,
+    ) -> Self {
+        self.flag = Some(Argument {
+            name,
+            value,
+            help,
+            shown: None,
+            max: None,
+            step: None,
+            refusal: None,
+        });
+        self
+    }
+
+    /// The same with an option whose help shows the key's default.
+    pub(super) const fn showing(mut self, default: &'static str) -> Self {
+        if let Some(flag) = &mut self.flag {
+            flag.shown = Some(default);
+        }
+        self
+    }
+
+    /// The same with an option that takes no larger number.
+    pub(super) const fn up_to(mut self, max: i64) -> Self {
+        if let Some(flag) = &mut self.flag {
+            flag.max = Some(max);
+        }
+        self
+    }
+
+    /// The same with an option that takes multiples of this number.
+    pub(super) const fn in_steps(mut self, step: f64) -> Self {
+        if let Some(flag) = &mut self.flag {
+            flag.step = Some(step);
+        }
+        self
+    }
+
+    /// The same with an option that says this of a wrong value.
+    pub(super) const fn refusing(mut self, refusal: &'static str) -> Self {
+        if let Some(flag) = &mut self.flag {
+            flag.refusal = Some(refusal);
+        }
+        self
+    }
+}
+
+impl Setting {
+    /// All of them, in the order of the documentation.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let keys = SECTIONS
+            .iter()
+            .flat_map(|section| section.keys.iter().map(move |key| (section, key)));
+        keys.filter_map(|(section, key)| {
+            let flag = key.flag?;
+            Some(Self { section, key, flag })
+        })
+    }
+
+    /// The key's full name.
+    pub fn path(&self) -> String {
+        self.section.path(self.key.name)
+    }
+
+    /// The option's name, without the dashes.
+    pub const fn name(&self) -> &'static str {
+        self.flag.name
+    }
+
+    /// What help says of it.
+    pub const fn help(&self) -> &'static str {
+        self.flag.help
+    }
+
+    /// What stands for its value; none where it has no value.
+    pub fn value_name(&self) -> Option<&'static str> {
+        Some(self.flag.value).filter(|value| !value.is_empty())
+    }
+
+    /// The names that it may have for a value; none where its values have no names.
+    pub fn choices(&self) -> Option<impl Iterator<Item = &'static str>> {
+        let is_choice = matches!(self.key.kind, Kind::Choice(_));
+        is_choice.then(|| self.flag.value.split('|'))
+    }
+
+    /// The default that help shows.
+    pub const fn shown_default(&self) -> Option<&'static str> {
+        self.flag.shown
+    }
+
+    /// The key's value for the text of an option.
+    ///
+    /// # Errors
+    /// What the text must be.
+    pub fn read(&self, text: &str) -> Result<Value, String> {
+        let kind = match (self.key.kind, self.flag.max) {
+            (Integer(min, max), Some(lower)) => Integer(min, max.min(lower)),
+            (kind, _) => kind,
+        };
+        let value = match kind {
+            Integer(..) => text.parse().ok().map(Value::Integer),
+            Number(..) => text.parse().ok().map(Value::Float),
+            _ => Some(Value::from(text)),
+        };
+        let accepted = value.and_then(|value| kind.accept(&value));
+        let accepted = accepted.filter(|value| self.is_in_steps(value));
+        accepted.ok_or_else(|| match (self.flag.refusal, kind) {
+            (Some(refusal), _) => refusal.to_owned(),
+            (None, Number(0.0, 1.0)) => "a probability lies between 0 and 1".to_owned(),
+            (None, kind) => format!("it must be {}", kind.allowed()),
+        })
+    }
+
+    fn is_in_steps(&self, value: &Value) -> bool {
+        let steps = self.flag.step.zip(value.as_float());
+        steps.is_none_or(|(step, value)| (value / step).fract() == 0.0)
+    }
+
+    /// The contrary of the key's default.
+    fn contrary(&self) -> Value {
+        let default = self.key.default_value();
+        Value::Boolean(default.and_then(|value| value.as_bool()) != Some(true))
+    }
+}
+
+impl Document {
+    /// Says what an option says: this text, or with an option that has no value nothing more. One
+    /// that only repeats the default that help shows says nothing.
+    ///
+    /// # Errors
+    /// As [`Setting::read`].
+    pub fn say(&mut self, setting: &Setting, text: Option<&str>) -> Result<(), String> {
+        let value = match text {
+            Some(text) => setting.read(text)?,
+            None => setting.contrary(),
+        };
+        let shown = setting.flag.shown.and(setting.key.default_value());
+        if shown.as_ref() == Some(&value) {
+            return Ok(());
+        }
+        self.set(&setting.path(), value)
+            .map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,159 @@
+//! Documents that a program puts together: what is refused there beside what a file is refused, and
+//! what is filled in for a chain that a command line describes.
+//!
+//! Purpose: whoever names a single chain wants one that works well. A file compares settings, so
+//! that its defaults do not depend on one another.
+
+use motet::link::Forwarding;
+use motet::mac::Channels;
+use toml::{Table, Value};
+
+use super::bluetooth::BLE;
+use super::defaults::section;
+use super::document::Document;
+use super::error::{Rule, ScenarioError};
+use super::model::RadioSettings;
+use super::pace;
+use crate::net::pacing::Pacing;
+
+/// # Errors
+/// `TCPlE` beside an interval: a file may sweep over the one and keep the other.
+pub(super) fn check(document: &Document) -> Result<(), ScenarioError> {
+    let has_tcple = document.get("radio.tcple").and_then(Value::as_bool) == Some(true);
+    match document.get("radio.interval_ms") {
+        Some(interval) if is_ble(document) && has_tcple => Err(ScenarioError::new(format!(
+            "radio.interval_ms is {interval}, but must be left out where radio.tcple is true, which \
+             sets the interval itself"
+        ))
+        .by(Rule::IntervalOfTcple)),
+        _ => Ok(()),
+    }
+}
+
+/// # Errors
+/// Relays that must not copy, with a radio that cannot do without: the relays of a file copy then.
+pub(super) fn check_buffers(document: &Document) -> Result<(), ScenarioError> {
+    if is_immediate(document) && has_shared_buffer(document)? {
+        return Err(ScenarioError::new(
+            "stack.forwarding is \"cit\", but must be \"copy\" with a radio that has one buffer for \
+             both directions (hamilton)",
+        )
+        .by(Rule::SharedBuffer));
+    }
+    Ok(())
+}
+
+impl Document {
+    /// A chain of motes, or over Bluetooth LE one mote, with what works well there where nothing
+    /// else is said.
+    #[must_use]
+    pub fn completed(mut self) -> Self {
+        if is_ble(&self) {
+            if self.hops().is_none_or(|hops| hops == 1) {
+                self.remove("topology.chain");
+                self = self.or("topology.peripherals", 1);
+            }
+            if self.get("radio.interval_ms").is_some() {
+                self = self.or("radio.adaptive", false);
+            }
+            return self.or("stack.window_segments", BLE_WINDOW_SEGMENTS);
+        }
+        self = self.or("topology.chain", i64::from(HOPS));
+        if !is_immediate(&self) {
+            return self;
+        }
+        self = self.or("radio.profile", "telosb");
+        match has_shared_buffer(&self) {
+            Ok(false) => self.completed_immediate(),
+            _ => self,
+        }
+    }
+
+    /// With the times, buffers and rules of TCP that are best for copy-free forwarding.
+    fn completed_immediate(mut self) -> Self {
+        let hops = self.hops().unwrap_or(HOPS);
+        let channels = match self.get("radio.channels").and_then(Value::as_str) {
+            Some("multi") => Channels::ALL,
+            _ => Channels::SINGLE,
+        };
+        let pacing = Pacing::best(hops, Forwarding::Immediate, channels);
+        let stack = self.table.get("stack").and_then(Value::as_table);
+        let stack = stack.unwrap_or(&Table::new()).clone();
+        let is_by_hand = pace::is_measured(&stack, |_| "stack") == Ok(false);
+        let has_flow = self.table.contains_key("flow");
+        for (path, value) in pacing_keys(&pacing) {
+            let is_said = match path {
+                "stack.hold_ms" | "stack.retry_delay_ms" => is_by_hand,
+                "stack.window_segments" => true,
+                _ => has_flow,
+            };
+            if is_said {
+                self = self.or(path, value);
+            }
+        }
+        self
+    }
+
+    /// With all that these settings say of a chain and of TCP at both its ends.
+    #[must_use]
+    pub fn paced(self, pacing: &Pacing) -> Self {
+        let keys = pacing_keys(pacing).into_iter();
+        keys.fold(self, |document, (path, value)| document.with(path, value))
+    }
+
+    /// With this key, unless something is said of it.
+    fn or(self, path: &str, value: impl Into<Value>) -> Self {
+        match self.get(path) {
+            Some(_) => self,
+            None => self.with(path, value),
+        }
+    }
+
+    /// The hops of a chain.
+    fn hops(&self) -> Option<u16> {
+        let hops = self.get("topology.chain")?.as_integer()?;
+        u16::try_from(hops).ok()
+    }
+}
+
+/// What such settings are in keys.
+fn pacing_keys(pacing: &Pacing) -> [(&'static str, Value); 8] {
+    let hold_ms = pacing.hold_step.as_micros() as f64 / 1e3;
+    let retry_delay_ms = i64::try_from(pacing.retry_delay.as_millis()).unwrap_or(i64::MAX);
+    let segments = i64::try_from(pacing.window_segments).unwrap_or(i64::MAX);
+    let (ack_every, ack_delay_ms) = (i64::from(pacing.ack_every), i64::from(pacing.ack_delay_ms));
+    [
+        ("stack.hold_ms", hold_ms.into()),
+        ("stack.retry_delay_ms", retry_delay_ms.into()),
+        ("stack.window_segments", segments.into()),
+        ("stack.ack_every", ack_every.into()),
+        ("stack.ack_delay_ms", ack_delay_ms.into()),
+        (
+            "stack.initial_window",
+            i64::from(pacing.initial_window).into(),
+        ),
+        ("wire.host_ack_every", ack_every.into()),
+        ("wire.host_ack_delay_ms", ack_delay_ms.into()),
+    ]
+}
+
+fn is_ble(document: &Document) -> bool {
+    document.get("radio.kind").and_then(Value::as_str) == Some(BLE)
+}
+
+fn is_immediate(document: &Document) -> bool {
+    document.get("stack.forwarding").and_then(Value::as_str) == Some("cit")
+}
+
+/// Whether the radio has one buffer for both directions, whatever its driver makes of that.
+fn has_shared_buffer(document: &Document) -> Result<bool, ScenarioError> {
+    let radio: RadioSettings = section(&document.table, "radio")?;
+    Ok(radio.unchanged_profile().capabilities.shared_buffer)
+}
+
+/// Hops of a chain, where nobody says how many.
+const HOPS: u16 = 3;
+
+/// Buffers of a TCP end over Bluetooth LE, where nobody says how large: the host is 20 ms away, and
+/// at 2 Mb/s the air carries five segments meanwhile, there and back.
+const BLE_WINDOW_SEGMENTS: i64 = 16;
