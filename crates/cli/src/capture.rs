@@ -10,8 +10,10 @@ use std::{
 };
 
 use clap::{ArgGroup, Args as ClapArgs};
+use motet::mac::Channels;
 use motet_lab::{
     capture::{Capture, Records},
+    net::network::{NetworkOptions, NodeOptions},
     net::world::World,
 };
 
@@ -33,6 +35,17 @@ pub(crate) struct CaptureArgs {
     /// Overwrite existing files
     #[arg(long, requires = WRITTEN)]
     pub(crate) force: bool,
+}
+
+/// The records that the capture of a mesh's air consists of.
+pub(crate) fn records(mesh: &NetworkOptions) -> Records {
+    let is_multi = |node: &NodeOptions| node.mac.channels != Channels::SINGLE;
+    // A frame does not carry the number of its channel.
+    match mesh.nodes.iter().any(is_multi) {
+        _ if mesh.ble.is_some() => Records::Bluetooth,
+        true => Records::TappedFrames,
+        false => Records::Frames,
+    }
 }
 
 /// The options that name files to write.

@@ -1,160 +1,40 @@
 //! What every command with a mesh in real time has in common: the options of a chain, and the
 //! time in which its motes find each other before anything else happens.
+//!
+//! Most options are keys of a scenario ([`flags`]). What they say goes into a document, as a file's
+//! keys do, and the lab makes the mesh of it.
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, ValueEnum};
-use motet::{
-    ble::Phy,
-    link::Forwarding,
-    mac::{
-        Channels, Pending, Policy, Sleep,
-        config::{FRAME_AGE_MAX, RETRY_DELAY_MAX},
-        poll::REST_REACHABLE,
-    },
-    tcp::{Config, CongestionAlgorithm},
-    tcphc,
-    time::Duration,
+use clap::{
+    Arg, ArgMatches, Args as ClapArgs, Command, FromArgMatches, ValueEnum,
+    builder::{EnumValueParser, PathBufValueParser},
 };
+use motet::time::Duration;
 use motet_lab::{
-    air::profile::Profile,
-    capture::Records,
-    net::chain::{ChainOptions, HOPS_MAX, Host},
-    net::network::{self, BleOptions, NetworkOptions, SecurityOptions},
-    net::pacing::{self, Pacing},
+    net::network::{self, BleOptions, NetworkOptions},
     net::world::World,
+    scenario::{Document, Scenario},
 };
 
-use crate::{
-    error::Error,
-    interrupt::Interrupt,
-    keys,
-    number::{probability, whole},
-};
+use crate::{error::Error, flags, interrupt::Interrupt, keys, number::whole};
 
 /// The chain of motes and its air. Flatten it last: its heading holds for what follows.
-#[derive(Clone, Debug, ClapArgs)]
-#[command(next_help_heading = "Mesh and air")]
+#[derive(Clone, Debug)]
 pub(crate) struct ChainArgs {
-    /// Radio hops between the mote and the border router [default: 3; 1 with ble]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u16>(1..=HOPS_MAX.into()))]
-    hops: Option<u16>,
-
-    /// Lose each frame with this probability, 0 to 1, on top of what the air does
-    #[arg(long, value_name = "P", default_value_t = 0.0, allow_negative_numbers = true, value_parser = probability)]
-    pub(crate) frame_loss: f64,
-
-    /// Lose each packet with this probability, 0 to 1, beyond the border router
-    #[arg(long, value_name = "P", default_value_t = 0.0, allow_negative_numbers = true, value_parser = probability)]
-    pub(crate) packet_loss: f64,
-
-    /// Let every node hear every other: no hidden terminals
-    #[arg(long)]
-    pub(crate) no_hidden: bool,
-
-    /// Let radios listen while a frame is copied into them
-    #[arg(long)]
-    pub(crate) no_deaf: bool,
-
-    /// Let each node measure the pace between frames, and the border router thin ACKs; or take the
-    /// pace from --hold and --retry-delay [default: auto; off with one of these]
-    #[arg(long, value_name = "auto|off", value_enum, hide_possible_values = true)]
-    pub(crate) pacing: Option<Pace>,
-
-    /// Wait a random time up to this before a link retry, at most 2000: a frame may not get
-    /// older [default with --pacing off: 40; 10 with cit]
-    #[arg(long, value_name = "MS", allow_negative_numbers = true, value_parser = whole::<u32>(0..=FRAME_AGE_MAX.as_millis()))]
-    pub(crate) retry_delay: Option<u32>,
-
-    /// Size of a full TCP segment, in frames
-    #[arg(long, value_name = "N", default_value_t = MSS_FRAMES, allow_negative_numbers = true, value_parser = whole::<u8>(1..=12))]
-    pub(crate) mss_frames: u8,
-
-    /// Compress TCP headers in the mesh: tcphc or none
-    #[arg(long, value_name = "tcphc|none", value_enum, default_value_t = Compression::None, hide_possible_values = true)]
-    pub(crate) compression: Compression,
-
-    /// Radio and driver of every mote; telosb where relays are to forward without copies, else
-    /// hamilton; ble: Bluetooth LE, one hop
-    #[arg(
-        long,
-        value_name = "hamilton|telosb|nrf52840|ble",
-        value_enum,
-        hide_possible_values = true
-    )]
-    pub(crate) radio: Option<RadioKind>,
-
-    /// Over Bluetooth LE: how fast symbols are, 1 or 2 Mb/s [default: 1M]
-    #[arg(long, value_name = "1M|2M", value_enum, hide_possible_values = true)]
-    phy: Option<PhyKind>,
-
-    /// Over Bluetooth LE: time from one connection event to the next, 7.5 to 4000, in steps of
-    /// 1.25 [default: 50, and less where frames are lost]
-    #[arg(long, value_name = "MS", allow_negative_numbers = true, value_parser = interval)]
-    interval: Option<u16>,
-
-    /// Over Bluetooth LE: TCPlE, on a second channel; it sets the interval itself
-    #[arg(long)]
-    tcple: bool,
-
-    /// How relays get a fragment from frame to frame: by copies, or without them (CIT)
-    #[arg(long, value_name = "copy|cit", value_enum, default_value_t = RelayKind::Copy, hide_possible_values = true)]
-    pub(crate) forwarding: RelayKind,
-
-    /// One channel for all, or a home channel for each node
-    #[arg(long, value_name = "single|multi", value_enum, default_value_t = ChannelPlan::Single, hide_possible_values = true)]
-    pub(crate) channels: ChannelPlan,
-
-    /// Keep the next frame to a neighbour this long for each hop that the last one still goes
-    /// [default with --pacing off: 0; 3 to 7 with cit, by hops and channels]
-    #[arg(long, value_name = "MS", allow_negative_numbers = true, value_parser = hold_ms)]
-    pub(crate) hold: Option<f64>,
-
-    /// Buffers of each TCP end, in full segments [default: 4; 8 with cit, 16 with ble]
-    #[arg(long, value_name = "SEGMENTS", allow_negative_numbers = true, value_parser = whole::<u8>(1..=32))]
-    pub(crate) window: Option<u8>,
-
-    /// Let the mote sleep, and ask its parent for what waits there: at an interval (fixed:SECONDS);
-    /// as TCPlp's study did, each 240 s at rest (paper); at 20 ms to 5 s, by what comes (adaptive);
-    /// or when TCP expects an answer, and at rest each SECONDS (hinted:SECONDS; hinted is
-    /// hinted:60). The first packet to a mote at rest waits up to that interval; Linux gives up a
-    /// connection after 127 s
-    #[arg(long, value_name = "POLICY", value_parser = sleep_policy)]
-    pub(crate) sleep: Option<Policy>,
-
-    /// Congestion control of simulated TCP ends: New Reno or CUBIC
-    #[arg(long, value_name = "reno|cubic", value_enum, default_value_t = Congestion::Reno, hide_possible_values = true)]
-    pub(crate) congestion: Congestion,
-
-    /// Encrypt and authenticate every frame in the mesh with the key in this file (motet keys new)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) key: Option<PathBuf>,
-
-    /// Folder that keeps the frame counters of the key from one run to the next: a key has one, and
-    /// a run at a time [default: $STATE_DIRECTORY, else ~/.local/state/motet]
-    #[arg(long, value_name = "DIR")]
+    /// What the options say, in the words of a scenario.
+    document: Document,
+    /// The key file of the mesh.
+    key: Option<PathBuf>,
+    /// The folder that keeps its frame counters.
     pub(crate) state: Option<PathBuf>,
-
-    /// Seed of every random choice in the air and the motes [default: 1]
-    #[arg(
-        long,
-        value_name = "S",
-        allow_negative_numbers = true,
-        value_parser = whole::<u64>(0..=u64::MAX)
-    )]
+    /// The seed, where one is given.
     pub(crate) seed: Option<u64>,
-}
-
-/// How the pace of frames is found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Pace {
-    Auto,
-    Off,
 }
 
 /// Which radio the motes have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum RadioKind {
+enum RadioKind {
     Hamilton,
     #[value(name = "telosb")]
     TelosB,
@@ -162,79 +42,122 @@ pub(crate) enum RadioKind {
     Ble,
 }
 
-/// How fast symbols of Bluetooth LE are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum PhyKind {
-    #[value(name = "1M")]
-    Le1M,
-    #[value(name = "2M")]
-    Le2M,
-}
-
-/// How relays forward.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum RelayKind {
-    Copy,
-    Cit,
-}
-
-/// What channels a mesh uses.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum ChannelPlan {
-    Single,
-    Multi,
-}
-
-/// How the congestion window answers a loss, and how it grows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Congestion {
-    Reno,
-    Cubic,
-}
-
-impl Congestion {
-    /// What the stack calls it.
-    pub(crate) const fn algorithm(self) -> CongestionAlgorithm {
-        match self {
-            Self::Reno => CongestionAlgorithm::NewReno,
-            Self::Cubic => CongestionAlgorithm::Cubic,
-        }
-    }
-}
-
-/// What the TCP of a simulated end does differently.
+/// How a mote sleeps: the name of a policy, and its key for an interval, s.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tune {
-    change: fn(&mut Config),
-    congestion: Congestion,
+struct Sleep {
+    name: &'static str,
+    interval: Option<(&'static str, f64)>,
 }
 
-impl Tune {
-    /// Nothing.
-    pub(crate) const NONE: Self = Self {
-        change: |_| {},
-        congestion: Congestion::Reno,
-    };
+impl ClapArgs for ChainArgs {
+    fn augment_args(command: Command) -> Command {
+        flags::add(command.next_help_heading("Mesh and air"), others())
+    }
 
-    pub(crate) fn apply(self, config: &mut Config) {
-        (self.change)(config);
-        config.congestion_algorithm = self.congestion.algorithm();
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
     }
 }
 
-/// What becomes of TCP headers in the mesh.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Compression {
-    Tcphc,
-    None,
+impl FromArgMatches for ChainArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut document = Document::new();
+        flags::say(matches, &mut document)?;
+        let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
+        let (radio, sleep) = (matches.get_one(RADIO), matches.get_one(SLEEP));
+        Ok(Self {
+            document: said(document, radio.copied(), sleep.copied()),
+            key: path(KEY),
+            state: path(STATE),
+            seed: matches.get_one(SEED).copied(),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
-impl Compression {
-    fn mode(self) -> Option<tcphc::Mode> {
-        match self {
-            Self::Tcphc => Some(tcphc::Mode::Default),
-            Self::None => None,
-        }
+/// Options that are no key, or several, each with the one that it stands behind.
+fn others() -> [(Arg, &'static str); 5] {
+    let option = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(value).help(help)
+    };
+    [
+        (
+            option(
+                RADIO,
+                "hamilton|telosb|nrf52840|ble",
+                "Radio and driver of every mote; telosb where relays are to forward without copies, \
+                 else hamilton; ble: Bluetooth LE, one hop",
+            )
+            .hide_possible_values(true)
+            .value_parser(EnumValueParser::<RadioKind>::new()),
+            "compression",
+        ),
+        (
+            option(
+                SLEEP,
+                "POLICY",
+                "Let the mote sleep, and ask its parent for what waits there: at an interval \
+                 (fixed:SECONDS); as TCPlp's study did, each 240 s at rest (paper); at 20 ms to 5 s, \
+                 by what comes (adaptive); or when TCP expects an answer, and at rest each SECONDS \
+                 (hinted:SECONDS; hinted is hinted:60). The first packet to a mote at rest waits up \
+                 to that interval; Linux gives up a connection after 127 s",
+            )
+            .value_parser(sleep_policy),
+            "window",
+        ),
+        (
+            option(
+                KEY,
+                "FILE",
+                "Encrypt and authenticate every frame in the mesh with the key in this file (motet \
+                 keys new)",
+            )
+            .value_parser(PathBufValueParser::new()),
+            "congestion",
+        ),
+        (
+            option(
+                STATE,
+                "DIR",
+                "Folder that keeps the frame counters of the key from one run to the next: a key has \
+                 one, and a run at a time [default: $STATE_DIRECTORY, else ~/.local/state/motet]",
+            )
+            .value_parser(PathBufValueParser::new()),
+            KEY,
+        ),
+        (
+            option(
+                SEED,
+                "S",
+                "Seed of every random choice in the air and the motes [default: 1]",
+            )
+            .allow_negative_numbers(true)
+            .value_parser(whole::<u64>(0..=u64::MAX)),
+            STATE,
+        ),
+    ]
+}
+
+/// A document with what these two options say besides.
+fn said(document: Document, radio: Option<RadioKind>, sleep: Option<Sleep>) -> Document {
+    let document = match radio {
+        None => document,
+        Some(RadioKind::Ble) => document.with("radio.kind", "ble"),
+        Some(RadioKind::Hamilton) => document.with("radio.profile", "hamilton"),
+        Some(RadioKind::TelosB) => document.with("radio.profile", "telosb"),
+        Some(RadioKind::Nrf52840) => document.with("radio.profile", "nrf52840"),
+    };
+    let Some(sleep) = sleep else {
+        return document;
+    };
+    let document = document.with("stack.sleep", sleep.name);
+    match sleep.interval {
+        Some((key, seconds)) => document.with(key, seconds),
+        None => document,
     }
 }
 
@@ -244,296 +167,116 @@ impl ChainArgs {
         self.seed.unwrap_or(1)
     }
 
-    /// The records that the capture of this chain's air consists of.
-    pub(crate) fn records(&self) -> Records {
-        // A frame does not carry the number of its channel.
-        match self.channels {
-            _ if self.is_ble() => Records::Bluetooth,
-            ChannelPlan::Single => Records::Frames,
-            ChannelPlan::Multi => Records::TappedFrames,
-        }
+    /// The mesh that the options describe, its key left out.
+    ///
+    /// # Errors
+    /// [`Error::Input`] for options that contradict each other, or that the radio has no use for.
+    pub(crate) fn mesh(&self) -> Result<Scenario, Error> {
+        self.scenario(self.document.clone())
     }
 
-    /// Radio hops.
-    pub(crate) fn hops(&self) -> u16 {
-        match self.is_ble() {
-            true => 1,
-            false => self.hops.unwrap_or(HOPS),
-        }
-    }
-
-    fn is_ble(&self) -> bool {
-        self.radio == Some(RadioKind::Ble)
-    }
-
-    /// Bluetooth LE, where that is the radio.
-    fn ble(&self) -> Option<BleOptions> {
-        let defaults = BleOptions::DEFAULT;
-        self.is_ble().then(|| BleOptions {
-            phy: self.phy(),
-            interval: self.interval(),
-            is_adaptive: self.interval.is_none(),
-            tcple_motes: if self.tcple { usize::MAX } else { 0 },
-            ..defaults
+    /// The same with a flow between the mote and the host.
+    ///
+    /// # Errors
+    /// As [`Self::mesh`].
+    pub(crate) fn mesh_with_flow(&self, is_down: bool) -> Result<Scenario, Error> {
+        let document = self.document.clone().with_flow();
+        self.scenario(match is_down {
+            // The last node is the mote.
+            true => document.with("flow.from", "host").with("flow.to", -1),
+            false => document,
         })
     }
 
-    /// Whether TCPlE is there.
-    pub(crate) const fn has_tcple(&self) -> bool {
-        self.tcple
-    }
-
-    /// How fast symbols of Bluetooth LE are.
-    pub(crate) fn phy(&self) -> Phy {
-        match self.phy {
-            Some(PhyKind::Le2M) => Phy::Le2M,
-            Some(PhyKind::Le1M) | None => Phy::Le1M,
+    fn scenario(&self, document: Document) -> Result<Scenario, Error> {
+        let scenario = document.completed().scenario();
+        let mut scenario = scenario.map_err(|error| Error::input(flags::sentence(&error)))?;
+        let secrets = [(KEY, &self.key), (STATE, &self.state)];
+        let mut given = secrets.iter().filter(|(_, path)| path.is_some());
+        if scenario.network.ble.is_some()
+            && let Some((name, _)) = given.next()
+        {
+            return Err(Error::input(flags::foreign_to_ble(name)));
         }
+        scenario.network.seed = self.seed();
+        Ok(scenario)
     }
 
-    /// From one connection event to the next, in units of 1.25 ms.
-    pub(crate) fn interval(&self) -> u16 {
-        self.interval.unwrap_or(BleOptions::DEFAULT.interval)
-    }
-
-    /// What the key makes of the mesh's frames, where one is named.
+    /// Gives a mesh the key, where one is named.
     ///
     /// # Errors
-    /// [`Error::Input`] where the key cannot be read.
-    pub(crate) fn security(&self) -> Result<Option<SecurityOptions>, Error> {
-        let keys = self.key.as_deref().map(keys::read).transpose()?;
-        Ok(keys.map(|keys| SecurityOptions::new(keys.network, keys.sequence).named(keys.name)))
+    /// [`Error::Input`] where it cannot be read.
+    pub(crate) fn secure(&self, options: &mut NetworkOptions) -> Result<(), Error> {
+        match &self.key {
+            Some(key) => keys::give(options, key),
+            None => Ok(()),
+        }
     }
 
-    /// The mesh that the options describe, its host outside.
+    /// A mote over a controller of Bluetooth LE, as the options describe it.
     ///
     /// # Errors
-    /// As [`Self::security`].
-    pub(crate) fn network(&self) -> Result<NetworkOptions, Error> {
-        let options = self.options(Host::Outside, self.security()?);
-        Ok(options.network())
-    }
-
-    /// The chain that the options describe, with `host` at the wire's end.
-    ///
-    /// `security`: [`Self::security`].
-    pub(crate) fn options(&self, host: Host, security: Option<SecurityOptions>) -> ChainOptions {
-        let mut options = ChainOptions {
-            hops: self.hops(),
-            seed: self.seed(),
-            frame_loss: self.frame_loss,
-            packet_loss: self.packet_loss,
-            hidden: !self.no_hidden,
-            deaf: !self.no_deaf,
-            mss_frames: self.mss_frames,
-            compression: self.compression.mode(),
-            profile: self.profile(),
-            forwarding: match self.forwarding {
-                RelayKind::Copy => Forwarding::Copy,
-                RelayKind::Cit => Forwarding::Immediate,
-            },
-            channels: match self.channels {
-                ChannelPlan::Single => Channels::SINGLE,
-                ChannelPlan::Multi => Channels::ALL,
-            },
-            host,
-            ble: self.ble(),
-            sleep: self.sleep.map(Sleep::new),
-            security,
-            ..ChainOptions::default()
-        };
-        if self.is_immediate() {
-            let pacing = Pacing::best(options.hops, options.forwarding, options.channels);
-            options = pacing.on(options);
-        }
-        if self.is_paced() {
-            options.pace_percent = 100;
-            options.thins_acks = true;
-            options.hold_step = Duration::ZERO;
-            options.retry_delay = RETRY_DELAY_MAX;
-        }
-        if self.is_ble() {
-            options.window_segments = BLE_WINDOW_SEGMENTS;
-        }
-        if let Some(ms) = self.retry_delay {
-            options.retry_delay = Duration::from_millis(ms.into());
-        }
-        if let Some(ms) = self.hold {
-            options.hold_step = Duration::from_micros((ms * 1e3) as u64);
-        }
-        if let Some(segments) = self.window {
-            options.window_segments = segments.into();
-        }
-        options
-    }
-
-    /// Whether relays forward without copies.
-    fn is_immediate(&self) -> bool {
-        self.forwarding == RelayKind::Cit && !self.profile().capabilities.shared_buffer
-    }
-
-    /// Whether nodes find their pace: unless it is set by hand, or the radio has none.
-    fn is_paced(&self) -> bool {
-        match self.pacing {
-            Some(pacing) => pacing == Pace::Auto,
-            None => !self.is_ble() && !self.is_paced_by_hand(),
-        }
-    }
-
-    fn is_paced_by_hand(&self) -> bool {
-        self.hold.is_some() || self.retry_delay.is_some()
-    }
-
-    /// What the TCP of a simulated receiver does differently.
-    pub(crate) fn receiver(&self) -> Tune {
-        self.tune(pacing::receiver)
-    }
-
-    /// What the TCP of a simulated sender does differently.
-    pub(crate) fn sender(&self) -> Tune {
-        self.tune(pacing::sender)
-    }
-
-    /// `pacing`: what else an end does differently where relays forward without copies.
-    fn tune(&self, pacing: fn(&mut Config)) -> Tune {
-        Tune {
-            change: if self.is_immediate() { pacing } else { |_| {} },
-            congestion: self.congestion,
-        }
+    /// As [`Self::mesh`].
+    pub(crate) fn ble(&self) -> Result<BleOptions, Error> {
+        let ble = self.document.ble();
+        ble.map_err(|error| Error::input(flags::sentence(&error)))
     }
 }
 
-impl ChainArgs {
-    fn profile(&self) -> Profile {
-        match (self.radio, self.forwarding) {
-            (Some(RadioKind::Hamilton | RadioKind::Ble), _) | (None, RelayKind::Copy) => {
-                Profile::HAMILTON
-            }
-            (Some(RadioKind::TelosB), _) | (None, RelayKind::Cit) => Profile::TELOSB,
-            (Some(RadioKind::Nrf52840), _) => Profile::NRF52840,
-        }
-    }
-
-    /// # Errors
-    /// [`Error::Input`] for relays that must not copy, with a radio that cannot do without; for
-    /// options that the radio has no use for; for a pace that is set both ways.
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        if self.is_ble() {
-            if self.tcple && self.interval.is_some() {
-                return Err(Error::input(
-                    "TCPlE sets the interval itself: leave out --interval or --tcple",
-                ));
-            }
-            return match self.foreign_to_ble() {
-                Some(option) => Err(Error::input(format!(
-                    "{option} is an option of IEEE 802.15.4: leave it out with --radio ble"
-                ))),
-                None => Ok(()),
-            };
-        }
-        if self.phy.is_some() || self.interval.is_some() || self.tcple {
-            return Err(Error::input(
-                "--phy, --interval and --tcple are options of Bluetooth LE: name --radio ble, or leave them out",
-            ));
-        }
-        if self.forwarding == RelayKind::Cit && !self.is_immediate() {
-            return Err(Error::input(
-                "this radio has one buffer for both directions, so its relays have to copy: name \
-                 --radio telosb, which has two, or leave out --forwarding cit",
-            ));
-        }
-        if self.is_paced() && self.is_paced_by_hand() {
-            return Err(Error::input(
-                "with --pacing auto no time is set by hand: leave out --hold and --retry-delay",
-            ));
-        }
-        let radio = self.profile().capabilities;
-        if self.sleep.is_some() && radio.auto_ack && radio.pending == Pending::None {
-            return Err(Error::input(
-                "with this radio no parent can say that something waits, so no mote can sleep: name \
-                 --radio hamilton or nrf52840, or leave out --sleep",
-            ));
-        }
-        Ok(())
-    }
-
-    /// The first option that is there and has no meaning for Bluetooth LE.
-    fn foreign_to_ble(&self) -> Option<&'static str> {
-        let options = [
-            (self.hops.is_some_and(|hops| hops > 1), "--hops above 1"),
-            (self.no_hidden, "--no-hidden"),
-            (self.no_deaf, "--no-deaf"),
-            (self.retry_delay.is_some(), "--retry-delay"),
-            (self.mss_frames != MSS_FRAMES, "--mss-frames"),
-            (self.compression != Compression::None, "--compression"),
-            (self.forwarding != RelayKind::Copy, "--forwarding"),
-            (self.channels != ChannelPlan::Single, "--channels"),
-            (self.pacing.is_some(), "--pacing"),
-            (self.hold.is_some(), "--hold"),
-            (self.sleep.is_some(), "--sleep"),
-            (self.key.is_some(), "--key"),
-            (self.state.is_some(), "--state"),
-        ];
-        let mut given = options.into_iter().filter(|(is_given, _)| *is_given);
-        given.next().map(|(_, option)| option)
-    }
-
-    /// Advice for a chain in which nothing arrives any more.
-    pub(crate) fn advice(&self) -> &'static str {
-        let has_losses = self.frame_loss > 0.0 || self.packet_loss > 0.0;
-        // Frames that are held for so long are too old by the time when they may go.
-        match self.hold {
-            Some(ms) if ms > HOLD_USUAL_MAX_MS => "lower --hold",
-            _ if has_losses => "lower the losses or --hops",
-            _ => "lower --hops",
-        }
-    }
-}
-
-/// A connection interval in ms, in units of 1.25 ms.
-fn interval(text: &str) -> Result<u16, String> {
-    let units = text.parse::<f64>().map(|ms| ms / 1.25);
-    match units {
-        Ok(units) if (6.0..=3_200.0).contains(&units) && units.fract() == 0.0 => Ok(units as u16),
-        _ => Err("a connection interval is 7.5 to 4000 ms, in steps of 1.25 ms".to_owned()),
+/// Advice for a chain in which nothing arrives any more.
+pub(crate) fn advice(options: &NetworkOptions) -> &'static str {
+    let has_losses = options.frame_loss > 0.0 || options.packet_loss > 0.0;
+    let mut nodes = options.nodes.iter();
+    // Frames that are held for so long are too old by the time when they may go.
+    match nodes.any(|node| node.hold_step > HOLD_USUAL_MAX) {
+        true => "lower --hold",
+        false if has_losses => "lower the losses or --hops",
+        false => "lower --hops",
     }
 }
 
 /// A policy of a mote that sleeps, as the command line names it.
-fn sleep_policy(text: &str) -> Result<Policy, String> {
-    let seconds = |text: &str| {
-        let seconds = text.parse::<f64>().ok()?;
-        let is_allowed = (SLEEP_MIN_S..=SLEEP_MAX_S).contains(&seconds);
-        is_allowed.then(|| Duration::from_micros((seconds * 1e6) as u64))
+fn sleep_policy(text: &str) -> Result<Sleep, String> {
+    let (name, seconds) = match text.split_once(':') {
+        None => (text, None),
+        Some((name, seconds)) => (name, Some(seconds)),
     };
-    match text.split_once(':') {
-        None if text == "paper" => Ok(Policy::Paper),
-        None if text == "adaptive" => Ok(Policy::Adaptive),
-        None if text == "hinted" => Ok(Policy::Hinted(REST_REACHABLE)),
-        Some((name @ ("fixed" | "hinted"), text)) => {
-            let interval = seconds(text).ok_or_else(|| {
-                format!("the interval must be {SLEEP_MIN_S} to {SLEEP_MAX_S} seconds")
-            })?;
-            Ok(match name {
-                "fixed" => Policy::Fixed(interval),
-                _ => Policy::Hinted(interval),
-            })
+    let (name, key) = match (name, seconds) {
+        ("paper", None) => ("paper", None),
+        ("adaptive", None) => ("adaptive", None),
+        ("hinted", None) => ("hinted", None),
+        ("fixed", Some(_)) => ("fixed", Some("stack.sleep_interval_s")),
+        ("hinted", Some(_)) => ("hinted", Some("stack.sleep_idle_s")),
+        _ => {
+            return Err(
+                "must be fixed:SECONDS, paper, adaptive, hinted or hinted:SECONDS".to_owned(),
+            );
         }
-        _ => Err("must be fixed:SECONDS, paper, adaptive, hinted or hinted:SECONDS".to_owned()),
+    };
+    let seconds = seconds.and_then(|text| text.parse::<f64>().ok());
+    let seconds = seconds.filter(|seconds| (SLEEP_MIN_S..=SLEEP_MAX_S).contains(seconds));
+    if key.is_some() && seconds.is_none() {
+        return Err(format!(
+            "the interval must be {SLEEP_MIN_S} to {SLEEP_MAX_S} seconds"
+        ));
     }
+    Ok(Sleep {
+        name,
+        interval: key.zip(seconds),
+    })
 }
+
+/// Options that are no key of a scenario, or several.
+const RADIO: &str = "radio";
+const SLEEP: &str = "sleep";
+const KEY: &str = "key";
+const STATE: &str = "state";
+const SEED: &str = "seed";
 
 /// The shortest and the longest interval of a mote that sleeps, s: one frame's exchange, and half
 /// the time that its parent keeps it.
 const SLEEP_MIN_S: f64 = 0.01;
 const SLEEP_MAX_S: f64 = 300.0;
-
-fn hold_ms(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if (0.0..=1_000.0).contains(&value) => Ok(value),
-        _ => Err("the hold is 0 to 1000 ms".to_owned()),
-    }
-}
 
 /// Brings a mesh up, in virtual time: every mote among the first `nodes` nodes of `world` finds
 /// its address and route within `limit`, at one time or another: in a large mesh there is hardly a
@@ -571,22 +314,8 @@ pub(crate) fn join(
     interrupt.check()
 }
 
-/// Buffers of a TCP end over Bluetooth LE, where nobody says how large: the host is 20 ms away, and
-/// at 2 Mb/s the air carries five segments meanwhile, there and back.
-const BLE_WINDOW_SEGMENTS: usize = 16;
-
-/// Hops of a chain, where nobody says how many.
-const HOPS: u16 = 3;
-
-/// Frames of a full segment, where nobody says how many.
-const MSS_FRAMES: u8 = 5;
-
 /// The longest hold that is of any use: a full frame goes one hop in 7 ms.
-const HOLD_USUAL_MAX_MS: f64 = 50.0;
-
-/// How long the motes of a chain may take to find the border router. Some 0.3 s a hop where
-/// nothing is lost.
-pub(crate) const JOIN_MAX: Duration = Duration::from_secs(120);
+const HOLD_USUAL_MAX: Duration = Duration::from_millis(50);
 
 /// Advice for a chain whose motes do not find the border router in time.
 pub(crate) const JOIN_ADVICE: &str = "lower --frame-loss, --hold or --hops";

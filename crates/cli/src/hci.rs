@@ -14,17 +14,15 @@ use motet_hci::{BadPlace, Controller, Place};
 use motet_lab::{Arena, apps::Application, capture::Records, net::plan};
 
 use self::session::Session;
-use crate::{capture::CaptureArgs, command::linux::Signals, error::Error, live};
+use crate::{capture::CaptureArgs, command::linux::Signals, error::Error, flags, live};
 
 /// The controller, and what the mote is to be.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct HciArgs {
     /// Bring up one mote over this controller of Bluetooth LE, which speaks H4: tcp:HOST:PORT or
     /// serial:PATH[,BAUD]
-    #[arg(long, value_name = "PLACE", value_parser = place, requires = "role", conflicts_with_all = [
-        "scenario", "hops", "frame_loss", "packet_loss", "no_hidden", "no_deaf", "retry_delay", "mss_frames",
-        "compression", "radio", "forwarding", "channels", "hold", "window", "sleep", "congestion",
-    ])]
+    #[arg(long, value_name = "PLACE", value_parser = place, requires = "role",
+        conflicts_with_all = ["scenario", "radio", "sleep"], conflicts_with_all = no_use())]
     hci: Option<Place>,
 
     /// With --hci: what the mote is to devices that its controller finds
@@ -42,6 +40,12 @@ pub(crate) struct HciArgs {
 enum RoleName {
     Peripheral,
     Central,
+}
+
+/// Options of a chain that a mote over a controller has no use for: all but those of Bluetooth LE.
+fn no_use() -> impl Iterator<Item = &'static str> {
+    let names = flags::names().into_iter();
+    names.filter(|name| !["phy", "interval", "tcple", "pacing"].contains(name))
 }
 
 /// Reads where a controller is.

@@ -16,6 +16,7 @@ mod completions;
 mod decode;
 mod error;
 mod files;
+mod flags;
 #[cfg(target_os = "linux")]
 mod hci;
 mod interrupt;

@@ -17,14 +17,6 @@ pub(crate) fn whole<T: TryFrom<u64>>(
     }
 }
 
-/// Reads a probability.
-pub(crate) fn probability(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if (0.0..=1.0).contains(&value) => Ok(value),
-        _ => Err("a probability lies between 0 and 1".to_owned()),
-    }
-}
-
 /// Seeds of runs that count up from the first, and that a scenario can write (TOML's integers
 /// have 64 bits with sign).
 pub(crate) const SEEDS: RangeInclusive<u64> = 0..=i64::MAX as u64;

@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args as ClapArgs, ValueEnum};
 
-use crate::{capture::CaptureArgs, chain::ChainArgs, error::Error, number::whole};
+use crate::{capture::CaptureArgs, chain::ChainArgs, error::Error, flags, number::whole};
 
 /// Bring up a mesh of motes and run a command that can reach them
 #[derive(Debug, ClapArgs)]
@@ -44,11 +44,7 @@ Examples:
   motet up --pcap >(wireshark -k -i -)    watch the air live (bash, zsh)")]
 pub(crate) struct Args {
     /// Bring up the mesh of this scenario instead of a chain
-    #[arg(long, value_name = "SCENARIO.toml", conflicts_with_all = [
-        "hops", "frame_loss", "packet_loss", "no_hidden", "no_deaf", "retry_delay", "mss_frames",
-        "compression", "radio", "phy", "interval", "tcple", "forwarding", "channels", "pacing", "hold",
-        "window", "congestion",
-    ])]
+    #[arg(long, value_name = "SCENARIO.toml", conflicts_with = "radio", conflicts_with_all = flags::names())]
     scenario: Option<PathBuf>,
 
     #[cfg(target_os = "linux")]
@@ -115,14 +111,11 @@ pub(crate) mod linux {
 
     use motet::{
         ble::Role,
-        mac::Channels,
-        tcp::CongestionAlgorithm,
         time::{Duration, Instant},
     };
     use motet_lab::{
         Arena,
         apps::{App, Application, Services},
-        capture::Records,
         net::moves,
         net::network::{Host, HostOptions, Network, NetworkOptions},
         net::outages::{Outages, Switch},
@@ -133,8 +126,8 @@ pub(crate) mod linux {
 
     use super::{AppName, Args};
     use crate::{
-        anemometers,
-        chain::{self, JOIN_ADVICE, JOIN_MAX},
+        anemometers, capture,
+        chain::{self, JOIN_ADVICE},
         command::linux::{Signals, report, start},
         error::Error,
         hci,
@@ -163,14 +156,15 @@ pub(crate) mod linux {
                 "a command reaches the peers of a central: use --role central, or leave the command out",
             ));
         }
+        let ble = args.chain.ble()?;
         let mote = hci::Mote {
             role,
-            phy: args.chain.phy(),
-            interval: args.chain.interval(),
+            phy: ble.phy,
+            interval: ble.interval,
             seed: args.chain.seed(),
             sockets: [args.connections, LISTENERS, HALF_OPEN],
             application: args.app.and_then(application),
-            has_tcple: args.chain.has_tcple(),
+            has_tcple: ble.tcple_motes > 0,
         };
         let files: Vec<&Path> = args.capture.file().into_iter().collect();
         targets::check(&files, &[], args.capture.force)?;
@@ -181,16 +175,17 @@ pub(crate) mod linux {
         let files: Vec<&Path> = args.capture.file().into_iter().collect();
         let read: Vec<&Path> = args.scenario.as_deref().into_iter().collect();
         targets::check(&files, &read, args.capture.force)?;
-        args.chain.check()?;
+        let chain = args.chain.mesh()?;
         let namespace = live::enter_namespace(NO_OTHER_WAY)?;
-        let mut mesh = Mesh::of(args)?;
+        let mut mesh = Mesh::of(args, chain)?;
         let nodes = mesh.options.nodes.len();
         let (folder, security) = (args.chain.state.as_deref(), mesh.options.security.as_ref());
         mesh.options.keeper = state::keeper(folder, security, nodes)?;
         let signals = Signals::listen()?;
         let interrupt = signals.interrupt();
         let stops = signals.clone();
-        let capture = args.capture.create(mesh.records, move || stops.is_due());
+        let records = capture::records(&mesh.options);
+        let capture = args.capture.create(records, move || stops.is_due());
         let capture = capture.map_err(|error| interrupt.check().err().unwrap_or(error))?;
         let rests = rests(&mesh.options);
         let arena = Arena::new();
@@ -198,30 +193,28 @@ pub(crate) mod linux {
             .map_err(|error| Error::input(format!("there is no such mesh: {error}")))?;
         network.world.set_capture(capture);
         let nodes = network.mesh_nodes();
-        let congestion = args.chain.congestion.algorithm();
-        let scenario = mesh.scenario.as_ref();
         let application = args.app.and_then(application);
-        let connections = args.connections;
+        let scenario = &mesh.scenario;
         serve(
             scenario,
             &mut network,
             &arena,
-            connections,
-            congestion,
+            args.connections,
             application,
         );
         if args.app == Some(AppName::Coap) {
             anemometers::put_readings(&mut network, &arena, args.chain.seed());
         }
-        switch_on(mesh.scenario.as_ref(), &mut network, &arena);
+        switch_on(scenario, &mut network, &arena);
         let world = &mut network.world;
-        chain::join(world, nodes, mesh.join_max, mesh.join_advice, interrupt)?;
+        let (limit, advice) = (scenario.join_max(), mesh.join_advice);
+        chain::join(world, nodes, limit, advice, interrupt)?;
         let mut live = Live::start(&namespace, network.world.now(), NO_OTHER_WAY)?;
         introduce(&network, &rests, args);
         let motes: Vec<Ipv6Addr> = (1..nodes).map(|mote| network.addr(mote)).collect();
         signals.a_command_will_run()?;
         let mut guard = start(&args.command, &motes, args.capture.takes_stdout())?;
-        let faults = Faults::begin(mesh.scenario.as_ref(), &mut network);
+        let faults = Faults::begin(scenario, &mut network);
         let outcome = attend(
             &mut guard,
             &mut live,
@@ -242,23 +235,17 @@ pub(crate) mod linux {
         }
     }
 
-    /// Gives each mote its small services; a node's TCP is as the scenario says, or has this
-    /// congestion control.
+    /// Gives each mote its small services, with TCP as the scenario says.
     pub(crate) fn serve<'m>(
-        scenario: Option<&Scenario>,
+        scenario: &Scenario,
         network: &mut Network<'m>,
         arena: &'m Arena,
         connections: usize,
-        congestion: CongestionAlgorithm,
         application: Option<Application>,
     ) {
-        let stacks = scenario.map(|scenario| &scenario.stacks[..]);
-        for mote in 1..network.mesh_nodes() {
+        for (mote, stack) in scenario.stacks.iter().enumerate().skip(1) {
             let ends = network.ends(mote, plan::HOST, arena);
-            let ends = match stacks.and_then(|stacks| stacks.get(mote)) {
-                Some(stack) => ends.with(|config| stack.apply(config)),
-                None => ends.with(|config| config.congestion_algorithm = congestion),
-            };
+            let ends = ends.with(|config| stack.apply(config));
             let services = Services::new(connections, ends).with(application);
             network.world.set_app(mote, App::Services(services));
         }
@@ -267,27 +254,42 @@ pub(crate) mod linux {
     /// What is to be brought up.
     pub(crate) struct Mesh {
         pub(crate) options: NetworkOptions,
-        /// What a scenario says of each node's TCP, and what breaks; none of a chain's.
-        pub(crate) scenario: Option<Scenario>,
-        records: Records,
-        pub(crate) join_max: Duration,
+        /// What it was made of: each node's TCP, and what breaks.
+        pub(crate) scenario: Scenario,
         pub(crate) join_advice: &'static str,
     }
 
     impl Mesh {
-        pub(super) fn of(args: &Args) -> Result<Self, Error> {
+        /// That of the scenario, or else `chain`.
+        pub(super) fn of(args: &Args, chain: Scenario) -> Result<Self, Error> {
             let mut mesh = match &args.scenario {
                 Some(file) => Self::of_scenario(file, args.chain.seed)?,
-                None => Self {
-                    options: args.chain.network()?,
-                    scenario: None,
-                    records: args.chain.records(),
-                    join_max: JOIN_MAX,
-                    join_advice: JOIN_ADVICE,
-                },
+                None => {
+                    let mut mesh = Self::beside_kernel(chain, JOIN_ADVICE);
+                    args.chain.secure(&mut mesh.options)?;
+                    mesh
+                }
             };
             mesh.make_room(args.connections);
             Ok(mesh)
+        }
+
+        /// A scenario's mesh with the kernel in the place of its host.
+        fn beside_kernel(scenario: Scenario, join_advice: &'static str) -> Self {
+            let mut options = scenario.network.clone();
+            options.hosts.truncate(1);
+            for host in &mut options.hosts {
+                *host = HostOptions {
+                    delay: host.delay,
+                    kind: Host::Outside,
+                    ..HostOptions::new("host")
+                };
+            }
+            Self {
+                options,
+                scenario,
+                join_advice,
+            }
         }
 
         /// A place for each connection that there are buffers for, and no more: what cannot be
@@ -312,28 +314,11 @@ pub(crate) mod linux {
                 return Err(Error::input("the scenario has no point to bring up"));
             };
             say_what_is_left_out(&point.values);
-            let mut options = point.scenario.network.clone();
-            options.seed = plan.seeds.first().copied().unwrap_or(options.seed);
-            let delay = options.hosts.first().map(|host| host.delay);
-            let host = HostOptions::new("host");
-            options.hosts = vec![HostOptions {
-                delay: delay.unwrap_or(host.delay),
-                kind: Host::Outside,
-                ..host
-            }];
-            let is_multi = |channels: Channels| channels != Channels::SINGLE;
-            let is_multi = options.nodes.iter().any(|node| is_multi(node.mac.channels));
-            Ok(Self {
-                options,
-                records: match is_multi {
-                    _ if point.scenario.network.ble.is_some() => Records::Bluetooth,
-                    true => Records::TappedFrames,
-                    false => Records::Frames,
-                },
-                join_max: Duration::from_micros((point.scenario.timing.join_s * 1e6) as u64),
-                join_advice: "",
-                scenario: Some(Arc::unwrap_or_clone(point.scenario)),
-            })
+            let mut mesh = Self::beside_kernel(Arc::unwrap_or_clone(point.scenario), "");
+            if let Some(seed) = plan.seeds.first() {
+                mesh.options.seed = *seed;
+            }
+            Ok(mesh)
         }
     }
 
@@ -357,16 +342,11 @@ pub(crate) mod linux {
     }
 
     /// Switches all nodes on, where a scenario says that they are not from the start.
-    pub(crate) fn switch_on<'m>(
-        scenario: Option<&Scenario>,
-        network: &mut Network<'m>,
-        arena: &'m Arena,
-    ) {
-        let within = scenario.map(|scenario| scenario.switched_on_within);
-        let Some(within) = within.filter(|within| *within > Duration::ZERO) else {
+    pub(crate) fn switch_on<'m>(scenario: &Scenario, network: &mut Network<'m>, arena: &'m Arena) {
+        if scenario.switched_on_within == Duration::ZERO {
             return;
-        };
-        let (mut outages, _) = Outages::staggered(network, within);
+        }
+        let (mut outages, _) = Outages::staggered(network, scenario.switched_on_within);
         while let Some(at) = outages.next_at() {
             network.world.run_until(at);
             outages.pass(network, arena, |_, _, _| {});
@@ -380,14 +360,12 @@ pub(crate) mod linux {
     }
 
     impl Faults {
-        pub(crate) fn begin(scenario: Option<&Scenario>, network: &mut Network<'_>) -> Self {
+        pub(crate) fn begin(scenario: &Scenario, network: &mut Network<'_>) -> Self {
             let from = network.world.now();
-            let outages = scenario.map(|scenario| scenario.outages(from));
-            let changes = scenario.map(|scenario| scenario.link_faults(from));
-            network.world.change_later(changes.unwrap_or_default());
+            network.world.change_later(scenario.link_faults(from));
             Self {
                 from,
-                outages: outages.unwrap_or_default(),
+                outages: scenario.outages(from),
             }
         }
 
@@ -542,11 +520,17 @@ mod tests {
         args: Args,
     }
 
+    fn mesh(options: &[&str]) -> Mesh {
+        let line = Line::try_parse_from(["up"].iter().chain(options)).unwrap();
+        let chain = line.args.chain.mesh();
+        let mesh = chain.and_then(|chain| Mesh::of(&line.args, chain));
+        mesh.unwrap_or_else(|error| panic!("{error}"))
+    }
+
     #[test]
     fn what_sleep_costs_those_outside_is_said() {
         let said = |options: &[&str]| {
-            let line = Line::try_parse_from(["up"].iter().chain(options)).unwrap();
-            let mesh = Mesh::of(&line.args).unwrap_or_else(|error| panic!("{error}"));
+            let mesh = mesh(options);
             latency(&rests(&mesh.options))
         };
         assert_eq!(said(&["--hops", "2"]), None);
@@ -568,8 +552,7 @@ mod tests {
 
     /// The pace of each node, %, and whether the border router thins ACKs.
     fn pace(options: &[&str]) -> (Vec<u8>, bool) {
-        let line = Line::try_parse_from(["up"].iter().chain(options)).unwrap();
-        let mesh = Mesh::of(&line.args).unwrap_or_else(|error| panic!("{error}"));
+        let mesh = mesh(options);
         let nodes = mesh.options.nodes.iter().map(|node| node.pace_percent);
         (nodes.collect(), mesh.options.thins_acks)
     }

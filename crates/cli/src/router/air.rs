@@ -8,7 +8,7 @@ use std::{
     time,
 };
 
-use motet::{ip::PacketDrop, tcp::CongestionAlgorithm, time::Duration};
+use motet::{ip::PacketDrop, time::Duration};
 use motet_lab::{
     Arena,
     keys::{KeyFile, Step},
@@ -56,21 +56,13 @@ pub(super) fn run(scenario: &Path, args: &Args) -> Result<(), Error> {
     let mut network =
         network.map_err(|error| Error::input(format!("there is no such mesh: {error}")))?;
     let nodes = network.mesh_nodes();
-    let scenario = mesh.scenario.as_ref();
-    let congestion = CongestionAlgorithm::NewReno;
-    up::serve(
-        scenario,
-        &mut network,
-        &arena,
-        connections,
-        congestion,
-        None,
-    );
+    let scenario = &mesh.scenario;
+    up::serve(scenario, &mut network, &arena, connections, None);
     up::switch_on(scenario, &mut network, &arena);
     let joined = chain::join(
         &mut network.world,
         nodes,
-        mesh.join_max,
+        scenario.join_max(),
         mesh.join_advice,
         &interrupt,
     );

@@ -20,8 +20,8 @@ use motet_lab::{
     keys::hex,
     net::bound::Stretch,
     net::chain::{Chain, Host},
-    net::keeper::Keeper,
-    net::network::SecurityOptions,
+    net::network::NetworkOptions,
+    scenario::{Scenario, StackSettings},
 };
 
 use self::{
@@ -30,8 +30,8 @@ use self::{
     transfer::{Outcome, Transfer},
 };
 use crate::{
-    capture::{CaptureArgs, WRITTEN},
-    chain::ChainArgs,
+    capture::{self, CaptureArgs, WRITTEN},
+    chain::{self, ChainArgs},
     error::{Error, Kept},
     files,
     interrupt::Interrupt,
@@ -108,28 +108,34 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let outputs = [args.capture.file(), args.trace.as_deref()];
     let outputs: Vec<&Path> = outputs.into_iter().flatten().collect();
     targets::check(&outputs, &[&args.file], args.capture.force)?;
-    args.chain.check()?;
-    let security = args.chain.security()?;
+    let scenario = args
+        .chain
+        .mesh_with_flow(args.direction == Direction::Down)?;
+    let mut options = scenario.network.clone();
+    args.chain.secure(&mut options)?;
     // The namespace before anything that could start a thread.
     let far = Far::enter(args.in_virtual_time)?;
-    let keeper = far.keeper(&args.chain, security.as_ref())?;
+    far.join(&mut options, &args.chain)?;
     let interrupt = Interrupt::install()?;
     let stops = interrupt.clone();
     let stops = move || stops.has_come();
-    let capture = args.capture.create(args.chain.records(), stops);
+    let capture = args.capture.create(capture::records(&options), stops);
     let capture = capture.map_err(|error| interrupt.check().err().unwrap_or(error))?;
     let trace = args.create_trace()?;
     let arena = Arena::new();
-    let options = args.chain.options(far.host(), security);
-    let mut chain = Chain::kept(options, keeper, &arena);
+    let advice = chain::advice(&options);
+    let sleeps = options.has_sleepers();
+    let chain = Chain::of(options, scenario.wire.host_ack_every, &arena);
+    let mut chain =
+        chain.map_err(|error| Error::input(format!("there is no such mesh: {error}")))?;
     chain.world.set_capture(capture);
     let bar = Progress::new(content.len() as u64, true);
-    let mut transfer = Transfer::new(chain, Arc::clone(&content), args.direction, interrupt, bar);
+    let travels = (Arc::clone(&content), args.direction);
+    let mut transfer = Transfer::new(chain, &scenario, travels, interrupt, bar);
     transfer.trace = trace;
-    transfer.advice = args.chain.advice();
-    transfer.tunes = [args.chain.sender(), args.chain.receiver()];
+    transfer.advice = advice;
     let carried = far.carry(&mut transfer, &arena);
-    let spent = transfer.spent().filter(|_| args.chain.sleep.is_some());
+    let spent = transfer.spent().filter(|_| sleeps);
     let Transfer {
         mut chain,
         bar,
@@ -153,7 +159,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let report = Report {
         radio_duty: spent.map(|(duty, _)| rounded(duty)),
         energy_mj: spent.map(|(_, energy_mj)| rounded(energy_mj)),
-        ..report(args, &content, &chain, &outcome, lateness)
+        ..report(args, &content, (&scenario, &chain), &outcome, lateness)
     };
     let out = match args.capture.takes_stdout() {
         true => Out::Stderr,
@@ -228,29 +234,22 @@ impl Far {
         }
     }
 
-    /// What keeps the frame counters, where the mesh has a key. In virtual time nothing does: its
-    /// frames follow from the seed, and are the same each time.
-    fn keeper(
-        &self,
-        chain: &ChainArgs,
-        security: Option<&SecurityOptions>,
-    ) -> Result<Option<Keeper>, Error> {
+    /// Puts it in the place of the mesh's host, and keeps the frame counters where the mesh has a
+    /// key. In virtual time nothing does: its frames follow from the seed, and are the same each
+    /// time.
+    fn join(&self, options: &mut NetworkOptions, chain: &ChainArgs) -> Result<(), Error> {
         match self {
-            Self::Virtual => Ok(None),
+            Self::Virtual => {}
             #[cfg(target_os = "linux")]
             Self::Kernel(_) => {
-                let nodes = usize::from(chain.hops()) + 1;
-                crate::state::keeper(chain.state.as_deref(), security, nodes)
+                let (folder, security) = (chain.state.as_deref(), options.security.as_ref());
+                options.keeper = crate::state::keeper(folder, security, options.nodes.len())?;
+                for host in &mut options.hosts {
+                    host.kind = Host::Outside;
+                }
             }
         }
-    }
-
-    fn host(&self) -> Host {
-        match self {
-            Self::Virtual => Host::Virtual,
-            #[cfg(target_os = "linux")]
-            Self::Kernel(_) => Host::Outside,
-        }
+        Ok(())
     }
 
     fn carry<'m>(
@@ -284,7 +283,7 @@ fn bound_kbps(chain: &Chain<'_>, direction: Direction, seconds: f64, bytes: u64)
 fn report(
     args: &Args,
     content: &[u8],
-    chain: &Chain<'_>,
+    (scenario, chain): (&Scenario, &Chain<'_>),
     outcome: &Outcome,
     lateness: Option<Lateness>,
 ) -> Report {
@@ -296,7 +295,8 @@ fn report(
         bytes,
         sha256_sent: hex(&transfer::sha256(content)),
         sha256_received: hex(&outcome.sha256_received),
-        hops: args.chain.hops(),
+        // Lossless: a chain has 32 hops at most.
+        hops: chain.mote() as u16,
         seconds: rounded(seconds),
         goodput_kbps: rounded(transfer::kbps(bytes, outcome.duration)),
         bound_kbps: bound_kbps(chain, args.direction, seconds, bytes),
@@ -322,8 +322,11 @@ fn report(
         in_virtual_time: args.in_virtual_time,
         retransmissions_by_cause: sender.retransmissions.iter().copied().collect(),
         frames_by_hop,
-        window_segments: args.chain.options(Host::Virtual, None).window_segments,
-        congestion: args.chain.congestion.algorithm().name(),
+        window_segments: chain.window_segments(),
+        congestion: scenario
+            .stacks
+            .last()
+            .map_or("", StackSettings::congestion_name),
         window_advised_segments: sender.telemetry.map(|telemetry| {
             let bottleneck_bytes_per_s = (chain.estimate_kbps() * 125.0) as u32;
             let advised = telemetry.window_advised_bytes(bottleneck_bytes_per_s);

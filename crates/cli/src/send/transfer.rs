@@ -12,12 +12,13 @@ use motet_lab::{
     apps::{App, Progress as AppProgress, Receiver, Sender},
     net::chain::Chain,
     net::plan,
+    scenario::Scenario,
 };
 use sha2::{Digest as _, Sha256};
 
 use super::{Direction, trace::Trace};
 use crate::{
-    chain::{self, JOIN_ADVICE, JOIN_MAX, Tune},
+    chain::{self, JOIN_ADVICE},
     error::Error,
     interrupt::Interrupt,
     progress::Progress,
@@ -43,8 +44,8 @@ pub(super) struct Transfer<'m> {
     pub(super) chain: Chain<'m>,
     pub(super) content: Arc<[u8]>,
     pub(super) direction: Direction,
-    /// What the TCP of simulated senders and receivers does differently.
-    pub(super) tunes: [Tune; 2],
+    /// What the mesh was made of: TCP's settings at simulated ends.
+    pub(super) scenario: &'m Scenario,
     pub(super) interrupt: Interrupt,
     pub(super) bar: Progress,
     /// What may help when nothing arrives any more.
@@ -108,8 +109,8 @@ pub(super) struct SenderFigures {
 impl<'m> Transfer<'m> {
     pub(super) fn new(
         chain: Chain<'m>,
-        content: Arc<[u8]>,
-        direction: Direction,
+        scenario: &'m Scenario,
+        (content, direction): (Arc<[u8]>, Direction),
         interrupt: Interrupt,
         bar: Progress,
     ) -> Self {
@@ -118,7 +119,7 @@ impl<'m> Transfer<'m> {
             chain,
             content,
             direction,
-            tunes: [Tune::NONE; 2],
+            scenario,
             advice: "lower --hops",
             interrupt,
             bar,
@@ -135,7 +136,8 @@ impl<'m> Transfer<'m> {
     pub(super) fn join(&mut self) -> Result<(), Error> {
         let nodes = self.chain.mote() + 1;
         let world = &mut self.chain.world;
-        chain::join(world, nodes, JOIN_MAX, JOIN_ADVICE, &self.interrupt)?;
+        let limit = self.scenario.join_max();
+        chain::join(world, nodes, limit, JOIN_ADVICE, &self.interrupt)?;
         self.delivered.1 = self.chain.world.now();
         Ok(())
     }
@@ -143,20 +145,29 @@ impl<'m> Transfer<'m> {
     /// Lets the mote send the file to the host, or receive it.
     pub(super) fn start_mote(&mut self, arena: &'m Arena) {
         let ends = self.chain.mote_ends(arena);
-        let [sender, receiver] = self.tunes;
+        let ends = ends.with(|config| self.apply_to_mote(config));
         let app = match self.direction {
             Direction::Up => App::Sender(Sender::new(
                 Arc::clone(&self.content),
                 (plan::HOST, PORT),
-                ends.with(|config| sender.apply(config)),
+                ends,
             )),
-            Direction::Down => {
-                let ends = ends.with(|config| receiver.apply(config));
-                App::Receiver(Receiver::new(PORT, ends))
-            }
+            Direction::Down => App::Receiver(Receiver::new(PORT, ends)),
         };
         self.chain.world.set_app(self.chain.mote(), app);
         self.at_first = Spent::by(&self.chain);
+    }
+
+    fn apply_to_mote(&self, config: &mut tcp::Config) {
+        if let Some(stack) = self.scenario.stacks.last() {
+            stack.apply(config);
+        }
+    }
+
+    /// Gives a simulated host the settings of the mote's TCP, but for the ACKs of a host.
+    pub(super) fn apply_to_host(&self, config: &mut tcp::Config) {
+        self.apply_to_mote(config);
+        self.scenario.wire.apply(config);
     }
 
     /// What the mote's radio has used since the transfer began: the share of the time in which it

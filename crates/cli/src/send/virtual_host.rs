@@ -27,15 +27,11 @@ pub(super) fn carry<'m>(transfer: &mut Transfer<'m>, arena: &'m Arena) -> Result
         Direction::Down => (host, mote),
     };
     let ends = transfer.chain.host_ends(arena);
-    let [sends, receives] = transfer.tunes;
+    let ends = ends.with(|config| transfer.apply_to_host(config));
     let host_app = match transfer.direction {
-        Direction::Up => {
-            let ends = ends.with(|config| receives.apply(config));
-            App::Receiver(Receiver::new(PORT, ends))
-        }
+        Direction::Up => App::Receiver(Receiver::new(PORT, ends)),
         Direction::Down => {
             let to = (transfer.chain.mote_addr(), PORT);
-            let ends = ends.with(|config| sends.apply(config));
             App::Sender(Sender::new(Arc::clone(&transfer.content), to, ends))
         }
     };

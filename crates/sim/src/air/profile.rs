@@ -48,6 +48,8 @@ pub struct Profile {
     pub wake: Duration,
     /// Whether the radio hears nothing while a frame is copied, in either direction.
     pub deaf: bool,
+    /// Whether it had one buffer for both directions before [`Self::hearing`].
+    pub overlaps: bool,
     /// Whether the driver reads a frame's first bytes, and reports them, before the others:
     /// what fires a frame that waits in the radio.
     pub head_first: bool,
@@ -92,6 +94,7 @@ impl Profile {
         wake: Duration::from_micros(460),
         // The driver enters the transmit state before it copies.
         deaf: true,
+        overlaps: false,
         head_first: false,
         transmit_dbm: 0.0,
         // AT86RF233 data sheet §12.
@@ -133,6 +136,7 @@ impl Profile {
         wake: Duration::from_micros(1_052),
         // The receive FIFO fills while the processor writes the other.
         deaf: false,
+        overlaps: false,
         head_first: true,
         transmit_dbm: 0.0,
         // CC2420 data sheet §5.2, typical.
@@ -174,6 +178,7 @@ impl Profile {
         // Product specification §5.4.4 and §6.20: crystal 360 µs, fast ramp-up 40 µs.
         wake: Duration::from_micros(400),
         deaf: false,
+        overlaps: false,
         head_first: true,
         transmit_dbm: 0.0,
         // Product specification §6.20.15.
@@ -205,6 +210,7 @@ impl Profile {
         stamp_delay_max: Duration::ZERO,
         wake: Duration::ZERO,
         deaf: false,
+        overlaps: false,
         head_first: false,
         transmit_dbm: 0.0,
         sensitivity_dbm: -101.0,
@@ -217,6 +223,7 @@ impl Profile {
     #[must_use]
     pub const fn hearing(mut self) -> Self {
         self.deaf = false;
+        self.overlaps |= self.capabilities.shared_buffer;
         self.capabilities.shared_buffer = false;
         self
     }

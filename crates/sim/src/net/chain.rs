@@ -7,7 +7,8 @@
 //! Purpose: the setting of `TCPlp`'s study, and of `motet send` and `motet up`. Routes are
 //! static; addresses, contexts and default routes come by router advertisement, from the
 //! border router and on from each relay.
-//! Left out: every other topology: [`crate::net::network`] has them, and builds this one.
+//! Left out: every other topology: [`crate::net::network`] has them, and builds this one. What of a
+//! scenario's keys and a command line's options becomes of a chain: [`crate::scenario`] says it.
 
 use std::net::Ipv6Addr;
 
@@ -27,13 +28,13 @@ use crate::ble::estimate::SduTimes;
 use crate::net::bound::Path;
 use crate::net::bounded::BoundedFlow;
 use crate::net::estimate::{Route, SegmentFrames};
-use crate::net::keeper::Keeper;
 use crate::net::network::{
     self, BleOptions, HOST_DELAY, HostOptions, Joining, Network, NetworkOptions, NodeOptions,
     Parent, SecurityOptions, Tables,
 };
 use crate::net::plan;
 use crate::net::segments::Segments;
+use crate::net::topology::TopologyError;
 use crate::net::world::World;
 
 pub use crate::net::network::{HOST_WIRED, Host, RADIO, WIRED};
@@ -99,7 +100,10 @@ pub struct ChainOptions {
 pub struct Chain<'m> {
     /// The world it is in.
     pub world: World<'m>,
-    options: ChainOptions,
+    /// What it was built from.
+    options: NetworkOptions,
+    /// Segments for each ACK of a receiver that does as it is told.
+    ack_every: u8,
 }
 
 /// More hops than any mesh has; a packet's hop limit of 64 suffices.
@@ -197,11 +201,6 @@ impl ChainOptions {
 impl<'m> Chain<'m> {
     /// Builds a chain; all its nodes' memory comes from `arena`.
     pub fn new(options: ChainOptions, arena: &'m Arena) -> Self {
-        Self::kept(options, None, arena)
-    }
-
-    /// As [`Self::new`], with frame counters that outlive the run, if there is a keeper.
-    pub fn kept(options: ChainOptions, keeper: Option<Keeper>, arena: &'m Arena) -> Self {
         let options = ChainOptions {
             hops: match options.ble {
                 Some(_) => 1,
@@ -209,40 +208,63 @@ impl<'m> Chain<'m> {
             },
             ..options
         };
-        let network = NetworkOptions {
-            keeper,
-            ..options.network()
-        };
-        let network = Network::new(network, arena)
-            .expect("neighbours in a chain hear each other, whatever its options");
-        let world = network.world;
-        Self { world, options }
+        Self::of(options.network(), options.ack_every, arena)
+            .expect("neighbours in a chain hear each other, whatever its options")
+    }
+
+    /// Builds a network whose nodes are a chain. `ack_every`: segments for each ACK of a receiver
+    /// that does as it is told; the estimate counts on it.
+    ///
+    /// # Errors
+    /// A mote hears no other.
+    pub fn of(
+        options: NetworkOptions,
+        ack_every: u8,
+        arena: &'m Arena,
+    ) -> Result<Self, TopologyError> {
+        let network = Network::new(options.clone(), arena)?;
+        Ok(Self {
+            world: network.world,
+            options,
+            ack_every,
+        })
     }
 
     /// What it was built from.
-    pub fn options(&self) -> &ChainOptions {
+    pub const fn options(&self) -> &NetworkOptions {
         &self.options
     }
 
-    /// The mote at the far end.
+    /// The mote at the far end: as many hops away as its number says.
     pub fn mote(&self) -> usize {
-        usize::from(self.options.hops)
+        self.options.nodes.len().saturating_sub(1)
     }
 
     /// The simulated host.
     pub fn host(&self) -> Option<usize> {
-        (self.options.host == Host::Virtual).then_some(usize::from(self.options.hops) + 1)
+        let host = self.options.hosts.first();
+        let is_virtual = host.is_some_and(|host| host.kind == Host::Virtual);
+        is_virtual.then_some(self.options.nodes.len())
     }
 
     /// The mote's address.
     pub fn mote_addr(&self) -> Ipv6Addr {
-        let options = self.options.network();
-        plan::addr_of(plan::MESH_PREFIX, options.link_addr(self.mote()))
+        plan::addr_of(plan::MESH_PREFIX, self.options.link_addr(self.mote()))
+    }
+
+    /// The far mote's options.
+    fn far(&self) -> &NodeOptions {
+        &self.options.nodes[self.mote()]
+    }
+
+    /// Buffers of the mote's TCP, in full segments.
+    pub fn window_segments(&self) -> usize {
+        self.far().window_segments
     }
 
     /// Settings and memory for the TCP ends of a mote towards the host.
     pub fn mote_ends(&self, arena: &'m Arena) -> Ends<'m> {
-        Ends::mote(arena, plan::HOST, self.options.window_segments)
+        Ends::mote(arena, plan::HOST, self.window_segments())
     }
 
     /// Settings and memory for the TCP ends of the simulated host.
@@ -290,7 +312,7 @@ impl<'m> Chain<'m> {
     /// From the stack's own MSS, headers and fragmenter; `acks_per_segment` is the one
     /// assumption: every second segment, as RFC 9293 §3.8.6.3 has it, or what the options say.
     pub fn segment_frames(&self) -> SegmentFrames {
-        let every = f64::from(self.options.ack_every.max(1));
+        let every = f64::from(self.ack_every.max(1));
         self.to_host().frames(&self.world, 1.0 / every)
     }
 
@@ -300,7 +322,7 @@ impl<'m> Chain<'m> {
         if self.options.ble.is_some() {
             return None;
         }
-        let every = self.options.ack_every;
+        let every = self.ack_every;
         let ack_every = (!up || !self.options.thins_acks).then_some(every);
         self.path_between(plan::HOST, true, ack_every)
     }
@@ -326,7 +348,7 @@ impl<'m> Chain<'m> {
             timestamps,
             ack_every,
         };
-        flow.path(&self.world, &self.options.network())
+        flow.path(&self.world, &self.options)
     }
 
     /// The goodput that this chain's frame times allow by the papers' arithmetic, kb/s: nothing
@@ -335,19 +357,23 @@ impl<'m> Chain<'m> {
         if let Some(options) = &self.options.ble {
             return self.ble_estimate_kbps(options);
         }
-        let mut profile = self.options.profile;
+        let NodeOptions {
+            mut profile,
+            forwarding,
+            ..
+        } = *self.far();
         let frames = self.segment_frames();
-        if profile.capabilities.shared_buffer {
-            if !self.options.deaf {
-                // Such a radio takes the next frame while the last one is on the air.
-                profile.transmit_copy_ns = 0;
-            }
+        if profile.overlaps {
+            // Such a radio takes the next frame while the last one is on the air.
+            profile.transmit_copy_ns = 0;
+        }
+        if profile.overlaps || profile.capabilities.shared_buffer {
             return frames.estimate_kbps(&profile, BE_MIN, self.mote());
         }
         let route = Route {
             hops: self.mote(),
-            is_immediate: self.options.forwarding == Forwarding::Immediate,
-            is_multi_channel: self.options.channels != Channels::SINGLE,
+            is_immediate: forwarding == Forwarding::Immediate,
+            is_multi_channel: self.far().mac.channels != Channels::SINGLE,
         };
         frames.routed_estimate_kbps(&profile, BE_MIN, route)
     }
@@ -370,7 +396,7 @@ impl<'m> Chain<'m> {
         let sdu = SduTimes {
             phy: options.phy,
             has_mic: options.has_mic,
-            ack_every: self.options.ack_every,
+            ack_every: self.ack_every,
         };
         let payload = self.segment_payload_len();
         sdu.goodput_kbps(payload, payload + BLE_HEADERS_LEN, BLE_HEADERS_LEN)
@@ -388,7 +414,7 @@ impl<'m> Chain<'m> {
             next: self.mote() - 1,
             peer: plan::HOST,
             timestamps: true,
-            is_compressed: self.options.compression.is_some(),
+            is_compressed: self.far().compression.is_some(),
         }
     }
 }

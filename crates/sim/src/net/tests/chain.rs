@@ -109,7 +109,7 @@ fn tcp_headers(chain: &Chain<'_>) -> [u32; 4] {
 }
 
 fn mote_ends<'m>(chain: &Chain<'_>, arena: &'m Arena) -> Ends<'m> {
-    Ends::mote(arena, plan::HOST, chain.options().window_segments)
+    Ends::mote(arena, plan::HOST, chain.window_segments())
 }
 
 impl Outcome {
