@@ -11,7 +11,6 @@ use super::traffic::Traffic;
 use crate::Arena;
 use crate::apps::App;
 use crate::apps::messages::{Client, Server, Shape};
-use crate::net::chain::ChainOptions;
 use crate::streams::{Purpose, stream};
 
 /// The mote at the end of the chain asks the host, now and then.
@@ -23,21 +22,14 @@ impl Traffic for Ask {
     fn run(&self, setup: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
         let Self(shape) = *self;
         let arena = Arena::new();
-        let options = ChainOptions {
-            seed,
-            ..setup.chain
-        };
-        let mut network = joined(options.network(), &arena)?;
-        let (mote, host) = (
-            usize::from(options.hops),
-            network.host(0).unwrap_or_default(),
-        );
+        let mut network = joined(setup.network(seed)?, &arena)?;
+        let (mote, host) = (setup.mote(), network.host(0).unwrap_or_default());
         let began = network.world.now();
         let until = began + WARM_UP + Duration::from_secs(seconds);
         let ends = |node, peer: usize| network.ends(node, network.addr(peer), &arena);
         let answering = ends(host, mote).with(setup.receiver);
         let asking = ends(mote, host).with(setup.sender);
-        let mut rng = stream(seed, u32::from(options.hops), Purpose::Application);
+        let mut rng = stream(seed, mote as u32, Purpose::Application);
         let peer = (network.addr(host), PORT);
         let client = Client::new(peer, asking, shape, began + WARM_UP, &mut rng).until(until);
         network

@@ -26,7 +26,7 @@ use crate::air::phy;
 use crate::air::radio::{Heard, Radio};
 use crate::air::{Air, Event};
 use crate::net::bound::raw_kbps;
-use crate::net::chain::ChainOptions;
+use crate::net::network::{NetworkOptions, NodeOptions};
 use crate::net::plan;
 use crate::streams::{Purpose, happens, stream};
 
@@ -90,10 +90,10 @@ impl Bulk {
     ///
     /// As the paper does, from a low rate up to the first loss: a rate beyond it at which
     /// copies and frames happen to interleave does not count.
-    pub fn throughput_kbps(&self, chain: &ChainOptions, seed: u64) -> Option<f64> {
+    pub fn throughput_kbps(&self, chain: &NetworkOptions, seed: u64) -> Option<f64> {
         let serial = self
             .serial_hop(chain)
-            .saturating_mul(u64::from(chain.hops) + 1);
+            .saturating_mul(chain.nodes.len() as u64);
         let arrives = |us: u64, packets| {
             let batch = self.batch(chain, Duration::from_micros(us), packets, seed);
             (batch.arrivals.len() == packets as usize).then_some(batch)
@@ -122,7 +122,7 @@ impl Bulk {
     /// lost.
     ///
     /// With CIT every relay holds its packet before, and the one that arrives fires it.
-    pub fn latency_ms(&self, chain: &ChainOptions, seed: u64) -> Option<f64> {
+    pub fn latency_ms(&self, chain: &NetworkOptions, seed: u64) -> Option<f64> {
         let arena = Arena::new();
         let mut links = Links::new(self, chain, seed, &arena);
         let mut sum = 0.0;
@@ -142,7 +142,7 @@ impl Bulk {
     /// hold back: these push the others on.
     pub fn batch(
         &self,
-        chain: &ChainOptions,
+        chain: &NetworkOptions,
         interval: Duration,
         packets: u32,
         seed: u64,
@@ -150,7 +150,7 @@ impl Bulk {
         let arena = Arena::new();
         let mut links = Links::new(self, chain, seed, &arena);
         links.run_until(Instant::ORIGIN + IDLE);
-        for number in 0..packets + u32::from(chain.hops) {
+        for number in 0..packets + hops(chain) as u32 {
             if !links.is_sound {
                 break;
             }
@@ -162,8 +162,8 @@ impl Bulk {
     }
 
     /// One hop with nothing overlapped: both copies, and all that the driver does.
-    fn serial_hop(&self, chain: &ChainOptions) -> Duration {
-        let profile = &chain.profile;
+    fn serial_hop(&self, chain: &NetworkOptions) -> Duration {
+        let profile = &mote(chain).profile;
         profile.transmit_copy(self.psdu_len)
             + profile.receive_copy(self.psdu_len)
             + profile.handle
@@ -179,14 +179,14 @@ impl Bulk {
 
 impl Traffic for Bulk {
     fn run(&self, setup: &Setup, seed: u64, _seconds: u64) -> Result<Run, Failure> {
-        let mut flow = Flow::default();
+        let (chain, mut flow) = (setup.network(seed)?, Flow::default());
         match self.measure {
             Measure::Throughput => {
-                let throughput = self.throughput_kbps(&setup.chain, seed);
+                let throughput = self.throughput_kbps(&chain, seed);
                 flow.goodput_kbps = throughput.ok_or(Failure::PacketsLost)?;
             }
             Measure::Latency => {
-                let latency = self.latency_ms(&setup.chain, seed);
+                let latency = self.latency_ms(&chain, seed);
                 flow.rtt_ms = latency.ok_or(Failure::PacketsLost)?;
             }
         }
@@ -198,11 +198,13 @@ impl Traffic for Bulk {
 
     /// Its payload is the frame.
     fn segment(&self, setup: &Setup, _: u64) -> Segment {
-        let is_multi = setup.chain.channels != Channels::SINGLE;
-        let bound = raw_kbps(self.psdu_len, setup.chain.hops.into(), is_multi);
+        let bound = setup.network(1).map(|chain| {
+            let is_multi = mote(&chain).mac.channels != Channels::SINGLE;
+            raw_kbps(self.psdu_len, hops(&chain), is_multi)
+        });
         Segment {
             payload_len: self.psdu_len,
-            bound: Some(bound),
+            bound: bound.ok(),
             estimate: None,
         }
     }
@@ -232,29 +234,30 @@ struct Link<'m> {
 }
 
 impl<'m> Links<'m> {
-    fn new(bulk: &Bulk, chain: &ChainOptions, seed: u64, arena: &'m Arena) -> Self {
-        let nodes = usize::from(chain.hops) + 1;
+    fn new(bulk: &Bulk, chain: &NetworkOptions, seed: u64, arena: &'m Arena) -> Self {
+        let (nodes, profile) = (chain.nodes.len(), mote(chain).profile);
+        let forwarding = mote(chain).forwarding;
         let gains = Gains::from_fn(nodes, |_, _| {
             crate::air::gains::ChainAir::CALIBRATED.one_hop_db
         });
         let placement = Placement {
-            transmit_dbm: chain.profile.transmit_dbm,
-            noise_dbm: chain.profile.noise_dbm(),
+            transmit_dbm: profile.transmit_dbm,
+            noise_dbm: profile.noise_dbm(),
             channel: plan::CHANNEL,
         };
         let medium = Medium::new(&gains, &vec![placement; nodes]);
         let addresses = (0..nodes).map(|node| (addr(node), node));
         let mut links = Self {
             bulk: *bulk,
-            forwarding: chain.forwarding,
+            forwarding,
             frame_loss: chain.frame_loss,
             air: Air::new(medium, addresses),
             nodes: (0..nodes)
-                .map(|node| Link::new(node, bulk, chain, seed, arena))
+                .map(|node| Link::new(node, bulk, mote(chain), seed, arena))
                 .collect(),
             batch: Batch::default(),
             is_sound: true,
-            passes_on: bulk.measure == Measure::Throughput || chain.forwarding == Forwarding::Copy,
+            passes_on: bulk.measure == Measure::Throughput || forwarding == Forwarding::Copy,
         };
         for node in 0..nodes {
             links.drive(node, Instant::ORIGIN);
@@ -434,14 +437,14 @@ impl<'m> Links<'m> {
 }
 
 impl<'m> Link<'m> {
-    fn new(node: usize, bulk: &Bulk, chain: &ChainOptions, seed: u64, arena: &'m Arena) -> Self {
+    fn new(node: usize, bulk: &Bulk, options: &NodeOptions, seed: u64, arena: &'m Arena) -> Self {
         // Lossless: chains are short.
         let number = node as u16;
         let config = Config {
             short: Some(number),
             short_source: true,
             channel: plan::CHANNEL,
-            channels: chain.channels,
+            channels: options.mac.channels,
             // What is lost is lost: no backoff, no second attempt, no ACK.
             be_min: 0,
             be_max: 0,
@@ -458,7 +461,7 @@ impl<'m> Link<'m> {
             ..Config::new(plan::PAN, plan::eui64(number))
         };
         let mut rng = stream(seed, u32::from(number), Purpose::Stack);
-        let slots = arena.alloc_slice_fill_with(chain.queue_frames, |_| FrameSlot::EMPTY);
+        let slots = arena.alloc_slice_fill_with(options.tables.queue_frames, |_| FrameSlot::EMPTY);
         let neighbors = arena.alloc_slice_fill_with(2, |_| Neighbor::EMPTY);
         let filter = Filter {
             pan: plan::PAN,
@@ -466,7 +469,7 @@ impl<'m> Link<'m> {
             short: Some(number),
         };
         let jitter = stream(seed, u32::from(number), Purpose::CpuJitter);
-        let profile = chain.profile;
+        let profile = options.profile;
         Self {
             mac: Mac::new(config, profile.capabilities, slots, neighbors, &mut rng),
             radio: Radio::new(node, profile, filter, jitter),
@@ -476,6 +479,16 @@ impl<'m> Link<'m> {
             resumes: None,
         }
     }
+}
+
+/// What every node of a chain is like.
+fn mote(chain: &NetworkOptions) -> &NodeOptions {
+    &chain.nodes[0]
+}
+
+/// Radio hops of a chain.
+fn hops(chain: &NetworkOptions) -> usize {
+    chain.nodes.len() - 1
 }
 
 /// The short address of a node.

@@ -10,8 +10,6 @@
 //! Copying is judged from two hops on, as the paper words it. There copies at both ends
 //! overlap with the frames of the other hop, so that two and three hops lose less than half.
 
-use motet::link::Forwarding;
-use motet::mac::Channels;
 use motet::time::Duration;
 
 use super::metric::{LATENCY, THROUGHPUT};
@@ -119,13 +117,11 @@ fn case(
         }
         _ => {}
     }
-    setup.chain.profile = profile;
-    if forwarding == "cit" {
-        setup.chain.forwarding = Forwarding::Immediate;
-    }
-    if channels == MULTI {
-        setup.chain.channels = Channels::ALL;
-    }
+    setup = setup.with("radio.profile", "telosb");
+    setup = setup
+        .with("radio.channels", channels)
+        .with("stack.forwarding", forwarding);
+    setup.beyond.profile = Some(profile);
     Case::new(point(hops, channels, forwarding, without), setup).traffic(bulk)
 }
 

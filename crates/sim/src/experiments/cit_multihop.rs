@@ -11,7 +11,6 @@
 
 use motet::link::Forwarding;
 use motet::mac::Channels;
-use motet::tcphc;
 use motet::time::Duration;
 
 use super::ask::Ask;
@@ -19,7 +18,6 @@ use super::metric::{LATENCY, LOSS, RETRIES, RTT};
 use super::row::{Point, Row};
 use super::setup::Setup;
 use super::{Budget, Case, Experiment, Results};
-use crate::air::profile::Profile;
 use crate::apps::messages::Shape;
 use crate::net::pacing::{self, Pacing};
 
@@ -124,19 +122,20 @@ fn asking_point(
 }
 
 fn setup(hops: u64, channels: &str, forwarding: &str, compression: &str) -> Setup {
-    let mut setup = Setup::hops(hops as u16);
-    let chain = &mut setup.chain;
-    chain.profile = Profile::TELOSB;
-    if channels == "multi" {
-        chain.channels = Channels::ALL;
-    }
-    if compression == "tcphc" {
-        chain.compression = Some(tcphc::Mode::default());
-    }
-    if forwarding == "cit" {
-        chain.forwarding = Forwarding::Immediate;
-    }
-    *chain = Pacing::best(chain.hops, chain.forwarding, chain.channels).on(*chain);
+    let way = match forwarding {
+        "cit" => Forwarding::Immediate,
+        _ => Forwarding::Copy,
+    };
+    let plan = match channels {
+        "multi" => Channels::ALL,
+        _ => Channels::SINGLE,
+    };
+    let mut setup = Setup::hops(hops as u16)
+        .with("radio.profile", "telosb")
+        .with("radio.channels", channels)
+        .with("stack.compression", compression)
+        .with("stack.forwarding", forwarding)
+        .paced(&Pacing::best(hops as u16, way, plan));
     setup.receiver = pacing::receiver;
     setup.sender = pacing::sender;
     setup

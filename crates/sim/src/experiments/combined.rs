@@ -9,7 +9,6 @@
 //! themselves (`pacing`).
 
 use motet::tcp::Config;
-use motet::time::Duration;
 
 use super::flows::Flows;
 use super::metric::{GOODPUT, JAIN, LOSS, RTT};
@@ -68,10 +67,10 @@ fn setup(hops: u64, design: &str) -> Setup {
         return setup.window_segments(if hops > 3 { 7 } else { 4 });
     }
     setup = setup.retry_delay_ms(RETRY_DELAY_MS);
-    setup.chain.hold_step = Duration::from_millis(HOLD_STEP_MS);
+    setup = setup.with("stack.hold_ms", HOLD_STEP_MS as i64);
     setup.receiver = if rank >= 2 { patient } else { as_it_is };
     if rank >= 3 {
-        setup.chain.mss_frames = 8;
+        setup = setup.with("stack.mss_frames", 8);
     }
     setup
 }

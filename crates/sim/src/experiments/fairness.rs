@@ -1,8 +1,5 @@
 //! Two flows at once: `TCPlp` Table 9 and appendix A.
 
-use motet::ip::queue::{Discipline, Red};
-use motet::link::Relaying;
-
 use super::flows::Flows;
 use super::metric::{FLOWS, GOODPUT, JAIN, LOSS, Metric, RTT};
 use super::model::Path;
@@ -51,37 +48,38 @@ const TABLE_9: [(u64, [Published; 2], [Published; 2]); 2] = [
 #[derive(Clone, Copy)]
 struct Queue {
     name: &'static str,
-    relaying: (&'static str, Relaying),
+    relaying: &'static str,
     /// What a packet suffers from RED, if that is there.
     design: Option<&'static str>,
-    discipline: Discipline,
+    /// What a queue of whole packets does before it is full.
+    discipline: &'static str,
 }
 
 /// The paper's default, what RED needs without it, and RED, which marks or drops.
 const QUEUES: [Queue; 4] = [
     Queue {
         name: "droptail",
-        relaying: ("fragments", Relaying::Fragments),
+        relaying: "fragments",
         design: None,
-        discipline: Discipline::DropTail,
+        discipline: "droptail",
     },
     Queue {
         name: "droptail",
-        relaying: ("reassembly", Relaying::Reassembly),
+        relaying: "reassembly",
         design: None,
-        discipline: Discipline::DropTail,
+        discipline: "droptail",
     },
     Queue {
         name: "red",
-        relaying: ("reassembly", Relaying::Reassembly),
+        relaying: "reassembly",
         design: Some("marks"),
-        discipline: Discipline::Red(Red::MOTE),
+        discipline: "red",
     },
     Queue {
         name: "red",
-        relaying: ("reassembly", Relaying::Reassembly),
+        relaying: "reassembly",
         design: Some("drops"),
-        discipline: Discipline::Red(Red::MOTE.dropping()),
+        discipline: "red-drop",
     },
 ];
 
@@ -101,7 +99,7 @@ fn queued(queue: &Queue) -> Point {
     let point = both(3)
         .with("window_segments", 7)
         .with("queue", queue.name)
-        .with("relaying", queue.relaying.0);
+        .with("relaying", queue.relaying);
     match queue.design {
         Some(design) => point.with("design", design),
         None => point,
@@ -112,13 +110,14 @@ fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (hops, ..) in TABLE_9 {
         let setup = Setup::hops(hops as u16);
-        cases.push(Case::new(alone(hops), setup));
+        cases.push(Case::new(alone(hops), setup.clone()));
         cases.push(Case::new(both(hops), setup).traffic(Flows::TwoUp));
     }
     for queue in &QUEUES {
-        let mut setup = Setup::hops(3).window_segments(7);
-        setup.chain.relaying = queue.relaying.1;
-        setup.discipline = queue.discipline;
+        let setup = Setup::hops(3)
+            .window_segments(7)
+            .with("stack.relaying", queue.relaying)
+            .with("stack.queue", queue.discipline);
         cases.push(Case::new(queued(queue), setup).traffic(Flows::TwoUp));
     }
     cases

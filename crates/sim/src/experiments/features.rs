@@ -156,8 +156,9 @@ fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (window, loss_percent) in settings() {
         for (without, sender, receiver) in WITHOUT {
-            let mut setup = Setup::hops(3).window_segments(window as usize);
-            setup.chain.packet_loss = loss_percent as f64 / 100.0;
+            let mut setup = Setup::hops(3)
+                .window_segments(window as usize)
+                .with("wire.loss", loss_percent as f64 / 100.0);
             setup.sender = sender;
             setup.receiver = receiver;
             cases.push(Case::new(point(window, loss_percent, without), setup));

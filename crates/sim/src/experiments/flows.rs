@@ -11,7 +11,6 @@ use crate::Arena;
 use crate::air::medium::Fate;
 use crate::apps::content::Content;
 use crate::apps::{App, Receiver, Sender};
-use crate::net::chain::ChainOptions;
 use crate::net::network::{HostOptions, Network, NetworkOptions};
 use crate::net::plan;
 use crate::net::run::{Next, run};
@@ -41,7 +40,7 @@ pub enum Flows {
 
 impl Traffic for Flows {
     fn run(&self, setup: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
-        let options = self.network(setup, seed);
+        let options = self.network(setup, seed)?;
         self.run_in(options, setup, (seed, seconds), |_| Vec::new())
     }
 
@@ -114,32 +113,24 @@ impl Flows {
     }
 
     /// The network of a setting.
-    fn network(self, setup: &Setup, seed: u64) -> NetworkOptions {
-        let mut options = ChainOptions {
-            seed,
-            ..setup.chain
-        }
-        .network();
+    fn network(self, setup: &Setup, seed: u64) -> Result<NetworkOptions, Failure> {
+        let mut options = setup.network(seed)?;
         if self == Self::TwoUp {
-            add_sibling(&mut options, setup.chain.hops.into());
+            add_sibling(&mut options, setup.mote());
             options.hosts.push(HostOptions {
                 name: "second host".into(),
                 ..options.hosts[0].clone()
             });
         }
-        for node in &mut options.nodes {
-            node.mac.deaf_backoff = setup.deaf_backoff;
-            node.discipline = setup.discipline;
-        }
         if let (Self::Motes, Some(segments)) = (self, setup.receiver_segments) {
             options.nodes[0].window_segments = segments;
         }
-        options
+        Ok(options)
     }
 
     /// Sender and receiver of each flow, as places in the world.
     fn pairs(self, setup: &Setup, network: &Network<'_>) -> Vec<[usize; 2]> {
-        let mote = usize::from(setup.chain.hops);
+        let mote = setup.mote();
         let host = |number| network.host(number).unwrap_or_default();
         match self {
             Self::Up => vec![[mote, host(0)]],
@@ -173,12 +164,12 @@ impl Watch {
     fn new(network: &Network<'_>, pairs: &[[usize; 2]], setup: &Setup) -> Self {
         let (frames, fates) = frames(network);
         Self {
-            window_segments: setup.chain.window_segments,
+            window_segments: setup.window(),
             samples: vec![Vec::new(); pairs.len()],
             frames,
             retries: retries(network),
             fates,
-            spent: Spent::of(network, &setup.chain),
+            spent: Spent::of(network, setup.mote()),
         }
     }
 
@@ -261,7 +252,7 @@ impl Watch {
             retries: retries(network) - self.retries,
             bytes: bytes.sum(),
             fates,
-            spent: Spent::of(network, &setup.chain).since(&self.spent),
+            spent: Spent::of(network, setup.mote()).since(&self.spent),
             retransmissions: pairs
                 .iter()
                 .map(|[sender, _]| retransmissions(network, *sender))

@@ -41,8 +41,9 @@ impl Traffic for Headers {
     fn run(&self, setup: &Setup, seed: u64, _seconds: u64) -> Result<Run, Failure> {
         let arena = Arena::new();
         let content = Content::made([seed, 0], self.bytes);
-        let mut path = Path::new(self, setup.chain.compression, seed, &arena);
-        let window = setup.chain.window_segments;
+        let options = setup.network(seed)?.nodes.remove(0);
+        let mut path = Path::new(self, options.compression, seed, &arena);
+        let window = options.window_segments;
         let ends = |peer| crate::apps::Ends::mote(&arena, peer, window);
         let [sender, receiver] = path.addrs;
         let sending = ends(receiver).with(setup.sender);

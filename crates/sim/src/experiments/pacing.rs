@@ -11,20 +11,13 @@
 
 pub(super) mod search;
 
-use motet::link::Forwarding;
-use motet::mac::Channels;
-use motet::mac::config::RETRY_DELAY_MAX;
 use motet::tcp::Config;
-use motet::tcphc;
-use motet::time::Duration;
 
 use super::flows::Flows;
 use super::metric::{GOODPUT, JAIN, LOSS};
 use super::row::{Point, Row, Value};
 use super::setup::Setup;
 use super::{Case, Results};
-use crate::air::profile::Profile;
-use crate::net::chain::ChainOptions;
 
 /// A chain with its best times by hand, and what is asked of the measured pace.
 struct Chain {
@@ -148,8 +141,8 @@ impl Air {
         };
         let mut setup = chain.setup(pace, 8);
         match self {
-            Self::Lossy => setup.chain.frame_loss = 0.05,
-            Self::NothingHidden => setup.chain.hidden = false,
+            Self::Lossy => setup = setup.with("radio.frame_loss", 0.05),
+            Self::NothingHidden => setup = setup.with("topology.hidden", false),
         }
         Case::new(self.point(&chain, pace), setup)
     }
@@ -204,33 +197,26 @@ impl Chain {
         } else {
             12
         };
-        let mut setup = Setup::hops(self.hops as u16).window_segments(window);
-        let chain = &mut setup.chain;
-        chain.mss_frames = self.mss_frames();
-        chain.queue_frames = 32;
-        chain.ack_every = ack_every as u8;
+        let mut setup = Setup::hops(self.hops as u16)
+            .window_segments(window)
+            .with("stack.mss_frames", i64::from(self.mss_frames()))
+            .with("stack.queue_frames", 32)
+            .with("wire.host_ack_every", ack_every as i64);
         if self.is_telosb() {
-            chain.profile = Profile::TELOSB;
-            chain.compression = Some(tcphc::Mode::Default);
+            setup = setup.with("radio.profile", "telosb").compressed();
         }
         if matches!(self.kind, Kind::Immediate | Kind::SeveralChannels) {
-            chain.forwarding = Forwarding::Immediate;
+            setup = setup.with("stack.forwarding", "cit");
         }
         if self.kind == Kind::SeveralChannels {
-            chain.channels = Channels::ALL;
+            setup = setup.with("radio.channels", "multi");
         }
-        chain.thins_acks = pace == Pace::Thinned;
-        match pace {
-            Pace::Measured(_) | Pace::Thinned => {
-                chain.pace_percent = match pace {
-                    Pace::Measured(percent) => percent,
-                    _ => 100,
-                };
-                chain.retry_delay = RETRY_DELAY_MAX;
-            }
-            Pace::ByHand => by_hand(chain, self.by_hand[usize::from(ack_every == 2)]),
-            Pace::Fixed(_, times) => by_hand(chain, times),
-        }
+        setup = match pace {
+            Pace::Measured(percent) => setup.measured(percent, false),
+            Pace::Thinned => setup.measured(100, true),
+            Pace::ByHand => by_hand(setup, self.by_hand[usize::from(ack_every == 2)]),
+            Pace::Fixed(_, times) => by_hand(setup, times),
+        };
         setup.sender = |config: &mut Config| config.initial_window = 8;
         setup.receiver = match ack_every {
             8 => |config: &mut Config| receive(config, 8),
@@ -256,9 +242,9 @@ impl Chain {
     }
 }
 
-fn by_hand(chain: &mut ChainOptions, (hold_us, delay_ms): Times) {
-    chain.hold_step = Duration::from_micros(hold_us);
-    chain.retry_delay = Duration::from_millis(delay_ms);
+fn by_hand(setup: Setup, (hold_us, delay_ms): Times) -> Setup {
+    let setup = setup.with("stack.hold_ms", hold_us as f64 / 1e3);
+    setup.retry_delay_ms(delay_ms)
 }
 
 /// The longest wait that RFC 9293 §3.8.6.3 allows, so that the rule decides and not the timer.
@@ -286,8 +272,7 @@ pub(super) fn cases() -> Vec<Case> {
         paces.map(|(pace, every)| chain.case(pace, every))
     };
     let of_two = |chain: &Chain| {
-        let mut short_queues = chain.setup(MEASURED, 8);
-        short_queues.chain.queue_frames = 16;
+        let short_queues = chain.setup(MEASURED, 8).with("stack.queue_frames", 16);
         let flows = Case::new(two(chain.point(MEASURED, 8)), short_queues);
         flows.traffic(Flows::TwoUp)
     };

@@ -7,11 +7,8 @@
 
 use std::sync::Arc;
 
-use motet::link::Forwarding;
-use motet::mac::config::RETRY_DELAY_MAX;
 use motet::mac::security::NetworkKey;
 use motet::tcp::Config;
-use motet::tcphc;
 use motet::time::Duration;
 
 use super::flows::Flows;
@@ -23,12 +20,10 @@ use super::setup::{Segment, Setup};
 use super::traffic::Traffic;
 use super::{Budget, Case, Experiment, Results};
 use crate::Arena;
-use crate::air::profile::Profile;
 use crate::apps::content::Content;
 use crate::apps::{App, Receiver, Sender};
 use crate::keys::JoinSecret;
 use crate::net::attack::{AttackOptions, Forgery, Frames};
-use crate::net::chain::ChainOptions;
 use crate::net::network::{Network, NetworkOptions, SecurityOptions};
 use crate::net::outages::{Outages, Switch};
 use crate::net::run::{self, Next};
@@ -90,20 +85,17 @@ impl Design {
     }
 
     fn setup(&self, security: Option<SecurityOptions>) -> Setup {
-        let mut setup = Setup::hops(HOPS as u16).window_segments(12);
-        let chain = &mut setup.chain;
-        chain.queue_frames = 32;
-        chain.ack_every = ACK_EVERY;
-        chain.pace_percent = 100;
-        chain.retry_delay = RETRY_DELAY_MAX;
-        chain.security = security;
-        if self.compression == "tcphc" {
-            chain.compression = Some(tcphc::Mode::Default);
-        }
+        let mut setup = Setup::hops(HOPS as u16)
+            .window_segments(12)
+            .measured(100, false)
+            .with("stack.queue_frames", 32)
+            .with("stack.compression", self.compression)
+            .with("stack.forwarding", self.forwarding)
+            .with("wire.host_ack_every", i64::from(ACK_EVERY));
         if self.forwarding == "cit" {
-            chain.profile = Profile::TELOSB;
-            chain.forwarding = Forwarding::Immediate;
+            setup = setup.with("radio.profile", "telosb");
         }
+        setup.beyond.security = security;
         setup.sender = |config: &mut Config| config.initial_window = 8;
         setup.receiver = |config: &mut Config| {
             config.ack_every = ACK_EVERY;
@@ -148,11 +140,7 @@ impl Aim {
 
 impl Traffic for Trouble {
     fn run(&self, setup: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
-        let chain = ChainOptions {
-            seed,
-            ..setup.chain
-        };
-        let mut options = chain.network();
+        let mut options = setup.network(seed)?;
         match self {
             Self::Attack(kinds, per_s, aim) => {
                 let attacker = |kind: &Forgery| AttackOptions {
@@ -209,7 +197,7 @@ fn reboots(options: NetworkOptions, setup: &Setup, seed: u64) -> Result<Run, Fai
     if !network.join(super::run::JOIN_LIMIT) {
         return Err(Failure::NotJoined);
     }
-    let mote = usize::from(setup.chain.hops);
+    let mote = setup.mote();
     let host = network.host(0).unwrap_or_default();
     let until = network.world.now() + WARM_UP + REBOOT_EVERY.saturating_mul(REBOOTS);
     let content = Content::endless([seed, 0]);
@@ -259,7 +247,7 @@ fn cases() -> Vec<Case> {
         }
     }
     let mut rotating = COPY.setup(Some(KEY));
-    if let Some(security) = &mut rotating.chain.security {
+    if let Some(security) = &mut rotating.beyond.security {
         security.rotates_after = Some(ROTATES_AFTER);
     }
     cases.push(Case::new(rotated(), rotating).traffic(Trouble::Rotation));

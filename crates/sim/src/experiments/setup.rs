@@ -2,37 +2,53 @@
 //!
 //! Purpose: a published figure names a topology and a window; a [`Setup`] is that, and says what a
 //! full segment is there and what the radio allows. Left out: constants of the air, which every
-//! setting shares, and who sends to whom; see `traffic`.
+//! setting shares, and who sends to whom; see `traffic`. What a key means, and which contradict
+//! each other: [`crate::scenario`] says it, of experiments as of files.
 
 use std::net::Ipv6Addr;
 
-use motet::ip::queue::Discipline;
+use motet::mac::Policy;
+use motet::mac::config::RETRY_DELAY_MAX;
 use motet::tcp::Config;
+use motet::tcphc;
 use motet::time::Duration;
 
 use crate::Arena;
 use crate::air::gains::{ChainAir, Gains};
-use crate::net::chain::{Chain, ChainOptions};
-use crate::net::network::{NetworkOptions, NodeOptions, Parent};
+use crate::air::profile::Profile;
+use crate::net::chain::Chain;
+use crate::net::network::{NetworkOptions, NodeOptions, Parent, SecurityOptions};
+use crate::net::pacing::Pacing;
 use crate::net::plan;
+use crate::scenario::{Document, Scenario};
 
-use super::run::JOIN_LIMIT;
+use super::run::{Failure, JOIN_LIMIT};
 
 /// A setting of the stack on a chain. The air is the calibrated one, always.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Setup {
-    /// Hops, window, MSS, relaying, retry delay.
-    pub chain: ChainOptions,
-    /// Whether radios sleep in the CSMA backoff.
-    pub deaf_backoff: bool,
-    /// How queues of whole packets are kept short.
-    pub discipline: Discipline,
+    /// The chain, in a scenario's keys; of TCP's own keys only the host's rule for ACKs counts,
+    /// for the estimate.
+    document: Document,
+    /// What no key says.
+    pub beyond: Beyond,
     /// Buffers of a receiving mote, in segments, where they are not those of the sender.
     pub receiver_segments: Option<usize>,
     /// Changes to the TCP of the senders.
     pub sender: Tune,
     /// Changes to the TCP of the receivers.
     pub receiver: Tune,
+}
+
+/// What a chain has that no key of a scenario says.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Beyond {
+    /// A radio that differs from all that have names.
+    pub profile: Option<Profile>,
+    /// A mode of header compression other than the default one.
+    pub compression: Option<tcphc::Mode>,
+    /// A key that is in no file.
+    pub security: Option<SecurityOptions>,
 }
 
 /// What a full segment is in a setting, and what the radio allows.
@@ -59,33 +75,107 @@ impl Segment {
 pub type Tune = fn(&mut Config);
 
 impl Setup {
-    /// `TCPlp`'s: `hops` hops upwards, MSS of five frames, window of four segments.
+    /// `TCPlp`'s: `hops` hops upwards, MSS of five frames, window of four segments, retries after
+    /// up to 40 ms.
     pub fn hops(hops: u16) -> Self {
+        let document = Document::new().with("topology.chain", i64::from(hops));
         Self {
-            chain: ChainOptions {
-                hops,
-                ..ChainOptions::default()
-            },
-            deaf_backoff: false,
-            discipline: Discipline::DropTail,
+            document: document.with(RETRY_DELAY_KEY, RETRY_DELAY_MS),
+            beyond: Beyond::default(),
             receiver_segments: None,
             sender: as_it_is,
             receiver: as_it_is,
         }
     }
 
+    /// With this key of a scenario.
+    #[must_use]
+    pub fn with(mut self, path: &str, value: impl Into<toml::Value>) -> Self {
+        self.document = self.document.with(path, value);
+        self
+    }
+
     /// With this longest delay of link retries.
     #[must_use]
-    pub fn retry_delay_ms(mut self, ms: u64) -> Self {
-        self.chain.retry_delay = Duration::from_millis(ms);
-        self
+    pub fn retry_delay_ms(self, ms: u64) -> Self {
+        self.with(RETRY_DELAY_KEY, ms as i64)
     }
 
     /// With buffers of so many segments.
     #[must_use]
-    pub fn window_segments(mut self, segments: usize) -> Self {
-        self.chain.window_segments = segments;
+    pub fn window_segments(self, segments: usize) -> Self {
+        self.with("stack.window_segments", segments as i64)
+    }
+
+    /// With header compression in the default mode.
+    #[must_use]
+    pub fn compressed(self) -> Self {
+        self.with("stack.compression", "tcphc")
+    }
+
+    /// With a pace that nodes measure, of which so much counts, %; ACKs that enter the mesh are
+    /// thinned or not.
+    #[must_use]
+    pub fn measured(mut self, percent: u8, thins_acks: bool) -> Self {
+        self.document = self.document.without(RETRY_DELAY_KEY);
+        self.with("stack.pace_percent", i64::from(percent))
+            .with("router.thin_acks", thins_acks)
+    }
+
+    /// With a mote that sleeps so.
+    #[must_use]
+    pub fn asleep(self, policy: Policy) -> Self {
+        let seconds = |interval: Duration| interval.as_micros() as f64 / 1e6;
+        match policy {
+            Policy::Fixed(interval) => self
+                .with("stack.sleep", "fixed")
+                .with("stack.sleep_interval_s", seconds(interval)),
+            Policy::Paper => self.with("stack.sleep", "paper"),
+            Policy::Adaptive => self.with("stack.sleep", "adaptive"),
+            Policy::Hinted(rest) => self
+                .with("stack.sleep", "hinted")
+                .with("stack.sleep_idle_s", seconds(rest)),
+        }
+    }
+
+    /// With these settings of a chain.
+    #[must_use]
+    pub fn paced(mut self, pacing: &Pacing) -> Self {
+        self.document = self.document.paced(pacing);
         self
+    }
+
+    /// Buffers of a TCP end, in full segments.
+    pub fn window(&self) -> usize {
+        let scenario = self.scenario();
+        let stacks = scenario.map(|scenario| scenario.stacks);
+        stacks.map_or(0, |stacks| stacks[0].window_segments)
+    }
+
+    /// The mote at the far end, as many hops away as its number says.
+    pub fn mote(&self) -> usize {
+        let hops = self.document.get("topology.chain");
+        hops.and_then(toml::Value::as_integer).unwrap_or_default() as usize
+    }
+
+    /// The network of a run with this seed.
+    ///
+    /// # Errors
+    /// Keys that do not go together.
+    pub fn network(&self, seed: u64) -> Result<NetworkOptions, Failure> {
+        let mut network = self.scenario()?.network;
+        network.seed = seed;
+        for node in &mut network.nodes {
+            node.profile = self.beyond.profile.unwrap_or(node.profile);
+            node.compression = self.beyond.compression.or(node.compression);
+        }
+        network.security = self.beyond.security;
+        Ok(network)
+    }
+
+    fn scenario(&self) -> Result<Scenario, Failure> {
+        let scenario = self.document.scenario();
+        scenario.map_err(|error| Failure::Topology(error.to_string()))
     }
 
     /// A full segment of the flow between mote and host, and what the radio allows of it in a run
@@ -101,7 +191,13 @@ impl Setup {
     /// settings exceed.
     pub(super) fn segment_to(&self, peer: Ipv6Addr, seconds: u64) -> Segment {
         let arena = Arena::new();
-        let mut chain = Chain::new(self.chain, &arena);
+        let every = self.scenario().map(|scenario| scenario.wire.host_ack_every);
+        let (Ok(network), Ok(every)) = (self.network(1), every) else {
+            return Segment::NONE;
+        };
+        let Ok(mut chain) = Chain::of(network, every, &arena) else {
+            return Segment::NONE;
+        };
         chain.join(JOIN_LIMIT);
         let [sender, receiver] = [self.sender, self.receiver].map(|tune| {
             let mut config = Config::default();
@@ -109,10 +205,10 @@ impl Setup {
             config
         });
         let timestamps = sender.timestamps && receiver.timestamps;
-        let every = receiver.ack_every.max(self.chain.ack_every);
+        let every = receiver.ack_every.max(every);
         let path = chain.path_to(peer, timestamps, Some(every));
         let bound = path.map(|path| {
-            let segments = self.chain.window_segments as u64;
+            let segments = chain.window_segments() as u64;
             path.of_seconds_kbps(seconds, segments * path.segment.payload_len as u64)
         });
         Segment {
@@ -137,6 +233,10 @@ pub(super) fn add_sibling(options: &mut NetworkOptions, of: usize) {
     let place = |node| if node == sibling { of } else { node };
     options.gains = Gains::along(sibling + 1, place, ChainAir::CALIBRATED);
 }
+
+/// The longest wait before a link retry, `TCPlp`'s, ms.
+const RETRY_DELAY_KEY: &str = "stack.retry_delay_ms";
+const RETRY_DELAY_MS: i64 = RETRY_DELAY_MAX.as_millis() as i64;
 
 /// Changes nothing.
 pub fn as_it_is(_: &mut Config) {}

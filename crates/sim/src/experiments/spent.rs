@@ -6,7 +6,6 @@
 use motet::link::Link;
 
 use crate::air::radio::State;
-use crate::net::chain::ChainOptions;
 use crate::net::network::{Network, RADIO};
 
 /// Sums over the nodes of a chain, border router included.
@@ -24,13 +23,14 @@ pub struct Spent {
 
 impl Spent {
     /// All since the network began.
-    pub fn of(network: &Network<'_>, chain: &ChainOptions) -> Self {
-        let profile = &chain.profile;
-        let transmit_mw =
-            profile.currents.transmitting_ma(profile.transmit_dbm) * profile.currents.volts;
+    ///
+    /// `mote`: the chain's far end.
+    pub fn of(network: &Network<'_>, mote: usize) -> Self {
         let mut spent = Self::default();
-        for node in 0..=usize::from(chain.hops) {
-            if let Some(usage) = network.world.usage(node) {
+        for node in 0..=mote {
+            if let Some((usage, profile)) = network.world.usage(node).zip(network.profile(node)) {
+                let transmit_ma = profile.currents.transmitting_ma(profile.transmit_dbm);
+                let transmit_mw = transmit_ma * profile.currents.volts;
                 spent.transmit_mj += transmit_mw * seconds(usage.span(State::Transmit));
                 spent.cpu_s += seconds(usage.cpu());
             }

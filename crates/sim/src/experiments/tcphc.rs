@@ -173,11 +173,11 @@ fn transfer(hops: u64, compression: &'static str, beside: Option<Datagrams>) -> 
         beside,
     };
     let mut setup = Setup::hops(hops as u16).window_segments(1);
-    setup.chain.profile = Profile {
+    setup.beyond.profile = Some(Profile {
         currents: Currents::TELOSB_TCPHC,
         ..Profile::TELOSB
-    };
-    setup.chain.compression = mode_of(compression);
+    });
+    setup.beyond.compression = mode_of(compression);
     // Reading would otherwise move the window's edge so far that an update goes out at once.
     setup.receiver_segments = Some(4);
     setup.sender = uip;
@@ -374,7 +374,7 @@ fn size_cases() -> Vec<Case> {
                     reordering,
                 };
                 let mut setup = Setup::hops(3).window_segments(if full { 4 } else { 1 });
-                setup.chain.compression = Some(mode);
+                setup.beyond.compression = Some(mode);
                 setup.sender = if full { five_frames } else { uip };
                 setup.receiver = setup.sender;
                 cases.push(Case::new(size_point(transport, name, path), setup).traffic(headers));
@@ -439,10 +439,10 @@ fn combined_cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (hops, loss_percent) in combined_settings() {
         for compression in COMPRESSION {
-            let mut setup = Setup::hops(hops as u16);
-            setup.chain.packet_loss = loss_percent as f64 / 100.0;
             // The mode that trusts no path.
-            setup.chain.compression = mode_of(compression).map(|_| Mode::Default);
+            let setup = Setup::hops(hops as u16)
+                .with("wire.loss", loss_percent as f64 / 100.0)
+                .with("stack.compression", compression);
             cases.push(Case::new(
                 combined_point(hops, loss_percent, compression),
                 setup,

@@ -16,7 +16,6 @@ use crate::Arena;
 use crate::apps::content::Content;
 use crate::apps::readings::{Readings, Sink};
 use crate::apps::{App, Receiver, Sender};
-use crate::net::chain::ChainOptions;
 use crate::net::network::{Network, NetworkOptions};
 use crate::streams::{Purpose, stream};
 
@@ -44,8 +43,8 @@ pub struct Datagrams {
 impl Traffic for Transfer {
     fn run(&self, setup: &Setup, seed: u64, _seconds: u64) -> Result<Run, Failure> {
         let arena = Arena::new();
-        let mut network = joined(self.network(setup, seed), &arena)?;
-        let pair @ [sender, receiver] = [usize::from(setup.chain.hops), 0];
+        let mut network = joined(self.network(setup, seed)?, &arena)?;
+        let pair @ [sender, receiver] = [setup.mote(), 0];
         let ends = |node, peer: usize| network.ends(node, network.addr(peer), &arena);
         let content = Content::made([seed, 0], self.bytes);
         let receiving = ends(receiver, sender).with(setup.receiver);
@@ -55,9 +54,9 @@ impl Traffic for Transfer {
         let sending = Sender::new(content, peer, sending);
         network.world.set_app(receiver, App::Receiver(receiving));
         network.world.set_app(sender, App::Sender(sending));
-        self.disturb(&mut network, &setup.chain, seed, &arena);
+        self.disturb(&mut network, setup.mote(), seed, &arena);
         let began = network.world.now();
-        let before = Spent::of(&network, &setup.chain);
+        let before = Spent::of(&network, setup.mote());
         let (frames_before, _) = frames(&network);
         let retries_before = retries(&network);
         drain(&mut network, &[pair], began + TRANSFER_LIMIT + DRAIN_LIMIT);
@@ -73,7 +72,7 @@ impl Traffic for Transfer {
             retries: retries(&network) - retries_before,
             bytes: self.bytes,
             fates,
-            spent: Spent::of(&network, &setup.chain).since(&before),
+            spent: Spent::of(&network, setup.mote()).since(&before),
             retransmissions: retransmissions(&network, sender),
             ..Run::default()
         })
@@ -81,14 +80,10 @@ impl Traffic for Transfer {
 }
 
 impl Transfer {
-    fn network(&self, setup: &Setup, seed: u64) -> NetworkOptions {
-        let chain = ChainOptions {
-            seed,
-            ..setup.chain
-        };
-        let mut options = chain.network();
+    fn network(&self, setup: &Setup, seed: u64) -> Result<NetworkOptions, Failure> {
+        let mut options = setup.network(seed)?;
         if self.beside.is_some() {
-            add_sibling(&mut options, middle(&chain));
+            add_sibling(&mut options, middle(setup.mote()));
         }
         for node in &mut options.nodes {
             node.mac.attempts_max = self.attempts_max;
@@ -96,21 +91,15 @@ impl Transfer {
         if let Some(segments) = setup.receiver_segments {
             options.nodes[0].window_segments = segments;
         }
-        options
+        Ok(options)
     }
 
     /// Lets the mote beside the chain send to its parent.
-    fn disturb<'m>(
-        &self,
-        network: &mut Network<'m>,
-        chain: &ChainOptions,
-        seed: u64,
-        arena: &'m Arena,
-    ) {
+    fn disturb<'m>(&self, network: &mut Network<'m>, mote: usize, seed: u64, arena: &'m Arena) {
         let Some(Datagrams { len, interval }) = self.beside else {
             return;
         };
-        let (beside, parent) = (usize::from(chain.hops) + 1, middle(chain) - 1);
+        let (beside, parent) = (mote + 1, middle(mote) - 1);
         let mut rng = stream(seed, beside as u32, Purpose::Application);
         let to = (network.addr(parent), DATAGRAM_PORT);
         let readings = Readings::new(to, len, interval, network.world.now(), &mut rng);
@@ -122,8 +111,8 @@ impl Transfer {
 }
 
 /// The node that the disturbing mote stands beside.
-fn middle(chain: &ChainOptions) -> usize {
-    usize::from(chain.hops).div_ceil(2)
+const fn middle(mote: usize) -> usize {
+    mote.div_ceil(2)
 }
 
 /// A thousand segments of a second each.

@@ -35,6 +35,7 @@ use self::lend::Returned;
 use crate::Arena;
 use crate::air::End;
 use crate::air::gains::Gains;
+use crate::air::profile::Profile;
 use crate::apps::Ends;
 use crate::net::fairness::Fairness;
 use crate::net::lacks;
@@ -333,6 +334,11 @@ impl<'m> Network<'m> {
     pub fn join(&mut self, limit: Duration) -> bool {
         let nodes = self.mesh_nodes();
         join(&mut self.world, nodes, limit)
+    }
+
+    /// Radio and driver of a mesh node.
+    pub fn profile(&self, node: usize) -> Option<&Profile> {
+        Some(&self.options.nodes.get(node)?.profile)
     }
 
     /// How many hosts are beyond the wire.

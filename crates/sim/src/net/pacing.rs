@@ -14,8 +14,6 @@ use motet::mac::Channels;
 use motet::tcp::Config;
 use motet::time::Duration;
 
-use crate::net::chain::ChainOptions;
-
 /// Settings of a chain and of the TCP at its ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pacing {
@@ -54,20 +52,8 @@ impl Pacing {
             retry_delay: Duration::from_millis(10),
             window_segments: 8,
             ack_every: ACK_EVERY,
-            ack_delay_ms: 500,
-            initial_window: 8,
-        }
-    }
-
-    /// Gives them to a chain.
-    #[must_use]
-    pub fn on(&self, chain: ChainOptions) -> ChainOptions {
-        ChainOptions {
-            hold_step: self.hold_step,
-            retry_delay: self.retry_delay,
-            window_segments: self.window_segments,
-            ack_every: self.ack_every,
-            ..chain
+            ack_delay_ms: ACK_DELAY_MS,
+            initial_window: INITIAL_WINDOW,
         }
     }
 }
@@ -75,14 +61,20 @@ impl Pacing {
 /// The receiver's rule, and the longest wait that RFC 9293 §3.8.6.3 allows.
 pub fn receiver(config: &mut Config) {
     config.ack_every = ACK_EVERY;
-    config.ack_delay_ms = 500;
+    config.ack_delay_ms = ACK_DELAY_MS;
 }
 
 /// The sender begins with a window that the receiver's rule answers at once (RFC 6928 allows
 /// ten segments).
 pub fn sender(config: &mut Config) {
-    config.initial_window = 8;
+    config.initial_window = INITIAL_WINDOW;
 }
 
 /// More than RFC 9293's SHOULD of two: see the search.
 const ACK_EVERY: u8 = 6;
+
+/// As long as RFC 9293 §3.8.6.3 allows.
+const ACK_DELAY_MS: u16 = 500;
+
+/// What the receiver's rule answers at once.
+const INITIAL_WINDOW: u8 = 8;

@@ -98,13 +98,15 @@ impl Document {
         }
     }
 
-    /// Takes back what a key is said to be.
-    pub(super) fn remove(&mut self, path: &str) {
+    /// The same document with nothing said of this key.
+    #[must_use]
+    pub fn without(mut self, path: &str) -> Self {
         if let Some((section, name)) = path.rsplit_once('.')
             && let Some(table) = self.table.get_mut(section).and_then(Value::as_table_mut)
         {
             table.remove(name);
         }
+        self
     }
 
     /// What is run: every default filled in.

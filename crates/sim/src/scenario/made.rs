@@ -50,7 +50,7 @@ impl Document {
     pub fn completed(mut self) -> Self {
         if is_ble(&self) {
             if self.hops().is_none_or(|hops| hops == 1) {
-                self.remove("topology.chain");
+                self = self.without("topology.chain");
                 self = self.or("topology.peripherals", 1);
             }
             if self.get("radio.interval_ms").is_some() {
@@ -80,25 +80,24 @@ impl Document {
         let stack = self.table.get("stack").and_then(Value::as_table);
         let stack = stack.unwrap_or(&Table::new()).clone();
         let is_by_hand = pace::is_measured(&stack, |_| "stack") == Ok(false);
-        let has_flow = self.table.contains_key("flow");
-        for (path, value) in pacing_keys(&pacing) {
-            let is_said = match path {
-                "stack.hold_ms" | "stack.retry_delay_ms" => is_by_hand,
-                "stack.window_segments" => true,
-                _ => has_flow,
-            };
-            if is_said {
-                self = self.or(path, value);
-            }
+        let [hold, retry_delay, window] = chain_keys(&pacing);
+        if is_by_hand {
+            self = self.or(hold.0, hold.1).or(retry_delay.0, retry_delay.1);
         }
-        self
+        self = self.or(window.0, window.1);
+        if !self.table.contains_key("flow") {
+            return self;
+        }
+        let keys = tcp_keys(&pacing).into_iter();
+        keys.fold(self, |document, (path, value)| document.or(path, value))
     }
 
-    /// With all that these settings say of a chain and of TCP at both its ends.
+    /// With all that these settings say of a chain; what they say of TCP at its ends is left out.
     #[must_use]
     pub fn paced(self, pacing: &Pacing) -> Self {
-        let keys = pacing_keys(pacing).into_iter();
-        keys.fold(self, |document, (path, value)| document.with(path, value))
+        let keys = chain_keys(pacing).into_iter();
+        let document = keys.fold(self, |document, (path, value)| document.with(path, value));
+        document.with("wire.host_ack_every", i64::from(pacing.ack_every))
     }
 
     /// With this key, unless something is said of it.
@@ -116,24 +115,27 @@ impl Document {
     }
 }
 
-/// What such settings are in keys.
-fn pacing_keys(pacing: &Pacing) -> [(&'static str, Value); 8] {
+/// What such settings say of a chain, in keys.
+fn chain_keys(pacing: &Pacing) -> [(&'static str, Value); 3] {
     let hold_ms = pacing.hold_step.as_micros() as f64 / 1e3;
     let retry_delay_ms = i64::try_from(pacing.retry_delay.as_millis()).unwrap_or(i64::MAX);
     let segments = i64::try_from(pacing.window_segments).unwrap_or(i64::MAX);
-    let (ack_every, ack_delay_ms) = (i64::from(pacing.ack_every), i64::from(pacing.ack_delay_ms));
     [
         ("stack.hold_ms", hold_ms.into()),
         ("stack.retry_delay_ms", retry_delay_ms.into()),
         ("stack.window_segments", segments.into()),
-        ("stack.ack_every", ack_every.into()),
-        ("stack.ack_delay_ms", ack_delay_ms.into()),
-        (
-            "stack.initial_window",
-            i64::from(pacing.initial_window).into(),
-        ),
-        ("wire.host_ack_every", ack_every.into()),
-        ("wire.host_ack_delay_ms", ack_delay_ms.into()),
+    ]
+}
+
+/// What they say of TCP at both ends of a flow.
+fn tcp_keys(pacing: &Pacing) -> [(&'static str, i64); 5] {
+    let (every, delay_ms) = (pacing.ack_every.into(), pacing.ack_delay_ms.into());
+    [
+        ("stack.ack_every", every),
+        ("stack.ack_delay_ms", delay_ms),
+        ("stack.initial_window", pacing.initial_window.into()),
+        ("wire.host_ack_every", every),
+        ("wire.host_ack_delay_ms", delay_ms),
     ]
 }
 

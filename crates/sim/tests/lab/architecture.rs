@@ -22,7 +22,7 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "experiments",
         &[
-            "air", "apps", "ble", "coap", "keys", "net", "parallel", "stats", "streams",
+            "air", "apps", "ble", "coap", "keys", "net", "parallel", "scenario", "stats", "streams",
         ],
     ),
     (

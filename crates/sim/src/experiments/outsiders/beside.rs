@@ -18,7 +18,6 @@ use crate::apps::{App, Receiver, Sender};
 use crate::experiments::run::{Failure, Flow, PORT, Run, WARM_UP, joined};
 use crate::experiments::setup::{Segment, Setup};
 use crate::experiments::traffic::Traffic;
-use crate::net::chain::ChainOptions;
 use crate::net::crowd::{Crowd, Strangers};
 use crate::net::network::{Network, NetworkOptions};
 use crate::net::run::{Next, run};
@@ -71,11 +70,7 @@ impl Beside {
         (seed, seconds): (u64, u64),
         change: impl FnOnce(&mut NetworkOptions),
     ) -> Result<Run, Failure> {
-        let chain = ChainOptions {
-            seed,
-            ..setup.chain
-        };
-        let mut options = chain.network();
+        let mut options = setup.network(seed)?;
         options.queues_flows = self.queues_flows;
         change(&mut options);
         let arena = Arena::new();

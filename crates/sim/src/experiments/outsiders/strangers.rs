@@ -13,7 +13,6 @@ use motet::mac::security::NetworkKey;
 use motet::time::Duration;
 
 use crate::Arena;
-use crate::air::profile::Profile;
 use crate::apps::App;
 use crate::apps::messages::{Client, Server, Shape};
 use crate::experiments::row::{Point, Row};
@@ -22,7 +21,6 @@ use crate::experiments::setup::{Segment, Setup};
 use crate::experiments::traffic::Traffic;
 use crate::experiments::{Case, Results};
 use crate::net::attack::{AttackOptions, Forgery, Frames};
-use crate::net::chain::ChainOptions;
 use crate::net::network::{Joining, Network, NetworkOptions, Parent, SecurityOptions};
 use crate::net::outages::{Outages, Switch};
 use crate::net::run::{self, Next};
@@ -59,8 +57,8 @@ struct Outcome {
 impl Traffic for Stranger {
     fn run(&self, setup: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
         let seconds = LONGER * seconds;
-        let quiet = self.outcome(self.options(setup, seed), seconds)?;
-        let mut options = self.options(setup, seed);
+        let quiet = self.outcome(self.options(setup, seed)?, seconds)?;
+        let mut options = self.options(setup, seed)?;
         options.attackers = vec![AttackOptions {
             near: self.node as usize,
             per_s: self.rate as f64,
@@ -84,29 +82,25 @@ impl Traffic for Stranger {
 }
 
 impl Stranger {
-    fn options(&self, setup: &Setup, seed: u64) -> NetworkOptions {
-        let chain = ChainOptions {
-            seed,
-            ..setup.chain
-        };
-        let mut options = chain.network();
+    fn options(&self, setup: &Setup, seed: u64) -> Result<NetworkOptions, Failure> {
+        let mut options = setup.network(seed)?;
         options.joining = self.joining;
         if self.joining == Joining::Rpl {
             for node in &mut options.nodes {
                 node.parent = Parent::Shortest;
             }
         }
-        options
+        Ok(options)
     }
 
     /// The chain that it is beside.
     fn setup(&self) -> Setup {
-        let mut setup = Setup::hops(HOPS as u16);
-        setup.chain.security = Some(KEY);
-        setup.chain.profile = match self.radio {
-            Radio::Hamilton => Profile::HAMILTON,
-            Radio::Nrf52840 => Profile::NRF52840,
+        let profile = match self.radio {
+            Radio::Hamilton => "hamilton",
+            Radio::Nrf52840 => "nrf52840",
         };
+        let mut setup = Setup::hops(HOPS as u16).with("radio.profile", profile);
+        setup.beyond.security = Some(KEY);
         setup
     }
 

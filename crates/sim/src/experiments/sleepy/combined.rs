@@ -1,7 +1,7 @@
 //! TCP whose motes poll when an answer is expected, against CoAP as the study has it, both above
 //! Motet's MAC with its measured pace.
 
-use motet::mac::{Policy, Sleep};
+use motet::mac::Policy;
 
 use super::anemometers::{Anemometers, Transport};
 use super::downward::Image;
@@ -68,9 +68,8 @@ pub(super) fn cases() -> Vec<Case> {
         cases.push(idle.traffic(Idle { policy }));
     }
     for loss in IMAGE_LOSSES {
-        let mut setup = Setup::hops(3);
-        setup.chain.sleep = Some(Sleep::new(HINTED.1));
-        setup.chain.packet_loss = loss as f64 / 100.0;
+        let setup = Setup::hops(3).asleep(HINTED.1);
+        let setup = setup.with("wire.loss", loss as f64 / 100.0);
         let bytes = IMAGE_LEN;
         cases.push(Case::new(image(loss), setup).traffic(Image { bytes }));
     }

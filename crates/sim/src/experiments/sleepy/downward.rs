@@ -11,8 +11,7 @@ use crate::apps::{App, Receiver, Sender};
 use crate::experiments::run::{DRAIN_LIMIT, Failure, PORT, Run, WARM_UP, drain, joined, verify};
 use crate::experiments::setup::{Segment, Setup};
 use crate::experiments::traffic::Traffic;
-use crate::net::chain::ChainOptions;
-use crate::net::network::{Network, NetworkOptions};
+use crate::net::network::Network;
 use crate::net::run::{Next, run};
 
 /// So many bytes from the host to the last mote, however long that takes.
@@ -31,7 +30,7 @@ pub(super) struct RoundTrips {
 impl Traffic for Image {
     fn run(&self, setup: &Setup, seed: u64, _: u64) -> Result<Run, Failure> {
         let arena = Arena::new();
-        let options = chain(setup, seed);
+        let options = setup.network(seed)?;
         // What a parent with one child was lent for it: packets that wait, the one that is cut up,
         // the entry.
         let parent_memory = options.nodes[0].indirect_len + IPV6_MTU_MIN + size_of::<Child>();
@@ -58,7 +57,7 @@ impl Traffic for Image {
 impl Traffic for RoundTrips {
     fn run(&self, setup: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
         let arena = Arena::new();
-        let mut network = joined(chain(setup, seed), &arena)?;
+        let mut network = joined(setup.network(seed)?, &arena)?;
         let content = Content::endless([seed, 0]);
         let [sender, _] = start(&mut network, setup, content, &arena);
         let until = network.world.now() + WARM_UP + Duration::from_secs(seconds);
@@ -99,14 +98,6 @@ fn sample(before: u32, after: u32) -> f64 {
     8.0 * f64::from(after) - 7.0 * f64::from(before)
 }
 
-fn chain(setup: &Setup, seed: u64) -> NetworkOptions {
-    let chain = ChainOptions {
-        seed,
-        ..setup.chain
-    };
-    chain.network()
-}
-
 /// Lets the host send `content` to the last mote; returns both.
 fn start<'m>(
     network: &mut Network<'m>,
@@ -114,10 +105,7 @@ fn start<'m>(
     content: Content,
     arena: &'m Arena,
 ) -> [usize; 2] {
-    let pair @ [sender, receiver] = [
-        network.host(0).unwrap_or_default(),
-        usize::from(setup.chain.hops),
-    ];
+    let pair @ [sender, receiver] = [network.host(0).unwrap_or_default(), setup.mote()];
     let ends = |node, peer: usize| network.ends(node, network.addr(peer), arena);
     let receiving = Receiver::checking(PORT, ends(receiver, sender), content.clone());
     let peer = (network.addr(receiver), PORT);
@@ -136,20 +124,17 @@ const NEAR: f64 = 0.1;
 
 #[cfg(test)]
 mod tests {
-    use motet::link::Forwarding;
     use motet::mac::poll::REST;
-    use motet::mac::{Policy, Sleep};
 
     use super::*;
-    use crate::air::profile::Profile;
 
     /// A fortieth of the image of `combined-sleepy`, over as many hops and with as many losses.
     #[test]
     fn an_image_arrives_whole_at_a_mote_that_sleeps() {
         for loss in [0.0, 0.1] {
-            let mut setup = Setup::hops(3);
-            setup.chain.sleep = Some(Sleep::new(Policy::Hinted(REST)));
-            setup.chain.packet_loss = loss;
+            let setup = Setup::hops(3).with("stack.sleep", "hinted");
+            let setup = setup.with("stack.sleep_idle_s", REST.as_millis() as f64 / 1e3);
+            let setup = setup.with("wire.loss", loss);
             let image = Image { bytes: 6_000 };
             let run = image.run(&setup, 1, 0).expect("it arrives");
             // Its connection also begins and ends.
@@ -163,12 +148,13 @@ mod tests {
     #[test]
     fn nothing_is_fired_over_the_last_hop_to_a_mote_that_sleeps() {
         let fired = |sleep| {
-            let mut setup = Setup::hops(3);
-            setup.chain.profile = Profile::NRF52840;
-            setup.chain.forwarding = Forwarding::Immediate;
-            setup.chain.sleep = sleep;
+            let setup = Setup::hops(3).with("radio.profile", "nrf52840");
+            let setup = setup
+                .with("stack.forwarding", "cit")
+                .with("stack.sleep", sleep);
             let arena = Arena::new();
-            let mut network = joined(chain(&setup, 1), &arena).expect("all join");
+            let options = setup.network(1).expect("keys that go together");
+            let mut network = joined(options, &arena).expect("all join");
             let content = Content::made([1, 0], 4_000);
             let pair = start(&mut network, &setup, content, &arena);
             let limit = network.world.now() + Duration::from_secs(120);
@@ -177,9 +163,9 @@ mod tests {
             let macs = network.macs();
             macs.map(|mac| mac.counters().immediate).collect::<Vec<_>>()
         };
-        let awake = fired(None);
+        let awake = fired("off");
         assert!(awake[1] > 0 && awake[2] > 0, "{awake:?}");
-        let asleep = fired(Some(Sleep::new(Policy::Adaptive)));
+        let asleep = fired("adaptive");
         assert!(asleep[1] > 0 && asleep[2] == 0, "{asleep:?}");
     }
 

@@ -1,6 +1,6 @@
 //! Bulk transfers of a mote that sleeps, one hop (`TCPlp` appendix C).
 
-use motet::mac::{Policy, Sleep};
+use motet::mac::Policy;
 use motet::time::Duration;
 
 use super::downward::RoundTrips;
@@ -128,9 +128,11 @@ pub(super) fn adaptive_rows(results: &Results<'_>) -> Vec<Row> {
 /// One hop, buffers of so many segments; the mote sleeps so. "In the same setup used in Section 6",
 /// where link retries had no delay yet.
 fn asleep(segments: usize, policy: Option<Policy>) -> Setup {
-    let mut setup = Setup::hops(1).window_segments(segments).retry_delay_ms(0);
-    setup.chain.sleep = policy.map(Sleep::new);
-    setup
+    let setup = Setup::hops(1).window_segments(segments).retry_delay_ms(0);
+    match policy {
+        Some(policy) => setup.asleep(policy),
+        None => setup,
+    }
 }
 
 const ADAPTIVE: &str = "adaptive";

@@ -4,7 +4,7 @@
 //! wanted); Nordic's measurement of 18.9 µA with a request a second at 0 dBm. Nothing is fitted to
 //! them.
 
-use motet::mac::{Policy, Sleep};
+use motet::mac::Policy;
 use motet::time::Duration;
 
 use crate::Arena;
@@ -19,8 +19,7 @@ use crate::apps::reporter::Reporter;
 use crate::experiments::run::{Failure, PORT, Run, joined};
 use crate::experiments::setup::{Segment, Setup};
 use crate::experiments::traffic::Traffic;
-use crate::net::chain::ChainOptions;
-use crate::net::network::{Joining, NetworkOptions};
+use crate::net::network::NetworkOptions;
 use crate::streams::{Purpose, stream};
 
 /// A connection on which nothing goes on.
@@ -37,22 +36,14 @@ pub(super) struct Polls {
 }
 
 /// One hop, the second node a mote that sleeps so.
-fn hop(seed: u64, sleep: Sleep) -> NetworkOptions {
-    let chain = ChainOptions {
-        hops: 1,
-        sleep: Some(sleep),
-        seed,
-        ..ChainOptions::default()
-    };
-    let mut options = chain.network();
-    options.joining = Joining::Static;
-    options
+fn hop(seed: u64, setup: Setup) -> Result<NetworkOptions, Failure> {
+    setup.with("topology.joining", "static").network(seed)
 }
 
 impl Traffic for Idle {
     fn run(&self, _: &Setup, seed: u64, _: u64) -> Result<Run, Failure> {
         let arena = Arena::new();
-        let mut network = joined(hop(seed, Sleep::new(self.policy)), &arena)?;
+        let mut network = joined(hop(seed, Setup::hops(1).asleep(self.policy))?, &arena)?;
         let host = network.host(0).unwrap_or_default();
         let [mote_addr, host_addr] = [1, host].map(|node| network.addr(node));
         let sensor = Sensor {
@@ -123,16 +114,11 @@ impl Polls {
     /// Seconds awake in a second, and the current, µA, where a datagram comes at this interval.
     fn second(&self, seed: u64, interval: Duration) -> Result<(f64, f64), Failure> {
         let arena = Arena::new();
-        let sleep = Sleep {
-            drained: self.drained,
-            ..Sleep::new(Policy::Fixed(Duration::from_secs(1)))
-        };
-        let mut options = hop(seed, sleep);
-        for node in &mut options.nodes {
-            node.profile = Profile::NRF52840;
-            node.indirect.drain = self.drained;
-        }
-        let mut network = joined(options, &arena)?;
+        let setup = Setup::hops(1)
+            .asleep(Policy::Fixed(Duration::from_secs(1)))
+            .with("radio.profile", "nrf52840")
+            .with("stack.drain", self.drained);
+        let mut network = joined(hop(seed, setup)?, &arena)?;
         let host = network.host(0).unwrap_or_default();
         network
             .world

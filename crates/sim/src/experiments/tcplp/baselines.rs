@@ -66,10 +66,13 @@ pub(super) fn cases() -> Vec<Case> {
     for (hops, delay) in [(1, 0), (3, 40)] {
         let setup = Setup::hops(hops).retry_delay_ms(delay);
         let traffic = if hops == 1 { Flows::Motes } else { Flows::Up };
-        cases.push(Case::new(baseline_point(hops.into(), TCPLP), setup).traffic(traffic));
+        cases.push(Case::new(baseline_point(hops.into(), TCPLP), setup.clone()).traffic(traffic));
         for baseline in &BASELINES {
-            let mut setup = setup.window_segments(1);
-            setup.chain.mss_frames = baseline.mss_frames;
+            let frames = i64::from(baseline.mss_frames);
+            let mut setup = setup
+                .clone()
+                .window_segments(1)
+                .with("stack.mss_frames", frames);
             // A larger window at the peer: reading would otherwise move the window's edge so
             // far that an update goes out at once, whatever the ACK's delay.
             setup.receiver_segments = Some(4);

@@ -17,10 +17,9 @@ pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (direction, traffic) in [("up", Flows::Up), ("down", Flows::Down)] {
         for (design, deaf_backoff) in [("listening backoff", false), ("deaf backoff", true)] {
-            let setup = Setup {
-                deaf_backoff,
-                ..Setup::hops(1).retry_delay_ms(0)
-            };
+            let setup = Setup::hops(1)
+                .retry_delay_ms(0)
+                .with("stack.deaf_backoff", deaf_backoff);
             cases.push(Case::new(deaf_point(direction, design), setup).traffic(traffic));
         }
     }

@@ -23,7 +23,7 @@ pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
             mss_bytes: payload_len,
             rtt_s: rtt / 1e3,
             loss,
-            window: case.setup.chain.window_segments as f64,
+            window: case.setup.window() as f64,
         };
         let lossy = (DELAYS.iter().take_while(|d| **d < MODEL_DELAY_MIN))
             .any(|delay| case.point == delay_point(3, *delay));

@@ -18,8 +18,9 @@ pub(super) fn cases() -> Vec<Case> {
     let directions = [("down", Flows::Down), ("up", Flows::Up)];
     let of_direction = |(direction, traffic)| {
         MSS_FRAMES.map(|frames| {
-            let mut setup = Setup::hops(1).retry_delay_ms(0);
-            setup.chain.mss_frames = frames as u8;
+            let setup = Setup::hops(1)
+                .retry_delay_ms(0)
+                .with("stack.mss_frames", frames as i64);
             // The paper's buffer of 1,848 bytes, but never fewer than its four segments.
             let payload_len = setup.segment(0).payload_len.max(1);
             let segments = BUFFER_LEN.div_ceil(payload_len).max(4);

@@ -1,5 +1,6 @@
 //! What one hop gives, and could give (6.3, 6.4).
 
+use crate::air::profile::Profile;
 use crate::experiments::flows::Flows;
 use crate::experiments::metric::GOODPUT;
 use crate::experiments::row::{Point, Row};
@@ -25,10 +26,10 @@ pub(super) fn cases() -> Vec<Case> {
 
 pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
     let points: Vec<Point> = results.cases().map(|case| case.point.clone()).collect();
-    let (Some(motes), Some(case)) = (points.first(), results.cases().next()) else {
+    let Some(motes) = points.first() else {
         return Vec::new();
     };
-    let profile = case.setup.chain.profile;
+    let profile = Profile::HAMILTON;
     let full_frame = |psdu_len| {
         profile
             .cycle(psdu_len, motet::mac::config::BE_MIN)

@@ -11,13 +11,13 @@ fn bounded() -> Vec<Case> {
     let is_bulk =
         |experiment: &Experiment| cit::EXPERIMENTS.iter().any(|own| own.id == experiment.id);
     let cases = all().into_iter().flat_map(|experiment| {
-        let hops: &[u16] = if is_bulk(&experiment) {
+        let hops: &[usize] = if is_bulk(&experiment) {
             &[1, 2, 6]
         } else {
             &[1, 2, 3]
         };
         let mut cases = (experiment.cases)();
-        cases.retain(|case| hops.contains(&case.setup.chain.hops));
+        cases.retain(|case| hops.contains(&case.setup.mote()));
         cases
     });
     let of_setup: BTreeMap<String, Case> = cases

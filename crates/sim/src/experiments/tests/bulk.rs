@@ -1,5 +1,6 @@
 use super::*;
 use crate::air::profile::Profile;
+use crate::net::chain::ChainOptions;
 use motet::mac::Channels;
 
 const CASES: [(Forwarding, Channels); 4] = [
@@ -9,14 +10,21 @@ const CASES: [(Forwarding, Channels); 4] = [
     (Forwarding::Immediate, Channels::ALL),
 ];
 
-fn chain(hops: u16, (forwarding, channels): (Forwarding, Channels)) -> ChainOptions {
-    ChainOptions {
+fn chain(hops: u16, (forwarding, channels): (Forwarding, Channels)) -> NetworkOptions {
+    let chain = ChainOptions {
         hops,
         forwarding,
         channels,
         profile: Profile::TELOSB,
         ..ChainOptions::default()
-    }
+    };
+    chain.network()
+}
+
+fn with_profile(mut chain: NetworkOptions, change: impl Fn(&mut Profile)) -> NetworkOptions {
+    let nodes = chain.nodes.iter_mut();
+    nodes.for_each(|node| change(&mut node.profile));
+    chain
 }
 
 /// Slow enough for every way of forwarding.
@@ -43,15 +51,13 @@ fn every_packet_arrives_once_and_in_order() {
 #[test]
 fn a_driver_that_reports_no_heads_forwards_the_same_only_slower() {
     let modified = chain(3, CASES[3]);
-    let mut unmodified = modified;
-    unmodified.profile.head_first = false;
-    let [fast, slow] = [modified, unmodified].map(|chain| {
-        assert_eq!(Bulk::FULL.batch(&chain, SLOW, 50, 1).arrivals.len(), 50);
-        Bulk::FULL.throughput_kbps(&chain, 1).unwrap()
+    let unmodified = with_profile(modified.clone(), |profile| profile.head_first = false);
+    let [fast, slow] = [&modified, &unmodified].map(|chain| {
+        assert_eq!(Bulk::FULL.batch(chain, SLOW, 50, 1).arrivals.len(), 50);
+        Bulk::FULL.throughput_kbps(chain, 1).unwrap()
     });
     assert!(slow < 0.9 * fast, "{slow}, {fast} kb/s with heads");
-    let mut one_buffer = modified;
-    one_buffer.profile = Profile::HAMILTON;
+    let one_buffer = with_profile(modified, |profile| *profile = Profile::HAMILTON);
     let batch = Bulk::FULL.batch(&one_buffer, SLOW, 50, 1);
     assert_eq!(
         (batch.arrivals.len(), batch.immediate),

@@ -286,8 +286,7 @@ fn two_sources_at_a_measured_pace_lose_next_to_nothing() {
     use crate::experiments::flows::Flows;
     use crate::experiments::setup::Setup;
     use crate::experiments::traffic::Traffic;
-    let mut setup = Setup::hops(3).window_segments(12);
-    setup.chain.pace_percent = 100;
+    let mut setup = Setup::hops(3).window_segments(12).measured(100, false);
     setup.receiver = |config| config.ack_every = 8;
     let runs = (1..=3).map(|seed| Flows::TwoUp.run(&setup, seed, 40).unwrap());
     let losses: Vec<f64> = runs.map(|run| run.mean_of(|flow| flow.loss)).collect();

@@ -5,8 +5,6 @@
 //! setting also runs with one bulk flow and with two in the strangers' place, with the same seeds:
 //! the figures are ratios to these.
 
-use motet::mac::config::RETRY_DELAY_MAX;
-
 use super::{Beside, REQUEST_PORT, bulk_beside, requests_beside};
 use crate::experiments::row::{Point, Row};
 use crate::experiments::run::{Failure, Run};
@@ -88,11 +86,7 @@ impl Place {
 
 /// A chain as `motet run` has it.
 pub fn chain(hops: u16) -> Setup {
-    let mut setup = Setup::hops(hops);
-    setup.chain.pace_percent = 100;
-    setup.chain.retry_delay = RETRY_DELAY_MAX;
-    setup.chain.thins_acks = true;
-    setup
+    Setup::hops(hops).measured(100, true)
 }
 
 /// Every setting.
