@@ -73,9 +73,17 @@ impl Flows {
         let from = began + WARM_UP;
         let to = from + Duration::from_secs(seconds);
         let pairs = self.pairs(setup, &network);
+        let scenario = setup.scenario()?;
         for (number, [sender, receiver]) in pairs.iter().copied().enumerate() {
             let port = PORT + number as u16;
-            let ends = |node, peer: usize| network.ends(node, network.addr(peer), &arena);
+            let ends = |node: usize, peer: usize| {
+                let ends = network.ends(node, network.addr(peer), &arena);
+                // A mote beside the chain is as its last one.
+                ends.with(|config| match node < network.mesh_nodes() {
+                    true => scenario.stacks[node.min(setup.mote())].apply(config),
+                    false => scenario.wire.apply(config),
+                })
+            };
             let content = Content::endless([seed, number as u64]);
             let receiving = ends(receiver, sender).with(setup.receiver);
             let receiving = Receiver::checking(port, receiving, content.clone());

@@ -31,6 +31,7 @@ pub mod row;
 pub mod run;
 pub mod security;
 pub mod setup;
+mod sheet;
 pub mod sleepy;
 pub mod spent;
 pub mod tcphc;

@@ -27,8 +27,8 @@ use super::run::{Failure, JOIN_LIMIT};
 /// A setting of the stack on a chain. The air is the calibrated one, always.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The chain, in a scenario's keys; of TCP's own keys only the host's rule for ACKs counts,
-    /// for the estimate.
+    /// The chain, in a scenario's keys. TCP's hold for [`super::flows`]; the host's rule for ACKs
+    /// for the estimate, too.
     document: Document,
     /// What no key says.
     pub beyond: Beyond,
@@ -79,8 +79,13 @@ impl Setup {
     /// up to 40 ms.
     pub fn hops(hops: u16) -> Self {
         let document = Document::new().with("topology.chain", i64::from(hops));
+        Self::of(document.with(RETRY_DELAY_KEY, RETRY_DELAY_MS))
+    }
+
+    /// A chain that a document describes.
+    pub fn of(document: Document) -> Self {
         Self {
-            document: document.with(RETRY_DELAY_KEY, RETRY_DELAY_MS),
+            document,
             beyond: Beyond::default(),
             receiver_segments: None,
             sender: as_it_is,
@@ -173,7 +178,11 @@ impl Setup {
         Ok(network)
     }
 
-    fn scenario(&self) -> Result<Scenario, Failure> {
+    /// What the keys come to.
+    ///
+    /// # Errors
+    /// As [`Self::network`].
+    pub(super) fn scenario(&self) -> Result<Scenario, Failure> {
         let scenario = self.document.scenario();
         scenario.map_err(|error| Failure::Topology(error.to_string()))
     }

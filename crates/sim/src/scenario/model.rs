@@ -5,10 +5,13 @@ use serde::{Deserialize, Serialize};
 use super::battery::Battery;
 use super::flow::seconds;
 use crate::air::profile::Profile;
-use crate::net::network::NetworkOptions;
+use crate::net::network::{NetworkOptions, NodeOptions};
 use crate::net::topology::Tree;
+use motet::ip::queue::{Discipline, Red};
+use motet::link::{Forwarding, Relaying};
 use motet::mac;
 use motet::tcp::CongestionAlgorithm;
+use motet::tcphc;
 use motet::time::Duration;
 
 /// One point of a scenario. Seeds are apart: each makes a run of it.
@@ -320,7 +323,32 @@ impl StackSettings {
         CongestionAlgorithm::named(&self.congestion).map_or("", CongestionAlgorithm::name)
     }
 
-    pub(super) fn apply_to_mac(&self, mac: &mut mac::Config) {
+    /// Gives them to a node, but for what sleeps and what runs on it.
+    pub(super) fn apply_to_node(&self, node: &mut NodeOptions) {
+        node.pace_percent = self.pace_percent;
+        node.hold_step = Duration::from_micros((self.hold_ms * 1e3) as u64);
+        self.apply_to_mac(&mut node.mac);
+        node.discipline = match self.queue.as_str() {
+            "red" => Discipline::Red(Red::MOTE),
+            "red-drop" => Discipline::Red(Red::MOTE.dropping()),
+            _ => Discipline::DropTail,
+        };
+        node.relaying = if self.relaying == "reassembly" {
+            Relaying::Reassembly
+        } else {
+            Relaying::Fragments
+        };
+        if self.forwarding == "cit" {
+            node.forwarding = Forwarding::Immediate;
+        }
+        node.compression = (self.compression == "tcphc").then(tcphc::Mode::default);
+        node.mss_frames = self.mss_frames;
+        node.window_segments = self.window_segments;
+        node.tables.queue_frames = self.queue_frames;
+        node.tables.packet_queue_len = self.packet_queue_bytes;
+    }
+
+    fn apply_to_mac(&self, mac: &mut mac::Config) {
         mac.retry_delay_max = Duration::from_millis(self.retry_delay_ms);
         mac.frame_age_max = Duration::from_millis(self.frame_age_ms);
         mac.attempts_max = self.link_attempts;
@@ -329,6 +357,27 @@ impl StackSettings {
         mac.csma_backoffs_max = self.csma_backoffs;
         mac.ack_wait = Duration::from_micros(self.ack_wait_us);
         mac.deaf_backoff = self.deaf_backoff;
+    }
+}
+
+impl StackSettings {
+    /// Gives them to the TCP of a node, as far as they are TCP's.
+    pub fn apply(&self, config: &mut motet::tcp::Config) {
+        config.ack_every = self.ack_every;
+        config.ack_delay_ms = self.ack_delay_ms;
+        config.initial_window = self.initial_window;
+        config.rto_min_ms = self.rto_min_ms;
+        config.nagle = self.nagle;
+        config.timestamps = self.timestamps;
+        config.sack = self.sack;
+        config.rack = self.rack;
+        config.tail_loss_probe = self.tail_loss_probe;
+        config.limited_transmit = self.limited_transmit;
+        config.ecn = self.ecn;
+        if let Some(algorithm) = CongestionAlgorithm::named(&self.congestion) {
+            config.congestion_algorithm = algorithm;
+        }
+        config.congestion_control = self.congestion_control;
     }
 }
 

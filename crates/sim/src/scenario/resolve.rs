@@ -32,11 +32,7 @@ use crate::net::network::{
     HostOptions, Joining, NODES_MAX, NetworkOptions, NodeOptions, Parent, Tables,
 };
 use crate::net::topology::Tree;
-use motet::ip::queue::{Discipline, Red};
-use motet::link::{Forwarding, Relaying};
 use motet::mac;
-use motet::tcphc;
-use motet::time::Duration;
 
 impl Scenario {
     /// One point: the document with the values of the sweep at that point.
@@ -268,41 +264,21 @@ fn network(
         node.parent = parent.map_or(Parent::Shortest, |parent| Parent::Node(*parent));
         node.profile = radio.profile_of(profile);
         node.channel = radio.channel;
-        node.pace_percent = stack.pace_percent;
-        node.hold_step = Duration::from_micros((stack.hold_ms * 1e3) as u64);
-        stack.apply_to_mac(&mut node.mac);
-        node.discipline = match stack.queue.as_str() {
-            "red" => Discipline::Red(Red::MOTE),
-            "red-drop" => Discipline::Red(Red::MOTE.dropping()),
-            _ => Discipline::DropTail,
-        };
-        node.relaying = if stack.relaying == "reassembly" {
-            Relaying::Reassembly
-        } else {
-            Relaying::Fragments
-        };
-        if stack.forwarding == "cit" {
-            node.forwarding = Forwarding::Immediate;
-        }
+        stack.apply_to_node(&mut node);
         if radio.channels == "multi" {
             node.mac.channels = mac::Channels::ALL;
         }
-        node.compression = (stack.compression == "tcphc").then(tcphc::Mode::default);
-        node.mss_frames = stack.mss_frames;
-        node.window_segments = stack.window_segments;
         let ends = over_tcp().flat_map(|flow| [flow.from, flow.to]);
         let sockets = ends.filter(|end| *end == FlowEnd::Node(n)).count().max(1);
         let here = over_tcp().filter(|flow| flow.to == FlowEnd::Node(n));
         let spare: usize = here.map(|flow| flow.places_received(faults) - 1).sum();
         node.tables = Tables {
-            queue_frames: stack.queue_frames,
-            packet_queue_len: stack.packet_queue_bytes,
             connections: sockets + spare,
             listeners: sockets,
             half_open: sockets + spare,
             // The border router compresses for the host.
             compressed: if n == 0 { over_tcp().count() } else { 0 },
-            ..Tables::RELAY
+            ..node.tables
         };
         node
     });

@@ -7,13 +7,12 @@ use motet::ip;
 use motet::link::{self, Link};
 use motet::lowpan::datagram;
 use motet::mac;
-use motet::tcp::CongestionAlgorithm;
 use motet::time::{Duration, Instant};
 
 use super::bound::RunBound;
 use super::flow::{self, Flow, seconds};
 use super::hours::Hours;
-use super::model::{Scenario, StackSettings};
+use super::model::Scenario;
 use super::shares;
 use crate::Arena;
 use crate::air::LinkTally;
@@ -470,27 +469,6 @@ fn link_results(now: &Counts, before: &Counts) -> Vec<LinkResult> {
         }
     });
     results.filter(|link| link.frames > 0).collect()
-}
-
-impl StackSettings {
-    /// Gives them to the TCP of a node, as far as they are TCP's.
-    pub fn apply(&self, config: &mut motet::tcp::Config) {
-        config.ack_every = self.ack_every;
-        config.ack_delay_ms = self.ack_delay_ms;
-        config.initial_window = self.initial_window;
-        config.rto_min_ms = self.rto_min_ms;
-        config.nagle = self.nagle;
-        config.timestamps = self.timestamps;
-        config.sack = self.sack;
-        config.rack = self.rack;
-        config.tail_loss_probe = self.tail_loss_probe;
-        config.limited_transmit = self.limited_transmit;
-        config.ecn = self.ecn;
-        if let Some(algorithm) = CongestionAlgorithm::named(&self.congestion) {
-            config.congestion_algorithm = algorithm;
-        }
-        config.congestion_control = self.congestion_control;
-    }
 }
 
 fn spans(usage: &Usage) -> [u64; State::COUNT] {

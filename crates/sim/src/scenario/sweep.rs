@@ -268,6 +268,29 @@ impl Plan {
     }
 }
 
+impl Document {
+    /// Every point of a scenario that a program runs itself: the swept keys with their values
+    /// there, and the document that has them.
+    ///
+    /// # Errors
+    /// As [`Plan::read`]; that every key has an effect is for a plan to find.
+    pub fn points(text: &str) -> Result<Vec<(Vec<(String, Value)>, Self)>, ScenarioError> {
+        let mut document = Self::parse(text, Path::new(""))?;
+        document.check()?;
+        let count = points_of(&document).unwrap_or_default();
+        document.is_made = true;
+        let sweep = std::mem::take(&mut document.sweep);
+        let points = (0..count).map(|number| {
+            let (values, mut document) = (values_at(&sweep, number), document.clone());
+            for (path, value) in &values {
+                set(&mut document.table, path, value);
+            }
+            (values, document)
+        });
+        Ok(points.collect())
+    }
+}
+
 /// How many points there are; none of more than a scenario may have.
 fn points_of(document: &Document) -> Option<usize> {
     let mut counts = document.sweep.iter().map(|(_, values)| values.len());

@@ -1,20 +1,14 @@
-//! Congestion window and retransmissions (figure 7).
+//! Congestion window and retransmissions (figure 7): `cwnd.toml`.
 
+use crate::experiments::Results;
 use crate::experiments::metric::{CWND, FAST, LOSS, TIMEOUTS};
 use crate::experiments::row::Row;
-use crate::experiments::setup::Setup;
-use crate::experiments::{Case, Results};
 
 use super::at;
 
 use super::delay::delay_point;
 
 const CWND_DELAYS: [u64; 5] = [0, 5, 30, 40, 100];
-
-pub(super) fn cases() -> Vec<Case> {
-    let case = |delay| Case::new(delay_point(3, delay), Setup::hops(3).retry_delay_ms(delay));
-    CWND_DELAYS.map(case).to_vec()
-}
 
 pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
     let mean = |delay, metric| results.mean(&delay_point(3, delay), metric);

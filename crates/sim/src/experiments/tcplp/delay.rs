@@ -1,9 +1,8 @@
-//! Delay of link retries (figure 6).
+//! Delay of link retries (figure 6): `retrydelay.toml`.
 
+use crate::experiments::Results;
 use crate::experiments::metric::{FRAMES, GOODPUT, LOSS, RTT};
 use crate::experiments::row::{Point, Row};
-use crate::experiments::setup::Setup;
-use crate::experiments::{Case, Results};
 
 use super::at;
 
@@ -13,18 +12,6 @@ pub(super) fn delay_point(hops: u64, delay: u64) -> Point {
     Point::default()
         .with("hops", hops)
         .with("retry_delay_ms", delay)
-}
-
-pub(super) fn cases() -> Vec<Case> {
-    let of_hops = |hops: u64| {
-        DELAYS.map(|delay| {
-            Case::new(
-                delay_point(hops, delay),
-                Setup::hops(hops as u16).retry_delay_ms(delay),
-            )
-        })
-    };
-    [3, 1].into_iter().flat_map(of_hops).collect()
 }
 
 pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {

@@ -14,6 +14,7 @@ mod onehop;
 mod window;
 
 use super::row::Point;
+use super::sheet;
 use super::{Budget, Experiment};
 
 /// Where means over a few minutes decide.
@@ -53,7 +54,7 @@ pub const EXPERIMENTS: [Experiment; 9] = [
     Experiment {
         id: "tcplp-window",
         title: "Goodput and RTT by window, one hop down (TCPlp Fig 5)",
-        cases: window::cases,
+        cases: || sheet::cases(WINDOW),
         rows: window::rows,
         axis: Some("window_segments"),
         budget: MEANS,
@@ -69,7 +70,7 @@ pub const EXPERIMENTS: [Experiment; 9] = [
     Experiment {
         id: "tcplp-retrydelay",
         title: "What a delay of link retries does (TCPlp Fig 6)",
-        cases: delay::cases,
+        cases: || sheet::cases(RETRY_DELAY),
         rows: delay::rows,
         axis: Some("retry_delay_ms"),
         budget: COUNTS,
@@ -85,7 +86,7 @@ pub const EXPERIMENTS: [Experiment; 9] = [
     Experiment {
         id: "tcplp-cwnd",
         title: "Congestion window and retransmissions, three hops (TCPlp Fig 7)",
-        cases: cwnd::cases,
+        cases: || sheet::cases(CWND),
         rows: cwnd::rows,
         axis: Some("retry_delay_ms"),
         budget: COUNTS,
@@ -93,7 +94,7 @@ pub const EXPERIMENTS: [Experiment; 9] = [
     Experiment {
         id: "tcplp-model",
         title: "Two models of goodput against measured goodput (TCPlp 8)",
-        cases: delay::cases,
+        cases: || sheet::cases(RETRY_DELAY),
         rows: model::rows,
         axis: Some("retry_delay_ms"),
         budget: COUNTS,
@@ -115,6 +116,14 @@ pub const EXPERIMENTS: [Experiment; 9] = [
         budget: MEANS,
     },
 ];
+
+/// What the experiments run that have a file for it.
+const RETRY_DELAY: &str = include_str!("retrydelay.toml");
+const CWND: &str = include_str!("cwnd.toml");
+const WINDOW: &str = include_str!("window.toml");
+
+#[cfg(test)]
+pub(super) const FILES: [&str; 3] = [RETRY_DELAY, CWND, WINDOW];
 
 fn at(key: &'static str, value: u64) -> Point {
     Point::default().with(key, value)

@@ -1,27 +1,12 @@
-//! Window over one hop down (figure 5).
+//! Window over one hop down (figure 5): `window.toml`.
 
-use crate::experiments::flows::Flows;
+use crate::experiments::Results;
 use crate::experiments::metric::{GOODPUT, RTT};
 use crate::experiments::row::{Point, Row};
-use crate::experiments::setup::Setup;
-use crate::experiments::{Case, Results};
 
 use super::at;
 
 const WINDOWS: [u64; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
-
-pub(super) fn cases() -> Vec<Case> {
-    let case = |segments| {
-        Case::new(
-            at("window_segments", segments),
-            Setup::hops(1)
-                .retry_delay_ms(0)
-                .window_segments(segments as usize),
-        )
-        .traffic(Flows::Down)
-    };
-    WINDOWS.map(case).to_vec()
-}
 
 pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
     let mut rows: Vec<Row> = WINDOWS
