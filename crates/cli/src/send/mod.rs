@@ -144,14 +144,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     } = transfer;
     drop(bar);
     // The files of a transfer that failed are kept too: they may show the reason.
-    let kept = [
-        args.capture.keep(&mut chain.world),
-        trace.map_or(Ok(None), |trace| {
-            trace
-                .finish()
-                .map(|()| args.trace.as_deref().map(Kept::File))
-        }),
-    ];
+    let kept = [args.capture.keep(&mut chain.world), args.keep_trace(trace)];
     let (outcome, lateness) = match carried {
         Ok(carried) => carried,
         Err(error) => return stopped(error, kept),
@@ -198,6 +191,12 @@ impl Args {
             return Err(Error::input("a trace goes to a file, name one"));
         }
         Trace::create(path, self.capture.force).map(Some)
+    }
+
+    /// Ends the trace, where there is one.
+    fn keep_trace(&self, trace: Option<Trace>) -> Result<Option<Kept<'_>>, Error> {
+        trace.map_or(Ok(()), Trace::finish)?;
+        Ok(self.trace.as_deref().map(Kept::File))
     }
 }
 

@@ -19,13 +19,15 @@ pub(super) fn cases(text: &str) -> Vec<Case> {
 }
 
 fn read(text: &str) -> Result<Vec<Case>, ScenarioError> {
-    let points = Document::points(text)?.into_iter();
-    let case = |(values, document): (Vec<(String, Value)>, Document)| {
+    let (swept, points) = Document::points(text)?;
+    let case = |document: Document| {
         let flows = document.scenario()?.flows;
         debug_assert!(flows.iter().all(|flow| flow.kind == FlowKind::Bulk));
         let is_down = flows.iter().any(|flow| flow.from == FlowEnd::Host);
-        let swept = values.iter().filter_map(|(path, value)| key(path, value));
-        let point = swept.fold(Point::default(), |point, (key, value)| {
+        let keys = swept
+            .iter()
+            .filter_map(|path| key(path, document.get(path)?));
+        let point = keys.fold(Point::default(), |point, (key, value)| {
             point.with(key, value)
         });
         let case = Case::new(point, Setup::of(document));
@@ -34,7 +36,7 @@ fn read(text: &str) -> Result<Vec<Case>, ScenarioError> {
             false => case,
         })
     };
-    points.map(case).collect()
+    points.into_iter().map(case).collect()
 }
 
 /// What a swept key is in the point of a row.
@@ -56,8 +58,8 @@ mod tests {
     use crate::experiments::tcplp;
     use crate::scenario::{Overrides, Plan};
 
-    /// Every file is a scenario that `motet run` takes, and has a case for each point, told from the
-    /// others by what is swept.
+    /// Every file is a scenario that `motet run` takes, and has a case for each point, told from
+    /// the others by what is swept.
     #[test]
     fn every_file_is_a_scenario_with_a_case_for_each_point() {
         for text in tcplp::FILES {

@@ -4,18 +4,18 @@
 //! host ===== border router 0 ~~~ relay 1 ~~~ ... ~~~ mote n
 //! ```
 //!
-//! Purpose: the setting of `TCPlp`'s study, and of `motet send` and `motet up`. Routes are
-//! static; addresses, contexts and default routes come by router advertisement, from the
-//! border router and on from each relay.
-//! Left out: every other topology: [`crate::net::network`] has them, and builds this one. What of a
-//! scenario's keys and a command line's options becomes of a chain: [`crate::scenario`] says it.
+//! Purpose: the setting of `TCPlp`'s study, and of `motet send`. Routes are static; addresses,
+//! contexts and default routes come by router advertisement, from the border router and on from
+//! each relay.
+//! Left out: every other topology: [`crate::net::network`] has them, and builds this one. What a
+//! scenario's keys and a command line's options make of a chain: [`crate::scenario`] says it.
 
 use std::net::Ipv6Addr;
 
 use motet::link::{Forwarding, Relaying};
+use motet::mac::Channels;
 use motet::mac::Mac;
 use motet::mac::config::BE_MIN;
-use motet::mac::{Channels, Sleep};
 use motet::tcphc;
 use motet::time::Duration;
 
@@ -29,8 +29,8 @@ use crate::net::bound::Path;
 use crate::net::bounded::BoundedFlow;
 use crate::net::estimate::{Route, SegmentFrames};
 use crate::net::network::{
-    self, BleOptions, HOST_DELAY, HostOptions, Joining, Network, NetworkOptions, NodeOptions,
-    Parent, SecurityOptions, Tables,
+    self, BleOptions, HostOptions, Joining, Network, NetworkOptions, NodeOptions, Parent,
+    SecurityOptions, Tables,
 };
 use crate::net::plan;
 use crate::net::segments::Segments;
@@ -39,8 +39,9 @@ use crate::net::world::World;
 
 pub use crate::net::network::{HOST_WIRED, Host, RADIO, WIRED};
 
-/// What a chain is like. `ChainOptions::default()` is `TCPlp`'s three hops, where no node measures
-/// its pace: published experiments begin there.
+/// What a chain is like that is put together by hand, as tests and benchmarks do: commands and
+/// experiments say it in a scenario's keys. `ChainOptions::default()` is `TCPlp`'s three hops,
+/// where no node measures its pace.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ChainOptions {
     /// Radio hops from the mote to the border router, 1 to [`HOPS_MAX`].
@@ -73,8 +74,6 @@ pub struct ChainOptions {
     pub relaying: Relaying,
     /// Frames that a node's MAC queues.
     pub queue_frames: usize,
-    /// One-way delay between border router and host.
-    pub host_delay: Duration,
     /// What is beyond the wire.
     pub host: Host,
     /// Who speaks at the far mote's address; if the caller does, nobody has to join.
@@ -85,8 +84,6 @@ pub struct ChainOptions {
     pub forwarding: Forwarding,
     /// The channels that the mesh spreads over.
     pub channels: Channels,
-    /// How the mote sleeps, if it does.
-    pub sleep: Option<Sleep>,
     /// Segments for each ACK of a receiver that does as it is told; the estimate counts on it.
     pub ack_every: u8,
     /// Bluetooth LE in the place of IEEE 802.15.4: then there is one hop.
@@ -127,13 +124,11 @@ impl Default for ChainOptions {
             window_segments: 4,
             relaying: Relaying::Fragments,
             queue_frames: QUEUE_FRAMES,
-            host_delay: HOST_DELAY,
             host: Host::Virtual,
             mote: Host::Virtual,
             profile: Profile::HAMILTON,
             forwarding: Forwarding::Copy,
             channels: Channels::SINGLE,
-            sleep: None,
             ack_every: 2,
             ble: None,
             security: None,
@@ -167,7 +162,6 @@ impl ChainOptions {
             node.tables.queue_frames = self.queue_frames;
             if n == self.hops {
                 node.transport = self.mote;
-                node.sleep = self.sleep;
             }
             node
         });
@@ -177,7 +171,6 @@ impl ChainOptions {
         };
         let gains = Gains::chain(usize::from(self.hops) + 1, air);
         let host = HostOptions {
-            delay: self.host_delay,
             kind: self.host,
             ..HostOptions::new("host")
         };

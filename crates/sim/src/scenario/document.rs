@@ -70,7 +70,8 @@ impl Document {
         Ok(())
     }
 
-    /// The same document with this key; where it may not have the value, [`Self::scenario`] says so.
+    /// The same document with this key; where it may not have the value, [`Self::scenario`] says
+    /// so.
     #[must_use]
     pub fn with(mut self, path: &str, value: impl Into<Value>) -> Self {
         if let Err(error) = self.set(path, value) {

@@ -60,20 +60,12 @@ impl Scenario {
             )));
         }
         let stacks = stacks(&table, nodes)?;
-        let flows = flows(&table, nodes)?;
-        if flows.is_empty() && !document.is_made {
-            return Err(ScenarioError::new(
-                "there is no [[flow]], but at least one is needed",
-            ));
-        }
+        let flows = flows(&table, nodes, document.is_made)?;
         hosts::check(&flows, nodes)?;
         check_starts(&flows, &timing)?;
         let faults = faults(&table, nodes, &timing)?;
-        let parents = if parents.is_empty() {
-            layout.parents
-        } else {
-            parents
-        };
+        let parents = Some(parents).filter(|parents| !parents.is_empty());
+        let parents = parents.unwrap_or(layout.parents);
         let profiles = profiles(&table);
         let traffic = (&flows[..], &faults[..]);
         let network = network(layout.gains, &stacks, traffic, &parents, &radio, &profiles)?;
@@ -409,19 +401,27 @@ fn profiles(table: &Table) -> BTreeMap<usize, String> {
     repeated(table, "node").iter().filter_map(own).collect()
 }
 
-fn flows(table: &Table, nodes: usize) -> Result<Vec<FlowSettings>, ScenarioError> {
+/// `may_be_none`: a program says itself what runs.
+fn flows(
+    table: &Table,
+    nodes: usize,
+    may_be_none: bool,
+) -> Result<Vec<FlowSettings>, ScenarioError> {
     let Some(section) = Section::named("flow") else {
         return Ok(Vec::new());
     };
-    repeated(table, "flow")
-        .into_iter()
-        .zip(1..)
-        .map(|(mut flow, number)| {
-            readings::fill(&mut flow);
-            let keys = into("flow", fill(section, flow))?;
-            flow_of(&keys, nodes).map_err(|error| error.of_table("flow", number))
-        })
-        .collect()
+    let flows = repeated(table, "flow");
+    if flows.is_empty() && !may_be_none {
+        return Err(ScenarioError::new(
+            "there is no [[flow]], but at least one is needed",
+        ));
+    }
+    let flow = |(mut flow, number)| {
+        readings::fill(&mut flow);
+        let keys = into("flow", fill(section, flow))?;
+        flow_of(&keys, nodes).map_err(|error: ScenarioError| error.of_table("flow", number))
+    };
+    flows.into_iter().zip(1..).map(flow).collect()
 }
 
 fn flow_of(keys: &FlowKeys, nodes: usize) -> Result<FlowSettings, ScenarioError> {

@@ -349,6 +349,6 @@ pub(super) const STACK_KEYS: &[Key] = &[
 /// The longest packet on a mesh, and what is kept beside it.
 const KEPT_BYTES_MIN: i64 = motet::limits::IPV6_MTU_MIN as i64 + 7;
 
-/// How long a frame may be at a node by default, ms: an option of a command line may not let one wait
-/// for longer.
+/// How long a frame may be at a node by default, ms: an option of a command line may not let one
+/// wait for longer.
 const FRAME_AGE_MS: i64 = motet::mac::config::FRAME_AGE_MAX.as_millis() as i64;

@@ -269,25 +269,27 @@ impl Plan {
 }
 
 impl Document {
-    /// Every point of a scenario that a program runs itself: the swept keys with their values
-    /// there, and the document that has them.
+    /// Every point of a scenario that a program runs itself, and the full names of the keys that
+    /// are swept: each point has values for them.
     ///
     /// # Errors
     /// As [`Plan::read`]; that every key has an effect is for a plan to find.
-    pub fn points(text: &str) -> Result<Vec<(Vec<(String, Value)>, Self)>, ScenarioError> {
+    pub fn points(text: &str) -> Result<(Vec<String>, Vec<Self>), ScenarioError> {
         let mut document = Self::parse(text, Path::new(""))?;
         document.check()?;
         let count = points_of(&document).unwrap_or_default();
         document.is_made = true;
         let sweep = std::mem::take(&mut document.sweep);
-        let points = (0..count).map(|number| {
-            let (values, mut document) = (values_at(&sweep, number), document.clone());
-            for (path, value) in &values {
-                set(&mut document.table, path, value);
+        let point = |number| {
+            let mut document = document.clone();
+            for (path, value) in values_at(&sweep, number) {
+                set(&mut document.table, &path, &value);
             }
-            (values, document)
-        });
-        Ok(points.collect())
+            document
+        };
+        let points = (0..count).map(point).collect();
+        let swept = sweep.iter().map(|(path, _)| path.clone());
+        Ok((swept.collect(), points))
     }
 }
 
