@@ -24,11 +24,16 @@ mod acknowledge;
 mod channels;
 pub mod config;
 mod counters;
-mod crowding;
 mod csma;
 mod flow;
 mod immediate;
+mod marking_threshold;
 mod neighbor;
+#[cfg(feature = "pace")]
+mod neighbor_timing;
+#[cfg(not(feature = "pace"))]
+#[path = "neighbor_timing_absent.rs"]
+mod neighbor_timing;
 #[cfg(feature = "sleepy")]
 mod pending;
 #[cfg(not(feature = "sleepy"))]
@@ -43,11 +48,6 @@ mod queue;
 mod radio;
 mod receive;
 mod retry;
-#[cfg(feature = "pace")]
-mod rhythm;
-#[cfg(not(feature = "pace"))]
-#[path = "rhythm_absent.rs"]
-mod rhythm;
 #[cfg(feature = "security")]
 mod secured;
 #[cfg(not(feature = "security"))]
@@ -76,9 +76,9 @@ use crate::random::Rng;
 use crate::time::{Duration, Instant, earliest};
 use crate::wire::{LinkAddr, ieee802154::Header};
 use acknowledge::Acknowledgment;
-use crowding::Crowding;
 use csma::Csma;
 use immediate::Waiting;
+use marking_threshold::MarkingThreshold;
 use neighbor::Neighbors;
 use pending::Serving;
 use poll::Poll;
@@ -93,7 +93,7 @@ pub struct Mac<'m> {
     radio: RadioCapabilities,
     queue: FrameQueue<'m>,
     /// How full it may be.
-    crowding: Crowding,
+    marking_threshold: MarkingThreshold,
     neighbors: Neighbors<'m>,
     counters: MacCounters,
     state: State,
@@ -190,7 +190,7 @@ impl<'m> Mac<'m> {
             config,
             radio,
             queue: FrameQueue::new(slots),
-            crowding: Crowding::NONE,
+            marking_threshold: MarkingThreshold::NONE,
             neighbors: Neighbors::new(neighbors, doubts),
             counters: MacCounters::default(),
             state: State::Idle,
@@ -349,8 +349,8 @@ impl<'m> Mac<'m> {
         if frame.class == Class::Forward {
             let slots = self.slots(Class::Forward);
             match pushed {
-                Ok(_) => self.crowding.note_queued(slots),
-                Err(FrameDrop::QueueFull) => self.crowding.note_lost(slots),
+                Ok(_) => self.marking_threshold.note_queued(slots),
+                Err(FrameDrop::QueueFull) => self.marking_threshold.note_lost(slots),
                 Err(_) => {}
             }
         }
@@ -392,8 +392,8 @@ impl<'m> Mac<'m> {
     ///
     /// For pacing by the layer above: a relay that has just been given a frame needs the
     /// air to pass it on.
-    pub(crate) fn hold(&mut self, to: LinkAddr, until: Instant, now: Instant) {
-        self.neighbors.hold(to, until, now);
+    pub(crate) fn pause(&mut self, to: LinkAddr, until: Instant, now: Instant) {
+        self.neighbors.pause(to, until, now);
     }
 
     /// How long the last frame took that `to` acknowledged, from the assessment to the ACK.
@@ -443,7 +443,7 @@ impl<'m> Mac<'m> {
     /// nodes had better send less. `segment`: frames of a full one.
     pub(crate) fn is_crowded(&self, to: LinkAddr, segment: usize) -> bool {
         let (len, slots) = (self.queue.len(), self.slots(Class::Forward));
-        self.crowding.is_reached(len, slots, segment) && self.neighbors.is_shared(to)
+        self.marking_threshold.is_reached(len, slots, segment) && self.neighbors.is_shared(to)
     }
 
     /// How far apart frames begin that go on to `to`, as far as is known.

@@ -14,7 +14,7 @@
 //! their attempts, but from [`UNANSWERED_DOUBT`] on they no longer hold up those of others.
 
 use super::flow::Flow;
-use super::rhythm::Rhythm;
+use super::neighbor_timing::NeighborTiming;
 use crate::time::{Allowance, Duration, Instant};
 use crate::wire::LinkAddr;
 
@@ -38,7 +38,7 @@ pub struct Neighbor {
     /// Frames given up since it last did, because it did not.
     unanswered: u8,
     /// For a measured pace.
-    rhythm: Rhythm,
+    timing: NeighborTiming,
     /// No new frame to this neighbour before then; while it is in doubt, none is taken.
     held_until: Instant,
 }
@@ -56,7 +56,7 @@ impl Neighbor {
         successes: 0,
         acknowledges: false,
         unanswered: 0,
-        rhythm: Rhythm::NONE,
+        timing: NeighborTiming::NONE,
         held_until: Instant::ORIGIN,
     };
 
@@ -269,20 +269,20 @@ impl<'m> Neighbors<'m> {
         if entry.attempts >= ETX_WINDOW {
             entry.attempts /= 2;
             entry.successes /= 2;
-            entry.rhythm.grow_old();
+            entry.timing.grow_old();
         }
         entry.attempts += 1;
         entry.successes += u16::from(exchange.is_some());
         if let Some(exchange) = exchange {
             entry.acknowledges = true;
             entry.unanswered = 0;
-            entry.rhythm.took(exchange);
+            entry.timing.took(exchange);
         }
     }
 
     /// How long the last frame took that `addr` acknowledged, if any is known.
     pub(super) fn exchange(&self, addr: LinkAddr) -> Option<Duration> {
-        self.find(addr)?.rhythm.exchange()
+        self.find(addr)?.timing.exchange()
     }
 
     /// As [`Neighbor::etx`].
@@ -293,26 +293,26 @@ impl<'m> Neighbors<'m> {
     /// A frame for `addr` found the channel busy, before an attempt or instead of it.
     pub(super) fn note_busy(&mut self, addr: LinkAddr) {
         if let Some(entry) = self.table.iter_mut().find(|entry| entry.is(addr)) {
-            entry.rhythm.note_busy();
+            entry.timing.note_busy();
         }
     }
 
     /// As [`Self::etx`], with each assessment in vain for one more attempt.
     pub(super) fn effort(&self, addr: LinkAddr) -> Option<u16> {
         let entry = self.find(addr)?;
-        let tried = u32::from(entry.attempts) + u32::from(entry.rhythm.busy());
+        let tried = u32::from(entry.attempts) + u32::from(entry.timing.busy());
         let effort = (tried * 128).checked_div(u32::from(entry.successes))?;
         Some(u16::try_from(effort).unwrap_or(u16::MAX))
     }
 
     pub(super) fn flow(&self, addr: LinkAddr) -> Flow {
         self.find(addr)
-            .map_or(Flow::NONE, |entry| entry.rhythm.flow())
+            .map_or(Flow::NONE, |entry| entry.timing.flow())
     }
 
     pub(super) fn note_flow(&mut self, addr: LinkAddr, flow: Flow) {
         if let Some(entry) = self.entry(addr, flow.taken_at) {
-            entry.rhythm.note_flow(flow);
+            entry.timing.note_flow(flow);
         }
     }
 
@@ -325,28 +325,28 @@ impl<'m> Neighbors<'m> {
         at: Instant,
     ) -> Option<Duration> {
         let entry = self.table.iter_mut().find(|entry| entry.is(addr))?;
-        entry.rhythm.note_arrival(from, at)
+        entry.timing.note_arrival(from, at)
     }
 
     /// Counts `frames` of a packet of `from`, this node itself, that go to `addr`.
     pub(super) fn note_own(&mut self, addr: LinkAddr, from: LinkAddr, frames: usize) {
         if let Some(entry) = self.table.iter_mut().find(|entry| entry.is(addr)) {
-            (0..frames).for_each(|_| entry.rhythm.note_sender(from));
+            (0..frames).for_each(|_| entry.timing.note_sender(from));
         }
     }
 
     /// Whether several nodes sent the last frames that go to `addr`.
     pub(super) fn is_shared(&self, addr: LinkAddr) -> bool {
         self.find(addr)
-            .is_some_and(|entry| entry.rhythm.is_shared())
+            .is_some_and(|entry| entry.timing.is_shared())
     }
 
     /// How far apart frames begin that go on to `addr`, as far as is known.
     pub(super) fn apart(&self, addr: LinkAddr) -> Option<Duration> {
-        self.find(addr)?.rhythm.apart()
+        self.find(addr)?.timing.apart()
     }
 
-    pub(super) fn hold(&mut self, addr: LinkAddr, until: Instant, now: Instant) {
+    pub(super) fn pause(&mut self, addr: LinkAddr, until: Instant, now: Instant) {
         if let Some(entry) = self.entry(addr, now) {
             entry.held_until = entry.held_until.max(until);
         }

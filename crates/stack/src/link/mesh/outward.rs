@@ -150,7 +150,7 @@ impl<'m> Mesh<'m> {
             }
         };
         if until > now {
-            self.mac.hold(outcome.to, until, now);
+            self.mac.pause(outcome.to, until, now);
         }
     }
 

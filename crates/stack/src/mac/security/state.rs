@@ -60,7 +60,7 @@ pub struct Security<'m> {
     /// The frame that is opened when its ACK has left.
     pub(in crate::mac) sealed: Option<Sealed>,
     /// First bytes of the keystreams of the next frames from one neighbour.
-    ahead: Option<Ahead>,
+    keystream: Option<Keystream>,
     parent: Parent,
     /// It has no key yet.
     #[cfg(feature = "join")]
@@ -96,7 +96,7 @@ struct Parent {
 
 /// Keystream computed before its frame has come.
 #[derive(Clone, Copy)]
-struct Ahead {
+struct Keystream {
     source: [u8; 8],
     sequence: u32,
     /// The counter of the first of them.
@@ -104,9 +104,9 @@ struct Ahead {
     bytes: [u8; 2],
 }
 
-impl core::fmt::Debug for Ahead {
+impl core::fmt::Debug for Keystream {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("Ahead(..)")
+        f.write_str("Keystream(..)")
     }
 }
 
@@ -134,7 +134,7 @@ impl<'m> Security<'m> {
             proofs: strangers::PROOFS,
             reminders: rotation::REMINDERS,
             sealed: None,
-            ahead: None,
+            keystream: None,
             parent: Parent::default(),
             #[cfg(feature = "join")]
             is_locked: false,
@@ -287,11 +287,11 @@ impl<'m> Security<'m> {
             true => counter.saturating_add(1),
             false => return,
         };
-        let is_ready = |ahead: Ahead| {
-            (ahead.source, ahead.sequence, ahead.counter) == (source, sequence, counter)
+        let is_ready = |keystream: Keystream| {
+            (keystream.source, keystream.sequence, keystream.counter) == (source, sequence, counter)
         };
-        if !self.ahead.is_some_and(is_ready) {
-            self.ahead = Some(Ahead {
+        if !self.keystream.is_some_and(is_ready) {
+            self.keystream = Some(Keystream {
                 source,
                 sequence,
                 counter,
@@ -328,13 +328,13 @@ impl<'m> Security<'m> {
             return None;
         }
         let wanted = auxiliary.counter;
-        let ahead = self
-            .ahead
-            .filter(|ahead| ahead.source == source && ahead.sequence == self.sequence);
-        let place = ahead.and_then(|ahead| wanted.checked_sub(ahead.counter));
-        let stream = ahead.zip(place).and_then(|(ahead, place)| {
+        let keystream = self
+            .keystream
+            .filter(|keystream| keystream.source == source && keystream.sequence == self.sequence);
+        let place = keystream.and_then(|keystream| wanted.checked_sub(keystream.counter));
+        let stream = keystream.zip(place).and_then(|(keystream, place)| {
             let place = usize::try_from(place).ok()?;
-            ahead.bytes.get(place).copied()
+            keystream.bytes.get(place).copied()
         });
         let stream = stream.unwrap_or_else(|| {
             let [stream, _] = self.first_bytes(source, wanted);

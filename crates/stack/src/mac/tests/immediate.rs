@@ -301,7 +301,7 @@ fn a_notification_fires_an_alarm() {
 fn no_pace_holds_an_alarm_back() {
     let mut bench = relay(10);
     let now = bench.now;
-    bench.mac.hold(PEER, now + Duration::from_secs(60), now);
+    bench.mac.pause(PEER, now + Duration::from_secs(60), now);
     alarm(&mut bench, 7);
     bench.run_until(|bench| bench.mac.loaded != NIL);
     bench.now = now + Duration::from_secs(1);

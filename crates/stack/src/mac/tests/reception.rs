@@ -387,7 +387,7 @@ proptest! {
                 Step::Cancel(n) => cancelled += bench.mac.cancel(u16::from(n)),
                 Step::Hold(n, us) => {
                     let until = bench.now + Duration::from_micros(u64::from(us));
-                    bench.mac.hold(who(n), until, bench.now);
+                    bench.mac.pause(who(n), until, bench.now);
                 }
             }
             bench.poll();

@@ -388,7 +388,7 @@ fn a_held_neighbour_waits_and_others_do_not() {
     let mut bench = Bench::new(SHARED, 9);
     bench.run();
     let until = bench.now + Duration::from_millis(50);
-    bench.mac.hold(PEER, until, bench.now);
+    bench.mac.pause(PEER, until, bench.now);
     bench.send(PEER, 1);
     bench.send(OTHER, 2);
     bench.send(PEER, 3);

@@ -131,7 +131,7 @@ fn a_relay_passes_nothing_on_that_is_too_old() {
         let held = now + Duration::from_secs(3);
         let mesh = world.nodes[2].link_mut(RADIO).unwrap().mesh_mut();
         let mac = mesh.unwrap().mac_mut();
-        mac.hold(link(1), held, now);
+        mac.pause(link(1), held, now);
         let tcp = world.nodes[3].tcp_mut();
         assert_eq!(tcp.send(sender, &bytes(1_200), now), Ok(1_200));
         world.run_for(Duration::from_millis(3_100));

@@ -192,7 +192,7 @@ impl Mesh<'_> {
             {
                 let copy = came.at.since(came.end);
                 let lag = self.manner.lag(Took { exchange, copy }, apart, mac);
-                mac.hold(next_hop, came.at + lag, came.at);
+                mac.pause(next_hop, came.at + lag, came.at);
             }
         }
         let queued = if may_wait && came.more_follow {

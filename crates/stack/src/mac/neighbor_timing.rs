@@ -6,7 +6,7 @@ use crate::time::{Duration, Instant};
 use crate::wire::LinkAddr;
 
 #[derive(Clone, Debug)]
-pub(super) struct Rhythm {
+pub(super) struct NeighborTiming {
     /// How long the last frame took that it acknowledged, from the assessment to the ACK, µs; none
     /// takes as long as the type counts. 0: not known.
     exchange_us: u16,
@@ -24,7 +24,7 @@ pub(super) struct Rhythm {
     flow: Flow,
 }
 
-impl Rhythm {
+impl NeighborTiming {
     /// Nothing yet: all zeros.
     pub(super) const NONE: Self = Self {
         exchange_us: 0,
@@ -149,14 +149,14 @@ mod tests {
 
     /// What is known when frames have come so far apart, ms, over and over.
     fn after(times: usize, apart_ms: &[u64]) -> Option<u64> {
-        let mut rhythm = Rhythm::NONE;
-        rhythm.took(Duration::from_millis(5));
+        let mut timing = NeighborTiming::NONE;
+        timing.took(Duration::from_millis(5));
         let mut at = Instant::from_micros(1_000_000);
         for ms in apart_ms.iter().cycle().take(times * apart_ms.len()) {
             at += Duration::from_millis(*ms);
-            rhythm.note_arrival(CHILD, at);
+            timing.note_arrival(CHILD, at);
         }
-        rhythm.apart().map(Duration::as_micros)
+        timing.apart().map(Duration::as_micros)
     }
 
     #[test]
@@ -174,37 +174,41 @@ mod tests {
 
     #[test]
     fn another_pace_is_found() {
-        let mut rhythm = Rhythm::NONE;
-        rhythm.took(Duration::from_millis(5));
+        let mut timing = NeighborTiming::NONE;
+        timing.took(Duration::from_millis(5));
         let mut at = Instant::from_micros(1_000_000);
         for (ms, frames) in [(20, 10), (23, 160), (17, 160), (20, 160)] {
             for _ in 0..frames {
                 at += Duration::from_millis(ms);
-                rhythm.note_arrival(CHILD, at);
+                timing.note_arrival(CHILD, at);
             }
-            assert_eq!(rhythm.apart(), Some(Duration::from_millis(ms)));
+            assert_eq!(timing.apart(), Some(Duration::from_millis(ms)));
         }
     }
 
     /// Before the first ACK nobody knows which frames follow each other.
     #[test]
     fn nothing_is_known_before_the_first_exchange() {
-        let mut rhythm = Rhythm::NONE;
+        let mut timing = NeighborTiming::NONE;
         for ms in [1, 2, 3] {
             let at = Instant::from_micros(1_000_000 + ms * 1_000);
-            assert_eq!(rhythm.note_arrival(CHILD, at), None);
+            assert_eq!(timing.note_arrival(CHILD, at), None);
         }
     }
 
     /// Frames of each node in turn, so many times over, and whether several nodes share the
     /// neighbour then.
-    fn is_shared_after(rhythm: &mut Rhythm, times: usize, turn: &[(LinkAddr, usize)]) -> bool {
+    fn is_shared_after(
+        timing: &mut NeighborTiming,
+        times: usize,
+        turn: &[(LinkAddr, usize)],
+    ) -> bool {
         for _ in 0..times {
             for &(from, frames) in turn {
-                (0..frames).for_each(|_| rhythm.note_sender(from));
+                (0..frames).for_each(|_| timing.note_sender(from));
             }
         }
-        rhythm.is_shared()
+        timing.is_shared()
     }
 
     /// A neighbour is shared by nodes that each send a fair part, and no longer when only one is
@@ -216,7 +220,7 @@ mod tests {
             LinkAddr::Extended([7, 0, 9, 0, 0, 0, 1, 1]),
         ];
         for other in others {
-            let mut rhythm = Rhythm::NONE;
+            let mut timing = NeighborTiming::NONE;
             for (times, turn, is_shared) in [
                 (64, &[(CHILD, 1)][..], false),
                 // Two, by whole segments and frame by frame; three; then the second of them alone.
@@ -226,7 +230,7 @@ mod tests {
                 (48, &[(other, 1)], false),
                 (8, &[(CHILD, 5), (other, 5)], true),
             ] {
-                let seen = is_shared_after(&mut rhythm, times, turn);
+                let seen = is_shared_after(&mut timing, times, turn);
                 assert_eq!(seen, is_shared, "{turn:?}");
             }
         }
@@ -235,10 +239,10 @@ mod tests {
     /// A short message now and then, beside somebody's bulk data, is no second flow.
     #[test]
     fn a_short_message_shares_nothing() {
-        let mut rhythm = Rhythm::NONE;
+        let mut timing = NeighborTiming::NONE;
         for (bulk, is_shared) in [(35, false), (20, false), (10, true)] {
             let turn = [(CHILD, bulk), (LinkAddr::Short(8), 5)];
-            let seen = is_shared_after(&mut rhythm, 20, &turn);
+            let seen = is_shared_after(&mut timing, 20, &turn);
             assert_eq!(seen, is_shared, "{bulk}");
         }
     }
@@ -246,13 +250,13 @@ mod tests {
     /// Among sixteen senders the busiest one changes, and what the others send stays within a half.
     #[test]
     fn the_parts_of_others_stay_within_a_half() {
-        let mut rhythm = Rhythm::NONE;
+        let mut timing = NeighborTiming::NONE;
         for number in 0..10_000_u32 {
             let sender = number.wrapping_mul(0x9e37_79b9) >> 28;
-            rhythm.note_sender(LinkAddr::Short(sender as u16));
-            assert!(rhythm.others <= u8::MAX / 2, "{}", rhythm.others);
+            timing.note_sender(LinkAddr::Short(sender as u16));
+            assert!(timing.others <= u8::MAX / 2, "{}", timing.others);
         }
-        assert!(rhythm.is_shared());
+        assert!(timing.is_shared());
     }
 
     #[test]

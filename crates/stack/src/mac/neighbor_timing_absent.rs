@@ -1,13 +1,13 @@
-//! A node that measures no pace, built without the feature `pace`: see `rhythm`.
+//! A node that measures no pace, built without the feature `pace`: see `neighbor_timing`.
 
 use super::flow::Flow;
 use crate::time::{Duration, Instant};
 use crate::wire::LinkAddr;
 
 #[derive(Clone, Debug)]
-pub(super) struct Rhythm;
+pub(super) struct NeighborTiming;
 
-impl Rhythm {
+impl NeighborTiming {
     pub(super) const NONE: Self = Self;
 
     pub(super) const fn exchange(&self) -> Option<Duration> {

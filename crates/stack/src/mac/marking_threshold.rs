@@ -1,8 +1,8 @@
 //! How full the MAC's queue may be before a relay marks packets: the limit follows the queue's
 //! losses.
 //!
-//! `Mac::push` notes frames, and `Mac::is_crowded` asks. Which nodes send the frames, `rhythm`
-//! remembers.
+//! `Mac::push` notes frames, and `Mac::is_crowded` asks. Which nodes send the frames,
+//! `neighbor_timing` remembers.
 
 /// The limit begins one slot below those that frames passed on may take: a sender is slowed before
 /// a frame is lost. Each frame passed on that finds no room lowers the limit by an eighth of the
@@ -12,14 +12,14 @@
 /// Marks have a price: ACKs that echo them are never thinned, and a sender that halves a small
 /// window leaves the air idle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Crowding {
+pub(super) struct MarkingThreshold {
     /// How far losses have lowered the limit, slots.
     lowered: u8,
     /// Frames passed on that found room, modulo 256: at each wrap the limit rises.
     queued: u8,
 }
 
-impl Crowding {
+impl MarkingThreshold {
     /// Of a queue that has lost nothing.
     pub(super) const NONE: Self = Self {
         lowered: 0,
@@ -63,10 +63,10 @@ mod tests {
 
     /// The fewest frames that are too many after so many losses and then so many frames queued.
     fn limit(slots: usize, segment: usize, lost: usize, queued: usize) -> Option<usize> {
-        let mut crowding = Crowding::NONE;
-        (0..lost).for_each(|_| crowding.note_lost(slots));
-        (0..queued).for_each(|_| crowding.note_queued(slots));
-        (0..=slots).find(|&len| crowding.is_reached(len, slots, segment))
+        let mut threshold = MarkingThreshold::NONE;
+        (0..lost).for_each(|_| threshold.note_lost(slots));
+        (0..queued).for_each(|_| threshold.note_queued(slots));
+        (0..=slots).find(|&len| threshold.is_reached(len, slots, segment))
     }
 
     #[test]
