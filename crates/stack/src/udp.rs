@@ -116,7 +116,7 @@ impl<'m> Inbox<'m> {
 
     /// As [`Self::recv`], the oldest one for `port`; those of other ports keep their order.
     pub fn recv_at(&mut self, port: u16, out: &mut [u8]) -> Option<Received> {
-        self.recv_first(|front| port_of(front.mark) == port, out)
+        self.recv_first(|front| port_of(front.meta) == port, out)
     }
 
     fn recv_first(
@@ -147,7 +147,7 @@ impl<'m> Inbox<'m> {
         let len = self.queue.peek(&mut record);
         self.queue.pop();
         let whole = record.get(..len).filter(|_| len == front.len);
-        let received = whole.and_then(|record| unwrap(record, zone_of(front.mark), out));
+        let received = whole.and_then(|record| unwrap(record, zone_of(front.meta), out));
         self.rotate(after, &mut record);
         received
     }
@@ -162,7 +162,7 @@ impl<'m> Inbox<'m> {
             self.queue.pop();
             // None is longer than that: `put` has seen to it.
             self.queue
-                .push(record.get(..len).unwrap_or_default(), front.mark);
+                .push(record.get(..len).unwrap_or_default(), front.meta);
         }
     }
 
@@ -205,7 +205,7 @@ impl<'m> Inbox<'m> {
         let theirs = self.bytes_of(port).saturating_add(len);
         let is_fair = self.open_ports() == 1 || theirs <= self.queue.room();
         let parts: [&[u8]; 2] = [&addresses, datagram];
-        if !is_fair || !self.queue.push_parts(parts, mark(port, zone)) {
+        if !is_fair || !self.queue.push_parts(parts, meta(port, zone)) {
             self.counters.full = self.counters.full.wrapping_add(1);
         }
         true
@@ -230,12 +230,12 @@ impl<'m> Inbox<'m> {
     /// Bytes that wait for `port`.
     fn bytes_of(&self, port: u16) -> usize {
         let packets = self.queue.packets();
-        let theirs = packets.filter(|front| port_of(front.mark) == port);
+        let theirs = packets.filter(|front| port_of(front.meta) == port);
         theirs.fold(0, |sum, front| sum.saturating_add(front.len))
     }
 
     fn drop_oldest(&mut self, port: u16) -> bool {
-        let Some(index) = self.position(|front| port_of(front.mark) == port) else {
+        let Some(index) = self.position(|front| port_of(front.meta) == port) else {
             return false;
         };
         self.take(index, &mut []);
@@ -275,16 +275,16 @@ pub(crate) fn header(
 }
 
 /// The word that a datagram waits with.
-fn mark(port: u16, zone: u8) -> u32 {
+fn meta(port: u16, zone: u8) -> u32 {
     u32::from(port) << 8 | u32::from(zone)
 }
 
-const fn port_of(mark: u32) -> u16 {
-    (mark >> 8) as u16
+const fn port_of(meta: u32) -> u16 {
+    (meta >> 8) as u16
 }
 
-const fn zone_of(mark: u32) -> u8 {
-    mark as u8
+const fn zone_of(meta: u32) -> u8 {
+    meta as u8
 }
 
 fn destination_port(datagram: &[u8]) -> Option<u16> {

@@ -335,8 +335,8 @@ impl<'m> Ip<'m> {
     }
 
     /// The RPL option that a packet goes on with which came with `option`.
-    pub(crate) fn onward_option(&self, option: Option<Rpi>) -> Option<Rpi> {
-        self.rpl.onward(option)
+    pub(crate) fn forwarded_option(&self, option: Option<Rpi>) -> Option<Rpi> {
+        self.rpl.forwarded(option)
     }
 
     /// Whether a packet with this header goes up the DODAG by `hop`.

@@ -171,7 +171,7 @@ impl<'m> RplRoutes<'m> {
     }
 
     /// The option that a packet goes on with which came with `option`.
-    pub(super) fn onward(&self, option: Option<Rpi>) -> Option<Rpi> {
+    pub(super) fn forwarded(&self, option: Option<Rpi>) -> Option<Rpi> {
         let option = option?;
         let place = self.place?;
         Some(Rpi {

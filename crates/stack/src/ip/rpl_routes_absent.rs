@@ -12,7 +12,7 @@ use crate::wire::rpl_option::Rpi;
 pub(crate) struct RplRoutes<'m>(PhantomData<&'m ()>);
 
 impl RplRoutes<'_> {
-    pub(super) const fn onward(&self, _: Option<Rpi>) -> Option<Rpi> {
+    pub(super) const fn forwarded(&self, _: Option<Rpi>) -> Option<Rpi> {
         None
     }
 

@@ -38,7 +38,7 @@ pub(crate) struct Hop {
     /// As IP sees it.
     pub(crate) ingress: Ingress,
     /// What becomes of its TCP header on the next link.
-    pub(super) onward: Onward,
+    pub(super) egress: TcpEgress,
     /// Whether the packet follows a source route.
     pub(crate) is_routed: bool,
 }
@@ -46,9 +46,9 @@ pub(crate) struct Hop {
 impl Hop {
     /// What of `packet` an ICMPv6 error may quote.
     pub(crate) fn quotable<'p>(&self, packet: &'p [u8]) -> &'p [u8] {
-        match self.onward {
-            Onward::As(form) => quotable(packet, form),
-            Onward::Begins(_) => packet,
+        match self.egress {
+            TcpEgress::As(form) => quotable(packet, form),
+            TcpEgress::Begins(_) => packet,
         }
     }
 }
@@ -64,7 +64,7 @@ pub(super) fn quotable(packet: &[u8], form: TcpForm) -> &[u8] {
 
 /// What happens to a packet's TCP header where the packet leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Onward {
+pub(super) enum TcpEgress {
     /// Its compressed path begins here, if it has one.
     Begins(tcphc::Origin),
     /// It goes on as it came.

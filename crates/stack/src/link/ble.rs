@@ -12,7 +12,7 @@
 //! Left out: compression of TCP headers, which a peer need not know; routing by RPL.
 //! Source: RFC 7668 §3.
 
-use super::arrival::{Arrival, Hop, Onward, Pulled, Refusal, Report, Scratch};
+use super::arrival::{Arrival, Hop, Pulled, Refusal, Report, Scratch, TcpEgress};
 use super::discovery::{self, Discovery, Received};
 use super::{Advertised, Ask, LinkCounters, LinkDrop};
 use crate::ble::{self, Change, Config, DeviceAddr, Event, Host, MTU, Peer, SDU_HEADROOM, Which};
@@ -290,7 +290,7 @@ impl<'m> Ble<'m> {
         let from = Neighbour::One(self.pair_from(addr).src.iid());
         Some(Hop {
             ingress: Ingress::whole(self.id, from),
-            onward: Onward::Begins(crate::tcphc::Origin::Outside),
+            egress: TcpEgress::Begins(crate::tcphc::Origin::Outside),
             is_routed: false,
         })
     }

@@ -1,7 +1,7 @@
 //! A point-to-point link that carries whole IPv6 packets.
 
 use super::Ask;
-use super::arrival::{Arrival, Hop, Onward, Pulled, Refusal};
+use super::arrival::{Arrival, Hop, Pulled, Refusal, TcpEgress};
 use crate::ip::{self, Ingress, InterfaceId, Ip, Neighbour};
 use crate::limits::IPV6_MTU_MIN;
 use crate::storage::packet_queue::PacketQueue;
@@ -51,7 +51,7 @@ impl<'m> Cable<'m> {
     pub(super) const fn hop(&self) -> Hop {
         Hop {
             ingress: Ingress::whole(self.id, Neighbour::Only),
-            onward: Onward::Begins(tcphc::Origin::Outside),
+            egress: TcpEgress::Begins(tcphc::Origin::Outside),
             is_routed: false,
         }
     }

@@ -56,7 +56,7 @@ pub use event::{Action, Event};
 pub use mesh::{Child, Indirect, IndirectConfig, IndirectCounters};
 #[cfg(feature = "router")]
 pub use mesh::{FlowCounters, FlowEntry, FlowQueues, Thinning};
-pub use mesh::{Forwarding, Hold, Mesh, MeshConfig, MeshMemory, MeshStorage, Relaying};
+pub use mesh::{Forwarding, Mesh, MeshConfig, MeshMemory, MeshStorage, Pacing, Relaying};
 pub use serial::{Serial, SerialCounters, SerialMemory};
 
 use crate::ip::{Ingress, InterfaceId, Ip, Neighbour, NextHop};

@@ -19,7 +19,7 @@ pub(crate) struct Front {
     /// The packet's length, bytes.
     pub len: usize,
     /// The word given to [`PacketQueue::push`] with this packet.
-    pub mark: u32,
+    pub meta: u32,
 }
 
 impl<'m> PacketQueue<'m> {
@@ -37,15 +37,15 @@ impl<'m> PacketQueue<'m> {
         self.ring.into_memory()
     }
 
-    /// Appends a packet, whole or not at all. `mark`: whatever the owner wants back with it.
+    /// Appends a packet, whole or not at all. `meta`: whatever the owner wants back with it.
     /// Returns whether it fitted.
-    pub(crate) fn push(&mut self, packet: &[u8], mark: u32) -> bool {
-        self.push_parts([packet, &[]], mark)
+    pub(crate) fn push(&mut self, packet: &[u8], meta: u32) -> bool {
+        self.push_parts([packet, &[]], meta)
     }
 
     /// As [`Self::push`] for a packet that lies in two pieces: a new header and what it
     /// stands before.
-    pub(crate) fn push_parts(&mut self, parts: [&[u8]; 2], mark: u32) -> bool {
+    pub(crate) fn push_parts(&mut self, parts: [&[u8]; 2], meta: u32) -> bool {
         let [head, tail] = parts;
         let total = head.len().saturating_add(tail.len());
         let Ok(len) = u16::try_from(total) else {
@@ -55,7 +55,7 @@ impl<'m> PacketQueue<'m> {
             return false;
         }
         self.ring.push(&len.to_be_bytes());
-        self.ring.push(&mark.to_be_bytes());
+        self.ring.push(&meta.to_be_bytes());
         self.ring.push(head);
         self.ring.push(tail);
         self.count = self.count.saturating_add(1);
@@ -78,7 +78,7 @@ impl<'m> PacketQueue<'m> {
         len_of(packets, bytes) <= usize::from(self.ring.capacity())
     }
 
-    /// The oldest packet's length and mark.
+    /// The oldest packet's length and word.
     pub(crate) fn front(&self) -> Option<Front> {
         // Most polls find nothing, and need not read the ring for that.
         if self.is_empty() {
@@ -92,14 +92,14 @@ impl<'m> PacketQueue<'m> {
         if self.ring.peek(at, &mut record) < RECORD_OVERHEAD {
             return None;
         }
-        let [len_high, len_low, mark @ ..] = record;
+        let [len_high, len_low, meta @ ..] = record;
         Some(Front {
             len: usize::from(u16::from_be_bytes([len_high, len_low])),
-            mark: u32::from_be_bytes(mark),
+            meta: u32::from_be_bytes(meta),
         })
     }
 
-    /// Every packet's length and mark, the oldest first.
+    /// Every packet's length and word, the oldest first.
     pub(crate) fn packets(&self) -> impl Iterator<Item = Front> {
         let mut at = 0u16;
         (0..self.count).map_while(move |_| {
@@ -137,7 +137,7 @@ impl<'m> PacketQueue<'m> {
     }
 }
 
-/// Bytes in front of each packet: its length and mark.
+/// Bytes in front of each packet: its length and word.
 pub(crate) const RECORD_OVERHEAD: usize = 6;
 
 /// What so many packets of so many bytes together take.
@@ -166,22 +166,22 @@ mod tests {
             for step in steps {
                 let used: usize = model.iter().map(|(packet, _)| packet.len() + 6).sum();
                 match step {
-                    Some((len, mark)) => {
-                        let packet: Vec<u8> = (0..len).map(|i| (mark as usize + i) as u8).collect();
+                    Some((len, meta)) => {
+                        let packet: Vec<u8> = (0..len).map(|i| (meta as usize + i) as u8).collect();
                         let fits = used + len + 6 <= capacity;
-                        prop_assert_eq!(queue.push(&packet, mark), fits);
+                        prop_assert_eq!(queue.push(&packet, meta), fits);
                         if fits {
-                            model.push_back((packet, mark));
+                            model.push_back((packet, meta));
                         }
                     }
                     None => prop_assert_eq!(queue.pop(), model.pop_front().is_some()),
                 }
-                let front = model.front().map(|(packet, mark)| Front { len: packet.len(), mark: *mark });
+                let front = model.front().map(|(packet, meta)| Front { len: packet.len(), meta: *meta });
                 prop_assert_eq!(queue.front(), front);
                 let mut out = [0; 100];
                 let len = queue.peek(&mut out);
                 prop_assert_eq!(&out[..len], model.front().map_or(&[][..], |(packet, _)| packet));
-                let fronts = model.iter().map(|(packet, mark)| Front { len: packet.len(), mark: *mark });
+                let fronts = model.iter().map(|(packet, meta)| Front { len: packet.len(), meta: *meta });
                 prop_assert!(queue.packets().eq(fronts));
                 prop_assert_eq!((queue.len(), queue.is_empty()), (model.len(), model.is_empty()));
             }

@@ -18,7 +18,7 @@ pub(crate) struct Shelf<'m> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Kept<'a> {
     /// The word given to [`Shelf::push`] with this packet.
-    pub mark: u32,
+    pub meta: u32,
     /// The bytes of the packet.
     pub packet: &'a [u8],
 }
@@ -29,7 +29,7 @@ struct Record {
     at: usize,
     len: usize,
     key: u8,
-    mark: u32,
+    meta: u32,
 }
 
 impl Record {
@@ -52,14 +52,14 @@ impl<'m> Shelf<'m> {
     /// Keeps a packet for `key`, behind those that it has, where there is room and they then take
     /// `bytes_max` at most, overheads included.
     #[cfg(any(feature = "sleepy", test))]
-    pub(crate) fn push(&mut self, key: u8, packet: &[u8], mark: u32, bytes_max: usize) -> bool {
+    pub(crate) fn push(&mut self, key: u8, packet: &[u8], meta: u32, bytes_max: usize) -> bool {
         let total = packet.len().saturating_add(OVERHEAD);
         self.bytes_for(key).saturating_add(total) <= bytes_max
-            && self.push_parts(key, [packet, &[]], mark)
+            && self.push_parts(key, [packet, &[]], meta)
     }
 
     /// As [`Self::push`] with no bound but the room, of a packet that lies in two pieces.
-    pub(crate) fn push_parts(&mut self, key: u8, [head, tail]: [&[u8]; 2], mark: u32) -> bool {
+    pub(crate) fn push_parts(&mut self, key: u8, [head, tail]: [&[u8]; 2], meta: u32) -> bool {
         let total = head.len().saturating_add(tail.len());
         let Ok(len) = u16::try_from(total) else {
             return false;
@@ -70,7 +70,7 @@ impl<'m> Shelf<'m> {
             return false;
         };
         let [high, low] = len.to_be_bytes();
-        let [a, b, c, d] = mark.to_be_bytes();
+        let [a, b, c, d] = meta.to_be_bytes();
         let Some((start, body)) = record.split_first_chunk_mut::<OVERHEAD>() else {
             return false;
         };
@@ -148,7 +148,7 @@ impl<'m> Shelf<'m> {
     fn kept(&self, record: Record) -> Option<Kept<'_>> {
         let start = record.at.saturating_add(OVERHEAD);
         Some(Kept {
-            mark: record.mark,
+            meta: record.meta,
             packet: self.bytes.get(start..record.end())?,
         })
     }
@@ -204,7 +204,7 @@ impl<'m> Shelf<'m> {
         &mut self,
         (key, nth): (u8, usize),
         packet: &[u8],
-        mark: u32,
+        meta: u32,
         bytes_max: usize,
     ) -> bool {
         let (Some(record), Ok(len)) = (self.nth(key, nth), u16::try_from(packet.len())) else {
@@ -220,7 +220,7 @@ impl<'m> Shelf<'m> {
         let record = self.bytes.get_mut(record.at..behind).unwrap_or_default();
         if let Some((head, body)) = record.split_first_chunk_mut::<OVERHEAD>() {
             let [high, low] = len.to_be_bytes();
-            let [a, b, c, d] = mark.to_be_bytes();
+            let [a, b, c, d] = meta.to_be_bytes();
             *head = [high, low, key, a, b, c, d];
             copy(body, packet);
         }
@@ -271,12 +271,12 @@ impl<'m> Shelf<'m> {
             at,
             len: usize::from(u16::from_be_bytes([high, low])),
             key,
-            mark: u32::from_be_bytes([a, b, c, d]),
+            meta: u32::from_be_bytes([a, b, c, d]),
         })
     }
 }
 
-/// Bytes in front of each packet: its length, receiver and mark.
+/// Bytes in front of each packet: its length, receiver and the owner's word.
 pub(crate) const OVERHEAD: usize = 7;
 
 /// Where the receiver stands among them.
@@ -297,14 +297,14 @@ mod tests {
         Replace(usize, usize, u32),
     }
 
-    /// Lengths and marks of packets, and how many others stand before them: mostly none.
+    /// Lengths and words of packets, and how many others stand before them: mostly none.
     fn any_step() -> impl Strategy<Value = Step> {
         let nth = || prop_oneof![3 => Just(0), 1 => 0usize..5];
         prop_oneof![
-            2 => (0usize..80, any::<u32>()).prop_map(|(len, mark)| Step::Push(len, mark)),
+            2 => (0usize..80, any::<u32>()).prop_map(|(len, meta)| Step::Push(len, meta)),
             1 => nth().prop_map(Step::Remove),
             1 => (nth(), 0usize..80, any::<u32>())
-                .prop_map(|(nth, len, mark)| Step::Replace(nth, len, mark)),
+                .prop_map(|(nth, len, meta)| Step::Replace(nth, len, meta)),
         ]
     }
 
@@ -324,41 +324,41 @@ mod tests {
                 };
                 let used: usize = model.iter().map(bytes).sum();
                 let queue = &mut model[usize::from(key)];
-                let packet_of = |(len, mark): (usize, u32)| -> Vec<u8> {
-                    (0..len).map(|i| (mark as usize + i) as u8).collect()
+                let packet_of = |(len, meta): (usize, u32)| -> Vec<u8> {
+                    (0..len).map(|i| (meta as usize + i) as u8).collect()
                 };
                 match step {
-                    Step::Push(len, mark) => {
-                        let packet = packet_of((len, mark));
+                    Step::Push(len, meta) => {
+                        let packet = packet_of((len, meta));
                         let total = len + OVERHEAD;
                         let fits = len > 0 && used + total <= capacity && bytes(queue) + total <= bytes_max;
-                        prop_assert_eq!(shelf.push(key, &packet, mark, bytes_max), fits);
+                        prop_assert_eq!(shelf.push(key, &packet, meta, bytes_max), fits);
                         if fits {
-                            queue.push_back((packet, mark));
+                            queue.push_back((packet, meta));
                         }
                     }
                     Step::Remove(nth) => {
                         prop_assert_eq!(shelf.remove(key, nth), queue.remove(nth).is_some());
                     }
-                    Step::Replace(nth, len, mark) => {
-                        let packet = packet_of((len, mark));
+                    Step::Replace(nth, len, meta) => {
+                        let packet = packet_of((len, meta));
                         let former = queue.get(nth).map_or(0, |(packet, _)| packet.len());
                         let fits = nth < queue.len()
                             && len > 0
                             && used - former + len <= capacity
                             && bytes(queue) - former + len <= bytes_max;
-                        prop_assert_eq!(shelf.replace((key, nth), &packet, mark, bytes_max), fits);
+                        prop_assert_eq!(shelf.replace((key, nth), &packet, meta, bytes_max), fits);
                         if fits {
-                            queue[nth] = (packet, mark);
+                            queue[nth] = (packet, meta);
                         }
                     }
                 }
                 for (key, queue) in (0..).zip(&model) {
-                    let first = queue.front().map(|(packet, mark)| Kept { mark: *mark, packet });
+                    let first = queue.front().map(|(packet, meta)| Kept { meta: *meta, packet });
                     prop_assert_eq!(shelf.first(key), first);
                     prop_assert_eq!(shelf.count(key), queue.len());
                     prop_assert_eq!(shelf.bytes_for(key), bytes(queue));
-                    let packets = shelf.packets(key).map(|kept| (kept.packet.to_vec(), kept.mark));
+                    let packets = shelf.packets(key).map(|kept| (kept.packet.to_vec(), kept.meta));
                     prop_assert!(packets.eq(queue.iter().cloned()));
                 }
             }

@@ -6,7 +6,7 @@ use motet::ip::{self, Address, Ip, Neighbour, NextHop, Prefix, Registration, Rou
 use motet::join::Configuration;
 use motet::limits::MESH_PACKET_LEN_MAX;
 use motet::link::{
-    Advertised, Cable, Child, Hold, Indirect, Link, Mesh, MeshConfig, MeshMemory, Thinning,
+    Advertised, Cable, Child, Indirect, Link, Mesh, MeshConfig, MeshMemory, Pacing, Thinning,
 };
 use motet::lowpan::datagram::Record;
 use motet::mac::security::{Engine, Peer, Reservation, Security, SecurityConfig};
@@ -230,7 +230,7 @@ impl<'m> Builder<'_, 'm> {
             relaying: options.relaying,
             forwarding: options.forwarding,
             mss_frames: options.mss_frames,
-            hold: self.hold(n),
+            pacing: self.hold(n),
             discipline: options.discipline,
             parent: parent.map(|parent| plan::link_addr(parent as u16)),
             // RPL leads the others to whom to ask.
@@ -288,7 +288,7 @@ impl<'m> Builder<'_, 'm> {
 
     /// How mesh node `n` leaves neighbours alone: how far packets go the tree says, or RPL finds
     /// out.
-    fn hold(self, n: usize) -> Hold {
+    fn hold(self, n: usize) -> Pacing {
         let options = &self.options.nodes[n];
         // On a channel of its own a frame disturbs only the hop before it: its relay is away.
         let reach = match options.mac.channels {
@@ -299,7 +299,7 @@ impl<'m> Builder<'_, 'm> {
             Joining::Rpl => 0,
             _ => saturated(hops.min(reach)),
         };
-        Hold {
+        Pacing {
             pace_percent: options.pace_percent,
             step: options.hold_step,
             hops_up: known(self.tree.depth(n)),

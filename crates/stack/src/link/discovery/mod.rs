@@ -26,7 +26,7 @@ mod advertise;
 mod learn;
 mod register;
 
-use super::mesh::Mark;
+use super::mesh::PacketMeta;
 use crate::ip::ndp::{Advertised, Due, Solicitor};
 use crate::ip::neighbor_cache::{IS_ROUTER, NeighborCache};
 use crate::ip::registering_node::RegisteringNode;
@@ -432,7 +432,7 @@ impl<'m> Discovery<'m> {
         if let Ok(len) = ip::icmp::write(message, src, to, ip::ndp::HOP_LIMIT, &mut packet) {
             let packet = packet.get(..len).unwrap_or_default();
             // A full queue drops it; the solicitor and the registering_node ask again.
-            queue.push(packet, Mark::own(Class::Control).to_bits());
+            queue.push(packet, PacketMeta::own(Class::Control).to_bits());
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::wire::{LinkAddr, tcphc};
 
 #[cfg(feature = "sleepy")]
 use super::Indirect;
-use super::config::Manner;
+use super::config::MeshSettings;
 use super::tcp_headers::flow;
 use super::{Mesh, link_addr};
 
@@ -53,7 +53,7 @@ impl<'a, 'm> Budget<'a, 'm> {
                 &mesh.mac,
                 &mesh.discovery.contexts,
                 mesh.tcphc.as_deref(),
-                (&mesh.manner, mesh.routing.overhead),
+                (&mesh.settings, mesh.routing.overhead),
             )
         }
     }
@@ -67,7 +67,7 @@ impl<'a, 'm> Budget<'a, 'm> {
                 &mesh.mac,
                 &mesh.discovery.contexts,
                 mesh.tcphc.as_deref(),
-                (&mesh.manner, mesh.routing.overhead),
+                (&mesh.settings, mesh.routing.overhead),
             )
         };
         (budget, mesh.outgoing.buffer())
@@ -77,13 +77,13 @@ impl<'a, 'm> Budget<'a, 'm> {
         mac: &'a Mac<'m>,
         contexts: &'a Contexts,
         tcphc: Option<&'a Tcphc<'m>>,
-        (manner, overhead): (&Manner, Overhead),
+        (settings, overhead): (&MeshSettings, Overhead),
     ) -> Self {
         Self {
             mac,
             contexts,
             tcphc: tcphc.filter(|_| tcphc::IS_SUPPORTED),
-            mss_frames: manner.mss_frames,
+            mss_frames: settings.mss_frames,
             overhead,
             #[cfg(feature = "sleepy")]
             indirect: None,

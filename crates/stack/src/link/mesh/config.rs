@@ -49,8 +49,8 @@ pub struct MeshConfig {
     /// What to advertise from the start; a relay advertises what it learns.
     pub advertised: Option<Advertised>,
     /// How long a neighbour is left alone after it took a frame; by default as long as is measured
-    /// ([`Hold::MEASURED`]).
-    pub hold: Hold,
+    /// ([`Pacing::MEASURED`]).
+    pub pacing: Pacing,
     /// How the queue of whole packets is kept short; what this node sends itself is not asked.
     /// Where the pace is measured, a crowded relay marks packets, its own too, whatever the
     /// discipline.
@@ -67,7 +67,7 @@ pub struct MeshConfig {
 /// below this node. Hop limits do not tell: each origin chooses its own. Where nobody knows,
 /// nothing waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Hold {
+pub struct Pacing {
     /// Part of the measured wait, %; 0: the wait is not measured. It goes with retries that double
     /// ([`retry_doubles`](crate::mac::Config::retry_doubles)). A build without the feature `pace`
     /// measures none, and takes [`Self::step`].
@@ -84,7 +84,7 @@ pub struct Hold {
     pub hops_down: u8,
 }
 
-impl Hold {
+impl Pacing {
     /// The measured wait, whole. RPL finds out how far frames go; without it
     /// [`hops_up`](Self::hops_up) and [`hops_down`](Self::hops_down) are settings. Until one of
     /// them is known, nothing waits.
@@ -130,21 +130,21 @@ const HOPS_IN_EARSHOT: u8 = 3;
 
 /// What of a [`MeshConfig`] is needed after the start.
 #[derive(Debug)]
-pub(crate) struct Manner {
+pub(crate) struct MeshSettings {
     pub(crate) relaying: Relaying,
     pub(crate) forwarding: Forwarding,
     pub(crate) mss_frames: u8,
-    pub(crate) hold: Hold,
+    pub(crate) pacing: Pacing,
     pub(crate) discipline: Discipline,
 }
 
-impl Manner {
+impl MeshSettings {
     pub(super) const fn of(config: &MeshConfig) -> Self {
         Self {
             relaying: config.relaying,
             forwarding: config.forwarding,
             mss_frames: config.mss_frames,
-            hold: config.hold,
+            pacing: config.pacing,
             discipline: config.discipline,
         }
     }
@@ -160,7 +160,7 @@ impl Default for MeshConfig {
             solicits: true,
             registers: true,
             advertised: None,
-            hold: Hold::MEASURED,
+            pacing: Pacing::MEASURED,
             discipline: Discipline::DropTail,
         }
     }
@@ -172,17 +172,17 @@ mod tests {
 
     #[test]
     fn a_neighbour_is_left_alone_while_its_forwards_are_in_earshot() {
-        let hold = |hops_up, hops_down| Hold {
+        let pacing = |hops_up, hops_down| Pacing {
             step: Duration::from_millis(7),
             hops_up,
             hops_down,
-            ..Hold::default()
+            ..Pacing::default()
         };
         for (hops, ms) in [(0, 0), (1, 0), (2, 7), (3, 14), (4, 14), (255, 14)] {
             let expected = Duration::from_millis(ms);
-            assert_eq!(hold(hops, 0).after(true), expected, "{hops} hops up");
-            assert_eq!(hold(0, hops).after(false), expected, "{hops} hops down");
+            assert_eq!(pacing(hops, 0).after(true), expected, "{hops} hops up");
+            assert_eq!(pacing(0, hops).after(false), expected, "{hops} hops down");
         }
-        assert_eq!(Hold::default().after(true), Duration::ZERO);
+        assert_eq!(Pacing::default().after(true), Duration::ZERO);
     }
 }

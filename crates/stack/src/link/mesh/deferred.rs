@@ -7,7 +7,7 @@ use crate::wire::{LinkAddr, cursor};
 /// A received frame, kept: its ACK is due a turnaround after its end, and the work that its
 /// packet makes would come in between.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct DeferredFrame {
     src: LinkAddr,
     dst: LinkAddr,
     pending: bool,
@@ -16,7 +16,7 @@ pub(super) struct Kept {
     payload: [u8; FRAME_PAYLOAD_LEN_MAX],
 }
 
-impl Kept {
+impl DeferredFrame {
     /// A copy of `frame`; `None` where it is longer than any that the MAC lets through.
     pub(super) fn of(frame: &Received<'_>) -> Option<Self> {
         let len = u8::try_from(frame.payload.len()).ok()?;

@@ -5,10 +5,10 @@
 //! within the mesh, does not come by here. [`super::flow_queues`] says who is next.
 
 use super::flow_queues::{FlowQueues, air};
-use super::{Mark, Mesh};
+use super::{Mesh, PacketMeta};
 use crate::ip::queue::Discipline;
 use crate::ip::{Ip, PacketDrop};
-use crate::link::arrival::{Onward, Refusal};
+use crate::link::arrival::{Refusal, TcpEgress};
 use crate::mac::Class;
 use crate::tcphc::Origin;
 use crate::time::{Deadlines, Instant};
@@ -39,31 +39,31 @@ impl<'m> Mesh<'m> {
     }
 
     /// Packets before one that comes over another link, in two pieces.
-    pub(super) fn waiting_before(&self, parts: [&[u8]; 2], mark_onward: Onward) -> usize {
+    pub(super) fn waiting_before(&self, parts: [&[u8]; 2], egress: TcpEgress) -> usize {
         match self.flows.as_deref() {
             // Only random early detection uses this number.
-            Some(_) if self.manner.discipline == Discipline::DropTail => 0,
-            Some(flows) if mark_onward == ENTERING => flows.waiting_before(parts),
+            Some(_) if self.settings.discipline == Discipline::DropTail => 0,
+            Some(flows) if egress == ENTERING => flows.waiting_before(parts),
             _ => self.queue.len(),
         }
     }
 
     /// Queues a packet in two pieces that is passed on: one that enters the mesh with its flow.
-    pub(super) fn push_onward(
+    pub(super) fn push_forwarded(
         &mut self,
         parts: [&[u8]; 2],
-        mark: Mark,
+        meta: PacketMeta,
         ip: &mut Ip<'_>,
         now: Instant,
     ) -> Result<(), Refusal> {
-        if mark.onward != ENTERING || self.flows.is_none() {
-            return self.push(parts, mark);
+        if meta.egress != ENTERING || self.flows.is_none() {
+            return self.push(parts, meta);
         }
-        self.check_len(parts, mark)?;
+        self.check_len(parts, meta)?;
         let Some(flows) = self.flows.as_deref_mut() else {
             return Err(Refusal::Full);
         };
-        flows.push(parts, mark.to_bits(), &mut ip.counters, now)
+        flows.push(parts, meta.to_bits(), &mut ip.counters, now)
     }
 
     /// Puts the packet into the fragmenter whose flow's turn it is; returns whether there was one.
@@ -106,10 +106,10 @@ impl<'m> Mesh<'m> {
         };
         flows.is_own_turn = true;
         let len = next.len.min(outgoing.buffer().len());
-        let mark = Mark::from_bits(next.mark);
-        let hop = self.hop_of_packet(ip, len, mark);
+        let meta = PacketMeta::from_bits(next.meta);
+        let hop = self.hop_of_packet(ip, len, meta);
         let hop = hop.filter(|_| len == next.len);
-        self.set_off(ip, len, hop, mark, now);
+        self.set_off(ip, len, hop, meta, now);
         // One that waits for a child that sleeps, or goes nowhere, is no frame yet.
         if self.outgoing.is_idle() {
             let hops = self.hops_on_air();
@@ -161,12 +161,12 @@ impl<'m> Mesh<'m> {
     /// How often a frame down is on the air before the next one may follow: hops beyond the third
     /// are out of earshot.
     fn hops_on_air(&self) -> u8 {
-        self.manner.hold.hops(false).clamp(1, 3)
+        self.settings.pacing.hops(false).clamp(1, 3)
     }
 }
 
 /// What becomes of the headers of a packet that comes from outside.
-const ENTERING: Onward = Onward::Begins(Origin::Outside);
+const ENTERING: TcpEgress = TcpEgress::Begins(Origin::Outside);
 
 /// So many frames may wait in the MAC when the next packet is chosen: enough for the air never to
 /// wait for this node.

@@ -1,9 +1,9 @@
 //! Stands in for the queues of flows in a build without the feature `router`: no packet enters a
 //! mesh here.
 
-use super::{Mark, Mesh};
+use super::{Mesh, PacketMeta};
 use crate::ip::Ip;
-use crate::link::arrival::{Onward, Refusal};
+use crate::link::arrival::{Refusal, TcpEgress};
 use crate::time::{Deadlines, Instant};
 
 impl Mesh<'_> {
@@ -12,18 +12,18 @@ impl Mesh<'_> {
         false
     }
 
-    pub(super) fn waiting_before(&self, _: [&[u8]; 2], _: Onward) -> usize {
+    pub(super) fn waiting_before(&self, _: [&[u8]; 2], _: TcpEgress) -> usize {
         self.queue.len()
     }
 
-    pub(super) fn push_onward(
+    pub(super) fn push_forwarded(
         &mut self,
         parts: [&[u8]; 2],
-        mark: Mark,
+        meta: PacketMeta,
         _: &mut Ip<'_>,
         _: Instant,
     ) -> Result<(), Refusal> {
-        self.push(parts, mark)
+        self.push(parts, meta)
     }
 
     #[expect(clippy::unused_self, reason = "a router has queues")]

@@ -1,7 +1,7 @@
 //! Onwards: fragments of other nodes' packets, and their whole packets' way into the queue.
 
-use super::mark::{Mark, Way};
 use super::pace::Took;
+use super::packet_meta::{PacketMeta, Way};
 use super::routing;
 use super::{Forwarding, Mesh, Relaying, link_addr};
 use crate::ip::queue::Verdict;
@@ -52,7 +52,7 @@ impl Mesh<'_> {
         match link_addr(hop.neighbour) {
             Some(next_hop)
                 if hop.interface == self.discovery.id
-                    && self.manner.relaying == Relaying::Fragments
+                    && self.settings.relaying == Relaying::Fragments
                     && !self.sleeps(next_hop) =>
             {
                 Role::Forward { next_hop }
@@ -63,19 +63,19 @@ impl Mesh<'_> {
 
     /// How a fragmented packet goes on over `hop`, and with which RPL option. It has to be whole
     /// where it gets a new header here, or a UDP checksum.
-    pub(super) fn way_onward(
+    pub(super) fn way_forward(
         &self,
         ip: &Ip<'_>,
         header: &ipv6::Header,
         hop: NextHop,
         headers: &Decompressed,
     ) -> (Role, Option<Rpi>) {
-        let way = Way::with(ip.onward_option(headers.rpi));
-        let mark = Mark::own(Class::Own).on_way(way);
-        let dress = routing::Dress::of(ip, header, hop, &mark);
-        match dress.is_long() || headers.udp_checksum_elided {
+        let way = Way::with(ip.forwarded_option(headers.rpi));
+        let meta = PacketMeta::own(Class::Own).on_way(way);
+        let inserted = routing::InsertedHeaders::of(ip, header, hop, &meta);
+        match inserted.is_long() || headers.udp_checksum_elided {
             true => (Role::Reassemble, None),
-            false => (self.role_for(hop), dress.option()),
+            false => (self.role_for(hop), inserted.option()),
         }
     }
 
@@ -175,7 +175,7 @@ impl Mesh<'_> {
         came: Came,
     ) -> Result<(), LinkDrop> {
         let mac = &mut self.mac;
-        let may_wait = mac.can_preload() && self.manner.forwarding == Forwarding::Immediate;
+        let may_wait = mac.can_preload() && self.settings.forwarding == Forwarding::Immediate;
         let frame = Frame {
             to: next_hop,
             token: tag,
@@ -183,15 +183,15 @@ impl Mesh<'_> {
             class: Class::Forward,
             since: came.at,
         };
-        if self.manner.hold.is_measured() {
+        if self.settings.pacing.is_measured() {
             let apart = mac.note_arrival(next_hop, came.from, came.end);
             if let Some(exchange) = mac.exchange(next_hop)
                 && self
-                    .manner
+                    .settings
                     .follows(mac.flow(next_hop), tag, came.at, exchange)
             {
                 let copy = came.at.since(came.end);
-                let lag = self.manner.lag(Took { exchange, copy }, apart, mac);
+                let lag = self.settings.lag(Took { exchange, copy }, apart, mac);
                 mac.pause(next_hop, came.at + lag, came.at);
             }
         }
@@ -223,7 +223,7 @@ impl Mesh<'_> {
         parts: [&[u8]; 2],
         class: Class,
     ) -> Result<(), Refusal> {
-        self.push(parts, Mark::own(class))
+        self.push(parts, PacketMeta::own(class))
     }
 
     /// Queues a whole packet that is passed on.
@@ -235,30 +235,30 @@ impl Mesh<'_> {
         now: Instant,
         rng: &mut Rng,
     ) -> Result<(), Refusal> {
-        let waiting = self.waiting_before([head, rest], hop.onward);
+        let waiting = self.waiting_before([head, rest], hop.egress);
         self.avoid_congestion(waiting, head, ip, rng)?;
-        let option = ip.onward_option(hop.ingress.option);
+        let option = ip.forwarded_option(hop.ingress.option);
         let way = match hop.is_routed {
             true => Way::Routed,
             false => Way::with(option),
         };
-        let mark = Mark::new(Class::Own, hop.onward, now).on_way(way);
-        if self.keeps_back([head, rest], mark, ip, now) {
+        let meta = PacketMeta::new(Class::Own, hop.egress, now).on_way(way);
+        if self.keeps_back([head, rest], meta, ip, now) {
             return Ok(());
         }
-        self.push_onward([head, rest], mark, ip, now)
+        self.push_forwarded([head, rest], meta, ip, now)
     }
 
-    pub(super) fn push(&mut self, parts: [&[u8]; 2], mark: Mark) -> Result<(), Refusal> {
-        self.check_len(parts, mark)?;
-        let queued = self.queue.push_parts(parts, mark.to_bits());
+    pub(super) fn push(&mut self, parts: [&[u8]; 2], meta: PacketMeta) -> Result<(), Refusal> {
+        self.check_len(parts, meta)?;
+        let queued = self.queue.push_parts(parts, meta.to_bits());
         queued.then_some(()).ok_or(Refusal::Full)
     }
 
     /// Whether the link carries a packet as long as this one in two pieces.
-    pub(super) fn check_len(&self, parts: [&[u8]; 2], mark: Mark) -> Result<(), Refusal> {
+    pub(super) fn check_len(&self, parts: [&[u8]; 2], meta: PacketMeta) -> Result<(), Refusal> {
         let len: usize = parts.iter().map(|part| part.len()).sum();
-        let len_max = match mark.way {
+        let len_max = match meta.way {
             Way::Begins => IPV6_MTU_MIN,
             // On its way it may have a header more.
             Way::Up { .. } | Way::Routed => self.datagrams.packet_len_max(Role::Reassemble),
@@ -283,7 +283,7 @@ impl Mesh<'_> {
         ip: &mut Ip<'_>,
         rng: &mut Rng,
     ) -> Result<(), Refusal> {
-        let frames = usize::from(self.manner.mss_frames);
+        let frames = usize::from(self.settings.mss_frames);
         let waiting = self.mac.queue_len().checked_div(frames).unwrap_or(0);
         self.avoid_congestion(waiting, piece, ip, rng)?;
         if self.is_crowded(next_hop) {
@@ -297,7 +297,7 @@ impl Mesh<'_> {
     /// `next_hop`, and yields as they do. Packets that waited in the queue are not judged.
     pub(super) fn judge_own(&mut self, next_hop: LinkAddr, len: usize, ip: &mut Ip<'_>) {
         let frame = self.mac.payload_len_max(next_hop);
-        if !self.manner.hold.is_measured() || len <= frame {
+        if !self.settings.pacing.is_measured() || len <= frame {
             return;
         }
         self.mac.note_own(next_hop, len.div_ceil(frame.max(1)));
@@ -309,11 +309,11 @@ impl Mesh<'_> {
     /// Whether the nodes that send over this one to `next_hop` had better send less.
     fn is_crowded(&self, next_hop: LinkAddr) -> bool {
         let frame = self.mac.payload_len_max(next_hop).max(1);
-        let segment = match self.manner.mss_frames {
+        let segment = match self.settings.mss_frames {
             0 => IPV6_MTU_MIN.div_ceil(frame),
             frames => usize::from(frames),
         };
-        self.manner.hold.is_measured() && self.mac.is_crowded(next_hop, segment)
+        self.settings.pacing.is_measured() && self.mac.is_crowded(next_hop, segment)
     }
 
     /// Asks the queue's discipline about a packet that begins with `head` and has `waiting`
@@ -328,7 +328,7 @@ impl Mesh<'_> {
         let Some(ecn) = ecn_of(head) else {
             return Ok(());
         };
-        match self.manner.discipline.judge(waiting, ecn, rng) {
+        match self.settings.discipline.judge(waiting, ecn, rng) {
             Verdict::Enqueue => Ok(()),
             Verdict::Mark => {
                 mark(head, ip);

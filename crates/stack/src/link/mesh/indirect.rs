@@ -21,7 +21,7 @@
 //! Sources: IEEE 802.15.4-2006 §7.5.6.3; TCPlp §9.5 and appendix C.
 
 use super::parent::{Child, IndirectConfig, IndirectCounters, Progress};
-use super::{Mark, Mesh, link_addr};
+use super::{Mesh, PacketMeta, link_addr};
 use crate::ip::{self, Ip};
 use crate::limits::PSDU_LEN_MAX;
 use crate::lowpan::fragment::Outgoing;
@@ -444,7 +444,7 @@ impl<'m> Mesh<'m> {
         &mut self,
         to: ip::Neighbour,
         len: usize,
-        mark: Mark,
+        meta: PacketMeta,
         now: Instant,
     ) -> bool {
         let Some(indirect) = self.indirect.as_deref_mut() else {
@@ -454,7 +454,7 @@ impl<'m> Mesh<'m> {
             return false;
         };
         let packet = self.outgoing.buffer().get(..len).unwrap_or_default();
-        indirect.keep(key, packet, mark, now);
+        indirect.keep(key, packet, meta, now);
         self.outgoing.discard();
         true
     }
@@ -524,12 +524,12 @@ impl<'m> Mesh<'m> {
         let addr = indirect.child(key)?.addr?;
         let kept = indirect.shelf.first(key)?;
         // What waited here has not aged.
-        let mark = Mark::from_bits(kept.mark).since_now(now);
+        let meta = PacketMeta::from_bits(kept.meta).since_now(now);
         let len = copy(indirect.outgoing.buffer(), kept.packet);
         let (class, since) = (self.outgoing_class, self.outgoing_since);
         core::mem::swap(&mut self.outgoing, &mut indirect.outgoing);
-        let hop = self.hop_of_packet(ip, len, mark);
-        self.begin(ip, len, hop, mark, now);
+        let hop = self.hop_of_packet(ip, len, meta);
+        self.begin(ip, len, hop, meta, now);
         let is_begun = !self.outgoing.is_idle() && self.outgoing.link().dst.is(&addr);
         if !is_begun {
             self.outgoing.discard();

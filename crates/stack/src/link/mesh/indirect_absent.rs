@@ -1,7 +1,7 @@
 //! A link of nodes that never sleep, built without the feature `sleepy`: see `indirect` and
 //! `sleep`.
 
-use super::{Mark, Mesh};
+use super::{Mesh, PacketMeta};
 use crate::ip::{self, Ip};
 use crate::mac::{self, Outcome};
 use crate::random::Rng;
@@ -17,7 +17,13 @@ impl Mesh<'_> {
 
     pub(super) const fn end_sleep(&self, _: LinkAddr) {}
 
-    pub(super) const fn divert(&self, _: ip::Neighbour, _: usize, _: Mark, _: Instant) -> bool {
+    pub(super) const fn divert(
+        &self,
+        _: ip::Neighbour,
+        _: usize,
+        _: PacketMeta,
+        _: Instant,
+    ) -> bool {
         false
     }
 

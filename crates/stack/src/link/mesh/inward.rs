@@ -1,12 +1,12 @@
 //! Inwards: frames into packets.
 
-use super::onward::Came;
-use super::{Kept, Mesh, routing, tcp_headers};
+use super::forward::Came;
+use super::{DeferredFrame, Mesh, routing, tcp_headers};
 use crate::ip::icmp::ErrorKind;
 use crate::ip::{Disposition, Ingress, Ip, Neighbour};
 use crate::limits::{IPV6_MTU_MIN, IS_RELAY, PSDU_LEN_MAX};
 use crate::link::LinkDrop;
-use crate::link::arrival::{Arrival, Hop, Onward, Scratch, quotable};
+use crate::link::arrival::{Arrival, Hop, Scratch, TcpEgress, quotable};
 use crate::lowpan::datagram::{self, Key, RecordId, Role, Verdict};
 use crate::lowpan::{
     Beside, Contexts, Decompressed, LinkPair, TcpForm, complete_udp_checksum, decompress,
@@ -57,10 +57,10 @@ impl<'m> Mesh<'m> {
             return Arrival::Nothing;
         };
         // Frames are dealt with in the order in which they came.
-        if self.kept.is_none() && !self.mac.owes_acknowledgment() {
+        if self.deferred.is_none() && !self.mac.owes_acknowledgment() {
             return self.on_frame(&frame, ip, scratch, now, rng);
         }
-        match self.exchange_kept(&frame) {
+        match self.exchange_deferred(&frame) {
             Some(earlier) => self.on_frame(&earlier.frame(), ip, scratch, now, rng),
             None => Arrival::Nothing,
         }
@@ -74,13 +74,13 @@ impl<'m> Mesh<'m> {
 
     /// Keeps a frame, and returns the one that was kept before.
     #[inline(never)]
-    fn exchange_kept(&mut self, frame: &Received<'_>) -> Option<Kept> {
-        core::mem::replace(&mut self.kept, Kept::of(frame))
+    fn exchange_deferred(&mut self, frame: &Received<'_>) -> Option<DeferredFrame> {
+        core::mem::replace(&mut self.deferred, DeferredFrame::of(frame))
     }
 
     /// Whether a frame was kept.
     pub(in crate::link) fn has_arrival(&self) -> bool {
-        self.kept.is_some() || self.mac.has_sealed()
+        self.deferred.is_some() || self.mac.has_sealed()
     }
 
     /// Deals with the frame that was kept.
@@ -92,8 +92,8 @@ impl<'m> Mesh<'m> {
         now: Instant,
         rng: &mut Rng,
     ) -> Arrival<'m, 's> {
-        match self.kept.take() {
-            Some(kept) => self.on_frame(&kept.frame(), ip, scratch, now, rng),
+        match self.deferred.take() {
+            Some(deferred) => self.on_frame(&deferred.frame(), ip, scratch, now, rng),
             #[cfg(feature = "security")]
             None => self.on_sealed(ip, scratch, now, rng),
             #[cfg(not(feature = "security"))]
@@ -171,7 +171,7 @@ impl<'m> Mesh<'m> {
         };
         Hop {
             ingress: self.ingress(frame, beside.rpi),
-            onward: Onward::As(form),
+            egress: TcpEgress::As(form),
             is_routed: false,
         }
     }
@@ -212,7 +212,7 @@ impl<'m> Mesh<'m> {
         hop: &mut Hop,
         now: Instant,
     ) -> Result<(), LinkDrop> {
-        let Onward::As(form) = hop.onward else {
+        let TcpEgress::As(form) = hop.egress else {
             return Ok(());
         };
         if !wire::IS_SUPPORTED {
@@ -221,7 +221,7 @@ impl<'m> Mesh<'m> {
         let tcphc = self.tcphc.as_deref_mut();
         tcp_headers::restore(tcphc, (header, packet), form, now)
             .inspect_err(|reason| self.counters.count(*reason))?;
-        hop.onward = Onward::Begins(tcphc::Origin::Outside);
+        hop.egress = TcpEgress::Begins(tcphc::Origin::Outside);
         Ok(())
     }
 
@@ -281,10 +281,12 @@ impl<'m> Mesh<'m> {
         let disposition = ip.disposition((&header, rest), &ingress);
         let (mut role, option) = match disposition {
             Disposition::Local => (Role::Reassemble, None),
-            Disposition::Forward(hop) if IS_RELAY => self.way_onward(ip, &header, hop, &headers),
+            Disposition::Forward(hop) if IS_RELAY => self.way_forward(ip, &header, hop, &headers),
             Disposition::Route(hop) if IS_RELAY => {
-                self.manner.hold.note_down(Some(routing::hops_left(piece)));
-                (self.role_for(hop), ip.onward_option(headers.rpi))
+                self.settings
+                    .pacing
+                    .note_down(Some(routing::hops_left(piece)));
+                (self.role_for(hop), ip.forwarded_option(headers.rpi))
             }
             Disposition::Refuse(kind) => {
                 self.count(LinkDrop::Refused);

@@ -1,7 +1,7 @@
 //! A mesh link: IEEE 802.15.4 with 6LoWPAN.
 //!
 //! Frames come in by [`inward`] and leave by [`outward`]; fragments of other nodes' packets go on
-//! by [`onward`] before their packet is whole. [`tcp_headers`] is where compressed paths of TCP
+//! by [`forward`] before their packet is whole. [`tcp_headers`] is where compressed paths of TCP
 //! headers begin and end, [`budget`] how long a segment may be, [`thinning`] where ACKs wait for
 //! newer ones, [`entering`] where packets from outside wait, flow by flow. All seven work on one
 //! [`Mesh`].
@@ -15,6 +15,7 @@ mod budget;
 mod config;
 #[cfg(feature = "sleepy")]
 mod copies;
+mod deferred;
 #[cfg(feature = "router")]
 mod entering;
 #[cfg(not(feature = "router"))]
@@ -22,6 +23,7 @@ mod entering;
 mod entering;
 #[cfg(feature = "router")]
 mod flow_queues;
+mod forward;
 #[cfg(feature = "sleepy")]
 mod indirect;
 #[cfg(not(feature = "sleepy"))]
@@ -30,15 +32,18 @@ mod indirect;
 mod inward;
 #[cfg(feature = "join")]
 mod joining;
-mod kept;
-mod mark;
 mod memory;
 mod neighbours;
 #[cfg(feature = "tcp")]
 mod offer;
-mod onward;
 mod outward;
 mod pace;
+#[cfg(feature = "pace")]
+mod pace_search;
+#[cfg(not(feature = "pace"))]
+#[path = "pace_search_absent.rs"]
+mod pace_search;
+mod packet_meta;
 #[cfg(feature = "sleepy")]
 mod parent;
 #[cfg(feature = "rpl")]
@@ -53,11 +58,6 @@ mod sleep;
 #[cfg(all(feature = "rpl", feature = "router"))]
 mod source_route;
 mod tcp_headers;
-#[cfg(feature = "pace")]
-mod tempo;
-#[cfg(not(feature = "pace"))]
-#[path = "tempo_absent.rs"]
-mod tempo;
 #[cfg(feature = "router")]
 mod thinning;
 #[cfg(not(feature = "router"))]
@@ -65,13 +65,13 @@ mod thinning;
 mod thinning;
 
 pub(crate) use budget::Budget;
-pub use config::{Forwarding, Hold, MeshConfig, Relaying};
+pub use config::{Forwarding, MeshConfig, Pacing, Relaying};
 #[cfg(feature = "router")]
 pub use flow_queues::{FlowCounters, FlowEntry, FlowQueues};
 #[cfg(feature = "sleepy")]
 pub use indirect::Indirect;
-pub(super) use mark::Mark;
 pub use memory::{MeshMemory, MeshStorage};
+pub(super) use packet_meta::PacketMeta;
 #[cfg(feature = "sleepy")]
 pub use parent::{Child, IndirectConfig, IndirectCounters};
 #[cfg(feature = "router")]
@@ -97,15 +97,15 @@ use crate::time::{Deadlines, Instant};
 use crate::wire::LinkAddr;
 use crate::wire::icmpv6::Message;
 use crate::wire::ipv6::Header;
-use config::Manner;
-use kept::Kept;
+use config::MeshSettings;
+use deferred::DeferredFrame;
 
 /// A mesh link.
 #[derive(Debug)]
 pub struct Mesh<'m> {
-    manner: Manner,
+    settings: MeshSettings,
     /// What a source has learned of its own pace.
-    tempo: tempo::Tempo,
+    pace_search: pace_search::PaceSearch,
     mac: Mac<'m>,
     /// TCP header compression, where the network has it.
     tcphc: Option<&'m mut Tcphc<'m>>,
@@ -126,7 +126,7 @@ pub struct Mesh<'m> {
     #[cfg(feature = "sleepy")]
     indirect: Option<&'m mut Indirect<'m>>,
     /// The frame whose packet is dealt with when its ACK has left.
-    kept: Option<Kept>,
+    deferred: Option<DeferredFrame>,
     /// The frame in clear of a node that has no key yet, or for this one, which has none.
     #[cfg(feature = "join")]
     heard_in_clear: Option<joining::Heard>,
@@ -148,7 +148,7 @@ impl<'m> Mesh<'m> {
         memory: MeshMemory<'m>,
         rng: &mut Rng,
     ) -> Self {
-        mac.retry_doubles |= config.hold.is_measured();
+        mac.retry_doubles |= config.pacing.is_measured();
         let mac = Mac::new(mac, radio, memory.frames, memory.neighbors, rng);
         let (records, bodies) = (memory.records, memory.bodies);
         let body_len = memory.body_len;
@@ -166,8 +166,8 @@ impl<'m> Mesh<'m> {
                 };
                 Discovery::new(settings, memory.registrations)
             },
-            manner: Manner::of(&config),
-            tempo: tempo::Tempo::NEW,
+            settings: MeshSettings::of(&config),
+            pace_search: pace_search::PaceSearch::NEW,
             mac,
             tcphc: None,
             outgoing: Outgoing::new(memory.outgoing),
@@ -179,7 +179,7 @@ impl<'m> Mesh<'m> {
             routing: routing::State::default(),
             #[cfg(feature = "sleepy")]
             indirect: None,
-            kept: None,
+            deferred: None,
             #[cfg(feature = "join")]
             heard_in_clear: None,
             #[cfg(feature = "router")]
@@ -398,7 +398,7 @@ impl<'m> Mesh<'m> {
     pub(crate) fn settle(&mut self, routing: Option<crate::lowpan::Routing>, hops: u8) {
         self.routing.settle(routing.as_ref(), hops);
         self.discovery.contexts.set_routing(routing);
-        self.manner.hold.hops_up = hops;
+        self.settings.pacing.hops_up = hops;
     }
 
     /// Counts a frame that led to nothing.
@@ -410,8 +410,8 @@ impl<'m> Mesh<'m> {
 /// What tests of the node change inside.
 #[cfg(test)]
 impl<'m> Mesh<'m> {
-    pub(crate) fn manner_mut(&mut self) -> &mut Manner {
-        &mut self.manner
+    pub(crate) fn settings_mut(&mut self) -> &mut MeshSettings {
+        &mut self.settings
     }
 
     pub(crate) fn mac_mut(&mut self) -> &mut Mac<'m> {

@@ -2,14 +2,14 @@
 //! TCP is asked for a segment only then: what TCP counted as sent is on its way.
 
 use super::budget::{Budget, growth};
-use super::mark::{Mark, Way};
 use super::pace::Took;
-use super::routing::{Dress, ROUTED_SLACK, hops_left};
+use super::packet_meta::{PacketMeta, Way};
+use super::routing::{InsertedHeaders, ROUTED_SLACK, hops_left};
 use super::{Mesh, link_addr, tcp_headers};
 use crate::ip::{self, Ip, Neighbour, NextHop};
 use crate::limits::{IS_RELAY, PSDU_LEN_MAX};
 use crate::link::Ask;
-use crate::link::arrival::{Onward, Pulled, Report, Undelivered};
+use crate::link::arrival::{Pulled, Report, TcpEgress, Undelivered};
 use crate::lowpan::{Beside, LinkPair, TcpForm, compressed_header_len};
 use crate::mac::{self, Class, Frame, Outcome};
 use crate::random::Rng;
@@ -125,9 +125,9 @@ impl<'m> Mesh<'m> {
     /// Leaves the neighbour alone that has taken a frame. `is_router`: whether it goes up from
     /// there.
     pub(super) fn pace(&mut self, is_router: bool, outcome: &Outcome, now: Instant) {
-        let hold = &self.manner.hold;
-        let until = match hold.is_measured() {
-            false => now + hold.after(is_router),
+        let pacing = &self.settings.pacing;
+        let until = match pacing.is_measured() {
+            false => now + pacing.after(is_router),
             // Nobody passes them on: those for all, and those that a sleeping child has asked for.
             true if outcome.to.is_broadcast() || self.sleeps(outcome.to) => return,
             true => {
@@ -135,7 +135,7 @@ impl<'m> Mesh<'m> {
                     exchange: now.since(outcome.started),
                     copy: outcome.copied,
                 };
-                let flow = self.manner.flow(is_router, took, outcome, now, &self.mac);
+                let flow = self.settings.flow(is_router, took, outcome, now, &self.mac);
                 let begins = self.mac.flow(outcome.to).token != outcome.token;
                 self.mac.note_flow(outcome.to, flow);
                 if !flow.follows {
@@ -143,7 +143,7 @@ impl<'m> Mesh<'m> {
                 }
                 let mut pace = self.measured_pace(is_router, took, outcome, now);
                 if begins {
-                    pace = pace + self.manner.gap(is_router, &self.mac);
+                    pace = pace + self.settings.gap(is_router, &self.mac);
                 }
                 // The next attempt begins with its copy.
                 outcome.started + (pace - outcome.copied)
@@ -162,21 +162,21 @@ impl<'m> Mesh<'m> {
         outcome: &Outcome,
         now: Instant,
     ) -> Duration {
-        let (manner, mac, to) = (&self.manner, &self.mac, outcome.to);
-        let pace = manner.pace(is_router, took, mac);
-        let pace = manner.following(pace, mac.apart(to), mac);
-        let yielding = manner.yielding(is_router, pace, to, mac);
-        if !manner.may_search(is_router, to, mac) {
+        let (settings, mac, to) = (&self.settings, &self.mac, outcome.to);
+        let pace = settings.pace(is_router, took, mac);
+        let pace = settings.following(pace, mac.apart(to), mac);
+        let yielding = settings.yielding(is_router, pace, to, mac);
+        if !settings.may_search(is_router, to, mac) {
             return yielding;
         }
-        let quiet = manner.answered(took.exchange);
-        self.tempo.note(outcome, (took.exchange, quiet), now);
+        let quiet = settings.answered(took.exchange);
+        self.pace_search.note(outcome, (took.exchange, quiet), now);
         if yielding > pace.saturating_mul(2) {
             // Another source sends over the same router: what this one finds out would be the
             // other's.
-            self.tempo.leave();
+            self.pace_search.leave();
         }
-        self.tempo.slowed(yielding)
+        self.pace_search.slowed(yielding)
     }
 
     /// Moves fragments into the MAC's queue while it has room for them.
@@ -236,15 +236,15 @@ impl<'m> Mesh<'m> {
     ) -> bool {
         let is_own_turn = self.takes_own_turn();
         if let Some(front) = self.queue.front() {
-            let mark = Mark::from_bits(front.mark);
-            if self.mac.room(mark.class) == 0 {
+            let meta = PacketMeta::from_bits(front.meta);
+            if self.mac.room(meta.class) == 0 {
                 return false;
             }
             let len = self.queue.peek(self.outgoing.buffer());
             let is_whole = len == front.len;
             self.queue.pop();
-            let hop = self.hop_of_packet(ip, len, mark).filter(|_| is_whole);
-            self.set_off(ip, len, hop, mark, now);
+            let hop = self.hop_of_packet(ip, len, meta).filter(|_| is_whole);
+            self.set_off(ip, len, hop, meta, now);
             return true;
         }
         if is_own_turn && self.next_segment(ip, pull, now) {
@@ -269,7 +269,13 @@ impl<'m> Mesh<'m> {
             if IS_RELAY && let Some(neighbour) = link_addr(to) {
                 self.judge_own(neighbour, len, ip);
             }
-            self.set_off(ip, len, Some((header, to)), Mark::own(Class::Own), now);
+            self.set_off(
+                ip,
+                len,
+                Some((header, to)),
+                PacketMeta::own(Class::Own),
+                now,
+            );
         }
         pulled.is_some()
     }
@@ -280,11 +286,11 @@ impl<'m> Mesh<'m> {
         &mut self,
         ip: &Ip<'_>,
         len: usize,
-        mark: Mark,
+        meta: PacketMeta,
     ) -> Option<(Header, Neighbour)> {
         let packet = self.outgoing.buffer().get(..len).unwrap_or_default();
         let (header, _) = Header::parse_start(packet).ok()?;
-        let hop = match mark.way {
+        let hop = match meta.way {
             Way::Routed => Some(NextHop {
                 interface: self.discovery.id,
                 neighbour: Neighbour::One(ip::iid_of(&header.dst)),
@@ -301,11 +307,11 @@ impl<'m> Mesh<'m> {
         ip: &mut Ip<'_>,
         len: usize,
         hop: Option<(Header, Neighbour)>,
-        mark: Mark,
+        meta: PacketMeta,
         now: Instant,
     ) {
-        if !hop.is_some_and(|(_, to)| self.divert(to, len, mark, now)) {
-            self.begin(ip, len, hop, mark, now);
+        if !hop.is_some_and(|(_, to)| self.divert(to, len, meta, now)) {
+            self.begin(ip, len, hop, meta, now);
         }
     }
 
@@ -316,7 +322,7 @@ impl<'m> Mesh<'m> {
         ip: &mut Ip<'_>,
         len: usize,
         hop: Option<(Header, Neighbour)>,
-        mark: Mark,
+        meta: PacketMeta,
         now: Instant,
     ) {
         let hop = hop.and_then(|(header, to)| Some((header, to, link_addr(to)?)));
@@ -329,8 +335,8 @@ impl<'m> Mesh<'m> {
             dst: neighbour,
         };
         // What was compressed elsewhere has aged since it came.
-        let since = match mark.onward {
-            Onward::As(TcpForm::Compressed) => mark.since(now),
+        let since = match meta.egress {
+            TcpEgress::As(TcpForm::Compressed) => meta.since(now),
             _ => now,
         };
         if now.since(since) > self.mac.config().frame_age_max {
@@ -343,23 +349,23 @@ impl<'m> Mesh<'m> {
             interface: self.discovery.id,
             neighbour: to,
         };
-        let dress = Dress::of(ip, &header, next, &mark);
-        self.manner.hold.note_down(match mark.way {
+        let inserted = InsertedHeaders::of(ip, &header, next, &meta);
+        self.settings.pacing.note_down(match meta.way {
             // It stands at its next step already.
             Way::Routed => Some(hops_left(self.outgoing.buffer()).saturating_add(1)),
-            Way::Begins | Way::Up { .. } => dress.hops(),
+            Way::Begins | Way::Up { .. } => inserted.hops(),
         });
-        let slack = match dress.grows(contexts) {
+        let slack = match inserted.grows(contexts) {
             true => ROUTED_SLACK,
             false => growth(&header, link, contexts, header_len),
         };
         let tag = self.datagrams.new_tag();
         let len_max = self.mac.payload_len_max(neighbour);
-        let tcp = match mark.onward {
-            Onward::As(form) => form,
-            Onward::Begins(_) if !tcphc::IS_SUPPORTED => TcpForm::Plain,
-            Onward::Begins(origin) => {
-                let others = FIRST_LEN + header_len + slack + dress.compressed_len(contexts);
+        let tcp = match meta.egress {
+            TcpEgress::As(form) => form,
+            TcpEgress::Begins(_) if !tcphc::IS_SUPPORTED => TcpForm::Plain,
+            TcpEgress::Begins(origin) => {
+                let others = FIRST_LEN + header_len + slack + inserted.compressed_len(contexts);
                 let room = len_max.saturating_sub(others);
                 let packet = self.outgoing.buffer().get_mut(..len).unwrap_or_default();
                 let tcphc = self.tcphc.as_deref_mut();
@@ -367,18 +373,18 @@ impl<'m> Mesh<'m> {
             }
         };
         let outgoing = &mut self.outgoing;
-        let len = match dress.put_on(ip, next.interface, &header, (outgoing.buffer(), len)) {
+        let len = match inserted.put_on(ip, next.interface, &header, (outgoing.buffer(), len)) {
             Ok(len) => len,
             Err(reason) => {
                 outgoing.discard();
                 return ip.counters.count(reason);
             }
         };
-        let rpi = dress.option();
+        let rpi = inserted.option();
         let beside = Beside { tcp, rpi };
         let started = outgoing.start(len, beside, link, tag, len_max, slack as u8);
         debug_assert!(started.is_ok(), "queues hold no empty packets");
-        self.outgoing_class = mark.class;
+        self.outgoing_class = meta.class;
         self.outgoing_since = since;
     }
 }

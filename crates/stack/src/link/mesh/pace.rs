@@ -4,17 +4,17 @@
 //! one for that neighbour starts as many such exchanges after it as there are hops in earshot. No
 //! time is set by hand: an exchange follows the length of frames, the radio and its driver. Place:
 //! [`outward`](super::outward) leaves the neighbour alone for that long, and
-//! [`onward`](super::onward) lets a relay lag behind, by as much as it learns from how far apart
-//! frames come; [`tempo`](super::tempo) finds out whether a source had better be slower. How long
-//! an exchange took stands beside the neighbour that it was with, in the MAC, whose retries begin
-//! with the same time. A source whose frames need many attempts yields to the others that its
-//! router serves, and one that sleeps waits until nothing of its last frame can disturb the next:
-//! an attempt in vain costs it more than time. Left out: frames for all, and for children that
-//! sleep; nobody passes those on. And a packet that none has gone closely ahead of: the path before
-//! it is empty, and its fragments go as they can.
+//! [`forward`](super::forward) lets a relay lag behind, by as much as it learns from how far apart
+//! frames come; [`pace_search`](super::pace_search) finds out whether a source had better be
+//! slower. How long an exchange took stands beside the neighbour that it was with, in the MAC,
+//! whose retries begin with the same time. A source whose frames need many attempts yields to the
+//! others that its router serves, and one that sleeps waits until nothing of its last frame can
+//! disturb the next: an attempt in vain costs it more than time. Left out: frames for all, and for
+//! children that sleep; nobody passes those on. And a packet that none has gone closely ahead of:
+//! the path before it is empty, and its fragments go as they can.
 
 use super::Forwarding;
-use super::config::Manner;
+use super::config::MeshSettings;
 use crate::mac::config::CCA;
 use crate::mac::{Flow, Mac, Outcome};
 use crate::time::{Duration, Instant};
@@ -29,7 +29,7 @@ pub(super) struct Took {
     pub(super) copy: Duration,
 }
 
-impl Manner {
+impl MeshSettings {
     /// From the start of a frame that a neighbour took to that of the next one for it. Zero where
     /// it goes no further, and where nobody knows how far. `is_router`: whether it goes up from
     /// there.
@@ -40,7 +40,7 @@ impl Manner {
             (true, true) => HOPS_IN_STEP,
             (true, false) => HOPS_OUT_OF_EARSHOT,
         };
-        let hops = self.hold.hops(is_router).min(earshot);
+        let hops = self.pacing.hops(is_router).min(earshot);
         if hops < 2 {
             return Duration::ZERO;
         }
@@ -49,7 +49,7 @@ impl Manner {
         }
         // Over two hops the source is at once behind its relay: with so little less an early frame
         // finds the channel busy, and a pace that is a twentieth too quick costs a tenth.
-        let next = match copies || self.hold.hops(is_router) == 2 {
+        let next = match copies || self.pacing.hops(is_router) == 2 {
             true => took.exchange,
             false => self.fired(took.exchange, mac),
         };
@@ -82,8 +82,8 @@ impl Manner {
     /// anyway.
     pub(super) fn gap(&self, is_router: bool, mac: &Mac<'_>) -> Duration {
         let is_full = is_router
-            && self.hold.hops_down == 0
-            && self.hold.hops_up == HOPS_IN_STEP
+            && self.pacing.hops_down == 0
+            && self.pacing.hops_up == HOPS_IN_STEP
             && mac.config().channels.is_single()
             && !self.relays_copy(mac);
         match is_full {
@@ -100,7 +100,7 @@ impl Manner {
             true => HOPS_OUT_OF_EARSHOT,
             false => HOPS_APART,
         };
-        let hops = self.hold.hops(is_router).min(earshot);
+        let hops = self.pacing.hops(is_router).min(earshot);
         let copies = match self.relays_copy(mac) {
             true => took.copy.saturating_mul(2),
             false => Duration::ZERO,
@@ -150,7 +150,7 @@ impl Manner {
 
     /// How long a relay lags where it is not known how far apart frames come.
     fn step(&self, exchange: Duration, mac: &Mac<'_>) -> Duration {
-        let path = self.hold.hops_up.saturating_add(self.hold.hops_down);
+        let path = self.pacing.hops_up.saturating_add(self.pacing.hops_down);
         let is_in_step = path >= HOPS_IN_STEP && mac.config().channels.is_single();
         match is_in_step && self.relays_copy(mac) {
             true => fraction(exchange, 2, 5),
@@ -191,7 +191,7 @@ impl Manner {
 
     /// When a packet may have been answered.
     pub(super) fn answered(&self, exchange: Duration) -> Duration {
-        let path = self.hold.hops_up.saturating_add(self.hold.hops_down);
+        let path = self.pacing.hops_up.saturating_add(self.pacing.hops_down);
         exchange.saturating_mul(ANSWERED * u64::from(path.min(PATH_MAX)))
     }
 
@@ -212,10 +212,10 @@ impl Manner {
         fraction(pace, times, ETX_ONE)
     }
 
-    /// Whether a source searches for a slower pace that suits it better ([`tempo`](super::tempo)).
-    /// With a channel for each link a frame has just the time that its relay needs to pass it on,
-    /// and a frame that comes too early finds no receiver. On one channel the order of links counts
-    /// for more, and relays learn that order.
+    /// Whether a source searches for a slower pace that suits it better
+    /// ([`pace_search`](super::pace_search)). With a channel for each link a frame has just the
+    /// time that its relay needs to pass it on, and a frame that comes too early finds no receiver.
+    /// On one channel the order of links counts for more, and relays learn that order.
     pub(super) fn may_search(&self, is_router: bool, to: LinkAddr, mac: &Mac<'_>) -> bool {
         self.is_source(is_router, to, mac) && !mac.config().channels.is_single()
     }
@@ -224,7 +224,7 @@ impl Manner {
     /// come from below to go on to `to`. A router with an idle child would else never yield, and
     /// starve the others that its own router serves.
     fn is_source(&self, is_router: bool, to: LinkAddr, mac: &Mac<'_>) -> bool {
-        is_router && (self.hold.hops_down == 0 || mac.apart(to).is_none())
+        is_router && (self.pacing.hops_down == 0 || mac.apart(to).is_none())
     }
 
     /// What a frame for `to` costs, in 1/128 of an attempt. With a channel for each link only
@@ -244,7 +244,7 @@ impl Manner {
     }
 
     fn part(&self, wait: Duration) -> Duration {
-        let percent = u64::from(self.hold.pace_percent);
+        let percent = u64::from(self.pacing.pace_percent);
         fraction(wait, percent, 100)
     }
 }
@@ -312,7 +312,7 @@ mod edges;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::mesh::{Hold, MeshConfig};
+    use crate::link::mesh::{MeshConfig, Pacing};
     use crate::mac::{Channels, Config, RadioCapabilities};
     use crate::random::Rng;
 
@@ -330,14 +330,14 @@ mod tests {
         Mac::new(config, radio, &mut [], &mut [], &mut Rng::from_seed([1, 2]))
     }
 
-    fn manner(forwarding: Forwarding, hops_up: u8, hops_down: u8) -> Manner {
-        Manner::of(&MeshConfig {
+    fn settings(forwarding: Forwarding, hops_up: u8, hops_down: u8) -> MeshSettings {
+        MeshSettings::of(&MeshConfig {
             forwarding,
-            hold: Hold {
+            pacing: Pacing {
                 pace_percent: 100,
                 hops_up,
                 hops_down,
-                ..Hold::default()
+                ..Pacing::default()
             },
             ..MeshConfig::default()
         })
@@ -367,13 +367,13 @@ mod tests {
                 copy: MS(copy_ms),
             };
             let mac = mac(shared, is_single);
-            let pace = |manner: &Manner| manner.pace(true, took, &mac).as_micros();
-            let mut manner = manner(Forwarding::Copy, hops, 0);
-            assert_eq!(pace(&manner), us, "{hops} {shared} {is_single} {copy_ms}");
-            manner.hold.pace_percent = 50;
-            assert_eq!(pace(&manner), us / 2);
+            let pace = |settings: &MeshSettings| settings.pace(true, took, &mac).as_micros();
+            let mut settings = settings(Forwarding::Copy, hops, 0);
+            assert_eq!(pace(&settings), us, "{hops} {shared} {is_single} {copy_ms}");
+            settings.pacing.pace_percent = 50;
+            assert_eq!(pace(&settings), us / 2);
             // Nobody knows how far it is downwards.
-            assert_eq!(manner.pace(false, took, &mac), MS(0));
+            assert_eq!(settings.pace(false, took, &mac), MS(0));
         }
     }
 
@@ -412,11 +412,11 @@ mod tests {
             (9, true, 20_000 - 3 * 128),
             (9, false, 10_000 - 128),
         ] {
-            let manner = manner(Forwarding::Immediate, hops, 0);
+            let settings = settings(Forwarding::Immediate, hops, 0);
             let mac = mac(false, is_single);
-            let pace = manner.pace(true, took, &mac);
+            let pace = settings.pace(true, took, &mac);
             assert_eq!(pace.as_micros(), us, "{hops}");
-            assert_eq!(manner.lag(took, Some(MS(16)), &mac), MS(0));
+            assert_eq!(settings.lag(took, Some(MS(16)), &mac), MS(0));
         }
     }
 
@@ -435,11 +435,11 @@ mod tests {
             (Forwarding::Immediate, 3, 0, false, true, 0),
             (Forwarding::Copy, 3, 0, true, true, 0),
         ] {
-            let mut manner = manner(forwarding, up, down);
+            let mut settings = settings(forwarding, up, down);
             let mac = mac(false, is_single);
-            assert_eq!(manner.gap(is_router, &mac).as_micros(), us, "{up} {down}");
-            manner.hold.pace_percent = 50;
-            assert_eq!(manner.gap(is_router, &mac).as_micros(), us / 2);
+            assert_eq!(settings.gap(is_router, &mac).as_micros(), us, "{up} {down}");
+            settings.pacing.pace_percent = 50;
+            assert_eq!(settings.gap(is_router, &mac).as_micros(), us / 2);
         }
     }
 
@@ -460,12 +460,16 @@ mod tests {
             (200, true, 36),
             (200, false, 14),
         ] {
-            let manner = manner(Forwarding::Copy, hops, 0);
+            let settings = settings(Forwarding::Copy, hops, 0);
             let mut mac = mac(true, is_single);
             let policy = crate::mac::Policy::Hinted(crate::mac::poll::REST);
             mac.set_sleep(Some(crate::mac::Sleep::new(policy)));
-            assert_eq!(manner.pace(true, took, &mac), MS(ms), "{hops} {is_single}");
-            assert_eq!(manner.pace(false, took, &mac), MS(0));
+            assert_eq!(
+                settings.pace(true, took, &mac),
+                MS(ms),
+                "{hops} {is_single}"
+            );
+            assert_eq!(settings.pace(false, took, &mac), MS(0));
         }
     }
 
@@ -473,7 +477,7 @@ mod tests {
     /// at any pace of the source, unless they come too far apart to be in earshot.
     #[test]
     fn a_lag_is_learned_from_how_far_apart_frames_come() {
-        let manner = manner(Forwarding::Copy, 2, 1);
+        let settings = settings(Forwarding::Copy, 2, 1);
         let took = Took {
             exchange: MS(5),
             copy: MS(2),
@@ -491,11 +495,11 @@ mod tests {
         ] {
             let mac = mac(shared, true);
             let apart = Some(Duration::from_micros(apart_us));
-            let lag = manner.lag(took, apart, &mac);
+            let lag = settings.lag(took, apart, &mac);
             assert_eq!(lag.as_micros(), us, "{shared} {apart_us}");
         }
         let several = mac(true, false);
-        assert_eq!(manner.lag(took, Some(MS(18)), &several), MS(0));
+        assert_eq!(settings.lag(took, Some(MS(18)), &several), MS(0));
     }
 
     /// A relay that is fired by what comes has the pace of that; one that copies has its own.
@@ -511,9 +515,9 @@ mod tests {
             (Forwarding::Immediate, None, 10_000),
             (Forwarding::Copy, Some(11_500), 10_000),
         ] {
-            let manner = manner(forwarding, 2, 1);
+            let settings = settings(forwarding, 2, 1);
             let apart = apart.map(Duration::from_micros);
-            let pace = manner.following(MS(10), apart, &mac);
+            let pace = settings.following(MS(10), apart, &mac);
             assert_eq!(pace.as_micros(), us, "{forwarding:?} {apart:?}");
         }
     }
@@ -533,9 +537,9 @@ mod tests {
             (200, 200, true, 2),
             (2, 1, false, 0),
         ] {
-            let manner = manner(Forwarding::Copy, up, down);
+            let settings = settings(Forwarding::Copy, up, down);
             let mac = mac(true, is_single);
-            assert_eq!(manner.lag(took, None, &mac), MS(ms), "{up} {down}");
+            assert_eq!(settings.lag(took, None, &mac), MS(ms), "{up} {down}");
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::time::{Duration, Instant};
 use crate::wire::LinkAddr;
 
 #[derive(Debug)]
-pub(super) struct Tempo {
+pub(super) struct PaceSearch {
     /// The router that frames go to; with another one all begins anew.
     to: Option<LinkAddr>,
     /// How much slower the source sends now: parts of which [`PARTS`] are the pace.
@@ -63,7 +63,7 @@ impl Window {
     }
 }
 
-impl Tempo {
+impl PaceSearch {
     pub(super) const NEW: Self = Self::of(None, Instant::ORIGIN);
 
     const fn of(to: Option<LinkAddr>, now: Instant) -> Self {
@@ -190,7 +190,7 @@ mod tests {
 
     /// A source that sends, and finds out.
     struct Source {
-        tempo: Tempo,
+        pace_search: PaceSearch,
         now: Instant,
         failed: u32,
     }
@@ -198,7 +198,7 @@ mod tests {
     impl Source {
         fn new() -> Self {
             Self {
-                tempo: Tempo::NEW,
+                pace_search: PaceSearch::NEW,
                 now: Instant::from_micros(1_000_000),
                 failed: 0,
             }
@@ -220,13 +220,13 @@ mod tests {
                     started: self.now,
                     copied: Duration::ZERO,
                 };
-                self.tempo.note(&outcome, (MS(5), MS(200)), self.now);
+                self.pace_search.note(&outcome, (MS(5), MS(200)), self.now);
             }
         }
 
         /// Where the measured one is 10 ms, µs.
         fn pace(&self) -> u64 {
-            self.tempo.slowed(MS(10)).as_micros()
+            self.pace_search.slowed(MS(10)).as_micros()
         }
     }
 
@@ -277,7 +277,7 @@ mod tests {
         let mut source = Source::new();
         source.send(ROUTER, 4 * 72, 20_000);
         assert!(source.pace() > 10_000);
-        source.tempo.leave();
+        source.pace_search.leave();
         assert_eq!(source.pace(), 10_000);
     }
 

@@ -1,12 +1,12 @@
-//! A source without a measured pace, built without the feature `pace`: see `tempo`.
+//! A source without a measured pace, built without the feature `pace`: see `pace_search`.
 
 use crate::mac::Outcome;
 use crate::time::{Duration, Instant};
 
 #[derive(Debug)]
-pub(super) struct Tempo;
+pub(super) struct PaceSearch;
 
-impl Tempo {
+impl PaceSearch {
     pub(super) const NEW: Self = Self;
 
     pub(super) const fn note(&self, _: &Outcome, _: (Duration, Duration), _: Instant) {}

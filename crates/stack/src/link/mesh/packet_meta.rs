@@ -1,6 +1,6 @@
 //! What a queue of a mesh link remembers of a packet beside its bytes.
 
-use crate::link::arrival::Onward;
+use crate::link::arrival::TcpEgress;
 use crate::lowpan::TcpForm;
 use crate::mac::Class;
 use crate::tcphc;
@@ -9,9 +9,9 @@ use crate::wire::rpl_option::Rpi;
 
 /// What a queue remembers of a packet beside its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::link) struct Mark {
+pub(in crate::link) struct PacketMeta {
     pub(in crate::link) class: Class,
-    pub(in crate::link) onward: Onward,
+    pub(in crate::link) egress: TcpEgress,
     pub(in crate::link) way: Way,
     /// When it was queued: low bits, in units of [`TICK_SHIFT`].
     at: u32,
@@ -43,18 +43,22 @@ impl Way {
     }
 }
 
-impl Mark {
+impl PacketMeta {
     /// Of a packet that this node makes.
     pub(in crate::link) const fn own(class: Class) -> Self {
         // Its age does not matter: its header is compressed when it leaves the queue.
-        Self::new(class, Onward::Begins(tcphc::Origin::Own), Instant::ORIGIN)
+        Self::new(
+            class,
+            TcpEgress::Begins(tcphc::Origin::Own),
+            Instant::ORIGIN,
+        )
     }
 
-    pub(in crate::link) const fn new(class: Class, onward: Onward, now: Instant) -> Self {
+    pub(in crate::link) const fn new(class: Class, egress: TcpEgress, now: Instant) -> Self {
         let at = ticks(now);
         Self {
             class,
-            onward,
+            egress,
             way: Way::Begins,
             at,
         }
@@ -75,7 +79,7 @@ impl Mark {
     /// Whether packets of both go on alike.
     #[cfg(feature = "sleepy")]
     pub(super) fn goes_as(self, other: Self) -> bool {
-        (self.onward, self.way) == (other.onward, other.way)
+        (self.egress, self.way) == (other.egress, other.way)
     }
 
     /// The same, of a packet that is queued now.
@@ -95,12 +99,12 @@ impl Mark {
 
     /// As a queue keeps it.
     pub(in crate::link) const fn to_bits(self) -> u32 {
-        let (kind, cid) = match self.onward {
-            Onward::Begins(tcphc::Origin::Own) => (0, 0),
-            Onward::Begins(tcphc::Origin::Outside) => (1, 0),
-            Onward::As(TcpForm::Plain) => (2, 0),
-            Onward::As(TcpForm::Full { cid }) => (3, cid),
-            Onward::As(TcpForm::Compressed) => (4, 0),
+        let (kind, cid) = match self.egress {
+            TcpEgress::Begins(tcphc::Origin::Own) => (0, 0),
+            TcpEgress::Begins(tcphc::Origin::Outside) => (1, 0),
+            TcpEgress::As(TcpForm::Plain) => (2, 0),
+            TcpEgress::As(TcpForm::Full { cid }) => (3, cid),
+            TcpEgress::As(TcpForm::Compressed) => (4, 0),
         };
         let control = matches!(self.class, Class::Control) as u8;
         let way = match self.way {
@@ -123,12 +127,12 @@ impl Mark {
             } else {
                 Class::Control
             },
-            onward: match kind & 7 {
-                0 => Onward::Begins(tcphc::Origin::Own),
-                1 => Onward::Begins(tcphc::Origin::Outside),
-                2 => Onward::As(TcpForm::Plain),
-                3 => Onward::As(TcpForm::Full { cid }),
-                _ => Onward::As(TcpForm::Compressed),
+            egress: match kind & 7 {
+                0 => TcpEgress::Begins(tcphc::Origin::Own),
+                1 => TcpEgress::Begins(tcphc::Origin::Outside),
+                2 => TcpEgress::As(TcpForm::Plain),
+                3 => TcpEgress::As(TcpForm::Full { cid }),
+                _ => TcpEgress::As(TcpForm::Compressed),
             },
             way: match kind >> 4 & 3 {
                 0 => Way::Begins,
@@ -159,23 +163,23 @@ mod tests {
     #[test]
     fn marks_come_back() {
         let forms = [
-            Onward::Begins(tcphc::Origin::Own),
-            Onward::Begins(tcphc::Origin::Outside),
-            Onward::As(TcpForm::Plain),
-            Onward::As(TcpForm::Full { cid: 0xff }),
-            Onward::As(TcpForm::Compressed),
+            TcpEgress::Begins(tcphc::Origin::Own),
+            TcpEgress::Begins(tcphc::Origin::Outside),
+            TcpEgress::As(TcpForm::Plain),
+            TcpEgress::As(TcpForm::Full { cid: 0xff }),
+            TcpEgress::As(TcpForm::Compressed),
         ];
-        for onward in forms {
+        for egress in forms {
             for class in [Class::Own, Class::Control] {
                 let queued = Instant::from_micros(5_000_000_000_000);
-                let mark = Mark::new(class, onward, queued);
+                let meta = PacketMeta::new(class, egress, queued);
                 let up = [false, true].map(|rank_error| Way::Up { rank_error });
                 for way in [Way::Begins, Way::Routed].into_iter().chain(up) {
-                    let mark = mark.on_way(way);
-                    assert_eq!(Mark::from_bits(mark.to_bits()), mark);
+                    let meta = meta.on_way(way);
+                    assert_eq!(PacketMeta::from_bits(meta.to_bits()), meta);
                 }
                 let age = Duration::from_secs(3_600);
-                let found = (queued + age).since(mark.since(queued + age));
+                let found = (queued + age).since(meta.since(queued + age));
                 let tick = Duration::from_millis(17);
                 assert!(found + tick > age && found < age + tick, "{found:?}");
             }

@@ -9,7 +9,7 @@
 use core::net::Ipv6Addr;
 
 use super::budget::Overhead;
-use super::mark::{Mark, Way};
+use super::packet_meta::{PacketMeta, Way};
 #[cfg(feature = "router")]
 use super::source_route::Route;
 use crate::ip::{InterfaceId, Ip, NextHop, PacketDrop};
@@ -104,7 +104,7 @@ pub(super) const ROUTED_SLACK: usize = 10;
         reason = "there is one at a time, on the stack"
     )
 )]
-pub(super) enum Dress {
+pub(super) enum InsertedHeaders {
     Nothing,
     /// An RPL option.
     Option(Rpi),
@@ -115,10 +115,10 @@ pub(super) enum Dress {
     Route(Route),
 }
 
-impl Dress {
+impl InsertedHeaders {
     /// What a packet of `header` gets that leaves by `hop`.
-    pub(super) fn of(ip: &Ip<'_>, header: &Header, hop: NextHop, mark: &Mark) -> Self {
-        let Some(place) = ip.rpl().place().filter(|_| mark.way != Way::Routed) else {
+    pub(super) fn of(ip: &Ip<'_>, header: &Header, hop: NextHop, meta: &PacketMeta) -> Self {
+        let Some(place) = ip.rpl().place().filter(|_| meta.way != Way::Routed) else {
             return Self::Nothing;
         };
         let is_own = ip.owns(&header.src, hop.interface);
@@ -130,7 +130,7 @@ impl Dress {
         let Some(option) = ip.rpl().option().filter(|_| ip.goes_up(header, hop)) else {
             return Self::Nothing;
         };
-        match mark.way {
+        match meta.way {
             Way::Up { rank_error } => Self::Option(Rpi {
                 rank_error,
                 ..option
@@ -207,7 +207,7 @@ impl Dress {
     }
 }
 
-/// As [`Dress::put_on`]: a packet that visits `hops`.
+/// As [`InsertedHeaders::put_on`]: a packet that visits `hops`.
 fn put(
     ip: &Ip<'_>,
     id: InterfaceId,

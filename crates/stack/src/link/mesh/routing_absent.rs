@@ -1,6 +1,6 @@
 //! Stands in for RPL's part in a build without it: packets leave as they are.
 
-use super::Mark;
+use super::PacketMeta;
 use super::budget::Overhead;
 use crate::ip::{InterfaceId, Ip, NextHop, PacketDrop};
 use crate::lowpan::Contexts;
@@ -24,10 +24,10 @@ impl State {
 pub(super) const ROUTED_SLACK: usize = 0;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Dress;
+pub(super) struct InsertedHeaders;
 
-impl Dress {
-    pub(super) const fn of(_: &Ip<'_>, _: &Header, _: NextHop, _: &Mark) -> Self {
+impl InsertedHeaders {
+    pub(super) const fn of(_: &Ip<'_>, _: &Header, _: NextHop, _: &PacketMeta) -> Self {
         Self
     }
 

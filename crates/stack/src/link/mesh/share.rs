@@ -12,10 +12,10 @@
 //! Left out: whose turn it is to be sent to. A child that does not ask has none.
 
 use super::copies::copied;
-use super::{Indirect, Mark, link_addr};
+use super::{Indirect, PacketMeta, link_addr};
 use crate::ip;
 use crate::limits::IPV6_MTU_MIN;
-use crate::link::arrival::Onward;
+use crate::link::arrival::TcpEgress;
 use crate::lowpan::TcpForm;
 use crate::storage::shelf::OVERHEAD;
 use crate::time::Instant;
@@ -42,11 +42,11 @@ impl Indirect<'_> {
 
     /// Keeps a packet for a child, in the place of an older copy or behind all that wait for it.
     /// Returns whether it was kept.
-    pub(super) fn keep(&mut self, key: u8, packet: &[u8], mark: Mark, now: Instant) -> bool {
-        self.merge(key, packet, mark, now) || {
+    pub(super) fn keep(&mut self, key: u8, packet: &[u8], meta: PacketMeta, now: Instant) -> bool {
+        self.merge(key, packet, meta, now) || {
             self.make_room(key, packet.len(), now);
             let bytes_max = self.config.child_bytes_max;
-            let kept = self.shelf.push(key, packet, mark.to_bits(), bytes_max);
+            let kept = self.shelf.push(key, packet, meta.to_bits(), bytes_max);
             let count = match kept {
                 true => &mut self.counters.kept,
                 false => &mut self.counters.full,
@@ -57,14 +57,14 @@ impl Indirect<'_> {
     }
 
     /// Puts a packet into the place of a copy of it that waits; false where none does.
-    fn merge(&mut self, key: u8, packet: &[u8], mark: Mark, now: Instant) -> bool {
-        if mark.onward == Onward::As(TcpForm::Compressed) {
+    fn merge(&mut self, key: u8, packet: &[u8], meta: PacketMeta, now: Instant) -> bool {
+        if meta.egress == TcpEgress::As(TcpForm::Compressed) {
             return false;
         }
         let is_begun = self.serving == Some(key) || self.has_part(key, now);
         let begun = usize::from(is_begun);
         let older = self.shelf.packets(key).skip(begun).map(|kept| {
-            match Mark::from_bits(kept.mark).goes_as(mark) {
+            match PacketMeta::from_bits(kept.meta).goes_as(meta) {
                 true => kept.packet,
                 false => &[],
             }
@@ -73,12 +73,13 @@ impl Indirect<'_> {
             return false;
         };
         // Headers compressed by the context that the older packet sets follow it.
-        let is_compressed = |bits| Mark::from_bits(bits).onward == Onward::As(TcpForm::Compressed);
+        let is_compressed =
+            |bits| PacketMeta::from_bits(bits).egress == TcpEgress::As(TcpForm::Compressed);
         let is_followed = self
             .shelf
             .packets(key)
             .skip(nth)
-            .any(|kept| is_compressed(kept.mark));
+            .any(|kept| is_compressed(kept.meta));
         if is_followed {
             return false;
         }
@@ -87,7 +88,7 @@ impl Indirect<'_> {
         }
         let bytes_max = self.config.child_bytes_max;
         let place = (key, nth);
-        let is_put = self.shelf.replace(place, packet, mark.to_bits(), bytes_max);
+        let is_put = self.shelf.replace(place, packet, meta.to_bits(), bytes_max);
         match is_put {
             true => self.counters.merged = self.counters.merged.wrapping_add(1),
             // It is longer, and has to stand behind the others.

@@ -1,7 +1,7 @@
 //! The source route that a root puts on a packet.
 //!
-//! Place: what [`Dress`](super::routing::Dress) holds of a packet on its way down, in a build with
-//! the feature `router`: a mote is no root.
+//! Place: what [`InsertedHeaders`](super::routing::InsertedHeaders) holds of a packet on its way
+//! down, in a build with the feature `router`: a mote is no root.
 //! Sources: RFC 6554 §4.1; RFC 9008 §7 and §8.
 
 use core::net::Ipv6Addr;

@@ -3,16 +3,16 @@
 //! A cumulative ACK says all that the one before it said. On a chain whose links share the air each
 //! ACK costs as much as several frames of data. So a border router keeps a pure ACK back while
 //! frames of a fragmented packet keep coming from the neighbour that it goes to, and sends the
-//! newest one. Place: before the queue of whole packets ([`onward`](super::onward)), below whatever
-//! makes the border router fair, and before TCP headers are compressed. Left out: duplicates, SACK,
-//! ECN's echo, changes of the window alone, SYN, FIN and RST, which pass at once, behind the ACK
-//! that waited; and whatever is not written as a pure ACK usually is.
+//! newest one. Place: before the queue of whole packets ([`forward`](super::forward)), below
+//! whatever makes the border router fair, and before TCP headers are compressed. Left out:
+//! duplicates, SACK, ECN's echo, changes of the window alone, SYN, FIN and RST, which pass at once,
+//! behind the ACK that waited; and whatever is not written as a pure ACK usually is.
 
 use core::net::Ipv6Addr;
 
-use super::{Mark, Mesh, link_addr};
+use super::{Mesh, PacketMeta, link_addr};
 use crate::ip::{self, Ip, Neighbour};
-use crate::link::arrival::Onward;
+use crate::link::arrival::TcpEgress;
 use crate::tcphc::Origin;
 use crate::time::{Deadlines, Duration, Instant};
 use crate::wire::cursor::copy;
@@ -63,7 +63,7 @@ struct Key {
 pub(super) struct Waiting {
     bytes: [u8; PACKET_LEN_MAX],
     len: u8,
-    mark: Mark,
+    meta: PacketMeta,
     /// Since when the first of those that it stands for has waited.
     since: Instant,
 }
@@ -78,13 +78,13 @@ pub(super) struct Offered {
 }
 
 impl Waiting {
-    fn of(packet: &[u8], mark: Mark, since: Instant) -> Option<Self> {
+    fn of(packet: &[u8], meta: PacketMeta, since: Instant) -> Option<Self> {
         let mut bytes = [0; PACKET_LEN_MAX];
         let len = copy(&mut bytes, packet);
         (len == packet.len()).then_some(Self {
             bytes,
             len: len as u8,
-            mark,
+            meta,
             since,
         })
     }
@@ -109,7 +109,7 @@ impl Waiting {
             _ => false,
         };
         headers[0] == headers[1]
-            && self.mark.is_alike(newer.mark)
+            && self.meta.is_alike(newer.meta)
             // Between them no data was sent.
             && own.seq == other.seq
             && advances(own.ack, other.ack)
@@ -146,14 +146,14 @@ impl Flow {
     fn offer(
         &mut self,
         (ack, packet): (Option<u32>, &[u8]),
-        mark: Mark,
+        meta: PacketMeta,
         now: Instant,
     ) -> (Offered, bool) {
         let last = self.ack;
         let has_advanced = last.zip(ack).is_some_and(|(last, ack)| advances(last, ack));
         self.ack = ack.or(last);
         let newer = (has_advanced && self.via.is_some() && pure_ack(packet).is_some())
-            .then(|| Waiting::of(packet, mark, now))
+            .then(|| Waiting::of(packet, meta, now))
             .flatten();
         let earlier = core::mem::replace(&mut self.waiting, newer);
         let is_kept = newer.is_some();
@@ -245,12 +245,12 @@ impl Thinning {
         self.replaced
     }
 
-    /// Offers a packet of `mark` that enters the mesh. `via`: the neighbour that it goes to.
+    /// Offers a packet of `meta` that enters the mesh. `via`: the neighbour that it goes to.
     fn offer(
         &mut self,
         (header, packet): (&Header, &[u8]),
         via: Option<LinkAddr>,
-        mark: Mark,
+        meta: PacketMeta,
         now: Instant,
     ) -> Offered {
         let segment = packet.get(HEADER_LEN..).unwrap_or_default();
@@ -281,7 +281,7 @@ impl Thinning {
         }
         flow.used = now;
         flow.take_way(via);
-        let (offered, is_replaced) = flow.offer((acking.map(|read| read.ack), packet), mark, now);
+        let (offered, is_replaced) = flow.offer((acking.map(|read| read.ack), packet), meta, now);
         self.replaced = self.replaced.wrapping_add(u32::from(is_replaced));
         offered
     }
@@ -353,11 +353,11 @@ impl<'m> Mesh<'m> {
     pub(super) fn keeps_back(
         &mut self,
         [head, rest]: [&[u8]; 2],
-        mark: Mark,
+        meta: PacketMeta,
         ip: &mut Ip<'_>,
         now: Instant,
     ) -> bool {
-        let is_entering = matches!(mark.onward, Onward::Begins(Origin::Outside));
+        let is_entering = matches!(meta.egress, TcpEgress::Begins(Origin::Outside));
         if self.thinning.is_none() || !is_entering {
             return false;
         }
@@ -378,7 +378,7 @@ impl<'m> Mesh<'m> {
         let Some(thinning) = self.thinning.as_deref_mut() else {
             return false;
         };
-        let offered = thinning.offer((&header, start), via, mark, now);
+        let offered = thinning.offer((&header, start), via, meta, now);
         if let Some(before) = offered.before {
             self.queue_waited(&before, ip, now);
         }
@@ -387,7 +387,7 @@ impl<'m> Mesh<'m> {
 
     fn queue_waited(&mut self, waiting: &Waiting, ip: &mut Ip<'_>, now: Instant) {
         let parts = [waiting.packet(), &[]];
-        if self.push_onward(parts, waiting.mark, ip, now).is_err() {
+        if self.push_forwarded(parts, waiting.meta, ip, now).is_err() {
             ip.counters.count(ip::PacketDrop::QueueFull);
         }
     }

@@ -1,6 +1,6 @@
 //! Stands in for thinning in a build without the feature `router`: no packet enters a mesh here.
 
-use super::{Mark, Mesh};
+use super::{Mesh, PacketMeta};
 use crate::ip::Ip;
 use crate::time::{Deadlines, Instant};
 use crate::wire::LinkAddr;
@@ -9,7 +9,7 @@ impl Mesh<'_> {
     pub(super) const fn keeps_back(
         &self,
         _: [&[u8]; 2],
-        _: Mark,
+        _: PacketMeta,
         _: &mut Ip<'_>,
         _: Instant,
     ) -> bool {

@@ -24,7 +24,7 @@ fn frames_to_a_router_that_was_learnt_are_held_as_frames_upwards() {
     let Some(Link::Mesh(radio)) = world.nodes[1].link_mut(RADIO) else {
         panic!("a radio");
     };
-    radio.manner_mut().hold = Hold {
+    radio.settings_mut().pacing = Pacing {
         pace_percent: 0,
         step: Duration::from_millis(500),
         hops_up: 3,

@@ -97,11 +97,11 @@ fn stream_past(discipline: Discipline) -> World {
         let Some(Link::Mesh(radio)) = world.nodes[relay].links.first_mut() else {
             panic!("a relay has a radio")
         };
-        radio.manner_mut().forwarding = Forwarding::Immediate;
+        radio.settings_mut().forwarding = Forwarding::Immediate;
         if relay == 3 {
             // Every frame that waits counts: a packet's own never do, they come later.
-            radio.manner_mut().mss_frames = 1;
-            radio.manner_mut().discipline = discipline;
+            radio.settings_mut().mss_frames = 1;
+            radio.settings_mut().discipline = discipline;
         }
     }
     transfer(&mut world, 4, 1, global(1), &bytes(20_000));

@@ -32,7 +32,7 @@ use crate::ip;
 use crate::ip::{Address, Config as IpConfig, Neighbour, NextHop, Prefix, Registration, Route};
 use crate::limits::PSDU_LEN_MAX;
 use crate::link::{
-    Advertised, Cable, Forwarding, Hold, LinkDrop, Mesh, MeshConfig, MeshMemory, Relaying,
+    Advertised, Cable, Forwarding, LinkDrop, Mesh, MeshConfig, MeshMemory, Pacing, Relaying,
 };
 use crate::lowpan::{self, TcpForm, datagram, datagram::Record};
 use crate::mac;
@@ -105,7 +105,7 @@ fn radio(
     };
     // How long neighbours are left alone, and d, are what a test says.
     let config = MeshConfig {
-        hold: Hold::default(),
+        pacing: Pacing::default(),
         ..config
     };
     let memory = mesh_memory(slots, 4);

@@ -22,13 +22,13 @@ const STRANGER: usize = 9;
 
 /// How packets go through a mesh.
 #[derive(Clone, Copy, Debug)]
-struct Manner {
+struct Variant {
     flags: u8,
     relaying: Relaying,
     forwarding: Forwarding,
 }
 
-const MANNERS: [Manner; 5] = [
+const VARIANTS: [Variant; 5] = [
     of(COMPRESSED | RPI_0X23, Relaying::Fragments, Forwarding::Copy),
     of(0, Relaying::Fragments, Forwarding::Copy),
     of(COMPRESSED, Relaying::Fragments, Forwarding::Immediate),
@@ -36,8 +36,8 @@ const MANNERS: [Manner; 5] = [
     of(RPI_0X23, Relaying::Reassembly, Forwarding::Copy),
 ];
 
-const fn of(flags: u8, relaying: Relaying, forwarding: Forwarding) -> Manner {
-    Manner {
+const fn of(flags: u8, relaying: Relaying, forwarding: Forwarding) -> Variant {
+    Variant {
         flags,
         relaying,
         forwarding,
@@ -45,11 +45,11 @@ const fn of(flags: u8, relaying: Relaying, forwarding: Forwarding) -> Manner {
 }
 
 /// Node `n` of a mesh that forms itself; 0 is the root.
-fn member(n: usize, manner: Manner) -> Node<'static> {
+fn member(n: usize, variant: Variant) -> Node<'static> {
     let mut rng = Rng::from_seed([11, n as u64]);
     let config = MeshConfig {
-        relaying: manner.relaying,
-        forwarding: manner.forwarding,
+        relaying: variant.relaying,
+        forwarding: variant.forwarding,
         solicits: false,
         registers: false,
         ..MeshConfig::default()
@@ -82,7 +82,7 @@ fn member(n: usize, manner: Manner) -> Node<'static> {
     let (role, candidates, steps) = match n {
         0 => {
             let mut root = rpl::Root::new(MESH);
-            root.configuration.flags = manner.flags;
+            root.configuration.flags = variant.flags;
             (Role::Root(root), 0, 8)
         }
         _ => (Role::Router, 8, 0),
@@ -103,23 +103,23 @@ fn member(n: usize, manner: Manner) -> Node<'static> {
 const WIRED: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2);
 
 /// A chain that has formed itself.
-fn dodag(hops: usize, manner: Manner) -> World {
-    let nodes = (0..=hops).map(|n| member(n, manner)).collect();
+fn dodag(hops: usize, variant: Variant) -> World {
+    let nodes = (0..=hops).map(|n| member(n, variant)).collect();
     let mut world = World::of(nodes, hops);
     world.poll_all();
     world.run_for(Duration::from_secs(90));
     for n in 1..=hops {
         let parent = world.nodes[n].rpl().unwrap().parent();
-        assert_eq!(parent, Some(link(n - 1).iid()), "{manner:?}, mote {n}");
+        assert_eq!(parent, Some(link(n - 1).iid()), "{variant:?}, mote {n}");
     }
     let known = world.nodes[0].routes_down().count();
-    assert_eq!(known, hops, "{manner:?}");
+    assert_eq!(known, hops, "{variant:?}");
     world.frames.clear();
     world
 }
 
 fn usual(hops: usize) -> World {
-    dodag(hops, MANNERS[0])
+    dodag(hops, VARIANTS[0])
 }
 
 /// The RPL option of a packet from rank `rank` up.
@@ -344,11 +344,11 @@ fn packets_go_up_with_an_option_and_down_by_source_routes_in_every_form() {
 
 #[test]
 fn a_packet_of_the_minimum_mtu_reaches_a_mote_three_hops_away() {
-    for manner in MANNERS {
-        let mut world = dodag(3, manner);
+    for variant in VARIANTS {
+        let mut world = dodag(3, variant);
         for len in [1280, 1273, 1241, 700] {
             let answers = world.exchange(&packet(global(3), 64, len));
-            assert!(answers_echo(&answers, global(3), len), "{manner:?}, {len}");
+            assert!(answers_echo(&answers, global(3), len), "{variant:?}, {len}");
         }
         let answers = world.exchange(&packet(global(3), 64, 1288));
         let [answer] = &answers[..] else {
@@ -382,16 +382,16 @@ fn frames_of_packets(world: &World, node: usize) -> Vec<usize> {
 #[test]
 fn segments_fill_the_frames_that_they_may_at_every_hop() {
     static SETTINGS: tcp::Config = tcp::Config::DEFAULT;
-    for manner in MANNERS {
+    for variant in VARIANTS {
         for (from, to, target, port) in [(3, 4, HOST, 9), (4, 3, global(3), 10)] {
-            let mut world = dodag(3, manner);
+            let mut world = dodag(3, variant);
             let sent = [7; 8_000];
             transfer_with(&mut world, (from, to, (target, port)), &sent, &SETTINGS);
             for hop in 1..=3 {
                 let node = if from == 4 { hop - 1 } else { hop };
                 let frames = frames_of_packets(&world, node);
                 let full = frames.iter().filter(|frames| **frames == 5).count();
-                let case = std::format!("{manner:?} from {from}, node {node}: {frames:?}");
+                let case = std::format!("{variant:?} from {from}, node {node}: {frames:?}");
                 assert!(
                     full >= 12 && frames.iter().all(|frames| *frames <= 5),
                     "{case}"
@@ -403,8 +403,8 @@ fn segments_fill_the_frames_that_they_may_at_every_hop() {
 
 #[test]
 fn motes_reach_each_other_through_the_root() {
-    for manner in MANNERS {
-        let mut world = dodag(3, manner);
+    for variant in VARIANTS {
+        let mut world = dodag(3, variant);
         transfer(&mut world, 3, 2, global(2), &bytes(2_000));
         transfer(&mut world, 2, 3, global(3), &bytes(2_000));
     }
@@ -567,17 +567,17 @@ fn a_foreign_tunnel_is_not_opened() {
 /// RFC 9008 §7.1.4: a router tunnels what a node without RPL sends up; the root opens that.
 #[test]
 fn a_packet_without_an_option_goes_up_within_a_tunnel() {
-    for manner in MANNERS {
+    for variant in VARIANTS {
         for len in [80, 1_280] {
-            let mut world = dodag(2, manner);
+            let mut world = dodag(2, variant);
             let packet = echo(global(STRANGER), HOST, len);
             hear(&mut world, (STRANGER, 2), &packet, None);
             let heard = said(&world);
             let up = heard.iter().filter(|heard| heard.from > 0);
             let ends = up.map(|heard| (heard.header.src, heard.header.dst));
             let expected = [(global(2), global(0)); 2];
-            assert!(ends.eq(expected), "{manner:?}, {len}: {heard:?}");
-            assert_eq!(world.nodes[0].ip().counters.forwarded, 1, "{manner:?}");
+            assert!(ends.eq(expected), "{variant:?}, {len}: {heard:?}");
+            assert_eq!(world.nodes[0].ip().counters.forwarded, 1, "{variant:?}");
         }
     }
 }
@@ -661,8 +661,8 @@ fn hostile_source_routes_are_refused() {
             problem,
         ),
     ];
-    for manner in MANNERS {
-        let mut world = dodag(2, manner);
+    for variant in VARIANTS {
+        let mut world = dodag(2, variant);
         for len in [20, 400] {
             for (name, hops, change, error) in cases {
                 world.frames.clear();
@@ -672,7 +672,7 @@ fn hostile_source_routes_are_refused() {
                 let ends = (global(0), global(1));
                 let packet = with_headers(ends, next_header::ROUTING, &payload);
                 hear(&mut world, (0, 1), &packet, None);
-                let context = (manner, len, name);
+                let context = (variant, len, name);
                 let expected = error.map(|(kind, code)| (kind, code, global(0)));
                 let errors = errors_of(&world, 1);
                 assert_eq!(errors, Vec::from_iter(expected), "{context:?}");
@@ -686,16 +686,16 @@ fn hostile_source_routes_are_refused() {
             let payload = routed(59, global(1), &[global(2)], &bytes(len));
             let packet = with_headers((global(0), global(1)), next_header::ROUTING, &payload);
             hear(&mut world, (0, 1), &packet, None);
-            assert_eq!(said_by(&world, 1)[0].to, link(2), "{manner:?}, {len}");
+            assert_eq!(said_by(&world, 1)[0].to, link(2), "{variant:?}, {len}");
         }
     }
 }
 
 #[test]
 fn the_root_hears_of_a_step_that_does_not_answer_and_forgets_it() {
-    for manner in MANNERS {
+    for variant in VARIANTS {
         for len in [80, 600] {
-            let mut world = dodag(3, manner);
+            let mut world = dodag(3, variant);
             let now = world.now;
             world.deaf = Some((3, now..now + Duration::from_secs(40)));
             let child = link(3).iid();
@@ -705,8 +705,8 @@ fn the_root_hears_of_a_step_that_does_not_answer_and_forgets_it() {
             };
             // One frame that is given up loses a packet: on a busy link that happens.
             world.exchange(&packet(global(3), 64, len));
-            assert_eq!(errors_of(&world, 2), [], "{manner:?}, {len}");
-            assert!(knows(&world), "{manner:?}, {len}");
+            assert_eq!(errors_of(&world, 2), [], "{variant:?}, {len}");
+            assert!(knows(&world), "{variant:?}, {len}");
             // The router's own probes of routes may come between the frames.
             let mut errors = Vec::new();
             for _ in 0..3 {
@@ -717,12 +717,12 @@ fn the_root_hears_of_a_step_that_does_not_answer_and_forgets_it() {
                 }
             }
             let expected = (1, unreachable::SOURCE_ROUTE, global(0));
-            assert!(errors.contains(&expected), "{manner:?}, {len}: {errors:?}");
-            assert!(!knows(&world), "{manner:?}, {len}");
+            assert!(errors.contains(&expected), "{variant:?}, {len}: {errors:?}");
+            assert!(!knows(&world), "{variant:?}, {len}");
             // The mote was away for some seconds only: it is not lost until its next DAO is due.
             world.run_for(Duration::from_secs(60));
             let answers = world.exchange(&packet(global(3), 64, len));
-            assert!(answers_echo(&answers, global(3), len), "{manner:?}, {len}");
+            assert!(answers_echo(&answers, global(3), len), "{variant:?}, {len}");
         }
     }
 }

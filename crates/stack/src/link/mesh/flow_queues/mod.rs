@@ -129,7 +129,7 @@ pub(in crate::link) struct Next {
     /// Its length, of which as much was copied as there was room for.
     pub(in crate::link) len: usize,
     /// As given to [`FlowQueues::push`].
-    pub(in crate::link) mark: u32,
+    pub(in crate::link) meta: u32,
 }
 
 impl FlowEntry {
@@ -234,7 +234,7 @@ impl<'m> FlowQueues<'m> {
     pub(in crate::link) fn push(
         &mut self,
         parts: [&[u8]; 2],
-        mark: u32,
+        meta: u32,
         drops: &mut IpCounters,
         now: Instant,
     ) -> Result<(), Refusal> {
@@ -248,7 +248,7 @@ impl<'m> FlowQueues<'m> {
             }
             drops.count(PacketDrop::QueueFull);
         }
-        if !self.shelf.push_parts(key, parts, mark) {
+        if !self.shelf.push_parts(key, parts, meta) {
             return Err(self.refuse());
         }
         self.counters.queued = self.counters.queued.wrapping_add(1);
@@ -278,7 +278,7 @@ impl<'m> FlowQueues<'m> {
         self.drop_stuck(&is_ready);
         let (key, nth) = self.next(is_ready, now)?;
         let chosen = self.shelf.packets(key).nth(nth)?;
-        let (len, mark) = (chosen.packet.len(), chosen.mark);
+        let (len, meta) = (chosen.packet.len(), chosen.meta);
         copy(out, chosen.packet);
         let stranger = Key::read(chosen.packet).filter(|_| key < FLOWS_AT);
         if let Some((pair, _)) = stranger {
@@ -289,7 +289,7 @@ impl<'m> FlowQueues<'m> {
         self.take(key, nth);
         self.counters.sent = self.counters.sent.wrapping_add(1);
         self.serving = Some((key, now));
-        Some(Next { len, mark })
+        Some(Next { len, meta })
     }
 
     /// Charges what was put on the air of the packet that left last: `len` bytes of a frame's

@@ -63,7 +63,7 @@ fn datagram(src: u16, dst: u16, len: usize) -> Vec<u8> {
 struct Router<'m> {
     queues: FlowQueues<'m>,
     now: Instant,
-    /// Who a packet is from, by its mark; marks are given in order.
+    /// Who a packet is from, by its metadata, which are numbers in order.
     whose: Vec<u16>,
     dropped: u32,
 }
@@ -98,11 +98,11 @@ impl<'m> Router<'m> {
     }
 
     fn offer(&mut self, who: u16, packet: &[u8]) {
-        let mark = self.whose.len() as u32;
+        let meta = self.whose.len() as u32;
         self.whose.push(who);
         let (head, tail) = packet.split_at(8);
         let mut drops = IpCounters::default();
-        let queued = self.queues.push([head, tail], mark, &mut drops, self.now);
+        let queued = self.queues.push([head, tail], meta, &mut drops, self.now);
         self.dropped += drops.dropped(PacketDrop::QueueFull) + u32::from(queued.is_err());
     }
 
@@ -132,7 +132,7 @@ impl<'m> Router<'m> {
         self.queues.end_service();
         let air = 3 * air(next.len);
         self.pass(air);
-        Some((self.whose[next.mark as usize], air))
+        Some((self.whose[next.meta as usize], air))
     }
 
     /// How the air is shared out while everybody in `offers` keeps `kept` packets waiting.
@@ -490,7 +490,7 @@ fn of_one_source_what_can_go_goes() {
     let mut out = [0; 1_280];
     let mut pop = |is_ready: &dyn Fn(&[u8]) -> bool| {
         let next = router.queues.pop(&mut out, is_ready, router.now);
-        next.map(|next| next.mark)
+        next.map(|next| next.meta)
     };
     let asleep = [pop(&is_ready), pop(&is_ready), pop(&is_ready)];
     assert_eq!(asleep, [Some(2), Some(4), None]);
@@ -512,7 +512,7 @@ fn what_no_mote_takes_stands_before_few_others() {
     let mut out = [0; 1_280];
     let mut pop = |is_ready: &dyn Fn(&[u8]) -> bool| {
         let next = router.queues.pop(&mut out, is_ready, router.now);
-        next.map(|next| next.mark)
+        next.map(|next| next.meta)
     };
     assert_eq!([pop(&is_ready), pop(&is_ready)], [Some(50), None]);
     // Those that came last wait still, in their order.
@@ -617,7 +617,7 @@ fn a_flow_whose_next_hop_is_not_ready_lets_others_go_and_earns_nothing() {
     for _ in 0..8 {
         let next = router.queues.pop(&mut out, is_of(1), router.now).unwrap();
         router.queues.charge_packet(air(next.len), 3);
-        assert_eq!(router.whose[next.mark as usize], 2);
+        assert_eq!(router.whose[next.meta as usize], 2);
     }
     // Now it is, and has no more than its share.
     let order = (0..4).map(|_| router.send().unwrap().0).collect::<Vec<_>>();
@@ -673,10 +673,10 @@ proptest! {
                     if let Some(next) = router.next() {
                         router.queues.charge_packet(air(next.len), 3);
                         sent += 1;
-                        let own = order.get_mut(&router.whose[next.mark as usize]).unwrap();
+                        let own = order.get_mut(&router.whose[next.meta as usize]).unwrap();
                         // Those before it were dropped, not overtaken.
-                        let at = own.iter().position(|mark| *mark == next.mark);
-                        prop_assert!(at.is_some(), "{} went before", next.mark);
+                        let at = own.iter().position(|meta| *meta == next.meta);
+                        prop_assert!(at.is_some(), "{} went before", next.meta);
                         own.drain(..=at.unwrap_or_default());
                     } else {
                         prop_assert_eq!(router.queues.waiting(), 0);

@@ -1,7 +1,7 @@
 //! Whom a measured pace leaves alone, and whom never.
 
 use super::*;
-use crate::link::mesh::{Hold, Mesh, MeshConfig, MeshMemory};
+use crate::link::mesh::{Mesh, MeshConfig, MeshMemory, Pacing};
 use crate::mac::{
     Class, Config, Flow, Frame, FrameDrop, FrameSlot, Neighbor, Outcome, RadioCapabilities,
 };
@@ -22,14 +22,14 @@ const LATELY: Instant = Instant::from_micros(980_000);
 
 /// A node two hops from the border router and two from the last mote, that has just begun.
 fn mesh() -> Mesh<'static> {
-    mesh_with(Hold {
+    mesh_with(Pacing {
         hops_up: 2,
         hops_down: 2,
-        ..Hold::MEASURED
+        ..Pacing::MEASURED
     })
 }
 
-fn mesh_with(hold: Hold) -> Mesh<'static> {
+fn mesh_with(pacing: Pacing) -> Mesh<'static> {
     let memory = MeshMemory {
         frames: Box::leak(vec![FrameSlot::EMPTY; 4].into()),
         neighbors: Box::leak(vec![Neighbor::EMPTY; 4].into()),
@@ -41,7 +41,7 @@ fn mesh_with(hold: Hold) -> Mesh<'static> {
         registrations: &mut [],
     };
     let config = MeshConfig {
-        hold,
+        pacing,
         ..MeshConfig::default()
     };
     let mac = Config::new(1, [1; 8]);
@@ -95,19 +95,19 @@ fn begins(mesh: &mut Mesh<'_>, to: LinkAddr, now: Instant) -> Instant {
 #[cfg(feature = "pace")]
 #[test]
 fn the_pace_is_measured_by_default() {
-    let default = MeshConfig::default().hold;
-    assert_eq!(default, Hold::MEASURED);
+    let default = MeshConfig::default().pacing;
+    assert_eq!(default, Pacing::MEASURED);
     assert!(mesh_with(default).mac.config().retry_doubles);
-    let by_hand = Hold {
+    let by_hand = Pacing {
         step: MS(7),
         hops_up: 2,
-        ..Hold::default()
+        ..Pacing::default()
     };
     let mut mesh = mesh_with(by_hand);
     assert!(!mesh.mac.config().retry_doubles);
     mesh.pace(true, &taken(PARENT, NOW(0), 2), NOW(0));
     assert_eq!(begins(&mut mesh, PARENT, NOW(0)), NOW(7));
-    let mut mesh = mesh_with(Hold::default());
+    let mut mesh = mesh_with(Pacing::default());
     mesh.pace(true, &taken(PARENT, NOW(0), 2), NOW(0));
     assert_eq!(begins(&mut mesh, PARENT, NOW(0)), NOW(0));
 }
@@ -177,14 +177,14 @@ fn a_pace_is_that_of_one_neighbour() {
 #[cfg(feature = "rpl")]
 #[test]
 fn routing_says_how_far_frames_go() {
-    let mut mesh = mesh_with(Hold::MEASURED);
+    let mut mesh = mesh_with(Pacing::MEASURED);
     // From three hops on with the mean backoff and a seventh of an exchange.
     const LONG: u64 = 8_000 + 1_120 + 571;
     for (hops, waits_us) in [(1, 0), (2, 4_000), (3, LONG), (9, LONG)] {
         mesh.settle(None, hops);
-        mesh.manner.hold.note_down(Some(hops));
+        mesh.settings.pacing.note_down(Some(hops));
         for (is_router, to) in [(true, PARENT), (false, CHILD)] {
-            let mut fresh = mesh_with(mesh.manner.hold);
+            let mut fresh = mesh_with(mesh.settings.pacing);
             went(&mut fresh, to, LATELY);
             fresh.pace(is_router, &taken(to, NOW(0), 4), NOW(0));
             let waits = begins(&mut fresh, to, NOW(0)).since(NOW(0));

@@ -37,12 +37,12 @@ fn ask(indirect: &mut Indirect<'_>, child: u8, now: Instant) {
     indirect.on_asked(asked, None, |_| true, now);
 }
 
-fn mark() -> Mark {
-    Mark::own(Class::Own)
+fn meta() -> PacketMeta {
+    PacketMeta::own(Class::Own)
 }
 
 fn keep(indirect: &mut Indirect<'_>, child: u8, packet: &[u8], now: Instant) -> bool {
-    indirect.keep(child, packet, mark(), now)
+    indirect.keep(child, packet, meta(), now)
 }
 
 /// The first byte of each packet that waits for a child.
@@ -295,9 +295,9 @@ fn a_copy_that_is_longer_and_has_no_room_goes_behind_the_others() {
 
 #[test]
 fn headers_that_others_follow_are_not_exchanged() {
-    let compressed = Mark::new(Class::Own, Onward::As(TcpForm::Compressed), NOW);
-    let full = |cid| Mark::new(Class::Own, Onward::As(TcpForm::Full { cid }), NOW);
-    let begins = Mark::new(Class::Own, Onward::Begins(Origin::Outside), NOW);
+    let compressed = PacketMeta::new(Class::Own, TcpEgress::As(TcpForm::Compressed), NOW);
+    let full = |cid| PacketMeta::new(Class::Own, TcpEgress::As(TcpForm::Full { cid }), NOW);
+    let begins = PacketMeta::new(Class::Own, TcpEgress::Begins(Origin::Outside), NOW);
     for (first, between, second, is_merged) in [
         (full(1), None, full(1), true),
         (full(1), Some(full(1)), full(1), true),

@@ -130,10 +130,10 @@ impl Router {
     }
 
     fn offer(&mut self, packet: &[u8], via: Option<LinkAddr>) {
-        let mark = Mark::new(Class::Own, Onward::Begins(Origin::Outside), self.now);
+        let meta = PacketMeta::new(Class::Own, TcpEgress::Begins(Origin::Outside), self.now);
         let (header, _) = Header::parse_start(packet).unwrap();
         self.came.push(self.now);
-        let offered = self.thinning.offer((&header, packet), via, mark, self.now);
+        let offered = self.thinning.offer((&header, packet), via, meta, self.now);
         let before = offered.before.map(|before| before.packet().to_vec());
         self.left.extend(before);
         if !offered.is_kept {
