@@ -9,7 +9,7 @@ mod session;
 use std::ffi::OsString;
 
 use clap::{Args as ClapArgs, ValueEnum};
-use motet::ble::{Phy, Role};
+use motet::ble::{GapRole, Phy};
 use motet_hci::{BadPlace, Controller, Place};
 use motet_lab::{Arena, apps::Application, capture::Records, net::plan};
 
@@ -58,22 +58,22 @@ impl HciArgs {
     ///
     /// # Errors
     /// [`Error::Input`] for a role without a controller.
-    pub(crate) fn place(&self) -> Result<Option<(&Place, Role)>, Error> {
+    pub(crate) fn place(&self) -> Result<Option<(&Place, GapRole)>, Error> {
         match (&self.hci, self.role) {
             (None, None) => Ok(None),
             (None, Some(_)) => Err(Error::input(
                 "--role is an option of a mote over a controller: name --hci, or leave it out",
             )),
-            (Some(place), Some(RoleName::Central)) => Ok(Some((place, Role::Central))),
+            (Some(place), Some(RoleName::Central)) => Ok(Some((place, GapRole::Central))),
             // clap has required a role.
-            (Some(place), _) => Ok(Some((place, Role::Peripheral))),
+            (Some(place), _) => Ok(Some((place, GapRole::Peripheral))),
         }
     }
 }
 
 /// What the mote is like.
 pub(crate) struct Mote {
-    pub(crate) role: Role,
+    pub(crate) role: GapRole,
     pub(crate) phy: Phy,
     /// Of a central's connections, in units of 1.25 ms.
     pub(crate) interval: u16,

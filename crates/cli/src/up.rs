@@ -110,7 +110,7 @@ pub(crate) mod linux {
     };
 
     use motet::{
-        ble::Role,
+        ble::GapRole,
         time::{Duration, Instant},
     };
     use motet_lab::{
@@ -151,7 +151,7 @@ pub(crate) mod linux {
                 "a mote over --hci has no host with a CoAP server: use --app coap without it",
             ));
         }
-        if role == Role::Peripheral && !args.command.is_empty() {
+        if role == GapRole::Peripheral && !args.command.is_empty() {
             return Err(Error::input(
                 "a command reaches the peers of a central: use --role central, or leave the command out",
             ));

@@ -5,7 +5,7 @@
 //! more packets than the controller holds.
 
 use motet::ble::{
-    Action, Config, DeviceAddr, Event, EventReport, Handle, INWARD_LEN, Peer, PeerMemory, Role,
+    Action, Config, DeviceAddr, Event, EventReport, GapRole, Handle, INWARD_LEN, Peer, PeerMemory,
     Timing,
 };
 use motet::ip::{Config as IpConfig, InterfaceId, Ip};
@@ -26,8 +26,8 @@ use crate::input::Input;
 pub(crate) fn run(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let role = match input.flag() {
-        true => Role::Central,
-        false => Role::Peripheral,
+        true => GapRole::Central,
+        false => GapRole::Peripheral,
     };
     let mut inward = [0; INWARD_LEN];
     let mut outward = [0; IPV6_MTU_MIN];
@@ -116,7 +116,7 @@ struct Seen {
 }
 
 impl Bench<'_> {
-    fn step(&mut self, input: &mut Input<'_>, role: Role) {
+    fn step(&mut self, input: &mut Input<'_>, role: GapRole) {
         match input.u8() & 15 {
             kind @ 0..5 => self.send_signal(kind, input),
             5 => {
@@ -235,7 +235,7 @@ impl Bench<'_> {
         }
     }
 
-    fn connect(&mut self, role: Role) {
+    fn connect(&mut self, role: GapRole) {
         self.tell(Event::Connected {
             status: 0,
             handle: HANDLE,

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use motet::lowpan::datagram::{Datagrams, Key, Record, Role, Verdict};
-use motet::lowpan::{Beside, First};
+use motet::lowpan::datagram::{Datagrams, FragmentHandling, FragmentOutcome, Key, Record};
+use motet::lowpan::{First, HeaderForms};
 use motet::random::Rng;
 use motet::time::{Duration, Instant};
 
@@ -30,21 +30,21 @@ pub(crate) fn run(bytes: &[u8]) {
             tag: u16::from(op >> 4 & 1),
             size: u16::from(input.u8()) * 4 + 8,
         };
-        let verdict = match op & 7 {
+        let outcome = match op & 7 {
             0..=2 => {
                 let piece = input.block();
                 note(&mut model, key, 0, piece);
                 let next_hop = address(true, 9);
-                let role = match op & 8 {
-                    0 => Role::Reassemble,
-                    _ => Role::Forward { next_hop },
+                let handling = match op & 8 {
+                    0 => FragmentHandling::Reassemble,
+                    _ => FragmentHandling::Forward { next_hop },
                 };
                 let first = First {
                     bytes: piece,
-                    beside: Beside::default(),
+                    forms: HeaderForms::default(),
                     unnumbered: unnumbered(key),
                 };
-                table.on_first(key, first, role, op & 64 == 0, now)
+                table.on_first(key, first, handling, op & 64 == 0, now)
             }
             3..=5 => {
                 // A header whose offset is zero does not parse.
@@ -65,7 +65,7 @@ pub(crate) fn run(bytes: &[u8]) {
                 continue;
             }
         };
-        if let Verdict::Complete(id) = verdict {
+        if let FragmentOutcome::Complete(id) = outcome {
             let (mut whole, _) = table.lend(id).expect("it is whole");
             let packet = whole.packet();
             let len = usize::from(key.size).saturating_add_signed(unnumbered(key).into());

@@ -4,8 +4,8 @@ mod routing;
 
 use std::net::Ipv6Addr;
 
-use motet::lowpan::fragment::Outgoing;
-use motet::lowpan::{Beside, Contexts, LinkPair, compress};
+use motet::lowpan::fragment::Fragmenter;
+use motet::lowpan::{Contexts, HeaderForms, LinkPair, compress};
 use motet::random::Rng;
 use motet::wire::icmpv6::{self, Echo, Message};
 use motet::wire::ipv6::{self, TrafficClass};
@@ -471,14 +471,14 @@ fn compressed(packet: &[u8]) -> Vec<u8> {
 /// Frames of a packet in two fragments, then of one packet each.
 fn frames() -> Vec<Vec<u8>> {
     let mut buffer = [0; 1280];
-    let mut outgoing = Outgoing::new(&mut buffer);
+    let mut outgoing = Fragmenter::new(&mut buffer);
     let packets = packets();
     let longest = packets.iter().max_by_key(|p| p.len()).expect("some");
     let mut frames = Vec::new();
     let contexts = Contexts::new();
     outgoing.buffer()[..longest.len()].copy_from_slice(longest);
     outgoing
-        .start(longest.len(), Beside::default(), LINK, 77, 90, 0)
+        .start(longest.len(), HeaderForms::default(), LINK, 77, 90, 0)
         .expect("a packet");
     let mut out = [0; 90];
     while let Some(len) = outgoing.next(&contexts, &mut out).expect("it fits") {

@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use motet::lowpan::{self, Beside, Contexts, LinkPair, Routing, complete_udp_checksum};
+use motet::lowpan::{self, Contexts, HeaderForms, LinkPair, Routing, complete_udp_checksum};
 use motet::wire::cursor::{Full, Writer};
 use motet::wire::ndp::NdpOptions;
 use motet::wire::rpl_option::{self, Rpi};
@@ -294,7 +294,7 @@ pub(crate) fn headers(bytes: &[u8]) {
     if done.udp_checksum_elided {
         complete_udp_checksum(&mut packet);
     }
-    let (mut again, beside) = through(&packet, done.beside(), link, &contexts);
+    let (mut again, forms) = through(&packet, done.forms(), link, &contexts);
     if again != packet {
         // 6LoRH forgets the addresses that a packet has visited, and only those.
         assert!(
@@ -303,7 +303,7 @@ pub(crate) fn headers(bytes: &[u8]) {
                 .is_some_and(|routing| routing.is_compressed)
         );
         packet = again;
-        (again, _) = through(&packet, beside, link, &contexts);
+        (again, _) = through(&packet, forms, link, &contexts);
     }
     assert_eq!(again, packet);
 }
@@ -311,13 +311,13 @@ pub(crate) fn headers(bytes: &[u8]) {
 /// A packet compressed and restored, and what goes with it then.
 fn through(
     packet: &[u8],
-    beside: Beside,
+    forms: HeaderForms,
     link: LinkPair,
     contexts: &Contexts,
-) -> (Vec<u8>, Beside) {
+) -> (Vec<u8>, HeaderForms) {
     // The RPL option takes nine bytes at most.
     let mut small = vec![0; packet.len() + 9];
-    let compressed = lowpan::compress_form(packet, beside, link, contexts, &mut small);
+    let compressed = lowpan::compress_form(packet, forms, link, contexts, &mut small);
     let compressed = compressed.expect("it fits");
     assert!(compressed.compressed_len <= compressed.uncompressed_len + 9);
     small.truncate(compressed.compressed_len);
@@ -328,9 +328,9 @@ fn through(
     again.truncate(restored.uncompressed_len);
     again.extend(&small[restored.compressed_len..]);
     if contexts.routing().is_some() {
-        assert_eq!(restored.rpi, beside.rpi);
+        assert_eq!(restored.rpi, forms.rpi);
     }
-    (again, restored.beside())
+    (again, restored.forms())
 }
 
 pub(crate) fn address(extended: bool, n: u8) -> LinkAddr {

@@ -15,7 +15,7 @@ use bt_hci::event::{
 use bt_hci::param::{
     AddrKind, BdAddr, ConnHandle, Duration, LeAdvEventKind, LeConnRole, PhyKind, Status,
 };
-use motet::ble::{Advertisement, DeviceAddr, Event, Handle, Phy, Role, Timing};
+use motet::ble::{Advertisement, DeviceAddr, Event, GapRole, Handle, Phy, Timing};
 
 use crate::Error;
 use crate::h4;
@@ -255,8 +255,8 @@ fn connected(
         status: status.into_inner(),
         handle,
         role: match role {
-            LeConnRole::Central => Role::Central,
-            LeConnRole::Peripheral => Role::Peripheral,
+            LeConnRole::Central => GapRole::Central,
+            LeConnRole::Peripheral => GapRole::Peripheral,
         },
         peer,
         timing,

@@ -6,7 +6,9 @@ use std::fs::File;
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
-use motet::lowpan::{Beside, Contexts, LinkPair, Routing, compress, compress_form, decompress};
+use motet::lowpan::{
+    Contexts, HeaderForms, LinkPair, Routing, compress, compress_form, decompress,
+};
 use motet::wire::ieee802154::{self, FrameType, Header, check_fcs};
 use motet::wire::lowpan_dispatch::{Dispatch, classify};
 use motet::wire::rpl_option::{self, Rpi};
@@ -349,11 +351,11 @@ fn rpl_messages_cross_a_mesh_in_both_forms() {
                     option_type: rpl_option::TYPE_6553,
                 }));
                 let mut out = [0; 2048];
-                let beside = Beside {
+                let forms = HeaderForms {
                     rpi,
-                    ..Beside::default()
+                    ..HeaderForms::default()
                 };
-                let done = compress_form(packet, beside, link, &contexts, &mut out).unwrap();
+                let done = compress_form(packet, forms, link, &contexts, &mut out).unwrap();
                 let mut payload = out[..done.compressed_len].to_vec();
                 payload.extend(&packet[done.uncompressed_len..]);
                 assert_eq!(payload[0] == 0xf1, is_compressed, "{name}");

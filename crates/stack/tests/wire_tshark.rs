@@ -5,8 +5,8 @@ use std::net::Ipv6Addr;
 use std::path::Path;
 use std::process::Command;
 
-use motet::lowpan::fragment::{FIRST_SLACK, Outgoing};
-use motet::lowpan::{Beside, Contexts, LinkPair, Routing, compress};
+use motet::lowpan::fragment::{FIRST_SLACK, Fragmenter};
+use motet::lowpan::{Contexts, HeaderForms, LinkPair, Routing, compress};
 use motet::wire::cursor::Writer;
 use motet::wire::icmpv6;
 use motet::wire::ieee802154::Header;
@@ -842,16 +842,16 @@ fn routed_payloads(packet: &[u8], rpi: Option<Rpi>, is_compressed: bool, tag: u1
     }));
     let mut buffer = [0; 1500];
     buffer[..packet.len()].copy_from_slice(packet);
-    let mut outgoing = Outgoing::new(&mut buffer);
-    let beside = Beside {
+    let mut outgoing = Fragmenter::new(&mut buffer);
+    let forms = HeaderForms {
         rpi,
-        ..Beside::default()
+        ..HeaderForms::default()
     };
     let mac = Header::data(0x4d54, B, A, 1);
     let (len, len_max) = (packet.len(), mac.payload_len_max());
     let link = LinkPair { src: A, dst: B };
     outgoing
-        .start(len, beside, link, tag, len_max, FIRST_SLACK)
+        .start(len, forms, link, tag, len_max, FIRST_SLACK)
         .unwrap();
     let mut payload = [0; 127];
     let mut payloads = Vec::new();

@@ -6,7 +6,7 @@ pub mod radio;
 use core::mem::MaybeUninit;
 
 #[cfg(feature = "ble")]
-use motet::ble::{Config as HostConfig, DeviceAddr, INWARD_LEN, Peer, PeerMemory, Role};
+use motet::ble::{Config as HostConfig, DeviceAddr, INWARD_LEN, Peer, PeerMemory, GapRole};
 use motet::ip::{self, Ip, Route};
 #[cfg(feature = "ble")]
 use motet::limits::IPV6_MTU_MIN;
@@ -207,7 +207,7 @@ impl BleStorage {
             queue: &mut self.waiting,
         })]);
         let config = BleConfig {
-            host: HostConfig::new(address, Role::Peripheral),
+            host: HostConfig::new(address, GapRole::Peripheral),
             solicits: true,
             registers: true,
             advertised: None,

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, ffi::OsString, net::Ipv6Addr, os::fd::AsFd as _, time};
 
 use motet::{
-    ble::{Config, DeviceAddr, Role, Timing},
+    ble::{Config, DeviceAddr, GapRole, Timing},
     ip::Registration,
     link::{Ble, Link},
     wire::LinkAddr,
@@ -259,10 +259,10 @@ impl<'s, 'm> Session<'s, 'm> {
         }
     }
 
-    fn introduce(&self, address: DeviceAddr, role: Role) {
+    fn introduce(&self, address: DeviceAddr, role: GapRole) {
         let role = match role {
-            Role::Central => "a central",
-            Role::Peripheral => "a peripheral",
+            GapRole::Central => "a central",
+            GapRole::Peripheral => "a peripheral",
         };
         let DeviceAddr { bytes, is_random } = address;
         let kind = if is_random { "random" } else { "public" };

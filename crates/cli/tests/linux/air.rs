@@ -11,7 +11,7 @@ use motet::{
     limits::MESH_PACKET_LEN_MAX,
     lowpan::{
         Contexts, LinkPair, Routing,
-        datagram::{Datagrams, Key, Record, Role as Part, Verdict},
+        datagram::{Datagrams, FragmentHandling, FragmentOutcome, Key, Record},
         decompress,
     },
     random::Rng,
@@ -266,11 +266,17 @@ impl Decoder {
                 let done = decompress(rest, link, &self.contexts, Some(size), &mut out).ok()?;
                 out.truncate(done.uncompressed_len);
                 out.extend(&rest[done.compressed_len..]);
-                table.on_first(key, done.first(&out), Part::Reassemble, true, now)
+                table.on_first(
+                    key,
+                    done.first(&out),
+                    FragmentHandling::Reassemble,
+                    true,
+                    now,
+                )
             }
             Some(_) => table.on_next(key, header.offset_bytes(), rest, now),
         };
-        let Verdict::Complete(record) = verdict else {
+        let FragmentOutcome::Complete(record) = verdict else {
             return None;
         };
         let (mut whole, beside) = table.lend(record)?;

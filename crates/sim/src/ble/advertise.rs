@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use motet::ble::{Action, DeviceAddr, Event, Handle, Phy, Role, Timing};
+use motet::ble::{Action, DeviceAddr, Event, GapRole, Handle, Phy, Timing};
 use motet::time::{Duration, Instant};
 
 use super::channel::ChannelMap;
@@ -85,7 +85,7 @@ impl Air {
                 let event = Event::Connected {
                     status: CANCELLED,
                     handle: Handle(0),
-                    role: Role::Central,
+                    role: GapRole::Central,
                     peer: wanted.peer,
                     timing: wanted.timing,
                 };
@@ -235,8 +235,8 @@ impl Air {
         self.calendar
             .schedule(anchor, Due::Anchor { connection: number });
         let roles = [
-            (central, peripheral, Role::Central),
-            (peripheral, central, Role::Peripheral),
+            (central, peripheral, GapRole::Central),
+            (peripheral, central, GapRole::Peripheral),
         ];
         for (device, other, role) in roles {
             self.devices[device].seeking.what = What::Nothing;

@@ -8,7 +8,7 @@
 
 use std::net::Ipv6Addr;
 
-use motet::ble::{Config, INWARD_LEN, Peer, PeerMemory, Role};
+use motet::ble::{Config, GapRole, INWARD_LEN, Peer, PeerMemory};
 use motet::ip::{self, Ip, Neighbour, NextHop, Prefix, Registration, Route};
 use motet::limits::IPV6_MTU_MIN;
 use motet::link::{Advertised, Ble, BleConfig, BleMemory, Link};
@@ -66,7 +66,7 @@ pub fn device<'m>(
     seed: u64,
     arena: &'m Arena,
 ) -> World<'m> {
-    let is_central = host.role == Role::Central;
+    let is_central = host.role == GapRole::Central;
     let places = if is_central { PERIPHERALS } else { 1 };
     let config = BleConfig {
         host,

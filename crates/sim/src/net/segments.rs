@@ -6,7 +6,7 @@
 use std::net::Ipv6Addr;
 
 use motet::limits::{IPV6_MTU_MIN, PSDU_LEN_MAX};
-use motet::lowpan::fragment::{FIRST_SLACK, Outgoing};
+use motet::lowpan::fragment::{FIRST_SLACK, Fragmenter};
 use motet::lowpan::{LinkPair, TcpForm};
 use motet::wire::{self, cursor::Writer, tcphc::Field};
 
@@ -73,7 +73,7 @@ impl Segments {
             true => self.compress_sample(&mut memory[IPV6_HEADER_LEN..packet.len()]),
             false => TcpForm::Plain,
         };
-        let mut outgoing = Outgoing::new(&mut memory);
+        let mut outgoing = Fragmenter::new(&mut memory);
         let len = packet.len();
         let started = outgoing.start(len, tcp.into(), link, 0, frame_payload_len_max, FIRST_SLACK);
         debug_assert!(started.is_ok(), "the MSS fits the packet's buffer");

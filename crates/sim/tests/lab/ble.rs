@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use motet::ble::{self, Config, DeviceAddr, INWARD_LEN, Peer, PeerMemory, Phy, Role, Timing};
+use motet::ble::{self, Config, DeviceAddr, GapRole, INWARD_LEN, Peer, PeerMemory, Phy, Timing};
 use motet::ip::{self, InterfaceId, Ip, Registration};
 use motet::limits::IPV6_MTU_MIN;
 use motet::link::{Advertised, Ble, BleConfig, BleMemory, Link};
@@ -57,8 +57,8 @@ const ONE: Setup = Setup {
     seed: 1,
 };
 
-fn node(n: u8, role: Role, setup: &Setup) -> Node<'static> {
-    let is_central = role == Role::Central;
+fn node(n: u8, role: GapRole, setup: &Setup) -> Node<'static> {
+    let is_central = role == GapRole::Central;
     let places = if is_central { setup.peripherals } else { 1 };
     let place = || {
         Peer::new(PeerMemory {
@@ -139,8 +139,8 @@ impl Lab {
             .chain(others)
             .collect();
         let rng = Rng::from_seed([setup.seed, 99]);
-        let central = node(1, Role::Central, &setup);
-        let others = (0..setup.peripherals).map(|n| node(n as u8 + 2, Role::Peripheral, &setup));
+        let central = node(1, GapRole::Central, &setup);
+        let others = (0..setup.peripherals).map(|n| node(n as u8 + 2, GapRole::Peripheral, &setup));
         Self {
             air: Air::new(&devices, Conditions::with_error(0.0), rng),
             nodes: std::iter::once(central).chain(others).collect(),

@@ -21,7 +21,7 @@ pub struct DeviceAddr {
 
 /// What a device is to the other one on its connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Role {
+pub enum GapRole {
     /// It began the connection, and sets its times.
     Central,
     /// It advertised.
@@ -103,7 +103,7 @@ pub enum Event<'a> {
         /// Names it from now on.
         handle: Handle,
         /// Of this device.
-        role: Role,
+        role: GapRole,
         /// The other device.
         peer: DeviceAddr,
         /// Its times.

@@ -3,7 +3,7 @@
 //! Each step is a command, and the next one follows its answer. A refused command begins anew after
 //! a while.
 
-use super::event::{Action, Advertisement, DeviceAddr, Role, Timing};
+use super::event::{Action, Advertisement, DeviceAddr, GapRole, Timing};
 use super::{Config, Host, Peer};
 use crate::time::{Duration, Instant};
 use crate::wire::cursor::copy;
@@ -40,7 +40,7 @@ impl Gap {
         now: Instant,
         out: &mut [u8],
     ) -> Option<Action> {
-        let is_central = config.role == Role::Central;
+        let is_central = config.role == GapRole::Central;
         match *self {
             Self::Off | Self::Looking | Self::Cancelling => None,
             Self::Parameters if is_central => Some(Action::SetScanParameters {
@@ -70,11 +70,11 @@ impl Gap {
     }
 
     /// The answer to the last command.
-    pub(super) fn on_answer(&mut self, is_done: bool, role: Role, now: Instant) {
+    pub(super) fn on_answer(&mut self, is_done: bool, role: GapRole, now: Instant) {
         *self = match *self {
             Self::Cancelling | Self::Off => return,
             _ if !is_done => Self::Begin(now + PAUSE),
-            Self::Parameters if role == Role::Peripheral => Self::Data,
+            Self::Parameters if role == GapRole::Peripheral => Self::Data,
             Self::Parameters | Self::Data => Self::Begin(now),
             Self::Begin(_) => Self::Looking,
             Self::Found(peer) => Self::Connect(peer),
@@ -126,7 +126,7 @@ impl Host<'_> {
         let is_wanted = advertisement.is_connectable && carries_ipv6(advertisement.data);
         let is_free = self.peers.iter().any(Peer::is_free);
         if self.gap == Gap::Looking
-            && self.config.role == Role::Central
+            && self.config.role == GapRole::Central
             && is_wanted
             && is_free
             && !is_known

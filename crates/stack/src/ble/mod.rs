@@ -23,7 +23,9 @@ mod peer;
 mod second;
 
 pub use counters::{ChannelDrop, HostCounters};
-pub use event::{Action, Advertisement, DeviceAddr, Event, EventReport, Handle, Phy, Role, Timing};
+pub use event::{
+    Action, Advertisement, DeviceAddr, Event, EventReport, GapRole, Handle, Phy, Timing,
+};
 pub(crate) use peer::Which;
 pub use peer::{Connection, Peer, PeerMemory};
 
@@ -66,7 +68,7 @@ pub struct Config {
     /// This device.
     pub address: DeviceAddr,
     /// What it is on all its connections.
-    pub role: Role,
+    pub role: GapRole,
     /// The PHY that a central asks for.
     pub phy: Phy,
     /// The times of connections that a central begins.
@@ -81,7 +83,7 @@ pub struct Config {
 impl Config {
     /// A device with this address: 1 Mb/s, connection events each 50 ms, a supervision timeout of 2
     /// s.
-    pub const fn new(address: DeviceAddr, role: Role) -> Self {
+    pub const fn new(address: DeviceAddr, role: GapRole) -> Self {
         Self {
             address,
             role,
@@ -272,7 +274,7 @@ impl<'m> Host<'m> {
     fn on_connected(
         &mut self,
         status: u8,
-        (handle, addr, role): (Handle, DeviceAddr, Role),
+        (handle, addr, role): (Handle, DeviceAddr, GapRole),
         timing: Timing,
         now: Instant,
     ) {
@@ -535,7 +537,7 @@ impl Connection {
             });
         }
         let is_other = config.is_adaptive
-            && self.role == Role::Central
+            && self.role == GapRole::Central
             && self.wanted != config.timing.interval;
         if is_other {
             self.wanted = config.timing.interval;

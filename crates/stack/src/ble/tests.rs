@@ -41,7 +41,7 @@ fn host(config: Config, places: usize) -> Host<'static> {
     Host::new(config, Box::leak(peers.into_boxed_slice()))
 }
 
-fn connected(peer: DeviceAddr, role: Role) -> Event<'static> {
+fn connected(peer: DeviceAddr, role: GapRole) -> Event<'static> {
     Event::Connected {
         status: 0,
         handle: HANDLE,
@@ -63,11 +63,11 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(role: Role) -> Self {
+    fn new(role: GapRole) -> Self {
         Self::with_packets(role, 251)
     }
 
-    fn with_packets(role: Role, packet_len: u16) -> Self {
+    fn with_packets(role: GapRole, packet_len: u16) -> Self {
         let mut bench = Self {
             host: host(Config::new(HERE, role), 1),
             commands: Vec::new(),
@@ -91,7 +91,7 @@ impl Bench {
 
     /// A peripheral whose central has opened the channel, with these credits and MPS.
     fn open(credits: u16, mps: u16) -> Self {
-        let mut bench = Self::new(Role::Peripheral);
+        let mut bench = Self::new(GapRole::Peripheral);
         let end = End {
             channel: 0x55,
             mtu: 1280,
@@ -224,7 +224,7 @@ fn pattern(len: usize) -> Vec<u8> {
 
 #[test]
 fn a_peripheral_advertises_ipsp_until_it_is_connected_and_after() {
-    let mut bench = Bench::new(Role::Peripheral);
+    let mut bench = Bench::new(GapRole::Peripheral);
     let on = Action::SetAdvertising { is_on: true };
     let interval = bench.host.config().advertising_interval;
     assert_eq!(
@@ -252,7 +252,7 @@ fn a_peripheral_advertises_ipsp_until_it_is_connected_and_after() {
 fn what_is_advertised_is_what_a_central_looks_for() {
     let mut out = [0; 31];
     let mut gap = Gap::Data;
-    let config = Config::new(HERE, Role::Peripheral);
+    let config = Config::new(HERE, GapRole::Peripheral);
     let Some(Action::SetAdvertisingData { len }) = gap.poll(&config, true, NOW, &mut out) else {
         panic!("no data");
     };
@@ -267,7 +267,7 @@ fn what_is_advertised_is_what_a_central_looks_for() {
         ("nothing", &[], false),
     ];
     for (name, data, found) in cases {
-        let mut central = host(Config::new(THERE, Role::Central), 1);
+        let mut central = host(Config::new(THERE, GapRole::Central), 1);
         let mut scan = |event| {
             central.on_event(event, NOW);
             let mut actions = Vec::new();
@@ -296,7 +296,7 @@ fn what_is_advertised_is_what_a_central_looks_for() {
 
 #[test]
 fn a_central_whose_connecting_fails_or_is_refused_looks_again() {
-    let mut bench = Bench::new(Role::Central);
+    let mut bench = Bench::new(GapRole::Central);
     bench.tell(Event::Disconnected {
         handle: HANDLE,
         reason: 8,
@@ -321,7 +321,7 @@ fn a_central_whose_connecting_fails_or_is_refused_looks_again() {
     let failed = Event::Connected {
         status: 2,
         handle: Handle(0),
-        role: Role::Central,
+        role: GapRole::Central,
         peer: THERE,
         timing: TIMING,
     };
@@ -334,7 +334,7 @@ fn a_central_whose_connecting_fails_or_is_refused_looks_again() {
 
 #[test]
 fn a_central_opens_the_channel_and_asks_again_after_a_refusal() {
-    let mut bench = Bench::new(Role::Central);
+    let mut bench = Bench::new(GapRole::Central);
     let (first, signal) = bench.answer();
     let end = End {
         channel: LOCAL,
@@ -374,7 +374,7 @@ fn a_central_opens_the_channel_and_asks_again_after_a_refusal() {
 
 #[test]
 fn a_request_without_an_answer_ends_the_connection() {
-    let mut bench = Bench::new(Role::Central);
+    let mut bench = Bench::new(GapRole::Central);
     bench.answer();
     let late = bench.host.next_deadline().unwrap();
     assert_eq!(late.since(NOW), Duration::from_secs(10));
@@ -408,7 +408,7 @@ fn channels_that_cannot_be_are_refused_with_their_reason() {
         (IPSP, End { mps: 22, ..good }, result::UNACCEPTABLE),
     ];
     for (service, end, expected) in cases {
-        let mut bench = Bench::new(Role::Peripheral);
+        let mut bench = Bench::new(GapRole::Peripheral);
         bench.signal(9, Signal::ConnectionRequest { service, end });
         let (identifier, answer) = bench.answer();
         assert_eq!(identifier, 9);
@@ -680,7 +680,7 @@ fn a_central_grants_times_that_can_be() {
         (asked(6, 3201, 0, 3200), false),
     ];
     for (intervals, is_granted) in cases {
-        let mut bench = Bench::new(Role::Central);
+        let mut bench = Bench::new(GapRole::Central);
         bench.answer();
         bench.commands.clear();
         bench.signal(3, Signal::ParameterRequest(intervals));
@@ -692,7 +692,7 @@ fn a_central_grants_times_that_can_be() {
             .any(|action| matches!(action, Action::Update { .. }));
         assert_eq!(updates, is_granted, "{intervals:?}");
     }
-    let mut bench = Bench::new(Role::Peripheral);
+    let mut bench = Bench::new(GapRole::Peripheral);
     bench.signal(3, Signal::ParameterRequest(asked(6, 12, 0, 100)));
     let reason = reject::NOT_UNDERSTOOD;
     assert_eq!(bench.answer(), (3, Signal::Reject { reason }));
@@ -708,7 +708,7 @@ fn an_sdu_goes_as_one_frame_where_the_peer_takes_it_so_else_in_whole_packets() {
         (1282, 27),
         (23, 251),
     ] {
-        let mut bench = Bench::with_packets(Role::Peripheral, packet_len);
+        let mut bench = Bench::with_packets(GapRole::Peripheral, packet_len);
         let end = End {
             channel: 0x55,
             mtu: 1280,
@@ -803,7 +803,7 @@ fn nothing_leaves_without_credit_or_room() {
 
 #[test]
 fn a_frame_that_left_in_part_is_finished_before_a_signal() {
-    let mut bench = Bench::with_packets(Role::Peripheral, 27);
+    let mut bench = Bench::with_packets(GapRole::Peripheral, 27);
     let end = End {
         channel: 0x55,
         mtu: 1280,
@@ -833,7 +833,7 @@ fn a_frame_that_left_in_part_is_finished_before_a_signal() {
 
 #[test]
 fn each_connection_has_its_share_of_the_controller() {
-    let mut host = host(Config::new(HERE, Role::Central), 2);
+    let mut host = host(Config::new(HERE, GapRole::Central), 2);
     host.on_event(
         Event::Started {
             packet_len: 251,
@@ -845,7 +845,7 @@ fn each_connection_has_its_share_of_the_controller() {
         let event = Event::Connected {
             status: 0,
             handle: Handle(n),
-            role: Role::Central,
+            role: GapRole::Central,
             peer: device(10 + n as u8),
             timing: TIMING,
         };
@@ -877,7 +877,7 @@ fn each_connection_has_its_share_of_the_controller() {
 
 #[test]
 fn a_refused_command_is_counted_and_goes_no_further() {
-    let mut host = host(Config::new(HERE, Role::Peripheral), 1);
+    let mut host = host(Config::new(HERE, GapRole::Peripheral), 1);
     host.on_event(
         Event::Started {
             packet_len: 251,

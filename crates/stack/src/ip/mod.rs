@@ -374,7 +374,7 @@ impl<'m> Ip<'m> {
             interface,
             neighbour: ingress.from,
         };
-        match self.verdict((header, rest), ingress) {
+        match self.decide((header, rest), ingress) {
             Disposition::Forward(hop) => {
                 let router = self.default_route();
                 match self.rpl.judge((header, rest), ingress, (hop, router)) {
@@ -388,7 +388,7 @@ impl<'m> Ip<'m> {
     }
 
     /// IP's own rules.
-    fn verdict(&self, (header, rest): (&Header, &[u8]), ingress: &Ingress) -> Disposition {
+    fn decide(&self, (header, rest): (&Header, &[u8]), ingress: &Ingress) -> Disposition {
         let interface = ingress.interface;
         let loops = header.src.is_loopback() || header.dst.is_loopback();
         // No honest node sends a packet back to its source address.

@@ -1,6 +1,6 @@
 //! What a queue does with a packet before it is full: nothing, or random early detection.
 //!
-//! Place: [`crate::node`] asks for a `Verdict` on each packet of others before it queues it
+//! Place: [`crate::node`] asks for an `AqmDecision` on each packet of others before it queues it
 //! for a radio: whole ones at a border router and at relays that reassemble, by their first
 //! fragment where fragments are passed on as they come.
 //! Left out: the count since the last drop, which would spread them evenly, and decay while
@@ -38,9 +38,9 @@ pub struct Red {
     average: u16,
 }
 
-/// What to do with a packet.
+/// What active queue management (AQM, RFC 7567) does with a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum AqmDecision {
     /// Queue it.
     Enqueue,
     /// Queue it with a mark of congestion.
@@ -73,7 +73,7 @@ impl Red {
     }
 
     /// Judges a packet that would wait behind `waiting` others.
-    fn judge(&mut self, waiting: usize, ecn: Ecn, rng: &mut Rng) -> Verdict {
+    fn judge(&mut self, waiting: usize, ecn: Ecn, rng: &mut Rng) -> AqmDecision {
         let waiting = u32::try_from(waiting).unwrap_or(u32::MAX).min(255) << 8;
         let average = u32::from(self.average);
         // A weight of 1/4: bursts are as long as windows, a few packets.
@@ -81,27 +81,27 @@ impl Red {
         self.average = average as u16;
         let over = average.saturating_sub(u32::from(self.min) << 8);
         if over == 0 {
-            return Verdict::Enqueue;
+            return AqmDecision::Enqueue;
         }
         let share = over >> self.span_log2.min(7);
         if share >= 256 {
-            return Verdict::Drop;
+            return AqmDecision::Drop;
         }
         // Of 2^16: the share is of 2^8.
         let chance = (share << 8) >> self.chance_log2.min(16);
         match rng.next_u32() >> 16 < chance {
-            false => Verdict::Enqueue,
-            true if self.ecn && ecn != Ecn::NotEct => Verdict::Mark,
-            true => Verdict::Drop,
+            false => AqmDecision::Enqueue,
+            true if self.ecn && ecn != Ecn::NotEct => AqmDecision::Mark,
+            true => AqmDecision::Drop,
         }
     }
 }
 
 impl Discipline {
     /// Judges a packet that would wait behind `waiting` others.
-    pub(crate) fn judge(&mut self, waiting: usize, ecn: Ecn, rng: &mut Rng) -> Verdict {
+    pub(crate) fn judge(&mut self, waiting: usize, ecn: Ecn, rng: &mut Rng) -> AqmDecision {
         match self {
-            Self::DropTail => Verdict::Enqueue,
+            Self::DropTail => AqmDecision::Enqueue,
             Self::Red(red) => red.judge(waiting, ecn, rng),
         }
     }

@@ -276,9 +276,9 @@ impl<'m> RplRoutes<'m> {
         let mut walk = Extensions::new(header.next_header, rest);
         if let Ok(Some(options)) = walk.next()
             && at > 0
-            && let Err(verdict) = accept_extension(&options, HEADER_LEN, NEXT_HEADER_AT, false)
+            && let Err(disposition) = accept_extension(&options, HEADER_LEN, NEXT_HEADER_AT, false)
         {
-            return Some(verdict);
+            return Some(disposition);
         }
         // This node's own address once more means a loop, visited or yet to come.
         if route.addrs(header.dst).any(|addr| owns(&addr)) {

@@ -286,8 +286,8 @@ fn the_highest_option_kinds_are_not_answered_when_sent_to_many() {
             ..header("fd00::1", dst)
         };
         let payload = [6, 0, kind, 2, 0, 0, 1, 0];
-        let verdict = node.upper_layer((&header, false), &payload);
-        let refused = matches!(verdict, Err(Disposition::Refuse(_)));
+        let disposition = node.upper_layer((&header, false), &payload);
+        let refused = matches!(disposition, Err(Disposition::Refuse(_)));
         assert_eq!(refused, answered, "{kind:#x} to {dst}");
     }
 }
@@ -300,8 +300,8 @@ fn a_leaf_forwards_nothing() {
         interface: RADIO,
         neighbour: Neighbour::Only,
     }));
-    let verdict = node.disposition((&header("fd00::1", "fd00::2"), &[]), &came_by(RADIO));
-    assert_eq!(verdict, Disposition::Drop(PacketDrop::NotARouter));
+    let disposition = node.disposition((&header("fd00::1", "fd00::2"), &[]), &came_by(RADIO));
+    assert_eq!(disposition, Disposition::Drop(PacketDrop::NotARouter));
 }
 
 #[test]

@@ -18,7 +18,7 @@ use super::{Advertised, Ask, LinkCounters, LinkDrop};
 use crate::ble::{self, Change, Config, DeviceAddr, Event, Host, MTU, Peer, SDU_HEADROOM, Which};
 use crate::ip::{Ingress, InterfaceId, Ip, Neighbour, NextHop, PacketDrop, Registration};
 use crate::lowpan::{
-    Beside, Contexts, LinkPair, TcpForm, complete_udp_checksum, compress_form, decompress,
+    Contexts, HeaderForms, LinkPair, TcpForm, complete_udp_checksum, compress_form, decompress,
 };
 use crate::random::Rng;
 use crate::storage::packet_queue::PacketQueue;
@@ -514,7 +514,7 @@ impl<'m> Ble<'m> {
         let packet = peer.outward.get(..len).unwrap_or_default();
         let mut head = [0; HEAD_LEN_MAX];
         let contexts = &self.discovery.contexts;
-        let compressed = compress_form(packet, Beside::default(), link, contexts, &mut head);
+        let compressed = compress_form(packet, HeaderForms::default(), link, contexts, &mut head);
         let Ok(compressed) = compressed else {
             self.counters.count(LinkDrop::MalformedPacket);
             return None;

@@ -5,7 +5,7 @@
 //! about a segment, [`crate::tcple`] decides.
 
 use super::{Arrival, Ask, Ble, PLACES_MAX, Pulled, Scratch};
-use crate::ble::{Connection, Event, INWARD_LEN, Peer, Phy, Role, SDU_HEADROOM, Which};
+use crate::ble::{Connection, Event, GapRole, INWARD_LEN, Peer, Phy, SDU_HEADROOM, Which};
 use crate::ip::{Ip, Neighbour};
 use crate::link::LinkDrop;
 use crate::storage::whole::Whole;
@@ -114,7 +114,7 @@ impl<'m> Ble<'m> {
                 side.event_over = Some(now);
                 let is_due = side.pace.on_event(report.good, report.bad);
                 layer.settled = layer.settled.saturating_add(1);
-                if is_due && self.host.config().role == Role::Central {
+                if is_due && self.host.config().role == GapRole::Central {
                     self.host.ask_rssi(at);
                     self.lead();
                 }

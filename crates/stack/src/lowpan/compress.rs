@@ -8,7 +8,7 @@ use core::net::Ipv6Addr;
 
 use super::contexts::{Context, Contexts, high_64, low_64};
 use super::{
-    Begun, Beside, Encapsulation, LinkPair, NEXT_HEADERS_MAX, TcpForm, Unnumbered, routing,
+    Begun, Encapsulation, HeaderForms, LinkPair, NEXT_HEADERS_MAX, TcpForm, Unnumbered, routing,
 };
 use crate::wire::cursor::{Full, Writer};
 use crate::wire::ipv6::{self, next_header};
@@ -71,7 +71,7 @@ pub fn compress(
     contexts: &Contexts,
     out: &mut [u8],
 ) -> Result<Compressed, CompressError> {
-    compress_form(packet, Beside::default(), link, contexts, out)
+    compress_form(packet, HeaderForms::default(), link, contexts, out)
 }
 
 /// As [`compress`], of a packet that something goes beside: its TCP header has a form, and it has
@@ -82,16 +82,16 @@ pub fn compress(
 /// whole, and [`CompressError::Full`] when that does not fit: it cannot go in line.
 pub fn compress_form(
     packet: &[u8],
-    beside: Beside,
+    forms: HeaderForms,
     link: LinkPair,
     contexts: &Contexts,
     out: &mut [u8],
 ) -> Result<Compressed, CompressError> {
-    match compress_headers(packet, beside, link, contexts, 0, out) {
-        Err(CompressError::Full) if beside.tcp != TcpForm::Compressed => {
-            let plain = Beside {
+    match compress_headers(packet, forms, link, contexts, 0, out) {
+        Err(CompressError::Full) if forms.tcp != TcpForm::Compressed => {
+            let plain = HeaderForms {
                 tcp: TcpForm::Plain,
-                ..beside
+                ..forms
             };
             compress_headers(packet, plain, link, contexts, NEXT_HEADERS_MAX, out)
         }
@@ -115,7 +115,7 @@ pub(crate) fn compressed_header_len(
 /// As [`compress_form`], with `headers` of the further headers counted as compressed already.
 fn compress_headers(
     packet: &[u8],
-    beside: Beside,
+    forms: HeaderForms,
     link: LinkPair,
     contexts: &Contexts,
     headers: usize,
@@ -128,10 +128,10 @@ fn compress_headers(
         return Err(CompressError::Malformed);
     }
     let mut w = Writer::new(out);
-    let mut form = beside.tcp;
+    let mut form = forms.tcp;
     let begun = routing::begin(
         (header, payload),
-        (beside.rpi, link),
+        (forms.rpi, link),
         headers < NEXT_HEADERS_MAX,
         contexts,
         &mut w,

@@ -5,7 +5,7 @@
 //! each hop), or on at once under a new tag (fragment forwarding).
 //!
 //! Place: the node parses a fragment, decompresses and routes a first one, asks this table,
-//! and acts on the [`Verdict`]. Left out: headers, routes, frames.
+//! and acts on the [`FragmentOutcome`]. Left out: headers, routes, frames.
 //!
 //! Everything is bounded against hostile neighbours: records, bodies, both per neighbour,
 //! and the time each is kept. Where all are taken, a packet makes way for a new one: first
@@ -25,8 +25,8 @@ mod tags;
 pub use record::{LIFETIME, Record};
 pub use room::BURST_MAX;
 
-use super::routing::Kept;
-use super::{Beside, First, Unnumbered, numbered, unabridged};
+use super::routing::RecordRouting;
+use super::{First, HeaderForms, Unnumbered, numbered, unabridged};
 use crate::limits::{IS_RELAY, MESH_PACKET_LEN_MAX};
 use crate::random::Rng;
 pub use crate::storage::whole::Whole;
@@ -63,7 +63,7 @@ pub struct Key {
 
 /// Where a packet goes, decided from its first fragment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Role {
+pub enum FragmentHandling {
     /// The packet is for this node, or is reassembled at each hop: gather it here.
     Reassemble,
     /// Pass its fragments on to this neighbour as they come. Refused in a build without the feature
@@ -76,7 +76,7 @@ pub enum Role {
 
 /// What to do with a fragment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum FragmentOutcome {
     /// Send it on with this tag, contents unchanged but for a first fragment's header.
     Forward {
         /// Link address of the next hop.
@@ -166,11 +166,11 @@ impl DatagramCounters {
         self.drops.get(reason as usize).copied().unwrap_or_default()
     }
 
-    fn drop(&mut self, reason: FragmentDrop) -> Verdict {
+    fn drop(&mut self, reason: FragmentDrop) -> FragmentOutcome {
         if let Some(count) = self.drops.get_mut(reason as usize) {
             *count = count.wrapping_add(1);
         }
-        Verdict::Drop(reason)
+        FragmentOutcome::Drop(reason)
     }
 }
 
@@ -230,10 +230,10 @@ impl<'m> Datagrams<'m> {
     }
 
     /// The longest packet that can be passed on or gathered here, bytes.
-    pub(crate) fn packet_len_max(&self, role: Role) -> usize {
-        match role {
-            Role::Reassemble => self.body_len.min(MESH_PACKET_LEN_MAX),
-            Role::Forward { .. } => MESH_PACKET_LEN_MAX,
+    pub(crate) fn packet_len_max(&self, handling: FragmentHandling) -> usize {
+        match handling {
+            FragmentHandling::Reassemble => self.body_len.min(MESH_PACKET_LEN_MAX),
+            FragmentHandling::Forward { .. } => MESH_PACKET_LEN_MAX,
         }
     }
 
@@ -242,10 +242,10 @@ impl<'m> Datagrams<'m> {
         &mut self,
         key: Key,
         first: First<'_>,
-        role: Role,
+        handling: FragmentHandling,
         is_known: bool,
         now: Instant,
-    ) -> Verdict {
+    ) -> FragmentOutcome {
         let len = unabridged(usize::from(key.size), first.unnumbered);
         let piece = Piece {
             offset: 0,
@@ -254,32 +254,39 @@ impl<'m> Datagrams<'m> {
         };
         let index = match self.find(key, now) {
             Some(index) => Ok(index),
-            None if len > self.packet_len_max(role) => Err(FragmentDrop::TooLarge),
+            None if len > self.packet_len_max(handling) => Err(FragmentDrop::TooLarge),
             None => match piece.span(key.size) {
-                Some(_) => self.open((key, len), role, is_known, now),
+                Some(_) => self.open((key, len), handling, is_known, now),
                 None => Err(FragmentDrop::BadLength),
             },
         };
-        let verdict = self.judge(index, piece, now);
-        if let (Verdict::Stored | Verdict::Complete(_), Ok(index)) = (verdict, index)
+        let outcome = self.judge(index, piece, now);
+        if let (FragmentOutcome::Stored | FragmentOutcome::Complete(_), Ok(index)) =
+            (outcome, index)
             && let Some(record) = self.records.get_mut(usize::from(index))
         {
-            record.tcp = first.beside.tcp;
-            record.kept = Kept::of(first.beside.rpi, first.unnumbered);
+            record.tcp = first.forms.tcp;
+            record.routing = RecordRouting::of(first.forms.rpi, first.unnumbered);
         }
-        verdict
+        outcome
     }
 
     /// Takes a later fragment, which starts at byte `offset` of the uncompressed packet as
     /// fragment headers number it.
-    pub fn on_next(&mut self, key: Key, offset: usize, piece: &[u8], now: Instant) -> Verdict {
+    pub fn on_next(
+        &mut self,
+        key: Key,
+        offset: usize,
+        piece: &[u8],
+        now: Instant,
+    ) -> FragmentOutcome {
         let index = match self.find(key, now) {
             Some(index) => Ok(index),
             None if !self.any_order => Err(FragmentDrop::NoRecord),
             None => match Span::new(key.size, offset, piece.len()) {
                 Some(_) => {
                     let size = usize::from(key.size);
-                    self.open((key, size), Role::Reassemble, false, now)
+                    self.open((key, size), FragmentHandling::Reassemble, false, now)
                 }
                 None => Err(FragmentDrop::BadLength),
             },
@@ -292,10 +299,10 @@ impl<'m> Datagrams<'m> {
         self.judge(index, piece, now)
     }
 
-    /// Takes the whole packet behind [`Verdict::Complete`] out of the table, to be worked on
+    /// Takes the whole packet of [`FragmentOutcome::Complete`] out of the table, to be worked on
     /// while the table stays free; until [`Self::give_back`] no packet can be gathered.
     /// With it comes what goes beside it. `None` once released or timed out.
-    pub fn lend(&mut self, id: RecordId) -> Option<(Whole<'m>, Beside)> {
+    pub fn lend(&mut self, id: RecordId) -> Option<(Whole<'m>, HeaderForms)> {
         let record = self.records.get(usize::from(id.0))?;
         let State::Whole { body } = record.state else {
             return None;
@@ -303,11 +310,11 @@ impl<'m> Datagrams<'m> {
         let start = usize::from(body) * self.body_len;
         let bodies = core::mem::take(&mut self.bodies);
         let whole = Whole::new(bodies, start, record.packet_len() as u16, id.0);
-        let beside = Beside {
+        let forms = HeaderForms {
             tcp: record.tcp,
-            rpi: record.kept.rpi(),
+            rpi: record.routing.rpi(),
         };
-        Some((whole, beside))
+        Some((whole, forms))
     }
 
     /// Ends a loan: the packet has been dealt with.
@@ -423,13 +430,18 @@ impl<'m> Datagrams<'m> {
         index: Result<u8, FragmentDrop>,
         piece: Piece<'_>,
         now: Instant,
-    ) -> Verdict {
-        let verdict = index.and_then(|index| self.add(index, piece, now));
+    ) -> FragmentOutcome {
+        let outcome = index.and_then(|index| self.add(index, piece, now));
         self.note_deadline();
-        verdict.unwrap_or_else(|reason| self.counters.drop(reason))
+        outcome.unwrap_or_else(|reason| self.counters.drop(reason))
     }
 
-    fn add(&mut self, index: u8, piece: Piece<'_>, now: Instant) -> Result<Verdict, FragmentDrop> {
+    fn add(
+        &mut self,
+        index: u8,
+        piece: Piece<'_>,
+        now: Instant,
+    ) -> Result<FragmentOutcome, FragmentDrop> {
         let record = self
             .records
             .get_mut(usize::from(index))
@@ -448,11 +460,11 @@ impl<'m> Datagrams<'m> {
         let (at, is_shifted) = match piece.offset {
             // Fragments that came before the first one have been put elsewhere, then.
             0 => {
-                let is_other = piece.unnumbered != record.kept.unnumbered();
+                let is_other = piece.unnumbered != record.routing.unnumbered();
                 let is_late = record.coverage.count > 0 && record.body().is_some();
                 (0, is_other && is_late)
             }
-            offset => (unabridged(offset, record.kept.unnumbered()), false),
+            offset => (unabridged(offset, record.routing.unnumbered()), false),
         };
         if had > 0 || is_shifted {
             let body = record.body();
@@ -475,7 +487,7 @@ impl<'m> Datagrams<'m> {
                     record.state = State::Passed { tag };
                     self.counters.forwarded = self.counters.forwarded.wrapping_add(1);
                 }
-                Ok(Verdict::Forward { next_hop, tag })
+                Ok(FragmentOutcome::Forward { next_hop, tag })
             }
             State::Gathering { body } => {
                 if whole {
@@ -488,9 +500,9 @@ impl<'m> Datagrams<'m> {
                     .unwrap_or_default();
                 cursor::copy(room, bytes);
                 Ok(if whole {
-                    Verdict::Complete(RecordId(index))
+                    FragmentOutcome::Complete(RecordId(index))
                 } else {
-                    Verdict::Stored
+                    FragmentOutcome::Stored
                 })
             }
             _ => Err(FragmentDrop::NoRecord),

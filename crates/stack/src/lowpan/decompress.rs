@@ -5,8 +5,8 @@
 
 use super::contexts::Contexts;
 use super::restored::{DecompressError, Restored};
-use super::routing::Ahead;
-use super::{Beside, First, LinkPair, NEXT_HEADERS_MAX, TcpForm, Unnumbered, unabridged};
+use super::routing::LeadingHeaders;
+use super::{First, HeaderForms, LinkPair, NEXT_HEADERS_MAX, TcpForm, Unnumbered, unabridged};
 use crate::wire::ipv6::{self, next_header};
 use crate::wire::lowpan_dispatch::{Dispatch, classify};
 use crate::wire::lowpan_iphc;
@@ -39,14 +39,14 @@ impl Decompressed {
     pub const fn first<'p>(&self, bytes: &'p [u8]) -> First<'p> {
         First {
             bytes,
-            beside: self.beside(),
+            forms: self.forms(),
             unnumbered: self.unnumbered,
         }
     }
 
     /// What goes with the packet beside its bytes.
-    pub const fn beside(&self) -> Beside {
-        Beside {
+    pub const fn forms(&self) -> HeaderForms {
+        HeaderForms {
             tcp: self.tcp,
             rpi: self.rpi,
         }
@@ -71,7 +71,7 @@ pub fn decompress(
     match classify(bytes).map_err(DecompressError::Unsupported)? {
         Dispatch::Ipv6 => uncompressed(bytes.get(1..).unwrap_or_default(), datagram_size, out),
         Dispatch::Iphc => compressed(
-            &mut Ahead::none(),
+            &mut LeadingHeaders::none(),
             bytes,
             link,
             contexts,
@@ -80,8 +80,8 @@ pub fn decompress(
         ),
         #[cfg(feature = "rpl")]
         Dispatch::Routed => {
-            let (mut ahead, iphc) = Ahead::parse(bytes)?;
-            compressed(&mut ahead, iphc, link, contexts, datagram_size, out)
+            let (mut leading, iphc) = LeadingHeaders::parse(bytes)?;
+            compressed(&mut leading, iphc, link, contexts, datagram_size, out)
         }
         Dispatch::Fragment => Err(DecompressError::Fragment),
     }
@@ -98,8 +98,8 @@ fn uncompressed(
     if size != expected || ipv6::HEADER_LEN + rest.len() > size {
         return Err(DecompressError::DatagramSize);
     }
-    let mut ahead = Ahead::none();
-    let (next, behind) = ahead.take_option(Some(header.next_header), rest);
+    let mut leading = LeadingHeaders::none();
+    let (next, behind) = leading.take_option(Some(header.next_header), rest);
     let option_len = rest.len() - behind.len();
     header.payload_len = header.payload_len.saturating_sub(option_len as u16);
     header.next_header = next.unwrap_or(header.next_header);
@@ -109,14 +109,14 @@ fn uncompressed(
         uncompressed_len: ipv6::HEADER_LEN,
         udp_checksum_elided: false,
         tcp: TcpForm::Plain,
-        rpi: ahead.rpi(),
-        unnumbered: ahead.unnumbered(),
+        rpi: leading.rpi(),
+        unnumbered: leading.unnumbered(),
     })
 }
 
-/// `ahead`: the routing headers in front of `bytes`.
+/// `leading`: the routing headers in front of `bytes`.
 fn compressed(
-    ahead: &mut Ahead<'_>,
+    leading: &mut LeadingHeaders<'_>,
     bytes: &[u8],
     link: LinkPair,
     contexts: &Contexts,
@@ -124,9 +124,9 @@ fn compressed(
     out: &mut [u8],
 ) -> Result<Decompressed, DecompressError> {
     let (mut iphc, mut rest) = lowpan_iphc::Header::parse(bytes)?;
-    (iphc.next_header, rest) = ahead.take_option(iphc.next_header, rest);
+    (iphc.next_header, rest) = leading.take_option(iphc.next_header, rest);
     let mut packet = Restored::new(out);
-    ahead.restore(&mut packet, (&iphc, rest), link, contexts)?;
+    leading.restore(&mut packet, (&iphc, rest), link, contexts)?;
     let mut more = iphc.next_header.is_none();
     for _ in 0..NEXT_HEADERS_MAX {
         if !more {
@@ -138,7 +138,7 @@ fn compressed(
         return Err(DecompressError::TooManyHeaders);
     }
     let here = packet.len + rest.len();
-    let unnumbered = ahead.unnumbered();
+    let unnumbered = leading.unnumbered();
     let total = datagram_size.map_or(here, |size| unabridged(usize::from(size), unnumbered));
     if here > total {
         return Err(DecompressError::DatagramSize);
@@ -154,11 +154,11 @@ fn compressed(
         }
     }
     Ok(Decompressed {
-        compressed_len: ahead.len() + bytes.len() - rest.len(),
+        compressed_len: leading.len() + bytes.len() - rest.len(),
         uncompressed_len: packet.len,
         udp_checksum_elided: packet.elided_at.is_some() && !is_whole,
         tcp: packet.tcp,
-        rpi: ahead.rpi(),
+        rpi: leading.rpi(),
         unnumbered,
     })
 }

@@ -1,10 +1,10 @@
 //! Packets into frame payloads.
 //!
-//! Place: an outgoing packet waits in the one buffer of [`Outgoing`] while the node pulls
+//! Place: an outgoing packet waits in the one buffer of [`Fragmenter`] while the node pulls
 //! frame after frame from it, each when the MAC has room. A relay that passes fragments on
 //! writes first ones with `forward_first`; later ones only change their tag.
 //! Fragment headers number a packet as IPHC and uncompressed headers give it: without what a 6LoRH
-//! stands for, and with the RPL option that [`Beside`] keeps apart from the packet.
+//! stands for, and with the RPL option that [`HeaderForms`] keeps apart from the packet.
 //! Left out: acknowledged fragments (RFC 8931).
 //!
 //! Sources: RFC 4944 §5.3 (format, units of eight bytes); RFC 8138 §4 leaves open what of it is
@@ -13,7 +13,7 @@
 
 use super::contexts::Contexts;
 use super::{
-    Beside, CompressError, First, LinkPair, TcpForm, Unnumbered, compress_form, numbered,
+    CompressError, First, HeaderForms, LinkPair, TcpForm, Unnumbered, compress_form, numbered,
     unabridged,
 };
 use crate::limits::{IPV6_MTU_MIN, MESH_PACKET_LEN_MAX};
@@ -24,13 +24,13 @@ use crate::wire::lowpan_frag::{FIRST_LEN, Header, NEXT_LEN};
 
 /// One packet on its way into frames.
 #[derive(Debug)]
-pub struct Outgoing<'m> {
+pub struct Fragmenter<'m> {
     packet: &'m mut [u8],
     /// Bytes of the packet; 0: none.
     len: u16,
     /// Bytes that have gone out.
     sent: u16,
-    beside: Beside,
+    forms: HeaderForms,
     /// As [`Compressed::unnumbered`](super::Compressed::unnumbered), once the first fragment is
     /// out.
     unnumbered: Unnumbered,
@@ -82,7 +82,7 @@ impl From<Full> for FragmentError {
     }
 }
 
-impl<'m> Outgoing<'m> {
+impl<'m> Fragmenter<'m> {
     /// The buffer it was lent.
     pub(crate) fn into_memory(self) -> &'m mut [u8] {
         self.packet
@@ -96,7 +96,7 @@ impl<'m> Outgoing<'m> {
             packet: buffer,
             len: 0,
             sent: 0,
-            beside: Beside::default(),
+            forms: HeaderForms::default(),
             unnumbered: Unnumbered::default(),
             link: LinkPair {
                 src: nobody,
@@ -122,7 +122,7 @@ impl<'m> Outgoing<'m> {
 
     /// Begins to send the `len` bytes written to the buffer.
     ///
-    /// `beside`: what goes with them.
+    /// `forms`: what goes with them.
     /// `tag`: from [`super::datagram::Datagrams::new_tag`], used if the packet needs more
     /// than one frame. `frame_payload_len_max`: asked of the MAC for this neighbour.
     /// `slack`: bytes a first fragment leaves free, e.g. [`FIRST_SLACK`].
@@ -132,7 +132,7 @@ impl<'m> Outgoing<'m> {
     pub fn start(
         &mut self,
         len: usize,
-        beside: Beside,
+        forms: HeaderForms,
         link: LinkPair,
         tag: u16,
         frame_payload_len_max: usize,
@@ -143,7 +143,7 @@ impl<'m> Outgoing<'m> {
         }
         self.len = len as u16;
         self.sent = 0;
-        self.beside = beside;
+        self.forms = forms;
         self.link = link;
         self.tag = tag;
         self.frame_payload_len_max = u8::try_from(frame_payload_len_max).unwrap_or(u8::MAX);
@@ -159,7 +159,7 @@ impl<'m> Outgoing<'m> {
 
     /// How the packet last started has its TCP header.
     pub(crate) const fn tcp_form(&self) -> TcpForm {
-        self.beside.tcp
+        self.forms.tcp
     }
 
     /// Whether the buffer still holds the packet with this tag.
@@ -251,14 +251,14 @@ impl<'m> Outgoing<'m> {
     fn first(&self, contexts: &Contexts, out: &mut [u8]) -> Result<Cut, FragmentError> {
         let packet = self.packet.get(..usize::from(self.len)).unwrap_or_default();
         let out = frame_payload(out, self.frame_payload_len_max)?;
-        let alone = compress_form(packet, self.beside, self.link, contexts, out)?;
+        let alone = compress_form(packet, self.forms, self.link, contexts, out)?;
         let rest = packet.get(alone.uncompressed_len..).unwrap_or_default();
         let room = out.get_mut(alone.compressed_len..).unwrap_or_default();
         if rest.len() <= room.len() {
             copy(room, rest);
             return Ok((alone.compressed_len + rest.len(), self.len, self.unnumbered));
         }
-        let whole = (packet, self.beside);
+        let whole = (packet, self.forms);
         let (len, tag) = (usize::from(self.len), self.tag);
         emit_first(whole, (len, tag), self.link, contexts, self.slack, out)
     }
@@ -318,7 +318,7 @@ pub(crate) fn forward_first(
     let max = u8::try_from(frame_payload_len_max).unwrap_or(u8::MAX);
     let out = frame_payload(out, max)?;
     let len = unabridged(usize::from(header.datagram_size), first.unnumbered);
-    let (start, tag) = ((first.bytes, first.beside), header.datagram_tag);
+    let (start, tag) = ((first.bytes, first.forms), header.datagram_tag);
     let (frame_len, covered, unnumbered) = emit_first(start, (len, tag), link, contexts, 0, out)?;
     let is_all = usize::from(covered) == first.bytes.len();
     if is_all && unnumbered == first.unnumbered {
@@ -331,7 +331,7 @@ pub(crate) fn forward_first(
 /// The largest payload behind headers that travels in `frames` frames.
 ///
 /// `frame_payload_len_max`: of one frame, as the MAC says. `compressed_len` and
-/// `uncompressed_len`: of all headers, TCP's included. `slack`: as for [`Outgoing::start`].
+/// `uncompressed_len`: of all headers, TCP's included. `slack`: as for [`Fragmenter::start`].
 /// 0 when not even the headers fit.
 pub(crate) fn payload_for_frames(
     frames: usize,
@@ -369,7 +369,7 @@ pub const FIRST_SLACK: u8 = 8 + 1 + 1;
 /// Writes FRAG1: as much of `packet` as fits beside `slack` unused bytes, in whole units
 /// unless it is all. `len` and `tag`: of the whole packet.
 fn emit_first(
-    (packet, beside): (&[u8], Beside),
+    (packet, forms): (&[u8], HeaderForms),
     (len, tag): (usize, u16),
     link: LinkPair,
     contexts: &Contexts,
@@ -378,7 +378,7 @@ fn emit_first(
 ) -> Result<Cut, FragmentError> {
     let room = out.get_mut(FIRST_LEN..).ok_or(FragmentError::NoRoom)?;
     let room_len = room.len();
-    let headers = compress_form(packet, beside, link, contexts, room)?;
+    let headers = compress_form(packet, forms, link, contexts, room)?;
     let unnumbered = headers.unnumbered;
     let units = |len| unabridged(units(numbered(len, unnumbered)), unnumbered);
     let most = (headers.uncompressed_len + room_len).saturating_sub(headers.compressed_len);

@@ -45,9 +45,10 @@ pub struct LinkPair {
     pub dst: LinkAddr,
 }
 
-/// What goes with a packet beside its bytes.
+/// Headers of a packet that its bytes in memory do not hold, or hold in another form than a packet
+/// on the Internet does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Beside {
+pub struct HeaderForms {
     /// How the packet has its TCP header.
     pub tcp: TcpForm,
     /// RPL packet information (RFC 6553). It is kept here, not in the packet, unless other
@@ -55,7 +56,7 @@ pub struct Beside {
     pub rpi: Option<Rpi>,
 }
 
-impl From<TcpForm> for Beside {
+impl From<TcpForm> for HeaderForms {
     fn from(tcp: TcpForm) -> Self {
         Self { tcp, rpi: None }
     }
@@ -67,7 +68,7 @@ pub struct First<'p> {
     /// The beginning of the packet, headers and all.
     pub bytes: &'p [u8],
     /// What goes with the packet.
-    pub beside: Beside,
+    pub forms: HeaderForms,
     /// See [`Decompressed::unnumbered`].
     pub unnumbered: Unnumbered,
 }

@@ -1,14 +1,15 @@
 //! Routing headers: between their form in memory and those on the air.
 //!
 //! In memory a packet holds source routes and tunnels as any IPv6 packet does, and its RPL packet
-//! information goes [beside](super::Beside) it. On the air they are
+//! information goes [beside it](super::HeaderForms). On the air they are
 //!
 //! - 6LoWPAN routing headers ahead of the IPv6 header, where the DODAG's T flag is set: the hops
 //!   yet to visit, the RPL packet information, and what is left of an outer header. The IPv6
 //!   header behind them is the inner one, or has the source route's last address as destination;
 //! - else next headers as any others, the RPL option first.
 //!
-//! Place: [`begin`] is the first step of compression; [`Ahead`] is what decompression finds first.
+//! Place: [`begin`] is the first step of compression; [`LeadingHeaders`] is what decompression finds
+//! first.
 //! What 6LoRH cannot express goes as other next headers do: a source route that is not the root's
 //! or too long, an outer header whose traffic class is not its packet's or that has a flow label.
 //! Left out: what routes mean; addresses of a route already visited, which 6LoRH forgets.
@@ -256,14 +257,14 @@ fn marked(mut inner: ipv6::Header, outer: ipv6::TrafficClass) -> Option<ipv6::He
 }
 
 /// Routing headers ahead of a compressed IPv6 header, or none.
-pub(super) struct Ahead<'a> {
+pub(super) struct LeadingHeaders<'a> {
     headers: RoutingHeaders<'a>,
     /// Bytes read, the page included.
     len: usize,
     unnumbered: i16,
 }
 
-impl<'a> Ahead<'a> {
+impl<'a> LeadingHeaders<'a> {
     /// None.
     pub(super) fn none() -> Self {
         Self {
@@ -278,12 +279,12 @@ impl<'a> Ahead<'a> {
     pub(super) fn parse(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), DecompressError> {
         let behind_page = bytes.get(1..).unwrap_or_default();
         let (headers, rest) = RoutingHeaders::parse(behind_page).map_err(DecompressError::Lorh)?;
-        let ahead = Self {
+        let leading = Self {
             headers,
             len: bytes.len() - rest.len(),
             unnumbered: 0,
         };
-        Ok((ahead, rest))
+        Ok((leading, rest))
     }
 
     /// Bytes read.
@@ -451,7 +452,7 @@ fn compressed(rest: &[u8]) -> Option<(Rpi, Option<u8>, &[u8])> {
 /// What a record keeps of a first fragment's routing. Nothing: all zeros, so that a static record
 /// costs no flash.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Kept {
+pub(super) struct RecordRouting {
     /// The RPL option's flags, and [`HAS_RPI`] where there is one.
     flags: u8,
     instance: u8,
@@ -462,7 +463,7 @@ pub(super) struct Kept {
 /// A bit that no flag of an RPL option takes.
 const HAS_RPI: u8 = 1;
 
-impl Kept {
+impl RecordRouting {
     pub(super) const NOTHING: Self = Self {
         flags: 0,
         instance: 0,

@@ -39,9 +39,9 @@ pub(super) const fn begin<'p>(
 }
 
 /// No routing headers.
-pub(super) struct Ahead<'a>(core::marker::PhantomData<&'a ()>);
+pub(super) struct LeadingHeaders<'a>(core::marker::PhantomData<&'a ()>);
 
-impl Ahead<'_> {
+impl LeadingHeaders<'_> {
     pub(super) const fn none() -> Self {
         Self(core::marker::PhantomData)
     }
@@ -79,9 +79,9 @@ impl Ahead<'_> {
 
 /// What a record keeps of a first fragment's routing: nothing.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Kept;
+pub(super) struct RecordRouting;
 
-impl Kept {
+impl RecordRouting {
     pub(super) const NOTHING: Self = Self;
 
     pub(super) const fn of(_: Option<Rpi>, _: Unnumbered) -> Self {

@@ -3,7 +3,7 @@
 //! Each packet is parsed once, and IP is asked once what to do with it.
 
 use super::forward::of_own;
-use super::{Node, TICK, Verdict, routing};
+use super::{Classified, Node, TICK, routing};
 use crate::ip::{self, Disposition, Ingress, InterfaceId, icmp, ndp};
 use crate::limits::IS_RELAY;
 use crate::link::{Arrival, Class, Event, Hop, Link, Scratch};
@@ -66,8 +66,8 @@ impl<'m> Node<'m> {
         match arrival {
             Arrival::Nothing => {}
             Arrival::Given(packet, hop) => {
-                if let Some(verdict) = self.judge(packet, &hop) {
-                    self.carry_out(&verdict, packet, &hop, now);
+                if let Some(classified) = self.classify(packet, &hop) {
+                    self.carry_out(&classified, packet, &hop, now);
                 }
             }
             Arrival::Packet(packet, hop) => self.on_packet(id, packet, hop, now),
@@ -87,68 +87,68 @@ impl<'m> Node<'m> {
 
     /// A whole packet: it may lie within another one, which ends here.
     fn on_packet(&mut self, id: InterfaceId, packet: &mut [u8], hop: Hop, now: Instant) {
-        let Some(verdict) = self.judge(packet, &hop) else {
+        let Some(classified) = self.classify(packet, &hop) else {
             return;
         };
-        match routing::inner_at(&self.ip, &verdict.header, verdict.disposition, packet) {
-            None => self.on_judged(id, verdict, packet, hop, now),
+        match routing::inner_at(&self.ip, &classified.header, classified.disposition, packet) {
+            None => self.on_classified(id, classified, packet, hop, now),
             Some(at) => {
-                let opened = self.open_tunnel(&verdict, packet, at, hop);
-                if let Some((verdict, packet, hop)) = opened {
-                    self.on_judged(id, verdict, packet, hop, now);
+                let opened = self.open_tunnel(&classified, packet, at, hop);
+                if let Some((classified, packet, hop)) = opened {
+                    self.on_classified(id, classified, packet, hop, now);
                 }
             }
         }
     }
 
     /// A whole packet, whose header may have to be restored where its path over the link ends.
-    fn on_judged(
+    fn on_classified(
         &mut self,
         id: InterfaceId,
-        mut verdict: Verdict,
+        mut classified: Classified,
         packet: &mut [u8],
         mut hop: Hop,
         now: Instant,
     ) {
-        if IS_RELAY && let Disposition::Route(next) = verdict.disposition {
+        if IS_RELAY && let Disposition::Route(next) = classified.disposition {
             source_route::advance(packet);
             hop.is_routed = true;
-            verdict.disposition = Disposition::Forward(next);
+            classified.disposition = Disposition::Forward(next);
         }
-        let leaves = match verdict.disposition {
+        let leaves = match classified.disposition {
             Disposition::Forward(next) if IS_RELAY => next.interface != id,
             _ => false,
         };
-        if (leaves || verdict.disposition == Disposition::Local)
+        if (leaves || classified.disposition == Disposition::Local)
             && let Some(link) = self.link_mut(id)
             && link
-                .end_path(&verdict.header, packet, &mut hop, leaves, now)
+                .end_path(&classified.header, packet, &mut hop, leaves, now)
                 .is_err()
         {
             return;
         }
-        self.carry_out(&verdict, packet, &hop, now);
+        self.carry_out(&classified, packet, &hop, now);
     }
 
     /// What to do with a packet; `None`: it is none.
-    pub(super) fn judge(&mut self, packet: &[u8], hop: &Hop) -> Option<Verdict> {
+    pub(super) fn classify(&mut self, packet: &[u8], hop: &Hop) -> Option<Classified> {
         let Ok((header, payload)) = Header::parse(packet) else {
             self.ip.counters.count(ip::PacketDrop::Malformed);
             return None;
         };
-        Some(Verdict {
+        Some(Classified {
             header,
             len: ipv6::HEADER_LEN + payload.len(),
             disposition: self.ip.disposition((&header, payload), &hop.ingress),
         })
     }
 
-    fn carry_out(&mut self, verdict: &Verdict, packet: &[u8], hop: &Hop, now: Instant) {
-        let Verdict {
+    fn carry_out(&mut self, classified: &Classified, packet: &[u8], hop: &Hop, now: Instant) {
+        let Classified {
             header,
             len,
             disposition,
-        } = verdict;
+        } = classified;
         // Padding of the link below is no part of the packet.
         let packet = packet.get(..*len).unwrap_or_default();
         let outcome = match *disposition {
@@ -157,7 +157,7 @@ impl<'m> Node<'m> {
                 self.remind_leaf(header, &hop.ingress, now);
                 self.forward(next, packet, hop, now)
             }
-            verdict => Err(verdict),
+            disposition => Err(disposition),
         };
         match outcome {
             Err(Disposition::Drop(ip::PacketDrop::Fragment)) => {

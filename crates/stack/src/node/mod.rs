@@ -436,7 +436,7 @@ fn meshes_mut<'l, 'm>(links: &'l mut [Link<'m>]) -> impl Iterator<Item = &'l mut
 }
 
 /// What is to be done with a packet.
-struct Verdict {
+struct Classified {
     header: Header,
     /// Of the packet, bytes; padding may follow.
     len: usize,

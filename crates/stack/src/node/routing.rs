@@ -9,7 +9,7 @@
 use core::net::Ipv6Addr;
 
 use super::root::Root;
-use super::{Node, Verdict, mesh_mut};
+use super::{Classified, Node, mesh_mut};
 use crate::ip::{
     self, ALL_RPL_NODES, Contradiction, Disposition, Iid, Ingress, InterfaceId, Ip, Neighbour,
     NextHop, PacketDrop, Place, Step,
@@ -331,11 +331,11 @@ impl<'m> Node<'m> {
     /// no further, and is counted.
     pub(super) fn open_tunnel<'p>(
         &mut self,
-        outer: &Verdict,
+        outer: &Classified,
         packet: &'p mut [u8],
         at: usize,
         mut hop: Hop,
-    ) -> Option<(Verdict, &'p mut [u8], Hop)> {
+    ) -> Option<(Classified, &'p mut [u8], Hop)> {
         let interface = hop.ingress.interface;
         if !self.ip.rpl().opens(&outer.header, interface) {
             self.ip.counters.count(PacketDrop::Tunnel);
@@ -347,18 +347,18 @@ impl<'m> Node<'m> {
             return None;
         }
         hop.ingress.option = None;
-        let mut verdict = self.judge(inner, &hop)?;
-        let is_amiss = match verdict.disposition {
+        let mut classified = self.classify(inner, &hop)?;
+        let is_amiss = match classified.disposition {
             // What came down through a tunnel never goes up again: the root would send it back.
-            Disposition::Forward(next) => self.ip.goes_up(&verdict.header, next),
+            Disposition::Forward(next) => self.ip.goes_up(&classified.header, next),
             // The root leads packets by the header around them, and nobody else leads any.
             Disposition::Route(_) => true,
             _ => false,
         };
         if is_amiss {
-            verdict.disposition = Disposition::Drop(PacketDrop::Tunnel);
+            classified.disposition = Disposition::Drop(PacketDrop::Tunnel);
         }
-        Some((verdict, inner, hop))
+        Some((classified, inner, hop))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Stands in for RPL in a build without it: no packet lies within another, none has a source
 //! route.
 
-use super::{Node, Verdict};
+use super::{Classified, Node};
 use crate::ip::{Disposition, Ingress, Ip};
 use crate::link::Hop;
 use crate::time::{Deadlines, Instant};
@@ -16,11 +16,11 @@ impl Node<'_> {
 
     pub(super) fn open_tunnel<'p>(
         &mut self,
-        _: &Verdict,
+        _: &Classified,
         _: &'p mut [u8],
         _: usize,
         _: Hop,
-    ) -> Option<(Verdict, &'p mut [u8], Hop)> {
+    ) -> Option<(Classified, &'p mut [u8], Hop)> {
         None
     }
 }

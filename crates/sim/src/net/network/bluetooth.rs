@@ -1,6 +1,6 @@
 //! Nodes over Bluetooth LE: a central and its peripherals.
 
-use motet::ble::{Config, INWARD_LEN, Peer, PeerMemory, Role, Timing};
+use motet::ble::{Config, GapRole, INWARD_LEN, Peer, PeerMemory, Timing};
 use motet::ip::Registration;
 use motet::limits::IPV6_MTU_MIN;
 use motet::link::{Advertised, Ble, BleConfig, BleMemory, TcpleMemory};
@@ -39,8 +39,8 @@ impl<'m> Builder<'_, 'm> {
     pub(super) fn ble(self, n: usize, ble: &BleOptions, returned: &mut Returned<'m>) -> Ble<'m> {
         let is_central = n == 0;
         let (role, places) = match is_central {
-            true => (Role::Central, self.motes()),
-            false => (Role::Peripheral, 1),
+            true => (GapRole::Central, self.motes()),
+            false => (GapRole::Peripheral, 1),
         };
         let host = Config {
             phy: ble.phy,

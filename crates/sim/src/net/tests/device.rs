@@ -3,7 +3,7 @@
 
 use std::net::Ipv6Addr;
 
-use motet::ble::{self, Config, DeviceAddr, Role};
+use motet::ble::{self, Config, DeviceAddr, GapRole};
 use motet::ip::icmp;
 use motet::link::Link;
 use motet::random::Rng;
@@ -60,14 +60,14 @@ fn two_motes_over_controllers_outside_exchange_a_stream_by_link_local_addresses(
     let host = |mote, role| Config::new(addr(mote), role);
     let mut worlds = [
         device(
-            host(1, Role::Central),
+            host(1, GapRole::Central),
             [2, 1, 1],
             Parts::default(),
             1,
             &arena,
         ),
         device(
-            host(2, Role::Peripheral),
+            host(2, GapRole::Peripheral),
             [2, 1, 1],
             Parts::default(),
             2,
@@ -128,9 +128,9 @@ fn a_wire_leads_to_the_central_and_by_it_to_peers_that_are_there() {
         ..Parts::default()
     };
     let mut worlds = [
-        device(host(1, Role::Central), [2, 1, 1], wired, 1, &arena),
+        device(host(1, GapRole::Central), [2, 1, 1], wired, 1, &arena),
         device(
-            host(2, Role::Peripheral),
+            host(2, GapRole::Peripheral),
             [2, 1, 1],
             Parts::default(),
             2,

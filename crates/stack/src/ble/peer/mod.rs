@@ -9,10 +9,10 @@ mod signalling;
 #[cfg(feature = "tcple")]
 pub(in crate::ble) use self::attributes::Attributes;
 use self::inward::Gather;
-use self::outward::Outgoing;
+use self::outward::OutgoingSdu;
 use self::signalling::Signalling;
 use super::counters::{ChannelDrop, HostCounters};
-use super::event::{DeviceAddr, Handle, Role, Timing};
+use super::event::{DeviceAddr, GapRole, Handle, Timing};
 use super::{CREDITS, INWARD_LEN, LOCAL, MTU};
 use crate::storage::packet_queue::PacketQueue;
 use crate::time::Instant;
@@ -147,7 +147,7 @@ impl<'m> Peer<'m> {
 pub struct Connection {
     pub(in crate::ble) handle: Handle,
     pub(in crate::ble) addr: DeviceAddr,
-    pub(in crate::ble) role: Role,
+    pub(in crate::ble) role: GapRole,
     pub(in crate::ble) timing: Timing,
     /// The central's own interval when it asked for it last; the peripheral may have asked for
     /// another.
@@ -159,7 +159,7 @@ pub struct Connection {
     /// As the controller read it last.
     pub(in crate::ble) rssi: Option<i8>,
     pub(in crate::ble) gather: Gather,
-    pub(in crate::ble) outgoing: Outgoing,
+    pub(in crate::ble) outgoing: OutgoingSdu,
     /// IPSP's.
     pub(in crate::ble) channel: Channel,
     #[cfg(feature = "tcple")]
@@ -232,7 +232,7 @@ impl Channel {
 
 impl Connection {
     pub(in crate::ble) const fn new(
-        (handle, addr, role): (Handle, DeviceAddr, Role),
+        (handle, addr, role): (Handle, DeviceAddr, GapRole),
         timing: Timing,
         now: Instant,
     ) -> Self {
@@ -247,7 +247,7 @@ impl Connection {
             pdu_len: 27,
             rssi: None,
             gather: Gather::EMPTY,
-            outgoing: Outgoing::IDLE,
+            outgoing: OutgoingSdu::IDLE,
             channel: Channel::CLOSED,
             #[cfg(feature = "tcple")]
             second: Channel::CLOSED,
@@ -256,7 +256,7 @@ impl Connection {
             signalling: Signalling::new(now),
             wishes: Wishes {
                 data_length: true,
-                phy: matches!(role, Role::Central),
+                phy: matches!(role, GapRole::Central),
                 update: None,
                 accept: None,
                 end: None,
@@ -272,7 +272,7 @@ impl Connection {
     }
 
     /// What this device is on the connection.
-    pub const fn role(&self) -> Role {
+    pub const fn role(&self) -> GapRole {
         self.role
     }
 

@@ -9,7 +9,7 @@ use crate::wire::l2cap::{HEADER_LEN, Header};
 
 /// The SDU that is going out.
 #[derive(Debug)]
-pub(in crate::ble) struct Outgoing {
+pub(in crate::ble) struct OutgoingSdu {
     /// The next byte of it to go, and the end of it.
     at: u16,
     end: u16,
@@ -21,7 +21,7 @@ pub(in crate::ble) struct Outgoing {
     which: Which,
 }
 
-impl Outgoing {
+impl OutgoingSdu {
     pub(in crate::ble) const IDLE: Self = Self {
         at: 0,
         end: 0,

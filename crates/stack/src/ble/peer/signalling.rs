@@ -2,7 +2,7 @@
 
 use super::{Connection, State, Which};
 use crate::ble::counters::{ChannelDrop, HostCounters};
-use crate::ble::event::{Role, Timing};
+use crate::ble::event::{GapRole, Timing};
 use crate::ble::{CREDITS, CREDITS_RETURNED, IPSP, MPS, MTU};
 use crate::time::{Duration, Instant, earliest};
 use crate::wire::cursor::{Full, Writer};
@@ -313,7 +313,7 @@ impl Connection {
 
     /// The peripheral asks for other times of the connection.
     fn on_intervals(&mut self, identifier: u8, asked: Intervals, counters: &mut HostCounters) {
-        if self.role == Role::Peripheral {
+        if self.role == GapRole::Peripheral {
             counters.count(ChannelDrop::UnknownSignal);
             return self.reject(identifier, reject::NOT_UNDERSTOOD, counters);
         }
@@ -371,7 +371,7 @@ impl Connection {
 
     /// Whether a central wants a channel that it has not.
     fn is_wanted(&self, which: Which) -> bool {
-        self.role == Role::Central
+        self.role == GapRole::Central
             && self.channel(which).state == State::Closed
             && (which == Which::Ip || self.is_open())
             && self.service_of(which).is_some()

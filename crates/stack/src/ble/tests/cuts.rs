@@ -101,13 +101,13 @@ fn a_signal_may_be_cut_anywhere() {
 fn an_attribute_may_be_cut_anywhere() {
     use crate::wire::att;
     for ends in cuts() {
-        let mut bench = Bench::new(Role::Peripheral);
+        let mut bench = Bench::new(GapRole::Peripheral);
         bench.host.offer_tcple(1_000);
         bench.tell(Event::Disconnected {
             handle: HANDLE,
             reason: 8,
         });
-        bench.tell(connected(THERE, Role::Peripheral));
+        bench.tell(connected(THERE, GapRole::Peripheral));
         let asks = att::Pdu::ReadByType {
             uuid: Characteristic::UUID,
         };
@@ -128,7 +128,7 @@ fn connections_do_not_mix_what_they_gather() {
     for ends in cuts() {
         let mut bench = Bench::open(6, 247);
         let [first, second] = HANDLES;
-        bench.host = host(Config::new(HERE, Role::Peripheral), 2);
+        bench.host = host(Config::new(HERE, GapRole::Peripheral), 2);
         bench.tell(Event::Started {
             packet_len: 251,
             packets: 10,
@@ -137,7 +137,7 @@ fn connections_do_not_mix_what_they_gather() {
             bench.tell(Event::Connected {
                 status: 0,
                 handle,
-                role: Role::Peripheral,
+                role: GapRole::Peripheral,
                 peer: device(n),
                 timing: TIMING,
             });

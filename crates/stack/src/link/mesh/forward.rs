@@ -4,12 +4,12 @@ use super::pace::Took;
 use super::packet_meta::{PacketMeta, Way};
 use super::routing;
 use super::{Forwarding, Mesh, Relaying, link_addr};
-use crate::ip::queue::Verdict;
+use crate::ip::queue::AqmDecision;
 use crate::ip::{Ip, NextHop};
 use crate::limits::{IPV6_MTU_MIN, PSDU_LEN_MAX};
 use crate::link::LinkDrop;
 use crate::link::arrival::{Hop, Refusal};
-use crate::lowpan::datagram::Role;
+use crate::lowpan::datagram::FragmentHandling;
 use crate::lowpan::{Decompressed, LinkPair, fragment};
 use crate::mac::{self, Class, Condition, Frame, Protocol, Received};
 use crate::random::Rng;
@@ -48,16 +48,16 @@ impl Mesh<'_> {
     /// How a fragmented packet for `hop` gets there: by fragments where it leaves by the link it
     /// came by and nothing needs the whole packet. For a neighbour that sleeps it is gathered, and
     /// waits whole.
-    pub(super) fn role_for(&self, hop: NextHop) -> Role {
+    pub(super) fn handling_for(&self, hop: NextHop) -> FragmentHandling {
         match link_addr(hop.neighbour) {
             Some(next_hop)
                 if hop.interface == self.discovery.id
                     && self.settings.relaying == Relaying::Fragments
                     && !self.sleeps(next_hop) =>
             {
-                Role::Forward { next_hop }
+                FragmentHandling::Forward { next_hop }
             }
-            _ => Role::Reassemble,
+            _ => FragmentHandling::Reassemble,
         }
     }
 
@@ -69,13 +69,13 @@ impl Mesh<'_> {
         header: &ipv6::Header,
         hop: NextHop,
         headers: &Decompressed,
-    ) -> (Role, Option<Rpi>) {
+    ) -> (FragmentHandling, Option<Rpi>) {
         let way = Way::with(ip.forwarded_option(headers.rpi));
         let meta = PacketMeta::own(Class::Own).on_way(way);
         let inserted = routing::InsertedHeaders::of(ip, header, hop, &meta);
         match inserted.is_long() || headers.udp_checksum_elided {
-            true => (Role::Reassemble, None),
-            false => (self.role_for(hop), inserted.option()),
+            true => (FragmentHandling::Reassemble, None),
+            false => (self.handling_for(hop), inserted.option()),
         }
     }
 
@@ -114,7 +114,7 @@ impl Mesh<'_> {
             source_route::advance(piece);
         }
         let mut first = headers.first(piece);
-        first.beside.rpi = option;
+        first.forms.rpi = option;
         let len =
             fragment::forward_first(first, header, link, &self.discovery.contexts, len_max, out);
         copy(
@@ -261,7 +261,9 @@ impl Mesh<'_> {
         let len_max = match meta.way {
             Way::Begins => IPV6_MTU_MIN,
             // On its way it may have a header more.
-            Way::Up { .. } | Way::Routed => self.datagrams.packet_len_max(Role::Reassemble),
+            Way::Up { .. } | Way::Routed => {
+                self.datagrams.packet_len_max(FragmentHandling::Reassemble)
+            }
         };
         if len > len_max {
             let mtu = IPV6_MTU_MIN as u32;
@@ -329,12 +331,12 @@ impl Mesh<'_> {
             return Ok(());
         };
         match self.settings.discipline.judge(waiting, ecn, rng) {
-            Verdict::Enqueue => Ok(()),
-            Verdict::Mark => {
+            AqmDecision::Enqueue => Ok(()),
+            AqmDecision::Mark => {
                 mark(head, ip);
                 Ok(())
             }
-            Verdict::Drop => Err(Refusal::Congestion),
+            AqmDecision::Drop => Err(Refusal::Congestion),
         }
     }
 }

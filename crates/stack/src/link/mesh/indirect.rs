@@ -24,7 +24,7 @@ use super::parent::{Child, IndirectConfig, IndirectCounters, Progress};
 use super::{Mesh, PacketMeta, link_addr};
 use crate::ip::{self, Ip};
 use crate::limits::PSDU_LEN_MAX;
-use crate::lowpan::fragment::Outgoing;
+use crate::lowpan::fragment::Fragmenter;
 use crate::mac::{self, Action, Asked, Class, Frame, Outcome, Pending};
 use crate::storage::shelf::Shelf;
 use crate::time::{Duration, Instant};
@@ -37,7 +37,7 @@ pub struct Indirect<'m> {
     pub(super) config: IndirectConfig,
     pub(super) children: &'m mut [Child],
     pub(super) shelf: Shelf<'m>,
-    outgoing: Outgoing<'m>,
+    outgoing: Fragmenter<'m>,
     /// The child whose packet is in `outgoing`, or in the MAC.
     pub(super) serving: Option<u8>,
     /// The child that was served last.
@@ -72,7 +72,7 @@ impl<'m> Indirect<'m> {
             config,
             children,
             shelf: Shelf::new(packets),
-            outgoing: Outgoing::new(outgoing),
+            outgoing: Fragmenter::new(outgoing),
             serving: None,
             last: 0,
             progress: Progress::NONE,

@@ -7,9 +7,9 @@ use crate::ip::{Disposition, Ingress, Ip, Neighbour};
 use crate::limits::{IPV6_MTU_MIN, IS_RELAY, PSDU_LEN_MAX};
 use crate::link::LinkDrop;
 use crate::link::arrival::{Arrival, Hop, Scratch, TcpEgress, quotable};
-use crate::lowpan::datagram::{self, Key, RecordId, Role, Verdict};
+use crate::lowpan::datagram::{self, FragmentHandling, FragmentOutcome, Key, RecordId};
 use crate::lowpan::{
-    Beside, Contexts, Decompressed, LinkPair, TcpForm, complete_udp_checksum, decompress,
+    Contexts, Decompressed, HeaderForms, LinkPair, TcpForm, complete_udp_checksum, decompress,
 };
 use crate::mac::{self, Received};
 use crate::random::Rng;
@@ -160,17 +160,17 @@ impl<'m> Mesh<'m> {
         let link = hop_of(frame);
         let (len, headers) = restore(&self.discovery.contexts, frame.payload, link, None, bytes)?;
         let packet = bytes.get_mut(..len).unwrap_or_default();
-        Ok(Arrival::Packet(packet, self.hop(frame, headers.beside())))
+        Ok(Arrival::Packet(packet, self.hop(frame, headers.forms())))
     }
 
     /// The hop of a packet that came with this beside its bytes.
-    fn hop(&self, frame: &Received<'_>, beside: Beside) -> Hop {
+    fn hop(&self, frame: &Received<'_>, forms: HeaderForms) -> Hop {
         let form = match wire::IS_SUPPORTED {
-            true => beside.tcp,
+            true => forms.tcp,
             false => TcpForm::Plain,
         };
         Hop {
-            ingress: self.ingress(frame, beside.rpi),
+            ingress: self.ingress(frame, forms.rpi),
             egress: TcpEgress::As(form),
             is_routed: false,
         }
@@ -247,7 +247,7 @@ impl<'m> Mesh<'m> {
         }
         let offset = header.offset_bytes();
         match self.datagrams.on_next(key, offset, piece, now) {
-            Verdict::Forward { next_hop, tag } if IS_RELAY => {
+            FragmentOutcome::Forward { next_hop, tag } if IS_RELAY => {
                 let header = lowpan_frag::Header {
                     datagram_tag: tag,
                     ..header
@@ -255,9 +255,11 @@ impl<'m> Mesh<'m> {
                 self.relay_later(next_hop, header, piece, Came::new(frame, now))?;
                 Ok(Arrival::Nothing)
             }
-            Verdict::Complete(record) => Ok(self.on_gathered(record, frame)),
+            FragmentOutcome::Complete(record) => Ok(self.on_gathered(record, frame)),
             // A drop is counted in the table, by its own reasons.
-            Verdict::Stored | Verdict::Drop(_) | Verdict::Forward { .. } => Ok(Arrival::Nothing),
+            FragmentOutcome::Stored
+            | FragmentOutcome::Drop(_)
+            | FragmentOutcome::Forward { .. } => Ok(Arrival::Nothing),
         }
     }
 
@@ -279,14 +281,14 @@ impl<'m> Mesh<'m> {
         let (header, rest) = Header::parse_start(piece).map_err(|_| LinkDrop::MalformedPacket)?;
         let ingress = self.ingress(frame, headers.rpi);
         let disposition = ip.disposition((&header, rest), &ingress);
-        let (mut role, option) = match disposition {
-            Disposition::Local => (Role::Reassemble, None),
+        let (mut handling, option) = match disposition {
+            Disposition::Local => (FragmentHandling::Reassemble, None),
             Disposition::Forward(hop) if IS_RELAY => self.way_forward(ip, &header, hop, &headers),
             Disposition::Route(hop) if IS_RELAY => {
                 self.settings
                     .pacing
                     .note_down(Some(routing::hops_left(piece)));
-                (self.role_for(hop), ip.forwarded_option(headers.rpi))
+                (self.handling_for(hop), ip.forwarded_option(headers.rpi))
             }
             Disposition::Refuse(kind) => {
                 self.count(LinkDrop::Refused);
@@ -300,7 +302,7 @@ impl<'m> Mesh<'m> {
             }
         };
         let (mut onward, mut onward_len) = ([0; PSDU_LEN_MAX], 0);
-        if IS_RELAY && let Role::Forward { next_hop } = role {
+        if IS_RELAY && let FragmentHandling::Forward { next_hop } = handling {
             // A packet that is dropped here opens no record: its other fragments go nowhere.
             if self.judge_first(next_hop, piece, ip, rng).is_err() {
                 ip.counters.count(crate::ip::PacketDrop::Congestion);
@@ -310,39 +312,41 @@ impl<'m> Mesh<'m> {
             let routing = (option, matches!(disposition, Disposition::Route(_)));
             match self.rewrite_first(next_hop, key.size, frame, start, routing, &mut onward) {
                 Some(len) => onward_len = len,
-                None => role = Role::Reassemble,
+                None => handling = FragmentHandling::Reassemble,
             }
         }
-        let len_max = self.datagrams.packet_len_max(role);
+        let len_max = self.datagrams.packet_len_max(handling);
         let is_known = self.mac.is_trusted(frame.src);
         let datagrams = &mut self.datagrams;
-        match datagrams.on_first(key, headers.first(piece), role, is_known, now) {
-            Verdict::Forward { next_hop, tag } if IS_RELAY => {
+        match datagrams.on_first(key, headers.first(piece), handling, is_known, now) {
+            FragmentOutcome::Forward { next_hop, tag } if IS_RELAY => {
                 let onward = onward.get_mut(..onward_len).unwrap_or_default();
                 self.relay_first(next_hop, tag, onward, Came::new(frame, now))?;
                 ip.counters.forwarded = ip.counters.forwarded.wrapping_add(1);
                 Ok(Arrival::Nothing)
             }
-            Verdict::Complete(record) => Ok(self.on_gathered(record, frame)),
+            FragmentOutcome::Complete(record) => Ok(self.on_gathered(record, frame)),
             // Only a router says so, of a packet that does not go on (RFC 4443 §3.2).
-            Verdict::Drop(datagram::FragmentDrop::TooLarge) if !disposition.is_local() => {
+            FragmentOutcome::Drop(datagram::FragmentDrop::TooLarge) if !disposition.is_local() => {
                 let mtu = len_max.min(IPV6_MTU_MIN) as u32;
                 let kind = ErrorKind::PacketTooBig { mtu };
                 let quote = quotable(piece, headers.tcp);
                 Ok(Arrival::Refuse { kind, quote })
             }
-            Verdict::Stored | Verdict::Drop(_) | Verdict::Forward { .. } => Ok(Arrival::Nothing),
+            FragmentOutcome::Stored
+            | FragmentOutcome::Drop(_)
+            | FragmentOutcome::Forward { .. } => Ok(Arrival::Nothing),
         }
     }
 
     /// A packet whose fragments have all come: worked on where it was gathered.
     fn on_gathered<'s>(&mut self, record: RecordId, frame: &Received<'_>) -> Arrival<'m, 's> {
-        let Some((mut whole, beside)) = self.datagrams.lend(record) else {
+        let Some((mut whole, forms)) = self.datagrams.lend(record) else {
             return Arrival::Nothing;
         };
         // UDP over IPv6 has no zero checksum: one that is zero was elided by compression.
         complete_udp_checksum(whole.packet());
-        let hop = self.hop(frame, beside);
+        let hop = self.hop(frame, forms);
         Arrival::Gathered(whole, hop)
     }
 }

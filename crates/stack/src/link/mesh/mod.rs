@@ -85,7 +85,7 @@ use crate::ip::ndp::Advertised;
 use crate::ip::{self, Ingress, InterfaceId, Ip, Neighbour, NextHop};
 use crate::lowpan::Contexts;
 use crate::lowpan::datagram::Datagrams;
-use crate::lowpan::fragment::Outgoing;
+use crate::lowpan::fragment::Fragmenter;
 #[cfg(feature = "security")]
 use crate::mac::security::{Reservation, Security};
 use crate::mac::{self, Class, Mac, RadioCapabilities};
@@ -109,7 +109,7 @@ pub struct Mesh<'m> {
     mac: Mac<'m>,
     /// TCP header compression, where the network has it.
     tcphc: Option<&'m mut Tcphc<'m>>,
-    outgoing: Outgoing<'m>,
+    outgoing: Fragmenter<'m>,
     /// Of the packet in `outgoing`.
     outgoing_class: Class,
     /// Since when that packet has been here, as its frames count it.
@@ -170,7 +170,7 @@ impl<'m> Mesh<'m> {
             pace_search: pace_search::PaceSearch::NEW,
             mac,
             tcphc: None,
-            outgoing: Outgoing::new(memory.outgoing),
+            outgoing: Fragmenter::new(memory.outgoing),
             outgoing_class: Class::Control,
             outgoing_since: Instant::ORIGIN,
             undelivered: None,

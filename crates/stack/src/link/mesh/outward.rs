@@ -10,7 +10,7 @@ use crate::ip::{self, Ip, Neighbour, NextHop};
 use crate::limits::{IS_RELAY, PSDU_LEN_MAX};
 use crate::link::Ask;
 use crate::link::arrival::{Pulled, Report, TcpEgress, Undelivered};
-use crate::lowpan::{Beside, LinkPair, TcpForm, compressed_header_len};
+use crate::lowpan::{HeaderForms, LinkPair, TcpForm, compressed_header_len};
 use crate::mac::{self, Class, Frame, Outcome};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
@@ -381,8 +381,8 @@ impl<'m> Mesh<'m> {
             }
         };
         let rpi = inserted.option();
-        let beside = Beside { tcp, rpi };
-        let started = outgoing.start(len, beside, link, tag, len_max, slack as u8);
+        let forms = HeaderForms { tcp, rpi };
+        let started = outgoing.start(len, forms, link, tag, len_max, slack as u8);
         debug_assert!(started.is_ok(), "queues hold no empty packets");
         self.outgoing_class = meta.class;
         self.outgoing_since = since;

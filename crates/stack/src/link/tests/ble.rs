@@ -6,7 +6,7 @@ use std::vec;
 use std::vec::Vec;
 
 use super::*;
-use crate::ble::{Action, Advertisement, Handle, INWARD_LEN, PeerMemory, Role, Timing};
+use crate::ble::{Action, Advertisement, GapRole, Handle, INWARD_LEN, PeerMemory, Timing};
 use crate::ip::{Address, Prefix, Route};
 use crate::limits::IPV6_MTU_MIN;
 use crate::link::{Event as LinkEvent, Link};
@@ -46,7 +46,7 @@ fn buffers() -> tcp::Buffers<'static> {
     tcp::Buffers::new(memory(vec![0; 4096]), memory(vec![0; 4608]))
 }
 
-fn link(n: u8, role: Role, places: usize) -> Ble<'static> {
+fn link(n: u8, role: GapRole, places: usize) -> Ble<'static> {
     let place = || {
         Peer::new(PeerMemory {
             inward: memory(vec![0; INWARD_LEN]),
@@ -54,7 +54,7 @@ fn link(n: u8, role: Role, places: usize) -> Ble<'static> {
             queue: memory(vec![0; 4000]),
         })
     };
-    let is_central = role == Role::Central;
+    let is_central = role == GapRole::Central;
     let config = BleConfig {
         host: Config::new(device(n), role),
         solicits: !is_central,
@@ -79,12 +79,12 @@ fn link(n: u8, role: Role, places: usize) -> Ble<'static> {
     link
 }
 
-fn node(n: u8, role: Role, places: usize) -> Node<'static> {
+fn node(n: u8, role: GapRole, places: usize) -> Node<'static> {
     node_over(n, link(n, role, places))
 }
 
 fn node_over(n: u8, link: Ble<'static>) -> Node<'static> {
-    let is_central = link.host().config().role == Role::Central;
+    let is_central = link.host().config().role == GapRole::Central;
     node_of(n, is_central, vec![Link::Ble(link)])
 }
 
@@ -126,7 +126,7 @@ fn node_of(n: u8, is_central: bool, links: Vec<Link<'static>>) -> Node<'static> 
 fn a_source_is_told_that_a_peer_is_not_there() {
     const WIRE: InterfaceId = InterfaceId(1);
     let cable = crate::link::Cable::new(memory(vec![0; 4000]), 1500);
-    let links = vec![Link::Ble(link(1, Role::Central, 2)), Link::Cable(cable)];
+    let links = vec![Link::Ble(link(1, GapRole::Central, 2)), Link::Cable(cable)];
     let mut central = node_of(1, true, links);
     central.ip_mut().set_default_route(Some(NextHop {
         interface: WIRE,
@@ -182,7 +182,7 @@ struct Ether {
 }
 
 enum Report {
-    Connected(usize, Role),
+    Connected(usize, GapRole),
     Answered,
     Advertised(usize),
     DataLength(Handle),
@@ -192,8 +192,8 @@ enum Report {
 
 impl Ether {
     fn new(peripherals: usize) -> Self {
-        let central = node(1, Role::Central, peripherals);
-        let others = (0..peripherals).map(|n| node(n as u8 + 2, Role::Peripheral, 1));
+        let central = node(1, GapRole::Central, peripherals);
+        let others = (0..peripherals).map(|n| node(n as u8 + 2, GapRole::Peripheral, 1));
         Self::of(std::iter::once(central).chain(others).collect())
     }
 
@@ -249,9 +249,9 @@ impl Ether {
                 let to = usize::from(peer.bytes[5]) - 1;
                 self.advertising[to] = false;
                 self.reports
-                    .push_back((n, Report::Connected(to, Role::Central)));
+                    .push_back((n, Report::Connected(to, GapRole::Central)));
                 self.reports
-                    .push_back((to, Report::Connected(to, Role::Peripheral)));
+                    .push_back((to, Report::Connected(to, GapRole::Peripheral)));
             }
             Action::SetDataLength { handle, .. } => {
                 self.reports.push_back((n, Report::DataLength(handle)));
@@ -570,7 +570,7 @@ fn sdus_that_are_no_packets_are_counted() {
 
 #[test]
 fn an_address_has_its_bits_unchanged() {
-    let link = link(7, Role::Peripheral, 1);
+    let link = link(7, GapRole::Peripheral, 1);
     let mut ip = Ip::new(crate::ip::Config::default(), &mut []);
     let mut link = link;
     link.start(ID, &mut ip, Instant::ORIGIN, &mut Rng::from_seed([1, 1]));

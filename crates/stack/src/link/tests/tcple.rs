@@ -16,7 +16,7 @@ fn with_tcple(link: Ble<'static>, places: usize, held: usize) -> Ble<'static> {
 
 /// A central and a mote, each with TCPlE or without.
 fn pair(has_tcple: [bool; 2]) -> Ether {
-    let roles = [Role::Central, Role::Peripheral];
+    let roles = [GapRole::Central, GapRole::Peripheral];
     let nodes = [1_u8, 2].into_iter().zip(roles).zip(has_tcple);
     let nodes = nodes.map(|((n, role), has)| {
         let link = link(n, role, 1);

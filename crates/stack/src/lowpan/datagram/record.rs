@@ -3,7 +3,7 @@
 
 use super::Key;
 use crate::limits::MESH_PACKET_LEN_MAX;
-use crate::lowpan::routing::{self, Kept};
+use crate::lowpan::routing::{self, RecordRouting};
 use crate::lowpan::{TcpForm, unabridged};
 use crate::time::{Duration, Instant};
 use crate::wire::LinkAddr;
@@ -16,7 +16,7 @@ pub struct Record {
     /// Said by the first fragment.
     pub(super) tcp: TcpForm,
     /// Said by the first fragment, too.
-    pub(super) kept: Kept,
+    pub(super) routing: RecordRouting,
     /// Whether its sender is known to be there.
     pub(super) is_known: bool,
     /// Whether more than one fragment of it has come.
@@ -40,7 +40,7 @@ impl Record {
         },
         state: State::Free,
         tcp: TcpForm::Plain,
-        kept: Kept::NOTHING,
+        routing: RecordRouting::NOTHING,
         is_known: false,
         grows: false,
         follows: false,
@@ -68,7 +68,7 @@ impl Record {
 
     /// Bytes of the packet.
     pub(super) fn packet_len(&self) -> usize {
-        unabridged(usize::from(self.key.size), self.kept.unnumbered())
+        unabridged(usize::from(self.key.size), self.routing.unnumbered())
     }
 
     pub(super) const fn body(&self) -> Option<u8> {

@@ -1,10 +1,10 @@
 //! Whose packet gets a record and a body, and whose makes way for it.
 
 use super::record::{Coverage, LIFETIME, Record, State};
-use super::{Datagrams, FragmentDrop, Key, Role};
+use super::{Datagrams, FragmentDrop, FragmentHandling, Key};
 use crate::limits::IS_RELAY;
 use crate::lowpan::TcpForm;
-use crate::lowpan::routing::Kept;
+use crate::lowpan::routing::RecordRouting;
 use crate::time::{Allowance, Duration, Instant};
 use crate::wire::LinkAddr;
 
@@ -13,21 +13,21 @@ impl Datagrams<'_> {
     pub(super) fn open(
         &mut self,
         (key, len): (Key, usize),
-        role: Role,
+        handling: FragmentHandling,
         is_known: bool,
         now: Instant,
     ) -> Result<u8, FragmentDrop> {
-        if len > self.packet_len_max(role) {
+        if len > self.packet_len_max(handling) {
             return Err(FragmentDrop::TooLarge);
         }
         let sender = (key.from, is_known);
         // Both are found before anybody makes way: no packet is given up for one that is refused.
-        let body = match role {
-            Role::Reassemble => Some(
+        let body = match handling {
+            FragmentHandling::Reassemble => Some(
                 self.find_body(sender, now)
                     .or_else(|reason| self.overtake(sender, now).ok_or(reason))?,
             ),
-            Role::Forward { .. } => None,
+            FragmentHandling::Forward { .. } => None,
         };
         let freed = body.and_then(|body| body.after);
         let Place { index, after } = self.find_record(sender, freed, now)?;
@@ -35,12 +35,12 @@ impl Datagrams<'_> {
         for record in freed.into_iter().chain(after) {
             self.evict(record);
         }
-        let state = match (role, body) {
-            (Role::Forward { next_hop }, _) if IS_RELAY => State::Forwarding {
+        let state = match (handling, body) {
+            (FragmentHandling::Forward { next_hop }, _) if IS_RELAY => State::Forwarding {
                 next_hop,
                 tag: self.new_tag(),
             },
-            (Role::Reassemble, Some(body)) => State::Gathering { body: body.index },
+            (FragmentHandling::Reassemble, Some(body)) => State::Gathering { body: body.index },
             _ => return Err(FragmentDrop::NoBody),
         };
         let record = self
@@ -51,7 +51,7 @@ impl Datagrams<'_> {
             key,
             state,
             tcp: TcpForm::Plain,
-            kept: Kept::NOTHING,
+            routing: RecordRouting::NOTHING,
             is_known,
             grows: false,
             follows,

@@ -27,7 +27,7 @@ fn table(records: usize, bodies: usize, any_order: bool) -> Datagrams<'static> {
 const fn first(bytes: &[u8]) -> First<'_> {
     First {
         bytes,
-        beside: Beside {
+        forms: HeaderForms {
             tcp: crate::lowpan::TcpForm::Plain,
             rpi: None,
         },
@@ -52,27 +52,33 @@ fn gathers_a_packet() {
     let mut table = table(2, 1, false);
     let (key, packet) = (key(A, 1, 100), packet(100));
     assert_eq!(
-        table.on_first(key, first(&packet[..48]), Role::Reassemble, true, at(0)),
-        Verdict::Stored
+        table.on_first(
+            key,
+            first(&packet[..48]),
+            FragmentHandling::Reassemble,
+            true,
+            at(0)
+        ),
+        FragmentOutcome::Stored
     );
     assert_eq!(
         table.on_next(key, 48, &packet[48..96], at(1)),
-        Verdict::Stored
+        FragmentOutcome::Stored
     );
-    let Verdict::Complete(id) = table.on_next(key, 96, &packet[96..], at(2)) else {
+    let FragmentOutcome::Complete(id) = table.on_next(key, 96, &packet[96..], at(2)) else {
         panic!("the packet is whole")
     };
     assert_eq!(table.packet(id), packet);
     assert_eq!(
         table.on_next(key, 96, &packet[96..], at(3)),
-        Verdict::Drop(FragmentDrop::Duplicate)
+        FragmentOutcome::Drop(FragmentDrop::Duplicate)
     );
     assert_eq!(table.len(), 1);
     table.release(id);
     assert_eq!((table.len(), table.packet(id)), (0, &mut [][..]));
     assert_eq!(
         table.on_next(key, 96, &packet[96..], at(4)),
-        Verdict::Drop(FragmentDrop::Duplicate)
+        FragmentOutcome::Drop(FragmentDrop::Duplicate)
     );
     assert_eq!(table.counters().reassembled, 1);
     assert_eq!(table.counters().dropped(FragmentDrop::Duplicate), 2);
@@ -81,51 +87,67 @@ fn gathers_a_packet() {
 #[test]
 fn a_lent_packet_comes_back_to_the_table() {
     let mut table = table(4, 2, false);
-    let Verdict::Complete(id) =
-        table.on_first(key(A, 1, 8), first(&[1; 8]), Role::Reassemble, true, at(0))
-    else {
+    let FragmentOutcome::Complete(id) = table.on_first(
+        key(A, 1, 8),
+        first(&[1; 8]),
+        FragmentHandling::Reassemble,
+        true,
+        at(0),
+    ) else {
         panic!("the packet is whole")
     };
     let (mut whole, _) = table.lend(id).unwrap();
     whole.packet()[7] -= 1;
     assert_eq!(whole.packet(), [1, 1, 1, 1, 1, 1, 1, 0]);
     let second = |table: &mut Datagrams<'_>| {
-        table.on_first(key(B, 1, 16), first(&[2; 8]), Role::Reassemble, true, at(0))
+        table.on_first(
+            key(B, 1, 16),
+            first(&[2; 8]),
+            FragmentHandling::Reassemble,
+            true,
+            at(0),
+        )
     };
     assert_eq!(
         second(&mut table),
-        Verdict::Drop(FragmentDrop::NoBody),
+        FragmentOutcome::Drop(FragmentDrop::NoBody),
         "on loan"
     );
     table.give_back(whole);
     assert!(table.lend(id).is_none() && table.is_empty(), "released");
-    assert_eq!(second(&mut table), Verdict::Stored);
+    assert_eq!(second(&mut table), FragmentOutcome::Stored);
 }
 
 #[test]
 fn a_first_fragment_may_be_all() {
     let mut table = table(2, 1, false);
     let packet = packet(45);
-    let verdict = table.on_first(key(A, 1, 45), first(&packet), Role::Reassemble, true, at(0));
-    assert!(matches!(verdict, Verdict::Complete(_)));
+    let outcome = table.on_first(
+        key(A, 1, 45),
+        first(&packet),
+        FragmentHandling::Reassemble,
+        true,
+        at(0),
+    );
+    assert!(matches!(outcome, FragmentOutcome::Complete(_)));
 }
 
 #[test]
 fn passes_fragments_on_under_a_tag_of_its_own() {
     let mut table = table(2, 0, false);
     let (one, two) = (key(A, 9, 96), key(B, 9, 96));
-    let role = |next_hop| Role::Forward { next_hop };
-    let Verdict::Forward {
+    let handling = |next_hop| FragmentHandling::Forward { next_hop };
+    let FragmentOutcome::Forward {
         next_hop: C,
         tag: tag_one,
-    } = table.on_first(one, first(&[0; 48]), role(C), true, at(0))
+    } = table.on_first(one, first(&[0; 48]), handling(C), true, at(0))
     else {
         panic!("forwards")
     };
-    let Verdict::Forward {
+    let FragmentOutcome::Forward {
         next_hop: A,
         tag: tag_two,
-    } = table.on_first(two, first(&[0; 48]), role(A), true, at(0))
+    } = table.on_first(two, first(&[0; 48]), handling(A), true, at(0))
     else {
         panic!("forwards")
     };
@@ -133,14 +155,14 @@ fn passes_fragments_on_under_a_tag_of_its_own() {
         tag_one, tag_two,
         "the same tag from two neighbours means two packets"
     );
-    let on = Verdict::Forward {
+    let on = FragmentOutcome::Forward {
         next_hop: C,
         tag: tag_one,
     };
     assert_eq!(table.on_next(one, 48, &[0; 24], at(1)), on);
     assert_eq!(
         table.on_next(one, 48, &[0; 24], at(1)),
-        Verdict::Drop(FragmentDrop::Duplicate)
+        FragmentOutcome::Drop(FragmentDrop::Duplicate)
     );
     assert_eq!(table.len(), 2);
     assert_eq!(table.on_next(one, 72, &[0; 24], at(2)), on);
@@ -151,11 +173,11 @@ fn passes_fragments_on_under_a_tag_of_its_own() {
     );
     assert_eq!(
         table.on_next(one, 72, &[0; 24], at(3)),
-        Verdict::Drop(FragmentDrop::Duplicate)
+        FragmentOutcome::Drop(FragmentDrop::Duplicate)
     );
     assert_eq!(
-        table.on_first(one, first(&[0; 48]), role(C), true, at(3)),
-        Verdict::Drop(FragmentDrop::Duplicate)
+        table.on_first(one, first(&[0; 48]), handling(C), true, at(3)),
+        FragmentOutcome::Drop(FragmentDrop::Duplicate)
     );
 }
 
@@ -163,18 +185,18 @@ fn passes_fragments_on_under_a_tag_of_its_own() {
 fn without_its_first_fragment_a_packet_is_dropped_or_gathered() {
     let packet = packet(96);
     let mut strict = table(2, 1, false);
-    let verdict = strict.on_next(key(A, 1, 96), 48, &packet[48..], at(0));
-    assert_eq!(verdict, Verdict::Drop(FragmentDrop::NoRecord));
+    let outcome = strict.on_next(key(A, 1, 96), 48, &packet[48..], at(0));
+    assert_eq!(outcome, FragmentOutcome::Drop(FragmentDrop::NoRecord));
     assert!(strict.is_empty());
     let mut lenient = table(2, 1, true);
     assert_eq!(
         lenient.on_next(key(A, 1, 96), 48, &packet[48..], at(0)),
-        Verdict::Stored
+        FragmentOutcome::Stored
     );
     // It turns out to be for somebody else: whole it is routed all the same.
-    let role = Role::Forward { next_hop: C };
-    let Verdict::Complete(id) =
-        lenient.on_first(key(A, 1, 96), first(&packet[..48]), role, true, at(1))
+    let handling = FragmentHandling::Forward { next_hop: C };
+    let FragmentOutcome::Complete(id) =
+        lenient.on_first(key(A, 1, 96), first(&packet[..48]), handling, true, at(1))
     else {
         panic!("the packet is whole")
     };
@@ -185,24 +207,25 @@ fn without_its_first_fragment_a_packet_is_dropped_or_gathered() {
 fn after_a_loss_the_siblings_are_dropped() {
     let mut table = table(2, 0, false);
     let key = key(A, 1, 96);
-    let role = Role::Forward { next_hop: C };
-    let Verdict::Forward { tag, .. } = table.on_first(key, first(&[0; 48]), role, true, at(0))
+    let handling = FragmentHandling::Forward { next_hop: C };
+    let FragmentOutcome::Forward { tag, .. } =
+        table.on_first(key, first(&[0; 48]), handling, true, at(0))
     else {
         panic!("forwards")
     };
     assert!(!table.fragment_lost(tag.wrapping_add(1)));
     assert!(table.fragment_lost(tag));
     for offset in [48, 72] {
-        let verdict = table.on_next(key, offset, &[0; 24], at(1));
-        assert_eq!(verdict, Verdict::Drop(FragmentDrop::SiblingLost));
+        let outcome = table.on_next(key, offset, &[0; 24], at(1));
+        assert_eq!(outcome, FragmentOutcome::Drop(FragmentDrop::SiblingLost));
     }
     assert!(table.is_empty());
     assert!(!table.fragment_lost(tag), "once");
     // Long after, the same tag means another packet.
     let later = at(0) + LINGER;
     assert!(matches!(
-        table.on_first(key, first(&[0; 48]), role, true, later),
-        Verdict::Forward { .. }
+        table.on_first(key, first(&[0; 48]), handling, true, later),
+        FragmentOutcome::Forward { .. }
     ));
 }
 
@@ -235,8 +258,14 @@ fn malformed_fragments_open_no_record() {
         for (name, size, offset, len, reason) in cases {
             let mut table = table(2, 2, any_order);
             let key = key(A, 1, size);
-            let verdict = match offset {
-                0 => table.on_first(key, first(&vec![0; len]), Role::Reassemble, true, at(0)),
+            let outcome = match offset {
+                0 => table.on_first(
+                    key,
+                    first(&vec![0; len]),
+                    FragmentHandling::Reassemble,
+                    true,
+                    at(0),
+                ),
                 _ => table.on_next(key, offset, &vec![0; len], at(0)),
             };
             let reason = if offset > 0 && !any_order {
@@ -244,7 +273,7 @@ fn malformed_fragments_open_no_record() {
             } else {
                 reason
             };
-            assert_eq!(verdict, Verdict::Drop(reason), "{name}");
+            assert_eq!(outcome, FragmentOutcome::Drop(reason), "{name}");
             assert!(table.is_empty(), "{name}");
         }
     }
@@ -255,18 +284,18 @@ fn malformed_fragments_open_no_record() {
         false,
         &mut Rng::from_seed([0, 0]),
     );
-    let verdict = small.on_first(
+    let outcome = small.on_first(
         key(A, 1, 301),
         first(&[0; 8]),
-        Role::Reassemble,
+        FragmentHandling::Reassemble,
         true,
         at(0),
     );
-    assert_eq!(verdict, Verdict::Drop(FragmentDrop::TooLarge));
-    let role = Role::Forward { next_hop: C };
+    assert_eq!(outcome, FragmentOutcome::Drop(FragmentDrop::TooLarge));
+    let handling = FragmentHandling::Forward { next_hop: C };
     assert!(matches!(
-        small.on_first(key(A, 1, 301), first(&[0; 8]), role, true, at(0)),
-        Verdict::Forward { .. }
+        small.on_first(key(A, 1, 301), first(&[0; 8]), handling, true, at(0)),
+        FragmentOutcome::Forward { .. }
     ));
 }
 
@@ -294,13 +323,19 @@ fn what_contradicts_gives_the_packet_up() {
     for (name, offset, piece, reason) in steps {
         let mut table = table(2, 1, false);
         let key = key(A, 1, 96);
-        table.on_first(key, first(&packet[..48]), Role::Reassemble, true, at(0));
+        table.on_first(
+            key,
+            first(&packet[..48]),
+            FragmentHandling::Reassemble,
+            true,
+            at(0),
+        );
         if offset == 48 {
             table.on_next(key, 48, &packet[48..72], at(0));
         }
         assert_eq!(
             table.on_next(key, offset, piece, at(1)),
-            Verdict::Drop(reason),
+            FragmentOutcome::Drop(reason),
             "{name}"
         );
         assert_eq!(table.is_empty(), reason == FragmentDrop::Overlap, "{name}");
@@ -310,11 +345,17 @@ fn what_contradicts_gives_the_packet_up() {
 #[test]
 fn time_limits() {
     let mut table = table(4, 2, false);
-    table.on_first(key(A, 1, 96), first(&[0; 8]), Role::Reassemble, true, at(0));
+    table.on_first(
+        key(A, 1, 96),
+        first(&[0; 8]),
+        FragmentHandling::Reassemble,
+        true,
+        at(0),
+    );
     table.on_first(
         key(B, 1, 96),
         first(&[0; 8]),
-        Role::Forward { next_hop: C },
+        FragmentHandling::Forward { next_hop: C },
         true,
         at(0),
     );
@@ -329,11 +370,17 @@ fn time_limits() {
     assert_eq!(table.counters().dropped(FragmentDrop::Timeout), 2);
     // One byte group now and then does not keep a body for ever.
     let (slow, mut ms) = (key(C, 1, 1280), 10_000);
-    table.on_first(slow, first(&[0; 8]), Role::Reassemble, true, at(ms));
+    table.on_first(
+        slow,
+        first(&[0; 8]),
+        FragmentHandling::Reassemble,
+        true,
+        at(ms),
+    );
     for unit in 1.. {
         ms += 3_000;
         table.expire(at(ms));
-        if table.on_next(slow, unit * 8, &[0; 8], at(ms)) != Verdict::Stored {
+        if table.on_next(slow, unit * 8, &[0; 8], at(ms)) != FragmentOutcome::Stored {
             break;
         }
     }
@@ -343,9 +390,13 @@ fn time_limits() {
 #[test]
 fn an_untaken_packet_does_not_stay() {
     let mut table = table(1, 1, false);
-    let Verdict::Complete(id) =
-        table.on_first(key(A, 1, 8), first(&[1; 8]), Role::Reassemble, true, at(0))
-    else {
+    let FragmentOutcome::Complete(id) = table.on_first(
+        key(A, 1, 8),
+        first(&[1; 8]),
+        FragmentHandling::Reassemble,
+        true,
+        at(0),
+    ) else {
         panic!("the packet is whole")
     };
     table.expire(at(0) + REASSEMBLY_TIMEOUT);
@@ -357,47 +408,56 @@ fn open(
     table: &mut Datagrams<'_>,
     (from, is_known): (LinkAddr, bool),
     tag: u16,
-    role: Role,
+    handling: FragmentHandling,
     ms: u64,
-) -> Verdict {
+) -> FragmentOutcome {
     let key = key(from, tag, 96);
-    table.on_first(key, first(&[0; 8]), role, is_known, at(ms))
+    table.on_first(key, first(&[0; 8]), handling, is_known, at(ms))
 }
 
 #[test]
 fn no_neighbour_takes_all_and_a_burst_is_safe() {
     let mut table = table(4, 3, false);
-    let role = Role::Forward { next_hop: C };
-    let taken = |verdict| matches!(verdict, Verdict::Forward { .. });
+    let handling = FragmentHandling::Forward { next_hop: C };
+    let taken = |outcome| matches!(outcome, FragmentOutcome::Forward { .. });
     for tag in 0..3 {
-        assert!(taken(open(&mut table, (A, true), tag, role, 0)));
+        assert!(taken(open(&mut table, (A, true), tag, handling, 0)));
     }
-    let quota = Verdict::Drop(FragmentDrop::NeighborQuota);
-    assert_eq!(open(&mut table, (A, true), 3, role, 59), quota);
-    assert!(taken(open(&mut table, (B, true), 0, role, 59)));
-    let full = Verdict::Drop(FragmentDrop::TableFull);
-    assert_eq!(open(&mut table, (C, true), 0, role, 59), full);
+    let quota = FragmentOutcome::Drop(FragmentDrop::NeighborQuota);
+    assert_eq!(open(&mut table, (A, true), 3, handling, 59), quota);
+    assert!(taken(open(&mut table, (B, true), 0, handling, 59)));
+    let full = FragmentOutcome::Drop(FragmentDrop::TableFull);
+    assert_eq!(open(&mut table, (C, true), 0, handling, 59), full);
     // Nothing has followed: a record may go, first to its own neighbour.
-    assert!(taken(open(&mut table, (A, true), 3, role, 60)));
-    assert!(taken(open(&mut table, (C, true), 0, role, 60)));
+    assert!(taken(open(&mut table, (A, true), 3, handling, 60)));
+    assert!(taken(open(&mut table, (C, true), 0, handling, 60)));
     assert_eq!(table.counters().dropped(FragmentDrop::Evicted), 2);
     assert_eq!(
         table.on_next(key(A, 0, 96), 8, &[0; 8], at(61)),
-        Verdict::Drop(FragmentDrop::NoRecord)
+        FragmentOutcome::Drop(FragmentDrop::NoRecord)
     );
 }
 
 #[test]
 fn no_neighbour_takes_every_body() {
     let mut table = table(8, 2, false);
-    let role = Role::Reassemble;
-    assert_eq!(open(&mut table, (A, true), 0, role, 0), Verdict::Stored);
-    let quota = Verdict::Drop(FragmentDrop::NeighborQuota);
-    assert_eq!(open(&mut table, (A, true), 1, role, 0), quota);
-    assert_eq!(open(&mut table, (B, true), 0, role, 10), Verdict::Stored);
-    let none = Verdict::Drop(FragmentDrop::NoBody);
-    assert_eq!(open(&mut table, (C, true), 0, role, 10), none);
-    assert_eq!(open(&mut table, (C, true), 0, role, 60), Verdict::Stored);
+    let handling = FragmentHandling::Reassemble;
+    assert_eq!(
+        open(&mut table, (A, true), 0, handling, 0),
+        FragmentOutcome::Stored
+    );
+    let quota = FragmentOutcome::Drop(FragmentDrop::NeighborQuota);
+    assert_eq!(open(&mut table, (A, true), 1, handling, 0), quota);
+    assert_eq!(
+        open(&mut table, (B, true), 0, handling, 10),
+        FragmentOutcome::Stored
+    );
+    let none = FragmentOutcome::Drop(FragmentDrop::NoBody);
+    assert_eq!(open(&mut table, (C, true), 0, handling, 10), none);
+    assert_eq!(
+        open(&mut table, (C, true), 0, handling, 60),
+        FragmentOutcome::Stored
+    );
     assert_eq!(table.len(), 2);
 }
 
@@ -406,23 +466,26 @@ fn no_neighbour_takes_every_body() {
 fn a_first_fragment_keeps_its_place_until_the_second_was_tried_twice() {
     let retried = crate::mac::config::RETRY_DELAY_MAX + Duration::from_millis(19);
     let mut table = table(8, 1, false);
-    let role = Role::Reassemble;
-    assert_eq!(open(&mut table, (A, true), 0, role, 0), Verdict::Stored);
+    let handling = FragmentHandling::Reassemble;
+    assert_eq!(
+        open(&mut table, (A, true), 0, handling, 0),
+        FragmentOutcome::Stored
+    );
     for ms in 0..=retried.as_micros() / 1_000 {
-        let other = open(&mut table, (B, true), ms as u16, role, ms);
-        assert_eq!(other, Verdict::Drop(FragmentDrop::NoBody), "{ms}");
+        let other = open(&mut table, (B, true), ms as u16, handling, ms);
+        assert_eq!(other, FragmentOutcome::Drop(FragmentDrop::NoBody), "{ms}");
     }
     let second = table.on_next(key(A, 0, 96), 8, &[0; 8], at(0) + retried);
-    assert_eq!(second, Verdict::Stored);
+    assert_eq!(second, FragmentOutcome::Stored);
 }
 
 /// A packet of two fragments from `from`, whole at the second.
 fn serve(table: &mut Datagrams<'_>, from: LinkAddr, tag: u16, ms: u64) {
     let key = key(from, tag, 16);
-    let gathers = Role::Reassemble;
+    let gathers = FragmentHandling::Reassemble;
     let first = table.on_first(key, first(&[0; 8]), gathers, true, at(ms));
-    assert_eq!(first, Verdict::Stored);
-    let Verdict::Complete(id) = table.on_next(key, 8, &[0; 8], at(ms)) else {
+    assert_eq!(first, FragmentOutcome::Stored);
+    let FragmentOutcome::Complete(id) = table.on_next(key, 8, &[0; 8], at(ms)) else {
         panic!("whole")
     };
     table.release(id);
@@ -431,24 +494,28 @@ fn serve(table: &mut Datagrams<'_>, from: LinkAddr, tag: u16, ms: u64) {
 /// A sender without pause may not keep the one body for ever.
 #[test]
 fn who_was_refused_for_long_overtakes_who_was_served() {
-    let role = Role::Reassemble;
-    let none = Verdict::Drop(FragmentDrop::NoBody);
+    let handling = FragmentHandling::Reassemble;
+    let none = FragmentOutcome::Drop(FragmentDrop::NoBody);
     let grow = |table: &mut Datagrams<'_>, from, tag, ms| {
-        open(table, (from, true), tag, role, ms);
+        open(table, (from, true), tag, handling, ms);
         table.on_next(key(from, tag, 96), 8, &[0; 8], at(ms))
     };
     let mut table = table(8, 1, false);
     serve(&mut table, A, 0, 0);
-    assert_eq!(grow(&mut table, A, 1, 0), Verdict::Stored);
-    assert_eq!(open(&mut table, (B, false), 0, role, 1), none, "a stranger");
-    assert_eq!(grow(&mut table, B, 1, 1), Verdict::Stored);
+    assert_eq!(grow(&mut table, A, 1, 0), FragmentOutcome::Stored);
     assert_eq!(
-        open(&mut table, (A, true), 2, role, 2),
+        open(&mut table, (B, false), 0, handling, 1),
+        none,
+        "a stranger"
+    );
+    assert_eq!(grow(&mut table, B, 1, 1), FragmentOutcome::Stored);
+    assert_eq!(
+        open(&mut table, (A, true), 2, handling, 2),
         none,
         "had its turn"
     );
     assert_eq!(
-        open(&mut table, (C, true), 0, role, 2),
+        open(&mut table, (C, true), 0, handling, 2),
         none,
         "so has B's none"
     );
@@ -459,20 +526,23 @@ fn who_was_refused_for_long_overtakes_who_was_served() {
         let evicted = table.counters().dropped(FragmentDrop::Evicted);
         table.expire(at(ms));
         serve(&mut table, A, 100 + n, ms);
-        assert_eq!(grow(&mut table, A, 300 + n, ms), Verdict::Stored);
+        assert_eq!(grow(&mut table, A, 300 + n, ms), FragmentOutcome::Stored);
         let forged = LinkAddr::Short(500 + n);
-        let verdict = open(&mut table, (forged, true), 0, role, ms);
-        overtaken += u32::from(verdict == Verdict::Stored);
+        let outcome = open(&mut table, (forged, true), 0, handling, ms);
+        overtaken += u32::from(outcome == FragmentOutcome::Stored);
         assert_eq!(
-            verdict == none,
+            outcome == none,
             evicted == table.counters().dropped(FragmentDrop::Evicted)
         );
         for (from, tag) in [(forged, 0), (A, 300 + n)] {
             let all = [0; 88];
-            if let Verdict::Complete(id) = table.on_next(key(from, tag, 96), 8, &all, at(ms)) {
+            if let FragmentOutcome::Complete(id) =
+                table.on_next(key(from, tag, 96), 8, &all, at(ms))
+            {
                 table.release(id);
             }
-            if let Verdict::Complete(id) = table.on_next(key(from, tag, 96), 16, &all[8..], at(ms))
+            if let FragmentOutcome::Complete(id) =
+                table.on_next(key(from, tag, 96), 16, &all[8..], at(ms))
             {
                 table.release(id);
             }
@@ -485,50 +555,56 @@ fn who_was_refused_for_long_overtakes_who_was_served() {
 #[test]
 fn no_packet_is_given_up_for_one_that_is_refused() {
     let mut table = table(2, 1, false);
-    let forwards = Role::Forward { next_hop: C };
-    let Verdict::Forward { .. } = open(&mut table, (A, true), 0, forwards, 0) else {
+    let forwards = FragmentHandling::Forward { next_hop: C };
+    let FragmentOutcome::Forward { .. } = open(&mut table, (A, true), 0, forwards, 0) else {
         panic!("it is passed on");
     };
-    let gathers = Role::Reassemble;
+    let gathers = FragmentHandling::Reassemble;
     assert_eq!(
         open(&mut table, (B, true), 0, gathers, 100),
-        Verdict::Stored
+        FragmentOutcome::Stored
     );
     let grows = table.on_next(key(B, 0, 96), 8, &[0; 8], at(100));
-    assert_eq!(grows, Verdict::Stored);
+    assert_eq!(grows, FragmentOutcome::Stored);
     let refused = open(&mut table, (C, true), 0, gathers, 101);
-    assert_eq!(refused, Verdict::Drop(FragmentDrop::NoBody));
+    assert_eq!(refused, FragmentOutcome::Drop(FragmentDrop::NoBody));
     assert_eq!(table.counters().dropped(FragmentDrop::Evicted), 0);
     let next = table.on_next(key(A, 0, 96), 8, &[0; 8], at(102));
-    assert!(matches!(next, Verdict::Forward { .. }), "{next:?}");
+    assert!(matches!(next, FragmentOutcome::Forward { .. }), "{next:?}");
 }
 
 /// Where record and body are both taken, one packet makes way, not two.
 #[test]
 fn one_packet_makes_way_for_one() {
     let mut table = table(2, 1, false);
-    let forwards = Role::Forward { next_hop: C };
+    let forwards = FragmentHandling::Forward { next_hop: C };
     open(&mut table, (A, true), 0, forwards, 0);
-    let gathers = Role::Reassemble;
-    assert_eq!(open(&mut table, (B, true), 0, gathers, 50), Verdict::Stored);
+    let gathers = FragmentHandling::Reassemble;
+    assert_eq!(
+        open(&mut table, (B, true), 0, gathers, 50),
+        FragmentOutcome::Stored
+    );
     assert_eq!(
         open(&mut table, (C, true), 0, gathers, 200),
-        Verdict::Stored
+        FragmentOutcome::Stored
     );
     assert_eq!(table.counters().dropped(FragmentDrop::Evicted), 1);
     let next = table.on_next(key(A, 0, 96), 8, &[0; 8], at(201));
-    assert!(matches!(next, Verdict::Forward { .. }), "{next:?}");
+    assert!(matches!(next, FragmentOutcome::Forward { .. }), "{next:?}");
 }
 
 #[test]
 fn what_grows_stays_and_strangers_make_way() {
-    let role = Role::Reassemble;
-    let none = Verdict::Drop(FragmentDrop::NoBody);
+    let handling = FragmentHandling::Reassemble;
+    let none = FragmentOutcome::Drop(FragmentDrop::NoBody);
     let grown = |is_known| {
         let mut table = table(8, 1, false);
-        assert_eq!(open(&mut table, (A, is_known), 0, role, 0), Verdict::Stored);
-        let verdict = table.on_next(key(A, 0, 96), 8, &[0; 8], at(100));
-        assert_eq!(verdict, Verdict::Stored);
+        assert_eq!(
+            open(&mut table, (A, is_known), 0, handling, 0),
+            FragmentOutcome::Stored
+        );
+        let outcome = table.on_next(key(A, 0, 96), 8, &[0; 8], at(100));
+        assert_eq!(outcome, FragmentOutcome::Stored);
         table
     };
     // (who holds the body, who wants it, from when on)
@@ -540,31 +616,31 @@ fn what_grows_stays_and_strangers_make_way() {
     ] {
         let mut table = grown(holder);
         if from_ms > 100 {
-            let before = open(&mut table, (B, other), 0, role, from_ms - 1);
+            let before = open(&mut table, (B, other), 0, handling, from_ms - 1);
             assert_eq!(before, none, "{holder} {other}");
         }
-        let verdict = open(&mut table, (B, other), 0, role, from_ms);
-        assert_eq!(verdict, Verdict::Stored, "{holder} {other}");
+        let outcome = open(&mut table, (B, other), 0, handling, from_ms);
+        assert_eq!(outcome, FragmentOutcome::Stored, "{holder} {other}");
     }
     // Among several the stranger's goes first, then what does not grow, then the oldest.
     let mut table = table(8, 3, false);
     for (from, is_known, ms) in [(A, true, 0), (B, true, 1), (C, false, 2)] {
         assert_eq!(
-            open(&mut table, (from, is_known), 0, role, ms),
-            Verdict::Stored
+            open(&mut table, (from, is_known), 0, handling, ms),
+            FragmentOutcome::Stored
         );
     }
     table.on_next(key(A, 0, 96), 8, &[0; 8], at(3));
     for (tag, loser) in [(1, C), (2, B)] {
         let other = LinkAddr::Short(40 + tag);
         assert_eq!(
-            open(&mut table, (other, true), tag, role, 70),
-            Verdict::Stored
+            open(&mut table, (other, true), tag, handling, 70),
+            FragmentOutcome::Stored
         );
-        let verdict = table.on_next(key(loser, 0, 96), 16, &[0; 8], at(70));
+        let outcome = table.on_next(key(loser, 0, 96), 16, &[0; 8], at(70));
         assert_eq!(
-            verdict,
-            Verdict::Drop(FragmentDrop::SiblingLost),
+            outcome,
+            FragmentOutcome::Drop(FragmentDrop::SiblingLost),
             "{loser:?}"
         );
     }
@@ -582,13 +658,19 @@ fn forged_first_fragments_do_not_cost_an_honest_packet_its_body() {
             for n in 0..5usize {
                 let piece = &packet[n * 96..][..96];
                 let now = at(ms);
-                let verdict = match n {
-                    0 => table.on_first(honest, first(piece), Role::Reassemble, true, now),
+                let outcome = match n {
+                    0 => table.on_first(
+                        honest,
+                        first(piece),
+                        FragmentHandling::Reassemble,
+                        true,
+                        now,
+                    ),
                     _ => table.on_next(honest, n * 96, piece, now),
                 };
-                match verdict {
-                    Verdict::Complete(id) => table.release(id),
-                    verdict => assert_eq!(verdict, Verdict::Stored, "{bodies} bodies, {n}"),
+                match outcome {
+                    FragmentOutcome::Complete(id) => table.release(id),
+                    outcome => assert_eq!(outcome, FragmentOutcome::Stored, "{bodies} bodies, {n}"),
                 }
                 for _ in 0..2 {
                     let from = LinkAddr::Short(100 + tag % 2);
@@ -596,7 +678,7 @@ fn forged_first_fragments_do_not_cost_an_honest_packet_its_body() {
                         &mut table,
                         (from, false),
                         1_000 + tag,
-                        Role::Reassemble,
+                        FragmentHandling::Reassemble,
                         ms + 5,
                     );
                 }
@@ -671,19 +753,19 @@ proptest! {
             if change == 11 && let Some(byte) = piece.first_mut() {
                 *byte ^= 0x80;
             }
-            let verdict = match unit {
-                0 => table.on_first(key, first(&piece), Role::Reassemble, true, at(0)),
+            let outcome = match unit {
+                0 => table.on_first(key, first(&piece), FragmentHandling::Reassemble, true, at(0)),
                 _ => table.on_next(key, offset, &piece, at(0)),
             };
-            match (models[which].take(size, offset, &piece), verdict) {
-                (Ok(false), verdict) => prop_assert_eq!(verdict, Verdict::Stored),
-                (Err(reason), verdict) => prop_assert_eq!(verdict, Verdict::Drop(reason)),
-                (Ok(true), Verdict::Complete(id)) => {
+            match (models[which].take(size, offset, &piece), outcome) {
+                (Ok(false), outcome) => prop_assert_eq!(outcome, FragmentOutcome::Stored),
+                (Err(reason), outcome) => prop_assert_eq!(outcome, FragmentOutcome::Drop(reason)),
+                (Ok(true), FragmentOutcome::Complete(id)) => {
                     let expected: Option<Vec<u8>> = models[which].bytes.iter().copied().collect();
                     prop_assert_eq!(Some(table.packet(id).to_vec()), expected);
                     table.release(id);
                 }
-                (Ok(true), verdict) => prop_assert!(false, "whole, but {:?}", verdict),
+                (Ok(true), outcome) => prop_assert!(false, "whole, but {:?}", outcome),
             }
         }
     }
@@ -702,14 +784,14 @@ proptest! {
         for (from, tag, unit, forward, lose, wait) in steps {
             ms += wait;
             let key = key(LinkAddr::Short(from), tag, 32);
-            let role = if forward { Role::Forward { next_hop: C } } else { Role::Reassemble };
-            let verdict = match unit {
-                0 => table.on_first(key, first(&[0; 8]), role, true, at(ms)),
+            let handling = if forward { FragmentHandling::Forward { next_hop: C } } else { FragmentHandling::Reassemble };
+            let outcome = match unit {
+                0 => table.on_first(key, first(&[0; 8]), handling, true, at(ms)),
                 _ => table.on_next(key, unit * 8, &[0; 8], at(ms)),
             };
-            match verdict {
-                Verdict::Complete(id) if forward => table.release(id),
-                Verdict::Forward { tag, .. } if lose && unit < 3 => { table.fragment_lost(tag); }
+            match outcome {
+                FragmentOutcome::Complete(id) if forward => table.release(id),
+                FragmentOutcome::Forward { tag, .. } if lose && unit < 3 => { table.fragment_lost(tag); }
                 _ => {}
             }
             if wait > 350 {

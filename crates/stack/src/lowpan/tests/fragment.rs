@@ -40,10 +40,17 @@ fn packet(len: usize, hop_limit: u8) -> Vec<u8> {
 /// All frames of a packet.
 fn frames(packet: &[u8], max: usize, slack: u8) -> Vec<Vec<u8>> {
     let mut buffer = [0; 1280];
-    let mut outgoing = Outgoing::new(&mut buffer);
+    let mut outgoing = Fragmenter::new(&mut buffer);
     outgoing.buffer()[..packet.len()].copy_from_slice(packet);
     outgoing
-        .start(packet.len(), Beside::default(), LINK, 0x1234, max, slack)
+        .start(
+            packet.len(),
+            HeaderForms::default(),
+            LINK,
+            0x1234,
+            max,
+            slack,
+        )
         .unwrap();
     let mut frames = Vec::new();
     let mut out = [0; 127];
@@ -112,17 +119,17 @@ fn a_first_fragment_leaves_slack() {
 #[test]
 fn lengths_that_cannot_be_sent() {
     let mut buffer = [0; 1600];
-    let mut outgoing = Outgoing::new(&mut buffer);
+    let mut outgoing = Fragmenter::new(&mut buffer);
     for len in [0, MESH_PACKET_LEN_MAX + 1, 1601] {
         assert_eq!(
-            outgoing.start(len, Beside::default(), LINK, 1, 104, 0),
+            outgoing.start(len, HeaderForms::default(), LINK, 1, 104, 0),
             Err(FragmentError::BadLength)
         );
     }
     let mut out = [0; 127];
     assert_eq!(outgoing.next(&contexts(), &mut out), Ok(None));
     assert_eq!(
-        outgoing.start(60, Beside::default(), LINK, 1, 104, 0),
+        outgoing.start(60, HeaderForms::default(), LINK, 1, 104, 0),
         Ok(())
     );
     assert_eq!(
@@ -135,7 +142,7 @@ fn lengths_that_cannot_be_sent() {
         let packet = packet(200, 64);
         outgoing.buffer()[..200].copy_from_slice(&packet);
         outgoing
-            .start(200, Beside::default(), LINK, 1, max, 0)
+            .start(200, HeaderForms::default(), LINK, 1, max, 0)
             .unwrap();
         assert_eq!(
             outgoing.next(&contexts(), &mut out),
@@ -149,10 +156,10 @@ fn lengths_that_cannot_be_sent() {
 #[test]
 fn a_lost_fragment_ends_the_packet() {
     let mut buffer = [0; 1280];
-    let mut outgoing = Outgoing::new(&mut buffer);
+    let mut outgoing = Fragmenter::new(&mut buffer);
     outgoing.buffer()[..500].copy_from_slice(&packet(500, 64));
     outgoing
-        .start(500, Beside::default(), LINK, 7, 104, 0)
+        .start(500, HeaderForms::default(), LINK, 7, 104, 0)
         .unwrap();
     let mut out = [0; 127];
     assert!(outgoing.next(&contexts(), &mut out).unwrap().is_some());
@@ -235,9 +242,9 @@ proptest! {
     #[test]
     fn any_bytes_as_a_packet_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 1..300), max in 0usize..130, slack: u8) {
         let mut buffer = [0; 1280];
-        let mut outgoing = Outgoing::new(&mut buffer);
+        let mut outgoing = Fragmenter::new(&mut buffer);
         outgoing.buffer()[..bytes.len()].copy_from_slice(&bytes);
-        outgoing.start(bytes.len(), Beside::default(), LINK, 1, max, slack).unwrap();
+        outgoing.start(bytes.len(), HeaderForms::default(), LINK, 1, max, slack).unwrap();
         let mut out = [0; 127];
         for _ in 0..400 {
             match outgoing.next(&contexts(), &mut out) {

@@ -6,8 +6,8 @@ use std::vec::Vec;
 
 use proptest::prelude::*;
 
-use super::datagram::{Datagrams, FragmentDrop, Key, Record, Role, Verdict};
-use super::fragment::{FIRST_SLACK, FragmentError, Outgoing, forward_first};
+use super::datagram::{Datagrams, FragmentDrop, FragmentHandling, FragmentOutcome, Key, Record};
+use super::fragment::{FIRST_SLACK, FragmentError, Fragmenter, forward_first};
 use super::*;
 use crate::limits::{IPV6_MTU_MIN, MESH_PACKET_LEN_MAX};
 use crate::random::Rng;
@@ -143,11 +143,11 @@ fn compressed(
     contexts: &Contexts,
 ) -> (Vec<u8>, Compressed) {
     let mut out = vec![0; packet.len() + 64];
-    let beside = Beside {
+    let forms = HeaderForms {
         rpi,
-        ..Beside::default()
+        ..HeaderForms::default()
     };
-    let done = compress_form(packet, beside, link, contexts, &mut out).unwrap();
+    let done = compress_form(packet, forms, link, contexts, &mut out).unwrap();
     out.truncate(done.compressed_len);
     out.extend(&packet[done.uncompressed_len..]);
     (out, done)
@@ -322,12 +322,12 @@ fn an_option_in_any_form_is_taken_out() {
     }
     // Where another option stands beside it, and behind a 6LoRH that says the same, it stays.
     let two = [58, 1, 0x63, 4, 0, 0, 1, 0, 5, 6, 0, 0, 0, 0, 0, 0];
-    let beside = packet(
+    let forms = packet(
         &header(mote(3), ROOT, next_header::HOP_BY_HOP),
         &[&two[..], &[1; 8]].concat(),
     );
-    round_trip(&beside, None, hop(3, 2), &contexts(false));
-    round_trip(&beside, Some(RPI), hop(3, 2), &contexts(true));
+    round_trip(&forms, None, hop(3, 2), &contexts(false));
+    round_trip(&forms, Some(RPI), hop(3, 2), &contexts(true));
     let option = rising.header(58, TYPE_6553);
     let with = packet(
         &header(mote(3), ROOT, next_header::HOP_BY_HOP),
@@ -637,13 +637,13 @@ fn frames(
     len_max: usize,
 ) -> Result<Vec<Vec<u8>>, FragmentError> {
     let mut buffer = vec![0; MESH_PACKET_LEN_MAX];
-    let mut outgoing = Outgoing::new(&mut buffer);
+    let mut outgoing = Fragmenter::new(&mut buffer);
     outgoing.buffer()[..packet.len()].copy_from_slice(packet);
-    let beside = Beside {
+    let forms = HeaderForms {
         rpi,
-        ..Beside::default()
+        ..HeaderForms::default()
     };
-    outgoing.start(packet.len(), beside, link, 77, len_max, FIRST_SLACK)?;
+    outgoing.start(packet.len(), forms, link, 77, len_max, FIRST_SLACK)?;
     let mut frames = Vec::new();
     let mut out = [0; 127];
     while let Some(len) = outgoing.next(contexts, &mut out)? {
@@ -667,19 +667,25 @@ fn gathered(frames: &[Vec<u8>], link: LinkPair, contexts: &Contexts) -> (Vec<u8>
             tag: header.datagram_tag,
             size: header.datagram_size,
         };
-        let verdict = if header.is_first() {
+        let outcome = if header.is_first() {
             let size = Some(header.datagram_size);
             let (start, done) = restored(bytes, link, contexts, size).unwrap();
             let first = done.first(&start);
-            table.on_first(key, first, Role::Reassemble, true, Instant::ORIGIN)
+            table.on_first(
+                key,
+                first,
+                FragmentHandling::Reassemble,
+                true,
+                Instant::ORIGIN,
+            )
         } else {
             table.on_next(key, header.offset_bytes(), bytes, Instant::ORIGIN)
         };
-        if let Verdict::Complete(id) = verdict {
-            let (mut whole, beside) = table.lend(id).unwrap();
-            return (whole.packet().to_vec(), beside.rpi);
+        if let FragmentOutcome::Complete(id) = outcome {
+            let (mut whole, forms) = table.lend(id).unwrap();
+            return (whole.packet().to_vec(), forms.rpi);
         }
-        assert_eq!(verdict, Verdict::Stored);
+        assert_eq!(outcome, FragmentOutcome::Stored);
     }
     panic!("the packet is whole");
 }
@@ -908,25 +914,31 @@ fn a_body_of_the_minimum_mtu_serves_a_mesh_without_tunnels() {
             true => {
                 let (start, done) = restored(bytes, hop(3, 2), &contexts, Some(1288)).unwrap();
                 let first = done.first(&start);
-                table.on_first(key, first, Role::Reassemble, true, Instant::ORIGIN)
+                table.on_first(
+                    key,
+                    first,
+                    FragmentHandling::Reassemble,
+                    true,
+                    Instant::ORIGIN,
+                )
             }
             false => table.on_next(key, header.offset_bytes(), bytes, Instant::ORIGIN),
         });
     }
-    let Some(Verdict::Complete(id)) = last else {
+    let Some(FragmentOutcome::Complete(id)) = last else {
         panic!("{last:?}");
     };
-    let (mut whole, beside) = table.lend(id).unwrap();
-    assert_eq!((&*whole.packet(), beside.rpi), (&packet[..], Some(RPI)));
+    let (mut whole, forms) = table.lend(id).unwrap();
+    assert_eq!((&*whole.packet(), forms.rpi), (&packet[..], Some(RPI)));
 }
 
 /// A fragment that came first was put where it would lie without routing headers.
 #[test]
 fn a_first_fragment_that_shifts_others_gives_its_packet_up() {
-    for (unnumbered, verdict) in [
-        (0, Verdict::Stored),
-        (-8, Verdict::Drop(FragmentDrop::Overlap)),
-        (56, Verdict::Drop(FragmentDrop::Overlap)),
+    for (unnumbered, outcome) in [
+        (0, FragmentOutcome::Stored),
+        (-8, FragmentOutcome::Drop(FragmentDrop::Overlap)),
+        (56, FragmentOutcome::Drop(FragmentDrop::Overlap)),
     ] {
         let mut rng = Rng::from_seed([7, 7]);
         let (mut records, mut bodies) = ([Record::EMPTY; 1], [0; 400]);
@@ -937,15 +949,21 @@ fn a_first_fragment_that_shifts_others_gives_its_packet_up() {
             size: 200,
         };
         let stored = table.on_next(key, 96, &[1; 48], Instant::ORIGIN);
-        assert_eq!(stored, Verdict::Stored);
+        assert_eq!(stored, FragmentOutcome::Stored);
         let bytes = vec![2; unabridged(48, unnumbered)];
         let first = First {
             bytes: &bytes,
-            beside: Beside::default(),
+            forms: HeaderForms::default(),
             unnumbered,
         };
-        let got = table.on_first(key, first, Role::Reassemble, true, Instant::ORIGIN);
-        assert_eq!(got, verdict, "{unnumbered}");
+        let got = table.on_first(
+            key,
+            first,
+            FragmentHandling::Reassemble,
+            true,
+            Instant::ORIGIN,
+        );
+        assert_eq!(got, outcome, "{unnumbered}");
         assert_eq!(table.is_empty(), unnumbered != 0);
     }
 }

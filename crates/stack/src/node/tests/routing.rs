@@ -3,7 +3,7 @@
 use super::*;
 use crate::ip::PacketDrop;
 use crate::limits::MESH_PACKET_LEN_MAX;
-use crate::lowpan::{Beside, LinkPair, fragment::Outgoing};
+use crate::lowpan::{HeaderForms, LinkPair, fragment::Fragmenter};
 use crate::rpl::{self, Candidate, Role};
 use crate::wire::cursor::Writer;
 use crate::wire::icmpv6::unreachable;
@@ -189,9 +189,9 @@ fn hear(world: &mut World, (from, to): (usize, usize), packet: &[u8], rpi: Optio
     };
     let contexts = world.radio_of(to).contexts().clone();
     let mut buffer = std::vec![0; MESH_PACKET_LEN_MAX];
-    let mut outgoing = Outgoing::new(&mut buffer);
+    let mut outgoing = Fragmenter::new(&mut buffer);
     outgoing.buffer()[..packet.len()].copy_from_slice(packet);
-    let beside = Beside {
+    let beside = HeaderForms {
         tcp: TcpForm::Plain,
         rpi,
     };

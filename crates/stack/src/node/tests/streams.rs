@@ -120,7 +120,7 @@ fn peers_on_radio_and_wire_keep_the_mss_of_their_link() {
 fn inject(world: &mut World, hop: lowpan::LinkPair, len_max: usize, packet: &[u8]) {
     let mut buffer = [0; IPV6_MTU_MIN];
     buffer[..packet.len()].copy_from_slice(packet);
-    let mut outgoing = lowpan::fragment::Outgoing::new(&mut buffer);
+    let mut outgoing = lowpan::fragment::Fragmenter::new(&mut buffer);
     outgoing
         .start(packet.len(), TcpForm::Plain.into(), hop, 77, len_max, 0)
         .unwrap();

@@ -193,8 +193,8 @@ fn begin(indirect: &mut Indirect<'_>, packet: &[u8], tag: u16, now: Instant) -> 
     };
     indirect.outgoing.discard();
     let len = copy(indirect.outgoing.buffer(), packet);
-    let beside = crate::lowpan::Beside::default();
-    let started = indirect.outgoing.start(len, beside, link, tag, 100, 0);
+    let forms = crate::lowpan::HeaderForms::default();
+    let started = indirect.outgoing.start(len, forms, link, tag, 100, 0);
     assert_eq!(started, Ok(()));
     indirect.serving = Some(0);
     indirect.resume(0, now);
