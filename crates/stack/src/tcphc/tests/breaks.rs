@@ -8,36 +8,49 @@ use crate::wire::tcp::SackBlock;
 use crate::wire::tcphc::Field;
 
 /// A mote and a router, what they are about to send, and the mote's window.
-struct Scene {
-    ends: [Tcphc<'static>; 2],
-    seq: [u32; 2],
-    window: u16,
-    timestamps: [Option<(u32, u32)>; 2],
-    now: Instant,
+pub(super) struct Scene {
+    pub(super) ends: [Tcphc<'static>; 2],
+    pub(super) seq: [u32; 2],
+    pub(super) window: u16,
+    /// Of both ends' SYNs.
+    pub(super) window_scale: Option<u8>,
+    pub(super) timestamps: [Option<(u32, u32)>; 2],
+    pub(super) now: Instant,
 }
 
-const ISN: u32 = 0x1234_0000;
+pub(super) const ISN: u32 = 0x1234_0000;
 
 impl Scene {
     /// A connection that stands, with `router_seq` as the router's next number.
-    fn new(mode: Mode, off: &[Cure], router_seq: u32) -> Self {
+    pub(super) fn new(mode: Mode, off: &[Cure], router_seq: u32) -> Self {
         Self::with_timestamps(mode, off, router_seq, [None; 2])
     }
 
-    fn with_timestamps(
+    pub(super) fn with_timestamps(
         mode: Mode,
         off: &[Cure],
         router_seq: u32,
         timestamps: [Option<(u32, u32)>; 2],
     ) -> Self {
-        let ends = [End::Mote, End::Router].map(|end| fresh(mode, end, off, 3));
-        let mut scene = Self {
-            ends,
+        let mut scene = Self::closed(mode, off, router_seq);
+        scene.timestamps = timestamps;
+        scene.open()
+    }
+
+    /// Two ends without a connection.
+    pub(super) fn closed(mode: Mode, off: &[Cure], router_seq: u32) -> Self {
+        Self {
+            ends: [End::Mote, End::Router].map(|end| fresh(mode, end, off, 3)),
             seq: [ISN, router_seq.wrapping_sub(1)],
             window: 0x1000,
-            timestamps,
+            window_scale: None,
+            timestamps: [None; 2],
             now: Instant::ORIGIN,
-        };
+        }
+    }
+
+    pub(super) fn open(self) -> Self {
+        let mut scene = self;
         for (end, flags) in [
             (0, Flags::SYN),
             (1, Flags::SYN | Flags::ACK),
@@ -52,7 +65,7 @@ impl Scene {
         scene
     }
 
-    fn segment(&self, end: usize, flags: Flags, back: u32, len: usize) -> Vec<u8> {
+    pub(super) fn segment(&self, end: usize, flags: Flags, back: u32, len: usize) -> Vec<u8> {
         let ports = [4000, 80];
         let mut header = tcp::Header {
             src_port: ports[end],
@@ -68,15 +81,18 @@ impl Scene {
             ..tcp::Header::default()
         };
         header.options.timestamps = self.timestamps[end];
+        if flags.contains(Flags::SYN) {
+            header.options.window_scale = self.window_scale;
+        }
         finished(&header, end, len)
     }
 
-    fn send(&mut self, end: usize, flags: Flags, back: u32, len: usize) -> Vec<u8> {
+    pub(super) fn send(&mut self, end: usize, flags: Flags, back: u32, len: usize) -> Vec<u8> {
         let segment = self.segment(end, flags, back, len);
         self.send_bytes(end, &segment)
     }
 
-    fn send_bytes(&mut self, end: usize, segment: &[u8]) -> Vec<u8> {
+    pub(super) fn send_bytes(&mut self, end: usize, segment: &[u8]) -> Vec<u8> {
         let mut out = [0; 80];
         let table = &mut self.ends[end];
         let done = table
@@ -89,7 +105,7 @@ impl Scene {
         .concat()
     }
 
-    fn receive(&mut self, end: usize, bytes: &[u8]) -> Result<Vec<u8>, HeaderDrop> {
+    pub(super) fn receive(&mut self, end: usize, bytes: &[u8]) -> Result<Vec<u8>, HeaderDrop> {
         let mut out = [0; 60];
         let table = &mut self.ends[end];
         let done = table.decompress(&flow(end), bytes, self.now, &mut out)?;
@@ -97,7 +113,7 @@ impl Scene {
     }
 
     /// `len` bytes go from `end` and are acknowledged.
-    fn pass(&mut self, end: usize, len: usize) {
+    pub(super) fn pass(&mut self, end: usize, len: usize) {
         let data = self.send(end, Flags::ACK, 0, len);
         self.receive(1 - end, &data).unwrap();
         self.seq[end] = self.seq[end].wrapping_add(len as u32);
@@ -106,12 +122,12 @@ impl Scene {
     }
 
     /// Whether `bytes`, sent by the mote as `segment`, come out as something else.
-    fn is_misread(&mut self, bytes: &[u8], segment: &[u8]) -> bool {
+    pub(super) fn is_misread(&mut self, bytes: &[u8], segment: &[u8]) -> bool {
         self.receive(1, bytes).is_ok_and(|read| read != segment)
     }
 }
 
-fn fresh(mode: Mode, end: End, off: &[Cure], seed: u64) -> Tcphc<'static> {
+pub(super) fn fresh(mode: Mode, end: End, off: &[Cure], seed: u64) -> Tcphc<'static> {
     let config = Config {
         mode,
         end,
@@ -130,7 +146,7 @@ fn fresh(mode: Mode, end: End, off: &[Cure], seed: u64) -> Tcphc<'static> {
     table
 }
 
-fn finished(header: &tcp::Header, end: usize, len: usize) -> Vec<u8> {
+pub(super) fn finished(header: &tcp::Header, end: usize, len: usize) -> Vec<u8> {
     let mut bytes = std::vec![0x5a; header.header_len() + len];
     header.emit(&mut bytes).unwrap();
     let flow = flow(end);
@@ -140,7 +156,7 @@ fn finished(header: &tcp::Header, end: usize, len: usize) -> Vec<u8> {
 
 /// Runs `breaks` without the cure and with it.
 #[track_caller]
-fn attack(cure: Cure, breaks: impl Fn(&[Cure]) -> bool) {
+pub(super) fn attack(cure: Cure, breaks: impl Fn(&[Cure]) -> bool) {
     assert!(
         breaks(&[cure]),
         "{cure:?}: the attack does nothing without the cure either"
@@ -345,15 +361,9 @@ fn segments_that_share_a_timestamp() {
 #[test]
 fn a_syn_that_comes_again() {
     attack(Cure::RepeatedSyn, |off| {
-        let ends = [End::Mote, End::Router].map(|end| fresh(Mode::InOrder, end, off, 3));
         let (ours, theirs) = (1_000_000, 5_000_000);
-        let mut scene = Scene {
-            ends,
-            seq: [ISN, 0x5678_0000],
-            window: 0x1000,
-            timestamps: [Some((ours, 0)), Some((theirs, ours + 3072))],
-            now: Instant::ORIGIN,
-        };
+        let mut scene = Scene::closed(Mode::InOrder, off, 0x5678_0001);
+        scene.timestamps = [Some((ours, 0)), Some((theirs, ours + 3072))];
         let syn = scene.send(0, Flags::SYN, 0, 0);
         scene.receive(1, &syn).unwrap();
         scene.timestamps[0] = Some((ours + 3072, 0));
@@ -417,13 +427,17 @@ fn a_timestamp_that_passed_uncounted() {
 }
 
 /// First timestamps of the mote and of the router.
-const STAMPS: (u32, u32) = (1_000_000, 5_000_000);
+pub(super) const STAMPS: (u32, u32) = (1_000_000, 5_000_000);
 
 /// A connection on links where frames expire, in which echoes need not be whole.
 fn confirmed_echo(off: &[Cure]) -> Scene {
+    confirmed_echo_in(Mode::Default, off)
+}
+
+pub(super) fn confirmed_echo_in(mode: Mode, off: &[Cure]) -> Scene {
     let (ours, theirs) = STAMPS;
     let stamps = [Some((ours, theirs)), Some((theirs, ours))];
-    let mut scene = Scene::with_timestamps(Mode::Default, off, 0x5678_0000, stamps);
+    let mut scene = Scene::with_timestamps(mode, off, 0x5678_0000, stamps);
     for end in &mut scene.ends {
         end.rules.frames_expire = true;
     }
@@ -535,7 +549,7 @@ fn an_echo_of_what_was_not_counted() {
 }
 
 /// The compressed form of what was sent.
-fn compressed(bytes: &[u8]) -> Option<tcphc::Compressed> {
+pub(super) fn compressed(bytes: &[u8]) -> Option<tcphc::Compressed> {
     match Header::parse(bytes) {
         Ok((Header::Compressed(frame), _)) => Some(frame),
         _ => None,

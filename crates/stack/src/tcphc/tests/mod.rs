@@ -1,5 +1,6 @@
 //! The compressor and decompressor against each other.
 
+mod bounds;
 mod breaks;
 mod cures;
 mod driver;

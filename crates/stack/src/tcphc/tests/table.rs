@@ -10,7 +10,7 @@ use crate::random::Rng;
 
 pub(super) const PORTS: (u16, u16) = (4000, 80);
 
-fn table(end: End, slots: usize, quiet: Duration) -> Tcphc<'static> {
+pub(super) fn table(end: End, slots: usize, quiet: Duration) -> Tcphc<'static> {
     let config = Config {
         end,
         quiet,
