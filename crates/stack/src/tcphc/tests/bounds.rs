@@ -401,7 +401,7 @@ fn no_eight_bits_acknowledge_between_a_whole_header_and_a_confirmation() {
     let mut scene = scene.open();
     expire(&mut scene);
     scene.pass(0, 40);
-    let mut bits = |scene: &mut Scene| {
+    let bits = |scene: &mut Scene| {
         hear(scene, 10);
         width(next_ack(scene).ack)
     };
