@@ -153,13 +153,14 @@ pub struct Registration {
     state: State,
 }
 
+/// The states of a neighbour cache entry (RFC 6775 §3.5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     /// No registration; one that is news has just ended.
     Free,
     /// Its neighbour has acknowledged nothing yet.
     Tentative,
-    Held,
+    Registered,
 }
 
 impl Registration {
@@ -209,14 +210,14 @@ impl Registration {
 
     /// Ends it. What was reported is reported as over.
     fn end(&mut self) {
-        self.is_news |= self.state == State::Held;
+        self.is_news |= self.state == State::Registered;
         self.state = State::Free;
         self.lifetime_min = 0;
     }
 
     /// It holds from now on.
-    fn hold(&mut self, now: Instant) {
-        self.state = State::Held;
+    fn accept(&mut self, now: Instant) {
+        self.state = State::Registered;
         self.is_news = true;
         self.expires = now + Duration::from_secs(60 * u64::from(self.lifetime_min));
     }
@@ -275,7 +276,7 @@ impl<'m> NeighborCache<'m> {
 
     /// The registrations that hold.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Registration> {
-        let held = |entry: &&Registration| entry.state == State::Held;
+        let held = |entry: &&Registration| entry.state == State::Registered;
         self.table.iter().filter(held)
     }
 
@@ -339,7 +340,7 @@ impl<'m> NeighborCache<'m> {
                 }
             }
         }
-        let is_held = entry.is_of(request.iid) && entry.state == State::Held;
+        let is_held = entry.is_of(request.iid) && entry.state == State::Registered;
         if request.lifetime_min == 0 {
             entry.tid = request.tid;
             entry.end();
@@ -358,7 +359,7 @@ impl<'m> NeighborCache<'m> {
             state: State::Tentative,
         };
         if is_held || is_known {
-            entry.hold(now);
+            entry.accept(now);
         }
         Ok(())
     }
@@ -369,7 +370,7 @@ impl<'m> NeighborCache<'m> {
         let rank = |entry: &Registration| match entry.state {
             State::Free => Some(u8::from(entry.is_news || entry.is_due)),
             State::Tentative if is_known => Some(2),
-            State::Tentative | State::Held => None,
+            State::Tentative | State::Registered => None,
         };
         let places = self.table.iter().map(rank).zip(0..);
         let places = places.filter_map(|(rank, place)| Some((rank?, place)));
@@ -387,7 +388,7 @@ impl NeighborCache<'_> {
         }
         for entry in self.table.iter_mut() {
             if entry.state == State::Tentative && same(&entry.iid, &by) {
-                entry.hold(now);
+                entry.accept(now);
             }
         }
         self.change();
@@ -496,7 +497,7 @@ impl NeighborCache<'_> {
     /// The root is to hear of all again.
     pub(crate) fn tell_all(&mut self) {
         for entry in self.table.iter_mut() {
-            entry.is_due |= entry.is_routed && entry.state == State::Held;
+            entry.is_due |= entry.is_routed && entry.state == State::Registered;
         }
     }
 

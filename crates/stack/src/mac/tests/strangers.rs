@@ -324,7 +324,7 @@ fn strangers_are_reminded_by_frames_for_all() {
 
 #[cfg(feature = "join")]
 #[test]
-fn frames_in_clear_are_taken_for_all_by_relays_and_for_one_by_pledges() {
+fn frames_in_clear_are_taken_for_all_by_join_proxies_and_for_one_by_pledges() {
     let in_clear = |dst| data(LinkAddr::Extended(B), dst, 1, &[0x41]);
     let for_all = in_clear(LinkAddr::BROADCAST);
     let for_one = in_clear(LinkAddr::Extended(A));

@@ -191,13 +191,13 @@ fn hear(world: &mut World, (from, to): (usize, usize), packet: &[u8], rpi: Optio
     let mut buffer = std::vec![0; MESH_PACKET_LEN_MAX];
     let mut outgoing = Fragmenter::new(&mut buffer);
     outgoing.buffer()[..packet.len()].copy_from_slice(packet);
-    let beside = HeaderForms {
+    let forms = HeaderForms {
         tcp: TcpForm::Plain,
         rpi,
     };
     let tag = 40_000 + world.sequence as u16;
     outgoing
-        .start(packet.len(), beside, hop, tag, 80, 10)
+        .start(packet.len(), forms, hop, tag, 80, 10)
         .unwrap();
     let mut frames = Vec::new();
     let mut payload = [0; PSDU_LEN_MAX];

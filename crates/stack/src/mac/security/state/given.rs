@@ -1,4 +1,4 @@
-//! Keys that come while the node runs: from a registrar.
+//! Keys that come while the node runs: from a JRC (RFC 9031).
 
 use super::{Counters, Keyed, NetworkKey, Peer, Reservation, Security, SecurityConfig};
 
