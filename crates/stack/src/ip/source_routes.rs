@@ -705,4 +705,44 @@ mod tests {
         );
         assert!(routes.path(&addr(last + 1)).is_none());
     }
+
+    /// A leaf that speaks RPL from now on comes by its own parent, whatever its sequence was.
+    #[test]
+    fn a_leaf_that_becomes_a_mote_may_be_elsewhere() {
+        let mut steps = [None; 4];
+        let mut routes = routes(&mut steps);
+        for child in [2, 3] {
+            routes.set(step(child, 1), NOW).unwrap();
+        }
+        let leaf = |parent: u8, is_leaf| Step {
+            is_leaf,
+            via: iid(parent),
+            ..step(5, parent)
+        };
+        routes.set(leaf(2, true), NOW).unwrap();
+        assert_eq!(routes.set(leaf(3, true), NOW), Err(StepError::Old));
+        assert_eq!(routes.set(leaf(3, false), NOW), Ok(false));
+        assert_eq!(routes.path(&addr(5)).unwrap().motes(), [iid(3), iid(5)]);
+    }
+
+    /// Losses count while they are recent: each message that follows none halves them.
+    #[test]
+    fn losses_long_ago_are_forgotten() {
+        for (messages_between, is_bad) in [(0, true), (1, false), (3, false)] {
+            let mut steps = [None; 1];
+            let mut routes = routes(&mut steps);
+            routes.set(step(2, 1), NOW).unwrap();
+            assert!(routes.lose(iid(2), iid(1)));
+            assert_eq!(routes.set(step(2, 1), NOW), Ok(false));
+            for _ in 0..messages_between {
+                assert_eq!(routes.set(step(2, 1), NOW), Ok(false));
+            }
+            assert!(routes.lose(iid(2), iid(1)));
+            assert_eq!(
+                routes.set(step(2, 1), NOW),
+                Ok(is_bad),
+                "{messages_between}"
+            );
+        }
+    }
 }

@@ -439,6 +439,9 @@ mod tests {
                 1920 + 144,
             ),
             ("no attempt at all", &[(0, false); 9][..], 256),
+            // Counts that have reached 160 attempts or 32 successes halve before the next frame.
+            ("160 attempts", &[(8, true); 21][..], 960),
+            ("32 successes", &[(1, true); 33][..], 135),
             // A MAC that tried more than any does must not make the counts wrap.
             ("absurd", &[(255, false), (255, true)][..], 8320),
         ] {
@@ -569,5 +572,103 @@ mod tests {
         assert!(slot.unwrap().is_untested());
         candidates.on_sent(iid(1), (1, true), false, later);
         assert_eq!(candidates.find(iid(1)).unwrap().etx(), 192);
+    }
+
+    #[test]
+    fn borrowed_slots_begin_empty() {
+        let mut slots = [Candidate::EMPTY];
+        assert!(says(&mut Candidates::new(&mut slots), 1, 128, None));
+        assert_eq!(listed(&Candidates::new(&mut slots)), []);
+    }
+
+    #[test]
+    fn a_newcomer_must_cost_less_than_whom_it_replaces() {
+        let mut slots = [Candidate::EMPTY];
+        let mut candidates = Candidates::new(&mut slots);
+        assert!(says(&mut candidates, 1, 500, None));
+        assert!(!says(&mut candidates, 2, 500, None));
+        assert!(says(&mut candidates, 3, 499, None));
+    }
+
+    #[test]
+    fn a_link_is_tested_after_24_attempts() {
+        let mut slots = [Candidate::EMPTY];
+        let mut candidates = Candidates::new(&mut slots);
+        says(&mut candidates, 1, 128, None);
+        for _ in 0..23 {
+            candidates.on_sent(iid(1), (1, true), false, NOW);
+        }
+        assert!(candidates.find(iid(1)).unwrap().is_untested());
+        candidates.on_sent(iid(1), (1, true), false, NOW);
+        assert!(!candidates.find(iid(1)).unwrap().is_untested());
+    }
+
+    #[test]
+    fn twelve_frames_are_a_load_that_halves_every_four_seconds() {
+        const FOUR_STEPS_US: u64 = 4 << 20;
+        let then = |halvings: u64| Instant::from_micros(FOUR_STEPS_US * (10 + halvings));
+        let mut slots = [Candidate::EMPTY];
+        let mut candidates = Candidates::new(&mut slots);
+        says(&mut candidates, 1, 128, None);
+        for frame in 1..=47 {
+            candidates.on_sent(iid(1), (1, true), false, then(0));
+            let it = candidates.find(iid(1)).unwrap();
+            assert_eq!(it.is_loaded(then(0)), frame >= 12, "{frame}");
+            assert_eq!(it.is_loaded(then(1)), frame >= 24, "{frame}");
+        }
+        // Three attempts count as two from the twelfth frame on.
+        let attempts = |frames: usize| {
+            let mut slots = [Candidate::EMPTY];
+            let mut candidates = Candidates::new(&mut slots);
+            says(&mut candidates, 1, 128, None);
+            for _ in 0..frames {
+                candidates.on_sent(iid(1), (3, true), true, NOW);
+            }
+            candidates.find(iid(1)).unwrap().attempts
+        };
+        assert_eq!([attempts(11), attempts(12), attempts(13)], [33, 35, 37]);
+    }
+
+    /// A neighbour that was tried in vain, or is gone: whether it is worth another frame after so
+    /// many steps, heard in the very step of the last frame or since.
+    #[test]
+    fn whom_no_frame_reached_is_tried_again_after_a_while() {
+        let worth = |frames: &[(u8, bool)], is_heard: bool, idle: u32| {
+            let mut slots = [Candidate::EMPTY];
+            let mut candidates = Candidates::new(&mut slots);
+            says(&mut candidates, 1, 128, None);
+            for frame in frames {
+                candidates.on_sent(iid(1), *frame, false, NOW);
+            }
+            let now = NOW + Duration::from_secs(if is_heard { 2 } else { 0 });
+            let slot = candidates.heard(iid(1), (128, 0), None, now).unwrap();
+            assert!(!slot.is_gone() || slot.is_untested() == is_heard);
+            slot.is_worth_testing(idle)
+        };
+        let (gone, vain) = (
+            &[&[(1, true)], &[(1, false); 8][..]].concat()[..],
+            &[(4, false); 3],
+        );
+        for (name, frames, is_heard, idle, is_worth) in [
+            (
+                "11 attempts",
+                &[(4, false), (4, false), (3, false)][..],
+                false,
+                0,
+                true,
+            ),
+            ("in vain", vain, false, 7, false),
+            ("in vain, and silent", vain, false, 100, false),
+            ("in vain, and heard", vain, true, 7, false),
+            ("in vain, and heard", vain, true, 8, true),
+            ("gone and silent", gone, false, 8, false),
+            ("gone and silent", gone, false, 59, false),
+            ("gone and silent", gone, false, 60, true),
+            ("gone and heard", gone, true, 7, false),
+            ("gone and heard", gone, true, 8, true),
+            ("gone and heard", gone, true, 60, true),
+        ] {
+            assert_eq!(worth(frames, is_heard, idle), is_worth, "{name} {idle}");
+        }
     }
 }

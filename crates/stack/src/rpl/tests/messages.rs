@@ -26,7 +26,7 @@ use crate::wire::rpl::{
 /// A node with its clock.
 pub(super) struct Bench {
     pub(super) rpl: Rpl<'static>,
-    rng: Rng,
+    pub(super) rng: Rng,
     pub(super) now: Instant,
     pub(super) sent: Vec<(Destination, Outgoing)>,
     /// What came of leaves, and how often all of them were to be told again.
@@ -37,26 +37,26 @@ pub(super) struct Bench {
 /// What a neighbour says in a DIO, if nothing else is said.
 #[derive(Clone)]
 pub(super) struct Says {
-    from: usize,
-    rank: u16,
-    version: u8,
-    mode: u8,
+    pub(super) from: usize,
+    pub(super) rank: u16,
+    pub(super) version: u8,
+    pub(super) mode: u8,
     pub(super) dtsn: u8,
-    dodag: Ipv6Addr,
-    instance: u8,
-    configuration: Option<Configuration>,
-    etx: Option<u16>,
-    prefix: Option<PrefixInformation>,
+    pub(super) dodag: Ipv6Addr,
+    pub(super) instance: u8,
+    pub(super) configuration: Option<Configuration>,
+    pub(super) etx: Option<u16>,
+    pub(super) prefix: Option<PrefixInformation>,
 }
 
 /// A whole rank is a transmission, as where DIOs carry no metrics.
-const CONFIGURATION: Configuration = Configuration {
+pub(super) const CONFIGURATION: Configuration = Configuration {
     min_hop_rank_increase: 128,
     max_rank_increase: 1024,
     ..Root::new(PREFIX).configuration
 };
 
-const ROOT: Role = Role::Root(Root {
+pub(super) const ROOT: Role = Role::Root(Root {
     has_metrics: false,
     configuration: CONFIGURATION,
     ..Root::new(PREFIX)
@@ -86,7 +86,7 @@ pub(super) fn bytes_of(message: &Message<'_>) -> Vec<u8> {
     bytes
 }
 
-fn options_of(options: &[RplOption<'_>]) -> Vec<u8> {
+pub(super) fn options_of(options: &[RplOption<'_>]) -> Vec<u8> {
     let mut bytes = vec![0; 300];
     let mut w = Writer::new(&mut bytes);
     for option in options {
@@ -98,7 +98,7 @@ fn options_of(options: &[RplOption<'_>]) -> Vec<u8> {
 }
 
 /// A prefix for addresses.
-const OTHER_PREFIX: PrefixInformation = PrefixInformation {
+pub(super) const OTHER_PREFIX: PrefixInformation = PrefixInformation {
     prefix_len: 64,
     on_link: false,
     autonomous: true,
@@ -109,7 +109,7 @@ const OTHER_PREFIX: PrefixInformation = PrefixInformation {
 };
 
 impl Says {
-    fn bytes(&self) -> Vec<u8> {
+    pub(super) fn bytes(&self) -> Vec<u8> {
         let etx = self.etx.map(Metrics::etx_object);
         let etx = etx.as_ref().map(|etx| Metrics::parse(etx).unwrap());
         let mut options: Vec<_> = etx.into_iter().map(RplOption::Metrics).collect();
@@ -177,7 +177,7 @@ impl Bench {
     }
 
     /// How often a neighbour was asked what it says itself.
-    fn questions(&self, to: usize) -> usize {
+    pub(super) fn questions(&self, to: usize) -> usize {
         let question = (Destination::Neighbour(iid(to)), Outgoing::Dis);
         self.sent.iter().filter(|sent| **sent == question).count()
     }
@@ -197,7 +197,7 @@ impl Bench {
         heard
     }
 
-    fn acknowledges(&mut self, node: usize, frames: usize) {
+    pub(super) fn acknowledges(&mut self, node: usize, frames: usize) {
         for _ in 0..frames {
             self.rpl.on_sent(iid(node), 1, true, self.now);
         }
@@ -769,7 +769,7 @@ fn two_poisonings_without_an_answer_are_believed() {
 }
 
 /// As [`Bench::joined`], long enough ago that the mesh has settled.
-fn settled(root: &Says) -> Bench {
+pub(super) fn settled(root: &Says) -> Bench {
     let mut bench = Bench::new(Role::Router);
     bench.dio(root).unwrap();
     bench.acknowledges(0, 20);
@@ -1137,7 +1137,7 @@ fn target(prefix: Ipv6Addr, prefix_len: u8) -> RplOption<'static> {
 }
 
 #[test]
-fn daos_are_taken_by_a_root_for_its_own_motes() {
+pub(super) fn daos_are_taken_by_a_root_for_its_own_motes() {
     use MessageDrop::*;
     let outside = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
     let (one, two) = (addr(1), addr(2));
@@ -1282,7 +1282,7 @@ fn a_dao_is_repeated_until_the_root_answers_it() {
 
 /// The root holds any sequence of an earlier life, and what it says of that does not arrive.
 #[test]
-fn daos_that_nobody_answers_pass_whatever_the_root_knows() {
+pub(super) fn daos_that_nobody_answers_pass_whatever_the_root_knows() {
     for first in [0, 1, 5, 16, 127, 128, 200, 239, 240, 249, 250, 255] {
         let mut bench = Bench::joined(Role::Router);
         bench.rpl.dao.path_sequence = first;
@@ -1305,7 +1305,7 @@ fn daos_that_nobody_answers_pass_whatever_the_root_knows() {
     }
 }
 
-fn answer(sequence: u8, status: u8) -> Vec<u8> {
+pub(super) fn answer(sequence: u8, status: u8) -> Vec<u8> {
     bytes_of(&Message::DaoAck(DaoAck {
         instance: 0,
         sequence,
@@ -1315,13 +1315,13 @@ fn answer(sequence: u8, status: u8) -> Vec<u8> {
     }))
 }
 
-fn daos(bench: &Bench) -> usize {
+pub(super) fn daos(bench: &Bench) -> usize {
     let is_dao = |sent: &&(Destination, Outgoing)| sent.1 == Outgoing::Dao;
     bench.sent.iter().filter(is_dao).count()
 }
 
 /// A router whose parent is 7, and which could as well have 8, a little further away.
-fn between_two() -> Bench {
+pub(super) fn between_two() -> Bench {
     let mut bench = Bench::new(Role::Router);
     for (from, rank) in [(7, 256), (8, 300)] {
         bench.dio(&says(from, rank)).unwrap();
