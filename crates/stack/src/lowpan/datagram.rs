@@ -442,10 +442,8 @@ impl<'m> Datagrams<'m> {
         piece: Piece<'_>,
         now: Instant,
     ) -> Result<FragmentOutcome, FragmentDrop> {
-        let record = self
-            .records
-            .get_mut(usize::from(index))
-            .ok_or(FragmentDrop::NoRecord)?;
+        let record = self.records.get_mut(usize::from(index));
+        let record = record.ok_or(FragmentDrop::NoRecord)?;
         match record.state {
             State::Free => return Err(FragmentDrop::NoRecord),
             State::Over { lost: true } => return Err(FragmentDrop::SiblingLost),

@@ -8,8 +8,8 @@
 //!   header behind them is the inner one, or has the source route's last address as destination;
 //! - else next headers as any others, the RPL option first.
 //!
-//! Place: [`begin`] is the first step of compression; [`LeadingHeaders`] is what decompression finds
-//! first.
+//! Place: [`begin`] is the first step of compression; [`LeadingHeaders`] is what decompression
+//! finds first.
 //! What 6LoRH cannot express goes as other next headers do: a source route that is not the root's
 //! or too long, an outer header whose traffic class is not its packet's or that has a flow label.
 //! Left out: what routes mean; addresses of a route already visited, which 6LoRH forgets.

@@ -135,7 +135,7 @@ impl Discovery<'_> {
     ) {
         self.registering_node.stop();
         self.solicitor.follow(router, now, rng);
-        if router.is_none() && self.neighbor_cache.iter().any(Registration::is_routed) {
+        if router.is_none() && self.neighbors.iter().any(Registration::is_routed) {
             self.announce(queue, ip, now);
         }
     }
@@ -177,7 +177,7 @@ impl Discovery<'_> {
         if let Some(old) = had.filter(|_| prefix != had) {
             ip.remove_addresses(self.id, Prefix { addr: old, len: 64 });
             if self.takes_registrations() {
-                self.neighbor_cache.clear();
+                self.neighbors.clear();
             }
         }
         self.advertised = prefix.map(|prefix| Advertised { prefix, lifetime });

@@ -101,7 +101,7 @@ pub(super) struct Discovery<'m> {
     registering_node: RegisteringNode,
     /// Whether the router knows EARO.
     is_router_extended: bool,
-    neighbor_cache: NeighborCache<'m>,
+    neighbors: NeighborCache<'m>,
 }
 
 /// Settings of discovery on one link.
@@ -151,24 +151,24 @@ impl<'m> Discovery<'m> {
             contexts: Contexts::default(),
             registering_node: RegisteringNode::new(),
             is_router_extended: false,
-            neighbor_cache: NeighborCache::new(registrations),
+            neighbors: NeighborCache::new(registrations),
         }
     }
 
     /// Gives back the memory it was lent.
     pub(super) fn into_memory(self) -> &'m mut [Registration] {
-        self.neighbor_cache.into_memory()
+        self.neighbors.into_memory()
     }
 
     /// The registrations of neighbours.
     pub(super) const fn neighbor_cache(&self) -> &NeighborCache<'m> {
-        &self.neighbor_cache
+        &self.neighbors
     }
 
     /// As [`Self::neighbor_cache`], to pull what has changed.
     #[cfg(feature = "rpl")]
     pub(super) const fn neighbor_cache_mut(&mut self) -> &mut NeighborCache<'m> {
-        &mut self.neighbor_cache
+        &mut self.neighbors
     }
 
     /// Forms the link-local address, and the global one where this node hands out the prefix.
@@ -217,7 +217,7 @@ impl<'m> Discovery<'m> {
             false => own,
         };
         match self.takes_registrations() {
-            true => earliest(first, self.neighbor_cache.next_deadline()),
+            true => earliest(first, self.neighbors.next_deadline()),
             false => first,
         }
     }
@@ -232,7 +232,7 @@ impl<'m> Discovery<'m> {
             }
         }
         if self.takes_registrations() {
-            self.neighbor_cache.on_acknowledged(by, now);
+            self.neighbors.on_acknowledged(by, now);
         }
     }
 
@@ -377,7 +377,7 @@ impl<'m> Discovery<'m> {
         }
         self.poll_registrant(queue, ip, now);
         if self.takes_registrations() {
-            self.neighbor_cache.expire(now);
+            self.neighbors.expire(now);
         }
     }
 

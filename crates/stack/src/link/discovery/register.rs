@@ -23,7 +23,7 @@ use crate::wire::ndp::{AddressRegistration, NdpOption, NdpOptions, registration}
 impl Discovery<'_> {
     /// Whether this node keeps its neighbours' registrations.
     pub(super) const fn takes_registrations(&self) -> bool {
-        self.registers && self.neighbor_cache.is_open()
+        self.registers && self.neighbors.is_open()
     }
 
     /// The registration that a solicitation asks for: one with a link address, its sender's (RFC
@@ -106,7 +106,7 @@ impl Discovery<'_> {
             Ok(())
         } else if ip::iid_of(&address) != from || !self.prefix().is_some_and(in_mesh) {
             let reason = RegistrationRefusal::NotOnLink;
-            self.neighbor_cache.refuse(reason);
+            self.neighbors.refuse(reason);
             Err(reason)
         } else {
             let request = Request {
@@ -119,8 +119,7 @@ impl Discovery<'_> {
                 is_routed: asked.reachable && asked.transaction.is_some(),
                 instance: (asked.opaque_use == OPAQUE_IS_INSTANCE).then_some(asked.opaque),
             };
-            self.neighbor_cache
-                .register(&request, received.is_trusted, now)
+            self.neighbors.register(&request, received.is_trusted, now)
         };
         let status = outcome.map_or_else(RegistrationRefusal::status, |()| registration::SUCCESS);
         // The address is another node's: the sender is named by what is its own (RFC 6775 §6.5.2).
@@ -145,8 +144,7 @@ impl Discovery<'_> {
         queue: &mut PacketQueue<'_>,
         ip: &Ip<'_>,
     ) {
-        let Some(((owner, transaction), prefix)) =
-            self.neighbor_cache.forget(iid).zip(self.prefix())
+        let Some(((owner, transaction), prefix)) = self.neighbors.forget(iid).zip(self.prefix())
         else {
             return;
         };
@@ -173,7 +171,7 @@ impl Discovery<'_> {
         ip: &Ip<'_>,
         now: Instant,
     ) {
-        let is_stranger = self.takes_registrations() && !self.neighbor_cache.holds(from);
+        let is_stranger = self.takes_registrations() && !self.neighbors.holds(from);
         if is_stranger && self.may_answer(is_trusted, now).is_ok() {
             self.advertise(queue, ip, ip::link_local(from), now);
         }

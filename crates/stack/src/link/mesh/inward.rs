@@ -285,9 +285,8 @@ impl<'m> Mesh<'m> {
             Disposition::Local => (FragmentHandling::Reassemble, None),
             Disposition::Forward(hop) if IS_RELAY => self.way_forward(ip, &header, hop, &headers),
             Disposition::Route(hop) if IS_RELAY => {
-                self.settings
-                    .pacing
-                    .note_down(Some(routing::hops_left(piece)));
+                let hops_left = routing::hops_left(piece);
+                self.settings.pacing.note_down(Some(hops_left));
                 (self.handling_for(hop), ip.forwarded_option(headers.rpi))
             }
             Disposition::Refuse(kind) => {
@@ -328,10 +327,7 @@ impl<'m> Mesh<'m> {
             FragmentOutcome::Complete(record) => Ok(self.on_gathered(record, frame)),
             // Only a router says so, of a packet that does not go on (RFC 4443 §3.2).
             FragmentOutcome::Drop(datagram::FragmentDrop::TooLarge) if !disposition.is_local() => {
-                let mtu = len_max.min(IPV6_MTU_MIN) as u32;
-                let kind = ErrorKind::PacketTooBig { mtu };
-                let quote = quotable(piece, headers.tcp);
-                Ok(Arrival::Refuse { kind, quote })
+                Ok(too_big(piece, headers.tcp, len_max))
             }
             FragmentOutcome::Stored
             | FragmentOutcome::Drop(_)
@@ -349,6 +345,14 @@ impl<'m> Mesh<'m> {
         let hop = self.hop(frame, forms);
         Arrival::Gathered(whole, hop)
     }
+}
+
+/// The error about a packet that begins with `piece` and is longer than this node can keep.
+fn too_big<'m, 's>(piece: &'s [u8], form: TcpForm, len_max: usize) -> Arrival<'m, 's> {
+    let mtu = len_max.min(IPV6_MTU_MIN) as u32;
+    let kind = ErrorKind::PacketTooBig { mtu };
+    let quote = quotable(piece, form);
+    Arrival::Refuse { kind, quote }
 }
 
 const fn hop_of(frame: &Received<'_>) -> LinkPair {
