@@ -50,8 +50,9 @@
 //! MAC discipline, for devices with 32 KiB of RAM. A driver (firmware, border router or
 //! the lab) feeds events into a [`node::Node`], takes actions out of it, and calls it again
 //! at its next deadline. Time and randomness are arguments; nothing here reads a clock.
-//! [`node::Node`] states the contract of its calls; [the MAC's page](mac#deadlines-of-a-radio-driver)
-//! has the deadlines of a radio's driver, and [`wire`] the contract of the parsers.
+//! [`node::Node`] states the contract of its calls,
+//! [the MAC's page](mac#deadlines-of-a-radio-driver) the deadlines of a radio's driver, and
+//! [`wire`] the contract of the parsers.
 //!
 //! Deliberately absent: `unsafe`, heap, callbacks, threads, globals.
 //!

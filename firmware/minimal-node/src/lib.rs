@@ -6,7 +6,7 @@ pub mod radio;
 use core::mem::MaybeUninit;
 
 #[cfg(feature = "ble")]
-use motet::ble::{Config as HostConfig, DeviceAddr, INWARD_LEN, Peer, PeerMemory, GapRole};
+use motet::ble::{Config as HostConfig, DeviceAddr, GapRole, INWARD_LEN, Peer, PeerMemory};
 use motet::ip::{self, Ip, Route};
 #[cfg(feature = "ble")]
 use motet::limits::IPV6_MTU_MIN;

@@ -107,6 +107,7 @@ pub(super) const KNOWN: [Known; 19] = [
         files: &[
             "scenario::bluetooth",
             "scenario::document",
+            "scenario::made",
             "scenario::relevance",
         ],
         why: "the document is checked by rules that read it",

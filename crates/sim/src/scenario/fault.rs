@@ -6,8 +6,8 @@ use toml::Table;
 
 use super::defaults::{fill, into, repeated};
 use super::error::ScenarioError;
-use super::flow::seconds;
 use super::keys::Section;
+use super::model::seconds;
 use super::model::{FaultKind, FaultSettings, FlowEnd, FlowKind, FlowSettings, Scenario, Timing};
 use crate::air::gains::Later;
 use crate::net::outages::{Outages, Switch};

@@ -7,27 +7,7 @@ use toml::Value;
 
 use super::document::Document;
 use super::keys::Kind::{self, Integer, Number};
-use super::keys::{Key, SECTIONS, Section};
-
-/// What the option of a key is like.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Argument {
-    /// Its name, without the dashes.
-    name: &'static str,
-    /// What stands for its value in help, the choices divided by bars; empty: there is none, and
-    /// the option says the contrary of the key's default.
-    value: &'static str,
-    /// What help says.
-    help: &'static str,
-    /// The key's default as help shows it; an option that repeats it says nothing.
-    shown: Option<&'static str>,
-    /// The largest whole number, where a file may have larger ones.
-    max: Option<i64>,
-    /// Its number is a multiple of this.
-    step: Option<f64>,
-    /// What is said of a value that it may not have.
-    refusal: Option<&'static str>,
-}
+use super::keys::{Argument, Key, SECTIONS, Section};
 
 /// A key that a command line may set by an option.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,7 @@ use std::net::Ipv6Addr;
 use motet::time::{Duration, Instant};
 
 use super::hosts;
-use super::model::{FlowEnd, FlowKind, FlowSettings, Scenario};
+use super::model::{FlowEnd, FlowKind, FlowSettings, Scenario, seconds};
 use super::readings;
 use super::session::FlowView;
 use crate::Arena;
@@ -431,8 +431,4 @@ impl Flow<'_> {
     fn port(&self) -> u16 {
         hosts::port(self.settings.kind, self.number)
     }
-}
-
-pub(super) fn seconds(seconds: f64) -> Duration {
-    Duration::from_micros((seconds * 1e6) as u64)
 }

@@ -4,7 +4,6 @@
 //! `docs/reference/scenarios.md`.
 
 use super::error::{ScenarioError, shown};
-use super::flag::Argument;
 use super::stack_keys::STACK_KEYS;
 use super::tables::NODE_LAST;
 pub(super) use super::tables::SECTIONS;
@@ -20,6 +19,26 @@ pub(super) struct Key {
     pub(super) doc: &'static str,
     /// What a command line calls it, where it has an option for it.
     pub(super) flag: Option<Argument>,
+}
+
+/// What the option of a key is like.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Argument {
+    /// Its name, without the dashes.
+    pub(super) name: &'static str,
+    /// What stands for its value in help, the choices divided by bars; empty: there is none, and
+    /// the option says the contrary of the key's default.
+    pub(super) value: &'static str,
+    /// What help says.
+    pub(super) help: &'static str,
+    /// The key's default as help shows it; an option that repeats it says nothing.
+    pub(super) shown: Option<&'static str>,
+    /// The largest whole number, where a file may have larger ones.
+    pub(super) max: Option<i64>,
+    /// Its number is a multiple of this.
+    pub(super) step: Option<f64>,
+    /// What is said of a value that it may not have.
+    pub(super) refusal: Option<&'static str>,
 }
 
 /// What a key may be.

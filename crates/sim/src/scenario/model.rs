@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::battery::Battery;
-use super::flow::seconds;
 use crate::air::profile::Profile;
 use crate::net::network::{NetworkOptions, NodeOptions};
 use crate::net::topology::Tree;
@@ -452,4 +451,9 @@ impl<'de> Deserialize<'de> for FlowEnd {
             End::Named(Name::Host) => Self::Host,
         })
     }
+}
+
+/// A time of a scenario's, to the microsecond below.
+pub(super) fn seconds(seconds: f64) -> Duration {
+    Duration::from_micros((seconds * 1e6) as u64)
 }

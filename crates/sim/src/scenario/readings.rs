@@ -3,7 +3,7 @@
 use toml::{Table, Value};
 
 use super::error::ScenarioError;
-use super::flow::seconds;
+use super::model::seconds;
 use super::model::{FlowEnd, FlowKind, FlowSettings};
 use crate::apps::backlog::Sensor;
 

@@ -12,11 +12,11 @@ use super::defaults::{fill, filled, into, repeated, section, set};
 use super::document::Document;
 use super::error::ScenarioError;
 use super::fault::faults;
-use super::flow::seconds;
 use super::hosts;
 use super::interference::interference;
 use super::keys::{self, Section};
 use super::layout::Layout;
+use super::model::seconds;
 use super::model::{
     FaultSettings, FlowEnd, FlowKind, FlowSettings, PathLoss, RadioSettings, Scenario,
     StackSettings, Timing, WireSettings,

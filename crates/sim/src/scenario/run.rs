@@ -10,9 +10,10 @@ use motet::mac;
 use motet::time::{Duration, Instant};
 
 use super::bound::RunBound;
-use super::flow::{self, Flow, seconds};
+use super::flow::{self, Flow};
 use super::hours::Hours;
 use super::model::Scenario;
+use super::model::seconds;
 use super::shares;
 use crate::Arena;
 use crate::air::LinkTally;

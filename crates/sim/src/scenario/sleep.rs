@@ -9,8 +9,8 @@ use toml::Table;
 
 use super::defaults::repeated;
 use super::error::{Rule, ScenarioError};
-use super::flow::seconds;
 use super::model::StackSettings;
+use super::model::seconds;
 use crate::net::network::NetworkOptions;
 use crate::net::topology::Tree;
 
