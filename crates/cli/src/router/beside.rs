@@ -238,10 +238,24 @@ impl Daemon<'_> {
                     "the thread that takes the rules out panicked",
                 ))
             });
+            released = released.and(self.settle());
         }
         released = released.and(self.fair.turn().map(drop));
         released = released.and(self.fair.close());
         Error::all([released.map_err(|error| broken(&error)), removed])
+    }
+
+    /// Lets packets go until none comes any more: one that met a rule just before the rule went may
+    /// still be on its way into the queue, and the kernel drops what a queue holds when it closes.
+    fn settle(&mut self) -> io::Result<()> {
+        let give_up = Instant::now() + SETTLE_MAX;
+        while Instant::now() < give_up {
+            if !wake::wait(&[self.fair.as_fd()], Some(SETTLED_AFTER))? {
+                break;
+            }
+            self.fair.turn()?;
+        }
+        Ok(())
     }
 }
 
@@ -381,6 +395,13 @@ const RULES_LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// How many looks in a row may fail.
 const RULES_FAILURES_MAX: u32 = 2;
+
+/// How long after the rules went the queue must have been empty: far longer than a packet takes from
+/// a rule to the queue, unless the machine is busy with something else.
+const SETTLED_AFTER: Duration = Duration::from_millis(50);
+
+/// How long packets may keep the queue open then, as those of a rule that somebody else put in do.
+const SETTLE_MAX: Duration = Duration::from_secs(1);
 
 /// How long a packet may wait while the rules are taken out, at most.
 const REMOVER_LOOK: Duration = Duration::from_millis(5);
