@@ -396,8 +396,8 @@ const RULES_LOOK_EVERY: Duration = Duration::from_secs(5);
 /// How many looks in a row may fail.
 const RULES_FAILURES_MAX: u32 = 2;
 
-/// How long after the rules went the queue must have been empty: far longer than a packet takes from
-/// a rule to the queue, unless the machine is busy with something else.
+/// How long the queue must have been empty after the rules went: far longer than a packet takes
+/// from a rule to the queue, unless the machine is busy with something else.
 const SETTLED_AFTER: Duration = Duration::from_millis(50);
 
 /// How long packets may keep the queue open then, as those of a rule that somebody else put in do.

@@ -299,15 +299,21 @@ impl<'m> Sessions<'m> {
                 continue;
             }
             let peer = session.peer.and_then(|peer| self.all.get(peer));
-            let has_peer = peer.is_some_and(|peer| !peer.is_over);
+            let peer = peer.filter(|peer| !peer.is_over);
             let connection = tcp.connection(session.handle);
             let rest = connection.map_or(0, tcp::Connection::unacknowledged);
             let waits = matches!(session.state, State::FinWait2 | State::Listen);
-            if has_peer || rest > 0 || !waits {
+            if peer.is_some() || rest > 0 || !waits {
+                let peer = peer.map_or("gone".to_owned(), |peer| {
+                    let (host, state) = (peer.host, peer.state);
+                    let (taken, read) = (peer.taken, peer.read);
+                    format!(
+                        "in {state:?} at node {host}, which has taken {taken} bytes and read {read}"
+                    )
+                });
                 return Err(format!(
-                    "session {number} of node {host} is stuck in {:?} with {rest} bytes to be acknowledged; its peer is {}",
+                    "session {number} of node {host} is stuck in {:?} with {rest} bytes to be acknowledged; its peer is {peer}",
                     session.state,
-                    if has_peer { "alive" } else { "gone" },
                 ));
             }
             tcp.close(session.handle, clock.local);
