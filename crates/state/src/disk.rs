@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 use crate::error::Error;
@@ -73,11 +74,10 @@ impl Folder {
         let path = |end: &str| folder.join(format!("{key}-{name}{end}"));
         let lock_path = path(".lock");
         let lock = open_lock(&lock_path).map_err(|error| cannot("write", &lock_path, error))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(Error::InUse(path(""))),
-            Err(TryLockError::Error(error)) => return Err(cannot("lock", &lock_path, error)),
-        }
+        take(&lock).map_err(|error| match error {
+            TryLockError::WouldBlock => Error::InUse(path("")),
+            TryLockError::Error(error) => cannot("lock", &lock_path, error),
+        })?;
         Ok(Self {
             record: path(""),
             new: path(".new"),
@@ -87,6 +87,20 @@ impl Folder {
             file: None,
         })
     }
+}
+
+/// Takes the lock. A lock that was let go can stay taken for some milliseconds: a process that is
+/// being started has a copy of the file until it runs its own program (fork(2) and execve(2)).
+fn take(lock: &File) -> Result<(), TryLockError> {
+    const TRIES: u32 = 50;
+    const BETWEEN_TRIES: Duration = Duration::from_millis(10);
+    for _ in 1..TRIES {
+        match lock.try_lock() {
+            Err(TryLockError::WouldBlock) => thread::sleep(BETWEEN_TRIES),
+            taken => return taken,
+        }
+    }
+    lock.try_lock()
 }
 
 impl Folder {
