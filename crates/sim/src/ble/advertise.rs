@@ -11,7 +11,7 @@ use motet::time::{Duration, Instant};
 use super::channel::ChannelMap;
 use super::connection::{Connection, End, interval};
 use super::phy::T_IFS;
-use super::{Air, Due, NOT_ALLOWED, Report, SUCCESS};
+use super::{Air, Due, INVALID_PARAMETERS, NOT_ALLOWED, Report, SUCCESS};
 use crate::streams::happens;
 
 /// What a device does to find others.
@@ -65,6 +65,7 @@ impl Air {
             Action::SetAdvertising { is_on: false } | Action::SetScan { is_on: false } => {
                 seeking.what = What::Nothing;
             }
+            Action::Connect { timing, .. } if !timing.is_possible() => return INVALID_PARAMETERS,
             Action::Connect {
                 peer,
                 timing,

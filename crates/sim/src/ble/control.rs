@@ -6,7 +6,7 @@ use motet::ble::{Action, Event, Handle, Phy, Timing};
 use motet::time::Duration;
 
 use super::connection::{Ask, CENTRAL, CONTROL, Change, PERIPHERAL, Pdu, Procedure};
-use super::{Air, NOT_ALLOWED, Report, SUCCESS};
+use super::{Air, INVALID_PARAMETERS, NOT_ALLOWED, Report, SUCCESS};
 
 impl Air {
     /// An end's host wants something of a connection; returns the status of the command.
@@ -22,6 +22,7 @@ impl Air {
                 let pdu = vec![PHY_REQ, bit(phy), bit(phy)];
                 self.begin(at, end, Ask::Pdu(Procedure::Phy, pdu));
             }
+            Action::Update { timing, .. } if !timing.is_possible() => return INVALID_PARAMETERS,
             Action::Update {
                 timing, event_len, ..
             } if end == CENTRAL => {

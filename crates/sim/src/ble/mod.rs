@@ -412,3 +412,4 @@ impl Air {
 const SUCCESS: u8 = 0;
 const UNKNOWN_CONNECTION: u8 = 0x02;
 const NOT_ALLOWED: u8 = 0x0c;
+const INVALID_PARAMETERS: u8 = 0x12;

@@ -48,6 +48,43 @@ pub struct Timing {
     pub timeout: u16,
 }
 
+impl Timing {
+    /// Whether a connection can have these times: each is in its range, and the timeout is longer
+    /// than two intervals with all the events between them that may be left out (Core 5.4 Vol 4
+    /// Part E §7.8.18).
+    pub const fn is_possible(&self) -> bool {
+        self.interval >= 6
+            && self.interval <= 3200
+            && self.latency <= 499
+            && self.timeout >= 10
+            && self.timeout <= 3200
+            && self.between_events() < self.timeout as u32 * 4
+    }
+
+    /// These times with another interval. Where it is longer, fewer events may be left out, so that
+    /// no more time passes between two that are not; and it stays below half the timeout.
+    pub(super) fn with_interval(self, interval: u16) -> Self {
+        let interval = interval.min(self.timeout.saturating_mul(4).saturating_sub(1));
+        let left_out = match self.between_events().checked_div(interval.into()) {
+            Some(events @ 1..) => events - 1,
+            _ => 0,
+        };
+        Self {
+            interval,
+            latency: self
+                .latency
+                .min(u16::try_from(left_out).unwrap_or(u16::MAX)),
+            ..self
+        }
+    }
+
+    /// From an event of the peripheral's to the next, when it has nothing to say: in units of 1.25
+    /// ms.
+    const fn between_events(&self) -> u32 {
+        self.interval as u32 * (1 + self.latency as u32)
+    }
+}
+
 /// One advertisement.
 #[derive(Clone, Copy, Debug)]
 pub struct Advertisement<'a> {
@@ -291,4 +328,49 @@ pub enum Action {
         /// Bytes.
         len: usize,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn timing(interval: u16, latency: u16, timeout: u16) -> Timing {
+        Timing {
+            interval,
+            latency,
+            timeout,
+        }
+    }
+
+    #[test]
+    fn the_timeout_is_longer_than_two_intervals_with_all_that_may_be_left_out() {
+        // 2 s, and two intervals of 1 s or just less.
+        assert!(!timing(800, 0, 200).is_possible());
+        assert!(timing(799, 0, 200).is_possible());
+        assert!(timing(115, 10, 472).is_possible());
+        assert!(!timing(400, 10, 472).is_possible());
+        for out_of_range in [
+            timing(5, 0, 200),
+            timing(3_201, 0, 3_200),
+            timing(6, 500, 3_200),
+            timing(6, 0, 9),
+            timing(6, 0, 3_201),
+        ] {
+            assert!(!out_of_range.is_possible(), "{out_of_range:?}");
+        }
+    }
+
+    #[test]
+    fn a_longer_interval_leaves_a_peripheral_no_longer_away() {
+        let usual = timing(115, 10, 472);
+        assert_eq!(usual.with_interval(115), usual);
+        assert_eq!(usual.with_interval(20), timing(20, 10, 472));
+        // 11 events of 115 are three of 400 and a rest.
+        assert_eq!(usual.with_interval(400), timing(400, 2, 472));
+        assert_eq!(usual.with_interval(3_200), timing(1_887, 0, 472));
+        for interval in 6..=3_200 {
+            let changed = usual.with_interval(interval);
+            assert!(changed.is_possible(), "{changed:?}");
+        }
+    }
 }

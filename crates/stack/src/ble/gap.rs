@@ -108,14 +108,14 @@ impl Host<'_> {
         let Config { timing, phy, .. } = self.config;
         #[cfg(feature = "tcple")]
         if let Some(interval) = self.led {
-            return Timing { interval, ..timing };
+            return timing.with_interval(interval);
         }
         if !self.config.is_adaptive {
             return timing;
         }
         let connections = self.connections().count() as u16;
         let interval = self.pace.interval(timing.interval, connections, phy);
-        Timing { interval, ..timing }
+        timing.with_interval(interval)
     }
 
     /// A central connects to what carries IPv6 and may be connected to.

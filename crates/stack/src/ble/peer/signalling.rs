@@ -317,13 +317,15 @@ impl Connection {
             counters.count(ChannelDrop::UnknownSignal);
             return self.reject(identifier, reject::NOT_UNDERSTOOD, counters);
         }
-        let is_possible = is_possible(&asked);
+        let timing = Timing {
+            interval: asked.max,
+            latency: asked.latency,
+            timeout: asked.timeout,
+        };
+        // Core 5.4 Vol 3 Part A §4.20.
+        let is_possible = (6..=asked.max).contains(&asked.min) && timing.is_possible();
         if is_possible {
-            self.wishes.update = Some(Timing {
-                interval: asked.max,
-                latency: asked.latency,
-                timeout: asked.timeout,
-            });
+            self.wishes.update = Some(timing);
         }
         let answer = Signal::ParameterResponse {
             result: u16::from(!is_possible),
@@ -494,18 +496,6 @@ impl Connection {
 /// Whether the other end takes what IPv6 needs (RFC 7668 §3: an MTU of 1,280 bytes).
 const fn is_usable(end: &End) -> bool {
     end.mtu >= MTU && end.mps >= MTU_MIN
-}
-
-/// Whether a connection can have these times (Core 5.4 Vol 3 Part A §4.20).
-fn is_possible(asked: &Intervals) -> bool {
-    let is_in_range = asked.min >= 6
-        && asked.min <= asked.max
-        && asked.max <= 3200
-        && asked.latency <= 499
-        && (10..=3200).contains(&asked.timeout);
-    // The timeout, in units of 10 ms, holds two intervals of 1.25 ms with all that may be left out.
-    let shortest = u32::from(asked.max) * (1 + u32::from(asked.latency));
-    is_in_range && u32::from(asked.timeout) * 4 > shortest
 }
 
 /// This end of a channel.
