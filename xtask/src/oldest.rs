@@ -5,6 +5,7 @@
 //! need what this workspace's newer crates need.
 
 use std::process::Command;
+use std::sync::Mutex;
 
 use anyhow::{Context, Result};
 
@@ -70,6 +71,9 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
 /// Whether that compiler is here, after fetching it where it is not. One that cannot be fetched
 /// gives no verdict, as with advisories: that is the network's failure, not the code's.
 fn provide(workspace: &Workspace, version: &str) -> Result<bool> {
+    // One fetches, others wait: of two rustups that install the same compiler one fails.
+    static FETCHING: Mutex<()> = Mutex::new(());
+    let _alone = FETCHING.lock();
     let mut targets = rustup(workspace);
     targets.args(["target", "list", "--installed", "--toolchain", version]);
     let log = workspace.scratch()?.join("oldest.log");
