@@ -133,7 +133,8 @@ impl Mac<'_> {
         let State::AwaitingAck { sent_at, .. } = self.state else {
             return Err(FrameDrop::StrayAck);
         };
-        if slot.dsn != Some(dsn) || self.disbelieves(slot.to) {
+        let to = slot.to;
+        if slot.dsn != Some(dsn) || self.disbelieves(to, now) {
             return Err(FrameDrop::StrayAck);
         }
         let on_time = sent_at + TURNAROUND + ACK_AIR_TIME;
@@ -145,10 +146,8 @@ impl Mac<'_> {
             self.counters.mistimed_by_us = us(late).wrapping_sub(us(early));
             return Err(FrameDrop::MistimedAck);
         }
-        #[cfg(feature = "security")]
-        let to = slot.to;
         let exchange = now.since(self.started);
-        self.neighbors.record(slot.to, Some(exchange), now);
+        self.neighbors.record(to, Some(exchange), now);
         #[cfg(feature = "security")]
         self.note_acknowledged(to);
         self.space_after(at);

@@ -185,10 +185,19 @@ impl<'m> Mac<'m> {
         }
     }
 
-    /// Whether an ACK of this neighbour may be anybody's.
-    pub(super) fn disbelieves(&self, addr: LinkAddr) -> bool {
+    /// Whether this ACK, which came from `addr` or in its name, may be anybody's. A node that
+    /// sleeps then listens: its parent may be there all the same, and answer a frame under a key
+    /// that it has left behind by one under the key in force.
+    pub(super) fn disbelieves(&mut self, addr: LinkAddr, now: Instant) -> bool {
         let security = self.guard.0.as_deref().zip(extended(addr));
-        security.is_some_and(|(security, addr)| security.disbelieves(addr))
+        let disbelieves = security.is_some_and(|(security, addr)| security.disbelieves(addr));
+        #[cfg(feature = "sleepy")]
+        if disbelieves {
+            self.listen_until(now + ANSWER_WAIT);
+        }
+        #[cfg(not(feature = "sleepy"))]
+        let _ = now;
+        disbelieves
     }
 
     pub(super) fn note_acknowledged(&mut self, by: LinkAddr) {
@@ -579,6 +588,7 @@ fn extended(addr: LinkAddr) -> Option<[u8; 8]> {
 /// The identifier of a data request (IEEE 802.15.4-2006 §7.3, table 82).
 const DATA_REQUEST: u8 = 4;
 
-/// How long a node that sleeps listens for the answer to its challenge.
+/// How long a node that sleeps listens for the answer to its challenge, or for what a parent says
+/// whose ACKs count for nothing.
 #[cfg(feature = "sleepy")]
 const ANSWER_WAIT: crate::time::Duration = crate::time::Duration::from_millis(200);

@@ -54,7 +54,7 @@ impl Mac<'_> {
 
     pub(super) const fn keep_parent(&self, _: Option<LinkAddr>) {}
 
-    pub(super) const fn disbelieves(&self, _: LinkAddr) -> bool {
+    pub(super) const fn disbelieves(&self, _: LinkAddr, _: Instant) -> bool {
         false
     }
 

@@ -634,6 +634,48 @@ fn a_parent_that_acknowledges_but_has_no_key_is_given_up() {
     assert_eq!(a.mac.security().unwrap().counters().parents_lost, 1);
 }
 
+/// The parent may be there all the same, and say in clear of a key that this node has missed: found
+/// by the soak, in a mote that asked a border router four keys ahead of it for ever.
+#[cfg(feature = "sleepy")]
+#[test]
+fn a_sleeper_listens_to_a_parent_whose_acks_count_for_nothing() {
+    use crate::mac::{Policy, Sleep};
+    use crate::time::Instant;
+
+    let (mut a, mut b) = acquainted(15);
+    let parent = LinkAddr::Extended(B);
+    a.mac.keep(Some(parent));
+    a.now += Duration::from_secs(31);
+    b.now = a.now;
+    a.send(parent, 1);
+    settle(&mut a, &mut b);
+    let pass = |a: &mut Bench, span: Duration| {
+        let end = a.now + span;
+        a.run_until(|bench| bench.now >= end);
+    };
+    for round in 0..12 {
+        a.now += Duration::from_secs(31);
+        a.send(parent, 2 + round);
+        pass(&mut a, Duration::from_secs(1));
+    }
+    assert_eq!(a.mac.security().unwrap().counters().parents_lost, 1);
+    let rest = Policy::Fixed(Duration::from_secs(1_000));
+    a.mac.set_sleep(Some(Sleep::new(rest)));
+    // Requests fail, at last a minute apart; between two of them the receiver is off.
+    pass(&mut a, Duration::from_secs(600));
+    a.actions.clear();
+    a.send(parent, 50);
+    pass(&mut a, Duration::from_secs(1));
+    let is_fire = |(_, action): &(Instant, Action)| *action == Action::Fire;
+    let attempts: Vec<_> = a.actions.iter().filter(|turn| is_fire(turn)).collect();
+    assert!(attempts.len() > 1, "its ACKs count for nothing");
+    let fired_at = attempts.last().unwrap().0;
+    let is_off = |(at, action): &&(Instant, Action)| *at > fired_at && *action == Action::Sleep;
+    let off_at = a.actions.iter().find(is_off).unwrap().0;
+    let heard = off_at.since(fired_at);
+    assert!(heard > Duration::from_millis(200), "{heard:?}");
+}
+
 #[cfg(feature = "sleepy")]
 #[test]
 fn a_data_request_names_itself_in_clear_and_is_believed_with_its_mic_alone() {
