@@ -2,6 +2,7 @@
 //! command.
 
 use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -112,14 +113,12 @@ pub(crate) fn environment(
         .iter()
         .map(|(name, version)| format!("{name}=={version}"));
     let pinned: Vec<_> = pinned.collect();
-    // FNV-1a tells one set of versions from another.
-    let hash = pinned
-        .concat()
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-    let folder = tools::once(workspace, &format!("{name}-{hash:016x}"), |folder| {
+    // What was installed for one Python another one does not find.
+    let version = Command::new("python3").arg("--version").output();
+    let mut hasher = DefaultHasher::new();
+    (&pinned, version.context("cannot run python3")?.stdout).hash(&mut hasher);
+    let name_of_set = format!("{name}-{:016x}", hasher.finish());
+    let folder = tools::once(workspace, &name_of_set, |folder| {
         let log = workspace.scratch()?.join(format!("{name}.log"));
         let mut make = Command::new("python3");
         must(make.args(["-m", "venv"]).arg(folder), &log)

@@ -7,8 +7,9 @@ use toml::Table;
 use super::defaults::{fill, into, repeated};
 use super::error::ScenarioError;
 use super::keys::Section;
-use super::model::seconds;
-use super::model::{FaultKind, FaultSettings, FlowEnd, FlowKind, FlowSettings, Scenario, Timing};
+use super::model::{
+    FaultKind, FaultSettings, FlowEnd, FlowKind, FlowSettings, Scenario, Timing, seconds,
+};
 use crate::air::gains::Later;
 use crate::net::outages::{Outages, Switch};
 

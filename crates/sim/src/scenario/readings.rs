@@ -3,8 +3,7 @@
 use toml::{Table, Value};
 
 use super::error::ScenarioError;
-use super::model::seconds;
-use super::model::{FlowEnd, FlowKind, FlowSettings};
+use super::model::{FlowEnd, FlowKind, FlowSettings, seconds};
 use crate::apps::backlog::Sensor;
 
 /// Gives a flow what such flows have where the file says nothing: the anemometer's readings.

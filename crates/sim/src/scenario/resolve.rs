@@ -16,10 +16,9 @@ use super::hosts;
 use super::interference::interference;
 use super::keys::{self, Section};
 use super::layout::Layout;
-use super::model::seconds;
 use super::model::{
     FaultSettings, FlowEnd, FlowKind, FlowSettings, PathLoss, RadioSettings, Scenario,
-    StackSettings, Timing, WireSettings,
+    StackSettings, Timing, WireSettings, seconds,
 };
 use super::pace;
 use super::readings;

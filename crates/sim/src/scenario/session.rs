@@ -13,8 +13,7 @@ use motet::time::{Duration, Instant};
 use self_cell::self_cell;
 
 use super::flow::Flow;
-use super::model::Scenario;
-use super::model::seconds;
+use super::model::{Scenario, seconds};
 use super::run::{Captured, Captures, Counts, Run, Watch, failed};
 use crate::Arena;
 use crate::air::log::Seen;

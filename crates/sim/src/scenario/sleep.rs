@@ -9,8 +9,7 @@ use toml::Table;
 
 use super::defaults::repeated;
 use super::error::{Rule, ScenarioError};
-use super::model::StackSettings;
-use super::model::seconds;
+use super::model::{StackSettings, seconds};
 use crate::net::network::NetworkOptions;
 use crate::net::topology::Tree;
 

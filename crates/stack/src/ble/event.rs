@@ -65,15 +65,12 @@ impl Timing {
     /// no more time passes between two that are not; and it stays below half the timeout.
     pub(super) fn with_interval(self, interval: u16) -> Self {
         let interval = interval.min(self.timeout.saturating_mul(4).saturating_sub(1));
-        let left_out = match self.between_events().checked_div(interval.into()) {
-            Some(events @ 1..) => events - 1,
-            _ => 0,
-        };
+        let events = self.between_events().checked_div(interval.into());
+        let left_out = events.unwrap_or(0).saturating_sub(1);
+        let left_out = u16::try_from(left_out).unwrap_or(u16::MAX);
         Self {
             interval,
-            latency: self
-                .latency
-                .min(u16::try_from(left_out).unwrap_or(u16::MAX)),
+            latency: self.latency.min(left_out),
             ..self
         }
     }

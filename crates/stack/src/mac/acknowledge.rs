@@ -134,7 +134,13 @@ impl Mac<'_> {
             return Err(FrameDrop::StrayAck);
         };
         let to = slot.to;
-        if slot.dsn != Some(dsn) || self.disbelieves(to, now) {
+        if slot.dsn != Some(dsn) {
+            return Err(FrameDrop::StrayAck);
+        }
+        if self.disbelieves(to) {
+            // The parent may be there all the same, and answer a frame under a key that this node
+            // should have left by one under the key in force.
+            self.await_answer(now);
             return Err(FrameDrop::StrayAck);
         }
         let on_time = sent_at + TURNAROUND + ACK_AIR_TIME;

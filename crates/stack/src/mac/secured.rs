@@ -185,19 +185,18 @@ impl<'m> Mac<'m> {
         }
     }
 
-    /// Whether this ACK, which came from `addr` or in its name, may be anybody's. A node that
-    /// sleeps then listens: its parent may be there all the same, and answer a frame under a key
-    /// that it has left behind by one under the key in force.
-    pub(super) fn disbelieves(&mut self, addr: LinkAddr, now: Instant) -> bool {
+    /// Whether an ACK of this neighbour may be anybody's.
+    pub(super) fn disbelieves(&self, addr: LinkAddr) -> bool {
         let security = self.guard.0.as_deref().zip(extended(addr));
-        let disbelieves = security.is_some_and(|(security, addr)| security.disbelieves(addr));
+        security.is_some_and(|(security, addr)| security.disbelieves(addr))
+    }
+
+    /// Keeps the receiver of a node that sleeps on for what its parent may say now.
+    pub(super) fn await_answer(&mut self, now: Instant) {
         #[cfg(feature = "sleepy")]
-        if disbelieves {
-            self.listen_until(now + ANSWER_WAIT);
-        }
+        self.listen_until(now + ANSWER_WAIT);
         #[cfg(not(feature = "sleepy"))]
         let _ = now;
-        disbelieves
     }
 
     pub(super) fn note_acknowledged(&mut self, by: LinkAddr) {
@@ -227,12 +226,11 @@ impl<'m> Mac<'m> {
         let doubted = security.doubt_parent(sleeps, now, rng);
         #[cfg(feature = "sleepy")]
         if self.poll.take_refused() {
-            self.listen_until(now + ANSWER_WAIT);
+            self.await_answer(now);
         }
         if let Some((addr, challenge)) = doubted {
             self.send_proof(LinkAddr::Extended(addr), &challenge, now);
-            #[cfg(feature = "sleepy")]
-            self.listen_until(now + ANSWER_WAIT);
+            self.await_answer(now);
         }
     }
 

@@ -54,9 +54,11 @@ impl Mac<'_> {
 
     pub(super) const fn keep_parent(&self, _: Option<LinkAddr>) {}
 
-    pub(super) const fn disbelieves(&self, _: LinkAddr, _: Instant) -> bool {
+    pub(super) const fn disbelieves(&self, _: LinkAddr) -> bool {
         false
     }
+
+    pub(super) const fn await_answer(&self, _: Instant) {}
 
     pub(super) const fn is_proof(&self, _: u8) -> bool {
         false
