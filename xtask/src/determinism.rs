@@ -24,7 +24,7 @@ const FEW: [&str; 3] = [
 
 /// More of them: ten scenarios, and a file over each radio.
 const SCENARIOS: [(&str, u32); 10] = [
-    ("anemometer-day", 300),
+    ("anemometer-day", 900),
     ("ble-six", 60),
     ("hold", 60),
     ("lossy-wire", 60),
