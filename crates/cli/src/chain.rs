@@ -273,6 +273,12 @@ const KEY: &str = "key";
 const STATE: &str = "state";
 const SEED: &str = "seed";
 
+/// Options that are no key of a scenario of their own, and that a scenario's keys say, too.
+pub(crate) const SAID_BY_SCENARIO: [&str; 3] = [RADIO, SLEEP, KEY];
+
+/// Options of this file that a mote over a controller of Bluetooth LE has no use for.
+pub(crate) const FOREIGN_TO_CONTROLLER: [&str; 4] = [RADIO, SLEEP, KEY, STATE];
+
 /// The shortest and the longest interval of a mote that sleeps, s: one frame's exchange, and half
 /// the time that its parent keeps it.
 const SLEEP_MIN_S: f64 = 0.01;

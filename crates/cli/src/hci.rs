@@ -14,7 +14,10 @@ use motet_hci::{BadPlace, Controller, Place};
 use motet_lab::{Arena, apps::Application, capture::Records, net::plan};
 
 use self::session::Session;
-use crate::{capture::CaptureArgs, command::linux::Signals, error::Error, flags, live};
+use crate::{
+    capture::CaptureArgs, chain::FOREIGN_TO_CONTROLLER, command::linux::Signals, error::Error,
+    flags, live,
+};
 
 /// The controller, and what the mote is to be.
 #[derive(Debug, ClapArgs)]
@@ -22,7 +25,8 @@ pub(crate) struct HciArgs {
     /// Bring up one mote over this controller of Bluetooth LE, which speaks H4: tcp:HOST:PORT or
     /// serial:PATH[,BAUD]
     #[arg(long, value_name = "PLACE", value_parser = place, requires = "role",
-        conflicts_with_all = ["scenario", "radio", "sleep"], conflicts_with_all = no_use())]
+        conflicts_with = "scenario", conflicts_with_all = FOREIGN_TO_CONTROLLER,
+        conflicts_with_all = no_use())]
     hci: Option<Place>,
 
     /// With --hci: what the mote is to devices that its controller finds
@@ -45,7 +49,7 @@ enum RoleName {
 /// Options of a chain that a mote over a controller has no use for: all but those of Bluetooth LE.
 fn no_use() -> impl Iterator<Item = &'static str> {
     let names = flags::names().into_iter();
-    names.filter(|name| !["phy", "interval", "tcple", "pacing"].contains(name))
+    names.filter(|name| !["phy", "interval", "tcple"].contains(name))
 }
 
 /// Reads where a controller is.

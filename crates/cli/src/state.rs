@@ -19,14 +19,21 @@ use crate::output::say;
 /// command line names.
 ///
 /// # Errors
-/// [`Error::Input`] where they cannot be kept, or are not those that were kept last.
+/// [`Error::Input`] where they cannot be kept, or are not those that were kept last; for a folder
+/// where the mesh has no key.
 pub(crate) fn keeper(
     folder: Option<&Path>,
     security: Option<&SecurityOptions>,
     nodes: usize,
 ) -> Result<Option<Keeper>, Error> {
     let Some(security) = security else {
-        return Ok(None);
+        return match folder {
+            None => Ok(None),
+            Some(_) => Err(Error::input(
+                "--state keeps the frame counters of a key, and this mesh has none: name its key, or leave \
+                 --state out",
+            )),
+        };
     };
     let folder = match folder {
         Some(folder) => folder.to_owned(),

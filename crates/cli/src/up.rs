@@ -4,7 +4,13 @@ use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args as ClapArgs, ValueEnum};
 
-use crate::{capture::CaptureArgs, chain::ChainArgs, error::Error, flags, number::whole};
+use crate::{
+    capture::CaptureArgs,
+    chain::{self, ChainArgs},
+    error::Error,
+    flags,
+    number::whole,
+};
 
 /// Bring up a mesh of motes and run a command that can reach them
 #[derive(Debug, ClapArgs)]
@@ -44,7 +50,7 @@ Examples:
   motet up --pcap >(wireshark -k -i -)    watch the air live (bash, zsh)")]
 pub(crate) struct Args {
     /// Bring up the mesh of this scenario instead of a chain
-    #[arg(long, value_name = "SCENARIO.toml", conflicts_with = "radio", conflicts_with_all = flags::names())]
+    #[arg(long, value_name = "SCENARIO.toml", conflicts_with_all = chain::SAID_BY_SCENARIO, conflicts_with_all = flags::names())]
     scenario: Option<PathBuf>,
 
     #[cfg(target_os = "linux")]

@@ -238,6 +238,14 @@ fn a_controller_of_no_use_ends_a_mote_with_one_sentence() {
     let arguments = ["up", "--hci", "tcp:127.0.0.1:1", "--role", "peripheral"];
     let commanded = motet().args(arguments).args(["--", "true"]).output();
     assert_refused(&commanded.unwrap(), 2, &["--role central"]);
+    for [name, value] in [
+        ["--pacing", "off"],
+        ["--key", "none.key"],
+        ["--state", "none"],
+    ] {
+        let useless = motet().args(arguments).args([name, value]).output();
+        assert_refused(&useless.unwrap(), 2, &["--hci", name]);
+    }
     let alone = motet().args(["up", "--role", "central"]).output();
     assert_refused(&alone.unwrap(), 2, &["--hci"]);
 }

@@ -104,6 +104,18 @@ fn bad_arguments_are_refused() {
             &["up", "--scenario", "none.toml", "--window", "4"],
             &["--scenario", "--window"],
         ),
+        (
+            &["up", "--scenario", "none.toml", "--sleep", "hinted"],
+            &["--scenario", "--sleep"],
+        ),
+        (
+            &["up", "--scenario", "none.toml", "--key", "none.key"],
+            &["--scenario", "--key"],
+        ),
+        (
+            &["up", "--hops", "1", "--state", "none", "--", "true"],
+            &["--state", "has none"],
+        ),
         (&["fly"], &["fly"]),
         (&["reproduc"], &["did you mean reproduce?"]),
         (&["soak", "--seconds", "-1"], &["--seconds", "from 1 to"]),
