@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::ble_linux;
 use crate::python::environment;
-use crate::step::{Verdict, run_logged};
+use crate::step::{StepOutcome, run_logged};
 use crate::tools::{self, Tool};
 use crate::workspace::{Workspace, in_ci};
 
@@ -40,31 +40,31 @@ pub(crate) fn make_ready(workspace: &Workspace) -> Result<()> {
 }
 
 /// The same as a step of the check.
-pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
-    let mut sum = Verdict {
+pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
+    let mut sum = StepOutcome {
         passed: 0,
         failed: 0,
         note: String::new(),
         output: String::new(),
-        ..Verdict::default()
+        ..StepOutcome::default()
     };
     let mut notes = Vec::new();
     for peer in PEERS {
-        let verdict = check_one(workspace, peer)?;
-        sum.passed += verdict.passed;
-        sum.failed += verdict.failed;
-        notes.push(format!("{}: {}", peer.name, verdict.note));
-        sum.output.push_str(&verdict.output);
+        let outcome = check_one(workspace, peer)?;
+        sum.passed += outcome.passed;
+        sum.failed += outcome.failed;
+        notes.push(format!("{}: {}", peer.name, outcome.note));
+        sum.output.push_str(&outcome.output);
     }
     sum.note = notes.join("; ");
     Ok(sum)
 }
 
-fn check_one(workspace: &Workspace, peer: &Peer) -> Result<Verdict> {
+fn check_one(workspace: &Workspace, peer: &Peer) -> Result<StepOutcome> {
     let output = tools::provide(workspace, peer.needs)?;
     let not_run = |why: String| {
         let note = format!("not run: {why}");
-        Verdict::single(!in_ci(), note, format!("{output}{why}\n"))
+        StepOutcome::single(!in_ci(), note, format!("{output}{why}\n"))
     };
     if let Some(advice) = tools::absent(peer.needs) {
         return Ok(not_run(advice));
@@ -82,12 +82,12 @@ fn check_one(workspace: &Workspace, peer: &Peer) -> Result<Verdict> {
     let passed = printed.matches("\"pass\": true").count() as u32;
     let failed = printed.matches("\"pass\": false").count() as u32;
     let failed = failed.max(u32::from(!good));
-    Ok(Verdict {
+    Ok(StepOutcome {
         passed,
         failed,
         note: format!("{passed} passed, {failed} failed"),
         output: printed,
-        ..Verdict::default()
+        ..StepOutcome::default()
     })
 }
 

@@ -8,14 +8,14 @@ use std::time::Instant;
 
 use anyhow::Result;
 
-use crate::step::{Verdict, essence, run_logged};
+use crate::step::{StepOutcome, essence, run_logged};
 use crate::workspace::{Workspace, locked};
 use crate::{
     ble_peers, deny, determinism, devices, firmware, foreign, oldest, peers, planted, python,
     sizes, surface, symbols, test, thread as openthread, tidy, tools, web,
 };
 
-type Step = (&'static str, fn(&Workspace) -> Result<Verdict>);
+type Step = (&'static str, fn(&Workspace) -> Result<StepOutcome>);
 
 /// What a change breaks most often for the least time stands first: formats and lints, other
 /// targets, tests; then what foreign programs judge, which takes minutes each.
@@ -69,16 +69,16 @@ pub(crate) fn run(workspace: &Workspace, only: &[String]) -> Result<bool> {
         .iter()
         .filter(|(name, _)| only.is_empty() || wanted(name));
     let named = NAMED.iter().filter(|(name, _)| wanted(name));
-    let mut sum = Verdict::default();
+    let mut sum = StepOutcome::default();
     thread::scope(|scope| {
         if only.is_empty() {
             scope.spawn(|| foreign::make_ready(workspace));
         }
         for (name, step) in usual.chain(named) {
-            let verdict = run_step(workspace, name, *step)?;
-            sum.passed += verdict.passed;
-            sum.failed += verdict.failed;
-            sum.flaky.extend(verdict.flaky);
+            let outcome = run_step(workspace, name, *step)?;
+            sum.passed += outcome.passed;
+            sum.failed += outcome.failed;
+            sum.flaky.extend(outcome.flaky);
         }
         anyhow::Ok(())
     })?;
@@ -101,14 +101,14 @@ pub(crate) fn run(workspace: &Workspace, only: &[String]) -> Result<bool> {
 fn run_step(
     workspace: &Workspace,
     name: &str,
-    step: fn(&Workspace) -> Result<Verdict>,
-) -> Result<Verdict> {
+    step: fn(&Workspace) -> Result<StepOutcome>,
+) -> Result<StepOutcome> {
     print!("{name:<16}");
     io::stdout().flush()?;
     let (start, cpu_start) = (Instant::now(), cpu_s());
-    let verdict =
-        step(workspace).unwrap_or_else(|error| Verdict::single(false, "", format!("{error:#}\n")));
-    let word = match (verdict.failed, verdict.flaky.is_empty()) {
+    let outcome = step(workspace)
+        .unwrap_or_else(|error| StepOutcome::single(false, "", format!("{error:#}\n")));
+    let word = match (outcome.failed, outcome.flaky.is_empty()) {
         (0, true) => "ok",
         (0, false) => "FLAKY",
         _ => "FAILED",
@@ -117,16 +117,16 @@ fn run_step(
         "{word:<7} {:>6.1} s {:>6.1} s  {}",
         start.elapsed().as_secs_f32(),
         cpu_s() - cpu_start,
-        verdict.note
+        outcome.note
     );
-    if verdict.failed > 0 {
-        println!("\n{}", verdict.output.trim_end());
+    if outcome.failed > 0 {
+        println!("\n{}", outcome.output.trim_end());
         println!("\n(end of {name})\n");
     }
-    if !verdict.flaky.is_empty() {
-        println!("{:<16}{}", "", verdict.flaky.join(", "));
+    if !outcome.flaky.is_empty() {
+        println!("{:<16}{}", "", outcome.flaky.join(", "));
     }
-    Ok(verdict)
+    Ok(outcome)
 }
 
 /// Processor time of all programs that this one has started and seen end, s; 0 where the system has
@@ -144,7 +144,7 @@ fn cpu_s() -> f64 {
 }
 
 /// Every workspace is formatted.
-fn fmt(workspace: &Workspace) -> Result<Verdict> {
+fn fmt(workspace: &Workspace) -> Result<StepOutcome> {
     const ARGUMENTS: [&str; 5] = ["--all", "--check", "--", "--color", "never"];
     let here = &mut workspace.cargo("fmt");
     let firmware = &mut workspace.firmware_cargo("fmt");
@@ -159,7 +159,7 @@ fn fmt(workspace: &Workspace) -> Result<Verdict> {
 
 /// The workspace with all its targets, then the stack with each set of features left out that
 /// devices leave out.
-fn clippy(workspace: &Workspace) -> Result<Verdict> {
+fn clippy(workspace: &Workspace) -> Result<StepOutcome> {
     const FEATURES: [&str; 10] = [
         "",
         "rpl",
@@ -192,7 +192,7 @@ fn clippy(workspace: &Workspace) -> Result<Verdict> {
     )
 }
 
-fn firmware_clippy(workspace: &Workspace) -> Result<Verdict> {
+fn firmware_clippy(workspace: &Workspace) -> Result<StepOutcome> {
     let mut command = workspace.firmware_cargo("clippy");
     command
         .args(["--workspace", "--release"])
@@ -203,7 +203,7 @@ fn firmware_clippy(workspace: &Workspace) -> Result<Verdict> {
     all(workspace, "firmware-clippy", &mut [&mut command])
 }
 
-fn doc(workspace: &Workspace) -> Result<Verdict> {
+fn doc(workspace: &Workspace) -> Result<StepOutcome> {
     let mut command = workspace.cargo("doc");
     command
         .args(["--workspace", "--no-deps"])
@@ -214,7 +214,7 @@ fn doc(workspace: &Workspace) -> Result<Verdict> {
 
 /// The stack and its C interface build for both kinds of device, without `std`, and the sockets of
 /// async firmware for the larger one.
-fn thumb(workspace: &Workspace) -> Result<Verdict> {
+fn thumb(workspace: &Workspace) -> Result<StepOutcome> {
     let mut sockets = workspace.cargo("check");
     sockets
         .args(["--package", "motet-embassy"])
@@ -238,7 +238,7 @@ fn thumb(workspace: &Workspace) -> Result<Verdict> {
 
 /// The lab without its features builds for a browser's virtual machine, and asks nothing else of
 /// one.
-fn wasm(workspace: &Workspace) -> Result<Verdict> {
+fn wasm(workspace: &Workspace) -> Result<StepOutcome> {
     const BARE_LAB: [&str; 5] = [
         "--package",
         "motet-lab",
@@ -246,7 +246,7 @@ fn wasm(workspace: &Workspace) -> Result<Verdict> {
         "--target",
         "wasm32-unknown-unknown",
     ];
-    let mut verdict = all(
+    let mut outcome = all(
         workspace,
         "wasm",
         &mut [workspace
@@ -266,17 +266,17 @@ fn wasm(workspace: &Workspace) -> Result<Verdict> {
             .any(|name| line.starts_with(name))
     });
     if !good || foreign.is_some() {
-        verdict.failed += 1;
-        verdict.output.push_str(&match foreign {
+        outcome.failed += 1;
+        outcome.output.push_str(&match foreign {
             Some(package) => format!("motet-lab without features needs {package}\n"),
             None => packages,
         });
     }
-    Ok(verdict)
+    Ok(outcome)
 }
 
 /// A minute of random faults, by the build that panics where a number overflows.
-fn soak(workspace: &Workspace) -> Result<Verdict> {
+fn soak(workspace: &Workspace) -> Result<StepOutcome> {
     let mut clean = Command::new(workspace.debug_motet()?);
     clean.args(["soak", "--seconds", SOAK_SECONDS]);
     all(workspace, "soak", &mut [&mut clean])
@@ -286,7 +286,7 @@ fn soak(workspace: &Workspace) -> Result<Verdict> {
 const SOAK_SECONDS: &str = "300000";
 
 /// One check that holds when every command succeeds; all of them run.
-fn all(workspace: &Workspace, name: &str, commands: &mut [&mut Command]) -> Result<Verdict> {
+fn all(workspace: &Workspace, name: &str, commands: &mut [&mut Command]) -> Result<StepOutcome> {
     let log = workspace.scratch()?.join(format!("{name}.log"));
     let (mut good, mut output) = (true, String::new());
     for command in commands {
@@ -294,5 +294,5 @@ fn all(workspace: &Workspace, name: &str, commands: &mut [&mut Command]) -> Resu
         good &= this_good;
         output.push_str(&this_output);
     }
-    Ok(Verdict::single(good, "", essence(&output)))
+    Ok(StepOutcome::single(good, "", essence(&output)))
 }

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::step::{Verdict, run_logged};
+use crate::step::{StepOutcome, run_logged};
 use crate::tools;
 use crate::workspace::Workspace;
 
@@ -14,26 +14,26 @@ pub(crate) fn make_ready(workspace: &Workspace) -> Result<()> {
 }
 
 /// Licences, banned crates and registries.
-pub(crate) fn check_licences(workspace: &Workspace) -> Result<Verdict> {
+pub(crate) fn check_licences(workspace: &Workspace) -> Result<StepOutcome> {
     let (good, output) = deny(workspace, &["bans", "licenses", "sources"])?;
-    Ok(Verdict::single(good, "", output))
+    Ok(StepOutcome::single(good, "", output))
 }
 
 /// Known vulnerabilities. The database is fetched; where it cannot be reached no verdict is
 /// given, in continuous integration either: that is the network's failure, not the code's.
-pub(crate) fn check_advisories(workspace: &Workspace) -> Result<Verdict> {
+pub(crate) fn check_advisories(workspace: &Workspace) -> Result<StepOutcome> {
     let (good, output) = deny(workspace, &["advisories"])?;
     if !good && output.contains("failed to fetch advisory database") {
         let note = "not judged: the advisory database cannot be reached";
-        return Ok(Verdict {
+        return Ok(StepOutcome {
             passed: 0,
             failed: 0,
             note: note.to_owned(),
             output,
-            ..Verdict::default()
+            ..StepOutcome::default()
         });
     }
-    Ok(Verdict::single(good, "", output))
+    Ok(StepOutcome::single(good, "", output))
 }
 
 /// Runs the named checks on the product, the firmware, the applications, the Python package and the

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::step::{Verdict, run_logged};
+use crate::step::{StepOutcome, run_logged};
 use crate::workspace::Workspace;
 
 /// Commands that use the whole stack, losses and both directions of data included; each
@@ -65,7 +65,7 @@ struct Run {
 }
 
 /// Builds the command twice, lets both run the same in virtual time, and compares.
-pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
+pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
     let debug = workspace.debug_motet()?;
     let release = workspace.release_motet()?;
     let runs = FEW.map(captured);
@@ -75,7 +75,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
          target folder:\n{}",
         differing.join("\n")
     );
-    Ok(Verdict::single(differing.is_empty(), "", output))
+    Ok(StepOutcome::single(differing.is_empty(), "", output))
 }
 
 /// Compares `other`, a build of the command, with a release build of these sources; prints the

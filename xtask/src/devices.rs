@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use crate::apps::Line;
 use crate::firmware::{check_run, run_image};
 use crate::image::Image;
-use crate::step::{Verdict, run_logged};
+use crate::step::{StepOutcome, run_logged};
 use crate::tools::{self, ARM_GCC};
 use crate::workspace::{Workspace, locked};
 
@@ -80,7 +80,7 @@ pub(crate) fn measure(workspace: &Workspace) -> Result<Vec<Line>> {
 }
 
 /// Two motes with embassy's executor exchange their bytes under QEMU: a step of the check.
-pub(crate) fn check_embassy_pair(workspace: &Workspace) -> Result<Verdict> {
+pub(crate) fn check_embassy_pair(workspace: &Workspace) -> Result<StepOutcome> {
     check_run(workspace, |workspace| {
         let image = build_app(workspace, "embassy-pair", "embassy-pair")?;
         run_image("mps2-an386", &image)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::panics::reachable_panics;
-use crate::step::{Verdict, run_logged, wait};
+use crate::step::{StepOutcome, run_logged, wait};
 use crate::symbols::without_paths;
 use crate::tools::{self, QEMU};
 use crate::workspace::{Workspace, in_ci};
@@ -211,7 +211,7 @@ pub(crate) fn image_path(workspace: &Workspace, name: &str) -> PathBuf {
 }
 
 /// The pair's run under QEMU is sound.
-pub(crate) fn check_pair(workspace: &Workspace) -> Result<Verdict> {
+pub(crate) fn check_pair(workspace: &Workspace) -> Result<StepOutcome> {
     check_run(workspace, run_pair)
 }
 
@@ -219,19 +219,19 @@ pub(crate) fn check_pair(workspace: &Workspace) -> Result<Verdict> {
 pub(crate) fn check_run(
     workspace: &Workspace,
     run: fn(&Workspace) -> Result<PairRun>,
-) -> Result<Verdict> {
+) -> Result<StepOutcome> {
     if tools::find(QEMU).is_none() && !in_ci() {
-        return Ok(Verdict {
+        return Ok(StepOutcome {
             passed: 0,
             failed: 0,
             note: format!("not run: no {QEMU}"),
             output: String::new(),
-            ..Verdict::default()
+            ..StepOutcome::default()
         });
     }
     let run = run(workspace)?;
     let note = run.output.lines().last().unwrap_or_default().to_owned();
-    Ok(Verdict::single(run.good, note, run.output))
+    Ok(StepOutcome::single(run.good, note, run.output))
 }
 
 /// What the pair printed.

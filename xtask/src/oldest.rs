@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use anyhow::{Context, Result};
 
-use crate::step::{Verdict, essence, run_logged};
+use crate::step::{StepOutcome, essence, run_logged};
 use crate::tools;
 use crate::workspace::{Workspace, in_ci, locked};
 
@@ -35,10 +35,10 @@ pub(crate) fn make_ready(workspace: &Workspace) -> Result<()> {
 }
 
 /// Every crate of [`CRATES`] builds with the compiler that it names.
-pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
+pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
     if tools::find("rustup").is_none() {
         let note = "rustup not found: it fetches older compilers";
-        return Ok(Verdict::single(!in_ci(), note, ""));
+        return Ok(StepOutcome::single(!in_ci(), note, ""));
     }
     let mut notes = Vec::new();
     for (name, features) in CRATES {
@@ -47,12 +47,12 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
             version.with_context(|| format!("{name} does not say which Rust it needs"))?;
         if !provide(workspace, version)? {
             let note = format!("not judged: rustup cannot fetch Rust {version}");
-            return Ok(Verdict {
+            return Ok(StepOutcome {
                 passed: 0,
                 failed: 0,
                 note,
                 output: String::new(),
-                ..Verdict::default()
+                ..StepOutcome::default()
             });
         }
         let (good, output) = build(workspace, version, name, features)?;
@@ -61,11 +61,11 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
                 "{}\n{name} does not build with Rust {version}",
                 essence(&output)
             );
-            return Ok(Verdict::single(false, "", output));
+            return Ok(StepOutcome::single(false, "", output));
         }
         notes.push(format!("{name} {version}"));
     }
-    Ok(Verdict::single(true, notes.join(", "), ""))
+    Ok(StepOutcome::single(true, notes.join(", "), ""))
 }
 
 /// Whether that compiler is here, after fetching it where it is not. One that cannot be fetched

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, ensure};
 use crate::Format;
 use crate::footprint;
 use crate::provenance::heading;
-use crate::step::{Verdict, count_tests, essence, run_logged};
+use crate::step::{StepOutcome, count_tests, essence, run_logged};
 use crate::tools;
 use crate::workspace::{Workspace, locked};
 
@@ -44,7 +44,7 @@ pub(crate) fn run(workspace: &Workspace, format: Format, quick: bool) -> Result<
 }
 
 /// TCPlp's core and lwIP compile, every pair of stacks exchanges its bytes, and the lints hold.
-pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
+pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
     let scratch = workspace.scratch()?;
     let mut clippy = workspace.peers_cargo("clippy");
     clippy
@@ -58,11 +58,11 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
     output.push_str(&tests);
     let count = count_tests(&tests);
     let failed = count.failed + u32::from(!lints_hold || !tests_hold && count.failed == 0);
-    Ok(Verdict {
+    Ok(StepOutcome {
         passed: count.passed,
         failed,
         note: format!("{} passed, {failed} failed", count.passed),
         output: essence(&output),
-        ..Verdict::default()
+        ..StepOutcome::default()
     })
 }

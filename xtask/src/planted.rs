@@ -11,7 +11,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::step::{Verdict, run_logged};
+use crate::step::{StepOutcome, run_logged};
 use crate::workspace::Workspace;
 
 /// Patches, switch and test, from the project's folder.
@@ -31,16 +31,16 @@ const COPIED: [&str; 5] = [
 const VERSIONS: [&str; 2] = ["version = \"0.1.0\"", "version = \"0.1.99\""];
 
 /// Makes the copy: every patch applies.
-pub(crate) fn check_patches(workspace: &Workspace) -> Result<Verdict> {
+pub(crate) fn check_patches(workspace: &Workspace) -> Result<StepOutcome> {
     let copy = workspace.scratch()?.join("planted");
     Ok(match plant(workspace, &copy) {
-        Ok(patches) => Verdict::single(true, format!("{patches} bugs can be planted"), ""),
-        Err(error) => Verdict::single(false, "", format!("{error:#}\n")),
+        Ok(patches) => StepOutcome::single(true, format!("{patches} bugs can be planted"), ""),
+        Err(error) => StepOutcome::single(false, "", format!("{error:#}\n")),
     })
 }
 
 /// Builds the copy and lets its test look for every bug.
-pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
+pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
     let copy = workspace.scratch()?.join("planted");
     let patches = plant(workspace, &copy)?;
     let mut test = workspace.cargo("test");
@@ -49,7 +49,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
         .current_dir(&copy);
     let log = workspace.scratch()?.join("planted.log");
     let (good, output) = run_logged(&mut test, &log)?;
-    Ok(Verdict::single(good, format!("{patches} bugs"), output))
+    Ok(StepOutcome::single(good, format!("{patches} bugs"), output))
 }
 
 /// Makes the copy anew and gives the number of patches in it. What has not changed since the

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::step::{Verdict, essence, run_logged};
+use crate::step::{StepOutcome, essence, run_logged};
 use crate::tools;
 use crate::workspace::{Workspace, locked};
 
@@ -19,7 +19,7 @@ pub(crate) fn make_ready(workspace: &Workspace) -> Result<()> {
 }
 
 /// Builds the command and a wheel, installs the wheel, and lets pytest judge.
-pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
+pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
     tools::provide(workspace, &[tools::PYTHON])?;
     let scratch = workspace.scratch()?;
     let mut clippy = workspace.python_cargo("clippy");
@@ -48,11 +48,11 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
         .env("MOTET", motet);
     let (good, output) = run_logged(&mut pytest, &scratch.join("pytest.log"))?;
     let said = output.lines().last().unwrap_or_default().to_owned();
-    Ok(Verdict::single(good, said, output))
+    Ok(StepOutcome::single(good, said, output))
 }
 
 /// What mypy finds wrong with the package's types, or with stubs beside what they are of.
-fn types(workspace: &Workspace, python: &Path) -> Result<Option<Verdict>> {
+fn types(workspace: &Workspace, python: &Path) -> Result<Option<StepOutcome>> {
     let scratch = workspace.scratch()?;
     let folder = workspace.root.join("python");
     let configured = folder.join("pyproject.toml");
@@ -71,7 +71,7 @@ fn types(workspace: &Workspace, python: &Path) -> Result<Option<Verdict>> {
         let (good, output) = run_logged(command, &scratch.join(log))?;
         if !good {
             let said = "the package's types are wrong".to_owned();
-            return Ok(Some(Verdict::single(false, said, output)));
+            return Ok(Some(StepOutcome::single(false, said, output)));
         }
     }
     Ok(None)

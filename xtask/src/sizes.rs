@@ -21,7 +21,7 @@ use crate::firmware::{
 };
 use crate::image::Image;
 use crate::provenance::heading;
-use crate::step::Verdict;
+use crate::step::StepOutcome;
 use crate::tools::{self, QEMU};
 use crate::workspace::{Workspace, in_ci};
 
@@ -204,7 +204,7 @@ pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result
 }
 
 /// The step of the check: nothing grew much, no panic is reachable, the node fits its RAM.
-pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
+pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
     let Measured { sizes, panics, .. } = measure(workspace)?;
     let snapshot = read_snapshot(workspace)?;
     let mut wrong: Vec<_> = panics
@@ -227,7 +227,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
         let _ = write!(note, "; {name} {before} -> {now}");
     }
     let output = format!("{}\n{}", table(&sizes, Some(&snapshot)), wrong.join("\n"));
-    Ok(Verdict::single(wrong.is_empty(), note, output))
+    Ok(StepOutcome::single(wrong.is_empty(), note, output))
 }
 
 /// What building, reading and running gives.

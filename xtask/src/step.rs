@@ -1,4 +1,4 @@
-//! One step of the check: a command or a function, its verdict and its output.
+//! One step of the check: a command or a function, its outcome and its output.
 
 use std::env;
 use std::fs::{self, File};
@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 
 /// What a step gives.
 #[derive(Default)]
-pub(crate) struct Verdict {
+pub(crate) struct StepOutcome {
     /// Checks that held; a step without tests of its own counts as one check.
     pub(crate) passed: u32,
     /// Checks that did not hold.
@@ -25,8 +25,8 @@ pub(crate) struct Verdict {
     pub(crate) flaky: Vec<String>,
 }
 
-impl Verdict {
-    /// The verdict of a step that is one check.
+impl StepOutcome {
+    /// The outcome of a step that is one check.
     pub(crate) fn single(good: bool, note: impl Into<String>, output: impl Into<String>) -> Self {
         Self {
             passed: u32::from(good),

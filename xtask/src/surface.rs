@@ -12,22 +12,22 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-use crate::step::{Verdict, run_logged};
+use crate::step::{StepOutcome, run_logged};
 use crate::workspace::{Workspace, locked};
 
 /// The committed list, from the project's folder.
 const LIST: &str = "crates/stack/public-api.txt";
 
 /// Compares the crate with the list.
-pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
+pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
     let now = surface(workspace)?;
     let path = workspace.root.join(LIST);
     let listed =
         fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let note = format!("{} public items", now.lines().count());
     Ok(match difference(&listed, &now) {
-        None => Verdict::single(true, note, ""),
-        Some(difference) => Verdict::single(
+        None => StepOutcome::single(true, note, ""),
+        Some(difference) => StepOutcome::single(
             false,
             note,
             format!(

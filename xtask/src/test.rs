@@ -12,7 +12,7 @@ use std::thread;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use crate::step::{TestCount, Verdict, count_tests, essence, run_logged};
+use crate::step::{StepOutcome, TestCount, count_tests, essence, run_logged};
 use crate::workspace::{Workspace, locked};
 
 /// Binaries that try what this machine's kernel does with their packets: never two at once.
@@ -46,7 +46,7 @@ struct Outcome {
 }
 
 /// All tests of the workspace, counted one by one.
-pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
+pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
     let scratch = workspace.scratch()?;
     let mut build = workspace.cargo("test");
     build.args(["--workspace", "--no-run"]).args(locked());
@@ -55,7 +55,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
     if !built {
         let output = output.lines().filter(|line| !line.starts_with('{'));
         let output: String = output.map(|line| format!("{line}\n")).collect();
-        return Ok(Verdict::single(false, "", essence(&output)));
+        return Ok(StepOutcome::single(false, "", essence(&output)));
     }
     let outcomes = run_all(batches(binaries(&output)?), &scratch)?;
     let mut sum = Sum::default();
@@ -73,7 +73,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
     let (good, output) = run_logged(&mut documentation, &scratch.join("test-doc.log"))?;
     sum.count(good, &count_tests(&output));
     sum.output.push_str(&essence(&output));
-    Ok(sum.verdict())
+    Ok(sum.outcome())
 }
 
 /// What the tests gave so far.
@@ -131,7 +131,7 @@ impl Sum {
         };
     }
 
-    fn verdict(self) -> Verdict {
+    fn outcome(self) -> StepOutcome {
         let TestCount {
             passed,
             failed,
@@ -141,7 +141,7 @@ impl Sum {
         if ignored > 0 {
             note.push_str(&format!(", {ignored} ignored"));
         }
-        Verdict {
+        StepOutcome {
             passed,
             failed,
             note,
@@ -368,13 +368,13 @@ mod tests {
         let first = binary.run(None, &folder).unwrap();
         let mut sum = Sum::default();
         sum.add(&first, true, &folder).unwrap();
-        let verdict = sum.verdict();
-        assert_eq!((verdict.passed, verdict.failed), (6, 1));
-        assert_eq!(verdict.flaky.len(), 1);
-        assert!(verdict.flaky[0].ends_with("/some::chance"));
+        let outcome = sum.outcome();
+        assert_eq!((outcome.passed, outcome.failed), (6, 1));
+        assert_eq!(outcome.flaky.len(), 1);
+        assert!(outcome.flaky[0].ends_with("/some::chance"));
         let mut sum = Sum::default();
         sum.add(&first, false, &folder).unwrap();
-        assert_eq!(sum.verdict().failed, 2);
+        assert_eq!(sum.outcome().failed, 2);
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

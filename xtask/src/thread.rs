@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::Format;
 use crate::provenance::heading;
-use crate::step::{Verdict, count_tests, essence, run_logged};
+use crate::step::{StepOutcome, count_tests, essence, run_logged};
 use crate::tools::{self, Tool};
 use crate::workspace::{Workspace, in_ci, locked};
 
@@ -40,12 +40,12 @@ pub(crate) fn make_ready(workspace: &Workspace) -> Result<()> {
 }
 
 /// The same as a step of the check.
-pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
+pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
     let mut output = tools::provide(workspace, NEEDS)?;
     if let Some(advice) = tools::absent(NEEDS) {
         output.push_str(&advice);
         let note = format!("not run: {advice}");
-        return Ok(Verdict::single(!in_ci(), note, output));
+        return Ok(StepOutcome::single(!in_ci(), note, output));
     }
     let log = workspace.scratch()?.join("thread.log");
     let (good, printed) = run_logged(&mut program(workspace)?, &log)?;
@@ -55,12 +55,12 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
     } else {
         count.failed.max(1)
     };
-    Ok(Verdict {
+    Ok(StepOutcome {
         passed: count.passed,
         failed,
         note: format!("{} passed, {failed} failed", count.passed),
         output: essence(&printed),
-        ..Verdict::default()
+        ..StepOutcome::default()
     })
 }
 

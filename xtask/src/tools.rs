@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::step::{Verdict, run_logged};
+use crate::step::{StepOutcome, run_logged};
 use crate::workspace::{Workspace, in_ci};
 
 /// A program and the Debian package that holds it.
@@ -228,17 +228,21 @@ const TOOLS: &[Tool] = &[
 ];
 
 /// All tools are there, after installing the missing ones where that is possible.
-pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
+pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
     let output = provide(workspace, TOOLS)?;
     let missing = missing(TOOLS);
     if missing.is_empty() {
-        return Ok(Verdict::single(true, "", ""));
+        return Ok(StepOutcome::single(true, "", ""));
     }
     let advice = advice(&missing);
     if in_ci() {
-        return Ok(Verdict::single(false, "", format!("{output}{advice}")));
+        return Ok(StepOutcome::single(false, "", format!("{output}{advice}")));
     }
-    Ok(Verdict::single(true, format!("incomplete: {advice}"), ""))
+    Ok(StepOutcome::single(
+        true,
+        format!("incomplete: {advice}"),
+        "",
+    ))
 }
 
 /// Installs what is missing of `tools` where that is possible; gives what that printed.

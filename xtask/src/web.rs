@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::step::{Verdict, essence, run_logged};
+use crate::step::{StepOutcome, essence, run_logged};
 use crate::tools::{self, Tool};
 use crate::workspace::{Workspace, in_ci, locked};
 
@@ -37,13 +37,13 @@ pub(crate) fn run(workspace: &Workspace, serve: bool, sizes: bool) -> Result<boo
 }
 
 /// Builds the page, compares its lab with the command, and lets a browser judge the rest.
-pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
+pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
     let needed: Vec<Tool> = BUILDERS.iter().copied().chain([tools::CHROMIUM]).collect();
     tools::provide(workspace, &needed)?;
     if let Some(lack) = lack(&needed)? {
         return Ok(match in_ci() {
-            true => Verdict::single(false, "", lack),
-            false => Verdict::single(true, format!("incomplete: {lack}"), ""),
+            true => StepOutcome::single(false, "", lack),
+            false => StepOutcome::single(true, format!("incomplete: {lack}"), ""),
         });
     }
     judge_licences(&workspace.root.join("web/package-lock.json"))?;
@@ -60,20 +60,20 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
         .arg(scratch.join("web-lab"))
         .logged("web-lab.log")?;
     let seen = page.look(&page.folder, None)?;
-    let mut verdict = Verdict {
+    let mut outcome = StepOutcome {
         passed: results.passed + seen.passed,
         failed: results.failed + seen.failed,
         note: String::new(),
         output: format!("{}{}", results.output, seen.output),
-        ..Verdict::default()
+        ..StepOutcome::default()
     };
-    verdict.note = format!(
+    outcome.note = format!(
         "{} passed, {} failed{}",
-        verdict.passed,
-        verdict.failed,
+        outcome.passed,
+        outcome.failed,
         page.noted()
     );
-    Ok(verdict)
+    Ok(outcome)
 }
 
 /// The page as built.
@@ -85,7 +85,7 @@ pub(crate) struct Page<'w> {
     folder: PathBuf,
 }
 
-/// Part of a verdict.
+/// What one run of the checks found: a part of the step's outcome.
 struct Judged {
     passed: u32,
     failed: u32,
@@ -215,7 +215,7 @@ impl<'w> Page<'w> {
         self.workspace.target.join("xtask/web-figures.jsonl")
     }
 
-    /// What was measured of the page, which is no verdict: others may use the machine.
+    /// What was measured of the page. It decides nothing: others may use the machine.
     fn noted(&self) -> String {
         let text = fs::read_to_string(self.figures_file()).unwrap_or_default();
         let figures = text

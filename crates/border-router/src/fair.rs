@@ -17,7 +17,7 @@ use motet::{
     time::Instant,
     wire::{ipv6, tcp},
 };
-use motet_taim::{Config, Direction, Packet, PacketId, Router, Status, Verdict};
+use motet_taim::{Config, Decision, Direction, Packet, PacketId, Router, Status};
 
 use crate::{
     inside::Inside,
@@ -121,7 +121,7 @@ impl Fair {
             headers: packet.head,
             len: packet.len,
         };
-        if self.router.on_packet(&packet, now) == Verdict::Pass {
+        if self.router.on_packet(&packet, now) == Decision::Pass {
             self.queue.accept(id)?;
         }
         self.release()?;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use motet_conformance::host::Profile;
-use motet_conformance::run::{Judge, Verdict, run};
+use motet_conformance::run::{Judge, ScriptOutcome, run};
 
 /// Runs packetdrill scripts against Motet's TCP, in process and in virtual time.
 ///
@@ -81,16 +81,16 @@ fn judge_all(options: &Options, judge: &Judge) -> Result<u8, String> {
     let (mut passed, mut failed, mut refused) = (0, 0, 0);
     for path in &scripts {
         let text = fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
-        let verdict = run(&text, judge);
-        let (word, problem) = match &verdict {
-            Verdict::Passed => ("pass", None),
-            Verdict::Failed(problem) => ("fail", Some(problem)),
-            Verdict::Refused(problem) => ("unsupported", Some(problem)),
+        let outcome = run(&text, judge);
+        let (word, problem) = match &outcome {
+            ScriptOutcome::Passed => ("pass", None),
+            ScriptOutcome::Failed(problem) => ("fail", Some(problem)),
+            ScriptOutcome::Refused(problem) => ("unsupported", Some(problem)),
         };
-        match &verdict {
-            Verdict::Passed => passed += 1,
-            Verdict::Failed(_) => failed += 1,
-            Verdict::Refused(_) => refused += 1,
+        match &outcome {
+            ScriptOutcome::Passed => passed += 1,
+            ScriptOutcome::Failed(_) => failed += 1,
+            ScriptOutcome::Refused(_) => refused += 1,
         }
         let name = path.display();
         let line = problem.map_or(String::new(), |problem| problem.at.line.to_string());

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use motet_conformance::host::Profile;
-use motet_conformance::run::{Judge, Verdict, run};
+use motet_conformance::run::{Judge, ScriptOutcome, run};
 
 fn scripts_of(profile: Profile) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance");
@@ -36,8 +36,8 @@ fn all_hold(profile: Profile) {
     let mut bad = Vec::new();
     for path in scripts_of(profile) {
         match run(&fs::read_to_string(&path).unwrap(), &judge) {
-            Verdict::Passed => {}
-            Verdict::Failed(problem) | Verdict::Refused(problem) => {
+            ScriptOutcome::Passed => {}
+            ScriptOutcome::Failed(problem) | ScriptOutcome::Refused(problem) => {
                 bad.push(format!("{}:{problem}", path.display()));
             }
         }

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use motet_conformance::run::{Judge, Verdict, run};
+use motet_conformance::run::{Judge, ScriptOutcome, run};
 
 #[test]
 fn scripts_of_what_others_found_hold() {
@@ -26,8 +26,8 @@ fn scripts_of_what_others_found_hold() {
     let mut bad = Vec::new();
     for path in paths {
         match run(&fs::read_to_string(&path).unwrap(), &Judge::default()) {
-            Verdict::Passed => {}
-            Verdict::Failed(problem) | Verdict::Refused(problem) => {
+            ScriptOutcome::Passed => {}
+            ScriptOutcome::Failed(problem) | ScriptOutcome::Refused(problem) => {
                 bad.push(format!("{}:{problem}", path.display()));
             }
         }

@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, VecDeque};
 use motet::time::{Duration, Instant};
 use motet::wire::ipv6::{self, TrafficClass};
 use motet::wire::tcp::{self, Flags};
-use motet_taim::{Admission, Config, Direction, Packet, PacketId, Policy, Router, Verdict, Window};
+use motet_taim::{
+    Admission, Config, Decision, Direction, Packet, PacketId, Policy, Router, Window,
+};
 
 use crate::input::Input;
 use crate::wire::{HOST, MESH};
@@ -120,11 +122,11 @@ impl Followed {
         };
         let held = self.lanes.entry(lane).or_default();
         match self.router.on_packet(&packet, self.now) {
-            Verdict::Pass => assert!(
+            Decision::Pass => assert!(
                 held.is_empty() || lane.0 == BYTES,
                 "it overtakes others of its flow"
             ),
-            Verdict::Hold => {
+            Decision::Hold => {
                 held.push_back(id);
                 self.whose.insert(id, lane);
             }

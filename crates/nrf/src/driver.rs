@@ -4,7 +4,7 @@ use motet::mac::{self, Action, RadioCapabilities, RxMeta};
 use motet::time::{Duration, Instant};
 use motet::wire::ieee802154::Header;
 
-use crate::filter::{Filter, Verdict};
+use crate::filter::{Filter, FilterDecision};
 use crate::outputs::{Output, Outputs};
 use crate::packet::{FCS_LEN, Frames, Packet, RECEIVE_COUNT};
 use crate::registers::{Event, HEAD_LEN, Registers, Shortcuts, State, Task};
@@ -69,7 +69,7 @@ pub struct Driver<R> {
     /// The packet that the radio receives into.
     receiving: usize,
     /// What the first bytes of the frame under way said.
-    verdict: Option<Verdict>,
+    decision: Option<FilterDecision>,
     /// Since when a frame has been under way without an end, as [`Self::check`] saw it.
     suspect: Option<u32>,
     outputs: Outputs,
@@ -120,7 +120,7 @@ impl<R: Registers> Driver<R> {
             sent: 0,
             received: [None; RECEIVE_COUNT],
             receiving: 0,
-            verdict: None,
+            decision: None,
             suspect: None,
             outputs: Outputs::EMPTY,
             is_head_reported: false,
@@ -192,7 +192,7 @@ impl<R: Registers> Driver<R> {
         }
         let head = self.take(Event::HeadMatch);
         if head && self.phase == Phase::Listening {
-            self.verdict = Some(self.judge(HEAD_LEN));
+            self.decision = Some(self.judge(HEAD_LEN));
         }
         let end = self.take(Event::PhyEnd);
         if end {
@@ -442,7 +442,7 @@ impl<R: Registers> Driver<R> {
 
     fn listen(&mut self) {
         self.enter(Phase::Listening);
-        self.verdict = None;
+        self.decision = None;
         self.registers.clear(Event::FrameStart);
         self.registers.clear(Event::HeadMatch);
         self.registers.set_packet(self.to_receive());
@@ -472,7 +472,7 @@ impl<R: Registers> Driver<R> {
             return self.sleep();
         }
         self.enter(Phase::Listening);
-        self.verdict = None;
+        self.decision = None;
         for event in [Event::FrameStart, Event::HeadMatch, Event::PhyEnd] {
             self.registers.clear(event);
         }
@@ -489,7 +489,7 @@ impl<R: Registers> Driver<R> {
         }
     }
 
-    fn judge(&self, len: usize) -> Verdict {
+    fn judge(&self, len: usize) -> FilterDecision {
         let mut head = [0; HEAD_LEN];
         self.filter.judge(self.to_receive().copy(&mut head, len))
     }
@@ -507,11 +507,11 @@ impl<R: Registers> Driver<R> {
             count(&mut counters.bad_length);
             return self.listen_on(end);
         }
-        let verdict = match self.verdict.take() {
-            Some(verdict) => verdict,
+        let decision = match self.decision.take() {
+            Some(decision) => decision,
             None => self.judge((len - FCS_LEN).min(HEAD_LEN)),
         };
-        if !verdict.is_for_node {
+        if !decision.is_for_node {
             count(&mut self.counters.filtered);
             return self.listen_on(end);
         }
@@ -531,7 +531,7 @@ impl<R: Registers> Driver<R> {
         }
         self.receiving = next;
         self.report(Output::Frame { index: taken });
-        match verdict.answer {
+        match decision.answer {
             Some(sequence) => self.answer(sequence, end),
             None => self.listen_on(end),
         }

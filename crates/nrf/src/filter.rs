@@ -19,7 +19,7 @@ pub struct Filter {
 
 /// What becomes of a frame with a good CRC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Verdict {
+pub(crate) struct FilterDecision {
     /// The node gets it.
     pub(crate) is_for_node: bool,
     /// It is acknowledged by this sequence number.
@@ -37,8 +37,8 @@ impl Filter {
     }
 
     /// Judges a frame by its first bytes.
-    pub(crate) fn judge(&self, head: &[u8]) -> Verdict {
-        const NOBODY: Verdict = Verdict {
+    pub(crate) fn judge(&self, head: &[u8]) -> FilterDecision {
+        const NOBODY: FilterDecision = FilterDecision {
             is_for_node: false,
             answer: None,
         };
@@ -47,7 +47,7 @@ impl Filter {
         };
         let Some(dst) = header.dst else {
             // ACKs and beacons: the MAC knows whether it waits for one.
-            return Verdict {
+            return FilterDecision {
                 is_for_node: true,
                 ..NOBODY
             };
@@ -60,7 +60,7 @@ impl Filter {
             && is_mine
             && !is_broadcast
             && matches!(header.frame_type, FrameType::Data | FrameType::Command);
-        Verdict {
+        FilterDecision {
             is_for_node: is_my_pan && (is_mine || is_broadcast),
             answer: (is_my_pan && is_answered).then_some(header.sequence),
         }

@@ -43,6 +43,6 @@ mod status;
 mod strangers;
 
 pub use self::config::{Admission, Config, Fq, Policy, Taim, UnknownPolicy, Window};
-pub use self::router::{Packet, PacketId, Router, Verdict};
+pub use self::router::{Decision, Packet, PacketId, Router};
 pub use self::sight::{Direction, FlowKey};
 pub use self::status::{Counters, Fairness, FlowStatus, Held, MoteStatus, Side, Status};

@@ -1,4 +1,4 @@
-//! A packet in, a verdict out.
+//! A packet in, a decision out.
 
 use std::collections::VecDeque;
 
@@ -33,7 +33,7 @@ pub struct Packet<'a> {
 /// What is to be done with a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
-pub enum Verdict {
+pub enum Decision {
     /// It goes on now.
     Pass,
     /// The caller keeps it until [`Router::poll`] names it.
@@ -85,14 +85,14 @@ impl Router {
         self.rule = Rule::new(policy);
     }
 
-    /// A packet has come. Then, whatever the verdict, the caller calls [`Self::poll`] until it
+    /// A packet has come. Then, whatever the decision, the caller calls [`Self::poll`] until it
     /// gives nothing.
-    pub fn on_packet(&mut self, packet: &Packet<'_>, now: Instant) -> Verdict {
+    pub fn on_packet(&mut self, packet: &Packet<'_>, now: Instant) -> Decision {
         let now = self.read(now);
         let segment = Segment::read(packet.direction, packet.headers, packet.len);
         if segment.is_none() && sight::is_of_link(packet.headers) {
             // It goes no further than the link: nothing that passes the router.
-            return Verdict::Pass;
+            return Decision::Pass;
         }
         self.counters.packets += 1;
         let Some(segment) = segment else {
@@ -111,9 +111,9 @@ impl Router {
         };
         self.strangers.note_tcp(now);
         self.take_strangers(&segment.flow);
-        let verdict = self.judge(id, &segment, packet.id, now);
+        let decision = self.judge(id, &segment, packet.id, now);
         self.advance(now);
-        verdict
+        decision
     }
 
     /// The next packet of those held that goes now.
@@ -187,29 +187,29 @@ impl Router {
         packet: &Packet<'_>,
         flow: Option<FlowKey>,
         now: Instant,
-    ) -> Verdict {
+    ) -> Decision {
         if !self.strangers.are_queued() || self.is_closing {
-            return Verdict::Pass;
+            return Decision::Pass;
         }
         let Some(pair) = Pair::read(packet.direction, packet.headers) else {
-            return Verdict::Pass;
+            return Decision::Pass;
         };
         if packet.direction == Direction::Up {
             self.strangers.on_up(pair, flow.is_some(), packet.len, now);
-            return Verdict::Pass;
+            return Decision::Pass;
         }
         let passes = self
             .strangers
             .admits(packet.id, (pair, flow), packet.len, now);
         if passes && self.ready.is_empty() {
-            return Verdict::Pass;
+            return Decision::Pass;
         }
         if passes {
             // A caller that has not polled keeps what goes now: it goes behind that.
             self.ready.push_back(packet.id);
         }
         self.counters.held += 1;
-        Verdict::Hold
+        Decision::Hold
     }
 
     /// What waited while its flow was not known yet goes before what comes now.
@@ -219,7 +219,7 @@ impl Router {
     }
 
     /// A segment whose flow finds no room goes behind what waits of that flow.
-    fn pass_unknown(&mut self, packet: &Packet<'_>, flow: &FlowKey, now: Instant) -> Verdict {
+    fn pass_unknown(&mut self, packet: &Packet<'_>, flow: &FlowKey, now: Instant) -> Decision {
         self.take_strangers(flow);
         if packet.direction == Direction::Up
             && let Some(pair) = Pair::read(packet.direction, packet.headers)
@@ -231,10 +231,10 @@ impl Router {
     }
 
     /// What becomes of a segment of a known flow.
-    fn judge(&mut self, id: FlowId, segment: &Segment, packet: PacketId, now: Instant) -> Verdict {
+    fn judge(&mut self, id: FlowId, segment: &Segment, packet: PacketId, now: Instant) -> Decision {
         let is_full = self.waiting + self.ready.len() >= self.config.held_max;
         let Some(flow) = self.flows.get_mut(id) else {
-            return Verdict::Pass;
+            return Decision::Pass;
         };
         let direction = segment.direction;
         let news = flow.on_segment(segment, now);
@@ -259,7 +259,7 @@ impl Router {
         self.waiting += 1;
         self.counters.held += 1;
         self.rule.on_held(id, flow, direction, now);
-        Verdict::Hold
+        Decision::Hold
     }
 
     /// Lets a segment go at once, but behind those that go now.
@@ -269,7 +269,7 @@ impl Router {
         segment: &Segment,
         packet: PacketId,
         now: Instant,
-    ) -> Verdict {
+    ) -> Decision {
         if let Some(flow) = self.flows.get_mut(id) {
             let is_news = flow.on_pass(segment.direction, Passing::of(segment), now);
             if self.rule.holds(id, segment) {
@@ -280,15 +280,15 @@ impl Router {
     }
 
     /// Lets a packet go behind those that go now.
-    fn pass_behind_ready(&mut self, id: PacketId) -> Verdict {
+    fn pass_behind_ready(&mut self, id: PacketId) -> Decision {
         // A caller that does not poll is not to make the router grow.
         let is_full = self.waiting + self.ready.len() > self.config.held_max;
         if self.ready.is_empty() || is_full {
-            return Verdict::Pass;
+            return Decision::Pass;
         }
         self.ready.push_back(id);
         self.counters.held += 1;
-        Verdict::Hold
+        Decision::Hold
     }
 
     /// Lets go what the policy lets go.

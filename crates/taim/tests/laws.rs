@@ -9,7 +9,7 @@ use motet::time::{Duration, Instant};
 use motet::wire::ipv6::{self, TrafficClass};
 use motet::wire::tcp::{self, Flags};
 use motet_taim::{
-    Admission, Config, Direction, Fq, Packet, PacketId, Policy, Router, Taim, Verdict, Window,
+    Admission, Config, Decision, Direction, Fq, Packet, PacketId, Policy, Router, Taim, Window,
 };
 use proptest::prelude::*;
 
@@ -73,7 +73,7 @@ impl Followed {
         }
     }
 
-    fn offer(&mut self, mote: u16, up: bool, (headers, len): &(Vec<u8>, usize)) -> Verdict {
+    fn offer(&mut self, mote: u16, up: bool, (headers, len): &(Vec<u8>, usize)) -> Decision {
         let id = PacketId(self.next_id);
         self.next_id += 1;
         let direction = if up { Direction::Up } else { Direction::Down };
@@ -83,20 +83,20 @@ impl Followed {
             headers,
             len: *len,
         };
-        let verdict = self.router.on_packet(&packet, self.now);
-        match verdict {
-            Verdict::Pass => {
+        let decision = self.router.on_packet(&packet, self.now);
+        match decision {
+            Decision::Pass => {
                 let queue = self.inside.get(&(mote, up));
                 let overtaken = queue.map_or(0, VecDeque::len);
                 assert_eq!(overtaken, 0, "packet {id:?} overtakes others of its flow");
             }
-            Verdict::Hold => {
+            Decision::Hold => {
                 self.inside.entry((mote, up)).or_default().push_back(id);
                 self.whose.insert(id, (mote, up));
             }
         }
         self.drain();
-        verdict
+        decision
     }
 
     fn drain(&mut self) {
@@ -226,7 +226,7 @@ fn take(policy: Policy, strangers_max: usize, steps: Vec<Step>) {
             Step::Bytes(bytes) => {
                 let packet = (bytes.clone(), bytes.len());
                 // Of no flow that is followed, whatever it is.
-                assert_eq!(followed.offer(1_000, true, &packet), Verdict::Pass);
+                assert_eq!(followed.offer(1_000, true, &packet), Decision::Pass);
             }
             Step::Wait(us) => followed.now += Duration::from_micros(us),
             Step::Back(us) => {
@@ -357,14 +357,14 @@ fn only_as_many_flows_as_the_window_allows_are_let_in() {
             open(&mut followed, mote, 0);
         }
         let ack = |mote| segment(false, mote, [0, 100], Flags::ACK, 0);
-        let verdicts: Vec<Verdict> = (0..6)
+        let decisions: Vec<Decision> = (0..6)
             .map(|mote| followed.offer(mote, false, &ack(mote)))
             .collect();
-        let passed = verdicts
+        let passed = decisions
             .iter()
-            .filter(|verdict| **verdict == Verdict::Pass)
+            .filter(|decision| **decision == Decision::Pass)
             .count();
-        assert_eq!(passed, usize::from(window), "{verdicts:?}");
+        assert_eq!(passed, usize::from(window), "{decisions:?}");
         assert_eq!(followed.router.held(), 6 - inside);
         // The answer of one flow makes room for another.
         open(&mut followed, 0, 100);
@@ -393,9 +393,9 @@ fn data_into_the_mesh_never_wait_for_admission() {
     for mote in 0..4 {
         for n in 0..4 {
             let data = segment(false, mote, [n * 400, 100], Flags::ACK, 400);
-            let verdict = followed.offer(mote, false, &data);
+            let decision = followed.offer(mote, false, &data);
             let is_behind = mote > 0 && n == 0;
-            assert_eq!(verdict == Verdict::Hold, is_behind, "{mote}: {n}");
+            assert_eq!(decision == Decision::Hold, is_behind, "{mote}: {n}");
         }
     }
     assert_eq!(followed.router.held(), 0);
@@ -460,7 +460,7 @@ fn flows_that_starve_still_are_a_crowd() {
         for mote in 0..2 {
             open(&mut followed, mote, round * 100);
             let ack = segment(false, mote, [0, round * 100 + 100], Flags::ACK, 0);
-            is_held = followed.offer(mote, false, &ack) == Verdict::Hold;
+            is_held = followed.offer(mote, false, &ack) == Decision::Hold;
         }
     }
     assert!(is_held, "after 90 s the two are let in together");
@@ -568,11 +568,11 @@ fn the_acknowledgment_of_a_fin_never_waits_and_takes_no_place() {
         open(&mut followed, mote, 0);
     }
     let ack = |mote, ack| segment(false, mote, [0, ack], Flags::ACK, 0);
-    assert_eq!(followed.offer(0, false, &ack(0, 100)), Verdict::Pass);
+    assert_eq!(followed.offer(0, false, &ack(0, 100)), Decision::Pass);
     for mote in 1..6 {
         let fin = segment(true, mote, [100, 0], Flags::ACK | Flags::FIN, 0);
-        assert_eq!(followed.offer(mote, true, &fin), Verdict::Pass);
-        assert_eq!(followed.offer(mote, false, &ack(mote, 101)), Verdict::Pass);
+        assert_eq!(followed.offer(mote, true, &fin), Decision::Pass);
+        assert_eq!(followed.offer(mote, false, &ack(mote, 101)), Decision::Pass);
     }
     let status = followed.router.status(followed.now);
     assert_eq!((status.window, status.inside), (Some(1), Some(1)));
@@ -597,7 +597,7 @@ fn flows_that_are_over_hold_no_others() {
         for mote in 0..2 {
             open(&mut followed, mote, round * 100);
             let ack = segment(false, mote, [0, round * 100 + 100], Flags::ACK, 0);
-            assert_eq!(followed.offer(mote, false, &ack), Verdict::Pass);
+            assert_eq!(followed.offer(mote, false, &ack), Decision::Pass);
         }
         followed.now += Duration::from_millis(300);
     }
@@ -610,9 +610,9 @@ fn one_flow_or_two_are_never_held() {
         for round in 0..200 {
             for mote in 0..2 {
                 let data = segment(true, mote, [round * 100, 0], Flags::ACK, 100);
-                assert_eq!(followed.offer(mote, true, &data), Verdict::Pass, "{name}");
+                assert_eq!(followed.offer(mote, true, &data), Decision::Pass, "{name}");
                 let ack = segment(false, mote, [0, round * 100 + 100], Flags::ACK, 0);
-                assert_eq!(followed.offer(mote, false, &ack), Verdict::Pass, "{name}");
+                assert_eq!(followed.offer(mote, false, &ack), Decision::Pass, "{name}");
             }
             followed.now += Duration::from_millis(300);
         }
@@ -629,7 +629,7 @@ fn strangers_floods_fill_nothing() {
         let flags = if n % 2 == 0 { Flags::SYN } else { Flags::RST };
         let mote = (n % 60_000) as u16 + 10;
         let flood = segment(false, mote, [n, 0], flags, 0);
-        assert_eq!(followed.offer(mote, false, &flood), Verdict::Pass);
+        assert_eq!(followed.offer(mote, false, &flood), Decision::Pass);
     }
     let status = followed.router.status(followed.now);
     assert_eq!((status.flows.len(), status.motes.len()), (4, 4));
@@ -653,7 +653,7 @@ fn a_mote_cannot_fill_the_table_alone() {
             headers: &headers,
             len,
         };
-        assert_eq!(router.on_packet(&packet, now), Verdict::Pass);
+        assert_eq!(router.on_packet(&packet, now), Decision::Pass);
     }
     assert_eq!(router.status(now).flows.len(), 8);
     assert_eq!(router.counters().mote_full, 4_992);
@@ -707,7 +707,7 @@ fn all_that_is_held_goes_when_the_router_ends() {
         let ack = segment(false, 1, [0, 100], Flags::ACK, 0);
         assert_eq!(
             followed.offer(1, false, &ack),
-            Verdict::Pass,
+            Decision::Pass,
             "{name}: no more is held"
         );
     }
@@ -989,7 +989,7 @@ fn flood(sources: u16, len: u16, per_s: u64, answers: bool, uses_tcp: bool) -> (
                 headers: &headers,
                 len,
             };
-            assert_eq!(router.on_packet(&packet, now), Verdict::Pass);
+            assert_eq!(router.on_packet(&packet, now), Decision::Pass);
         }
         let source = (n % u64::from(sources)) as u16;
         let (headers, len) = of_stranger(false, source, 3, len);
@@ -1000,7 +1000,7 @@ fn flood(sources: u16, len: u16, per_s: u64, answers: bool, uses_tcp: bool) -> (
             len,
         };
         packets += 1;
-        let at_once = router.on_packet(&packet, now) == Verdict::Pass;
+        let at_once = router.on_packet(&packet, now) == Decision::Pass;
         let [gone, lost] = settle_strangers(
             &mut router,
             &mut now,
@@ -1017,7 +1017,7 @@ fn flood(sources: u16, len: u16, per_s: u64, answers: bool, uses_tcp: bool) -> (
                 headers: &headers,
                 len,
             };
-            assert_eq!(router.on_packet(&packet, now), Verdict::Pass);
+            assert_eq!(router.on_packet(&packet, now), Decision::Pass);
         }
         // An answer counts twice.
         spent_us += air_us(len as u64) * new as u64 * if answers { 3 } else { 1 };
@@ -1081,7 +1081,7 @@ fn a_flow_that_becomes_known_keeps_its_order() {
     open(&mut followed, 1, 0);
     assert_eq!(followed.router.held(), 0);
     let data = segment(false, 1, [50 * 400, 0], Flags::ACK, 400);
-    assert_eq!(followed.offer(1, false, &data), Verdict::Pass);
+    assert_eq!(followed.offer(1, false, &data), Decision::Pass);
 }
 
 /// What a link needs to work never waits, and is nothing that passes the router.
@@ -1094,14 +1094,14 @@ fn what_is_for_the_link_alone_passes() {
         let packets = followed.router.counters().packets;
         let mut local = of_stranger(false, 1, 3, 64);
         local.0[8..24].copy_from_slice(&Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, n).octets());
-        assert_eq!(followed.offer(100 + n, false, &local), Verdict::Pass);
+        assert_eq!(followed.offer(100 + n, false, &local), Decision::Pass);
         // A solicitation between global addresses; a router has forwarded the other one.
         for (hop_limit, is_waiting) in [(255, false), (254, true)] {
             let mut solicits = of_stranger(false, 1, 7, 64);
             [solicits.0[6], solicits.0[7]] = [58, hop_limit];
             solicits.0[40] = 135;
-            let verdict = followed.offer(if is_waiting { 7 } else { 2_000 }, false, &solicits);
-            assert_eq!(verdict == Verdict::Hold, is_waiting, "{n}");
+            let decision = followed.offer(if is_waiting { 7 } else { 2_000 }, false, &solicits);
+            assert_eq!(decision == Decision::Hold, is_waiting, "{n}");
         }
         assert_eq!(followed.router.counters().packets, packets + 1);
     }
@@ -1117,21 +1117,21 @@ fn a_handshake_makes_a_flow_known() {
         let _ = followed.offer(7, false, &of_stranger(false, n, 7, 108));
     }
     let syn = segment(false, 3, [100, 0], Flags::SYN, 0);
-    while followed.offer(3, false, &syn) == Verdict::Hold {
+    while followed.offer(3, false, &syn) == Decision::Hold {
         followed.settle(Duration::from_secs(60));
     }
     let answer = segment(true, 3, [500, 101], Flags::SYN | Flags::ACK, 0);
-    assert_eq!(followed.offer(3, true, &answer), Verdict::Pass);
+    assert_eq!(followed.offer(3, true, &answer), Decision::Pass);
     // Whoever has not seen that is a stranger still.
     let data = |n: u32, ack| segment(false, 3, [101 + n * 400, ack], Flags::ACK, 400);
-    let blind: Vec<Verdict> = (0..20)
+    let blind: Vec<Decision> = (0..20)
         .map(|n| followed.offer(3, false, &data(n, 77)))
         .collect();
-    assert!(blind.contains(&Verdict::Hold), "{blind:?}");
+    assert!(blind.contains(&Decision::Hold), "{blind:?}");
     // What waits of it goes first.
     let _ = followed.offer(3, false, &data(0, 501));
     for n in 1..10 {
-        assert_eq!(followed.offer(3, false, &data(n, 501)), Verdict::Pass);
+        assert_eq!(followed.offer(3, false, &data(n, 501)), Decision::Pass);
     }
     assert_eq!(followed.router.counters().flows, 2);
 }
@@ -1147,11 +1147,11 @@ fn an_answer_to_a_mote_passes_at_once() {
     for _ in 0..3 {
         assert_eq!(
             followed.offer(4, true, &of_stranger(true, 2, 4, 40)),
-            Verdict::Pass
+            Decision::Pass
         );
         for n in 0..4 {
             // An acknowledgment, a response in two parts, and nothing more.
-            let passes = followed.offer(4, false, &of_stranger(false, 2, 4, 40)) == Verdict::Pass;
+            let passes = followed.offer(4, false, &of_stranger(false, 2, 4, 40)) == Decision::Pass;
             assert_eq!(passes, n < 3, "{n}");
         }
         followed.settle(Duration::from_secs(60));
@@ -1162,7 +1162,7 @@ fn an_answer_to_a_mote_passes_at_once() {
         let _ = followed.offer(4, true, &of_stranger(true, 2, 4, 40));
         assert_eq!(
             followed.offer(4, false, &of_stranger(false, 2, 4, 40)),
-            Verdict::Hold
+            Decision::Hold
         );
         followed.now += Duration::from_secs(61);
         followed.drain();
@@ -1197,7 +1197,7 @@ fn what_strangers_had_before_or_motes_say_by_themselves_is_not_charged() {
         }
         open(&mut followed, 1, 100_000);
         let other = followed.offer(5, false, &of_stranger(false, 3, 5, 40));
-        assert_eq!(other, Verdict::Pass, "observes: {observes}");
+        assert_eq!(other, Decision::Pass, "observes: {observes}");
     }
 }
 
@@ -1207,9 +1207,9 @@ fn strangers_of_tcp_alone_bring_no_limit() {
     let mut followed = Followed::new(queueing(Config::new(Policy::None)));
     for n in 0..200_u16 {
         let syn = segment(false, n % 20, [0, 0], Flags::SYN, 0);
-        assert_eq!(followed.offer(n % 20, false, &syn), Verdict::Pass);
+        assert_eq!(followed.offer(n % 20, false, &syn), Decision::Pass);
         let datagram = of_stranger(false, 1, 30, 1_008);
-        assert_eq!(followed.offer(30, false, &datagram), Verdict::Pass);
+        assert_eq!(followed.offer(30, false, &datagram), Decision::Pass);
     }
 }
 
@@ -1249,7 +1249,7 @@ fn strangers_wait_for_five_seconds_at_most() {
         )
     };
     let known = segment(true, 1, [0, 0], Flags::ACK, 100);
-    assert_eq!(offer(&mut router, true, 1_000, &known, now), Verdict::Pass);
+    assert_eq!(offer(&mut router, true, 1_000, &known, now), Decision::Pass);
     for id in 0..40 {
         let _ = offer(
             &mut router,

@@ -19,7 +19,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::step::Verdict;
+use crate::step::StepOutcome;
 use crate::workspace::Workspace;
 
 /// A function fits on a screen: lines from its `fn` to its closing brace.
@@ -43,7 +43,7 @@ struct Source {
 }
 
 /// Looks at every source file that is not a test.
-pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
+pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
     let files = files(workspace)?;
     let sources = sources(workspace, &files)?;
     let mut faults = Vec::new();
@@ -55,7 +55,11 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
     }
     circles::judge(&sources, &mut faults);
     let note = format!("{} files", sources.len());
-    Ok(Verdict::single(faults.is_empty(), note, faults.join("\n")))
+    Ok(StepOutcome::single(
+        faults.is_empty(),
+        note,
+        faults.join("\n"),
+    ))
 }
 
 /// The files that git tracks, or would, but for those that are gone from the working tree.

@@ -1,6 +1,6 @@
 //! Playing a script against a host.
 //!
-//! Place: [`run`] takes a text and gives a [`Verdict`]. Events happen in order; time passes only
+//! Place: [`run`] takes a text and gives a [`ScriptOutcome`]. Events happen in order; time passes only
 //! between events and while a segment is awaited. A line that this runner cannot carry out is a
 //! refusal with a place and a reason, never a pass.
 //!
@@ -62,7 +62,7 @@ pub struct Judge {
 
 /// What came of a script.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum ScriptOutcome {
     /// Everything happened as the script says.
     Passed,
     /// Something did not happen as the script says.
@@ -115,11 +115,11 @@ fn refused<T>(at: Position, message: String) -> Result<T, Stop> {
 }
 
 /// Plays the script `text`.
-pub fn run(text: &str, judge: &Judge) -> Verdict {
+pub fn run(text: &str, judge: &Judge) -> ScriptOutcome {
     let script = match script::parse(text) {
         Ok(script) => script,
         Err(error) => {
-            return Verdict::Refused(Problem {
+            return ScriptOutcome::Refused(Problem {
                 at: error.at,
                 message: error.message,
                 details: Vec::new(),
@@ -128,9 +128,9 @@ pub fn run(text: &str, judge: &Judge) -> Verdict {
     };
     let arena = Bump::new();
     match play(&script, judge, &arena) {
-        Ok(()) => Verdict::Passed,
-        Err(Stop::Failed(problem)) => Verdict::Failed(problem),
-        Err(Stop::Refused(problem)) => Verdict::Refused(problem),
+        Ok(()) => ScriptOutcome::Passed,
+        Err(Stop::Failed(problem)) => ScriptOutcome::Failed(problem),
+        Err(Stop::Refused(problem)) => ScriptOutcome::Refused(problem),
     }
 }
 

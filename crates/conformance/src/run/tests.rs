@@ -11,15 +11,15 @@ const OPEN: &str = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
 +0 accept(3, ..., ...) = 4
 ";
 
-fn verdict(rest: &str) -> Verdict {
+fn outcome(rest: &str) -> ScriptOutcome {
     run(&format!("{OPEN}{rest}"), &Judge::default())
 }
 
-fn problem(verdict: Verdict) -> String {
-    match verdict {
-        Verdict::Passed => panic!("it passed"),
-        Verdict::Failed(problem) => format!("failed {problem}"),
-        Verdict::Refused(problem) => format!("refused {problem}"),
+fn problem(outcome: ScriptOutcome) -> String {
+    match outcome {
+        ScriptOutcome::Passed => panic!("it passed"),
+        ScriptOutcome::Failed(problem) => format!("failed {problem}"),
+        ScriptOutcome::Refused(problem) => format!("refused {problem}"),
     }
 }
 
@@ -27,7 +27,7 @@ fn problem(verdict: Verdict) -> String {
 fn a_script_that_holds_passes() {
     let text = "+0 write(4, ..., 100) = 100\n+0 > P. 1:101(100) ack 1\n\
                 +.1 < . 1:1(0) ack 101 win 8000\n+0 %{ assert tcpi_state == TCP_ESTABLISHED }%";
-    assert_eq!(verdict(text), Verdict::Passed);
+    assert_eq!(outcome(text), ScriptOutcome::Passed);
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn every_field_of_a_segment_can_fail() {
         ("> 9 > 10 P. 1:101(100) ack 1", "differs in ports"),
     ];
     for (line, message) in cases {
-        let text = problem(verdict(&format!("+0 write(4, ..., 100) = 100\n+0 {line}")));
+        let text = problem(outcome(&format!("+0 write(4, ..., 100) = 100\n+0 {line}")));
         assert!(text.starts_with("failed 9:"), "{text}");
         assert!(text.contains(message), "{line}: {text}");
         assert!(text.contains("expected: +0 >"), "{text}");
@@ -59,18 +59,18 @@ fn every_field_of_a_segment_can_fail() {
 
 #[test]
 fn times_count() {
-    let early = problem(verdict(
+    let early = problem(outcome(
         "+0 write(4, ..., 100) = 100\n+1 > P. 1:101(100) ack 1",
     ));
     assert!(early.contains("differs in time"), "{early}");
-    let late = problem(verdict(
+    let late = problem(outcome(
         "+0 < . 1:101(100) ack 1 win 8000\n+0 > . 1:1(0) ack 101",
     ));
     assert!(
         late.contains("expected 0.000000 s, seen 0.100000 s"),
         "{late}"
     );
-    let never = problem(verdict("+0 > . 1:1(0) ack 1"));
+    let never = problem(outcome("+0 > . 1:1(0) ack 1"));
     assert!(never.contains("the stack sent none"), "{never}");
 }
 
@@ -91,7 +91,7 @@ fn under_a_profile_an_answer_may_stay_unclaimed_and_text_may_not() {
 ";
     let end = "+1 < . 1:1(0) ack 1 win 8000";
     let answered = format!("{open}+0 < . 0:0(0) ack 1 win 8000\n{end}");
-    assert_eq!(run(&answered, &judge), Verdict::Passed);
+    assert_eq!(run(&answered, &judge), ScriptOutcome::Passed);
     let babbled = format!("{open}+0 write(4, ..., 100) = 100\n{end}");
     let text = problem(run(&babbled, &judge));
     assert!(text.contains("the stack sent more"), "{text}");
@@ -99,14 +99,14 @@ fn under_a_profile_an_answer_may_stay_unclaimed_and_text_may_not() {
 
 #[test]
 fn what_nobody_claims_fails_at_the_end() {
-    let text = problem(verdict(
+    let text = problem(outcome(
         "+0 write(4, ..., 100) = 100\n+1 %{ assert tcpi_state == TCP_ESTABLISHED }%",
     ));
     assert!(text.contains("the stack sent more"), "{text}");
     // The way out may provoke what it likes.
-    assert_eq!(verdict("+0 close(4) = 0"), Verdict::Passed);
+    assert_eq!(outcome("+0 close(4) = 0"), ScriptOutcome::Passed);
     // Not so what came before it.
-    let text = problem(verdict("+0 write(4, ..., 100) = 100\n+1 close(4) = 0"));
+    let text = problem(outcome("+0 write(4, ..., 100) = 100\n+1 close(4) = 0"));
     assert!(text.contains("the stack sent more"), "{text}");
 }
 
@@ -154,7 +154,7 @@ fn calls_are_judged() {
         ),
     ];
     for (text, message) in cases {
-        let seen = problem(verdict(text));
+        let seen = problem(outcome(text));
         assert!(seen.starts_with("failed"), "{text}: {seen}");
         assert!(seen.contains(message), "{text}: {seen}");
     }
@@ -194,7 +194,7 @@ fn what_cannot_be_expressed_is_refused() {
         ("+0 close(4", "expected `,` or `)`"),
     ];
     for (text, message) in cases {
-        let seen = problem(verdict(text));
+        let seen = problem(outcome(text));
         assert!(seen.starts_with("refused 8:"), "{text}: {seen}");
         assert!(seen.contains(message), "{text}: {seen}");
     }
@@ -212,7 +212,7 @@ fn strict_counts_bytes_and_loose_counts_meaning() {
         strict: true,
         ..Judge::default()
     };
-    assert_eq!(run(&text, &Judge::default()), Verdict::Passed);
+    assert_eq!(run(&text, &Judge::default()), ScriptOutcome::Passed);
     assert!(problem(run(&text, &strict)).contains("differs in options"));
 }
 
@@ -220,7 +220,7 @@ fn strict_counts_bytes_and_loose_counts_meaning() {
 fn a_line_may_stand_for_several_segments() {
     let text = "+0 write(4, ..., 3000) = 3000\n+0 > P. 1:3001(3000) ack 1\n\
                 +.01 < . 1:1(0) ack 3001 win 8000";
-    assert_eq!(verdict(text), Verdict::Passed);
+    assert_eq!(outcome(text), ScriptOutcome::Passed);
     let strict = Judge {
         strict_segments: true,
         ..Judge::default()
@@ -255,7 +255,11 @@ fn both_profiles_open_as_their_system_does() {
             strict: true,
             ..Judge::default()
         };
-        assert_eq!(run(&open(options), &judge), Verdict::Passed, "{profile:?}");
+        assert_eq!(
+            run(&open(options), &judge),
+            ScriptOutcome::Passed,
+            "{profile:?}"
+        );
     }
 }
 
@@ -273,10 +277,10 @@ fn the_linux_profile_pushes_bursts() {
     let write = "+0 setsockopt(4, SOL_SOCKET, SO_SNDBUF, [60000], 4) = 0\n\
                  +0 < . 1:1(0) ack 1 win 60000\n+0 write(4, ..., 30000) = 30000\n";
     let halves = "+0 > P. 1:5001(5000) ack 1\n+0 > P. 5001:10001(5000) ack 1\n";
-    assert_eq!(play(&format!("{write}{halves}")), Verdict::Passed);
+    assert_eq!(play(&format!("{write}{halves}")), ScriptOutcome::Passed);
     // What follows the lines of a script in the same burst is left to the stack.
     let half = "+0 > P. 1:5001(5000) ack 1\n+0 %{ assert tcpi_state == TCP_ESTABLISHED }%\n";
-    assert_eq!(play(&format!("{write}{half}")), Verdict::Passed);
+    assert_eq!(play(&format!("{write}{half}")), ScriptOutcome::Passed);
     let thirds = "+0 > P. 1:3001(3000) ack 1\n";
     let seen = problem(play(&format!("{write}{thirds}")));
     assert!(seen.contains("differs in flags"), "{seen}");
@@ -289,5 +293,5 @@ fn segments_of_a_connection_left_behind_are_not_looked_at() {
                 +0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = 0\n\
                 +0 listen(3, 1) = 0\n+0 < S 0:0(0) win 8000 <mss 1000>\n\
                 +0 > S. 0:0(0) ack 1 win 9760 <mss 1440>";
-    assert_eq!(verdict(text), Verdict::Passed);
+    assert_eq!(outcome(text), ScriptOutcome::Passed);
 }

@@ -1,4 +1,4 @@
-//! Both judges give one verdict: `motet-conformance`, and packetdrill with the library.
+//! Both judges give one outcome: `motet-conformance`, and packetdrill with the library.
 //!
 //! packetdrill itself is not here, so its part is played: each script in a process of its own,
 //! through the library's table of C functions alone, as packetdrill calls them. What the two
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use motet_conformance::host::Profile;
-use motet_conformance::run::{Judge, Verdict, run};
+use motet_conformance::run::{Judge, ScriptOutcome, run};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -83,7 +83,7 @@ fn verdicts(script: &Path, profile: &str, loud: bool) -> (bool, bool) {
         strict: true,
         ..Judge::default()
     };
-    let verdict = run(&std::fs::read_to_string(script).unwrap(), &judge);
+    let outcome = run(&std::fs::read_to_string(script).unwrap(), &judge);
     let state = std::env::temp_dir().join(format!("motet-agree-{}", std::process::id()));
     let played = Command::new(std::env::current_exe().unwrap())
         .args([PLAY, profile])
@@ -91,12 +91,12 @@ fn verdicts(script: &Path, profile: &str, loud: bool) -> (bool, bool) {
         .env("PD_STATE", &state)
         .output()
         .unwrap();
-    let both = (verdict == Verdict::Passed, played.status.success());
+    let both = (outcome == ScriptOutcome::Passed, played.status.success());
     if loud || both.0 != both.1 {
-        let inside = match &verdict {
-            Verdict::Passed => "pass".to_owned(),
-            Verdict::Failed(problem) => format!("fail: {}", problem.message),
-            Verdict::Refused(problem) => format!("unsupported: {}", problem.message),
+        let inside = match &outcome {
+            ScriptOutcome::Passed => "pass".to_owned(),
+            ScriptOutcome::Failed(problem) => format!("fail: {}", problem.message),
+            ScriptOutcome::Refused(problem) => format!("unsupported: {}", problem.message),
         };
         let outside = match played.status.success() {
             true => "pass".to_owned(),

@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use motet::time::{Duration, Instant};
 use motet::wire::ipv6::Header;
-use motet_taim::{Config, Direction, Packet, PacketId, Router, Verdict};
+use motet_taim::{Config, Decision, Direction, Packet, PacketId, Router};
 
 use crate::net::plan;
 
@@ -114,11 +114,11 @@ impl Fairness {
             len: packet.len(),
         };
         match self.router.on_packet(&shown, now) {
-            Verdict::Pass => {
+            Decision::Pass => {
                 self.note_left(packet);
                 true
             }
-            Verdict::Hold => {
+            Decision::Hold => {
                 if let Some(mote) = mote(direction, packet) {
                     let (held, _) = self.motes.entry(mote).or_insert((0, timeouts(mote)));
                     *held += 1;
