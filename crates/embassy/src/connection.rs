@@ -8,9 +8,9 @@ use embedded_io_async::{ErrorType, Read, ReadReady, Write, WriteReady};
 use motet::tcp::{Connection, Handle};
 
 use crate::error::{Error, of_recv, of_send};
-use crate::places::Awaits;
 use crate::runner::now;
 use crate::stack::Stack;
+use crate::stack_state::Awaits;
 
 /// A TCP connection; dropped, it closes in the background.
 ///
@@ -59,14 +59,14 @@ impl TcpSocket {
 
     /// Says that no more will be written; what was written still arrives, and reading goes on.
     pub fn shutdown(&mut self) {
-        let mut places = self.end.stack.places();
-        places.node.tcp_mut().shutdown(self.end.handle, now());
-        places.kick();
+        let mut state = self.end.stack.state();
+        state.node.tcp_mut().shutdown(self.end.handle, now());
+        state.kick();
     }
 
     /// Ends the connection at once with a reset; what was written may be lost.
     pub fn abort(self) {
-        self.end.stack.places().abort(self.end.handle);
+        self.end.stack.state().abort(self.end.handle);
     }
 
     /// The peer; `None` when the connection is over.
@@ -107,7 +107,7 @@ impl TcpSocket {
 
 impl Drop for TcpSocket {
     fn drop(&mut self) {
-        self.end.stack.places().close(self.end.handle, now());
+        self.end.stack.state().close(self.end.handle, now());
     }
 }
 
@@ -125,16 +125,16 @@ impl WriteHalf<'_> {
 
     /// As [`TcpSocket::shutdown`].
     pub fn shutdown(&mut self) {
-        let mut places = self.end.stack.places();
-        places.node.tcp_mut().shutdown(self.end.handle, now());
-        places.kick();
+        let mut state = self.end.stack.state();
+        state.node.tcp_mut().shutdown(self.end.handle, now());
+        state.kick();
     }
 }
 
 impl End {
     fn ask<T>(&self, question: impl FnOnce(&Connection<'static>) -> T) -> Option<T> {
-        let places = self.stack.places();
-        places.node.tcp().connection(self.handle).map(question)
+        let state = self.stack.state();
+        state.node.tcp().connection(self.handle).map(question)
     }
 
     fn poll_begun(&self, cx: &Context<'_>) -> Poll<Result<(), Error>> {
@@ -146,8 +146,8 @@ impl End {
             None if !is_connecting => return Poll::Ready(Ok(())),
             None => {}
         }
-        let mut places = self.stack.places();
-        places.await_write(self.handle, Awaits::Room, cx);
+        let mut state = self.stack.state();
+        state.await_write(self.handle, Awaits::Room, cx);
         Poll::Pending
     }
 
@@ -155,16 +155,16 @@ impl End {
         if out.is_empty() {
             return Poll::Ready(Ok(0));
         }
-        let mut places = self.stack.places();
-        match places.node.tcp_mut().recv(self.handle, out) {
+        let mut state = self.stack.state();
+        match state.node.tcp_mut().recv(self.handle, out) {
             Ok(count) => {
-                places.kick();
+                state.kick();
                 Poll::Ready(Ok(count))
             }
             Err(error) => match of_recv(error) {
                 Some(result) => Poll::Ready(result),
                 None => {
-                    places.await_read(self.handle, cx);
+                    state.await_read(self.handle, cx);
                     Poll::Pending
                 }
             },
@@ -175,16 +175,16 @@ impl End {
         if data.is_empty() {
             return Poll::Ready(Ok(0));
         }
-        let mut places = self.stack.places();
-        match places.node.tcp_mut().send(self.handle, data, now()) {
+        let mut state = self.stack.state();
+        match state.node.tcp_mut().send(self.handle, data, now()) {
             Ok(count) => {
-                places.kick();
+                state.kick();
                 Poll::Ready(Ok(count))
             }
             Err(error) => match of_send(error) {
                 Some(error) => Poll::Ready(Err(error)),
                 None => {
-                    places.await_write(self.handle, Awaits::Room, cx);
+                    state.await_write(self.handle, Awaits::Room, cx);
                     Poll::Pending
                 }
             },
@@ -194,22 +194,22 @@ impl End {
     async fn write_with(&self, fill: impl FnOnce(&mut [u8]) -> usize) -> Result<usize, Error> {
         let mut fill = Some(fill);
         poll_fn(|cx| {
-            let mut places = self.stack.places();
+            let mut state = self.stack.state();
             // TCP calls it once, and only where there is room.
             let fill_once = |room: &mut [u8]| fill.take().map_or(0, |fill| fill(room));
-            let filled = places
+            let filled = state
                 .node
                 .tcp_mut()
                 .send_with(self.handle, now(), fill_once);
             match filled {
                 Ok(count) => {
-                    places.kick();
+                    state.kick();
                     Poll::Ready(Ok(count))
                 }
                 Err(error) => match of_send(error) {
                     Some(error) => Poll::Ready(Err(error)),
                     None => {
-                        places.await_write(self.handle, Awaits::Room, cx);
+                        state.await_write(self.handle, Awaits::Room, cx);
                         Poll::Pending
                     }
                 },
@@ -228,8 +228,8 @@ impl End {
             (None, 0) => return Poll::Ready(Ok(())),
             (None, _) => {}
         }
-        let mut places = self.stack.places();
-        places.await_write(self.handle, Awaits::Acknowledged, cx);
+        let mut state = self.stack.state();
+        state.await_write(self.handle, Awaits::Acknowledged, cx);
         Poll::Pending
     }
 

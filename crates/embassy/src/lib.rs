@@ -49,13 +49,13 @@ mod connection;
 mod error;
 mod listener;
 mod names;
-mod places;
 mod resolver;
 mod resources;
 mod runner;
 #[cfg(feature = "security")]
 mod secured;
 mod stack;
+mod stack_state;
 mod udp;
 mod waiters;
 

@@ -31,16 +31,14 @@ impl TcpListener {
     /// None that a caller can mend.
     pub async fn accept(&self) -> Result<TcpSocket, Error> {
         let _waiting = Waiting::begin(self);
-        let handle = wait(self.stack, |places, cx| {
-            places.accept(self.handle, now(), cx)
-        });
+        let handle = wait(self.stack, |state, cx| state.accept(self.handle, now(), cx));
         Ok(TcpSocket::new(self.stack, handle.await?))
     }
 }
 
 impl Drop for TcpListener {
     fn drop(&mut self) {
-        self.stack.places().unlisten(self.handle);
+        self.stack.state().unlisten(self.handle);
     }
 }
 
@@ -49,8 +47,8 @@ struct Waiting<'l>(&'l TcpListener);
 
 impl<'l> Waiting<'l> {
     fn begin(listener: &'l TcpListener) -> Self {
-        let mut places = listener.stack.places();
-        places.count_accepting(listener.handle, true, now());
+        let mut state = listener.stack.state();
+        state.count_accepting(listener.handle, true, now());
         Self(listener)
     }
 }
@@ -58,7 +56,7 @@ impl<'l> Waiting<'l> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let Self(listener) = self;
-        let mut places = listener.stack.places();
-        places.count_accepting(listener.handle, false, now());
+        let mut state = listener.stack.state();
+        state.count_accepting(listener.handle, false, now());
     }
 }

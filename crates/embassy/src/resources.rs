@@ -9,9 +9,9 @@ use motet::udp::Inbox;
 use static_cell::{ConstStaticCell, StaticCell};
 
 use crate::config::Config;
-use crate::places::{Place, Places, Queue};
 use crate::runner::{Radio, Runner, now};
 use crate::stack::{Names, Shared, Stack};
+use crate::stack_state::{AcceptQueue, ConnectionSlot, StackState};
 
 /// All memory of one mote, for one static.
 ///
@@ -52,9 +52,9 @@ pub struct Resources<
 }
 
 struct Tables<const CONNECTIONS: usize, const LISTENERS: usize> {
-    places: [Place; CONNECTIONS],
+    connections: [ConnectionSlot; CONNECTIONS],
     spare: [Option<Buffers<'static>>; CONNECTIONS],
-    queues: [Queue; LISTENERS],
+    queues: [AcceptQueue; LISTENERS],
     tcp: tcp::Config,
 }
 
@@ -122,14 +122,14 @@ impl<
             node.set_inbox(Inbox::with_places(ports, bytes));
         }
         let Tables {
-            places,
+            connections,
             spare,
             queues,
             tcp,
         } = self.tables.init(Tables {
-            places: [const { Place::EMPTY }; CONNECTIONS],
+            connections: [const { ConnectionSlot::EMPTY }; CONNECTIONS],
             spare: buffers.map(Some),
-            queues: [const { Queue::EMPTY }; LISTENERS],
+            queues: [const { AcceptQueue::EMPTY }; LISTENERS],
             tcp: config.tcp,
         });
         let [a, b] = seed;
@@ -141,7 +141,7 @@ impl<
                 resolver: config.resolver,
                 timeout: config.resolve_timeout,
             }),
-            places: RefCell::new(Places::new(node, places, spare, queues, tcp)),
+            state: RefCell::new(StackState::new(node, connections, spare, queues, tcp)),
             connect_timeout: config.connect_timeout,
             slot_timeout: config.slot_timeout,
         };

@@ -69,28 +69,28 @@ impl<R: Radio> Runner<R> {
             }
         };
         let stack = self.stack;
-        let kicked = poll_fn(|cx| match stack.places().poll_kicked(cx) {
+        let kicked = poll_fn(|cx| match stack.state().poll_kicked(cx) {
             true => Poll::Ready(()),
             false => Poll::Pending,
         });
         let first = select3(self.radio.event(psdu), until, kicked).await;
         if let Either3::First(event) = first {
-            let mut places = stack.places();
-            places.node.on_event(RADIO, Event::Mesh(event), now());
+            let mut state = stack.state();
+            state.node.on_event(RADIO, Event::Mesh(event), now());
         }
     }
 
     /// Carries out what the node wants; returns when to poll it again.
     pub(crate) fn poll(&mut self, out: &mut [u8; PSDU_LEN_MAX]) -> Option<Instant> {
-        let mut places = self.stack.places();
-        places.begin_poll();
-        while let Some((_, action)) = places.node.poll_action(now(), out) {
+        let mut state = self.stack.state();
+        state.begin_poll();
+        while let Some((_, action)) = state.node.poll_action(now(), out) {
             if let Action::Mesh(action) = action {
                 self.radio.perform(action, out);
             }
         }
-        places.note_changes();
-        places.node.next_deadline()
+        state.note_changes();
+        state.node.next_deadline()
     }
 }
 

@@ -89,7 +89,7 @@ impl<R: Radio> Runner<R> {
         };
         let security = Security::new(&config, memory.peers.take());
         let security = memory.security.init(security);
-        if let Some(Link::Mesh(mesh)) = self.stack.places().node.link_mut(RADIO) {
+        if let Some(Link::Mesh(mesh)) = self.stack.state().node.link_mut(RADIO) {
             mesh.set_security(security);
         }
         Ok(SecuredRunner {
@@ -118,7 +118,7 @@ impl<R: Radio, S: Storage> SecuredRunner<R, S> {
         let stack = self.runner.stack;
         loop {
             let deadline = self.runner.poll(&mut out);
-            let wanted = stack.places().node.poll_reservation(now());
+            let wanted = stack.state().node.poll_reservation(now());
             self.pending = wanted.or(self.pending);
             let Some((interface, reservation)) = self.pending else {
                 self.runner.wait(deadline, &mut psdu).await;
@@ -126,8 +126,8 @@ impl<R: Radio, S: Storage> SecuredRunner<R, S> {
             };
             let is_stored = self.store(reservation, (&mut psdu, &mut out)).await;
             self.pending = None;
-            let mut places = stack.places();
-            let node = &mut places.node;
+            let mut state = stack.state();
+            let node = &mut state.node;
             node.on_reserved(interface, reservation, is_stored, now());
         }
     }

@@ -13,8 +13,8 @@ use motet::random::Rng;
 use crate::connection::TcpSocket;
 use crate::error::Error;
 use crate::listener::TcpListener;
-use crate::places::Places;
 use crate::runner::now;
+use crate::stack_state::StackState;
 use crate::udp::UdpSocket;
 use crate::waiters::wait;
 
@@ -26,7 +26,7 @@ pub struct Stack {
 
 /// What all tasks and the runner share.
 pub(crate) struct Shared {
-    pub(crate) places: RefCell<Places>,
+    pub(crate) state: RefCell<StackState>,
     pub(crate) names: RefCell<Names>,
     pub(crate) connect_timeout: Duration,
     pub(crate) slot_timeout: Duration,
@@ -52,8 +52,8 @@ impl Stack {
     }
 
     /// Never held across an await.
-    pub(crate) fn places(self) -> RefMut<'static, Places> {
-        self.shared.places.borrow_mut()
+    pub(crate) fn state(self) -> RefMut<'static, StackState> {
+        self.shared.state.borrow_mut()
     }
 
     pub(crate) fn names(self) -> RefMut<'static, Names> {
@@ -69,7 +69,7 @@ impl Stack {
     /// [`Config::slot_timeout`](crate::Config::slot_timeout).
     pub async fn connect(self, remote: SocketAddr) -> Result<TcpSocket, Error> {
         let remote = remote_of(remote)?;
-        let slot = wait(self, |places, cx| places.connect(remote, now(), cx));
+        let slot = wait(self, |state, cx| state.connect(remote, now(), cx));
         let opened = with_timeout(self.shared.slot_timeout, slot).await;
         // Closes the connection where this future is dropped.
         let mut socket = TcpSocket::new(self, opened.map_err(|_| Error::NoSlot)??);
@@ -83,7 +83,7 @@ impl Stack {
     /// # Errors
     /// [`Error::NoSlot`], `InUse`, `Address` (port 0).
     pub fn listen(self, port: u16) -> Result<TcpListener, Error> {
-        let handle = self.places().listen(port)?;
+        let handle = self.state().listen(port)?;
         Ok(TcpListener::new(self, handle))
     }
 
@@ -98,22 +98,22 @@ impl Stack {
 
     /// The address that hosts beyond the mesh know this mote by, once a router has given it one.
     pub fn global_address(self) -> Option<Ipv6Addr> {
-        self.places().node.global_address()
+        self.state().node.global_address()
     }
 
     /// Waits for [`Self::global_address`].
     pub async fn joined(self) -> Ipv6Addr {
-        wait(self, |places, cx| {
-            let address = places.node.global_address();
-            address.ok_or_else(|| places.address.register(cx))
+        wait(self, |state, cx| {
+            let address = state.node.global_address();
+            address.ok_or_else(|| state.address.register(cx))
         })
         .await
     }
 
     /// The address that neighbours know this mote by.
     pub fn link_local_address(self) -> Option<Ipv6Addr> {
-        let places = self.places();
-        let mut addresses = places.node.ip().addresses();
+        let state = self.state();
+        let mut addresses = state.node.ip().addresses();
         addresses
             .find(|a| a.addr.is_unicast_link_local())
             .map(|a| a.addr)
@@ -121,15 +121,15 @@ impl Stack {
 
     /// How many connections could be opened now.
     pub fn free_connections(self) -> usize {
-        self.places().free_connections()
+        self.state().free_connections()
     }
 
     /// Lets `look` ask and set whatever the node offers: routes, settings, counters. It must not
     /// call this crate, nor end, close or remove connections.
     pub fn with_node<T>(self, look: impl FnOnce(&mut Node<'static>) -> T) -> T {
-        let mut places = self.places();
-        let result = look(places.node);
-        places.kick();
+        let mut state = self.state();
+        let result = look(state.node);
+        state.kick();
         result
     }
 }

@@ -19,8 +19,8 @@ pub struct UdpSocket {
 impl UdpSocket {
     pub(crate) fn bind(stack: Stack, port: u16) -> Result<Self, Error> {
         let first = stack.names().rng.next_u32() as u16;
-        let mut places = stack.places();
-        let inbox = places.node.inbox_mut().ok_or(Error::NoSlot)?;
+        let mut state = stack.state();
+        let inbox = state.node.inbox_mut().ok_or(Error::NoSlot)?;
         if port != 0 {
             return match (inbox.bind(port), inbox.has_place()) {
                 (true, _) => Ok(Self { stack, port }),
@@ -45,13 +45,13 @@ impl UdpSocket {
     /// [`Error::NoRoute`], `TooLong`, `NotIpv6`, `Address`.
     pub async fn send_to(&self, payload: &[u8], remote: SocketAddr) -> Result<(), Error> {
         let remote = remote_of(remote)?;
-        wait(self.stack, |places, cx| {
-            match places.node.send_datagram(remote, self.port, payload) {
+        wait(self.stack, |state, cx| {
+            match state.node.send_datagram(remote, self.port, payload) {
                 Ok(()) => {
-                    places.kick();
+                    state.kick();
                     Ok(Ok(()))
                 }
-                Err(DatagramError::QueueFull) => Err(places.room.register(cx)),
+                Err(DatagramError::QueueFull) => Err(state.room.register(cx)),
                 Err(error) => Ok(Err(error.into())),
             }
         })
@@ -61,17 +61,17 @@ impl UdpSocket {
     /// Waits for a datagram: how many of its bytes `out` holds now, and its sender. What `out` is
     /// too short for is lost.
     pub async fn recv_from(&self, out: &mut [u8]) -> (usize, SocketAddrV6) {
-        wait(self.stack, |places, cx| {
-            let inbox = places.node.inbox_mut();
+        wait(self.stack, |state, cx| {
+            let inbox = state.node.inbox_mut();
             let received = inbox.and_then(|inbox| inbox.recv_at(self.port, out));
-            places.note_datagrams_read();
+            state.note_datagrams_read();
             match received {
                 Some(received) => {
                     let (from, len) = (received.from, received.len);
                     let from = SocketAddrV6::new(from.addr, from.port, 0, from.zone.into());
                     Ok((len, from))
                 }
-                None => Err(places.datagrams.register(cx)),
+                None => Err(state.datagrams.register(cx)),
             }
         })
         .await
@@ -80,11 +80,11 @@ impl UdpSocket {
 
 impl Drop for UdpSocket {
     fn drop(&mut self) {
-        let mut places = self.stack.places();
-        if let Some(inbox) = places.node.inbox_mut() {
+        let mut state = self.stack.state();
+        if let Some(inbox) = state.node.inbox_mut() {
             inbox.unbind(self.port);
         }
-        places.note_datagrams_read();
+        state.note_datagrams_read();
     }
 }
 

@@ -1,8 +1,8 @@
 //! Tasks that wait for the same thing.
 //!
-//! Place: in [`Places`], one list for each thing; [`wait`] is how a call waits. A task that finds
-//! its list full looks again every [`LOOK_AGAIN`] instead: to wake another task for its place, as
-//! lists of wakers commonly do, would keep both of them awake for as long as they wait.
+//! Place: in [`StackState`], one list for each thing; [`wait`] is how a call waits. A task that
+//! finds its list full looks again every [`LOOK_AGAIN`] instead: to wake another task for its
+//! place, as lists of wakers commonly do, would keep both of them awake for as long as they wait.
 
 use core::future::poll_fn;
 use core::pin::Pin;
@@ -10,8 +10,8 @@ use core::task::{Context, Poll, Waker};
 
 use embassy_time::{Duration, Timer};
 
-use crate::places::Places;
 use crate::stack::Stack;
+use crate::stack_state::StackState;
 
 /// Wakers of the tasks that wait for one thing.
 #[derive(Debug)]
@@ -62,12 +62,12 @@ impl Waiters {
 /// Waits until `ask` gives something.
 pub(crate) async fn wait<T>(
     stack: Stack,
-    mut ask: impl FnMut(&mut Places, &Context<'_>) -> Result<T, Waits>,
+    mut ask: impl FnMut(&mut StackState, &Context<'_>) -> Result<T, Waits>,
 ) -> T {
     let mut look_again = None;
     poll_fn(|cx| {
         loop {
-            match ask(&mut stack.places(), cx) {
+            match ask(&mut stack.state(), cx) {
                 Ok(given) => return Poll::Ready(given),
                 Err(Waits::Woken) => return Poll::Pending,
                 Err(Waits::Looks) => {}

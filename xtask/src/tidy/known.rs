@@ -37,10 +37,10 @@ pub(super) const KNOWN: [Known; 19] = [
         files: &[
             "connection",
             "listener",
-            "places",
             "resources",
             "runner",
             "stack",
+            "stack_state",
             "udp",
             "waiters",
         ],

@@ -6,7 +6,7 @@ use std::net::Ipv6Addr;
 use motet::tcp::{Connection, Error, ListenError, Offer, OpenError, RecvError, SendError, State};
 
 use super::settings::Profile;
-use super::{Address, Errno, Fail, File, Host, Kind, Outcome, Role, SocketOptions, Stream};
+use super::{Address, Errno, Fail, File, Host, Kind, Opening, Outcome, SocketOptions, Stream};
 
 /// How `shutdown` closes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,7 +99,7 @@ impl Host<'_> {
         if port == 0 {
             return Err(Errno::EDESTADDRREQ.into());
         }
-        let config = self.config(&options, Role::Listens);
+        let config = self.config(&options, Opening::Listening);
         let listener = self.tcp.listen(None, port, config).map_err(|e| match e {
             ListenError::InUse => Errno::EADDRINUSE,
             ListenError::NoPlace | ListenError::Address => Errno::ENOBUFS,
@@ -132,14 +132,14 @@ impl Host<'_> {
         let Ok(handle) = self.tcp.accept(listener, buffers, self.now) else {
             return;
         };
-        let config = self.config(&options, Role::Accepted);
+        let config = self.config(&options, Opening::Accepted);
         self.tcp.set_config(handle, config, self.now);
         if let Some(File {
             kind: Kind::Listening { waiting, .. },
             ..
         }) = self.files.get_mut(&fd)
         {
-            waiting.push(new_stream(handle, options, Role::Accepted));
+            waiting.push(new_stream(handle, options, Opening::Accepted));
         }
     }
 
@@ -203,7 +203,7 @@ impl Host<'_> {
             _ => return Err(Errno::EOPNOTSUPP.into()),
         }
         let options = file.options.clone();
-        let config = self.config(&options, Role::Connects);
+        let config = self.config(&options, Opening::Connecting);
         let buffers = self.buffers(&options);
         let local = self.settings.local;
         let result = match port {
@@ -225,7 +225,7 @@ impl Host<'_> {
             OpenError::NoSlot | OpenError::NoListener => Errno::ENOBUFS,
         })?;
         if let Some(file) = self.files.get_mut(&fd) {
-            file.kind = Kind::Connected(new_stream(handle, options, Role::Connects));
+            file.kind = Kind::Connected(new_stream(handle, options, Opening::Connecting));
         }
         self.pump();
         match nonblocking {
@@ -504,14 +504,14 @@ impl Host<'_> {
     }
 }
 
-fn new_stream(handle: motet::tcp::Handle, options: SocketOptions, role: Role) -> Stream {
+fn new_stream(handle: motet::tcp::Handle, options: SocketOptions, opening: Opening) -> Stream {
     Stream {
         handle,
         recv_space: options.recv_space,
         options,
         staged: VecDeque::new(),
         stage_max: 0,
-        role,
+        opening,
         connect_told: false,
         error_told: false,
         read_closed: false,

@@ -19,7 +19,7 @@
 use motet::tcp::{Handle, State};
 
 use super::edge::Flow;
-use super::{Errno, Host, Role, Sent, Stream, config_of};
+use super::{Errno, Host, Opening, Sent, Stream, config_of};
 use crate::packet::{ACK, FIN, HOP_LIMIT, Packet, RST, SYN, Segment, TcpOption};
 
 /// Knobs of this profile alone.
@@ -199,11 +199,11 @@ impl Host<'_> {
         let settings = &self.settings;
         let Some(stream) = self
             .stream_of_ref(flow)
-            .filter(|stream| stream.role == Role::Connects)
+            .filter(|stream| stream.opening == Opening::Connecting)
         else {
             return;
         };
-        let mut config = config_of(settings, &stream.options, Role::Connects);
+        let mut config = config_of(settings, &stream.options, Opening::Connecting);
         let slop = config.rto_slop_ms.checked_shr(u32::from(count));
         config.rto_initial_ms = config.rto_initial_ms.saturating_add(slop.unwrap_or(0));
         let handle = stream.handle;
@@ -221,7 +221,7 @@ impl Host<'_> {
         let count = self.seen.get(&flow).map_or(1, |seen| seen.syns);
         if let Some(stream) = self
             .stream_of(flow)
-            .filter(|stream| stream.role == Role::Connects)
+            .filter(|stream| stream.opening == Opening::Connecting)
         {
             let limit = stream.options.mss_max.unwrap_or(mss).min(mss);
             stream.options.mss_max = Some(limit);

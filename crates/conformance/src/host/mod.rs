@@ -89,7 +89,7 @@ struct Stream {
     /// Bytes of the socket's receive buffer as `SO_RCVBUF` shows them.
     recv_space: u32,
     /// How the connection came to be.
-    role: Role,
+    opening: Opening,
     /// A second `connect` has returned that the first one succeeded.
     connect_told: bool,
     /// The error was given to the application.
@@ -102,16 +102,16 @@ struct Stream {
     lent_error: Option<Errno>,
 }
 
-/// What a socket's settings are for.
+/// How a socket's connection is opened (RFC 9293 §3.5): its settings depend on that.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Role {
-    /// Listening.
-    Listens,
-    /// Opening actively, not connected yet.
-    Connects,
-    /// Connected actively.
+enum Opening {
+    /// The socket listens.
+    Listening,
+    /// An active open that has not connected yet.
+    Connecting,
+    /// An active open that has connected.
     Connected,
-    /// Accepted, or waiting for a handshake.
+    /// A passive open: accepted, or still in the handshake.
     Accepted,
 }
 
@@ -345,8 +345,9 @@ impl<'m> Host<'m> {
     }
 
     /// The engine's settings for a socket.
-    fn config(&self, options: &SocketOptions, role: Role) -> &'m Config {
-        self.arena.alloc(config_of(&self.settings, options, role))
+    fn config(&self, options: &SocketOptions, opening: Opening) -> &'m Config {
+        self.arena
+            .alloc(config_of(&self.settings, options, opening))
     }
 }
 
@@ -376,9 +377,9 @@ impl Side<'_, '_> {
             stream.recv_space = stream.options.recv_space.next_multiple_of(mss);
             stream.stage_max = stream.recv_space.saturating_sub(65_535) as usize;
         }
-        if stream.role == Role::Connects && state != State::SynReceived {
-            stream.role = Role::Connected;
-            let config = config_of(self.settings, &stream.options, stream.role);
+        if stream.opening == Opening::Connecting && state != State::SynReceived {
+            stream.opening = Opening::Connected;
+            let config = config_of(self.settings, &stream.options, stream.opening);
             self.tcp
                 .set_config(stream.handle, self.arena.alloc(config), self.now);
         }
@@ -394,8 +395,8 @@ impl Side<'_, '_> {
     }
 }
 
-fn config_of(settings: &Settings, options: &SocketOptions, role: Role) -> Config {
-    let connects = role == Role::Connects;
+fn config_of(settings: &Settings, options: &SocketOptions, opening: Opening) -> Config {
+    let connects = opening == Opening::Connecting;
     let mut config = settings.config;
     config.nagle = !options.nodelay;
     let (idle, interval, probes) = options.keepalive_times;
@@ -416,8 +417,8 @@ fn config_of(settings: &Settings, options: &SocketOptions, role: Role) -> Config
     // take far longer than a handshake. FreeBSD does not measure that of a SYN-ACK.
     let believes = match settings.lender() {
         Profile::Motet => false,
-        Profile::FreeBsd => role == Role::Connected,
-        Profile::Linux => matches!(role, Role::Connected | Role::Accepted),
+        Profile::FreeBsd => opening == Opening::Connected,
+        Profile::Linux => matches!(opening, Opening::Connected | Opening::Accepted),
     };
     if believes {
         config.rto_initial_ms = config.rto_min_ms;

@@ -138,18 +138,18 @@ impl Host<'_> {
         match &mut file.kind {
             Kind::Connected(stream) => {
                 apply(&mut stream.options)?;
-                handles.push((stream.handle, stream.options.clone(), stream.role));
+                handles.push((stream.handle, stream.options.clone(), stream.opening));
             }
             Kind::Listening { waiting, .. } => {
                 for stream in waiting {
                     apply(&mut stream.options)?;
-                    handles.push((stream.handle, stream.options.clone(), stream.role));
+                    handles.push((stream.handle, stream.options.clone(), stream.opening));
                 }
             }
             Kind::Fresh | Kind::Epoll(_) | Kind::Pipe(_) => {}
         }
-        for (handle, options, role) in handles {
-            let config = self.config(&options, role);
+        for (handle, options, opening) in handles {
+            let config = self.config(&options, opening);
             self.tcp.set_config(handle, config, self.now);
         }
         self.pump();

@@ -1,8 +1,8 @@
 //! Playing a script against a host.
 //!
-//! Place: [`run`] takes a text and gives a [`ScriptOutcome`]. Events happen in order; time passes only
-//! between events and while a segment is awaited. A line that this runner cannot carry out is a
-//! refusal with a place and a reason, never a pass.
+//! Place: [`run`] takes a text and gives a [`ScriptOutcome`]. Events happen in order; time passes
+//! only between events and while a segment is awaited. A line that this runner cannot carry out is
+//! a refusal with a place and a reason, never a pass.
 //!
 //! As in packetdrill: local sequence numbers are relative to the stack's ISN, learned from its
 //! SYN; timestamps are matched by the values the script gave them; a line may stand for several

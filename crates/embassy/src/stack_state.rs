@@ -1,7 +1,8 @@
-//! Which connection belongs to whom, which buffers are free, and who waits for what.
+//! What the tasks of a stack share: the node, who owns each connection, which buffers are free, and
+//! which task waits for what.
 //!
 //! Place: inside [`Stack`](crate::Stack), behind one `RefCell` that no await is held across.
-//! [`Places::note_changes`] turns the edges that TCP reports into wakes: one for each call that
+//! [`StackState::note_changes`] turns the edges that TCP reports into wakes: one for each call that
 //! would now give something, and only of the task that waits for it.
 
 use core::task::Context;
@@ -14,30 +15,30 @@ use motet::time::Instant;
 use crate::error::Error;
 use crate::waiters::{Waiters, Waits};
 
-/// What belongs to the TCP connection in the slot of the same number.
+/// The owner and the waiting tasks of the TCP connection in the slot of the same number.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ConnectionSlot {
     handle: Option<Handle>,
-    role: Role,
+    owner: Owner,
     reader: WakerRegistration,
     writer: WakerRegistration,
     awaits: Awaits,
 }
 
-/// Whose a connection is.
+/// Who owns a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Role {
-    /// A socket's.
+enum Owner {
+    /// A socket of the application.
     Socket,
     /// Lent to a listener in advance, for whoever connects next.
     Lent(ListenerHandle),
     /// A peer has connected, and no task has accepted it yet.
     Arrived(ListenerHandle),
-    /// Nobody's: it closes in the background.
+    /// Nobody: it closes in the background.
     Closing,
 }
 
-impl Role {
+impl Owner {
     fn is_of(self, listener: ListenerHandle) -> bool {
         self == Self::Lent(listener) || self == Self::Arrived(listener)
     }
@@ -52,9 +53,9 @@ pub(crate) enum Awaits {
     Acknowledged,
 }
 
-/// Of one listener.
+/// The tasks that accept connections from one listener.
 #[derive(Debug)]
-pub(crate) struct Queue {
+pub(crate) struct AcceptQueue {
     accepting: Waiters,
     /// Tasks in `accept`.
     tasks: u8,
@@ -62,11 +63,11 @@ pub(crate) struct Queue {
 
 /// All that tasks share.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct StackState {
     pub(crate) node: &'static mut Node<'static>,
-    places: &'static mut [Place],
+    connections: &'static mut [ConnectionSlot],
     spare: &'static mut [Option<Buffers<'static>>],
-    queues: &'static mut [Queue],
+    queues: &'static mut [AcceptQueue],
     tcp: &'static tcp::Config,
     runner: WakerRegistration,
     is_kicked: bool,
@@ -82,34 +83,34 @@ pub(crate) struct Places {
     datagrams_seen: usize,
 }
 
-impl Place {
+impl ConnectionSlot {
     pub(crate) const EMPTY: Self = Self {
         handle: None,
-        role: Role::Closing,
+        owner: Owner::Closing,
         reader: WakerRegistration::new(),
         writer: WakerRegistration::new(),
         awaits: Awaits::Room,
     };
 }
 
-impl Queue {
+impl AcceptQueue {
     pub(crate) const EMPTY: Self = Self {
         accepting: Waiters::new(),
         tasks: 0,
     };
 }
 
-impl Places {
+impl StackState {
     pub(crate) fn new(
         node: &'static mut Node<'static>,
-        places: &'static mut [Place],
+        connections: &'static mut [ConnectionSlot],
         spare: &'static mut [Option<Buffers<'static>>],
-        queues: &'static mut [Queue],
+        queues: &'static mut [AcceptQueue],
         tcp: &'static tcp::Config,
     ) -> Self {
         Self {
             node,
-            places,
+            connections,
             spare,
             queues,
             tcp,
@@ -174,33 +175,33 @@ impl Places {
     }
 
     fn note_edges(&mut self, handle: Handle, edges: Edges) {
-        let Some(place) = self.place(handle) else {
+        let Some(slot) = self.slot(handle) else {
             return;
         };
-        match place.role {
-            Role::Socket => {
+        match slot.owner {
+            Owner::Socket => {
                 if edges.is_readable() {
-                    place.reader.wake();
+                    slot.reader.wake();
                 }
-                let is_awaited = match place.awaits {
+                let is_awaited = match slot.awaits {
                     Awaits::Room => edges.is_writable(),
                     Awaits::Acknowledged => edges.is_all_acknowledged(),
                 };
                 if is_awaited {
-                    place.writer.wake();
+                    slot.writer.wake();
                 }
             }
-            Role::Closing if edges.is_over() => self.release(handle),
-            Role::Lent(listener) | Role::Arrived(listener) if edges.is_over() => {
+            Owner::Closing if edges.is_over() => self.release(handle),
+            Owner::Lent(listener) | Owner::Arrived(listener) if edges.is_over() => {
                 self.release(handle);
                 // A task that waits for it has to lend another one.
                 self.wake_listener(listener);
             }
-            Role::Lent(listener) if edges.is_writable() => {
-                place.role = Role::Arrived(listener);
+            Owner::Lent(listener) if edges.is_writable() => {
+                slot.owner = Owner::Arrived(listener);
                 self.wake_listener(listener);
             }
-            Role::Lent(_) | Role::Arrived(_) | Role::Closing => {}
+            Owner::Lent(_) | Owner::Arrived(_) | Owner::Closing => {}
         }
     }
 
@@ -210,17 +211,17 @@ impl Places {
         }
     }
 
-    /// The place of a connection; `None`: it has been given back.
-    fn place(&mut self, handle: Handle) -> Option<&mut Place> {
-        let place = self.places.get_mut(handle.slot())?;
-        (place.handle == Some(handle)).then_some(place)
+    /// The slot of a connection; `None`: it has been given back.
+    fn slot(&mut self, handle: Handle) -> Option<&mut ConnectionSlot> {
+        let slot = self.connections.get_mut(handle.slot())?;
+        (slot.handle == Some(handle)).then_some(slot)
     }
 
-    fn occupy(&mut self, handle: Handle, role: Role) {
-        if let Some(place) = self.places.get_mut(handle.slot()) {
-            place.handle = Some(handle);
-            place.role = role;
-            place.awaits = Awaits::Room;
+    fn occupy(&mut self, handle: Handle, owner: Owner) {
+        if let Some(slot) = self.connections.get_mut(handle.slot()) {
+            slot.handle = Some(handle);
+            slot.owner = owner;
+            slot.awaits = Awaits::Room;
         }
         self.kick();
     }
@@ -231,16 +232,16 @@ impl Places {
             return;
         };
         self.put_back(buffers);
-        if let Some(place) = self.place(handle) {
-            *place = Place::EMPTY;
+        if let Some(slot) = self.slot(handle) {
+            *slot = ConnectionSlot::EMPTY;
         }
         self.free.wake();
     }
 
     fn put_back(&mut self, buffers: Buffers<'static>) {
-        // There is a place for each pair that was ever lent.
-        if let Some(place) = self.spare.iter_mut().find(|place| place.is_none()) {
-            *place = Some(buffers);
+        // There is a slot for each pair that was ever lent.
+        if let Some(slot) = self.spare.iter_mut().find(|slot| slot.is_none()) {
+            *slot = Some(buffers);
         }
     }
 
@@ -265,7 +266,7 @@ impl Places {
         };
         match self.node.connect(remote, buffers, self.tcp, now) {
             Ok(handle) => {
-                self.occupy(handle, Role::Socket);
+                self.occupy(handle, Owner::Socket);
                 Ok(Ok(handle))
             }
             Err(rejected) => {
@@ -282,10 +283,10 @@ impl Places {
     /// Ends a listener: what was lent to it comes back, and a peer that nobody accepted is reset.
     pub(crate) fn unlisten(&mut self, listener: ListenerHandle) {
         self.node.tcp_mut().unlisten(listener);
-        for index in 0..self.places.len() {
-            let place = self.places.get(index);
-            let theirs = place.filter(|place| place.role.is_of(listener));
-            if let Some(handle) = theirs.and_then(|place| place.handle) {
+        for index in 0..self.connections.len() {
+            let slot = self.connections.get(index);
+            let theirs = slot.filter(|slot| slot.owner.is_of(listener));
+            if let Some(handle) = theirs.and_then(|slot| slot.handle) {
                 self.abort(handle);
             }
         }
@@ -303,17 +304,17 @@ impl Places {
             false => queue.tasks.saturating_sub(1),
         };
         if queue.tasks == 0
-            && let Some(handle) = self.find(Role::Lent(listener))
+            && let Some(handle) = self.find(Owner::Lent(listener))
             && self.state(handle) == Some(State::Listen)
         {
             self.close(handle, now);
         }
     }
 
-    fn find(&self, role: Role) -> Option<Handle> {
-        let mut places = self.places.iter();
-        let found = places.find(|place| place.handle.is_some() && place.role == role);
-        found.and_then(|place| place.handle)
+    fn find(&self, owner: Owner) -> Option<Handle> {
+        let mut connections = self.connections.iter();
+        let found = connections.find(|slot| slot.handle.is_some() && slot.owner == owner);
+        found.and_then(|slot| slot.handle)
     }
 
     fn state(&self, handle: Handle) -> Option<State> {
@@ -328,15 +329,15 @@ impl Places {
         now: Instant,
         cx: &Context<'_>,
     ) -> Result<Result<Handle, Error>, Waits> {
-        if let Some(handle) = self.find(Role::Arrived(listener)) {
-            self.occupy(handle, Role::Socket);
+        if let Some(handle) = self.find(Owner::Arrived(listener)) {
+            self.occupy(handle, Owner::Socket);
             return Ok(Ok(handle));
         }
-        let lent = self.find(Role::Lent(listener));
+        let lent = self.find(Owner::Lent(listener));
         match lent.map_or_else(|| self.lend(listener, now), |handle| Ok(Some(handle))) {
             Err(error) => return Ok(Err(error.into())),
             Ok(Some(handle)) if self.has_begun(handle) => {
-                self.occupy(handle, Role::Socket);
+                self.occupy(handle, Owner::Socket);
                 return Ok(Ok(handle));
             }
             Ok(Some(_)) => {}
@@ -363,7 +364,7 @@ impl Places {
         };
         match self.node.tcp_mut().accept(listener, buffers, now) {
             Ok(handle) => {
-                self.occupy(handle, Role::Lent(listener));
+                self.occupy(handle, Owner::Lent(listener));
                 Ok(Some(handle))
             }
             Err(rejected) => {
@@ -373,7 +374,7 @@ impl Places {
         }
     }
 
-    /// Closes a connection in the background; its place becomes free when that is done.
+    /// Closes a connection in the background; its slot becomes free when that is done.
     pub(crate) fn close(&mut self, handle: Handle, now: Instant) {
         if !self.is_owned(handle) {
             return;
@@ -395,8 +396,8 @@ impl Places {
 
     /// Whether somebody has a connection: a socket that was aborted is dropped, too.
     fn is_owned(&mut self, handle: Handle) -> bool {
-        let place = self.place(handle);
-        place.is_some_and(|place| place.role != Role::Closing)
+        let slot = self.slot(handle);
+        slot.is_some_and(|slot| slot.owner != Owner::Closing)
     }
 
     /// Whether a connection that ends now has nothing to say to its peer.
@@ -412,10 +413,10 @@ impl Places {
     /// because TCP does not report twice that it is over; of another one the reset, where it owes
     /// one, leaves before.
     fn orphan(&mut self, handle: Handle, is_silent: bool) {
-        if let Some(place) = self.place(handle) {
-            *place = Place {
+        if let Some(slot) = self.slot(handle) {
+            *slot = ConnectionSlot {
                 handle: Some(handle),
-                ..Place::EMPTY
+                ..ConnectionSlot::EMPTY
             };
         }
         if is_silent {
@@ -425,15 +426,15 @@ impl Places {
     }
 
     pub(crate) fn await_read(&mut self, handle: Handle, cx: &Context<'_>) {
-        if let Some(place) = self.place(handle) {
-            place.reader.register(cx.waker());
+        if let Some(slot) = self.slot(handle) {
+            slot.reader.register(cx.waker());
         }
     }
 
     pub(crate) fn await_write(&mut self, handle: Handle, awaits: Awaits, cx: &Context<'_>) {
-        if let Some(place) = self.place(handle) {
-            place.awaits = awaits;
-            place.writer.register(cx.waker());
+        if let Some(slot) = self.slot(handle) {
+            slot.awaits = awaits;
+            slot.writer.register(cx.waker());
         }
     }
 }
