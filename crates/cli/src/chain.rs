@@ -228,7 +228,7 @@ pub(crate) fn advice(options: &NetworkOptions) -> &'static str {
     let has_losses = options.frame_loss > 0.0 || options.packet_loss > 0.0;
     let mut nodes = options.nodes.iter();
     // Frames that are held for so long are too old by the time when they may go.
-    match nodes.any(|node| node.hold_step > HOLD_USUAL_MAX) {
+    match nodes.any(|node| node.pacing_step > HOLD_USUAL_MAX) {
         true => "lower --hold",
         false if has_losses => "lower the losses or --hops",
         false => "lower --hops",

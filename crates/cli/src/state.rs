@@ -7,7 +7,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use motet_lab::net::keeper::Keeper;
+use motet_lab::net::counter_store::CounterStore;
 use motet_lab::net::network::SecurityOptions;
 use motet_lab::net::plan;
 use motet_state::{Counters, Error as StateError};
@@ -21,11 +21,11 @@ use crate::output::say;
 /// # Errors
 /// [`Error::Input`] where they cannot be kept, or are not those that were kept last; for a folder
 /// where the mesh has no key.
-pub(crate) fn keeper(
+pub(crate) fn counter_store(
     folder: Option<&Path>,
     security: Option<&SecurityOptions>,
     nodes: usize,
-) -> Result<Option<Keeper>, Error> {
+) -> Result<Option<CounterStore>, Error> {
     let Some(security) = security else {
         return match folder {
             None => Ok(None),
@@ -48,8 +48,8 @@ pub(crate) fn keeper(
         Counters::open(&folder, security.name(), MESH).map_err(|error| refuse(&error))?;
     // Lossless: nodes have 16-bit numbers.
     let nodes = (0..nodes).map(|n| plan::eui64(n as u16));
-    let keeper = Keeper::begin(counters, security.sequence, nodes, say);
-    keeper.map(Some).map_err(|error| refuse(&error))
+    let counter_store = CounterStore::begin(counters, security.sequence, nodes, say);
+    counter_store.map(Some).map_err(|error| refuse(&error))
 }
 
 fn refuse(error: &StateError) -> Error {

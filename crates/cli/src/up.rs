@@ -186,7 +186,7 @@ pub(crate) mod linux {
         let mut mesh = Mesh::of(args, chain)?;
         let nodes = mesh.options.nodes.len();
         let (folder, security) = (args.chain.state.as_deref(), mesh.options.security.as_ref());
-        mesh.options.keeper = state::keeper(folder, security, nodes)?;
+        mesh.options.counter_store = state::counter_store(folder, security, nodes)?;
         let signals = Signals::listen()?;
         let interrupt = signals.interrupt();
         let stops = signals.clone();

@@ -32,7 +32,7 @@ fn main() {
     println!("hold 7 ms:");
     for hops in 2..=4 {
         run(hops, 10, seconds, seeds, |options| {
-            options.hold_step = Duration::from_millis(7);
+            options.pacing_step = Duration::from_millis(7);
         });
     }
     println!("no deaf, no hidden:");

@@ -406,7 +406,7 @@ fn data_into_the_mesh_never_wait_for_admission() {
 /// One flow or two that send all they can, either way, beside motes that are asked now and then: no
 /// policy holds any.
 #[test]
-fn those_who_ask_now_and_then_are_no_crowd() {
+fn those_who_ask_now_and_then_do_not_contend() {
     for name in Policy::NAMES {
         for (bulk, is_up) in [(1, true), (2, true), (1, false), (2, false)] {
             let mut followed = Followed::new(Config::new(name.parse().expect("a name")));
@@ -446,9 +446,9 @@ fn those_who_ask_now_and_then_are_no_crowd() {
 }
 
 /// Two flows once had the mesh to themselves for good: the others had waited for more than a minute
-/// between two tries, and were no crowd any more.
+/// between two tries, and did not count any more.
 #[test]
-fn flows_that_starve_still_are_a_crowd() {
+fn flows_that_starve_still_contend() {
     let mut followed = Followed::new(admission(1));
     for mote in 0..6 {
         open(&mut followed, mote, 0);
@@ -578,7 +578,7 @@ fn the_acknowledgment_of_a_fin_never_waits_and_takes_no_place() {
     assert_eq!((status.window, status.inside), (Some(1), Some(1)));
 }
 
-/// Those that have ended are no crowd.
+/// Those that have ended do not contend.
 #[test]
 fn flows_that_are_over_hold_no_others() {
     let mut followed = Followed::new(admission(1));

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use motet_lab::experiments::row::Role;
+use motet_lab::experiments::row::Evidence;
 use motet_lab::report;
 
 use super::{Args, Done, json, markdown, table};
@@ -137,7 +137,7 @@ impl Target {
 fn summary(all: &[Done]) -> String {
     let rows = || all.iter().flat_map(|done| &done.report.rows);
     let count = |wanted: bool| rows().filter(|row| row.pass() == Some(wanted)).count();
-    let fits = rows().filter(|row| row.role == Role::Fit).count();
+    let fits = rows().filter(|row| row.evidence == Evidence::Fit).count();
     format!(
         "{} criteria hold, {} missed, {fits} figures were fitted on",
         count(true),

@@ -75,7 +75,7 @@ pub(super) fn line(row: &Row) -> String {
         paper: row.paper,
         bound: row.bound.and_then(finite),
         estimate: row.estimate.and_then(finite),
-        role: row.role.name(),
+        role: row.evidence.name(),
         criterion: row
             .criterion
             .as_ref()

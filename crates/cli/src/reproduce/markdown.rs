@@ -1,6 +1,6 @@
 //! Rows for a page of measurements: Markdown, headed by revision, date and command.
 
-use motet_lab::experiments::row::{Role, Row};
+use motet_lab::experiments::row::{Evidence, Row};
 
 use super::table::{HEAD, cells, extent, number};
 use super::{Args, Done};
@@ -57,12 +57,14 @@ pub(super) fn print(done: &Done, seed: u64) -> Result<(), Error> {
 /// What the criterion and the runs say; of a row that is not judged, why it is not.
 fn verdict(row: &Row) -> String {
     let text = row.criterion.as_ref().map_or("", |c| c.text.as_str());
-    let word = match (row.role, row.pass()) {
+    let word = match (row.evidence, row.pass()) {
         (_, Some(true)) => "holds",
         (_, Some(false)) => "**missed**",
-        (Role::Prediction, None) => return text.to_owned(),
-        (role, None) if row.meets() == Some(false) => &format!("{}, **not met**", role.name()),
-        (role, None) => role.name(),
+        (Evidence::Prediction, None) => return text.to_owned(),
+        (evidence, None) if row.meets() == Some(false) => {
+            &format!("{}, **not met**", evidence.name())
+        }
+        (evidence, None) => evidence.name(),
     };
     match text {
         "" => word.to_owned(),

@@ -1,6 +1,6 @@
 //! Rows for people: one table for each experiment.
 
-use motet_lab::experiments::row::{Role, Row};
+use motet_lab::experiments::row::{Evidence, Row};
 
 use super::Done;
 use crate::error::Error;
@@ -100,9 +100,9 @@ pub(super) fn number(value: f64) -> String {
 /// What the criterion and the runs say; of a row that is not judged, why it is not.
 fn verdict(row: &Row) -> String {
     let text = row.criterion.as_ref().map_or("", |c| c.text.as_str());
-    let role = row.role.name();
-    match (row.role, row.pass(), row.meets()) {
-        (Role::Prediction, None, _) => format!("{DIM}{text}{DIM:#}"),
+    let role = row.evidence.name();
+    match (row.evidence, row.pass(), row.meets()) {
+        (Evidence::Prediction, None, _) => format!("{DIM}{text}{DIM:#}"),
         (_, Some(true), _) => format!("{GOOD}holds{GOOD:#}   {DIM}{text}{DIM:#}"),
         (_, Some(false), Some(true)) => {
             format!("{BAD}MISSED{BAD:#}  {text}: the mean meets it, an interval does not")

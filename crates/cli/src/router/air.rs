@@ -113,7 +113,7 @@ fn mesh(scenario: &Path, args: &Args) -> Result<(Mesh, Config), Error> {
     mesh.options.fairness = Some(fairness);
     let nodes = mesh.options.nodes.len();
     let security = mesh.options.security.as_ref();
-    mesh.options.keeper = state::keeper(args.state.as_deref(), security, nodes)?;
+    mesh.options.counter_store = state::counter_store(args.state.as_deref(), security, nodes)?;
     Ok((mesh, fairness))
 }
 

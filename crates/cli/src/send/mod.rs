@@ -242,7 +242,8 @@ impl Far {
             #[cfg(target_os = "linux")]
             Self::Kernel(_) => {
                 let (folder, security) = (chain.state.as_deref(), options.security.as_ref());
-                options.keeper = crate::state::keeper(folder, security, options.nodes.len())?;
+                options.counter_store =
+                    crate::state::counter_store(folder, security, options.nodes.len())?;
                 for host in &mut options.hosts {
                     host.kind = Host::Outside;
                 }

@@ -9,18 +9,18 @@
 //! Sources: IEEE 802.15.4-2006 annex E for errors per stretch of a frame; `phy` names those
 //! of the constants.
 
-mod ear;
 mod field;
 mod paths;
+mod receiver;
 
 use std::sync::Arc;
 
 use motet::limits::PSDU_LEN_MAX;
 use motet::time::Instant;
 
-use self::ear::{Arrival, Ear, Ratios, sinr};
 use self::field::{Fields, SIGNAL_MAX};
 use self::paths::{Packed, Path, Paths};
+use self::receiver::{Arrival, Ratios, ReceiverState, sinr};
 use crate::air::gains::{Gain, Gains, NEGLIGIBLE_DB};
 use crate::air::noise::Noise;
 use crate::air::phy;
@@ -32,7 +32,7 @@ pub struct Medium {
     /// By transmitter.
     paths: Vec<Paths>,
     fields: Fields,
-    ears: Vec<Ear>,
+    receivers: Vec<ReceiverState>,
     active: Vec<Option<Active>>,
     /// By node, dBm.
     transmit_dbm: Vec<f64>,
@@ -200,7 +200,11 @@ impl Medium {
         Self {
             paths: placements.iter().map(|_| Paths::default()).collect(),
             fields: Fields::new(placements.iter().map(|own| own.channel)),
-            ears: placements.iter().map(noise).map(Ear::new).collect(),
+            receivers: placements
+                .iter()
+                .map(noise)
+                .map(ReceiverState::new)
+                .collect(),
             active: Vec::new(),
             transmit_dbm: placements.iter().map(|own| own.transmit_dbm).collect(),
             later: Vec::new(),
@@ -218,8 +222,8 @@ impl Medium {
         let place = self.paths.len();
         self.paths.push(Paths::default());
         self.fields.add(placement.channel);
-        self.ears
-            .push(Ear::new(Power::from_dbm(placement.noise_dbm)));
+        self.receivers
+            .push(ReceiverState::new(Power::from_dbm(placement.noise_dbm)));
         self.transmit_dbm.push(placement.transmit_dbm);
         self.connect(place, listeners);
         place
@@ -250,7 +254,10 @@ impl Medium {
         let dbm = self.transmit_dbm.get(from).copied().unwrap_or_default();
         let power = Packed::new(Power::from_dbm(dbm + gain_db).min(SIGNAL_MAX));
         let signal = power.power();
-        let noise = self.ears.get(to).map_or(Power::ZERO, |ear| ear.noise);
+        let noise = self
+            .receivers
+            .get(to)
+            .map_or(Power::ZERO, |receiver| receiver.noise);
         let is_audible = sinr(signal, signal, noise, 1.0) >= self.ratios.sync;
         (Path::new(to, power), is_audible)
     }
@@ -274,8 +281,8 @@ impl Medium {
 
     /// What `node` hears of other systems.
     pub fn set_noise(&mut self, node: usize, noise: Option<Noise>) {
-        if let Some(ear) = self.ears.get_mut(node) {
-            ear.replay(noise);
+        if let Some(receiver) = self.receivers.get_mut(node) {
+            receiver.replay(noise);
         }
     }
 
@@ -300,7 +307,7 @@ impl Medium {
         let Self {
             paths,
             fields,
-            ears,
+            receivers,
             active,
             ratios,
             ..
@@ -310,9 +317,9 @@ impl Medium {
         paths.faint.each(|to, power| {
             let field = &mut fields[to];
             if let Some(before) = field.add(power) {
-                let ear = &mut ears[to];
-                ear.settle(before, now, ratios);
-                field.set_concern(ear.concern());
+                let receiver = &mut receivers[to];
+                receiver.settle(before, now, ratios);
+                field.set_concern(receiver.concern());
             }
         });
         for path in &paths.audible {
@@ -322,9 +329,9 @@ impl Medium {
             if channels[to] != channel {
                 continue;
             }
-            let ear = &mut ears[to];
+            let receiver = &mut receivers[to];
             if let Some(before) = concerned {
-                ear.settle(before, now, ratios);
+                receiver.settle(before, now, ratios);
             }
             let is_mine = intended == Some(to);
             let arrival = Arrival {
@@ -332,8 +339,8 @@ impl Medium {
                 power,
                 is_asked: others_ask || is_mine,
             };
-            let (judged, lost) = ear.consider(arrival, field.incident(), now, ratios);
-            field.set_concern(ear.concern());
+            let (judged, lost) = receiver.consider(arrival, field.incident(), now, ratios);
+            field.set_concern(receiver.concern());
             if is_mine {
                 fate = judged;
             }
@@ -365,7 +372,7 @@ impl Medium {
     fn unheard(&self, from: usize, intended: Option<usize>, channel: u8) -> Fate {
         match intended {
             Some(to) if self.paths[from].is_faint_to(to) && self.channel(to) == channel => {
-                self.ears[to].deaf.map_or(Fate::TooWeak, Fate::Deaf)
+                self.receivers[to].deaf.map_or(Fate::TooWeak, Fate::Deaf)
             }
             _ => Fate::Unheard,
         }
@@ -383,7 +390,7 @@ impl Medium {
         let Self {
             paths,
             fields,
-            ears,
+            receivers,
             ratios,
             asks_all,
             ..
@@ -394,9 +401,9 @@ impl Medium {
         paths.faint.each(|to, power| {
             let field = &mut fields[to];
             if let Some(before) = field.take(power) {
-                let ear = &mut ears[to];
-                ear.settle(before, now, ratios);
-                field.set_concern(ear.concern());
+                let receiver = &mut receivers[to];
+                receiver.settle(before, now, ratios);
+                field.set_concern(receiver.concern());
             }
         });
         for path in &paths.audible {
@@ -404,19 +411,19 @@ impl Medium {
             let field = &mut fields[to];
             let concerned = field.take(power);
             if field.is_attended() {
-                let ear = &mut ears[to];
+                let receiver = &mut receivers[to];
                 if let Some(before) = concerned {
-                    ear.settle(before, now, ratios);
+                    receiver.settle(before, now, ratios);
                 }
-                let ended = ear.lock.take_if(|lock| lock.frame() == id.0);
-                field.set_concern(ear.concern());
+                let ended = receiver.lock.take_if(|lock| lock.frame() == id.0);
+                field.set_concern(receiver.concern());
                 if let Some(lock) = ended {
                     let reception = Reception {
                         at: to,
                         power,
                         survival: lock.survival,
                         intended: active.intended == Some(to),
-                        interest: ear.interest,
+                        interest: receiver.interest,
                     };
                     if others_ask || reception.has_news() {
                         receptions.push(reception);
@@ -444,11 +451,11 @@ impl Medium {
 
     /// `node` hears from now on (`None`), or does not, and why.
     pub fn set_hearing(&mut self, node: usize, deaf: Option<Deaf>, now: Instant) {
-        let ear = &mut self.ears[node];
-        ear.deaf = deaf;
+        let receiver = &mut self.receivers[node];
+        receiver.deaf = deaf;
         let Some(reason) = deaf else { return };
-        ear.settle(self.fields.at(node).incident(), now, &self.ratios);
-        let lost = ear.lock.take();
+        receiver.settle(self.fields.at(node).incident(), now, &self.ratios);
+        let lost = receiver.lock.take();
         self.note_concern(node);
         if let Some(lock) = lost {
             note_fate(&mut self.active, lock.frame(), node, Fate::Deaf(reason));
@@ -457,14 +464,14 @@ impl Medium {
 
     /// Which frames for others the radio of `node` has to hear of from now on.
     pub fn set_interest(&mut self, node: usize, interest: Interest) {
-        self.ears[node].interest = interest;
+        self.receivers[node].interest = interest;
     }
 
     /// `node` tunes to `channel`, and loses what it was receiving.
     pub fn set_channel(&mut self, node: usize, channel: u8, now: Instant) {
-        let deaf = self.ears[node].deaf;
+        let deaf = self.receivers[node].deaf;
         self.set_hearing(node, Some(Deaf::Transmitting), now);
-        self.ears[node].deaf = deaf;
+        self.receivers[node].deaf = deaf;
         self.fields.tune(node, channel);
         self.note_concern(node);
     }
@@ -476,25 +483,28 @@ impl Medium {
 
     /// Whether `node` is locked on a frame.
     pub fn is_receiving(&self, node: usize) -> bool {
-        self.ears[node].lock.is_some()
+        self.receivers[node].lock.is_some()
     }
 
     /// `node` begins to measure energy.
     pub fn assess(&mut self, node: usize, now: Instant) {
-        self.ears[node].assess(self.fields.at(node).incident(), now, &self.ratios);
+        self.receivers[node].assess(self.fields.at(node).incident(), now, &self.ratios);
         self.note_concern(node);
     }
 
     /// What `node` measured since [`Self::assess`]: mean power, noise included, and whether
     /// it was locked on a frame at the start or is now.
     pub fn assessed(&mut self, node: usize, now: Instant) -> (Power, bool) {
-        let measured = self.ears[node].assessed(self.fields.at(node).incident(), now, &self.ratios);
+        let measured =
+            self.receivers[node].assessed(self.fields.at(node).incident(), now, &self.ratios);
         self.note_concern(node);
         measured
     }
 
     fn note_concern(&mut self, node: usize) {
-        self.fields.at(node).set_concern(self.ears[node].concern());
+        self.fields
+            .at(node)
+            .set_concern(self.receivers[node].concern());
     }
 
     /// How strongly `to` hears `from`.

@@ -127,7 +127,7 @@ impl Noise {
     /// The power at `now`, and when the next sample begins.
     pub fn at(&self, now: Instant) -> (Power, Instant) {
         if let Some((night, hours)) = &self.night
-            && !hours.hold(now)
+            && !hours.contain(now)
         {
             return night.at(now);
         }
@@ -140,7 +140,7 @@ impl Noise {
 }
 
 impl Hours {
-    fn hold(&self, now: Instant) -> bool {
+    fn contain(&self, now: Instant) -> bool {
         let passed_h = now.as_micros() as f64 / HOUR_US;
         (self.from..self.to).contains(&((self.now + passed_h) % 24.0))
     }

@@ -34,7 +34,7 @@ pub struct Client<'m> {
     shape: Shape,
     next: Instant,
     until: Instant,
-    outgoing: Outgoing,
+    unsent: UnsentBytes,
     /// When the message was made whose answer is awaited, and how much of that has come.
     awaited: Option<(Instant, usize)>,
     sent: u32,
@@ -54,7 +54,7 @@ pub struct Server<'m> {
     port: u16,
     line: Line<'m>,
     shape: Shape,
-    outgoing: Outgoing,
+    unsent: UnsentBytes,
     /// The number of the next message.
     next: u32,
     /// Whether messages may be missing, which nobody has sent.
@@ -74,12 +74,12 @@ pub struct Server<'m> {
 
 /// Bytes that wait for TCP to take them.
 #[derive(Debug, Default)]
-struct Outgoing {
+struct UnsentBytes {
     bytes: Vec<u8>,
     taken: usize,
 }
 
-impl Outgoing {
+impl UnsentBytes {
     fn is_empty(&self) -> bool {
         self.taken == self.bytes.len()
     }
@@ -121,7 +121,7 @@ impl<'m> Client<'m> {
             shape,
             next: from + rng.uniform(shape.interval),
             until: Instant::from_micros(u64::MAX),
-            outgoing: Outgoing::default(),
+            unsent: UnsentBytes::default(),
             awaited: None,
             sent: 0,
             due: 0,
@@ -167,7 +167,7 @@ impl<'m> Client<'m> {
 
     /// Knows nothing of the connection before.
     fn begin(&mut self) {
-        self.outgoing = Outgoing::default();
+        self.unsent = UnsentBytes::default();
         self.awaited = None;
         self.sent = 0;
     }
@@ -189,7 +189,7 @@ impl<'m> Client<'m> {
         };
         let made = self.make(now);
         let tcp = node.tcp_mut();
-        let written = self.outgoing.write(tcp, handle, now);
+        let written = self.unsent.write(tcp, handle, now);
         let before = self.tally.bytes;
         let mut bytes = [0; 512];
         let end = loop {
@@ -207,8 +207,8 @@ impl<'m> Client<'m> {
         if !self.leave_out(now) {
             return false;
         }
-        if self.outgoing.is_empty() && self.awaited.is_none() {
-            self.outgoing.put(self.sent, now, self.shape.message_len);
+        if self.unsent.is_empty() && self.awaited.is_none() {
+            self.unsent.put(self.sent, now, self.shape.message_len);
             self.sent += 1;
             self.awaited = (self.shape.answer_len > 0).then_some((now, 0));
         }
@@ -253,7 +253,7 @@ impl<'m> Server<'m> {
             port,
             line: Line::new(ends),
             shape: shape.valid(),
-            outgoing: Outgoing::default(),
+            unsent: UnsentBytes::default(),
             next: 0,
             skips: false,
             current: 0,
@@ -288,7 +288,7 @@ impl<'m> Server<'m> {
 
     /// Knows nothing of the connection before.
     fn begin(&mut self) {
-        self.outgoing = Outgoing::default();
+        self.unsent = UnsentBytes::default();
         self.read = 0;
         self.current = 0;
         if !self.skips {
@@ -321,7 +321,7 @@ impl<'m> Server<'m> {
             }
         };
         let tcp = node.tcp_mut();
-        let written = self.outgoing.write(tcp, handle, now);
+        let written = self.unsent.write(tcp, handle, now);
         observe(&mut self.progress, tcp, handle, end);
         written || self.tally.bytes != before || self.progress.closed
     }
@@ -351,7 +351,7 @@ impl<'m> Server<'m> {
         let made_at = Instant::from_micros(made_at.map_or(0, u64::from_be_bytes));
         self.tally.count(made_at, now);
         if self.shape.answer_len > 0 {
-            self.outgoing.put(number, now, self.shape.answer_len);
+            self.unsent.put(number, now, self.shape.answer_len);
         }
     }
 

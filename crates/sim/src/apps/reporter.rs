@@ -20,7 +20,7 @@ pub struct Reporter<'m> {
     /// What waits.
     pub backlog: Backlog,
     /// The reading that TCP is taking, and how much of it has been taken.
-    outgoing: Vec<u8>,
+    unsent: Vec<u8>,
     taken: usize,
     /// Readings handed to TCP over this connection.
     pub handed: u64,
@@ -37,7 +37,7 @@ impl<'m> Reporter<'m> {
             to,
             line,
             backlog,
-            outgoing: Vec::new(),
+            unsent: Vec::new(),
             taken: 0,
             handed: 0,
             progress: Progress::default(),
@@ -62,7 +62,7 @@ impl<'m> Reporter<'m> {
 
     /// Knows nothing of the connection before.
     fn begin(&mut self) {
-        self.outgoing.clear();
+        self.unsent.clear();
         self.taken = 0;
         self.handed = 0;
     }
@@ -83,17 +83,17 @@ impl<'m> Reporter<'m> {
         let tcp = node.tcp_mut();
         let mut has_written = false;
         loop {
-            if self.taken == self.outgoing.len() {
+            if self.taken == self.unsent.len() {
                 let Some(reading) = self.backlog.take() else {
                     break;
                 };
-                self.outgoing.clear();
+                self.unsent.clear();
                 self.taken = 0;
                 let len = self.backlog.sensor().reading_len;
-                reading.emit(len, &mut self.outgoing);
+                reading.emit(len, &mut self.unsent);
                 self.handed += 1;
             }
-            let rest = self.outgoing.get(self.taken..).unwrap_or_default();
+            let rest = self.unsent.get(self.taken..).unwrap_or_default();
             match tcp.send(handle, rest, now) {
                 Ok(taken) if taken > 0 => self.taken += taken,
                 _ => break,

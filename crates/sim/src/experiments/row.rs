@@ -63,7 +63,7 @@ pub enum Value {
 
 /// What a row is worth as evidence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Role {
+pub enum Evidence {
     /// No constant was fitted on this figure.
     Prediction,
     /// A constant of the air was fitted on this very figure: it proves nothing.
@@ -101,7 +101,7 @@ pub struct Row {
     /// What the paper estimates that the radio gives. Better settings exceed it: no bound.
     pub estimate: Option<f64>,
     /// What it is worth as evidence.
-    pub role: Role,
+    pub evidence: Evidence,
     /// What the value must be, if anything.
     pub criterion: Option<Criterion>,
     /// Whether runs vary it, and their spread says how far.
@@ -191,7 +191,7 @@ impl From<&'static str> for Value {
     }
 }
 
-impl Role {
+impl Evidence {
     /// As written in JSON.
     pub const fn name(self) -> &'static str {
         match self {
@@ -228,7 +228,7 @@ impl Row {
             paper: None,
             bound: None,
             estimate: None,
-            role: Role::Prediction,
+            evidence: Evidence::Prediction,
             criterion: None,
             has_interval: true,
         }
@@ -272,21 +272,21 @@ impl Row {
     /// As a fit.
     #[must_use]
     pub fn fit(mut self) -> Self {
-        self.role = Role::Fit;
+        self.evidence = Evidence::Fit;
         self
     }
 
     /// As one that follows from other rows.
     #[must_use]
     pub fn identity(mut self) -> Self {
-        self.role = Role::Identity;
+        self.evidence = Evidence::Identity;
         self
     }
 
     /// As a measurement that is judged elsewhere.
     #[must_use]
     pub fn repeat(mut self) -> Self {
-        self.role = Role::Repeat;
+        self.evidence = Evidence::Repeat;
         self
     }
 
@@ -365,12 +365,12 @@ impl Row {
     /// Whether the whole interval meets the criterion on both sets of seeds; `None` where
     /// nothing is judged. A set without an interval shows nothing.
     pub fn pass(&self) -> Option<bool> {
-        match self.role {
-            Role::Prediction => {
+        match self.evidence {
+            Evidence::Prediction => {
                 let holds = |c: &Criterion| self.sets.iter().all(|set| c.holds_throughout(set));
                 self.judging().map(holds)
             }
-            Role::Fit | Role::Identity | Role::Repeat => None,
+            Evidence::Fit | Evidence::Identity | Evidence::Repeat => None,
         }
     }
 

@@ -63,7 +63,7 @@ pub struct ChainOptions {
     /// Whether the border router thins the ACKs that enter the mesh.
     pub thins_acks: bool,
     /// The hold rule's time per hop; zero: off.
-    pub hold_step: Duration,
+    pub pacing_step: Duration,
     /// Frames of a full segment.
     pub mss_frames: u8,
     /// How TCP headers are compressed; `None`: not.
@@ -118,7 +118,7 @@ impl Default for ChainOptions {
             retry_delay: Duration::from_millis(40),
             pace_percent: 0,
             thins_acks: false,
-            hold_step: Duration::ZERO,
+            pacing_step: Duration::ZERO,
             mss_frames: 5,
             compression: None,
             window_segments: 4,
@@ -155,7 +155,7 @@ impl ChainOptions {
             node.forwarding = self.forwarding;
             node.relaying = self.relaying;
             node.pace_percent = self.pace_percent;
-            node.hold_step = self.hold_step;
+            node.pacing_step = self.pacing_step;
             node.mss_frames = self.mss_frames;
             node.compression = self.compression;
             node.window_segments = self.window_segments;

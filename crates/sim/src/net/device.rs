@@ -17,7 +17,7 @@ use motet::time::Instant;
 use motet::wire::LinkAddr;
 
 use super::network::{
-    RADIO, Tables, WIRED, join_wire, lend_new_fragments, new_tcp, new_wire, tcple_memory,
+    RADIO, Tables, WIRED, give_new_fragments, join_wire, new_tcp, new_wire, tcple_memory,
 };
 use super::plan;
 use super::world::{Conditions, Port, Resident, World};
@@ -102,7 +102,7 @@ pub fn device<'m>(
     let tcp = new_tcp(sockets, &mut rng, arena);
     let tap = parts.has_wire.then_some(Port::Tap(WIRED));
     let mut node = Node::new(links, ip, tcp, rng, Instant::ORIGIN);
-    lend_new_fragments(&mut node, arena);
+    give_new_fragments(&mut node, arena);
     let resident = Resident {
         node,
         ports: std::iter::once(Port::Controller(RADIO))

@@ -12,10 +12,10 @@
 //! Left out: several border routers, routing protocols. When nodes go off and come back,
 //! [`crate::net::outages`] says.
 
-mod beside;
+mod attackers;
 mod bluetooth;
 mod build;
-mod lend;
+mod memory;
 mod options;
 
 use std::collections::HashSet;
@@ -31,7 +31,7 @@ use motet::tcphc;
 use motet::time::{Duration, Instant};
 
 use self::build::Builder;
-use self::lend::Returned;
+use self::memory::NodeMemory;
 use crate::Arena;
 use crate::air::End;
 use crate::air::gains::Gains;
@@ -43,12 +43,12 @@ use crate::net::plan;
 use crate::net::run::{Next, run};
 use crate::net::topology::{TopologyError, Tree};
 use crate::net::wire::{Wire, WireHost};
-use crate::net::world::{Asking, Conditions, Giving, Joiner, World};
+use crate::net::world::{Conditions, Joiner, PledgeState, RegistrarState, World};
 use crate::streams::{Purpose, stream};
 
 pub(crate) use self::bluetooth::tcple_memory;
 pub(crate) use self::build::{join_wire, new_tcp, new_wire, wired_node};
-pub(crate) use self::lend::lend_new_fragments;
+pub(crate) use self::memory::give_new_fragments;
 pub use self::options::{
     BleOptions, Cipher, HOST_DELAY, Host, HostOptions, Interference, Joining, NetworkOptions,
     NodeOptions, Parent, Part, SecurityOptions, Tables, star,
@@ -67,7 +67,7 @@ pub struct Network<'m> {
     /// By mesh node: how often it has run and been switched off.
     lives: Vec<u64>,
     /// By mesh node: what its stack was lent, while it is off.
-    returned: Vec<Option<Returned<'m>>>,
+    returned: Vec<Option<NodeMemory<'m>>>,
 }
 
 /// The interface of every mesh node to the air.
@@ -164,7 +164,7 @@ impl<'m> Network<'m> {
         world.change_later(std::mem::take(&mut options.later));
         options.set_noise(&mut world);
         options.set_ciphers(&mut world);
-        options.set_keeper(&mut world);
+        options.set_counter_store(&mut world);
         options.set_joiners(&mut world, prefix);
         options.set_attackers(&mut world, &gains, &tree);
         let nodes = options.nodes.len();
@@ -200,7 +200,7 @@ impl<'m> Network<'m> {
         };
         let resident = match self.hosts.iter().position(|at| *at == Some(node)) {
             Some(number) => builder.host(number, node),
-            None => builder.mesh_node(node, Returned::default()),
+            None => builder.mesh_node(node, NodeMemory::default()),
         };
         self.world.reboot(node, resident.node);
         true
@@ -212,7 +212,7 @@ impl<'m> Network<'m> {
         if self.world.is_on(node) {
             self.lives[node] += u64::from(self.world.now() > Instant::ORIGIN);
             let stack = self.world.switch_off(node);
-            self.returned[node] = Some(Returned::by(stack));
+            self.returned[node] = Some(NodeMemory::of(stack));
         }
     }
 
@@ -391,12 +391,15 @@ impl NetworkOptions {
     }
 
     /// Lets the counters of mesh nodes outlive the run, where something keeps them.
-    fn set_keeper(&self, world: &mut World<'_>) {
-        let keeper = self.keeper.iter().filter(|_| self.security.is_some());
-        for keeper in keeper {
+    fn set_counter_store(&self, world: &mut World<'_>) {
+        let counter_store = self
+            .counter_store
+            .iter()
+            .filter(|_| self.security.is_some());
+        for counter_store in counter_store {
             // Lossless: nodes have 16-bit numbers.
             for (n, eui64) in (0..self.nodes.len()).map(|n| (n, plan::eui64(n as u16))) {
-                world.set_keeper(n, keeper.clone(), eui64);
+                world.set_counter_store(n, counter_store.clone(), eui64);
             }
         }
     }
@@ -415,23 +418,23 @@ impl NetworkOptions {
             .enumerate()
             .filter(|(_, node)| node.is_revoked);
         let revoked = revoked.map(|(n, _)| eui64(n)).collect();
-        let keeper = self.keeper.as_ref();
-        let giving = Giving::new(
+        let counter_store = self.counter_store.as_ref();
+        let state = RegistrarState::new(
             secret,
             (security.network, security.sequence),
             prefix,
             revoked,
         );
         let devices = (1..self.nodes.len()).map(eui64);
-        let giving = giving.kept(keeper, eui64(0), devices);
-        world.set_joiner(0, Joiner::Registrar(Box::new(giving)));
+        let state = state.with_counter_store(counter_store, eui64(0), devices);
+        world.set_joiner(0, Joiner::Registrar(Box::new(state)));
         let registrar = plan::addr_of(prefix, self.link_addr(0));
         for n in 1..self.nodes.len() {
             let key = secret.key(eui64(n));
             let rng = stream(self.seed, n as u32, Purpose::Joining);
-            let asking = Asking::new(key, (eui64(n), plan::PAN), registrar, rng);
-            let asking = asking.kept(keeper);
-            world.set_joiner(n, Joiner::Pledge(Box::new(asking)));
+            let state = PledgeState::new(key, (eui64(n), plan::PAN), registrar, rng);
+            let state = state.with_counter_store(counter_store);
+            world.set_joiner(n, Joiner::Pledge(Box::new(state)));
         }
     }
 }

@@ -18,7 +18,7 @@ use motet::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pacing {
     /// The hold rule's time per hop.
-    pub hold_step: Duration,
+    pub pacing_step: Duration,
     /// The longest wait before a link retry: a neighbour that is away, or a hidden one's frame,
     /// is over sooner.
     pub retry_delay: Duration,
@@ -48,7 +48,7 @@ impl Pacing {
             (Forwarding::Copy, false, _) => 7,
         };
         Self {
-            hold_step: Duration::from_millis(hold_ms),
+            pacing_step: Duration::from_millis(hold_ms),
             retry_delay: Duration::from_millis(10),
             window_segments: 8,
             ack_every: ACK_EVERY,

@@ -17,7 +17,7 @@ mod passage;
 mod port;
 mod processor;
 mod reception;
-mod vault;
+mod security;
 
 use motet::ip::{self, Ip};
 use motet::node::Node;
@@ -39,11 +39,11 @@ use crate::streams::{Draws, Purpose};
 use self::agenda::{Agenda, Turn};
 use self::attackers::Attacker;
 use self::bluetooth::Bluetooth;
-pub use self::joiner::{Asking, Giving, Joiner};
+pub use self::joiner::{Joiner, PledgeState, RegistrarState};
 use self::port::{Attached, Attachments, Kind, Places, radio_at};
 pub use self::port::{BlePort, Port, RadioPort};
 use self::processor::Work;
-use self::vault::Vault;
+use self::security::SecurityState;
 
 /// A node as it enters a world.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ struct Mote<'m> {
     /// Whether it is switched off: then nothing reaches it, and it does nothing.
     is_off: bool,
     /// What its key costs it, and what it has stored.
-    vault: Vault,
+    security: SecurityState,
     /// What its processor has been charged with.
     work: Work,
 }
@@ -331,7 +331,7 @@ impl<'m> World<'m> {
         let Self { air, motes, .. } = self;
         let mote = &mut motes[at];
         mote.is_off = true;
-        if let Some(joiner) = &mut mote.vault.joiner {
+        if let Some(joiner) = &mut mote.security.joiner {
             joiner.rest();
         }
         for app in &mut mote.apps {
@@ -478,7 +478,7 @@ impl<'m> Mote<'m> {
     /// When it wants to be called though nothing new has come.
     fn next_deadline(&self) -> Option<Instant> {
         let apps = self.apps.iter().filter_map(App::next_deadline).min();
-        let joins = self.vault.joiner.as_ref().and_then(Joiner::deadline);
+        let joins = self.security.joiner.as_ref().and_then(Joiner::deadline);
         earliest(earliest(self.node.next_deadline(), apps), joins)
     }
 
@@ -506,7 +506,7 @@ impl<'m> Mote<'m> {
             apps: vec![app],
             resumes: None,
             is_off: false,
-            vault: Vault::default(),
+            security: SecurityState::default(),
             work: Work::default(),
         }
     }

@@ -11,7 +11,7 @@ use super::defaults::{fill, into, repeated};
 use super::error::ScenarioError;
 use super::keys::Kind::{Choice, File, Integer, Number};
 use super::keys::{Section, key};
-use super::sources::Shelf;
+use super::sources::ScenarioFiles;
 use super::tables::NODE_LAST;
 use crate::net::attack::{AttackOptions, Forgery, Frames, PER_S_MAX};
 use crate::net::network::{Joining, NetworkOptions};
@@ -90,11 +90,11 @@ struct Keys {
 pub(super) fn apply(
     network: &mut NetworkOptions,
     table: &Table,
-    shelf: Shelf<'_>,
+    files: ScenarioFiles<'_>,
 ) -> Result<(), ScenarioError> {
     for (attacker, number) in repeated(table, SECTION.name).into_iter().zip(1..) {
         let options = into(SECTION.name, fill(&SECTION, attacker))
-            .and_then(|keys| options(&keys, network, shelf))
+            .and_then(|keys| options(&keys, network, files))
             .map_err(|error| error.of_table(SECTION.name, number))?;
         network.attackers.push(options);
     }
@@ -104,7 +104,7 @@ pub(super) fn apply(
 fn options(
     keys: &Keys,
     network: &NetworkOptions,
-    shelf: Shelf<'_>,
+    files: ScenarioFiles<'_>,
 ) -> Result<AttackOptions, ScenarioError> {
     let wrong = |sentence: String| ScenarioError::new(sentence);
     let missing =
@@ -140,7 +140,7 @@ fn options(
             )));
         }
         (None, None) => return Err(missing("file", "name the capture of kind \"pcap\"")),
-        (None, Some(file)) => Frames::Recorded(recorded(shelf, file)?),
+        (None, Some(file)) => Frames::Recorded(recorded(files, file)?),
     };
     Ok(AttackOptions {
         near,
@@ -151,8 +151,8 @@ fn options(
 }
 
 /// The frames of a capture.
-fn recorded(shelf: Shelf<'_>, file: &str) -> Result<Arc<[Box<[u8]>]>, ScenarioError> {
-    let named = shelf.read("attacker.file", file)?;
+fn recorded(files: ScenarioFiles<'_>, file: &str) -> Result<Arc<[Box<[u8]>]>, ScenarioError> {
+    let named = files.read("attacker.file", file)?;
     let (file, bytes) = (&named.file, &named.bytes);
     let broken = |_| ScenarioError::new("not a pcap file, or damaged").within(file);
     let mut reader = PcapReader::new(&bytes[..]).map_err(broken)?;

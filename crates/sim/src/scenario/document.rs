@@ -14,7 +14,7 @@ use super::keys::{self, Section};
 use super::made;
 use super::model::Scenario;
 use super::relevance;
-use super::sources::{Files, Shelf, Source, read_text};
+use super::sources::{Files, ScenarioFiles, Source, read_text};
 use crate::net::network::BleOptions;
 
 /// A scenario, checked key by key; defaults are not filled in yet.
@@ -199,19 +199,19 @@ impl Document {
     }
 
     /// Where the files are that it names.
-    pub(super) fn shelf(&self) -> Shelf<'_> {
-        Shelf {
+    pub(super) fn files(&self) -> ScenarioFiles<'_> {
+        ScenarioFiles {
             folder: self.file.parent().unwrap_or(Path::new(".")),
             given: &self.given,
         }
     }
 
     /// The files on disk that it names, in any point of its sweep.
-    pub(super) fn files(&self) -> Vec<PathBuf> {
-        let shelf = self.shelf();
+    pub(super) fn files_on_disk(&self) -> Vec<PathBuf> {
+        let files = self.files();
         let names = self.names().into_iter();
-        let on_disk = names.filter(|name| !shelf.given.has(name));
-        on_disk.map(|name| shelf.folder.join(name)).collect()
+        let on_disk = names.filter(|name| !files.given.has(name));
+        on_disk.map(|name| files.folder.join(name)).collect()
     }
 
     /// The files that it names in any point of its sweep, as it names them.

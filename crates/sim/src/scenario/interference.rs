@@ -7,7 +7,7 @@ use super::defaults::section;
 use super::error::ScenarioError;
 use super::keys::Kind::{File, Flag, Nodes, Number};
 use super::keys::{Section, key};
-use super::sources::Shelf;
+use super::sources::ScenarioFiles;
 use crate::air::noise::{Hours, Noise};
 use crate::net::network::Interference;
 
@@ -81,7 +81,7 @@ struct Keys {
 /// One sentence: keys that contradict each other, or a file that is no recording.
 pub(super) fn interference(
     table: &Table,
-    shelf: Shelf<'_>,
+    files: ScenarioFiles<'_>,
     nodes: usize,
 ) -> Result<Option<Interference>, ScenarioError> {
     if !table.contains_key("interference") {
@@ -99,7 +99,7 @@ pub(super) fn interference(
             nodes - 1
         )));
     }
-    let mut noise = recording(shelf, "interference.trace", trace, keys.offset_db)?;
+    let mut noise = recording(files, "interference.trace", trace, keys.offset_db)?;
     if let Some(night) = &keys.night {
         if keys.day_from_h >= keys.day_to_h {
             return Err(ScenarioError::new(format!(
@@ -112,7 +112,7 @@ pub(super) fn interference(
             to: keys.day_to_h,
             now: keys.hour,
         };
-        let night = recording(shelf, "interference.night", night, keys.offset_db)?;
+        let night = recording(files, "interference.night", night, keys.offset_db)?;
         noise = noise.by_day(night, hours);
     }
     Ok(Some(Interference {
@@ -124,12 +124,12 @@ pub(super) fn interference(
 
 /// The recording that `key` names.
 fn recording(
-    shelf: Shelf<'_>,
+    files: ScenarioFiles<'_>,
     key: &str,
     name: &str,
     offset_db: f64,
 ) -> Result<Noise, ScenarioError> {
-    let file = shelf.read(key, name)?;
+    let file = files.read(key, name)?;
     Noise::read(&file.bytes, offset_db)
         .map_err(|error| ScenarioError::new(error.to_string()).within(&file.file))
 }

@@ -117,7 +117,7 @@ impl Document {
 
 /// What such settings say of a chain, in keys.
 fn chain_keys(pacing: &Pacing) -> [(&'static str, Value); 3] {
-    let hold_ms = pacing.hold_step.as_micros() as f64 / 1e3;
+    let hold_ms = pacing.pacing_step.as_micros() as f64 / 1e3;
     let retry_delay_ms = i64::try_from(pacing.retry_delay.as_millis()).unwrap_or(i64::MAX);
     let segments = i64::try_from(pacing.window_segments).unwrap_or(i64::MAX);
     [

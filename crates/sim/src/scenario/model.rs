@@ -325,7 +325,7 @@ impl StackSettings {
     /// Gives them to a node, but for what sleeps and what runs on it.
     pub(super) fn apply_to_node(&self, node: &mut NodeOptions) {
         node.pace_percent = self.pace_percent;
-        node.hold_step = Duration::from_micros((self.hold_ms * 1e3) as u64);
+        node.pacing_step = Duration::from_micros((self.hold_ms * 1e3) as u64);
         self.apply_to_mac(&mut node.mac);
         node.discipline = match self.queue.as_str() {
             "red" => Discipline::Red(Red::MOTE),

@@ -25,7 +25,7 @@ use super::readings;
 use super::router::{self, RouterSettings};
 use super::security;
 use super::sleep;
-use super::sources::Shelf;
+use super::sources::ScenarioFiles;
 use crate::air::gains::Gains;
 use crate::net::network::{
     HostOptions, Joining, NODES_MAX, NetworkOptions, NodeOptions, Parent, Tables,
@@ -50,8 +50,8 @@ impl Scenario {
         let keys: TopologyKeys = section(&table, "topology")?;
         let (parents, joining) = (keys.parents.clone(), keys.joining.clone());
         let switched_on_within = seconds(keys.switch_on_s);
-        let shelf = document.shelf();
-        let layout = layout(&table, keys, shelf, &radio, timing.seed)?;
+        let files = document.files();
+        let layout = layout(&table, keys, files, &radio, timing.seed)?;
         let nodes = layout.gains.nodes();
         if nodes < 2 {
             return Err(ScenarioError::new(format!(
@@ -72,7 +72,7 @@ impl Scenario {
         let ble = bluetooth::options(&radio)?;
         let mut network = NetworkOptions {
             later: layout.later,
-            interference: interference(&table, shelf, nodes)?,
+            interference: interference(&table, files, nodes)?,
             hosts: hosts::hosts(&wire, &flows, &faults),
             packet_loss: wire.loss,
             fairness: router::fairness(&router, router::is_named(&table))?,
@@ -87,8 +87,8 @@ impl Scenario {
         };
         let tree = tree(&network)?;
         apply_to_nodes(&mut network, &tree, &stacks, &table)?;
-        security::apply(&mut network, &table, shelf)?;
-        attacker::apply(&mut network, &table, shelf)?;
+        security::apply(&mut network, &table, files)?;
+        attacker::apply(&mut network, &table, files)?;
         if document.is_made {
             make_room(&mut network);
         }
@@ -164,7 +164,7 @@ fn check_starts(flows: &[FlowSettings], timing: &Timing) -> Result<(), ScenarioE
 fn layout(
     table: &Table,
     keys: TopologyKeys,
-    shelf: Shelf<'_>,
+    files: ScenarioFiles<'_>,
     radio: &RadioSettings,
     seed: u64,
 ) -> Result<Layout, ScenarioError> {
@@ -213,10 +213,10 @@ fn layout(
         return Layout::floor((motes, keys.floor_hops), loss, &radio.profile(), seed);
     }
     if let Some(file) = keys.matrix {
-        return Layout::matrix(&shelf.read("topology.matrix", &file)?);
+        return Layout::matrix(&files.read("topology.matrix", &file)?);
     }
     // The last of the ways.
-    let file = shelf.read("topology.k7", &keys.k7.unwrap_or_default())?;
+    let file = files.read("topology.k7", &keys.k7.unwrap_or_default())?;
     let hour = Some(keys.k7_hour).filter(|hour| *hour >= 0.0);
     Layout::k7(&file, radio.channel, hour, radio.profile().noise_dbm())
 }

@@ -9,7 +9,7 @@ use super::defaults::section;
 use super::error::ScenarioError;
 use super::keys::Kind::{Choice, File, Nodes, Number};
 use super::keys::{Section, key};
-use super::sources::Shelf;
+use super::sources::ScenarioFiles;
 use crate::keys::KeyFile;
 use crate::net::network::{Cipher, NetworkOptions, SecurityOptions};
 use crate::net::plan;
@@ -76,7 +76,7 @@ struct Keys {
 pub(super) fn apply(
     network: &mut NetworkOptions,
     table: &Table,
-    shelf: Shelf<'_>,
+    files: ScenarioFiles<'_>,
 ) -> Result<(), ScenarioError> {
     let Some(given) = table.get("security") else {
         return Ok(());
@@ -95,8 +95,8 @@ pub(super) fn apply(
         ));
     }
     // First as any file that a scenario names: no pipe, no directory.
-    let named = shelf.read("security.key", file)?;
-    let found = match shelf.given.has(file) {
+    let named = files.read("security.key", file)?;
+    let found = match files.given.has(file) {
         true => KeyFile::parse(named.text()?, &named.file),
         false => KeyFile::read(&named.file),
     };

@@ -61,7 +61,7 @@ impl Files {
 
 /// Where the files are that a scenario names.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shelf<'a> {
+pub(super) struct ScenarioFiles<'a> {
     /// The scenario's own folder.
     pub(super) folder: &'a Path,
     pub(super) given: &'a Files,
@@ -75,7 +75,7 @@ pub(super) struct Named<'a> {
     pub(super) bytes: Cow<'a, [u8]>,
 }
 
-impl<'a> Shelf<'a> {
+impl<'a> ScenarioFiles<'a> {
     /// Reads the file that `key` names.
     ///
     /// # Errors

@@ -171,7 +171,7 @@ impl Plan {
         Ok(Self {
             title,
             seeds: seeds.collect(),
-            files: document.files(),
+            files: document.files_on_disk(),
             points,
             document,
         })
@@ -202,10 +202,10 @@ impl Plan {
     /// # Errors
     /// One sentence: one of them cannot be read any more.
     pub fn named_files(&self) -> Result<Vec<(String, Vec<u8>)>, ScenarioError> {
-        let shelf = self.document.shelf();
+        let files = self.document.files();
         let names = self.document.names().into_iter();
         let read = names.map(|name| {
-            let bytes = shelf.read("a file", &name)?.bytes.into_owned();
+            let bytes = files.read("a file", &name)?.bytes.into_owned();
             Ok((name, bytes))
         });
         read.collect()

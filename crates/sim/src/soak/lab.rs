@@ -6,13 +6,14 @@
 //! those of every other lab run; only the applications, and who judges them, are the soak's.
 //! Left out: how fast it is. What a radio loses is no fault, so that only what is stuck is.
 
-mod beset;
+mod active_outsiders;
 mod judge;
 
 use motet::link::Link;
 use motet::tcp::{self, Buffers, Config, ListenerHandle};
 use motet::time::{Duration, Instant};
 
+use self::active_outsiders::ActiveOutsiders;
 use super::dice::Dice;
 use super::frames::{self, Frames};
 use super::lender::Lender;
@@ -52,7 +53,7 @@ struct Lab<'m> {
     lost_counts: Frames,
     seals: Seals,
     /// What outsiders do.
-    beset: Option<beset::Beset>,
+    active_outsiders: Option<ActiveOutsiders>,
     tally: RunTally,
 }
 
@@ -101,7 +102,7 @@ pub(super) fn run(seed: u64, span: Duration) -> Seen {
         outages: Outages::default(),
         lost_counts: Frames::default(),
         seals: Seals::default(),
-        beset: outsiders.map(|outsiders| beset::Beset::new(seed, outsiders, span)),
+        active_outsiders: outsiders.map(|outsiders| ActiveOutsiders::new(seed, outsiders, span)),
         tally: RunTally::default(),
         dice,
     };
@@ -136,7 +137,7 @@ impl<'m> Lab<'m> {
             self.pass()?;
             self.come_back()?;
             self.trouble(end)?;
-            self.beset(end)?;
+            self.run_outsiders(end)?;
         }
         self.come_back()?;
         self.calm()?;
@@ -157,7 +158,10 @@ impl<'m> Lab<'m> {
         }
         self.check_rest()?;
         if self.gains.is_some() {
-            let is_misled = self.beset.as_ref().is_some_and(beset::Beset::misleads);
+            let is_misled = self
+                .active_outsiders
+                .as_ref()
+                .is_some_and(ActiveOutsiders::misleads);
             routing::check(&mut self.network, is_misled)?;
         }
         self.check_recovery()

@@ -184,14 +184,14 @@ fn nodes(dice: &mut Dice) -> Vec<NodeOptions> {
         Channels::ALL,
         Channels::of(&[11, 15, 26]),
     ]);
-    let hold_step = dice.pick(&[Duration::ZERO, Duration::from_millis(4)]);
+    let pacing_step = dice.pick(&[Duration::ZERO, Duration::from_millis(4)]);
     let mut node = |n: usize| {
         let mut node = NodeOptions::new(n.to_string());
         node.profile = profile;
         node.relaying = relaying;
         node.forwarding = forwarding;
         node.mac.channels = channels;
-        node.hold_step = hold_step;
+        node.pacing_step = pacing_step;
         node.compression = compression;
         node.mss_frames = dice.range(1, 8) as u8;
         node.mac.retry_delay_max = Duration::from_millis(u64::from(dice.range(0, 60)));

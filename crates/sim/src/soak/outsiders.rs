@@ -16,9 +16,9 @@ use super::dice::Dice;
 use super::mesh;
 use crate::air::profile::Profile;
 use crate::net::attack::{AttackOptions, Forgery, Frames};
-use crate::net::crowd::{Kind, Strangers};
 use crate::net::dense::{self, DenseFloor, Shape};
 use crate::net::network::{Host, HostOptions, Joining, NetworkOptions, NodeOptions, Parent, star};
+use crate::net::strangers::{StrangerPacket, Strangers};
 
 /// What outsiders do in a run.
 #[derive(Clone, PartialEq, Debug)]
@@ -99,7 +99,7 @@ impl Outsiders {
             // To the one that is off.
             let per_s = f64::from(dice.scale(1, 10));
             let len = dice.scale(20, 600) as usize;
-            floods.push(Strangers::one(Kind::Datagrams(len), per_s));
+            floods.push(Strangers::one(StrangerPacket::Datagrams(len), per_s));
         }
         let pause = Duration::from_secs(20) + dice.span(Duration::from_secs(100));
         let reboots = matches!(what, What::Strangers | What::Floor);
@@ -153,7 +153,11 @@ pub(super) fn names(options: &NetworkOptions) -> String {
 /// Packets of strangers to some of the motes.
 fn flood(dice: &mut Dice) -> Strangers {
     let len = dice.scale(1, 1_000) as usize;
-    let kind = dice.pick(&[Kind::Datagrams(len), Kind::Echoes(len), Kind::Syns(PORT)]);
+    let kind = dice.pick(&[
+        StrangerPacket::Datagrams(len),
+        StrangerPacket::Echoes(len),
+        StrangerPacket::Syns(PORT),
+    ]);
     Strangers {
         kind,
         per_s: f64::from(dice.scale(1, 64)),

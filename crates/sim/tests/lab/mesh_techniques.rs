@@ -56,7 +56,7 @@ fn options(with: Techniques, seed: u64) -> NetworkOptions {
         }
         if with.cit {
             node.forwarding = Forwarding::Immediate;
-            node.hold_step = Duration::from_millis(4);
+            node.pacing_step = Duration::from_millis(4);
         }
         if with.channels {
             node.mac.channels = Channels::ALL;

@@ -3,18 +3,17 @@
 //! Purpose: acknowledgments into the mesh are held. One that is let in and brings its mote anything
 //! new invites an answer: new data. Until that comes, or is overdue, the flow is inside. Where
 //! fewer flows are inside than the window allows, the one that was served least is let in next,
-//! with one such packet. So the mesh is never crowded, every flow finds it equally empty, and what
-//! a flow loses it makes up for. Data into the mesh never wait: they come from one place, which can
-//! queue them by itself, and what they invite is short. Nor does a flow that sends little
-//! ([`super::crowd`]). One packet at a time matters: where it is lost, the flow's next one
+//! with one such packet. So the mesh is never overloaded, every flow finds it equally empty, and
+//! what a flow loses it makes up for. Data into the mesh never wait: they come from one place,
+//! which can queue them by itself, and what they invite is short. Nor does a flow that sends little
+//! ([`super::heavy_flows`]). One packet at a time matters: where it is lost, the flow's next one
 //! acknowledges the same bytes, so that no sender waits for its timeout. The window follows from
 //! the size of segments: as many bytes are inside as the air between neighbours is good for. Where
 //! flows drift apart all the same, or what they send comes again, it shrinks. A packet waits for at
 //! most a minute. While less than half as many again are inside as should be, it waits no longer
 //! than its sender's timeout allows, reckoned from the round trips so far. A sender that sends
 //! again at fixed times, whatever the round trips, is recognised by them, and its packets wait no
-//! longer than it does.
-//! Source: Motet's own.
+//! longer than it does. Source: Motet's own.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -22,7 +21,7 @@ use std::mem;
 use motet::time::{Duration, Instant, earliest};
 
 use super::HOLD_MAX;
-use super::crowd::{Crowd, Sign};
+use super::heavy_flows::{HeavyFlows, Sign};
 use crate::config::{Admission, Window};
 use crate::flow::{Flow, News};
 use crate::flows::FlowId;
@@ -40,7 +39,7 @@ pub(crate) struct Gate {
     waiting: BTreeSet<(u64, u64, FlowId)>,
     /// When the first packet of a flow that waits must go.
     due: BTreeSet<(Instant, FlowId)>,
-    /// When it should go, lest its sender's timer run out, if the mesh is not too crowded by then.
+    /// When it should go, lest its sender's timer run out, if the mesh is not too full by then.
     urgent: BTreeSet<(Instant, FlowId)>,
     /// Flows inside, by when they count as outside again.
     inside: BTreeSet<(Instant, FlowId)>,
@@ -49,7 +48,7 @@ pub(crate) struct Gate {
     /// Packets that have begun to wait first of their flow.
     turns: u64,
     /// Who sends much.
-    crowd: Crowd,
+    heavy_flows: HeavyFlows,
     /// Smoothed length of a segment with new bytes.
     message_bytes: u64,
     /// Segments since the window was looked at: with new bytes, and sent again though they had
@@ -118,7 +117,7 @@ impl Gate {
             inside: BTreeSet::new(),
             entering: None,
             turns: 0,
-            crowd: Crowd::default(),
+            heavy_flows: HeavyFlows::default(),
             message_bytes: 0,
             come: [0; 2],
             adapts_at: None,
@@ -142,7 +141,9 @@ impl Gate {
 
     /// Whether a segment may have to wait: one without data, of a flow that sends much.
     pub(crate) fn holds(&self, id: FlowId, segment: &Segment) -> bool {
-        segment.direction == Direction::Down && segment.payload_len == 0 && self.crowd.is_heavy(id)
+        segment.direction == Direction::Down
+            && segment.payload_len == 0
+            && self.heavy_flows.is_heavy(id)
     }
 
     /// A segment has come. One out of the mesh may end its flow's turn.
@@ -161,12 +162,12 @@ impl Gate {
                 streamed: 0,
                 ..sign
             };
-            self.crowd.on_segment(id, sign, now);
+            self.heavy_flows.on_segment(id, sign, now);
             return;
         }
         let answered = news.new_bytes + news.newly_acknowledged;
         self.welcome(id, sign, now);
-        if self.crowd.is_heavy(id) {
+        if self.heavy_flows.is_heavy(id) {
             self.note_message(news);
         }
         self.come[0] += u64::from(news.new_bytes > 0);
@@ -181,9 +182,9 @@ impl Gate {
             self.leave(id);
         }
         if flow.is_over {
-            // It wants no place any more, and is no part of the crowd.
+            // It wants no place any more, and does not count any more.
             self.share(id).last = None;
-            self.crowd.on_over(id);
+            self.heavy_flows.on_over(id);
         }
         // Its place follows from what it was served.
         let served = self.share(id).served;
@@ -207,7 +208,7 @@ impl Gate {
     /// A flow that is new, or was silent for long, begins with as much as was served least: it has
     /// no claim to what it did not use.
     fn welcome(&mut self, id: FlowId, sign: Sign, now: Instant) {
-        if self.crowd.on_segment(id, sign, now) {
+        if self.heavy_flows.on_segment(id, sign, now) {
             let least = self.active(now).map(|share| share.served).min();
             let share = self.share(id);
             share.served = share.served.max(least.unwrap_or(0));
@@ -218,7 +219,7 @@ impl Gate {
     pub(crate) fn admits(&mut self, id: FlowId, now: Instant) -> bool {
         self.expire(now);
         let has_place = self.inside.len() < self.window() || self.share(id).until.is_some();
-        !self.crowd.is_crowd() || self.waiting.is_empty() && has_place
+        !self.heavy_flows.contend() || self.waiting.is_empty() && has_place
     }
 
     /// A packet goes into the mesh. `is_news`: the mote is to answer it.
@@ -257,13 +258,13 @@ impl Gate {
     pub(crate) fn on_forgotten(&mut self, id: FlowId) {
         self.unqueue(id);
         self.leave(id);
-        self.crowd.on_over(id);
+        self.heavy_flows.on_over(id);
         *self.share(id) = Share::default();
     }
 
     /// The flow whose first packet goes now.
     pub(crate) fn next(&mut self, now: Instant) -> Option<FlowId> {
-        self.crowd.look(now);
+        self.heavy_flows.look(now);
         self.adapt(now);
         self.expire(now);
         if self.entering.is_none() {
@@ -280,8 +281,8 @@ impl Gate {
         let due = self.due.first().map(|(at, _)| *at);
         let urgent = self.urgent.first().map(|(at, _)| *at);
         let leaves = self.inside.first().map(|(at, _)| *at);
-        let urgent = urgent.filter(|_| !self.is_crowded());
-        let looks = self.crowd.looks_at();
+        let urgent = urgent.filter(|_| !self.is_overfull());
+        let looks = self.heavy_flows.looks_at();
         earliest(earliest(due, urgent), earliest(leaves, looks))
     }
 
@@ -295,7 +296,7 @@ impl Gate {
     /// A flow whose sender would time out, if there are not far too many inside already.
     fn urgent(&mut self, now: Instant) -> Option<FlowId> {
         let (_, id) = self.urgent.first().filter(|(at, _)| *at <= now)?;
-        if self.is_crowded() {
+        if self.is_overfull() {
             return None;
         }
         self.early += 1;
@@ -303,15 +304,15 @@ impl Gate {
     }
 
     /// Whether half as many again are inside as should be. With segments so large that only one
-    /// flow should, a second would be a crowd that neither gets through.
-    fn is_crowded(&self) -> bool {
+    /// flow should, a second would keep both from getting through.
+    fn is_overfull(&self) -> bool {
         self.inside.len() >= self.window() * 3 / 2
     }
 
     /// The flow whose turn it is.
     fn turn(&self) -> Option<FlowId> {
         let (_, _, first) = self.waiting.first()?;
-        if self.inside.len() < self.window() || !self.crowd.is_crowd() {
+        if self.inside.len() < self.window() || !self.heavy_flows.contend() {
             return Some(*first);
         }
         // Nobody else wants a place: those who have one may as well use it.
@@ -401,7 +402,7 @@ impl Gate {
         let shares = self.shares.iter().enumerate();
         shares.filter_map(move |(place, share)| {
             let counts = is_heard(share) || share.place.is_some();
-            (counts && self.crowd.is_heavy_at(place)).then_some(share)
+            (counts && self.heavy_flows.is_heavy_at(place)).then_some(share)
         })
     }
 

@@ -5,7 +5,7 @@
 //! packet goes next. No policy lets a packet wait for longer than [`HOLD_MAX`].
 
 mod admission;
-mod crowd;
+mod heavy_flows;
 mod paced;
 
 use motet::time::{Duration, Instant};
@@ -35,7 +35,7 @@ impl Rule {
         }
     }
 
-    /// Whether a segment of this flow may have to wait: only where many flows crowd the mesh, and
+    /// Whether a segment of this flow may have to wait: only where many flows contend, and
     /// those alone.
     pub(crate) fn holds(&self, id: FlowId, segment: &Segment) -> bool {
         match self {

@@ -5,7 +5,7 @@
 //! one of each flow in turn. Each minute TAiM's Algorithm 1 makes the spacing longer where the
 //! fastest flow has more than twice the throughput of the slowest, shorter where it has less.
 //! Where no more than two flows send much, none is held; nor are those that rest, or ask and answer
-//! ([`super::crowd`]): the paper's flows were thirty that were alike.
+//! ([`super::heavy_flows`]): the paper's flows were thirty that were alike.
 //! A packet that has waited for a minute leaves whatever the spacing: neither a starved flow, nor a
 //! merged packet of thousands of segments, nor a spacing without bound holds it for longer.
 //!
@@ -26,7 +26,7 @@ use std::collections::BTreeSet;
 use motet::time::{Duration, Instant, earliest};
 
 use super::HOLD_MAX;
-use super::crowd::{Crowd, Sign};
+use super::heavy_flows::{HeavyFlows, Sign};
 use crate::config::{Fq, Taim};
 use crate::flow::{Flow, HeldPacket, News};
 use crate::flows::{FlowId, Flows};
@@ -46,12 +46,12 @@ pub(crate) struct Pacer {
     /// By place in the table.
     shares: Vec<Share>,
     /// Who sends much.
-    flows: Crowd,
+    flows: HeavyFlows,
     turns: u64,
     /// Packets held.
     held: u64,
     /// Smoothed: flows with a packet held, or packets held, as the order counts.
-    crowd: f64,
+    mean_load: f64,
     minute_ends: Option<Instant>,
     /// Where a flow begins that has had nothing lately.
     level: u64,
@@ -107,10 +107,10 @@ impl Pacer {
             waiting: BTreeSet::new(),
             due: BTreeSet::new(),
             shares: Vec::new(),
-            flows: Crowd::default(),
+            flows: HeavyFlows::default(),
             turns: 0,
             held: 0,
-            crowd: 0.0,
+            mean_load: 0.0,
             minute_ends: None,
             level: 0,
             early: 0,
@@ -121,10 +121,10 @@ impl Pacer {
         self.spacing
     }
 
-    /// Whether packets of a flow may have to wait: in a crowd those of all that want more, for what
-    /// one that starves sends at once comes on top of the spacing.
+    /// Whether packets of a flow may have to wait: where flows contend those of all that want more,
+    /// for what one that starves sends at once comes on top of the spacing.
     pub(crate) fn holds(&self, id: FlowId) -> bool {
-        self.flows.is_crowd() && self.flows.wants_more(id)
+        self.flows.contend() && self.flows.wants_more(id)
     }
 
     /// A segment has come: what it delivers counts for its flow.
@@ -209,7 +209,7 @@ impl Pacer {
             return Some((*id, *direction));
         }
         self.flows.look(now);
-        let may_go = self.free_at <= now || !self.flows.is_crowd();
+        let may_go = self.free_at <= now || !self.flows.contend();
         let (.., id, direction) = self.waiting.first().filter(|_| may_go)?;
         Some((*id, *direction))
     }
@@ -245,8 +245,8 @@ impl Pacer {
                 0
             };
         }
-        let crowd = if taim.literal { busy } else { self.held as f64 };
-        self.crowd += WEIGHT * (crowd - self.crowd);
+        let load = if taim.literal { busy } else { self.held as f64 };
+        self.mean_load += WEIGHT * (load - self.mean_load);
         let ids: Vec<FlowId> = flows.iter().map(|(id, _)| id).collect();
         ids.into_iter().for_each(|id| self.place_anew(id));
     }
@@ -273,7 +273,7 @@ impl Pacer {
         self.spacing = Duration::from_micros(adapted_us as u64);
     }
 
-    /// The mean timeout of senders, divided by the crowd.
+    /// The mean timeout of senders, divided by the mean load.
     fn spacing_max_us(&self, taim: Taim, flows: &Flows) -> f64 {
         let timeouts = flows.iter().filter_map(|(_, flow)| flow.sender_timeout());
         let (count, sum_us) = timeouts.fold((0.0, 0.0), |(count, sum), timeout| {
@@ -282,12 +282,12 @@ impl Pacer {
         if count == 0.0 {
             return f64::INFINITY;
         }
-        let crowd = if taim.literal {
-            self.crowd
+        let load = if taim.literal {
+            self.mean_load
         } else {
-            self.crowd.max(1.0)
+            self.mean_load.max(1.0)
         };
-        sum_us / count / crowd
+        sum_us / count / load
     }
 
     /// Lets the places of a flow that waits follow its key.

@@ -112,7 +112,7 @@ impl Traffic for FullWindows {
         if self.design == DESIGNS[1] {
             receiver = patient;
             for node in &mut mesh.nodes {
-                node.hold_step = Duration::from_millis(8);
+                node.pacing_step = Duration::from_millis(8);
                 node.mac.retry_delay_max = Duration::from_millis(20);
             }
         }

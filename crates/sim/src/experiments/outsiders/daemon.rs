@@ -2,13 +2,13 @@
 //! in front of it.
 //!
 //! Purpose: what `motet router --nfqueue` gives a mesh that somebody else's border router serves.
-//! The traffic is that of [`Beside`], and so are the figures; a run is judged against one with the
-//! same policy and without strangers ([`super::beside::bulk_beside`],
-//! [`super::beside::requests_beside`]).
+//! The traffic is that of [`ChainTraffic`], and so are the figures; a run is judged against one
+//! with the same policy and without strangers ([`super::chain_traffic::bulk_ratio`],
+//! [`super::chain_traffic::request_ratios`]).
 
 use motet_taim::{Config, Policy};
 
-use super::beside::Beside;
+use super::chain_traffic::ChainTraffic;
 use crate::experiments::run::{Failure, Run};
 use crate::experiments::setup::{Segment, Setup};
 use crate::experiments::traffic::Traffic;
@@ -17,14 +17,14 @@ use crate::experiments::traffic::Traffic;
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Daemon {
     /// What goes into the mesh and out of it.
-    pub traffic: Beside,
+    pub traffic: ChainTraffic,
     /// By which rule the daemon holds packets of connections; none: there is no daemon.
     pub policy: Option<Policy>,
 }
 
 impl Traffic for Daemon {
     fn run(&self, setup: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
-        let traffic = Beside {
+        let traffic = ChainTraffic {
             queues_flows: false,
             ..self.traffic
         };

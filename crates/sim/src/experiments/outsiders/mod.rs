@@ -4,7 +4,7 @@
 //! settings (`cases`) and what is judged of them (`rows`). Place: runs draw their floors from the
 //! seed. Left out: foreign stacks, which `peers` has.
 
-pub mod beside;
+pub mod chain_traffic;
 pub mod daemon;
 pub mod joined;
 pub mod siblings;
@@ -37,7 +37,7 @@ fn cases() -> Vec<Case> {
         joined::cases(),
         strangers::cases(),
         siblings::cases(),
-        beside::cases(),
+        chain_traffic::cases(),
     ];
     parts.concat()
 }
@@ -47,7 +47,7 @@ fn rows(results: &Results<'_>) -> Vec<Row> {
         joined::rows(results),
         strangers::rows(results),
         siblings::rows(results),
-        beside::rows(results),
+        chain_traffic::rows(results),
     ];
     parts.concat()
 }

@@ -1,15 +1,15 @@
 //! Strangers beside the daemon, for a few seeds each.
 
-use super::super::beside::{FLOWS, FORGED, bulk_beside, chain, requests_beside};
+use super::super::chain_traffic::{FLOWS, FORGED, bulk_ratio, chain, request_ratios};
 use super::*;
-use crate::net::crowd::{Kind, Strangers};
+use crate::net::strangers::{StrangerPacket, Strangers};
 use crate::stats::mean;
 
 const SECONDS: u64 = 60;
 
 const SEEDS: std::ops::Range<u64> = 1..6;
 
-fn runs(traffic: Beside, policy: Option<Policy>, hops: u16) -> Vec<Run> {
+fn runs(traffic: ChainTraffic, policy: Option<Policy>, hops: u16) -> Vec<Run> {
     let daemon = Daemon { traffic, policy };
     let run = |seed| daemon.run(&chain(hops), seed, SECONDS).unwrap();
     SEEDS.map(run).collect()
@@ -17,18 +17,18 @@ fn runs(traffic: Beside, policy: Option<Policy>, hops: u16) -> Vec<Run> {
 
 /// Part of bulk, part of requests answered and their time, against the same without strangers.
 fn judge(strangers: &[Strangers], policy: Option<Policy>, hops: u16) -> Vec<[f64; 3]> {
-    let [alone, two] = [1, 2].map(|bulk| runs(Beside::flows(bulk), policy, hops));
+    let [alone, two] = [1, 2].map(|bulk| runs(ChainTraffic::flows(bulk), policy, hops));
     let of = |strangers: &Strangers| {
-        let own = runs(Beside::strangers(*strangers), policy, hops);
+        let own = runs(ChainTraffic::strangers(*strangers), policy, hops);
         let bulk = own
             .iter()
             .zip(&alone)
-            .map(|(run, alone)| bulk_beside(run, alone));
+            .map(|(run, alone)| bulk_ratio(run, alone));
         let bulk: Vec<f64> = bulk.collect();
         let asked = own
             .iter()
             .zip(&two)
-            .map(|(run, two)| requests_beside(run, two));
+            .map(|(run, two)| request_ratios(run, two));
         let (parts, times): (Vec<f64>, Vec<f64>) = asked.unzip();
         [mean(&bulk), mean(&parts), mean(&times)]
     };
@@ -73,7 +73,7 @@ fn many_forged_sources_do_a_daemons_mesh_no_more_harm_than_eight() {
 /// What is tested is what makes the difference: without the daemon connections starve.
 #[test]
 fn without_a_daemon_one_queue_starves_connections() {
-    let flood = [Strangers::one(Kind::Datagrams(200), 20.0)];
+    let flood = [Strangers::one(StrangerPacket::Datagrams(200), 20.0)];
     let [[bulk, ..]] = judge(&flood, None, 3)[..] else {
         panic!("one");
     };

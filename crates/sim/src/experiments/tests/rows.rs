@@ -283,9 +283,9 @@ fn is_judged(row: &Row) -> bool {
 fn nothing_is_judged_but_predictions() {
     let mut of_role: HashMap<&str, usize> = HashMap::new();
     for row in all_rows() {
-        *of_role.entry(row.role.name()).or_default() += 1;
+        *of_role.entry(row.evidence.name()).or_default() += 1;
         let is_criterion = row.criterion.is_some();
-        let expected = row.role == Role::Prediction && is_criterion;
+        let expected = row.evidence == Evidence::Prediction && is_criterion;
         assert_eq!(
             is_judged(&row),
             expected,
@@ -325,12 +325,15 @@ fn figures_of_fits_are_fits() {
             row.experiment == experiment && row.metric == metric && is_there
         });
         let row = of_fit.next().unwrap_or_else(|| panic!("no {at}"));
-        assert_eq!(row.role, Role::Fit, "{at}");
+        assert_eq!(row.evidence, Evidence::Fit, "{at}");
     }
     // The time that a TelosB takes to handle a frame was chosen on all of CIT's Fig 4.
     let of_figure = |row: &&Row| row.experiment == "cit-copying" && row.metric != "gain";
     for row in rows.iter().filter(of_figure) {
-        assert!(row.role == Role::Fit || row.criterion.is_none(), "{row:?}");
+        assert!(
+            row.evidence == Evidence::Fit || row.criterion.is_none(),
+            "{row:?}"
+        );
     }
 }
 
@@ -379,7 +382,10 @@ fn no_figure_has_two_rows() {
 #[test]
 fn nothing_judged_follows_from_other_judged_rows_or_fits() {
     let rows = all_rows();
-    let of_fits = rows.iter().filter(|row| row.role == Role::Fit).count();
+    let of_fits = rows
+        .iter()
+        .filter(|row| row.evidence == Evidence::Fit)
+        .count();
     let judged = rows.iter().filter(|row| is_judged(row)).count();
     assert!(
         of_fits > 10 && judged > 50,
@@ -396,7 +402,7 @@ fn following(group: &[&Prepared]) -> Vec<String> {
         group.iter().flat_map(of)
     };
     let rows: Vec<Row> = rows_of(0, 0.0).collect();
-    let is_fit = |row: &Row| row.role == Role::Fit;
+    let is_fit = |row: &Row| row.evidence == Evidence::Fit;
     let counted = rows.iter().filter(|row| is_fit(row) || is_judged(row));
     let directions = counted.count() as u64 + 10;
     let moves: Vec<Vec<f64>> = (1..=directions)

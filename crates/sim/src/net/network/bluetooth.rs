@@ -7,7 +7,7 @@ use motet::link::{Advertised, Ble, BleConfig, BleMemory, TcpleMemory};
 use motet::tcple::{HELD_LEN, HeldSlot, Side};
 
 use super::build::Builder;
-use super::lend::{Returned, lend_each};
+use super::memory::{NodeMemory, reuse_or_fill};
 use super::{BleOptions, Joining, RADIO};
 use crate::Arena;
 use crate::ble::{Air, Profile};
@@ -36,7 +36,7 @@ impl<'m> Builder<'_, 'm> {
     }
 
     /// The link of node `n`, the central's with a place for each mote.
-    pub(super) fn ble(self, n: usize, ble: &BleOptions, returned: &mut Returned<'m>) -> Ble<'m> {
+    pub(super) fn ble(self, n: usize, ble: &BleOptions, returned: &mut NodeMemory<'m>) -> Ble<'m> {
         let is_central = n == 0;
         let (role, places) = match is_central {
             true => (GapRole::Central, self.motes()),
@@ -79,7 +79,7 @@ impl<'m> Builder<'_, 'm> {
         link
     }
 
-    fn ble_memory(self, n: usize, places: usize, returned: &mut Returned<'m>) -> BleMemory<'m> {
+    fn ble_memory(self, n: usize, places: usize, returned: &mut NodeMemory<'m>) -> BleMemory<'m> {
         let arena = self.arena;
         let queue_len = self.options.nodes[n].tables.packet_queue_len;
         let bytes = |len: usize| arena.alloc_slice_fill_copy(len, 0);
@@ -97,8 +97,8 @@ impl<'m> Builder<'_, 'm> {
         let registrations = if n == 0 { places } else { 0 };
         BleMemory {
             peers,
-            queue: lend_each(&mut returned.queue, arena, queue_len, || 0),
-            registrations: lend_each(&mut returned.registrations, arena, registrations, || {
+            queue: reuse_or_fill(&mut returned.queue, arena, queue_len, || 0),
+            registrations: reuse_or_fill(&mut returned.registrations, arena, registrations, || {
                 Registration::EMPTY
             }),
         }

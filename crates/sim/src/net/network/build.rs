@@ -18,12 +18,12 @@ use motet::tcp::{self, HalfOpen, Listener, Slot, Tcp};
 use motet::tcphc::{self, Tcphc};
 use motet::time::{Duration, Instant};
 
-use super::lend::{Returned, lend, lend_each, lend_fragments};
+use super::memory::{NodeMemory, give_fragments, reuse_or_alloc, reuse_or_fill};
 use super::{HOST_WIRED, Host, Joining, NetworkOptions, RADIO, WIRED};
 use crate::Arena;
 use crate::air::filter::Filter;
 use crate::apps::App;
-use crate::net::keeper::Keeper;
+use crate::net::counter_store::CounterStore;
 use crate::net::plan;
 use crate::net::topology::Tree;
 use crate::net::world::{Port, RadioPort, Resident};
@@ -59,7 +59,7 @@ impl<'m> Builder<'_, 'm> {
 
     /// Mesh node `n`: the border router (0), a relay, or a leaf, in memory that came back as far as
     /// it is there.
-    pub(super) fn mesh_node(self, n: usize, mut returned: Returned<'m>) -> Resident<'m> {
+    pub(super) fn mesh_node(self, n: usize, mut returned: NodeMemory<'m>) -> Resident<'m> {
         let options = &self.options.nodes[n];
         // Lossless: `topology::tree` has refused more nodes.
         let mut rng = stream(self.seed, n as u32, Purpose::Stack);
@@ -72,7 +72,7 @@ impl<'m> Builder<'_, 'm> {
         let is_wired = is_router || is_tapped;
         let wire = is_wired.then(|| Link::Cable(wire(&mut returned, self.arena)));
         let interfaces = std::iter::once(radio).chain(wire).collect::<Vec<_>>();
-        let interfaces = lend(&mut returned.links, self.arena, interfaces);
+        let interfaces = reuse_or_alloc(&mut returned.links, self.arena, interfaces);
         let mut ip = self.ip(n, &mut returned);
         if is_router {
             join_wire(&mut ip);
@@ -89,12 +89,12 @@ impl<'m> Builder<'_, 'm> {
         } else {
             is_router.then_some(Port::Wire(WIRED))
         };
-        let porch = self.porch(n, returned.porch.take(), &mut rng);
+        let join_proxy = self.join_proxy(n, returned.join_proxy.take(), &mut rng);
         let mut node = Node::new(interfaces, ip, tcp, rng, self.now);
-        if let Some(porch) = porch {
-            node.set_join_proxy(porch);
+        if let Some(join_proxy) = join_proxy {
+            node.set_join_proxy(join_proxy);
         }
-        lend_fragments(&mut node, &mut returned, self.arena);
+        give_fragments(&mut node, &mut returned, self.arena);
         if self.speaks_rpl(n) {
             self.start_rpl(n, &mut returned, &mut node);
         }
@@ -128,7 +128,7 @@ impl<'m> Builder<'_, 'm> {
     }
 
     /// Makes mesh node `n` the root of a DODAG, or a mote that looks for one.
-    fn start_rpl(self, n: usize, returned: &mut Returned<'m>, node: &mut Node<'m>) {
+    fn start_rpl(self, n: usize, returned: &mut NodeMemory<'m>, node: &mut Node<'m>) {
         let (role, candidates, steps) = match n {
             0 => {
                 let root = rpl::Root::new(self.prefix);
@@ -138,8 +138,8 @@ impl<'m> Builder<'_, 'm> {
         };
         let arena = self.arena;
         let empty = || Candidate::EMPTY;
-        let candidates = lend_each(&mut returned.candidates, arena, candidates, empty);
-        let steps = lend_each(&mut returned.steps, arena, steps, || None);
+        let candidates = reuse_or_fill(&mut returned.candidates, arena, candidates, empty);
+        let steps = reuse_or_fill(&mut returned.steps, arena, steps, || None);
         node.start_rpl(RADIO, role, candidates, steps, self.now);
     }
 
@@ -149,7 +149,7 @@ impl<'m> Builder<'_, 'm> {
     }
 
     /// Addresses and routes of mesh node `n`.
-    fn ip(self, n: usize, returned: &mut Returned<'m>) -> Ip<'m> {
+    fn ip(self, n: usize, returned: &mut NodeMemory<'m>) -> Ip<'m> {
         let is_rpl = self.options.joining == Joining::Rpl;
         let below = match is_rpl {
             true => &[],
@@ -184,7 +184,10 @@ impl<'m> Builder<'_, 'm> {
             forwards: n == 0 || is_tapped || self.speaks_rpl(n) || !below.is_empty(),
             ..ip::Config::default()
         };
-        let mut ip = Ip::new(config, lend(&mut returned.routes, self.arena, routes));
+        let mut ip = Ip::new(
+            config,
+            reuse_or_alloc(&mut returned.routes, self.arena, routes),
+        );
         if let (Joining::Static, Some(parent)) = (self.options.joining, self.tree.parent(n)) {
             if !is_tapped {
                 ip.add_address(Address {
@@ -213,7 +216,7 @@ impl<'m> Builder<'_, 'm> {
         }
     }
 
-    fn radio(self, n: usize, returned: &mut Returned<'m>, rng: &mut Rng) -> Mesh<'m> {
+    fn radio(self, n: usize, returned: &mut NodeMemory<'m>, rng: &mut Rng) -> Mesh<'m> {
         let options = &self.options.nodes[n];
         let mac_config = mac::Config {
             pan: plan::PAN,
@@ -230,7 +233,7 @@ impl<'m> Builder<'_, 'm> {
             relaying: options.relaying,
             forwarding: options.forwarding,
             mss_frames: options.mss_frames,
-            pacing: self.hold(n),
+            pacing: self.pacing(n),
             discipline: options.discipline,
             parent: parent.map(|parent| plan::link_addr(parent as u16)),
             // RPL leads the others to whom to ask.
@@ -288,7 +291,7 @@ impl<'m> Builder<'_, 'm> {
 
     /// How mesh node `n` leaves neighbours alone: how far packets go the tree says, or RPL finds
     /// out.
-    fn hold(self, n: usize) -> Pacing {
+    fn pacing(self, n: usize) -> Pacing {
         let options = &self.options.nodes[n];
         // On a channel of its own a frame disturbs only the hop before it: its relay is away.
         let reach = match options.mac.channels {
@@ -301,7 +304,7 @@ impl<'m> Builder<'_, 'm> {
         };
         Pacing {
             pace_percent: options.pace_percent,
-            step: options.hold_step,
+            step: options.pacing_step,
             hops_up: known(self.tree.depth(n)),
             hops_down: known(self.tree.height(n)),
         }
@@ -326,10 +329,11 @@ impl<'m> Builder<'_, 'm> {
             }
         };
         // Lossless: nodes have 16-bit numbers.
-        let before = |keeper: &Keeper| keeper.reservation(plan::eui64(n as u16));
+        let before =
+            |counter_store: &CounterStore| counter_store.reservation(plan::eui64(n as u16));
         let stored = self
             .stored
-            .or_else(|| self.options.keeper.as_ref().map(before));
+            .or_else(|| self.options.counter_store.as_ref().map(before));
         let config = match stored {
             Some(stored) => config.resume(stored),
             None => config,
@@ -347,7 +351,7 @@ impl<'m> Builder<'_, 'm> {
             }
             None => self.arena.alloc(Security::new(&config, &mut [])),
         };
-        let table = lend_each(&mut table, self.arena, peers, || Peer::EMPTY);
+        let table = reuse_or_fill(&mut table, self.arena, peers, || Peer::EMPTY);
         *place = match self.asks_for_key(n) {
             true => Security::locked(&config, table),
             false => Security::new(&config, table),
@@ -362,7 +366,7 @@ impl<'m> Builder<'_, 'm> {
     }
 
     /// What mesh node `n` does about joining, in memory that came back if there is some.
-    fn porch(
+    fn join_proxy(
         self,
         n: usize,
         memory: Option<&'m mut JoinProxy>,
@@ -374,13 +378,13 @@ impl<'m> Builder<'_, 'm> {
             _ if self.asks_for_key(n) => JoinRole::Pledge,
             _ => JoinRole::Proxy(self.addr(0)),
         };
-        let porch = JoinProxy::new(role, rng);
+        let join_proxy = JoinProxy::new(role, rng);
         match memory {
             Some(place) => {
-                *place = porch;
+                *place = join_proxy;
                 Some(place)
             }
-            None => Some(self.arena.alloc(porch)),
+            None => Some(self.arena.alloc(join_proxy)),
         }
     }
 
@@ -411,7 +415,7 @@ impl<'m> Builder<'_, 'm> {
         place
     }
 
-    fn mesh_memory(self, n: usize, returned: &mut Returned<'m>) -> MeshMemory<'m> {
+    fn mesh_memory(self, n: usize, returned: &mut NodeMemory<'m>) -> MeshMemory<'m> {
         let is_rpl = self.options.joining == Joining::Rpl;
         // Of a mesh that forms itself nobody knows how many children a mote will have.
         let neighbors = match is_rpl {
@@ -420,7 +424,7 @@ impl<'m> Builder<'_, 'm> {
         };
         let packet_len_max = self.packet_len_max();
         let [bodies_len, queue_len] = self.buffer_lens(n);
-        let Returned {
+        let NodeMemory {
             frames,
             neighbors: known,
             records,
@@ -432,14 +436,14 @@ impl<'m> Builder<'_, 'm> {
         } = returned;
         let (arena, tables) = (self.arena, &self.options.nodes[n].tables);
         MeshMemory {
-            frames: lend_each(frames, arena, tables.queue_frames, || FrameSlot::EMPTY),
-            neighbors: lend_each(known, arena, neighbors, || Neighbor::EMPTY),
-            records: lend_each(records, arena, tables.records, || Record::EMPTY),
-            bodies: lend_each(bodies, arena, bodies_len, || 0),
+            frames: reuse_or_fill(frames, arena, tables.queue_frames, || FrameSlot::EMPTY),
+            neighbors: reuse_or_fill(known, arena, neighbors, || Neighbor::EMPTY),
+            records: reuse_or_fill(records, arena, tables.records, || Record::EMPTY),
+            bodies: reuse_or_fill(bodies, arena, bodies_len, || 0),
             body_len: packet_len_max,
-            outgoing: lend_each(outgoing, arena, packet_len_max, || 0),
-            queue: lend_each(queue, arena, queue_len, || 0),
-            registrations: lend_each(registrations, arena, neighbors, || Registration::EMPTY),
+            outgoing: reuse_or_fill(outgoing, arena, packet_len_max, || 0),
+            queue: reuse_or_fill(queue, arena, queue_len, || 0),
+            registrations: reuse_or_fill(registrations, arena, neighbors, || Registration::EMPTY),
         }
     }
 
@@ -475,7 +479,7 @@ impl<'m> Builder<'_, 'm> {
                 .alloc(Tcphc::new(contexts, config, self.now, rng));
         };
         let before = std::mem::replace(memory, Tcphc::new(&mut [], config, self.now, rng));
-        let contexts = lend(&mut Some(before.into_memory()), self.arena, contexts);
+        let contexts = reuse_or_alloc(&mut Some(before.into_memory()), self.arena, contexts);
         *memory = Tcphc::new(contexts, config, self.now, rng);
         memory
     }
@@ -495,7 +499,7 @@ pub(crate) fn join_wire(ip: &mut Ip<'_>) {
 
 /// A wire of a node that stands alone.
 pub(crate) fn new_wire<'m>(arena: &'m Arena) -> Link<'m> {
-    Link::Cable(wire(&mut Returned::default(), arena))
+    Link::Cable(wire(&mut NodeMemory::default(), arena))
 }
 
 /// A node with a wire and nothing else; `sockets`: its connections, listeners and handshakes.
@@ -515,15 +519,15 @@ pub(crate) fn wired_node<'m>(
         interface: HOST_WIRED,
         neighbour: Neighbour::Only,
     }));
-    let tcp = tcp(&mut Returned::default(), arena, sockets, &mut rng);
+    let tcp = tcp(&mut NodeMemory::default(), arena, sockets, &mut rng);
     let mut node = Node::new(interfaces, ip, tcp, rng, Instant::ORIGIN);
-    lend_fragments(&mut node, &mut Returned::default(), arena);
+    give_fragments(&mut node, &mut NodeMemory::default(), arena);
     node
 }
 
 /// The TCP of a node with so many connections, listeners and handshakes.
 pub(crate) fn new_tcp<'m>(sockets: [usize; 3], rng: &mut Rng, arena: &'m Arena) -> Tcp<'m> {
-    tcp(&mut Returned::default(), arena, sockets, rng)
+    tcp(&mut NodeMemory::default(), arena, sockets, rng)
 }
 
 /// Hops as the stack counts them: beyond three they make no difference.
@@ -544,24 +548,24 @@ fn late_tags(mac: &mac::Config, radio: RadioCapabilities, rng: &Rng) -> Rng {
     tags
 }
 
-fn wire<'m>(returned: &mut Returned<'m>, arena: &'m Arena) -> Cable<'m> {
-    let queue = lend_each(&mut returned.cable, arena, WIRE_QUEUE_LEN, || 0);
+fn wire<'m>(returned: &mut NodeMemory<'m>, arena: &'m Arena) -> Cable<'m> {
+    let queue = reuse_or_fill(&mut returned.cable, arena, WIRE_QUEUE_LEN, || 0);
     Cable::new(queue, WIRED_MTU)
 }
 
 fn tcp<'m>(
-    returned: &mut Returned<'m>,
+    returned: &mut NodeMemory<'m>,
     arena: &'m Arena,
     [connections, listeners, half_open]: [usize; 3],
     rng: &mut Rng,
 ) -> Tcp<'m> {
     let free = || Slot::EMPTY;
     let memory = tcp::Memory {
-        connections: lend_each(&mut returned.connections, arena, connections, free),
-        listeners: lend_each(&mut returned.listeners, arena, listeners, || {
+        connections: reuse_or_fill(&mut returned.connections, arena, connections, free),
+        listeners: reuse_or_fill(&mut returned.listeners, arena, listeners, || {
             Listener::EMPTY
         }),
-        half_open: lend_each(&mut returned.half_open, arena, half_open, || {
+        half_open: reuse_or_fill(&mut returned.half_open, arena, half_open, || {
             HalfOpen::EMPTY
         }),
     };

@@ -20,7 +20,7 @@ use crate::air::profile::Profile;
 use crate::ble;
 use crate::keys::JoinSecret;
 use crate::net::attack::AttackOptions;
-use crate::net::keeper::Keeper;
+use crate::net::counter_store::CounterStore;
 use crate::net::plan;
 use crate::net::topology::{self, Station, TopologyError, Tree};
 use crate::streams::{Purpose, stream};
@@ -61,7 +61,7 @@ pub struct NetworkOptions {
     pub security: Option<SecurityOptions>,
     /// What keeps the nodes' frame counters from one run to the next; none: each run begins at the
     /// first one, as runs do whose frames follow from their seed.
-    pub keeper: Option<Keeper>,
+    pub counter_store: Option<CounterStore>,
     /// Who puts frames on the air without belonging to the mesh.
     pub attackers: Vec<AttackOptions>,
 }
@@ -257,7 +257,7 @@ pub struct NodeOptions {
     pub pace_percent: u8,
     /// Where none is measured: how long the next frame to a neighbour waits, per hop that the last
     /// one still has to go; zero: not at all. How far it has to go, the tree says.
-    pub hold_step: Duration,
+    pub pacing_step: Duration,
     /// How its queue of whole packets is kept short.
     pub discipline: Discipline,
     /// Buffers of a TCP end on this node, in full segments.
@@ -384,7 +384,7 @@ impl NodeOptions {
             compression: None,
             learns_compression: false,
             pace_percent: 0,
-            hold_step: Duration::ZERO,
+            pacing_step: Duration::ZERO,
             discipline: Discipline::DropTail,
             window_segments: 4,
             is_leaf: false,
@@ -473,7 +473,7 @@ impl NetworkOptions {
             queues_flows: true,
             ble: None,
             security: None,
-            keeper: None,
+            counter_store: None,
             attackers: Vec::new(),
         }
     }

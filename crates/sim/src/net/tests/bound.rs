@@ -171,7 +171,7 @@ fn drawn(seed: u64) -> Case {
                 0 => Forwarding::Immediate,
                 _ => Forwarding::Copy,
             },
-            hold_step: Duration::from_micros(u64::from(any(17)) * 500),
+            pacing_step: Duration::from_micros(u64::from(any(17)) * 500),
             retry_delay: Duration::from_millis(u64::from(any(5)) * 5),
             window_segments: 2 + any(11) as usize,
             ack_every: 1 + any(8) as u8,
@@ -268,7 +268,7 @@ fn a_measured_pace_comes_near_the_best_set_by_hand() {
             goodputs.sum::<f64>() / 3.0
         };
         let by_hand = mean(&|options| {
-            options.hold_step = Duration::from_micros(hold_us);
+            options.pacing_step = Duration::from_micros(hold_us);
             options.retry_delay = Duration::from_millis(d_ms);
         });
         let found = mean(&|options| options.pace_percent = 100);
@@ -300,7 +300,7 @@ fn two_sources_at_a_measured_pace_lose_next_to_nothing() {
 fn a_held_chain_exceeds_what_adds_up_times_that_overlap() {
     let case = Case {
         options: ChainOptions {
-            hold_step: Duration::from_millis(4),
+            pacing_step: Duration::from_millis(4),
             retry_delay: Duration::from_millis(2),
             mss_frames: 12,
             window_segments: 4,

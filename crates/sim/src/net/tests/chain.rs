@@ -217,7 +217,7 @@ fn a_radio_with_one_buffer_forwards_as_ever() {
 fn copy_free() -> ChainOptions {
     ChainOptions {
         retry_delay: Duration::from_millis(10),
-        hold_step: Duration::from_micros(4_500),
+        pacing_step: Duration::from_micros(4_500),
         profile: Profile::TELOSB,
         forwarding: Forwarding::Immediate,
         ..ChainOptions::default()
@@ -391,7 +391,7 @@ fn the_hold_rule_keeps_frames_of_one_path_apart() {
     let retries = |hold_ms| {
         let options = ChainOptions {
             retry_delay: Duration::from_millis(10),
-            hold_step: Duration::from_millis(hold_ms),
+            pacing_step: Duration::from_millis(hold_ms),
             ..ChainOptions::default()
         };
         transfer(options, true, 50_000).retries

@@ -34,7 +34,7 @@ fn options() -> NetworkOptions {
 /// The relay: the radios of nodes 1 and 2 in one node.
 fn relay<'m>(builder: Builder<'_, 'm>) -> Resident<'m> {
     let mut rng = stream(1, 1, Purpose::Stack);
-    let mut fresh = Returned::default();
+    let mut fresh = NodeMemory::default();
     let radios = [1, 2].map(|n| Link::Mesh(builder.radio(n, &mut fresh, &mut rng)));
     let route = Route {
         prefix: Prefix::host(plan::mesh_addr(3)),
@@ -99,9 +99,9 @@ fn a_node_with_two_radios_relays_from_one_to_the_other() {
         given: None,
     };
     let residents = vec![
-        builder.mesh_node(0, Returned::default()),
+        builder.mesh_node(0, NodeMemory::default()),
         relay(builder),
-        builder.mesh_node(3, Returned::default()),
+        builder.mesh_node(3, NodeMemory::default()),
     ];
     // Four radios hear each other alike: only channels keep them apart.
     let gains = Gains::from_fn(4, |_, _| ChainAir::CALIBRATED.one_hop_db);

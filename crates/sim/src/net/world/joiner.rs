@@ -24,29 +24,29 @@ use motet::wire::LinkAddr;
 
 use super::World;
 use crate::keys::JoinSecret;
-use crate::net::keeper::{Keeper, Numbers};
+use crate::net::counter_store::{CounterStore, SenderNumbers};
 use crate::net::network::{RADIO, mac_of};
 use crate::net::plan;
 
-/// One node's part.
+/// A node's part in joining (RFC 9031).
 #[derive(Debug)]
 pub enum Joiner {
     /// It has no key of its own yet.
-    Pledge(Box<Asking>),
+    Pledge(Box<PledgeState>),
     /// It gives the key to those that may have it.
-    Registrar(Box<Giving>),
+    Registrar(Box<RegistrarState>),
 }
 
 /// A pledge, through all its lives.
 #[derive(Debug)]
-pub struct Asking {
+pub struct PledgeState {
     key: JoinKey,
     eui64: [u8; 8],
     pan: u16,
     registrar: Ipv6Addr,
     pledge: Pledge,
     rng: Rng,
-    numbers: Numbers,
+    numbers: SenderNumbers,
     /// When it asks next, and how long it waits then.
     ask_at: Option<Instant>,
     wait: Duration,
@@ -57,9 +57,9 @@ pub struct Asking {
     next: Option<Configuration>,
 }
 
-/// A registrar's memory.
+/// What a registrar knows of the devices that join.
 #[derive(Debug)]
-pub struct Giving {
+pub struct RegistrarState {
     secret: JoinSecret,
     given: Configuration,
     /// The mesh's, of which devices have their addresses.
@@ -72,7 +72,7 @@ pub struct Giving {
     before: BTreeMap<[u8; 8], u32>,
     /// The next number of the registrar's own messages, whatever the device.
     number: u32,
-    numbers: Numbers,
+    numbers: SenderNumbers,
     renewal: Option<Renewal>,
 }
 
@@ -89,7 +89,7 @@ struct Renewal {
     ends_at: Instant,
 }
 
-impl Asking {
+impl PledgeState {
     /// `registrar`: the address that it relays requests to once it has the key.
     pub fn new(key: JoinKey, (eui64, pan): ([u8; 8], u16), registrar: Ipv6Addr, rng: Rng) -> Self {
         Self {
@@ -99,7 +99,7 @@ impl Asking {
             registrar,
             pledge: Pledge::new(&key, eui64, 0),
             rng,
-            numbers: Numbers::default(),
+            numbers: SenderNumbers::default(),
             ask_at: None,
             wait: WAIT_MIN,
             heard: 0,
@@ -110,8 +110,8 @@ impl Asking {
 
     /// As this, with numbers that go on from one run to the next, if something keeps them.
     #[must_use]
-    pub fn kept(mut self, keeper: Option<&Keeper>) -> Self {
-        self.numbers = Numbers::of(keeper, self.eui64);
+    pub fn with_counter_store(mut self, counter_store: Option<&CounterStore>) -> Self {
+        self.numbers = SenderNumbers::new(counter_store, self.eui64);
         self.pledge = Pledge::new(&self.key, self.eui64, self.numbers.first());
         self
     }
@@ -201,7 +201,7 @@ impl Asking {
     }
 }
 
-impl Giving {
+impl RegistrarState {
     /// Join keys follow from `secret`; `key`: the network key and the sequence to begin with; the
     /// `revoked` devices get none.
     pub fn new(
@@ -218,7 +218,7 @@ impl Giving {
             last: BTreeMap::new(),
             before: BTreeMap::new(),
             number: 0,
-            numbers: Numbers::default(),
+            numbers: SenderNumbers::default(),
             renewal: None,
         }
     }
@@ -227,15 +227,15 @@ impl Giving {
     /// its own messages, by the registrar's `eui64`, and those of the `devices`, whose recorded
     /// requests are old.
     #[must_use]
-    pub fn kept(
+    pub fn with_counter_store(
         mut self,
-        keeper: Option<&Keeper>,
+        counter_store: Option<&CounterStore>,
         eui64: [u8; 8],
         devices: impl Iterator<Item = [u8; 8]>,
     ) -> Self {
-        self.numbers = Numbers::of(keeper, eui64);
+        self.numbers = SenderNumbers::new(counter_store, eui64);
         self.number = self.numbers.first();
-        let last = |device| keeper?.begins(device).number.checked_sub(1);
+        let last = |device| counter_store?.at_start(device).number.checked_sub(1);
         let before = devices.filter_map(|device| Some((device, last(device)?)));
         self.before = before.collect();
         self
@@ -369,14 +369,14 @@ impl Joiner {
         now: Instant,
     ) -> bool {
         match self {
-            Self::Pledge(asking) => asking.step(node, stored, now),
-            Self::Registrar(giving) => giving.step(node, now),
+            Self::Pledge(pledge) => pledge.step(node, stored, now),
+            Self::Registrar(registrar) => registrar.step(node, now),
         }
     }
 
     pub(super) fn rest(&mut self) {
         match self {
-            Self::Pledge(asking) => asking.rest(),
+            Self::Pledge(pledge) => pledge.rest(),
             Self::Registrar(_) => {}
         }
     }
@@ -384,19 +384,19 @@ impl Joiner {
     /// When it wants to be called though nothing has come.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self {
-            Self::Pledge(asking) if asking.given.is_none() => {
-                Some(asking.ask_at.unwrap_or(Instant::ORIGIN))
+            Self::Pledge(pledge) if pledge.given.is_none() => {
+                Some(pledge.ask_at.unwrap_or(Instant::ORIGIN))
             }
             Self::Pledge(_) => None,
-            Self::Registrar(giving) => giving.renewal.as_ref().map(|renewal| renewal.tell_at),
+            Self::Registrar(registrar) => registrar.renewal.as_ref().map(|renewal| renewal.tell_at),
         }
     }
 
     /// The key in force that a node has.
     const fn given(&self) -> Option<Configuration> {
         match self {
-            Self::Pledge(asking) => asking.given,
-            Self::Registrar(giving) => Some(giving.given),
+            Self::Pledge(pledge) => pledge.given,
+            Self::Registrar(registrar) => Some(registrar.given),
         }
     }
 }
@@ -404,7 +404,7 @@ impl Joiner {
 impl World<'_> {
     /// Says what a node does about joining, in all its lives.
     pub fn set_joiner(&mut self, mote: usize, joiner: Joiner) {
-        self.motes[mote].vault.joiner = Some(joiner);
+        self.motes[mote].security.joiner = Some(joiner);
     }
 
     /// Lets the registrar give all but the `revoked` devices another network key, whose link keys
@@ -416,14 +416,14 @@ impl World<'_> {
     ) -> bool {
         let now = self.now();
         let mote = &mut self.motes[0];
-        let Some(Joiner::Registrar(giving)) = &mut mote.vault.joiner else {
+        let Some(Joiner::Registrar(registrar)) = &mut mote.security.joiner else {
             return false;
         };
         // Later than the key in force, so that no index means two keys, and than those that it may
         // take while motes are told.
         let next = sequence_of(&mote.node).saturating_add(SEQUENCES_BETWEEN);
         let sequence = sequence.max(next);
-        giving.replace(Configuration { network, sequence }, revoked.collect(), now);
+        registrar.replace(Configuration { network, sequence }, revoked.collect(), now);
         self.drive(0, now);
         true
     }
@@ -432,14 +432,14 @@ impl World<'_> {
     pub fn awaits_key(&self, mote: usize) -> bool {
         self.motes.get(mote).is_some_and(|mote| {
             let security = mac_of(&mote.node).and_then(|mac| mac.security());
-            let asks = matches!(&mote.vault.joiner, Some(it @ Joiner::Pledge(_)) if it.deadline().is_some());
+            let asks = matches!(&mote.security.joiner, Some(it @ Joiner::Pledge(_)) if it.deadline().is_some());
             asks && security.is_some_and(Security::is_locked)
         })
     }
 
     /// The key that a mote has by joining.
     pub fn given(&self, mote: usize) -> Option<Configuration> {
-        self.motes.get(mote)?.vault.joiner.as_ref()?.given()
+        self.motes.get(mote)?.security.joiner.as_ref()?.given()
     }
 }
 

@@ -6,7 +6,7 @@ use super::html::{Figure, document, grid};
 use super::plot::{Line, Look, Plot};
 use super::theme::{escape, standalone};
 use crate::experiments::chart::{Chart, Style};
-use crate::experiments::row::{Role, Row};
+use crate::experiments::row::{Evidence, Row};
 use crate::experiments::{Experiment, Report};
 
 /// The page of these experiments; `missing`: those that were asked for and have no rows.
@@ -47,10 +47,10 @@ pub fn criteria_page(all: &[(Experiment, &Report)], missing: &[&str]) -> String 
 fn verdicts<'a>(rows: impl Iterator<Item = &'a Row>) -> [usize; 3] {
     let mut counts = [0; 3];
     for row in rows {
-        match (row.pass(), row.role) {
+        match (row.pass(), row.evidence) {
             (Some(true), _) => counts[0] += 1,
             (Some(false), _) => counts[1] += 1,
-            (None, Role::Fit) => counts[2] += 1,
+            (None, Evidence::Fit) => counts[2] += 1,
             (None, _) => {}
         }
     }
@@ -192,11 +192,11 @@ fn cells(row: &Row) -> String {
         finite.map_or_else(String::new, |value| value.to_string())
     };
     let interval = row.ci95.map(|ci| format!(" <small>± {ci}</small>"));
-    let (class, verdict) = match (row.role, row.pass()) {
+    let (class, verdict) = match (row.evidence, row.pass()) {
         (_, Some(true)) => ("holds", "holds"),
         (_, Some(false)) => ("missed", "missed"),
-        (Role::Prediction, None) => ("", ""),
-        (role, None) => ("fit", role.name()),
+        (Evidence::Prediction, None) => ("", ""),
+        (evidence, None) => ("fit", evidence.name()),
     };
     let unit = if row.unit == "1" { "" } else { row.unit };
     format!(

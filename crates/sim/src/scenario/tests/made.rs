@@ -80,7 +80,7 @@ fn what_is_left_open_is_filled_in() {
     let by_hand = [("forwarding", "cit"), ("retry-delay", "15")];
     let scenario = made(&by_hand).scenario().unwrap();
     let mote = &scenario.network.nodes[3];
-    assert_eq!(mote.hold_step, Duration::from_millis(4));
+    assert_eq!(mote.pacing_step, Duration::from_millis(4));
     assert_eq!(mote.mac.retry_delay_max, Duration::from_millis(15));
     assert_eq!((mote.pace_percent, mote.window_segments), (0, 8));
 

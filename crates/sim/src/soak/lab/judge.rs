@@ -1,14 +1,15 @@
 //! What must hold of a network at the end of a run, and what it has counted.
 //!
 //! Place: `lab` asks once everything has come to rest.
-//! Left out: whether routes lead to all motes (`routing`), and whether all answer (`beset`).
+//! Left out: whether routes lead to all motes (`routing`), and whether all answer
+//! (`active_outsiders`).
 
 use motet::link::Link;
 use motet::mac::{Channels, Mac};
 
 use super::super::RunTally;
 use super::super::rest;
-use super::beset::Beset;
+use super::active_outsiders::ActiveOutsiders;
 use super::{Frames, Lab, PORT};
 use crate::air::LinkTally;
 use crate::net::network::RADIO;
@@ -91,7 +92,10 @@ impl Lab<'_> {
         // A node remembers a dozen neighbours: one of many that it has forgotten between two
         // attempts, or in whose name somebody has spoken meanwhile, does not repeat anything for
         // all it knows.
-        let knows_all = !self.beset.as_ref().is_some_and(Beset::confuses);
+        let knows_all = !self
+            .active_outsiders
+            .as_ref()
+            .is_some_and(ActiveOutsiders::confuses);
         if repeats + sum.contradicting > 0 && self.tally.reboots == 0 && knows_all {
             return Err(format!(
                 "{repeats} fragments repeat others, {} contradict them",

@@ -1,8 +1,9 @@
 //! Hosts on the Internet that nobody knows, and the packets that they send into a mesh.
 //!
 //! Purpose: floods of datagrams, echo requests and SYNs from one address or from many, also from
-//! such that belong to the mesh. Place: whoever lets a network run calls [`Crowd::send`] when it is
-//! due. Left out: attackers on the air ([`super::attack`]); strangers that answer what they get.
+//! such that belong to the mesh. Place: whoever lets a network run calls [`StrangerTraffic::send`]
+//! when it is due. Left out: attackers on the air ([`super::attack`]); strangers that answer what
+//! they get.
 
 use std::net::Ipv6Addr;
 
@@ -17,7 +18,7 @@ use super::network::Network;
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Strangers {
     /// What they send.
-    pub kind: Kind,
+    pub kind: StrangerPacket,
     /// Packets a second, of all of them.
     pub per_s: f64,
     /// From how many addresses, in turn.
@@ -30,7 +31,7 @@ pub struct Strangers {
 
 /// What a stranger sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum StrangerPacket {
     /// UDP datagrams with so many bytes, to a port that nobody has.
     Datagrams(usize),
     /// Echo requests with so many bytes.
@@ -41,7 +42,7 @@ pub enum Kind {
 
 impl Strangers {
     /// One host that sends to the last mote.
-    pub const fn one(kind: Kind, per_s: f64) -> Self {
+    pub const fn one(kind: StrangerPacket, per_s: f64) -> Self {
         Self {
             kind,
             per_s,
@@ -54,7 +55,7 @@ impl Strangers {
 
 /// Strangers at work.
 #[derive(Clone, Debug)]
-pub struct Crowd {
+pub struct StrangerTraffic {
     strangers: Strangers,
     next: Instant,
     every: Duration,
@@ -62,7 +63,7 @@ pub struct Crowd {
     forged: u64,
 }
 
-impl Crowd {
+impl StrangerTraffic {
     /// Strangers that send from `now` on.
     pub fn new(strangers: Strangers, now: Instant) -> Self {
         Self {
@@ -113,9 +114,9 @@ impl Crowd {
             false => Ipv6Addr::new(0x2001, 0xdb8, 0xbad, source, 0, 0, 0, 1),
         };
         let upper = match self.strangers.kind {
-            Kind::Datagrams(len) => datagram(&src, &dst, len),
-            Kind::Echoes(len) => echo(&src, &dst, len, self.sent as u16),
-            Kind::Syns(port) => syn(&src, (&dst, port), self.sent as u32),
+            StrangerPacket::Datagrams(len) => datagram(&src, &dst, len),
+            StrangerPacket::Echoes(len) => echo(&src, &dst, len, self.sent as u16),
+            StrangerPacket::Syns(port) => syn(&src, (&dst, port), self.sent as u32),
         };
         packet(self.strangers.kind.protocol(), (src, dst), &upper)
     }
@@ -143,7 +144,7 @@ fn packet(next_header: u8, (src, dst): (Ipv6Addr, Ipv6Addr), upper: &[u8]) -> Ve
     packet
 }
 
-impl Kind {
+impl StrangerPacket {
     const fn protocol(self) -> u8 {
         match self {
             Self::Datagrams(_) => udp::NEXT_HEADER,

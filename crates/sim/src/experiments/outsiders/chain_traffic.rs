@@ -2,8 +2,8 @@
 //!
 //! A host sends bulk to the mote at the end of the chain and asks it something every other second,
 //! over TCP. Beside that strangers send datagrams, echo requests or SYNs. Two figures judge the
-//! border router: [`bulk_beside`], the part of its goodput that bulk keeps, and
-//! [`requests_beside`], the part of requests that are answered, with their time as a multiple of
+//! border router: [`bulk_ratio`], the part of its goodput that bulk keeps, and
+//! [`request_ratios`], the part of requests that are answered, with their time as a multiple of
 //! that beside a second bulk flow.
 //! Left out: attackers on the air, which a key keeps off (`combined-security`).
 
@@ -18,16 +18,16 @@ use crate::apps::{App, Receiver, Sender};
 use crate::experiments::run::{Failure, Flow, PORT, Run, WARM_UP, joined};
 use crate::experiments::setup::{Segment, Setup};
 use crate::experiments::traffic::Traffic;
-use crate::net::crowd::{Crowd, Strangers};
 use crate::net::network::{Network, NetworkOptions};
 use crate::net::run::{Next, run};
+use crate::net::strangers::{StrangerTraffic, Strangers};
 use crate::streams::{Purpose, stream};
 
 pub use self::rows::{FLOWS, FORGED, cases, chain, rows};
 
 /// What goes into the chain.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Beside {
+pub struct ChainTraffic {
     /// Bulk flows between the host and the last mote.
     pub bulk: usize,
     /// Whether they go out of the mesh.
@@ -40,7 +40,7 @@ pub struct Beside {
     pub queues_flows: bool,
 }
 
-impl Beside {
+impl ChainTraffic {
     /// One bulk flow into the mesh and requests, beside these.
     pub const fn strangers(strangers: Strangers) -> Self {
         Self {
@@ -79,10 +79,14 @@ impl Beside {
         let to = from + Duration::from_secs(seconds);
         let apps = self.start(&mut network, setup, (seed, to), &arena);
         let began = network.world.now();
-        let mut crowd = self.strangers.map(|strangers| Crowd::new(strangers, began));
+        let mut stranger_traffic = self
+            .strangers
+            .map(|strangers| StrangerTraffic::new(strangers, began));
         let mut pass = |network: &mut Network<'_>, until| {
             run(network, until, |network| {
-                let next = crowd.as_mut().map(|crowd| crowd.send(network));
+                let next = stranger_traffic
+                    .as_mut()
+                    .map(|stranger_traffic| stranger_traffic.send(network));
                 Next::At(next.unwrap_or(until))
             });
         };
@@ -150,7 +154,7 @@ impl Beside {
     }
 }
 
-impl Traffic for Beside {
+impl Traffic for ChainTraffic {
     fn run(&self, setup: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
         self.run_in(setup, (seed, seconds), |_| {})
     }
@@ -165,15 +169,15 @@ impl Traffic for Beside {
 }
 
 /// The part of its goodput alone that the first bulk flow keeps. `alone`: a run of
-/// [`Beside::flows`] with one flow, in the same setting and with the same seed.
-pub fn bulk_beside(run: &Run, alone: &Run) -> f64 {
+/// [`ChainTraffic::flows`] with one flow, in the same setting and with the same seed.
+pub fn bulk_ratio(run: &Run, alone: &Run) -> f64 {
     let kbps = |run: &Run| run.flows.first().map_or(0.0, |flow| flow.goodput_kbps);
     kbps(run) / kbps(alone)
 }
 
 /// The part of requests that were answered, and their mean time over that of `beside_bulk`: a run
-/// of [`Beside::flows`] with two flows, in the same setting and with the same seed.
-pub fn requests_beside(run: &Run, beside_bulk: &Run) -> (f64, f64) {
+/// of [`ChainTraffic::flows`] with two flows, in the same setting and with the same seed.
+pub fn request_ratios(run: &Run, beside_bulk: &Run) -> (f64, f64) {
     let part = run.figure(ANSWERED) / run.figure(ASKED);
     (part, run.figure(LATENCY) / beside_bulk.figure(LATENCY))
 }
@@ -281,5 +285,5 @@ const REQUEST_EVERY: Duration = Duration::from_secs(2);
 const REQUEST_PORT: u16 = PORT + 100;
 
 #[cfg(test)]
-#[path = "../tests/beside.rs"]
+#[path = "../tests/chain_traffic.rs"]
 mod tests;

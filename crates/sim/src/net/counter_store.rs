@@ -11,22 +11,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use motet::mac::security::Reservation;
 use motet_state::{Counters, Error, Past};
 
-/// The counters of a mesh; copies are the same.
+/// The frame counters of a mesh's nodes, in a file. Clones share the file.
 #[derive(Clone, Debug)]
-pub struct Keeper(Arc<Mutex<Kept>>);
+pub struct CounterStore(Arc<Mutex<Inner>>);
 
+/// What the clones share.
 #[derive(Debug)]
-struct Kept {
+struct Inner {
     counters: Counters,
     /// Where each node began in this run.
-    begins: BTreeMap<[u8; 8], Past>,
+    at_start: BTreeMap<[u8; 8], Past>,
     /// Tells the user, in one sentence.
     tell: fn(&str),
     /// Whether the last try failed, and the user knows.
     has_failed: bool,
 }
 
-impl Keeper {
+impl CounterStore {
     /// Keeps counters for these nodes ahead, by one write. `sequence`: the key sequence that they
     /// have at least. `tell`: takes a sentence when keeping fails, and when it works again.
     ///
@@ -38,8 +39,8 @@ impl Keeper {
         nodes: impl Iterator<Item = [u8; 8]>,
         tell: fn(&str),
     ) -> Result<Self, Error> {
-        let begins: BTreeMap<_, _> = nodes.map(|eui64| (eui64, counters.past(eui64))).collect();
-        let ahead = begins.iter().map(|(eui64, past)| {
+        let at_start: BTreeMap<_, _> = nodes.map(|eui64| (eui64, counters.past(eui64))).collect();
+        let ahead = at_start.iter().map(|(eui64, past)| {
             let ahead = Past {
                 sequence: past.sequence.max(sequence),
                 counter: past.counter.saturating_add(AHEAD),
@@ -48,59 +49,59 @@ impl Keeper {
             (*eui64, ahead)
         });
         counters.keep_all(ahead)?;
-        Ok(Self(Arc::new(Mutex::new(Kept {
+        Ok(Self(Arc::new(Mutex::new(Inner {
             counters,
-            begins,
+            at_start,
             tell,
             has_failed: false,
         }))))
     }
 
     /// Where a node began in this run: what it has used before.
-    pub fn begins(&self, eui64: [u8; 8]) -> Past {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.begins.get(&eui64).copied().unwrap_or_default()
+    pub fn at_start(&self, eui64: [u8; 8]) -> Past {
+        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.at_start.get(&eui64).copied().unwrap_or_default()
     }
 
     /// The last reservation of a node's frame counters in the runs before.
     pub(super) fn reservation(&self, eui64: [u8; 8]) -> Reservation {
         let Past {
             sequence, counter, ..
-        } = self.begins(eui64);
+        } = self.at_start(eui64);
         Reservation { sequence, counter }
     }
 
     /// Keeps what a node asks for; says whether it is on the disk.
-    pub(super) fn keep(&self, eui64: [u8; 8], past: Past) -> bool {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let outcome = kept.counters.keep(eui64, past);
-        let had_failed = std::mem::replace(&mut kept.has_failed, outcome.is_err());
+    pub(super) fn store(&self, eui64: [u8; 8], past: Past) -> bool {
+        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let outcome = inner.counters.keep(eui64, past);
+        let had_failed = std::mem::replace(&mut inner.has_failed, outcome.is_err());
         match (&outcome, had_failed) {
-            (Err(error), false) => (kept.tell)(&format!(
+            (Err(error), false) => (inner.tell)(&format!(
                 "{error}; nodes send on with the frame counters that are kept, then nothing, and try again \
                  every 10 s"
             )),
-            (Ok(()), true) => (kept.tell)("the frame counters are kept again"),
+            (Ok(()), true) => (inner.tell)("the frame counters are kept again"),
             _ => {}
         }
         outcome.is_ok()
     }
 }
 
-/// One node's numbers of messages of joining, each used once.
+/// A node's sender sequence numbers of CoJP messages (RFC 8613 §3.2.2), each used once.
 #[derive(Debug, Default)]
-pub(super) struct Numbers {
-    keeper: Option<(Keeper, [u8; 8])>,
-    /// The first one that is not kept.
+pub(super) struct SenderNumbers {
+    counter_store: Option<(CounterStore, [u8; 8])>,
+    /// The first number that is not reserved in the file.
     bound: u32,
 }
 
-impl Numbers {
-    /// From the first that was not used in a run before.
-    pub(super) fn of(keeper: Option<&Keeper>, eui64: [u8; 8]) -> Self {
+impl SenderNumbers {
+    /// Begins with the first number that no run before has used.
+    pub(super) fn new(counter_store: Option<&CounterStore>, eui64: [u8; 8]) -> Self {
         Self {
-            bound: keeper.map_or(0, |keeper| keeper.begins(eui64).number),
-            keeper: keeper.map(|keeper| (keeper.clone(), eui64)),
+            bound: counter_store.map_or(0, |store| store.at_start(eui64).number),
+            counter_store: counter_store.map(|store| (store.clone(), eui64)),
         }
     }
 
@@ -111,36 +112,37 @@ impl Numbers {
 
     /// Whether this number may be used.
     pub(super) fn allows(&mut self, number: u32) -> bool {
-        let Some((keeper, eui64)) = self.keeper.as_ref().filter(|_| number >= self.bound) else {
+        let Some((store, eui64)) = self.counter_store.as_ref().filter(|_| number >= self.bound)
+        else {
             return true;
         };
         let past = Past {
             number: number.saturating_add(NUMBERS),
-            ..keeper.kept(*eui64)
+            ..store.stored(*eui64)
         };
-        let is_kept = keeper.keep(*eui64, past);
-        if is_kept {
+        let is_stored = store.store(*eui64, past);
+        if is_stored {
             self.bound = past.number;
         }
-        is_kept
+        is_stored
     }
 }
 
-impl Keeper {
-    /// What is on the disk.
-    fn kept(&self, eui64: [u8; 8]) -> Past {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.counters.past(eui64)
+impl CounterStore {
+    /// The counters of a node that are on the disk.
+    fn stored(&self, eui64: [u8; 8]) -> Past {
+        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.counters.past(eui64)
     }
 }
 
-/// Counters kept for each node before it asks: it asks for 8,192 first, and then takes no write of
-/// its own.
+/// Counters reserved for each node before it asks: it asks for 8,192 first, and then takes no write
+/// of its own.
 const AHEAD: u32 = 8_192;
 
-/// Numbers of messages of joining that are kept at one time.
+/// SenderNumbers of messages of joining that are kept at one time.
 const NUMBERS: u32 = 64;
 
 #[cfg(test)]
-#[path = "tests/keeper.rs"]
+#[path = "tests/counter_store.rs"]
 mod tests;

@@ -14,7 +14,7 @@ use crate::air::power::Power;
 /// One receiver. A line of cache: each frame in earshot of hundreds of nodes touches them.
 #[derive(Debug)]
 #[repr(align(64))]
-pub(super) struct Ear {
+pub(super) struct ReceiverState {
     pub(super) lock: Option<Lock>,
     pub(super) noise: Power,
     /// Until when lock and assessment have been accounted for.
@@ -96,7 +96,7 @@ impl Lock {
     }
 }
 
-impl Ear {
+impl ReceiverState {
     pub(super) fn new(noise: Power) -> Self {
         Self {
             lock: None,
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_receiver_fits_a_line_of_cache() {
-        assert_eq!(size_of::<Ear>(), 64);
+        assert_eq!(size_of::<ReceiverState>(), 64);
     }
 
     #[test]

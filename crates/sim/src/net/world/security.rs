@@ -14,16 +14,16 @@ use motet_state::Past;
 use super::joiner::Joiner;
 use super::port::Attached;
 use super::{Mote, World};
-use crate::net::keeper::Keeper;
+use crate::net::counter_store::CounterStore;
 use crate::net::network::mac_of;
 
-/// Of one node.
+/// The host's side of one node's link security.
 #[derive(Debug, Default)]
-pub(super) struct Vault {
+pub(super) struct SecurityState {
     /// What outlives a reboot.
     stored: Option<Reservation>,
     /// What makes it outlive the run, and the node's EUI-64 there.
-    keeper: Option<(Keeper, [u8; 8])>,
+    counter_store: Option<(CounterStore, [u8; 8])>,
     /// What a call of the cipher takes.
     call: Duration,
     /// Calls that the processor has spent its time on.
@@ -32,39 +32,39 @@ pub(super) struct Vault {
     pub(super) joiner: Option<Joiner>,
 }
 
-impl Vault {
+impl SecurityState {
     /// Stores what a node asks for; says whether it is stored.
-    fn keep(&mut self, reservation: Reservation) -> bool {
+    fn store(&mut self, reservation: Reservation) -> bool {
         let past = Past {
             sequence: reservation.sequence,
             counter: reservation.counter,
             number: 0,
         };
-        let keeper = self.keeper.as_ref();
-        let is_kept = keeper.is_none_or(|(keeper, eui64)| keeper.keep(*eui64, past));
-        if is_kept {
+        let counter_store = self.counter_store.as_ref();
+        let is_stored = counter_store.is_none_or(|(file, eui64)| file.store(*eui64, past));
+        if is_stored {
             self.stored = Some(reservation);
         }
-        is_kept
+        is_stored
     }
 }
 
 impl World<'_> {
     /// What a node has stored of its frame counters, in all its lives.
     pub fn stored(&self, mote: usize) -> Option<Reservation> {
-        self.motes.get(mote)?.vault.stored
+        self.motes.get(mote)?.security.stored
     }
 
     /// Lets a node's counters outlive the run, under its EUI-64.
-    pub fn set_keeper(&mut self, mote: usize, keeper: Keeper, eui64: [u8; 8]) {
-        let vault = &mut self.motes[mote].vault;
-        vault.stored = Some(keeper.reservation(eui64));
-        vault.keeper = Some((keeper, eui64));
+    pub fn set_counter_store(&mut self, mote: usize, counter_store: CounterStore, eui64: [u8; 8]) {
+        let security = &mut self.motes[mote].security;
+        security.stored = Some(counter_store.reservation(eui64));
+        security.counter_store = Some((counter_store, eui64));
     }
 
     /// Says what a call of a node's cipher takes.
     pub fn set_cipher(&mut self, mote: usize, call: Duration) {
-        self.motes[mote].vault.call = call;
+        self.motes[mote].security.call = call;
     }
 }
 
@@ -89,8 +89,9 @@ impl Mote<'_> {
     fn store(&mut self, now: Instant) -> bool {
         let mut acted = false;
         while let Some((interface, reservation)) = self.node.poll_reservation(now) {
-            let is_kept = self.vault.keep(reservation);
-            self.node.on_reserved(interface, reservation, is_kept, now);
+            let is_stored = self.security.store(reservation);
+            self.node
+                .on_reserved(interface, reservation, is_stored, now);
             acted = true;
         }
         acted
@@ -98,9 +99,9 @@ impl Mote<'_> {
 
     /// Does what is due about joining; says whether there was anything.
     fn join(&mut self, now: Instant) -> bool {
-        let Self { vault, node, .. } = self;
-        let stored = vault.stored;
-        let joiner = vault.joiner.as_mut();
+        let Self { security, node, .. } = self;
+        let stored = security.stored;
+        let joiner = security.joiner.as_mut();
         joiner.is_some_and(|joiner| joiner.step(node, stored, now))
     }
 
@@ -110,12 +111,12 @@ impl Mote<'_> {
         let Some(calls) = security.map(|security| security.counters().cipher_calls) else {
             return;
         };
-        let before = std::mem::replace(&mut self.vault.charged, calls);
+        let before = std::mem::replace(&mut self.security.charged, calls);
         // A stack that has just started counts anew.
         let new = calls.checked_sub(before).unwrap_or(calls);
         let radio = self.ports.iter_mut().find_map(Attached::radio_mut);
         if let Some(radio) = radio.filter(|_| new > 0) {
-            radio.occupy(self.vault.call.saturating_mul(new.into()), now);
+            radio.occupy(self.security.call.saturating_mul(new.into()), now);
         }
     }
 }

@@ -1,14 +1,14 @@
-//! Which flows crowd a mesh, and which only use it now and then.
+//! Which flows contend for a mesh, and which only use it now and then.
 //!
 //! Purpose: where many flows send as much as they can, a policy shares the air among them. Where
 //! one or two do, nothing is to be shared, and to hold a flow that sends little costs its users
 //! time and gives nobody anything. So each flow is heavy or light. It is light until it has moved
 //! an eighth of what the busiest flow moves, and again when it moves less and is heard of
 //! nevertheless. What counts is what streams, for which no question of the other end asked: a
-//! question and its answer wait for one another, and crowd nothing. A flow that rests for half of
-//! the time, all that was sent being acknowledged, is light whatever it moves: it has what it
-//! wants. A flow that falls silent stays what it was for [`CLAIM`]: one that starves has nothing to
-//! show but timeouts. Source: Motet's own.
+//! question and its answer wait for one another, and leave the air to others. A flow that rests for
+//! half of the time, all that was sent being acknowledged, is light whatever it moves: it has what
+//! it wants. A flow that falls silent stays what it was for [`CLAIM`]: one that starves has nothing
+//! to show but timeouts. Source: Motet's own.
 
 use motet::time::{Duration, Instant};
 
@@ -16,9 +16,9 @@ use crate::flow::News;
 use crate::flows::FlowId;
 use crate::sight::{Direction, Segment};
 
-/// How much the flows of a router do.
+/// Which flows of a router are heavy.
 #[derive(Debug, Default)]
-pub(crate) struct Crowd {
+pub(crate) struct HeavyFlows {
     /// By place in the table.
     loads: Vec<Load>,
     /// Heavy flows when last counted, with those that became heavy since and without those that
@@ -30,10 +30,10 @@ pub(crate) struct Crowd {
     looks_at: Option<Instant>,
 }
 
-/// What a flow does.
+/// How much a flow moves, and how much of the time it rests.
 #[derive(Clone, Copy, Debug, Default)]
 struct Load {
-    /// When it was last heard of; none: it is no part of the crowd.
+    /// When it was last heard of; none: it does not count.
     last: Option<Instant>,
     is_heavy: bool,
     /// Bytes of streams that it has moved in the step that runs, by direction.
@@ -86,7 +86,7 @@ impl Load {
         self.rested.saturating_mul(2) >= self.known.max(STEP)
     }
 
-    /// Whether it makes a crowd where the busiest flow moves `most`.
+    /// Whether it is heavy where the busiest flow moves `most`.
     fn is_busy(&self, most: u64) -> bool {
         let moves = self.moves();
         moves > 0 && moves * LIGHT_PART >= most && !self.rests()
@@ -122,9 +122,9 @@ impl Load {
     }
 }
 
-impl Crowd {
-    /// Whether there are more heavy flows than share the air by themselves.
-    pub(crate) const fn is_crowd(&self) -> bool {
+impl HeavyFlows {
+    /// Whether there are more heavy flows than can share the air by themselves.
+    pub(crate) const fn contend(&self) -> bool {
         self.heavy > FEW
     }
 
@@ -138,7 +138,7 @@ impl Crowd {
         self.loads.get(place).is_some_and(|load| load.is_heavy)
     }
 
-    /// Whether a flow wants what a crowd wants, however little it gets: it is heavy, or streams
+    /// Whether a flow wants more than it gets, however little that is: it is heavy, or streams
     /// without a rest.
     pub(crate) fn wants_more(&self, id: FlowId) -> bool {
         let load = self.loads.get(id.index());
@@ -173,7 +173,7 @@ impl Crowd {
         is_new
     }
 
-    /// A flow is over, or forgotten: it is no part of the crowd.
+    /// A flow is over, or forgotten: it does not count any more.
     pub(crate) fn on_over(&mut self, id: FlowId) {
         let load = std::mem::take(self.load(id));
         self.heavy -= usize::from(load.is_heavy).min(self.heavy);
@@ -197,7 +197,7 @@ impl Crowd {
         }
     }
 
-    /// When it looks again: what made a crowd may be none by then.
+    /// When it looks again: flows that contend now may not do so then.
     pub(crate) const fn looks_at(&self) -> Option<Instant> {
         self.looks_at
     }
@@ -210,11 +210,11 @@ impl Crowd {
     }
 }
 
-/// A flow that was silent for longer is no part of the crowd, and has no claim to what it left
+/// A flow that was silent for longer does not count, and has no claim to what it left
 /// unused.
 const CLAIM: Duration = Duration::from_secs(120);
 
-/// So few heavy flows are no crowd: nothing of theirs is held.
+/// So few heavy flows share the air by themselves: nothing of theirs is held.
 const FEW: usize = 2;
 
 /// How often the flows are looked at.
@@ -236,7 +236,7 @@ const HEARD_MIN: u32 = 4;
 mod tests {
     use super::*;
 
-    /// Of a segment that brings so many bytes, behind another one.
+    /// What a segment says that brings so many bytes, right behind another one.
     fn sign(streamed: u32) -> Sign {
         Sign {
             direction: Direction::Up,
@@ -245,26 +245,26 @@ mod tests {
         }
     }
 
-    /// A crowd that is told each second what flows move up.
-    fn crowd(seconds: u64, bytes: impl Fn(u32, u64) -> Option<u32>, flows: u32) -> Crowd {
-        let mut crowd = Crowd::default();
+    /// What is known after so many seconds of what flows moved up in each.
+    fn after(seconds: u64, bytes: impl Fn(u32, u64) -> Option<u32>, flows: u32) -> HeavyFlows {
+        let mut loads = HeavyFlows::default();
         for second in 0..seconds {
             let now = Instant::ORIGIN + Duration::from_secs(1_000 + second);
             for flow in 0..flows {
                 if let Some(bytes) = bytes(flow, second) {
-                    crowd.on_segment(FlowId::test(flow), sign(bytes), now);
+                    loads.on_segment(FlowId::test(flow), sign(bytes), now);
                 }
             }
         }
-        crowd
+        loads
     }
 
     #[test]
-    fn flows_that_are_alike_are_a_crowd() {
+    fn flows_that_are_alike_contend() {
         for flows in 0..6 {
-            let crowd = crowd(60, |_, _| Some(38), flows);
-            assert_eq!(crowd.heavy, flows as usize);
-            assert_eq!(crowd.is_crowd(), flows > 2);
+            let loads = after(60, |_, _| Some(38), flows);
+            assert_eq!(loads.heavy, flows as usize);
+            assert_eq!(loads.contend(), flows > 2);
         }
     }
 
@@ -275,16 +275,16 @@ mod tests {
                 0 => Some(1_000),
                 _ => (second % every == u64::from(flow) % every).then_some(64),
             };
-            let crowd = crowd(120, bytes, 9);
-            assert_eq!(crowd.heavy, 1, "each {every} s");
+            let loads = after(120, bytes, 9);
+            assert_eq!(loads.heavy, 1, "each {every} s");
         }
     }
 
     /// Two flows once had the mesh to themselves for good.
     #[test]
-    fn those_that_starve_still_are_a_crowd() {
+    fn those_that_starve_still_contend() {
         let bytes = |_: u32, second: u64| (second < 20).then_some(400);
-        let mut starved = crowd(20, bytes, 6);
+        let mut starved = after(20, bytes, 6);
         for second in 20..100 {
             let now = Instant::ORIGIN + Duration::from_secs(1_000 + second);
             for flow in 0..2 {
@@ -303,16 +303,16 @@ mod tests {
 
     #[test]
     fn one_that_is_over_counts_no_more() {
-        let mut crowd = crowd(10, |_, _| Some(38), 3);
-        crowd.on_over(FlowId::test(1));
-        crowd.on_over(FlowId::test(1));
-        assert_eq!((crowd.heavy, crowd.is_crowd()), (2, false));
+        let mut loads = after(10, |_, _| Some(38), 3);
+        loads.on_over(FlowId::test(1));
+        loads.on_over(FlowId::test(1));
+        assert_eq!((loads.heavy, loads.contend()), (2, false));
     }
 
-    /// Whoever asks eight motes something each second once found a crowd of eight.
+    /// Whoever asks eight motes something each second once counted eight heavy flows.
     #[test]
     fn those_that_rest_are_none_however_many() {
-        let mut crowd = Crowd::default();
+        let mut loads = HeavyFlows::default();
         for second in 0..60 {
             let now = Instant::ORIGIN + Duration::from_secs(1_000 + second);
             for flow in 0..8 {
@@ -321,19 +321,19 @@ mod tests {
                     streamed: 64,
                     rested: Duration::from_micros(600_000),
                 };
-                crowd.on_segment(FlowId::test(flow), asks, now);
-                crowd.on_segment(FlowId::test(flow), sign(64), now);
+                loads.on_segment(FlowId::test(flow), asks, now);
+                loads.on_segment(FlowId::test(flow), sign(64), now);
             }
         }
-        assert_eq!(crowd.heavy, 0);
-        assert!(!crowd.wants_more(FlowId::test(0)));
+        assert_eq!(loads.heavy, 0);
+        assert!(!loads.wants_more(FlowId::test(0)));
     }
 
     /// What a flow had moved at first once counted for eleven seconds, and in whole numbers seven
     /// bytes of it for ever.
     #[test]
     fn those_that_only_ask_after_their_beginning_are_none_soon() {
-        let mut crowd = Crowd::default();
+        let mut loads = HeavyFlows::default();
         for second in 0..60 {
             let now = Instant::ORIGIN + Duration::from_secs(1_000 + second);
             for flow in 0..8 {
@@ -342,18 +342,18 @@ mod tests {
                     streamed: if second < 2 { 64 } else { 0 },
                     rested: Duration::from_micros(if second == 0 { 100_000 } else { 600_000 }),
                 };
-                crowd.on_segment(FlowId::test(flow), asks, now);
+                loads.on_segment(FlowId::test(flow), asks, now);
             }
-            assert!(second < 6 || crowd.heavy == 0, "after {second} s");
+            assert!(second < 6 || loads.heavy == 0, "after {second} s");
         }
-        let moves = crowd.loads.iter().map(Load::moves);
+        let moves = loads.loads.iter().map(Load::moves);
         assert_eq!(moves.sum::<u64>(), 0);
     }
 
     /// An hour's rest once made flows light for a minute of the busiest sending.
     #[test]
-    fn those_that_have_rested_for_long_are_a_crowd_soon_when_they_stream() {
-        let mut crowd = Crowd::default();
+    fn those_that_have_rested_for_long_contend_soon_when_they_stream() {
+        let mut loads = HeavyFlows::default();
         let begin = Instant::ORIGIN + Duration::from_secs(1_000);
         for second in 0..30 {
             let now = begin + Duration::from_secs(second);
@@ -367,26 +367,26 @@ mod tests {
                     rested,
                     ..sign(1_000)
                 };
-                crowd.on_segment(FlowId::test(flow), rests, now);
+                loads.on_segment(FlowId::test(flow), rests, now);
             }
-            assert!(second >= 20 || crowd.heavy == 0, "after {second} s");
+            assert!(second >= 20 || loads.heavy == 0, "after {second} s");
         }
-        assert_eq!(crowd.heavy, 6);
+        assert_eq!(loads.heavy, 6);
     }
 
-    /// A connection for each question is no crowd beside a flow that sends much.
+    /// A connection for each question does not contend with a flow that sends much.
     #[test]
     fn one_that_has_just_come_is_light_until_it_has_sent_much() {
-        let mut crowd = crowd(20, |flow, _| (flow == 0).then_some(1_000), 1);
+        let mut loads = after(20, |flow, _| (flow == 0).then_some(1_000), 1);
         let now = Instant::ORIGIN + Duration::from_secs(1_020);
         for flow in 1..9 {
-            crowd.on_segment(FlowId::test(flow), sign(64), now);
+            loads.on_segment(FlowId::test(flow), sign(64), now);
         }
-        assert_eq!(crowd.heavy, 1);
-        assert!(!crowd.is_heavy(FlowId::test(1)) && crowd.wants_more(FlowId::test(1)));
+        assert_eq!(loads.heavy, 1);
+        assert!(!loads.is_heavy(FlowId::test(1)) && loads.wants_more(FlowId::test(1)));
         for flow in 1..9 {
-            crowd.on_segment(FlowId::test(flow), sign(1_000), now);
+            loads.on_segment(FlowId::test(flow), sign(1_000), now);
         }
-        assert_eq!(crowd.heavy, 9);
+        assert_eq!(loads.heavy, 9);
     }
 }

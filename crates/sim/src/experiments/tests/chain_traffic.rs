@@ -1,8 +1,8 @@
 //! Strangers beside connections, for a few seeds each: the whole is judged by `motet reproduce`.
 
 use super::*;
-use crate::net::crowd::Kind;
 use crate::net::network::Joining;
+use crate::net::strangers::StrangerPacket;
 use crate::stats::mean;
 use motet_taim::{Config, Fq, Policy};
 
@@ -12,7 +12,7 @@ const SECONDS: u64 = 60;
 
 const SEEDS: std::ops::Range<u64> = 1..4;
 
-fn runs(traffic: Beside, setup: &Setup, is_rpl: bool) -> Vec<Run> {
+fn runs(traffic: ChainTraffic, setup: &Setup, is_rpl: bool) -> Vec<Run> {
     let run = |seed| {
         traffic.run_in(setup, (seed, SECONDS), |options| {
             if is_rpl {
@@ -24,19 +24,19 @@ fn runs(traffic: Beside, setup: &Setup, is_rpl: bool) -> Vec<Run> {
 }
 
 /// Part of bulk, part of requests answered and their time, against the same without strangers.
-fn beside(strangers: &[Strangers], hops: u16, is_rpl: bool) -> Vec<(f64, f64, f64)> {
+fn ratios(strangers: &[Strangers], hops: u16, is_rpl: bool) -> Vec<(f64, f64, f64)> {
     let setup = chain(hops);
-    let [alone, two] = [1, 2].map(|bulk| runs(Beside::flows(bulk), &setup, is_rpl));
+    let [alone, two] = [1, 2].map(|bulk| runs(ChainTraffic::flows(bulk), &setup, is_rpl));
     let judge = |strangers: &Strangers| {
-        let own = runs(Beside::strangers(*strangers), &setup, is_rpl);
+        let own = runs(ChainTraffic::strangers(*strangers), &setup, is_rpl);
         let bulk = own
             .iter()
             .zip(&alone)
-            .map(|(run, alone)| bulk_beside(run, alone));
+            .map(|(run, alone)| bulk_ratio(run, alone));
         let asked = own
             .iter()
             .zip(&two)
-            .map(|(run, two)| requests_beside(run, two));
+            .map(|(run, two)| request_ratios(run, two));
         let (parts, times): (Vec<f64>, Vec<f64>) = asked.unzip();
         (mean(&bulk.collect::<Vec<_>>()), mean(&parts), mean(&times))
     };
@@ -47,7 +47,7 @@ fn beside(strangers: &[Strangers], hops: u16, is_rpl: bool) -> Vec<(f64, f64, f6
 #[test]
 fn one_stranger_leaves_connections_their_half() {
     for (hops, is_rpl) in [(3, false), (1, false), (2, true)] {
-        for (strangers, (bulk, answered, time)) in FLOWS.iter().zip(beside(&FLOWS, hops, is_rpl)) {
+        for (strangers, (bulk, answered, time)) in FLOWS.iter().zip(ratios(&FLOWS, hops, is_rpl)) {
             let what = format!("{strangers:?}, {hops} hops: {bulk}, {answered}, {time}");
             assert!(bulk >= 0.45 && answered >= 0.95 && time <= 2.0, "{what}");
         }
@@ -56,7 +56,7 @@ fn one_stranger_leaves_connections_their_half() {
 
 #[test]
 fn many_forged_sources_are_no_worse_than_eight() {
-    let all = beside(&FORGED, 3, false);
+    let all = ratios(&FORGED, 3, false);
     let [eight, many] = [all[0], all[1]];
     assert!(
         many.0 >= 0.95 * eight.0 && many.0 >= 0.45,
@@ -68,27 +68,27 @@ fn many_forged_sources_are_no_worse_than_eight() {
 /// With one queue for all the same fails: what is tested is what makes the difference.
 #[test]
 fn one_queue_for_all_starves_connections() {
-    let flood = Strangers::one(Kind::Datagrams(200), 20.0);
-    let starved = Beside {
+    let flood = Strangers::one(StrangerPacket::Datagrams(200), 20.0);
+    let starved = ChainTraffic {
         queues_flows: false,
-        ..Beside::strangers(flood)
+        ..ChainTraffic::strangers(flood)
     };
     let setup = chain(3);
-    let [alone, starved] = [Beside::flows(1), starved].map(|own| runs(own, &setup, false));
+    let [alone, starved] = [ChainTraffic::flows(1), starved].map(|own| runs(own, &setup, false));
     let bulk = starved
         .iter()
         .zip(&alone)
-        .map(|(run, alone)| bulk_beside(run, alone));
+        .map(|(run, alone)| bulk_ratio(run, alone));
     assert!(mean(&bulk.collect::<Vec<_>>()) < 0.2);
 }
 
 /// Goodput of all bulk, part of requests answered, and the slowest reader's time for nineteen of
 /// twenty.
 fn under(policy: Policy, hops: u16, (bulk, is_up): (usize, bool)) -> [f64; 3] {
-    let traffic = Beside {
+    let traffic = ChainTraffic {
         is_up,
         readers: 4,
-        ..Beside::flows(bulk)
+        ..ChainTraffic::flows(bulk)
     };
     let run = |seed| {
         let run = traffic.run_in(&chain(hops), (seed, SECONDS), |options| {

@@ -11,7 +11,7 @@ use motet_state::{Counters, KeyName, Past};
 use crate::Arena;
 use crate::keys::{self, JoinSecret};
 use crate::net::chain::ChainOptions;
-use crate::net::keeper::Keeper;
+use crate::net::counter_store::CounterStore;
 use crate::net::network::{Network, NetworkOptions, SecurityOptions};
 use crate::net::plan;
 
@@ -21,9 +21,9 @@ fn counters(folder: &Path) -> Counters {
     Counters::open(folder, KeyName::of(&KEY), "lab").unwrap()
 }
 
-fn keeper(folder: &Path) -> Keeper {
+fn counter_store(folder: &Path) -> CounterStore {
     let nodes = (0..3).map(plan::eui64);
-    Keeper::begin(counters(folder), 0, nodes, |_| {}).unwrap()
+    CounterStore::begin(counters(folder), 0, nodes, |_| {}).unwrap()
 }
 
 /// A chain of two hops with a key, whose motes have joined.
@@ -34,7 +34,7 @@ fn joined<'m>(folder: &Path, security: SecurityOptions, arena: &'m Arena) -> Net
         ..ChainOptions::default()
     };
     let options = NetworkOptions {
-        keeper: Some(keeper(folder)),
+        counter_store: Some(counter_store(folder)),
         ..chain.network()
     };
     let mut network = Network::new(options, arena).unwrap();

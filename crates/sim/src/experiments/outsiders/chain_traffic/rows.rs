@@ -5,14 +5,14 @@
 //! setting also runs with one bulk flow and with two in the strangers' place, with the same seeds:
 //! the figures are ratios to these.
 
-use super::{Beside, REQUEST_PORT, bulk_beside, requests_beside};
+use super::{ChainTraffic, REQUEST_PORT, bulk_ratio, request_ratios};
 use crate::experiments::row::{Point, Row};
 use crate::experiments::run::{Failure, Run};
 use crate::experiments::setup::{Segment, Setup};
 use crate::experiments::traffic::Traffic;
 use crate::experiments::{Case, Results};
-use crate::net::crowd::{Kind, Strangers};
 use crate::net::network::Joining;
+use crate::net::strangers::{StrangerPacket, Strangers};
 use crate::stats::mean;
 
 /// A chain, and which way its bulk goes.
@@ -26,7 +26,7 @@ struct Place {
 /// Traffic on a chain that may form itself.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Placed {
-    traffic: Beside,
+    traffic: ChainTraffic,
     is_rpl: bool,
 }
 
@@ -52,9 +52,9 @@ impl Place {
             .with("direction", if self.is_up { "up" } else { "down" })
     }
 
-    fn case(self, point: Point, traffic: Beside) -> Case {
+    fn case(self, point: Point, traffic: ChainTraffic) -> Case {
         let traffic = Placed {
-            traffic: Beside {
+            traffic: ChainTraffic {
                 is_up: self.is_up,
                 ..traffic
             },
@@ -64,23 +64,23 @@ impl Place {
     }
 
     /// Flows alone: one of bulk, and two.
-    fn quiet(self) -> [(Point, Beside); 2] {
-        let of = |(flow, bulk)| (self.point().with("flow", flow), Beside::flows(bulk));
+    fn quiet(self) -> [(Point, ChainTraffic); 2] {
+        let of = |(flow, bulk)| (self.point().with("flow", flow), ChainTraffic::flows(bulk));
         [("alone", 1), ("two", 2)].map(of)
     }
 
     /// Beside these strangers.
-    fn disturbed(self, strangers: &Strangers) -> (Point, Beside) {
+    fn disturbed(self, strangers: &Strangers) -> (Point, ChainTraffic) {
         let (name, size) = match strangers.kind {
-            Kind::Datagrams(len) => ("datagrams", len),
-            Kind::Echoes(len) => ("echoes", len),
-            Kind::Syns(_) => ("syns", 0),
+            StrangerPacket::Datagrams(len) => ("datagrams", len),
+            StrangerPacket::Echoes(len) => ("echoes", len),
+            StrangerPacket::Syns(_) => ("syns", 0),
         };
         // Lossless: they are small, and whole.
         let point = self.point().with("attack", name).with("size", size as u64);
         let point = point.with("rate", strangers.per_s as u64);
         let point = point.with("sources", strangers.sources as u64);
-        (point, Beside::strangers(*strangers))
+        (point, ChainTraffic::strangers(*strangers))
     }
 }
 
@@ -93,8 +93,8 @@ pub fn chain(hops: u16) -> Setup {
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for place in PLACES {
-        let beside = beside(place).map(|strangers| place.disturbed(&strangers));
-        let all = place.quiet().into_iter().chain(beside);
+        let disturbed = strangers_of(place).map(|strangers| place.disturbed(&strangers));
+        let all = place.quiet().into_iter().chain(disturbed);
         cases.extend(all.map(|(point, traffic)| place.case(point, traffic)));
     }
     cases
@@ -105,13 +105,13 @@ pub fn rows(results: &Results<'_>) -> Vec<Row> {
     let mut rows = Vec::new();
     for place in PLACES {
         let [(alone, _), (two, _)] = place.quiet();
-        for strangers in beside(place) {
+        for strangers in strangers_of(place) {
             let (point, _) = place.disturbed(&strangers);
             let own = || results.runs(&point);
             let bulk = own().zip(results.runs(&alone));
-            let bulk: Vec<f64> = bulk.map(|(run, alone)| bulk_beside(run, alone)).collect();
+            let bulk: Vec<f64> = bulk.map(|(run, alone)| bulk_ratio(run, alone)).collect();
             let asked = own().zip(results.runs(&two));
-            let asked = asked.map(|(run, two)| requests_beside(run, two));
+            let asked = asked.map(|(run, two)| request_ratios(run, two));
             let (answered, times): (Vec<f64>, Vec<f64>) = asked.unzip();
             let row = |name, values: &[f64]| results.derived(point.clone(), name, mean(values));
             let judged = [
@@ -140,8 +140,8 @@ fn many_over_few(results: &Results<'_>, place: Place) -> Row {
     results.derived(many, MANY, ratio).at_least(0.95)
 }
 
-/// The strangers of a place.
-fn beside(place: Place) -> impl Iterator<Item = Strangers> {
+/// The strangers that send into this chain.
+fn strangers_of(place: Place) -> impl Iterator<Item = Strangers> {
     let forged = FORGED.into_iter().filter(move |_| place == FORGED_AT);
     FLOWS.into_iter().chain(forged)
 }
@@ -172,12 +172,12 @@ const FORGED_AT: Place = Place {
 
 /// One host each.
 pub const FLOWS: [Strangers; 6] = [
-    Strangers::one(Kind::Datagrams(1_000), 3.0),
-    Strangers::one(Kind::Datagrams(20), 50.0),
-    Strangers::one(Kind::Datagrams(200), 20.0),
-    Strangers::one(Kind::Echoes(20), 50.0),
-    Strangers::one(Kind::Echoes(1_000), 5.0),
-    Strangers::one(Kind::Syns(REQUEST_PORT), 50.0),
+    Strangers::one(StrangerPacket::Datagrams(1_000), 3.0),
+    Strangers::one(StrangerPacket::Datagrams(20), 50.0),
+    Strangers::one(StrangerPacket::Datagrams(200), 20.0),
+    Strangers::one(StrangerPacket::Echoes(20), 50.0),
+    Strangers::one(StrangerPacket::Echoes(1_000), 5.0),
+    Strangers::one(StrangerPacket::Syns(REQUEST_PORT), 50.0),
 ];
 
 /// Of as many datagrams a second, from eight sources and from 64.
@@ -186,7 +186,7 @@ pub const FORGED: [Strangers; 2] = [forged(8), forged(64)];
 const fn forged(sources: usize) -> Strangers {
     Strangers {
         sources,
-        ..Strangers::one(Kind::Datagrams(100), 64.0)
+        ..Strangers::one(StrangerPacket::Datagrams(100), 64.0)
     }
 }
 

@@ -23,7 +23,7 @@ use crate::Arena;
 
 /// Memory that came back; what is missing or has another size is made anew.
 #[derive(Debug, Default)]
-pub(super) struct Returned<'m> {
+pub(super) struct NodeMemory<'m> {
     pub(super) links: Option<&'m mut [Link<'m>]>,
     pub(super) frames: Option<&'m mut [FrameSlot]>,
     pub(super) neighbors: Option<&'m mut [Neighbor]>,
@@ -37,7 +37,7 @@ pub(super) struct Returned<'m> {
     pub(super) flows: Option<&'m mut FlowQueues<'m>>,
     pub(super) indirect: Option<&'m mut Indirect<'m>>,
     pub(super) security: Option<&'m mut Security<'m>>,
-    pub(super) porch: Option<&'m mut JoinProxy>,
+    pub(super) join_proxy: Option<&'m mut JoinProxy>,
     pub(super) cable: Option<&'m mut [u8]>,
     pub(super) peers: Option<&'m mut [Peer<'m>]>,
     pub(super) tcple: Option<TcpleMemory<'m>>,
@@ -50,10 +50,10 @@ pub(super) struct Returned<'m> {
     pub(super) fragments: Option<&'m mut [FragmentSlot]>,
 }
 
-impl<'m> Returned<'m> {
+impl<'m> NodeMemory<'m> {
     /// What a node was lent that is switched off; an inbox is its application's, which has it.
-    pub(super) fn by(mut node: Node<'m>) -> Self {
-        let porch = node.take_join_proxy();
+    pub(super) fn of(mut node: Node<'m>) -> Self {
+        let join_proxy = node.take_join_proxy();
         let layers = node.into_layers();
         let tcp::Memory {
             connections,
@@ -68,7 +68,7 @@ impl<'m> Returned<'m> {
             listeners: Some(listeners),
             half_open: Some(half_open),
             fragments: layers.fragments.map(Fragments::into_memory),
-            porch,
+            join_proxy,
             ..Self::default()
         };
         for link in layers.links.iter_mut() {
@@ -128,7 +128,7 @@ impl<'m> Returned<'m> {
 impl<'m> Builder<'_, 'm> {
     /// For each mesh node the buffers that few of its frames touch, side by side: what each frame
     /// touches of thousands of nodes lies on few pages then.
-    pub(super) fn buffers(self) -> impl Iterator<Item = Returned<'m>> {
+    pub(super) fn buffers(self) -> impl Iterator<Item = NodeMemory<'m>> {
         let lens = move |n| match self.options.ble {
             Some(_) => [0; 2],
             None => self.buffer_lens(n),
@@ -142,10 +142,10 @@ impl<'m> Builder<'_, 'm> {
                 rest = others;
                 Some(buffer)
             });
-            Returned {
+            NodeMemory {
                 bodies,
                 queue,
-                ..Returned::default()
+                ..NodeMemory::default()
             }
         })
     }
@@ -191,7 +191,7 @@ impl<'m> Builder<'_, 'm> {
 }
 
 /// Memory for `entries`: what came back, if it has the right size, or memory of the arena.
-pub(super) fn lend<'m, T>(
+pub(super) fn reuse_or_alloc<'m, T>(
     returned: &mut Option<&'m mut [T]>,
     arena: &'m Arena,
     entries: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
@@ -208,29 +208,34 @@ pub(super) fn lend<'m, T>(
     }
 }
 
-/// As [`lend`], with `len` entries of one kind.
-pub(super) fn lend_each<'m, T>(
+/// As [`reuse_or_alloc`], with `len` entries of one kind.
+pub(super) fn reuse_or_fill<'m, T>(
     returned: &mut Option<&'m mut [T]>,
     arena: &'m Arena,
     len: usize,
     entry: impl Fn() -> T,
 ) -> &'m mut [T] {
-    lend(returned, arena, (0..len).map(|_| entry()))
+    reuse_or_alloc(returned, arena, (0..len).map(|_| entry()))
 }
 
 /// Lends a node memory for packets that come in fragments of IPv6.
-pub(super) fn lend_fragments<'m>(
+pub(super) fn give_fragments<'m>(
     node: &mut Node<'m>,
-    returned: &mut Returned<'m>,
+    returned: &mut NodeMemory<'m>,
     arena: &'m Arena,
 ) {
     let empty = || FragmentSlot::EMPTY;
-    node.lend_fragments(lend_each(&mut returned.fragments, arena, FRAGMENTED, empty));
+    node.lend_fragments(reuse_or_fill(
+        &mut returned.fragments,
+        arena,
+        FRAGMENTED,
+        empty,
+    ));
 }
 
 /// As much, to a node that is alone in its world.
-pub(crate) fn lend_new_fragments<'m>(node: &mut Node<'m>, arena: &'m Arena) {
-    lend_fragments(node, &mut Returned::default(), arena);
+pub(crate) fn give_new_fragments<'m>(node: &mut Node<'m>, arena: &'m Arena) {
+    give_fragments(node, &mut NodeMemory::default(), arena);
 }
 
 /// Packets in fragments that a node puts together at a time: one of each of two peers.

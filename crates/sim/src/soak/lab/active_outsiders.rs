@@ -13,16 +13,16 @@ use motet::wire::ipv6::Header;
 use super::super::dice::Dice;
 use super::super::outsiders::{AT_WORK, OutsiderTally, Outsiders, What};
 use super::{Frames, JOIN_MAX, Lab, routing};
-use crate::net::crowd::{self, Crowd};
 use crate::net::outages::Switch;
 use crate::net::plan;
 use crate::net::run::{self, Next};
+use crate::net::strangers::{self, StrangerTraffic};
 
 /// What outsiders do in this run.
 #[derive(Debug)]
-pub(super) struct Beset {
+pub(super) struct ActiveOutsiders {
     outsiders: Outsiders,
-    crowds: Vec<Crowd>,
+    traffic: Vec<StrangerTraffic>,
     dice: Dice,
     reboot_at: Instant,
     /// When the child is switched off that is off until the faults end.
@@ -31,14 +31,14 @@ pub(super) struct Beset {
     has_died: bool,
 }
 
-impl Beset {
+impl ActiveOutsiders {
     pub(super) fn new(seed: u64, outsiders: Outsiders, span: Duration) -> Self {
         let mut dice = Dice::new(seed, AT_WORK);
         let dies_after = dice.span(span);
         let is_child = outsiders.what == What::Children;
         Self {
             outsiders,
-            crowds: Vec::new(),
+            traffic: Vec::new(),
             dice,
             reboot_at: Instant::ORIGIN,
             dies_at: is_child.then(|| Instant::ORIGIN + dies_after),
@@ -64,9 +64,9 @@ impl Lab<'_> {
     /// they have gone.
     pub(super) fn join(&mut self) -> Result<(), String> {
         let mut has_joined = self.network.join(JOIN_MAX);
-        if let Some(beset) = self.beset.as_mut().filter(|_| !has_joined) {
-            beset.kept_out = true;
-            let misled = match beset.misleads() {
+        if let Some(active) = self.active_outsiders.as_mut().filter(|_| !has_joined) {
+            active.kept_out = true;
+            let misled = match active.misleads() {
                 true => routing::REPEATED_WITHIN,
                 false => Duration::ZERO,
             };
@@ -80,34 +80,36 @@ impl Lab<'_> {
             ));
         }
         let now = self.now();
-        if let Some(beset) = &mut self.beset {
-            let floods = beset.outsiders.floods.iter();
-            beset.crowds = floods.map(|flood| Crowd::new(*flood, now)).collect();
-            beset.dies_at = beset.dies_at.map(|at| now + at.since(Instant::ORIGIN));
-            let pause = beset.outsiders.reboots_every.unwrap_or_default();
-            beset.reboot_at = now + pause;
+        if let Some(active) = &mut self.active_outsiders {
+            let floods = active.outsiders.floods.iter();
+            active.traffic = floods
+                .map(|flood| StrangerTraffic::new(*flood, now))
+                .collect();
+            active.dies_at = active.dies_at.map(|at| now + at.since(Instant::ORIGIN));
+            let pause = active.outsiders.reboots_every.unwrap_or_default();
+            active.reboot_at = now + pause;
         }
         Ok(())
     }
 
     /// Lets outsiders act, until the faults end.
-    pub(super) fn beset(&mut self, end: Instant) -> Result<(), String> {
+    pub(super) fn run_outsiders(&mut self, end: Instant) -> Result<(), String> {
         let now = self.now();
-        let Some(beset) = &mut self.beset else {
+        let Some(active) = &mut self.active_outsiders else {
             return Ok(());
         };
-        for crowd in &mut beset.crowds {
-            crowd.send(&mut self.network);
+        for traffic in &mut active.traffic {
+            traffic.send(&mut self.network);
         }
         // Answers to strangers go nowhere.
         while self.network.world.take_packet().is_some() {}
-        let dies = beset.dies_at.take_if(|at| *at <= now).is_some();
-        beset.has_died |= dies;
-        let pause = beset.outsiders.reboots_every;
-        let pause = pause.filter(|_| beset.reboot_at <= now);
+        let dies = active.dies_at.take_if(|at| *at <= now).is_some();
+        active.has_died |= dies;
+        let pause = active.outsiders.reboots_every;
+        let pause = pause.filter(|_| active.reboot_at <= now);
         let relays = self.network.mesh_nodes() as u32 - 1;
-        let relay = beset.dice.range(1, relays.min(RELAYS)) as usize;
-        beset.reboot_at = now.max(beset.reboot_at) + pause.unwrap_or_default();
+        let relay = active.dice.range(1, relays.min(RELAYS)) as usize;
+        active.reboot_at = now.max(active.reboot_at) + pause.unwrap_or_default();
         if dies {
             let child = self.network.mesh_nodes() - 1;
             self.switch_off(child, end);
@@ -142,10 +144,10 @@ impl Lab<'_> {
     /// # Errors
     /// Which mote does not.
     pub(super) fn check_recovery(&mut self) -> Result<(), String> {
-        let Some(beset) = &self.beset else {
+        let Some(active) = &self.active_outsiders else {
             return Ok(());
         };
-        let forged: u64 = beset.crowds.iter().map(Crowd::forged).sum();
+        let forged: u64 = active.traffic.iter().map(StrangerTraffic::forged).sum();
         let refused = self.outsiders().forged;
         if forged != refused {
             return Err(format!(
@@ -166,7 +168,7 @@ impl Lab<'_> {
                 }
                 let now = network.world.now();
                 if now >= next {
-                    network.world.inject_packet(&crowd::ping(host, addr));
+                    network.world.inject_packet(&strangers::ping(host, addr));
                     next = now + ASK_EVERY;
                 }
                 Next::At((now + LOOK_EVERY).min(next))
@@ -184,7 +186,7 @@ impl Lab<'_> {
     /// What outsiders have done.
     pub(super) fn outsiders(&self) -> OutsiderTally {
         let frames = self.network.world.attack_frames();
-        let Some(beset) = &self.beset else {
+        let Some(active) = &self.active_outsiders else {
             return OutsiderTally {
                 frames,
                 ..OutsiderTally::default()
@@ -196,11 +198,15 @@ impl Lab<'_> {
         OutsiderTally {
             runs: 1,
             frames,
-            packets: beset.crowds.iter().map(|crowd| crowd.sent() as u64).sum(),
+            packets: active
+                .traffic
+                .iter()
+                .map(|traffic| traffic.sent() as u64)
+                .sum(),
             forged: self.tally.outsiders.forged + u64::from(forged),
-            kept_out: u64::from(beset.kept_out),
-            dead: u64::from(beset.has_died),
-            densest: match beset.outsiders.what {
+            kept_out: u64::from(active.kept_out),
+            dead: u64::from(active.has_died),
+            densest: match active.outsiders.what {
                 What::Floor => motes,
                 _ => 0,
             },
