@@ -1,8 +1,10 @@
-//! `cargo xtask check`: every step, with its time and its processor time; the output of those that
-//! fail; the sum.
+//! `cargo xtask check`: every step, with its time; the output of those that fail; the sum. Steps that
+//! are named run alone, and have their processor time, too.
 
 use std::io::{self, Write};
+use std::panic::resume_unwind;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
@@ -17,32 +19,49 @@ use crate::{
 
 type Step = (&'static str, fn(&Workspace) -> Result<StepOutcome>);
 
-/// What a change breaks most often for the least time stands first: formats and lints, other
-/// targets, tests; then what foreign programs judge, which takes minutes each.
-const STEPS: &[Step] = &[
+/// Steps that come before all others: what they find missing or wrong costs no minute.
+const FIRST: &[Step] = &[
     ("tools", tools::check),
     ("fmt", fmt),
     ("tidy", tidy::check),
     ("patches", planted::check_patches),
+];
+
+/// Steps that build for this machine, in one target folder, in which one Cargo works at a time. What
+/// a change breaks most often stands first.
+const HOST: &[Step] = &[
     ("clippy", clippy),
     ("doc", doc),
     ("surface", surface::check),
     ("wasm", wasm),
+    ("test", test::check),
+];
+
+/// Steps that build for other machines, or with other compilers, beside those of [`HOST`].
+const ELSEWHERE: &[Step] = &[
     ("firmware-clippy", firmware_clippy),
     ("thumb", thumb),
-    ("test", test::check),
     ("sizes", sizes::check),
     ("qemu", firmware::check_pair),
     ("qemu-embassy", devices::check_embassy_pair),
-    ("soak", soak),
-    ("peers", peers::check),
-    ("python", python::check),
-    ("web", web::check),
-    ("ble-peers", ble_peers::check),
-    ("thread", openthread::check),
     ("oldest", oldest::check),
     ("licences", deny::check_licences),
     ("advisories", deny::check_advisories),
+];
+
+/// Steps that need what the tests have built.
+const AFTER_TEST: &[Step] = &[
+    ("soak", soak),
+    ("peers", peers::check),
+    ("python", python::check),
+];
+
+/// Others that need it, and for the most part wait for a browser, virtual machines and foreign
+/// programs: beside those of [`AFTER_TEST`].
+const AFTER_TEST_BESIDE: &[Step] = &[
+    ("web", web::check),
+    ("ble-peers", ble_peers::check),
+    ("thread", openthread::check),
 ];
 
 /// What runs only where its name is given: it takes minutes, and others judge most of the same. The
@@ -53,35 +72,37 @@ const NAMED: &[Step] = &[
     ("determinism", determinism::check),
 ];
 
-/// The names that `check` takes as arguments.
-pub(crate) fn step_names() -> Vec<&'static str> {
-    let steps = STEPS.iter().chain(NAMED);
-    steps.map(|(name, _)| *name).collect()
+fn all_steps() -> Vec<Step> {
+    [FIRST, HOST, ELSEWHERE, AFTER_TEST, AFTER_TEST_BESIDE, NAMED].concat()
 }
 
-/// Runs the steps named in `only`, or all; gives whether every check held.
+/// The names that `check` takes as arguments.
+pub(crate) fn step_names() -> Vec<&'static str> {
+    all_steps().into_iter().map(|(name, _)| name).collect()
+}
+
+/// Runs the steps named in `only` one after the other, or all, two at a time; gives whether every
+/// check held.
 pub(crate) fn run(workspace: &Workspace, only: &[String]) -> Result<bool> {
     let start = Instant::now();
     // The step `test` builds this program anew, and `sizes` needs a copy of it later.
     symbols::keep_this_program(workspace)?;
-    let wanted = |name: &str| only.iter().any(|wanted| wanted == name);
-    let usual = STEPS
-        .iter()
-        .filter(|(name, _)| only.is_empty() || wanted(name));
-    let named = NAMED.iter().filter(|(name, _)| wanted(name));
-    let mut sum = StepOutcome::default();
-    thread::scope(|scope| {
-        if only.is_empty() {
-            scope.spawn(|| foreign::make_ready(workspace));
+    let sum = match only {
+        [] => run_all(workspace),
+        _ => {
+            let mut steps = all_steps();
+            steps.retain(|(name, _)| only.iter().any(|wanted| wanted == name));
+            let rows = Rows::default();
+            for step in steps {
+                let cpu_start = cpu_s();
+                let mut row = Row::of(workspace, step);
+                row.cpu_s = Some(cpu_s() - cpu_start);
+                rows.add(row);
+            }
+            rows
         }
-        for (name, step) in usual.chain(named) {
-            let outcome = run_step(workspace, name, *step)?;
-            sum.passed += outcome.passed;
-            sum.failed += outcome.failed;
-            sum.flaky.extend(outcome.flaky);
-        }
-        anyhow::Ok(())
-    })?;
+    };
+    let sum = sum.0.into_inner().unwrap_or_else(PoisonError::into_inner);
     println!(
         "{:.1} s in all, {:.1} s of processor time",
         start.elapsed().as_secs_f32(),
@@ -97,36 +118,95 @@ pub(crate) fn run(workspace: &Workspace, only: &[String]) -> Result<bool> {
     Ok(sum.failed == 0)
 }
 
-/// Runs a step and prints its row; what it printed, too, where it failed.
-fn run_step(
-    workspace: &Workspace,
-    name: &str,
-    step: fn(&Workspace) -> Result<StepOutcome>,
-) -> Result<StepOutcome> {
-    print!("{name:<16}");
-    io::stdout().flush()?;
-    let (start, cpu_start) = (Instant::now(), cpu_s());
-    let outcome = step(workspace)
-        .unwrap_or_else(|error| StepOutcome::single(false, "", format!("{error:#}\n")));
-    let word = match (outcome.failed, outcome.flaky.is_empty()) {
-        (0, true) => "ok",
-        (0, false) => "FLAKY",
-        _ => "FAILED",
+/// Runs every step: after the first ones two at a time, so that one waits while the other computes.
+fn run_all(workspace: &Workspace) -> Rows {
+    let rows = Rows::default();
+    let one_after_the_other = |steps: &[Step]| {
+        for step in steps {
+            rows.add(Row::of(workspace, *step));
+        }
     };
-    println!(
-        "{word:<7} {:>6.1} s {:>6.1} s  {}",
-        start.elapsed().as_secs_f32(),
-        cpu_s() - cpu_start,
-        outcome.note
-    );
-    if outcome.failed > 0 {
-        println!("\n{}", outcome.output.trim_end());
-        println!("\n(end of {name})\n");
+    let in_order = &one_after_the_other;
+    thread::scope(|scope| {
+        scope.spawn(|| foreign::make_ready(workspace));
+        in_order(FIRST);
+        let elsewhere = scope.spawn(move || in_order(ELSEWHERE));
+        in_order(HOST);
+        scope.spawn(move || {
+            elsewhere
+                .join()
+                .unwrap_or_else(|panic| resume_unwind(panic));
+            in_order(AFTER_TEST_BESIDE);
+        });
+        in_order(AFTER_TEST);
+    });
+    rows
+}
+
+/// What the steps gave that have ended.
+#[derive(Default)]
+struct Rows(Mutex<StepOutcome>);
+
+impl Rows {
+    /// Prints a step's row, and adds it to the sum.
+    fn add(&self, row: Row) {
+        let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        row.print();
+        sum.passed += row.outcome.passed;
+        sum.failed += row.outcome.failed;
+        sum.flaky.extend(row.outcome.flaky);
     }
-    if !outcome.flaky.is_empty() {
-        println!("{:<16}{}", "", outcome.flaky.join(", "));
+}
+
+/// A step that has ended.
+struct Row {
+    name: &'static str,
+    wall_s: f32,
+    /// Where no other step ran beside it.
+    cpu_s: Option<f64>,
+    outcome: StepOutcome,
+}
+
+impl Row {
+    /// Runs a step.
+    fn of(workspace: &Workspace, (name, step): Step) -> Self {
+        let start = Instant::now();
+        let outcome = step(workspace)
+            .unwrap_or_else(|error| StepOutcome::single(false, "", format!("{error:#}\n")));
+        Self {
+            name,
+            wall_s: start.elapsed().as_secs_f32(),
+            cpu_s: None,
+            outcome,
+        }
     }
-    Ok(outcome)
+
+    /// One line, and what the step printed where it failed.
+    fn print(&self) {
+        let outcome = &self.outcome;
+        let word = match (outcome.failed, outcome.flaky.is_empty()) {
+            (0, true) => "ok",
+            (0, false) => "FLAKY",
+            _ => "FAILED",
+        };
+        let cpu = self.cpu_s.map(|seconds| format!("{seconds:>6.1} s"));
+        println!(
+            "{:<16}{word:<7} {:>6.1} s {}  {}",
+            self.name,
+            self.wall_s,
+            cpu.unwrap_or_default(),
+            outcome.note
+        );
+        if outcome.failed > 0 {
+            println!("\n{}", outcome.output.trim_end());
+            println!("\n(end of {})\n", self.name);
+        }
+        if !outcome.flaky.is_empty() {
+            println!("{:<16}{}", "", outcome.flaky.join(", "));
+        }
+        // Whoever reads a log sees each row when its step ends.
+        let _ = io::stdout().flush();
+    }
 }
 
 /// Processor time of all programs that this one has started and seen end, s; 0 where the system has
@@ -217,7 +297,8 @@ fn doc(workspace: &Workspace) -> Result<StepOutcome> {
 fn thumb(workspace: &Workspace) -> Result<StepOutcome> {
     let mut sockets = workspace.cargo("check");
     sockets
-        .args(["--package", "motet-embassy"])
+        // In release, so that it waits for no build for this machine.
+        .args(["--package", "motet-embassy", "--release"])
         .args(["--target", "thumbv7em-none-eabihf"])
         .args(locked());
     let mut command = workspace.cargo("build");

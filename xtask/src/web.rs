@@ -48,13 +48,14 @@ pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
     }
     judge_licences(&workspace.root.join("web/package-lock.json"))?;
     let scratch = workspace.scratch()?;
+    // The page first: it is the longest build, and waits for no other one.
+    let page = Page::build(workspace)?;
     for arguments in LINTED {
         let mut clippy = workspace.web_cargo("clippy");
         clippy.args(arguments).args(locked());
         let log = scratch.join("web-clippy.log");
         must(clippy.args(["--", "--deny", "warnings"]), &log)?;
     }
-    let page = Page::build(workspace)?;
     let results = page
         .script("tests/lab.mjs", &workspace.debug_motet()?)
         .arg(scratch.join("web-lab"))
