@@ -18,7 +18,7 @@ use motet_lab::{
 };
 
 use crate::{
-    error::{Error, Kept},
+    error::{Error, PartialOutput},
     files::write_error,
     output::describe,
 };
@@ -81,21 +81,21 @@ impl CaptureArgs {
     ///
     /// # Errors
     /// When not all could be written, unless the reader went away.
-    pub(crate) fn keep(&self, world: &mut World<'_>) -> Result<Option<Kept<'_>>, Error> {
+    pub(crate) fn finish(&self, world: &mut World<'_>) -> Result<Option<PartialOutput<'_>>, Error> {
         self.end(world.take_capture())
     }
 
     /// Ends the capture; returns which files are whole now.
     ///
     /// # Errors
-    /// As [`Self::keep`].
-    pub(crate) fn end(&self, capture: Option<Capture>) -> Result<Option<Kept<'_>>, Error> {
+    /// As [`Self::finish`].
+    pub(crate) fn end(&self, capture: Option<Capture>) -> Result<Option<PartialOutput<'_>>, Error> {
         let (Some(path), Some(capture)) = (&self.pcap, capture) else {
             return Ok(None);
         };
         match capture.finish().map_err(|error| failure(path, &error)) {
             Err(Some(error)) => Err(error),
-            Err(None) | Ok(()) => Ok(Some(kept(path))),
+            Err(None) | Ok(()) => Ok(Some(partial_output(path))),
         }
     }
 }
@@ -151,12 +151,12 @@ pub(crate) fn failure(path: &Path, error: &io::Error) -> Option<Error> {
     }
 }
 
-/// What a capture to `path` leaves.
-pub(crate) fn kept(path: &Path) -> Kept<'_> {
+/// The partial output that a capture to `path` leaves.
+pub(crate) fn partial_output(path: &Path) -> PartialOutput<'_> {
     match path {
-        path if is_stdout(path) => Kept::Stream(None),
-        path if is_stream(path) => Kept::Stream(Some(path)),
-        path => Kept::File(path),
+        path if is_stdout(path) => PartialOutput::Stream(None),
+        path if is_stream(path) => PartialOutput::Stream(Some(path)),
+        path => PartialOutput::File(path),
     }
 }
 

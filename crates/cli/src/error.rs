@@ -56,15 +56,15 @@ impl Error {
         }
     }
 
-    /// The same, with what is whole up to the end nevertheless: nothing is left out of the
-    /// sentence.
-    pub(crate) fn keeping(self, kept: &[Kept<'_>]) -> Self {
+    /// The same error, with a sentence that also names the output that was kept.
+    pub(crate) fn with_partial_output(self, kept: &[PartialOutput<'_>]) -> Self {
         if kept.is_empty() {
             return self;
         }
-        let (files, streams): (Vec<_>, Vec<_>) =
-            kept.iter().partition(|kept| matches!(kept, Kept::File(_)));
-        let names = |kept: Vec<&Kept<'_>>| {
+        let (files, streams): (Vec<_>, Vec<_>) = kept
+            .iter()
+            .partition(|kept| matches!(kept, PartialOutput::File(_)));
+        let names = |kept: Vec<&PartialOutput<'_>>| {
             let names: Vec<String> = kept.iter().map(ToString::to_string).collect();
             names.join(", ")
         };
@@ -105,16 +105,16 @@ impl Error {
     }
 }
 
-/// What a command that stopped half way leaves.
+/// Output of a command that stopped half way: it is valid up to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kept<'a> {
+pub(crate) enum PartialOutput<'a> {
     /// A file.
     File(&'a Path),
     /// A capture that went to a stream; none is the name of standard output.
     Stream(Option<&'a Path>),
 }
 
-impl fmt::Display for Kept<'_> {
+impl fmt::Display for PartialOutput<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => write!(f, "{}", path.display()),
@@ -177,20 +177,23 @@ mod tests {
     #[test]
     fn what_is_left_behind_is_named() {
         let (air, fifo) = (Path::new("air.pcap"), Path::new("fifo"));
-        let cases: [(&[Kept<'_>], &str); 4] = [
+        let cases: [(&[PartialOutput<'_>], &str); 4] = [
             (&[], "interrupted, and left nothing behind"),
-            (&[Kept::File(air)], "interrupted; kept up to then: air.pcap"),
             (
-                &[Kept::Stream(None)],
+                &[PartialOutput::File(air)],
+                "interrupted; kept up to then: air.pcap",
+            ),
+            (
+                &[PartialOutput::Stream(None)],
                 "interrupted; the capture on standard output ends there",
             ),
             (
-                &[Kept::Stream(Some(fifo)), Kept::File(air)],
+                &[PartialOutput::Stream(Some(fifo)), PartialOutput::File(air)],
                 "interrupted; kept up to then: air.pcap; the capture to fifo ends there",
             ),
         ];
         for (kept, sentence) in cases {
-            let error = Error::Signal(15).keeping(kept);
+            let error = Error::Signal(15).with_partial_output(kept);
             assert_eq!(
                 (error.status(), error.to_string().as_str()),
                 (143, sentence)

@@ -134,7 +134,7 @@ pub(crate) fn run(
         Ok(()) => kept.map(drop),
         Err(error) => {
             let kept_up_to_then = kept.as_ref().ok().cloned().flatten();
-            let error = error.keeping(kept_up_to_then.as_slice());
+            let error = error.with_partial_output(kept_up_to_then.as_slice());
             Error::all([Err(error), kept.map(drop)])
         }
     }

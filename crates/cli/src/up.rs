@@ -230,12 +230,12 @@ pub(crate) mod linux {
         );
         // The command must not outlive the mesh.
         drop(guard);
-        let kept = args.capture.keep(&mut network.world);
+        let kept = args.capture.finish(&mut network.world);
         match outcome {
             Ok(status) => Error::all([report(status), kept.map(drop)]),
             Err(error) => {
                 let kept_up_to_then = kept.as_ref().ok().cloned().flatten();
-                let error = error.keeping(kept_up_to_then.as_slice());
+                let error = error.with_partial_output(kept_up_to_then.as_slice());
                 Error::all([Err(error), kept.map(drop)])
             }
         }

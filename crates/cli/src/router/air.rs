@@ -21,8 +21,9 @@ use motet_router::{
 use motet_taim::Config;
 
 use super::{
-    Args, desk, serve,
+    Args, serve,
     snapshot::{Place, Snapshot},
+    snapshot_channel,
 };
 use crate::{
     chain,
@@ -49,8 +50,8 @@ pub(super) fn run(scenario: &Path, args: &Args) -> Result<(), Error> {
     };
     let port = open(tun, prefix)?;
     let wake = Wake::new().map_err(|error| Error::failed(describe(&error)))?;
-    let (desk, asker) = desk::open(wake.bell());
-    let socket = serve::open_doors(shared.socket.as_deref(), shared.metrics, &asker)?;
+    let (snapshot_server, snapshot_client) = snapshot_channel::open(wake.bell());
+    let socket = serve::open_doors(shared.socket.as_deref(), shared.metrics, &snapshot_client)?;
     let arena = Arena::new();
     let network = Network::under(prefix, mesh.options, &arena, || interrupt.has_come());
     let mut network =
@@ -88,7 +89,7 @@ pub(super) fn run(scenario: &Path, args: &Args) -> Result<(), Error> {
         {
             say(&reread(path, known, &mut network));
         }
-        desk.answer(|| look(&mut network, tun, began.elapsed()));
+        snapshot_server.answer(|| look(&mut network, tun, began.elapsed()));
     }
     network.world.end_fairness();
     // What was held leaves by the wire, which has a delay of its own.

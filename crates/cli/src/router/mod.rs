@@ -12,17 +12,17 @@ use crate::{error::Error, number::whole};
 #[cfg(target_os = "linux")]
 mod air;
 #[cfg(target_os = "linux")]
-mod beside;
-#[cfg(target_os = "linux")]
-mod desk;
-#[cfg(target_os = "linux")]
 mod metrics;
 #[cfg(target_os = "linux")]
-mod place;
+mod nfqueue;
 #[cfg(target_os = "linux")]
 mod serve;
 #[cfg(target_os = "linux")]
 mod snapshot;
+#[cfg(target_os = "linux")]
+mod snapshot_channel;
+#[cfg(target_os = "linux")]
+mod socket_path;
 #[cfg(target_os = "linux")]
 mod status;
 #[cfg(target_os = "linux")]
@@ -220,7 +220,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
                 QueueNumber::Given(number) => number,
                 QueueNumber::OfInterface => motet_router::rules::queue_of(interface),
             };
-            beside::run(number, interface, args.rules, &args.shared)
+            nfqueue::run(number, interface, args.rules, &args.shared)
         }
         // clap has required both.
         _ => Err(Error::input("a router needs --nfqueue and --interface")),

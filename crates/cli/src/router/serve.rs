@@ -19,7 +19,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{desk::Asker, metrics, place};
+use super::{metrics, snapshot_channel::SnapshotClient, socket_path};
 use crate::{
     error::Error,
     output::{describe, say},
@@ -35,7 +35,7 @@ use crate::{
 pub(super) fn open_doors(
     path: Option<&Path>,
     metrics: Option<SocketAddr>,
-    asker: &Asker,
+    snapshot_client: &SnapshotClient,
 ) -> Result<Option<Socket>, Error> {
     let page = metrics.map(Page::listen).transpose()?;
     let socket = match Socket::listen(path) {
@@ -47,12 +47,12 @@ pub(super) fn open_doors(
         }
     };
     if let Some(page) = page {
-        page.serve(asker.clone())
+        page.serve(snapshot_client.clone())
             .map_err(|error| no_thread(&error))?;
     }
     if let Some(socket) = &socket {
         socket
-            .serve(asker.clone())
+            .serve(snapshot_client.clone())
             .map_err(|error| no_thread(&error))?;
     }
     Ok(socket)
@@ -81,7 +81,7 @@ impl Socket {
             return Self::at(path);
         }
         let mut last = None;
-        for path in place::candidates() {
+        for path in socket_path::candidates() {
             if let Some(folder) = path.parent() {
                 // Where this fails the next line says why.
                 let _ = fs::create_dir(folder);
@@ -124,14 +124,14 @@ impl Socket {
     }
 
     /// Answers from now on, in threads of its own.
-    pub(super) fn serve(&self, asker: Asker) -> io::Result<()> {
+    pub(super) fn serve(&self, snapshot_client: SnapshotClient) -> io::Result<()> {
         let listener = self.listener.try_clone()?;
-        let seats = Seats::default();
+        let slots = ConnectionSlots::default();
         thread::Builder::new()
             .name("status".to_owned())
             .spawn(move || {
                 for stream in listener.incoming() {
-                    attend(stream, &seats, &asker, tell);
+                    attend(stream, &slots, &snapshot_client, tell);
                 }
             })?;
         Ok(())
@@ -172,13 +172,13 @@ impl Page {
     }
 
     /// Answers from now on, in threads of its own.
-    pub(super) fn serve(self, asker: Asker) -> io::Result<()> {
-        let seats = Seats::default();
+    pub(super) fn serve(self, snapshot_client: SnapshotClient) -> io::Result<()> {
+        let slots = ConnectionSlots::default();
         thread::Builder::new()
             .name("metrics".to_owned())
             .spawn(move || {
                 for stream in self.listener.incoming() {
-                    attend(stream, &seats, &asker, answer);
+                    attend(stream, &slots, &snapshot_client, answer);
                 }
             })?;
         Ok(())
@@ -187,27 +187,27 @@ impl Page {
 
 /// How many connections are being served.
 #[derive(Clone, Default, Debug)]
-struct Seats {
+struct ConnectionSlots {
     taken: Arc<AtomicUsize>,
 }
 
 /// One connection's; given back on drop.
-struct Seat {
+struct ConnectionSlot {
     taken: Arc<AtomicUsize>,
 }
 
-impl Seats {
-    fn take(&self) -> Option<Seat> {
+impl ConnectionSlots {
+    fn take(&self) -> Option<ConnectionSlot> {
         let before = self.taken.fetch_add(1, Ordering::Relaxed);
-        let seat = Seat {
+        let slot = ConnectionSlot {
             taken: Arc::clone(&self.taken),
         };
         // Dropped at once where there is no room.
-        (before < CONNECTIONS_MAX).then_some(seat)
+        (before < CONNECTIONS_MAX).then_some(slot)
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.taken.fetch_sub(1, Ordering::Relaxed);
     }
@@ -216,31 +216,31 @@ impl Drop for Seat {
 /// Serves a connection in a thread of its own; one too many is closed.
 fn attend<S: Send + 'static>(
     stream: io::Result<S>,
-    seats: &Seats,
-    asker: &Asker,
-    serve: fn(S, &Asker) -> io::Result<()>,
+    slots: &ConnectionSlots,
+    snapshot_client: &SnapshotClient,
+    serve: fn(S, &SnapshotClient) -> io::Result<()>,
 ) {
     let Ok(stream) = stream else {
         // Out of descriptors, say: not to be tried again at once.
         thread::sleep(Duration::from_millis(100));
         return;
     };
-    let Some(seat) = seats.take() else {
+    let Some(slot) = slots.take() else {
         return;
     };
-    let asker = asker.clone();
+    let snapshot_client = snapshot_client.clone();
     let thread = thread::Builder::new().name("connection".to_owned());
     // Where no thread can be had the connection is closed; what a peer does wrong is its loss.
     let _ = thread.spawn(move || {
-        let _ = serve(stream, &asker);
-        drop(seat);
+        let _ = serve(stream, &snapshot_client);
+        drop(slot);
     });
 }
 
 /// Sends the status as JSON.
-fn tell(mut stream: UnixStream, asker: &Asker) -> io::Result<()> {
+fn tell(mut stream: UnixStream, snapshot_client: &SnapshotClient) -> io::Result<()> {
     stream.set_write_timeout(Some(CONNECTION_MAX))?;
-    let Some(snapshot) = asker.ask() else {
+    let Some(snapshot) = snapshot_client.ask() else {
         return Ok(());
     };
     let mut text = serde_json::to_vec(&*snapshot)?;
@@ -249,7 +249,7 @@ fn tell(mut stream: UnixStream, asker: &Asker) -> io::Result<()> {
 }
 
 /// Answers one HTTP request.
-fn answer(mut stream: TcpStream, asker: &Asker) -> io::Result<()> {
+fn answer(mut stream: TcpStream, snapshot_client: &SnapshotClient) -> io::Result<()> {
     stream.set_write_timeout(Some(CONNECTION_MAX))?;
     let request = read_request(&mut stream)?;
     let (status, kind, body) = match target(&request) {
@@ -257,7 +257,7 @@ fn answer(mut stream: TcpStream, asker: &Asker) -> io::Result<()> {
         Some((method, _)) if method != "GET" => {
             ("405 Method Not Allowed", PLAIN, "only GET\n".to_owned())
         }
-        Some((_, "/metrics")) => match asker.ask() {
+        Some((_, "/metrics")) => match snapshot_client.ask() {
             Some(snapshot) => ("200 OK", metrics::CONTENT_TYPE, metrics::text(&snapshot)),
             None => ("503 Service Unavailable", PLAIN, "too busy\n".to_owned()),
         },
@@ -337,12 +337,12 @@ mod tests {
 
     #[test]
     fn no_more_seats_are_taken_than_there_are() {
-        let seats = Seats::default();
-        let taken: Vec<_> = std::iter::from_fn(|| seats.take()).collect();
+        let slots = ConnectionSlots::default();
+        let taken: Vec<_> = std::iter::from_fn(|| slots.take()).collect();
         assert_eq!(taken.len(), CONNECTIONS_MAX);
-        assert!(seats.take().is_none());
+        assert!(slots.take().is_none());
         drop(taken);
-        assert!(seats.take().is_some());
+        assert!(slots.take().is_some());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{StatusArgs, place, snapshot::Snapshot, table};
+use super::{StatusArgs, snapshot::Snapshot, socket_path, table};
 use crate::{
     error::Error,
     output::{self, describe},
@@ -18,11 +18,11 @@ pub(super) fn run(args: &StatusArgs) -> Result<(), Error> {
     let paths = match &args.socket {
         Some(path) => vec![path.clone()],
         None => {
-            let units = place::of_units();
+            let units = socket_path::of_units();
             if units.len() > 1 {
                 return Err(several(&units));
             }
-            place::candidates().into_iter().chain(units).collect()
+            socket_path::candidates().into_iter().chain(units).collect()
         }
     };
     let Some(first) = paths.first() else {

@@ -32,7 +32,7 @@ use self::{
 use crate::{
     capture::{self, CaptureArgs, WRITTEN},
     chain::{self, ChainArgs},
-    error::{Error, Kept},
+    error::{Error, PartialOutput},
     files,
     interrupt::Interrupt,
     output::Out,
@@ -144,7 +144,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     } = transfer;
     drop(bar);
     // The files of a transfer that failed are kept too: they may show the reason.
-    let kept = [args.capture.keep(&mut chain.world), args.keep_trace(trace)];
+    let kept = [
+        args.capture.finish(&mut chain.world),
+        args.keep_trace(trace),
+    ];
     let (outcome, lateness) = match carried {
         Ok(carried) => carried,
         Err(error) => return stopped(error, kept),
@@ -172,11 +175,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
 
 /// The error for a transfer that did not come to its end: the reason, the files that are whole up
 /// to that moment, and those that could not be written.
-fn stopped(error: Error, kept: [Result<Option<Kept<'_>>, Error>; 2]) -> Result<(), Error> {
+fn stopped(error: Error, kept: [Result<Option<PartialOutput<'_>>, Error>; 2]) -> Result<(), Error> {
     let whole = kept
         .iter()
         .filter_map(|kept| kept.as_ref().ok().copied().flatten());
-    let error = error.keeping(&whole.collect::<Vec<_>>());
+    let error = error.with_partial_output(&whole.collect::<Vec<_>>());
     let lost = kept.into_iter().map(|kept| kept.map(drop));
     Error::all([Err(error)].into_iter().chain(lost))
 }
@@ -194,9 +197,9 @@ impl Args {
     }
 
     /// Ends the trace, where there is one.
-    fn keep_trace(&self, trace: Option<Trace>) -> Result<Option<Kept<'_>>, Error> {
+    fn keep_trace(&self, trace: Option<Trace>) -> Result<Option<PartialOutput<'_>>, Error> {
         trace.map_or(Ok(()), Trace::finish)?;
-        Ok(self.trace.as_deref().map(Kept::File))
+        Ok(self.trace.as_deref().map(PartialOutput::File))
     }
 }
 

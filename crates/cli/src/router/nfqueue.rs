@@ -25,9 +25,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::{
     Rules, Shared,
-    desk::{self, Desk},
     serve::{self, Socket},
     snapshot::Snapshot,
+    snapshot_channel::{self, SnapshotServer},
 };
 use crate::{
     error::Error,
@@ -72,19 +72,19 @@ pub(super) fn run(
     };
     let fair =
         Fair::open(number, index, config).map_err(|error| Error::failed(error.to_string()))?;
-    let (desk, asker) = desk::open(wake.bell());
-    let socket = serve::open_doors(shared.socket.as_deref(), shared.metrics, &asker)?;
-    let keeper = match what {
+    let (snapshot_server, snapshot_client) = snapshot_channel::open(wake.bell());
+    let socket = serve::open_doors(shared.socket.as_deref(), shared.metrics, &snapshot_client)?;
+    let watch = match what {
         Some(Rules::Install) => {
             let installed = rules.install().map_err(|error| failed(&error))?;
             let inside = Inside::read(interface).unwrap_or_default();
             let filter = Filter::install(&rules, inside).map_err(|error| failed(&error))?;
-            let kept = Kept {
+            let rules = InstalledRules {
                 installed,
                 filter,
                 interface: interface.to_owned(),
             };
-            Some(Keeper::start(kept, wake.bell()).map_err(|error| serve::no_thread(&error))?)
+            Some(RulesWatch::start(rules, wake.bell()).map_err(|error| serve::no_thread(&error))?)
         }
         _ => None,
     };
@@ -93,8 +93,8 @@ pub(super) fn run(
     introduce(interface, number, config.policy.name(), socket.as_ref());
     let mut daemon = Daemon {
         fair,
-        keeper,
-        desk,
+        watch,
+        snapshot_server,
         wake,
         interrupt,
         interface,
@@ -137,8 +137,8 @@ fn introduce(interface: &str, number: u16, policy: &str, socket: Option<&Socket>
 /// The router at work.
 struct Daemon<'a> {
     fair: Fair,
-    keeper: Option<Keeper>,
-    desk: Desk,
+    watch: Option<RulesWatch>,
+    snapshot_server: SnapshotServer,
     wake: Wake,
     interrupt: Interrupt,
     interface: &'a str,
@@ -180,10 +180,10 @@ impl Daemon<'_> {
     }
 
     fn answer(&mut self) {
-        let (fair, keeper) = (&mut self.fair, &self.keeper);
+        let (fair, watch) = (&mut self.fair, &self.watch);
         let (interface, uptime) = (self.interface, self.began.elapsed());
         let number = self.number;
-        self.desk.answer(|| {
+        self.snapshot_server.answer(|| {
             let mut snapshot = Snapshot::of(&fair.status(), interface, uptime);
             let counters = fair.counters();
             snapshot.nfqueue = Some(number);
@@ -192,9 +192,9 @@ impl Daemon<'_> {
             snapshot.counters.elsewhere = counters.elsewhere;
             // What the filter drops comes to no queue.
             snapshot.counters.forged =
-                counters.forged + keeper.as_ref().map_or(0, |keeper| keeper.counts.forged());
+                counters.forged + watch.as_ref().map_or(0, |watch| watch.counts.forged());
             snapshot.counters.rules_restored =
-                keeper.as_ref().map_or(0, |keeper| keeper.counts.restored());
+                watch.as_ref().map_or(0, |watch| watch.counts.restored());
             snapshot
         });
     }
@@ -214,8 +214,8 @@ impl Daemon<'_> {
                 "the interface {interface} is gone: start the router again when it is back"
             )));
         }
-        match &self.keeper {
-            Some(keeper) if keeper.has_failed() => Err(Error::failed(
+        match &self.watch {
+            Some(watch) if watch.has_failed() => Err(Error::failed(
                 "the packet filter's rules are gone and cannot be put in again: see which program changes them",
             )),
             _ => Ok(()),
@@ -226,8 +226,8 @@ impl Daemon<'_> {
     fn end(mut self) -> Result<(), Error> {
         let mut released = self.fair.release_all();
         let mut removed = Ok(());
-        if let Some(keeper) = self.keeper.take() {
-            let remover = keeper.dismiss();
+        if let Some(watch) = self.watch.take() {
+            let remover = watch.end();
             // Packets pass on, at once, while the tools do their work.
             while !remover.is_finished() {
                 released = released.and(self.fair.turn().map(drop));
@@ -263,14 +263,14 @@ fn broken(error: &io::Error) -> Error {
     Error::failed(format!("the packet queue broke: {}", describe(error)))
 }
 
-/// What is in the packet filter, for `interface`.
-struct Kept {
+/// The rules of the packet filter that this router has installed for `interface`.
+struct InstalledRules {
     installed: Installed,
     filter: Filter,
     interface: String,
 }
 
-impl Kept {
+impl InstalledRules {
     /// Puts in again what is gone; returns whether anything was.
     fn restore(&mut self) -> Result<bool, RulesError> {
         let installed = self.installed.restore()?;
@@ -288,14 +288,14 @@ impl Kept {
     }
 }
 
-/// What the thread that keeps the rules has counted.
+/// What the thread that watches the rules has counted.
 #[derive(Default)]
-struct KeeperCounts {
+struct RulesCounts {
     restored: AtomicU64,
     forged: AtomicU64,
 }
 
-impl KeeperCounts {
+impl RulesCounts {
     /// How many times the rules were put in again.
     fn restored(&self) -> u64 {
         self.restored.load(Ordering::Relaxed)
@@ -307,23 +307,24 @@ impl KeeperCounts {
     }
 }
 
-/// Keeps the rules in, in a thread of its own: the tools take milliseconds.
-struct Keeper {
+/// Puts rules in again that another program has removed, in a thread of its own: the tools take
+/// milliseconds.
+struct RulesWatch {
     thread: JoinHandle<Result<(), Error>>,
     /// Dropped when the rules are to go.
     stop: Sender<()>,
-    counts: Arc<KeeperCounts>,
+    counts: Arc<RulesCounts>,
     has_failed: Arc<AtomicBool>,
 }
 
-impl Keeper {
-    fn start(kept: Kept, bell: Bell) -> io::Result<Self> {
+impl RulesWatch {
+    fn start(rules: InstalledRules, bell: Bell) -> io::Result<Self> {
         let (stop, stopped) = channel();
-        let (counts, has_failed) = (Arc::<KeeperCounts>::default(), Arc::<AtomicBool>::default());
+        let (counts, has_failed) = (Arc::<RulesCounts>::default(), Arc::<AtomicBool>::default());
         let (count, failed) = (Arc::clone(&counts), Arc::clone(&has_failed));
         let thread = thread::Builder::new()
             .name("rules".to_owned())
-            .spawn(move || keep(kept, &stopped, &count, &failed, &bell))?;
+            .spawn(move || watch_rules(rules, &stopped, &count, &failed, &bell))?;
         Ok(Self {
             thread,
             stop,
@@ -337,17 +338,17 @@ impl Keeper {
         self.has_failed.load(Ordering::Relaxed)
     }
 
-    /// Has the rules taken out.
-    fn dismiss(self) -> JoinHandle<Result<(), Error>> {
+    /// Ends the thread, which takes the rules out.
+    fn end(self) -> JoinHandle<Result<(), Error>> {
         drop(self.stop);
         self.thread
     }
 }
 
-fn keep(
-    mut kept: Kept,
+fn watch_rules(
+    mut rules: InstalledRules,
     stopped: &Receiver<()>,
-    counts: &KeeperCounts,
+    counts: &RulesCounts,
     has_failed: &AtomicBool,
     bell: &Bell,
 ) -> Result<(), Error> {
@@ -356,12 +357,12 @@ fn keep(
         stopped.recv_timeout(RULES_LOOK_EVERY),
         Err(RecvTimeoutError::Timeout)
     ) {
-        match kept.restore() {
+        match rules.restore() {
             Ok(restored) => {
                 failures = 0;
                 counts
                     .forged
-                    .store(kept.filter.dropped(), Ordering::Relaxed);
+                    .store(rules.filter.dropped(), Ordering::Relaxed);
                 if restored {
                     counts.restored.fetch_add(1, Ordering::Relaxed);
                     say("another program has changed the packet filter: the rules are in again");
@@ -377,7 +378,7 @@ fn keep(
             }
         }
     }
-    kept.remove()
+    rules.remove()
 }
 
 /// Packets that are held at a time. The kernel looks for a packet from the oldest on: with more

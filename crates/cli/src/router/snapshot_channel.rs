@@ -1,7 +1,7 @@
 //! Where other threads ask the router's own thread for a [`Snapshot`].
 //!
 //! The router's thread has packets to let go in time: it answers between two packets, all that
-//! have asked at once, with one snapshot. Writing it down is the askers' work.
+//! have asked at once, with one snapshot. The threads that asked write it down.
 
 use std::{
     sync::{
@@ -15,44 +15,44 @@ use motet_router::wake::Bell;
 
 use super::snapshot::Snapshot;
 
-/// The router's side.
+/// The router's end, which answers.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct SnapshotServer {
     questions: Receiver<SyncSender<Arc<Snapshot>>>,
 }
 
-/// Who asks.
+/// The end of a thread that asks; clones ask the same router.
 #[derive(Clone, Debug)]
-pub(super) struct Asker {
+pub(super) struct SnapshotClient {
     questions: SyncSender<SyncSender<Arc<Snapshot>>>,
     bell: Bell,
 }
 
-/// A desk whose askers ring `bell`.
-pub(super) fn open(bell: Bell) -> (Desk, Asker) {
+/// Both ends; a request rings `bell`.
+pub(super) fn open(bell: Bell) -> (SnapshotServer, SnapshotClient) {
     let (sender, questions) = sync_channel(QUESTIONS_MAX);
-    let asker = Asker {
+    let snapshot_client = SnapshotClient {
         questions: sender,
         bell,
     };
-    (Desk { questions }, asker)
+    (SnapshotServer { questions }, snapshot_client)
 }
 
-impl Desk {
+impl SnapshotServer {
     /// Answers whoever has asked; `look` is called once, and only where somebody has.
     pub(super) fn answer(&self, look: impl FnOnce() -> Snapshot) {
         let Ok(first) = self.questions.try_recv() else {
             return;
         };
         let snapshot = Arc::new(look());
-        for asker in std::iter::once(first).chain(self.questions.try_iter()) {
-            // Room for the one answer is there; an asker may have gone.
-            let _ = asker.try_send(Arc::clone(&snapshot));
+        for answer in std::iter::once(first).chain(self.questions.try_iter()) {
+            // Room for the one answer is there; the thread that asked may have gone.
+            let _ = answer.try_send(Arc::clone(&snapshot));
         }
     }
 }
 
-impl Asker {
+impl SnapshotClient {
     /// The router now; `None` where it is too busy to answer, or about to end.
     pub(super) fn ask(&self) -> Option<Arc<Snapshot>> {
         let (sender, answer) = sync_channel(1);
@@ -80,20 +80,20 @@ mod tests {
     #[test]
     fn all_who_ask_are_answered_with_one_look() {
         let wake = Wake::new().unwrap();
-        let (desk, asker) = open(wake.bell());
+        let (snapshot_server, snapshot_client) = open(wake.bell());
         let mut router = Router::new(Config::default());
         let status = router.status(motet::time::Instant::ORIGIN);
         let snapshot = Snapshot::of(&status, "wpan0", Duration::from_secs(3));
-        desk.answer(|| unreachable!("nobody has asked"));
+        snapshot_server.answer(|| unreachable!("nobody has asked"));
         let threads: Vec<_> = (0..4)
             .map(|_| {
-                let asker = asker.clone();
-                std::thread::spawn(move || asker.ask())
+                let snapshot_client = snapshot_client.clone();
+                std::thread::spawn(move || snapshot_client.ask())
             })
             .collect();
         let mut looks = 0;
         while !threads.iter().all(std::thread::JoinHandle::is_finished) {
-            desk.answer(|| {
+            snapshot_server.answer(|| {
                 looks += 1;
                 snapshot.clone()
             });
@@ -102,7 +102,7 @@ mod tests {
         for thread in threads {
             assert_eq!(*thread.join().unwrap().unwrap(), snapshot);
         }
-        drop(desk);
-        assert_eq!(asker.ask(), None);
+        drop(snapshot_server);
+        assert_eq!(snapshot_client.ask(), None);
     }
 }
