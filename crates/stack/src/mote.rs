@@ -46,12 +46,12 @@ pub struct MoteStorage<
     node: MaybeUninit<Node<'m>>,
 }
 
-/// What one mote is.
+/// Settings of one mote, for [`MoteStorage::lend`].
 #[derive(Clone, Debug)]
 pub struct MoteConfig {
     /// What its radio can do.
     pub radio: mac::RadioCapabilities,
-    /// Settings of the MAC.
+    /// Settings of the MAC layer (IEEE 802.15.4).
     pub mac: mac::Config,
     /// Settings of the link above the MAC.
     pub mesh: MeshConfig,
@@ -99,7 +99,7 @@ impl<
         QUEUE,
     >
 {
-    /// Not lent yet.
+    /// Memory before it is lent to a node, for use in a `static`.
     pub const EMPTY: Self = Self {
         mesh: MeshStorage::EMPTY,
         #[cfg(feature = "tcp")]

@@ -36,7 +36,7 @@ impl Rng {
         self.key = (word(self.counter), word(!self.counter));
     }
 
-    /// The next 64 bits.
+    /// The next 64 bits of the generator.
     pub fn next_u64(&mut self) -> u64 {
         let value = sip_hash(self.key, &[&[self.counter.to_le_bytes()]]);
         self.counter = self.counter.wrapping_add(1);
@@ -48,7 +48,7 @@ impl Rng {
         self.counter = self.counter.wrapping_add(count);
     }
 
-    /// The next 32 bits.
+    /// The next 32 bits of the generator, taken from one 64-bit number.
     pub fn next_u32(&mut self) -> u32 {
         (self.next_u64() >> 32) as u32
     }
@@ -71,7 +71,7 @@ impl Rng {
         Self::from_seed([self.next_u64(), self.next_u64()])
     }
 
-    /// A secret for [`KeyedHash`].
+    /// A [`KeyedHash`] with a random key of 128 bits.
     pub(crate) fn keyed_hash(&mut self) -> KeyedHash {
         KeyedHash {
             key: (self.next_u64(), self.next_u64()),

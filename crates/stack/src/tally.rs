@@ -5,7 +5,7 @@ use std::cell::Cell;
 /// How often each was done.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Tally {
-    /// IPv6 headers parsed.
+    /// IPv6 headers that the node has parsed.
     pub(crate) parses: u32,
     /// Packets of which IP was asked what to do with them.
     pub(crate) decisions: u32,

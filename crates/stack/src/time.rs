@@ -26,7 +26,7 @@ impl Instant {
         Self(us)
     }
 
-    /// Microseconds since [`Self::ORIGIN`].
+    /// Microseconds from [`Self::ORIGIN`] to this instant.
     pub const fn as_micros(self) -> u64 {
         self.0
     }
@@ -62,7 +62,7 @@ impl Duration {
         Self(s.saturating_mul(1_000_000))
     }
 
-    /// Whole microseconds, without rounding.
+    /// The span in microseconds, the unit in which it is kept.
     pub const fn as_micros(self) -> u64 {
         self.0
     }
@@ -189,7 +189,7 @@ pub fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
 /// Each deadline is judged by itself, so that one that waits hides none that comes later.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadlines {
-    /// Earlier ones had come.
+    /// When the node was last polled: deadlines up to this instant are left out.
     from: Instant,
     first: Option<Instant>,
 }
@@ -210,7 +210,7 @@ impl Deadlines {
         self.first = earliest(self.first, deadline.filter(|at| *at >= self.from));
     }
 
-    /// The earliest.
+    /// The earliest deadline so far; `None` where every one offered had come already.
     pub(crate) const fn first(self) -> Option<Instant> {
         self.first
     }

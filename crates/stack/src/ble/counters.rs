@@ -44,7 +44,7 @@ pub enum ChannelDrop {
 }
 
 impl ChannelDrop {
-    /// The reason in words.
+    /// What the drop means, in a few English words for a report.
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::UnknownConnection => "data of an unknown connection",
@@ -83,7 +83,7 @@ speaks!(ChannelDrop);
 /// Totals since start; all wrap at 2^32.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct HostCounters {
-    /// SDUs received whole.
+    /// SDUs that were received as a whole and handed up.
     pub sdus_received: u32,
     /// SDUs given to the controller whole.
     pub sdus_sent: u32,
@@ -91,7 +91,7 @@ pub struct HostCounters {
 }
 
 impl HostCounters {
-    /// Drops for `reason`.
+    /// How many PDUs or SDUs were dropped for `reason`.
     pub fn dropped(&self, reason: ChannelDrop) -> u32 {
         self.drops.get(reason as usize).copied().unwrap_or_default()
     }

@@ -24,16 +24,16 @@ pub struct DeviceAddr {
 pub enum GapRole {
     /// It began the connection, and sets its times.
     Central,
-    /// It advertised.
+    /// It advertised, and accepted the central's connection.
     Peripheral,
 }
 
-/// How fast symbols are.
+/// The physical layer of a connection: its symbol rate (Core 5.4 Vol 6 Part A §1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Phy {
-    /// 1 Mb/s.
+    /// LE 1M: 1 Mb/s.
     Le1M,
-    /// 2 Mb/s.
+    /// LE 2M: 2 Mb/s.
     Le2M,
 }
 
@@ -82,14 +82,14 @@ impl Timing {
     }
 }
 
-/// One advertisement.
+/// One report of an advertising device (LE Advertising Report).
 #[derive(Clone, Copy, Debug)]
 pub struct Advertisement<'a> {
-    /// The device.
+    /// Address of the advertising device.
     pub from: DeviceAddr,
     /// Whether it may be connected to.
     pub is_connectable: bool,
-    /// Received signal strength, dBm.
+    /// Received signal strength of the advertisement, dBm.
     pub rssi: i8,
     /// Advertising data: a list of length, type and value.
     pub data: &'a [u8],
@@ -98,13 +98,13 @@ pub struct Advertisement<'a> {
 /// How a connection event went, from controllers that say so.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EventReport {
-    /// The connection.
+    /// The connection that the report is about.
     pub handle: Handle,
-    /// Its number, from the connection's first.
+    /// Number of the connection event, counted from the connection's first.
     pub counter: u16,
     /// Packets received with a good check sum, and with a bad one.
     pub good: u16,
-    /// See [`Self::good`].
+    /// Packets received with a bad check sum; [`Self::good`] counts the others.
     pub bad: u16,
     /// Packets of ours that the peer did not acknowledge.
     pub unacknowledged: u16,
@@ -119,99 +119,99 @@ pub enum Event<'a> {
     Started {
         /// The longest data packet it takes, bytes, without HCI's header.
         packet_len: u16,
-        /// Packets that it holds.
+        /// Data packets that the controller can hold.
         packets: u8,
     },
     /// The command that was given last has been carried out or refused: Command Complete, or
     /// Command Status.
     Answered {
-        /// Why it was refused.
+        /// HCI error code; 0: the command was carried out.
         status: u8,
     },
     /// LE Advertising Report, one report of it.
     Advertised(Advertisement<'a>),
-    /// LE Connection Complete.
+    /// LE Connection Complete: a connection is made, or the attempt has failed.
     Connected {
-        /// Why there is none.
+        /// HCI error code of a failed attempt; 0: the connection is made.
         status: u8,
         /// Names it from now on.
         handle: Handle,
-        /// Of this device.
+        /// This device's role on the connection.
         role: GapRole,
-        /// The other device.
+        /// Address of the peer.
         peer: DeviceAddr,
-        /// Its times.
+        /// Interval, latency and supervision timeout of the connection.
         timing: Timing,
     },
-    /// Disconnection Complete.
+    /// Disconnection Complete: a connection is over.
     Disconnected {
         /// The connection that is over.
         handle: Handle,
-        /// Why.
+        /// HCI error code: why the connection ended.
         reason: u8,
     },
-    /// LE Connection Update Complete.
+    /// LE Connection Update Complete: a connection has other times, or keeps its old ones.
     Updated {
-        /// Why nothing changed.
+        /// HCI error code of a failed update; 0: `timing` holds from now on.
         status: u8,
-        /// The connection.
+        /// The connection that was to be updated.
         handle: Handle,
-        /// Its times.
+        /// The times of the connection from now on.
         timing: Timing,
     },
     /// LE Remote Connection Parameter Request: the peer asks for other times, and waits for an
     /// answer.
     TimingAsked {
-        /// The connection.
+        /// The connection for which the peer asks.
         handle: Handle,
         /// The shortest interval it wants.
         interval_min: u16,
         /// The longest interval and the other times it wants.
         timing: Timing,
     },
-    /// LE Data Length Change.
+    /// LE Data Length Change: packets on the air may have other lengths from now on.
     DataLength {
-        /// The connection.
+        /// The connection whose packets are longer or shorter.
         handle: Handle,
         /// The longest payload of a packet on the air, sent, bytes.
         sent: u16,
-        /// As `sent`, received.
+        /// The longest payload of a packet on the air, received, bytes.
         received: u16,
     },
-    /// LE PHY Update Complete.
+    /// LE PHY Update Complete: a connection has another PHY, or keeps its old one.
     Phy {
-        /// Why nothing changed.
+        /// HCI error code of a failed update; 0: the PHYs below hold from now on.
         status: u8,
-        /// The connection.
+        /// The connection that was to be updated.
         handle: Handle,
-        /// Of packets sent.
+        /// The PHY of packets that this device sends.
         sent: Phy,
-        /// Of packets received.
+        /// The PHY of packets that this device receives.
         received: Phy,
     },
     /// Number Of Completed Packets, of one connection: as many buffers are free again.
     Completed {
-        /// The connection.
+        /// The connection whose packets were acknowledged or flushed.
         handle: Handle,
-        /// How many.
+        /// Packets completed, each of which has freed a buffer.
         packets: u16,
     },
-    /// The answer to [`Action::ReadRssi`].
+    /// Read RSSI, Command Complete: the answer to [`Action::ReadRssi`].
     Rssi {
-        /// The connection.
+        /// The connection that was measured.
         handle: Handle,
-        /// dBm.
+        /// Received signal strength on the connection, dBm.
         rssi: i8,
     },
     /// A vendor's report on a connection event.
     Report(EventReport),
-    /// A data packet.
+    /// An ACL data packet has come: an L2CAP PDU or a part of one.
     Data {
-        /// The connection.
+        /// The connection that the packet came over.
         handle: Handle,
         /// Whether an L2CAP PDU begins with it.
         is_first: bool,
-        /// Without HCI's header.
+        /// The packet's data, without HCI's header.
         bytes: &'a [u8],
     },
 }
@@ -239,10 +239,10 @@ pub enum Action {
     },
     /// LE Set Advertising Data: `out[..len]`.
     SetAdvertisingData {
-        /// Bytes.
+        /// Bytes of advertising data in `out`.
         len: usize,
     },
-    /// LE Set Advertising Enable.
+    /// LE Set Advertising Enable: begins or ends advertising.
     SetAdvertising {
         /// Whether to advertise. A connection ends it, too.
         is_on: bool,
@@ -256,41 +256,41 @@ pub enum Action {
     },
     /// LE Set Scan Enable, without duplicates.
     SetScan {
-        /// Whether to scan.
+        /// Whether to scan from now on.
         is_on: bool,
     },
-    /// LE Create Connection.
+    /// LE Create Connection: connects to an advertising device.
     Connect {
-        /// The device.
+        /// Address of the device to connect to.
         peer: DeviceAddr,
         /// The times of the connection.
         timing: Timing,
         /// The longest connection event, in units of 0.625 ms.
         event_len: u16,
     },
-    /// LE Create Connection Cancel.
+    /// LE Create Connection Cancel: gives the attempt to connect up.
     CancelConnect,
-    /// LE Connection Update.
+    /// LE Connection Update: asks for other times of a connection.
     Update {
-        /// The connection.
+        /// The connection to update.
         handle: Handle,
-        /// Its new times.
+        /// The interval, latency and supervision timeout wanted.
         timing: Timing,
         /// The longest connection event, in units of 0.625 ms.
         event_len: u16,
     },
     /// LE Remote Connection Parameter Request Reply.
     AcceptTiming {
-        /// The connection.
+        /// The connection for which the peer asked.
         handle: Handle,
-        /// The shortest interval.
+        /// The shortest interval that is accepted, in units of 1.25 ms.
         interval_min: u16,
         /// The times, with the longest interval.
         timing: Timing,
     },
-    /// LE Set Data Length.
+    /// LE Set Data Length: asks for longer packets on the air.
     SetDataLength {
-        /// The connection.
+        /// The connection whose packets are to be longer.
         handle: Handle,
         /// The longest payload of a packet on the air, bytes.
         octets: u16,
@@ -299,30 +299,30 @@ pub enum Action {
     },
     /// LE Set PHY, both ways.
     SetPhy {
-        /// The connection.
+        /// The connection to change.
         handle: Handle,
-        /// The one wanted.
+        /// The PHY wanted for both directions.
         phy: Phy,
     },
-    /// Read RSSI.
+    /// Read RSSI: asks for the signal strength; [`Event::Rssi`] answers.
     ReadRssi {
-        /// The connection.
+        /// The connection to measure.
         handle: Handle,
     },
-    /// Disconnect.
+    /// Disconnect: ends a connection.
     Disconnect {
-        /// The connection.
+        /// The connection to end.
         handle: Handle,
         /// Why, as the peer is to know it.
         reason: u8,
     },
     /// A data packet: `out[..len]`, without HCI's header. It takes one of the controller's buffers.
     Data {
-        /// The connection.
+        /// The connection to send over.
         handle: Handle,
         /// Whether an L2CAP PDU begins with it.
         is_first: bool,
-        /// Bytes.
+        /// Bytes of the packet in `out`.
         len: usize,
     },
 }

@@ -19,13 +19,13 @@ pub(super) enum Gap {
     Data,
     /// To begin advertising, or scanning; not before this instant.
     Begin(Instant),
-    /// Advertising, or scanning.
+    /// Advertising (a peripheral), or scanning for peripherals (a central).
     Looking,
     /// To stop scanning, because this device was found.
     Found(DeviceAddr),
-    /// To connect to it.
+    /// Scanning has stopped, and the attempt to connect to this device comes next.
     Connect(DeviceAddr),
-    /// Connecting, until this instant.
+    /// An attempt to connect goes on; it is cancelled at this instant.
     Connecting(Instant),
     /// The end of that is on its way.
     Cancelling,

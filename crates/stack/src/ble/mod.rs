@@ -47,7 +47,7 @@ pub const MPS: u16 = MTU + 2;
 /// Bytes in front of an SDU that comes in, for headers that are longer once restored.
 pub(crate) const SDU_HEADROOM: usize = 100;
 
-/// Bytes of [`PeerMemory::inward`].
+/// Length of [`PeerMemory::inward`], bytes: the longest SDU, and room to decompress it.
 pub const INWARD_LEN: usize = SDU_HEADROOM + IPV6_MTU_MIN;
 
 /// The service of IPv6: the SPSM of IPSP.
@@ -62,10 +62,10 @@ const CREDITS: u16 = 12;
 /// Credits that are returned together: early enough that those left last for an SDU.
 const CREDITS_RETURNED: u16 = CREDITS / 2;
 
-/// Settings of a host.
+/// Settings of a [`Host`].
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// This device.
+    /// The Bluetooth address of this device.
     pub address: DeviceAddr,
     /// What it is on all its connections.
     pub role: GapRole,
@@ -175,7 +175,7 @@ impl<'m> Host<'m> {
         self.peers
     }
 
-    /// Its settings.
+    /// The settings that the host was made with.
     pub const fn config(&self) -> &Config {
         &self.config
     }
@@ -185,7 +185,7 @@ impl<'m> Host<'m> {
         &self.counters
     }
 
-    /// Its connections.
+    /// The connections that are up, in the order of their places in memory.
     pub fn connections(&self) -> impl Iterator<Item = &Connection> {
         self.peers.iter().filter_map(Peer::connection)
     }

@@ -19,7 +19,7 @@ pub const ALL_RPL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x1a
 /// One address of one interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Address {
-    /// The IPv6 unicast address.
+    /// A unicast address of this node (RFC 4291 §2.5).
     pub addr: Ipv6Addr,
     /// The interface that has the address.
     pub interface: InterfaceId,

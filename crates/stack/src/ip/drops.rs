@@ -98,7 +98,7 @@ pub struct IpCounters {
     pub forwarded: u32,
     /// Packets marked as having met congestion (RFC 3168 §5): those passed on, and this node's own.
     pub marked: u32,
-    /// ICMPv6 error messages sent.
+    /// ICMPv6 error messages that this node has sent (RFC 4443 §3).
     pub errors_sent: u32,
     /// ICMPv6 errors withheld by the rate limit (RFC 4443 §2.4 f).
     pub errors_limited: u32,
@@ -112,7 +112,7 @@ impl PacketDrop {
 }
 
 impl IpCounters {
-    /// Counts one drop.
+    /// Adds one to the count of packets dropped for `reason`; it wraps at 2^32.
     pub(crate) fn count(&mut self, reason: PacketDrop) {
         if let Some(count) = self.drops.get_mut(reason as usize) {
             *count = count.wrapping_add(1);

@@ -36,16 +36,17 @@ pub struct FragmentSlot {
     interface: InterfaceId,
     /// When the first of its fragments came.
     since: Instant,
-    /// Of the fragment with offset 0, once that is here; its next header is the whole packet's.
+    /// The IPv6 header of the first fragment (offset 0), once that has come. The next header is
+    /// that of the whole packet.
     header: Option<Header>,
-    /// Bytes of that fragment.
+    /// Length of the first fragment's part of the packet, bytes.
     first_len: u16,
-    /// Bytes of the whole, once the last fragment is here.
+    /// Length of the fragmentable part, bytes, once the last fragment has come.
     total: Option<u16>,
-    /// The congestion fields that fragments came with, a bit each.
+    /// The ECN fields of the fragments that have come, one bit for each of the four codepoints.
     ecn: u8,
     came: Units,
-    /// Where fragments begin.
+    /// The units at which a fragment that has come begins.
     begins: Units,
     /// Room for both headers, then the fragmentable part.
     bytes: [u8; HEADERS_LEN + PART_LEN_MAX],
@@ -82,9 +83,9 @@ impl FragmentCounters {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Free,
-    /// Fragments are awaited.
+    /// Some fragments have come, and others are awaited.
     Open,
-    /// Its fragments contradict one another: the others are not taken.
+    /// Two fragments contradict each other: later ones of the packet are dropped, too.
     Dropped,
 }
 
@@ -105,7 +106,7 @@ pub(crate) struct Fragment<'p> {
     /// Where its fragment header stands in its packet.
     pub(crate) at: usize,
     pub(crate) place: FragmentHeader,
-    /// What follows.
+    /// The bytes behind the fragment header: this fragment's part of the packet.
     pub(crate) bytes: &'p [u8],
 }
 
@@ -213,7 +214,7 @@ impl<'m> Fragments<'m> {
         Some((header, packet.get_mut(..len)?))
     }
 
-    /// Ends a slot.
+    /// Frees slot `index`, whose packet has been handed on or dropped.
     pub(crate) fn release(&mut self, index: usize) {
         if let Some(slot) = self.slots.get_mut(index) {
             slot.state = State::Free;
@@ -528,12 +529,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Offsets count so many bytes.
 const UNIT: usize = 8;
 
-/// The longest fragmentable part.
+/// The longest fragmentable part of a packet that is put together, bytes.
 const PART_LEN_MAX: usize = REASSEMBLED_LEN_MAX - ipv6::HEADER_LEN;
 
 const UNITS: usize = PART_LEN_MAX.div_ceil(UNIT);
 
-/// Of an IPv6 and a fragment header.
+/// Length of an IPv6 header and a fragment header, bytes.
 const HEADERS_LEN: usize = ipv6::HEADER_LEN + ipv6_fragment::HEADER_LEN;
 
 /// Where the fixed header says how long the payload is.

@@ -28,15 +28,15 @@ pub(crate) enum ErrorKind {
     PortUnreachable,
     /// Packet too big for the next link.
     PacketTooBig {
-        /// What would fit, bytes.
+        /// The MTU of the next link, bytes.
         mtu: u32,
     },
-    /// Time exceeded, code 0.
+    /// Time exceeded, code 0: the hop limit has run out (RFC 4443 §3.3).
     HopLimitExceeded,
     /// Time exceeded, code 1: a fragment is missing.
     #[cfg(feature = "fragments")]
     ReassemblyTimeExceeded,
-    /// Parameter problem.
+    /// Parameter problem (RFC 4443 §3.4): a header cannot be processed.
     ParameterProblem {
         /// 0 erroneous field, 1 unknown next header, 2 unknown option, 3 first fragment without all
         /// headers.

@@ -119,7 +119,7 @@ pub(crate) struct Ingress {
     pub from: Neighbour,
     /// Whether it was sent to every node in reach.
     pub to_all: bool,
-    /// Its RPL option, which the link took off.
+    /// The RPL option of the packet, which the link has taken off.
     pub option: Option<Rpi>,
     /// How strong its frame, or the last of its frames, was here, dBm; 0 where no link says.
     #[cfg(feature = "rpl")]
@@ -157,7 +157,7 @@ pub(crate) enum Disposition {
     Route(NextHop),
     /// It ends here, and its source gets an ICMPv6 error.
     Refuse(ErrorKind),
-    /// It ends here, silently.
+    /// The packet ends here, and its source gets no ICMPv6 error.
     Drop(PacketDrop),
 }
 
@@ -328,7 +328,7 @@ impl<'m> Ip<'m> {
         }
     }
 
-    /// What RPL has told.
+    /// This node's place in the DODAG, and the source routes of a root.
     #[cfg(feature = "rpl")]
     pub(crate) const fn rpl(&self) -> &RplRoutes<'m> {
         &self.rpl
@@ -345,7 +345,7 @@ impl<'m> Ip<'m> {
         self.default_route() == Some(hop) && self.rpl.goes_up(header, hop.interface)
     }
 
-    /// As [`Self::rpl`], to change.
+    /// [`Self::rpl`], for `node` to change.
     #[cfg(feature = "rpl")]
     pub(crate) const fn rpl_mut(&mut self) -> &mut RplRoutes<'m> {
         &mut self.rpl
@@ -387,7 +387,7 @@ impl<'m> Ip<'m> {
         }
     }
 
-    /// IP's own rules.
+    /// The disposition of a packet before RPL judges the way that it takes.
     fn decide(&self, (header, rest): (&Header, &[u8]), ingress: &Ingress) -> Disposition {
         let interface = ingress.interface;
         let loops = header.src.is_loopback() || header.dst.is_loopback();

@@ -84,7 +84,7 @@ pub(crate) struct Solicitor {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    /// Nothing asked yet.
+    /// The node has not begun to look for a router.
     Idle,
     /// Asking all routers, or the one to accept; `sent` so far.
     Asking { sent: u8, at: Instant },
@@ -103,11 +103,11 @@ enum State {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Claim {
     digest: u32,
-    /// The router stops.
+    /// The advertisement says that the router stops: a router lifetime of 0.
     is_end: bool,
-    /// The first question was answered by the same.
+    /// The router has repeated the change in answer to the first question.
     agreed: bool,
-    /// A question is open.
+    /// The router has not yet answered the last question.
     asked: bool,
     /// The router has acknowledged a frame since the last question.
     is_acknowledged: bool,
@@ -214,7 +214,7 @@ impl Solicitor {
         self.parent.or(self.router().map(|router| iid_of(&router)))
     }
 
-    /// Whether [`Self::way_up`] is `iid`.
+    /// Whether `iid` is the neighbour that this node sends upwards through.
     pub(crate) fn is_way_up(&self, iid: &Iid) -> bool {
         self.way_up().is_some_and(|router| same(&router, iid))
     }

@@ -58,7 +58,7 @@ impl RegistrationRefusal {
         }
     }
 
-    /// What the answer says.
+    /// The status in the answer to the registration (RFC 8505 §4.1, Table 1).
     pub(crate) const fn status(self) -> u8 {
         match self {
             Self::Duplicate => registration::DUPLICATE,
@@ -97,7 +97,7 @@ impl RegistrationCounters {
     }
 }
 
-/// What a neighbour asks.
+/// A registration request of a neighbour, from its ARO or EARO (RFC 8505 §4.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Request {
     /// The identifier of its address.
@@ -108,7 +108,7 @@ pub(crate) struct Request {
     pub(crate) is_by_right: bool,
     /// For how long, minutes; 0: remove it.
     pub(crate) lifetime_min: u16,
-    /// Its transaction, a lollipop counter; `None` in an ARO without one.
+    /// The transaction ID (TID) of the request, a lollipop counter; `None` in an ARO without one.
     pub(crate) tid: Option<u8>,
     /// The router is to make it reachable (R flag).
     pub(crate) is_routed: bool,
@@ -146,7 +146,7 @@ pub struct Registration {
     tid: Option<u8>,
     instance: Option<u8>,
     is_routed: bool,
-    /// Not reported yet.
+    /// Whether RPL has still to be told of the registration, or of its end.
     is_news: bool,
     /// The root has not confirmed yet what was reported of it.
     is_due: bool,
@@ -158,7 +158,7 @@ pub struct Registration {
 enum State {
     /// No registration; one that is news has just ended.
     Free,
-    /// Its neighbour has acknowledged nothing yet.
+    /// The neighbour has asked for the address, but has acknowledged no frame yet.
     Tentative,
     Registered,
 }
@@ -274,7 +274,7 @@ impl<'m> NeighborCache<'m> {
         &self.counters
     }
 
-    /// The registrations that hold.
+    /// The registered entries, without the tentative ones.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Registration> {
         let held = |entry: &&Registration| entry.state == State::Registered;
         self.table.iter().filter(held)

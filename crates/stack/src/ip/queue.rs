@@ -41,11 +41,11 @@ pub struct Red {
 /// What active queue management (AQM, RFC 7567) does with a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AqmDecision {
-    /// Queue it.
+    /// The packet joins the queue.
     Enqueue,
     /// Queue it with a mark of congestion.
     Mark,
-    /// Drop it.
+    /// The packet is dropped although the queue has room.
     Drop,
 }
 

@@ -38,15 +38,15 @@ const FAILURES_MAX: u8 = 3;
 pub(crate) struct RegisteringNode {
     /// The transaction of the last request.
     tid: u8,
-    /// Its answer has not come.
+    /// Whether the last request has had no answer yet.
     is_open: bool,
     /// Requests since the last success.
     failures: u8,
-    /// Of these, the answers that another node has the address.
+    /// Answers since the last success that say that another node has the address.
     duplicates: u8,
     /// When the last success was.
     accepted: Instant,
-    /// The next request.
+    /// When the next request is due; `None`: this node does not register.
     at: Option<Instant>,
 }
 
@@ -55,9 +55,9 @@ pub(crate) struct RegisteringNode {
 pub(crate) enum Outcome {
     /// The address is registered, and may be used.
     Accepted,
-    /// Another node has it, as the router says again and again.
+    /// The router has said several times that another node has the address.
     Duplicate,
-    /// Nothing yet.
+    /// The address is neither accepted nor given up: another request follows.
     Pending,
 }
 
@@ -93,7 +93,7 @@ impl RegisteringNode {
         }
     }
 
-    /// Whether it registers.
+    /// Whether this node has an address to register and a router to register it with.
     pub(crate) const fn is_active(&self) -> bool {
         self.at.is_some()
     }

@@ -59,7 +59,7 @@ impl<'m> RplRoutes<'m> {
         self.routes.lend(steps);
     }
 
-    /// Takes that memory back.
+    /// Takes the memory back that [`Self::lend`] got.
     pub(crate) fn take_steps(&mut self) -> &'m mut [Option<Step>] {
         core::mem::take(&mut self.routes).into_memory()
     }
@@ -109,7 +109,7 @@ impl<'m> RplRoutes<'m> {
         self.routes.has_lost()
     }
 
-    /// Forgets what is lost.
+    /// Forgets the steps that are lost: their motes are no longer reached by them.
     #[cfg(feature = "router")]
     pub(crate) fn forget_lost(&mut self) {
         self.routes.forget_lost();
@@ -186,9 +186,9 @@ impl<'m> RplRoutes<'m> {
     /// No source route crosses the border of the mesh: hosts beyond it could lead packets anywhere
     /// in here (RFC 6554 §5).
     ///
-    /// Of contradictions between a packet's option and the ranks (RFC 6550 §11.2.2.2) one may come
-    /// of a rank that changed meanwhile, two are a loop. `router`: where the default route leads;
-    /// what it sends up would come back to it.
+    /// One contradiction between a packet's option and the ranks (RFC 6550 §11.2.2.2) may come of
+    /// a rank that changed meanwhile; two are a loop. `router`: where the default route leads;
+    /// a packet from there that goes up would come back to it.
     ///
     /// # Errors
     /// [`PacketDrop::ExtensionHeader`], [`PacketDrop::Loop`], [`PacketDrop::Instance`].

@@ -7,7 +7,7 @@ use super::{Disposition, Ingress, NextHop, PacketDrop, Turn};
 use crate::wire::ipv6::Header;
 use crate::wire::rpl_option::Rpi;
 
-/// No DODAG.
+/// Stands for what IP keeps of RPL, in a build without it: no place and no routes.
 #[derive(Debug, Default)]
 pub(crate) struct RplRoutes<'m>(PhantomData<&'m ()>);
 
@@ -39,7 +39,7 @@ impl RplRoutes<'_> {
     }
 }
 
-/// None is.
+/// Whether an option in a hop-by-hop header is known: none is without RPL.
 pub(super) const fn knows_option(_: u8) -> bool {
     false
 }

@@ -74,7 +74,7 @@ pub(crate) enum StepError {
     /// The mote has a way, and the one that the message makes begins at another neighbour of the
     /// root than the one that brought the message.
     Strange,
-    /// No room.
+    /// No entry of the table is free.
     Full,
 }
 
@@ -252,7 +252,7 @@ impl<'m> SourceRoutes<'m> {
         self.steps.iter().flatten().any(|step| step.is_lost)
     }
 
-    /// Forgets what is lost.
+    /// Empties the entries whose steps are lost.
     #[cfg(feature = "router")]
     pub(super) fn forget_lost(&mut self) {
         for slot in self.steps.iter_mut() {

@@ -1,4 +1,4 @@
-//! Dispositions and extension headers.
+//! Tests of what IP decides on packets, and of how it reads extension headers.
 
 use super::*;
 use crate::wire::LinkAddr;

@@ -5,7 +5,7 @@
 
 use crate::wire::cursor::{Full, Reader, Truncated, Writer};
 
-/// Codes.
+/// Codes of a request by POST and of the answer 2.04 Changed (RFC 7252 §12.1).
 pub(super) const POST: u8 = 0x02;
 pub(super) const CHANGED: u8 = 0x44;
 
@@ -35,14 +35,14 @@ pub(super) const TOKEN_LEN_MAX: usize = 40;
 /// §2.1).
 const EXTENDED: u8 = 13;
 
-/// A message.
+/// A CoAP message with an OSCORE option, parsed (RFC 7252 §3).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message<'a> {
     pub(super) code: u8,
     pub(super) id: u16,
-    /// Up to [`TOKEN_LEN_MAX`] bytes.
+    /// The token, up to [`TOKEN_LEN_MAX`] bytes.
     pub(super) token: &'a [u8],
-    /// The value of its OSCORE option.
+    /// The value of the OSCORE option (RFC 8613 §6.1).
     pub(super) oscore: &'a [u8],
     pub(super) payload: &'a [u8],
 }

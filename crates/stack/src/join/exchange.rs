@@ -20,9 +20,9 @@ pub(super) const HOST: &[u8] = b"6tisch.arpa";
 const SCHEME: &[u8] = b"coap";
 pub(super) const PATH: &[u8] = b"j";
 
-/// What a device and the JRC alone know.
+/// The key of one device, which only the device and the JRC know (the PSK of RFC 9031 §3).
 ///
-/// Its [`Debug`](core::fmt::Debug) form does not show it.
+/// The [`Debug`](core::fmt::Debug) form does not show the key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct JoinKey([u8; KEY_LEN]);
 
@@ -38,7 +38,7 @@ impl JoinKey {
         Self(upper_half(secret, &[b"motet join", &eui64]))
     }
 
-    /// Its bytes, for the device's memory.
+    /// The bytes of the key, for the device to store.
     pub const fn as_bytes(&self) -> &[u8; KEY_LEN] {
         &self.0
     }
@@ -53,15 +53,15 @@ impl core::fmt::Debug for JoinKey {
 /// Why a datagram is not believed, or does not say what was hoped for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JoinError {
-    /// It is no message of this protocol.
+    /// The datagram is no message of this protocol.
     Malformed,
-    /// It answers no request of this pledge.
+    /// The datagram answers no request of this pledge.
     NotAsked,
-    /// Its tag is wrong: another key, or a forgery.
+    /// The OSCORE tag does not verify: the peer has another key, or the datagram is forged.
     Forged,
-    /// Its sequence number is not above the last one: a recording.
+    /// The sequence number is not above the last one: the datagram is a recording.
     Replayed,
-    /// The JRC says no, by this code of CoAP.
+    /// The JRC has refused, with this CoAP code.
     Refused(u8),
 }
 
@@ -342,7 +342,7 @@ impl Text {
         self.bytes.get_mut(self.len..).unwrap_or_default()
     }
 
-    /// Its one option.
+    /// Writes the only option of the message.
     pub(super) fn option(&mut self, number: u16, value: &[u8]) -> Result<(), Full> {
         let mut w = Writer::new(self.room());
         coap::option(&mut w, 0, number, value)?;

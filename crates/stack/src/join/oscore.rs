@@ -21,7 +21,7 @@ const AES_CCM_16_64_128: u8 = 10;
 /// The longest identifier of a side (RFC 8613 §3.3: nonce length - 6).
 const ID_LEN_MAX: usize = NONCE_LEN - 6;
 
-/// The longest partial IV.
+/// The longest partial IV, bytes (RFC 8613 §6.1).
 const PARTIAL_LEN_MAX: usize = 5;
 
 /// The longest identifier of a context: an extended address.
@@ -243,7 +243,7 @@ impl<'a> Header<'a> {
         })
     }
 
-    /// Writes it.
+    /// Writes the value of the option.
     pub(super) fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
         let partial = self.partial.as_ref().map_or(&[][..], Partial::as_bytes);
         let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };

@@ -23,21 +23,21 @@ pub(crate) enum Arrival<'m, 's> {
     Packet(&'s mut [u8], Hop),
     /// A packet in the memory that it was gathered in, to be given back.
     Gathered(Whole<'m>, Hop),
-    /// A packet went no further, and its source is to know: only the node sends ICMPv6.
+    /// A packet went no further, and its source is to get an ICMPv6 error, which the node sends.
     Refuse {
-        /// The reason.
+        /// Which ICMPv6 error the source gets.
         kind: ErrorKind,
-        /// Its beginning, as far as the error may quote it.
+        /// The start of the packet, as far as the error may quote it.
         quote: &'s [u8],
     },
 }
 
-/// The hop that a packet came over.
+/// The hop over which a packet came, as the link knows it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hop {
-    /// As IP sees it.
+    /// The hop as IP knows it: interface, neighbour, RPL option.
     pub(crate) ingress: Ingress,
-    /// What becomes of its TCP header on the next link.
+    /// What becomes of the packet's TCP header on the next link.
     pub(super) egress: TcpEgress,
     /// Whether the packet follows a source route.
     pub(crate) is_routed: bool,
@@ -65,20 +65,20 @@ pub(super) fn quotable(packet: &[u8], form: TcpForm) -> &[u8] {
 /// What happens to a packet's TCP header where the packet leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum TcpEgress {
-    /// Its compressed path begins here, if it has one.
+    /// The TCP header's compressed path begins at this node, if it has one.
     Begins(tcphc::Origin),
-    /// It goes on as it came.
+    /// The TCP header goes on in the form in which it came.
     As(TcpForm),
 }
 
 /// A packet of this node's TCP, pulled when its link had room for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pulled {
-    /// Bytes, IPv6 header first.
+    /// Length of the packet, its IPv6 header first, bytes.
     pub(crate) len: usize,
-    /// Its IPv6 header.
+    /// The IPv6 header of the packet.
     pub(crate) header: Header,
-    /// The neighbour that its route leads to.
+    /// The neighbour to which the packet's route leads.
     pub(crate) to: Neighbour,
 }
 
@@ -120,10 +120,10 @@ pub(crate) struct Undelivered<'m> {
 }
 
 impl Undelivered<'_> {
-    /// Its header, what of it an ICMPv6 error may quote, and which error. `None` where the
-    /// neighbour that did not answer was a step on its way: then the packet's next one may take
-    /// another. A source route leads over this step and no other: there a step is lost once several
-    /// frames in a row were not taken, and until then a packet.
+    /// What an ICMPv6 error about the packet needs: its header, the part that may be quoted, and
+    /// the kind of error. `None` while the packet's next copy may take another neighbour, namely
+    /// where the one that did not answer was no last hop. A source route leaves no choice: a step
+    /// of it counts as lost once several frames in a row were not acknowledged.
     pub(crate) fn refused(&self) -> Option<(Header, &[u8], ErrorKind)> {
         let (header, payload) = Header::parse(self.buffer).ok()?;
         let packet = self.buffer.get(..HEADER_LEN + payload.len())?;
@@ -144,7 +144,7 @@ impl Undelivered<'_> {
 pub(crate) enum Refusal {
     /// The link carries packets of up to `mtu` bytes.
     TooBig {
-        /// Bytes.
+        /// The longest packet of the link, bytes.
         mtu: u32,
     },
     /// No room in its queue.

@@ -70,10 +70,10 @@ pub struct BleMemory<'m> {
     pub registrations: &'m mut [Registration],
 }
 
-/// Settings of a [`Ble`].
+/// Settings of a [`Ble`] link.
 #[derive(Clone, Copy, Debug)]
 pub struct BleConfig {
-    /// Of the host below.
+    /// Settings of the Bluetooth host below the link.
     pub host: Config,
     /// Whether to look for a router. A border router is its link's router and does not.
     pub solicits: bool,
@@ -126,7 +126,7 @@ impl<'m> Ble<'m> {
         }
     }
 
-    /// The host below.
+    /// The Bluetooth host below the link.
     pub const fn host(&self) -> &Host<'m> {
         &self.host
     }
@@ -152,7 +152,7 @@ impl<'m> Ble<'m> {
         self.host.peers.get(at).and_then(Peer::open).is_some()
     }
 
-    /// What the link dropped.
+    /// Counts of SDUs that the link dropped, by reason.
     pub const fn counters(&self) -> &LinkCounters {
         &self.counters
     }
@@ -381,7 +381,7 @@ impl<'m> Ble<'m> {
         self.discovery.on_message(received, queue, ip, now, rng)
     }
 
-    /// Whole packets that wait.
+    /// The queue of whole packets for peers.
     pub(super) const fn waiting(&self) -> &PacketQueue<'m> {
         &self.queue
     }

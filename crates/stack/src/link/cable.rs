@@ -56,7 +56,7 @@ impl<'m> Cable<'m> {
         }
     }
 
-    /// Whole packets that wait.
+    /// The queue of whole packets for the cable.
     pub(super) const fn waiting(&self) -> &PacketQueue<'m> {
         &self.queue
     }

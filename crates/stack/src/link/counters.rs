@@ -1,6 +1,6 @@
 //! What a link drops between its layers; each layer counts its own besides.
 
-/// Why a frame went no further than 6LoWPAN.
+/// Why the link dropped a frame or packet between the MAC and IP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LinkDrop {
     /// Not a 6LoWPAN format that this stack reads.
@@ -9,7 +9,7 @@ pub enum LinkDrop {
     Compression,
     /// A compressed TCP header that could not be restored; `tcphc` counts why.
     TcpCompression,
-    /// A malformed fragment header.
+    /// A fragment header that is malformed (RFC 4944 §5.3).
     MalformedFragment,
     /// What came out is no IPv6 packet.
     MalformedPacket,
@@ -25,7 +25,7 @@ pub enum LinkDrop {
 }
 
 impl LinkDrop {
-    /// The reason in words.
+    /// What the drop means, in a few English words.
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Dispatch => "not a 6LoWPAN format that is read",
@@ -62,7 +62,7 @@ pub struct LinkCounters {
 }
 
 impl LinkCounters {
-    /// Drops for `reason`.
+    /// How many frames or packets were dropped for `reason`.
     pub fn dropped(&self, reason: LinkDrop) -> u32 {
         self.drops.get(reason as usize).copied().unwrap_or_default()
     }

@@ -38,13 +38,13 @@ pub enum Action {
     Mesh(mac::Action),
     /// Send this IPv6 packet down a [`Cable`](super::Cable).
     Cable {
-        /// Bytes of `out`.
+        /// Length of the packet in `out`, bytes.
         len: usize,
     },
     /// Write these bytes to the line of a [`Serial`](super::Serial), all of them, before the next
     /// poll. A packet may take several such actions. While the line takes no more, do not poll.
     Serial {
-        /// Bytes of `out`.
+        /// Bytes of `out` to write.
         len: usize,
     },
     /// For the controller of a [`Ble`](super::Ble).

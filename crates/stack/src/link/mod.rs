@@ -73,7 +73,7 @@ pub(crate) use offer::{SHRINKS_HEADERS, Segments};
 /// What a link asks of the node's TCP.
 #[derive(Clone, Copy)]
 pub(crate) enum Ask<'b, 'm> {
-    /// A segment.
+    /// Any segment: a link that carries whole packets takes each.
     #[cfg_attr(
         not(any(feature = "router", feature = "ble")),
         expect(dead_code, reason = "links of whole packets ask so")
@@ -103,13 +103,13 @@ pub(crate) enum Ask<'b, 'm> {
     )
 )]
 pub enum Link<'m> {
-    /// IEEE 802.15.4 with 6LoWPAN.
+    /// An IEEE 802.15.4 network with 6LoWPAN, routed over.
     Mesh(Mesh<'m>),
     /// A point-to-point link that carries whole IPv6 packets: TUN, Ethernet behind an adapter.
     Cable(Cable<'m>),
     /// A point-to-point link that carries bytes, in which packets are framed (SLIP).
     Serial(Serial<'m>),
-    /// Bluetooth LE.
+    /// Connections over Bluetooth LE (RFC 7668).
     Ble(Ble<'m>),
 }
 

@@ -257,9 +257,9 @@ const fn count(counter: &mut u32) {
 const END: u8 = 0xc0;
 /// Begins two bytes that stand for one.
 const ESC: u8 = 0xdb;
-/// After ESC: END.
+/// Stands for END, behind ESC (RFC 1055).
 const ESC_END: u8 = 0xdc;
-/// After ESC: ESC.
+/// Stands for ESC, behind ESC (RFC 1055).
 const ESC_ESC: u8 = 0xdd;
 
 #[cfg(test)]

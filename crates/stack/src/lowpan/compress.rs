@@ -23,7 +23,8 @@ pub struct Compressed {
     pub compressed_len: usize,
     /// Bytes of the packet that they stand for; the rest follows as it is.
     pub uncompressed_len: usize,
-    /// See [`Decompressed::unnumbered`](super::Decompressed::unnumbered).
+    /// How many bytes fragment headers do not number; see
+    /// [`Decompressed::unnumbered`](super::Decompressed::unnumbered).
     pub unnumbered: Unnumbered,
 }
 
@@ -215,10 +216,10 @@ struct Chain<'a> {
     tcp: TcpForm,
 }
 
-/// One header to compress.
+/// One header of a packet, with what compression needs to know about it.
 struct Step<'a> {
     what: What<'a>,
-    /// Its length in the packet.
+    /// Length of the uncompressed header, bytes.
     len: usize,
     /// What follows it; `None` when that is no header.
     next_header: Option<u8>,
@@ -398,7 +399,7 @@ fn unicast(addr: Ipv6Addr, elided: [u8; 8], contexts: &Contexts) -> Unicast {
     Unicast::Full(addr)
 }
 
-/// `fe80::/64`
+/// The upper half of a link-local address, `fe80::/64`.
 const LINK_LOCAL: [u8; 8] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0];
 
 fn multicast(addr: Ipv6Addr, contexts: &Contexts) -> Multicast {

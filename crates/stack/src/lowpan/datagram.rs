@@ -207,7 +207,7 @@ impl<'m> Datagrams<'m> {
         (self.records, self.bodies)
     }
 
-    /// Bytes of each body.
+    /// Length of one body, the memory in which a packet is gathered, bytes.
     pub(crate) const fn body_len(&self) -> usize {
         self.body_len
     }
@@ -537,10 +537,10 @@ impl<'m> Datagrams<'m> {
 /// A fragment's bytes, and where they belong.
 #[derive(Clone, Copy, Debug)]
 struct Piece<'p> {
-    /// As its header numbers it.
+    /// Offset in the packet as its fragment header numbers it, bytes.
     offset: usize,
     bytes: &'p [u8],
-    /// Of its packet; said by the first fragment only.
+    /// What fragment headers do not number of this packet; 0 except in a first fragment.
     unnumbered: Unnumbered,
 }
 

@@ -233,7 +233,7 @@ impl<'m> Fragmenter<'m> {
         self.tag
     }
 
-    /// Of the packet just started, and of what says how it is cut up.
+    /// A check sum of the packet just started, and of the sizes by which it is cut into frames.
     #[cfg(feature = "sleepy")]
     pub(crate) fn digest(&self) -> u16 {
         let packet = self.packet.get(..usize::from(self.len)).unwrap_or_default();

@@ -67,9 +67,9 @@ impl From<TcpForm> for HeaderForms {
 pub struct First<'p> {
     /// The beginning of the packet, headers and all.
     pub bytes: &'p [u8],
-    /// What goes with the packet.
+    /// The headers that `bytes` hold in another form, or not at all.
     pub forms: HeaderForms,
-    /// See [`Decompressed::unnumbered`].
+    /// How many bytes fragment headers do not number; see [`Decompressed::unnumbered`].
     pub unnumbered: Unnumbered,
 }
 
@@ -98,15 +98,15 @@ impl Encapsulation {
 /// A packet whose routing headers have been written, as far as these stand ahead of its compressed
 /// IPv6 header.
 struct Begun<'p> {
-    /// That IPv6 header.
+    /// The IPv6 header that comes next, not compressed yet.
     header: ipv6::Header,
-    /// What follows it.
+    /// The packet's bytes behind that header.
     rest: &'p [u8],
     /// What its addresses may be elided from.
     encapsulation: Encapsulation,
     /// The RPL option that comes next, all that its hop-by-hop header holds.
     option: Option<[u8; 6]>,
-    /// As [`Decompressed::unnumbered`].
+    /// How many bytes fragment headers do not number; see [`Decompressed::unnumbered`].
     unnumbered: Unnumbered,
 }
 

@@ -33,12 +33,12 @@ use crate::wire::{lowpan_iphc, lowpan_nhc};
 /// the feature `rpl` is off, nothing.
 pub type Unnumbered = i16;
 
-/// Of the first `len` bytes of a packet, those that fragment headers number.
+/// How many of the first `len` bytes of a packet fragment headers number.
 pub(super) const fn numbered(len: usize, unnumbered: Unnumbered) -> usize {
     shifted(len, -(unnumbered as isize))
 }
 
-/// The reverse of [`numbered`].
+/// How many bytes of a packet end where fragment headers count `numbered`: undoes [`numbered`].
 pub(super) const fn unabridged(numbered: usize, unnumbered: Unnumbered) -> usize {
     shifted(numbered, unnumbered as isize)
 }
@@ -265,7 +265,7 @@ pub(super) struct LeadingHeaders<'a> {
 }
 
 impl<'a> LeadingHeaders<'a> {
-    /// None.
+    /// No routing headers: the compressed IPv6 header comes first.
     pub(super) fn none() -> Self {
         Self {
             headers: RoutingHeaders::default(),
@@ -287,7 +287,7 @@ impl<'a> LeadingHeaders<'a> {
         Ok((leading, rest))
     }
 
-    /// Bytes read.
+    /// Length of the routing headers, the page's byte included.
     pub(super) const fn len(&self) -> usize {
         self.len
     }

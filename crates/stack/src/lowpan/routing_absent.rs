@@ -38,7 +38,7 @@ pub(super) const fn begin<'p>(
     })
 }
 
-/// No routing headers.
+/// Stands for routing headers ahead of a packet, in a build that cannot read them.
 pub(super) struct LeadingHeaders<'a>(core::marker::PhantomData<&'a ()>);
 
 impl LeadingHeaders<'_> {

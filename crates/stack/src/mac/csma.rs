@@ -253,7 +253,7 @@ impl Mac<'_> {
         !self.radio.shared_buffer
     }
 
-    /// The mean first backoff.
+    /// The mean of the first random backoff (IEEE 802.15.4-2006 §7.5.1.4).
     pub(crate) fn backoff(&self) -> Duration {
         let periods = 1u32 << self.config.be_min.min(BE_LIMIT);
         Duration::from_micros(u64::from((periods - 1) * UNIT_BACKOFF_US / 2))

@@ -16,7 +16,7 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// Nothing yet.
+    /// A flow of which no packet has left yet.
     pub(crate) const NONE: Self = Self {
         token: 0,
         follows: false,

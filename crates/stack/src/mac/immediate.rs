@@ -74,10 +74,11 @@ impl Protocol {
     }
 }
 
-/// The frames that wait.
+/// The frames that wait for another frame to fire them: conditional immediate transmission (CIT
+/// §4).
 #[derive(Debug)]
 pub(super) struct Waiting {
-    /// The one that is kept in the radio, or [`NIL`]: nothing waits.
+    /// The frame that is kept in the radio, or [`NIL`]: none waits.
     pub(super) slot: u8,
     /// Whether the last new frame went unanswered: then its repetition fires, if it is answered.
     pub(super) is_owed: bool,

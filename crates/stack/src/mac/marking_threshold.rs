@@ -20,7 +20,7 @@ pub(super) struct MarkingThreshold {
 }
 
 impl MarkingThreshold {
-    /// Of a queue that has lost nothing.
+    /// The threshold of a queue that has lost no frame yet.
     pub(super) const NONE: Self = Self {
         lowered: 0,
         queued: 0,

@@ -118,11 +118,11 @@ pub struct Mac<'m> {
     /// The ACK owed to a neighbour.
     acknowledgment: Acknowledgment,
     outcome: Option<Outcome>,
-    /// What it is to the nodes that sleep.
+    /// Indirect transmission, on a parent's side: what its ACKs tell sleeping children.
     serving: Serving,
-    /// How it sleeps itself.
+    /// Indirect transmission, on a child's side: when to ask the parent, and when to listen.
     poll: Poll,
-    /// Its key.
+    /// Link security, where the node has a key.
     guard: Guard<'m>,
     /// Whether it passes on what nodes without a key ask.
     #[cfg(feature = "join")]

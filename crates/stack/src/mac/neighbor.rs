@@ -37,7 +37,7 @@ pub struct Neighbor {
     acknowledges: bool,
     /// Frames given up since it last did, because it did not.
     unanswered: u8,
-    /// For a measured pace.
+    /// Times of this neighbour's exchanges, for a pace that is measured.
     timing: NeighborTiming,
     /// No new frame to this neighbour before then; while it is in doubt, none is taken.
     held_until: Instant,
@@ -285,7 +285,7 @@ impl<'m> Neighbors<'m> {
         self.find(addr)?.timing.exchange()
     }
 
-    /// As [`Neighbor::etx`].
+    /// The ETX towards `addr`, as [`Neighbor::etx`]; `None` where the table does not have it.
     pub(super) fn etx(&self, addr: LinkAddr) -> Option<u16> {
         self.find(addr)?.etx()
     }

@@ -25,7 +25,7 @@ pub(super) struct NeighborTiming {
 }
 
 impl NeighborTiming {
-    /// Nothing yet: all zeros.
+    /// A neighbour without measurements: all zeros, so that a static table costs no flash.
     pub(super) const NONE: Self = Self {
         exchange_us: 0,
         busy: 0,

@@ -13,16 +13,16 @@ use crate::time::Instant;
 use crate::wire::LinkAddr;
 use crate::wire::ieee802154::{Command, Header};
 
-/// What a parent's MAC knows.
+/// What a parent's MAC needs to answer children that ask for their packets.
 #[derive(Debug)]
 pub(super) struct Serving {
     /// Whether there is a link above that keeps packets for children.
     is_on: bool,
-    /// Who sent the last frame that asked for an ACK.
+    /// The last frame that asked for an ACK.
     asked: Option<Asked>,
-    /// What that ACK says.
+    /// The frame pending bit of the ACK that is due.
     pending: bool,
-    /// The child for which more waits than is queued.
+    /// The child for which the link keeps more packets than the MAC has queued.
     more_for: Option<LinkAddr>,
     /// Attempts at a frame for a child.
     attempts_max: u8,
@@ -36,7 +36,8 @@ pub(crate) struct Asked {
     pub(crate) by: LinkAddr,
     /// It is a data request, and not data.
     pub(crate) is_request: bool,
-    /// Its sender may be somebody else yet: only the ACK needs to know.
+    /// The frame is not verified yet, so its sender address may be forged: only the ACK depends on
+    /// it.
     #[cfg(feature = "security")]
     pub(crate) is_forgeable: bool,
 }

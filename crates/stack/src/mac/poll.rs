@@ -103,11 +103,11 @@ pub struct PollCounters {
 pub(super) struct Poll {
     sleep: Option<Sleep>,
     parent: Option<LinkAddr>,
-    /// Whether the parent has acknowledged a request.
+    /// When the parent was asked last; `None`: not yet, so it is asked at once.
     is_child: bool,
     /// When it was asked last; `None`: not yet, so at once.
     asked_at: Option<Instant>,
-    /// Until when to listen for what was promised.
+    /// Until when to listen for a frame that the parent has promised.
     awake_until: Option<Instant>,
     /// Until when to listen for an answer to all.
     attentive_until: Option<Instant>,
@@ -115,9 +115,9 @@ pub(super) struct Poll {
     solicited_until: Option<Instant>,
     /// The frame that is waited for was promised by another one, not by an ACK.
     is_streaming: bool,
-    /// Ask again at once.
+    /// The parent is to be asked again at once.
     is_hasty: bool,
-    /// The interval of [`Policy::Adaptive`].
+    /// The time between requests under [`Policy::Adaptive`].
     interval: Duration,
     /// Whether the parent has said since it was asked last that nothing follows.
     has_ended: bool,
@@ -511,5 +511,5 @@ const REPEAT: Duration = Duration::from_millis(250);
 /// So many times; then the wait doubles, so that a parent that has gone costs little.
 const REPEATS_FAST: u8 = 3;
 
-/// Up to 64 s.
+/// How often [`REPEAT`] doubles at most: to 64 s.
 const REPEAT_DOUBLINGS_MAX: u8 = 8;

@@ -57,7 +57,7 @@ pub struct FrameSlot {
     /// The slot behind this one in the queue.
     next: u8,
     used: bool,
-    /// Attempts that have failed.
+    /// Attempts at this frame that have failed.
     pub(super) attempts: u8,
     /// Sequence number, given at the first attempt and kept for every retry.
     pub(super) dsn: Option<u8>,
@@ -80,7 +80,7 @@ pub struct FrameSlot {
     pub(super) is_clear: bool,
     /// Whether the condition in [`super::immediate`] is this frame's.
     pub(super) is_conditional: bool,
-    /// What it waits for.
+    /// The event that the frame waits for before it is sent.
     pub(super) wait: Wait,
     /// End of that wait, or of the retry delay.
     pub(super) not_before: Instant,
@@ -143,7 +143,7 @@ impl FrameSlot {
         return false;
     }
 
-    /// The MAC payload.
+    /// The frame's MAC payload: what a link handed down.
     pub(super) fn payload(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.len)).unwrap_or_default()
     }
@@ -328,5 +328,5 @@ const fn ticks(at: Instant) -> u16 {
 
 /// 2^10 µs: sixteen bits come round after 67 s.
 const TICK_SHIFT: u32 = 10;
-/// No slot.
+/// An index that names no slot.
 pub(super) const NIL: u8 = u8::MAX;

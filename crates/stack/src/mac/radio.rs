@@ -51,7 +51,7 @@ pub enum Event<'a> {
 /// How a frame was heard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RxMeta {
-    /// Received signal strength, dBm.
+    /// Received signal strength (RSSI), dBm.
     pub rssi_dbm: i8,
     /// Link quality, 255 best (IEEE 802.15.4-2006 §6.9.8).
     pub lqi: u8,

@@ -149,7 +149,7 @@ impl<'m> Mac<'m> {
         self.guard.0.as_deref()
     }
 
-    /// As [`Self::security`], to change.
+    /// [`Self::security`], for the link and the node to change.
     pub(crate) fn security_mut(&mut self) -> Option<&mut Security<'m>> {
         self.guard.0.as_deref_mut()
     }

@@ -15,7 +15,7 @@ use crate::wire::udp::{HEADER_LEN, Header as Ports, NEXT_HEADER};
 /// Why a datagram was not sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DatagramError {
-    /// No route leads there.
+    /// No route leads to the destination.
     NoRoute,
     /// No address of this node fits the destination's scope.
     NoAddress,
@@ -27,7 +27,7 @@ pub enum DatagramError {
 }
 
 impl DatagramError {
-    /// The reason in words.
+    /// What the error means, in a few English words.
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::NoRoute => "no route leads there",

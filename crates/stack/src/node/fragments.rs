@@ -175,10 +175,10 @@ const fn next_header_of(head: &icmp::Head) -> u8 {
     next_header
 }
 
-/// Of an IPv6 and a fragment header.
+/// Length of an IPv6 header and a fragment header, bytes.
 const HEADERS_LEN: usize = ipv6::HEADER_LEN + ipv6_fragment::HEADER_LEN;
 
-/// Of UDP's or ICMPv6's header.
+/// Length of a UDP or ICMPv6 header, bytes.
 const UPPER_LEN: usize = size_of::<icmp::Head>() - ipv6::HEADER_LEN;
 
 /// Offsets count so many bytes.

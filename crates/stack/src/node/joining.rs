@@ -51,7 +51,7 @@ pub enum JoinRole {
 pub struct JoinCounters {
     /// Requests of pledges passed on.
     pub forwarded: u32,
-    /// Answers passed back.
+    /// Answers of the JRC passed back to pledges.
     pub returned: u32,
     /// Datagrams that waited for the application.
     pub taken: u32,
@@ -283,7 +283,7 @@ impl JoinProxy {
         }
     }
 
-    /// What the node does.
+    /// The node's role in joining.
     pub const fn role(&self) -> JoinRole {
         self.role
     }
@@ -298,7 +298,7 @@ impl JoinProxy {
         matches!(self.role, JoinRole::Proxy(_) | JoinRole::Jrc)
     }
 
-    /// What it did.
+    /// Counts of requests, answers and drops.
     pub const fn counters(&self) -> &JoinCounters {
         &self.counters
     }

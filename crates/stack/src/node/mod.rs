@@ -170,9 +170,9 @@ pub struct Node<'m> {
 /// lent.
 #[derive(Debug)]
 pub struct Layers<'m> {
-    /// Its links.
+    /// The links, in the order of their interface numbers.
     pub links: &'m mut [Link<'m>],
-    /// Addresses and routes.
+    /// IP, with its addresses and routes.
     pub ip: Ip<'m>,
     /// RPL, where the node has it.
     #[cfg(feature = "rpl")]
@@ -180,7 +180,7 @@ pub struct Layers<'m> {
     /// A root's memory for the motes below it.
     #[cfg(feature = "rpl")]
     pub steps: &'m mut [Option<crate::ip::Step>],
-    /// TCP with its connections.
+    /// TCP with its connections, listeners and half-open entries.
     #[cfg(feature = "tcp")]
     pub tcp: Tcp<'m>,
     /// UDP, where the application wanted it.
@@ -257,8 +257,8 @@ impl<'m> Node<'m> {
 
     /// Takes what the driver of link `id` reports.
     ///
-    /// Of a frame that software acknowledges it does no more than find that out: the ACK is the
-    /// first thing that [`Self::poll_action`] returns, and the packet is dealt with after that.
+    /// Where software acknowledges a frame, this only finds that out: the ACK is the first action
+    /// that [`Self::poll_action`] returns, and the packet is processed after it.
     pub fn on_event(&mut self, id: InterfaceId, event: Event<'_>, now: Instant) {
         self.polled_at = None;
         // Most events of a radio bring nothing, and need no memory to unpack it in.
@@ -438,12 +438,12 @@ fn meshes_mut<'l, 'm>(links: &'l mut [Link<'m>]) -> impl Iterator<Item = &'l mut
 /// What is to be done with a packet.
 struct Classified {
     header: Header,
-    /// Of the packet, bytes; padding may follow.
+    /// Length of the packet, bytes; padding may follow it in the buffer.
     len: usize,
     disposition: Disposition,
 }
 
-/// The clock's resolution.
+/// The resolution of [`Instant`], 1 µs.
 const TICK: Duration = Duration::from_micros(1);
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::time::Instant;
 use crate::wire::ipv6::Header;
 use crate::wire::rpl as wire;
 
-/// Nothing.
+/// Stands for a root's state: a build without the feature `router` has none.
 #[derive(Debug)]
 pub(super) struct Root;
 

@@ -94,7 +94,7 @@ impl<'m> Node<'m> {
         &mut self.tcp
     }
 
-    /// TCP, to look at.
+    /// The node's TCP, read-only: its connections, listeners and counters.
     pub const fn tcp(&self) -> &Tcp<'m> {
         &self.tcp
     }
@@ -254,14 +254,14 @@ impl<'m> Node<'m> {
 /// [`Node::connect`] failed; the buffers come back.
 #[derive(Debug)]
 pub struct Rejected<'m> {
-    /// The reason.
+    /// Why the connection was not opened.
     pub error: ConnectError,
-    /// What was lent.
+    /// The buffers that were lent for the connection.
     pub buffers: tcp::Buffers<'m>,
 }
 
 impl Rejected<'_> {
-    /// The reason in words.
+    /// What the error means, in a few English words.
     pub const fn reason(&self) -> &'static str {
         self.error.reason()
     }
@@ -281,7 +281,7 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
-    /// The reason in words.
+    /// What the error means, in a few English words.
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::NoRoute => "no route leads there",

@@ -10,7 +10,7 @@ use crate::time::Instant;
 use crate::wire::icmpv6::Message;
 use crate::wire::ipv6::Header;
 
-/// No connections.
+/// Stands for TCP in a build without it: no connections, no memory.
 #[derive(Debug)]
 pub(super) struct Tcp<'m>(PhantomData<&'m mut ()>);
 

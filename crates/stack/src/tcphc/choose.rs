@@ -105,7 +105,7 @@ struct Choice {
 }
 
 impl Choice {
-    /// Of a field that is not there.
+    /// The choice for a field that the segment does not have.
     const ABSENT: Self = Self {
         width: Width::None,
         proof: Width::None,

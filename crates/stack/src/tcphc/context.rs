@@ -37,9 +37,9 @@ pub struct Context {
     pub(super) u_ack: u32,
     pub(super) u_tsval: u32,
     pub(super) u_tsecr: u32,
-    /// `u_ack` less L_ack.
+    /// How far L_ack, the highest acknowledgment the peer is known to hold, is behind `u_ack`.
     pub(super) l_ack_behind: u16,
-    /// `u_tsecr` less L_tsecr.
+    /// How far L_tsecr, the highest TSecr the peer is known to hold, is behind `u_tsecr`.
     pub(super) l_tsecr_behind: u16,
     /// The highest right edge sent, less `u_ack`.
     edge_ahead: u16,
@@ -59,33 +59,33 @@ pub struct Context {
     pub(super) r_window: u16,
 }
 
-/// Where a context stands.
+/// The life of a context, from the SYN to the end of its connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
-    /// No connection.
+    /// The context belongs to no connection.
     Free,
     /// A SYN has named the context; only full headers are sent.
     Offered,
-    /// Both ends have it.
+    /// Both ends have the context; all forms of headers are sent.
     Active,
     /// The connection is over; late segments are still understood.
     Quarantine,
 }
 
-/// How a segment travelled.
+/// The form of header by which a segment travelled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Form {
-    /// CH.
+    /// Compressed header (CH): fields by their low bits, or left out.
     Compressed,
-    /// MH.
+    /// Mostly compressed header (MH).
     Mostly,
-    /// FH, or plain TCP.
+    /// Full header (FH), or plain TCP.
     Full,
 }
 
-/// The facts of [`Context::bits`].
+/// Bits of [`Context::bits`], of which each states one fact about the context.
 pub(super) mod bit {
-    /// `u_seq` is known.
+    /// `u_seq` has a value: something was sent.
     pub(in crate::tcphc) const U_SEQ: u32 = 1 << 16;
     pub(in crate::tcphc) const U_ACK: u32 = 1 << 17;
     pub(in crate::tcphc) const U_TS: u32 = 1 << 18;
@@ -93,9 +93,9 @@ pub(super) mod bit {
     pub(in crate::tcphc) const R_ACK: u32 = 1 << 20;
     pub(in crate::tcphc) const R_TS: u32 = 1 << 21;
     pub(in crate::tcphc) const R_WINDOW: u32 = 1 << 22;
-    /// `r_ack` is L_seq.
+    /// `r_ack` stands for L_seq, the highest sequence number the peer is known to hold.
     pub(in crate::tcphc) const L_SEQ: u32 = 1 << 23;
-    /// `r_tsecr` is L_tsval.
+    /// `r_tsecr` stands for L_tsval, the highest TSval the peer is known to hold.
     pub(in crate::tcphc) const L_TSVAL: u32 = 1 << 24;
     /// `edge_ahead` counts every window sent.
     pub(in crate::tcphc) const EDGE: u32 = 1 << 25;

@@ -5,17 +5,17 @@ use crate::wire::tcphc;
 /// Why a compressed segment was discarded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HeaderDrop {
-    /// No TCPHC header.
+    /// The bytes are no TCPHC header.
     Malformed(tcphc::ParseError),
     /// A full header with options that no TCP header may have.
     BadTcp,
     /// No context with this identifier between these addresses.
     NoContext,
-    /// A field was left out that nothing is known of.
+    /// A field was left out, and the context holds no reference for it.
     NoReference,
     /// The restored segment's checksum does not verify: damage, or references that differ.
     Checksum,
-    /// `out` is too short.
+    /// The restored header does not fit `out`.
     Full,
     /// The echo of a timestamp that was not sent from here: references that differ.
     EchoUnsent,
@@ -56,9 +56,9 @@ speaks!(HeaderDrop, Self::Malformed(error) => error);
 /// Totals since start; all wrap at 2^32.
 #[derive(Clone, Debug, Default)]
 pub struct TcphcCounters {
-    /// Sent with a full, a mostly compressed, a compressed header, and plain.
+    /// Segments sent: with a full, a mostly compressed, a compressed header, and as plain TCP.
     pub sent: [u32; 4],
-    /// Restored.
+    /// Segments received whose headers were restored.
     pub restored: u32,
     pub(super) drops: [u32; HeaderDrop::COUNT],
 }

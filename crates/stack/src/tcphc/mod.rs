@@ -94,9 +94,9 @@ pub enum Origin {
 /// A header in its compressed form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Compressed {
-    /// Bytes written to `out`.
+    /// Length of the compressed header, written to `out`, bytes.
     pub compressed_len: usize,
-    /// Bytes of the TCP header they stand for; the payload follows as it is.
+    /// Length of the TCP header that it stands for, bytes; the payload follows as it is.
     pub uncompressed_len: usize,
 }
 
@@ -105,7 +105,7 @@ pub struct Compressed {
 pub struct Plain;
 
 impl Plain {
-    /// The reason in words.
+    /// What happens to the segment, in a few English words.
     pub const fn reason(&self) -> &'static str {
         "the segment travels as plain TCP"
     }
@@ -113,12 +113,12 @@ impl Plain {
 
 speaks!(Plain);
 
-/// A header restored.
+/// Lengths of a restored header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Restored {
-    /// Bytes read; the payload goes on behind them.
+    /// Length of the compressed header, bytes; the payload follows it.
     pub compressed_len: usize,
-    /// Bytes of TCP header written to `out`.
+    /// Length of the TCP header written to `out`, bytes.
     pub uncompressed_len: usize,
 }
 

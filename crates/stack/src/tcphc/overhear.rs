@@ -82,7 +82,7 @@ impl Overheard {
         receiver.on_validated(seg, form, RULES, now);
     }
 
-    /// Sender and receiver.
+    /// The contexts of sender and receiver of a segment, which the first end sent or did not.
     const fn roles(&mut self, from_first: bool) -> (&mut Context, &mut Context) {
         let [first, second] = &mut self.ends;
         if from_first {
@@ -93,7 +93,7 @@ impl Overheard {
     }
 }
 
-/// How `frame` travelled.
+/// The form of header that `frame` has.
 pub(super) const fn form_of(frame: &Compressed) -> Form {
     if frame.mostly {
         Form::Mostly

@@ -8,10 +8,11 @@
 
 use crate::time::Instant;
 
-/// The latest peers.
+/// The peers to which compression was offered last, or which took it up.
 #[derive(Debug)]
 pub(super) struct Peers {
-    /// The latest first.
+    /// The peers, in the order in which they were last offered or took up compression, the latest
+    /// first.
     known: [Peer; PEERS_MAX],
 }
 
@@ -22,7 +23,7 @@ struct Peer {
     remote: u16,
     /// Low half of the number behind the SYN that offered it last.
     offered: u16,
-    /// Offers that nothing has come of yet; 0: it understands.
+    /// Offers that the peer has not taken up; 0: the peer understands compression.
     offers: u8,
     /// When it was offered, or taken up, last, in units of [`TICK_SHIFT`].
     at: u32,
@@ -103,11 +104,11 @@ const fn ticks(now: Instant) -> u32 {
     (now.as_micros() >> TICK_SHIFT) as u32
 }
 
-/// 2^20 µs.
+/// A tick is 2^20 µs, about 1.05 s.
 const TICK_SHIFT: u32 = 20;
-/// One hour.
+/// A peer is forgotten after one hour, in ticks.
 const FORGET_AFTER: u32 = 3_433;
-/// One may be lost on the way, and so may its answer.
+/// Offers to a peer until it is left alone: an offer or its answer may be lost on the way.
 const OFFERS_MAX: u8 = 3;
-/// More is of no use to a mote; a router forgets those that it talks to least.
+/// Peers remembered; a router with more forgets those that it talks to least.
 const PEERS_MAX: usize = 8;

@@ -8,7 +8,7 @@ use crate::wire::tcphc;
 
 use super::{Config, Mode};
 
-/// What decides about forms.
+/// The settings by which both ends choose and read forms of headers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
     pub(super) mode: Mode,

@@ -8,7 +8,8 @@ use crate::wire::tcphc;
 pub(super) struct Segment {
     pub(super) header: Header,
     pub(super) checksum: u16,
-    /// Its options are laid out so that a compressed form can stand for them.
+    /// Whether the options are laid out as a restored header has them, so that they may be left
+    /// out.
     canonical: bool,
     pub(super) header_len: u16,
     payload_len: u16,

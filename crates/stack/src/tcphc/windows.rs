@@ -9,14 +9,14 @@ pub(super) enum Set {
     SinceTpair = 2,
 }
 
-/// What is known of a set of windows.
+/// What is known of a set of windows, in two bits and a window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum WindowSet {
-    /// Several high bytes, or nothing known.
+    /// Windows with several high bytes, or nothing is known.
     Many,
-    /// One high byte, several low ones.
+    /// Windows with one high byte and several low ones.
     High(u8),
-    /// One window.
+    /// The set has one window.
     One(u16),
     /// No window was sent yet.
     Empty,

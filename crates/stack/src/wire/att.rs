@@ -48,9 +48,9 @@ const READ_BY_TYPE_ANSWER: u8 = 0x09;
 
 /// Error codes of [`Pdu::Error`] (Core 5.4 Vol 3 Part F §3.4.1.1).
 pub mod reason {
-    /// Request Not Supported.
+    /// The server does not support the request: Request Not Supported.
     pub const UNSUPPORTED: u8 = 0x06;
-    /// Attribute Not Found.
+    /// No attribute of that type in the range: Attribute Not Found.
     pub const NOT_FOUND: u8 = 0x0a;
 }
 

@@ -87,7 +87,7 @@ pub struct End {
 pub enum Signal {
     /// A signal was not understood, or cannot be carried out (0x01).
     Reject {
-        /// Why: one of [`mod@reject`].
+        /// Why the signal was rejected: one of [`mod@reject`].
         reason: u16,
     },
     /// Ends a channel (0x06); channels as their own ends call them.
@@ -146,7 +146,7 @@ pub mod reject {
 
 /// Results of [`Signal::ConnectionResponse`] (§4.23).
 pub mod result {
-    /// The channel is open.
+    /// The channel is open at both ends.
     pub const SUCCESS: u16 = 0;
     /// The SPSM names no service of this device.
     pub const UNKNOWN_SERVICE: u16 = 2;

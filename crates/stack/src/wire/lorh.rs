@@ -143,7 +143,7 @@ pub const fn is_routing_header(first: u8) -> bool {
 }
 
 enum RoutingHeader<'a> {
-    /// Addresses of `each` bytes.
+    /// A list of addresses, each elided to `each` bytes (SRH-6LoRH, RFC 8138 §5).
     Segments {
         each: usize,
         bytes: &'a [u8],

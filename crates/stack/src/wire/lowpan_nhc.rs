@@ -43,7 +43,7 @@ pub struct Extension<'a> {
     /// `None`: the next header is compressed too.
     pub next_header: Option<u8>,
     /// What follows the length field, at most 255 bytes; trailing padding may be missing.
-    /// Of a fragment header: the seven bytes behind its next header field.
+    /// In a fragment header: the seven bytes behind its next header field.
     pub body: &'a [u8],
 }
 

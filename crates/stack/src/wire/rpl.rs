@@ -68,7 +68,7 @@ pub struct Dio<'a> {
     pub dtsn: u8,
     /// The DODAG: an address of its root.
     pub dodag: Ipv6Addr,
-    /// Options: configuration, metrics, prefixes.
+    /// Options behind the base object: configuration, metrics, prefixes.
     pub options: RplOptions<'a>,
 }
 

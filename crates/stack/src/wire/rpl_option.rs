@@ -117,7 +117,7 @@ impl Rpi {
         }
     }
 
-    /// The reverse of [`Self::of`].
+    /// The flag bits O, R and F: undoes [`Self::of`].
     pub(crate) const fn flags(self) -> u8 {
         (self.down as u8) << 7 | (self.rank_error as u8) << 6 | (self.forwarding_error as u8) << 5
     }

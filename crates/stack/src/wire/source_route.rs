@@ -44,7 +44,7 @@ pub struct SourceRoute<'a> {
     cmpr_i: u8,
     /// Bytes elided of the last address.
     cmpr_e: u8,
-    /// The addresses, without padding.
+    /// The list of addresses, elided, without padding.
     addrs: &'a [u8],
     /// How many of them stand before the last.
     before_last: usize,

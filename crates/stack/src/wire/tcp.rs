@@ -220,7 +220,7 @@ impl Flags {
 
     const MASK: u16 = 0x0fff;
 
-    /// No bit is set.
+    /// No flag is set.
     pub const EMPTY: Self = Self(0);
 
     /// The twelve bits of `bits`.
@@ -336,7 +336,7 @@ impl SackBlocks {
 }
 
 impl Options {
-    /// A header without options.
+    /// The options of a header of 20 bytes: none.
     pub const NONE: Self = Self {
         mss: None,
         window_scale: None,

@@ -81,7 +81,7 @@ pub enum Field {
     Low8(u8),
     /// The low 16 bits; the others follow from the reference.
     Low16(u16),
-    /// All 32 bits.
+    /// All 32 bits are in line.
     Whole(u32),
 }
 
@@ -95,7 +95,7 @@ pub enum Window {
     Low(u8),
     /// The high byte; the low one of the reference. Understood, never sent.
     High(u8),
-    /// Both bytes.
+    /// Both bytes are in line.
     Whole(u16),
 }
 

@@ -106,7 +106,7 @@ pub struct Characteristic {
     pub held_len: u16,
 }
 
-/// Of these formats.
+/// The version of these formats that the characteristic names.
 const VERSION: u8 = 1;
 
 /// SPSMs that are allocated as they are needed (Core 5.4 Vol 3 Part A §4.22).

@@ -17,7 +17,7 @@ pub(in crate::ble) struct Attributes {
     offered: Option<Characteristic>,
     /// The peer is still to be asked.
     is_due: bool,
-    /// What it said.
+    /// The peer's characteristic of TCPlE, once the peer has answered.
     remote: Option<Characteristic>,
     /// The answer that waits for room in the controller.
     answer: Option<Answer>,
@@ -37,7 +37,7 @@ impl Attributes {
         answer: None,
     };
 
-    /// Of a connection whose this end offers TCPlE.
+    /// The attributes of a new connection, of which this end offers TCPlE where `offered` is some.
     pub(in crate::ble) const fn offering(offered: Option<Characteristic>) -> Self {
         Self {
             is_due: offered.is_some(),

@@ -21,7 +21,7 @@ pub(in crate::ble) struct Gather {
     left: u16,
     /// Bytes of its payload altogether.
     len: u16,
-    /// Its beginning, as far as that is kept.
+    /// The first bytes of the payload: all of a signal, the beginning of anything longer.
     head: [u8; SIGNAL_LEN_MAX],
     have: u8,
 }
@@ -34,7 +34,7 @@ enum Kind {
     #[cfg(feature = "tcple")]
     Attribute,
     Frame(Which),
-    /// It leads to nothing.
+    /// A PDU that is skipped: its channel is unknown, closed or closing.
     Skipped,
 }
 

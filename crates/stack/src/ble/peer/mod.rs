@@ -21,7 +21,7 @@ use crate::wire::l2cap::End;
 /// A channel of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Which {
-    /// That of IPSP.
+    /// The channel of IPv6 packets (Internet Protocol Support Profile, IPSP).
     Ip,
     /// TCPlE's, which is only there where both ends offer it.
     #[cfg(feature = "tcple")]
@@ -29,7 +29,7 @@ pub(crate) enum Which {
 }
 
 impl Which {
-    /// All there are.
+    /// Both channels, or the one that this build has.
     #[cfg(feature = "tcple")]
     pub(in crate::ble) const ALL: [Self; 2] = [Self::Ip, Self::Tcple];
     #[cfg(not(feature = "tcple"))]
@@ -115,7 +115,7 @@ impl<'m> Peer<'m> {
         self.connection = Some(connection);
     }
 
-    /// Its connection is over: so is all that was on its way.
+    /// The connection has ended: closes its channels and forgets what was on its way.
     pub(in crate::ble) fn end(&mut self, counters: &mut HostCounters) {
         if let Some(mut connection) = self.connection.take() {
             for which in Which::ALL {
@@ -142,7 +142,7 @@ impl<'m> Peer<'m> {
     }
 }
 
-/// A connection.
+/// A connection to a peer, with its L2CAP channels.
 #[derive(Debug)]
 pub struct Connection {
     pub(in crate::ble) handle: Handle,
@@ -160,7 +160,7 @@ pub struct Connection {
     pub(in crate::ble) rssi: Option<i8>,
     pub(in crate::ble) gather: Gather,
     pub(in crate::ble) outgoing: OutgoingSdu,
-    /// IPSP's.
+    /// The channel of IPv6 packets ([`Which::Ip`]).
     pub(in crate::ble) channel: Channel,
     #[cfg(feature = "tcple")]
     pub(in crate::ble) second: Channel,
@@ -181,7 +181,7 @@ pub(in crate::ble) struct Wishes {
     pub(in crate::ble) accept: Option<(u16, Timing)>,
     /// The end of the connection, and why.
     pub(in crate::ble) end: Option<u8>,
-    /// Its signal strength.
+    /// Whether the connection's signal strength is to be read.
     #[cfg(feature = "tcple")]
     pub(in crate::ble) rssi: bool,
 }
@@ -191,7 +191,7 @@ pub(in crate::ble) struct Wishes {
 pub(in crate::ble) enum State {
     Closed,
     Open,
-    /// Its end was asked for, and the answer has not come.
+    /// This end has sent a disconnection request, and the answer has not come.
     Closing,
 }
 
@@ -276,12 +276,12 @@ impl Connection {
         self.role
     }
 
-    /// Its name at the controller.
+    /// The handle by which the controller names the connection.
     pub const fn handle(&self) -> Handle {
         self.handle
     }
 
-    /// Its times.
+    /// Interval, latency and supervision timeout of the connection.
     pub const fn timing(&self) -> Timing {
         self.timing
     }
@@ -291,7 +291,7 @@ impl Connection {
         self.rssi
     }
 
-    /// Whether IPv6 passes.
+    /// Whether the channel of IPv6 packets is open.
     pub fn is_open(&self) -> bool {
         self.channel.state == State::Open
     }

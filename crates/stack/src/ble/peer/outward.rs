@@ -15,7 +15,7 @@ pub(in crate::ble) struct OutgoingSdu {
     end: u16,
     /// Bytes of the K-frame that the controller has in part.
     frame_left: u16,
-    /// Its length is still to be written, at the start of its first K-frame.
+    /// The SDU's length, which begins its first K-frame, is still to be written.
     is_new: bool,
     /// The channel that it goes by.
     which: Which,
@@ -30,7 +30,7 @@ impl OutgoingSdu {
         which: Which::Ip,
     };
 
-    /// Whether there is none.
+    /// Whether no SDU is going out.
     pub(in crate::ble) const fn is_idle(&self) -> bool {
         self.at == self.end
     }

@@ -16,7 +16,7 @@ use crate::wire::l2cap::{
 pub(in crate::ble) struct Signalling {
     /// Answers that wait for room in the controller, each with its identifier.
     answers: [Option<(u8, Signal)>; ANSWERS_MAX],
-    /// Of the signal that was sent last, answers aside.
+    /// Identifier of the last signal that this end sent and that answered no request.
     identifier: u8,
     ip: Attempt,
     #[cfg(feature = "tcple")]
@@ -36,7 +36,7 @@ struct Attempt {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Request {
     what: Asked,
-    /// Its identifier, and when it was sent; `None`: it waits for room in the controller.
+    /// The request's identifier, and when it was sent; `None`: it waits for room in the controller.
     sent: Option<(u8, Instant)>,
 }
 

@@ -46,11 +46,11 @@ const NEEDED_MAX: u8 = 64;
 pub(super) struct Answer {
     /// When it is sent, unless others answer first.
     pub(super) at: Option<Instant>,
-    /// The one that asked.
+    /// The neighbour that sent the solicitation.
     asker: Iid,
-    /// How many others have answered.
+    /// How many other routers have advertised the same meanwhile.
     heard: u8,
-    /// How many of them make this one needless.
+    /// How many advertisements of others make this one needless.
     needed: u8,
     /// Somebody asked when there was nothing to tell.
     is_owed: bool,
@@ -65,7 +65,7 @@ impl Answer {
         is_owed: false,
     };
 
-    /// `asker` solicits all routers.
+    /// `asker` has solicited all routers: answers after a random delay.
     fn ask(&mut self, asker: Iid, now: Instant, rng: &mut Rng) {
         if self.at.is_some() {
             return;

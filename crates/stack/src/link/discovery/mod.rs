@@ -63,7 +63,7 @@ const PART_LEASE: Duration = Duration::from_secs(60);
 /// differ.
 const CAPABILITIES: u8 = 36;
 
-/// Of these: it knows EARO (RFC 8505 §4.3).
+/// The capability flag of 6CIO that says that a node knows EARO (RFC 8505 §4.3).
 const KNOWS_EARO: u8 = 0x02;
 
 /// What a link has learnt of its router, and tells its other neighbours.
@@ -94,9 +94,9 @@ pub(super) struct Discovery<'m> {
     pub(super) advertised: Option<Advertised>,
     /// Whose prefix and contexts these are; of the border router itself, as it was last advertised.
     border: Option<BorderRouter>,
-    /// What of them a border router has advertised last.
+    /// A digest of the prefix and contexts that a border router has advertised last.
     advertised_digest: u32,
-    /// For header compression.
+    /// The prefixes that header compression may elide (RFC 6282 §3.1.2).
     pub(super) contexts: Contexts,
     registering_node: RegisteringNode,
     /// Whether the router knows EARO.
@@ -160,7 +160,7 @@ impl<'m> Discovery<'m> {
         self.neighbors.into_memory()
     }
 
-    /// The registrations of neighbours.
+    /// The neighbour cache: addresses that neighbours have registered with this node.
     pub(super) const fn neighbor_cache(&self) -> &NeighborCache<'m> {
         &self.neighbors
     }
@@ -354,7 +354,8 @@ impl<'m> Discovery<'m> {
         allowed.then_some(()).ok_or(PacketDrop::TooMany)
     }
 
-    /// Does what is due.
+    /// Sends the solicitations, answers and registrations that are due, and forgets what has
+    /// expired.
     pub(super) fn poll(
         &mut self,
         queue: &mut PacketQueue<'_>,
@@ -381,7 +382,7 @@ impl<'m> Discovery<'m> {
         }
     }
 
-    /// Asks for an advertisement.
+    /// Sends a router solicitation to `to`.
     fn solicit(&self, queue: &mut PacketQueue<'_>, ip: &Ip<'_>, to: Ipv6Addr) {
         let mut bytes = [0; LIST_LEN_MAX];
         let capabilities = self.registers.then_some(capabilities(KNOWS_EARO));
@@ -390,7 +391,7 @@ impl<'m> Discovery<'m> {
         self.send(queue, ip, to, &Message::RouterSolicitation { options });
     }
 
-    /// The router has gone.
+    /// The router has gone: gives up the default route, contexts and registrations it brought.
     fn forget_router(&mut self, ip: &mut Ip<'_>) {
         if !self.solicitor.is_led() {
             self.has_lost_route |= ip.clear_default_route(self.id);

@@ -26,12 +26,12 @@ pub enum Forwarding {
     Immediate,
 }
 
-/// Settings of a [`Mesh`](super::Mesh).
+/// Settings of a [`Mesh`](super::Mesh) link.
 #[derive(Clone, Copy, Debug)]
 pub struct MeshConfig {
-    /// How packets of others are passed on.
+    /// How packets of other nodes are passed on.
     pub relaying: Relaying,
-    /// How their fragments are.
+    /// How fragments of other nodes' packets get from frame to frame.
     pub forwarding: Forwarding,
     /// Frames that a full TCP segment may fill, each way; 0: as many as a packet may.
     ///

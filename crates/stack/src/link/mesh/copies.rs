@@ -33,7 +33,7 @@ pub(super) fn copied<'a>(newer: &[u8], older: impl Iterator<Item = &'a [u8]>) ->
 /// A packet that holds a TCP segment.
 struct Segment<'a> {
     ip: Ipv6Header,
-    /// All extension headers.
+    /// All extension headers of the packet.
     extensions: &'a [u8],
     tcp: TcpHeader,
     payload: &'a [u8],
@@ -42,7 +42,7 @@ struct Segment<'a> {
 }
 
 impl<'a> Segment<'a> {
-    /// Of a packet; `None` where it holds none, or not the whole of it.
+    /// The segment in `packet`; `None` where it holds none, or only a part of one.
     fn of(packet: &'a [u8]) -> Option<Self> {
         let (ip, behind) = Ipv6Header::parse(packet).ok()?;
         let mut walk = Extensions::new(ip.next_header, behind);

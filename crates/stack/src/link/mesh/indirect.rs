@@ -91,22 +91,22 @@ impl<'m> Indirect<'m> {
         (self.children, self.shelf.into_memory(), outgoing)
     }
 
-    /// The nodes that sleep here.
+    /// The addresses of this node's sleeping children.
     pub fn children(&self) -> impl Iterator<Item = LinkAddr> {
         self.children.iter().filter_map(Child::addr)
     }
 
-    /// Packets that wait.
+    /// Packets that wait for all children together.
     pub fn waiting(&self) -> usize {
         self.keys().map(|key| self.shelf.count(key)).sum()
     }
 
-    /// Of all children, there or not.
+    /// The indices of the table of children, free entries included.
     pub(super) fn keys(&self) -> core::ops::Range<u8> {
         0..self.children.len().min(usize::from(u8::MAX)) as u8
     }
 
-    /// What became of their packets.
+    /// Counts of requests, and of packets for children.
     pub const fn counters(&self) -> &IndirectCounters {
         &self.counters
     }

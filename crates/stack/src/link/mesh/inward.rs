@@ -1,4 +1,4 @@
-//! Inwards: frames into packets.
+//! Turns the frames that come in into packets.
 
 use super::forward::Came;
 use super::{DeferredFrame, Mesh, routing, tcp_headers};
@@ -24,8 +24,8 @@ use crate::wire::{lowpan_frag, tcphc as wire};
 impl<'m> Mesh<'m> {
     /// Takes what the radio reports.
     ///
-    /// Of a frame that software acknowledges it does no more than find that out: the frame is
-    /// kept, and [`Self::poll_arrival`] deals with it when its ACK has left.
+    /// Where software acknowledges a frame, this only finds that out: the frame is kept, and
+    /// [`Self::poll_arrival`] processes it when the ACK has left.
     // Out of line, as the next two are: no copy of a frame is to lie below the packet's work.
     #[inline(never)]
     pub(in crate::link) fn on_event<'s>(

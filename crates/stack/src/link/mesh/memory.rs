@@ -61,7 +61,7 @@ impl<
     const REGISTRATIONS: usize,
 > MeshStorage<FRAMES, NEIGHBORS, RECORDS, BODIES, QUEUE, REGISTRATIONS>
 {
-    /// Not lent yet.
+    /// Memory before it is lent to a link, for use in a `static`.
     pub const EMPTY: Self = Self {
         frames: [const { FrameSlot::EMPTY }; FRAMES],
         neighbors: [const { Neighbor::EMPTY }; NEIGHBORS],

@@ -100,7 +100,7 @@ use crate::wire::ipv6::Header;
 use config::MeshSettings;
 use deferred::DeferredFrame;
 
-/// A mesh link.
+/// The link over an IEEE 802.15.4 radio: MAC, 6LoWPAN, TCP header compression, neighbour discovery.
 #[derive(Debug)]
 pub struct Mesh<'m> {
     settings: MeshSettings,
@@ -110,14 +110,14 @@ pub struct Mesh<'m> {
     /// TCP header compression, where the network has it.
     tcphc: Option<&'m mut Tcphc<'m>>,
     outgoing: Fragmenter<'m>,
-    /// Of the packet in `outgoing`.
+    /// The class of the packet in `outgoing`: data or control.
     outgoing_class: Class,
     /// Since when that packet has been here, as its frames count it.
     outgoing_since: Instant,
     /// The tag of a packet that was given up on its link, until its source has got an error.
     undelivered: Option<u16>,
     datagrams: Datagrams<'m>,
-    /// Whole packets.
+    /// The packets that wait for [`Self::outgoing`], whole and uncompressed.
     queue: PacketQueue<'m>,
     discovery: Discovery<'m>,
     /// What RPL has told, and is told.
@@ -234,7 +234,7 @@ impl<'m> Mesh<'m> {
         self.tcphc.as_deref()
     }
 
-    /// The MAC below.
+    /// The MAC below the link.
     pub const fn mac(&self) -> &Mac<'m> {
         &self.mac
     }
@@ -271,7 +271,7 @@ impl<'m> Mesh<'m> {
         self.mac.poll_reservation(now)
     }
 
-    /// What became of it.
+    /// The host has stored the frame counters of `what`, or could not.
     #[cfg(feature = "security")]
     pub(crate) fn on_reserved(&mut self, what: Reservation, is_stored: bool, now: Instant) {
         self.mac.on_reserved(what, is_stored, now);
@@ -294,7 +294,7 @@ impl<'m> Mesh<'m> {
 }
 
 impl<'m> Mesh<'m> {
-    /// Whole packets that wait.
+    /// The queue of whole packets for the mesh.
     pub(in crate::link) const fn waiting(&self) -> &PacketQueue<'m> {
         &self.queue
     }

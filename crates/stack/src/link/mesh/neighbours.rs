@@ -21,7 +21,7 @@ impl Mesh<'_> {
         self.discovery.neighbor_cache().iter()
     }
 
-    /// How their registrations went.
+    /// Counts of registrations accepted and refused.
     pub const fn registration_counters(&self) -> &RegistrationCounters {
         self.discovery.neighbor_cache().counters()
     }

@@ -20,12 +20,12 @@ use crate::mac::{Flow, Mac, Outcome};
 use crate::time::{Duration, Instant};
 use crate::wire::LinkAddr;
 
-/// What a frame took that a neighbour acknowledged.
+/// Durations of the last frame that a neighbour acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Took {
     /// From the assessment of the channel to the ACK.
     pub(super) exchange: Duration,
-    /// Its copy into the radio.
+    /// The time of the frame's copy from the processor into the radio.
     pub(super) copy: Duration,
 }
 
@@ -273,7 +273,7 @@ const ANSWERED: u64 = 16;
 /// Longer paths than that count as this long: a packet is then answered after three seconds.
 const PATH_MAX: u8 = 32;
 
-/// One attempt a frame.
+/// An ETX of one attempt for each frame, in units of 1/128 (RFC 6551 §4.3.2).
 const ETX_ONE: u64 = 128;
 
 /// Alone on a chain of four hops a source needs up to one attempt and a half a frame at the pace

@@ -35,7 +35,7 @@ struct Window {
     /// Frames that are still of what was tried before.
     skipped: u8,
     frames: u8,
-    /// Attempts that failed.
+    /// Attempts of these frames that were not acknowledged.
     failed: u16,
     /// What the attempts that did not fail took.
     exchanges: Duration,
@@ -107,7 +107,7 @@ impl PaceSearch {
         }
     }
 
-    /// A window is full.
+    /// Compares a full window with the best pace so far, and chooses the next pace to try.
     fn judge(&mut self, now: Instant) {
         let (cost, failed) = (self.window.cost(now), self.window.failed);
         self.window = Window::begin(0, now);

@@ -22,9 +22,9 @@ pub(in crate::link) struct PacketMeta {
 pub(in crate::link) enum Way {
     /// It begins its way here, if it has one.
     Begins,
-    /// It came with an RPL option; `rank_error`: which says that the packet may go in a loop.
+    /// It came with an RPL option; `rank_error`: the option says that the packet may be in a loop.
     Up {
-        /// The R flag.
+        /// The R flag of the option (RFC 6550 §11.2).
         rank_error: bool,
     },
     /// It follows a source route: its destination is the next neighbour.
@@ -32,7 +32,7 @@ pub(in crate::link) enum Way {
 }
 
 impl Way {
-    /// Of a packet that goes on with this RPL option.
+    /// The way of a packet that goes on with this RPL option, or without one.
     pub(in crate::link) const fn with(option: Option<Rpi>) -> Self {
         match option {
             Some(option) => Self::Up {
@@ -44,7 +44,7 @@ impl Way {
 }
 
 impl PacketMeta {
-    /// Of a packet that this node makes.
+    /// What goes with a packet that this node makes itself.
     pub(in crate::link) const fn own(class: Class) -> Self {
         // Its age does not matter: its header is compressed when it leaves the queue.
         Self::new(
@@ -117,7 +117,7 @@ impl PacketMeta {
         self.at << TICKS_AT | u32::from_be_bytes([0, 0, kind, cid])
     }
 
-    /// The reverse of [`Self::to_bits`].
+    /// Undoes [`Self::to_bits`].
     pub(in crate::link) const fn from_bits(bits: u32) -> Self {
         let [_, _, kind, cid] = bits.to_be_bytes();
         Self {

@@ -46,7 +46,7 @@ pub struct Child {
     pub(super) lull: Duration,
     /// How often it has asked, up to what fits: what is known of its silences.
     pub(super) requests: u8,
-    /// Until when it listens.
+    /// Until when the child's receiver is on.
     pub(super) awake_until: Option<Instant>,
     /// Deliveries of its first packet that broke off after it had taken a part.
     pub(super) failures: u8,
@@ -57,7 +57,7 @@ pub struct Child {
 }
 
 impl Child {
-    /// Nobody yet.
+    /// A free entry.
     pub const EMPTY: Self = Self {
         addr: None,
         is_over: false,
@@ -71,7 +71,7 @@ impl Child {
         halt: None,
     };
 
-    /// Whose entry this is.
+    /// The address of the child; `None`: the entry is free, or the child has gone.
     pub const fn addr(&self) -> Option<LinkAddr> {
         match self.is_over {
             true => None,
@@ -119,18 +119,19 @@ impl Child {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Progress {
     pub(super) tag: u16,
-    /// Of the packet as it is cut up: its header may be compressed otherwise the next time.
+    /// Check sum of the packet as it is cut into frames, which may differ the next time: a header
+    /// may then be compressed otherwise.
     pub(super) digest: u16,
-    /// Frames that were acknowledged.
+    /// Frames that the child has acknowledged.
     pub(super) taken: u8,
-    /// The sequence number of the next one, where an attempt at it was made.
+    /// The sequence number of the next frame, if that was already sent without an ACK.
     pub(super) dsn: Option<u8>,
-    /// When the last frame ended.
+    /// When the last frame was acknowledged or given up.
     pub(super) at: Instant,
 }
 
 impl Progress {
-    /// None at all.
+    /// No delivery has broken off.
     pub(super) const NONE: Self = Self {
         tag: 0,
         digest: 0,
@@ -157,22 +158,22 @@ const KNOWN: Duration = Duration::from_secs(3);
 /// What became of packets for children; all wrap at 2^32.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct IndirectCounters {
-    /// Data requests.
+    /// Data requests received (IEEE 802.15.4-2006 §7.3.4).
     pub requests: u32,
-    /// Of these, those of nodes that became children.
+    /// Data requests by which a node became a child.
     pub children: u32,
-    /// And those of strangers for which there was no room.
+    /// Data requests of unknown nodes for which the table had no room.
     pub strangers: u32,
     /// Children that were not heard for too long, asked for as long and acknowledged nothing, began
     /// anew, or made place for others.
     pub gone: u32,
-    /// Packets kept.
+    /// Packets kept for sleeping children.
     pub kept: u32,
     /// Packets that took the place of an older copy of theirs; they do not count as kept again.
     pub merged: u32,
-    /// Packets delivered.
+    /// Packets of which a child has acknowledged all frames.
     pub delivered: u32,
-    /// Deliveries that failed.
+    /// Deliveries that broke off because a frame was not acknowledged.
     pub failed: u32,
     /// Deliveries that went on with a frame which the child may have: it takes that one for a
     /// repeated fragment where its MAC has forgotten the sequence number by then.

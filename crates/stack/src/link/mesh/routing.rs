@@ -95,7 +95,7 @@ const OPTION_LEN: u8 = 8;
 /// written out behind the first hop, the hop limit counts down, congestion is marked.
 pub(super) const ROUTED_SLACK: usize = 10;
 
-/// What a packet gets.
+/// The headers of RPL that a packet gets when it leaves.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(
     feature = "router",
@@ -106,7 +106,7 @@ pub(super) const ROUTED_SLACK: usize = 10;
 )]
 pub(super) enum InsertedHeaders {
     Nothing,
-    /// An RPL option.
+    /// An RPL option in a hop-by-hop header (RFC 6553).
     Option(Rpi),
     /// A tunnel to the root, and an RPL option.
     Tunnel(Rpi, Ipv6Addr),

@@ -66,7 +66,7 @@ impl Record {
         }
     }
 
-    /// Bytes of the packet.
+    /// Length of the whole uncompressed packet, bytes.
     pub(super) fn packet_len(&self) -> usize {
         unabridged(usize::from(self.key.size), self.routing.unnumbered())
     }

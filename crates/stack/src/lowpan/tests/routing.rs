@@ -721,7 +721,7 @@ fn passed_on(
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// In either form, whole.
+    /// A packet, and any start of it, is restored byte for byte, compressed or not.
     #[test]
     fn restoring_undoes_compression(trip in trip(16), from in 0u16..4, to in 0u16..4, cut in 0usize..400) {
         let contexts = contexts(trip.is_compressed);

@@ -16,7 +16,7 @@
 
 use super::ccm::Block;
 
-/// Rounds of AES-128.
+/// Rounds of AES with a 128-bit key (FIPS 197 §5).
 const ROUNDS: usize = 10;
 
 /// The same bit of each byte of two blocks, for each of the eight bits.

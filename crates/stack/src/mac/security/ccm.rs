@@ -16,7 +16,7 @@
 
 /// Length of an AES block, bytes.
 pub const BLOCK_LEN: usize = 16;
-/// Bytes of a nonce.
+/// Length of a CCM* nonce, bytes (IEEE 802.15.4-2006 §7.6.3.2).
 pub(crate) const NONCE_LEN: usize = 13;
 
 /// What the cipher encrypts at one time.
@@ -125,7 +125,7 @@ struct Mac {
 }
 
 impl Mac {
-    /// Its first block: what the lengths are, and the nonce.
+    /// Begins the CBC-MAC with block B0: flags, nonce and length of the message.
     fn begin(
         nonce: &[u8; NONCE_LEN],
         header_len: usize,

@@ -19,23 +19,23 @@ pub struct Reservation {
     pub counter: u32,
 }
 
-/// The counters that are left.
+/// The frame counters that this node may still use under its key.
 #[derive(Debug)]
 pub(super) struct Counters {
-    /// The next one.
+    /// The counter of the next frame.
     next: u32,
-    /// The first one that may not be used.
+    /// The first counter that may not be used, since no reservation covers it.
     bound: u32,
     /// What the host is to store, and whether [`Self::poll`] has handed it out.
     asked: Option<(Reservation, bool)>,
     /// The sequence of the last reservation that was stored.
     stored_sequence: Option<u32>,
-    /// It could not be stored: when to ask again.
+    /// The host could not store the reservation: when to ask it again.
     failed_until: Option<Instant>,
 }
 
 impl Counters {
-    /// From this one on.
+    /// Counters that begin at `first`, of which none is reserved yet.
     pub(super) const fn from(first: u32) -> Self {
         Self {
             next: first,
@@ -105,12 +105,13 @@ impl Counters {
         self.failed_until = self.failed_until.filter(|until| now < *until);
     }
 
-    /// When to ask again.
+    /// When to ask the host again for a reservation that it could not store.
     pub(super) const fn deadline(&self) -> Option<Instant> {
         self.failed_until
     }
 
-    /// What became of it. An answer to an older question changes nothing.
+    /// The host has stored the reservation, or could not. An answer to an older question changes
+    /// nothing.
     pub(super) fn on_stored(&mut self, reservation: Reservation, is_stored: bool, now: Instant) {
         if !matches!(self.asked, Some((asked, _)) if asked == reservation) {
             return;

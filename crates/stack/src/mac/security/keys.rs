@@ -12,9 +12,10 @@ use super::ccm::{Block, Cipher};
 /// Length of an AES-128 key, bytes.
 pub const KEY_LEN: usize = 16;
 
-/// The key of a network, which only those know that belong to it. It never encrypts a frame.
+/// The key of a network, which only its members know. It never encrypts a frame: the keys that do
+/// are derived from it.
 ///
-/// Its [`Debug`](core::fmt::Debug) form does not show it.
+/// The [`Debug`](core::fmt::Debug) form does not show the key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct NetworkKey([u8; KEY_LEN]);
 
@@ -53,7 +54,7 @@ impl core::fmt::Debug for NetworkKey {
 
 /// The key that encrypts frames; see [`NetworkKey::link_key`].
 ///
-/// Its [`Debug`](core::fmt::Debug) form does not show it.
+/// The [`Debug`](core::fmt::Debug) form does not show the key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct LinkKey([u8; KEY_LEN]);
 

@@ -41,7 +41,7 @@ impl Peer {
         is_muted: false,
     };
 
-    /// Its last frame counter, of the key sequence that comes with it.
+    /// Key sequence and counter of the last frame that was believed of this neighbour.
     pub(super) const fn last(&self) -> (u32, u32) {
         (self.sequence, self.counter)
     }
@@ -81,7 +81,7 @@ impl Peer {
     }
 }
 
-/// The table of them.
+/// The table of neighbours with the key, in borrowed memory.
 #[derive(Debug)]
 pub(super) struct Peers<'m>(&'m mut [Peer]);
 
@@ -186,17 +186,17 @@ const TICK_SHIFT: u32 = 10;
 /// them, and what a flow loses by it is the lead of some frames.
 const MUTE: u32 = (1_000_000 >> TICK_SHIFT) + 1;
 
-/// And at most, when forgeries go on.
+/// The longest time for which a neighbour's heads fire nothing, if forgeries go on, in ticks.
 const MUTE_MAX: u32 = (60_000_000 >> TICK_SHIFT) + 1;
 
-/// From [`MUTE`] to [`MUTE_MAX`].
+/// How often [`MUTE`] may double: then it has reached [`MUTE_MAX`].
 const DOUBLINGS_MAX: u8 = 6;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// After so many milliseconds.
+    /// The instant `ms` milliseconds after the origin.
     fn after(ms: u64) -> Instant {
         Instant::from_micros(ms * 1_000)
     }

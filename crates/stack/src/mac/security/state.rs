@@ -171,7 +171,7 @@ impl<'m> Security<'m> {
         self.is_locked() || self.own.is_waiting()
     }
 
-    /// What the host shall store.
+    /// The reservation of counters that the host shall store, handed out once.
     pub(in crate::mac) fn poll_reservation(&mut self, now: Instant) -> Option<Reservation> {
         match self.is_locked() {
             true => None,
@@ -179,7 +179,7 @@ impl<'m> Security<'m> {
         }
     }
 
-    /// What became of it.
+    /// The host has stored `reservation`, or could not.
     pub(in crate::mac) fn on_reserved(
         &mut self,
         reservation: Reservation,

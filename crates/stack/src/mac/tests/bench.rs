@@ -39,7 +39,7 @@ pub(super) struct Bench {
     pub rng: Rng,
     pub now: Instant,
     pub actions: Vec<(Instant, Action)>,
-    /// PSDUs fired.
+    /// The PSDUs that the radio was told to send, and when.
     pub fired: Vec<(Instant, Vec<u8>)>,
     pub outcomes: Vec<Outcome>,
     /// Results of the coming channel assessments; clear when empty.
@@ -48,11 +48,11 @@ pub(super) struct Bench {
     pub acked: VecDeque<bool>,
     /// What the coming ACKs say of more that waits; nothing when empty.
     pub more: VecDeque<bool>,
-    /// Neighbours that never acknowledge.
+    /// Whether a neighbour never acknowledges.
     pub absent: fn(LinkAddr) -> bool,
     /// Whether the radio does what it is asked, and may insist on being asked in order.
     pub honest: bool,
-    /// Answers the radio swallows.
+    /// Which of the radio's answers get lost.
     pub swallow: Option<fn(Answer) -> bool>,
     /// What a copy into the radio takes.
     pub copy_us_per_byte: u64,

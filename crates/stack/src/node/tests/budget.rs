@@ -19,11 +19,11 @@ enum Form {
 struct Packet {
     form: Form,
     has_sack: bool,
-    /// Of a SYN.
+    /// The MSS option, where the packet is a SYN.
     mss: Option<u16>,
     /// By their offset; one without, where it travelled whole.
     fragments: BTreeSet<Option<u8>>,
-    /// Bytes, uncompressed.
+    /// Length of the uncompressed packet, bytes.
     len: u16,
 }
 

@@ -209,7 +209,7 @@ fn advertises(world: &mut World, advertised: Option<Advertised>) {
     *radio.advertised_mut() = advertised;
 }
 
-/// Its answers do not arrive, but it acknowledges the questions: it has not gone.
+/// A router that acknowledges the questions has not gone, even if its answers do not arrive.
 #[test]
 fn the_router_does_not_stop_while_it_acknowledges() {
     let mut world = World::chain(2, Relaying::Fragments);

@@ -10,7 +10,7 @@ const ROUTER: usize = 1;
 const LEAF: usize = 2;
 const PORT: u16 = 9;
 
-/// What a node is.
+/// What a node is in the DODAG.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Root,

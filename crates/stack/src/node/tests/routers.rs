@@ -7,7 +7,7 @@ use crate::udp::Inbox;
 /// The hub's routers, in the order of its links.
 const FIRST_ROUTER: usize = 1;
 const SECOND_ROUTER: usize = 2;
-/// Reached over either router.
+/// An address outside both meshes: either router leads to it.
 const BEYOND: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 9, 0, 0, 0, 1);
 
 fn prefix(router: usize) -> Ipv6Addr {
@@ -52,7 +52,7 @@ fn way(links: &Links) -> Option<InterfaceId> {
     hop.map(|hop| hop.interface)
 }
 
-/// How a router ends.
+/// How a router ceases to be one.
 #[derive(Clone, Copy, Debug)]
 enum End {
     /// It says nothing more, and its lease runs out.

@@ -470,7 +470,7 @@ fn a_packet_against_the_ranks_is_flagged_first_and_then_dropped() {
     }
 }
 
-/// Its option is what the rank is then, whatever RPL has told besides.
+/// A node's option carries its rank of that moment, even if RPL has had no message since.
 #[test]
 fn a_rank_that_changes_is_in_the_next_option() {
     let mut world = usual(2);
@@ -881,7 +881,7 @@ fn hop_limits_count_within_and_without_a_tunnel() {
     }
 }
 
-/// RFC 6040 §4.2.
+/// A tunnel's outer congestion mark is copied into the inner header (RFC 6040 §4.2).
 #[test]
 fn marks_of_congestion_come_out_of_a_tunnel() {
     for flags in FORMS {

@@ -55,8 +55,8 @@ fn a_packet_is_parsed_once_and_judged_once() {
     }
 }
 
-/// Of a packet that a relay passes on in fragments, only the first one is looked at, and its header
-/// compressed anew.
+/// A relay that passes on a packet in fragments parses the first one only, and compresses that
+/// one's header anew.
 #[test]
 fn a_relay_decides_by_the_first_fragment_alone() {
     for len in [300, 1_000] {
@@ -77,8 +77,8 @@ fn a_relay_decides_by_the_first_fragment_alone() {
     }
 }
 
-/// Of each segment that leaves TCP asks one next hop, and of each that comes one: where an answer
-/// goes. Nobody but header compression parses what TCP has just written.
+/// TCP asks for the next hop once for each segment that it sends, and once for each that it
+/// receives, for the answer. Only header compression parses what TCP has just written.
 #[test]
 fn a_segment_asks_for_one_next_hop() {
     let mut links: Links = three([false, false]);

@@ -12,7 +12,7 @@ pub(super) struct Scene {
     pub(super) ends: [Tcphc<'static>; 2],
     pub(super) seq: [u32; 2],
     pub(super) window: u16,
-    /// Of both ends' SYNs.
+    /// The window scale in the SYNs of both ends.
     pub(super) window_scale: Option<u8>,
     pub(super) timestamps: [Option<(u32, u32)>; 2],
     pub(super) now: Instant,

@@ -14,7 +14,7 @@ use super::*;
 use crate::time::Duration;
 
 impl Tcphc<'_> {
-    /// Takes cures away.
+    /// Switches `cures` off, to show the attacks that they are against.
     fn without(&mut self, cures: &[Cure]) {
         for cure in cures {
             self.rules.cures_off |= 1 << *cure as u32;

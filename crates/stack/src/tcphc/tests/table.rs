@@ -50,7 +50,7 @@ pub(super) fn at(seconds: u64) -> Instant {
     Instant::from_micros(seconds * 1_000_000)
 }
 
-/// Compresses; `None`: plain.
+/// Compresses a segment of `end`; `None`: it travels as plain TCP.
 pub(super) fn send(
     table: &mut Tcphc<'_>,
     end: usize,

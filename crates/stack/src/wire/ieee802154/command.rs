@@ -38,7 +38,7 @@ pub enum Command {
     BeaconRequest,
     /// A coordinator answers an orphan, or changes the PAN's settings.
     CoordinatorRealignment {
-        /// The new PAN identifier.
+        /// The PAN identifier from now on.
         pan_id: u16,
         /// The short address of the coordinator.
         coordinator: u16,

@@ -67,7 +67,7 @@ pub(super) fn beginning<'b>([head, tail]: [&[u8]; 2], out: &'b mut [u8; START_LE
     out.get(..len).unwrap_or_default()
 }
 
-/// Addresses and ports.
+/// Length of the IPv6 header and the ports: what a flow is known by, bytes.
 pub(super) const START_LEN: usize = HEADER_LEN + 4;
 
 /// Whether a queue of strangers is TCP's.

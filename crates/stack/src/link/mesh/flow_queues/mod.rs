@@ -59,8 +59,8 @@ pub struct FlowQueues<'m> {
     /// Flows that are not known yet, and what their motes have acknowledged: the one that was noted
     /// last stands last.
     handshakes: [Option<(Key, u32)>; HANDSHAKES_MAX],
-    /// Of the packets of strangers that have left last, what tells their pair from others. One
-    /// packet back is the answer to each.
+    /// Fingerprints of the address pairs of packets of unknown flows that have left last: one
+    /// packet back counts as the answer to each.
     sent: [Option<u32>; SENT_MAX],
     /// When a packet may leave that waits only because strangers have had their part of the time.
     wakes_at: Option<Instant>,
@@ -81,7 +81,7 @@ pub struct FlowEntry {
 /// What became of packets; each wraps at 2^32.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FlowCounters {
-    /// Packets that were queued.
+    /// Packets that joined a queue.
     pub queued: u32,
     /// Packets that left for the air.
     pub sent: u32,
@@ -126,14 +126,14 @@ enum Place {
 /// A packet that leaves its queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::link) struct Next {
-    /// Its length, of which as much was copied as there was room for.
+    /// Length of the whole packet, bytes, even if the buffer took only a part.
     pub(in crate::link) len: usize,
-    /// As given to [`FlowQueues::push`].
+    /// The value that was given to [`FlowQueues::push`] with the packet.
     pub(in crate::link) meta: u32,
 }
 
 impl FlowEntry {
-    /// No flow.
+    /// A free entry.
     pub const EMPTY: Self = Self {
         key: None,
         used: Instant::ORIGIN,
@@ -205,12 +205,12 @@ impl<'m> FlowQueues<'m> {
         (self.shelf.into_memory(), self.flows)
     }
 
-    /// What became of packets.
+    /// Counts of packets queued, sent and dropped.
     pub const fn counters(&self) -> &FlowCounters {
         &self.counters
     }
 
-    /// Packets that wait.
+    /// Packets that wait in all queues together.
     pub fn waiting(&self) -> usize {
         self.lanes()
             .map(|(_, lane)| usize::from(lane.packets))

@@ -8,7 +8,7 @@ use core::net::Ipv6Addr;
 use std::vec;
 use std::vec::Vec;
 
-/// What tells packets apart.
+/// The fields of a test's segment.
 #[derive(Clone, Copy)]
 pub(in crate::link::mesh) struct Made {
     pub(in crate::link::mesh) src: u16,

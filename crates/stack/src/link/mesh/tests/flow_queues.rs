@@ -47,7 +47,7 @@ fn down(number: u16, flags: tcp::Flags, len: usize) -> Vec<u8> {
     packet(addr(1, number), addr(2, 3), tcp::NEXT_HEADER, &upper)
 }
 
-/// One out of it.
+/// A segment of connection `number` out of the mesh.
 fn up(number: u16, flags: tcp::Flags, ack: u32, len: usize) -> Vec<u8> {
     let mut upper = segment([80, 1_000 + number], flags, len);
     upper[8..12].copy_from_slice(&ack.to_be_bytes());
@@ -78,7 +78,7 @@ impl<'m> Router<'m> {
         }
     }
 
-    /// Makes connections known.
+    /// Lets motes acknowledge data of these connections, so that their flows count as known.
     fn prove(&mut self, numbers: impl IntoIterator<Item = u16>) {
         for number in numbers {
             let data = up(number, tcp::Flags::ACK, 1, 1);
@@ -628,7 +628,7 @@ fn a_flow_whose_next_hop_is_not_ready_lets_others_go_and_earns_nothing() {
 enum Step {
     /// A segment of one of six connections, or a datagram of one of twelve strangers.
     Offer(u16, usize),
-    /// A mote acknowledges.
+    /// The mote of this connection acknowledges data.
     Prove(u16),
     Send,
     Wait(u64),

@@ -17,7 +17,7 @@ const OTHER: LinkAddr = LinkAddr::Short(3);
 const MS: fn(u64) -> Duration = Duration::from_millis;
 const NOW: fn(u64) -> Instant = |ms| Instant::ORIGIN + MS(1_000 + ms);
 
-/// Shortly before [`NOW`]'s zero.
+/// 20 ms before `NOW(0)`.
 const LATELY: Instant = Instant::from_micros(980_000);
 
 /// A node two hops from the border router and two from the last mote, that has just begun.

@@ -114,7 +114,7 @@ impl Segment {
 struct Router {
     thinning: Thinning,
     now: Instant,
-    /// When each packet came.
+    /// When each packet came to the router.
     came: Vec<Instant>,
     left: Vec<Vec<u8>>,
 }

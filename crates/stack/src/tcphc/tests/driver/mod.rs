@@ -69,7 +69,7 @@ impl Setup {
 pub(crate) struct Seen {
     pub(crate) sent: u64,
     pub(crate) exact: u64,
-    /// Refused by a decompressor.
+    /// Segments that a decompressor refused.
     pub(crate) dropped: u64,
     /// Silently wrong: payload or FIN at another offset.
     pub(crate) wrong_data: u64,
@@ -149,7 +149,7 @@ pub(crate) struct World {
     slots: usize,
     prepare: fn(&mut Tcphc<'static>),
     connections: Vec<Connection>,
-    /// Towards each end.
+    /// The segments on their way to each end.
     path: [VecDeque<Flight>; 2],
     late: Vec<(u32, usize, Flight)>,
     pub(crate) seen: Seen,

@@ -169,7 +169,7 @@ impl World {
         self.on_segment(flight.connection, end, &header, payload);
     }
 
-    /// Silently wrong: how badly?
+    /// Counts a header that was restored wrongly without notice, by how much harm it does.
     fn judge(&mut self, end: usize, flight: &Flight, restored: &[u8]) {
         let (sent, _) = Header::parse(&flight.truth).unwrap();
         let (read, _) = Header::parse(restored).unwrap();
