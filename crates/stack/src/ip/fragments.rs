@@ -543,7 +543,7 @@ const PAYLOAD_LEN_AT: usize = 4;
 /// Where a fragment header has its offset.
 const OFFSET_AT: usize = 2;
 
-/// Parameter problem: the first fragment lacks headers (RFC 7112 §6.1).
+/// Parameter problem: the first fragment lacks headers (RFC 7112 §5).
 const INCOMPLETE_CHAIN: u8 = 3;
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub(crate) enum ErrorKind {
     /// Destination unreachable, code 3: the last hop does not answer.
     AddressUnreachable,
     /// Destination unreachable, code 7: the next step of a source route does not answer (RFC 6554
-    /// §3).
+    /// §4.2).
     SourceRoute,
     /// Destination unreachable, code 4: no application listens on the port.
     PortUnreachable,

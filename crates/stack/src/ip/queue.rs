@@ -5,7 +5,7 @@
 //! fragment where fragments are passed on as they come.
 //! Left out: the count since the last drop, which would spread them evenly, and decay while
 //! idle: with an average over four packets neither is worth its bytes.
-//! Sources: Floyd and Jacobson 1993; RFC 7567; RFC 3168 §7 for marking instead of dropping.
+//! Sources: Floyd and Jacobson 1993; RFC 7567; RFC 3168 §5 for marking instead of dropping.
 
 use crate::random::Rng;
 use crate::wire::ipv6::Ecn;

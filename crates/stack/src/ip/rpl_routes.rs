@@ -319,7 +319,7 @@ impl Place {
     }
 }
 
-/// Whether an option of this type is RPL's (RFC 6553, RFC 9008 §4.2.2): what came up to here with
+/// Whether an option of this type is RPL's (RFC 6553, RFC 9008 §4.2): what came up to here with
 /// it has done its way.
 pub(super) const fn knows_option(kind: u8) -> bool {
     matches!(kind, rpl_option::TYPE_6553 | rpl_option::TYPE_9008)

@@ -30,7 +30,7 @@ pub struct Root {
     /// `RPLInstanceID`, below 128: it is spared where headers are compressed when it is 0.
     pub instance: u8,
     /// Whether DIOs carry the ETX of the path in a metric container. Without one, which is 8 bytes
-    /// less, the rank stands for it (RFC 6719 §3.2.2): then `min_hop_rank_increase` should be 128,
+    /// less, the rank stands for it (RFC 6719 §3.5): then `min_hop_rank_increase` should be 128,
     /// the unit of ETX.
     pub has_metrics: bool,
     /// Timers, ranks, lifetimes, flags.

@@ -1,7 +1,7 @@
 //! Objective functions: what a path over a neighbour costs, and which rank follows from it.
 //!
 //! With MRHOF costs count 1/128 of an expected transmission, as RFC 6551 §4.3.2 counts ETX: where
-//! no metric container says what the neighbour's path costs, its rank does (RFC 6719 §3.2.2). Where
+//! no metric container says what the neighbour's path costs, its rank does (RFC 6719 §3.5). Where
 //! one does, ranks count transmissions in whole ranks, so that they are in the order of costs: a
 //! way of many good hops leads past one of few bad ones. With OF0 costs are ranks.
 //! Sources: RFC 6719 (MRHOF) and RFC 6552 (OF0).

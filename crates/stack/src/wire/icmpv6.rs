@@ -142,7 +142,7 @@ pub mod unreachable {
     pub const ADDRESS: u8 = 3;
     /// No application listens on the port.
     pub const PORT: u8 = 4;
-    /// The next step of a source route cannot be reached (RFC 6554 §3).
+    /// The next step of a source route cannot be reached (RFC 6554 §4.2).
     pub const SOURCE_ROUTE: u8 = 7;
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Place: between `mac` and `lowpan`. Left out: the formats that this stack does not read
 //! are told apart, so that each drop has its own reason, and no further.
-//! Sources: RFC 4944 §5.1, RFC 6282 §2, RFC 6971 §12, RFC 8025 §3, RFC 8138 §4, RFC 8931 §5.
+//! Sources: RFC 4944 §5.1, RFC 6282 §2, RFC 6971 §13.2.2, RFC 8025 §3, RFC 8138 §4, RFC 8931 §5.
 
 /// A format that this stack reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,7 +29,7 @@ pub enum Unsupported {
     Hc1,
     /// Broadcast header of mesh-under, LOWPAN_BC0 (RFC 4944 §11.1).
     Broadcast,
-    /// Depth-first forwarding of mesh-under (RFC 6971 §12).
+    /// Depth-first forwarding of mesh-under (RFC 6971 §13.2.2).
     DepthFirst,
     /// Mesh addressing header of mesh-under (RFC 4944 §5.2).
     Mesh,

@@ -198,7 +198,7 @@ impl Discovery<'_> {
     }
 
     /// Whether an advertisement is older than what is known of the same border router (RFC 6775
-    /// §5.4.1 and §8.1.3).
+    /// §4.3 and §8.1.3).
     fn is_older(&self, advertisement: &RouterAdvertisement<'_>) -> bool {
         let border = border_of(advertisement);
         matches!((border, self.border), (Some(heard), Some(known))

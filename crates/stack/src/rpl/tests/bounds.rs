@@ -113,7 +113,7 @@ fn few_strangers_pass_for_acquaintances() {
     assert!(passed * 255 <= 50_000, "{passed}");
 }
 
-/// RFC 6550 §13.2 leaves the pace of DIS to the node: 1 s and up to as much again between the
+/// RFC 6550 leaves the pace of DIS to the node: 1 s and up to as much again between the
 /// first two, twice as much each time, up to 16 s.
 #[test]
 fn solicitations_become_ever_more_seldom() {

@@ -9,7 +9,7 @@
 //! Place: inside the messages of [`rpl`](super). An option that is too short or too long for its
 //! type makes its message malformed. Left out: options of P2P-RPL, which are
 //! [`RplOption::Other`].
-//! Sources: RFC 6550 §6.7; RFC 6551 for metrics; RFC 9008 §4.1.3 and RFC 9035 §4 for flags of the
+//! Sources: RFC 6550 §6.7; RFC 6551 for metrics; RFC 9008 §4.1.3 and RFC 9035 §3 for flags of the
 //! configuration; RFC 9010 §6.1 for what may follow a target.
 
 use core::net::Ipv6Addr;
@@ -173,7 +173,7 @@ pub struct Configuration {
 
 /// Flags of [`Configuration::flags`], defined for modes of operation 0 to 6.
 pub mod configuration {
-    /// T: routing artifacts are compressed as RFC 8138 says (RFC 9035 §4).
+    /// T: routing artifacts are compressed as RFC 8138 says (RFC 9035 §3).
     pub const COMPRESSED: u8 = 0x20;
     /// The RPL option has type 0x23, not 0x63 (RFC 9008 §4.1.3).
     pub const RPI_0X23: u8 = 0x10;

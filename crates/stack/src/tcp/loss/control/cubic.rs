@@ -229,7 +229,7 @@ impl Algorithm for Cubic {
     fn avoid(&mut self, congestion: &mut Congestion, growth: &Growth) {
         let cwnd = u32::from(congestion.cwnd).max(1);
         if growth.flight < cwnd / 2 {
-            // Not what this window allows: neither grows nor counts (§5.8; RFC 7661 §4.2's half).
+            // Not what this window allows: neither grows nor counts (§5.8; RFC 7661 §3's half).
             return;
         }
         if !growth.is_final {
