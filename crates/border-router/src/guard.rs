@@ -206,7 +206,7 @@ impl Guard {
         Ok(ended)
     }
 
-    /// Makes the guard kill what it guards, and waits until it has.
+    /// Makes the guard process kill the command that it guards, and waits until it has.
     fn dismiss(&mut self) -> io::Result<()> {
         let guard = Pid::from_raw(self.process.id().cast_signed());
         // A stopped guard acts only when it goes on. Both calls fail where the guard has ended

@@ -28,10 +28,7 @@ struct Prefix {
 }
 
 impl Inside {
-    /// What the kernel's routes say of `interface` now.
-    ///
-    /// # Errors
-    /// What the file system reports.
+    /// Reads from the kernel's routes which addresses are behind `interface` now.
     pub fn read(interface: &str) -> io::Result<Self> {
         let mut text = String::new();
         File::open(ROUTES)?

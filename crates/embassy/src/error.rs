@@ -49,7 +49,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The reason in words.
+    /// What the error means, in a few English words.
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Refused => "connection refused",

@@ -25,10 +25,10 @@ pub(crate) struct ConnectionSlot {
     awaits: Awaits,
 }
 
-/// Who owns a connection.
+/// What a connection belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Owner {
-    /// A socket of the application.
+    /// The connection belongs to a socket.
     Socket,
     /// Lent to a listener in advance, for whoever connects next.
     Lent(ListenerHandle),
@@ -53,11 +53,11 @@ pub(crate) enum Awaits {
     Acknowledged,
 }
 
-/// The tasks that accept connections from one listener.
+/// The connections that wait for `accept` of one listener.
 #[derive(Debug)]
 pub(crate) struct AcceptQueue {
     accepting: Waiters,
-    /// Tasks in `accept`.
+    /// Tasks that wait in `accept`.
     tasks: u8,
 }
 

@@ -34,7 +34,7 @@ impl UdpSocket {
         Ok(Self { stack, port })
     }
 
-    /// Its port.
+    /// The local port of the socket.
     pub const fn port(&self) -> u16 {
         self.port
     }

@@ -22,7 +22,7 @@ pub(crate) struct Waiters {
 /// How a task will hear that it may ask again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Waits {
-    /// It will be woken.
+    /// The task will be woken.
     Woken,
     /// The list is full: it has to look by itself.
     Looks,

@@ -77,7 +77,7 @@ pub(crate) fn run(bytes: &[u8]) {
     }
 }
 
-/// Has the node say what it has to, `room` bytes at a time.
+/// Polls the node until it has nothing left to send; each action gets `room` bytes at most.
 fn poll(node: &mut Node<'_>, room: usize, now: Instant, left: &mut Vec<u8>) {
     let mut out = [0; ACTION_LEN_MAX];
     for _ in 0..10_000 {
@@ -93,7 +93,7 @@ fn poll(node: &mut Node<'_>, room: usize, now: Instant, left: &mut Vec<u8>) {
     panic!("the node never rests");
 }
 
-/// The bytes of a frame: RFC 1055, with an END before it.
+/// The bytes by which SLIP frames `packet` (RFC 1055), with an END before it.
 pub(crate) fn framed(packet: &[u8]) -> Vec<u8> {
     let symbol = |byte: &u8| match *byte {
         END => vec![ESC, ESC_END],
@@ -104,8 +104,8 @@ pub(crate) fn framed(packet: &[u8]) -> Vec<u8> {
     [END].into_iter().chain(body).chain([END]).collect()
 }
 
-/// The packets in a stream of bytes, and what a line counts; a frame without its END is none yet,
-/// but may have been dropped already.
+/// A model of a line: the packets that a stream of bytes holds, and the counters after it. A frame
+/// without END holds no packet yet, but may count as dropped already.
 fn model(bytes: &[u8]) -> (SerialCounters, Vec<Vec<u8>>) {
     let (mut counters, mut packets) = (SerialCounters::default(), Vec::new());
     let frames: Vec<&[u8]> = bytes.split(|byte| *byte == END).collect();

@@ -107,7 +107,7 @@ impl World<'_> {
         out
     }
 
-    /// The sender's segment, to both receivers.
+    /// Sends a segment of the sender to both receivers.
     fn send(&mut self, input: &mut Input<'_>) {
         let segment = self.segment(input, true);
         let mut out = [0; 100];
@@ -129,7 +129,7 @@ impl World<'_> {
         }
     }
 
-    /// The receivers' own segment: both send the same.
+    /// Lets both receivers send the same segment; they must compress it alike.
     fn answer(&mut self, input: &mut Input<'_>) {
         let segment = self.segment(input, false);
         let mut outs = [[0; 100]; 2];
@@ -164,7 +164,8 @@ impl World<'_> {
         self.try_alone(&packet);
     }
 
-    /// Hands a packet to one receiver alone, unless the receiver would accept it.
+    /// Hands a packet to one receiver. If that one accepts it, the other receiver gets it, too, and
+    /// must restore the same header.
     fn try_alone(&mut self, packet: &[u8]) {
         let [one, other] = &mut self.twins;
         let mut outs = [[0; 60]; 2];

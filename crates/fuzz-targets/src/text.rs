@@ -39,14 +39,14 @@ pub(crate) fn script(bytes: &[u8]) {
     }
 }
 
-/// A record of frame counters: what is read is what would be written.
+/// A record of frame counters: whatever is read must be written in the same bytes.
 pub(crate) fn counters(bytes: &[u8]) {
     if let Ok(record) = Record::parse(bytes) {
         assert_eq!(record.emit().as_bytes(), bytes);
     }
 }
 
-/// Records of two motes, whole and not.
+/// Seeds: records of two motes, complete and damaged.
 pub(crate) fn records() -> Vec<Vec<u8>> {
     let mut record = Record::new(KeyName::of(b"a key"));
     record.generation = 7;

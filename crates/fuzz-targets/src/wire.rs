@@ -198,7 +198,8 @@ fn rpl_option(bytes: &[u8]) {
     }
 }
 
-/// A routing header: its packet is sent along it to its end, and its addresses are written anew.
+/// A source routing header: a packet is advanced along it to its end, and its addresses are written
+/// and read again.
 fn source_route(bytes: &[u8]) {
     let Ok(route) = SourceRoute::parse(bytes) else {
         return;
@@ -221,7 +222,8 @@ fn source_route(bytes: &[u8]) {
     }
 }
 
-/// 6LoWPAN routing headers: each is written anew and says the same.
+/// 6LoWPAN routing headers (6LoRH): each one that is read is written and read again, and must be
+/// equal.
 fn lorh(bytes: &[u8]) {
     let Ok((headers, rest)) = lorh::RoutingHeaders::parse(bytes) else {
         return;

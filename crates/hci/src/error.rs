@@ -5,7 +5,7 @@ use std::{fmt, io};
 /// Why a controller cannot be used any more.
 #[derive(Debug)]
 pub enum Error {
-    /// It cannot be reached.
+    /// The controller cannot be reached.
     Unreachable(io::Error),
     /// The stream to it broke, or ended.
     Gone(io::Error),

@@ -300,7 +300,7 @@ const LE_META: u8 = 0x3e;
 const EXTENDED_HEAD_LEN: usize = 24;
 const EXTENDED_CONNECTABLE: u8 = 1;
 
-/// Of a packet that goes on with what the one before began.
+/// The flag of an ACL packet that continues the L2CAP PDU which the packet before it began.
 const CONTINUING: u16 = 1;
 
 #[cfg(test)]

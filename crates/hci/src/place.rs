@@ -23,9 +23,9 @@ pub enum Place {
     Tcp(String),
     /// H4 over a serial line with RTS and CTS.
     Serial {
-        /// The device.
+        /// The path of the serial device.
         path: PathBuf,
-        /// Bits a second.
+        /// The speed of the line, bit/s.
         baud: u32,
     },
 }

@@ -23,7 +23,7 @@ pub const CAPABILITIES: RadioCapabilities = RadioCapabilities {
 /// What became of frames and interrupts. Each counts from 0, and round.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counters {
-    /// ACKs sent.
+    /// ACKs that the driver has sent.
     pub acks: u32,
     /// ACKs not sent, because the interrupt came too late for a turnaround.
     pub late_acks: u32,
@@ -551,7 +551,7 @@ const TURNAROUND: u32 = 192;
 /// An ACK's PSDU, FCS included, bytes.
 const ACK_LEN: usize = 5;
 
-/// Its time on the air with preamble, delimiter and length, µs.
+/// The time of an ACK on the air with preamble, delimiter and length, µs.
 const ACK_AIR: u32 = 352;
 
 /// From TXEN or RXEN to READY with fast ramp-up, µs (tTXEN,FAST and tRXEN,FAST).

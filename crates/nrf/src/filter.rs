@@ -20,7 +20,7 @@ pub struct Filter {
 /// What becomes of a frame with a good CRC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct FilterDecision {
-    /// The node gets it.
+    /// Whether the frame is handed to the node.
     pub(crate) is_for_node: bool,
     /// It is acknowledged by this sequence number.
     pub(crate) answer: Option<u8>,

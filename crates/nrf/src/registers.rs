@@ -71,7 +71,7 @@ pub enum Event {
     PhyEnd,
     /// CCAIDLE: the channel is clear.
     ChannelClear,
-    /// CCABUSY: it is not.
+    /// CCABUSY: the channel is busy.
     ChannelBusy,
 }
 

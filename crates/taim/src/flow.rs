@@ -88,11 +88,11 @@ struct Lane(VecDeque<HeldPacket>);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeldPacket {
     pub(crate) id: PacketId,
-    /// Since when.
+    /// When the packet came.
     pub(crate) since: Instant,
     /// Segments in it: hardware may have merged some.
     pub(crate) segments: u32,
-    /// Its bytes.
+    /// Length of the packet, bytes.
     pub(crate) len: u64,
     /// What its release shows the other end.
     passing: Passing,

@@ -40,9 +40,9 @@ pub(crate) struct Flows {
 pub(crate) struct Mote {
     /// Flows that are known now.
     pub(crate) flows: usize,
-    /// Of flows that are known no more.
+    /// The counts of this mote's flows that have been forgotten.
     pub(crate) tally: Tally,
-    /// The same.
+    /// The goodput of this mote's flows that have been forgotten.
     pub(crate) meter: Meter,
     last: Instant,
 }
@@ -52,8 +52,8 @@ struct Handshake {
     key: FlowKey,
     /// The largest segments, by the direction in which they go.
     mss: [Option<u16>; 2],
-    /// Of the stream into the mesh: where the mote's SYN-ACK says that it begins, and how far it
-    /// has come since.
+    /// The stream into the mesh: where it begins by the mote's SYN-ACK, and how far it has come
+    /// since.
     down: Option<Span>,
     /// Where the mote's SYN-ACK says that the stream out of the mesh begins.
     up: Option<u32>,
@@ -107,7 +107,7 @@ impl Flows {
         }
     }
 
-    /// How many are known.
+    /// How many flows are known.
     pub(crate) fn len(&self) -> usize {
         self.by_key.len()
     }

@@ -22,9 +22,9 @@ pub struct PacketId(pub u64);
 pub struct Packet<'a> {
     /// The caller's number of it.
     pub id: PacketId,
-    /// Which way it goes.
+    /// Which way the packet goes.
     pub direction: Direction,
-    /// Its first bytes: from the IPv6 header to the end of the TCP header, or more.
+    /// The first bytes of the packet: from the IPv6 header to the end of the TCP header, or more.
     pub headers: &'a [u8],
     /// Bytes of all of it.
     pub len: usize,
@@ -34,7 +34,7 @@ pub struct Packet<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Decision {
-    /// It goes on now.
+    /// The packet goes on at once.
     Pass,
     /// The caller keeps it until [`Router::poll`] names it.
     Hold,
@@ -48,7 +48,7 @@ pub struct Router {
     flows: Flows,
     rule: Rule,
     strangers: Strangers,
-    /// Packets that go now.
+    /// Packets that were held and go on now.
     ready: VecDeque<PacketId>,
     /// Packets that wait for their turn.
     waiting: usize,
@@ -159,7 +159,7 @@ impl Router {
         self.waiting + self.ready.len() + self.strangers.len() + self.strangers.dropped()
     }
 
-    /// What was counted.
+    /// The router's counters since it began.
     pub const fn counters(&self) -> Counters {
         Counters {
             released_early: self.rule.early(),
@@ -173,7 +173,7 @@ impl Router {
         status::of(&self.config, &self.rule, &self.flows, self.counters(), now)
     }
 
-    /// Our time.
+    /// The router's own time at the instant `outside`, which steps of the clock do not change.
     fn read(&mut self, outside: Instant) -> Instant {
         if self.clock.is_step_back(outside) {
             self.counters.clock_steps += 1;
@@ -230,7 +230,7 @@ impl Router {
         self.pass_behind_ready(packet.id)
     }
 
-    /// What becomes of a segment of a known flow.
+    /// Decides whether a segment of a known flow passes or is held.
     fn judge(&mut self, id: FlowId, segment: &Segment, packet: PacketId, now: Instant) -> Decision {
         let is_full = self.waiting + self.ready.len() >= self.config.held_max;
         let Some(flow) = self.flows.get_mut(id) else {

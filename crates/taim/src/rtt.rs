@@ -35,7 +35,7 @@ impl Rtt {
         (self.samples > 0).then_some(Duration::from_micros(self.smoothed_us))
     }
 
-    /// Its smoothed mean deviation; none before the first sample.
+    /// The smoothed mean deviation (RTTVAR); `None` before the first sample.
     pub(crate) fn variation(&self) -> Option<Duration> {
         (self.samples > 0).then_some(Duration::from_micros(self.variation_us))
     }

@@ -15,9 +15,9 @@ use motet::wire::tcp::{self, Flags};
 /// Which way a packet passes the border router.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Direction {
-    /// Out of the mesh.
+    /// From the mesh to the outside.
     Up,
-    /// Into the mesh.
+    /// From outside into the mesh.
     Down,
 }
 
@@ -47,12 +47,12 @@ pub(crate) struct Segment {
     pub(crate) flow: FlowKey,
     pub(crate) direction: Direction,
     pub(crate) seq: u32,
-    /// Where it acknowledges anything.
+    /// The acknowledgment number, if the segment has the ACK flag.
     pub(crate) ack: Option<u32>,
     pub(crate) flags: Flags,
     /// Bytes of the stream that it carries.
     pub(crate) payload_len: u32,
-    /// Bytes of the packet.
+    /// Length of the whole packet, bytes.
     pub(crate) packet_len: usize,
     /// The largest segment that its sender takes, where it says so.
     pub(crate) mss: Option<u16>,
@@ -61,14 +61,14 @@ pub(crate) struct Segment {
 /// Bytes by which a segment takes its stream further.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Reach {
-    /// Those that it carries.
+    /// Bytes that the segment itself carries.
     pub(crate) seen: u32,
-    /// Those before it that no segment carried.
+    /// Bytes in front of the segment that no segment has carried.
     pub(crate) holes: u32,
 }
 
 impl Direction {
-    /// The other one.
+    /// The opposite direction.
     pub(crate) const fn back(self) -> Self {
         match self {
             Self::Up => Self::Down,
@@ -78,7 +78,7 @@ impl Direction {
 }
 
 impl Pair {
-    /// Of a packet; none of one that is not to be read.
+    /// The pair of addresses of a packet; `None` if its IPv6 header cannot be read.
     pub(crate) fn read(direction: Direction, headers: &[u8]) -> Option<Self> {
         let (header, _) = ipv6::Header::parse_start(headers).ok()?;
         let (peer, mote) = match direction {

@@ -25,18 +25,18 @@ pub struct Status {
     pub spacing: Option<Duration>,
     /// How even the motes' goodputs are.
     pub fairness: Fairness,
-    /// By the order of their addresses and ports.
+    /// The known flows, in the order of their addresses and ports.
     pub flows: Vec<FlowStatus>,
-    /// By the order of their addresses.
+    /// The motes, in the order of their addresses.
     pub motes: Vec<MoteStatus>,
     /// What was counted since the router began.
     pub counters: Counters,
 }
 
-/// One flow.
+/// The counts of one flow.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FlowStatus {
-    /// Its ends.
+    /// Addresses and ports of both ends.
     pub key: FlowKey,
     /// New bytes out of the mesh.
     pub bytes_up: u64,
@@ -54,7 +54,7 @@ pub struct FlowStatus {
     pub packets: u64,
     /// Segments that were sent again, as far as the router has seen it.
     pub retransmissions: u64,
-    /// Its packets that were held.
+    /// Packets of this flow that were held.
     pub held: Held,
     /// How long nothing has come of it.
     pub idle: Duration,
@@ -65,7 +65,7 @@ pub struct FlowStatus {
 /// All flows of one mote, those that are over included.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MoteStatus {
-    /// Its address.
+    /// The mote's address.
     pub addr: Ipv6Addr,
     /// Flows that are known now.
     pub flows: usize,
@@ -81,7 +81,7 @@ pub struct MoteStatus {
     pub packets: u64,
     /// Segments that were sent again, as far as the router has seen it.
     pub retransmissions: u64,
-    /// Its packets that were held.
+    /// Packets of this mote that were held.
     pub held: Held,
 }
 
@@ -101,9 +101,9 @@ pub struct Held {
     pub now: usize,
     /// Packets that were held and have gone.
     pub packets: u64,
-    /// How long, in all.
+    /// How long packets were held, in all.
     pub time: Duration,
-    /// The longest.
+    /// The longest time that a packet was held.
     pub longest: Duration,
 }
 

@@ -368,7 +368,7 @@ fn air(len: usize) -> u64 {
 /// Queues of strangers.
 const LANES: usize = 8;
 
-/// Of these, TCP's, and as many of all others.
+/// Queues for TCP, and as many for all other protocols.
 const EACH: usize = LANES / 2;
 
 /// So many times its own air an answer costs: it goes against the stream.

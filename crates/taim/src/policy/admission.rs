@@ -47,7 +47,7 @@ pub(crate) struct Gate {
     entering: Option<FlowId>,
     /// Packets that have begun to wait first of their flow.
     turns: u64,
-    /// Who sends much.
+    /// Which flows send much.
     heavy_flows: HeavyFlows,
     /// Smoothed length of a segment with new bytes.
     message_bytes: u64,
@@ -67,11 +67,11 @@ struct Share {
     served: u64,
     /// When it was last heard of.
     last: Option<Instant>,
-    /// Its place among those that wait.
+    /// The flow's place among those that wait.
     place: Option<Place>,
     /// Until when it counts as inside.
     until: Option<Instant>,
-    /// Its data that was sent again while its acknowledgments waited.
+    /// The flow's data that were retransmitted while its acknowledgments were held.
     repeats: Option<Repeats>,
     /// How long its sender waits before it sends again, where that is fixed, and since when that
     /// is known.
@@ -91,9 +91,10 @@ struct Place {
 /// Data that is sent again and again while its acknowledgment waits.
 #[derive(Clone, Copy, Debug)]
 struct Repeats {
-    /// Of its first byte: what follows one another in a window that is sent again is no repeat.
+    /// Sequence number of the first byte: successive segments of a window that is retransmitted are
+    /// no repeats.
     seq: u32,
-    /// When last.
+    /// When the data were retransmitted last.
     at: Instant,
     /// How long after the time before.
     gap: Duration,

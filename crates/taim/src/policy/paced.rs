@@ -41,11 +41,11 @@ pub(crate) struct Pacer {
     free_at: Instant,
     /// First packets of flows, by priority, then by when they began to wait.
     waiting: BTreeSet<(u64, u64, FlowId, Direction)>,
-    /// When they must go.
+    /// The packets that are held, by the instant at which each must go.
     due: BTreeSet<(Instant, FlowId, Direction)>,
     /// By place in the table.
     shares: Vec<Share>,
-    /// Who sends much.
+    /// Which flows send much.
     flows: HeavyFlows,
     turns: u64,
     /// Packets held.
@@ -64,7 +64,7 @@ pub(crate) struct Pacer {
 enum Order {
     /// That with the least throughput.
     Slowest(Taim),
-    /// Each in turn.
+    /// Each flow in turn.
     Turns,
 }
 
@@ -77,7 +77,7 @@ struct Share {
     smoothed: f64,
     /// How it is compared with others.
     key: u64,
-    /// Its place among those that wait, by direction.
+    /// The flow's places among those that wait, by direction.
     places: [Option<Place>; 2],
     is_known: bool,
 }
@@ -339,5 +339,5 @@ const MINUTE: Duration = Duration::from_secs(60);
 const ALPHA: f64 = 0.02;
 const BETA: f64 = 0.05;
 
-/// Of the newest value in a smoothed one. The paper gives none.
+/// The weight of the newest value in a smoothed one. The paper gives none.
 const WEIGHT: f64 = 0.25;
