@@ -13,8 +13,8 @@ use std::net::Ipv6Addr;
 use motet::ip::Step;
 use motet::random::Rng;
 use motet::rpl::{
-    Candidate, Config, Destination, Heard, INFINITE_RANK, Leaf, MessageDrop, Outgoing, Role, Root,
-    Rpl, Verdict, routes,
+    Candidate, Config, ControlMessage, Destination, INFINITE_RANK, Leaf, MessageDrop,
+    MessageOutcome, Root, Rpl, RplAction, RplRole, routes,
 };
 use motet::time::{Duration, Instant};
 use motet::wire::cursor::Writer;
@@ -73,8 +73,8 @@ pub(crate) fn run(bytes: &[u8]) {
 /// A node that has just been switched on; 0 is the root.
 fn started<'m>(n: usize, memory: &'m mut [Candidate], now: Instant, rng: &mut Rng) -> Rpl<'m> {
     let role = match n {
-        0 => Role::Root(Root::new(MESH)),
-        _ => Role::Router,
+        0 => RplRole::Root(Root::new(MESH)),
+        _ => RplRole::Router,
     };
     let mut rpl = Rpl::new(&Config { iid: iid(n), role }, memory);
     rpl.start(now, rng);
@@ -194,14 +194,14 @@ impl Mesh<'_> {
         let rpl = &mut self.nodes[n].rpl;
         match what >> 5 {
             0 => rpl.repair(),
-            1 if rpl.is_free_to_speak() => {
+            1 if rpl.can_advertise_leaf() => {
                 let (iid, lifetime_min) = (iid(NODES + peer), u16::from(what & 3));
                 let leaf = Leaf {
                     iid,
                     sequence: what,
                     lifetime_min,
                 };
-                rpl.speak_for(leaf, now);
+                rpl.advertise_leaf(leaf, now);
             }
             1 => {}
             2 => rpl.leave(),
@@ -213,7 +213,7 @@ impl Mesh<'_> {
 
     fn reboot(&mut self, n: usize) {
         let Node { rpl, rng, .. } = &mut self.nodes[n];
-        let (iid, role) = (iid(n), Role::Leaf);
+        let (iid, role) = (iid(n), RplRole::Leaf);
         let nobody = Rpl::new(&Config { iid, role }, &mut []);
         let memory = std::mem::replace(rpl, nobody).into_memory();
         *rpl = started(n, memory, self.now, rng);
@@ -238,8 +238,8 @@ impl Mesh<'_> {
         match heard {
             Err(MessageDrop::Malformed(_)) => assert_eq!(changes, 0),
             Err(reason) => assert_eq!(changes, 1, "{reason:?} is not counted"),
-            Ok(Heard::Done) => assert_eq!(changes, 0),
-            Ok(Heard::Dao(dao)) => {
+            Ok(MessageOutcome::Done) => assert_eq!(changes, 0),
+            Ok(MessageOutcome::Dao(dao)) => {
                 assert_eq!(n, 0, "a mote that keeps routes");
                 let Some(dodag) = rpl.dodag().copied() else {
                     return;
@@ -265,7 +265,7 @@ impl Mesh<'_> {
     }
 
     /// Puts a message of a node on the air, and reports what became of it.
-    fn send(&mut self, n: usize, to: Destination, message: Outgoing) {
+    fn send(&mut self, n: usize, to: Destination, message: ControlMessage) {
         let node = &mut self.nodes[n];
         let mut out = [0; 300];
         let mut w = Writer::new(&mut out);
@@ -354,9 +354,9 @@ impl Mesh<'_> {
                 return;
             }
             match rpl.poll(self.now, rng) {
-                Some(Verdict::Send { to, message }) => self.send(n, to, message),
-                Some(Verdict::Parent(parent)) => assert_eq!(parent, rpl.parent()),
-                Some(Verdict::Prefix(_) | Verdict::Leaf(..) | Verdict::LeavesLost) => {}
+                Some(RplAction::Send { to, message }) => self.send(n, to, message),
+                Some(RplAction::Parent(parent)) => assert_eq!(parent, rpl.parent()),
+                Some(RplAction::Prefix(_) | RplAction::Leaf(..) | RplAction::LeavesLost) => {}
                 None => {
                     let next = rpl.next_deadline();
                     assert!(

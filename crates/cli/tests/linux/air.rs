@@ -15,7 +15,7 @@ use motet::{
         decompress,
     },
     random::Rng,
-    rpl::{Role, Root},
+    rpl::{Root, RplRole},
     time::{Duration, Instant},
     wire::{
         LinkAddr, icmpv6,
@@ -106,7 +106,7 @@ impl<'m> Mesh<'m> {
         root.configuration.flags = form.flags();
         let steps = arena.alloc_slice_fill_copy(hops + 1, None);
         network.world.with_node(0, |node, now| {
-            node.start_rpl(RADIO, Role::Root(root), &mut [], steps, now);
+            node.start_rpl(RADIO, RplRole::Root(root), &mut [], steps, now);
         });
         let air = Arc::default();
         let stream = Box::new(Shared(Arc::clone(&air)));

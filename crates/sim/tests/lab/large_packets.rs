@@ -4,7 +4,7 @@
 use std::net::Ipv6Addr;
 
 use motet::limits::IPV6_MTU_MIN;
-use motet::rpl::{Candidate, Role, Root};
+use motet::rpl::{Candidate, Root, RplRole};
 use motet::time::Duration;
 use motet::wire::icmpv6;
 use motet_lab::Arena;
@@ -36,7 +36,7 @@ fn chain(arena: &Arena, flags: u8) -> Network<'_> {
     let candidates: &mut [Candidate] = &mut [];
     let steps = arena.alloc_slice_fill_copy(HOPS + 1, None);
     network.world.with_node(0, |node, now| {
-        node.start_rpl(RADIO, Role::Root(root), candidates, steps, now);
+        node.start_rpl(RADIO, RplRole::Root(root), candidates, steps, now);
     });
     network
 }

@@ -30,7 +30,7 @@ impl<'m> Node<'m> {
             return;
         };
         let is_due = routing.leaves_at.is_some_and(|at| now >= at);
-        if !is_due || routing.is_root() || !routing.rpl.is_free_to_speak() {
+        if !is_due || routing.is_root() || !routing.rpl.can_advertise_leaf() {
             return;
         }
         let due = self.neighbor_cache_mut().and_then(NeighborCache::next_due);
@@ -45,7 +45,7 @@ impl<'m> Node<'m> {
                 sequence,
                 lifetime_min: change.lifetime_min,
             };
-            routing.rpl.speak_for(leaf, now);
+            routing.rpl.advertise_leaf(leaf, now);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Where RPL meets IP and the links.
 //!
-//! RPL says what it wants by verdicts: messages become packets here, a parent becomes the default
+//! RPL says what it wants by actions: messages become packets here, a parent becomes the default
 //! route, the routes in DAOs become steps of the root's table. In turn RPL hears of control
 //! messages, of acknowledged frames and of packets that contradict its ranks.
 //! Left out: RPL itself (`rpl`), and how routing headers look on the air (`lowpan`).
@@ -16,7 +16,7 @@ use crate::ip::{
     icmp::{self, ErrorKind},
 };
 use crate::link::{Class, Hop, Routing, Sent};
-use crate::rpl::{self, Destination, Heard, Outgoing, Role, Rpl};
+use crate::rpl::{self, ControlMessage, Destination, MessageOutcome, Rpl, RplRole};
 use crate::time::{Deadlines, Instant};
 use crate::wire::cursor::Writer;
 use crate::wire::ipv6::{HEADER_LEN, Header, TrafficClass, next_header, take_over_ecn};
@@ -54,7 +54,7 @@ impl<'m> Node<'m> {
     pub fn start_rpl(
         &mut self,
         id: InterfaceId,
-        role: Role,
+        role: RplRole,
         candidates: &'m mut [rpl::Candidate],
         steps: &'m mut [Option<Step>],
         now: Instant,
@@ -106,7 +106,7 @@ impl<'m> Node<'m> {
         let State { rpl, leaves_at, .. } = routing;
         deadlines.add(rpl.next_deadline());
         deadlines.add(routing.root.deadline());
-        deadlines.add(leaves_at.filter(|_| rpl.is_free_to_speak()));
+        deadlines.add(leaves_at.filter(|_| rpl.can_advertise_leaf()));
     }
 
     /// Carries out what RPL wants.
@@ -125,18 +125,18 @@ impl<'m> Node<'m> {
             && routing.rpl.next_deadline().is_some_and(|at| at <= now)
         {
             has_worked = true;
-            let Some(verdict) = routing.rpl.poll(now, &mut self.rng) else {
+            let Some(action) = routing.rpl.poll(now, &mut self.rng) else {
                 break;
             };
-            match verdict {
-                rpl::Verdict::Send { to, message } => self.send_routing(to, message),
-                rpl::Verdict::Parent(parent) => self.follow(parent, now),
-                rpl::Verdict::Prefix(prefix) => self.number(prefix.as_ref()),
-                rpl::Verdict::Leaf(leaf, outcome) => self.on_leaf_told(&leaf, outcome, now),
-                rpl::Verdict::LeavesLost => self.tell_all_leaves(now),
+            match action {
+                rpl::RplAction::Send { to, message } => self.send_routing(to, message),
+                rpl::RplAction::Parent(parent) => self.follow(parent, now),
+                rpl::RplAction::Prefix(prefix) => self.number(prefix.as_ref()),
+                rpl::RplAction::Leaf(leaf, outcome) => self.on_leaf_told(&leaf, outcome, now),
+                rpl::RplAction::LeavesLost => self.tell_all_leaves(now),
             }
         }
-        // Ranks change without a verdict, too.
+        // Ranks change without an action, too.
         if has_worked {
             self.place();
         }
@@ -203,7 +203,7 @@ impl<'m> Node<'m> {
     }
 
     /// Sends a message of RPL.
-    pub(super) fn send_routing(&mut self, to: Destination, message: Outgoing) {
+    pub(super) fn send_routing(&mut self, to: Destination, message: ControlMessage) {
         let Some(routing) = self.routing.as_ref() else {
             return;
         };
@@ -234,7 +234,7 @@ impl<'m> Node<'m> {
     /// Writes a message as a packet; returns its length. `None` where it does not fit.
     fn write_routing(
         &self,
-        message: Outgoing,
+        message: ControlMessage,
         (src, dst): (Ipv6Addr, Ipv6Addr),
         out: &mut [u8],
     ) -> Option<usize> {
@@ -270,7 +270,7 @@ impl<'m> Node<'m> {
             &mut self.rng,
         );
         // RPL counts what it drops, by its own reasons.
-        if let Ok(Heard::Dao(dao)) = heard {
+        if let Ok(MessageOutcome::Dao(dao)) = heard {
             self.on_dao(&dao, header.src, ingress, now);
         }
         Ok(())

@@ -17,8 +17,8 @@ impl Acquaintances {
     /// A neighbour has acknowledged a frame.
     pub(super) fn note(&mut self, iid: Iid) {
         let (place, tag) = place_of(iid);
-        if let Some(kept) = self.0.get_mut(place) {
-            *kept = tag;
+        if let Some(entry) = self.0.get_mut(place) {
+            *entry = tag;
         }
     }
 

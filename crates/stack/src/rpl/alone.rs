@@ -1,7 +1,7 @@
 //! What a node does while it has no place: a mote takes back what it said and asks for DIOs, ever
 //! more seldom; a root listens before it speaks.
 
-use super::{Destination, INFINITE_RANK, Outgoing, Rpl, Verdict, is_due, jittered, send};
+use super::{ControlMessage, Destination, INFINITE_RANK, Rpl, RplAction, is_due, jittered, send};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
 
@@ -82,7 +82,7 @@ impl State {
 }
 
 impl Rpl<'_> {
-    pub(super) fn poll_alone(&mut self, now: Instant, rng: &mut Rng) -> Option<Verdict> {
+    pub(super) fn poll_alone(&mut self, now: Instant, rng: &mut Rng) -> Option<RplAction> {
         if !is_due(self.alone.at, now) {
             return None;
         }
@@ -94,7 +94,7 @@ impl Rpl<'_> {
                 return None;
             }
             self.alone.at = Some(now + ROOT_LISTENS);
-            return Some(send(Destination::All, Outgoing::Dis));
+            return Some(send(Destination::All, ControlMessage::Dis));
         }
         if self.has_left && step >= POISONINGS {
             self.alone.end();
@@ -115,8 +115,8 @@ impl Rpl<'_> {
         // Neighbours that were heard while this node took itself back may be the parent from now.
         self.is_dirty = true;
         let message = match step < POISONINGS {
-            true => Outgoing::Dio { full: false },
-            false => Outgoing::Dis,
+            true => ControlMessage::Dio { full: false },
+            false => ControlMessage::Dis,
         };
         Some(send(Destination::All, message))
     }

@@ -9,7 +9,7 @@ use core::net::Ipv6Addr;
 
 use super::candidates::Iid;
 use super::{
-    Destination, Dodag, MessageDrop, Outgoing, Rpl, Verdict, iid_of, is_due, is_link_local,
+    ControlMessage, Destination, Dodag, MessageDrop, Rpl, RplAction, iid_of, is_due, is_link_local,
     jittered, send, with_iid,
 };
 use crate::random::Rng;
@@ -177,7 +177,7 @@ impl Rpl<'_> {
         }
     }
 
-    pub(super) fn poll_dao(&mut self, now: Instant, rng: &mut Rng) -> Option<Verdict> {
+    pub(super) fn poll_dao(&mut self, now: Instant, rng: &mut Rng) -> Option<RplAction> {
         if !is_due(self.dao.at, now) {
             return None;
         }
@@ -211,18 +211,18 @@ impl Rpl<'_> {
             // The root may reject it, and have no way to say so but the one that is to be replaced.
             dao.leap();
         }
-        Some(send(to, Outgoing::Dao))
+        Some(send(to, ControlMessage::Dao))
     }
 
     /// Says that this node is not reached over `old` any more.
-    pub(super) fn take_back(&mut self, old: Iid) -> Option<Verdict> {
+    pub(super) fn take_back(&mut self, old: Iid) -> Option<RplAction> {
         let dodag = self.dodag.as_ref()?;
         self.dao.path_sequence = lollipop::next(self.dao.path_sequence);
         let to = match dodag.is_storing() {
             true => Destination::Neighbour(old),
             false => Destination::Node(dodag.id),
         };
-        Some(send(to, Outgoing::NoPath))
+        Some(send(to, ControlMessage::NoPath))
     }
 
     /// Checks a DAO: a root takes it if each target in it is one of its DODAG.
@@ -245,8 +245,8 @@ impl Rpl<'_> {
 
     /// The answer to a DAO: to be sent to the DAO's source. `None` where the sender does not want
     /// one. `status`: see [`mod@status`].
-    pub fn acknowledge(dao: &Dao<'_>, status: u8) -> Option<Outgoing> {
-        dao.ack_requested.then_some(Outgoing::DaoAck {
+    pub fn acknowledge(dao: &Dao<'_>, status: u8) -> Option<ControlMessage> {
+        dao.ack_requested.then_some(ControlMessage::DaoAck {
             sequence: dao.sequence,
             status,
         })

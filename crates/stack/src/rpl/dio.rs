@@ -7,7 +7,7 @@ use core::cmp::Ordering;
 use super::candidates::{Candidate, Iid};
 use super::objective::{ETX_UNIT, INFINITE_RANK};
 use super::probe::Question;
-use super::{Dodag, MessageDrop, Outgoing, Rpl};
+use super::{ControlMessage, Dodag, MessageDrop, Rpl};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
 use crate::wire::lollipop;
@@ -94,7 +94,7 @@ impl Rpl<'_> {
         if self.reply.is_some() || !allowance.take(now) {
             return Err(MessageDrop::TooMany);
         }
-        self.owe(from, Outgoing::Dio { full: has_place });
+        self.owe(from, ControlMessage::Dio { full: has_place });
         Ok(())
     }
 
@@ -207,7 +207,7 @@ impl Rpl<'_> {
         let Some(configuration) = said.configuration else {
             // A DIS to one is answered with it (RFC 6550 §8.3).
             if self.reply.is_none() && self.may_react(now) {
-                self.owe(from, Outgoing::Dis);
+                self.owe(from, ControlMessage::Dis);
             }
             return Err(MessageDrop::NoConfiguration);
         };
@@ -251,7 +251,7 @@ impl Rpl<'_> {
             Some(Ordering::Equal) if !listens => return Ok(()),
             _ if !listens && !is_own => {
                 if self.reply.is_none() && now >= self.question.next_at() {
-                    self.owe(from, Outgoing::Dis);
+                    self.owe(from, ControlMessage::Dis);
                     self.question = Question::to(from, now);
                 }
                 return Err(MessageDrop::StrangeVersion);
@@ -315,7 +315,7 @@ impl Rpl<'_> {
             _ => {
                 // It may be the root, which has forgotten: it learns of this version.
                 if self.reply.is_none() && self.may_react(now) {
-                    self.owe(from, Outgoing::Dio { full: false });
+                    self.owe(from, ControlMessage::Dio { full: false });
                 }
                 return Err(MessageDrop::OldVersion);
             }

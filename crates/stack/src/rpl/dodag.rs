@@ -10,7 +10,7 @@ use crate::wire::rpl_option::{TYPE_6553, TYPE_9008};
 
 /// What a node is in the DODAG.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Role {
+pub enum RplRole {
     /// The root of its own DODAG; only where the feature `router` is on.
     #[cfg(feature = "router")]
     Root(Root),
@@ -75,7 +75,7 @@ pub struct Config {
     /// The interface identifier of this node on the mesh.
     pub iid: [u8; 8],
     /// What it is in the DODAG.
-    pub role: Role,
+    pub role: RplRole,
 }
 
 /// The DODAG that a node is in, or was last.

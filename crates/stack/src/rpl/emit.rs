@@ -2,7 +2,7 @@
 
 use core::net::Ipv6Addr;
 
-use super::{Dodag, Outgoing, Rpl};
+use super::{ControlMessage, Dodag, Rpl};
 use crate::wire::cursor::{Full, Writer};
 use crate::wire::rpl::{
     Dao, DaoAck, Dio, Dis, Message, Metrics, PREFIX_HEAD, RplOptions, Target, Transit,
@@ -13,14 +13,14 @@ impl Rpl<'_> {
     ///
     /// # Errors
     /// [`Full`] where it does not fit, or this node has no DODAG to speak of.
-    pub fn emit(&self, message: Outgoing, w: &mut Writer<'_>) -> Result<(), Full> {
+    pub fn emit(&self, message: ControlMessage, w: &mut Writer<'_>) -> Result<(), Full> {
         match message {
-            Outgoing::Dis => Message::Dis(Dis::default()).emit(w),
-            Outgoing::Dio { full } => self.emit_dio(full, w),
-            Outgoing::Dao => self.emit_own_dao(self.lifetime_units(), w),
-            Outgoing::NoPath => self.emit_own_dao(0, w),
-            Outgoing::Leaf => self.emit_leaf_dao(w),
-            Outgoing::DaoAck { sequence, status } => {
+            ControlMessage::Dis => Message::Dis(Dis::default()).emit(w),
+            ControlMessage::Dio { full } => self.emit_dio(full, w),
+            ControlMessage::Dao => self.emit_own_dao(self.lifetime_units(), w),
+            ControlMessage::NoPath => self.emit_own_dao(0, w),
+            ControlMessage::Leaf => self.emit_leaf_dao(w),
+            ControlMessage::DaoAck { sequence, status } => {
                 let dodag = self.dodag.as_ref().ok_or(Full)?;
                 let ack = DaoAck {
                     instance: dodag.instance,

@@ -9,7 +9,7 @@
 //! Sources: RFC 9010 §9.2.1 and §9.2.2, RFC 6550 §6.4 and §6.5.
 
 use super::dao::status;
-use super::{Destination, Dodag, Outgoing, Rpl, Verdict, is_due, jittered, send};
+use super::{ControlMessage, Destination, Dodag, Rpl, RplAction, is_due, jittered, send};
 use crate::random::Rng;
 use crate::time::Instant;
 use crate::wire::lollipop;
@@ -98,15 +98,15 @@ impl State {
 
 impl Rpl<'_> {
     /// Whether a leaf can be spoken for now: none is on its way, and there is a way.
-    pub fn is_free_to_speak(&self) -> bool {
+    pub fn can_advertise_leaf(&self) -> bool {
         let speaks = |dodag: &Dodag| dodag.mode == mode::NON_STORING;
         let has_way = self.parent.is_some() && self.dodag.as_ref().is_some_and(speaks);
         has_way && self.leaves.leaf.is_none()
     }
 
-    /// Tells the root of a leaf; [`Verdict::Leaf`] says what came of it. Only where
-    /// [`Self::is_free_to_speak`].
-    pub fn speak_for(&mut self, leaf: Leaf, now: Instant) {
+    /// Tells the root of a leaf; [`RplAction::Leaf`] says what came of it. Only where
+    /// [`Self::can_advertise_leaf`].
+    pub fn advertise_leaf(&mut self, leaf: Leaf, now: Instant) {
         self.dao.counter = lollipop::next(self.dao.counter);
         self.leaves = State {
             leaf: Some(leaf),
@@ -118,12 +118,12 @@ impl Rpl<'_> {
     }
 
     /// What is new of leaves, and the DAO that is due.
-    pub(super) fn poll_leaves(&mut self, now: Instant, rng: &mut Rng) -> Option<Verdict> {
+    pub(super) fn poll_leaves(&mut self, now: Instant, rng: &mut Rng) -> Option<RplAction> {
         if core::mem::take(&mut self.leaves.are_lost) {
-            return Some(Verdict::LeavesLost);
+            return Some(RplAction::LeavesLost);
         }
         if let Some(outcome) = self.leaves.outcome.take() {
-            return Some(Verdict::Leaf(self.leaves.leaf.take()?, outcome));
+            return Some(RplAction::Leaf(self.leaves.leaf.take()?, outcome));
         }
         if !is_due(self.leaves.at, now) {
             return None;
@@ -134,7 +134,7 @@ impl Rpl<'_> {
                 let wait_ms = RETRY_MS << self.leaves.tries;
                 self.leaves.tries += 1;
                 self.leaves.at = Some(jittered(now, wait_ms, rng));
-                Some(send(Destination::Node(id), Outgoing::Leaf))
+                Some(send(Destination::Node(id), ControlMessage::Leaf))
             }
             None => {
                 self.leaves.end(LeafOutcome::Failed);

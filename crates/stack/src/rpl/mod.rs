@@ -5,18 +5,18 @@
 //! unknown objective function is joined as a leaf (RFC 6550 §8.5); in storing mode (MOP 2 and 3)
 //! such a leaf sends its DAOs to its parent.
 //!
-//! Place: pure. A control message, a report of the link or a deadline goes in; [`Verdict`]s come
+//! Place: pure. A control message, a report of the link or a deadline goes in; [`RplAction`]s come
 //! out. The node joins it to IP and to the links:
 //!
 //! | when | call |
 //! |---|---|
 //! | once | [`Rpl::new`], then [`Rpl::start`] |
-//! | ICMPv6 type 155 came | [`Rpl::on_signal`], [`Rpl::on_message`]; at a root: see [`Heard`] |
+//! | ICMPv6 type 155 came | [`Rpl::on_signal`], [`Rpl::on_message`]; at a root: see [`MessageOutcome`] |
 //! | a unicast frame was acknowledged or given up | [`Rpl::on_sent`] |
 //! | a packet shows by its RPL option that ranks contradict | [`Rpl::on_contradiction`] |
-//! | a leaf registers with this router, or leaves | [`Rpl::speak_for`] |
+//! | a leaf registers with this router, or leaves | [`Rpl::advertise_leaf`] |
 //! | after each of these, and at [`Rpl::next_deadline`] | [`Rpl::poll`] until it gives nothing |
-//! | a verdict sends | [`Rpl::emit`] writes the message |
+//! | an action sends | [`Rpl::emit`] writes the message |
 //!
 //! How a mote finds its place: it asks (DIS, ever more seldom) and listens. A neighbour that it
 //! hears of is tried with a short DIO that says "no rank", the most promising one first and one at
@@ -58,7 +58,7 @@ use core::net::Ipv6Addr;
 
 pub use candidates::Candidate;
 pub use dao::{Route, routes, status};
-pub use dodag::{Config, Dodag, Role, Root};
+pub use dodag::{Config, Dodag, Root, RplRole};
 pub use drops::MessageDrop;
 pub use leaves::{Leaf, LeafOutcome};
 pub use objective::{ETX_UNIT, INFINITE_RANK, dag_rank};
@@ -76,17 +76,17 @@ use crate::wire::same;
 
 /// What the node is to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum RplAction {
     /// Send a message, which [`Rpl::emit`] writes.
     Send {
         /// To where.
         to: Destination,
         /// Which.
-        message: Outgoing,
+        message: ControlMessage,
     },
     /// The default route leads over this neighbour now, or over none.
     Parent(Option<[u8; 8]>),
-    /// Addresses of this /64 hold, and of no other that a verdict named before.
+    /// Addresses of this /64 hold, and of no other that an action named before.
     Prefix(Option<PrefixInformation>),
     /// What came of a leaf that this router has spoken for.
     Leaf(Leaf, LeafOutcome),
@@ -111,7 +111,7 @@ pub const ALL_RPL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x1a
 
 /// A message to send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outgoing {
+pub enum ControlMessage {
     /// Asks for DIOs.
     Dis,
     /// What this node is in the DODAG; `full`: with configuration, prefix and metrics.
@@ -121,7 +121,7 @@ pub enum Outgoing {
     },
     /// How this node is reached.
     Dao,
-    /// How the leaf is reached that [`Rpl::speak_for`] named last.
+    /// How the leaf is reached that [`Rpl::advertise_leaf`] named last.
     Leaf,
     /// This node is not reached over that parent any more.
     NoPath,
@@ -136,7 +136,7 @@ pub enum Outgoing {
 
 /// What is left to do about a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Heard<'a> {
+pub enum MessageOutcome<'a> {
     /// Nothing.
     Done,
     /// A root enters the [`routes`] of this DAO into its graph, and sends what
@@ -179,7 +179,7 @@ pub struct Rpl<'m> {
     probe_doublings: u8,
     /// A neighbour that is owed a message; and one that is owed a DAO that takes the route back.
     /// What is owed to one neighbour is never replaced by what another one causes.
-    reply: Option<(Iid, Outgoing)>,
+    reply: Option<(Iid, ControlMessage)>,
     no_path_to: Option<Iid>,
     /// What a neighbour was asked last to say itself.
     question: probe::Question,
@@ -204,7 +204,7 @@ pub struct Rpl<'m> {
     drops: [u16; MessageDrop::COUNT],
 }
 
-/// A [`Role`] without what [`Dodag`] keeps.
+/// A [`RplRole`] without what [`Dodag`] keeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     #[cfg_attr(
@@ -221,9 +221,9 @@ impl<'m> Rpl<'m> {
     pub fn new(config: &Config, candidates: &'m mut [Candidate]) -> Self {
         let (kind, dodag) = match &config.role {
             #[cfg(feature = "router")]
-            Role::Root(root) => (Kind::Root, Some(root.dodag(config.iid))),
-            Role::Router => (Kind::Router, None),
-            Role::Leaf => (Kind::Leaf, None),
+            RplRole::Root(root) => (Kind::Root, Some(root.dodag(config.iid))),
+            RplRole::Router => (Kind::Router, None),
+            RplRole::Leaf => (Kind::Leaf, None),
         };
         Self {
             iid: config.iid,
@@ -302,7 +302,7 @@ impl<'m> Rpl<'m> {
         (code, body): (u8, &'a [u8]),
         now: Instant,
         rng: &mut Rng,
-    ) -> Result<Heard<'a>, MessageDrop> {
+    ) -> Result<MessageOutcome<'a>, MessageDrop> {
         let parsed = Message::parse(code, body).map_err(MessageDrop::Malformed);
         let heard = parsed.and_then(|message| {
             if matches!(message, Message::Dis(_) | Message::Dio(_)) && !is_link_local(&from) {
@@ -314,11 +314,11 @@ impl<'m> Rpl<'m> {
                 Message::Dio(dio) => self.on_dio(neighbour, to_all, &dio, now, rng)?,
                 Message::Dao(dao) => {
                     self.on_dao(&dao)?;
-                    return Ok(Heard::Dao(dao));
+                    return Ok(MessageOutcome::Dao(dao));
                 }
                 Message::DaoAck(ack) => self.on_dao_ack(&from, &ack, now, rng)?,
             }
-            Ok(Heard::Done)
+            Ok(MessageOutcome::Done)
         });
         heard.inspect_err(|reason| self.count(*reason))
     }
@@ -351,7 +351,7 @@ impl<'m> Rpl<'m> {
     pub fn on_contradiction(&mut self, from: [u8; 8], is_second: bool, now: Instant) {
         // Bounded: options can be made up.
         if self.may_react(now) {
-            self.owe(from, Outgoing::Dio { full: false });
+            self.owe(from, ControlMessage::Dio { full: false });
             self.is_inconsistent = true;
             if self.is_parent(&from) || is_second {
                 self.bar_parent();
@@ -360,12 +360,12 @@ impl<'m> Rpl<'m> {
     }
 
     /// A neighbour is owed a message, unless another one is owed one.
-    fn owe(&mut self, to: Iid, message: Outgoing) {
+    fn owe(&mut self, to: Iid, message: ControlMessage) {
         self.reply = self.reply.or(Some((to, message)));
     }
 
     /// What to do now, if anything.
-    pub fn poll(&mut self, now: Instant, rng: &mut Rng) -> Option<Verdict> {
+    pub fn poll(&mut self, now: Instant, rng: &mut Rng) -> Option<RplAction> {
         // First, while the route that it takes back still leads somewhere.
         if let Some(old) = self.no_path_to.take() {
             return self.take_back(old);
@@ -381,12 +381,12 @@ impl<'m> Rpl<'m> {
             self.advertised = self.rank;
         }
         if core::mem::take(&mut self.is_parent_news) {
-            return Some(Verdict::Parent(self.parent));
+            return Some(RplAction::Parent(self.parent));
         }
         if self.has_prefix_news() {
             self.is_prefix_news = false;
             let prefix = self.dodag.and_then(|dodag| dodag.prefix);
-            return Some(Verdict::Prefix(prefix));
+            return Some(RplAction::Prefix(prefix));
         }
         if let Some((asker, message)) = self.reply.take() {
             return Some(send(Destination::Neighbour(asker), message));
@@ -398,7 +398,7 @@ impl<'m> Rpl<'m> {
         due.or_else(|| {
             self.trickle.poll(now, rng).then(|| {
                 self.advertised = self.rank;
-                send(Destination::All, Outgoing::Dio { full: true })
+                send(Destination::All, ControlMessage::Dio { full: true })
             })
         })
     }
@@ -526,7 +526,7 @@ impl<'m> Rpl<'m> {
         self.candidates.iter()
     }
 
-    /// Counts a drop: the node's own, of what [`Heard::Dao`] could not enter.
+    /// Counts a drop: the node's own, of what [`MessageOutcome::Dao`] could not enter.
     pub fn count(&mut self, reason: MessageDrop) {
         if let Some(count) = self.drops.get_mut(reason.index()) {
             *count = count.wrapping_add(1);
@@ -539,8 +539,8 @@ impl<'m> Rpl<'m> {
     }
 }
 
-const fn send(to: Destination, message: Outgoing) -> Verdict {
-    Verdict::Send { to, message }
+const fn send(to: Destination, message: ControlMessage) -> RplAction {
+    RplAction::Send { to, message }
 }
 
 /// `min_ms` milliseconds after `now`, and up to as much again at random.

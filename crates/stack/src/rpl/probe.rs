@@ -6,14 +6,14 @@
 
 use super::candidates::{Candidate, Iid, ticks};
 use super::objective::ETX_UNIT;
-use super::{Destination, Outgoing, Rpl, Verdict, is_due, jittered, send};
+use super::{ControlMessage, Destination, Rpl, RplAction, is_due, jittered, send};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
 use crate::wire::same;
 
-/// Why a neighbour is tried, the most urgent first.
+/// ProbeReason a neighbour is tried, the most urgent first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Why {
+enum ProbeReason {
     /// The parent did not take the last frame.
     Doubt,
     /// The parent is to say itself what was said in its name.
@@ -26,7 +26,7 @@ enum Why {
     Routine,
 }
 
-impl Why {
+impl ProbeReason {
     /// Milliseconds to wait, and as much again at random.
     const fn wait_ms(self) -> u32 {
         match self {
@@ -94,11 +94,11 @@ impl Rpl<'_> {
             return;
         }
         let wait_ms = match self.next_probe(now) {
-            Some((why @ (Why::Wanted | Why::Promise), iid)) => {
+            Some((why @ (ProbeReason::Wanted | ProbeReason::Promise), iid)) => {
                 // A mote without a parent waits less, because failed probes may be due to bad links
                 // rather than to a full air.
                 let doublings = match why {
-                    Why::Wanted => self.alone.doublings().max(self.probe_doublings / 2),
+                    ProbeReason::Wanted => self.alone.doublings().max(self.probe_doublings / 2),
                     _ => self.probe_doublings,
                 };
                 // Nearer neighbours may soon have a place.
@@ -108,7 +108,7 @@ impl Rpl<'_> {
             Some((why, _)) => why.wait_ms(),
             // Neighbours that are left alone for now come of age without an event.
             None if self.parent.is_none() => LOOK_MS,
-            None => Why::Routine.wait_ms(),
+            None => ProbeReason::Routine.wait_ms(),
         };
         let mut at = jittered(now, wait_ms, rng);
         let parent = self.parent.and_then(|parent| self.candidates.find(parent));
@@ -129,7 +129,7 @@ impl Rpl<'_> {
         };
     }
 
-    pub(super) fn poll_probe(&mut self, now: Instant, rng: &mut Rng) -> Option<Verdict> {
+    pub(super) fn poll_probe(&mut self, now: Instant, rng: &mut Rng) -> Option<RplAction> {
         if !is_due(self.probe_at, now) {
             return None;
         }
@@ -146,21 +146,21 @@ impl Rpl<'_> {
         candidate.tested = ticks(now);
         let message = match why {
             // Its answer is worth more than its acknowledgement.
-            Why::Claim => {
+            ProbeReason::Claim => {
                 candidate.questions = candidate.questions.saturating_sub(1);
                 self.question = Question::to(iid, now);
-                Outgoing::Dis
+                ControlMessage::Dis
             }
-            _ => Outgoing::Dio { full: false },
+            _ => ControlMessage::Dio { full: false },
         };
         Some(send(Destination::Neighbour(iid), message))
     }
 
-    fn next_probe(&self, now: Instant) -> Option<(Why, Iid)> {
+    fn next_probe(&self, now: Instant) -> Option<(ProbeReason, Iid)> {
         let reasons = self.candidates.iter().filter_map(|candidate| {
-            let why = self.why_probe(candidate, now)?;
+            let why = self.probe_reason(candidate, now)?;
             let order = match why {
-                Why::Routine => candidate.tested,
+                ProbeReason::Routine => candidate.tested,
                 _ => u32::from(candidate.base.saturating_add(candidate.etx())),
             };
             Some((why, order, candidate.iid()))
@@ -172,7 +172,7 @@ impl Rpl<'_> {
         least.map(|(why, _, iid)| (why, iid))
     }
 
-    fn why_probe(&self, candidate: &Candidate, now: Instant) -> Option<Why> {
+    fn probe_reason(&self, candidate: &Candidate, now: Instant) -> Option<ProbeReason> {
         let is_parent = self.is_parent(&candidate.iid());
         let is_silent = candidate.unanswered() > 0;
         let idle = ticks(now).saturating_sub(candidate.tested);
@@ -187,20 +187,22 @@ impl Rpl<'_> {
             false => IDLE_LONG_TICKS,
         };
         match () {
-            () if is_parent && is_silent => Some(Why::Doubt),
+            () if is_parent && is_silent => Some(ProbeReason::Doubt),
             () if !candidate.is_worth_testing(idle) => None,
             () if is_parent && candidate.questions > 0 && now >= self.question.next_at() => {
-                Some(Why::Claim)
+                Some(ProbeReason::Claim)
             }
             // It counts on no root any more, and this node would not follow it.
             () if candidate.rank >= rank_max => None,
             () if self.parent.is_none() && (!candidate.is_proven() || is_silent) => {
-                Some(Why::Wanted)
+                Some(ProbeReason::Wanted)
             }
             () if candidate.is_untested() && best.saturating_add(PROMISE) < self.cost => {
-                Some(Why::Promise)
+                Some(ProbeReason::Promise)
             }
-            () if idle >= idle_min && (is_parent || perfect < self.cost) => Some(Why::Routine),
+            () if idle >= idle_min && (is_parent || perfect < self.cost) => {
+                Some(ProbeReason::Routine)
+            }
             () => None,
         }
     }

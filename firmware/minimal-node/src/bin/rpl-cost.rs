@@ -17,7 +17,7 @@ use minimal_node::{RouterStorage, start_router};
 use motet::ip::InterfaceId;
 use motet::node::{ACTION_LEN_MAX, Action, Event};
 #[cfg(feature = "rpl")]
-use motet::rpl::{Candidate, Role};
+use motet::rpl::{Candidate, RplRole};
 
 /// Neighbours that may become the parent.
 #[cfg(feature = "rpl")]
@@ -36,7 +36,7 @@ fn main() -> ! {
     let node = start_router(STORAGE, eui64, seed, now);
     #[cfg(feature = "rpl")]
     {
-        node.start_rpl(InterfaceId(0), Role::Router, NEIGHBOURS, &mut [], now);
+        node.start_rpl(InterfaceId(0), RplRole::Router, NEIGHBOURS, &mut [], now);
         black_box(calls());
     }
     loop {

@@ -13,7 +13,7 @@ use motet::mac::security::{Engine, Peer, Reservation, Security, SecurityConfig};
 use motet::mac::{self, Channels, FrameSlot, Mac, Neighbor, Pending, RadioCapabilities, Sleep};
 use motet::node::{JoinProxy, JoinRole, Node};
 use motet::random::Rng;
-use motet::rpl::{self, Candidate, Role};
+use motet::rpl::{self, Candidate, RplRole};
 use motet::tcp::{self, HalfOpen, Listener, Slot, Tcp};
 use motet::tcphc::{self, Tcphc};
 use motet::time::{Duration, Instant};
@@ -132,9 +132,9 @@ impl<'m> Builder<'_, 'm> {
         let (role, candidates, steps) = match n {
             0 => {
                 let root = rpl::Root::new(self.prefix);
-                (Role::Root(root), 0, self.options.nodes.len())
+                (RplRole::Root(root), 0, self.options.nodes.len())
             }
-            _ => (Role::Router, CANDIDATES, 0),
+            _ => (RplRole::Router, CANDIDATES, 0),
         };
         let arena = self.arena;
         let empty = || Candidate::EMPTY;

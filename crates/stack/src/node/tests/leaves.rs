@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::ip::Iid;
-use crate::rpl::{self, Candidate, Role};
+use crate::rpl::{self, Candidate, RplRole};
 use crate::udp::Inbox;
 
 /// The router, and the leaf below it.
@@ -58,8 +58,8 @@ fn member(n: usize, kind: Kind, places: usize, now: Instant) -> Node<'static> {
     let mut node = Node::new(Vec::leak(links), ip, tcp, rng, now);
     node.set_inbox(Inbox::new(&[PORT], memory(0, 1_000)));
     let (role, candidates, steps) = match kind {
-        Kind::Root => (Role::Root(rpl::Root::new(MESH)), 0, 8),
-        Kind::Router => (Role::Router, 8, 0),
+        Kind::Root => (RplRole::Root(rpl::Root::new(MESH)), 0, 8),
+        Kind::Router => (RplRole::Router, 8, 0),
         Kind::Leaf => return node,
     };
     let candidates = (0..candidates).map(|_| Candidate::EMPTY).collect();

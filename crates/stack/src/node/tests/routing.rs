@@ -4,7 +4,7 @@ use super::*;
 use crate::ip::PacketDrop;
 use crate::limits::MESH_PACKET_LEN_MAX;
 use crate::lowpan::{HeaderForms, LinkPair, fragment::Fragmenter};
-use crate::rpl::{self, Candidate, Role};
+use crate::rpl::{self, Candidate, RplRole};
 use crate::wire::cursor::Writer;
 use crate::wire::icmpv6::unreachable;
 use crate::wire::ipv6::{HOP_LIMIT_AT, next_header};
@@ -83,9 +83,9 @@ fn member(n: usize, variant: Variant) -> Node<'static> {
         0 => {
             let mut root = rpl::Root::new(MESH);
             root.configuration.flags = variant.flags;
-            (Role::Root(root), 0, 8)
+            (RplRole::Root(root), 0, 8)
         }
-        _ => (Role::Router, 8, 0),
+        _ => (RplRole::Router, 8, 0),
     };
     let candidates = (0..candidates).map(|_| Candidate::EMPTY).collect();
     let candidates = Vec::leak(candidates);

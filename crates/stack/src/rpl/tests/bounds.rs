@@ -13,8 +13,8 @@ use super::messages::{
 };
 use crate::rpl::acquaintances::Acquaintances;
 use crate::rpl::{
-    Candidate, Config, Destination, INFINITE_RANK, Leaf, LeafOutcome, MessageDrop, Outgoing, Role,
-    Rpl, dao,
+    Candidate, Config, ControlMessage, Destination, INFINITE_RANK, Leaf, LeafOutcome, MessageDrop,
+    Rpl, RplRole, dao,
 };
 use crate::time::{Duration, Instant};
 use crate::wire::cursor::Writer;
@@ -24,11 +24,12 @@ use crate::wire::rpl::{
 };
 use crate::wire::rpl_option::{TYPE_6553, TYPE_9008};
 
-const TO_ALL: (Destination, Outgoing) = (Destination::All, Outgoing::Dio { full: true });
-const ASKS: (Destination, Outgoing) = (Destination::All, Outgoing::Dis);
+const TO_ALL: (Destination, ControlMessage) =
+    (Destination::All, ControlMessage::Dio { full: true });
+const ASKS: (Destination, ControlMessage) = (Destination::All, ControlMessage::Dis);
 
 /// What comes of the messages to send in steps of 10 ms until `span` is over: each with its time.
-fn watch(bench: &mut Bench, span: Duration) -> Vec<(Instant, (Destination, Outgoing))> {
+fn watch(bench: &mut Bench, span: Duration) -> Vec<(Instant, (Destination, ControlMessage))> {
     let mut seen = Vec::new();
     let until = bench.now + span;
     while bench.now < until {
@@ -39,7 +40,7 @@ fn watch(bench: &mut Bench, span: Duration) -> Vec<(Instant, (Destination, Outgo
     seen
 }
 
-fn count(bench: &Bench, sent: (Destination, Outgoing)) -> usize {
+fn count(bench: &Bench, sent: (Destination, ControlMessage)) -> usize {
     bench.sent.iter().filter(|it| **it == sent).count()
 }
 
@@ -52,7 +53,7 @@ fn ask(bench: &mut Bench, times: usize) {
 }
 
 /// What `message` is on the air, from the code on, passed to `read`.
-fn emitted<T>(bench: &Bench, message: Outgoing, read: impl FnOnce(Message<'_>) -> T) -> T {
+fn emitted<T>(bench: &Bench, message: ControlMessage, read: impl FnOnce(Message<'_>) -> T) -> T {
     let mut bytes = [0; 200];
     let mut w = Writer::new(&mut bytes);
     bench.rpl.emit(message, &mut w).unwrap();
@@ -61,17 +62,21 @@ fn emitted<T>(bench: &Bench, message: Outgoing, read: impl FnOnce(Message<'_>) -
 }
 
 fn emitted_dao<T>(bench: &Bench, read: impl FnOnce(Dao<'_>) -> T) -> T {
-    emitted(bench, Outgoing::Dao, |message| match message {
+    emitted(bench, ControlMessage::Dao, |message| match message {
         Message::Dao(dao) => read(dao),
         _ => panic!("a DAO"),
     })
 }
 
 fn emitted_dio<T>(bench: &Bench, full: bool, read: impl FnOnce(Dio<'_>) -> T) -> T {
-    emitted(bench, Outgoing::Dio { full }, |message| match message {
-        Message::Dio(dio) => read(dio),
-        _ => panic!("a DIO"),
-    })
+    emitted(
+        bench,
+        ControlMessage::Dio { full },
+        |message| match message {
+            Message::Dio(dio) => read(dio),
+            _ => panic!("a DIO"),
+        },
+    )
 }
 
 /// The transit information of this node's DAO: lifetime and parent.
@@ -117,7 +122,7 @@ fn few_strangers_pass_for_acquaintances() {
 /// first two, twice as much each time, up to 16 s.
 #[test]
 fn solicitations_become_ever_more_seldom() {
-    let mut bench = Bench::new(Role::Router);
+    let mut bench = Bench::new(RplRole::Router);
     let seen = watch(&mut bench, Duration::from_secs(120));
     let times: Vec<Instant> = seen.iter().map(|(at, _)| *at).collect();
     assert!(seen.iter().all(|(_, sent)| *sent == ASKS));
@@ -137,7 +142,7 @@ fn solicitations_become_ever_more_seldom() {
 #[test]
 fn a_mote_that_asks_in_vain_lowers_its_demands() {
     let alone = |solicitations| {
-        let mut bench = Bench::joined(Role::Router);
+        let mut bench = Bench::joined(RplRole::Router);
         bench.dio(&says(0, INFINITE_RANK)).unwrap();
         ask(&mut bench, solicitations);
         bench
@@ -170,7 +175,7 @@ fn a_dodag_that_nobody_proved_is_kept_two_seconds() {
         (1_999_999, Err(MessageDrop::OtherDodag)),
         (2_000_000, Ok(())),
     ] {
-        let mut bench = Bench::new(Role::Router);
+        let mut bench = Bench::new(RplRole::Router);
         bench.dio(&says(0, 128)).unwrap();
         bench.run(Duration::from_micros(us));
         assert_eq!(bench.dio(&other), taken, "{us}");
@@ -186,7 +191,7 @@ fn a_weak_neighbour_is_tried_later() {
         (-90, 800, 1_600),
         (-97, 1_600, 3_200),
     ] {
-        let mut bench = Bench::new(Role::Router);
+        let mut bench = Bench::new(RplRole::Router);
         bench.run(Duration::from_secs(1));
         bench.rpl.on_signal(dbm);
         let since = bench.now;
@@ -194,7 +199,7 @@ fn a_weak_neighbour_is_tried_later() {
         let seen = watch(&mut bench, Duration::from_secs(4));
         let probe = (
             Destination::Neighbour(iid(1)),
-            Outgoing::Dio { full: false },
+            ControlMessage::Dio { full: false },
         );
         let (at, _) = seen.iter().find(|(_, sent)| *sent == probe).unwrap();
         let waited = at.since(since).as_micros() / 1_000;
@@ -205,13 +210,13 @@ fn a_weak_neighbour_is_tried_later() {
 /// RFC 6550 §8.2.2: a node that is no further up than this one may be its descendant.
 #[test]
 fn a_neighbour_of_this_nodes_own_rank_is_no_way_out() {
-    let mut bench = Bench::new(Role::Router);
+    let mut bench = Bench::new(RplRole::Router);
     bench.dio(&says(7, 256)).unwrap();
     bench.acknowledges(7, 30);
     offers(&mut bench, 7, 700);
     let rank = bench.rpl.rank();
     for (above, is_way) in [(0, false), (1, true)] {
-        let mut bench = Bench::new(Role::Router);
+        let mut bench = Bench::new(RplRole::Router);
         bench.dio(&says(7, 256)).unwrap();
         bench.acknowledges(7, 30);
         offers(&mut bench, 7, 700);
@@ -227,7 +232,7 @@ fn a_neighbour_of_this_nodes_own_rank_is_no_way_out() {
 #[test]
 fn a_rank_rises_by_as_much_as_the_root_allows() {
     for (more, is_in) in [(0, true), (1, false)] {
-        let mut bench = Bench::new(Role::Router);
+        let mut bench = Bench::new(RplRole::Router);
         bench.dio(&says(7, 256)).unwrap();
         bench.acknowledges(7, 30);
         let lowest = bench.rpl.rank();
@@ -245,7 +250,7 @@ fn a_rank_rises_by_as_much_as_the_root_allows() {
 #[test]
 fn a_parent_is_left_for_what_is_enough_cheaper() {
     let moved = |is_loaded: bool, saves: u16| {
-        let mut bench = Bench::new(Role::Router);
+        let mut bench = Bench::new(RplRole::Router);
         for (from, rank) in [(7, 1_000), (8, 1_000)] {
             bench.dio(&says(from, rank)).unwrap();
             bench.acknowledges(from, 30);
@@ -283,7 +288,7 @@ fn a_little_cheaper_is_better_after_a_while() {
         (24, 4_999_999, false),
         (24, 5_000_000, true),
     ] {
-        let mut bench = Bench::new(Role::Router);
+        let mut bench = Bench::new(RplRole::Router);
         for (from, rank) in [(7, 1_000), (8, 1_100)] {
             bench.dio(&says(from, rank)).unwrap();
             bench.acknowledges(from, 30);
@@ -325,7 +330,7 @@ fn a_rank_that_moves_far_is_told_at_once() {
         (1_400, 889, false),
         (1_400, 888, true),
     ] {
-        let mut bench = Bench::new(Role::Router);
+        let mut bench = Bench::new(RplRole::Router);
         bench.dio(&says(7, 600)).unwrap();
         bench.acknowledges(7, 30);
         offers(&mut bench, 7, from);
@@ -342,7 +347,7 @@ fn a_rank_that_moves_far_is_told_at_once() {
 /// Without a place there is no route to tell of.
 #[test]
 fn a_mote_that_loses_its_place_is_reachable_no_more() {
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     bench.message(addr(0), false, &answer(241, 0)).unwrap();
     assert!(bench.rpl.is_reachable());
     bench.dio(&says(0, INFINITE_RANK)).unwrap();
@@ -362,7 +367,7 @@ fn a_mote_that_loses_its_place_is_reachable_no_more() {
 /// that is newer than that before.
 #[test]
 fn path_sequences_of_unanswered_daos_follow_one_another() {
-    let mut bench = Bench::new(Role::Router);
+    let mut bench = Bench::new(RplRole::Router);
     bench.dio(&says(0, 128)).unwrap();
     bench.acknowledges(0, 20);
     let mut sequences = Vec::new();
@@ -383,7 +388,7 @@ fn path_sequences_of_unanswered_daos_follow_one_another() {
 /// as it is.
 #[test]
 fn a_dao_that_waits_is_brought_forward_by_what_is_urgent_alone() {
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     let (rpl, rng, now) = (&mut bench.rpl, &mut bench.rng, bench.now);
     for _ in 0..50 {
         rpl.dao = dao::State::NEW;
@@ -433,7 +438,7 @@ fn only_an_answer_to_the_last_dao_counts() {
 #[test]
 fn statuses_from_128_on_reject() {
     for (status, is_reachable) in [(127, true), (128, false)] {
-        let mut bench = Bench::joined(Role::Router);
+        let mut bench = Bench::joined(RplRole::Router);
         bench.message(addr(0), false, &answer(241, status)).unwrap();
         assert_eq!(bench.rpl.is_reachable(), is_reachable, "{status}");
     }
@@ -443,7 +448,7 @@ fn statuses_from_128_on_reject() {
 /// is left alone for a minute.
 #[test]
 fn a_rejected_dao_is_repeated_soon_eight_times() {
-    let mut bench = Bench::new(Role::Router);
+    let mut bench = Bench::new(RplRole::Router);
     bench.dio(&says(0, 128)).unwrap();
     bench.acknowledges(0, 20);
     for tries in 1..=9 {
@@ -501,7 +506,7 @@ fn a_solicitation_of_another_dodag_is_not_answered() {
         })]);
         let options = RplOptions::parse(&options).unwrap();
         let asks = bytes_of(&Message::Dis(Dis { options }));
-        let mut bench = Bench::joined(Role::Router);
+        let mut bench = Bench::joined(RplRole::Router);
         assert_eq!(bench.message(link_local(5), false, &asks), heard);
     }
 }
@@ -510,7 +515,7 @@ fn a_solicitation_of_another_dodag_is_not_answered() {
 /// one in 4 s.
 #[test]
 fn strangers_without_a_configuration_are_asked_within_bounds() {
-    let mut bench = Bench::new(Role::Router);
+    let mut bench = Bench::new(RplRole::Router);
     for stranger in 0..400 {
         let mut bare = says(100 + stranger, 300);
         bare.configuration = None;
@@ -518,8 +523,8 @@ fn strangers_without_a_configuration_are_asked_within_bounds() {
         assert_eq!(drop, Err(MessageDrop::NoConfiguration));
         bench.run(Duration::from_millis(100));
     }
-    let to_one = |sent: &&(Destination, Outgoing)| {
-        sent.1 == Outgoing::Dis && matches!(sent.0, Destination::Neighbour(_))
+    let to_one = |sent: &&(Destination, ControlMessage)| {
+        sent.1 == ControlMessage::Dis && matches!(sent.0, Destination::Neighbour(_))
     };
     let asked = bench.sent.iter().filter(to_one).count();
     assert!((8..=19).contains(&asked), "{asked}");
@@ -660,7 +665,7 @@ fn flags_of_the_configuration_say_how_headers_are_written() {
             flags,
             ..CONFIGURATION
         });
-        let mut bench = Bench::new(Role::Router);
+        let mut bench = Bench::new(RplRole::Router);
         bench.dio(&root).unwrap();
         let dodag = bench.rpl.dodag().unwrap();
         assert_eq!(dodag.is_compressed(), is_compressed, "{flags}");
@@ -717,7 +722,7 @@ fn a_dao_names_the_root_by_its_dodag() {
     for (rank, parent) in [(128, addr(77)), (256, addr(3))] {
         let mut parent_says = says(3, rank);
         parent_says.dodag = addr(77);
-        let mut bench = Bench::new(Role::Router);
+        let mut bench = Bench::new(RplRole::Router);
         bench.dio(&parent_says).unwrap();
         bench.acknowledges(3, 20);
         assert_eq!(own_transit(&bench).1, Some(parent), "{rank}");
@@ -730,7 +735,7 @@ fn a_dao_of_a_local_instance_names_its_dodag() {
     for (instance, is_named) in [(0, false), (127, false), (128, true), (200, true)] {
         let mut root = says(0, 128);
         root.instance = instance;
-        let mut bench = Bench::new(Role::Router);
+        let mut bench = Bench::new(RplRole::Router);
         bench.dio(&root).unwrap();
         bench.acknowledges(0, 20);
         let dodag = emitted_dao(&bench, |dao| dao.dodag);
@@ -747,11 +752,11 @@ const LEAF: Leaf = Leaf {
 /// A leaf's DAO is due at once, and repeated after 1.5 s, 3 s and 6 s, and up to as much again.
 #[test]
 fn a_leaf_that_nobody_answers_for_is_repeated_ever_more_seldom() {
-    let mut bench = Bench::joined(Role::Router);
-    bench.rpl.speak_for(LEAF, bench.now);
+    let mut bench = Bench::joined(RplRole::Router);
+    bench.rpl.advertise_leaf(LEAF, bench.now);
     assert!(bench.rpl.next_deadline() <= Some(bench.now));
     let seen = watch(&mut bench, Duration::from_secs(60));
-    let sent = (Destination::Node(addr(0)), Outgoing::Leaf);
+    let sent = (Destination::Node(addr(0)), ControlMessage::Leaf);
     let times: Vec<Instant> = seen
         .iter()
         .filter(|(_, it)| *it == sent)
@@ -779,7 +784,7 @@ fn news_of_leaves_is_due_at_once() {
     bench.rpl.leaves.lose();
     assert!(bench.rpl.next_deadline() <= Some(bench.now));
     bench.poll();
-    bench.rpl.speak_for(LEAF, bench.now);
+    bench.rpl.advertise_leaf(LEAF, bench.now);
     bench.poll();
     let ack = answer(bench.rpl.leaves.sequence(), 0);
     let parts = (ack[1], &ack[4..]);
@@ -793,17 +798,17 @@ fn news_of_leaves_is_due_at_once() {
 /// A leaf is spoken for in non-storing mode, over a parent.
 #[test]
 fn a_leaf_needs_a_way_and_a_root_that_keeps_the_routes() {
-    let mut bench = Bench::joined(Role::Router);
-    assert!(bench.rpl.is_free_to_speak());
+    let mut bench = Bench::joined(RplRole::Router);
+    assert!(bench.rpl.can_advertise_leaf());
     bench.dio(&says(0, INFINITE_RANK)).unwrap();
-    assert!(!bench.rpl.is_free_to_speak(), "no parent");
+    assert!(!bench.rpl.can_advertise_leaf(), "no parent");
     let mut root = says(0, 128);
     root.mode = mode::STORING;
-    let mut bench = Bench::new(Role::Router);
+    let mut bench = Bench::new(RplRole::Router);
     bench.dio(&root).unwrap();
     bench.acknowledges(0, 20);
     assert_eq!(bench.rpl.parent(), Some(iid(0)));
-    assert!(!bench.rpl.is_free_to_speak(), "in storing mode");
+    assert!(!bench.rpl.can_advertise_leaf(), "in storing mode");
 }
 
 /// A root begins with a counter on the straight part that its motes have hardly seen before.
@@ -832,7 +837,7 @@ fn a_root_begins_with_a_counter_of_its_own() {
 #[test]
 fn a_minute_after_joining_repetitions_under_load_count_half() {
     let etx_after = |to: usize, seconds: u64| {
-        let mut bench = Bench::new(Role::Router);
+        let mut bench = Bench::new(RplRole::Router);
         for from in [7, 8] {
             bench.dio(&says(from, 256)).unwrap();
             bench.acknowledges(from, 1);
@@ -872,7 +877,7 @@ fn a_root_repairs_and_asks_for_routes() {
         assert_eq!(after, (before.0 + version, lollipop_plus(before.1, dtsn)));
         bench.run(Duration::from_secs(100));
     }
-    let mut mote = Bench::joined(Role::Router);
+    let mut mote = Bench::joined(RplRole::Router);
     let before = *mote.rpl.dodag().unwrap();
     mote.rpl.repair();
     assert_eq!(*mote.rpl.dodag().unwrap(), before);
@@ -913,7 +918,7 @@ fn asked_for_news(bench: &mut Bench) -> Says {
 /// attempts, and halves with each other; a mote without a parent waits half as many doublings.
 #[test]
 fn probes_are_paced_by_what_the_last_ones_took() {
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     bench.rpl.probe_doublings = 0;
     for (attempts, is_taken, doublings) in [
         (8, false, 1),
@@ -934,7 +939,7 @@ fn probes_are_paced_by_what_the_last_ones_took() {
         assert_eq!(bench.rpl.probe_doublings, doublings, "{attempts}");
     }
     for (doublings, from_ms) in [(0, 100), (1, 100), (2, 200), (3, 200), (4, 400)] {
-        let mut bench = Bench::new(Role::Router);
+        let mut bench = Bench::new(RplRole::Router);
         bench.run(Duration::from_secs(1));
         bench.rpl.probe_doublings = doublings;
         bench.dio(&says(1, 300)).unwrap();
@@ -950,7 +955,7 @@ fn probes_are_paced_by_what_the_last_ones_took() {
 /// A mote without a parent looks every two to four seconds whom it may try again.
 #[test]
 fn a_mote_without_a_parent_looks_for_whom_to_try() {
-    let mut bench = Bench::new(Role::Router);
+    let mut bench = Bench::new(RplRole::Router);
     bench.dio(&says(1, 300)).unwrap();
     bench.run(Duration::from_secs(90));
     for _ in 0..3 {
@@ -981,7 +986,7 @@ const STEP_US: u64 = 1 << 20;
 /// and what it would be if its link were perfect. Both have just taken a frame; returns the node
 /// and the step of the clock, at whose beginning it is.
 fn beside_a_weak_neighbour(cost: impl Fn(u16, u16) -> u16) -> (Bench, u64) {
-    let mut bench = Bench::new(Role::Router);
+    let mut bench = Bench::new(RplRole::Router);
     bench.dio(&says(7, 256)).unwrap();
     bench.acknowledges(7, 30);
     bench.dio(&says(8, 400)).unwrap();
@@ -1009,7 +1014,7 @@ fn probed_after(bench: &mut Bench, step: u64, steps: u64) -> bool {
     bench.rpl.probe_at = Some(bench.now);
     bench.sent.clear();
     bench.poll();
-    let probe = Outgoing::Dio { full: false };
+    let probe = ControlMessage::Dio { full: false };
     count(bench, (Destination::Neighbour(iid(8)), probe)) > 0
 }
 
@@ -1045,17 +1050,17 @@ fn idle_links_are_measured_again() {
     bench.rpl.probe_at = Some(bench.now);
     bench.sent.clear();
     bench.poll();
-    let probe = Outgoing::Dio { full: false };
+    let probe = ControlMessage::Dio { full: false };
     assert_eq!(count(&bench, (Destination::Neighbour(iid(8)), probe)), 1);
 }
 
 /// A mote without a place is no hops away; a route that ends needs no answer (RFC 6550 §6.4).
 #[test]
 fn what_a_mote_says_of_its_place() {
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     assert_eq!(bench.rpl.hops(), 1);
     assert!(emitted_dao(&bench, |dao| dao.ack_requested));
-    let is_answered = emitted(&bench, Outgoing::NoPath, |message| match message {
+    let is_answered = emitted(&bench, ControlMessage::NoPath, |message| match message {
         Message::Dao(dao) => dao.ack_requested,
         _ => panic!("a DAO"),
     });

@@ -10,8 +10,8 @@ use core::net::Ipv6Addr;
 
 use crate::random::Rng;
 use crate::rpl::{
-    Candidate, Config, Destination, Heard, INFINITE_RANK, MessageDrop, Outgoing, Role, Root, Route,
-    Rpl, Verdict, iid_of, routes, with_iid,
+    Candidate, Config, ControlMessage, Destination, INFINITE_RANK, MessageDrop, MessageOutcome,
+    Root, Route, Rpl, RplAction, RplRole, iid_of, routes, with_iid,
 };
 use crate::time::{Duration, Instant};
 use crate::wire::cursor::Writer;
@@ -45,10 +45,10 @@ pub(super) struct Node {
     pub(super) parent_changes: u32,
     /// Frames sent, attempts counted.
     pub(super) frames: u32,
-    pub(super) messages: Vec<(Instant, Verdict)>,
+    pub(super) messages: Vec<(Instant, RplAction)>,
     /// Packets with data that arrived, at the root.
     pub(super) arrived: u32,
-    role: Role,
+    role: RplRole,
     rng: Rng,
     boots: u64,
     woken: Option<Instant>,
@@ -104,14 +104,14 @@ impl Lab {
     /// Node 0 is the root, the others are routers; all are off.
     pub(super) fn new(links: Vec<Vec<f64>>, seed: u64) -> Self {
         let roles = (0..links.len()).map(|node| match node {
-            0 => Role::Root(Root::new(PREFIX)),
-            _ => Role::Router,
+            0 => RplRole::Root(Root::new(PREFIX)),
+            _ => RplRole::Router,
         });
         let roles = roles.collect();
         Self::with_roles(links, roles, seed)
     }
 
-    pub(super) fn with_roles(links: Vec<Vec<f64>>, roles: Vec<Role>, seed: u64) -> Self {
+    pub(super) fn with_roles(links: Vec<Vec<f64>>, roles: Vec<RplRole>, seed: u64) -> Self {
         let mut rng = Rng::from_seed([seed, 0x6c61_6200]);
         let nodes = roles.into_iter().enumerate().map(|(node, role)| Node {
             rpl: rpl(node, role, 8),
@@ -372,7 +372,7 @@ impl Lab {
         let heard = node
             .rpl
             .on_message(packet.src, to_all, (*code, body), now, rng);
-        let Ok(Heard::Dao(dao)) = heard else {
+        let Ok(MessageOutcome::Dao(dao)) = heard else {
             return;
         };
         let dodag = *node.rpl.dodag().unwrap();
@@ -401,7 +401,7 @@ impl Lab {
         }
     }
 
-    fn emitted(&self, node: usize, message: Outgoing) -> Vec<u8> {
+    fn emitted(&self, node: usize, message: ControlMessage) -> Vec<u8> {
         let mut bytes = [0; 200];
         let mut w = Writer::new(&mut bytes);
         self.nodes[node].rpl.emit(message, &mut w).unwrap();
@@ -490,20 +490,20 @@ impl Lab {
         for turn in 0.. {
             assert!(turn < 100, "node {node} has something to do for ever");
             let it = &mut self.nodes[node];
-            let Some(verdict) = it.rpl.poll(self.now, &mut it.rng) else {
+            let Some(action) = it.rpl.poll(self.now, &mut it.rng) else {
                 break;
             };
-            it.messages.push((self.now, verdict));
-            match verdict {
-                Verdict::Parent(parent) => {
+            it.messages.push((self.now, action));
+            match action {
+                RplAction::Parent(parent) => {
                     it.parent_changes += 1;
                     it.parent = parent.map(index);
                     assert_eq!(it.rpl.parent(), parent);
                     assert_eq!(parent.is_some(), it.rpl.rank() != INFINITE_RANK);
                 }
-                Verdict::Prefix(prefix) => it.prefix = prefix.map(|prefix| prefix.prefix),
-                Verdict::Leaf(..) | Verdict::LeavesLost => {}
-                Verdict::Send { to, message } => self.send(node, to, message),
+                RplAction::Prefix(prefix) => it.prefix = prefix.map(|prefix| prefix.prefix),
+                RplAction::Leaf(..) | RplAction::LeavesLost => {}
+                RplAction::Send { to, message } => self.send(node, to, message),
             }
         }
         let it = &mut self.nodes[node];
@@ -520,7 +520,7 @@ impl Lab {
         }
     }
 
-    fn send(&mut self, node: usize, to: Destination, message: Outgoing) {
+    fn send(&mut self, node: usize, to: Destination, message: ControlMessage) {
         let mut packet = Packet {
             src: link_local(node),
             up: None,
@@ -541,7 +541,7 @@ impl Lab {
     }
 }
 
-fn rpl(node: usize, role: Role, slots: usize) -> Rpl<'static> {
+fn rpl(node: usize, role: RplRole, slots: usize) -> Rpl<'static> {
     let slots = Box::leak(vec![Candidate::EMPTY; slots].into_boxed_slice());
     let config = Config {
         iid: iid(node),

@@ -2,7 +2,7 @@
 
 use super::lab::addr;
 use super::messages::{Bench, bytes_of};
-use crate::rpl::{Destination, Leaf, LeafOutcome, MessageDrop, Outgoing, Role, status};
+use crate::rpl::{ControlMessage, Destination, Leaf, LeafOutcome, MessageDrop, RplRole, status};
 use crate::time::Duration;
 use crate::wire::cursor::Writer;
 use crate::wire::rpl::{DaoAck, Message, RplOption, RplOptions};
@@ -17,7 +17,7 @@ const LEAF: Leaf = Leaf {
 fn dao(bench: &Bench) -> (u8, std::vec::Vec<std::string::String>) {
     let mut bytes = [0; 100];
     let mut w = Writer::new(&mut bytes);
-    bench.rpl.emit(Outgoing::Leaf, &mut w).unwrap();
+    bench.rpl.emit(ControlMessage::Leaf, &mut w).unwrap();
     let len = w.written();
     let Ok(Message::Dao(dao)) = Message::parse(bytes[1], &bytes[4..len]) else {
         panic!("a DAO");
@@ -54,15 +54,15 @@ fn outcomes(bench: &Bench) -> &[(Leaf, LeafOutcome)] {
 }
 
 fn speak(bench: &mut Bench, leaf: Leaf) {
-    assert!(bench.rpl.is_free_to_speak());
-    bench.rpl.speak_for(leaf, bench.now);
+    assert!(bench.rpl.can_advertise_leaf());
+    bench.rpl.advertise_leaf(leaf, bench.now);
     bench.poll();
-    assert!(!bench.rpl.is_free_to_speak(), "one at a time");
+    assert!(!bench.rpl.can_advertise_leaf(), "one at a time");
 }
 
 #[test]
 fn a_leaf_has_a_dao_of_its_own_with_its_transaction_as_path_sequence() {
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     let router = std::format!("{:?}", Some(addr(9)));
     for (lifetime_min, units) in [(60, 60), (0, 0), (u16::MAX, 254)] {
         let leaf = Leaf {
@@ -70,7 +70,7 @@ fn a_leaf_has_a_dao_of_its_own_with_its_transaction_as_path_sequence() {
             ..LEAF
         };
         speak(&mut bench, leaf);
-        let sent = (Destination::Node(addr(0)), Outgoing::Leaf);
+        let sent = (Destination::Node(addr(0)), ControlMessage::Leaf);
         assert_eq!(bench.sent.last(), Some(&sent));
         let (sequence, options) = dao(&bench);
         let target = std::format!("{}/128", addr(5));
@@ -90,7 +90,7 @@ fn the_roots_status_says_what_became_of_it_and_touches_no_other_route() {
         (status::LEAF_FULL, LeafOutcome::Failed),
         (status::LEAF_MOVED, LeafOutcome::Moved),
     ] {
-        let mut bench = Bench::joined(Role::Router);
+        let mut bench = Bench::joined(RplRole::Router);
         speak(&mut bench, LEAF);
         let (sequence, _) = dao(&bench);
         let other = answer(&mut bench, sequence.wrapping_add(9), status);
@@ -100,27 +100,30 @@ fn the_roots_status_says_what_became_of_it_and_touches_no_other_route() {
         assert_eq!(outcomes(&bench), [(LEAF, outcome)]);
         let again = answer(&mut bench, sequence, status);
         assert_eq!(again, Err(MessageDrop::Unwanted), "answered already");
-        assert!(bench.rpl.is_free_to_speak());
+        assert!(bench.rpl.can_advertise_leaf());
     }
 }
 
 #[test]
 fn without_an_answer_it_is_repeated_a_few_times_and_then_the_next_has_its_turn() {
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     speak(&mut bench, LEAF);
     bench.run(Duration::from_secs(60));
-    let daos = bench.sent.iter().filter(|(_, m)| *m == Outgoing::Leaf);
+    let daos = bench
+        .sent
+        .iter()
+        .filter(|(_, m)| *m == ControlMessage::Leaf);
     assert_eq!(daos.count(), 4);
     assert_eq!(outcomes(&bench), [(LEAF, LeafOutcome::Failed)]);
-    assert!(bench.rpl.is_free_to_speak());
+    assert!(bench.rpl.can_advertise_leaf());
 }
 
 /// Its own route and that of a leaf may be on their way together: each has its own answer.
 #[test]
 fn no_answer_is_taken_for_another_routes() {
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     bench.run(Duration::from_secs(1));
-    let own = bench.sent.iter().filter(|(_, m)| *m == Outgoing::Dao);
+    let own = bench.sent.iter().filter(|(_, m)| *m == ControlMessage::Dao);
     assert!(own.count() > 0 && !bench.rpl.is_reachable());
     speak(&mut bench, LEAF);
     let (sequence, _) = dao(&bench);
@@ -134,7 +137,7 @@ fn no_answer_is_taken_for_another_routes() {
 
 #[test]
 fn a_root_that_asks_for_routes_hears_of_leaves_again() {
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     bench.lost = 0;
     let mut asks = super::messages::says(0, 128);
     bench.dio(&asks).unwrap();
@@ -142,15 +145,15 @@ fn a_root_that_asks_for_routes_hears_of_leaves_again() {
     asks.dtsn += 1;
     bench.says_itself(&asks).unwrap();
     assert_eq!(bench.lost, 1);
-    let alone = Bench::new(Role::Router);
-    assert!(!alone.rpl.is_free_to_speak(), "nobody to speak to");
+    let alone = Bench::new(RplRole::Router);
+    assert!(!alone.rpl.can_advertise_leaf(), "nobody to speak to");
 }
 
 /// A root that had begun anew by the same version and counter gave its motes their places back, and
 /// never heard of their leaves.
 #[test]
 fn a_root_that_was_away_hears_of_leaves_again() {
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     speak(&mut bench, LEAF);
     let (sequence, _) = dao(&bench);
     answer(&mut bench, sequence, status::ENTERED).unwrap();

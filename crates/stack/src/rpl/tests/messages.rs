@@ -11,8 +11,8 @@ use proptest::prelude::*;
 use super::lab::{PREFIX, addr, iid, link_local};
 use crate::random::Rng;
 use crate::rpl::{
-    Candidate, Config, Destination, Dodag, Heard, INFINITE_RANK, Leaf, LeafOutcome, MessageDrop,
-    Outgoing, Role, Root, Rpl, Verdict, routes,
+    Candidate, Config, ControlMessage, Destination, Dodag, INFINITE_RANK, Leaf, LeafOutcome,
+    MessageDrop, MessageOutcome, Root, Rpl, RplAction, RplRole, routes,
 };
 use crate::time::{Duration, Instant};
 use crate::wire::cursor::Writer;
@@ -28,7 +28,7 @@ pub(super) struct Bench {
     pub(super) rpl: Rpl<'static>,
     pub(super) rng: Rng,
     pub(super) now: Instant,
-    pub(super) sent: Vec<(Destination, Outgoing)>,
+    pub(super) sent: Vec<(Destination, ControlMessage)>,
     /// What came of leaves, and how often all of them were to be told again.
     pub(super) outcomes: Vec<(Leaf, LeafOutcome)>,
     pub(super) lost: usize,
@@ -56,7 +56,7 @@ pub(super) const CONFIGURATION: Configuration = Configuration {
     ..Root::new(PREFIX).configuration
 };
 
-pub(super) const ROOT: Role = Role::Root(Root {
+pub(super) const ROOT: RplRole = RplRole::Root(Root {
     has_metrics: false,
     configuration: CONFIGURATION,
     ..Root::new(PREFIX)
@@ -131,7 +131,7 @@ impl Says {
 }
 
 impl Bench {
-    pub(super) fn new(role: Role) -> Self {
+    pub(super) fn new(role: RplRole) -> Self {
         let slots = Box::leak(vec![Candidate::EMPTY; 8].into_boxed_slice());
         let config = Config { iid: iid(9), role };
         let mut bench = Self {
@@ -147,7 +147,7 @@ impl Bench {
     }
 
     /// A router that has joined below the root (node 0), which acknowledges at once.
-    pub(super) fn joined(role: Role) -> Self {
+    pub(super) fn joined(role: RplRole) -> Self {
         let mut bench = Self::new(role);
         bench.dio(&says(0, 128)).unwrap();
         bench.acknowledges(0, 20);
@@ -178,7 +178,7 @@ impl Bench {
 
     /// How often a neighbour was asked what it says itself.
     pub(super) fn questions(&self, to: usize) -> usize {
-        let question = (Destination::Neighbour(iid(to)), Outgoing::Dis);
+        let question = (Destination::Neighbour(iid(to)), ControlMessage::Dis);
         self.sent.iter().filter(|sent| **sent == question).count()
     }
 
@@ -208,9 +208,9 @@ impl Bench {
         for turn in 0.. {
             assert!(turn < 50, "something to do for ever");
             match self.rpl.poll(self.now, &mut self.rng) {
-                Some(Verdict::Send { to, message }) => self.sent.push((to, message)),
-                Some(Verdict::Leaf(leaf, outcome)) => self.outcomes.push((leaf, outcome)),
-                Some(Verdict::LeavesLost) => self.lost += 1,
+                Some(RplAction::Send { to, message }) => self.sent.push((to, message)),
+                Some(RplAction::Leaf(leaf, outcome)) => self.outcomes.push((leaf, outcome)),
+                Some(RplAction::LeavesLost) => self.lost += 1,
                 Some(_) => {}
                 None => break,
             }
@@ -280,7 +280,7 @@ fn forged_and_malformed_dios_change_nothing() {
         ),
     ];
     for (name, says, outcome) in cases {
-        let mut bench = Bench::joined(Role::Router);
+        let mut bench = Bench::joined(RplRole::Router);
         let before = (
             bench.rpl.rank(),
             bench.rpl.parent(),
@@ -335,20 +335,20 @@ fn a_first_dio_must_be_one_that_can_be_followed() {
             Ok(()),
         ),
     ] {
-        let mut bench = Bench::new(Role::Router);
+        let mut bench = Bench::new(RplRole::Router);
         let mut says = says(0, 128);
         (says.configuration, says.mode) = (configuration, mode);
         assert_eq!(bench.dio(&says), outcome, "{name}");
         assert_eq!(bench.rpl.dodag().is_some(), outcome.is_ok(), "{name}");
         // A neighbour that left out the configuration is asked for it.
-        let dis = (Destination::Neighbour(iid(0)), Outgoing::Dis);
+        let dis = (Destination::Neighbour(iid(0)), ControlMessage::Dis);
         assert_eq!(
             bench.sent.contains(&dis),
             outcome == Err(NoConfiguration),
             "{name}"
         );
     }
-    let mut bench = Bench::new(Role::Router);
+    let mut bench = Bench::new(RplRole::Router);
     let bytes = says(0, 128).bytes();
     assert_eq!(bench.message(addr(0), true, &bytes), Err(BadSource));
     assert!(bench.message(link_local(0), true, &bytes[..20]).is_err());
@@ -356,7 +356,7 @@ fn a_first_dio_must_be_one_that_can_be_followed() {
 
 #[test]
 fn a_stranger_is_no_parent_before_it_acknowledges() {
-    let mut bench = Bench::new(Role::Router);
+    let mut bench = Bench::new(RplRole::Router);
     bench.dio(&says(0, 128)).unwrap();
     bench.run(Duration::from_secs(30));
     assert_eq!(
@@ -365,7 +365,7 @@ fn a_stranger_is_no_parent_before_it_acknowledges() {
     );
     let probe = (
         Destination::Neighbour(iid(0)),
-        Outgoing::Dio { full: false },
+        ControlMessage::Dio { full: false },
     );
     assert!(bench.sent.contains(&probe));
     bench.acknowledges(0, 1);
@@ -374,12 +374,12 @@ fn a_stranger_is_no_parent_before_it_acknowledges() {
 
 #[test]
 fn one_neighbour_is_tried_at_a_time_the_most_promising_first() {
-    let mut bench = Bench::new(Role::Router);
+    let mut bench = Bench::new(RplRole::Router);
     for from in 1..=8 {
         bench.dio(&says(from, 256 + 128 * from as u16)).unwrap();
     }
     let probes = |bench: &Bench| -> Vec<Destination> {
-        let is_probe = |message: &Outgoing| *message == Outgoing::Dio { full: false };
+        let is_probe = |message: &ControlMessage| *message == ControlMessage::Dio { full: false };
         let probes = bench.sent.iter().filter(|(_, message)| is_probe(message));
         probes.map(|(to, _)| *to).collect()
     };
@@ -397,7 +397,7 @@ fn one_neighbour_is_tried_at_a_time_the_most_promising_first() {
 
 #[test]
 fn a_mote_that_changes_its_parent_in_a_crowd_sends_few_daos() {
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     for from in [0, 7] {
         bench.acknowledges(from, 20);
     }
@@ -414,7 +414,10 @@ fn a_mote_that_changes_its_parent_in_a_crowd_sends_few_daos() {
         bench.dio(&says(0, INFINITE_RANK)).unwrap();
         bench.run(Duration::from_millis(500));
     }
-    let daos = bench.sent.iter().filter(|sent| sent.1 == Outgoing::Dao);
+    let daos = bench
+        .sent
+        .iter()
+        .filter(|sent| sent.1 == ControlMessage::Dao);
     let count = daos.count();
     assert!((2..=12).contains(&count), "{count} DAOs in half a minute");
 }
@@ -422,7 +425,7 @@ fn a_mote_that_changes_its_parent_in_a_crowd_sends_few_daos() {
 #[test]
 fn a_rank_that_falls_a_little_disturbs_nobody() {
     for (from, to, resets) in [(900, 600, false), (900, 300, true), (600, 850, true)] {
-        let mut bench = Bench::new(Role::Router);
+        let mut bench = Bench::new(RplRole::Router);
         bench.dio(&says(7, from)).unwrap();
         bench.acknowledges(7, 30);
         for _ in 0..30 {
@@ -434,7 +437,7 @@ fn a_rank_that_falls_a_little_disturbs_nobody() {
         bench.says_itself(&says(7, to)).unwrap();
         bench.run(Duration::from_secs(10));
         assert_eq!(bench.rpl.rank() + from, rank + to);
-        let to_all = (Destination::All, Outgoing::Dio { full: true });
+        let to_all = (Destination::All, ControlMessage::Dio { full: true });
         let count = bench.sent.iter().filter(|sent| **sent == to_all).count();
         assert!(if resets { count > 2 } else { count <= 1 }, "{to}: {count}");
     }
@@ -442,25 +445,25 @@ fn a_rank_that_falls_a_little_disturbs_nobody() {
 
 #[test]
 fn poisoned_without_another_way_a_router_poisons_in_turn() {
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     bench.sent.clear();
     bench.dio(&says(0, INFINITE_RANK)).unwrap();
     assert_eq!(bench.rpl.parent(), None);
     bench.run(Duration::from_secs(20));
     let to_all = |message| (Destination::All, message);
-    let poison = to_all(Outgoing::Dio { full: false });
+    let poison = to_all(ControlMessage::Dio { full: false });
     assert_eq!(bench.sent[..2], [poison, poison]);
     assert!(
         bench.sent[2..]
             .iter()
-            .all(|sent| *sent == to_all(Outgoing::Dis))
+            .all(|sent| *sent == to_all(ControlMessage::Dis))
     );
     assert!((3..7).contains(&bench.sent.len()), "{}", bench.sent.len());
 }
 
 #[test]
 fn a_possible_descendant_is_no_parent_until_it_knows() {
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     let rank = bench.rpl.rank();
     bench.dio(&says(7, rank + 128)).unwrap();
     bench.acknowledges(7, 20);
@@ -475,7 +478,7 @@ fn a_possible_descendant_is_no_parent_until_it_knows() {
 
 #[test]
 fn floods_are_answered_within_bounds() {
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     bench.run(Duration::from_secs(100));
     let dis = bytes_of(&Message::Dis(Dis::default()));
     bench.sent.clear();
@@ -492,12 +495,13 @@ fn floods_are_answered_within_bounds() {
     assert_eq!(bench.rpl.parent(), Some(iid(0)));
     assert!(bench.rpl.candidates().count() <= 8);
     // In 60 s: probes of strangers, 3 DIOs in 4 s and the answers that the allowances give.
-    let count =
-        |is: fn(&(Destination, Outgoing)) -> bool| bench.sent.iter().filter(|it| is(it)).count();
+    let count = |is: fn(&(Destination, ControlMessage)) -> bool| {
+        bench.sent.iter().filter(|it| is(it)).count()
+    };
     assert!(count(|(to, _)| *to == Destination::All) < 80);
-    assert!(count(|(_, it)| *it == Outgoing::Dio { full: true }) < 24 + 60 * 2 + 80);
+    assert!(count(|(_, it)| *it == ControlMessage::Dio { full: true }) < 24 + 60 * 2 + 80);
     // One that nobody answers is repeated after 12 to 24 s.
-    assert!(count(|(_, it)| *it == Outgoing::Dao) <= 5);
+    assert!(count(|(_, it)| *it == ControlMessage::Dao) <= 5);
     assert!(bench.sent.len() < 360, "{}", bench.sent.len());
     assert!(bench.rpl.dropped(MessageDrop::TooMany) > 1000);
 }
@@ -507,7 +511,7 @@ fn strangers_that_ask_keep_no_child_from_its_answer() {
     let dis = bytes_of(&Message::Dis(Dis::default()));
     // A second to this mote alone, of ever other neighbours that do not exist.
     for rate in [5, 20, 50] {
-        let mut bench = Bench::joined(Role::Router);
+        let mut bench = Bench::joined(RplRole::Router);
         // A child, which has no slot: it has taken what the root said to it.
         bench.acknowledges(30, 1);
         bench.sent.clear();
@@ -524,7 +528,7 @@ fn strangers_that_ask_keep_no_child_from_its_answer() {
         // A minute of it makes this mote send two a second.
         let answers = bench.sent.iter().filter(|(to, message)| {
             let is_childs = *to == Destination::Neighbour(iid(30));
-            *message == Outgoing::Dio { full: true } && !is_childs
+            *message == ControlMessage::Dio { full: true } && !is_childs
         });
         let count = answers.count();
         assert!(count < 24 + 60 * 2 + 20, "{count} at {rate} a second");
@@ -533,7 +537,7 @@ fn strangers_that_ask_keep_no_child_from_its_answer() {
 
 #[test]
 fn most_of_a_hundred_children_that_ask_at_once_are_answered() {
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     let dis = bytes_of(&Message::Dis(Dis::default()));
     for child in 100..200 {
         bench.acknowledges(child, 1);
@@ -573,7 +577,7 @@ fn what_one_neighbour_is_owed_no_other_one_replaces() {
         |bench, _| bench.rpl.on_contradiction(iid(41), false, bench.now),
     ];
     for (case, happens) in whatever.into_iter().enumerate() {
-        let mut bench = Bench::joined(Role::Router);
+        let mut bench = Bench::joined(RplRole::Router);
         bench.sent.clear();
         let (rpl, rng) = (&mut bench.rpl, &mut bench.rng);
         rpl.on_message(link_local(30), false, (dis[1], &dis[4..]), bench.now, rng)
@@ -582,7 +586,7 @@ fn what_one_neighbour_is_owed_no_other_one_replaces() {
         bench.poll();
         let answer = (
             Destination::Neighbour(iid(30)),
-            Outgoing::Dio { full: true },
+            ControlMessage::Dio { full: true },
         );
         assert!(bench.sent.contains(&answer), "{case}");
     }
@@ -590,7 +594,7 @@ fn what_one_neighbour_is_owed_no_other_one_replaces() {
 
 #[test]
 fn a_probe_of_the_parents_is_no_answer_to_a_question() {
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     let mut news = says(0, 128);
     news.prefix = Some(OTHER_PREFIX);
     let asked = bench.questions(0);
@@ -607,7 +611,7 @@ fn a_probe_of_the_parents_is_no_answer_to_a_question() {
 
 #[test]
 fn versions_are_followed_a_few_times_a_minute() {
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     let mut followed = 0;
     for version in 241..=255 {
         let mut says = says(0, 128);
@@ -628,7 +632,7 @@ fn a_version_is_believed_only_as_the_parents_own_answer() {
     // A neighbour over a good link, one over a bad one, a stranger: none is followed, the parent is
     // asked.
     for attempts in [Some(1), Some(12), None] {
-        let mut bench = Bench::joined(Role::Router);
+        let mut bench = Bench::joined(RplRole::Router);
         bench.dio(&says(7, 300)).unwrap();
         for _ in 0..attempts.map_or(0, |_| 20) {
             bench
@@ -658,7 +662,7 @@ fn a_version_is_believed_only_as_the_parents_own_answer() {
         assert_eq!((bench.questions(0), version(&bench)), (asked, 240));
     }
     // In the parent's name, without an answer of its own: three questions, and nothing else.
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     bench.sent.clear();
     assert_eq!(bench.dio(&newer(0, 128)), Err(MessageDrop::StrangeVersion));
     for _ in 0..50 {
@@ -680,7 +684,7 @@ fn a_version_is_believed_only_as_the_parents_own_answer() {
 
 #[test]
 fn questions_to_a_parent_are_paced_however_many_claims_come() {
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     bench.sent.clear();
     let mut says = says(0, 128);
     for turn in 0..6_000 {
@@ -702,7 +706,7 @@ fn questions_to_a_parent_are_paced_however_many_claims_come() {
 #[test]
 fn what_makes_a_mote_act_is_believed_only_as_the_parents_own_answer() {
     let settled = || {
-        let mut bench = Bench::joined(Role::Router);
+        let mut bench = Bench::joined(RplRole::Router);
         bench.run(Duration::from_secs(20));
         let _ = bench.message(addr(0), false, &answer(241, 0));
         for _ in 0..50 {
@@ -755,7 +759,7 @@ fn what_makes_a_mote_act_is_believed_only_as_the_parents_own_answer() {
 
 #[test]
 fn two_poisonings_without_an_answer_are_believed() {
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     for _ in 0..70 {
         bench.run(Duration::from_secs(1));
         bench.acknowledges(0, 1);
@@ -770,7 +774,7 @@ fn two_poisonings_without_an_answer_are_believed() {
 
 /// As [`Bench::joined`], long enough ago that the mesh has settled.
 pub(super) fn settled(root: &Says) -> Bench {
-    let mut bench = Bench::new(Role::Router);
+    let mut bench = Bench::new(RplRole::Router);
     bench.dio(root).unwrap();
     bench.acknowledges(0, 20);
     for _ in 0..70 {
@@ -800,7 +804,7 @@ fn a_cost_far_higher_is_believed_only_as_the_parents_own_answer() {
 
 #[test]
 fn who_has_gone_over_to_a_newer_version_is_no_parent_in_this_one() {
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     bench.dio(&says(7, 256)).unwrap();
     bench.acknowledges(7, 20);
     let mut newer = says(7, 256);
@@ -812,7 +816,7 @@ fn who_has_gone_over_to_a_newer_version_is_no_parent_in_this_one() {
 
 #[test]
 fn a_new_version_forgets_the_ranks_of_the_old_one() {
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     let mut newer = says(0, 3_000);
     newer.version = 241;
     assert_eq!(bench.says_itself(&newer), Ok(()));
@@ -828,11 +832,11 @@ fn a_new_version_forgets_the_ranks_of_the_old_one() {
     bench.run(Duration::from_secs(3));
     assert_eq!(bench.rpl.parent(), Some(iid(7)));
     // No descendant counts on less than this mote's rank in this version.
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     bench.says_itself(&newer).unwrap();
-    let mut beside = says(7, bench.rpl.rank() + 60);
-    beside.version = 241;
-    bench.dio(&beside).unwrap();
+    let mut sibling = says(7, bench.rpl.rank() + 60);
+    sibling.version = 241;
+    bench.dio(&sibling).unwrap();
     bench.acknowledges(7, 20);
     newer.rank = INFINITE_RANK;
     bench.dio(&newer).unwrap();
@@ -861,7 +865,7 @@ fn a_mote_that_is_alone_for_long_follows_an_older_version() {
     let mut older = says(7, 256);
     older.version = 235;
     for (alone_s, follows) in [(5, false), (90, true)] {
-        let mut bench = Bench::joined(Role::Router);
+        let mut bench = Bench::joined(RplRole::Router);
         bench.dio(&says(0, INFINITE_RANK)).unwrap();
         bench.run(Duration::from_secs(alone_s));
         let heard = bench.dio(&older);
@@ -895,7 +899,7 @@ fn only_what_neighbours_above_repeat_makes_a_mote_hold_its_tongue() {
             bench.acknowledges(0, 1);
             bench.run(Duration::from_secs(1));
         }
-        let to_all = (Destination::All, Outgoing::Dio { full: true });
+        let to_all = (Destination::All, ControlMessage::Dio { full: true });
         bench.sent.iter().filter(|sent| **sent == to_all).count()
     };
     assert_eq!(heard(|_, _| 256), 0);
@@ -928,7 +932,7 @@ fn addresses_are_formed_of_no_prefix_that_cannot_be_one() {
         ),
         ("none", of(|it| it.prefix = Ipv6Addr::UNSPECIFIED), false),
     ] {
-        let mut bench = Bench::new(Role::Router);
+        let mut bench = Bench::new(RplRole::Router);
         let mut root = says(0, 128);
         root.prefix = Some(prefix);
         bench.dio(&root).unwrap();
@@ -943,14 +947,14 @@ fn another_dodag_is_taken_where_nothing_is_left_of_the_first() {
     other.dodag = addr(50);
     // Nobody has proven the first: it is kept for two seconds.
     for (after_ms, outcome) in [(1_900, Err(MessageDrop::OtherDodag)), (2_100, Ok(()))] {
-        let mut bench = Bench::new(Role::Router);
+        let mut bench = Bench::new(RplRole::Router);
         bench.dio(&says(0, 128)).unwrap();
         bench.run(Duration::from_millis(after_ms));
         assert_eq!(bench.dio(&other), outcome, "{after_ms} ms");
     }
     // A neighbour in it has acknowledged: a minute or two.
     for (after_s, outcome) in [(30, Err(MessageDrop::OtherDodag)), (200, Ok(()))] {
-        let mut bench = Bench::joined(Role::Router);
+        let mut bench = Bench::joined(RplRole::Router);
         bench.dio(&says(0, INFINITE_RANK)).unwrap();
         bench.run(Duration::from_secs(after_s));
         assert_eq!(bench.dio(&other), outcome, "{after_s} s");
@@ -959,7 +963,7 @@ fn another_dodag_is_taken_where_nothing_is_left_of_the_first() {
 
 #[test]
 fn a_question_is_answered_by_the_neighbour_that_was_asked() {
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     bench.dio(&says(7, 256)).unwrap();
     bench.acknowledges(7, 20);
     let mut newer = says(0, 128);
@@ -976,13 +980,13 @@ fn a_question_is_answered_by_the_neighbour_that_was_asked() {
 #[test]
 fn nobody_is_tried_who_could_not_be_followed() {
     let tried = |rank: u16| {
-        let mut bench = Bench::joined(Role::Router);
+        let mut bench = Bench::joined(RplRole::Router);
         bench.dio(&says(0, INFINITE_RANK)).unwrap();
         bench.run(Duration::from_secs(2));
         bench.sent.clear();
         bench.dio(&says(7, rank)).unwrap();
         bench.run(Duration::from_secs(3));
-        let to_it = |(to, _): &(Destination, Outgoing)| *to == Destination::Neighbour(iid(7));
+        let to_it = |(to, _): &(Destination, ControlMessage)| *to == Destination::Neighbour(iid(7));
         bench.sent.iter().any(to_it)
     };
     // A rank may rise by 1,024 in one version.
@@ -993,7 +997,7 @@ fn nobody_is_tried_who_could_not_be_followed() {
 /// and had heard none of its motes before it spoke, once had no routes for a quarter of an hour.
 #[test]
 fn a_counter_that_goes_round_and_back_asks_for_nothing() {
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     bench.run(Duration::from_secs(20));
     bench.message(addr(0), false, &answer(241, 0)).unwrap();
     bench.sent.clear();
@@ -1022,7 +1026,7 @@ fn a_counter_that_goes_round_and_back_asks_for_nothing() {
 
 #[test]
 fn an_unproven_claimant_of_the_roots_rank_keeps_nobody_out() {
-    let mut bench = Bench::new(Role::Router);
+    let mut bench = Bench::new(RplRole::Router);
     bench.dio(&says(5, 128)).unwrap();
     assert_eq!(bench.dio(&says(0, 128)), Ok(()));
     bench.acknowledges(0, 5);
@@ -1038,14 +1042,14 @@ fn an_unproven_claimant_of_the_roots_rank_keeps_nobody_out() {
 #[test]
 fn a_mote_without_a_place_says_so_when_it_is_asked() {
     let dis = bytes_of(&Message::Dis(Dis::default()));
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     bench.dio(&says(0, INFINITE_RANK)).unwrap();
     assert_eq!(bench.rpl.parent(), None);
     bench.sent.clear();
     assert_eq!(bench.message(link_local(5), false, &dis), Ok(()));
     let answer = (
         Destination::Neighbour(iid(5)),
-        Outgoing::Dio { full: false },
+        ControlMessage::Dio { full: false },
     );
     assert!(bench.sent.contains(&answer));
     let to_all = bench.message(link_local(5), true, &dis);
@@ -1116,7 +1120,7 @@ fn a_root_takes_over_whatever_version_its_motes_know() {
         bench.run(Duration::from_secs(2));
         assert_eq!(bench.rpl.dodag().unwrap().version, then, "{name}");
         assert_eq!(bench.rpl.rank(), 128);
-        assert_eq!(bench.sent[0], (Destination::All, Outgoing::Dis));
+        assert_eq!(bench.sent[0], (Destination::All, ControlMessage::Dis));
         says.rank = 128;
         assert_eq!(bench.dio(&says), Err(MessageDrop::SecondRoot));
     }
@@ -1198,8 +1202,8 @@ pub(super) fn daos_are_taken_by_a_root_for_its_own_motes() {
             .rpl
             .on_message(one, false, parts, root.now, &mut root.rng);
         let count = heard.map(|heard| match heard {
-            Heard::Dao(dao) => {
-                let ack = Outgoing::DaoAck {
+            MessageOutcome::Dao(dao) => {
+                let ack = ControlMessage::DaoAck {
                     sequence: 7,
                     status: 128,
                 };
@@ -1209,7 +1213,7 @@ pub(super) fn daos_are_taken_by_a_root_for_its_own_motes() {
                 );
                 routes(&dao, &own).count()
             }
-            Heard::Done => 0,
+            MessageOutcome::Done => 0,
         });
         assert_eq!(count, *outcome, "{name}");
     }
@@ -1226,7 +1230,7 @@ pub(super) fn daos_are_taken_by_a_root_for_its_own_motes() {
         root.message(one, false, &dao(&options, 0, Some(own.id))),
         Ok(())
     );
-    let mut mote = Bench::joined(Role::Router);
+    let mut mote = Bench::joined(RplRole::Router);
     assert_eq!(
         mote.message(one, false, &dao(&options, 0, None)),
         Err(Unwanted)
@@ -1235,9 +1239,9 @@ pub(super) fn daos_are_taken_by_a_root_for_its_own_motes() {
 
 #[test]
 fn a_dao_is_repeated_until_the_root_answers_it() {
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     bench.run(Duration::from_secs(60));
-    let dao = (Destination::Node(addr(0)), Outgoing::Dao);
+    let dao = (Destination::Node(addr(0)), ControlMessage::Dao);
     let count = |bench: &Bench| bench.sent.iter().filter(|sent| **sent == dao).count();
     assert!((5..9).contains(&count(&bench)), "{}", count(&bench));
     let ack = |sequence, status| {
@@ -1284,7 +1288,7 @@ fn a_dao_is_repeated_until_the_root_answers_it() {
 #[test]
 pub(super) fn daos_that_nobody_answers_pass_whatever_the_root_knows() {
     for first in [0, 1, 5, 16, 127, 128, 200, 239, 240, 249, 250, 255] {
-        let mut bench = Bench::joined(Role::Router);
+        let mut bench = Bench::joined(RplRole::Router);
         bench.rpl.dao.path_sequence = first;
         let mut sent = vec![first];
         bench.sent.clear();
@@ -1293,7 +1297,7 @@ pub(super) fn daos_that_nobody_answers_pass_whatever_the_root_knows() {
             let messages = core::mem::take(&mut bench.sent);
             if messages
                 .iter()
-                .any(|(_, message)| *message == Outgoing::Dao)
+                .any(|(_, message)| *message == ControlMessage::Dao)
             {
                 sent.push(bench.rpl.dao.path_sequence);
             }
@@ -1316,13 +1320,13 @@ pub(super) fn answer(sequence: u8, status: u8) -> Vec<u8> {
 }
 
 pub(super) fn daos(bench: &Bench) -> usize {
-    let is_dao = |sent: &&(Destination, Outgoing)| sent.1 == Outgoing::Dao;
+    let is_dao = |sent: &&(Destination, ControlMessage)| sent.1 == ControlMessage::Dao;
     bench.sent.iter().filter(is_dao).count()
 }
 
 /// A router whose parent is 7, and which could as well have 8, a little further away.
 pub(super) fn between_two() -> Bench {
-    let mut bench = Bench::new(Role::Router);
+    let mut bench = Bench::new(RplRole::Router);
     for (from, rank) in [(7, 256), (8, 300)] {
         bench.dio(&says(from, rank)).unwrap();
         bench.acknowledges(from, 30);
@@ -1347,7 +1351,7 @@ fn a_parent_that_nothing_comes_down_over_is_left() {
     bench.run(Duration::from_secs(30));
     assert_eq!(bench.rpl.parent(), Some(iid(8)));
     // Where there is no other it stays; and in a crowd a silent root says nothing of the parent.
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     bench.message(addr(0), false, &answer(241, 1)).unwrap();
     bench.run(Duration::from_secs(30));
     assert_eq!(bench.rpl.parent(), Some(iid(0)));
@@ -1438,21 +1442,21 @@ fn a_transfer_makes_no_mote_leave_its_parent() {
 
 #[test]
 fn leaving_takes_the_route_back_and_poisons() {
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     bench.sent.clear();
     bench.rpl.leave();
     bench.poll();
     bench.run(Duration::from_secs(600));
-    let poison = (Destination::All, Outgoing::Dio { full: false });
-    let no_path = (Destination::Node(addr(0)), Outgoing::NoPath);
+    let poison = (Destination::All, ControlMessage::Dio { full: false });
+    let no_path = (Destination::Node(addr(0)), ControlMessage::NoPath);
     assert_eq!(bench.sent, [no_path, poison, poison]);
     assert_eq!(bench.rpl.parent(), None);
 }
 
 #[test]
 fn what_is_not_understood_is_joined_as_a_leaf() {
-    let dao_to_parent = (Destination::Neighbour(iid(0)), Outgoing::Dao);
-    let dao_to_root = (Destination::Node(addr(0)), Outgoing::Dao);
+    let dao_to_parent = (Destination::Neighbour(iid(0)), ControlMessage::Dao);
+    let dao_to_root = (Destination::Node(addr(0)), ControlMessage::Dao);
     for (name, mode, objective, is_router, dao) in [
         ("non-storing", 1, 1, true, Some(dao_to_root)),
         ("OF0", 1, 0, true, Some(dao_to_root)),
@@ -1461,7 +1465,7 @@ fn what_is_not_understood_is_joined_as_a_leaf() {
         ("an unknown objective", 1, 7, false, Some(dao_to_root)),
         ("upwards only", 0, 1, true, None),
     ] {
-        let mut bench = Bench::new(Role::Router);
+        let mut bench = Bench::new(RplRole::Router);
         let mut says = says(0, 128);
         says.mode = mode;
         says.configuration = Some(Configuration {
@@ -1473,7 +1477,7 @@ fn what_is_not_understood_is_joined_as_a_leaf() {
         bench.run(Duration::from_secs(60));
         assert_eq!(bench.rpl.parent(), Some(iid(0)), "{name}");
         assert_eq!(bench.rpl.is_router(), is_router, "{name}");
-        let full = (Destination::All, Outgoing::Dio { full: true });
+        let full = (Destination::All, ControlMessage::Dio { full: true });
         assert_eq!(bench.sent.contains(&full), is_router, "{name}");
         for possible in [dao_to_parent, dao_to_root] {
             assert_eq!(
@@ -1487,7 +1491,7 @@ fn what_is_not_understood_is_joined_as_a_leaf() {
 
 #[test]
 fn metric_containers_count_where_the_dodag_has_them() {
-    let mut bench = Bench::new(Role::Router);
+    let mut bench = Bench::new(RplRole::Router);
     let mut root = says(0, 128);
     root.etx = Some(0);
     bench.dio(&root).unwrap();
@@ -1498,7 +1502,7 @@ fn metric_containers_count_where_the_dodag_has_them() {
     let mut w = Writer::new(&mut bytes);
     bench
         .rpl
-        .emit(Outgoing::Dio { full: false }, &mut w)
+        .emit(ControlMessage::Dio { full: false }, &mut w)
         .unwrap();
     let len = w.written();
     let Ok(Message::Dio(dio)) = Message::parse(1, &bytes[4..len]) else {
@@ -1518,10 +1522,10 @@ fn packets_that_go_the_wrong_way_cost_the_parent_its_place_for_the_second_time()
         ("from above, once more", 5, true, false),
         ("from the parent", 0, false, false),
     ] {
-        let mut bench = Bench::joined(Role::Router);
+        let mut bench = Bench::joined(RplRole::Router);
         bench.rpl.on_contradiction(iid(from), is_second, bench.now);
         bench.poll();
-        let dio = Outgoing::Dio { full: false };
+        let dio = ControlMessage::Dio { full: false };
         assert!(
             bench
                 .sent
@@ -1531,7 +1535,7 @@ fn packets_that_go_the_wrong_way_cost_the_parent_its_place_for_the_second_time()
         assert_eq!(bench.rpl.parent().is_some(), keeps_parent, "{name}");
     }
     // Another parent is taken at once.
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     bench.dio(&says(7, 256)).unwrap();
     bench.acknowledges(7, 1);
     bench.rpl.on_contradiction(iid(0), false, bench.now);
@@ -1541,7 +1545,7 @@ fn packets_that_go_the_wrong_way_cost_the_parent_its_place_for_the_second_time()
 
 #[test]
 fn a_parent_that_goes_over_to_another_dodag_is_none_any_more() {
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     bench.dio(&says(7, 256)).unwrap();
     bench.acknowledges(7, 1);
     assert_eq!(bench.rpl.parent(), Some(iid(0)));
@@ -1569,9 +1573,12 @@ fn a_solicitation_may_name_whom_it_asks() {
         let options = RplOptions::parse(&options).unwrap();
         bytes_of(&Message::Dis(Dis { options }))
     };
-    let mut bench = Bench::joined(Role::Router);
+    let mut bench = Bench::joined(RplRole::Router);
     bench.sent.clear();
-    let reply = (Destination::Neighbour(iid(5)), Outgoing::Dio { full: true });
+    let reply = (
+        Destination::Neighbour(iid(5)),
+        ControlMessage::Dio { full: true },
+    );
     assert_eq!(
         bench.message(link_local(5), false, &ask(1, 240)),
         Err(MessageDrop::Unwanted)
@@ -1598,7 +1605,7 @@ proptest! {
         kind in 0usize..3,
         steps in prop::collection::vec((0u8..8, 0usize..12, any::<u16>(), any::<[u8; 4]>()), 1..120),
     ) {
-        let role = [Role::Router, Role::Leaf, ROOT][kind];
+        let role = [RplRole::Router, RplRole::Leaf, ROOT][kind];
         let mut bench = Bench::new(role);
         for (what, who, number, bytes) in steps {
             let [a, b, c, d] = bytes;
@@ -1645,7 +1652,7 @@ proptest! {
                 prop_assert!(parent.is_proven() && parent.rank() < rpl.rank());
             }
             let mut out = [0; 200];
-            for message in [Outgoing::Dis, Outgoing::Dio { full: true }, Outgoing::Dao, Outgoing::NoPath, Outgoing::Leaf] {
+            for message in [ControlMessage::Dis, ControlMessage::Dio { full: true }, ControlMessage::Dao, ControlMessage::NoPath, ControlMessage::Leaf] {
                 let mut w = Writer::new(&mut out);
                 if rpl.emit(message, &mut w).is_ok() {
                     let len = w.written();
