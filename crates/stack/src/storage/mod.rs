@@ -1,7 +1,7 @@
 //! Fixed memory: rings over borrowed bytes. Knows no protocol.
 
+#[cfg(any(feature = "router", feature = "sleepy"))]
+pub(crate) mod keyed_queues;
 pub(crate) mod packet_queue;
 pub(crate) mod ring;
-#[cfg(any(feature = "router", feature = "sleepy"))]
-pub(crate) mod shelf;
 pub(crate) mod whole;

@@ -26,7 +26,7 @@ use crate::ip::{self, Ip};
 use crate::limits::PSDU_LEN_MAX;
 use crate::lowpan::fragment::Fragmenter;
 use crate::mac::{self, Action, Asked, Class, Frame, Outcome, Pending};
-use crate::storage::shelf::Shelf;
+use crate::storage::keyed_queues::KeyedQueues;
 use crate::time::{Duration, Instant};
 use crate::wire::LinkAddr;
 use crate::wire::cursor::copy;
@@ -36,7 +36,7 @@ use crate::wire::cursor::copy;
 pub struct Indirect<'m> {
     pub(super) config: IndirectConfig,
     pub(super) children: &'m mut [Child],
-    pub(super) shelf: Shelf<'m>,
+    pub(super) queues: KeyedQueues<'m>,
     outgoing: Fragmenter<'m>,
     /// The child whose packet is in `outgoing`, or in the MAC.
     pub(super) serving: Option<u8>,
@@ -71,7 +71,7 @@ impl<'m> Indirect<'m> {
         Self {
             config,
             children,
-            shelf: Shelf::new(packets),
+            queues: KeyedQueues::new(packets),
             outgoing: Fragmenter::new(outgoing),
             serving: None,
             last: 0,
@@ -88,7 +88,7 @@ impl<'m> Indirect<'m> {
     /// Gives back the memory it was lent: children, packets, the packet being cut up.
     pub fn into_memory(self) -> (&'m mut [Child], &'m mut [u8], &'m mut [u8]) {
         let outgoing = self.outgoing.into_memory();
-        (self.children, self.shelf.into_memory(), outgoing)
+        (self.children, self.queues.into_memory(), outgoing)
     }
 
     /// The addresses of this node's sleeping children.
@@ -98,7 +98,7 @@ impl<'m> Indirect<'m> {
 
     /// Packets that wait for all children together.
     pub fn waiting(&self) -> usize {
-        self.keys().map(|key| self.shelf.count(key)).sum()
+        self.keys().map(|key| self.queues.count(key)).sum()
     }
 
     /// The indices of the table of children, free entries included.
@@ -138,7 +138,7 @@ impl<'m> Indirect<'m> {
             },
             None => return false,
         };
-        let waits = self.shelf.count(key) > 0;
+        let waits = self.queues.count(key) > 0;
         let asks = asked.is_request || self.config.data_asks;
         let counters = &mut self.counters;
         counters.requests = counters.requests.wrapping_add(u32::from(asked.is_request));
@@ -169,7 +169,7 @@ impl<'m> Indirect<'m> {
     fn waits_for(&self, asked: Asked) -> bool {
         let asks = asked.is_request || self.config.data_asks;
         let key = self.find(&asked.by);
-        asks && key.is_some_and(|key| self.shelf.count(key) > 0)
+        asks && key.is_some_and(|key| self.queues.count(key) > 0)
     }
 
     /// Makes a node a child, where there is room; or instead of another that may not exist.
@@ -204,7 +204,7 @@ impl<'m> Indirect<'m> {
 
     /// Ends a child: its packets are dropped.
     fn end(&mut self, key: u8) {
-        let dropped = self.shelf.clear(key);
+        let dropped = self.queues.clear(key);
         self.counters.dropped = self.counters.dropped.wrapping_add(dropped as u32);
         if self.serving == Some(key) {
             self.abort();
@@ -261,7 +261,7 @@ impl<'m> Indirect<'m> {
         let first = usize::from(self.last).saturating_add(1);
         let ready = |key: &u8| {
             let child = self.children.get(usize::from(*key));
-            child.is_some_and(|child| child.awake_until.is_some()) && self.shelf.count(*key) > 0
+            child.is_some_and(|child| child.awake_until.is_some()) && self.queues.count(*key) > 0
         };
         let turns = (0..len).filter_map(|turn| first.saturating_add(turn).checked_rem(len));
         turns.map(|key| key as u8).find(ready)
@@ -272,18 +272,18 @@ impl<'m> Indirect<'m> {
         match radio {
             Pending::None => None,
             Pending::OneForAll => {
-                let pending = self.keys().any(|key| self.shelf.count(key) > 0);
+                let pending = self.keys().any(|key| self.queues.count(key) > 0);
                 (core::mem::replace(&mut self.is_any_shown, pending) != pending)
                     .then_some(Action::SetPending { of: None, pending })
             }
             Pending::PerNeighbour => {
                 let Self {
-                    children, shelf, ..
+                    children, queues, ..
                 } = self;
                 (0..u8::MAX)
                     .zip(children.iter_mut())
                     .find_map(|(key, child)| {
-                        let pending = child.addr().is_some() && shelf.count(key) > 0;
+                        let pending = child.addr().is_some() && queues.count(key) > 0;
                         let of = child.addr;
                         let is_news = core::mem::replace(&mut child.is_shown, pending) != pending;
                         if child.is_over && !pending {
@@ -298,7 +298,7 @@ impl<'m> Indirect<'m> {
     /// The child whose frames in the MAC are to say that more follows.
     fn more_for(&self) -> Option<LinkAddr> {
         let key = self.serving?;
-        let more = !self.outgoing.is_idle() || self.shelf.count(key) > 1;
+        let more = !self.outgoing.is_idle() || self.queues.count(key) > 1;
         self.children.get(usize::from(key))?.addr.filter(|_| more)
     }
 
@@ -341,7 +341,7 @@ impl<'m> Indirect<'m> {
                 }
             }
             if is_whole {
-                self.shelf.pop(key);
+                self.queues.pop(key);
                 self.serving = None;
                 self.counters.delivered = self.counters.delivered.wrapping_add(1);
             }
@@ -522,7 +522,7 @@ impl<'m> Mesh<'m> {
         let indirect = self.indirect.as_deref_mut()?;
         let key = indirect.next_ready()?;
         let addr = indirect.child(key)?.addr?;
-        let kept = indirect.shelf.first(key)?;
+        let kept = indirect.queues.first(key)?;
         // What waited here has not aged.
         let meta = PacketMeta::from_bits(kept.meta).since_now(now);
         let len = copy(indirect.outgoing.buffer(), kept.packet);

@@ -17,7 +17,7 @@ use crate::ip;
 use crate::limits::IPV6_MTU_MIN;
 use crate::link::arrival::TcpEgress;
 use crate::lowpan::TcpForm;
-use crate::storage::shelf::OVERHEAD;
+use crate::storage::keyed_queues::OVERHEAD;
 use crate::time::Instant;
 
 impl Indirect<'_> {
@@ -28,14 +28,14 @@ impl Indirect<'_> {
         let key = link_addr(to).and_then(|addr| self.find(&addr));
         key.is_none_or(|key| {
             let (bytes_max, total) = (self.config.child_bytes_max, IPV6_MTU_MIN + OVERHEAD);
-            let own = self.shelf.bytes_for(key);
+            let own = self.queues.bytes_for(key);
             let with = own.saturating_add(total);
             let is_allowed = own == 0 || with <= bytes_max;
             let others = self
                 .keys()
                 .filter(|other| *other != key && self.goes_first(*other).is_some());
-            let fullest = others.map(|other| self.shelf.bytes_for(other)).max();
-            self.shelf.has_room(key, IPV6_MTU_MIN, bytes_max)
+            let fullest = others.map(|other| self.queues.bytes_for(other)).max();
+            self.queues.has_room(key, IPV6_MTU_MIN, bytes_max)
                 || (is_allowed && fullest.is_some_and(|fullest| own == 0 || fullest > with))
         })
     }
@@ -46,7 +46,7 @@ impl Indirect<'_> {
         self.merge(key, packet, meta, now) || {
             self.make_room(key, packet.len(), now);
             let bytes_max = self.config.child_bytes_max;
-            let kept = self.shelf.push(key, packet, meta.to_bits(), bytes_max);
+            let kept = self.queues.push(key, packet, meta.to_bits(), bytes_max);
             let count = match kept {
                 true => &mut self.counters.kept,
                 false => &mut self.counters.full,
@@ -63,7 +63,7 @@ impl Indirect<'_> {
         }
         let is_begun = self.serving == Some(key) || self.has_part(key, now);
         let begun = usize::from(is_begun);
-        let older = self.shelf.packets(key).skip(begun).map(|kept| {
+        let older = self.queues.packets(key).skip(begun).map(|kept| {
             match PacketMeta::from_bits(kept.meta).goes_as(meta) {
                 true => kept.packet,
                 false => &[],
@@ -76,7 +76,7 @@ impl Indirect<'_> {
         let is_compressed =
             |bits| PacketMeta::from_bits(bits).egress == TcpEgress::As(TcpForm::Compressed);
         let is_followed = self
-            .shelf
+            .queues
             .packets(key)
             .skip(nth)
             .any(|kept| is_compressed(kept.meta));
@@ -88,7 +88,9 @@ impl Indirect<'_> {
         }
         let bytes_max = self.config.child_bytes_max;
         let place = (key, nth);
-        let is_put = self.shelf.replace(place, packet, meta.to_bits(), bytes_max);
+        let is_put = self
+            .queues
+            .replace(place, packet, meta.to_bits(), bytes_max);
         match is_put {
             true => self.counters.merged = self.counters.merged.wrapping_add(1),
             // It is longer, and has to stand behind the others.
@@ -99,7 +101,7 @@ impl Indirect<'_> {
 
     /// The packet for a child behind `nth` others goes nowhere.
     pub(super) fn drop_nth(&mut self, key: u8, nth: usize) {
-        self.shelf.remove(key, nth);
+        self.queues.remove(key, nth);
         if nth == 0 {
             self.forget_delivery(key);
         }
@@ -116,14 +118,14 @@ impl Indirect<'_> {
     /// Drops what has to go for a packet of `len` bytes for a child, where that makes room for it.
     fn make_room(&mut self, key: u8, len: usize, now: Instant) {
         let (bytes_max, total) = (self.config.child_bytes_max, len.saturating_add(OVERHEAD));
-        if total > bytes_max.min(self.shelf.capacity()) {
+        if total > bytes_max.min(self.queues.capacity()) {
             return;
         }
         loop {
-            let own = self.shelf.bytes_for(key).saturating_add(total);
+            let own = self.queues.bytes_for(key).saturating_add(total);
             let victim = if own > bytes_max {
                 key
-            } else if self.shelf.room() < total {
+            } else if self.queues.room() < total {
                 self.fullest(key, total, now)
             } else {
                 return;
@@ -151,7 +153,7 @@ impl Indirect<'_> {
                 continue;
             }
             let more = if is_own { total } else { 0 };
-            let bytes = self.shelf.bytes_for(child).saturating_add(more);
+            let bytes = self.queues.bytes_for(child).saturating_add(more);
             let fullest = match is_overdue {
                 true => &mut overdue,
                 false => &mut present,
@@ -174,7 +176,7 @@ impl Indirect<'_> {
     /// under way.
     fn goes_first(&self, key: u8) -> Option<usize> {
         let begun = usize::from(self.serving == Some(key));
-        (self.shelf.count(key) > begun).then_some(begun)
+        (self.queues.count(key) > begun).then_some(begun)
     }
 
     fn is_overdue(&self, key: u8, now: Instant) -> bool {

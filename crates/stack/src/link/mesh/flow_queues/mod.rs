@@ -35,7 +35,7 @@ use core::net::Ipv6Addr;
 
 use crate::ip::{IpCounters, PacketDrop};
 use crate::link::arrival::Refusal;
-use crate::storage::shelf::{OVERHEAD, Shelf};
+use crate::storage::keyed_queues::{KeyedQueues, OVERHEAD};
 use crate::time::{Duration, Instant};
 use crate::wire::cursor::copy;
 use crate::wire::ipv6::{HEADER_LEN, Header};
@@ -44,7 +44,7 @@ use crate::wire::tcp;
 /// Packets that enter a mesh, by flow, in borrowed memory.
 #[derive(Debug)]
 pub struct FlowQueues<'m> {
-    shelf: Shelf<'m>,
+    queues: KeyedQueues<'m>,
     strangers: [Stranger; STRANGERS],
     flows: &'m mut [FlowEntry],
     /// Places in the order of turns that were given out.
@@ -108,7 +108,7 @@ struct Lane {
     /// Air that it may still use in this round, in the unit of [`air`].
     credit: i32,
     packets: u16,
-    /// Bytes that its packets take on the shelf.
+    /// Bytes that its packets take in the queues.
     bytes: u32,
 }
 
@@ -153,7 +153,7 @@ impl Lane {
         self.packets == 0
     }
 
-    /// Takes note of packets that came (`bytes` on the shelf).
+    /// Takes note of packets that came (`bytes` in the queues).
     fn add(&mut self, packets: u16, bytes: usize) {
         self.packets = self.packets.saturating_add(packets);
         self.bytes = self.bytes.saturating_add(bytes as u32);
@@ -185,7 +185,7 @@ impl<'m> FlowQueues<'m> {
             lane: Lane::OUT,
         };
         Self {
-            shelf: Shelf::new(packets),
+            queues: KeyedQueues::new(packets),
             strangers: [NEW; STRANGERS],
             flows,
             turns: 0,
@@ -202,7 +202,7 @@ impl<'m> FlowQueues<'m> {
 
     /// Gives back the memory it was lent.
     pub fn into_memory(self) -> (&'m mut [u8], &'m mut [FlowEntry]) {
-        (self.shelf.into_memory(), self.flows)
+        (self.queues.into_memory(), self.flows)
     }
 
     /// Counts of packets queued, sent and dropped.
@@ -241,14 +241,14 @@ impl<'m> FlowQueues<'m> {
         let total = parts.iter().map(|part| part.len()).sum::<usize>();
         let total = total.saturating_add(OVERHEAD);
         let key = self.queue_of(beginning(parts, &mut [0; START_LEN]), now);
-        while self.shelf.room() < total {
+        while self.queues.room() < total {
             // What can never fit costs nobody anything.
-            if total > self.shelf.capacity() || !self.drop_longest(key, total) {
+            if total > self.queues.capacity() || !self.drop_longest(key, total) {
                 return Err(self.refuse());
             }
             drops.count(PacketDrop::QueueFull);
         }
-        if !self.shelf.push_parts(key, parts, meta) {
+        if !self.queues.push_parts(key, parts, meta) {
             return Err(self.refuse());
         }
         self.counters.queued = self.counters.queued.wrapping_add(1);
@@ -277,7 +277,7 @@ impl<'m> FlowQueues<'m> {
     ) -> Option<Next> {
         self.drop_stuck(&is_ready);
         let (key, nth) = self.next(is_ready, now)?;
-        let chosen = self.shelf.packets(key).nth(nth)?;
+        let chosen = self.queues.packets(key).nth(nth)?;
         let (len, meta) = (chosen.packet.len(), chosen.meta);
         copy(out, chosen.packet);
         let stranger = Key::read(chosen.packet).filter(|_| key < FLOWS_AT);
@@ -413,7 +413,7 @@ impl<'m> FlowQueues<'m> {
             if is_empty {
                 continue;
             }
-            let (packets, bytes) = self.shelf.hand_over(stranger, place, is_meant);
+            let (packets, bytes) = self.queues.hand_over(stranger, place, is_meant);
             if packets == 0 {
                 continue;
             }
@@ -467,7 +467,7 @@ impl<'m> FlowQueues<'m> {
             stranger.lane.is_empty() && is_over
         };
         let is_own = |packet: &[u8]| Key::read(packet).is_some_and(|(pair, _)| pair.src == source);
-        if self.shelf.packets(home).any(|kept| is_own(kept.packet)) {
+        if self.queues.packets(home).any(|kept| is_own(kept.packet)) {
             return None;
         }
         let others = first..first.saturating_add(EACH as u8);
@@ -512,13 +512,13 @@ impl<'m> FlowQueues<'m> {
         true
     }
 
-    /// Takes the packet behind `nth` others off the shelf; false where there is none.
+    /// Takes the packet behind `nth` others off its queue; false where there is none.
     fn take(&mut self, key: u8, nth: usize) -> bool {
-        let Some(kept) = self.shelf.packets(key).nth(nth) else {
+        let Some(kept) = self.queues.packets(key).nth(nth) else {
             return false;
         };
         let total = kept.packet.len().saturating_add(OVERHEAD);
-        self.shelf.remove(key, nth);
+        self.queues.remove(key, nth);
         if let Some(lane) = self.lane_mut(key) {
             lane.remove(1, total);
         }

@@ -74,7 +74,7 @@ impl FlowQueues<'_> {
                 if lane.is_empty() || waits(key) {
                     continue;
                 }
-                let mut packets = self.shelf.packets(key).take(LOOKS_AT);
+                let mut packets = self.queues.packets(key).take(LOOKS_AT);
                 let Some(nth) = packets.position(|kept| is_ready(kept.packet)) else {
                     continue;
                 };
@@ -108,7 +108,7 @@ impl FlowQueues<'_> {
     fn is_stuck(&self, key: u8, is_ready: impl Fn(&[u8]) -> bool) -> bool {
         let lane = self.lane(key);
         lane.is_some_and(|lane| usize::from(lane.packets) > LOOKS_AT) && {
-            let mut looked_at = self.shelf.packets(key).take(LOOKS_AT);
+            let mut looked_at = self.queues.packets(key).take(LOOKS_AT);
             !looked_at.any(|kept| is_ready(kept.packet))
         }
     }

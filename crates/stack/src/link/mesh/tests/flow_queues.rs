@@ -686,7 +686,7 @@ proptest! {
             }
             let queues = &router.queues;
             let kept = queues.lanes().map(|(_, lane)| lane.bytes as usize).sum::<usize>();
-            prop_assert_eq!(kept, capacity - queues.shelf.room());
+            prop_assert_eq!(kept, capacity - queues.queues.room());
             let offered = router.whose.len();
             prop_assert_eq!(offered, sent as usize + queues.waiting() + router.dropped as usize);
             let counters = queues.counters();

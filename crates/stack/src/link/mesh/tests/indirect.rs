@@ -32,7 +32,7 @@ const fn data(by: u16) -> Asked {
 fn keep(indirect: &mut Indirect<'_>, child: u16, packet: &[u8]) -> bool {
     let key = indirect.find(&LinkAddr::Short(child)).expect("a child");
     let bytes_max = indirect.config.child_bytes_max;
-    indirect.shelf.push(key, packet, 0, bytes_max)
+    indirect.queues.push(key, packet, 0, bytes_max)
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_packet_of_which_a_part_is_taken_in_vain_is_dropped_after_four_deliveries() 
         let rests = (indirect.serving, indirect.next_ready());
         assert_eq!(rests, (None, None), "{round}");
     }
-    let second = indirect.shelf.first(0).expect("the second");
+    let second = indirect.queues.first(0).expect("the second");
     assert_eq!(second.packet, b"second");
     let counters = (indirect.counters.failed, indirect.counters.dropped);
     assert_eq!(counters, (4, 1));
@@ -146,11 +146,11 @@ fn a_packet_of_which_nothing_is_taken_waits_until_its_child_is_given_up() {
     assert!(keep(&mut indirect, 7, b"packet"));
     for n in 0..20 * 600 {
         deliver(&mut indirect, false, NOW + Duration::from_millis(50 * n));
-        assert_eq!(indirect.shelf.count(0), 1, "{n}");
+        assert_eq!(indirect.queues.count(0), 1, "{n}");
     }
     deliver(&mut indirect, false, NOW + CHILD_TIMEOUT);
     assert_eq!(
-        (indirect.children().count(), indirect.shelf.count(0)),
+        (indirect.children().count(), indirect.queues.count(0)),
         (0, 0)
     );
     assert_eq!((indirect.counters.gone, indirect.counters.dropped), (1, 1));
@@ -349,11 +349,11 @@ fn a_full_store_shuts_the_way_to_its_child() {
     assert!(!indirect.has_room(to(7)), "its own bound");
     assert!(indirect.has_room(to(8)));
     assert!(keep(&mut indirect, 8, &[1; 1_000]));
-    indirect.shelf.pop(0);
+    indirect.queues.pop(0);
     assert!(indirect.has_room(to(7)) && !indirect.has_room(to(8)));
     assert!(keep(&mut indirect, 7, &[1; 800]));
     assert!(!indirect.has_room(to(7)) && !indirect.has_room(to(8)));
-    indirect.shelf.pop(0);
-    indirect.shelf.pop(1);
+    indirect.queues.pop(0);
+    indirect.queues.pop(1);
     assert!(indirect.has_room(to(7)) && indirect.has_room(to(8)));
 }

@@ -47,7 +47,7 @@ fn keep(indirect: &mut Indirect<'_>, child: u8, packet: &[u8], now: Instant) -> 
 
 /// The first byte of each packet that waits for a child.
 fn waiting(indirect: &Indirect<'_>, child: u8) -> Vec<u8> {
-    let packets = indirect.shelf.packets(child);
+    let packets = indirect.queues.packets(child);
     packets.map(|kept| kept.packet[0]).collect()
 }
 
@@ -71,7 +71,7 @@ fn one_that_does_not_ask_leaves_the_others_their_share() {
             for child in 1..children as u8 {
                 assert!(keep(&mut indirect, child, &[round; 100], NOW));
                 assert_eq!(waiting(&indirect, child), [round], "{children}");
-                indirect.shelf.pop(child);
+                indirect.queues.pop(child);
                 indirect.counters.delivered += 1;
             }
             check(&indirect);
@@ -91,7 +91,7 @@ fn the_oldest_of_the_fullest_goes_first() {
     for n in 10..14 {
         assert!(keep(&mut indirect, 1, &packet(n), NOW));
     }
-    assert_eq!(indirect.shelf.room(), 0);
+    assert_eq!(indirect.queues.room(), 0);
     assert!(keep(&mut indirect, 2, &packet(20), NOW));
     assert_eq!(waiting(&indirect, 0), [1, 2, 3, 4, 5]);
     // Now child 1 has less than child 0, but with one more as much.
@@ -147,7 +147,7 @@ fn children_that_are_overdue_leave_the_others_nearly_all() {
             }
         }
         check(indirect);
-        indirect.shelf.bytes_for(0)
+        indirect.queues.bytes_for(0)
     };
     for seconds in (2..=60).step_by(2) {
         for child in 0..10 {
@@ -209,7 +209,7 @@ fn children_of_a_parent_that_begins_anew_keep_their_shares_until_they_ask_again(
             keep(&mut indirect, child, &[n; 93], at(60));
         }
     }
-    let bytes = [0, 1].map(|child| indirect.shelf.bytes_for(child));
+    let bytes = [0, 1].map(|child| indirect.queues.bytes_for(child));
     assert!(bytes[0] >= bytes[1] - 100, "{bytes:?}");
     // What is assumed of one that asks fast is forgotten within a few requests.
     for tenth in 600..610 {
@@ -258,19 +258,19 @@ fn the_newest_copy_waits_in_the_place_of_the_first() {
         for port in [1_000, 1_001, 1_002] {
             assert!(keep(&mut indirect, 0, &syn(port, 7, stamp), NOW));
         }
-        assert_eq!(indirect.shelf.count(0), 3, "{stamp}");
+        assert_eq!(indirect.queues.count(0), 3, "{stamp}");
     }
     let newest = [1_000, 1_001, 1_002].map(|port| syn(port, 7, 3));
-    let packets = indirect.shelf.packets(0).map(|kept| kept.packet.to_vec());
+    let packets = indirect.queues.packets(0).map(|kept| kept.packet.to_vec());
     assert!(packets.eq(newest));
     assert_eq!((indirect.counters.kept, indirect.counters.merged), (3, 6));
     // For another child it is no copy.
     assert!(keep(&mut indirect, 1, &syn(1_000, 7, 4), NOW));
-    assert_eq!((indirect.shelf.count(0), indirect.shelf.count(1)), (3, 1));
+    assert_eq!((indirect.queues.count(0), indirect.queues.count(1)), (3, 1));
     // What is being sent stays as it is.
     indirect.serving = Some(0);
     assert!(keep(&mut indirect, 0, &syn(1_000, 7, 5), NOW));
-    assert_eq!(indirect.shelf.count(0), 4);
+    assert_eq!(indirect.queues.count(0), 4);
     check(&indirect);
 }
 
@@ -288,7 +288,7 @@ fn a_copy_that_is_longer_and_has_no_room_goes_behind_the_others() {
     assert!(keep(&mut indirect, 0, &plain, NOW));
     assert!(keep(&mut indirect, 0, &std::vec![9; plain.len()], NOW));
     assert!(keep(&mut indirect, 0, &long, NOW));
-    let packets: Vec<_> = indirect.shelf.packets(0).map(|kept| kept.packet).collect();
+    let packets: Vec<_> = indirect.queues.packets(0).map(|kept| kept.packet).collect();
     assert_eq!(packets, [&long[..]]);
     check(&indirect);
 }
@@ -331,20 +331,20 @@ proptest! {
         for (n, (child, len, what)) in steps.into_iter().enumerate() {
             let now = NOW + Duration::from_millis(100 * n as u64);
             ask(&mut indirect, child, now);
-            let first = indirect.serving.and_then(|key| indirect.shelf.first(key));
+            let first = indirect.serving.and_then(|key| indirect.queues.first(key));
             let first = first.map(|kept| kept.packet.to_vec());
             let kept = keep(&mut indirect, child, &std::vec![what; len], now);
             // Only what is under way may stand in its way.
             prop_assert!(kept || indirect.serving.is_some());
-            let own = indirect.shelf.bytes_for(child);
-            prop_assert!(own <= bytes_max && indirect.shelf.room() <= memory);
+            let own = indirect.queues.bytes_for(child);
+            prop_assert!(own <= bytes_max && indirect.queues.room() <= memory);
             if kept {
                 prop_assert_eq!(waiting(&indirect, child).pop(), Some(what));
             }
-            let after = indirect.serving.and_then(|key| indirect.shelf.first(key));
+            let after = indirect.serving.and_then(|key| indirect.queues.first(key));
             prop_assert_eq!(first, after.map(|kept| kept.packet.to_vec()));
             indirect.serving = match what % 4 {
-                0 if indirect.shelf.count(child) > 0 => Some(child),
+                0 if indirect.queues.count(child) > 0 => Some(child),
                 1 => indirect.serving,
                 _ => None,
             };

@@ -9,15 +9,15 @@ use crate::wire::cursor::copy;
 
 /// Packets, each with its receiver's number and a word of its owner's.
 #[derive(Debug)]
-pub(crate) struct Shelf<'m> {
+pub(crate) struct KeyedQueues<'m> {
     bytes: &'m mut [u8],
     used: usize,
 }
 
-/// A packet on the shelf.
+/// A packet in the queues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Kept<'a> {
-    /// The word given to [`Shelf::push`] with this packet.
+pub(crate) struct QueuedPacket<'a> {
+    /// The word given to [`KeyedQueues::push`] with this packet.
     pub meta: u32,
     /// The bytes of the packet.
     pub packet: &'a [u8],
@@ -38,8 +38,8 @@ impl Record {
     }
 }
 
-impl<'m> Shelf<'m> {
-    /// Nothing kept yet. Each packet takes its length and [`OVERHEAD`].
+impl<'m> KeyedQueues<'m> {
+    /// No packets yet. Each packet takes its length and [`OVERHEAD`].
     pub(crate) fn new(bytes: &'m mut [u8]) -> Self {
         Self { bytes, used: 0 }
     }
@@ -135,19 +135,19 @@ impl<'m> Shelf<'m> {
 
     /// The packet that has waited longest for `key`.
     #[cfg(any(feature = "sleepy", test))]
-    pub(crate) fn first(&self, key: u8) -> Option<Kept<'_>> {
+    pub(crate) fn first(&self, key: u8) -> Option<QueuedPacket<'_>> {
         self.packets(key).next()
     }
 
     /// The packets for `key`, the one that has waited longest first.
-    pub(crate) fn packets(&self, key: u8) -> impl Iterator<Item = Kept<'_>> {
+    pub(crate) fn packets(&self, key: u8) -> impl Iterator<Item = QueuedPacket<'_>> {
         let of_key = self.records().filter(move |record| record.key == key);
-        of_key.filter_map(|record| self.kept(record))
+        of_key.filter_map(|record| self.packet(record))
     }
 
-    fn kept(&self, record: Record) -> Option<Kept<'_>> {
+    fn packet(&self, record: Record) -> Option<QueuedPacket<'_>> {
         let start = record.at.saturating_add(OVERHEAD);
-        Some(Kept {
+        Some(QueuedPacket {
             meta: record.meta,
             packet: self.bytes.get(start..record.end())?,
         })
@@ -316,7 +316,7 @@ mod tests {
             steps in prop::collection::vec((0u8..3, any_step()), 0..100),
         ) {
             let mut memory = std::vec![0; capacity];
-            let mut shelf = Shelf::new(&mut memory);
+            let mut queues = KeyedQueues::new(&mut memory);
             let mut model: [VecDeque<(Vec<u8>, u32)>; 3] = Default::default();
             for (key, step) in steps {
                 let bytes = |queue: &VecDeque<(Vec<u8>, u32)>| -> usize {
@@ -332,13 +332,13 @@ mod tests {
                         let packet = packet_of((len, meta));
                         let total = len + OVERHEAD;
                         let fits = len > 0 && used + total <= capacity && bytes(queue) + total <= bytes_max;
-                        prop_assert_eq!(shelf.push(key, &packet, meta, bytes_max), fits);
+                        prop_assert_eq!(queues.push(key, &packet, meta, bytes_max), fits);
                         if fits {
                             queue.push_back((packet, meta));
                         }
                     }
                     Step::Remove(nth) => {
-                        prop_assert_eq!(shelf.remove(key, nth), queue.remove(nth).is_some());
+                        prop_assert_eq!(queues.remove(key, nth), queue.remove(nth).is_some());
                     }
                     Step::Replace(nth, len, meta) => {
                         let packet = packet_of((len, meta));
@@ -347,18 +347,18 @@ mod tests {
                             && len > 0
                             && used - former + len <= capacity
                             && bytes(queue) - former + len <= bytes_max;
-                        prop_assert_eq!(shelf.replace((key, nth), &packet, meta, bytes_max), fits);
+                        prop_assert_eq!(queues.replace((key, nth), &packet, meta, bytes_max), fits);
                         if fits {
                             queue[nth] = (packet, meta);
                         }
                     }
                 }
                 for (key, queue) in (0..).zip(&model) {
-                    let first = queue.front().map(|(packet, meta)| Kept { meta: *meta, packet });
-                    prop_assert_eq!(shelf.first(key), first);
-                    prop_assert_eq!(shelf.count(key), queue.len());
-                    prop_assert_eq!(shelf.bytes_for(key), bytes(queue));
-                    let packets = shelf.packets(key).map(|kept| (kept.packet.to_vec(), kept.meta));
+                    let first = queue.front().map(|(packet, meta)| QueuedPacket { meta: *meta, packet });
+                    prop_assert_eq!(queues.first(key), first);
+                    prop_assert_eq!(queues.count(key), queue.len());
+                    prop_assert_eq!(queues.bytes_for(key), bytes(queue));
+                    let packets = queues.packets(key).map(|queued| (queued.packet.to_vec(), queued.meta));
                     prop_assert!(packets.eq(queue.iter().cloned()));
                 }
             }
@@ -367,21 +367,21 @@ mod tests {
                 let meant = |packet: &[u8]| packet.len().is_multiple_of(2);
                 let moved = model[2].iter().filter(|(packet, _)| meant(packet));
                 let moved = (moved.clone().count(), moved.map(|(packet, _)| packet.len() + OVERHEAD).sum());
-                let (count, bytes) = shelf.hand_over(2, 0, meant);
+                let (count, bytes) = queues.hand_over(2, 0, meant);
                 prop_assert_eq!((usize::from(count), bytes), moved);
-                prop_assert_eq!(shelf.count(0), model[0].len() + moved.0);
+                prop_assert_eq!(queues.count(0), model[0].len() + moved.0);
                 let left = model[2].iter().map(|(packet, _)| &packet[..]);
                 let left = left.filter(|packet| !meant(packet));
-                prop_assert!(shelf.packets(2).map(|kept| kept.packet).eq(left));
+                prop_assert!(queues.packets(2).map(|queued| queued.packet).eq(left));
                 let used = model.iter().flatten().map(|(packet, _)| packet.len() + OVERHEAD).sum::<usize>();
-                prop_assert_eq!(shelf.room(), shelf.capacity() - used);
+                prop_assert_eq!(queues.room(), queues.capacity() - used);
                 let moved = model[2].iter().filter(|(packet, _)| meant(packet));
                 let moved: Vec<_> = moved.cloned().collect();
                 model[0].extend(moved);
             }
             let waiting = model[1].len();
-            prop_assert_eq!(shelf.clear(1), waiting);
-            prop_assert_eq!((shelf.count(1), shelf.count(0)), (0, model[0].len()));
+            prop_assert_eq!(queues.clear(1), waiting);
+            prop_assert_eq!((queues.count(1), queues.count(0)), (0, model[0].len()));
         }
     }
 }
