@@ -1,11 +1,11 @@
-//! More callers than can be served: whose handshakes wait, whose SYNs are dropped, and that
+//! More clients than can be served: whose handshakes wait, whose SYNs are dropped, and that
 //! neither is ever answered with a reset.
 
 use super::super::{Config, ListenError, OpenError, RecvError, SendError, State};
 use super::*;
 
-/// Two listeners and callers, each from a port of its own.
-struct Desk {
+/// Two listeners and clients, each from a port of its own.
+struct Server {
     tcp: Tcp<'static>,
     listeners: [ListenerHandle; 2],
     now_us: u64,
@@ -13,9 +13,9 @@ struct Desk {
 
 const PORTS: [u16; 2] = [7, 8];
 
-/// A caller's handshake so far.
+/// A client's handshake so far.
 #[derive(Clone, Copy)]
-struct Caller {
+struct Client {
     from: u16,
     to: u16,
     /// The ISS that answered its SYN.
@@ -24,7 +24,7 @@ struct Caller {
 
 const IRS: u32 = 77;
 
-impl Desk {
+impl Server {
     fn new(connections: usize, half_open: usize) -> Self {
         Self::with(PLAIN, connections, half_open)
     }
@@ -44,16 +44,16 @@ impl Desk {
         Instant::from_micros(self.now_us)
     }
 
-    fn hears(&mut self, caller: Caller, flags: Flags, data: &[u8]) -> Result<(), SegmentDrop> {
+    fn receives(&mut self, client: Client, flags: Flags, data: &[u8]) -> Result<(), SegmentDrop> {
         let is_syn = flags.contains(SYN);
         let header = Header {
-            src_port: caller.from,
-            dst_port: caller.to,
+            src_port: client.from,
+            dst_port: client.to,
             seq: IRS + u32::from(!is_syn),
             ack: if is_syn {
                 0
             } else {
-                caller.iss.wrapping_add(1)
+                client.iss.wrapping_add(1)
             },
             flags,
             window: 8000,
@@ -70,7 +70,7 @@ impl Desk {
             .on_segment(&incoming(PEER, US, 0, &bytes), self.now())
     }
 
-    fn says(&mut self) -> Option<Seg> {
+    fn poll_segment(&mut self) -> Option<Seg> {
         let mut out = [0; 1500];
         let now = self.now();
         let outgoing = self.tcp.poll_segment(now, |_| true, &mut out)?;
@@ -78,34 +78,34 @@ impl Desk {
     }
 
     /// A SYN, and what answers it.
-    fn call(&mut self, from: u16, to: u16) -> Option<Caller> {
-        let mut caller = Caller { from, to, iss: 0 };
-        let _dropped = self.hears(caller, SYN, &[]);
-        while let Some(seg) = self.says() {
+    fn open(&mut self, from: u16, to: u16) -> Option<Client> {
+        let mut client = Client { from, to, iss: 0 };
+        let _dropped = self.receives(client, SYN, &[]);
+        while let Some(seg) = self.poll_segment() {
             assert!(!seg.header.flags.contains(RST), "reset");
             if seg.header.dst_port == from {
-                caller.iss = seg.header.seq;
-                return Some(caller);
+                client.iss = seg.header.seq;
+                return Some(client);
             }
         }
         None
     }
 
     /// A whole handshake.
-    fn call_through(&mut self, from: u16, to: u16) -> Caller {
-        let caller = self.call(from, to).expect("an answer");
-        let _dropped = self.hears(caller, ACK, &[]);
-        caller
+    fn handshake(&mut self, from: u16, to: u16) -> Client {
+        let client = self.open(from, to).expect("an answer");
+        let _dropped = self.receives(client, ACK, &[]);
+        client
     }
 
-    fn lend(&mut self, listener: usize) -> Handle {
+    fn accept(&mut self, listener: usize) -> Handle {
         let (listener, now) = (self.listeners[listener], self.now());
         self.tcp.accept(listener, buffers(500, 500), now).unwrap()
     }
 
-    fn hang_up(&mut self, handle: Handle) {
+    fn abort_and_remove(&mut self, handle: Handle) {
         self.tcp.abort(handle);
-        while self.says().is_some() {}
+        while self.poll_segment().is_some() {}
         self.tcp.remove(handle).unwrap();
     }
 
@@ -119,7 +119,7 @@ impl Desk {
     fn wait_s(&mut self, seconds: u64) {
         let until = self.now_us + seconds * 1_000_000;
         loop {
-            while let Some(seg) = self.says() {
+            while let Some(seg) = self.poll_segment() {
                 assert!(!seg.header.flags.contains(RST), "reset");
             }
             match self.tcp.next_deadline() {
@@ -136,99 +136,102 @@ impl Desk {
 #[test]
 fn what_waits_for_one_listener_delays_no_other() {
     for places in 1..=4 {
-        let mut desk = Desk::new(3, places);
+        let mut server = Server::new(3, places);
         for from in 0..6 {
-            desk.call_through(2000 + from, PORTS[0]);
+            server.handshake(2000 + from, PORTS[0]);
         }
-        let lent = desk.lend(1);
-        desk.call_through(3000, PORTS[1]);
-        assert_eq!(desk.remote_port(lent), 3000, "{places} places");
+        let lent = server.accept(1);
+        server.handshake(3000, PORTS[1]);
+        assert_eq!(server.remote_port(lent), 3000, "{places} places");
         // Without buffers lent in advance, too, where there are as many places as listeners.
         if places >= 2 {
-            desk.call_through(3001, PORTS[1]);
-            let accepted = desk.lend(1);
-            assert_eq!(desk.remote_port(accepted), 3001, "{places} places");
+            server.handshake(3001, PORTS[1]);
+            let accepted = server.accept(1);
+            assert_eq!(server.remote_port(accepted), 3001, "{places} places");
         }
         // Nor are those lost that waited first.
-        let first = desk.lend(0);
-        assert!((2000..2006).contains(&desk.remote_port(first)));
+        let first = server.accept(0);
+        assert!((2000..2006).contains(&server.remote_port(first)));
     }
 }
 
 #[test]
 fn whose_handshake_found_no_place_tries_again() {
-    let mut desk = Desk::new(4, 2);
-    desk.call_through(2000, PORTS[0]);
-    let second = desk.call(2001, PORTS[0]).unwrap();
-    assert_eq!(desk.hears(second, ACK, &[]), Err(SegmentDrop::HalfOpenFull));
-    let accepted = desk.lend(0);
-    assert_eq!(desk.remote_port(accepted), 2000);
-    desk.hears(second, ACK, &[]).unwrap();
-    let accepted = desk.lend(0);
-    assert_eq!(desk.remote_port(accepted), 2001);
+    let mut server = Server::new(4, 2);
+    server.handshake(2000, PORTS[0]);
+    let second = server.open(2001, PORTS[0]).unwrap();
+    assert_eq!(
+        server.receives(second, ACK, &[]),
+        Err(SegmentDrop::HalfOpenFull)
+    );
+    let accepted = server.accept(0);
+    assert_eq!(server.remote_port(accepted), 2000);
+    server.receives(second, ACK, &[]).unwrap();
+    let accepted = server.accept(0);
+    assert_eq!(server.remote_port(accepted), 2001);
 }
 
 #[test]
 fn a_syn_beyond_what_can_be_served_is_dropped_and_served_later() {
-    let mut desk = Desk::new(4, 4);
+    let mut server = Server::new(4, 4);
     let served: Vec<Handle> = (0..4)
         .map(|from| {
-            desk.call_through(2000 + from, PORTS[0]);
-            desk.lend(0)
+            server.handshake(2000 + from, PORTS[0]);
+            server.accept(0)
         })
         .collect();
     for listener in PORTS {
-        let fifth = Caller {
+        let fifth = Client {
             from: 2004,
             to: listener,
             iss: 0,
         };
-        assert_eq!(desk.hears(fifth, SYN, &[]), Err(SegmentDrop::NoSlot));
-        assert_eq!(desk.says(), None);
+        assert_eq!(server.receives(fifth, SYN, &[]), Err(SegmentDrop::NoSlot));
+        assert_eq!(server.poll_segment(), None);
     }
-    assert_eq!(desk.tcp.counters().dropped(SegmentDrop::NoSlot), 2);
-    desk.hang_up(served[1]);
-    desk.call_through(2004, PORTS[0]);
-    let accepted = desk.lend(0);
-    assert_eq!(desk.remote_port(accepted), 2004);
+    assert_eq!(server.tcp.counters().dropped(SegmentDrop::NoSlot), 2);
+    server.abort_and_remove(served[1]);
+    server.handshake(2004, PORTS[0]);
+    let accepted = server.accept(0);
+    assert_eq!(server.remote_port(accepted), 2004);
     // Buffers lent in advance take one more, and one only.
-    let mut desk = Desk::new(1, 4);
-    let lent = desk.lend(0);
-    desk.call_through(2000, PORTS[0]);
-    assert_eq!(desk.remote_port(lent), 2000);
-    assert!(desk.call(2001, PORTS[0]).is_none());
+    let mut server = Server::new(1, 4);
+    let lent = server.accept(0);
+    server.handshake(2000, PORTS[0]);
+    assert_eq!(server.remote_port(lent), 2000);
+    assert!(server.open(2001, PORTS[0]).is_none());
 }
 
 /// Of one slot and two handshakes: one has the slot, the other is done and finds none.
-fn one_too_many(config: Config) -> (Desk, Caller, Handle) {
-    let mut desk = Desk::with(config, 1, 4);
-    let late = desk.call(2001, PORTS[0]).unwrap();
-    desk.call_through(2000, PORTS[0]);
-    let first = desk.lend(0);
-    assert_eq!(desk.hears(late, ACK, &[]), Ok(()));
-    (desk, late, first)
+fn one_too_many(config: Config) -> (Server, Client, Handle) {
+    let mut server = Server::with(config, 1, 4);
+    let late = server.open(2001, PORTS[0]).unwrap();
+    server.handshake(2000, PORTS[0]);
+    let first = server.accept(0);
+    assert_eq!(server.receives(late, ACK, &[]), Ok(()));
+    (server, late, first)
 }
 
-/// The last slot went to another caller between its SYN and its ACK: it waits until there is
+/// The last slot went to another client between its SYN and its ACK: it waits until there is
 /// one, twice as long as the application has to accept, and is not told that nobody is there.
 #[test]
 fn a_handshake_that_no_slot_is_left_for_waits() {
-    let (mut desk, late, first) = one_too_many(PLAIN);
+    let (mut server, late, first) = one_too_many(PLAIN);
     for _ in 0..5 {
-        desk.wait_s(11);
+        server.wait_s(11);
         assert_eq!(
-            desk.hears(late, ACK, b"hello"),
+            server.receives(late, ACK, b"hello"),
             Err(SegmentDrop::NotAccepted)
         );
     }
-    desk.hang_up(first);
-    let accepted = desk.lend(0);
-    assert_eq!(desk.remote_port(accepted), 2001);
+    server.abort_and_remove(first);
+    let accepted = server.accept(0);
+    assert_eq!(server.remote_port(accepted), 2001);
     // Where a slot is free and nobody accepts, its place is taken back.
-    let mut desk = Desk::new(2, 4);
-    desk.call_through(2001, PORTS[0]);
-    desk.wait_s(31);
-    assert!(!desk.tcp.can_accept(desk.listeners[0]));
+    let mut server = Server::new(2, 4);
+    server.handshake(2001, PORTS[0]);
+    server.wait_s(31);
+    assert!(!server.tcp.can_accept(server.listeners[0]));
 }
 
 /// Its place was once held as long as the connections that it waited for lived. Whoever still
@@ -240,99 +243,102 @@ fn a_handshake_that_finds_no_slot_for_long_is_given_up() {
             accept_timeout_ms,
             ..PLAIN
         };
-        let (mut desk, late, _first) = one_too_many(config);
-        let (listener, start_us) = (desk.listeners[0], desk.now_us);
-        while desk.tcp.can_accept(listener) {
-            assert_eq!(desk.says(), None);
-            let next = desk
+        let (mut server, late, _first) = one_too_many(config);
+        let (listener, start_us) = (server.listeners[0], server.now_us);
+        while server.tcp.can_accept(listener) {
+            assert_eq!(server.poll_segment(), None);
+            let next = server
                 .tcp
                 .next_deadline()
                 .expect("a place that is held has an end");
-            desk.now_us = next.as_micros();
-            assert_eq!(desk.says(), None);
+            server.now_us = next.as_micros();
+            assert_eq!(server.poll_segment(), None);
         }
-        let waited_ms = (desk.now_us - start_us) / 1000;
+        let waited_ms = (server.now_us - start_us) / 1000;
         assert_eq!(waited_ms, 2 * u64::from(accept_timeout_ms));
-        assert_eq!(desk.tcp.next_deadline(), None);
+        assert_eq!(server.tcp.next_deadline(), None);
         assert_eq!(
-            desk.hears(late, ACK, b"x"),
+            server.receives(late, ACK, b"x"),
             Err(SegmentDrop::UnacceptableAck)
         );
-        assert!(desk.says().unwrap().header.flags.contains(RST));
+        assert!(server.poll_segment().unwrap().header.flags.contains(RST));
     }
 }
 
 /// However long each has waited for a slot.
 #[test]
 fn the_handshake_that_waited_longest_is_accepted_first() {
-    let mut desk = Desk::new(1, 4);
-    let late = [2001, 2002].map(|from| desk.call(from, PORTS[0]).unwrap());
-    desk.call_through(2000, PORTS[0]);
-    let first = desk.lend(0);
-    for caller in late {
-        assert_eq!(desk.hears(caller, ACK, &[]), Ok(()));
-        desk.wait_s(20);
+    let mut server = Server::new(1, 4);
+    let late = [2001, 2002].map(|from| server.open(from, PORTS[0]).unwrap());
+    server.handshake(2000, PORTS[0]);
+    let first = server.accept(0);
+    for client in late {
+        assert_eq!(server.receives(client, ACK, &[]), Ok(()));
+        server.wait_s(20);
     }
-    desk.hang_up(first);
-    let accepted = desk.lend(0);
-    assert_eq!(desk.remote_port(accepted), 2001);
+    server.abort_and_remove(first);
+    let accepted = server.accept(0);
+    assert_eq!(server.remote_port(accepted), 2001);
 }
 
 /// However often the slot served meanwhile.
 #[test]
 fn a_stale_handle_reaches_no_later_connection() {
-    let mut desk = Desk::new(1, 1);
-    let stale = desk.lend(0);
+    let mut server = Server::new(1, 1);
+    let stale = server.accept(0);
     let mut latest = stale;
     for round in 0..70_000 {
-        desk.tcp.abort(latest);
-        desk.tcp.remove(latest).unwrap();
+        server.tcp.abort(latest);
+        server.tcp.remove(latest).unwrap();
         let none = Buffers::new(&mut [], &mut []);
-        let now = desk.now();
-        latest = desk.tcp.accept(desk.listeners[0], none, now).unwrap();
-        assert!(desk.tcp.connection(stale).is_none(), "round {round}");
+        let now = server.now();
+        latest = server.tcp.accept(server.listeners[0], none, now).unwrap();
+        assert!(server.tcp.connection(stale).is_none(), "round {round}");
     }
-    let now = desk.now();
-    desk.tcp.abort(stale);
-    desk.tcp.close(stale, now);
-    desk.tcp.shutdown(stale, now);
-    desk.tcp.consume(stale, 1);
+    let now = server.now();
+    server.tcp.abort(stale);
+    server.tcp.close(stale, now);
+    server.tcp.shutdown(stale, now);
+    server.tcp.consume(stale, 1);
     assert_eq!(
-        desk.tcp.send(stale, b"x", now),
+        server.tcp.send(stale, b"x", now),
         Err(SendError::NoConnection)
     );
     assert_eq!(
-        desk.tcp.send_slice(stale, b"x", now),
+        server.tcp.send_slice(stale, b"x", now),
         Err(SendError::NoConnection)
     );
-    assert_eq!(desk.tcp.recv(stale, &mut [0]), Err(RecvError::NoConnection));
-    assert_eq!(desk.tcp.peek(stale), Err(RecvError::NoConnection));
-    assert!(desk.tcp.remove(stale).is_none());
-    let state = desk.tcp.connection(latest).unwrap().state();
+    assert_eq!(
+        server.tcp.recv(stale, &mut [0]),
+        Err(RecvError::NoConnection)
+    );
+    assert_eq!(server.tcp.peek(stale), Err(RecvError::NoConnection));
+    assert!(server.tcp.remove(stale).is_none());
+    let state = server.tcp.connection(latest).unwrap().state();
     assert_eq!(state, State::Listen, "untouched");
 }
 
 #[test]
 fn a_stale_listener_reaches_no_later_one() {
-    let mut desk = Desk::new(2, 4);
-    let (stale, settings) = (desk.listeners[0], leak(PLAIN));
+    let mut server = Server::new(2, 4);
+    let (stale, settings) = (server.listeners[0], leak(PLAIN));
     let mut latest = stale;
     for round in 0..70_000 {
-        desk.tcp.unlisten(latest);
-        latest = desk.tcp.listen(None, PORTS[0], settings).unwrap();
+        server.tcp.unlisten(latest);
+        latest = server.tcp.listen(None, PORTS[0], settings).unwrap();
         assert_ne!(latest, stale, "round {round}");
     }
-    desk.listeners[0] = latest;
-    desk.call_through(2000, PORTS[0]);
-    desk.tcp.unlisten(stale);
-    assert!(!desk.tcp.can_accept(stale));
+    server.listeners[0] = latest;
+    server.handshake(2000, PORTS[0]);
+    server.tcp.unlisten(stale);
+    assert!(!server.tcp.can_accept(stale));
     let none = Buffers::new(&mut [], &mut []);
-    let rejected = desk.tcp.accept(stale, none, desk.now()).unwrap_err();
+    let rejected = server.tcp.accept(stale, none, server.now()).unwrap_err();
     assert_eq!(rejected.error, OpenError::NoListener);
     assert_eq!(
-        desk.tcp.listen(None, PORTS[0], leak(PLAIN)),
+        server.tcp.listen(None, PORTS[0], leak(PLAIN)),
         Err(ListenError::InUse)
     );
-    let accepted = desk.lend(0);
-    assert_eq!(desk.remote_port(accepted), 2000);
+    let accepted = server.accept(0);
+    assert_eq!(server.remote_port(accepted), 2000);
 }
