@@ -422,7 +422,7 @@ fn tcple<'a>(frame: &mut Frame, pair: LinkPair, sdu: &[u8]) -> Next<'a> {
     let layer = match kind {
         Sdu::Plain => layer("plain"),
         Sdu::Ack { waited_ms } => layer("ACK").with("waited_ms", u64::from(waited_ms)),
-        Sdu::Ahead { flow } => layer("ahead").with("flow", u64::from(flow)),
+        Sdu::Prefetched { flow } => layer("ahead").with("flow", u64::from(flow)),
         Sdu::Release { flow, bytes } => layer("release")
             .with("flow", u64::from(flow))
             .with("bytes", u64::from(bytes)),

@@ -9,9 +9,9 @@ use std::net::Ipv6Addr;
 
 use motet::random::Rng;
 use motet::tcp::{
-    Buffers, Config, Connection, HalfOpen, Handle, IcmpError, Incoming, Listener, ListenerHandle,
-    Memory, Offer, Piece, RecvBuffer, RecvError, SendBuffer, SliceQueue, Slot, State, Tcp,
-    recv_memory_len,
+    Buffers, Config, Connection, HalfOpen, Handle, IcmpError, IncomingSegment, Listener,
+    ListenerHandle, Memory, Offer, Piece, RecvBuffer, RecvError, SendBuffer, SliceQueue, Slot,
+    State, Tcp, recv_memory_len,
 };
 use motet::time::{Duration, Instant};
 use motet::wire::tcp::{Flags, Header, Options, SackBlock, fill_checksum, is_checksum_valid};
@@ -338,7 +338,7 @@ impl<'m> World<'m> {
         fill_checksum(&PEER, &US, &mut bytes);
         let before = self.state();
         let ecn = (window >> 1 & 3) as u8;
-        let incoming = Incoming {
+        let incoming = IncomingSegment {
             src: PEER,
             dst: US,
             zone: 0,

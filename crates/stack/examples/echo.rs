@@ -8,8 +8,8 @@
 
 use motet::random::Rng;
 use motet::tcp::{
-    self, Buffers, Config, Connection, HalfOpen, Handle, Incoming, Listener, ListenerHandle, Offer,
-    RecvError, SendError, Slot, State, Tcp,
+    self, Buffers, Config, Connection, HalfOpen, Handle, IncomingSegment, Listener, ListenerHandle,
+    Offer, RecvError, SendError, Slot, State, Tcp,
 };
 use motet::time::{Duration, Instant};
 
@@ -120,7 +120,7 @@ fn main() {
 fn carry(from: &mut Tcp<'_>, to: &mut Tcp<'_>, now: Instant) {
     let mut out = [0; 1280];
     while let Some(segment) = from.poll_segment(now, |_| true, &mut out) {
-        let incoming = Incoming {
+        let incoming = IncomingSegment {
             src: segment.src,
             dst: segment.dst,
             zone: segment.zone,

@@ -3,7 +3,7 @@
 //! Place: the host calls it; what a profile changes on the way is in [`super::edge`],
 //! [`super::freebsd`] and [`super::burst`]. Left out: what waits for a packet.
 
-use motet::tcp::{IcmpError, Incoming, Offer, Outgoing, State};
+use motet::tcp::{IcmpError, IncomingSegment, Offer, OutgoingSegment, State};
 use motet::wire::{icmpv6, ipv6, tcp as wire};
 
 use super::edge::Flow;
@@ -89,7 +89,7 @@ impl Host<'_> {
         }
         let before = self.state_of(flow);
         // The engine counts its drops; a script sees what follows from them.
-        let incoming = Incoming {
+        let incoming = IncomingSegment {
             src: packet.src,
             dst: packet.dst,
             zone: 0,
@@ -174,7 +174,7 @@ impl Host<'_> {
         self.runaway = true;
     }
 
-    fn emit(&mut self, outgoing: Outgoing) {
+    fn emit(&mut self, outgoing: OutgoingSegment) {
         let upper = self.scratch.get(..outgoing.len).unwrap_or_default();
         let plain = crate::packet::in_ipv6(
             (outgoing.src, outgoing.dst),

@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use motet::tcp::{Buffers, Config, Incoming, Offer, Tcp};
+use motet::tcp::{Buffers, Config, IncomingSegment, Offer, Tcp};
 use motet::time::Instant;
 use motet::wire::tcp::{Flags, Header, fill_checksum};
 
@@ -20,7 +20,7 @@ pub(super) fn check_places<'m>(
     let before = tcp.counters().syn_cookies;
     for number in 0..half_open {
         let syn = stranger_segment(number as u32, listener, Flags::SYN, (1, 0));
-        let incoming = Incoming {
+        let incoming = IncomingSegment {
             src: stranger(number as u32),
             dst: listener.0,
             zone: 0,

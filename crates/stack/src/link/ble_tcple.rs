@@ -156,7 +156,7 @@ impl<'m> Ble<'m> {
         for (at, side) in layer.sides.iter_mut().enumerate() {
             let is_open = self.host.has_tcple(at);
             if side.was_open && !is_open {
-                side.ahead.end();
+                side.prefetches.end();
                 layer.held.end(at as u8, &mut layer.counters);
             }
             side.was_open = is_open;
@@ -201,11 +201,11 @@ impl<'m> Ble<'m> {
                 layer.counters.malformed = layer.counters.malformed.wrapping_add(malformed);
                 return Ok(Arrival::Nothing);
             }
-            Sdu::Plain | Sdu::Ack { .. } | Sdu::Ahead { .. } => {}
+            Sdu::Plain | Sdu::Ack { .. } | Sdu::Prefetched { .. } => {}
         }
         let place = self.restore(peer, (skipped, len), scratch)?;
         match sdu {
-            Sdu::Ahead { flow } => self.hold((peer, flow), place, now),
+            Sdu::Prefetched { flow } => self.hold((peer, flow), place, now),
             _ => {
                 self.pass(peer, place, sdu, now);
                 self.lend(peer, place)
@@ -333,9 +333,9 @@ impl<'m> Ble<'m> {
             return None;
         }
         if segment.has_data() {
-            side.ahead.allow_fillers();
+            side.prefetches.allow_fillers();
         }
-        if let Some(release) = side.ahead.release(&segment) {
+        if let Some(release) = side.prefetches.release(&segment) {
             layer.counters.released = layer.counters.released.wrapping_add(1);
             return Some(release);
         }
@@ -378,10 +378,10 @@ impl<'m> Ble<'m> {
                 match packet.checked_sub(head_len) {
                     Some(from) => (from, len),
                     // Nothing of its headers could be left out: it has no room for another one.
-                    None if matches!(sdu, Sdu::Ahead { .. }) => {
+                    None if matches!(sdu, Sdu::Prefetched { .. }) => {
                         let layer = self.tcple.as_mut();
                         let side = layer.and_then(|layer| layer.sides.get_mut(at));
-                        return side.map_or((), |side| side.ahead.end());
+                        return side.map_or((), |side| side.prefetches.end());
                     }
                     None => return self.host.begin(at, Which::Ip, packet as u16, len as u16),
                 }
@@ -407,13 +407,13 @@ impl<'m> Ble<'m> {
             }
             let side = self.tcple.as_ref().and_then(|layer| layer.sides.get(at));
             let held_len = self.host.held_len(at);
-            let has_room = side.is_some_and(|side| side.ahead.has_room(held_len));
+            let has_room = side.is_some_and(|side| side.prefetches.has_room(held_len));
             let held_len = if has_room { held_len } else { 0 };
             let Some(addr) = self.host.peers.get(at).and_then(Peer::open) else {
                 continue;
             };
             let to = Neighbour::One(LinkAddr::Device(addr.bytes).iid());
-            let Some(pulled) = pull(ip, Ask::Ahead(to, held_len), out) else {
+            let Some(pulled) = pull(ip, Ask::Prefetch(to, held_len), out) else {
                 continue;
             };
             let packet = out.get(..pulled.len).unwrap_or_default();
@@ -433,18 +433,18 @@ impl<'m> Ble<'m> {
             return false;
         };
         if packet.is_empty() {
-            let may = side.ahead.take_filler();
+            let may = side.prefetches.take_filler();
             if may {
                 layer.counters.fillers = layer.counters.fillers.wrapping_add(1);
                 self.begin_tcple(at, 0, Sdu::Filler);
             }
             return may;
         }
-        let sdu = Segment::of(packet).and_then(|segment| side.ahead.note(&segment));
+        let sdu = Segment::of(packet).and_then(|segment| side.prefetches.note(&segment));
         let (Some(sdu), Some(peer)) = (sdu, self.host.peers.get_mut(at)) else {
             return false;
         };
-        layer.counters.sent_ahead = layer.counters.sent_ahead.wrapping_add(1);
+        layer.counters.prefetched = layer.counters.prefetched.wrapping_add(1);
         let len = copy(peer.outward, packet);
         self.begin_tcple(at, len, sdu);
         true

@@ -90,7 +90,7 @@ pub(crate) enum Ask<'b, 'm> {
     /// A segment to this neighbour that TCP may not send yet, with so many bytes at most of all
     /// that were handed out like that.
     #[cfg(feature = "tcple")]
-    Ahead(Neighbour, u16),
+    Prefetch(Neighbour, u16),
 }
 
 /// What carries packets to a node's neighbours: IP calls it an interface.

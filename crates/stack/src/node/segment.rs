@@ -15,7 +15,7 @@ use crate::link::{Ask, Link, Pulled, SHRINKS_HEADERS, Segments};
 use crate::offer::Offer;
 use crate::random::Rng;
 use crate::remote::Remote;
-use crate::tcp::{self, Endpoints, IcmpError, Incoming, PlannedHeader, Way};
+use crate::tcp::{self, Endpoints, IcmpError, IncomingSegment, PlannedHeader, Way};
 use crate::time::Instant;
 use crate::wire::icmpv6::{Message, unreachable};
 use crate::wire::ipv6::{self, Header, TrafficClass};
@@ -196,7 +196,7 @@ impl<'m> Node<'m> {
             true => self.offer_to(hop, header, segment, now),
             false => Offer::UNBOUNDED,
         };
-        let incoming = Incoming {
+        let incoming = IncomingSegment {
             src: header.src,
             dst: header.dst,
             zone,
@@ -331,7 +331,7 @@ pub(super) fn poll_segment(
         Ask::Any => None,
         Ask::Within(budget) => Some(budget),
         #[cfg(feature = "tcple")]
-        Ask::Ahead(to, len_max) => return poll_ahead(ip, tcp, (id, to), len_max, now, out),
+        Ask::Prefetch(to, len_max) => return poll_prefetch(ip, tcp, (id, to), len_max, now, out),
     };
     let (head, body) = out.split_at_mut_checked(ipv6::HEADER_LEN)?;
     // TCP asks about the path of each segment before the segment is made: what was asked about
@@ -373,10 +373,10 @@ pub(super) fn poll_segment(
     })
 }
 
-/// Asks TCP for a segment to a neighbour on a link that it may not send yet; see [`Ask::Ahead`].
+/// Asks TCP for a segment to a neighbour on a link that it may not send yet; see [`Ask::Prefetch`].
 /// Where there are data, and none of them may leave, the packet has no bytes.
 #[cfg(feature = "tcple")]
-fn poll_ahead(
+fn poll_prefetch(
     ip: &Ip<'_>,
     tcp: &mut Tcp<'_>,
     (id, to): (InterfaceId, ip::Neighbour),
@@ -390,10 +390,10 @@ fn poll_ahead(
         hop.is_some_and(|hop| hop.interface == id && hop.neighbour == to)
     };
     let unspecified = Ipv6Addr::UNSPECIFIED;
-    let (src, dst, len, dscp) = match tcp.poll_ahead(now, is_wanted, len_max, body) {
-        tcp::Offered::Segment(segment) => (segment.src, segment.dst, segment.len, segment.dscp),
-        tcp::Offered::Later => (unspecified, unspecified, 0, 0),
-        tcp::Offered::Nothing => return None,
+    let (src, dst, len, dscp) = match tcp.poll_prefetch(now, is_wanted, len_max, body) {
+        tcp::Prefetch::Segment(segment) => (segment.src, segment.dst, segment.len, segment.dscp),
+        tcp::Prefetch::Later => (unspecified, unspecified, 0, 0),
+        tcp::Prefetch::Nothing => return None,
     };
     let class = TrafficClass::new(dscp, TrafficClass(0).ecn());
     let header = packet_header(src, dst, len as u16, class, ip.hop_limit());

@@ -14,7 +14,7 @@ use super::listener::{self, HalfOpen, Stage, cookie};
 use super::reply::Reply;
 use super::segment::Segment;
 use super::seq::SeqNum;
-use super::types::{Endpoints, IcmpError, Incoming, count};
+use super::types::{Endpoints, IcmpError, IncomingSegment, count};
 use super::{SegmentDrop, Tcp};
 use crate::time::Instant;
 use crate::wire::cursor::Reader;
@@ -27,7 +27,11 @@ impl<'m> Tcp<'m> {
     /// Why it, or the rest of it, was dropped; counted already.
     // Out of line: inside its one caller, the two fight for a Cortex-M0+'s eight registers.
     #[inline(never)]
-    pub fn on_segment(&mut self, incoming: &Incoming<'_>, now: Instant) -> Result<(), SegmentDrop> {
+    pub fn on_segment(
+        &mut self,
+        incoming: &IncomingSegment<'_>,
+        now: Instant,
+    ) -> Result<(), SegmentDrop> {
         self.set_now(now);
         self.counters.received = self.counters.received.wrapping_add(1);
         let result = self.arrive(incoming);
@@ -71,7 +75,7 @@ impl<'m> Tcp<'m> {
         }
     }
 
-    fn arrive(&mut self, incoming: &Incoming<'_>) -> Result<(), SegmentDrop> {
+    fn arrive(&mut self, incoming: &IncomingSegment<'_>) -> Result<(), SegmentDrop> {
         if !wire::is_checksum_valid(&incoming.src, &incoming.dst, incoming.bytes) {
             return Err(SegmentDrop::Checksum);
         }

@@ -34,8 +34,8 @@ impl Connection<'_> {
                     self.arm_timeout(Purpose::Retransmit);
                 }
                 Purpose::Reordering => {
-                    let verdict = self.loss.on_reordering_timer(&self.sender());
-                    self.heed(verdict);
+                    let outcome = self.loss.on_reordering_timer(&self.sender());
+                    self.apply_loss_outcome(outcome);
                     self.rearm();
                 }
             }
@@ -102,8 +102,8 @@ impl Connection<'_> {
         } else if self.is_connecting() {
             self.facts.set(Facts::SYN_DUE);
         } else if self.flight() > 0 {
-            let verdict = self.loss.on_timeout(self.retries == 0, &self.sender());
-            self.heed(verdict);
+            let outcome = self.loss.on_timeout(self.retries == 0, &self.sender());
+            self.apply_loss_outcome(outcome);
         }
         self.retries += 1;
         self.rtt.back_off();

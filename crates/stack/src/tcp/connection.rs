@@ -9,12 +9,12 @@
 //! times are milliseconds modulo 2^32; SND.WL2 is missing because an ACK below SND.UNA never
 //! updates the window, so `SND.WL2 ≤ SEG.ACK` holds whenever it would be asked.
 
-#[cfg(feature = "tcple")]
-use super::ahead::Ahead;
 use super::config::Config;
 use super::facts::Facts;
 use super::listener::Agreed;
 use super::loss::{Loss, Sender};
+#[cfg(feature = "tcple")]
+use super::prefetched::Prefetched;
 use super::reassembly::RecvBuffer;
 use super::rtt::RttEstimator;
 use super::segment::Segment;
@@ -90,7 +90,7 @@ pub struct Connection<'m> {
     pub(super) dsack_len: u16,
     pub(super) ends: Endpoints,
     #[cfg(feature = "tcple")]
-    pub(super) ahead: Ahead,
+    pub(super) prefetched: Prefetched,
     /// How long the segment under way, and the data that it acknowledges, waited on the last hop,
     /// ms.
     #[cfg(feature = "tcple")]
@@ -143,7 +143,7 @@ impl<'m> Connection<'m> {
             sack_count: 0,
             challenge_at: now_ms.wrapping_sub(u32::from(u16::MAX)),
             #[cfg(feature = "tcple")]
-            ahead: Ahead::default(),
+            prefetched: Prefetched::default(),
             #[cfg(feature = "tcple")]
             waited_ms: 0,
         }

@@ -13,7 +13,7 @@ use super::segment::{Head, PlannedHeader};
 use super::seq::SeqNum;
 use super::state::State;
 use super::timers::{NEVER, present, wait_until};
-use super::types::{Endpoints, Outgoing, Way, count};
+use super::types::{Endpoints, OutgoingSegment, Way, count};
 use super::{RetransmissionCause, Tcp};
 use crate::time::{Duration, Instant};
 use crate::wire::tcp::Flags;
@@ -29,7 +29,7 @@ impl<'m> Tcp<'m> {
         now: Instant,
         mut room: impl FnMut(&Endpoints) -> bool,
         out: &mut [u8],
-    ) -> Option<Outgoing> {
+    ) -> Option<OutgoingSegment> {
         let way = |ends: &Endpoints| match room(ends) {
             true => Way::Open,
             false => Way::Shut,
@@ -51,7 +51,7 @@ impl<'m> Tcp<'m> {
         mut way: impl FnMut(&Endpoints) -> Way,
         mut payload_max: impl FnMut(&Endpoints, &PlannedHeader<'_>) -> u16,
         out: &mut [u8],
-    ) -> Option<Outgoing> {
+    ) -> Option<OutgoingSegment> {
         self.set_now(now);
         self.on_deadline();
         // By turns, so that no flood of strangers silences the connections.
@@ -76,7 +76,7 @@ impl<'m> Tcp<'m> {
         &mut self,
         way: &mut impl FnMut(&Endpoints) -> Way,
         out: &mut [u8],
-    ) -> Option<Outgoing> {
+    ) -> Option<OutgoingSegment> {
         if let Some(reply) = &self.reply
             && way(&reply.ends) == Way::Open
         {
@@ -100,7 +100,7 @@ impl<'m> Tcp<'m> {
         way: &mut impl FnMut(&Endpoints) -> Way,
         payload_max: &mut impl FnMut(&Endpoints, &PlannedHeader<'_>) -> u16,
         out: &mut [u8],
-    ) -> Option<Outgoing> {
+    ) -> Option<OutgoingSegment> {
         // One turn more than there are slots: the one behind the last wraps.
         for _ in 0..=self.memory.connections.len() {
             let Some(slot) = self.memory.connections.get_mut(usize::from(self.turn)) else {
@@ -142,7 +142,7 @@ impl<'m> Tcp<'m> {
     }
 
     /// The SYN-ACK of a half-open connection, or a challenge ACK.
-    fn emit_half_open(&mut self, index: usize, out: &mut [u8]) -> Option<Outgoing> {
+    fn emit_half_open(&mut self, index: usize, out: &mut [u8]) -> Option<OutgoingSegment> {
         let now = self.present();
         let entry = self.memory.half_open.get(index)?;
         let challenge = entry.is_challenge_due();
@@ -194,7 +194,7 @@ impl<'m> Tcp<'m> {
     }
 
     /// Writes a segment that belongs to no connection.
-    fn emit_reply(reply: &Reply, out: &mut [u8]) -> Option<Outgoing> {
+    fn emit_reply(reply: &Reply, out: &mut [u8]) -> Option<OutgoingSegment> {
         let ends = &reply.ends;
         let mut head = Head::new(ends, reply.seq, reply.ack);
         if reply.flags.contains(Flags::SYN) {
@@ -203,7 +203,7 @@ impl<'m> Tcp<'m> {
             head.push_padded_timestamps(reply.timestamps);
         }
         let len = head.finish(ends, (reply.flags, reply.window), None, 0, out)?;
-        Some(Outgoing {
+        Some(OutgoingSegment {
             src: ends.local,
             dst: ends.remote,
             zone: ends.zone,

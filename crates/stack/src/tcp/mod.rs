@@ -56,8 +56,6 @@
 //! 3522, 3708, 8985, 9438, 9937.
 
 mod ack;
-#[cfg(feature = "tcple")]
-mod ahead;
 mod arrival;
 mod bytes;
 mod clock;
@@ -75,6 +73,8 @@ mod output;
 mod path;
 #[cfg(feature = "tcple")]
 mod prefetch;
+#[cfg(feature = "tcple")]
+mod prefetched;
 mod readiness;
 mod reassembly;
 mod reply;
@@ -101,7 +101,7 @@ pub use connection::Connection;
 pub use listener::{Agreed, HalfOpen, Listener};
 pub use loss::CongestionAlgorithm;
 #[cfg(feature = "tcple")]
-pub(crate) use prefetch::Offered;
+pub(crate) use prefetch::Prefetch;
 pub use reassembly::{RecvBuffer, recv_memory_len};
 pub(crate) use segment::PlannedHeader;
 pub use send_buffer::{Piece, SendBuffer, SliceQueue};
@@ -112,8 +112,8 @@ pub use storage::Storage;
 pub use telemetry::{Telemetry, UnderWay};
 pub(crate) use types::Way;
 pub use types::{
-    Buffers, Changed, Edges, Endpoints, Error, Handle, IcmpError, Incoming, ListenError,
-    ListenerHandle, OpenError, Outgoing, RecvError, Rejected, SendError, TcpCounters,
+    Buffers, Changed, Edges, Endpoints, Error, Handle, IcmpError, IncomingSegment, ListenError,
+    ListenerHandle, OpenError, OutgoingSegment, RecvError, Rejected, SendError, TcpCounters,
 };
 
 /// Why a segment, or the rest of one, was dropped.

@@ -13,7 +13,7 @@ use super::segment::{Head, PlannedHeader};
 use super::seq::SeqNum;
 use super::state::State;
 use super::timers::{Purpose, Timer};
-use super::types::{Endpoints, Outgoing};
+use super::types::{Endpoints, OutgoingSegment};
 use crate::wire::tcp::Flags;
 
 /// One segment that a connection would send.
@@ -286,7 +286,7 @@ impl Connection<'_> {
         mut plan: Plan,
         payload_max: &mut impl FnMut(&Endpoints, &PlannedHeader<'_>) -> u16,
         out: &mut [u8],
-    ) -> Option<Outgoing> {
+    ) -> Option<OutgoingSegment> {
         let sends_data = matches!(plan.kind, Kind::New | Kind::Again(_));
         let seq = match plan.kind {
             // A peer that refuses a probe refuses what stands behind it too, and with it the
@@ -339,8 +339,8 @@ impl Connection<'_> {
         let (is_ect, cause) = (self.is_ect(plan), self.cause(plan));
         self.account(plan, flags, window);
         #[cfg(feature = "tcple")]
-        self.count_ahead(plan);
-        Some(Outgoing {
+        self.count_prefetched(plan);
+        Some(OutgoingSegment {
             src: self.ends.local,
             dst: self.ends.remote,
             zone: self.ends.zone,

@@ -8,20 +8,20 @@
 //! segments that are not full.
 
 use super::Tcp;
-use super::ahead::Ahead;
 use super::connection::Connection;
 use super::facts::Facts;
 use super::output::{Kind, Plan};
+use super::prefetched::Prefetched;
 use super::segment::Head;
-use super::types::{Endpoints, Outgoing};
+use super::types::{Endpoints, OutgoingSegment};
 use crate::time::Instant;
 use crate::wire::tcp::Flags;
 
 /// What there is to hand out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Offered {
+pub(crate) enum Prefetch {
     /// A segment was written.
-    Segment(Outgoing),
+    Segment(OutgoingSegment),
     /// There are data, but no more of them may be handed out now.
     Later,
     Nothing,
@@ -32,15 +32,15 @@ impl Tcp<'_> {
     ///
     /// `is_wanted`: whether one between these ends helps. `len_max`: octets that may be handed out
     /// altogether, of each connection.
-    pub(crate) fn poll_ahead(
+    pub(crate) fn poll_prefetch(
         &mut self,
         now: Instant,
         mut is_wanted: impl FnMut(&Endpoints) -> bool,
         len_max: u16,
         out: &mut [u8],
-    ) -> Offered {
+    ) -> Prefetch {
         self.set_now(now);
-        let mut offered = Offered::Nothing;
+        let mut offered = Prefetch::Nothing;
         for slot in self.memory.connections.iter_mut() {
             let Some(connection) = &mut slot.0 else {
                 continue;
@@ -48,11 +48,11 @@ impl Tcp<'_> {
             if !connection.has_more_than_flight() || !is_wanted(&connection.ends) {
                 continue;
             }
-            offered = Offered::Later;
-            if let Some(plan) = connection.plan_ahead(len_max)
-                && let Some(outgoing) = connection.emit_ahead(plan, out)
+            offered = Prefetch::Later;
+            if let Some(plan) = connection.plan_prefetch(len_max)
+                && let Some(outgoing) = connection.emit_prefetch(plan, out)
             {
-                return Offered::Segment(outgoing);
+                return Prefetch::Segment(outgoing);
             }
         }
         offered
@@ -70,36 +70,36 @@ impl Connection<'_> {
     /// an ACK is waited for that lets more go.
     fn has_more_than_flight(&self) -> bool {
         let full = self.payload_max();
-        let unsent = self.unsent().saturating_sub(u32::from(self.ahead.len));
+        let unsent = self.unsent().saturating_sub(u32::from(self.prefetched.len));
         self.state().transmits() && self.flight() > 0 && unsent >= full && full > 0
     }
 
-    fn plan_ahead(&self, len_max: u16) -> Option<Plan> {
+    fn plan_prefetch(&self, len_max: u16) -> Option<Plan> {
         let full = self.payload_max();
-        let ahead = u32::from(self.ahead.len);
-        let end = self.flight() + ahead + full;
+        let prefetched = u32::from(self.prefetched.len);
+        let end = self.flight() + prefetched + full;
         let cwnd = u32::from(self.loss.cwnd());
         // Slow start doubles; else a round trip brings a segment.
         let next = match self.loss.is_slow_start() {
             true => cwnd * 2,
             false => cwnd + full,
         };
-        let fits = ahead + full <= u32::from(len_max)
-            && ahead + full <= self.unsent()
-            && self.flight() + ahead + full <= u32::from(self.send.len())
+        let fits = prefetched + full <= u32::from(len_max)
+            && prefetched + full <= self.unsent()
+            && self.flight() + prefetched + full <= u32::from(self.send.len())
             && end <= u32::from(self.snd_wnd)
             && end <= next;
         let is_calm = !self.is_recovering() && !self.facts.has(Facts::CWR_DUE | Facts::PERSIST_DUE);
         // The link tells the segments of a connection apart by where they begin.
-        let is_alike = ahead == 0 || full == u32::from(self.ahead.segment_len);
+        let is_alike = prefetched == 0 || full == u32::from(self.prefetched.segment_len);
         (fits && is_alike && is_calm).then_some(Plan {
-            offset: self.flight() + ahead,
+            offset: self.flight() + prefetched,
             len: full as u16,
             kind: Kind::New,
         })
     }
 
-    fn emit_ahead(&mut self, plan: Plan, out: &mut [u8]) -> Option<Outgoing> {
+    fn emit_prefetch(&mut self, plan: Plan, out: &mut [u8]) -> Option<OutgoingSegment> {
         let seq = self.snd_una.plus(plan.offset);
         let mut head = Head::new(&self.ends, seq, self.rcv_nxt);
         self.fill_options(&mut head);
@@ -110,12 +110,12 @@ impl Connection<'_> {
         let payload = Some((&self.send, plan.offset as u16));
         // Of the window only what was announced: nothing here counts as sent.
         let len = head.finish(&self.ends, (flags, self.rcv_wnd), payload, plan.len, out)?;
-        if self.ahead.len == 0 {
-            self.ahead.since_ms = self.now_ms;
+        if self.prefetched.len == 0 {
+            self.prefetched.since_ms = self.now_ms;
         }
-        self.ahead.segment_len = plan.len;
-        self.ahead.len = self.ahead.len.saturating_add(plan.len);
-        Some(Outgoing {
+        self.prefetched.segment_len = plan.len;
+        self.prefetched.len = self.prefetched.len.saturating_add(plan.len);
+        Some(OutgoingSegment {
             src: self.ends.local,
             dst: self.ends.remote,
             zone: self.ends.zone,
@@ -128,17 +128,18 @@ impl Connection<'_> {
 
     /// A segment is sent: either what was handed out first, or something that makes the link drop
     /// it all.
-    pub(super) fn count_ahead(&mut self, plan: Plan) {
-        let ahead = &mut self.ahead;
-        let is_next = plan.kind == Kind::New && ahead.len > 0 && plan.len == ahead.segment_len;
-        *ahead = match is_next {
-            true => Ahead {
-                len: ahead.len.saturating_sub(plan.len),
-                was_out_ms: u16::try_from(self.now_ms.wrapping_sub(ahead.since_ms))
+    pub(super) fn count_prefetched(&mut self, plan: Plan) {
+        let prefetched = &mut self.prefetched;
+        let is_next =
+            plan.kind == Kind::New && prefetched.len > 0 && plan.len == prefetched.segment_len;
+        *prefetched = match is_next {
+            true => Prefetched {
+                len: prefetched.len.saturating_sub(plan.len),
+                was_out_ms: u16::try_from(self.now_ms.wrapping_sub(prefetched.since_ms))
                     .unwrap_or(u16::MAX),
-                ..*ahead
+                ..*prefetched
             },
-            false => Ahead::default(),
+            false => Prefetched::default(),
         };
     }
 
@@ -148,7 +149,7 @@ impl Connection<'_> {
         let waited = core::mem::take(&mut self.waited_ms);
         let waited = match is_echo {
             true => waited,
-            false => waited.saturating_sub(self.ahead.was_out_ms),
+            false => waited.saturating_sub(self.prefetched.was_out_ms),
         };
         self.rtt.note_waited(waited);
         sample.saturating_sub(u32::from(waited))

@@ -136,7 +136,7 @@ impl<'m> RecvBuffer<'m> {
         if self.beyond != 0 {
             // Takes in the kept bytes that follow; the bits of all of them are not needed now.
             end = self.scan(end, false);
-            self.mark(start, end - start, false);
+            self.set_received(start, end - start, false);
             if u32::from(self.beyond) <= end {
                 self.beyond = 0;
             }
@@ -151,7 +151,7 @@ impl<'m> RecvBuffer<'m> {
         let start = u32::from(self.len) + gap;
         let count = self.write(start, data);
         if count > 0 {
-            self.mark(start, count, true);
+            self.set_received(start, count, true);
             self.beyond = self.beyond.max((start + count) as u16);
         }
     }
@@ -250,7 +250,7 @@ impl<'m> RecvBuffer<'m> {
     }
 
     /// Sets or clears the bits of `count` bytes from `offset` on.
-    fn mark(&mut self, offset: u32, count: u32, set: bool) {
+    fn set_received(&mut self, offset: u32, count: u32, set: bool) {
         let (capacity, mut at) = (self.capacity, wrap(self.head, offset as u16, self.capacity));
         let bits = self.bitmap();
         for _ in 0..count {

@@ -7,7 +7,7 @@
 
 use super::connection::Connection;
 use super::facts::Facts;
-use super::loss::{Delivery, Verdict};
+use super::loss::{Delivery, LossOutcome};
 use super::timers::{Purpose, Timer};
 
 impl Connection<'_> {
@@ -16,18 +16,18 @@ impl Connection<'_> {
     ///
     /// `is_marked`: the peer echoes a congestion mark that was not answered yet.
     pub(super) fn move_on(&mut self, delivery: &Delivery, is_marked: bool) {
-        let (verdict, wait) = self.loss.judge(delivery, is_marked, &self.sender());
-        self.heed(verdict);
+        let (outcome, wait) = self.loss.judge(delivery, is_marked, &self.sender());
+        self.apply_loss_outcome(outcome);
         self.settle_timer(delivery.acked > 0, wait);
     }
 
-    /// Notes what loss recovery's verdict asks of the segments to come.
-    pub(super) fn heed(&mut self, verdict: Verdict) {
-        if verdict.resends {
+    /// Notes what loss recovery's outcome asks of the segments to come.
+    pub(super) fn apply_loss_outcome(&mut self, outcome: LossOutcome) {
+        if outcome.resends {
             // There is something to send again: no probe has to find out.
             self.facts.clear(Facts::TAIL_PROBE_DUE);
         }
-        if verdict.reduced {
+        if outcome.reduced {
             self.facts.set(Facts::CWR_DUE);
         }
     }

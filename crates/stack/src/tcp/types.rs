@@ -391,7 +391,7 @@ speaks!(IcmpError);
 
 /// A segment that came in, for [`Tcp::on_segment`](super::Tcp::on_segment).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Incoming<'a> {
+pub struct IncomingSegment<'a> {
     /// The peer's address.
     pub src: Ipv6Addr,
     /// Our address.
@@ -409,7 +409,7 @@ pub struct Incoming<'a> {
 
 /// A segment that [`Tcp::poll_segment`](super::Tcp::poll_segment) wrote.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Outgoing {
+pub struct OutgoingSegment {
     /// Our address.
     pub src: Ipv6Addr,
     /// The peer's address.

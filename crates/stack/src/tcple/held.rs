@@ -95,7 +95,7 @@ struct Wait {
 
 /// What an ACK that passes tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Told {
+pub(crate) struct WaitReport {
     /// How long the data that it acknowledges were held, ms.
     pub(crate) waited_ms: u16,
     /// From when they went on to now.
@@ -274,7 +274,7 @@ impl<'m> Held<'m> {
 
     /// An ACK passes to the peer: it takes the newest entry that it acknowledges, and those before
     /// it.
-    pub(crate) fn on_ack(&mut self, segment: &Segment, now: Instant) -> Option<Told> {
+    pub(crate) fn on_ack(&mut self, segment: &Segment, now: Instant) -> Option<WaitReport> {
         let flow = segment.flow.back();
         let is_acked =
             |wait: &Wait| wait.flow == flow && segment.ack.wrapping_sub(wait.end) as i32 >= 0;
@@ -283,7 +283,7 @@ impl<'m> Held<'m> {
         for wait in &mut self.waits {
             wait.take_if(|wait| is_acked(wait));
         }
-        newest.map(|wait| Told {
+        newest.map(|wait| WaitReport {
             waited_ms: wait.waited_ms,
             round_trip: now.since(wait.at),
         })

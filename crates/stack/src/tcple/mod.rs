@@ -2,7 +2,7 @@
 //!
 //! Purpose: a connection event that has nothing to carry ends, and whatever comes a moment later
 //! waits for the next one. So a sender lets segments go ahead of its window as far as the peer's
-//! link, which holds them until TCP has sent them (`Ahead`, `Held`); an ACK says how long it and
+//! link, which holds them until TCP has sent them (`PrefetchRecords`, `Held`); an ACK says how long it and
 //! its data waited, so that RTTs can be told from waiting; and a central makes its connection
 //! interval as long as what is sent and its way to the host and back take (`Pace`, with
 //! `Predictor`). Place: pure; packets and reports in, verdicts out. `link` owns one [`Side`] for
@@ -12,16 +12,16 @@
 //!
 //! Source: Performant TCP over BLE (Lv, Dong, Gao, Chen), §IV and §V.
 
-mod ahead;
 mod held;
 mod pace;
 mod predictor;
+mod prefetch_records;
 mod segment;
 
-pub(crate) use ahead::Ahead;
 pub use held::{HELD_LEN, HeldSlot};
 pub(crate) use held::{Held, HeldSegment};
 pub(crate) use pace::{Pace, interval};
+pub(crate) use prefetch_records::PrefetchRecords;
 pub(crate) use segment::Segment;
 
 use crate::time::Instant;
@@ -29,7 +29,7 @@ use crate::time::Instant;
 /// What a link keeps of TCPlE for one connection.
 #[derive(Debug)]
 pub struct Side {
-    pub(crate) ahead: Ahead,
+    pub(crate) prefetches: PrefetchRecords,
     pub(crate) pace: Pace,
     /// Whether its channel was open when that was last looked at.
     pub(crate) was_open: bool,
@@ -41,7 +41,7 @@ pub struct Side {
 impl Side {
     /// Of a connection that is not there yet.
     pub const NEW: Self = Self {
-        ahead: Ahead::NONE,
+        prefetches: PrefetchRecords::NONE,
         pace: Pace::NEW,
         was_open: false,
         event_over: None,
@@ -52,7 +52,7 @@ impl Side {
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Counters {
     /// Segments that were sent ahead of TCP's window.
-    pub sent_ahead: u32,
+    pub prefetched: u32,
     /// Of them, those that TCP has sent since, as they were.
     pub released: u32,
     /// Segments of peers that were held.

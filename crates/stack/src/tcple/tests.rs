@@ -75,54 +75,61 @@ impl Held<'static> {
 
 #[test]
 fn what_tcp_sends_as_it_was_ahead_is_released_and_all_else_forgets_it() {
-    let mut ahead = Ahead::NONE;
+    let mut prefetches = PrefetchRecords::NONE;
     let flow = |sdu| match sdu {
-        Some(Sdu::Ahead { flow }) => flow,
+        Some(Sdu::Prefetched { flow }) => flow,
         other => panic!("{other:?}"),
     };
-    let first = flow(ahead.note(&segment(true, 1, (1000, 5), 100)));
-    assert_eq!(flow(ahead.note(&segment(true, 1, (1100, 5), 100))), first);
-    let other = flow(ahead.note(&segment(true, 2, (1, 5), 100)));
+    let first = flow(prefetches.note(&segment(true, 1, (1000, 5), 100)));
+    assert_eq!(
+        flow(prefetches.note(&segment(true, 1, (1100, 5), 100))),
+        first
+    );
+    let other = flow(prefetches.note(&segment(true, 2, (1, 5), 100)));
     assert_ne!(first, other, "two connections");
-    let released = ahead.release(&segment(true, 1, (1000, 9), 100));
+    let released = prefetches.release(&segment(true, 1, (1000, 9), 100));
     let expected = Sdu::Release {
         flow: first,
         bytes: 100,
     };
     assert_eq!(released, Some(expected));
     // A bare acknowledgment makes the peer drop the second one; the other connection's stays.
-    assert_eq!(ahead.release(&segment(true, 1, (1100, 9), 0)), None);
-    assert_eq!(ahead.release(&segment(true, 1, (1100, 9), 100)), None);
-    assert!(ahead.release(&segment(true, 2, (1, 9), 100)).is_some());
+    assert_eq!(prefetches.release(&segment(true, 1, (1100, 9), 0)), None);
+    assert_eq!(prefetches.release(&segment(true, 1, (1100, 9), 100)), None);
+    assert!(prefetches.release(&segment(true, 2, (1, 9), 100)).is_some());
     // Cut in another way it is another segment.
-    ahead.note(&segment(true, 1, (1100, 5), 100)).unwrap();
-    assert_eq!(ahead.release(&segment(true, 1, (1100, 5), 50)), None);
-    assert_eq!(ahead.release(&segment(true, 1, (1100, 5), 100)), None);
-    assert_eq!(ahead.note(&segment(true, 1, (1, 1), 0)), None, "no data");
+    prefetches.note(&segment(true, 1, (1100, 5), 100)).unwrap();
+    assert_eq!(prefetches.release(&segment(true, 1, (1100, 5), 50)), None);
+    assert_eq!(prefetches.release(&segment(true, 1, (1100, 5), 100)), None);
+    assert_eq!(
+        prefetches.note(&segment(true, 1, (1, 1), 0)),
+        None,
+        "no data"
+    );
 }
 
 #[test]
 fn no_more_is_noted_than_there_are_places_for() {
-    let mut ahead = Ahead::NONE;
+    let mut prefetches = PrefetchRecords::NONE;
     let noted = (0..9).filter(|n| {
         let segment = segment(true, 1, (n * 100, 0), 100);
-        ahead.note(&segment).is_some()
+        prefetches.note(&segment).is_some()
     });
     assert_eq!(noted.count(), 4);
-    assert!(!ahead.has_room(u16::MAX));
-    ahead.end();
-    assert!(ahead.has_room(u16::MAX));
+    assert!(!prefetches.has_room(u16::MAX));
+    prefetches.end();
+    assert!(prefetches.has_room(u16::MAX));
 }
 
 #[test]
 fn no_more_goes_ahead_than_the_peer_has_places_for_however_short() {
-    let mut ahead = Ahead::NONE;
-    assert!(!ahead.has_room(1279), "no place");
-    assert!(ahead.has_room(2560));
-    ahead.note(&segment(true, 1, (0, 0), 1)).unwrap();
-    assert!(ahead.has_room(2560));
-    ahead.note(&segment(true, 1, (1, 0), 1)).unwrap();
-    assert!(!ahead.has_room(2560));
+    let mut prefetches = PrefetchRecords::NONE;
+    assert!(!prefetches.has_room(1279), "no place");
+    assert!(prefetches.has_room(2560));
+    prefetches.note(&segment(true, 1, (0, 0), 1)).unwrap();
+    assert!(prefetches.has_room(2560));
+    prefetches.note(&segment(true, 1, (1, 0), 1)).unwrap();
+    assert!(!prefetches.has_room(2560));
 }
 
 #[test]

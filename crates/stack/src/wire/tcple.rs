@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!   plain     | 0 | packet                    ACK     | 1 | waited, ms (2) | packet
-//!   ahead     | 2 | flow | packet             release | 3 | flow | bytes (2)
+//!   prefetched| 2 | flow | packet             release | 3 | flow | bytes (2)
 //!   filler    | 4 | anything
 //! ```
 //!
@@ -31,13 +31,13 @@ pub enum Sdu {
         waited_ms: u16,
     },
     /// A segment that its TCP may not send yet: to be held.
-    Ahead {
+    Prefetched {
         /// What [`Self::Release`] calls the connection.
         flow: u8,
     },
     /// TCP has sent so much of what is held.
     Release {
-        /// The connection, as [`Self::Ahead`] named it.
+        /// The connection, as [`Self::Prefetched`] named it.
         flow: u8,
         /// Bytes of data, from the oldest segment held on; 0: nothing held of it is wanted any
         /// more.
@@ -49,7 +49,7 @@ pub enum Sdu {
 
 const PLAIN: u8 = 0;
 const ACK: u8 = 1;
-const AHEAD: u8 = 2;
+const PREFETCHED: u8 = 2;
 const RELEASE: u8 = 3;
 const FILLER: u8 = 4;
 
@@ -65,7 +65,7 @@ impl Sdu {
             ACK => Self::Ack {
                 waited_ms: r.u16()?,
             },
-            AHEAD => Self::Ahead { flow: r.u8()? },
+            PREFETCHED => Self::Prefetched { flow: r.u8()? },
             RELEASE => Self::Release {
                 flow: r.u8()?,
                 bytes: r.u16()?,
@@ -87,7 +87,7 @@ impl Sdu {
                 w.u8(ACK)?;
                 w.u16(waited_ms)
             }
-            Self::Ahead { flow } => w.put(&[AHEAD, flow]),
+            Self::Prefetched { flow } => w.put(&[PREFETCHED, flow]),
             Self::Release { flow, bytes } => {
                 w.put(&[RELEASE, flow])?;
                 w.u16(bytes)
@@ -145,7 +145,7 @@ mod tests {
         let cases: [(Sdu, &[u8]); 5] = [
             (Sdu::Plain, &[0]),
             (Sdu::Ack { waited_ms: 0x1234 }, &[1, 0x12, 0x34]),
-            (Sdu::Ahead { flow: 7 }, &[2, 7]),
+            (Sdu::Prefetched { flow: 7 }, &[2, 7]),
             (
                 Sdu::Release {
                     flow: 7,

@@ -3,8 +3,8 @@
 
 use motet::random::Rng;
 use motet::tcp::{
-    Buffers, Config, Connection, HalfOpen, Handle, Incoming, Listener, Memory, Offer, RecvError,
-    Slot, State, Tcp, recv_memory_len,
+    Buffers, Config, Connection, HalfOpen, Handle, IncomingSegment, Listener, Memory, Offer,
+    RecvError, Slot, State, Tcp, recv_memory_len,
 };
 use motet::time::Instant;
 use motet::wire::ipv6::{self, Header, TrafficClass};
@@ -78,7 +78,7 @@ impl Endpoint for MotetEnd<'_> {
         {
             let ecn = header.traffic_class.0;
             // What is dropped, the engine has counted.
-            let incoming = Incoming {
+            let incoming = IncomingSegment {
                 src: header.src,
                 dst: header.dst,
                 zone: 0,

@@ -255,7 +255,7 @@ fn the_oldest_idle_client_yields_after_any_number_of_refusals() {
             let mut bytes = [0; wire::HEADER_LEN];
             header.emit(&mut bytes).unwrap();
             wire::fill_checksum(&plan::HOST, &mote, &mut bytes);
-            let incoming = tcp::Incoming {
+            let incoming = tcp::IncomingSegment {
                 src: plan::HOST,
                 dst: mote,
                 zone: 0,

@@ -237,7 +237,7 @@ fn a_mote_without_tcple_gets_plain_ipv6_among_motes_with_it() {
         assert!(bytes > 200_000, "{bytes} between {ends:?}");
     }
     let ahead = |mote: usize| match network.world.node(mote).link(RADIO) {
-        Some(Link::Ble(link)) => link.tcple_counters().map(|counters| counters.sent_ahead),
+        Some(Link::Ble(link)) => link.tcple_counters().map(|counters| counters.prefetched),
         _ => None,
     };
     assert!(ahead(1).is_some_and(|ahead| ahead > 0), "{:?}", ahead(1));

@@ -14,7 +14,7 @@ use std::net::Ipv6Addr;
 
 use motet::random::Rng;
 use motet::tcp::{
-    self, Buffers, Config, HalfOpen, Listener, ListenerHandle, Memory, Offer, Outgoing,
+    self, Buffers, Config, HalfOpen, Listener, ListenerHandle, Memory, Offer, OutgoingSegment,
     RetransmissionCause, Slot, Tcp,
 };
 use motet::time::{Duration, Instant};
@@ -335,7 +335,7 @@ impl<'m> Pipe<'m> {
         self.plan(host)
     }
 
-    fn poll(&mut self, host: usize) -> Result<Option<Outgoing>, String> {
+    fn poll(&mut self, host: usize) -> Result<Option<OutgoingSegment>, String> {
         let clock = self.clock(host);
         let is_free = self.ways[host].busy_until <= clock.now;
         let tcp = &mut self.hosts[host].tcp;

@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use motet::tcp::{self, IcmpError, Incoming, Offer, Outgoing, State};
+use motet::tcp::{self, IcmpError, IncomingSegment, Offer, OutgoingSegment, State};
 use motet::time::Duration;
 use motet::wire::tcp::{Flags, Header};
 
@@ -13,7 +13,7 @@ use crate::soak::trouble::Trouble;
 
 impl Pipe<'_> {
     /// A segment leaves an engine.
-    pub(super) fn send(&mut self, host: usize, outgoing: &Outgoing) -> Result<(), String> {
+    pub(super) fn send(&mut self, host: usize, outgoing: &OutgoingSegment) -> Result<(), String> {
         let now = self.calendar.now();
         let counts = &mut self.hosts[host].counts;
         counts.sent += 1;
@@ -79,7 +79,7 @@ impl Pipe<'_> {
         let host = packet.to;
         let local = self.clock(host).local;
         let Host { tcp, counts, .. } = &mut self.hosts[host];
-        let incoming = Incoming {
+        let incoming = IncomingSegment {
             src: packet.src,
             dst: ADDRS[host],
             zone: 0,

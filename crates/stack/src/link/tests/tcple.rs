@@ -124,8 +124,8 @@ fn a_flow_goes_by_the_second_channel_and_part_of_it_ahead() {
     assert!(ether.is_open(), "the channel opens");
     assert!(ether.flow(8, |_| {}), "up");
     let (central, mote) = (ether.tcple(0), ether.tcple(1));
-    assert!(mote.sent_ahead > 0, "{mote:?}");
-    assert_eq!(mote.sent_ahead, central.held, "all of it was held");
+    assert!(mote.prefetched > 0, "{mote:?}");
+    assert_eq!(mote.prefetched, central.held, "all of it was held");
     assert_eq!(central.held, central.passed_on + central.dropped);
     assert_eq!(mote.released, central.passed_on, "nothing waits for ever");
     assert!(central.passed_on >= central.held / 2, "{central:?}");

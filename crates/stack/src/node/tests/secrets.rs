@@ -1,7 +1,7 @@
 //! What two nodes with one seed draw, as copies of an image may be.
 
 use super::*;
-use crate::tcp::{Incoming, Offer};
+use crate::tcp::{IncomingSegment, Offer};
 use crate::wire;
 use crate::wire::tcp::Flags;
 
@@ -71,7 +71,7 @@ fn secrets(n: usize) -> [u32; 5] {
     let mut bytes = [0; 60];
     let len = header.emit(&mut bytes).unwrap();
     wire::tcp::fill_checksum(&HOST, &US, &mut bytes[..len]);
-    let incoming = Incoming {
+    let incoming = IncomingSegment {
         src: HOST,
         dst: US,
         zone: 0,

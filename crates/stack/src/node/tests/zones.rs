@@ -459,7 +459,7 @@ fn a_cookie_of_one_zone_is_none_in_another() {
             let len = header.emit(&mut bytes).unwrap();
             let bytes = &mut bytes[..len];
             crate::wire::tcp::fill_checksum(&THEM, &US, bytes);
-            let incoming = tcp::Incoming {
+            let incoming = tcp::IncomingSegment {
                 src: THEM,
                 dst: US,
                 zone,

@@ -9,7 +9,7 @@
 use super::control::Algorithm;
 use super::notes::Notes;
 use super::scoreboard::{DUP_THRESHOLD, Delivery};
-use super::{Loss, Phase, Sender, Verdict};
+use super::{Loss, LossOutcome, Phase, Sender};
 use crate::tcp::rtt::RTT_MAX_MS;
 use crate::tcp::seq::SeqNum;
 
@@ -23,7 +23,7 @@ impl Loss {
         delivery: &Delivery,
         is_marked: bool,
         sender: &Sender<'_>,
-    ) -> (Verdict, u32) {
+    ) -> (LossOutcome, u32) {
         debug_assert_eq!(
             self.phase == Phase::Recovery,
             self.control.prr().is_some(),
@@ -32,7 +32,7 @@ impl Loss {
         let is_new = delivery.acked > 0;
         let mut reduced = is_new && self.judge_tail_probe(sender);
         if is_marked && self.phase == Phase::Open {
-            self.on_mark(sender);
+            self.on_ecn_echo(sender);
             reduced = true;
         }
         if is_new {
@@ -64,15 +64,15 @@ impl Loss {
             }
             _ => {}
         }
-        (Verdict { reduced, resends }, wait)
+        (LossOutcome { reduced, resends }, wait)
     }
 
     /// RACK's reordering window is over.
-    pub(in crate::tcp) fn on_reordering_timer(&mut self, sender: &Sender<'_>) -> Verdict {
+    pub(in crate::tcp) fn on_reordering_timer(&mut self, sender: &Sender<'_>) -> LossOutcome {
         let before = self.phase;
         self.detect(0, sender);
         let resends = self.phase != before;
-        Verdict {
+        LossOutcome {
             reduced: resends,
             resends,
         }

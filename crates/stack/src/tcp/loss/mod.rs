@@ -13,7 +13,7 @@
 //! numbers, too, brings a [`Sender`]: what the connection is at that moment.
 //!
 //! Answers come out: cwnd, the pipe, what is due, whether a recovery is under way; and of an event
-//! its [`Verdict`], or whether it undid a reduction.
+//! its [`LossOutcome`], or whether it undid a reduction.
 //!
 //! Place: between `ack`, which knows what came, and `output`, which asks what may go. Left out:
 //! round trips ([`super::rtt`]), arming timers ([`super::clock`], [`super::retransmit`]).
@@ -96,7 +96,7 @@ impl Sender<'_> {
 
 /// What an event has led to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Verdict {
+pub(super) struct LossOutcome {
     /// cwnd was reduced: the peer is to learn it.
     pub(super) reduced: bool,
     /// A recovery began, and with it something is to be sent again.

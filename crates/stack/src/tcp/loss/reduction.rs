@@ -11,7 +11,7 @@ use super::control::{Algorithm, Growth};
 use super::notes::Notes;
 use super::prr::Prr;
 use super::scoreboard::Delivery;
-use super::{Loss, Phase, Sender, Verdict, saturated};
+use super::{Loss, LossOutcome, Phase, Sender, saturated};
 use crate::tcp::config::Config;
 use crate::tcp::seq::SeqNum;
 
@@ -90,7 +90,7 @@ impl Loss {
     }
 
     /// The peer saw a congestion mark: reacts as to a loss, once per window (RFC 3168 §6.1.2).
-    pub(super) fn on_mark(&mut self, sender: &Sender<'_>) {
+    pub(super) fn on_ecn_echo(&mut self, sender: &Sender<'_>) {
         let flight = sender.flight().min(u32::from(self.congestion.cwnd));
         self.reduce_once(sender);
         let ssthresh = self.congestion.ssthresh;
@@ -166,7 +166,11 @@ impl Loss {
 
     /// The retransmission timer expired (RFC 5681 §3.1, RFC 6675 §5.1, RFC 8985 §6.3).
     /// `is_first`: since data were last acknowledged; only then cwnd is halved.
-    pub(in crate::tcp) fn on_timeout(&mut self, is_first: bool, sender: &Sender<'_>) -> Verdict {
+    pub(in crate::tcp) fn on_timeout(
+        &mut self,
+        is_first: bool,
+        sender: &Sender<'_>,
+    ) -> LossOutcome {
         let by_time = sender.config.rack && sender.has_sack && self.notes.has(Notes::RACK);
         let age_min = match by_time {
             true => u32::from(self.rack_rtt) + self.reordering_window_ms(sender),
@@ -186,7 +190,7 @@ impl Loss {
         self.set_cwnd(sender.smss as u16, sender);
         self.scoreboard.lose_all(sender.now_ms, age_min);
         self.recover = sender.nxt;
-        Verdict {
+        LossOutcome {
             reduced: is_first,
             resends: true,
         }

@@ -34,8 +34,8 @@ use std::vec;
 use std::vec::Vec;
 
 use super::{
-    Buffers, Config, HalfOpen, Handle, Incoming, Listener, ListenerHandle, Memory, Offer, Outgoing,
-    SegmentDrop, Slot, Tcp,
+    Buffers, Config, HalfOpen, Handle, IncomingSegment, Listener, ListenerHandle, Memory, Offer,
+    OutgoingSegment, SegmentDrop, Slot, Tcp,
 };
 use crate::random::Rng;
 use crate::time::Instant;
@@ -91,8 +91,8 @@ pub(in crate::tcp) const fn incoming(
     dst: Ipv6Addr,
     ecn: u8,
     bytes: &[u8],
-) -> Incoming<'_> {
-    Incoming {
+) -> IncomingSegment<'_> {
+    IncomingSegment {
         src,
         dst,
         zone: 0,
@@ -111,7 +111,7 @@ pub(in crate::tcp) struct Seg {
 }
 
 impl Seg {
-    pub(in crate::tcp) fn parse(outgoing: &Outgoing, bytes: &[u8]) -> Self {
+    pub(in crate::tcp) fn parse(outgoing: &OutgoingSegment, bytes: &[u8]) -> Self {
         assert!(crate::wire::tcp::is_checksum_valid(
             &outgoing.src,
             &outgoing.dst,
@@ -352,7 +352,7 @@ impl Script {
     pub(in crate::tcp) fn peer(&mut self, say: Say) -> Result<(), SegmentDrop> {
         let bytes = self.peer_bytes(&say);
         self.tcp.on_segment(
-            &Incoming {
+            &IncomingSegment {
                 offer: self.offer,
                 ..incoming(PEER, US, say.ecn, &bytes)
             },

@@ -268,6 +268,6 @@ fn rack_forgets_in_an_idle_time() {
 fn a_mark_reduces_what_cwnd_allowed() {
     let mut loss = sent_with(4, CongestionAlgorithm::Cubic);
     loss.congestion.cwnd = 2000;
-    loss.on_mark(&sender(&RACK, 0, 4000));
+    loss.on_ecn_echo(&sender(&RACK, 0, 4000));
     assert_eq!((loss.phase(), loss.cwnd()), (Phase::Reduced, 1400));
 }

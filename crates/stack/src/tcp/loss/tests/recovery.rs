@@ -443,8 +443,8 @@ fn inner(s: &mut Script) -> &mut Connection<'static> {
 fn time_out(s: &mut Script) {
     let connection = inner(s);
     let sender = connection.sender();
-    let verdict = connection.loss.on_timeout(connection.retries == 0, &sender);
-    connection.heed(verdict);
+    let outcome = connection.loss.on_timeout(connection.retries == 0, &sender);
+    connection.apply_loss_outcome(outcome);
 }
 
 /// The newest delivery stays, whatever older one follows it.

@@ -2,7 +2,7 @@
 
 /// What a connection has handed out and not sent.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Ahead {
+pub(super) struct Prefetched {
     /// Octets behind SND.NXT, and of each segment of them.
     pub(super) len: u16,
     pub(super) segment_len: u16,

@@ -11,7 +11,7 @@ use crate::wire::tcple::Sdu;
 
 /// What is at one peer.
 #[derive(Debug)]
-pub(crate) struct Ahead {
+pub(crate) struct PrefetchRecords {
     records: [Option<Record>; RECORDS_MAX],
     /// Fillers that may still be sent before the next segment.
     fillers: u8,
@@ -28,7 +28,7 @@ struct Record {
     len: u16,
 }
 
-impl Ahead {
+impl PrefetchRecords {
     pub(crate) const NONE: Self = Self {
         records: [None; RECORDS_MAX],
         fillers: 0,
@@ -62,7 +62,7 @@ impl Ahead {
             seq: segment.seq,
             len: segment.len,
         });
-        Some(Sdu::Ahead { flow })
+        Some(Sdu::Prefetched { flow })
     }
 
     /// TCP sends this segment: what goes in its place where it is the next one at the peer.
@@ -95,10 +95,10 @@ impl Ahead {
 
     /// Keeps the records in the order in which they came.
     fn pack(&mut self) {
-        let mut kept = self.records.iter().flatten().copied();
+        let mut present = self.records.iter().flatten().copied();
         let mut packed = [None; RECORDS_MAX];
         for place in &mut packed {
-            *place = kept.next();
+            *place = present.next();
         }
         self.records = packed;
     }
