@@ -1,20 +1,20 @@
-//! Whole packets waiting for several receivers, in one piece of borrowed bytes.
+//! Queues of whole packets, one for each key, in one piece of borrowed bytes.
 //!
 //! Place: behind a parent's link, where packets wait for children that sleep, and where packets
-//! enter a mesh, flow by flow. Each receiver has its packets in order; taking one moves those
-//! behind it together, so that no gap is ever left.
-//! Left out: who the receivers are. They are small numbers here.
+//! enter a mesh, flow by flow. Each key has its packets in order. Removing a packet moves the
+//! packets behind it together, so that no gap is ever left. Left out: the receivers or flows, of
+//! which only the numbers, the keys, are known here.
 
 use crate::wire::cursor::copy;
 
-/// Packets, each with its receiver's number and a word of its owner's.
+/// Queued packets, each with its key and a word (`meta`) of its owner's.
 #[derive(Debug)]
 pub(crate) struct KeyedQueues<'m> {
     bytes: &'m mut [u8],
     used: usize,
 }
 
-/// A packet in the queues.
+/// A packet in one of the queues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct QueuedPacket<'a> {
     /// The word given to [`KeyedQueues::push`] with this packet.
@@ -23,7 +23,7 @@ pub(crate) struct QueuedPacket<'a> {
     pub packet: &'a [u8],
 }
 
-/// Where a record lies.
+/// Position and header of a packet in the memory.
 #[derive(Clone, Copy)]
 struct Record {
     at: usize,
@@ -39,18 +39,18 @@ impl Record {
 }
 
 impl<'m> KeyedQueues<'m> {
-    /// No packets yet. Each packet takes its length and [`OVERHEAD`].
+    /// Empty queues over `bytes`. Each packet takes its length and [`OVERHEAD`].
     pub(crate) fn new(bytes: &'m mut [u8]) -> Self {
         Self { bytes, used: 0 }
     }
 
-    /// The bytes it was lent.
+    /// Gives back the memory that [`Self::new`] was given.
     pub(crate) fn into_memory(self) -> &'m mut [u8] {
         self.bytes
     }
 
-    /// Keeps a packet for `key`, behind those that it has, where there is room and they then take
-    /// `bytes_max` at most, overheads included.
+    /// Appends a packet to the queue of `key`, if there is room and the queue then takes
+    /// `bytes_max` bytes at most, overheads included. Returns whether it did.
     #[cfg(any(feature = "sleepy", test))]
     pub(crate) fn push(&mut self, key: u8, packet: &[u8], meta: u32, bytes_max: usize) -> bool {
         let total = packet.len().saturating_add(OVERHEAD);
@@ -58,7 +58,7 @@ impl<'m> KeyedQueues<'m> {
             && self.push_parts(key, [packet, &[]], meta)
     }
 
-    /// As [`Self::push`] with no bound but the room, of a packet that lies in two pieces.
+    /// As [`Self::push`] without `bytes_max`, for a packet that lies in two pieces.
     pub(crate) fn push_parts(&mut self, key: u8, [head, tail]: [&[u8]; 2], meta: u32) -> bool {
         let total = head.len().saturating_add(tail.len());
         let Ok(len) = u16::try_from(total) else {
@@ -84,21 +84,21 @@ impl<'m> KeyedQueues<'m> {
         true
     }
 
-    /// Bytes that are free, for packets and [`OVERHEAD`] of each.
+    /// Free memory, bytes, for packets and the [`OVERHEAD`] of each.
     #[cfg(any(feature = "router", feature = "sleepy", test))]
     pub(crate) fn room(&self) -> usize {
         self.bytes.len().saturating_sub(self.used)
     }
 
-    /// Bytes that it holds in all.
+    /// Size of the memory, bytes.
     #[cfg(any(feature = "router", feature = "sleepy", test))]
     pub(crate) fn capacity(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Gives the packets for `from` of which that is true to `to`. Each keeps its place: packets
-    /// that `to` had before and after them stay before and after them. Returns how many there were,
-    /// and the bytes that they take, overheads included.
+    /// Moves packets for which `is_meant` is true from the queue of `from` to that of `to`. The
+    /// order of all packets in the memory stays. Returns how many packets were moved, and the bytes
+    /// that they take, overheads included.
     #[cfg(feature = "router")]
     pub(crate) fn hand_over(
         &mut self,
@@ -123,8 +123,8 @@ impl<'m> KeyedQueues<'m> {
         (count, total)
     }
 
-    /// Whether a packet of `len` bytes for `key` has room now; one that has none at any time counts
-    /// as having it where nothing waits.
+    /// Whether a packet of `len` bytes for `key` has room now. An empty queue counts as having room
+    /// even for a packet that never fits.
     #[cfg(feature = "sleepy")]
     pub(crate) fn has_room(&self, key: u8, len: usize, bytes_max: usize) -> bool {
         let total = len.saturating_add(OVERHEAD);
@@ -133,13 +133,13 @@ impl<'m> KeyedQueues<'m> {
             && (own.saturating_add(total) <= bytes_max || own == 0)
     }
 
-    /// The packet that has waited longest for `key`.
+    /// The oldest packet in the queue of `key`.
     #[cfg(any(feature = "sleepy", test))]
     pub(crate) fn first(&self, key: u8) -> Option<QueuedPacket<'_>> {
         self.packets(key).next()
     }
 
-    /// The packets for `key`, the one that has waited longest first.
+    /// The packets in the queue of `key`, the oldest first.
     pub(crate) fn packets(&self, key: u8) -> impl Iterator<Item = QueuedPacket<'_>> {
         let of_key = self.records().filter(move |record| record.key == key);
         of_key.filter_map(|record| self.packet(record))
@@ -153,13 +153,13 @@ impl<'m> KeyedQueues<'m> {
         })
     }
 
-    /// Removes the first packet; false where there is none.
+    /// Removes the oldest packet in the queue of `key`; false: the queue is empty.
     #[cfg(any(feature = "sleepy", test))]
     pub(crate) fn pop(&mut self, key: u8) -> bool {
         self.remove(key, 0)
     }
 
-    /// Removes the packet for `key` behind `nth` others; false where there is none.
+    /// Removes the packet of `key` that `nth` older ones precede; false: there is none.
     pub(crate) fn remove(&mut self, key: u8, nth: usize) -> bool {
         let Some(record) = self.nth(key, nth) else {
             return false;
@@ -167,7 +167,7 @@ impl<'m> KeyedQueues<'m> {
         self.shift(record.end(), record.at)
     }
 
-    /// Moves what stands from `from` on to `to`; false, and nothing is moved, where there is no
+    /// Moves all bytes from index `from` on to index `to`; false, and nothing is moved: there is no
     /// room.
     fn shift(&mut self, from: usize, to: usize) -> bool {
         let Some(len) = self.used.checked_sub(from) else {
@@ -196,9 +196,9 @@ impl<'m> KeyedQueues<'m> {
         true
     }
 
-    /// Puts a packet into the place of the one for `key` behind `nth` others; false, and nothing is
-    /// changed, where there is none, or no room for what the new one is longer, within `bytes_max`
-    /// as in [`Self::push`].
+    /// Replaces the packet of `key` that `nth` older ones precede. False, and nothing is changed:
+    /// there is no such packet, or no room for a longer one, within `bytes_max` as in
+    /// [`Self::push`].
     #[cfg(any(feature = "sleepy", test))]
     pub(crate) fn replace(
         &mut self,
@@ -231,7 +231,7 @@ impl<'m> KeyedQueues<'m> {
         self.records().filter(|record| record.key == key).nth(nth)
     }
 
-    /// Removes all packets for `key`; returns how many there were.
+    /// Removes all packets of `key`; returns how many there were.
     #[cfg(any(feature = "sleepy", test))]
     pub(crate) fn clear(&mut self, key: u8) -> usize {
         let count = self.count(key);
@@ -241,13 +241,13 @@ impl<'m> KeyedQueues<'m> {
         count
     }
 
-    /// Packets for `key`.
+    /// Number of packets in the queue of `key`.
     #[cfg(any(feature = "sleepy", test))]
     pub(crate) fn count(&self, key: u8) -> usize {
         self.records().filter(|record| record.key == key).count()
     }
 
-    /// Bytes that they take, overheads included.
+    /// Bytes that the queue of `key` takes, overheads included.
     #[cfg(any(feature = "sleepy", test))]
     pub(crate) fn bytes_for(&self, key: u8) -> usize {
         let of_key = self.records().filter(|record| record.key == key);
@@ -276,10 +276,10 @@ impl<'m> KeyedQueues<'m> {
     }
 }
 
-/// Bytes in front of each packet: its length, receiver and the owner's word.
+/// Bytes in front of each packet: length, key and the owner's word.
 pub(crate) const OVERHEAD: usize = 7;
 
-/// Where the receiver stands among them.
+/// Index of the key in those bytes.
 #[cfg(feature = "router")]
 const KEY_AT: usize = 2;
 

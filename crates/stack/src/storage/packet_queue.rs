@@ -16,7 +16,7 @@ pub(crate) struct PacketQueue<'m> {
 /// The packet at the front.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Front {
-    /// The packet's length, bytes.
+    /// Length of the packet, bytes.
     pub len: usize,
     /// The word given to [`PacketQueue::push`] with this packet.
     pub meta: u32,
@@ -32,7 +32,7 @@ impl<'m> PacketQueue<'m> {
         }
     }
 
-    /// The bytes it was lent.
+    /// Gives back the memory that [`Self::new`] was given.
     pub(crate) fn into_memory(self) -> &'m mut [u8] {
         self.ring.into_memory()
     }
@@ -67,13 +67,13 @@ impl<'m> PacketQueue<'m> {
         usize::from(self.ring.room())
     }
 
-    /// Whether there is room for so many more packets of so many bytes in all.
+    /// Whether there is room for `packets` more packets of `bytes` bytes in all.
     #[cfg(feature = "fragments")]
     pub(crate) fn has_room(&self, packets: usize, bytes: usize) -> bool {
         len_of(packets, bytes) <= self.room()
     }
 
-    /// Whether there is room for so many packets of so many bytes together when no other one waits.
+    /// Whether `packets` packets of `bytes` bytes in all fit an empty queue.
     pub(crate) fn may_hold(&self, packets: usize, bytes: usize) -> bool {
         len_of(packets, bytes) <= usize::from(self.ring.capacity())
     }
@@ -126,12 +126,12 @@ impl<'m> PacketQueue<'m> {
         true
     }
 
-    /// Packets waiting.
+    /// How many packets are queued.
     pub(crate) fn len(&self) -> usize {
         usize::from(self.count)
     }
 
-    /// Whether none waits.
+    /// Whether no packet is queued.
     pub(crate) const fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -140,7 +140,7 @@ impl<'m> PacketQueue<'m> {
 /// Bytes in front of each packet: its length and word.
 pub(crate) const RECORD_OVERHEAD: usize = 6;
 
-/// What so many packets of so many bytes together take.
+/// Memory that `packets` packets of `bytes` bytes in all take, overheads included; bytes.
 const fn len_of(packets: usize, bytes: usize) -> usize {
     packets
         .saturating_mul(RECORD_OVERHEAD)

@@ -7,7 +7,7 @@ use crate::wire::cursor::copy;
 /// Bytes in order, added at the end, taken from the front. Holds up to 65,535.
 #[derive(Debug)]
 pub(crate) struct Ring<'m> {
-    /// At most 65,535.
+    /// The memory, at most 65,535 bytes.
     bytes: &'m mut [u8],
     head: u16,
     len: u16,
@@ -24,7 +24,7 @@ impl<'m> Ring<'m> {
         }
     }
 
-    /// The bytes it was lent, as far as it used them.
+    /// Gives back the memory that [`Self::new`] was given, up to 65,535 bytes.
     pub(crate) fn into_memory(self) -> &'m mut [u8] {
         self.bytes
     }
@@ -34,18 +34,18 @@ impl<'m> Ring<'m> {
         self.bytes.len() as u16
     }
 
-    /// Bytes held.
+    /// Number of bytes in the ring.
     #[cfg(feature = "tcp")]
     pub(crate) const fn len(&self) -> u16 {
         self.len
     }
 
-    /// Whether nothing is held.
+    /// Whether the ring has no bytes.
     pub(crate) const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bytes that still fit.
+    /// Free space of the ring, bytes.
     pub(crate) fn room(&self) -> u16 {
         self.capacity().saturating_sub(self.len)
     }
@@ -108,7 +108,7 @@ impl<'m> Ring<'m> {
         self.len = self.len.saturating_sub(count);
     }
 
-    /// Drops everything.
+    /// Drops all bytes of the ring.
     #[cfg(feature = "tcp")]
     pub(crate) fn clear(&mut self) {
         (self.head, self.len) = (0, 0);

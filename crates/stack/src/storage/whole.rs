@@ -1,4 +1,4 @@
-//! A whole packet on loan, with the memory that it lies in.
+//! A whole packet, handed over together with the memory that it lies in.
 //!
 //! Place: between a link that gathers packets in memory of its own and the node that deals with
 //! them. The link hands that memory out with the packet, so that the packet need not be copied
