@@ -1,11 +1,11 @@
-//! What a node does while it has no place: a mote takes back what it said and asks for DIOs, ever
-//! more seldom; a root listens before it speaks.
+//! What a node does while it has no place in a DODAG: a mote poisons its sub-DODAG and asks for
+//! DIOs, ever more seldom; a root listens before it sends a DIO.
 
 use super::{ControlMessage, Destination, INFINITE_RANK, Rpl, RplAction, is_due, jittered, send};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
 
-/// The timer of it.
+/// The timer and progress of a node without a place in a DODAG.
 #[derive(Debug)]
 pub(super) struct State {
     /// The next step; `None` while the node has a place.
@@ -33,8 +33,8 @@ impl State {
         self.at = Some(now + rng.uniform(wait_max));
     }
 
-    /// The node has lost its place; `poisons`: others know it as a way to the root.
-    /// `was_reachable`: the root knew of it there.
+    /// The node has lost its place; `poisons`: neighbours know it as a way to the root.
+    /// `was_reachable`: the root had acknowledged its route there.
     pub(super) fn begin(
         &mut self,
         (poisons, was_reachable): (bool, bool),
@@ -70,7 +70,8 @@ impl State {
         self.at.is_some() && self.step < POISONINGS
     }
 
-    /// Whether it has been so for long: nodes that counted on one another have ceased to.
+    /// Whether the node has had no place for so long that nodes of a loop have given one another
+    /// up.
     pub(super) const fn is_settled(&self) -> bool {
         self.at.is_some() && self.step >= POISONINGS + SETTLED_SOLICITATIONS
     }
@@ -151,13 +152,13 @@ const SOLICITATION_DOUBLINGS_MAX: u8 = 4;
 /// Places so many in a row that come to nothing are what it takes to join a crowd.
 const IN_VAIN_FREE: u8 = 2;
 
-/// After so many DIS (half a minute to one) any rank and version will do.
+/// DIS (half a minute to one) after which any rank and version will do.
 const SETTLED_SOLICITATIONS: u8 = 5;
 
-/// After so many DIS (one to two minutes) another DODAG will do.
+/// DIS (one to two minutes) after which another DODAG will do.
 const LONG_SOLICITATIONS: u8 = 7;
 
-/// A root that has been switched on asks at once, and hears for so long whether its motes know a
-/// version of its DODAG: then it begins the next. Neighbours answer within `Imin`.
+/// A root that has been switched on asks at once, and listens for this long whether its motes know
+/// a version of its DODAG: then it begins the next. Neighbours answer within `Imin`.
 const ROOT_DELAY_MAX: Duration = Duration::from_millis(100);
 const ROOT_LISTENS: Duration = Duration::from_millis(800);

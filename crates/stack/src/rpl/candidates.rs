@@ -1,4 +1,4 @@
-//! Neighbours that may become the parent: what they said, and how good the link to them is.
+//! Neighbours that may become the parent: the contents of their DIOs, and the quality of the links.
 //!
 //! Slots are borrowed. A neighbour that has never acknowledged a frame is a stranger: it may not
 //! exist, since source addresses can be made up. A stranger is no parent before it acknowledges,
@@ -10,7 +10,7 @@ use super::objective::{ETX_UNIT, INFINITE_RANK};
 use crate::time::Instant;
 use crate::wire::same;
 
-/// An interface identifier.
+/// Interface identifier of a node (RFC 4291 §2.5.1).
 pub(super) type Iid = [u8; 8];
 
 /// A slot for one neighbour; [`Candidate::EMPTY`] to begin with.
@@ -18,11 +18,12 @@ pub(super) type Iid = [u8; 8];
 pub struct Candidate {
     standing: Standing,
     iid: Iid,
-    /// Its rank; [`INFINITE_RANK`] where it leads nowhere, or belongs to an older version.
+    /// The neighbour's rank; [`INFINITE_RANK`] where it leads nowhere, or belongs to an older
+    /// version.
     pub(super) rank: u16,
-    /// The cost of its path: of its metric container, else its rank.
+    /// The cost of the neighbour's path: from its metric container, else its rank.
     pub(super) base: u16,
-    /// Its counter that asks for DAOs.
+    /// The neighbour's DTSN; when the parent increments its own, a DAO is due (RFC 6550 §9.6).
     pub(super) dtsn: u8,
     attempts: u8,
     successes: u8,
@@ -30,10 +31,11 @@ pub struct Candidate {
     unanswered: u8,
     /// Frames to it in the last eight seconds, about: every four of them halve it.
     load: u8,
-    /// How often it is to be asked still, unless it answers: something was said in its name that
-    /// counts only as its own answer.
+    /// DIS to it that are left, unless it answers: a message in its name counts only if its answer
+    /// confirms it.
     pub(super) questions: u8,
-    /// How strong its messages come in, dBm, the last ones counting most; 0: nobody knows.
+    /// Signal strength of its messages, dBm, an average in which the last ones count most; 0: not
+    /// known.
     signal_dbm: i8,
     /// When its last message came, in [`ticks`].
     heard: u32,
@@ -41,14 +43,14 @@ pub struct Candidate {
     pub(super) tested: u32,
 }
 
-/// Whose a slot is.
+/// What is known of a slot's neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Standing {
-    /// Nobody's.
+    /// The slot has no neighbour.
     Nobody,
-    /// A neighbour's that has never acknowledged a frame.
+    /// A neighbour that has never acknowledged a frame.
     Stranger,
-    /// One's that has.
+    /// A neighbour that has acknowledged a frame.
     Proven,
 }
 
@@ -74,12 +76,12 @@ impl Candidate {
         !matches!(self.standing, Standing::Nobody)
     }
 
-    /// The neighbour.
+    /// The interface identifier of the neighbour.
     pub const fn iid(&self) -> [u8; 8] {
         self.iid
     }
 
-    /// Its rank, as it said last; [`INFINITE_RANK`]: it is no way to the root.
+    /// The neighbour's rank in its last DIO; [`INFINITE_RANK`]: it is no way to the root.
     pub const fn rank(&self) -> u16 {
         self.rank
     }
@@ -126,8 +128,8 @@ impl Candidate {
         self.unanswered
     }
 
-    /// Whether it took none of the last frames, so many that its link does not explain it: with an
-    /// ETX of 2 a frame of eight attempts fails once in 250 times, with 8 once in 3.
+    /// Whether it acknowledged none of the last frames, so many that a bad link does not explain
+    /// it: with an ETX of 2 a frame of eight attempts fails once in 250 times, with 8 once in 3.
     pub(super) fn is_gone(&self) -> bool {
         u16::from(self.unanswered) >= self.gone_after()
     }
@@ -141,7 +143,7 @@ impl Candidate {
         weakness(self.signal_dbm)
     }
 
-    /// How long it has said nothing, in [`ticks`].
+    /// Time since its last message, in [`ticks`].
     pub(super) fn silence(&self, now: Instant) -> u32 {
         ticks(now).saturating_sub(self.heard)
     }

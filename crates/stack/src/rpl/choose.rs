@@ -11,8 +11,8 @@ use crate::time::{Duration, Instant};
 use crate::wire::rpl::Configuration;
 
 impl Rpl<'_> {
-    /// Takes the best candidate as the parent, if it is enough better than the parent of now, and
-    /// computes this node's rank.
+    /// Takes the best candidate as the parent, if it is better than the present parent by enough,
+    /// and computes this node's rank.
     pub(super) fn choose(&mut self, now: Instant, rng: &mut Rng) {
         let dodag = self.dodag.as_ref().filter(|_| !self.is_root());
         let Some(configuration) = dodag.map(|dodag| dodag.configuration) else {
@@ -79,7 +79,8 @@ impl Rpl<'_> {
         }
     }
 
-    /// The parent of now, or a candidate that is much cheaper, or a little for long enough.
+    /// The present parent, or a candidate that is much cheaper, or a little cheaper for long
+    /// enough.
     fn better_of(&mut self, current: (u16, Iid), best: (u16, Iid), now: Instant) -> Iid {
         let saves = current.0.saturating_sub(best.0);
         // Under load a path's own frames collide, and would on any other one: only what is far
@@ -221,7 +222,7 @@ impl Rpl<'_> {
     }
 }
 
-/// By how many whole ranks this node's rank rises or falls before all neighbours are told at once.
+/// By how many whole ranks this node's rank rises or falls before a DIO is multicast at once.
 const RISE: u16 = 1;
 const FALL: u16 = 4;
 

@@ -1,4 +1,4 @@
-//! Downward routes: a mote tells the root which parent it has; the root's graph takes it.
+//! Downward routes: a mote advertises its parent to the root, which enters it in its graph.
 //!
 //! A DAO goes out a moment after its cause, is repeated ever more seldom until it is acknowledged,
 //! and again half-way through its lifetime. A new cause does not hurry one that waits for its
@@ -20,9 +20,9 @@ use crate::wire::rpl::{Dao, DaoAck, RplOption, Transit, mode};
 /// What a mote knows of its own route.
 #[derive(Debug)]
 pub(super) struct State {
-    /// The next DAO.
+    /// When the next DAO is due, if one is.
     at: Option<Instant>,
-    /// The last sequence of all that this node has given its DAOs.
+    /// The sequence of this node's last DAO, whether about itself or a leaf.
     pub(super) counter: u8,
     pub(super) sequence: u8,
     pub(super) path_sequence: u8,
@@ -54,7 +54,7 @@ impl State {
         self.is_answered = false;
     }
 
-    /// Many motes speak at once: what is not answered says nothing of the parent.
+    /// Many motes send at once: a missing answer is no sign of a bad parent.
     pub(super) const fn crowd(&mut self) {
         self.is_answered = false;
     }
@@ -83,19 +83,19 @@ impl State {
 /// One edge of the root's graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Route {
-    /// The mote or leaf.
+    /// Address of the mote or leaf.
     pub target: Ipv6Addr,
     /// The node that is one hop nearer to the root.
     pub parent: Ipv6Addr,
     /// Path sequence: the newest counts ([`lollipop`]).
     pub sequence: u8,
-    /// How long it holds; zero: it ends. Of a route for ever: the longest time.
+    /// Lifetime of the route; zero: it ends; the longest time: it holds for ever.
     pub lifetime: Duration,
     /// The target is no RPL node: the parent delivers what is for it (RFC 9010).
     pub is_external: bool,
 }
 
-/// The routes in a DAO that [`Rpl::on_message`] has let pass. `dodag`: the receiver's.
+/// The routes in a DAO that [`Rpl::on_message`] has accepted. `dodag`: the receiver's.
 pub fn routes<'a>(dao: &Dao<'a>, dodag: &Dodag) -> impl Iterator<Item = Route> + use<'a> {
     let (options, dodag) = (dao.options, *dodag);
     let targets = options.iter().enumerate();
@@ -214,8 +214,8 @@ impl Rpl<'_> {
         Some(send(to, ControlMessage::Dao))
     }
 
-    /// Says that this node is not reached over `old` any more.
-    pub(super) fn take_back(&mut self, old: Iid) -> Option<RplAction> {
+    /// A No-Path DAO to `old`, a former parent.
+    pub(super) fn withdraw_route(&mut self, old: Iid) -> Option<RplAction> {
         let dodag = self.dodag.as_ref()?;
         self.dao.path_sequence = lollipop::next(self.dao.path_sequence);
         let to = match dodag.is_storing() {
@@ -311,16 +311,16 @@ fn refresh_s(dodag: &Dodag) -> u32 {
 
 const FOR_EVER: Duration = Duration::from_micros(u64::MAX);
 
-/// What an answer to a DAO says (RFC 6550 §6.5.1; RFC 9010 §6.3 for those that are statuses of
-/// registrations).
+/// Statuses in the answer to a DAO (RFC 6550 §6.5.1; RFC 9010 §6.3 for statuses of registrations).
 pub mod status {
     use crate::wire::ndp::registration;
 
     /// The routes are in the root's graph.
     pub const ENTERED: u8 = 0;
-    /// They are, but frames to the mote were lost on this way: another parent would be better.
+    /// The routes are in the root's graph, but frames to the mote were lost on this way: another
+    /// parent would be better.
     pub const OTHER_PARENT: u8 = 1;
-    /// They are not: this status and all above.
+    /// The routes are not in the root's graph: this status and all above.
     pub const REJECTED: u8 = 128;
     /// A later router of this leaf is known.
     pub const LEAF_MOVED: u8 = BY_REGISTRATION | registration::MOVED;
@@ -335,10 +335,11 @@ pub mod status {
 /// RFC 6550's `DEFAULT_DAO_DELAY` is 1 s.
 const DELAY_MS: u32 = 350;
 
-/// The same where all motes are asked at once, which most of them have no need of.
+/// The same as [`DELAY_MS`] where the root asks all motes at once; most of their routes have not
+/// changed.
 const ASKED_DELAY_MS: u32 = 3_000;
 
-/// How often that doubles while no DAO is acknowledged.
+/// How often [`DELAY_MS`] doubles while no DAO is acknowledged.
 const DELAY_DOUBLINGS_MAX: u8 = 2;
 
 /// Milliseconds to the first repetition, and as much again at random: ten hops there and back. It
@@ -346,7 +347,7 @@ const DELAY_DOUBLINGS_MAX: u8 = 2;
 /// second then.
 const RETRY_MS: u32 = 1_500;
 
-/// How often that doubles.
+/// How often the wait for a repetition is doubled at most.
 const RETRY_DOUBLINGS_MAX: u8 = 3;
 
 /// DAOs without an answer after which the parent is doubted: ten to twenty seconds.
@@ -361,8 +362,8 @@ const LEAP_WHOLE: u8 = lollipop::INITIAL.wrapping_add(lollipop::WINDOW + 1);
 /// only the sequence before both.
 const TRIES_AS_IT_IS: u8 = 2;
 
-/// Up to so many DAOs after the last acknowledgement a rejected one is repeated soon: a crowd needs
-/// several for each.
+/// DAOs after the last acknowledgement up to which a rejected one is repeated soon: where many
+/// motes join, each needs several.
 const HURRIED_TRIES: u8 = 8;
 
 /// Seconds after which a root that had no room is asked again, and half as long again at random.

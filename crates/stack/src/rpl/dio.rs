@@ -1,4 +1,4 @@
-//! What a DIO or a DIS changes.
+//! Handling of received DIOs and DISs.
 //!
 //! Source: RFC 6550 §8.2 and §8.3.
 
@@ -14,31 +14,31 @@ use crate::wire::lollipop;
 use crate::wire::ndp::PrefixInformation;
 use crate::wire::rpl::{Configuration, Dio, Dis, RplOption, RplOptions, mode};
 
-/// What the options of a DIO say.
-struct Said {
+/// The options of a DIO.
+struct DioOptions {
     configuration: Option<Configuration>,
     prefix: Option<PrefixInformation>,
     etx: Option<u16>,
 }
 
-impl Said {
+impl DioOptions {
     fn of(options: &RplOptions<'_>) -> Self {
-        let mut said = Self {
+        let mut seen = Self {
             configuration: None,
             prefix: None,
             etx: None,
         };
         for option in options.iter() {
             match option {
-                RplOption::Configuration(configuration) => said.configuration = Some(configuration),
+                RplOption::Configuration(configuration) => seen.configuration = Some(configuration),
                 RplOption::Prefix(prefix) if is_for_addresses(&prefix) => {
-                    said.prefix = said.prefix.or(Some(prefix));
+                    seen.prefix = seen.prefix.or(Some(prefix));
                 }
-                RplOption::Metrics(metrics) => said.etx = metrics.etx(),
+                RplOption::Metrics(metrics) => seen.etx = metrics.etx(),
                 _ => {}
             }
         }
-        said
+        seen
     }
 }
 
@@ -94,7 +94,7 @@ impl Rpl<'_> {
         if self.reply.is_some() || !allowance.take(now) {
             return Err(MessageDrop::TooMany);
         }
-        self.owe(from, ControlMessage::Dio { full: has_place });
+        self.queue_reply(from, ControlMessage::Dio { full: has_place });
         Ok(())
     }
 
@@ -106,18 +106,18 @@ impl Rpl<'_> {
         now: Instant,
         rng: &mut Rng,
     ) -> Result<(), MessageDrop> {
-        let said = Said::of(&dio.options);
+        let options = DioOptions::of(&dio.options);
         // The answer to a DIS has the configuration, and with it all that there is to say (RFC 6550
         // §8.3), or says that there is no rank. A DIO without is a probe, and answers nothing.
-        let is_whole = said.configuration.is_some() || dio.rank == INFINITE_RANK;
+        let is_whole = options.configuration.is_some() || dio.rank == INFINITE_RANK;
         let is_own = !to_all && is_whole && self.question.is_answer(from, now);
         if is_own && let Some(candidate) = self.candidates.find_mut(from) {
             candidate.questions = 0;
         }
         let is_here = |dodag: &Dodag| (dodag.id, dodag.instance) == (dio.dodag, dio.instance);
         if !self.dodag.as_ref().is_some_and(is_here) {
-            // Who has gone over to another DODAG is no parent in this one.
-            let adopted = self.adopt(from, dio, &said, now);
+            // A neighbour that has joined another DODAG is no parent in this one.
+            let adopted = self.adopt(from, dio, &options, now);
             if adopted == Err(MessageDrop::OtherDodag) {
                 self.lose_rank_of(from, is_own);
             }
@@ -141,13 +141,13 @@ impl Rpl<'_> {
             return Ok(());
         }
         self.check_root(from, dio.rank)?;
-        let checked = self.check_version((from, is_own), dio, &said, now);
+        let checked = self.check_version((from, is_own), dio, &options, now);
         if checked == Err(MessageDrop::OldVersion) {
             // Its rank of before is none in this version.
             self.lose_rank_of(from, is_own);
         }
         checked?;
-        self.hear((from, is_own, to_all), dio, &said, now, rng)
+        self.hear((from, is_own, to_all), dio, &options, now, rng)
     }
 
     /// Whether the parent has been asked, or is to be, and has not answered.
@@ -156,7 +156,7 @@ impl Rpl<'_> {
         parent.is_some_and(|parent| parent.questions > 0)
     }
 
-    /// Something was said that counts only if the parent says it itself: it is asked soon.
+    /// A message counts only if the parent confirms it: the parent is asked soon.
     fn ask_parent(&mut self) {
         let parent = self
             .parent
@@ -167,8 +167,8 @@ impl Rpl<'_> {
         }
     }
 
-    /// A candidate has no rank in this node's DODAG any more; the parent only where it says so
-    /// itself.
+    /// A candidate has no rank in this node's DODAG any more; the parent only if its own answer
+    /// says so (`is_own`).
     fn lose_rank_of(&mut self, candidate: Iid, is_own: bool) {
         if self.is_parent(&candidate) && !is_own {
             return self.ask_parent();
@@ -185,7 +185,7 @@ impl Rpl<'_> {
         &mut self,
         from: Iid,
         dio: &Dio<'_>,
-        said: &Said,
+        options: &DioOptions,
         now: Instant,
     ) -> Result<(), MessageDrop> {
         if let Some(dodag) = &self.dodag {
@@ -204,10 +204,10 @@ impl Rpl<'_> {
         if dio.rank == INFINITE_RANK {
             return Err(MessageDrop::Unwanted);
         }
-        let Some(configuration) = said.configuration else {
+        let Some(configuration) = options.configuration else {
             // A DIS to one is answered with it (RFC 6550 §8.3).
             if self.reply.is_none() && self.may_react(now) {
-                self.owe(from, ControlMessage::Dis);
+                self.queue_reply(from, ControlMessage::Dis);
             }
             return Err(MessageDrop::NoConfiguration);
         };
@@ -222,16 +222,15 @@ impl Rpl<'_> {
             mode: dio.mode,
             preference: dio.preference,
             grounded: dio.grounded,
-            has_metrics: said.etx.is_some(),
+            has_metrics: options.etx.is_some(),
             configuration,
-            prefix: said.prefix,
+            prefix: options.prefix,
         });
         Ok(())
     }
 
     /// A root hears its own DODAG: where the motes are in a version that it has not made, because
-    /// it began anew, it makes the next. Once it has spoken itself, it asks a mote first that says
-    /// so.
+    /// it began anew, it makes the next. Once it has sent a DIO itself, it asks such a mote first.
     fn on_dio_as_root(
         &mut self,
         from: Iid,
@@ -251,7 +250,7 @@ impl Rpl<'_> {
             Some(Ordering::Equal) if !listens => return Ok(()),
             _ if !listens && !is_own => {
                 if self.reply.is_none() && now >= self.question.next_at() {
-                    self.owe(from, ControlMessage::Dis);
+                    self.queue_reply(from, ControlMessage::Dis);
                     self.question = Question::to(from, now);
                 }
                 return Err(MessageDrop::StrangeVersion);
@@ -286,14 +285,14 @@ impl Rpl<'_> {
     }
 
     /// Follows the parent into a newer version, where it says itself that it has gone there:
-    /// versions come down from the root, and whoever hears of one first asks its parent. A node
+    /// versions come down from the root, and a node that hears of one first asks its parent. A node
     /// without a place follows anybody, and after a while into an older version: the root may have
     /// forgotten.
     fn check_version(
         &mut self,
         (from, is_own): (Iid, bool),
         dio: &Dio<'_>,
-        said: &Said,
+        options: &DioOptions,
         now: Instant,
     ) -> Result<(), MessageDrop> {
         let is_parents_own = is_own && self.is_parent(&from);
@@ -315,19 +314,19 @@ impl Rpl<'_> {
             _ => {
                 // It may be the root, which has forgotten: it learns of this version.
                 if self.reply.is_none() && self.may_react(now) {
-                    self.owe(from, ControlMessage::Dio { full: false });
+                    self.queue_reply(from, ControlMessage::Dio { full: false });
                 }
                 return Err(MessageDrop::OldVersion);
             }
         }
-        if let Some(configuration) = &said.configuration {
+        if let Some(configuration) = &options.configuration {
             check(configuration, dio)?;
         }
         if !self.versions.take(now) {
             return Err(MessageDrop::TooMany);
         }
         dodag.version = dio.version;
-        dodag.configuration = said.configuration.unwrap_or(dodag.configuration);
+        dodag.configuration = options.configuration.unwrap_or(dodag.configuration);
         for candidate in self.candidates.iter_mut() {
             candidate.rank = INFINITE_RANK;
             candidate.questions = 0;
@@ -340,12 +339,12 @@ impl Rpl<'_> {
         Ok(())
     }
 
-    /// Notes what a node of this version says.
+    /// Notes the DIO of a neighbour in this version.
     fn hear(
         &mut self,
         (from, is_own, to_all): (Iid, bool, bool),
         dio: &Dio<'_>,
-        said: &Said,
+        options: &DioOptions,
         now: Instant,
         rng: &mut Rng,
     ) -> Result<(), MessageDrop> {
@@ -353,9 +352,9 @@ impl Rpl<'_> {
         let Some(dodag) = self.dodag.as_mut() else {
             return Err(MessageDrop::Unwanted);
         };
-        let etx = said.etx.filter(|_| dodag.has_metrics);
+        let etx = options.etx.filter(|_| dodag.has_metrics);
         let base = etx.unwrap_or(dio.rank);
-        let has_other_prefix = said.prefix.is_some() && said.prefix != dodag.prefix;
+        let has_other_prefix = options.prefix.is_some() && options.prefix != dodag.prefix;
         let candidate = self
             .candidates
             .heard(from, (base, self.signal_dbm), self.parent, now);
@@ -394,13 +393,13 @@ impl Rpl<'_> {
         }
         let mut is_route_lost = core::mem::take(&mut self.is_route_lost);
         if asks_for_dao {
-            // Children of this node are asked in turn (RFC 6550 §9.6).
+            // This node's own children are asked by its DTSN (RFC 6550 §9.6).
             self.dtsn = lollipop::next(self.dtsn);
             self.is_inconsistent = true;
             self.trickle.insist();
         }
         if has_other_prefix {
-            dodag.prefix = said.prefix;
+            dodag.prefix = options.prefix;
             self.is_prefix_news = true;
             self.is_inconsistent = true;
             self.trickle.insist();
@@ -457,14 +456,16 @@ fn check_rank(rank: u16, unit: u16) -> Result<(), MessageDrop> {
     is_legal.then_some(()).ok_or(MessageDrop::BadRank)
 }
 
-/// A parent that was heard within so many steps of 1.05 s passes on itself what the root asks.
+/// A parent that was heard within this time, in steps of 1.05 s, passes on the root's request
+/// itself.
 const SILENT_TICKS: u32 = 8;
 
-/// How often the parent is asked what was said in its name, until it answers.
+/// How often the parent is asked to confirm a message in its name, until it answers.
 const QUESTIONS: u8 = 3;
 
 /// By how much the cost of the parent's path may rise before it is asked: two transmissions.
 const WORSE_ETX: u16 = 2 * ETX_UNIT;
 
-/// A DODAG that nobody proved is kept so long before another may take its place.
+/// How long a DODAG in which no neighbour has acknowledged a frame is kept before another may
+/// replace it.
 const ADOPTION_MIN: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! What a node is in RPL, what a root decides, and what a node knows of its DODAG.
+//! A node's role in RPL, a root's settings of its DODAG, and the DODAG as a node knows it.
 
 use core::net::Ipv6Addr;
 
@@ -8,19 +8,19 @@ use crate::wire::ndp::PrefixInformation;
 use crate::wire::rpl::{Configuration, configuration, mode};
 use crate::wire::rpl_option::{TYPE_6553, TYPE_9008};
 
-/// What a node is in the DODAG.
+/// A node's role in the DODAG (RFC 6550 §2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RplRole {
     /// The root of its own DODAG; only where the feature `router` is on.
     #[cfg(feature = "router")]
     Root(Root),
-    /// A mote that others may have as their parent.
+    /// A mote that neighbours may choose as their parent.
     Router,
-    /// A mote that nobody has as a parent.
+    /// A mote that is no parent.
     Leaf,
 }
 
-/// What a root decides for its DODAG.
+/// A root's settings of its DODAG.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Root {
     /// The /64 of the mesh. The root's own address in it is the DODAG's identifier.
@@ -33,7 +33,7 @@ pub struct Root {
     /// less, the rank stands for it (RFC 6719 §3.5): then `min_hop_rank_increase` should be 128,
     /// the unit of ETX.
     pub has_metrics: bool,
-    /// Timers, ranks, lifetimes, flags.
+    /// Values of the DODAG configuration option (RFC 6550 §6.7.6): timers, ranks, lifetimes, flags.
     pub configuration: Configuration,
 }
 
@@ -69,12 +69,12 @@ impl Root {
     }
 }
 
-/// What a node is, and who.
+/// A node's role and interface identifier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
     /// The interface identifier of this node on the mesh.
     pub iid: [u8; 8],
-    /// What it is in the DODAG.
+    /// The node's role in the DODAG.
     pub role: RplRole,
 }
 
@@ -83,9 +83,9 @@ pub struct Config {
 pub struct Dodag {
     /// `DODAGID`: the address of the root.
     pub id: Ipv6Addr,
-    /// `RPLInstanceID`.
+    /// `RPLInstanceID` (RFC 6550 §5.1); from 128 on: a local instance.
     pub instance: u8,
-    /// `DODAGVersionNumber`.
+    /// `DODAGVersionNumber`: a lollipop counter that the root increments (RFC 6550 §7.2).
     pub version: u8,
     /// Mode of operation: see [`mod@mode`].
     pub mode: u8,
@@ -95,7 +95,7 @@ pub struct Dodag {
     pub grounded: bool,
     /// Whether DIOs carry a metric container.
     pub has_metrics: bool,
-    /// What the root decided.
+    /// Values of the DODAG configuration option (RFC 6550 §6.7.6), which the root chose.
     pub configuration: Configuration,
     /// The prefix from which motes form addresses, where DIOs give one.
     pub prefix: Option<PrefixInformation>,

@@ -1,28 +1,28 @@
-//! Why control messages changed nothing.
+//! Reasons for dropping control messages.
 
 use crate::wire::rpl::ParseError;
 
 /// Why a control message was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MessageDrop {
-    /// No message that is read here.
+    /// The message is malformed, or of a type that is not read here.
     Malformed(ParseError),
     /// DIS and DIO: not from a link-local address. DAO-ACK: neither from the root nor from the
     /// parent.
     BadSource,
     /// A message that a node of this role does not act on, or not now.
     Unwanted,
-    /// Of another RPL instance.
+    /// The message belongs to another RPL instance.
     OtherInstance,
-    /// Of another DODAG than the one that this node is in.
+    /// The message belongs to another DODAG than the one that this node is in.
     OtherDodag,
-    /// Rank 0, or between those that a root and its children may have.
+    /// The rank is 0, or lies between the root's and the least rank of its children.
     BadRank,
-    /// Somebody else claims the rank of this DODAG's root.
+    /// A second neighbour claims the rank of this DODAG's root.
     SecondRoot,
-    /// An older version of the DODAG, or one that is in no order with the known.
+    /// The version is older than the known one, or not comparable with it (RFC 6550 §7.2).
     OldVersion,
-    /// A newer version, of which the parent has not spoken itself.
+    /// The version is newer, and the parent has not announced it itself.
     StrangeVersion,
     /// The first DIO of a DODAG does not hold its configuration.
     NoConfiguration,
@@ -32,7 +32,7 @@ pub enum MessageDrop {
     BadMode,
     /// Every slot for candidates holds a better one.
     NoRoom,
-    /// More often than is answered.
+    /// The message came more often than messages are answered.
     TooMany,
     /// A DAO without a target that can be reached, or of targets that are not this DODAG's.
     BadTarget,
@@ -45,7 +45,7 @@ pub enum MessageDrop {
 }
 
 impl MessageDrop {
-    /// How many reasons counters tell apart.
+    /// Number of reasons that are counted apart.
     pub const COUNT: usize = 18;
 
     /// The reason in words, for counters and captures.

@@ -1,4 +1,4 @@
-//! Messages as bytes.
+//! Writes RPL control messages as bytes.
 
 use core::net::Ipv6Addr;
 

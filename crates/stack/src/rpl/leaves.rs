@@ -1,11 +1,9 @@
-//! The leaves that this router speaks for: nodes without RPL, of which it tells the root (RFC
-//! 9010).
+//! Leaves without RPL that register with this router, which advertises them to the root (RFC 9010).
 //!
-//! Place: the node above keeps them, since they register with it; here one of them at a time is on
-//! its way to the root. Each has a DAO of its own, because the root may know a later router of one
-//! of them and says so by the status of its answer. The transaction of the leaf's registration is
-//! the path sequence, so whichever router the leaf went to last counts.
-//! Left out: storing mode, where this node is a leaf itself.
+//! Place: the node above keeps the leaves; here one leaf at a time is advertised. Each has a DAO of
+//! its own, because the root may know a later router of one leaf and then answers with a status for
+//! it. The transaction ID of the leaf's registration is the path sequence, so the router that the
+//! leaf registered with last counts. Left out: storing mode, where this node is a leaf itself.
 //! Sources: RFC 9010 §9.2.1 and §9.2.2, RFC 6550 §6.4 and §6.5.
 
 use super::dao::status;
@@ -15,38 +13,38 @@ use crate::time::Instant;
 use crate::wire::lollipop;
 use crate::wire::rpl::{DaoAck, mode};
 
-/// A leaf, as the root hears of it.
+/// A leaf as it is advertised to the root.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Leaf {
-    /// The identifier of its address in the prefix of the DODAG.
+    /// Interface identifier of the leaf's address in the prefix of the DODAG.
     pub iid: [u8; 8],
-    /// The transaction of its registration.
+    /// Transaction ID (TID) of the leaf's registration (RFC 8505 §5.2).
     pub sequence: u8,
-    /// For how long it is registered, minutes; 0: it is not any more.
+    /// Lifetime of the registration, minutes; 0: it has ended.
     pub lifetime_min: u16,
 }
 
-/// What the root made of it.
+/// The root's answer about a leaf.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LeafOutcome {
-    /// The root knows of it.
+    /// The root has entered the leaf's route.
     Entered,
-    /// It is at another router since.
+    /// The leaf has registered with another router since.
     Moved,
-    /// The root has no room for it, or has not answered.
+    /// The root has no room for the leaf, or has not answered.
     Failed,
 }
 
-/// The leaf that is on its way to the root.
+/// The leaf whose DAO waits for the root's answer.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) leaf: Option<Leaf>,
-    /// Of its DAO.
+    /// `DAOSequence` of the DAO about the leaf.
     sequence: u8,
     tries: u8,
     at: Option<Instant>,
     outcome: Option<LeafOutcome>,
-    /// The root may have lost them all.
+    /// The root may have lost the routes of all leaves.
     are_lost: bool,
 }
 
@@ -72,12 +70,12 @@ impl State {
         self.sequence
     }
 
-    /// The root may know none of them any more.
+    /// Notes that the root may have lost the routes of all leaves.
     pub(super) const fn lose(&mut self) {
         self.are_lost = true;
     }
 
-    /// Takes the root's answer, if it is one about a leaf.
+    /// Takes the root's answer, if its sequence is that of the leaf's DAO.
     pub(super) fn on_ack(&mut self, ack: &DaoAck<'_>) -> bool {
         if self.tries == 0 || self.at.is_none() || ack.sequence != self.sequence {
             return false;
@@ -97,15 +95,16 @@ impl State {
 }
 
 impl Rpl<'_> {
-    /// Whether a leaf can be spoken for now: none is on its way, and there is a way.
+    /// Whether a leaf can be advertised now: no other one waits for an answer, and there is a
+    /// parent.
     pub fn can_advertise_leaf(&self) -> bool {
         let speaks = |dodag: &Dodag| dodag.mode == mode::NON_STORING;
         let has_way = self.parent.is_some() && self.dodag.as_ref().is_some_and(speaks);
         has_way && self.leaves.leaf.is_none()
     }
 
-    /// Tells the root of a leaf; [`RplAction::Leaf`] says what came of it. Only where
-    /// [`Self::can_advertise_leaf`].
+    /// Advertises a leaf to the root by a DAO; [`RplAction::Leaf`] reports the outcome. To be
+    /// called only if [`Self::can_advertise_leaf`].
     pub fn advertise_leaf(&mut self, leaf: Leaf, now: Instant) {
         self.dao.counter = lollipop::next(self.dao.counter);
         self.leaves = State {
@@ -117,7 +116,7 @@ impl Rpl<'_> {
         };
     }
 
-    /// What is new of leaves, and the DAO that is due.
+    /// The outcome for a leaf, or the DAO about it that is due.
     pub(super) fn poll_leaves(&mut self, now: Instant, rng: &mut Rng) -> Option<RplAction> {
         if core::mem::take(&mut self.leaves.are_lost) {
             return Some(RplAction::LeavesLost);

@@ -74,27 +74,27 @@ use crate::wire::ndp::PrefixInformation;
 use crate::wire::rpl::{Dao, Message, mode};
 use crate::wire::same;
 
-/// What the node is to do.
+/// What the node is to do; [`Rpl::poll`] returns one action at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RplAction {
     /// Send a message, which [`Rpl::emit`] writes.
     Send {
-        /// To where.
+        /// Where the message is to go.
         to: Destination,
-        /// Which.
+        /// Which control message to send.
         message: ControlMessage,
     },
     /// The default route leads over this neighbour now, or over none.
     Parent(Option<[u8; 8]>),
-    /// Addresses of this /64 hold, and of no other that an action named before.
+    /// The prefix (a /64) from which the node forms its address; it replaces the one before.
     Prefix(Option<PrefixInformation>),
-    /// What came of a leaf that this router has spoken for.
+    /// The outcome of [`Rpl::advertise_leaf`] for a leaf.
     Leaf(Leaf, LeafOutcome),
-    /// The root is to hear of all leaves again.
+    /// All leaves are to be advertised to the root again: it may have lost them.
     LeavesLost,
 }
 
-/// Where a message goes.
+/// The destination of a control message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Destination {
     /// All RPL nodes in reach: [`ALL_RPL_NODES`], from the link-local address.
@@ -109,42 +109,42 @@ pub enum Destination {
 /// All RPL nodes on the link (RFC 6550 §6).
 pub const ALL_RPL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x1a);
 
-/// A message to send.
+/// A control message to be sent (RFC 6550 §6); [`Rpl::emit`] writes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ControlMessage {
-    /// Asks for DIOs.
+    /// DODAG information solicitation: asks for DIOs (RFC 6550 §6.2).
     Dis,
-    /// What this node is in the DODAG; `full`: with configuration, prefix and metrics.
+    /// DODAG information object: this node's rank, DODAG and version (RFC 6550 §6.3).
     Dio {
-        /// With all options.
+        /// Whether the DIO carries configuration, prefix and metrics.
         full: bool,
     },
-    /// How this node is reached.
+    /// Destination advertisement object: the route to this node (RFC 6550 §6.4).
     Dao,
-    /// How the leaf is reached that [`Rpl::advertise_leaf`] named last.
+    /// A DAO with the route to the leaf that [`Rpl::advertise_leaf`] named last.
     Leaf,
-    /// This node is not reached over that parent any more.
+    /// A No-Path DAO: withdraws this node's route over a former parent (RFC 6550 §6.7.8).
     NoPath,
-    /// Answer to a DAO.
+    /// The answer to a DAO (RFC 6550 §6.5).
     DaoAck {
-        /// Of the DAO.
+        /// `DAOSequence` of the DAO that is answered.
         sequence: u8,
         /// 0: accepted; from 128 on: rejected.
         status: u8,
     },
 }
 
-/// What is left to do about a message.
+/// What the caller still has to do about a message received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MessageOutcome<'a> {
-    /// Nothing.
+    /// The message needs no further handling.
     Done,
     /// A root enters the [`routes`] of this DAO into its graph, and sends what
     /// [`Rpl::acknowledge`] makes.
     Dao(Dao<'a>),
 }
 
-/// One node's part in RPL.
+/// The RPL state machine of one node.
 #[derive(Debug)]
 pub struct Rpl<'m> {
     iid: Iid,
@@ -152,7 +152,7 @@ pub struct Rpl<'m> {
     dodag: Option<Dodag>,
     candidates: Candidates<'m>,
     parent: Option<Iid>,
-    /// Since when the parent is the parent.
+    /// When the present parent was chosen.
     parent_since: Instant,
     /// A candidate that is better than the parent, though not by much, and since when.
     better: (Iid, Instant),
@@ -162,9 +162,9 @@ pub struct Rpl<'m> {
     /// The lowest rank in this version: no rank is much above it (`L` of RFC 6550 §8.2.2.4), so
     /// that nodes that count on one another count not for ever.
     lowest: u16,
-    /// The lowest since descendants were last told to forget it.
+    /// The lowest rank that descendants may have heard since the last poisoning.
     lowest_heard: u16,
-    /// The rank of the last DIO to all.
+    /// The rank in the last DIO that was multicast.
     advertised: u16,
     dtsn: u8,
     dao: dao::State,
@@ -177,22 +177,23 @@ pub struct Rpl<'m> {
     probed: Option<Iid>,
     /// How often the wait for the next probe is doubled, since the air is full.
     probe_doublings: u8,
-    /// A neighbour that is owed a message; and one that is owed a DAO that takes the route back.
-    /// What is owed to one neighbour is never replaced by what another one causes.
+    /// The reply that is due to a neighbour, and the neighbour to which a No-Path DAO is due. A
+    /// pending reply is never replaced by one to another neighbour.
     reply: Option<(Iid, ControlMessage)>,
     no_path_to: Option<Iid>,
-    /// What a neighbour was asked last to say itself.
+    /// The last DIS to one neighbour, and whether it was answered.
     question: probe::Question,
-    /// What others cause: Trickle's resets and losses of the parent, versions, answers to
-    /// questions.
+    /// Bounds on what messages of neighbours cause: Trickle's resets and losses of the parent; new
+    /// versions.
     resets: Allowance,
     versions: Allowance,
-    /// How strong the frame was that the next message came in.
+    /// Signal strength of the frame with the next message, dBm; 0: not known.
     signal_dbm: i8,
-    /// Answers to neighbours that have acknowledged a frame, and to all others.
+    /// Bounds on answers to a DIS: from neighbours that have acknowledged a frame, and from
+    /// strangers.
     answers: [Allowance; 2],
     acquaintances: Acquaintances,
-    /// What happened since the last poll.
+    /// Events since the last poll.
     is_dirty: bool,
     is_inconsistent: bool,
     is_parent_news: bool,
@@ -281,8 +282,8 @@ impl<'m> Rpl<'m> {
         self.alone.start(self.is_root(), now, rng);
     }
 
-    /// The frame that the next message came in was so strong, dBm; 0, or never called: nobody
-    /// knows.
+    /// Sets the signal strength of the frame with the next message, dBm; 0, or never called: not
+    /// known.
     ///
     /// A link of which nothing else is known is taken for the better the stronger it is: where many
     /// motes talk at once a weak one carries little, whatever it carries in quiet times.
@@ -351,7 +352,7 @@ impl<'m> Rpl<'m> {
     pub fn on_contradiction(&mut self, from: [u8; 8], is_second: bool, now: Instant) {
         // Bounded: options can be made up.
         if self.may_react(now) {
-            self.owe(from, ControlMessage::Dio { full: false });
+            self.queue_reply(from, ControlMessage::Dio { full: false });
             self.is_inconsistent = true;
             if self.is_parent(&from) || is_second {
                 self.bar_parent();
@@ -359,16 +360,16 @@ impl<'m> Rpl<'m> {
         }
     }
 
-    /// A neighbour is owed a message, unless another one is owed one.
-    fn owe(&mut self, to: Iid, message: ControlMessage) {
+    /// Queues a reply to a neighbour, unless a reply is queued already.
+    fn queue_reply(&mut self, to: Iid, message: ControlMessage) {
         self.reply = self.reply.or(Some((to, message)));
     }
 
-    /// What to do now, if anything.
+    /// The next action that is due now, if any.
     pub fn poll(&mut self, now: Instant, rng: &mut Rng) -> Option<RplAction> {
-        // First, while the route that it takes back still leads somewhere.
+        // First, while the route that the DAO withdraws still leads somewhere.
         if let Some(old) = self.no_path_to.take() {
-            return self.take_back(old);
+            return self.withdraw_route(old);
         }
         if core::mem::take(&mut self.is_dirty) {
             self.choose(now, rng);
@@ -448,12 +449,12 @@ impl<'m> Rpl<'m> {
         self.parent
     }
 
-    /// Its rank; [`INFINITE_RANK`] while it has no place in a DODAG.
+    /// This node's rank; [`INFINITE_RANK`] while it has no place in a DODAG.
     pub const fn rank(&self) -> u16 {
         self.rank
     }
 
-    /// Whole ranks: what the RPL option says.
+    /// `DAGRank`, the integer part of the rank (RFC 6550 §3.5.1): the RPL option carries it.
     pub fn dag_rank(&self) -> u16 {
         let unit = self.dodag.as_ref().map_or(0, Dodag::unit);
         dag_rank(self.rank, unit)
@@ -482,7 +483,7 @@ impl<'m> Rpl<'m> {
         self.parent.is_some() && self.dao.is_acknowledged()
     }
 
-    /// Whether others may have this node as a parent.
+    /// Whether neighbours may choose this node as a parent.
     pub fn is_router(&self) -> bool {
         self.is_root()
             || (self.kind == Kind::Router
@@ -497,7 +498,8 @@ impl<'m> Rpl<'m> {
         now.since(self.parent_since) >= SETTLED
     }
 
-    /// Whether what others say may make this node act once more.
+    /// Takes one of the reactions that messages of neighbours may cause; false: none is left for
+    /// now.
     // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
     fn may_react(&mut self, now: Instant) -> bool {
@@ -526,7 +528,8 @@ impl<'m> Rpl<'m> {
         self.candidates.iter()
     }
 
-    /// Counts a drop: the node's own, of what [`MessageOutcome::Dao`] could not enter.
+    /// Counts a drop that the caller decided: a DAO of [`MessageOutcome::Dao`] that its graph did
+    /// not take.
     pub fn count(&mut self, reason: MessageDrop) {
         if let Some(count) = self.drops.get_mut(reason.index()) {
             *count = count.wrapping_add(1);
@@ -574,8 +577,8 @@ fn is_link_local(addr: &Ipv6Addr) -> bool {
 /// Motes that join together have ceased to disturb one another by then.
 const SETTLED: Duration = Duration::from_secs(60);
 
-/// Resets of Trickle, and repairs, that others cause: eight at once, then one in 4 s. A flood of
-/// DIS then makes a mote send a DIO a second, as it does when it has just joined.
+/// Resets of Trickle, and repairs, that messages of neighbours cause: eight at once, then one in 4
+/// s. A flood of DIS then makes a mote send a DIO a second, as it does when it has just joined.
 const RESETS_MAX: u8 = 8;
 const RESETS_INTERVAL_MS: u16 = 4_000;
 
@@ -588,7 +591,7 @@ const VERSIONS_INTERVAL_MS: u16 = 30_000;
 /// Then ten a second to neighbours: more than half of a hundred children that all ask thrice, a
 /// second apart, are answered, and the others ask upon the next DIO. More at once would bring as
 /// many DAOs at once, which two hundred motes in one room cannot send. Strangers get two a second:
-/// whoever acknowledges the answer is a neighbour from then on.
+/// one that acknowledges the answer is a neighbour from then on.
 const ANSWERS_MAX: u8 = 24;
 const NEIGHBOURS_INTERVAL_MS: u16 = 100;
 const STRANGERS_INTERVAL_MS: u16 = 500;

@@ -11,7 +11,7 @@ use crate::wire::rpl::Configuration;
 /// The rank of a node that is no way to the root (`INFINITE_RANK`, RFC 6550 §17).
 pub const INFINITE_RANK: u16 = 0xffff;
 
-/// One transmission in the unit of ETX.
+/// One transmission in the unit of ETX, 1/128 (RFC 6551 §4.3.2).
 pub const ETX_UNIT: u16 = 128;
 
 /// Over links of a higher ETX no parent is chosen (`MAX_LINK_METRIC`, RFC 6719 §5, where it is

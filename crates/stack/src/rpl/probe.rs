@@ -1,7 +1,7 @@
 //! Which neighbour is tried next with a short DIO: its acknowledgement shows how good the link is.
 //!
 //! One probe is under way at a time. Where many motes join at once, more would fill queues and the
-//! air with frames that tell nothing but that the air is full. For the same reason the wait for the
+//! air with frames that show nothing but that the air is full. For the same reason the wait for the
 //! next probe doubles with each one that took many attempts, and halves with each one that did not.
 
 use super::candidates::{Candidate, Iid, ticks};
@@ -11,18 +11,18 @@ use crate::random::Rng;
 use crate::time::{Duration, Instant};
 use crate::wire::same;
 
-/// ProbeReason a neighbour is tried, the most urgent first.
+/// Why a neighbour is probed, the most urgent reason first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum ProbeReason {
     /// The parent did not take the last frame.
     Doubt,
-    /// The parent is to say itself what was said in its name.
+    /// The parent is to confirm a message that was sent in its name.
     Claim,
-    /// There is no parent, and this might be it.
+    /// There is no parent, and this neighbour might become it.
     Wanted,
-    /// It might be better than the parent, but little is known of its link.
+    /// The neighbour might be better than the parent, but little is known of its link.
     Promise,
-    /// It was silent for long, or is the parent and was sent nothing.
+    /// The neighbour was silent for long, or is the parent and was sent nothing.
     Routine,
 }
 
@@ -47,7 +47,7 @@ impl ProbeReason {
 pub(super) struct Question {
     to: Iid,
     at: Instant,
-    /// It has not been answered.
+    /// The question has not been answered.
     is_open: bool,
 }
 
@@ -145,7 +145,7 @@ impl Rpl<'_> {
         let candidate = self.candidates.find_mut(iid)?;
         candidate.tested = ticks(now);
         let message = match why {
-            // Its answer is worth more than its acknowledgement.
+            // The neighbour's answer is worth more than its acknowledgement.
             ProbeReason::Claim => {
                 candidate.questions = candidate.questions.saturating_sub(1);
                 self.question = Question::to(iid, now);
@@ -176,7 +176,7 @@ impl Rpl<'_> {
         let is_parent = self.is_parent(&candidate.iid());
         let is_silent = candidate.unanswered() > 0;
         let idle = ticks(now).saturating_sub(candidate.tested);
-        // The cost over it; what it may be as far as is known; and were its link perfect by now.
+        // The path cost over the candidate: as measured, at best, and with a perfect link.
         let over = |etx: u16| candidate.base.saturating_add(etx);
         let cost = over(candidate.etx());
         let best = over(candidate.etx_at_best());

@@ -22,7 +22,7 @@ pub(super) struct Trickle {
     heard: u8,
     /// The moment of this interval at which to transmit: RFC 6206's `t`, while it lies ahead.
     transmits: bool,
-    /// The next transmission is news for those below, whatever others have said.
+    /// The next transmission is news for the nodes below, and is not suppressed.
     insists: bool,
     /// The next event: that moment, then the interval's end. `None`: stopped.
     at: Option<Instant>,
@@ -87,7 +87,7 @@ impl Trickle {
         self.heard = self.heard.saturating_add(1);
     }
 
-    /// What is to be said next is this node's own alone: it is not suppressed.
+    /// The next transmission has news of this node alone: it is not suppressed.
     pub(super) const fn insist(&mut self) {
         self.insists = self.at.is_some();
     }

@@ -43,7 +43,7 @@ pub(super) struct Node {
     pub(super) parent: Option<usize>,
     pub(super) prefix: Option<Ipv6Addr>,
     pub(super) parent_changes: u32,
-    /// Frames sent, attempts counted.
+    /// Frames sent, each attempt counted.
     pub(super) frames: u32,
     pub(super) messages: Vec<(Instant, RplAction)>,
     /// Packets with data that arrived, at the root.
@@ -79,7 +79,7 @@ struct Packet {
     /// `None`: a message of the link.
     up: Option<Rpi>,
     down: Vec<usize>,
-    /// RPL's message; empty: data.
+    /// An RPL control message; empty: a packet with data.
     bytes: Vec<u8>,
     hops: u8,
 }

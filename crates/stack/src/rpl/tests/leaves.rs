@@ -118,7 +118,7 @@ fn without_an_answer_it_is_repeated_a_few_times_and_then_the_next_has_its_turn()
     assert!(bench.rpl.can_advertise_leaf());
 }
 
-/// Its own route and that of a leaf may be on their way together: each has its own answer.
+/// DAOs of the router itself and of its leaf may be under way together: each has its own answer.
 #[test]
 fn no_answer_is_taken_for_another_routes() {
     let mut bench = Bench::joined(RplRole::Router);

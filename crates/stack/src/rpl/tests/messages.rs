@@ -97,7 +97,7 @@ pub(super) fn options_of(options: &[RplOption<'_>]) -> Vec<u8> {
     bytes
 }
 
-/// A prefix for addresses.
+/// A prefix from which addresses are formed.
 pub(super) const OTHER_PREFIX: PrefixInformation = PrefixInformation {
     prefix_len: 64,
     on_link: false,
