@@ -76,7 +76,7 @@ struct BleStorage {
     tcple: TcpleStorage,
 }
 
-/// The memory of TCPlE on such a link, with two segments ahead of their time.
+/// The memory of TCPlE on such a link, with two places for prefetched segments.
 #[cfg(feature = "tcple")]
 struct TcpleStorage {
     sides: [Side; 1],

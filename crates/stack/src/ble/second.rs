@@ -11,8 +11,8 @@ use crate::wire::tcple::Characteristic;
 const SERVICE: u16 = 0x0080;
 
 impl Host<'_> {
-    /// Offers TCPlE on connections that begin from now on; `held_len`: bytes of segments that are
-    /// held ahead of their time.
+    /// Offers TCPlE on connections that begin from now on; `held_len`: bytes of prefetched segments
+    /// that are held.
     pub(crate) const fn offer_tcple(&mut self, held_len: u16) {
         self.tcple = Some(Characteristic {
             service: SERVICE,
@@ -26,7 +26,7 @@ impl Host<'_> {
         connection.is_some_and(Connection::has_tcple)
     }
 
-    /// Bytes of segments that this peer holds ahead of their time.
+    /// Bytes of prefetched segments that this peer holds.
     pub(crate) fn held_len(&self, at: usize) -> u16 {
         let connection = self.peers.get(at).and_then(Peer::connection);
         connection.map_or(0, |connection| connection.attributes.held_len())

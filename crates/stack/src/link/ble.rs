@@ -463,7 +463,7 @@ impl<'m> Ble<'m> {
         }
         let Some(pulled) = pull(ip, Ask::Any, out) else {
             #[cfg(feature = "tcple")]
-            return self.begin_ahead(ip, pull, out);
+            return self.begin_prefetched(ip, pull, out);
             #[cfg(not(feature = "tcple"))]
             return false;
         };

@@ -20,9 +20,9 @@ use crate::wire::tcple::{HEADER_LEN_MAX, Sdu};
 pub struct TcpleMemory<'m> {
     /// One for each place for a connection.
     pub sides: &'m mut [Side],
-    /// Places for segments that come ahead of their time, as many for each connection; with fewer
-    /// than connections, TCPlE does what is left of it. Those beyond 256, places for connections
-    /// counted in, are not used.
+    /// Places for prefetched segments of peers, as many for each connection; with fewer than
+    /// connections, TCPlE does what is left of it. Those beyond 256, places for connections counted
+    /// in, are not used.
     pub held: &'m mut [HeldSlot<'m>],
 }
 
@@ -393,9 +393,9 @@ impl<'m> Ble<'m> {
         self.host.begin(at, Which::Tcple, from as u16, len as u16);
     }
 
-    /// Begins a segment that goes ahead of its time, or a filler where none may; TCP has nothing to
+    /// Begins a prefetched segment, or a filler where none may be prefetched; TCP has nothing to
     /// send. Returns whether there was one.
-    pub(super) fn begin_ahead(
+    pub(super) fn begin_prefetched(
         &mut self,
         ip: &Ip<'_>,
         pull: &mut impl FnMut(&Ip<'_>, Ask<'_, 'm>, &mut [u8]) -> Option<Pulled>,
@@ -417,7 +417,7 @@ impl<'m> Ble<'m> {
                 continue;
             };
             let packet = out.get(..pulled.len).unwrap_or_default();
-            if self.begin_one_ahead(at, packet) {
+            if self.begin_one_prefetched(at, packet) {
                 return true;
             }
         }
@@ -425,7 +425,7 @@ impl<'m> Ble<'m> {
     }
 
     /// Begins this segment, or a filler if it is none.
-    fn begin_one_ahead(&mut self, at: usize, packet: &[u8]) -> bool {
+    fn begin_one_prefetched(&mut self, at: usize, packet: &[u8]) -> bool {
         let Some(layer) = &mut self.tcple else {
             return false;
         };

@@ -1,5 +1,5 @@
-//! Segments that are handed out before TCP may send them, for a link that brings them closer to the
-//! peer meanwhile.
+//! Prefetching (TCPlE §V): segments that are handed out before TCP may send them, for a link that
+//! brings them closer to the peer meanwhile.
 //!
 //! Place: `link` asks when TCP has nothing to send. Such a segment counts as unsent: no timer runs
 //! for it, it is no part of the flight, and what TCP sends later is what it would have sent anyway.
@@ -17,12 +17,12 @@ use super::types::{Endpoints, OutgoingSegment};
 use crate::time::Instant;
 use crate::wire::tcp::Flags;
 
-/// What there is to hand out.
+/// The result of [`Tcp::poll_prefetch`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Prefetch {
-    /// A segment was written.
+    /// A segment of new data was written.
     Segment(OutgoingSegment),
-    /// There are data, but no more of them may be handed out now.
+    /// There are unsent data, but none that may be handed out now.
     Later,
     Nothing,
 }
@@ -30,8 +30,8 @@ pub(crate) enum Prefetch {
 impl Tcp<'_> {
     /// Writes a segment of new data that may not be sent yet.
     ///
-    /// `is_wanted`: whether one between these ends helps. `len_max`: octets that may be handed out
-    /// altogether, of each connection.
+    /// `is_wanted`: whether the link prefetches segments between these ends. `len_max`: octets of
+    /// each connection that may be handed out and not sent.
     pub(crate) fn poll_prefetch(
         &mut self,
         now: Instant,
@@ -58,16 +58,16 @@ impl Tcp<'_> {
         offered
     }
 
-    /// The segment that comes next waited so long on the last hop, with the data that it
-    /// acknowledges, ms.
+    /// Sets the time that the next segment to arrive, and the data that it acknowledges, waited on
+    /// the last hop; ms.
     pub(crate) const fn note_waited(&mut self, waited_ms: u16) {
         self.waited_ms = waited_ms;
     }
 }
 
 impl Connection<'_> {
-    /// Whether there are a full segment of data that are not sent, and data on the way: only then
-    /// an ACK is waited for that lets more go.
+    /// Whether there are a full segment of unsent data, and data in flight: only then an ACK is
+    /// awaited that will let more go.
     fn has_more_than_flight(&self) -> bool {
         let full = self.payload_max();
         let unsent = self.unsent().saturating_sub(u32::from(self.prefetched.len));
@@ -126,8 +126,8 @@ impl Connection<'_> {
         })
     }
 
-    /// A segment is sent: either what was handed out first, or something that makes the link drop
-    /// it all.
+    /// Counts a segment that is sent: either the first one handed out, or another one, which makes
+    /// the link drop all that were handed out.
     pub(super) fn count_prefetched(&mut self, plan: Plan) {
         let prefetched = &mut self.prefetched;
         let is_next =
@@ -143,8 +143,8 @@ impl Connection<'_> {
         };
     }
 
-    /// How much shorter a round trip was than the `sample`, ms, without what the packets waited;
-    /// `is_echo`: it counts from when the segment was written, else from when it was sent.
+    /// The round trip of `sample` ms without the time that its packets waited, ms. `is_echo`: the
+    /// sample counts from when the segment was written, else from when TCP sent it.
     pub(super) fn calibrated(&mut self, sample: u32, is_echo: bool) -> u32 {
         let waited = core::mem::take(&mut self.waited_ms);
         let waited = match is_echo {

@@ -1,13 +1,13 @@
-//! What a connection has handed out before it may send it: see `prefetch`.
+//! The prefetched data of a connection: see `prefetch`.
 
-/// What a connection has handed out and not sent.
+/// Data that a connection has handed out and not sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Prefetched {
-    /// Octets behind SND.NXT, and of each segment of them.
+    /// Octets from SND.NXT on that were handed out, and octets of each of their segments.
     pub(super) len: u16,
     pub(super) segment_len: u16,
-    /// When the first of them was handed out, ms.
+    /// When the first of these segments was handed out, ms modulo 2^32.
     pub(super) since_ms: u32,
-    /// How long the one sent last had been out, ms.
+    /// How long the segment sent last had been handed out before, ms.
     pub(super) was_out_ms: u16,
 }

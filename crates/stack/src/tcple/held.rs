@@ -1,4 +1,5 @@
-//! At the receiver: segments that came ahead of their time, and how long packets waited.
+//! At the receiver: prefetched segments, held until the peer's TCP has sent them, and the waiting
+//! time table (TCPlE §V, table V).
 
 use super::Counters;
 use super::segment::{Flow, Segment};
@@ -9,12 +10,12 @@ use crate::time::{Duration, Instant};
 /// once they are restored.
 pub const HELD_LEN: usize = IPV6_MTU_MIN + 100;
 
-/// A place for one segment that came ahead of its time.
+/// A place for one prefetched segment.
 #[derive(Debug)]
 pub struct HeldSlot<'m> {
     memory: &'m mut [u8],
     packet: Option<HeldSegment>,
-    /// The connection by which the packet came that its memory was handed out with.
+    /// The connection of the packet that was handed out with this place's memory.
     lent_of: Option<u8>,
 }
 
@@ -38,7 +39,7 @@ impl<'m> HeldSlot<'m> {
 /// A segment that is held.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeldSegment {
-    /// Where its packet lies in the memory.
+    /// Index of the packet in the memory.
     pub(crate) start: usize,
     pub(crate) len: u16,
     /// The connection that it came by.
@@ -47,7 +48,7 @@ pub(crate) struct HeldSegment {
     pub(crate) flow: u8,
     pub(crate) segment: Segment,
     pub(crate) since: Instant,
-    /// Those that came earlier have smaller numbers.
+    /// Order of arrival: a segment that came earlier has a smaller number.
     order: u32,
     is_released: bool,
 }
@@ -72,7 +73,7 @@ impl HeldSegment {
     }
 }
 
-/// What is held, of all peers.
+/// The held segments of all peers, and the waiting time table.
 #[derive(Debug)]
 pub(crate) struct Held<'m> {
     slots: &'m mut [HeldSlot<'m>],
@@ -86,25 +87,25 @@ pub(crate) struct Held<'m> {
 #[derive(Clone, Copy, Debug)]
 struct Wait {
     flow: Flow,
-    /// The ACK of its segment, or a later one, has this number or a higher one.
+    /// SEG.ACK from which on an ACK covers the segment.
     end: u32,
     waited_ms: u16,
-    /// When it went on.
+    /// When the segment was passed on.
     at: Instant,
 }
 
-/// What an ACK that passes tells.
+/// Times of the newest segment that an ACK covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct WaitReport {
     /// How long the data that it acknowledges were held, ms.
     pub(crate) waited_ms: u16,
-    /// From when they went on to now.
+    /// Time since the data were passed on.
     pub(crate) round_trip: Duration,
 }
 
 impl<'m> Held<'m> {
-    /// Places for so many connections, the same number for each. Their numbers stay below `limit`:
-    /// those from there on are left out.
+    /// Divides `slots` among `peers` connections, the same number for each. Slots from index
+    /// `limit` on are not used.
     pub(crate) fn new(slots: &'m mut [HeldSlot<'m>], peers: usize, limit: usize) -> Self {
         for slot in slots.iter_mut() {
             slot.packet = None;
@@ -150,8 +151,8 @@ impl<'m> Held<'m> {
         self.slots.iter().filter_map(|slot| slot.packet.as_ref())
     }
 
-    /// The peer's TCP has sent `bytes` of what is held of `flow`: the oldest of it goes on. 0: none
-    /// of it is wanted. Returns whether that is as much as is held.
+    /// The peer's TCP has sent `bytes` of the data held of `flow`: releases the oldest segments. 0:
+    /// drops all segments of the flow. Returns whether so many bytes were held.
     pub(crate) fn release(
         &mut self,
         (peer, flow): (u8, u8),
@@ -180,7 +181,8 @@ impl<'m> Held<'m> {
         true
     }
 
-    /// A packet of this connection came from the peer by itself: what is held of it is not wanted.
+    /// A packet of this TCP connection came outside the held segments: they are obsolete, and
+    /// dropped.
     pub(crate) fn pass_by(&mut self, peer: u8, segment: &Segment, counters: &mut Counters) {
         let flow = segment.flow;
         self.drop_where(
@@ -189,12 +191,12 @@ impl<'m> Held<'m> {
         );
     }
 
-    /// Nothing more comes from this peer about what is held.
+    /// The peer's channel is closed: drops the segments that wait for a release.
     pub(crate) fn end(&mut self, peer: u8, counters: &mut Counters) {
         self.drop_where(|held| held.peer == peer, counters);
     }
 
-    /// Drops what has been held for too long.
+    /// Drops segments and table entries that are too old.
     pub(crate) fn expire(&mut self, now: Instant, counters: &mut Counters) {
         self.drop_where(|held| now.since(held.since) >= HELD_FOR, counters);
         for wait in &mut self.waits {
@@ -207,7 +209,7 @@ impl<'m> Held<'m> {
         self.packets().map(|held| held.since + HELD_FOR).min()
     }
 
-    /// Drops what was not released.
+    /// Drops the segments for which `is_it` is true, except released ones.
     fn drop_where(&mut self, is_it: impl Fn(&HeldSegment) -> bool, counters: &mut Counters) {
         for slot in self.slots.iter_mut() {
             let dropped = slot.packet.take_if(|held| !held.is_released && is_it(held));
@@ -216,13 +218,13 @@ impl<'m> Held<'m> {
         }
     }
 
-    /// Whether a segment is to go on.
+    /// Whether a released segment waits to be passed on.
     pub(crate) fn has_released(&self) -> bool {
         self.packets().any(|held| held.is_released)
     }
 
-    /// The next segment that is to go on, with its memory, and its place, where the memory comes
-    /// back to.
+    /// The next released segment, with its memory, and the place to which [`Self::give_back`]
+    /// returns the memory.
     pub(crate) fn next_released(
         &mut self,
         now: Instant,
@@ -250,7 +252,8 @@ impl<'m> Held<'m> {
         }
     }
 
-    /// Notes that a segment goes on, and how long it was held.
+    /// Enters a segment that is passed on in the waiting time table, with the time that it was
+    /// held.
     pub(crate) fn note(&mut self, segment: &Segment, held: Duration, now: Instant) {
         if segment.len == 0 {
             return;
@@ -272,8 +275,8 @@ impl<'m> Held<'m> {
         }
     }
 
-    /// An ACK passes to the peer: it takes the newest entry that it acknowledges, and those before
-    /// it.
+    /// An ACK passes to the peer: removes the table entries that it covers, and returns the newest
+    /// one.
     pub(crate) fn on_ack(&mut self, segment: &Segment, now: Instant) -> Option<WaitReport> {
         let flow = segment.flow.back();
         let is_acked =

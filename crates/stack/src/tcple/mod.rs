@@ -1,14 +1,14 @@
-//! TCPlE: what lies between IPv6's packets and L2CAP where both ends of a connection have it.
+//! TCPlE: an adaptation layer between IPv6 and L2CAP, where both ends of a connection have it.
 //!
-//! Purpose: a connection event that has nothing to carry ends, and whatever comes a moment later
-//! waits for the next one. So a sender lets segments go ahead of its window as far as the peer's
-//! link, which holds them until TCP has sent them (`PrefetchRecords`, `Held`); an ACK says how long it and
-//! its data waited, so that RTTs can be told from waiting; and a central makes its connection
-//! interval as long as what is sent and its way to the host and back take (`Pace`, with
-//! `Predictor`). Place: pure; packets and reports in, verdicts out. `link` owns one [`Side`] for
-//! each connection, one `Held` for all of them, and the channel that the formats of
-//! [`crate::wire::tcple`] go by. Left out: signal-to-noise ratios are those over a receiver's
-//! sensitivity, since HCI reports no other.
+//! Purpose: a connection event that has nothing to carry ends, and a packet that comes a moment
+//! later waits for the next event. So the sender's link prefetches segments from TCP beyond its
+//! window, and sends them to the peer's link, which holds them until TCP has sent them
+//! (`PrefetchRecords`, `Held`). An ACK carries the time that it and its data waited, so that the
+//! sender can subtract it from the RTT. And a central makes its connection interval as long as the
+//! data and their round trip to the host take (`Pace`, with `Predictor`). Place: pure; packets and
+//! reports in, decisions out. `link` owns one [`Side`] for each connection, one `Held` for all of
+//! them, and the channel that the formats of [`crate::wire::tcple`] go by. Left out:
+//! signal-to-noise ratios are those over a receiver's sensitivity, since HCI reports no other.
 //!
 //! Source: Performant TCP over BLE (Lv, Dong, Gao, Chen), §IV and §V.
 
@@ -26,20 +26,19 @@ pub(crate) use segment::Segment;
 
 use crate::time::Instant;
 
-/// What a link keeps of TCPlE for one connection.
+/// TCPlE's state for one connection of a link.
 #[derive(Debug)]
 pub struct Side {
     pub(crate) prefetches: PrefetchRecords,
     pub(crate) pace: Pace,
-    /// Whether its channel was open when that was last looked at.
+    /// Whether TCPlE's channel was open at the last poll.
     pub(crate) was_open: bool,
-    /// When the controller last reported the end of a connection event; `None`: something came
-    /// since.
+    /// When the controller last reported the end of a connection event; `None`: data came since.
     pub(crate) event_over: Option<Instant>,
 }
 
 impl Side {
-    /// Of a connection that is not there yet.
+    /// The state of a place without a connection.
     pub const NEW: Self = Self {
         prefetches: PrefetchRecords::NONE,
         pace: Pace::NEW,
@@ -51,21 +50,22 @@ impl Side {
 /// Totals since start; all wrap at 2^32.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Counters {
-    /// Segments that were sent ahead of TCP's window.
+    /// Segments that were prefetched: sent to the peer's link before TCP might send them.
     pub prefetched: u32,
-    /// Of them, those that TCP has sent since, as they were.
+    /// Prefetched segments that TCP has sent since, unchanged.
     pub released: u32,
     /// Segments of peers that were held.
     pub held: u32,
-    /// Of them, those that went on.
+    /// Held segments that were passed on, since the peer's TCP has sent them.
     pub passed_on: u32,
-    /// Of them, those that were dropped: TCP did something else, or said nothing for too long.
+    /// Held segments that were dropped: the peer's TCP sent another segment instead, or too much
+    /// time passed.
     pub dropped: u32,
-    /// Segments ahead of their time for which there was no room.
+    /// Prefetched segments of peers for which there was no room.
     pub no_room: u32,
-    /// SDUs that held nothing, sent and received.
+    /// Fillers, SDUs without content, sent and received.
     pub fillers: u32,
-    /// SDUs that are none of TCPlE's, and releases of what is not held.
+    /// SDUs that TCPlE does not define, and releases of segments that are not held.
     pub malformed: u32,
     /// Intervals that were asked for.
     pub intervals: u32,

@@ -1,9 +1,8 @@
-//! How long a connection interval a central wants, by what the peer sends and how long its ACKs
-//! take.
+//! Which connection interval a central asks for, from the peer's data rate and the delay of its
+//! ACKs.
 //!
-//! The interval is as long as the data of a round, those that are sent again, and the way to the
-//! host and back take together, and a quarter more (§IV). So ACKs are there when the next event
-//! begins.
+//! The interval is 1.25 times the sum of the time on the air of a round's data, retransmissions
+//! included, and of the round trip to the host (§IV). So ACKs are there when the next event begins.
 //!
 //! Differs: the central has no window of TCP's to look at. What it takes for the next round is
 //! twice the last one, the most that slow start makes of it, and at most the peer's buffer. The way
@@ -16,7 +15,7 @@
 use super::predictor::Predictor;
 use crate::time::Duration;
 
-/// What a central knows of one peer.
+/// A central's measurements of one peer.
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
     predictor: Predictor,
@@ -28,12 +27,12 @@ pub(crate) struct Pace {
     round_trip_us: u32,
 }
 
-/// What a peer's rounds take.
+/// The times that make up a round of a peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Need {
-    /// Data and what of them is sent again.
+    /// Time on the air of the data, retransmissions included.
     pub(crate) data: Duration,
-    /// Beyond this link.
+    /// Round-trip time beyond this link: from data passed on to their ACK.
     pub(crate) round_trip: Duration,
 }
 
@@ -51,7 +50,7 @@ impl Pace {
         self.round = self.round.saturating_add(len);
     }
 
-    /// An ACK passes to the peer, so long after its data.
+    /// An ACK passes to the peer, `round_trip` after its data.
     pub(crate) fn on_ack(&mut self, round_trip: Duration) {
         if self.round > 0 {
             self.last_round = core::mem::take(&mut self.round);
@@ -63,17 +62,18 @@ impl Pace {
         };
     }
 
-    /// How strong the peer's signal is, dBm.
+    /// Notes the strength of the peer's signal, dBm.
     pub(crate) const fn on_rssi(&mut self, rssi: i8) {
         self.rssi = rssi;
     }
 
-    /// How a connection event went; returns whether the interval is to be looked at.
+    /// Notes how many packets of a connection event were good and bad; returns whether the interval
+    /// is to be computed anew.
     pub(crate) fn on_event(&mut self, good: u16, bad: u16) -> bool {
         self.predictor.on_event((good, bad), self.rssi)
     }
 
-    /// What the next round takes. `is_2m`: at 2 Mb/s.
+    /// The times of the next round. `is_2m`: at 2 Mb/s, else at 1 Mb/s.
     pub(crate) fn need(&self, is_2m: bool) -> Need {
         let sent = self
             .last_round
@@ -90,8 +90,7 @@ impl Pace {
     }
 }
 
-/// The interval for peers with these needs, in units of 1.25 ms, where it is another one than
-/// `current`.
+/// The interval for peers with these needs, in units of 1.25 ms; `None`: keep `current`.
 pub(crate) fn interval(needs: impl Iterator<Item = Need>, current: u16) -> Option<u16> {
     let none = (0, 0, 0);
     let (data, trip, peers) = needs.fold(none, |(data, trip, peers), need| {
@@ -129,5 +128,5 @@ const LONGEST: u16 = 400;
 /// room.
 const EACH: u16 = 3;
 
-/// Until the controller has said something, dBm.
+/// Signal strength before the controller's first report, dBm.
 const RSSI_FIRST: i8 = -60;

@@ -11,14 +11,14 @@
 //! links of all strengths teach. Sources: Performant TCP over BLE, §IV.B; Almeida, Langlois,
 //! Plakhov 1998 (the rate's rule).
 
-/// What has been learnt, and what was seen last.
+/// The weights, and the connection events seen last.
 #[derive(Clone, Debug)]
 pub(crate) struct Predictor {
-    /// The bias last.
+    /// Weights of the inputs in their order, then the bias.
     weights: [f32; INPUTS + 1],
-    /// Those of the newest event first.
+    /// Inputs of the last events, the newest first.
     inputs: Inputs,
-    /// What the prediction under way was made of.
+    /// The inputs from which the pending prediction was made.
     asked: Inputs,
     /// The frame error rate, averaged over windows and those over time.
     rate: f32,
@@ -45,7 +45,7 @@ impl Predictor {
         all: 0,
     };
 
-    /// Takes how an event went: packets received with a good check sum and with a bad one, and the
+    /// Notes a connection event: packets received with a good CRC and with a bad one, and the
     /// signal strength, dBm. Returns whether a prediction is due: every two events.
     pub(super) fn on_event(&mut self, (good, bad): (u16, u16), rssi: i8) -> bool {
         let all = good.saturating_add(bad);
@@ -99,7 +99,7 @@ impl Predictor {
         1.0 / (1.0 + libm::expf(-(sum + bias)))
     }
 
-    /// Takes one sample in.
+    /// Updates the weights by one sample: the inputs, and whether the events after them were bad.
     fn learn(&mut self, inputs: &Inputs, is_bad: bool) {
         let label = if is_bad { 1.0 } else { 0.0 };
         let error = label - self.chance_of(inputs);
@@ -122,8 +122,7 @@ impl Predictor {
     }
 }
 
-/// What an event of a link without errors at -60 dBm shows: that is supposed until there is
-/// something to look back at.
+/// Inputs of an event without errors at -60 dBm; they stand for events before the first report.
 const GOOD: [f32; EACH] = [
     0.0,
     (-60.0 - RSSI_MIDDLE) / RSSI_SCALE,
@@ -162,7 +161,8 @@ const RSSI_SCALE: f32 = 20.0;
 const SENSITIVITY: f32 = -95.0;
 const SNR_SCALE: f32 = 40.0;
 
-/// What a thousand samples teach; the test `weights_are_what_training_gives` makes them.
+/// Weights after a training of a thousand samples; the test `weights_are_what_training_gives`
+/// computes them.
 #[rustfmt::skip]
 const PRETRAINED: [f32; INPUTS + 1] = [
     2.962, 0.395, -1.133,

@@ -1,15 +1,16 @@
-//! At the sender: segments that are at the peer's link, and that TCP has not sent yet.
+//! At the sender: records of prefetched segments, which the peer's link holds and TCP has not sent
+//! yet (TCPlE §V).
 //!
 //! TCP counts none of them as sent: its timers, its window and its flight are what they would be.
-//! When it sends one of them after all, as it was, a release goes in its place. Whatever else it
-//! sends on the connection makes the peer drop what it holds of it, and this end knows that without
-//! an answer, since the channel keeps order.
+//! When TCP sends one of them, unchanged, the link sends a release in its place. Any other segment
+//! of the connection makes the peer drop the segments that it holds of it. This end knows that
+//! without an answer, since the channel keeps order.
 
 use super::segment::{Flow, Segment};
 use crate::limits::IPV6_MTU_MIN;
 use crate::wire::tcple::Sdu;
 
-/// What is at one peer.
+/// Records of the segments prefetched to one peer.
 #[derive(Debug)]
 pub(crate) struct PrefetchRecords {
     records: [Option<Record>; RECORDS_MAX],
@@ -18,11 +19,11 @@ pub(crate) struct PrefetchRecords {
     next_flow: u8,
 }
 
-/// A segment that is held at the peer.
+/// A prefetched segment, which the peer holds.
 #[derive(Clone, Copy, Debug)]
 struct Record {
     of: Flow,
-    /// What its SDU called that.
+    /// The number of the flow in TCPlE's SDUs.
     flow: u8,
     seq: u32,
     len: u16,
@@ -42,8 +43,8 @@ impl PrefetchRecords {
         self.records.iter().flatten().count() < places.min(RECORDS_MAX)
     }
 
-    /// Notes a segment that is sent ahead; returns what its SDU is. `None`: there is no room, or it
-    /// is none that may go ahead.
+    /// Records a segment that is prefetched; returns its SDU's header. `None`: there is no room, or
+    /// the segment may not be prefetched.
     pub(crate) fn note(&mut self, segment: &Segment) -> Option<Sdu> {
         if segment.len == 0 || !segment.is_plain {
             return None;
@@ -65,7 +66,7 @@ impl PrefetchRecords {
         Some(Sdu::Prefetched { flow })
     }
 
-    /// TCP sends this segment: what goes in its place where it is the next one at the peer.
+    /// TCP sends this segment: the release that replaces it, if the peer holds it as the next one.
     pub(crate) fn release(&mut self, segment: &Segment) -> Option<Sdu> {
         let records = self.records.iter().flatten();
         let first = *records.clone().find(|record| record.of == segment.flow)?;
@@ -103,7 +104,7 @@ impl PrefetchRecords {
         self.records = packed;
     }
 
-    /// The channel is gone, and with it what was at the peer.
+    /// The channel is closed: the peer has dropped all segments.
     pub(crate) const fn end(&mut self) {
         *self = Self {
             next_flow: self.next_flow,
@@ -111,7 +112,7 @@ impl PrefetchRecords {
         };
     }
 
-    /// A segment has left: the event is to go on for as long as its ACK takes to be dealt with.
+    /// A segment was sent: allows the fillers that keep the event going until its ACK is processed.
     pub(crate) const fn allow_fillers(&mut self) {
         self.fillers = FILLERS_MAX;
     }
@@ -128,7 +129,7 @@ impl PrefetchRecords {
     }
 }
 
-/// Segments at one peer: the window of the next round is bounded by its memory long before.
+/// Segments prefetched to one peer at most; the peer's memory is the tighter bound.
 const RECORDS_MAX: usize = 4;
 
 /// Empty packets that keep an event going for the 2 to 3 ms that an ACK takes to be dealt with

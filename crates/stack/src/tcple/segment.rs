@@ -1,4 +1,4 @@
-//! What of a packet tells about its connection.
+//! The fields of a packet that TCPlE reads: its connection, numbers and length.
 
 use core::net::Ipv6Addr;
 
@@ -11,9 +11,9 @@ pub(crate) struct Segment {
     pub(super) flow: Flow,
     pub(super) seq: u32,
     pub(super) ack: u32,
-    /// Bytes of data.
+    /// Length of the TCP payload, bytes.
     pub(super) len: u16,
-    /// It acknowledges, and does nothing but that and bring data.
+    /// Whether its flags are ACK, and neither SYN, FIN nor RST.
     pub(super) is_plain: bool,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    /// The other direction.
+    /// The same connection in the other direction.
     pub(super) const fn back(&self) -> Self {
         Self {
             from: self.to,
@@ -35,8 +35,7 @@ impl Flow {
 }
 
 impl Segment {
-    /// The segment that is a packet's payload; `None`: it is something else, or has extension
-    /// headers.
+    /// The TCP segment in a packet; `None`: another protocol, or extension headers.
     pub(crate) fn of(packet: &[u8]) -> Option<Self> {
         let (header, payload) = Header::parse(packet).ok()?;
         if header.next_header != NEXT_HEADER {
@@ -57,12 +56,12 @@ impl Segment {
         })
     }
 
-    /// Whether it brings data.
+    /// Whether the segment carries data.
     pub(crate) const fn has_data(&self) -> bool {
         self.len > 0
     }
 
-    /// Whether it acknowledges, and does nothing but that and bring data.
+    /// Whether its flags are ACK, and neither SYN, FIN nor RST.
     pub(crate) const fn acknowledges(&self) -> bool {
         self.is_plain
     }

@@ -49,7 +49,7 @@ fn segment(up: bool, port: u16, numbers: (u32, u32), len: usize) -> Segment {
     Segment::of(&packet(up, port, numbers, len)).expect("a segment")
 }
 
-/// Places for one connection.
+/// The receiver's places, `count` of them, for one connection.
 fn held(count: usize) -> Held<'static> {
     held_of(count, 1, usize::MAX)
 }

@@ -102,7 +102,7 @@ impl Sdu {
 pub struct Characteristic {
     /// The service of the channel: an SPSM from 0x0080 to 0x00ff.
     pub service: u16,
-    /// Bytes of segments that the device holds ahead of their time.
+    /// Bytes of prefetched segments that the device holds.
     pub held_len: u16,
 }
 

@@ -65,7 +65,7 @@ impl Attributes {
         }
     }
 
-    /// Bytes of segments that the peer holds ahead of their time.
+    /// Bytes of prefetched segments that the peer holds.
     pub(in crate::ble) fn held_len(&self) -> u16 {
         self.remote.map_or(0, |remote| remote.held_len)
     }

@@ -192,7 +192,7 @@ fn a_refused_channel_leaves_ipsp_as_it_is() {
 fn what_no_peer_may_say_is_counted() {
     let mut ether = pair([true, true]);
     ether.join();
-    // A release of what is not held; a segment ahead of its time that is none; a filler.
+    // A release of a segment that is not held; a prefetched segment that is malformed; a filler.
     ether.sdu(0, &[3, 200, 4, 0]);
     ether.sdu(0, &[2, 1, 0x41, 0x60]);
     ether.sdu(0, &[4, 0, 0, 0]);
