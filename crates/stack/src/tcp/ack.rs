@@ -1,4 +1,4 @@
-//! What an acknowledgment tells: of SND.UNA, the window, the scoreboard, times.
+//! Processing of acknowledgments: SND.UNA, the window, the scoreboard, round-trip times.
 //!
 //! Place: the fifth check of segment arrival, called by `input`. Left out: what was sent,
 //! what of it is lost and what that does to cwnd ([`super::loss`]), and arming the timer
@@ -39,7 +39,7 @@ impl Connection<'_> {
         if ahead < 0 {
             return Ok(());
         }
-        // Without SACK, these tell of losses; answers to window probes do not.
+        // Without SACK, duplicate ACKs are signs of loss; answers to window probes are not.
         let is_duplicate = ahead == 0
             && flight > 0
             && !self.facts.has(Facts::SACK)
@@ -100,7 +100,7 @@ impl Connection<'_> {
             && self.facts.has(Facts::TIMESTAMPS)
         {
             let age = self.now_ms.wrapping_add(self.ts_offset).wrapping_sub(echo);
-            // An echo from the future, or older than any RTO, is the peer's invention.
+            // An echo from the future, or older than any RTO, cannot be of a segment of ours.
             if age <= RTT_MAX_MS {
                 return age;
             }
@@ -108,8 +108,8 @@ impl Connection<'_> {
         NONE
     }
 
-    /// Takes what was acknowledged off the scoreboard and the send buffer, and the times that
-    /// it tells.
+    /// Removes acknowledged bytes from the scoreboard and the send buffer, and takes the round-trip
+    /// sample.
     fn take_in(&mut self, delivery: &mut Delivery) {
         if delivery.acked > 0 {
             self.take_acked(delivery);
@@ -186,7 +186,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Advances SND.UNA.
+    /// Advances SND.UNA by the octets that `delivery` acknowledges.
     fn take_acked(&mut self, delivery: &mut Delivery) {
         let acked = delivery.acked;
         let data = acked.min(u32::from(self.send.len()));

@@ -41,7 +41,7 @@ impl<'m> Tcp<'m> {
         result
     }
 
-    /// ICMPv6 says that a segment of ours did not get through.
+    /// An ICMPv6 error came about a segment of ours.
     ///
     /// `local`, `remote`: source and destination of the quoted packet; `zone`: theirs, as
     /// [`Endpoints::zone`]; `quoted`: its TCP header, at least the first eight bytes. What was not
@@ -163,7 +163,8 @@ impl<'m> Tcp<'m> {
         entry.arm(listener.1, self.present());
         if self.enter(&entry, false).is_none() {
             if segment.mss < cookie::MSS_MIN {
-                // No cookie can say it, and more than it would not be obeyed.
+                // No cookie can carry so small an MSS, and a larger one would exceed what the peer
+                // takes.
                 return Err(SegmentDrop::HalfOpenFull);
             }
             self.send_cookie(ends, segment, listener, agreed, ts_offset);
@@ -257,8 +258,8 @@ impl<'m> Tcp<'m> {
         }
     }
 
-    /// Whether a connection of a listener could be served: buffers wait for it, or a slot does.
-    /// Beyond, a SYN is dropped: the peer tries again, where a reset would tell it to give up.
+    /// Whether another connection of a listener could be accepted: buffers or a free slot wait for
+    /// it. If not, a SYN is dropped: the peer tries again, whereas a reset would make it give up.
     // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
     fn can_serve(&self, listener: u8) -> bool {

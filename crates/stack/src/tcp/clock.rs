@@ -153,7 +153,7 @@ impl Connection<'_> {
         }
     }
 
-    /// What [`Timer::Lifetime`] is for.
+    /// What [`Timer::Lifetime`] bounds in the present state of the connection.
     // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
     pub(super) fn ending(&self) -> Ending {

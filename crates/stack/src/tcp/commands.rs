@@ -72,7 +72,7 @@ impl<'m> Connection<'m> {
         self.facts.put(Facts::ACK_DUE, entry.has_missed_data());
     }
 
-    /// Data were handed over.
+    /// The application has handed data over to the send buffer.
     pub(super) fn on_taken(&mut self) {
         self.note_taken();
         self.on_data_queued();

@@ -65,7 +65,7 @@ pub struct Config {
 
     /// Keepalive: idle time before the first probe, s; 0: off (RFC 9293, MUST-25).
     pub keepalive_idle_s: u16,
-    /// Keepalive: between probes, s.
+    /// Keepalive: time between two probes, s.
     pub keepalive_interval_s: u16,
     /// Keepalive: unanswered probes before the connection fails.
     pub keepalive_probes: u8,

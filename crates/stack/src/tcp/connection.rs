@@ -33,7 +33,7 @@ use super::types::{Buffers, Endpoints, Error};
 #[repr(C)]
 pub struct Connection<'m> {
     pub(super) facts: Facts,
-    /// See [`Self::set_state`].
+    /// Changed by [`Self::set_state`] alone, which checks the transition.
     state: State,
     pub(super) error: Option<Error>,
     /// Timeouts or probes in a row without an answer.
@@ -42,12 +42,13 @@ pub struct Connection<'m> {
     pub(super) ack_count: u8,
     /// Segments still to be acknowledged one by one.
     pub(super) quick_acks: u8,
-    /// Segments left, from a mark of congestion on, of which at least every second is acknowledged.
+    /// Segments after a congestion mark, still to come, of which at least every second is
+    /// acknowledged.
     pub(super) marked_acks: u8,
     pub(super) timers: Timers,
     /// How far the present millisecond has passed, as deadlines count it: 0 to 31.
     pub(super) now_part: u8,
-    /// How often text came out of order, modulo 256: says which block grew last.
+    /// How often text came out of order, modulo 256; by it the SACK block that grew last is found.
     pub(super) sack_count: u8,
     pub(super) snd_wnd: u16,
     /// MSS towards the peer as the option counts it: options are subtracted per segment.
@@ -58,7 +59,7 @@ pub struct Connection<'m> {
     pub(super) unacked: u16,
     /// The largest window the peer ever offered.
     pub(super) snd_wnd_max: u16,
-    /// MSS that we announced.
+    /// The MSS announced to the peer, octets.
     pub(super) rmss: u16,
     /// The present, ms modulo 2^32: [`Tcp`](super::Tcp) sets it before it calls in. Passed along
     /// as an argument it would take a register, or the stack, in half of all functions.
@@ -78,7 +79,7 @@ pub struct Connection<'m> {
     pub(super) ts_recent_at: u32,
     /// When data was last acknowledged, or first sent into an empty network; ms.
     progress_at: u32,
-    /// Our timestamp clock's offset.
+    /// Added to the present, ms, to give TSval: a random offset of each connection (RFC 7323 §5.4).
     pub(super) ts_offset: u32,
     pub(super) snd_wl1: SeqNum,
     /// The place of the peer's FIN, once seen.
@@ -149,7 +150,7 @@ impl<'m> Connection<'m> {
         }
     }
 
-    /// Where it stands.
+    /// The state (RFC 9293 §3.3.2).
     pub const fn state(&self) -> State {
         self.state
     }
@@ -170,7 +171,7 @@ impl<'m> Connection<'m> {
         self.error
     }
 
-    /// Both ends.
+    /// Addresses and ports of both ends.
     pub const fn endpoints(&self) -> Endpoints {
         self.ends
     }
@@ -231,7 +232,8 @@ impl<'m> Connection<'m> {
         }
     }
 
-    /// The settings in use.
+    /// The settings in use: the ones given at opening, or by
+    /// [`Tcp::set_config`](super::Tcp::set_config).
     pub const fn config(&self) -> &'m Config {
         self.config
     }
@@ -263,23 +265,23 @@ impl<'m> Connection<'m> {
 
     // ---- progress: what the limits of a connection's patience count from ----
 
-    /// Data were acknowledged, or something else begins to wait for an answer.
+    /// Notes progress: data were acknowledged, or something begins to wait for an answer.
     pub(super) fn note_progress(&mut self) {
         self.progress_at = self.now_ms;
     }
 
-    /// So many milliseconds since then do not count.
+    /// Takes `ms` off the time since progress was last made.
     pub(super) fn forgive(&mut self, ms: u32) {
         self.progress_at = self.progress_at.wrapping_add(ms);
     }
 
-    /// When, ms modulo 2^32.
+    /// When progress was last made ([`Self::note_progress`]), ms modulo 2^32.
     #[cfg(feature = "sleepy")]
     pub(super) const fn progress_at(&self) -> u32 {
         self.progress_at
     }
 
-    /// How long ago, ms.
+    /// Time since progress was last made ([`Self::note_progress`]), ms.
     pub(super) fn since_progress_ms(&self) -> u32 {
         self.now_ms.wrapping_sub(self.progress_at)
     }
@@ -306,7 +308,7 @@ impl<'m> Connection<'m> {
         self.loss.pipe(self.flight(), self.payload_max())
     }
 
-    /// What loss recovery must know of the connection now.
+    /// The state of the connection that loss recovery needs.
     pub(super) fn sender(&self) -> Sender<'m> {
         Sender {
             config: self.config,

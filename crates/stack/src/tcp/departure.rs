@@ -295,8 +295,8 @@ impl<'m> Tcp<'m> {
         step
     }
 
-    /// The clock has moved by `moved_ms`, modulo 2^32, at once: no cookie is good any more, and
-    /// of that time handshakes have waited [`LEAP_COUNTS_MS`].
+    /// The clock has moved by `moved_ms`, modulo 2^32, at once: no cookie is valid any more, and
+    /// handshakes count [`LEAP_COUNTS_MS`] of that time as waited.
     fn leap(&mut self, moved_ms: u32) {
         self.cookie_sent_at = None;
         let moved = moved_ms.saturating_sub(LEAP_COUNTS_MS) << 5;
@@ -350,7 +350,7 @@ impl<'m> Tcp<'m> {
         )
     }
 
-    /// The keyed hash of two ends and a `salt`, which no other node shares.
+    /// The keyed hash of two ends and a `salt`; key and node identifier are this node's own.
     pub(super) fn hash_ends(&self, ends: &Endpoints, salt: u64) -> u64 {
         let ports = u32::from(ends.local_port) << 16 | u32::from(ends.remote_port);
         let ports = u64::from(ends.zone) << 32 | u64::from(ports);
@@ -364,7 +364,7 @@ impl<'m> Tcp<'m> {
 }
 
 /// Half of the time in which the first SYN-ACK is answered or sent again: no handshake ends by a
-/// leap of the clock, and a driver whose every step is one keeps none for ever.
+/// leap of the clock, and none is kept for ever by a driver whose every step is a leap.
 const LEAP_COUNTS_MS: u32 = 512;
 /// Whole milliseconds in 2^32 µs.
 const PERIOD_MS: u32 = 4_294_967;

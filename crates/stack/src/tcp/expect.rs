@@ -35,9 +35,9 @@ impl Tcp<'_> {
 }
 
 impl HalfOpen {
-    /// The answer to the SYN-ACK, with which the peer often says what it wants. Of what takes the
-    /// round trip nothing is known but that the SYN-ACK is sent again at the deadline. A SYN that
-    /// was made up costs some ten requests for each SYN-ACK.
+    /// The answer to the SYN-ACK, which often carries the peer's request. The round trip is not
+    /// known, only that the SYN-ACK is sent again at the deadline. A forged SYN costs some ten
+    /// requests for each SYN-ACK.
     fn expects(&self, tick: Instant, now_ms: u32) -> Expectation {
         let wait = wait_until(self.deadline, present(now_ms, 0));
         let pace_ms = ROUND_UNKNOWN_MS / 4;

@@ -1,4 +1,4 @@
-//! What a connection remembers between segments besides its variables: facts of one bit.
+//! Facts of one bit that a connection remembers between segments, besides its variables.
 //!
 //! Place: part of [`Connection`](super::Connection). Left out: every decision.
 
@@ -6,29 +6,29 @@ use super::config::{Config, SMSS_FOR_OPTIONS};
 use super::types::Edges;
 use crate::wire::tcp::Options;
 
-/// Yes-or-no facts of a connection, one bit each; those that are asked or changed together in
-/// one byte, the most frequent in the low one, where a Cortex-M0+ needs the fewest instructions.
+/// Yes-or-no facts of a connection, one bit each. Facts that are read or changed together are in
+/// one byte, the most frequent in the low byte, where a Cortex-M0+ needs the fewest instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Facts(u32);
 
 impl Facts {
     pub(super) const NONE: Self = Self(0);
-    /// Timestamps are in use.
+    /// Timestamps are in use (RFC 7323).
     pub(super) const TIMESTAMPS: u32 = 1;
-    /// SACK is in use.
+    /// Selective acknowledgments are in use (RFC 2018).
     pub(super) const SACK: u32 = 1 << 1;
-    /// ECN is in use.
+    /// Explicit congestion notification is in use (RFC 3168).
     pub(super) const ECN: u32 = 1 << 2;
-    /// What a handshake agrees upon.
+    /// The options that a handshake agrees upon.
     pub(super) const AGREED: u32 = Self::TIMESTAMPS | Self::SACK | Self::ECN;
-    /// The application has no more to send.
+    /// The application has closed its end for sending: a FIN follows the data.
     pub(super) const FIN_QUEUED: u32 = 1 << 13;
     /// A gap was filled and the ACK of that not sent: it bears the window as it was before
     /// anybody read, and what was read goes out behind it, step by step.
     pub(super) const GAP_FILLED: u32 = 1 << 16;
     /// The peer's FIN was seen: `rcv_fin` is its place.
     pub(super) const FIN_SEEN: u32 = 1 << 8;
-    /// The application reads no more.
+    /// The application has called `close`: it reads no more.
     pub(super) const READ_CLOSED: u32 = 1 << 9;
     /// The application gave the handle back; the slot frees itself.
     pub(super) const ORPHANED: u32 = 1 << 18;
@@ -47,11 +47,11 @@ impl Facts {
     /// A byte was sent beyond the window, as a probe. With nothing in flight: SND.NXT went back
     /// before it when the window opened, but the peer may have taken it.
     pub(super) const WINDOW_PROBED: u32 = 1 << 10;
-    /// Echo congestion experienced until the peer sends CWR.
+    /// ECE is set in each ACK until the peer sends CWR (RFC 3168 §6.1.3).
     pub(super) const ECHO_CE: u32 = 1 << 17;
-    /// Tell the peer that cwnd was reduced, with the next new data.
+    /// CWR is to be set in the next segment of new data (RFC 3168 §6.1.2).
     pub(super) const CWR_DUE: u32 = 1 << 14;
-    /// `dsack` is to be reported.
+    /// A duplicate (`dsack_at`, `dsack_len`) is to be reported (RFC 2883).
     pub(super) const DSACK_DUE: u32 = 1 << 15;
     /// The network said that the peer may not be reachable (a soft error).
     pub(super) const SOFT_ERROR: u32 = 1 << 11;
@@ -74,8 +74,8 @@ impl Facts {
         )
     }
 
-    /// Clears what `syn`, which allows segments of `mss` bytes, does not offer or has no room for;
-    /// of ECN its flags speak.
+    /// Clears timestamps and SACK where `syn` does not offer them, or where segments of `mss` bytes
+    /// have no room for SACK; ECN is negotiated by flags.
     pub(super) fn keep_offered(&mut self, syn: &Options, mss: u16) {
         if syn.timestamps.is_none() {
             self.clear(Self::TIMESTAMPS);
@@ -85,7 +85,7 @@ impl Facts {
         }
     }
 
-    /// What of this a handshake agrees upon, in bits 0 to 2.
+    /// The options among these facts, in bits 0 to 2.
     pub(super) const fn agreed(self) -> u8 {
         (self.0 & Self::AGREED) as u8
     }
@@ -95,17 +95,17 @@ impl Facts {
         Self(u32::from(bits) & Self::AGREED)
     }
 
-    /// Of a connection that begins.
+    /// The facts of a connection that begins: the application awaits the first [`Edges`].
     pub(super) const fn at_first() -> Self {
         Self((Edges::AT_FIRST.0 as u32) << AWAITED_SHIFT)
     }
 
-    /// The application awaits `edges`.
+    /// Notes that the application awaits `edges`.
     pub(super) fn awaits(&mut self, edges: Edges) {
         self.set(u32::from(edges.0) << AWAITED_SHIFT);
     }
 
-    /// Those of `edges` that the application awaits; it does so no more.
+    /// Returns those of `edges` that the application awaits, and clears them.
     pub(super) fn take_awaited(&mut self, edges: Edges) -> Edges {
         let taken = self.0 & u32::from(edges.0) << AWAITED_SHIFT;
         self.clear(taken);
@@ -140,7 +140,7 @@ impl Facts {
         }
     }
 
-    /// Clears `fact`; says whether it was set.
+    /// Clears `fact`; returns whether it was set.
     pub(super) fn take(&mut self, fact: u32) -> bool {
         let had = self.has(fact);
         self.clear(fact);
@@ -148,7 +148,7 @@ impl Facts {
     }
 }
 
-/// Where [`Facts::AWAITED`] begins.
+/// The lowest bit of [`Facts::AWAITED`].
 const AWAITED_SHIFT: u32 = 28;
 const _: () = assert!(Facts::AWAITED.count_ones() == Edges::ALL.0.count_ones());
 const _: () = assert!(Facts::AGREED == 7, "what `agreed` gives");

@@ -195,7 +195,7 @@ impl Connection<'_> {
         SegmentDrop::OutsideWindow
     }
 
-    /// Whether the ACK is one that the peer may have sent lately (RFC 5961 §5.2).
+    /// Whether the ACK is in the range that RFC 5961 §5.2 accepts.
     fn is_plausible_ack(&self, seg: &Segment<'_>) -> bool {
         let oldest = self.snd_una.minus(u32::from(self.snd_wnd_max));
         seg.has(Flags::ACK) && !seg.ack().after(self.snd_nxt) && !seg.ack().before(oldest)
@@ -216,7 +216,7 @@ impl Connection<'_> {
         }
     }
 
-    /// A reset at RCV.NXT.
+    /// Ends the connection: a reset came whose SEG.SEQ is RCV.NXT.
     fn on_reset(&mut self) {
         let error = match self.state() {
             State::SynReceived => Some(Error::Refused),
@@ -530,8 +530,8 @@ impl Connection<'_> {
     }
 }
 
-/// Segments from a mark of congestion on of which at least every second is acknowledged (RFC 5681
-/// §4.2), however few ACKs the configuration asks for: their sender has just halved its window, and
-/// with `ack_every` above 2 would often wait for the delayed ACK. Found by `combined-pacing`, with
-/// two flows.
+/// Segments after a congestion mark of which at least every second is acknowledged (RFC 5681 §4.2),
+/// however few ACKs the configuration asks for: their sender has just halved its window, and with
+/// `ack_every` above 2 would often wait for the delayed ACK. Found by `combined-pacing`, with two
+/// flows.
 const MARKED_ACKS: u8 = 8;

@@ -33,7 +33,7 @@ pub struct Listener<'m> {
 }
 
 impl Listener<'_> {
-    /// A free place.
+    /// A place without a listener.
     pub const EMPTY: Self = Self {
         config: None,
         port: 0,
@@ -78,23 +78,23 @@ pub(super) enum Stage {
     SynAckDue,
     /// The SYN-ACK waits for its acknowledgment.
     SynReceived,
-    /// Done; waiting for `accept`.
+    /// The handshake is done; `accept` is awaited.
     Ready,
 }
 
 /// What both sides of a connection offered in their SYNs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Agreed {
-    /// Timestamps (RFC 7323).
+    /// Whether timestamps are used (RFC 7323).
     pub timestamps: bool,
-    /// Selective acknowledgments (RFC 2018).
+    /// Whether selective acknowledgments are used (RFC 2018).
     pub sack: bool,
-    /// Explicit congestion notification (RFC 3168).
+    /// Whether explicit congestion notification is used (RFC 3168).
     pub ecn: bool,
 }
 
 impl HalfOpen {
-    /// A free place.
+    /// A place without a handshake.
     pub const EMPTY: Self = Self {
         ends: Endpoints::NONE,
         irs: SeqNum::new(0),
@@ -135,12 +135,12 @@ impl HalfOpen {
         self.bits = self.bits & !3 | stage as u8;
     }
 
-    /// Judges a segment for this handshake by the checks of RFC 9293 §3.10.7.4, PAWS first
-    /// (RFC 7323 §5.3). `window`: the one promised. `Ok`: it acknowledges our SYN.
+    /// Checks a segment for this handshake by RFC 9293 §3.10.7.4, PAWS first (RFC 7323 §5.3).
+    /// `window`: the window that the SYN-ACK announced. `Ok`: the segment acknowledges our SYN.
     ///
     /// # Errors
-    /// By the first check that it fails: `OldTimestamp`, `NoTimestamp`, those of
-    /// [`Segment::check`], and `UnacceptableAck` or, once our SYN was acknowledged, `AckOfUnsent`.
+    /// The first check that it fails: `OldTimestamp`, `NoTimestamp`, those of [`Segment::check`],
+    /// and `UnacceptableAck` or, once our SYN was acknowledged, `AckOfUnsent`.
     pub(super) fn judge(&self, seg: &Segment<'_>, window: u16) -> Result<(), SegmentDrop> {
         if self.agreed().has(Facts::TIMESTAMPS) && !seg.has(Flags::RST) {
             match seg.timestamps() {
@@ -161,7 +161,7 @@ impl HalfOpen {
         }
     }
 
-    /// Whether it is the SYN that began the handshake, again, and that is under way yet.
+    /// Whether the segment repeats the SYN that began the handshake, while that is under way.
     pub(super) fn is_syn_again(&self, seg: &Segment<'_>) -> bool {
         let control = Flags::SYN | Flags::ACK | Flags::RST;
         let is_syn = seg.flags.bits() & control.bits() == Flags::SYN.bits();
@@ -178,8 +178,8 @@ impl HalfOpen {
         self.set_stage(Stage::SynAckDue);
     }
 
-    /// Sets TS.Recent (RFC 7323 §4.3), where `seg`, which [`Self::judge`] let through, follows at
-    /// once what was acknowledged.
+    /// Sets TS.Recent (RFC 7323 §4.3), if `seg`, which passed [`Self::judge`], begins at the octet
+    /// that was acknowledged last, or before.
     pub(super) fn note_timestamp(&mut self, seg: &Segment<'_>) {
         if let Some((value, _)) = seg.timestamps()
             && self.agreed().has(Facts::TIMESTAMPS)
@@ -190,8 +190,8 @@ impl HalfOpen {
     }
 
     /// A challenge ACK is due (RFC 9293 §3.10.7.4, RFC 5961): three at most while the entry waits
-    /// for one deadline, so that no flood on one handshake tells or costs another anything; and
-    /// any number where [`Config::challenge_interval_ms`] is 0.
+    /// for one deadline, so that a flood on one handshake neither reveals nor costs anything of
+    /// another; and any number where [`Config::challenge_interval_ms`] is 0.
     pub(super) fn challenge(&mut self, config: &Config) {
         if self.listener & CHALLENGES != CHALLENGES {
             self.listener += CHALLENGE;
@@ -206,14 +206,14 @@ impl HalfOpen {
         self.listener & CHALLENGE_DUE != 0
     }
 
-    /// Whether a challenge ACK was due; it is not any more.
+    /// Whether a challenge ACK was due; clears that.
     pub(super) fn take_challenge(&mut self) -> bool {
         let was_due = self.is_challenge_due();
         self.listener &= !CHALLENGE_DUE;
         was_due
     }
 
-    /// Whether it waits for `accept`, and that has not been reported; from then on it is.
+    /// Whether the entry waits for `accept`, and that was not reported; marks it reported.
     pub(super) fn take_arrived(&mut self) -> bool {
         let is_new = self.stage() == Stage::Ready && self.listener & REPORTED == 0;
         if is_new {
@@ -222,7 +222,7 @@ impl HalfOpen {
         is_new
     }
 
-    /// Whether something is to be sent.
+    /// Whether a SYN-ACK or a challenge ACK is to be sent.
     pub(super) fn is_due(&self) -> bool {
         self.stage() == Stage::SynAckDue || !self.is_free() && self.is_challenge_due()
     }
@@ -235,12 +235,12 @@ impl HalfOpen {
         Facts::of_agreed(self.bits >> 2)
     }
 
-    /// Of an entry that is not ready: the MSS to announce.
+    /// The MSS to announce; only before [`Stage::Ready`].
     pub(super) const fn rmss(&self) -> u16 {
         self.rmss_or_window
     }
 
-    /// Of an entry that is ready: the peer's window.
+    /// The peer's window, octets; only in [`Stage::Ready`].
     pub(super) const fn window(&self) -> u16 {
         self.rmss_or_window
     }
@@ -251,10 +251,10 @@ impl HalfOpen {
 
     /// Handles the deadline: another SYN-ACK, or the end of the entry.
     ///
-    /// `is_full`: no connection can be accepted. The application then has its time to do so
-    /// twice, since the peer believes in its connection; whatever it says later is answered with
-    /// a reset. With the default settings that is one minute, as long as Linux waits with five
-    /// SYN-ACKs for room in a queue.
+    /// `is_full`: no connection can be accepted. The time to accept then counts twice, since the
+    /// peer's end is established; segments that it sends later are answered with a reset. With the
+    /// default settings that is one minute, as long as Linux waits with five SYN-ACKs for room in a
+    /// queue.
     pub(super) fn on_deadline(&mut self, config: &Config, is_full: bool, now: u32) {
         if self.is_free() || !has_come(self.deadline, now) {
             return;
@@ -276,7 +276,7 @@ impl HalfOpen {
         }
     }
 
-    /// The SYN-ACK went out.
+    /// A SYN-ACK was sent: waits for its acknowledgment.
     pub(super) fn on_syn_ack_sent(&mut self, config: &Config, now: u32) {
         self.set_stage(Stage::SynReceived);
         self.arm(config, now);
@@ -289,9 +289,10 @@ impl HalfOpen {
         self.deadline = deadline(now, wait.min(u32::from(config.rto_max_ms)));
     }
 
-    /// The SYN-ACK is acknowledged: notes its round trip, ms, where TS.Recent leaves a place.
-    /// Means nothing where [`Self::was_resent`]. Whose SYN came twice got two SYN-ACKs too: the
-    /// time may be that of the later one, too short, and the RTO is then as without it.
+    /// The SYN-ACK is acknowledged: notes its round trip, ms, in `ts_recent`, where timestamps do
+    /// not use it. It means nothing if [`Self::was_resent`]. A repeated SYN also caused two
+    /// SYN-ACKs: the time may then be that of the later one, too short, and the RTO is as without
+    /// it.
     pub(super) fn measure(&mut self, config: &Config, now: u32) {
         if !self.agreed().has(Facts::TIMESTAMPS) {
             let wait = u32::from(config.rto_initial_ms) << 5;
@@ -313,22 +314,22 @@ impl HalfOpen {
         self.deadline = deadline(now, u32::from(config.accept_timeout_ms));
     }
 
-    /// Of an entry that is ready: whether it had to wait for a slot.
+    /// Whether a done handshake had to wait for a slot; only in [`Stage::Ready`].
     pub(super) const fn is_prolonged(&self) -> bool {
         self.bits & PROLONGED != 0
     }
 
-    /// Data came for an entry that is ready; they were not kept.
+    /// Notes that data came before `accept`, and were dropped.
     pub(super) fn miss_data(&mut self) {
         self.bits |= 1 << 7;
     }
 
-    /// Of an entry that is ready: whether data came too early.
+    /// Whether data came before `accept`, and were dropped; only in [`Stage::Ready`].
     pub(super) const fn has_missed_data(&self) -> bool {
         self.bits & 1 << 7 != 0
     }
 
-    /// Of an entry that is ready: whether the SYN-ACK was sent more than once.
+    /// Whether the SYN-ACK was sent more than once; only in [`Stage::Ready`].
     pub(super) const fn was_resent(&self) -> bool {
         self.bits & 1 << 5 != 0
     }
@@ -341,7 +342,7 @@ const CHALLENGES: u8 = 3 * CHALLENGE;
 const REPORTED: u8 = 1 << 6;
 const CHALLENGE_DUE: u8 = 1 << 7;
 const _: () = assert!(TCP_LISTENERS_MAX <= LISTENER as usize + 1);
-/// Part of [`HalfOpen::bits`].
+/// The bit of [`HalfOpen::bits`] that [`HalfOpen::is_prolonged`] reads.
 const PROLONGED: u8 = 1 << 6;
 
 /// What `config` lets us take of the offers in `syn`.
@@ -364,10 +365,11 @@ pub(super) fn agree(config: &Config, syn: &Segment<'_>) -> Facts {
 pub(super) mod cookie {
     use super::SeqNum;
 
-    /// MSS values a cookie can say, bytes: those of meshes, of IPv6's minimum, of Ethernet.
+    /// MSS values that a cookie can carry, bytes: common ones of meshes, of IPv6's least MTU, of
+    /// Ethernet.
     const MSS: [u16; 8] = [MSS_MIN, 128, 256, 408, 462, 536, 1220, 1440];
 
-    /// The least MSS a cookie can say, bytes.
+    /// The least MSS that a cookie can carry, bytes.
     pub(in crate::tcp) const MSS_MIN: u16 = 64;
 
     /// Cookies are good for this many periods after their own.

@@ -120,7 +120,7 @@ pub use types::{
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum SegmentDrop {
-    /// The checksum is wrong.
+    /// The TCP checksum is wrong (RFC 9293 §3.1).
     Checksum,
     /// Header or options are malformed.
     Malformed,
@@ -143,7 +143,7 @@ pub enum SegmentDrop {
     NoTimestamp,
     /// A reset that does not hit the next expected octet exactly.
     InexactReset,
-    /// The connection was reset.
+    /// A valid reset, which ended the connection.
     ConnectionReset,
     /// A SYN on a known connection.
     SynInWindow,
@@ -193,27 +193,27 @@ impl SegmentDrop {
 
 speaks!(SegmentDrop);
 
-/// Why something was sent again.
+/// Why a segment was sent again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum RetransmissionCause {
-    /// The retransmission timeout.
+    /// The retransmission timeout, RTO (RFC 6298 §5).
     Timeout,
     /// Three duplicate ACKs (RFC 5681).
     DuplicateAcks,
     /// A partial acknowledgment in recovery (RFC 6582).
     PartialAck,
-    /// Counting what SACK reports (RFC 6675).
+    /// Enough bytes above were SACKed (RFC 6675 §4).
     Sack,
-    /// The time of transmission (RFC 8985).
+    /// RACK: a segment sent later was delivered (RFC 8985 §6.2).
     Rack,
     /// A tail loss probe (RFC 8985 §7).
     TailLossProbe,
-    /// A zero-window probe.
+    /// A zero-window probe (RFC 9293 §3.8.6.1).
     WindowProbe,
     /// A SYN or SYN-ACK again.
     Handshake,
-    /// The network said that it was too big (RFC 8201).
+    /// The packet was too big for the path (RFC 8201).
     PacketTooBig,
 }
 

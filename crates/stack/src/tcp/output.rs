@@ -19,7 +19,7 @@ use crate::wire::tcp::Flags;
 /// One segment that a connection would send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Plan {
-    /// Octets behind SND.UNA.
+    /// Offset of the first octet from SND.UNA.
     pub(super) offset: u32,
     /// Octets of data and FIN.
     pub(super) len: u16,
@@ -471,7 +471,7 @@ impl Connection<'_> {
         self.rmss.saturating_sub(self.timestamps_len())
     }
 
-    /// Counts the segment sent.
+    /// Updates the connection's state for a segment that was sent.
     fn account(&mut self, plan: Plan, flags: Flags, window: u16) {
         self.rcv_wnd = window;
         if flags.contains(Flags::ACK) {

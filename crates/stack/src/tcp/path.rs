@@ -13,7 +13,7 @@ use super::types::{Error, IcmpError};
 use crate::limits::IPV6_MTU_MIN;
 
 impl Connection<'_> {
-    /// The network says that a segment of ours, which began at `seq`, did not get through.
+    /// Handles an ICMPv6 error about a segment of ours that began at `seq`.
     pub(super) fn on_icmp_error(&mut self, seq: SeqNum, error: IcmpError) {
         if seq.before(self.snd_una) || !seq.before(self.snd_nxt) {
             return;

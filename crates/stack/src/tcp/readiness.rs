@@ -54,14 +54,14 @@ impl Tcp<'_> {
 }
 
 impl Connection<'_> {
-    /// The application has read; perhaps nothing is left.
+    /// Notes that the application has read: it awaits more if nothing is left.
     pub(super) fn note_read(&mut self) {
         if self.recv.is_empty() {
             self.facts.awaits(Edges::READABLE);
         }
     }
 
-    /// The application has handed data over; perhaps no room is left.
+    /// Notes that the application has handed data over: it awaits room if none is left.
     pub(super) fn note_taken(&mut self) {
         if !self.send.is_empty() {
             self.facts.awaits(Edges::ALL_ACKNOWLEDGED);
@@ -71,7 +71,7 @@ impl Connection<'_> {
         }
     }
 
-    /// What has come to hold of what the application awaits; from then on it is reported.
+    /// The awaited edges whose conditions hold now; they are awaited no more.
     fn take_edges(&mut self) -> Option<Edges> {
         if self.is_orphan() {
             return None;
@@ -80,7 +80,7 @@ impl Connection<'_> {
         (edges != Edges(0)).then_some(edges)
     }
 
-    /// What holds.
+    /// The [`Edges`] whose conditions hold now.
     fn conditions(&self) -> Edges {
         if self.is_removable() {
             // Nothing is to come, so that no call would wait.

@@ -72,7 +72,7 @@ impl<'m> RecvBuffer<'m> {
         self.capacity
     }
 
-    /// Bytes in order, unread.
+    /// Bytes in order that the application has not read.
     pub(crate) const fn len(&self) -> u16 {
         self.len
     }

@@ -20,12 +20,12 @@ pub(super) struct Reply {
     /// TSval and TSecr, where timestamps are agreed upon.
     pub(super) timestamps: (u32, u32),
     pub(super) agreed: Facts,
-    /// For SYN-ACKs.
+    /// The MSS option's value; only in SYN-ACKs.
     pub(super) mss: u16,
 }
 
 impl Reply {
-    /// To nobody.
+    /// A placeholder, which is never sent.
     pub(super) const EMPTY: Self = Self {
         ends: Endpoints::NONE,
         seq: SeqNum::new(0),

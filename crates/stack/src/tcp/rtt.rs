@@ -17,12 +17,12 @@ use super::config::Config;
 pub(super) struct RttEstimator {
     /// SRTT in 1/8 ms; 0: no sample yet.
     srtt_8th: u32,
-    /// RTTVAR in 1/4 ms.
+    /// RTTVAR, the round-trip time variation (RFC 6298 §2), in 1/4 ms.
     rttvar_4th: u16,
     /// Times the RTO was doubled since the last sample (RFC 6298 §5.5).
     doublings: u8,
     basis: Basis,
-    /// What round trips were measured without, ms: ACKs come so much later.
+    /// Waiting time that was subtracted from round trips, ms; it is added to the RTO.
     #[cfg(feature = "tcple")]
     waited_ms: u16,
 }
@@ -30,12 +30,12 @@ pub(super) struct RttEstimator {
 /// What the estimate rests on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Basis {
-    /// Nothing was measured.
+    /// No round trip was measured yet.
     #[default]
     Nothing,
     /// Nothing was measured, and the SYN was retransmitted.
     LostSyn,
-    /// The SYN's round trip.
+    /// The round trip of a SYN or SYN-ACK.
     Handshake,
     /// Round trips of data that were sent once.
     Data,
@@ -104,7 +104,7 @@ impl RttEstimator {
         }
     }
 
-    /// SRTT, ms, once it tells how long data take.
+    /// SRTT, ms, once it rests on round trips of data.
     pub(super) fn data_srtt_ms(&self) -> Option<u32> {
         self.srtt_ms().filter(|_| self.is_of_data())
     }
@@ -113,7 +113,7 @@ impl RttEstimator {
         matches!(self.basis, Basis::Data | Basis::Repaired | Basis::Stamped)
     }
 
-    /// RTTVAR, ms.
+    /// RTTVAR, the round-trip time variation (RFC 6298 §2), ms.
     pub(super) const fn rttvar_ms(&self) -> u32 {
         (self.rttvar_4th >> 2) as u32
     }
@@ -136,8 +136,8 @@ impl RttEstimator {
         self.timeout_ms(config, 0)
     }
 
-    /// RFC 6298 §2.3 to §2.5 and §5.5; `undoubled_ms`: what is not to be doubled of the
-    /// estimate.
+    /// The RTO by RFC 6298 §2.3 to §2.5 and §5.5; `undoubled_ms`: a part of the estimate that is
+    /// not doubled.
     fn timeout_ms(&self, config: &Config, undoubled_ms: u32) -> u32 {
         let least = match self.basis {
             Basis::LostSyn => RTO_AFTER_LOST_SYN_MS,
@@ -170,7 +170,7 @@ impl RttEstimator {
         self.doublings = 0;
     }
 
-    /// Takes note that data were acknowledged that were sent again.
+    /// Notes that retransmitted data were acknowledged.
     pub(super) fn note_repaired(&mut self) {
         if self.basis == Basis::Data {
             self.basis = Basis::Repaired;
@@ -188,7 +188,7 @@ impl RttEstimator {
     }
 }
 
-/// RFC 6298 §5.7.
+/// RTO after a handshake in which the SYN was retransmitted (RFC 6298 §5.7), ms.
 const RTO_AFTER_LOST_SYN_MS: u32 = 3000;
 
 /// Longest believable round trip, ms.

@@ -26,12 +26,13 @@ pub(super) struct Segment<'a> {
     pub(super) rmss: u16,
     /// The packet arrived with congestion experienced (RFC 3168).
     pub(super) is_ce: bool,
-    /// Its front was here already, is reported (RFC 2883) and cut off.
+    /// The segment begins with octets that were received before: they are reported by DSACK (RFC
+    /// 2883) and cut off.
     pub(super) is_known: bool,
 }
 
 impl<'a> Segment<'a> {
-    /// `offer`: of the path to its sender, counted now that the segment has come over it.
+    /// `offer`: of the path to the segment's sender.
     pub(super) fn new(header: &'a Header, payload: &'a [u8], is_ce: bool, offer: Offer) -> Self {
         let mss = header.options.mss.unwrap_or(SMSS_DEFAULT);
         Self {
@@ -51,12 +52,12 @@ impl<'a> Segment<'a> {
         SeqNum::new(self.header.ack)
     }
 
-    /// SEG.WND.
+    /// SEG.WND: the window that the segment announces, octets; unscaled.
     pub(super) const fn window(&self) -> u16 {
         self.header.window
     }
 
-    /// TSval and TSecr.
+    /// TSval and TSecr of the timestamps option (RFC 7323 §3.2).
     pub(super) const fn timestamps(&self) -> Option<(u32, u32)> {
         self.header.options.timestamps
     }
@@ -149,7 +150,8 @@ impl PlannedHeader<'_> {
         self.1
     }
 
-    /// Its bytes, with a checksum of zero, written to `out` only now: most links never ask.
+    /// Writes the header to `out`, with a checksum of zero; only when asked, since most links never
+    /// ask.
     pub(crate) fn emit<'o>(&self, out: &'o mut [u8; HEADER_LEN_MAX]) -> &'o [u8] {
         self.0.write(out);
         out.get(..self.0.len * 4).unwrap_or_default()
@@ -267,6 +269,6 @@ const NOP_NOP: u32 = 0x0101_0000;
 const MSS: u32 = 0x0204_0000;
 const SACK_PERMITTED: u32 = 0x0402_0000;
 const TIMESTAMPS: u32 = 0x080a;
-/// Without blocks.
+/// Kind and length of a SACK option without blocks (RFC 2018 §3).
 const SACK: u32 = 0x0502;
 const SACK_BLOCK_LEN: u32 = 8;

@@ -17,7 +17,7 @@ pub struct SendBuffer<'m>(Kind<'m>);
 
 #[derive(Debug)]
 enum Kind<'m> {
-    /// Copies; one memory block.
+    /// One memory block, into which the application's bytes are copied.
     Ring(Ring<'m>),
     /// Refers to the application's own constant data, copies only short pieces.
     Slices(&'m mut SliceQueue<'m>),
@@ -34,7 +34,7 @@ impl<'m> SendBuffer<'m> {
         Self(Kind::Slices(queue))
     }
 
-    /// Bytes held.
+    /// Bytes queued, sent or not, that are not acknowledged.
     pub(crate) fn len(&self) -> u16 {
         match &self.0 {
             Kind::Ring(ring) => ring.len(),
@@ -42,7 +42,7 @@ impl<'m> SendBuffer<'m> {
         }
     }
 
-    /// Whether nothing is held.
+    /// Whether every byte queued has been acknowledged.
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -128,7 +128,7 @@ impl<'m> SendBuffer<'m> {
         }
     }
 
-    /// Drops `count` acknowledged bytes.
+    /// Drops the first `count` bytes, which the peer has acknowledged.
     pub(super) fn consume(&mut self, count: u16) {
         match &mut self.0 {
             Kind::Ring(ring) => ring.consume(count),
@@ -146,7 +146,7 @@ pub struct Piece<'m> {
 }
 
 impl Piece<'_> {
-    /// An unused place.
+    /// An entry that is not in use.
     pub const EMPTY: Self = Self { data: None, len: 0 };
 }
 

@@ -25,7 +25,7 @@ impl SeqNum {
         Self(self.0.wrapping_add(octets))
     }
 
-    /// The position `octets` back.
+    /// The position `octets` before this one.
     #[must_use]
     pub(crate) const fn minus(self, octets: u32) -> Self {
         Self(self.0.wrapping_sub(octets))

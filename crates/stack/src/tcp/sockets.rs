@@ -25,7 +25,7 @@ use crate::time::Instant;
 pub struct Slot<'m>(pub(super) Option<Connection<'m>>, pub(super) u32);
 
 impl Slot<'_> {
-    /// A free place.
+    /// A place without a connection.
     pub const EMPTY: Self = Self(None, 0);
 }
 
@@ -46,7 +46,7 @@ pub struct Memory<'m> {
 pub struct Tcp<'m> {
     pub(super) memory: Memory<'m>,
     pub(super) hash: KeyedHash,
-    /// What no other node has: part of all that is hashed.
+    /// This node's identifier, which goes into every hash.
     pub(super) id: u64,
     pub(super) reply: Option<Reply>,
     pub(super) counters: TcpCounters,
@@ -57,18 +57,18 @@ pub struct Tcp<'m> {
     pub(super) now_ms: u32,
     /// How far that millisecond has passed, µs.
     pub(super) tick_part_us: u16,
-    /// The same as deadlines count it: 0 to 31.
+    /// The same, in 32nds of a millisecond: 0 to 31 (see [`super::timers`]).
     pub(super) now_part: u8,
     /// The least [`Offer::flight_max`] so far.
     flight_max: u16,
     /// Whether answers to strangers went before connections in the last poll.
     pub(super) strangers_turn: bool,
     pub(super) next_port: u16,
-    /// Of the handle given out last.
+    /// The generation in the handle given out last.
     last_generation: u32,
     /// Whose turn it is to send: a slot index.
     pub(super) turn: u8,
-    /// See [`Self::note_waited`].
+    /// The waiting time that [`Self::note_waited`] noted last, ms.
     #[cfg(feature = "tcple")]
     pub(super) waited_ms: u16,
 }
@@ -76,7 +76,7 @@ pub struct Tcp<'m> {
 impl<'m> Tcp<'m> {
     /// An engine in `memory`; `rng` keys the hash behind ISNs, ports and cookies.
     pub fn new(memory: Memory<'m>, rng: &mut Rng) -> Self {
-        // What another engine knew of its peers, nobody here does.
+        // Handshakes of an engine that used this memory before are forgotten.
         for entry in memory.half_open.iter_mut() {
             entry.set_stage(Stage::Free);
         }
@@ -106,7 +106,7 @@ impl<'m> Tcp<'m> {
         Self::keyed(memory, KeyedHash::UNKEYED, 0)
     }
 
-    /// Whether this is [`Self::absent`].
+    /// Whether there is no memory, as after [`Self::absent`].
     pub(crate) const fn is_absent(&self) -> bool {
         self.memory.connections.is_empty()
     }
@@ -133,8 +133,8 @@ impl<'m> Tcp<'m> {
         }
     }
 
-    /// Keeps to what a path offers. A window that was offered cannot be taken back: the least
-    /// counts from then on, whichever path a connection takes.
+    /// Takes the flight limit of a path's offer into account. A window that was announced cannot be
+    /// taken back, so the least limit holds from then on for all paths.
     pub(super) fn keep_to(&mut self, offer: Offer) {
         self.flight_max = self.flight_max.min(offer.flight_max);
     }
@@ -147,7 +147,7 @@ impl<'m> Tcp<'m> {
         }
     }
 
-    /// What happened so far.
+    /// Counts of segments since the start.
     pub const fn counters(&self) -> &TcpCounters {
         &self.counters
     }
@@ -472,8 +472,8 @@ impl<'m> Tcp<'m> {
             .filter(|connection| current && !connection.is_orphan())
     }
 
-    /// The handshake of a listener that is done and has waited longest: before all others those
-    /// that wait for a slot, then by what is left of their time.
+    /// The oldest done handshake of a listener: first the ones that wait for a slot, then by the
+    /// time that they have left.
     pub(super) fn first_ready(&self, listener: u8) -> Option<usize> {
         let mut first: Option<(usize, u32)> = None;
         for (index, entry) in self.memory.half_open.iter().enumerate() {

@@ -5,7 +5,7 @@
 //! LISTEN when its buffers wait for such an entry to be done, and in SYN-RECEIVED only by
 //! simultaneous open.
 
-/// Where a connection stands.
+/// The state of a connection (RFC 9293 §3.3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum State {
     /// No connection; see [`Connection::error`](super::Connection::error) for why.
@@ -16,7 +16,7 @@ pub enum State {
     SynSent,
     /// SYNs crossed; ours is not acknowledged yet.
     SynReceived,
-    /// Data flows both ways.
+    /// The handshake is done; data can be sent both ways.
     Established,
     /// We closed; our FIN is not acknowledged yet.
     FinWait1,

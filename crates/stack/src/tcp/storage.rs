@@ -33,7 +33,7 @@ impl<
     const HALF_OPEN: usize,
 > Storage<'m, CONNECTIONS, BUFFER, LISTENERS, HALF_OPEN>
 {
-    /// Not lent yet.
+    /// Tables and buffers that are not lent yet.
     pub const EMPTY: Self = Self {
         connections: MaybeUninit::uninit(),
         listeners: MaybeUninit::uninit(),

@@ -1,4 +1,4 @@
-//! What a connection tells of its transmission machinery.
+//! A connection's view of its own transmission machinery.
 //!
 //! Place: read by traces and reports; nothing here changes anything.
 
@@ -8,13 +8,13 @@ use super::connection::Connection;
 /// A point-in-time view of the transmission machinery, for traces and summaries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Telemetry {
-    /// Congestion window, bytes.
+    /// Congestion window, cwnd, bytes (RFC 5681 §2).
     pub cwnd_bytes: u16,
-    /// Slow start threshold, bytes.
+    /// Slow start threshold, ssthresh, bytes (RFC 5681 §3.1).
     pub ssthresh_bytes: u16,
     /// Sent, neither acknowledged nor deemed lost, bytes.
     pub inflight_bytes: u16,
-    /// The peer's window, bytes.
+    /// Send window, SND.WND, that the peer announced, bytes.
     pub snd_wnd_bytes: u16,
     /// Payload of a full segment to the peer, bytes, options subtracted.
     pub smss_bytes: u16,
@@ -22,11 +22,11 @@ pub struct Telemetry {
     pub srtt_ms: u32,
     /// Least round-trip time of data, ms, which forgets slowly; 0 before the first sample.
     pub rtt_min_ms: u16,
-    /// Its variation, ms.
+    /// Round-trip time variation, RTTVAR, ms (RFC 6298 §2).
     pub rttvar_ms: u32,
     /// Retransmission timeout, doublings included, ms.
     pub rto_ms: u32,
-    /// Consecutive retransmission timeouts.
+    /// Retransmission timeouts in a row, each of which doubled the RTO.
     pub rto_doublings: u8,
     /// In fast recovery, or recovering from a timeout.
     pub is_recovering: bool,
@@ -45,21 +45,21 @@ impl Telemetry {
     }
 }
 
-/// What was sent and is not acknowledged, bytes; some may be more than one of these.
+/// Bytes between SND.UNA and SND.NXT by their state; a byte may count in several states.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct UnderWay {
-    /// All of it.
+    /// All bytes between SND.UNA and SND.NXT.
     pub bytes: u32,
-    /// What the peer holds out of order, as its SACK blocks say.
+    /// Bytes that the peer's SACK blocks report as received.
     pub sacked: u32,
-    /// What is deemed lost.
+    /// Bytes that are deemed lost.
     pub lost: u32,
-    /// What was sent again, and may be on its way.
+    /// Bytes that were sent again, and may be in the network.
     pub resent: u32,
 }
 
 impl Connection<'_> {
-    /// What has become of what is not acknowledged.
+    /// The states of the bytes that are not acknowledged.
     pub fn under_way(&self) -> UnderWay {
         let [sacked, lost, resent] = self.loss.fates();
         UnderWay {
@@ -70,7 +70,7 @@ impl Connection<'_> {
         }
     }
 
-    /// What the transmission machinery knows.
+    /// The present values of the transmission machinery.
     pub fn telemetry(&self) -> Telemetry {
         let segments = self.config.initial_window;
         let (cwnd_bytes, ssthresh_bytes) = self.loss.windows(SMSS_DEFAULT.into(), segments);

@@ -1,4 +1,4 @@
-//! One deadline per kind; the earliest of them.
+//! The deadlines of a connection: one of each kind.
 //!
 //! Deadlines are 32nds of a millisecond of the driver's clock modulo 2^32, compared as sequence
 //! numbers are: none lies further ahead than 18.6 hours, which is more than a keepalive waits.
@@ -6,7 +6,7 @@
 //! whether anything was cut off: so a deadline counts from the next even number on, and never
 //! comes early, while a comparison needs no rounding.
 
-/// Which deadline.
+/// The deadlines that a connection can have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Timer {
     /// Retransmission, persist, tail loss probe or RACK's reordering window: never two of
@@ -21,7 +21,7 @@ pub(super) enum Timer {
 /// What the [`Timer::Transmit`] deadline is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Purpose {
-    /// Retransmission timeout (RFC 6298).
+    /// The retransmission timeout, RTO (RFC 6298 §5).
     Retransmit,
     /// Zero-window probe (RFC 9293 §3.8.6.1), or data held back by silly-window avoidance.
     Persist,
@@ -31,7 +31,7 @@ pub(super) enum Purpose {
     Reordering,
 }
 
-/// Which deadlines are set.
+/// Which deadlines of a connection are armed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Timers {
     /// One bit per [`Timer`]; above those the [`Purpose`].
@@ -83,7 +83,7 @@ impl Timers {
 const ARMED: u8 = (1 << PURPOSE_AT) - 1;
 const PURPOSE_AT: u32 = 3;
 
-/// No deadline is that far away.
+/// Stands for no deadline: none is so far away.
 pub(super) const NEVER: u32 = u32::MAX;
 
 /// How far ahead a deadline may lie, ms; a keepalive waits 65,535 s at most. By so much less than

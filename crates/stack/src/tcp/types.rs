@@ -12,32 +12,32 @@ use crate::remote::Remote;
 /// The two ends of a connection, seen from here.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Endpoints {
-    /// Our address.
+    /// IPv6 address of this node's end.
     pub local: Ipv6Addr,
-    /// The peer's address.
+    /// IPv6 address of the peer's end.
     pub remote: Ipv6Addr,
-    /// Our port.
+    /// TCP port of this node's end.
     pub local_port: u16,
-    /// The peer's port.
+    /// TCP port of the peer's end.
     pub remote_port: u16,
-    /// Of link-local addresses, which may be another node's on another link: a number of that
-    /// link. 0: of others. TCP only compares it.
+    /// Zone of link-local addresses: a number of the link, from 1 on (RFC 4007 §6). 0: addresses
+    /// of a wider scope. TCP only compares it.
     pub zone: u8,
 }
 
 /// Whether a packet can leave now, on its way between two ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Way {
-    /// It can.
+    /// A packet can leave now.
     Open,
-    /// Later, or over another link.
+    /// A packet can leave later, or over another link.
     Shut,
-    /// No route leads there.
+    /// No route leads to the peer.
     Missing,
 }
 
 impl Endpoints {
-    /// Of no connection.
+    /// A placeholder where there is no connection.
     pub(super) const NONE: Self = Self {
         local: Ipv6Addr::UNSPECIFIED,
         remote: Ipv6Addr::UNSPECIFIED,
@@ -56,7 +56,7 @@ impl Endpoints {
         }
     }
 
-    /// The other end.
+    /// The peer's address, port and zone.
     pub const fn remote(&self) -> Remote {
         Remote {
             addr: self.remote,
@@ -86,9 +86,9 @@ pub(super) fn is_unicast(addr: &Ipv6Addr) -> bool {
 /// sent or not, in order or not, reaches neither the next peer nor the next application.
 #[derive(Debug)]
 pub struct Buffers<'m> {
-    /// Bytes to send.
+    /// Bytes to send, or sent and not acknowledged.
     pub send: SendBuffer<'m>,
-    /// Bytes received.
+    /// Bytes received that the application has not read.
     pub recv: RecvBuffer<'m>,
 }
 
@@ -121,16 +121,17 @@ pub enum Error {
     TimedOut,
     /// Too many keepalive probes without an answer.
     KeepaliveTimedOut,
-    /// No progress within [`Config::user_timeout_ms`](super::Config::user_timeout_ms).
+    /// Sent data made no progress within
+    /// [`Config::user_timeout_ms`](super::Config::user_timeout_ms).
     UserTimeout,
-    /// The network says that the peer cannot be reached.
+    /// ICMPv6 errors, or missing routes, show that the peer cannot be reached.
     Unreachable,
     /// [`Tcp::abort`](super::Tcp::abort), or data arrived after `close`.
     Aborted,
 }
 
 impl Error {
-    /// The reason in words.
+    /// The reason as an English phrase, for logs and error messages.
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Refused => "connection refused",
@@ -244,7 +245,7 @@ impl Edges {
 pub enum OpenError {
     /// Every slot is taken: `remove` a closed connection, or lend more slots.
     NoSlot,
-    /// The listener is none (any more).
+    /// The handle is stale, or of no listener.
     NoListener,
     /// The address or port cannot be an end of a connection.
     Address,
@@ -255,7 +256,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// The reason in words.
+    /// The reason as an English phrase, for logs and error messages.
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::NoSlot => "every slot for a connection is taken",
@@ -272,14 +273,14 @@ speaks!(OpenError);
 /// `connect` or `accept` failed; the buffers come back.
 #[derive(Debug)]
 pub struct Rejected<'m> {
-    /// The reason.
+    /// Why there is no connection.
     pub error: OpenError,
-    /// What was lent.
+    /// The buffers that the call was given.
     pub buffers: Buffers<'m>,
 }
 
 impl Rejected<'_> {
-    /// The reason in words.
+    /// The reason as an English phrase, for logs and error messages.
     pub const fn reason(&self) -> &'static str {
         self.error.reason()
     }
@@ -287,7 +288,7 @@ impl Rejected<'_> {
 
 speaks!(Rejected<'_>; error);
 
-/// Why `listen` failed.
+/// Why `listen` did not give a listener.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ListenError {
     /// Every place for a listener is taken.
@@ -299,7 +300,7 @@ pub enum ListenError {
 }
 
 impl ListenError {
-    /// The reason in words.
+    /// The reason as an English phrase, for logs and error messages.
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::NoPlace => "every place for a listener is taken",
@@ -311,21 +312,21 @@ impl ListenError {
 
 speaks!(ListenError);
 
-/// Why `send` took nothing.
+/// Why `send` took no bytes from the application.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SendError {
-    /// Wait for acknowledgments.
+    /// The send buffer is full: there is room once the peer acknowledges.
     BufferFull,
     /// `shutdown` or `close` was called.
     Closing,
-    /// The connection ended.
+    /// The connection ended by an error.
     Failed(Error),
-    /// The handle is stale.
+    /// The handle is stale: its connection was removed.
     NoConnection,
 }
 
 impl SendError {
-    /// The reason in words.
+    /// The reason as an English phrase, for logs and error messages.
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::BufferFull => "the send buffer is full",
@@ -338,21 +339,21 @@ impl SendError {
 
 speaks!(SendError, Self::Failed(error) => error);
 
-/// Why `recv` gave nothing.
+/// Why `recv` gave the application no bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RecvError {
-    /// Nothing has arrived (yet).
+    /// No unread bytes are there (yet).
     Empty,
     /// The peer has sent everything, and all of it was read.
     Finished,
-    /// The connection ended.
+    /// The connection ended by an error.
     Failed(Error),
-    /// The handle is stale.
+    /// The handle is stale: its connection was removed.
     NoConnection,
 }
 
 impl RecvError {
-    /// The reason in words.
+    /// The reason as an English phrase, for logs and error messages.
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Empty => "nothing has arrived yet",
@@ -365,7 +366,7 @@ impl RecvError {
 
 speaks!(RecvError, Self::Failed(error) => error);
 
-/// What ICMPv6 says about a packet of ours.
+/// An ICMPv6 error about a packet of ours, by its effect on TCP (RFC 1122 §4.2.3.9).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IcmpError {
     /// Packet too big: the next link's MTU, bytes.
@@ -377,7 +378,7 @@ pub enum IcmpError {
 }
 
 impl IcmpError {
-    /// The reason in words.
+    /// The reason as an English phrase, for logs and error messages.
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::PacketTooBig(_) => "packet too big for the path",
@@ -392,51 +393,50 @@ speaks!(IcmpError);
 /// A segment that came in, for [`Tcp::on_segment`](super::Tcp::on_segment).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IncomingSegment<'a> {
-    /// The peer's address.
+    /// IPv6 source address: the peer's.
     pub src: Ipv6Addr,
-    /// Our address.
+    /// IPv6 destination address: this node's.
     pub dst: Ipv6Addr,
-    /// As [`Endpoints::zone`].
+    /// Zone of a link-local address, as in [`Endpoints::zone`].
     pub zone: u8,
-    /// The traffic class of its packet: the low two bits, which are ECN's, count.
+    /// The packet's traffic class, of which only the ECN field counts, the low two bits.
     pub ecn: u8,
-    /// What the path back to the peer offers. It counts in a segment with SYN, where both ends
-    /// agree; of any other the caller need not find it out: [`Offer::UNBOUNDED`].
+    /// What the path back to the peer offers. It counts only in a segment with SYN; for other
+    /// segments the caller may give [`Offer::UNBOUNDED`].
     pub offer: Offer,
-    /// Header and payload.
+    /// TCP header and payload of the segment.
     pub bytes: &'a [u8],
 }
 
 /// A segment that [`Tcp::poll_segment`](super::Tcp::poll_segment) wrote.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutgoingSegment {
-    /// Our address.
+    /// IPv6 source address: this node's.
     pub src: Ipv6Addr,
-    /// The peer's address.
+    /// IPv6 destination address: the peer's.
     pub dst: Ipv6Addr,
-    /// As [`Endpoints::zone`].
+    /// Zone of a link-local address, as in [`Endpoints::zone`].
     pub zone: u8,
     /// The ECN field of the traffic class: 0, or 2 for ECT(0).
     pub ecn: u8,
-    /// Its DSCP, six bits.
+    /// Differentiated services codepoint (RFC 2474), six bits.
     pub dscp: u8,
     /// Bytes written: header and payload.
     pub len: usize,
-    /// Why this is sent again, if it is.
+    /// Why the segment is sent again, if it is a retransmission.
     pub cause: Option<RetransmissionCause>,
 }
 
-/// What happened since the start; counters of 16 bits stop at their greatest value, those of
-/// 32 wrap.
+/// Counts since the start. Counters of 16 bits saturate, counters of 32 bits wrap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TcpCounters {
     /// Segments received, wrong ones included.
     pub received: u32,
-    /// Segments sent.
+    /// Segments sent, first transmissions and retransmissions.
     pub sent: u32,
     /// Segments sent again, by [`RetransmissionCause`].
     pub retransmissions: [u16; RetransmissionCause::COUNT],
-    /// Segments dropped, by [`SegmentDrop`].
+    /// Segments received and dropped, counted by [`SegmentDrop`].
     pub drops: [u16; SegmentDrop::COUNT],
     /// SYN cookies sent because the half-open table was full.
     pub syn_cookies: u16,
@@ -454,7 +454,7 @@ impl TcpCounters {
         replies_lost: 0,
     };
 
-    /// Segments dropped for `reason`.
+    /// How many segments were dropped for `reason`.
     pub fn dropped(&self, reason: SegmentDrop) -> u16 {
         self.drops.get(reason as usize).copied().unwrap_or(0)
     }

@@ -30,7 +30,7 @@ impl Congestion {
         self.ssthresh = u16::MAX;
     }
 
-    /// The connection was idle: what was in flight before tells nothing any more.
+    /// The connection was idle: earlier flights are no measure of the path any more.
     pub(super) fn forget_flight(&mut self) {
         self.flight_max = 0;
     }

@@ -1,5 +1,5 @@
-//! What was sent and is not acknowledged: what of it is lost, when to send it again, and how much
-//! may be in flight.
+//! Loss recovery and congestion control: which bytes in flight are lost, when they are sent again,
+//! and how much may be in flight.
 //!
 //! [`Loss`] is the one owner of the scoreboard, of what RACK knows, of probes, of the phase of
 //! recovery, of what an undo restores and of cwnd: its fields are private to this folder, so that
@@ -54,14 +54,14 @@ use scoreboard::Scoreboard;
 pub use control::CongestionAlgorithm;
 pub(super) use scoreboard::{Delivery, NONE};
 
-/// Where loss recovery stands (RFC 5681 §3.2, RFC 6582; as Linux names them).
+/// The phase of loss recovery (RFC 5681 §3.2, RFC 6582).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
-    /// Nothing is known lost.
+    /// No data are known to be lost.
     Open,
-    /// cwnd was reduced for a congestion mark; until `recover`, not again.
+    /// cwnd was reduced for a congestion mark, and is not reduced again for one until `recover`.
     Reduced,
-    /// Fast recovery until `recover`.
+    /// Fast recovery, until SND.UNA reaches `recover`.
     Recovery,
     /// After a timeout, until `recover`.
     Loss,
@@ -69,21 +69,21 @@ pub(super) enum Phase {
     Resize,
 }
 
-/// What a connection is when something happens that loss recovery decides about.
+/// The state of a connection that loss recovery reads when it handles an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sender<'c> {
     pub(super) config: &'c Config,
-    /// SND.UNA.
+    /// SND.UNA: the oldest octet not acknowledged.
     pub(super) una: SeqNum,
-    /// SND.NXT.
+    /// SND.NXT: the next octet to be sent.
     pub(super) nxt: SeqNum,
-    /// The present, ms.
+    /// The present, ms modulo 2^32.
     pub(super) now_ms: u32,
     /// Payload of a full segment, bytes.
     pub(super) smss: u32,
     /// SRTT, ms; 0: not known.
     pub(super) srtt_ms: u32,
-    /// SACK is in use.
+    /// SACK is in use (RFC 2018).
     pub(super) has_sack: bool,
 }
 
@@ -94,10 +94,10 @@ impl Sender<'_> {
     }
 }
 
-/// What an event has led to.
+/// What an acknowledgment or timer led to in loss recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct LossOutcome {
-    /// cwnd was reduced: the peer is to learn it.
+    /// cwnd was reduced: CWR is to be sent, where ECN is in use (RFC 3168 §6.1.2).
     pub(super) reduced: bool,
     /// A recovery began, and with it something is to be sent again.
     pub(super) resends: bool,
@@ -108,7 +108,7 @@ pub(super) struct LossOutcome {
 #[repr(C)]
 pub(super) struct Loss {
     phase: Phase,
-    /// Duplicate ACKs in a row, without SACK; each tells that one segment left the network.
+    /// Duplicate ACKs in a row, without SACK; each shows that one segment left the network.
     dup_acks: u8,
     /// RACK: how wide the reordering window is.
     reo: Reordering,
@@ -130,7 +130,7 @@ pub(super) struct Loss {
     undo_ts: u32,
     /// SND.NXT at the tail loss probe.
     tail_end: SeqNum,
-    /// Where a DSACK that counts begins at the earliest.
+    /// Least first octet of a DSACK that counts for an undo.
     undo_from: SeqNum,
     /// RACK: behind the newest segment delivered, and when that was sent, ms.
     rack_end: SeqNum,
@@ -139,7 +139,7 @@ pub(super) struct Loss {
 }
 
 impl Loss {
-    /// Of a connection whose handshake is to come.
+    /// The state of a connection before its handshake.
     pub(super) const fn new(algorithm: CongestionAlgorithm) -> Self {
         Self {
             phase: Phase::Open,
@@ -173,8 +173,8 @@ impl Loss {
         self.rack_end = iss;
     }
 
-    /// The handshake is done: the initial window for segments of `smss` bytes; so many of them, or
-    /// (0) as RFC 5681 says.
+    /// The handshake is done: sets the initial window to `segments` segments of `smss` bytes, or
+    /// (0) by RFC 5681 §3.1.
     pub(super) fn begin(&mut self, smss: u32, segments: u8) {
         self.congestion.begin(smss, segments);
     }
@@ -262,19 +262,19 @@ impl Loss {
         self.min_rtt = next as u16;
     }
 
-    /// What was sent was taken back: it did not fit the window.
+    /// Forgets data whose sending was taken back: they did not fit the window.
     pub(super) fn on_unsent(&mut self) {
         self.scoreboard.clear();
     }
 
-    /// The connection ended: all is lost for good.
+    /// The connection ended: deems all data in flight lost.
     pub(super) fn give_up(&mut self) {
         self.scoreboard.give_up();
     }
 
     // ---- answers ----
 
-    /// The congestion window, bytes.
+    /// The congestion window, cwnd, bytes (RFC 5681 §2).
     pub(super) const fn cwnd(&self) -> u16 {
         self.congestion.cwnd
     }
@@ -304,12 +304,13 @@ impl Loss {
         self.phase
     }
 
-    /// Whether something is sent again, or may have to be.
+    /// Whether data are being sent again, or may have to be.
     pub(super) const fn is_recovering(&self) -> bool {
         !matches!(self.phase, Phase::Open | Phase::Reduced)
     }
 
-    /// Whether all was sent once, no probe is out, and nothing is known of it.
+    /// Whether all data in flight were sent once, no probe is out, and nothing is SACKed or deemed
+    /// lost.
     pub(super) fn is_plain(&self) -> bool {
         self.phase == Phase::Open
             && self.dup_acks == 0
@@ -342,7 +343,7 @@ impl Loss {
         self.scoreboard.first_due()
     }
 
-    /// See [`Scoreboard::first_doubtful`].
+    /// Forwards to [`Scoreboard::first_doubtful`], which explains the result.
     pub(super) fn first_doubtful(&self) -> (u32, u16) {
         self.scoreboard.first_doubtful()
     }
@@ -357,7 +358,7 @@ impl Loss {
         self.scoreboard.sacked()
     }
 
-    /// See [`Scoreboard::fates`].
+    /// Forwards to [`Scoreboard::fates`], which explains the result.
     pub(super) fn fates(&self) -> [u32; 3] {
         self.scoreboard.fates()
     }

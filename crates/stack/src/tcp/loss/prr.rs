@@ -20,7 +20,7 @@ pub(super) struct Prr {
 }
 
 impl Prr {
-    /// A recovery begins with so many bytes in the network.
+    /// Counters of a recovery that begins with `start` bytes in the network.
     pub(super) fn new(start: u32) -> Self {
         Self {
             delivered: 0,
@@ -29,7 +29,7 @@ impl Prr {
         }
     }
 
-    /// `len` bytes were sent.
+    /// Counts `len` bytes that were sent (`prr_out`).
     pub(super) fn count_out(&mut self, len: u16) {
         self.sent = self.sent.saturating_add(len);
     }
@@ -38,7 +38,7 @@ impl Prr {
     /// how many may be sent now, such that sending follows delivery down to `ssthresh`.
     ///
     /// `smss`: payload of a full segment, bytes. `is_safe_ack`: the acknowledgment is of new data
-    /// and tells of no further loss (`SafeACK`).
+    /// and shows no further loss (`SafeACK`).
     pub(super) fn allow(
         &mut self,
         delivered: u32,

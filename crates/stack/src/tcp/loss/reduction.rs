@@ -154,7 +154,7 @@ impl Loss {
         self.notes.set(Notes::FORCE_RESEND);
     }
 
-    /// `delivered`: bytes that the acknowledgment delivered which tells of the loss.
+    /// `delivered`: bytes delivered by the acknowledgment that shows the loss.
     pub(super) fn enter_recovery(&mut self, delivered: u32, sender: &Sender<'_>) {
         self.halve(sender);
         // What was SACKed before counts no more.

@@ -18,7 +18,8 @@ impl Reordering {
         self.0 = self.0.saturating_add(16) | 15;
     }
 
-    /// A recovery is over.
+    /// Counts a recovery that is over: after the 16th since the last DSACK, the window is narrowest
+    /// again.
     pub(super) fn on_recovered(&mut self) {
         self.0 = match self.0 & 15 {
             0 => 0,

@@ -16,13 +16,13 @@
 use crate::limits::SENT_RUNS_MAX;
 use crate::tcp::seq::SeqNum;
 
-/// Bytes sent together.
+/// Consecutive bytes that were sent at one time and share a fate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(C, align(4))]
 struct Run {
-    /// 0: no run.
+    /// Length, bytes; 0: an unused entry.
     len: u16,
-    /// When, ms behind the epoch.
+    /// When the run was sent last, ms after the epoch.
     sent_at: u16,
 }
 
@@ -34,23 +34,23 @@ pub(super) struct Scoreboard {
     marks: [u16; 4],
     /// What `sent_at` counts from; ms modulo 2^32.
     epoch: u32,
-    /// Used from the front on.
+    /// The runs; the used entries come first.
     runs: [Run; SENT_RUNS_MAX],
 }
 
-/// The peer holds it, out of order.
+/// The peer holds the run, out of order (SACK).
 const SACKED: usize = 0;
-/// Deemed lost.
+/// The run is deemed lost (RFC 6675 §4, RFC 8985 §6.2).
 const LOST: usize = 1;
-/// A retransmission of it is on the way.
+/// A retransmission of the run is in the network.
 const RESENT: usize = 2;
-/// It was retransmitted at least once: it gives no RTT sample (Karn).
+/// The run was retransmitted at least once: it gives no RTT sample (RFC 6298 §3, Karn).
 const EVER_RESENT: usize = 3;
 
 /// What one acknowledgment delivered; filled while it is entered in the scoreboard.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct Delivery {
-    /// When it arrived, ms.
+    /// When the acknowledgment arrived, ms modulo 2^32.
     pub(in crate::tcp) now_ms: u32,
     /// SND.UNA before; offsets count from there.
     pub(in crate::tcp) base: SeqNum,
@@ -74,13 +74,13 @@ pub(in crate::tcp) struct Delivery {
     pub(in crate::tcp) resent_age: u32,
     /// The newest transmission among them: its age, ms, or [`NONE`].
     pub(in crate::tcp) newest_age: u32,
-    /// The offset behind that.
+    /// The offset behind that transmission, from [`Self::base`].
     pub(in crate::tcp) newest_end: u32,
     /// Something arrived that was sent before what was known to have arrived.
     pub(in crate::tcp) reordered: bool,
 }
 
-/// No such time.
+/// Stands for a time or an age that is not known.
 pub(in crate::tcp) const NONE: u32 = u32::MAX;
 
 impl Delivery {
@@ -124,7 +124,7 @@ impl Scoreboard {
         runs: [Run { len: 0, sent_at: 0 }; SENT_RUNS_MAX],
     };
 
-    /// Forgets everything outstanding.
+    /// Forgets every run of outstanding bytes.
     pub(super) fn clear(&mut self) {
         *self = Self::NEW;
     }
@@ -368,7 +368,7 @@ impl Scoreboard {
         news != 0
     }
 
-    /// Bytes of these runs.
+    /// Bytes of the runs whose bits are set in `which`.
     fn sum(&self, which: u16) -> u32 {
         let (mut which, mut sum) = (which, 0);
         for run in &self.runs {
@@ -522,7 +522,8 @@ const fn up_to_highest(marks: u16) -> u16 {
     bits | bits >> 8
 }
 
-/// More bytes than these, held by the peer, tell a loss below them.
+/// Bytes above a run of which the peer must hold more for the run to be deemed lost (RFC 6675 §4
+/// `IsLost`).
 fn enough(smss: u32) -> u32 {
     smss * u32::from(DUP_THRESHOLD - 1)
 }

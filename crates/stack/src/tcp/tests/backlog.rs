@@ -91,7 +91,7 @@ impl Server {
         None
     }
 
-    /// A whole handshake.
+    /// A whole handshake, up to the client's ACK.
     fn handshake(&mut self, from: u16, to: u16) -> Client {
         let client = self.open(from, to).expect("an answer");
         let _dropped = self.receives(client, ACK, &[]);
@@ -202,7 +202,8 @@ fn a_syn_beyond_what_can_be_served_is_dropped_and_served_later() {
     assert!(server.open(2001, PORTS[0]).is_none());
 }
 
-/// Of one slot and two handshakes: one has the slot, the other is done and finds none.
+/// A server with one slot after two handshakes: the first client has the slot, and the late one's
+/// handshake is done without a slot.
 fn one_too_many(config: Config) -> (Server, Client, Handle) {
     let mut server = Server::with(config, 1, 4);
     let late = server.open(2001, PORTS[0]).unwrap();
@@ -234,8 +235,9 @@ fn a_handshake_that_no_slot_is_left_for_waits() {
     assert!(!server.tcp.can_accept(server.listeners[0]));
 }
 
-/// Its place was once held as long as the connections that it waited for lived. Whoever still
-/// speaks then is reset, as by every TCP that knows nothing of a connection.
+/// The handshake's place was once held as long as the connections that it waited for lived. A
+/// client that sends after the place was given up is reset, as by every TCP that knows nothing of
+/// a connection.
 #[test]
 fn a_handshake_that_finds_no_slot_for_long_is_given_up() {
     for accept_timeout_ms in [1_000, PLAIN.accept_timeout_ms, u16::MAX] {

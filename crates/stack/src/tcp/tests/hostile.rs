@@ -577,7 +577,7 @@ struct Played {
     deadline: Option<Instant>,
 }
 
-/// What a call gave.
+/// What a step of the played sequence returned.
 #[derive(PartialEq, Debug)]
 enum Answer {
     Arrival(Result<(), SegmentDrop>),

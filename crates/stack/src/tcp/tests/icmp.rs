@@ -177,7 +177,7 @@ fn a_timeout_after_the_path_shrank_is_not_undone() {
     assert!(s.connection().telemetry().is_recovering);
 }
 
-/// cwnd and ssthresh.
+/// cwnd and ssthresh of the connection, bytes.
 fn reduced(s: &Script) -> (u16, u16) {
     let telemetry = s.connection().telemetry();
     (telemetry.cwnd_bytes, telemetry.ssthresh_bytes)

@@ -39,7 +39,7 @@ const STRICT: Config = Config {
     ..PLAIN
 };
 
-/// Of the limits of patience, the one of a closed connection alone.
+/// [`STRICT`] without a user timeout.
 const SLEEPY: Config = Config {
     user_timeout_ms: 0,
     ..STRICT

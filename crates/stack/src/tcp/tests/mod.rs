@@ -344,7 +344,7 @@ impl Script {
         self.tcp.connection(self.handle()).unwrap()
     }
 
-    /// The peer says something.
+    /// Delivers a segment of the peer.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "a script reads as it is spoken"
@@ -501,7 +501,7 @@ pub(in crate::tcp) fn pattern(from: usize, len: usize) -> Vec<u8> {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct Link {
     pub(in crate::tcp) delay_us: u64,
-    /// Chances in 1000.
+    /// Chances of loss, duplication and reordering, in 1/1000.
     pub(in crate::tcp) loss: u32,
     pub(in crate::tcp) duplicate: u32,
     pub(in crate::tcp) reorder: u32,

@@ -5,14 +5,14 @@
 use super::super::State;
 use super::*;
 
-/// Which SYN-RECEIVED.
+/// The ways in which SYN-RECEIVED is represented.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
     /// An entry of the half-open table.
     HalfOpen,
     /// The same, its SYN-ACK acknowledged: ESTABLISHED, and not accepted yet.
     Done,
-    /// A simultaneous open.
+    /// A connection after a simultaneous open (RFC 9293 §3.5).
     Crossed,
 }
 
@@ -143,7 +143,7 @@ fn in_place(place: Place) -> Script {
     s
 }
 
-/// What became of it.
+/// What became of the handshake under test.
 fn outcome(s: &Script, place: Place) -> Then {
     if place == Place::Crossed {
         return match s.state() {
@@ -306,7 +306,7 @@ const STAMPED: Config = Config {
     ..PLAIN
 };
 
-/// RFC 7323 §5.3, §3.2.
+/// PAWS and missing timestamps (RFC 7323 §5.3, §3.2).
 #[test]
 fn timestamps_are_checked_before_a_handshake_ends() {
     let mut s = Script::half_open(STAMPED, say(SYN, 0, 0).ts(1000, 0));
@@ -349,7 +349,8 @@ fn a_syn_without_timestamps_is_challenged() {
     s.expect(ACK, 1, 1, 0);
 }
 
-/// Of two SYNs of one handshake, only what both offer is used; the later timestamp is echoed.
+/// When two SYNs belong to one handshake, only options that both offer are used; the later
+/// timestamp is echoed.
 #[test]
 fn a_syn_that_comes_again_may_take_back_what_it_offered() {
     let config = Config {

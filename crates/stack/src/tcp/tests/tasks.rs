@@ -17,7 +17,7 @@ use std::task::Wake;
 /// By what tasks are woken.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
-    /// What [`Tcp::poll_changed`] reports.
+    /// The edges that [`Tcp::poll_changed`] reports.
     Edges,
     /// Asking every connection after each event, as is done without.
     Levels,
@@ -281,7 +281,7 @@ fn tasks_are_woken_for_something() {
 }
 
 const REQUESTS: usize = 50;
-/// Bytes.
+/// Length of a request, bytes.
 const REQUEST: usize = 100;
 const SEND: usize = 1000;
 const WINDOW: u16 = 1000;

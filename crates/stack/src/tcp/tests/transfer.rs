@@ -3,7 +3,7 @@
 use super::super::{Config, Error, Handle, ListenerHandle, RecvError, SendError, State};
 use super::*;
 
-/// What a transfer did.
+/// The result of a simulated transfer.
 pub(in crate::tcp) struct Outcome {
     pub(in crate::tcp) seconds: f64,
     pub(in crate::tcp) net: Net,

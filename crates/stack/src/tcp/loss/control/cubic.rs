@@ -36,7 +36,7 @@ pub(in crate::tcp::loss) struct Cubic {
     pub(in crate::tcp::loss) stage: Stage,
 }
 
-/// What cwnd follows.
+/// The phase that decides how cwnd grows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::tcp::loss) enum Stage {
     /// Nothing was lost, or what was lost proved spurious: an epoch begins with the next
@@ -45,7 +45,7 @@ pub(in crate::tcp::loss) enum Stage {
         /// Such acknowledgments came already, but a report may yet show a loss to be spurious.
         waits: bool,
     },
-    /// What is delivered, in fast recovery.
+    /// Fast recovery: cwnd follows the bytes delivered.
     Recovery(Prr),
     /// Recovery is over, but a report may yet show it to be spurious. An epoch begins with the
     /// first acknowledgment in congestion avoidance behind that.
@@ -156,7 +156,7 @@ impl Cubic {
 }
 
 impl Algorithm for Cubic {
-    /// β is 0.7 (§4.6).
+    /// Multiplies by β_cubic, which is 0.7 (§4.6).
     fn reduced(&self, flight: u32) -> u32 {
         flight * 7 / 10
     }

@@ -15,7 +15,7 @@ mod new_reno;
 use super::congestion::Congestion;
 use super::prr::Prr;
 
-/// What an algorithm is told, and what it is asked.
+/// The interface of an algorithm: events that it handles, and values that it computes.
 ///
 /// In fast recovery cwnd follows [`Prr`], whose numbers are part of the algorithm's state: they can
 /// take the place of those by which cwnd grows otherwise.
@@ -40,7 +40,7 @@ pub(super) trait Algorithm {
     /// PRR's numbers; none outside fast recovery.
     fn prr(&self) -> Option<&Prr>;
 
-    /// The same, to change them.
+    /// The same as [`Self::prr`], to change them.
     fn prr_mut(&mut self) -> Option<&mut Prr>;
 
     /// Fast recovery is over, if one was under way.
@@ -67,13 +67,13 @@ pub(super) trait Algorithm {
     expect(dead_code, reason = "New Reno needs no times")
 )]
 pub(super) struct Growth {
-    /// Octets acknowledged.
+    /// Octets that the ACK acknowledges anew.
     pub(super) acked: u32,
     /// Payload of a full segment, bytes.
     pub(super) smss: u32,
     /// Since data were last acknowledged, or sent into an empty network; ms.
     pub(super) elapsed_ms: u32,
-    /// SRTT, ms.
+    /// Smoothed round-trip time, SRTT, ms; 0: not known.
     pub(super) srtt_ms: u32,
     /// Octets in flight just before.
     pub(super) flight: u32,
@@ -108,7 +108,7 @@ macro_rules! algorithms {
             /// Every algorithm that is built in.
             pub const ALL: &[Self] = &[$($(#[cfg($built_in)])? Self::$algorithm),+];
 
-            /// Its name, for settings and summaries.
+            /// The algorithm's name, as settings and summaries spell it.
             pub const fn name(self) -> &'static str {
                 match self {
                     $($(#[cfg($built_in)])? Self::$algorithm => $name),+
@@ -142,7 +142,7 @@ macro_rules! algorithms {
                 }
             }
 
-            /// Which algorithm it is.
+            /// The algorithm whose state this is.
             const fn algorithm(&self) -> CongestionAlgorithm {
                 match self {
                     $(
@@ -173,7 +173,7 @@ algorithms! {
     Cubic(cubic::Cubic) = "cubic";
 }
 
-// What each connection pays, whichever algorithm it uses.
+// Memory that each connection pays, whichever algorithm it uses.
 const _: () = {
     assert!(size_of::<new_reno::NewReno>() <= 8);
     assert!(size_of::<Control>() <= 12);

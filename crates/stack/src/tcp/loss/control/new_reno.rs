@@ -12,7 +12,7 @@ use crate::tcp::loss::saturated;
 pub(in crate::tcp::loss) struct NewReno {
     /// Bytes acknowledged in congestion avoidance since cwnd last changed.
     acked: u16,
-    /// In fast recovery.
+    /// Proportional rate reduction's counters, during fast recovery.
     prr: Option<Prr>,
 }
 

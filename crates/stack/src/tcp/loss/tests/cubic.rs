@@ -173,7 +173,7 @@ impl Run {
         cubic
     }
 
-    /// W_max, bytes.
+    /// W_max of RFC 9438, in bytes.
     fn w_max(&self) -> Option<u16> {
         self.cubic().w_max.map(NonZeroU16::get)
     }

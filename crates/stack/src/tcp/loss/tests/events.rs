@@ -204,7 +204,7 @@ fn what_was_too_big_is_lost_for_certain() {
     assert!(!loss.notes.has(Notes::UNDO));
 }
 
-/// Without SACK.
+/// Duplicate ACKs of a connection without SACK.
 #[test]
 fn duplicates_stand_for_segments_until_these_are_acknowledged() {
     let three = || {

@@ -176,7 +176,7 @@ fn reordering_is_seen_in_what_was_sent_once() {
     assert!(!acknowledged(&board, 100, 90).reordered, "sent again");
 }
 
-/// RFC 6675 §4 `IsLost`.
+/// `IsLost` of RFC 6675 §4, by its two criteria.
 #[test]
 fn ranges_and_bytes_above_count() {
     let seven = [(100, 0); 7];
@@ -439,7 +439,7 @@ fn inner(s: &mut Script) -> &mut Connection<'static> {
     slot.0.as_mut().expect("the script's connection")
 }
 
-/// The retransmission timer expires.
+/// Lets the retransmission timer expire.
 fn time_out(s: &mut Script) {
     let connection = inner(s);
     let sender = connection.sender();
