@@ -29,8 +29,8 @@ impl Acquaintances {
     }
 }
 
-/// The place of a neighbour, and the byte that stands there for it: never 0, which stands for
-/// nobody.
+/// The place of a neighbour, and the byte that stands there for it: never 0, which marks an empty
+/// place.
 fn place_of(iid: Iid) -> (usize, u8) {
     let [a, b, c, d, e, f, g, h] = iid;
     let halves = [[a, b, c, d], [e, f, g, h]].map(u32::from_be_bytes);

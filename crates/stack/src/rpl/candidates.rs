@@ -3,7 +3,7 @@
 //! Slots are borrowed. A neighbour that has never acknowledged a frame is a stranger: it may not
 //! exist, since source addresses can be made up. A stranger is no parent before it acknowledges,
 //! and where no slot is free it takes at most one from neighbours that have; the parent's slot is
-//! taken by nobody.
+//! never taken.
 
 use super::MessageDrop;
 use super::objective::{ETX_UNIT, INFINITE_RANK};

@@ -214,7 +214,8 @@ impl Rpl<'_> {
         Some(send(to, ControlMessage::Dao))
     }
 
-    /// A No-Path DAO to `old`, a former parent.
+    /// Withdraws the route over `old`, a former parent, by a No-Path DAO: to the root, or in
+    /// storing mode to `old`.
     pub(super) fn withdraw_route(&mut self, old: Iid) -> Option<RplAction> {
         let dodag = self.dodag.as_ref()?;
         self.dao.path_sequence = lollipop::next(self.dao.path_sequence);
@@ -343,8 +344,8 @@ const ASKED_DELAY_MS: u32 = 3_000;
 const DELAY_DOUBLINGS_MAX: u8 = 2;
 
 /// Milliseconds to the first repetition, and as much again at random: ten hops there and back. It
-/// doubles up to 12 s and as much again: two hundred motes that nobody has answered send ten DAOs a
-/// second then.
+/// doubles up to 12 s and as much again: two hundred motes without an answer send ten DAOs a second
+/// then.
 const RETRY_MS: u32 = 1_500;
 
 /// How often the wait for a repetition is doubled at most.

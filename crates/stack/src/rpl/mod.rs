@@ -30,8 +30,8 @@
 //! one of their own for their questions, so that invented addresses cannot keep a child from its
 //! parent's answer. What is said in the parent's name and would make this node act (another
 //! version, mode, DODAG or prefix, a counter that asks for DAOs, a rank that is much worse or none)
-//! is believed only as the parent's own answer to a question of this node's. Whoever can send in a
-//! neighbour's name at that moment can mislead this node all the same, until frames are
+//! is believed only as the parent's own answer to a question of this node's. An attacker that can
+//! send in a neighbour's name at that moment can mislead this node all the same, until frames are
 //! authenticated.
 //!
 //! Left out: routers of storing mode, floating DODAGs, several parents at once, route information,
@@ -437,7 +437,8 @@ impl<'m> Rpl<'m> {
         self.is_inconsistent = true;
     }
 
-    /// Leaves the DODAG, as before the node is switched off: the root is told, then the neighbours.
+    /// Leaves the DODAG, as before the node is switched off: sends a No-Path DAO to the root, then
+    /// poisons.
     pub fn leave(&mut self) {
         self.no_path_to = self.parent;
         self.has_left = true;

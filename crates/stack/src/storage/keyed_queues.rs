@@ -297,7 +297,7 @@ mod tests {
         Replace(usize, usize, u32),
     }
 
-    /// Lengths and words of packets, and how many others stand before them: mostly none.
+    /// Lengths and words of packets, and how many older packets precede them: mostly none.
     fn any_step() -> impl Strategy<Value = Step> {
         let nth = || prop_oneof![3 => Just(0), 1 => 0usize..5];
         prop_oneof![

@@ -305,7 +305,7 @@ impl<'m> SliceQueue<'m> {
         }
     }
 
-    /// The others move up: there are a few at most.
+    /// The pieces behind move up: there are a few at most.
     fn drop_first(&mut self) {
         let pieces = Cell::from_mut(self.in_use()).as_slice_of_cells();
         for pair in pieces.windows(2) {

@@ -488,8 +488,8 @@ impl<'m> Tcp<'m> {
         first.map(|(index, _)| index)
     }
 
-    /// Sets an unused local port towards the remote end (RFC 6056 §3.3.3: hash of the peer plus
-    /// a counter, so that neither the next port nor its predecessors tell about other peers).
+    /// Sets an unused local port towards the remote end (RFC 6056 §3.3.3: hash of the peer plus a
+    /// counter, so that ports reveal nothing about other peers).
     fn choose_port(&mut self, ends: &mut Endpoints) -> Result<(), OpenError> {
         let offset = self.hash_ends(ends, 0) as u16;
         // No more ports can be taken than there are connections and listeners.

@@ -50,7 +50,7 @@ impl Timers {
         self.bits = self.bits & ARMED | (purpose as u8) << PURPOSE_AT;
     }
 
-    /// One bit per [`Timer`] that is armed, and others above those three.
+    /// Bits 0 to 2: which [`Timer`]s are armed; the bits above them are to be ignored.
     pub(super) const fn armed(&self) -> u8 {
         self.bits
     }

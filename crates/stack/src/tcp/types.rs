@@ -149,7 +149,7 @@ speaks!(Error);
 
 /// A connection, from `connect` or `accept` until `remove`.
 ///
-/// Stale ones are recognised: a handle is not given out again before 2^32 others were.
+/// Stale handles are recognised: a handle is not given out again before 2^32 other handles were.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Handle {
     pub(super) index: u8,

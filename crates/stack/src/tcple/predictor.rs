@@ -1,8 +1,8 @@
 //! Whether a link is about to be bad: a logistic regression that learns as it goes.
 //!
 //! Inputs are frame error rate, signal strength and ratio of signal to noise of the last ten
-//! connection events that a controller reported, since HCI tells of events and not of packets; each
-//! is scaled to about one. The output is the chance that more than [`THETA`] of the packets of the
+//! connection events that a controller reported, since HCI reports events and not packets; each is
+//! scaled to about one. The output is the chance that more than [`THETA`] of the packets of the
 //! next two events have errors. Weights follow the gradient of each sample, and the learning rate
 //! follows the gradients (s-ALAP).
 //!

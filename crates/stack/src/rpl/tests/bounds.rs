@@ -166,7 +166,7 @@ fn a_mote_that_asks_in_vain_lowers_its_demands() {
     assert_eq!(bench.dio(&other), Err(MessageDrop::OtherDodag));
 }
 
-/// Nobody has proven the first DODAG: it is kept for two seconds.
+/// No neighbour in the first DODAG has acknowledged a frame: it is kept for two seconds.
 #[test]
 fn a_dodag_that_nobody_proved_is_kept_two_seconds() {
     let mut other = says(7, 256);
@@ -321,7 +321,7 @@ fn a_little_cheaper_is_better_after_a_while() {
     }
 }
 
-/// Neighbours are told at once of a rank that is a whole one higher, or four lower.
+/// A rank that is a whole rank higher, or four lower, is multicast at once.
 #[test]
 fn a_rank_that_moves_far_is_told_at_once() {
     for (from, to, is_told) in [
@@ -344,7 +344,7 @@ fn a_rank_that_moves_far_is_told_at_once() {
     }
 }
 
-/// Without a place there is no route to tell of.
+/// Without a place in a DODAG there is no route to advertise.
 #[test]
 fn a_mote_that_loses_its_place_is_reachable_no_more() {
     let mut bench = Bench::joined(RplRole::Router);
@@ -775,7 +775,7 @@ fn a_leaf_that_nobody_answers_for_is_repeated_ever_more_seldom() {
     assert_eq!(bench.outcomes, [(LEAF, LeafOutcome::Failed)]);
 }
 
-/// What is new of leaves is told at the next poll, which is now.
+/// Outcomes for leaves are returned by the next poll, which is due now.
 #[test]
 fn news_of_leaves_is_due_at_once() {
     let mut bench = settled(&says(0, 128));

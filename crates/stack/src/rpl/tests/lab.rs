@@ -101,7 +101,7 @@ pub(super) fn link_local(node: usize) -> Ipv6Addr {
 }
 
 impl Lab {
-    /// Node 0 is the root, the others are routers; all are off.
+    /// Node 0 is the root, the other nodes are routers; all are off.
     pub(super) fn new(links: Vec<Vec<f64>>, seed: u64) -> Self {
         let roles = (0..links.len()).map(|node| match node {
             0 => RplRole::Root(Root::new(PREFIX)),

@@ -29,7 +29,7 @@ pub(super) struct Bench {
     pub(super) rng: Rng,
     pub(super) now: Instant,
     pub(super) sent: Vec<(Destination, ControlMessage)>,
-    /// What came of leaves, and how often all of them were to be told again.
+    /// Outcomes for leaves, and how often all of them were to be advertised again.
     pub(super) outcomes: Vec<(Leaf, LeafOutcome)>,
     pub(super) lost: usize,
 }

@@ -8,7 +8,7 @@ impl Notes {
     pub(super) const NONE: Self = Self(0);
     /// RACK knows a delivered segment.
     pub(super) const RACK: u8 = 1;
-    /// A tail loss probe is out; `tail_end` tells when it is answered.
+    /// A tail loss probe is out; it is answered when SND.UNA reaches `tail_end` (RFC 8985 §7.4).
     pub(super) const TAIL_PROBED: u8 = 1 << 1;
     /// The latest probe was a retransmission, not new data; neither a DSACK nor an ACK of what
     /// came behind it has answered it.

@@ -226,7 +226,8 @@ impl Scoreboard {
         self.sum(self.marks[SACKED])
     }
 
-    /// Bytes that the peer holds, and of the others those deemed lost and those sent again.
+    /// Bytes that the peer holds; and of the bytes that it does not hold, the ones deemed lost and
+    /// the ones sent again.
     pub(super) fn fates(&self) -> [u32; 3] {
         let [sacked, lost, resent, _] = self.marks;
         [sacked, lost & !sacked, resent & !sacked].map(|marks| self.sum(marks))
@@ -528,5 +529,6 @@ fn enough(smss: u32) -> u32 {
     smss * u32::from(DUP_THRESHOLD - 1)
 }
 
-/// Duplicate ACKs, or segments held out of order, that tell a loss (RFC 5681 §3.2).
+/// Duplicate ACKs, or segments held out of order, after which a segment is deemed lost (RFC 5681
+/// §3.2).
 pub(super) const DUP_THRESHOLD: u8 = 3;

@@ -196,7 +196,7 @@ fn a_cookie_remembers_sack_where_there_are_timestamps() {
     }
 }
 
-/// A listener whose table of handshakes somebody else's has filled.
+/// A listener, while another peer's handshake fills the table.
 fn full_listener() -> Script {
     full_listener_with(Config {
         sack: true,

@@ -115,7 +115,7 @@ impl Server {
         connection.endpoints().remote_port
     }
 
-    /// Lets time pass, and asserts that nobody is reset.
+    /// Lets time pass, and asserts that no reset is sent.
     fn wait_s(&mut self, seconds: u64) {
         let until = self.now_us + seconds * 1_000_000;
         loop {
@@ -213,8 +213,8 @@ fn one_too_many(config: Config) -> (Server, Client, Handle) {
     (server, late, first)
 }
 
-/// The last slot went to another client between its SYN and its ACK: it waits until there is
-/// one, twice as long as the application has to accept, and is not told that nobody is there.
+/// The last slot went to another client between its SYN and its ACK: it waits until there is one,
+/// twice as long as the application has to accept, and gets no reset.
 #[test]
 fn a_handshake_that_no_slot_is_left_for_waits() {
     let (mut server, late, first) = one_too_many(PLAIN);

@@ -35,7 +35,7 @@ fn a_syn_expects_its_answer() {
     assert_eq!(Some(answer.latest), s.tcp.next_deadline());
 }
 
-/// Whoever connects to a node that sleeps would else wait twice for it to ask by itself.
+/// A peer that connects to a sleeping node would else wait twice for the node's next data request.
 #[test]
 fn a_syn_ack_expects_its_answer() {
     let mut s = Script::listening(PLAIN);

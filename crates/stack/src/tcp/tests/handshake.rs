@@ -208,7 +208,7 @@ fn a_syn_is_sent_again_and_given_up() {
     assert_eq!(s.tcp.next_deadline(), None);
 }
 
-/// RFC 6298 (5.7): after a retransmitted SYN, and no timestamp to tell, the RTO is 3 s.
+/// RFC 6298 (5.7): after a retransmitted SYN, and without a timestamp, the RTO is 3 s.
 #[test]
 fn a_retransmitted_syn_makes_the_first_rto_3_s() {
     let (mut s, _) = Script::connecting(PLAIN);
@@ -915,7 +915,8 @@ fn a_forged_syn_ack_sets_no_limit() {
     assert_eq!(s.connection().telemetry().smss_bytes, 900);
 }
 
-/// RFC 6298 §2.2: without timestamps the SYN-ACK tells the round trip, unless it was sent again.
+/// RFC 6298 §2.2: without timestamps the SYN-ACK gives a round-trip sample, unless it was sent
+/// again.
 #[test]
 fn a_syn_ack_answered_late_makes_the_first_timeout_longer() {
     let stamped = Config {

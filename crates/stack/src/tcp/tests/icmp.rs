@@ -4,7 +4,7 @@ use super::super::{Config, Error, IcmpError, RetransmissionCause as Cause, State
 use super::loss::RACK;
 use super::*;
 
-/// Tells the engine that its segment at `seq` (relative) met `error`.
+/// Delivers an ICMPv6 error about the engine's segment at `seq` (relative).
 fn icmp(s: &mut Script, seq: u32, error: IcmpError) {
     let mut quoted = [0; 8];
     quoted[..2].copy_from_slice(&s.local_port.to_be_bytes());

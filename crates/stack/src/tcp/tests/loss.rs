@@ -1028,7 +1028,7 @@ fn a_window_is_advised() {
     assert_eq!(telemetry.window_advised_bytes(0), 3 * 462);
 }
 
-/// A block that reaches beyond what was sent tells nothing, not even about its first part.
+/// A SACK block that reaches beyond SND.NXT is ignored as a whole.
 #[test]
 fn a_sack_block_beyond_what_was_sent_is_ignored() {
     for rack in [true, false] {

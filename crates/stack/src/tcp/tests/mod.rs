@@ -257,7 +257,7 @@ impl Script {
         Self::accepted_with(config, say(SYN, 0, 0).mss(1000), 8000, 8000)
     }
 
-    /// A listener that nobody has called yet.
+    /// A listener to which no SYN was sent yet.
     pub(in crate::tcp) fn listening(config: Config) -> Self {
         let mut s = Self::new();
         s.listener = Some(s.tcp.listen(None, PORT, leak(config)).unwrap());
@@ -490,7 +490,7 @@ impl Script {
     }
 }
 
-/// `len` bytes that tell their place.
+/// `len` bytes, each of which depends on its position.
 pub(in crate::tcp) fn pattern(from: usize, len: usize) -> Vec<u8> {
     (from..from + len)
         .map(|i| (i ^ (i >> 8) ^ (i >> 16).wrapping_mul(37)) as u8)

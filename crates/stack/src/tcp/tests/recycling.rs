@@ -36,7 +36,7 @@ type Named = (&'static str, fn(&mut Script));
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
-    /// SYN sent, or lent to a listener that nobody called.
+    /// SYN sent, or lent to a listener without a client.
     Opened(Open),
     Established,
 }

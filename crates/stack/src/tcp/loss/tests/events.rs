@@ -51,7 +51,7 @@ fn take_in(loss: &mut Loss, acked: u32, held: Option<(u32, u32)>) -> Delivery {
     delivery
 }
 
-/// RFC 9937 §6.2: `SafeACK` is an ACK that advances and tells of no further loss.
+/// RFC 9937 §6.2: `SafeACK` is an ACK that advances SND.UNA and shows no further loss.
 #[test]
 fn an_ack_that_tells_of_a_loss_is_not_safe() {
     for (held, cwnd) in [

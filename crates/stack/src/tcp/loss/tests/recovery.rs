@@ -79,7 +79,7 @@ fn a_delivery_tells_of_the_newest_transmission() {
     assert_eq!(newest(&delivery), Some((40, 400)));
 }
 
-/// RFC 8985 §6.2 step 2: what answers the original tells nothing of the retransmission.
+/// RFC 8985 §6.2 step 2: an ACK of the original transmission is no sample of the retransmission.
 #[test]
 fn an_answer_to_the_original_is_told_from_one_to_the_retransmission() {
     let mut resent = board(&[(100, 10)]);
@@ -808,7 +808,7 @@ fn a_probe_stays_out_until_its_end_is_acknowledged() {
     }
 }
 
-/// The known gap of the scripts: whoever ends leaves nothing to send nor to wait for.
+/// The known gap of the scripts: a connection that ends leaves nothing to send nor to wait for.
 #[test]
 fn the_end_leaves_nothing_due() {
     let due = Facts::ACK_DUE
