@@ -1,5 +1,5 @@
-//! `cargo xtask check`: every step, with its time; the output of those that fail; the sum. Steps that
-//! are named run alone, and have their processor time, too.
+//! `cargo xtask check`: every step, with its time; the output of those that fail; the sum. Steps
+//! that are named run alone, and have their processor time, too.
 
 use std::io::{self, Write};
 use std::panic::resume_unwind;
@@ -27,8 +27,8 @@ const FIRST: &[Step] = &[
     ("patches", planted::check_patches),
 ];
 
-/// Steps that build for this machine, in one target folder, in which one Cargo works at a time. What
-/// a change breaks most often stands first.
+/// Steps that build for this machine, in one target folder, in which one Cargo works at a time.
+/// What a change breaks most often stands first.
 const HOST: &[Step] = &[
     ("clippy", clippy),
     ("doc", doc),
