@@ -21,34 +21,19 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-mod bluetooth;
 mod capture;
-mod coap;
 mod conversation;
-mod elements;
-mod envelope;
-mod icmpv6;
-mod ip;
 mod layers;
-mod link;
-mod lowpan;
-mod mac;
 mod model;
 mod next;
 mod pcapng;
 mod ranges;
 mod reassembly;
-mod rpl;
 mod secured;
 mod summary;
-mod tap;
-mod tcp;
-mod tcphc;
 #[cfg(test)]
 mod tests;
 mod text;
-mod udp;
-mod zep;
 
 use std::io::{self, Write};
 use std::net::Ipv6Addr;
@@ -138,12 +123,12 @@ pub struct Decoder {
     /// The root's address, as the last DIO gave it.
     dodag: Option<Ipv6Addr>,
     reassembly: reassembly::Reassembly,
-    compressions: tcphc::Compressions,
+    compressions: layers::tcphc::Compressions,
     conversations: conversation::Conversations,
-    heard: mac::Heard,
+    heard: layers::mac::Heard,
     /// What secured frames are opened with.
     keys: Option<Keys>,
-    ble: bluetooth::Connections,
+    ble: layers::bluetooth::Connections,
     tally: Tally,
     /// About the frame in hand.
     now: Now,
@@ -191,11 +176,11 @@ impl Decoder {
             contexts,
             dodag: None,
             reassembly: reassembly::Reassembly::default(),
-            compressions: tcphc::Compressions::default(),
+            compressions: layers::tcphc::Compressions::default(),
             conversations: conversation::Conversations::default(),
-            heard: mac::Heard::default(),
+            heard: layers::mac::Heard::default(),
             keys: None,
-            ble: bluetooth::Connections::default(),
+            ble: layers::bluetooth::Connections::default(),
             tally: Tally::default(),
             now: Now::default(),
         }

@@ -1,6 +1,6 @@
 //! What follows a layer: by which numbering the next one is named, its number there, and its bytes.
 //!
-//! Place: every layer returns a [`Next`]; [`super::layers`] looks the number up and calls the
+//! Place: every layer returns a [`Next`]; [`crate::layers`] looks the number up and calls the
 //! layer. Left out: which layer a number names. No layer knows that.
 
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use motet::lowpan::LinkPair;
 use motet::wire::ieee802154::ParseError;
 
-use super::capture::LinkType;
+use crate::capture::LinkType;
 
 /// What follows a layer.
 #[derive(Debug)]

@@ -8,32 +8,32 @@
 use etherparse::{EtherType, Ethernet2HeaderSlice, SingleVlanHeaderSlice};
 use motet::wire::cursor::{Reader, Truncated};
 
-use super::capture::LinkType;
-use super::model::{Frame, Layer, hex, hex8, hex16};
-use super::next::{Fcs, Next};
+use crate::capture::LinkType;
+use crate::model::{Frame, Layer, hex, hex8, hex16};
+use crate::next::{Fcs, Next};
 
 impl LinkType {
     /// IEEE 802.15.4 frames that end in their FCS.
-    pub(super) const IEEE802154: Self = Self(195);
+    pub(crate) const IEEE802154: Self = Self(195);
     /// The same behind preamble, start-of-frame delimiter and length.
-    pub(super) const IEEE802154_NONASK_PHY: Self = Self(215);
+    pub(crate) const IEEE802154_NONASK_PHY: Self = Self(215);
     /// IEEE 802.15.4 frames without FCS.
-    pub(super) const IEEE802154_NOFCS: Self = Self(230);
+    pub(crate) const IEEE802154_NOFCS: Self = Self(230);
     /// IEEE 802.15.4 frames behind a list of what the receiver knows about them.
-    pub(super) const IEEE802154_TAP: Self = Self(283);
+    pub(crate) const IEEE802154_TAP: Self = Self(283);
     /// Bluetooth LE's link layer behind a header that says how each packet was received.
-    pub(super) const BLUETOOTH_LE: Self = Self(256);
-    pub(super) const ETHERNET: Self = Self(1);
-    pub(super) const LINUX_SLL: Self = Self(113);
-    pub(super) const LINUX_SLL2: Self = Self(276);
-    pub(super) const IPV4: Self = Self(228);
-    pub(super) const IPV6: Self = Self(229);
+    pub(crate) const BLUETOOTH_LE: Self = Self(256);
+    pub(crate) const ETHERNET: Self = Self(1);
+    pub(crate) const LINUX_SLL: Self = Self(113);
+    pub(crate) const LINUX_SLL2: Self = Self(276);
+    pub(crate) const IPV4: Self = Self(228);
+    pub(crate) const IPV6: Self = Self(229);
     /// Bare IP packets. The registry's number is 101; 12 and 14 are what `DLT_RAW` was on the
     /// systems that wrote it without translation.
-    pub(super) const RAW: [Self; 3] = [Self(101), Self(12), Self(14)];
+    pub(crate) const RAW: [Self; 3] = [Self(101), Self(12), Self(14)];
 
     /// What can be decoded, for people.
-    pub(super) const SUPPORTED: &str = "IEEE 802.15.4 (195, 215, 230, 283), Bluetooth LE (256), raw IP \
+    pub(crate) const SUPPORTED: &str = "IEEE 802.15.4 (195, 215, 230, 283), Bluetooth LE (256), raw IP \
                                         (12, 14, 101, 228, 229), Ethernet (1) and Linux cooked \
                                         (113, 276)";
 

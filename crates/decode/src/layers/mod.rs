@@ -4,15 +4,29 @@
 //! its own with an `explain` that returns a [`Next`], and a line here: by link type, EtherType, IP
 //! protocol, ICMPv6 type or UDP port.
 
+pub(crate) mod bluetooth;
+mod coap;
+mod elements;
+mod envelope;
+mod icmpv6;
+mod ip;
+mod link;
+mod lowpan;
+pub(crate) mod mac;
+mod rpl;
+mod tap;
+mod tcp;
+pub(crate) mod tcphc;
+mod udp;
+mod zep;
+
 use etherparse::EtherType;
 use motet::wire::{icmpv6 as wire_icmpv6, ipv6, tcp as wire_tcp, udp as wire_udp};
 
-use super::capture::{LinkType, Record};
-use super::model::Frame;
-use super::next::{Control, Fcs, Next, Upper};
-use super::{
-    Decoder, bluetooth, coap, envelope, icmpv6, ip, link, lowpan, mac, rpl, tap, tcp, udp, zep,
-};
+use crate::Decoder;
+use crate::capture::{LinkType, Record};
+use crate::model::Frame;
+use crate::next::{Control, Fcs, Next, Upper};
 
 /// Explains a record from its link layer inwards.
 pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, record: &Record) {

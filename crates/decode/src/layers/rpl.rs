@@ -12,9 +12,9 @@ use motet::wire::rpl::{
 
 pub(super) use motet::wire::rpl::ICMPV6_TYPE;
 
-use super::model::{Frame, Layer, Value, group, hex8, hex16};
-use super::next::{Control, Next};
 use super::{Decoder, icmpv6};
+use crate::model::{Frame, Layer, Value, group, hex8, hex16};
+use crate::next::{Control, Next};
 
 /// Explains a control message.
 pub(super) fn explain<'a>(

@@ -13,7 +13,7 @@
 
 use motet::wire::cursor::{Reader, Truncated};
 
-use super::model::{Field, Frame, Layer, Value, group, hex8};
+use crate::model::{Field, Frame, Layer, Value, group, hex8};
 
 /// How far the elements could be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

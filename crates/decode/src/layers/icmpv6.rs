@@ -8,11 +8,11 @@ use std::net::IpAddr;
 use motet::wire::icmpv6::{self, Echo, Message, RouterAdvertisement};
 use motet::wire::ndp::{NdpOption, NdpOptions, PrefixInformation, registration};
 
-use super::Decoder;
 use super::ip::about;
 use super::mac::link_addr;
-use super::model::{Field, Frame, Layer, Value, group, hex, hex8, hex16};
-use super::next::{Control, Next, Upper};
+use crate::Decoder;
+use crate::model::{Field, Frame, Layer, Value, group, hex, hex8, hex16};
+use crate::next::{Control, Next, Upper};
 
 /// Explains a message.
 pub(super) fn explain<'a>(decoder: &mut Decoder, frame: &mut Frame, upper: Upper<'a>) -> Next<'a> {

@@ -10,8 +10,8 @@
 
 use motet::wire::cursor::{Reader, Truncated};
 
-use super::model::{Frame, Layer, Value, group};
-use super::next::{Fcs, Next};
+use crate::model::{Frame, Layer, Value, group};
+use crate::next::{Fcs, Next};
 
 /// Explains a record of link type 283.
 pub(super) fn explain<'a>(frame: &mut Frame, bytes: &'a [u8]) -> Next<'a> {

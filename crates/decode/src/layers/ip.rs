@@ -14,9 +14,9 @@ use motet::wire::rpl_option::{self, Rpi};
 use motet::wire::source_route::{self, SourceRoute};
 use motet::wire::{icmpv6 as wire_icmpv6, tcp as wire_tcp, udp as wire_udp};
 
-use super::Decoder;
-use super::model::{Frame, Layer, Value, group, hex8};
-use super::next::{Next, Upper};
+use crate::Decoder;
+use crate::model::{Frame, Layer, Value, group, hex8};
+use crate::next::{Next, Upper};
 
 /// Explains an IP packet of either version.
 pub(super) fn explain<'a>(decoder: &mut Decoder, frame: &mut Frame, packet: &'a [u8]) -> Next<'a> {

@@ -12,8 +12,8 @@
 
 use motet::wire::cursor::{Reader, Truncated};
 
-use super::model::{Frame, Layer, hex16};
-use super::next::{Fcs, Next};
+use crate::model::{Frame, Layer, hex16};
+use crate::next::{Fcs, Next};
 
 /// UDP port of ZEP.
 pub(super) const PORT: u16 = 17_754;

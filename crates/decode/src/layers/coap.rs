@@ -5,8 +5,8 @@
 
 use coap_lite::{CoapOption, MessageClass, MessageType, Packet};
 
-use super::model::{Frame, Layer, hex16};
-use super::next::Next;
+use crate::model::{Frame, Layer, hex16};
+use crate::next::Next;
 
 /// UDP port of CoAP.
 pub(super) const PORT: u16 = 5_683;

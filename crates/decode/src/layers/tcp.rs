@@ -9,10 +9,10 @@ use std::net::IpAddr;
 use motet::wire::checksum::Checksum;
 use motet::wire::tcp::{Flags, HEADER_LEN, Header, NEXT_HEADER, checksum_field};
 
-use super::Decoder;
-use super::conversation::{Observation, Relation, Segment};
-use super::model::{Frame, Layer, Value, group, hex16};
-use super::next::{Next, Upper};
+use crate::Decoder;
+use crate::conversation::{Observation, Relation, Segment};
+use crate::model::{Frame, Layer, Value, group, hex16};
+use crate::next::{Next, Upper};
 
 /// Explains a segment.
 pub(super) fn explain<'a>(decoder: &mut Decoder, frame: &mut Frame, upper: Upper<'a>) -> Next<'a> {

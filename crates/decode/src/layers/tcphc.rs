@@ -17,13 +17,13 @@ use motet::wire::ipv6::{self, Extensions};
 use motet::wire::tcp::{self, Flags};
 use motet::wire::tcphc::{FULL_OVERHEAD, Field as Inline, Header, Window};
 
-use super::model::{Frame, Layer, Value, group, hex8, hex16};
 use super::tcp::flag_names;
-use super::{Decoder, Now};
+use crate::model::{Frame, Layer, Value, group, hex8, hex16};
+use crate::{Decoder, Now};
 
 /// The connections whose compressed headers were heard, in both directions.
 #[derive(Debug, Default)]
-pub(super) struct Compressions {
+pub(crate) struct Compressions {
     connections: HashMap<Key, Connection>,
 }
 

@@ -24,14 +24,14 @@ use motet::wire::cursor::{Reader, Truncated};
 use motet::wire::l2cap::{DYNAMIC, Header, SIGNALLING, Signal};
 use motet::wire::tcple::Sdu;
 
-use super::Decoder;
 use super::mac::link_addr;
-use super::model::{Frame, Layer, Status, Value, hex16};
-use super::next::Next;
+use crate::Decoder;
+use crate::model::{Frame, Layer, Status, Value, hex16};
+use crate::next::Next;
 
 /// Connections that the capture shows.
 #[derive(Debug, Default)]
-pub(super) struct Connections(BTreeMap<u32, Connection>);
+pub(crate) struct Connections(BTreeMap<u32, Connection>);
 
 /// One connection.
 #[derive(Debug, Default)]

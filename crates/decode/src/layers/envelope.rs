@@ -9,7 +9,7 @@
 //!
 //! Place: `mac` calls [`explain`] for frames that the stack's parser does not accept; the
 //! information elements are in [`super::elements`].
-//! Left out: the check of a MIC without encryption; [`super::secured`] decrypts.
+//! Left out: the check of a MIC without encryption; [`crate::secured`] decrypts.
 //! Source: IEEE 802.15.4-2015 §7.2 (frame control, Table 7-2 for the PAN ids), §7.3.5
 //! (multipurpose), §9.4 (auxiliary security header).
 
@@ -21,12 +21,12 @@ use motet::wire::ieee802154::{
     Address, Auxiliary, FrameType, Header, Level, PAN_BROADCAST, ParseError, Version,
 };
 
-use super::Decoder;
 use super::elements::{self, Elements};
 use super::mac::{self, link_addr};
-use super::model::{Frame, Layer, hex, hex16};
-use super::next::Next;
-use super::secured;
+use crate::Decoder;
+use crate::model::{Frame, Layer, hex, hex16};
+use crate::next::Next;
+use crate::secured;
 
 /// A frame's kind, as the first three bits of its frame control say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,9 +7,9 @@ use std::net::IpAddr;
 
 use motet::wire::udp::{self, Header};
 
-use super::Decoder;
-use super::model::{Frame, Layer, hex16};
-use super::next::{Next, Upper};
+use crate::Decoder;
+use crate::model::{Frame, Layer, hex16};
+use crate::next::{Next, Upper};
 
 /// Explains a datagram.
 pub(super) fn explain<'a>(decoder: &Decoder, frame: &mut Frame, upper: Upper<'a>) -> Next<'a> {

@@ -20,10 +20,10 @@ use motet::wire::lowpan_iphc::{
 use motet::wire::lowpan_nhc::{self, Nhc};
 use motet::wire::rpl_option::{self, Rpi};
 
-use super::model::{Field, Frame, Layer, Value, group, hex16};
-use super::next::Next;
-use super::reassembly::{Key, Outcome, Piece};
 use super::{Decoder, ip, tcphc};
+use crate::model::{Field, Frame, Layer, Value, group, hex16};
+use crate::next::Next;
+use crate::reassembly::{Key, Outcome, Piece};
 
 /// Explains the payload of a data frame; what follows is the packet, where all of it is here.
 pub(super) fn explain<'a>(
@@ -293,7 +293,7 @@ fn fragment<'a>(
     if !header.is_first() {
         frame.payload(rest);
     }
-    frame.status = super::Status::Fragment;
+    frame.status = crate::Status::Fragment;
     if decoder.now.countable() && !frame.is_cut() {
         return add(decoder, frame, pair, &header, &packet);
     }
@@ -376,7 +376,7 @@ fn add<'a>(
             udp_checksum_elided,
             tcp,
         } => {
-            frame.status = super::Status::Decoded;
+            frame.status = crate::Status::Decoded;
             let list = frames
                 .iter()
                 .map(ToString::to_string)

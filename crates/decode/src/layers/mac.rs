@@ -14,9 +14,9 @@ use motet::wire::ieee802154::{
     self, Address, Beacon, Command, FrameType, Header, ParseError, Version,
 };
 
-use super::Decoder;
-use super::model::{Frame, Layer, Value, group, hex, hex8, hex16};
-use super::next::{Fcs, Next};
+use crate::Decoder;
+use crate::model::{Frame, Layer, Value, group, hex, hex8, hex16};
+use crate::next::{Fcs, Next};
 
 /// Explains a frame from its frame control on.
 pub(super) fn explain<'a>(
@@ -317,7 +317,7 @@ pub(super) fn link_pair(mac: &Header) -> LinkPair {
 
 /// The latest frames: to recognise link retries and acknowledgments.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(crate) struct Heard {
     latest: HashMap<LinkAddr, Latest>,
     /// Frames that want an acknowledgment, oldest first: out of earshot of one another,
     /// senders overlap.
