@@ -10,9 +10,10 @@ use crate::time::{Duration, Instant};
 pub struct Expectation {
     /// No answer comes before this instant.
     pub earliest: Instant,
-    /// None comes later: whatever was sent is then sent again, or given up.
+    /// No answer comes after this instant: by then the data are retransmitted, or given up.
     pub latest: Instant,
-    /// How long an answer may wait where it is, so that it still comes in good time.
+    /// How long an answer may wait at the parent and still be in time: the interval between
+    /// requests.
     pub pace: Duration,
     /// More than one packet is likely to come.
     pub more: bool,

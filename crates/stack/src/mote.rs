@@ -132,7 +132,7 @@ impl<
         )
     }
 
-    /// As `lend`, of a node that speaks no TCP.
+    /// As [`Self::lend`], for a node without TCP.
     #[inline(always)]
     pub fn lend_without_tcp(&'m mut self, config: &MoteConfig, now: Instant) -> &'m mut Node<'m> {
         let mut rng = Rng::from_seed(config.seed);

@@ -43,7 +43,7 @@ impl Rng {
         value
     }
 
-    /// Leaves out the next `count` draws of 64 bits, whose values nobody needs.
+    /// Skips the next `count` draws of 64 bits, as if their values had been used.
     pub fn skip(&mut self, count: u64) {
         self.counter = self.counter.wrapping_add(count);
     }

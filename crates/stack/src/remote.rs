@@ -16,9 +16,8 @@ pub struct Remote {
     pub addr: Ipv6Addr,
     /// The UDP or TCP port of the other end.
     pub port: u16,
-    /// For a link-local `addr`, the number of the link it is on, from 1, as scope ids count (RFC
-    /// 4007 §6). 0 for a global address; for a link-local one, 0 means the first link that can lead
-    /// there.
+    /// The link of a link-local `addr`: its number, counted from 1, as in scope ids (RFC 4007 §6).
+    /// 0 for a global address; for a link-local one, 0 means the first link that can lead there.
     pub zone: u8,
 }
 

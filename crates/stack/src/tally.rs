@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-/// How often each was done.
+/// How often the node has done each kind of work, for tests.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Tally {
     /// IPv6 headers that the node has parsed.

@@ -17,7 +17,7 @@ impl Instant {
     /// Zero microseconds: where the driver's clock starts.
     pub const ORIGIN: Self = Self(0);
 
-    /// None comes later: a deadline that is none.
+    /// An instant that never comes: stands for no deadline.
     #[cfg(feature = "rpl")]
     pub(crate) const NEVER: Self = Self(u64::MAX);
 
@@ -183,10 +183,10 @@ pub fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     }
 }
 
-/// The earliest of several deadlines, without those that had come when the node was last polled:
-/// whatever was due then and still is waits for an event.
+/// The earliest of several deadlines. A deadline that had come when the node was last polled does
+/// not count: if its work is still due then, it waits for an event.
 ///
-/// Each deadline is judged by itself, so that one that waits hides none that comes later.
+/// Each deadline is judged alone, so that one that has passed hides none that comes later.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadlines {
     /// When the node was last polled: deadlines up to this instant are left out.
@@ -195,8 +195,8 @@ pub(crate) struct Deadlines {
 }
 
 impl Deadlines {
-    /// None yet. `polled_at`: when the last poll found nothing more to do; `None`: there was an
-    /// event since.
+    /// No deadlines yet. `polled_at`: when the last poll found nothing more to do; `None`: there
+    /// was an event since.
     pub(crate) fn after(polled_at: Option<Instant>) -> Self {
         let tick = Duration::from_micros(1);
         Self {

@@ -41,7 +41,7 @@ pub struct UdpCounters {
 pub struct Received {
     /// The sender: where an answer goes.
     pub from: Remote,
-    /// To which of the inbox's ports.
+    /// The inbox's port to which the datagram came.
     pub port: u16,
     /// Bytes of payload, at the start of the caller's buffer.
     pub len: usize,

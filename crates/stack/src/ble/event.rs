@@ -61,8 +61,9 @@ impl Timing {
             && self.between_events() < self.timeout as u32 * 4
     }
 
-    /// These times with another interval. Where it is longer, fewer events may be left out, so that
-    /// no more time passes between two that are not; and it stays below half the timeout.
+    /// These times with another interval. With a longer interval the peripheral may leave out fewer
+    /// events, so that the time between two events does not grow. The interval stays below half the
+    /// supervision timeout.
     pub(super) fn with_interval(self, interval: u16) -> Self {
         let interval = interval.min(self.timeout.saturating_mul(4).saturating_sub(1));
         let events = self.between_events().checked_div(interval.into());
@@ -75,8 +76,8 @@ impl Timing {
         }
     }
 
-    /// From an event of the peripheral's to the next, when it has nothing to say: in units of 1.25
-    /// ms.
+    /// The time from one event that the peripheral must attend to the next, when it has nothing to
+    /// send, in units of 1.25 ms.
     const fn between_events(&self) -> u32 {
         self.interval as u32 * (1 + self.latency as u32)
     }
@@ -95,7 +96,7 @@ pub struct Advertisement<'a> {
     pub data: &'a [u8],
 }
 
-/// How a connection event went, from controllers that say so.
+/// The outcome of a connection event, from controllers that report it (a vendor's event).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EventReport {
     /// The connection that the report is about.
@@ -217,7 +218,7 @@ pub enum Event<'a> {
 }
 
 impl Action {
-    /// How many bytes of `out` the action speaks of.
+    /// How many bytes of `out` belong to the action.
     pub const fn bytes_len(&self) -> usize {
         match self {
             Self::SetAdvertisingData { len } | Self::Data { len, .. } => *len,
@@ -249,9 +250,9 @@ pub enum Action {
     },
     /// LE Set Scan Parameters: passive.
     SetScanParameters {
-        /// From one look at a channel to the next, in units of 0.625 ms.
+        /// Scan interval: from the start of one scan window to the next, in units of 0.625 ms.
         interval: u16,
-        /// How long each look is.
+        /// Scan window: how long the receiver is on in each interval, in units of 0.625 ms.
         window: u16,
     },
     /// LE Set Scan Enable, without duplicates.

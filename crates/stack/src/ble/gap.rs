@@ -17,11 +17,11 @@ pub(super) enum Gap {
     Parameters,
     /// What is advertised is to be set.
     Data,
-    /// To begin advertising, or scanning; not before this instant.
+    /// Advertising or scanning is to begin, not before this instant.
     Begin(Instant),
     /// Advertising (a peripheral), or scanning for peripherals (a central).
     Looking,
-    /// To stop scanning, because this device was found.
+    /// This device was found, and scanning is to stop.
     Found(DeviceAddr),
     /// Scanning has stopped, and the attempt to connect to this device comes next.
     Connect(DeviceAddr),
@@ -176,5 +176,5 @@ const SCAN_INTERVAL: u16 = 96;
 /// The pause after a refused command.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How long a device that was heard may take to be heard again.
+/// How long to try to connect to a device that was heard.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

@@ -53,7 +53,7 @@ pub const INWARD_LEN: usize = SDU_HEADROOM + IPV6_MTU_MIN;
 /// The service of IPv6: the SPSM of IPSP.
 const IPSP: u16 = 0x0023;
 
-/// How this end calls the first channel of a connection.
+/// The channel identifier (CID) by which this end names the first channel of a connection.
 const LOCAL: u16 = 0x0040;
 
 /// K-frames that a peer may send ahead: two SDUs, where it cuts an SDU to packets of 251 bytes.
@@ -454,8 +454,8 @@ impl<'m> Host<'m> {
         })
     }
 
-    /// Whether the controller takes another packet for this peer: each connection has its share, so
-    /// that one whose peer is silent does not take the room of the others.
+    /// Whether the controller takes another packet for this peer. Each connection has a share of
+    /// the controller's buffers, so that a silent peer cannot use up those of the others.
     pub(crate) fn has_room(&self, at: usize) -> bool {
         let Some(controller) = self.controller else {
             return false;
@@ -585,7 +585,7 @@ impl Connection {
 /// The longest payload of a packet on the air before data length was spoken of, and ever, bytes.
 const PDU_LEN_MIN: u16 = 27;
 const PDU_LEN_MAX: u16 = 251;
-/// How long such a packet takes at 1 Mb/s, µs.
+/// The time of a packet of the longest payload at 1 Mb/s, µs.
 const PDU_TIME_MAX_US: u16 = 2120;
 
 /// A peer that gives no credit for so long has stopped taking packets.

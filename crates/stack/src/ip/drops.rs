@@ -10,11 +10,11 @@ pub enum PacketDrop {
     /// A multicast or loopback source, this node's own, or an unspecified one where an answer
     /// is due; or a loopback destination.
     BadAddress,
-    /// For one node, in a frame for all: each neighbour would pass on a copy.
+    /// A packet for one node, in a broadcast frame: each neighbour would forward a copy.
     LinkBroadcast,
     /// A link-local address of another link, or a group this node has not joined.
     NotMine,
-    /// For another node, and this node does not forward.
+    /// A packet for another node, and this node does not forward.
     NotARouter,
     /// A fragment of IPv6 that nothing came of: a node without memory to put packets together, a
     /// packet that did not become whole, or a fragment that breaks a rule.
@@ -42,7 +42,7 @@ pub enum PacketDrop {
     TooOld,
     /// The route leads back to the neighbour that sent the packet.
     SentBack,
-    /// An echo request or a solicitation beyond those that are answered in so short a time.
+    /// An echo request or a solicitation beyond the limit on answers.
     TooMany,
     /// An ICMPv6 error that cannot be true: an MTU below IPv6's minimum, or a packet that this
     /// node does not send.

@@ -103,7 +103,7 @@ struct Key {
 pub(crate) struct Fragment<'p> {
     /// The IPv6 header in front of it.
     pub(crate) header: &'p Header,
-    /// Where its fragment header stands in its packet.
+    /// Offset of the fragment header in the fragment's packet, bytes.
     pub(crate) at: usize,
     pub(crate) place: FragmentHeader,
     /// The bytes behind the fragment header: this fragment's part of the packet.
@@ -117,7 +117,7 @@ pub(crate) enum Gathered {
     Nothing,
     /// It was the last that was missing: [`Fragments::packet`] has the whole.
     Whole(usize),
-    /// It breaks a rule, and its source is told by a parameter problem.
+    /// The fragment breaks a rule, and its source gets a parameter problem (RFC 4443 §3.4).
     Problem { code: u8, pointer: u32 },
 }
 
@@ -227,9 +227,9 @@ impl<'m> Fragments<'m> {
         taken.map(|slot| slot.since + PATIENCE).min()
     }
 
-    /// Gives up one packet whose time is over: its first fragment, which its source is told of, and
-    /// the interface that it came by. Without that fragment, or where fragments contradict one
-    /// another, nothing is said. Call until `None`.
+    /// Gives up one packet whose time is over. Returns its first fragment, about which its source
+    /// gets an ICMPv6 error, and the interface by which it came. Without a first fragment, or where
+    /// fragments contradict one another, no error is sent. Call until `None`.
     pub(crate) fn expire(&mut self, now: Instant) -> Option<(InterfaceId, Header, &[u8])> {
         let is_over = |slot: &FragmentSlot| slot.is_taken() && now >= slot.since + PATIENCE;
         while let Some(index) = self.slots.iter().position(is_over) {

@@ -55,7 +55,8 @@ impl ErrorKind {
         )
     }
 
-    /// How a whole packet counts about which no error may be sent; `None` where it counts anyway.
+    /// The reason under which a packet counts as dropped if no error may be sent about it; `None`
+    /// where it is counted elsewhere.
     pub(crate) const fn in_silence(self) -> Option<PacketDrop> {
         match self {
             Self::SentBack => None,
@@ -73,7 +74,7 @@ impl ErrorKind {
         }
     }
 
-    /// The message that says so about `invoking`, the start of the offending packet.
+    /// The ICMPv6 message of this error about `invoking`, the start of the offending packet.
     fn message(self, invoking: &[u8]) -> Message<'_> {
         let unreachable = |code| Message::DestinationUnreachable { code, invoking };
         match self {
@@ -94,12 +95,12 @@ impl ErrorKind {
     }
 }
 
-/// How many ICMPv6 errors a node sends: a burst of 10, as RFC 4443 §2.4 f proposes for a small
-/// device, then one a second. That section's 10 a second, of two frames each, would be a sixth
-/// of what a mesh carries over one hop, and any stranger can ask for them.
+/// Limit on the ICMPv6 errors that a node sends: a burst of 10, as RFC 4443 §2.4 f proposes for a
+/// small device, then one a second. That section's 10 a second, of two frames each, would be a
+/// sixth of what a mesh carries over one hop, and any stranger can cause them.
 pub(super) const ERRORS: Allowance = Allowance::new(10, 1_000);
 
-/// How many echo requests a node answers: a burst of 32, then 20 a second.
+/// Limit on the echo requests that a node answers: a burst of 32, then 20 a second.
 pub(super) const ECHOES: Allowance = Allowance::new(32, 50);
 
 /// Whether an error about `packet` may be sent at all (RFC 4443 §2.4 e).
@@ -111,7 +112,8 @@ pub(crate) fn may_answer(header: &Header, packet: &[u8], kind: ErrorKind) -> boo
     to_one_node && from_one_node && !may_be_error(header, packet)
 }
 
-/// Whether `packet` is an ICMPv6 error or redirect, or hides what it is.
+/// Whether `packet` is an ICMPv6 error or redirect, or may be one because its headers cannot be
+/// read.
 fn may_be_error(header: &Header, packet: &[u8]) -> bool {
     let mut walk = Extensions::new(
         header.next_header,

@@ -121,7 +121,8 @@ pub(crate) struct Ingress {
     pub to_all: bool,
     /// The RPL option of the packet, which the link has taken off.
     pub option: Option<Rpi>,
-    /// How strong its frame, or the last of its frames, was here, dBm; 0 where no link says.
+    /// Received signal strength of the packet's frame, or of the last of its frames, dBm; 0 where
+    /// the link does not measure it.
     #[cfg(feature = "rpl")]
     pub signal_dbm: i8,
 }
@@ -284,8 +285,8 @@ impl<'m> Ip<'m> {
         self.addresses.source_for(dst, egress)
     }
 
-    /// Where a link-local destination is looked for when nobody says on which link: where this node
-    /// has its first link-local address (RFC 4007 §6: the default zone is the node's choice).
+    /// The link of a link-local destination without a zone: the one on which this node has its
+    /// first link-local address (RFC 4007 §6: the default zone is the node's choice).
     pub(crate) fn first_link(&self) -> InterfaceId {
         let mut addresses = self.addresses();
         let first = addresses.find(|a| a.addr.is_unicast_link_local());

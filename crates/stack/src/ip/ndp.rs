@@ -35,8 +35,8 @@ pub(crate) const HOP_LIMIT: u8 = 255;
 /// Solicitations before the pace slows (`MAX_RTR_SOLICITATIONS`, RFC 6775 §9).
 const SOLICITATIONS_FAST: u8 = 3;
 
-/// How many more are as fast where RPL leads: a node that knows no contexts cannot be reached, nor
-/// can those below it, and its parent is there.
+/// Further fast solicitations where RPL has brought the router: without its contexts neither this
+/// node nor those below it can be reached, and the parent is known to be there.
 const SOLICITATIONS_FAST_MORE: u8 = 6;
 
 /// Between the first solicitations. RFC 6775 §9 says 10 s (`RTR_SOLICITATION_INTERVAL`);
@@ -117,7 +117,7 @@ struct Claim {
 /// What of an advertisement decides whether it is believed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Said {
-    /// How long everything in it holds; zero: the sender is no router any more.
+    /// How long all information in the advertisement holds; zero: the sender is no longer a router.
     pub lease: Duration,
     /// What it would change of prefix and contexts, as a number; `None`: nothing.
     pub change: Option<u32>,
@@ -139,8 +139,8 @@ pub(crate) enum Due {
 pub struct Advertised {
     /// The /64 from which motes form addresses.
     pub prefix: Ipv6Addr,
-    /// How long it, the contexts and the default route hold, whole seconds. Of what a relay
-    /// has learnt it passes on what is left.
+    /// How long prefix, contexts and default route hold, whole seconds. A relay passes on what is
+    /// left of the time that it has learnt.
     pub lifetime: Duration,
 }
 
@@ -160,8 +160,9 @@ impl Solicitor {
         }
     }
 
-    /// Asks and hears `router` alone from now on, or nobody. What is known stays: all routers of a
-    /// mesh say the same, so another one is asked only where nothing is known yet.
+    /// From now on only `router` is asked and heard, or no router at all. The known configuration
+    /// stays: all routers of a mesh advertise the same, so another router is asked only where
+    /// nothing is known yet.
     #[cfg(feature = "rpl")]
     pub(crate) fn follow(&mut self, router: Option<Iid>, now: Instant, rng: &mut Rng) {
         self.is_led = true;
@@ -230,7 +231,7 @@ impl Solicitor {
         matches!(self.state, State::Asking { sent, .. } if sent >= SOLICITATIONS_FAST)
     }
 
-    /// Whether an answer of the router may come to what it was asked.
+    /// Whether the router was asked, so that an answer may still come.
     pub(crate) fn has_asked(&self, now: Instant) -> bool {
         match self.state {
             State::Idle => false,
@@ -241,7 +242,7 @@ impl Solicitor {
         }
     }
 
-    /// The router knows more than it has said: it is asked soon, and each minute at most.
+    /// The router has more to tell than it has advertised: asks it soon, but at most once a minute.
     pub(crate) fn hasten(&mut self, now: Instant) {
         if let State::Bound {
             refresh, may_ask, ..
@@ -270,7 +271,7 @@ impl Solicitor {
         }
     }
 
-    /// When what the router said ends; `None` while there is no router.
+    /// When the configuration from the router expires; `None` while there is no router.
     pub(crate) const fn expires(&self) -> Option<Instant> {
         match self.state {
             State::Bound { expires, .. } => Some(expires),
@@ -698,8 +699,8 @@ mod tests {
         assert!(at < start + Duration::from_secs(15));
     }
 
-    /// Anybody can say so in the router's name and keep its answers from arriving; the router
-    /// still acknowledges what it is sent.
+    /// Anybody can forge such an advertisement in the router's name, and keep the router's answers
+    /// from arriving; but the router still acknowledges frames.
     #[test]
     fn a_router_that_is_there_does_not_stop_by_being_silent() {
         let mut rng = rng();

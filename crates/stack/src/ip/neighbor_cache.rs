@@ -20,7 +20,7 @@ use crate::time::{Duration, Instant};
 use crate::wire::ndp::registration;
 use crate::wire::{lollipop, same};
 
-/// Whether this build keeps registrations: a router that RPL does not lead speaks for nobody.
+/// Whether this build keeps registrations: without RPL a router could not announce the addresses.
 pub(crate) const IS_SUPPORTED: bool = cfg!(feature = "rpl");
 
 /// Whether this build routes for neighbours that look for a router. A mote that only sends and
@@ -146,7 +146,7 @@ pub struct Registration {
     tid: Option<u8>,
     instance: Option<u8>,
     is_routed: bool,
-    /// Whether RPL has still to be told of the registration, or of its end.
+    /// Whether the registration, or its end, has still to be reported to RPL.
     is_news: bool,
     /// The root has not confirmed yet what was reported of it.
     is_due: bool,
@@ -364,8 +364,8 @@ impl<'m> NeighborCache<'m> {
         Ok(())
     }
 
-    /// A place for one more registration: a free one, best one whose end is reported. A neighbour
-    /// that acknowledges may have the place of one that has acknowledged nothing yet.
+    /// A free place for one more registration; better one whose end was reported. A neighbour that
+    /// acknowledges may take the place of one that has not acknowledged anything yet.
     fn room(&self, is_known: bool) -> Option<usize> {
         let rank = |entry: &Registration| match entry.state {
             State::Free => Some(u8::from(entry.is_news || entry.is_due)),

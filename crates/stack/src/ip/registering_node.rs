@@ -84,8 +84,8 @@ impl RegisteringNode {
         (self.is_open, self.at) = (false, None);
     }
 
-    /// Renews soon: the router may not know the registration any more. Anybody can say so, hence
-    /// once a minute is enough.
+    /// Renews the registration soon, because the router may have lost it. The hint can be forged,
+    /// hence at most once a minute.
     pub(crate) fn hasten(&mut self, now: Instant) {
         if self.failures == 0 {
             let soon = (now + pace(1)).max(self.accepted + HASTENED_MIN);
@@ -122,7 +122,7 @@ impl RegisteringNode {
         self.tid
     }
 
-    /// Whether to look for another router: this one has refused, or said nothing, several times.
+    /// Whether to look for another router: this one has refused, or not answered, several times.
     pub(crate) const fn is_in_trouble(&self) -> bool {
         self.failures > FAILURES_MAX
     }

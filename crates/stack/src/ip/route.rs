@@ -141,8 +141,8 @@ impl<'m> Routes<'m> {
         best.map(|route| route.next_hop).or(self.default)
     }
 
-    /// Where the longest prefix that holds `addr` leads; `None`: only a default route does, or
-    /// none.
+    /// The next hop of the longest prefix that holds `addr`; `None`: only a default route leads
+    /// there, or none.
     pub(super) fn side(&self, addr: &Ipv6Addr) -> Option<NextHop> {
         let routes = self.table.iter().flatten();
         let routes = routes.filter(|route| route.prefix.len > 0 && route.prefix.contains(addr));

@@ -36,7 +36,7 @@ pub(crate) struct Place {
     pub root: Ipv6Addr,
 }
 
-/// What RPL has told IP.
+/// What IP keeps of RPL: this node's place in the DODAG, and a root's source routes.
 #[derive(Debug, Default)]
 pub(crate) struct RplRoutes<'m> {
     place: Option<Place>,
@@ -44,12 +44,12 @@ pub(crate) struct RplRoutes<'m> {
     contradiction: Option<Contradiction>,
 }
 
-/// A packet that went up, and whose option contradicts the ranks.
+/// A packet that went up although its option contradicts the ranks (RFC 6550 §11.2.2.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Contradiction {
     /// The neighbour that sent it.
     pub from: Iid,
-    /// Whether it had met another such hop before.
+    /// Whether the packet had met another such hop before.
     pub is_second: bool,
 }
 
@@ -214,7 +214,7 @@ impl<'m> RplRoutes<'m> {
         })
     }
 
-    /// As [`Self::judge`] says of options.
+    /// Checks the packet's RPL option, as described for [`Self::judge`].
     fn check_option(
         &mut self,
         ingress: &Ingress,
@@ -247,11 +247,11 @@ impl<'m> RplRoutes<'m> {
         }
     }
 
-    /// What to do with a packet that was sent to this node to be sent on from here: its routing
-    /// header names the next step. `None`: it ends here, or has no such header.
+    /// The disposition of a packet for this node whose routing header names a further step. `None`:
+    /// the packet ends here, or has no such header.
     ///
-    /// Taken only from a mesh that has a DODAG: a host beyond it could lead packets anywhere
-    /// (RFC 6554 §5). `owns`: whether an address is this node's own.
+    /// Only packets from a mesh with a DODAG are forwarded: a host beyond the mesh could lead
+    /// packets anywhere (RFC 6554 §5). `owns`: whether an address is this node's own.
     pub(super) fn source_route(
         &self,
         (header, rest): (&Header, &[u8]),

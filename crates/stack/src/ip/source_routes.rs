@@ -26,7 +26,7 @@ pub struct Step {
     pub is_leaf: bool,
     /// Whether the parent could not pass a packet on to it since: no way leads over it.
     pub is_lost: bool,
-    /// How often that happened lately.
+    /// How often a packet over this step was lost lately.
     pub losses: u8,
     /// The neighbour of the root that brought the message; the mote itself where it is one.
     pub via: Iid,
@@ -198,10 +198,10 @@ impl<'m> SourceRoutes<'m> {
         None
     }
 
-    /// The place of a step that no way leads over: whoever sent the message may not exist.
+    /// The place of a step that belongs to no route: the sender of its message may not exist.
     ///
-    /// Looks at [`ASTRAY_LOOKS`] places, behind those that it looked at before: each look goes
-    /// through the table once for each hop, and strangers can have one made of each message.
+    /// Each call looks at [`ASTRAY_LOOKS`] places behind those of the call before: each look goes
+    /// through the table once for each hop, and strangers can cause a call with each message.
     fn find_astray(&mut self) -> Option<usize> {
         let len = self.steps.len();
         for _ in 0..len.min(ASTRAY_LOOKS) {

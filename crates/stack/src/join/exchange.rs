@@ -32,7 +32,7 @@ impl JoinKey {
         Self(bytes)
     }
 
-    /// The key of the device with this extended address, of those that follow from one secret: the
+    /// The key of the device with this extended address, derived from a secret of the network: the
     /// upper half of HMAC-SHA256(secret, "motet join" ‖ address).
     pub fn of_secret(secret: &[u8], eui64: [u8; 8]) -> Self {
         Self(upper_half(secret, &[b"motet join", &eui64]))

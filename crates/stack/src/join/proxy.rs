@@ -56,8 +56,8 @@ impl StatelessProxy {
         Some(w.written())
     }
 
-    /// Writes the JRC's answer for the pledge; returns the pledge, and the length. `None`:
-    /// this proxy passed on no such request, or did so too long ago.
+    /// Writes the JRC's answer for the pledge; returns the pledge, and the length. `None`: this
+    /// proxy passed on no such request, or too long ago.
     pub(crate) fn homeward(
         &self,
         datagram: &[u8],
@@ -125,8 +125,8 @@ fn seconds(now: Instant) -> u32 {
     (now.as_micros() / Duration::from_secs(1).as_micros()) as u32
 }
 
-/// For how long an answer is passed on, s: CoAP waits as long for one that it does not repeat
-/// (RFC 7252 §4.8.2, `MAX_TRANSMIT_WAIT` of 93 s).
+/// How long after the request an answer is passed on, s: as long as CoAP waits for the answer to a
+/// message that it does not repeat (RFC 7252 §4.8.2, `MAX_TRANSMIT_WAIT` of 93 s).
 const PATIENCE: u32 = 93;
 
 /// Bytes of a token: the pledge, its link and the time, 16; the pledge's own token; the tag.

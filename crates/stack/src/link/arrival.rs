@@ -11,7 +11,8 @@ use crate::wire::ipv6::{HEADER_LEN, Header, next_header};
 /// What comes of an event.
 #[derive(Debug)]
 pub(crate) enum Arrival<'m, 's> {
-    /// Nothing for the node: a part of a packet, a packet that went on in fragments, a drop.
+    /// The node has nothing to do: a part of a packet came, a packet was forwarded in fragments, or
+    /// a frame was dropped.
     Nothing,
     /// A packet that the driver holds.
     #[cfg_attr(
@@ -53,8 +54,8 @@ impl Hop {
     }
 }
 
-/// What of `packet` an ICMPv6 error may quote: nothing of a TCP header that only its ends can
-/// read. TCP has no use for such an error then.
+/// The part of `packet` that an ICMPv6 error may quote. It ends before a compressed TCP header,
+/// which only the ends of its path can read; without that TCP has no use for the error.
 pub(super) fn quotable(packet: &[u8], form: TcpForm) -> &[u8] {
     match form {
         TcpForm::Compressed => packet.get(..HEADER_LEN).unwrap_or_default(),

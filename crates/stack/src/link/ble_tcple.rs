@@ -471,8 +471,8 @@ impl Layer<'_> {
 }
 
 impl Side {
-    /// How long a packet waits that is given to the controller now: not at all while an event goes
-    /// on, else until the next one.
+    /// How long a packet that is given to the controller now will wait: not at all during a
+    /// connection event, else until the next one.
     fn wait(&self, connection: &Connection, now: Instant) -> Duration {
         let interval = connection.interval();
         let Some(over) = self.event_over else {

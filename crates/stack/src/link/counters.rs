@@ -3,7 +3,7 @@
 /// Why the link dropped a frame or packet between the MAC and IP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LinkDrop {
-    /// Not a 6LoWPAN format that this stack reads.
+    /// A format that is not 6LoWPAN, or that this stack does not read.
     Dispatch,
     /// Headers that do not decompress: malformed, or an unknown context.
     Compression,

@@ -139,7 +139,7 @@ impl<'m> Link<'m> {
         }
     }
 
-    /// Whether there can be such a neighbour.
+    /// Whether such a neighbour can exist on this link.
     pub(crate) fn reaches(&self, neighbour: Neighbour) -> bool {
         match self {
             Self::Mesh(_) => mesh::link_addr(neighbour).is_some(),
@@ -273,10 +273,11 @@ impl<'m> Link<'m> {
         }
     }
 
-    /// Ends the path of `packet`, whose header is `header`, on this link: it is for this node, or
-    /// leaves by another link (`leaves`).
+    /// Restores the headers of `packet`, whose IPv6 header is `header`, because its path on this
+    /// link ends here: it is for this node, or leaves by another link (`leaves`).
     ///
     /// # Errors
+    ///
     /// A counted [`LinkDrop`].
     pub(crate) fn end_path(
         &mut self,

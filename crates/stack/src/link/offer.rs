@@ -60,7 +60,7 @@ impl Link<'_> {
         }
     }
 
-    /// What no other node has, where the link knows such a thing: its EUI-64.
+    /// A number that no other node has, where the link knows one: its EUI-64.
     pub(crate) const fn unique(&self) -> Option<u64> {
         match self {
             Self::Mesh(mesh) => Some(u64::from_be_bytes(mesh.mac().config().extended)),

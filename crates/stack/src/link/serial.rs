@@ -45,7 +45,7 @@ pub struct SerialMemory<'m> {
 /// Totals since start; all wrap at 2^32. Empty frames are not counted.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct SerialCounters {
-    /// Frames that were whole, handed to `ip`; it counts those that are no IPv6 packets.
+    /// Whole frames that were handed to `ip`, which counts those that are no IPv6 packets.
     pub received: u32,
     /// Frames dropped because an ESC in them was followed by neither ESC_END nor ESC_ESC.
     pub bad_escapes: u32,

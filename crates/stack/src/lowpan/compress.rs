@@ -75,12 +75,13 @@ pub fn compress(
     compress_form(packet, HeaderForms::default(), link, contexts, out)
 }
 
-/// As [`compress`], of a packet that something goes beside: its TCP header has a form, and it has
-/// RPL packet information, which is written as the DODAG of `contexts` settles.
+/// As [`compress`], of a packet with further information beside it: the form of its TCP header, and
+/// RPL packet information, which is written in the form that the DODAG of `contexts` uses.
 ///
 /// # Errors
-/// [`CompressError`]; besides, [`CompressError::Malformed`] when the packet holds no such header
-/// whole, and [`CompressError::Full`] when that does not fit: it cannot go in line.
+///
+/// [`CompressError`]; besides, [`CompressError::Malformed`] if the packet does not hold the whole
+/// TCP header, and [`CompressError::Full`] if that header does not fit: it cannot go in line.
 pub fn compress_form(
     packet: &[u8],
     forms: HeaderForms,
@@ -209,7 +210,8 @@ fn emit_begun(
 struct Chain<'a> {
     /// What follows the headers taken so far, as far as it is here.
     rest: &'a [u8],
-    /// How long that is by the length fields; more than `rest` in a first fragment.
+    /// Length of the rest of the packet by its length fields, bytes; more than `rest` in a first
+    /// fragment.
     left: usize,
     headers: usize,
     /// What a TCP header is.

@@ -155,7 +155,7 @@ impl FragmentDrop {
 pub struct DatagramCounters {
     /// Packets put together from all their fragments.
     pub reassembled: u32,
-    /// Packets whose every fragment was passed on.
+    /// Packets of which every fragment was forwarded.
     pub forwarded: u32,
     drops: [u32; FragmentDrop::COUNT],
 }

@@ -29,8 +29,9 @@ pub struct Decompressed {
     /// its own; not in `out`.
     pub rpi: Option<Rpi>,
     /// Bytes of the packet that fragment headers do not number, less those that they number
-    /// beside: they count the packet as if what 6LoRH stands for were not there, and as if
-    /// hop-by-hop options taken out were. So a later fragment belongs this far behind its offset.
+    /// besides. Fragment headers count the packet without the headers that 6LoRH stands for, and
+    /// with hop-by-hop options that were taken out. So a later fragment belongs this far behind its
+    /// offset.
     pub unnumbered: Unnumbered,
 }
 

@@ -49,7 +49,7 @@ pub struct LinkPair {
 /// on the Internet does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct HeaderForms {
-    /// How the packet has its TCP header.
+    /// The form of the packet's TCP header.
     pub tcp: TcpForm,
     /// RPL packet information (RFC 6553). It is kept here, not in the packet, unless other
     /// hop-by-hop options stand beside it.

@@ -12,18 +12,19 @@ use crate::wire::cursor::{Full, Writer};
 use crate::wire::lowpan_nhc::Tcp;
 use crate::wire::{tcp, tcphc};
 
-/// In what form a packet has its TCP header.
+/// The form in which a packet holds its TCP header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TcpForm {
-    /// As it is; next header 6 on the air.
+    /// Uncompressed; next header 6 on the air.
     #[default]
     Plain,
-    /// As it is; on the air it is a full header that names a context.
+    /// Uncompressed; on the air it is a full header that names a context.
     Full {
         /// Identifier of the TCPHC context, 0 to 255.
         cid: u8,
     },
-    /// As a mostly compressed or compressed header, padded with zeros in front to its full length.
+    /// A mostly compressed or compressed header, padded with zeros in front to its uncompressed
+    /// length.
     Compressed,
 }
 

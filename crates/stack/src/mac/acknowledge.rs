@@ -12,7 +12,7 @@ use crate::wire::ieee802154::Header;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Acknowledgment {
     None,
-    /// To be on the air from `at`.
+    /// The ACK has to be on the air from `at`.
     Due {
         dsn: u8,
         at: Instant,
@@ -30,8 +30,8 @@ impl Acknowledgment {
 }
 
 impl Mac<'_> {
-    /// Owes the sender of `dsn`, whose frame ended at `frame_end`, an ACK. Returns whether it
-    /// gets one.
+    /// Schedules an ACK for the frame with `dsn`, which ended at `frame_end`. Returns whether it
+    /// can be sent.
     pub(super) fn owe_acknowledgment(&mut self, dsn: u8, frame_end: Instant) -> bool {
         if self.radio.auto_ack {
             return true;

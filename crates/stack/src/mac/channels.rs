@@ -51,7 +51,7 @@ impl Channels {
         (FIRST..=LAST).filter(move |channel| self.0 >> (channel - FIRST) & 1 == 1)
     }
 
-    /// Where the node with this address is at home: `None` where there is no plan.
+    /// The home channel of the node with this address; `None` where there is no channel plan.
     pub(crate) fn home(self, addr: LinkAddr) -> Option<u8> {
         let number = match addr {
             LinkAddr::Short(short) => short.into(),

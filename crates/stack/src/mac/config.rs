@@ -56,9 +56,9 @@ pub struct Config {
     pub acknowledged: bool,
     /// Whether the channel is assessed before each attempt.
     pub assessed: bool,
-    /// How long the radio may take to answer an action before the attempt is given up.
+    /// How long the radio may take to answer an action; after that the attempt has failed.
     pub answer_timeout: Duration,
-    /// How long a sequence number heard from a neighbour marks a repetition.
+    /// For how long a repeated sequence number of a neighbour marks a repeated frame.
     pub duplicate_lifetime: Duration,
     /// Queue slots that only control messages may take.
     pub reserve_control: u8,

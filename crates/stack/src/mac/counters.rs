@@ -49,7 +49,7 @@ pub enum FrameDrop {
     /// The neighbour has not acknowledged the last frames, or never acknowledged one; it gets no
     /// frames for some time.
     Silent,
-    /// Not secured, and this node has a key.
+    /// The frame is not secured, and this node has a key.
     #[cfg(feature = "security")]
     Unsecured,
     /// Secured at a lower level than this node's.
@@ -154,7 +154,7 @@ pub struct MacCounters {
     pub channel_busy: u32,
     /// Attempts given up because the channel stayed busy.
     pub csma_failures: u32,
-    /// Attempts whose ACK did not come.
+    /// Attempts without an ACK in time.
     pub ack_timeouts: u32,
     /// Answers the radio owed and did not give.
     pub radio_resets: u32,
@@ -164,8 +164,9 @@ pub struct MacCounters {
     /// [`super::Config::ack_slack`] too late. A neighbour with the same setting ignores them; the
     /// driver reports frames too late.
     pub acks_late: u32,
-    /// By how much the last [`FrameDrop::MistimedAck`] was off, µs; negative where it came too
-    /// early. With many of them, what the stamps of this driver or of a neighbour's are late by.
+    /// By how much the last [`FrameDrop::MistimedAck`] was off, µs; negative: it came too early. If
+    /// there are many, the time stamps of this driver, or of a neighbour's, are late by about this
+    /// much.
     pub mistimed_by_us: i32,
     /// Data frames passed to the layer above.
     pub received: u32,

@@ -21,7 +21,7 @@ pub(super) struct Csma {
 }
 
 impl Mac<'_> {
-    /// Begins an attempt for the frame whose turn it is, if any.
+    /// Begins an attempt at the next frame, if there is one.
     pub(super) fn start_attempt(&mut self, now: Instant, rng: &mut Rng) {
         if self.state != State::Idle || self.outcome.is_some() {
             return;

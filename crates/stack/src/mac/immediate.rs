@@ -82,7 +82,7 @@ pub(super) struct Waiting {
     pub(super) slot: u8,
     /// Whether the last new frame went unanswered: then its repetition fires, if it is answered.
     pub(super) is_owed: bool,
-    /// What those that [`Wait::Next`] marks, all for one neighbour, wait for.
+    /// The condition of the frames that [`Wait::Next`] marks, all for one neighbour.
     next: Condition,
     /// What the one that [`Wait::Notice`] marks waits for.
     notice: Condition,
@@ -96,7 +96,7 @@ impl Waiting {
         notice: Condition::NONE,
     };
 
-    /// The neighbour whose next frame fires one of them.
+    /// The neighbour whose next frame fires one of the waiting frames.
     #[cfg(feature = "security")]
     pub(super) const fn fired_by(&self) -> LinkAddr {
         self.next.from

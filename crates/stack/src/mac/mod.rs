@@ -92,7 +92,7 @@ pub struct Mac<'m> {
     config: Config,
     radio: RadioCapabilities,
     queue: FrameQueue<'m>,
-    /// How full it may be.
+    /// How full the queue may be before packets are marked.
     marking_threshold: MarkingThreshold,
     neighbors: Neighbors<'m>,
     counters: MacCounters,
@@ -127,9 +127,9 @@ pub struct Mac<'m> {
     /// Whether it passes on what nodes without a key ask.
     #[cfg(feature = "join")]
     serves_pledges: bool,
-    /// Where the radio was last tuned to. `None`: nothing yet.
+    /// The channel to which the radio was tuned last; `None`: not tuned yet.
     tuned: Option<u8>,
-    /// Where a frame for all goes next.
+    /// The next channel for a broadcast frame that goes out on all channels.
     sweep: Option<u8>,
     /// What the radio was last asked: to listen or to sleep. `None`: nothing yet.
     listening: Option<bool>,
@@ -168,7 +168,7 @@ pub struct Outcome {
     pub attempts: u8,
     /// When its last attempt assessed the channel, or was fired without.
     pub started: Instant,
-    /// How long the radio took to take the frame.
+    /// How long the copy of the frame into the radio took.
     pub copied: Duration,
 }
 

@@ -21,7 +21,7 @@ use crate::wire::LinkAddr;
 /// One neighbour, borrowed from the caller; [`Neighbor::EMPTY`] to begin with.
 #[derive(Clone, Debug)]
 pub struct Neighbor {
-    /// Whether this is anybody's entry.
+    /// Whether the entry is in use.
     known: bool,
     addr: LinkAddr,
     /// The last sequence number that was to be acknowledged.
@@ -96,7 +96,7 @@ pub(super) struct Neighbors<'m> {
     table: &'m mut [Neighbor],
     /// Whether one that does not acknowledge is doubted; none does where no ACKs are asked for.
     doubts: bool,
-    /// The neighbour that keeps its entry whoever else is heard.
+    /// The neighbour whose entry is never replaced.
     kept: Option<LinkAddr>,
     /// Attempts in vain at neighbours that are in doubt.
     in_vain: Allowance,
@@ -115,8 +115,8 @@ impl<'m> Neighbors<'m> {
         }
     }
 
-    /// Keeps the entry of `addr`, which nobody else takes from now on: the way up leads over it.
-    /// Without, one that acknowledges by many addresses pushes it out while nothing is sent to it.
+    /// Protects the entry of `addr`, because the way up leads over it. Otherwise a node that
+    /// acknowledges under many addresses could push it out while nothing is sent to it.
     pub(super) const fn keep(&mut self, addr: Option<LinkAddr>) {
         self.kept = addr;
     }
@@ -126,8 +126,8 @@ impl<'m> Neighbors<'m> {
         self.table
     }
 
-    /// Whether `addr` acknowledges what it is sent, as far as is known. With an empty
-    /// table every neighbour counts as trusted; a broadcast needs no trust.
+    /// Whether `addr` acknowledges frames for it, as far as is known. With an empty table every
+    /// neighbour counts as trusted; a broadcast needs no trust.
     pub(super) fn is_trusted(&self, addr: LinkAddr) -> bool {
         addr.is_broadcast() || !self.doubts || self.find(addr).is_some_and(Neighbor::is_trusted)
     }
@@ -150,16 +150,15 @@ impl<'m> Neighbors<'m> {
             || (!self.find(addr).is_some_and(is_left_alone) && self.in_vain.allows(now))
     }
 
-    /// Whether so many attempts in vain are left that one neighbour more may be tried which nobody
-    /// asks for.
+    /// Whether enough failed attempts are left in the allowance to try one more neighbour unasked.
     #[cfg(feature = "security")]
     pub(super) fn has_attempts_to_spare(&mut self, now: Instant) -> bool {
         !self.doubts || self.in_vain.allows_beyond(IN_VAIN_MAX / 2, now)
     }
 
-    /// Whether to try a frame again that `addr` has asked for: where it took the last one, and else
-    /// while the allowance lasts. A child that did not take the last one sleeps if somebody else
-    /// asked in its name.
+    /// Whether to retry a frame that `addr` has requested: if it has acknowledged the last one, or
+    /// while the allowance lasts. A child that has not acknowledged the last one may be asleep, if
+    /// the request was forged.
     pub(super) fn is_worth_insisting(&mut self, addr: LinkAddr, now: Instant) -> bool {
         match self.find(addr).is_some_and(|entry| entry.unanswered > 0) {
             // An attempt at one that is not trusted was counted when it failed.
@@ -169,8 +168,8 @@ impl<'m> Neighbors<'m> {
         }
     }
 
-    /// A frame that `addr` had asked for was given up because it was not acknowledged. Since the
-    /// request may have been somebody else's, that says nothing of the neighbour but this.
+    /// A frame that `addr` had requested was given up without an ACK. Since the request may have
+    /// been forged, only this is noted, and nothing else about the neighbour.
     pub(super) fn missed(&mut self, addr: LinkAddr, now: Instant) {
         if let Some(entry) = self.entry(addr, now) {
             entry.unanswered = entry.unanswered.max(1);
@@ -408,11 +407,11 @@ const UNANSWERED_MAX: u8 = 8;
 /// attempts over half a second, more than any neighbour's own burst of frames lasts.
 const UNANSWERED_DOUBT: u8 = 2;
 
-/// How long such a neighbour is left alone at first.
+/// How long a silent neighbour is left alone at first.
 const ALONE_MIN: Duration = Duration::from_millis(250);
 
-/// And at most: this often twice as long, 4 s. A TCP that waits longer than that before it
-/// sends again finds out with each segment.
+/// How often that time doubles at most: to 4 s. A TCP whose timeout is longer finds out with each
+/// retransmission.
 const ALONE_DOUBLINGS_MAX: u8 = 4;
 
 /// Attempts in vain at neighbours in doubt: two frames with all their attempts at once, and

@@ -7,13 +7,13 @@ use crate::wire::LinkAddr;
 
 #[derive(Clone, Debug)]
 pub(super) struct NeighborTiming {
-    /// How long the last frame took that it acknowledged, from the assessment to the ACK, µs; none
-    /// takes as long as the type counts. 0: not known.
+    /// The duration of the last acknowledged exchange, from the assessment to the ACK, µs; it
+    /// always fits the type. 0: not known.
     exchange_us: u16,
     /// Assessments before frames for it that found the channel busy; they grow old as attempts do.
     busy: u16,
-    /// How far apart frames begin that come to go on to it, µs: a time that three of four exceed.
-    /// 0: not known.
+    /// The time between the starts of arriving frames that go on to this neighbour, µs: three of
+    /// four such times are longer. 0: not known.
     apart_us: u16,
     /// When the last of those had come.
     came_at: Instant,

@@ -107,7 +107,7 @@ impl Mac<'_> {
         self.serving.attempts_max = attempts_max;
     }
 
-    /// Who has asked since the last call.
+    /// The sender of the last frame that may be a request, once.
     pub(crate) fn take_asked(&mut self) -> Option<Asked> {
         self.serving.asked.take()
     }

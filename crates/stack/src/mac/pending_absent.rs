@@ -1,4 +1,4 @@
-//! A parent of nobody that sleeps, built without the feature `sleepy`: see `pending`.
+//! Stands for a parent of sleeping nodes, in a build without the feature `sleepy`; see `pending`.
 
 use super::{FrameDrop, Mac};
 use crate::time::Instant;

@@ -44,7 +44,7 @@ pub struct Sleep {
 /// When a sleeping node asks its parent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Policy {
-    /// At this interval (TCPlp appendix C.1).
+    /// At this constant interval (TCPlp appendix C.1).
     Fixed(Duration),
     /// Every [`REST`], every [`PAPER_PACE`] while an answer is due (TCPlp §9.2).
     Paper,
@@ -59,8 +59,8 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// How long a packet that was not expected may wait at the parent until it is asked: while
-    /// nothing is lost.
+    /// How long a packet that the node does not expect may wait at the parent, if no request is
+    /// lost.
     pub const fn rest(&self) -> Duration {
         match *self {
             Self::Fixed(interval) | Self::Hinted(interval) => interval,
@@ -71,7 +71,7 @@ impl Policy {
 }
 
 impl Sleep {
-    /// With what a Motet parent does.
+    /// Settings for a parent that runs Motet.
     pub const fn new(policy: Policy) -> Self {
         Self {
             policy,
@@ -119,7 +119,7 @@ pub(super) struct Poll {
     is_hasty: bool,
     /// The time between requests under [`Policy::Adaptive`].
     interval: Duration,
-    /// Whether the parent has said since it was asked last that nothing follows.
+    /// Whether the parent has said, since the last request, that nothing follows.
     has_ended: bool,
     expected: Option<Expectation>,
     /// Requests that have failed in a row.
@@ -127,7 +127,7 @@ pub(super) struct Poll {
     /// The last one failed, and the receiver is to be on for a moment.
     #[cfg(feature = "security")]
     was_refused: bool,
-    /// How the last one went, if the link has not been told.
+    /// The outcome of the last request, if the link does not know it yet.
     untold: Option<bool>,
     counters: PollCounters,
 }
@@ -313,7 +313,7 @@ impl Mac<'_> {
         self.poll.sleep = sleep;
     }
 
-    /// How this node sleeps, where it does.
+    /// How this node sleeps; `None`: it does not.
     pub const fn sleep(&self) -> Option<&Sleep> {
         self.poll.sleep.as_ref()
     }
@@ -323,7 +323,7 @@ impl Mac<'_> {
         self.poll.sleep.is_some()
     }
 
-    /// How asking the parent went.
+    /// Counts of requests and of their outcomes.
     pub const fn poll_counters(&self) -> &PollCounters {
         &self.poll.counters
     }
@@ -400,7 +400,7 @@ impl Mac<'_> {
         }
     }
 
-    /// Whether a frame is queued whose ACK says what a request would ask.
+    /// Whether a frame is queued whose ACK tells the same as that of a request.
     fn is_riding(&self) -> bool {
         let Some((sleep, parent)) = self.poll.bond() else {
             return false;

@@ -24,11 +24,11 @@ pub enum Class {
 /// What a queued frame waits for before an attempt at it begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Wait {
-    /// For its turn, no more.
+    /// The frame waits only for its turn.
     No,
-    /// For the next frame from the previous hop, as long as its patience lasts.
+    /// The frame waits for the next frame from the previous hop, up to a time limit.
     Next,
-    /// For a notification, however long that takes.
+    /// The frame waits for a notification, without a time limit.
     Notice,
 }
 

@@ -101,8 +101,8 @@ pub enum Action {
     /// receiver, or nothing: the frame pending bit. Only a parent of sleeping nodes asks for it,
     /// and only where [`RadioCapabilities::pending`] says that the radio can.
     SetPending {
-        /// Whose frames are so acknowledged; `None`: all data requests, where the radio has one
-        /// flag.
+        /// The neighbour whose frames are acknowledged in this way; `None`: all data requests,
+        /// where the radio has one flag.
         of: Option<LinkAddr>,
         /// Value of the frame pending bit.
         pending: bool,

@@ -111,7 +111,7 @@ pub(crate) struct Opened {
     src: LinkAddr,
     dst: LinkAddr,
     pending: bool,
-    /// Where its payload begins, and ends.
+    /// Where the payload begins and ends in the frame.
     payload: (u8, u8),
 }
 
@@ -167,7 +167,7 @@ impl<'m> Mac<'m> {
         }
     }
 
-    /// Says which neighbours are this node's children: nobody else takes their entries.
+    /// Sets which neighbours are this node's children: their entries are never replaced.
     pub(crate) fn keep_children(&mut self, is_child: impl Fn(LinkAddr) -> bool) {
         if let Some(security) = self.security_mut() {
             security.keep_children(|addr| is_child(LinkAddr::Extended(addr)));
@@ -185,7 +185,7 @@ impl<'m> Mac<'m> {
         }
     }
 
-    /// Whether an ACK of this neighbour may be anybody's.
+    /// Whether an ACK in this neighbour's name may come from another node, and is not trusted.
     pub(super) fn disbelieves(&self, addr: LinkAddr) -> bool {
         let security = self.guard.0.as_deref().zip(extended(addr));
         security.is_some_and(|(security, addr)| security.disbelieves(addr))
@@ -538,8 +538,8 @@ impl<'m> Mac<'m> {
     }
 
     /// Reminds a neighbour that uses an earlier key of the one in force. A stranger is reminded by
-    /// a frame for all: what somebody without the key asks for in vain then serves those that have
-    /// missed it.
+    /// a broadcast frame: even if an attacker without the key has provoked it, nodes that have
+    /// missed the key hear it.
     fn remind(&mut self, to: LinkAddr, (source, index): ([u8; 8], u8), now: Instant) {
         if self.guard.is_waiting() || self.room(Class::Control) == 0 {
             return;

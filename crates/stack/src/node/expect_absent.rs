@@ -1,4 +1,4 @@
-//! Nothing that sleeps, in a node built without the feature `sleepy`: see `expect`.
+//! Stands for what a sleeping node expects, in a build without the feature `sleepy`; see `expect`.
 
 use super::Node;
 use crate::time::Instant;

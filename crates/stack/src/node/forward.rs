@@ -131,8 +131,8 @@ impl<'m> Node<'m> {
     }
 }
 
-/// What becomes of a packet of this node's own that was not queued: it has no source to be told,
-/// and only a router says that a packet is too big (RFC 4443 §3.2).
+/// The outcome for a packet of this node itself that was not queued: no source gets an ICMPv6
+/// error, since only a router reports that a packet is too big (RFC 4443 §3.2).
 pub(super) fn of_own(refusal: Refusal) -> Disposition {
     match refusal {
         Refusal::TooBig { .. } => Disposition::Drop(ip::PacketDrop::NoRoute),

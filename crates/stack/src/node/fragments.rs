@@ -16,8 +16,8 @@ use crate::wire::ipv6::{self, Header, next_header};
 use crate::wire::ipv6_fragment::{self, FragmentHeader};
 
 impl<'m> Node<'m> {
-    /// Lends memory for packets that come in fragments of IPv6, one a slot. Without it such packets
-    /// are dropped. The links' queues hold the answers, which are as long.
+    /// Lends memory for IPv6 packets that come in fragments, one slot for each packet. Without it
+    /// such packets are dropped. Answers to them are as long, and wait in the links' queues.
     pub fn lend_fragments(&mut self, slots: &'m mut [FragmentSlot]) {
         self.fragments = Some(Fragments::new(slots));
     }

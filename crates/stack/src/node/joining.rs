@@ -34,15 +34,15 @@ use crate::wire::udp;
 /// What a node does about joining (RFC 9031 §2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JoinRole {
-    /// It has the key, and takes another one from the JRC at this address. It forwards for
-    /// nobody.
+    /// The node has the key, and accepts another one from the JRC at this address. It forwards for
+    /// no pledge.
     Member(Ipv6Addr),
     /// It has no key, and asks for one.
     Pledge,
     /// A join proxy (JP): as a member; besides, it forwards requests of neighbouring pledges to the
     /// JRC at this address.
     Proxy(Ipv6Addr),
-    /// The join registrar/coordinator (JRC): it gives the key to those that may have it.
+    /// The join registrar/coordinator (JRC): it gives the key to devices that may have it.
     Jrc,
 }
 

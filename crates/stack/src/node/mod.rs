@@ -233,8 +233,7 @@ impl<'m> Node<'m> {
         node
     }
 
-    /// Takes the node apart: whoever stops it may lend its memory to something else, or to
-    /// the node that starts after it.
+    /// Takes the node apart, so that its memory can be lent to something else, or to the next node.
     pub fn into_layers(self) -> Layers<'m> {
         #[cfg(feature = "rpl")]
         let mut ip = self.ip;
@@ -358,9 +357,10 @@ impl<'m> Node<'m> {
         deadlines.first()
     }
 
-    /// What the host shall store so that it outlives a reboot, and of which link; call until `None`
-    /// after [`Self::poll_action`]. Each is told once, and until [`Self::on_reserved`] answers the
-    /// node may have to stop sending: no frame counter is used before a bound above it was stored.
+    /// The reservation that the host has to store so that it outlives a reboot, and the link it is
+    /// for; call until `None` after [`Self::poll_action`]. Each reservation is returned once. Until
+    /// [`Self::on_reserved`] answers, the node may have to stop sending: it uses no frame counter
+    /// before a bound above it was stored.
     #[cfg(feature = "security")]
     pub fn poll_reservation(&mut self, now: Instant) -> Option<(InterfaceId, Reservation)> {
         self.links.iter_mut().zip(0..).find_map(|(link, id)| {

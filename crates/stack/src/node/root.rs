@@ -22,7 +22,7 @@ pub(super) struct Root {
     /// When a root that has lost steps asks for routes unless they are back, and how often it has.
     ask_at: Option<Instant>,
     asked: u8,
-    /// Before then it asks nobody: all that it has asked are still to answer.
+    /// Until then the root asks no mote: the answers to its last requests are still to come.
     quiet_until: Instant,
     /// The version of the DODAG that the steps are of.
     version: u8,
@@ -39,8 +39,8 @@ impl Root {
         }
     }
 
-    /// A mote says that it is not there any more, or somebody says so in its name: the root asks
-    /// once, unless it asks anyway.
+    /// A message says that a mote has gone; it may be forged. The root asks all motes for their
+    /// routes once, unless it does so anyway.
     fn ask_whether_gone(&mut self, now: Instant) {
         if self.ask_at.is_none() {
             self.asked = ASKED_MAX - 1;
@@ -55,8 +55,9 @@ impl Root {
 }
 
 impl Node<'_> {
-    /// Enters the routes of a DAO into the root's table, and answers; but not one that came another
-    /// way than its routes lead. Whoever sent that repeats it, unless somebody forged it.
+    /// Enters the routes of a DAO into the root's table, and answers it. A DAO that came by another
+    /// way than its routes lead is ignored: a true sender repeats it, a forger need not be
+    /// answered.
     pub(super) fn on_dao(
         &mut self,
         dao: &wire::Dao<'_>,
@@ -188,8 +189,8 @@ impl Node<'_> {
 /// How often a root looks for steps that are too old: lifetimes are minutes.
 const EXPIRE_EVERY: Duration = Duration::from_secs(10);
 
-/// Seconds that a mote whose step was lost has to send its new route by itself, as it does when its
-/// parent is gone. They double with each time that the root asks.
+/// How long a mote whose step was lost has to send its new route by itself, s; a mote whose parent
+/// is gone does so. The time doubles with each request of the root.
 const ASK_AFTER_S: u64 = 5;
 
 /// Milliseconds of the air around the root that a DAO and its answer take with all their attempts,
@@ -197,5 +198,5 @@ const ASK_AFTER_S: u64 = 5;
 /// lose more steps than it brings back.
 const ANSWER_MS: u64 = 250;
 
-/// How often a root asks for motes that are lost: five minutes long.
+/// How often a root asks for lost motes: over five minutes.
 const ASKED_MAX: u8 = 5;

@@ -86,13 +86,13 @@ impl<'m> Node<'m> {
         self.routing.as_ref().map(|routing| &routing.rpl)
     }
 
-    /// As [`Self::rpl`], to ask a repair of it. Poll the node after.
+    /// The node's RPL, for example to request a repair. Poll the node afterwards.
     pub fn rpl_mut(&mut self) -> Option<&mut Rpl<'m>> {
         self.polled_at = None;
         self.routing.as_mut().map(|routing| &mut routing.rpl)
     }
 
-    /// The motes below a root: who is whose child.
+    /// The motes below a root, each with its parent.
     pub fn routes_down(&self) -> impl Iterator<Item = &Step> {
         self.ip.rpl().steps()
     }
@@ -276,8 +276,8 @@ impl<'m> Node<'m> {
         Ok(())
     }
 
-    /// Says to the root that neighbour `lost` does not take what this node leads to it. Of the
-    /// packet, whose fragments were passed on, no more is known than a header's addresses.
+    /// Tells the root that the neighbour `lost` does not acknowledge frames that this node forwards
+    /// to it. The packet was forwarded in fragments, so only the addresses of its header are known.
     fn report_lost_step(&mut self, id: InterfaceId, lost: Iid, now: Instant) {
         let Some(root) = self.ip.rpl().place().map(|place| place.root) else {
             return;

@@ -426,6 +426,7 @@ const fn packet_header(
 }
 
 const NO_CLASS: TrafficClass = TrafficClass(0);
-/// Where a TCP header has its flags, and the one that asks for an MSS.
+/// Offset of the flags in a TCP header, bytes, and the value of SYN, the flag with which an MSS is
+/// announced.
 const FLAGS_AT: usize = 13;
 const SYN: u8 = 0x02;

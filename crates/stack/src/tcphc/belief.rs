@@ -27,8 +27,9 @@ pub(super) fn is_far(context: &Context, seg: &Segment) -> bool {
         || context.has(bit::U_ACK) && seg.ack().is_some_and(|ack| far(ack, context.u_ack))
 }
 
-/// Whether a host outside may have said this: it acknowledges what passed here, and keeps to
-/// the windows it was given. What is not believed passes on and changes nothing.
+/// Whether a host outside may have sent this segment: it acknowledges only data that passed here,
+/// and keeps to the windows that it was given. A segment that fails is forwarded, and changes
+/// nothing.
 pub(super) fn is_believable(context: &Context, seg: &Segment, rules: Rules) -> bool {
     if !rules.cured(Cure::Poisoning) || seg.has(Flags::SYN) {
         return true;

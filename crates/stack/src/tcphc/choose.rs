@@ -82,7 +82,7 @@ fn choose(context: &Context, seg: &Segment, rules: Rules, now: Instant) -> Optio
     })
 }
 
-/// How much of a field goes in line.
+/// How many bits of a field go in line.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
 enum Width {
     None,

@@ -5,21 +5,21 @@ use crate::time::Duration;
 /// Settings, the same for a whole network but for `end`.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// How much may be left out.
+    /// Which fields may be left out.
     pub mode: Mode,
     /// Which end of compressed paths this node is.
     pub end: End,
-    /// How long connections open plain after a start, for a peer may still use contexts of
-    /// the life before. Zero where it is known that there was none.
+    /// For how long after a start connections open without compression, since a peer may still use
+    /// contexts from before a reboot. Zero if there was no earlier start.
     pub quiet: Duration,
     /// Whether every link discards frames older than 10 s and than 8,192 timestamp ticks;
     /// otherwise 16 bits do not prove which period a number belongs to, and 32 are sent.
     pub frames_expire: bool,
     /// Contexts that one remote node may take; the others of its connections are plain.
     pub contexts_per_remote: u8,
-    /// Whether it has to be learned which peers understand compression; otherwise the whole network
-    /// does. A peer not known to is offered it with one SYN of each connection, the next ones
-    /// are plain, and after three such offers in vain none is made for an hour.
+    /// Whether this node has to find out which peers understand compression; otherwise the whole
+    /// network does. An unknown peer is offered it with one SYN of each connection; repetitions are
+    /// plain. After three offers that were not taken up, none is made for an hour.
     pub learned: bool,
 }
 

@@ -456,7 +456,7 @@ impl Context {
         self.edge_ahead = self.edge_ahead.max(clip(edge));
     }
 
-    /// Forgets what it was known to hold: a far-away segment makes it meaningless (cure 7).
+    /// Forgets what the peer was known to hold: after a far-away segment it means nothing (cure 7).
     pub(super) fn forget_sent(&mut self, seg: &Segment) {
         self.u_seq = seg.end();
         self.put(bit::U_SEQ, true);

@@ -167,11 +167,12 @@ impl<'m> Tcphc<'m> {
         understands && now >= self.quiet_until && self.free_slot(&key, now).is_some()
     }
 
-    /// Compresses the header of an outgoing `segment` (header and payload, checksum in place)
-    /// into `out`, whose length is the most that the first frame can hold.
+    /// Compresses the header of an outgoing `segment` (header and payload, checksum in place) into
+    /// `out`, whose length is the most that the first frame can hold.
     ///
     /// # Errors
-    /// [`Plain`]: send the segment as it is, and send it: it counts as sent.
+    ///
+    /// [`Plain`]: the segment has to be sent as it is, and counts as sent.
     pub fn compress(
         &mut self,
         flow: &Flow,

@@ -102,5 +102,5 @@ pub(super) const fn form_of(frame: &Compressed) -> Form {
     }
 }
 
-/// In all modes but the draft's a header is read by the same rules.
+/// The rules for reading headers: the same in all modes but the draft's.
 const RULES: Rules = Rules::of(&Config::DEFAULT);

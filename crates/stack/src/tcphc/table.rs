@@ -39,7 +39,7 @@ impl Tcphc<'_> {
         }
     }
 
-    /// As [`Self::key`], of a flow that will be asked about again.
+    /// As [`Self::key`], for a flow that will be looked up again soon: its hash is kept.
     pub(super) fn meet(&mut self, flow: &Flow) -> Key {
         let key = self.key(flow);
         self.met = ([flow.local, flow.remote], key.addresses);

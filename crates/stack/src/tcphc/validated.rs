@@ -1,5 +1,5 @@
-//! What a segment whose checksum verified says: the receiving half of a context, and what it
-//! confirms of the sending half.
+//! What a context learns from a segment whose checksum verifies: the receiving half, and what the
+//! segment confirms about the sending half.
 
 use crate::time::Instant;
 

@@ -52,7 +52,7 @@ pub enum Message<'a> {
     ParameterProblem {
         /// 0: a header field; 1: the next header; 2: an IPv6 option.
         code: u8,
-        /// Where in the invoking packet.
+        /// Offset of the error in the invoking packet, bytes.
         pointer: u32,
         /// The start of the packet that was dropped.
         invoking: &'a [u8],
@@ -70,7 +70,7 @@ pub enum Message<'a> {
     RouterAdvertisement(RouterAdvertisement<'a>),
     /// Type 135 (RFC 4861 §4.3).
     NeighborSolicitation {
-        /// Whose link address is asked for.
+        /// The IPv6 address whose link address is asked for.
         target: Ipv6Addr,
         /// Source link address, address registration.
         options: NdpOptions<'a>,

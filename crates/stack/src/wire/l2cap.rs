@@ -129,7 +129,7 @@ pub enum Signal {
     Credits {
         /// The channel, as the sender of this calls it.
         channel: u16,
-        /// How many more, 1 to 65,535.
+        /// How many more credits, 1 to 65,535.
         credits: u16,
     },
 }

@@ -32,7 +32,7 @@ pub const PAGE_1: u8 = 0xf1;
 /// The routing headers of one packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RoutingHeaders<'a> {
-    /// Where the packet, or its tunnel, has yet to go.
+    /// The addresses that the packet, or its tunnel, has still to visit.
     pub segments: Segments<'a>,
     /// The RPL packet information, from an RPI-6LoRH (RFC 8138 §6).
     pub rpi: Option<Rpi>,

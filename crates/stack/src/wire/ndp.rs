@@ -114,7 +114,7 @@ pub struct AddressRegistration<'a> {
     /// 0 in a registration and where it succeeded, else why it failed: see
     /// [`mod@registration`].
     pub status: u8,
-    /// For the routing protocol that I names.
+    /// Opaque data for the routing protocol that the I field names.
     pub opaque: u8,
     /// I, 2 bits: what `opaque` is; 0: for RPL the instance.
     pub opaque_use: u8,

@@ -142,7 +142,7 @@ impl<'a> SourceRoute<'a> {
         Some(Ipv6Addr::from(octets))
     }
 
-    /// Where the packet goes from here; `None` where no segment is left.
+    /// The next address on the route; `None` where no segment is left.
     pub fn next(&self, dst: &Ipv6Addr) -> Option<Ipv6Addr> {
         self.addr(self.next_index()?, dst)
     }

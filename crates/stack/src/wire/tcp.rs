@@ -109,11 +109,12 @@ impl Header {
         Ok((header, payload))
     }
 
-    /// As [`Self::parse`], in place, and returns the payload: what is returned in a `Result`
-    /// is copied on its way.
+    /// As [`Self::parse`], but in place; returns the payload. A `Result` with the header in it
+    /// would be copied on its way.
     ///
     /// # Errors
-    /// [`ParseError`]; what is in the header then means nothing.
+    ///
+    /// [`ParseError`]; the header then holds nothing of use.
     pub fn read<'a>(&mut self, segment: &'a [u8]) -> Result<&'a [u8], ParseError> {
         let (fixed, rest) = segment
             .split_first_chunk::<HEADER_LEN>()
@@ -359,7 +360,7 @@ impl Options {
         Ok(options)
     }
 
-    /// As [`Self::parse`], into what has no options yet.
+    /// As [`Self::parse`], into options that are still empty.
     fn read(&mut self, area: &[u8]) -> Result<(), ParseError> {
         // What nearly every segment of a connection carries, and nothing else (RFC 7323
         // appendix A).

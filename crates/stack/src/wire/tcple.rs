@@ -27,7 +27,7 @@ pub enum Sdu {
     Plain,
     /// A packet that acknowledges, and how long it and the data that it acknowledges waited, ms.
     Ack {
-        /// At the sender of this, for the link.
+        /// How long the ACK waited for the link at its sender, ms.
         waited_ms: u16,
     },
     /// A segment that its TCP may not send yet: to be held.
@@ -43,7 +43,7 @@ pub enum Sdu {
         /// more.
         bytes: u16,
     },
-    /// Nothing, so that a connection event goes on.
+    /// No content: it keeps a connection event going.
     Filler,
 }
 

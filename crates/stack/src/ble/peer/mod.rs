@@ -35,7 +35,7 @@ impl Which {
     #[cfg(not(feature = "tcple"))]
     pub(in crate::ble) const ALL: [Self; 1] = [Self::Ip];
 
-    /// How this end calls it.
+    /// The channel identifier (CID) by which this end names the channel.
     pub(in crate::ble) const fn local(self) -> u16 {
         match self {
             Self::Ip => LOCAL,
@@ -156,7 +156,7 @@ pub struct Connection {
     pub(in crate::ble) held: u16,
     /// The longest payload of a packet on the air, bytes.
     pub(in crate::ble) pdu_len: u16,
-    /// As the controller read it last.
+    /// Received signal strength as the controller measured it last, dBm.
     pub(in crate::ble) rssi: Option<i8>,
     pub(in crate::ble) gather: Gather,
     pub(in crate::ble) outgoing: OutgoingSdu,
@@ -199,7 +199,7 @@ pub(in crate::ble) enum State {
 #[derive(Debug)]
 pub(in crate::ble) struct Channel {
     pub(in crate::ble) state: State,
-    /// The other end: `credits` are those that this end has left.
+    /// The channel's end at the peer; `credits`: K-frames that this end may still send.
     pub(in crate::ble) remote: End,
     /// Since when there is no credit.
     pub(in crate::ble) dry_since: Option<Instant>,
@@ -328,7 +328,7 @@ impl Connection {
         };
     }
 
-    /// Ends a channel, whoever wanted it; what was coming in or going out on it is lost.
+    /// Closes a channel, at the wish of either end; SDUs under way in both directions are lost.
     pub(in crate::ble) fn close(&mut self, which: Which, counters: &mut HostCounters) {
         let channel = self.channel_mut(which);
         if channel.sdu_len > 0 {

@@ -274,7 +274,7 @@ impl Connection {
         self.signalling.attempt_mut(which).refusals = 0;
     }
 
-    /// The peer did not understand what it was asked.
+    /// The peer has rejected a request as not understood.
     fn on_reject(&mut self, identifier: u8, counters: &mut HostCounters, now: Instant) {
         match self.signalling.take_request(identifier) {
             Some((which, Asked::Channel)) => self.put_off(which, now),

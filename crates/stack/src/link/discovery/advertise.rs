@@ -52,7 +52,7 @@ pub(super) struct Answer {
     heard: u8,
     /// How many advertisements of others make this one needless.
     needed: u8,
-    /// Somebody asked when there was nothing to tell.
+    /// A solicitation came when this router had nothing to advertise.
     is_owed: bool,
 }
 
@@ -79,7 +79,7 @@ impl Answer {
         self.at = Some(now + rng.uniform(ANSWER_DELAY_MAX));
     }
 
-    /// Another router has told all nodes the same.
+    /// Another router has advertised the same to all nodes.
     fn hear(&mut self) {
         self.heard = self.heard.saturating_add(1);
         if self.heard >= self.needed {
@@ -87,7 +87,7 @@ impl Answer {
         }
     }
 
-    /// Whether somebody asked in vain; true once.
+    /// Whether a solicitation could not be answered; true once.
     pub(super) fn take_owed(&mut self) -> bool {
         core::mem::take(&mut self.is_owed)
     }
@@ -147,14 +147,14 @@ impl Discovery<'_> {
         cfg!(feature = "router") && !self.solicits && !self.solicitor.is_led()
     }
 
-    /// Whether RPL has brought what this node would advertise, and its router has not told it the
-    /// contexts yet.
+    /// Whether RPL has brought the prefix that this node would advertise, but the router has not
+    /// advertised the contexts yet.
     fn is_waiting(&self) -> bool {
         self.solicitor.is_led() && self.solicitor.router().is_none()
     }
 
-    /// How long what this node advertises still holds: a border router says, a relay counts down. A
-    /// part holds for a short time only.
+    /// The lifetime left of what this node advertises: a border router sets it, a relay counts it
+    /// down. A part of a configuration has a short lifetime.
     fn lifetime_left(&self, advertised: &Advertised, now: Instant) -> Duration {
         if self.is_border() {
             return advertised.lifetime;

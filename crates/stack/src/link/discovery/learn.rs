@@ -92,12 +92,12 @@ impl Discovery<'_> {
         Ok(())
     }
 
-    /// Whether an advertisement says neither contexts nor whose they are, and this node has the
-    /// prefix and knows none: its sender waits for both (RFC 6775 §8.1.1: they travel with the
-    /// prefix).
+    /// Whether an advertisement is only a part of the configuration: it has neither contexts nor
+    /// their border router, while this node has the prefix and no contexts. Its sender still waits
+    /// for both (RFC 6775 §8.1.1: contexts travel with the prefix).
     ///
-    /// A part holds for a short time. What holds for longer is all that its sender has: contexts
-    /// and border routers are optional (RFC 6775 §4.2, §4.3).
+    /// A part has a short lifetime. An advertisement with a longer one is complete: contexts and
+    /// border routers are optional (RFC 6775 §4.2, §4.3).
     fn is_part(&self, advertisement: &RouterAdvertisement<'_>, lease: Duration) -> bool {
         if !self.has_led_prefix || lease > PART_LEASE {
             return false;
@@ -109,7 +109,7 @@ impl Discovery<'_> {
         knows_none && !advertisement.options.iter().any(is_rest)
     }
 
-    /// Takes contexts, and whose they are; says whether any is new.
+    /// Takes contexts, and the border router that they come from; returns whether any is new.
     fn learn_contexts(&mut self, advertisement: &RouterAdvertisement<'_>) -> bool {
         let mut changed = false;
         for option in advertisement.options.iter() {
@@ -122,8 +122,9 @@ impl Discovery<'_> {
         changed
     }
 
-    /// RPL leads: it hears and asks `router` alone for contexts, or nobody. Neighbours without RPL
-    /// hear of it where the way up has gone: they may find another one.
+    /// RPL decides where this node goes: it asks and hears `router` alone for contexts, or no
+    /// router. Neighbours without RPL are notified when the way up has gone: they may find another
+    /// router.
     #[cfg(feature = "rpl")]
     pub(in crate::link) fn follow(
         &mut self,
@@ -276,8 +277,8 @@ fn knows_earo(advertisement: &RouterAdvertisement<'_>) -> bool {
     advertisement.options.iter().any(has_flag)
 }
 
-/// How long all that an advertisement says holds: its shortest lifetime above zero, so that
-/// it is asked for again before any of it ends. Zero where the sender is no default router.
+/// The lifetime of all that an advertisement says: the shortest one above zero, so that the node
+/// asks again before any part expires. Zero where the sender is no default router.
 pub(super) fn lease(advertisement: &RouterAdvertisement<'_>) -> Duration {
     let router_s = u32::from(advertisement.router_lifetime_s);
     let lifetimes = advertisement.options.iter().map(|option| match option {

@@ -55,8 +55,8 @@ const ANSWERS_INTERVAL_MS: u16 = 250;
 /// another one is looked for: some second of a bulk transfer.
 const UNTAKEN_MAX: u8 = 3;
 
-/// How long holds what a router advertises that knows the prefix and waits for the contexts: no
-/// node is to count on a part for longer than it takes to ask for the rest a few times.
+/// The lifetime in advertisements of a router that knows the prefix and waits for the contexts: no
+/// node may rely on a part of the configuration for longer than a few requests for the rest take.
 const PART_LEASE: Duration = Duration::from_secs(60);
 
 /// Capabilities of a 6LoWPAN node (6CIO, RFC 7400 §3.4), as an option of which only the flags
@@ -72,7 +72,7 @@ pub(super) struct Discovery<'m> {
     pub(super) id: InterfaceId,
     /// This node's address on the link.
     source: LinkAddr,
-    /// This node's EUI-64, which says whose registration one is.
+    /// This node's EUI-64, the owner in its own registrations.
     eui64: [u8; 8],
     /// Whether to look for a router.
     solicits: bool,
@@ -92,7 +92,8 @@ pub(super) struct Discovery<'m> {
     /// The answer to a solicitation of all routers.
     answer: Answer,
     pub(super) advertised: Option<Advertised>,
-    /// Whose prefix and contexts these are; of the border router itself, as it was last advertised.
+    /// The border router that prefix and contexts come from; at the border router, what it has
+    /// advertised last.
     border: Option<BorderRouter>,
     /// A digest of the prefix and contexts that a border router has advertised last.
     advertised_digest: u32,
@@ -165,7 +166,7 @@ impl<'m> Discovery<'m> {
         &self.neighbors
     }
 
-    /// As [`Self::neighbor_cache`], to pull what has changed.
+    /// [`Self::neighbor_cache`], to take the registrations that have changed.
     #[cfg(feature = "rpl")]
     pub(super) const fn neighbor_cache_mut(&mut self) -> &mut NeighborCache<'m> {
         &mut self.neighbors
@@ -198,8 +199,7 @@ impl<'m> Discovery<'m> {
         }
     }
 
-    /// A neighbour can be reached that could not be before: a question that found nobody is asked
-    /// again.
+    /// A new neighbour can be reached: a solicitation that no router has answered is repeated.
     #[cfg(any(feature = "ble", feature = "security"))]
     pub(super) fn ask_again(&mut self, now: Instant, rng: &mut Rng) {
         if self.solicits && self.solicitor.router().is_none() {
@@ -325,10 +325,10 @@ impl<'m> Discovery<'m> {
         }
     }
 
-    /// The neighbour that a message came from. `None` where it did not come from the link itself,
-    /// as its hop limit proves, or not from the neighbour whose address it bears: identifiers
-    /// derive from link addresses (RFC 4861 §6.1 and §7.1, RFC 6775 §5.2). An address that is only
-    /// being registered has no route yet.
+    /// The neighbour that sent a message. `None` where the message did not come from this link, by
+    /// its hop limit, or where its source address is not the sender's: identifiers derive from link
+    /// addresses (RFC 4861 §6.1 and §7.1, RFC 6775 §5.2). An address that is only being registered
+    /// has no route yet.
     fn sender(&self, ip: &Ip<'_>, received: &Received<'_>, registers: bool) -> Option<Iid> {
         let header = received.header;
         let Neighbour::One(from) = received.ingress.from else {

@@ -26,11 +26,12 @@ impl Discovery<'_> {
         self.registers && self.neighbors.is_open()
     }
 
-    /// The registration that a solicitation asks for: one with a link address, its sender's (RFC
+    /// The registration in a solicitation; it counts only beside its sender's link address (RFC
     /// 8505 §5.5).
     ///
     /// # Errors
-    /// There are two, or nobody asks: which of them to answer cannot be told.
+    ///
+    /// The solicitation has two registration options, or its source is unspecified.
     pub(super) fn registration<'a>(
         &self,
         received: &Received<'a>,
@@ -135,8 +136,8 @@ impl Discovery<'_> {
         Ok(())
     }
 
-    /// Ends the registration of the neighbour with identifier `iid`: a later one of it is known
-    /// elsewhere. An answer that it did not ask for says so (RFC 8505 §5.7).
+    /// Ends the registration of the neighbour with identifier `iid`, because another router has a
+    /// later one. Sends the neighbour an unsolicited answer that says so (RFC 8505 §5.7).
     #[cfg(feature = "rpl")]
     pub(in crate::link) fn end_registration(
         &mut self,
@@ -161,8 +162,8 @@ impl Discovery<'_> {
         self.answer_registration(queue, ip, (to, target), &answer);
     }
 
-    /// Tells the neighbour `from`, whose packet was passed on, that it has a router here, unless it
-    /// has registered: this node has begun anew since then, and the neighbour does not know.
+    /// Tells the neighbour `from`, whose packet was forwarded, that this router has lost its
+    /// registration, unless it has one: this node has restarted, and the neighbour does not know.
     #[cfg(feature = "rpl")]
     pub(in crate::link) fn remind(
         &mut self,
@@ -320,8 +321,8 @@ fn only_registration(
     }
 }
 
-/// An owner's name in eight bytes, to compare it: an EUI-64 as it is. Longer ones are told apart
-/// by no proof, so a short digest will do.
+/// An owner (ROVR) in eight bytes, for comparison: an EUI-64 as it is. Longer ones are not verified
+/// anyway, so a short digest will do.
 fn folded(owner: &[u8]) -> [u8; 8] {
     let (parts, _) = owner.as_chunks::<8>();
     let fold = |folded: u64, part: &[u8; 8]| folded.rotate_left(8) ^ u64::from_be_bytes(*part);

@@ -1,9 +1,8 @@
-//! How long a segment may be that fills so many frames and not one more.
+//! The longest segment that fits a given number of frames.
 //!
-//! Place: the node asks before TCP announces an MSS, and for each segment of new data, since
-//! what header compression makes of a header depends on what it says and on what the peer is
-//! known to hold. Left out: what is sent again, which may take a frame more: cutting it would
-//! cost a segment more.
+//! Place: the node asks before TCP announces an MSS, and for each segment of new data, since the
+//! length of a compressed header depends on its fields and on what the peer is known to hold. Left
+//! out: retransmissions, which may take one frame more; cutting them would cost one segment more.
 
 use crate::ip::{self, Neighbour};
 use crate::lowpan::{Contexts, LinkPair, compressed_header_len, fragment};
@@ -35,13 +34,13 @@ pub(crate) struct Budget<'a, 'm> {
 /// What routing adds to the first fragment of a segment.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Overhead {
-    /// To what this node sends.
+    /// Bytes added to segments that this node sends.
     pub(super) up: Added,
-    /// To what comes to it.
+    /// Bytes added to segments that come to this node.
     pub(super) down: Added,
 }
 
-/// Bytes in a first fragment's frame, and of these those that fragments number.
+/// Bytes in the frame of a first fragment, and how many of these fragment headers number.
 pub(super) type Added = (u8, u8);
 
 impl<'a, 'm> Budget<'a, 'm> {

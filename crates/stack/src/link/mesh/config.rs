@@ -18,7 +18,7 @@ pub enum Relaying {
 /// How a relay gets a fragment from the frame it came in into the one it leaves by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Forwarding {
-    /// By way of the processor: the next hop waits for two copies.
+    /// The processor copies the fragment: the next hop waits for two copies.
     #[default]
     Copy,
     /// It waits in the radio for the next fragment, and is fired by that one's arrival
@@ -48,23 +48,23 @@ pub struct MeshConfig {
     pub registers: bool,
     /// What to advertise from the start; a relay advertises what it learns.
     pub advertised: Option<Advertised>,
-    /// How long a neighbour is left alone after it took a frame; by default as long as is measured
-    /// ([`Pacing::MEASURED`]).
+    /// How long a neighbour is left alone after it has acknowledged a frame; by default the time is
+    /// measured ([`Pacing::MEASURED`]).
     pub pacing: Pacing,
-    /// How the queue of whole packets is kept short; what this node sends itself is not asked.
-    /// Where the pace is measured, a crowded relay marks packets, its own too, whatever the
+    /// How the queue of whole packets is kept short. It does not concern this node's own packets.
+    /// Where the pace is measured, a crowded relay marks packets, also its own, whatever the
     /// discipline.
     pub discipline: Discipline,
 }
 
-/// After a neighbour took a frame, the next one for it waits until that frame must have left
-/// the hops ahead: frames of one path no longer run into each other.
+/// After a neighbour has acknowledged a frame, the next frame for it waits until the first one must
+/// have left the hops ahead: so frames of one path do not collide.
 ///
-/// The wait is measured where [`Self::pace_percent`] asks for it: the module `pace` says how. Or
-/// it is set by hand: (min(hops left, 3) − 1) times [`Self::step`].
+/// The wait is measured where [`Self::pace_percent`] asks for it; the module `pace` describes how.
+/// Otherwise it is set by hand: (min(hops left, 3) − 1) times [`Self::step`].
 ///
-/// Hops left are what routing knows: upwards the rank in hops, downwards the depth of what hangs
-/// below this node. Hop limits do not tell: each origin chooses its own. Where nobody knows,
+/// Hops left come from routing: upwards the rank in hops, downwards the depth of the motes below
+/// this node. Hop limits do not help: each origin chooses its own. Where routing does not know,
 /// nothing waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Pacing {
@@ -115,7 +115,7 @@ impl Pacing {
         }
     }
 
-    /// How long to hold frames to a neighbour that has just taken one.
+    /// How long to hold frames to a neighbour that has just acknowledged one.
     pub(super) fn after(&self, is_router: bool) -> Duration {
         let ahead = self.hops(is_router).min(HOPS_IN_EARSHOT).saturating_sub(1);
         self.step.saturating_mul(u64::from(ahead))

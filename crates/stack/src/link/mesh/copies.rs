@@ -72,9 +72,9 @@ impl<'a> Segment<'a> {
         !self.payload.is_empty() || flags.contains(Flags::SYN) || flags.contains(Flags::FIN)
     }
 
-    /// The control bits that a copy has, too. A SYN that found no answer comes again without those
-    /// of ECN, and who has sent one such SYN does not use ECN (RFC 3168 §6.1.1): the earlier one is
-    /// worth nothing.
+    /// The control bits that a copy must have, too. A SYN without an answer is retransmitted
+    /// without the bits of ECN, and a host that has sent one such SYN does not use ECN (RFC 3168
+    /// §6.1.1): the earlier SYN is then obsolete.
     fn control_bits(&self) -> Flags {
         let flags = self.tcp.flags;
         match flags.contains(Flags::SYN) {

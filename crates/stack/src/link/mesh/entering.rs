@@ -66,9 +66,10 @@ impl<'m> Mesh<'m> {
         flows.push(parts, meta.to_bits(), &mut ip.counters, now)
     }
 
-    /// Puts the packet into the fragmenter whose flow's turn it is; returns whether there was one.
+    /// Puts the next packet, by the flows' turns, into the fragmenter; returns whether there was
+    /// one.
     ///
-    /// Few frames may wait in the MAC before: what waits there waits in the order in which it came.
+    /// Only few frames may wait in the MAC before: these leave in the order in which they came.
     pub(super) fn next_entering(&mut self, ip: &mut Ip<'_>, now: Instant) -> bool {
         if self.mac.room(Class::Own) == 0 || self.mac.queue_len() > FRAMES_AHEAD {
             return false;
@@ -130,7 +131,7 @@ impl<'m> Mesh<'m> {
         })
     }
 
-    /// Counts a frame for the flow whose packet it is of.
+    /// Charges a frame to the flow of its packet.
     pub(super) fn charge_frame(&mut self, len: usize) {
         let hops = self.hops_on_air();
         if let Some(flows) = self.flows.as_deref_mut() {

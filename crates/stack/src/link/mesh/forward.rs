@@ -19,8 +19,8 @@ use crate::wire::ipv6::{Ecn, ecn_of, mark_congestion};
 use crate::wire::rpl_option::Rpi;
 use crate::wire::{LinkAddr, ieee802154, ipv6, lowpan_frag, source_route};
 
-/// How long a fragment waits in the radio for the next one, which its sender has promised:
-/// some six frame times, and more than a chain of one channel leaves between two frames.
+/// How long a fragment waits in the radio for the next one that its sender has promised: some six
+/// frame times, and longer than the time between two frames on a chain of one channel.
 const FLUSH_AFTER: Duration = Duration::from_millis(30);
 
 /// What a relay knows of the frame that a fragment came in.
@@ -45,9 +45,9 @@ impl Came {
 }
 
 impl Mesh<'_> {
-    /// How a fragmented packet for `hop` gets there: by fragments where it leaves by the link it
-    /// came by and nothing needs the whole packet. For a neighbour that sleeps it is gathered, and
-    /// waits whole.
+    /// How a fragmented packet for `hop` is forwarded: by fragments if it leaves by the link by
+    /// which it came and nothing needs the whole packet. A packet for a sleeping neighbour is
+    /// reassembled, and waits whole.
     pub(super) fn handling_for(&self, hop: NextHop) -> FragmentHandling {
         match link_addr(hop.neighbour) {
             Some(next_hop)
@@ -61,8 +61,8 @@ impl Mesh<'_> {
         }
     }
 
-    /// How a fragmented packet goes on over `hop`, and with which RPL option. It has to be whole
-    /// where it gets a new header here, or a UDP checksum.
+    /// How a fragmented packet is forwarded over `hop`, and with which RPL option. It is
+    /// reassembled first if it gets a new header or a UDP checksum here.
     pub(super) fn way_forward(
         &self,
         ip: &Ip<'_>,

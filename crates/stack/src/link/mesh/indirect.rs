@@ -42,7 +42,7 @@ pub struct Indirect<'m> {
     pub(super) serving: Option<u8>,
     /// The child that was served last.
     last: u8,
-    /// How far its delivery is.
+    /// How far the delivery of the packet in `outgoing` is.
     progress: Progress,
     /// Frames that it was cut into.
     cut: u8,
@@ -52,7 +52,7 @@ pub struct Indirect<'m> {
     is_begun: bool,
     /// Whether that child has asked since.
     has_asked_again: bool,
-    /// What the radio was told for all children.
+    /// What the radio was set to show in its ACKs to all children.
     is_any_shown: bool,
     pub(super) counters: IndirectCounters,
 }
@@ -267,7 +267,7 @@ impl<'m> Indirect<'m> {
         turns.map(|key| key as u8).find(ready)
     }
 
-    /// What the radio is to be told of packets that wait.
+    /// What the radio has to show in its ACKs about waiting packets, if that has changed.
     fn poll_shown(&mut self, radio: Pending) -> Option<Action> {
         match radio {
             Pending::None => None,
@@ -295,7 +295,7 @@ impl<'m> Indirect<'m> {
         }
     }
 
-    /// The child whose frames in the MAC are to say that more follows.
+    /// The child whose frames in the MAC have to say that more follow.
     fn more_for(&self) -> Option<LinkAddr> {
         let key = self.serving?;
         let more = !self.outgoing.is_idle() || self.queues.count(key) > 1;
@@ -320,7 +320,7 @@ impl<'m> Indirect<'m> {
         self.cut = 0;
     }
 
-    /// A frame of the packet under way has ended; `promised`: it said that more follows.
+    /// A frame of the packet under way has ended; `promised`: the frame said that more follow.
     fn on_outcome(&mut self, delivered: bool, promised: bool, now: Instant) {
         let Some(key) = self.serving else {
             return;
@@ -409,7 +409,7 @@ impl<'m> Mesh<'m> {
         indirect.is_some_and(|indirect| indirect.find(&addr).is_some())
     }
 
-    /// Notes who sent the frame that has just come, before its ACK leaves.
+    /// Notes the sender of the frame that has just come, before its ACK leaves.
     pub(super) fn note_asked(&mut self, now: Instant) {
         let Some(asked) = self.mac.take_asked() else {
             return;
@@ -560,7 +560,8 @@ impl<'m> Mesh<'m> {
         }
     }
 
-    /// What the radio is to be told of packets that wait, where it acknowledges by itself.
+    /// What a radio that acknowledges by itself has to show about waiting packets, if that has
+    /// changed.
     pub(super) fn poll_shown(&mut self) -> Option<Action> {
         let radio = self.mac.radio();
         let indirect = self.indirect.as_deref_mut()?;
@@ -582,8 +583,8 @@ impl<'m> Mesh<'m> {
     }
 }
 
-/// How long a child listens after an ACK has promised it a packet, as far as its parent knows; a
-/// child that has given up asks again.
+/// How long a child listens after an ACK has promised it a packet, as its parent assumes; a child
+/// that has given up asks again.
 const LISTENS: Duration = mac::poll::ANSWER_TIMEOUT;
 
 /// Deliveries of one packet that break off, each upon a request (OpenThread:

@@ -335,7 +335,7 @@ impl<'m> Mesh<'m> {
         }
     }
 
-    /// A packet whose fragments have all come: worked on where it was gathered.
+    /// All fragments of a packet have come: processes it where it was reassembled.
     fn on_gathered<'s>(&mut self, record: RecordId, frame: &Received<'_>) -> Arrival<'m, 's> {
         let Some((mut whole, forms)) = self.datagrams.lend(record) else {
             return Arrival::Nothing;

@@ -10,7 +10,7 @@ use crate::mac::{FrameSlot, Neighbor};
 pub struct MeshMemory<'m> {
     /// Frames that wait for the air (255 at most).
     pub frames: &'m mut [FrameSlot],
-    /// Neighbours that are told apart: with none, repeated frames are not recognised.
+    /// Entries for neighbours; with none, repeated frames are not recognised.
     pub neighbors: &'m mut [Neighbor],
     /// Packets that arrive in fragments, or are passed on so (255 at most).
     pub records: &'m mut [Record],

@@ -120,7 +120,7 @@ pub struct Mesh<'m> {
     /// The packets that wait for [`Self::outgoing`], whole and uncompressed.
     queue: PacketQueue<'m>,
     discovery: Discovery<'m>,
-    /// What RPL has told, and is told.
+    /// The RPL option in force, and events for RPL.
     routing: routing::State,
     /// Packets for nodes that sleep, where this one is their parent.
     #[cfg(feature = "sleepy")]
@@ -256,8 +256,8 @@ impl<'m> Mesh<'m> {
         self.mac.take_security()
     }
 
-    /// Takes the key of this sequence, if it is later than the one in force; valid frames then
-    /// carry the others along. For a border router whose host has rotated the key.
+    /// Takes the key of this sequence, if it is later than the one in force; the node's frames then
+    /// bring the others to it. For a border router whose host has rotated the key.
     #[cfg(feature = "security")]
     pub fn rotate_key(&mut self, sequence: u32, now: Instant) {
         if let Some(security) = self.mac.security_mut() {
@@ -435,8 +435,8 @@ impl<'m> Mesh<'m> {
     }
 }
 
-/// Where frames for a neighbour go. `None` where the link has none of this name: no other node is
-/// alone on it, and the identifier that all nodes answer to belongs to no single node.
+/// The link address of a neighbour. `None`: [`Neighbour::Only`] means nothing on a mesh, and the
+/// address that all nodes share belongs to no single node.
 pub(super) fn link_addr(neighbour: Neighbour) -> Option<LinkAddr> {
     match neighbour {
         Neighbour::Only => None,

@@ -36,7 +36,7 @@ impl Mesh<'_> {
 /// What RPL asks of discovery.
 #[cfg(feature = "rpl")]
 impl<'m> Mesh<'m> {
-    /// The registrations of neighbours, to be told to RPL.
+    /// The registrations of neighbours, for RPL to take those that have changed.
     pub(crate) const fn neighbor_cache_mut(&mut self) -> &mut NeighborCache<'m> {
         self.discovery.neighbor_cache_mut()
     }
@@ -64,8 +64,8 @@ impl<'m> Mesh<'m> {
         self.discovery.remind((from, is_trusted), queue, ip, now);
     }
 
-    /// Ends the registration of the neighbour with identifier `iid`, which is at another router
-    /// now, and says so to it.
+    /// Ends the registration of the neighbour with identifier `iid`, because it is at another
+    /// router now, and tells the neighbour.
     pub(crate) fn end_registration(&mut self, iid: Iid, ip: &Ip<'_>) {
         self.discovery.end_registration(iid, &mut self.queue, ip);
     }

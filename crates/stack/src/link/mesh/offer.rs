@@ -1,6 +1,6 @@
-//! How long the segments of a connection may be that fill so many frames.
+//! The length of a connection's segments that fill a given number of frames.
 //!
-//! Place: the node asks before TCP announces an MSS. [`Budget`](super::Budget) answers for a
+//! Place: the node asks before TCP announces an MSS. [`Budget`](super::Budget) has the length of a
 //! segment whose header is known.
 
 use super::tcp_headers::flow;

@@ -154,7 +154,7 @@ impl<'m> Mesh<'m> {
         }
     }
 
-    /// From the start of a frame of a flow to that of the next one.
+    /// The time from the start of a frame of a flow to the start of the next one.
     fn measured_pace(
         &mut self,
         is_router: bool,
@@ -280,8 +280,8 @@ impl<'m> Mesh<'m> {
         pulled.is_some()
     }
 
-    /// Where the packet of `len` bytes in the fragmenter's buffer goes: the route may have gone, or
-    /// turned, while it waited. `None` where it goes nowhere over this link.
+    /// The next hop of the packet of `len` bytes in the fragmenter's buffer: its route may have
+    /// changed or disappeared while it waited. `None`: no route leads over this link.
     pub(super) fn hop_of_packet(
         &mut self,
         ip: &Ip<'_>,

@@ -23,16 +23,16 @@ use crate::wire::LinkAddr;
 /// Durations of the last frame that a neighbour acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Took {
-    /// From the assessment of the channel to the ACK.
+    /// From the assessment of the channel to the end of the ACK.
     pub(super) exchange: Duration,
     /// The time of the frame's copy from the processor into the radio.
     pub(super) copy: Duration,
 }
 
 impl MeshSettings {
-    /// From the start of a frame that a neighbour took to that of the next one for it. Zero where
-    /// it goes no further, and where nobody knows how far. `is_router`: whether it goes up from
-    /// there.
+    /// From the start of a frame that a neighbour has acknowledged to the start of the next one for
+    /// it. Zero where the frame goes no further, or where the number of hops is unknown.
+    /// `is_router`: whether the frame goes up from the neighbour.
     pub(super) fn pace(&self, is_router: bool, took: Took, mac: &Mac<'_>) -> Duration {
         let copies = self.relays_copy(mac);
         let earshot = match (mac.config().channels.is_single(), copies) {
@@ -66,8 +66,8 @@ impl MeshSettings {
         self.part(wait)
     }
 
-    /// What an exchange takes at a relay whose frame the next one fires: nobody assesses the
-    /// channel.
+    /// The duration of an exchange at a relay whose frame is fired by the next one: without an
+    /// assessment.
     fn fired(&self, exchange: Duration, mac: &Mac<'_>) -> Duration {
         match mac.config().assessed {
             true => exchange - CCA,
@@ -148,7 +148,7 @@ impl MeshSettings {
         apart.clamp(fraction(pace, 3, 4), fraction(pace, 5, 4))
     }
 
-    /// How long a relay lags where it is not known how far apart frames come.
+    /// How long a relay lags while the time between arriving frames is unknown.
     fn step(&self, exchange: Duration, mac: &Mac<'_>) -> Duration {
         let path = self.pacing.hops_up.saturating_add(self.pacing.hops_down);
         let is_in_step = path >= HOPS_IN_STEP && mac.config().channels.is_single();
@@ -280,8 +280,8 @@ const ETX_ONE: u64 = 128;
 /// that suits it (measured); beside another at the same pace, more than two.
 const ETX_ALONE: u16 = 196;
 
-/// A source whose frames need more attempts than that contends with others, and waits for longer
-/// before each retry. Of three sources that are hidden from each other none then starves.
+/// A source whose frames need more attempts than this contends with others, and waits for longer
+/// before each retry. So none of three sources that are hidden from each other starves.
 const ETX_CONTENDED: u16 = 2 * ETX_ONE as u16;
 
 /// By how much of itself the pace slows for each attempt more: at full pace two sources would need
@@ -420,8 +420,8 @@ mod tests {
         }
     }
 
-    /// A source whose path is three links without copies leaves the longest first backoff free once
-    /// for each packet, scaled as its pace is; no other does.
+    /// A source whose path has three links without copies leaves room for the longest first backoff
+    /// once for each packet, scaled by its pace; other sources do not.
     #[cfg(feature = "cit")]
     #[test]
     fn a_full_path_has_a_gap_for_what_comes_the_other_way() {

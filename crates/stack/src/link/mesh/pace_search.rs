@@ -19,7 +19,7 @@ pub(super) struct PaceSearch {
     to: Option<LinkAddr>,
     /// How much slower the source sends now: parts of which [`PARTS`] are the pace.
     slower: u8,
-    /// The best of those that were tried in this search, and what it cost; `None`: not searching.
+    /// The best pace tried in this search, and its cost; `None`: no search is under way.
     best: Option<(u8, u64)>,
     /// Windows until it may search again, and how many after the next search.
     rest: u8,

@@ -97,7 +97,7 @@ impl PacketMeta {
         Instant::from_micros(now.as_micros().saturating_sub((age as u64) << TICK_SHIFT))
     }
 
-    /// As a queue keeps it.
+    /// The metadata in the form in which a queue keeps them.
     pub(in crate::link) const fn to_bits(self) -> u32 {
         let (kind, cid) = match self.egress {
             TcpEgress::Begins(tcphc::Origin::Own) => (0, 0),

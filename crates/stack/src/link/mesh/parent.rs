@@ -44,7 +44,7 @@ pub struct Child {
     pub(super) heard_at: Instant,
     /// The longest time for which it was silent, forgotten over [`LULL_MEMORY`].
     pub(super) lull: Duration,
-    /// How often it has asked, up to what fits: what is known of its silences.
+    /// How many requests the child has sent, up to 255: how much is known about its silences.
     pub(super) requests: u8,
     /// Until when the child's receiver is on.
     pub(super) awake_until: Option<Instant>,
@@ -111,9 +111,9 @@ impl Child {
     }
 }
 
-/// How far the delivery of a packet is. One that breaks off goes on from there, with the same tag
-/// and the same sequence number: the child may have taken the frame whose ACK is missing, and knows
-/// it by these.
+/// How far the delivery of a packet is. A delivery that broke off goes on from there, with the same
+/// tag and the same sequence number: if the child has received the frame whose ACK is missing, it
+/// recognises the frame by these.
 ///
 /// Source: OpenThread keeps the same of a child's frame between requests (`IndirectSender`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -140,12 +140,12 @@ impl Progress {
         at: Instant::ORIGIN,
     };
 
-    /// Whether the child still knows what it has of this packet.
+    /// Whether the child still has the frames of this packet that it has acknowledged.
     pub(super) fn is_known(&self, digest: u16, now: Instant) -> bool {
         self.digest == digest && self.is_recent(now)
     }
 
-    /// Whether the child still knows what it has of the packet that this was of.
+    /// Whether the child still has the frames that it has acknowledged, of whatever packet.
     pub(super) fn is_recent(&self, now: Instant) -> bool {
         now.since(self.at) < KNOWN
     }
@@ -189,8 +189,8 @@ pub struct IndirectCounters {
 /// asked ten times a second.
 const LULL_MEMORY: Duration = Duration::from_secs(2_400);
 
-/// By how much the silence that is assumed of a new child is shorter than what it may be silent
-/// for: twice the fifth part of the default is what a child rests at
+/// The silence assumed of a new child is the silence that it is allowed, divided by this: twice the
+/// fifth part of the default is the time for which a child rests at
 /// [`REST`](crate::mac::poll::REST).
 const LULL_SHARE: u64 = 5;
 

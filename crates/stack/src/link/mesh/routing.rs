@@ -82,7 +82,7 @@ const OPTION_LORH_LEN: u8 = 1 + 3;
 /// A source routing header before its addresses, which take eight bytes each behind the first.
 const STEPS_LEN: u8 = 8;
 
-/// How many hops a packet has before it that is to be led on from here by its source route.
+/// How many hops a packet still has to go that follows its source route from here.
 pub(super) fn hops_left(packet: &[u8]) -> u8 {
     let left = packet.get(HEADER_LEN + source_route::SEGMENTS_LEFT_AT);
     left.copied().unwrap_or_default()
@@ -153,7 +153,7 @@ impl InsertedHeaders {
         self.is_long() && !routing.is_some_and(|routing| routing.is_compressed)
     }
 
-    /// How many hops it has before it, where it goes down.
+    /// How many hops the packet has to go, if it goes down.
     pub(super) fn hops(&self) -> Option<u8> {
         match self {
             #[cfg(feature = "router")]

@@ -137,12 +137,12 @@ impl Indirect<'_> {
         }
     }
 
-    /// The child whose packets take most, once `total` bytes more wait for the child `key`: that
-    /// one, if others have as much. The fullest of the overdue children is chosen where all of them
-    /// together have too much.
+    /// The child whose packets take most memory once `total` more bytes wait for the child `key`:
+    /// that child itself, if others have as much. If all overdue children together have too much,
+    /// the fullest of them.
     ///
-    /// A child `key` that is overdue, and of which no packet can go, takes no room from others. One
-    /// that is not overdue has room for one packet.
+    /// A child `key` that is overdue, and of which no packet can be dropped, takes no room from
+    /// others. A child that is not overdue has room for one packet.
     fn fullest(&self, key: u8, total: usize, now: Instant) -> u8 {
         let others = self.keys().filter(|other| *other != key);
         let (mut present, mut overdue, mut all_overdue) = ((key, 0), (key, 0), 0_usize);
@@ -172,8 +172,8 @@ impl Indirect<'_> {
         }
     }
 
-    /// The place of the first packet for a child that can go: behind the one whose delivery is
-    /// under way.
+    /// The place of the first packet for a child that may be dropped: behind the packet whose
+    /// delivery is under way.
     fn goes_first(&self, key: u8) -> Option<usize> {
         let begun = usize::from(self.serving == Some(key));
         (self.queues.count(key) > begun).then_some(begun)
@@ -197,7 +197,8 @@ impl Indirect<'_> {
 /// for longer than before.
 const OVERDUE_FREE: usize = 128;
 
-/// How many times their other bytes count: next to nothing is left to them where others want it.
+/// How many times the further bytes of overdue children count: almost nothing is left to them if
+/// others need it.
 const OVERDUE_WEIGHT: usize = 64;
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ impl Mesh<'_> {
         self.mac.expect(answer)
     }
 
-    /// Whether this node sleeps, and is to be told what its transports expect.
+    /// Whether this node sleeps and needs to know what its transports expect.
     pub(crate) const fn takes_hints(&self) -> bool {
         self.mac.sleep().is_some()
     }
@@ -52,5 +52,5 @@ impl Mesh<'_> {
 /// How long an answer of the parent may take: a few attempts each way.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 
-/// And one to all nodes, which routers put off for half a second at most.
+/// How long an answer to all nodes may take: routers delay it by half a second at most.
 const ANSWER_TO_ALL_MAX: Duration = Duration::from_secs(1);

@@ -44,7 +44,7 @@ impl Route {
         self.hops.get(..usize::from(self.len)).unwrap_or_default()
     }
 
-    /// How many hops the packet has before it.
+    /// How many hops the packet has to go.
     pub(super) fn len(&self) -> u8 {
         self.len + u8::from(self.ends_at_leaf)
     }

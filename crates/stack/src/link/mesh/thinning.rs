@@ -43,8 +43,8 @@ struct Flow {
     gap: Duration,
     /// The last acknowledgment number that went on.
     sent: u32,
-    /// How far an ACK was ahead of the last one that went before it, bytes: at most what the sender
-    /// may have in flight, and that where it had to wait for the ACK.
+    /// The most bytes by which an ACK was ahead of the ACK that went before it: at most what the
+    /// sender may have in flight, and exactly that if the sender had to wait for the ACK.
     widest: u32,
     /// ACKs since one has waited for as long as fragments came.
     steps: u8,
@@ -64,7 +64,7 @@ pub(super) struct Waiting {
     bytes: [u8; PACKET_LEN_MAX],
     len: u8,
     meta: PacketMeta,
-    /// Since when the first of those that it stands for has waited.
+    /// When the oldest of the ACKs that this one replaces came.
     since: Instant,
 }
 
@@ -319,7 +319,7 @@ impl Thinning {
 }
 
 impl Offered {
-    /// It goes on as if nobody looked.
+    /// The packet goes on as if there were no thinning.
     const PASSES: Self = Self {
         before: None,
         is_kept: false,
@@ -338,7 +338,7 @@ impl<'m> Mesh<'m> {
         self.thinning = Some(thinning);
     }
 
-    /// Gives back where ACKs wait; those that do are lost.
+    /// Gives back the memory in which ACKs wait; waiting ACKs are lost.
     pub fn take_thinning(&mut self) -> Option<&'m mut Thinning> {
         self.thinning.take()
     }
@@ -465,12 +465,12 @@ const PACKET_LEN_MAX: usize = HEADER_LEN + tcp::HEADER_LEN + tcp::TIMESTAMPS_LEN
 /// So many ACKs go by what was found out before another one finds it out anew.
 const STEPS: u8 = 16;
 
-/// How long an ACK waits at most: as long as RFC 9293 §3.8.6.3 lets a receiver wait, which may have
-/// waited before. A sender's first RTO is twice that.
+/// How long an ACK waits at most: as long as RFC 9293 §3.8.6.3 lets a receiver delay it, which may
+/// have happened before. A sender's first RTO is twice that.
 const WAIT_MAX: Duration = Duration::from_millis(500);
 
-/// Fragments that come farther apart follow each other no more: with four such gaps an ACK has
-/// waited for [`WAIT_MAX`].
+/// Fragments that come further apart than this do not follow each other: after four such gaps an
+/// ACK has waited for [`WAIT_MAX`].
 const GAP_MAX: Duration = Duration::from_millis(125);
 
 #[cfg(test)]

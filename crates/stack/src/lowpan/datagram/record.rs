@@ -1,5 +1,5 @@
-//! One packet under way: whose it is, where it goes, which of its bytes have come, and for how
-//! long it is waited for.
+//! The record of one fragmented packet under way: its sender, its next hop, which of its bytes have
+//! come, and when it expires.
 
 use super::Key;
 use crate::limits::MESH_PACKET_LEN_MAX;
@@ -13,9 +13,9 @@ use crate::wire::LinkAddr;
 pub struct Record {
     pub(super) key: Key,
     pub(super) state: State,
-    /// Said by the first fragment.
+    /// The form of the TCP header, from the first fragment.
     pub(super) tcp: TcpForm,
-    /// Said by the first fragment, too.
+    /// The RPL packet information, from the first fragment.
     pub(super) routing: RecordRouting,
     /// Whether its sender is known to be there.
     pub(super) is_known: bool,
@@ -110,7 +110,8 @@ pub(super) enum State {
     Over {
         lost: bool,
     },
-    /// As well done with: every fragment was passed on under this tag. One may yet be lost.
+    /// Every fragment was forwarded under this tag. The packet is almost done: a fragment may yet
+    /// get lost.
     Passed {
         tag: u16,
     },
@@ -181,9 +182,9 @@ impl Coverage {
     }
 }
 
-/// How long a packet that is gathered here waits for its next fragment. A fragment's
-/// attempts at the hop before take at most 0.7 s, and others may be queued before it; twice
-/// what OpenThread gives a whole packet.
+/// How long a packet that is reassembled here waits for its next fragment. A fragment's attempts at
+/// the hop before take at most 0.7 s, and others may be queued before it. OpenThread gives a whole
+/// packet half of this.
 pub(crate) const REASSEMBLY_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The same at a relay, which loses only a tag and a next hop by waiting; shorter, because
@@ -193,6 +194,6 @@ pub(crate) const RELAY_TIMEOUT: Duration = Duration::from_secs(2);
 /// However slowly fragments come: RFC 4944 §5.3 allows 60 s at most.
 pub const LIFETIME: Duration = Duration::from_secs(60);
 
-/// How long after its last fragment a packet that is over is remembered: the link repeats
-/// frames for 0.7 s at most. Short, for a sender that restarts may soon reuse a tag.
+/// How long a finished packet is remembered after its last fragment: the link repeats frames for
+/// 0.7 s at most. The time is short because a sender that restarts may soon reuse a tag.
 pub(crate) const LINGER: Duration = REASSEMBLY_TIMEOUT;

@@ -1,4 +1,4 @@
-//! Whose packet gets a record and a body, and whose makes way for it.
+//! Which packet gets a record and a body, and which one it replaces.
 
 use super::record::{Coverage, LIFETIME, Record, State};
 use super::{Datagrams, FragmentDrop, FragmentHandling, Key};
@@ -117,9 +117,9 @@ impl Datagrams<'_> {
         })
     }
 
-    /// The body of a neighbour that had a packet put together just before, for one that had none
-    /// for [`SERVED_FOR`]: senders that keep a link busy would else leave those to starve whose
-    /// first fragments never find a body free, and which therefore send ever more rarely.
+    /// Takes the body of a neighbour that had a packet reassembled just before, for a neighbour
+    /// that had none for [`SERVED_FOR`]. Otherwise senders that keep a link busy starve others,
+    /// whose first fragments never find a body free, and which therefore send ever more rarely.
     fn overtake(&mut self, (from, is_known): Sender, now: Instant) -> Option<Place> {
         let holds_one = |record: &Record| record.key.from.is(&from) && record.body().is_some();
         if !is_known || self.records.iter().any(holds_one) || self.was_served(from, now) {
@@ -150,8 +150,8 @@ impl Datagrams<'_> {
         })
     }
 
-    /// The packet that matters least among those that make way for a new one of `sender`, of one
-    /// neighbour or of any: its record.
+    /// The record of the packet that matters least among those that may be replaced by a new one of
+    /// `sender`: packets of one neighbour, or of any.
     fn victim(
         &self,
         holding: Holding,
@@ -199,7 +199,7 @@ enum Holding {
 #[derive(Clone, Copy, Debug)]
 struct Place {
     index: u8,
-    /// The record whose packet has to make way.
+    /// The record whose packet is to be replaced.
     after: Option<u8>,
 }
 
@@ -229,17 +229,17 @@ pub(crate) const STALE_AFTER: Duration = Duration::from_secs(1);
 /// frames of a path on which only every third hop may send, or as many attempts of one.
 pub(crate) const PAUSE_MAX: Duration = Duration::from_millis(250);
 
-/// And of one of which a first fragment is all that has come: the next follows it in 8 ms over
-/// a hop and in three times that along a path, or, where its first attempt fails, after a retry
-/// delay of up to 40 ms, a backoff and its own air time.
+/// As above, for a packet of which only a first fragment has come. The next fragment follows in 8
+/// ms over a hop and in three times that along a path, or, if its first attempt fails, after a
+/// retry delay of up to 40 ms, a backoff and its own air time.
 pub const BURST_MAX: Duration = Duration::from_millis(60);
 
 /// A neighbour that had no packet put together for so long may take another's body: TCP's least
 /// timeout after a loss, so that each of its tries is one.
 const SERVED_FOR: Duration = Duration::from_secs(1);
 
-/// How often that happens: to each of a few neighbours at once, then once a second, since a
-/// neighbour's name can be forged, and each time costs another sender a packet.
+/// Limit on these replacements: a few at once, then one a second, since a neighbour's name can be
+/// forged, and each time another sender loses a packet.
 pub(super) const OVERTAKINGS: Allowance = Allowance::new(4, 1_000);
 
 /// A neighbour, and whether it is known to be there.

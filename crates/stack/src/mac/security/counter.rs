@@ -100,7 +100,7 @@ impl Counters {
         (!told).then_some(*asked)
     }
 
-    /// Where it is time to ask again, frames wait for the answer.
+    /// If it is time to ask the host again, frames wait for its answer from now on.
     pub(super) fn retry(&mut self, now: Instant) {
         self.failed_until = self.failed_until.filter(|until| now < *until);
     }
@@ -132,7 +132,7 @@ impl Counters {
 /// of flash that stands 10,000 writes lasts for 41 million frames, 1.3 years at one a second.
 const RESERVED: u32 = 8_192;
 
-/// From here on a border router takes a new key.
+/// The counter at which a border router takes a new key.
 const HALF: u32 = 1 << 31;
 
 /// Until the host is asked again that could not store.

@@ -14,7 +14,7 @@ use crate::time::{Duration, Instant};
 pub struct Peer {
     addr: [u8; 8],
     is_known: bool,
-    /// A parent or child: nobody else takes its entry.
+    /// Whether it is a parent or child: its entry is never replaced.
     is_kin: bool,
     /// The key sequence of its last frame, and that frame's counter.
     sequence: u32,
@@ -159,7 +159,7 @@ impl<'m> Peers<'m> {
         true
     }
 
-    /// Says anew which entries nobody else takes.
+    /// Sets anew which entries are never replaced.
     pub(super) fn keep(&mut self, is_kin: impl Fn([u8; 8]) -> bool) {
         for peer in self.0.iter_mut().filter(|peer| peer.is_known) {
             peer.is_kin = is_kin(peer.addr);
@@ -183,7 +183,7 @@ const fn ticks(now: Instant) -> u32 {
 const TICK_SHIFT: u32 = 10;
 
 /// How long a neighbour's heads fire nothing after a forgery in its name: longer than a burst of
-/// them, and what a flow loses by it is the lead of some frames.
+/// forgeries. A flow only loses the time that firing saves on some frames.
 const MUTE: u32 = (1_000_000 >> TICK_SHIFT) + 1;
 
 /// The longest time for which a neighbour's heads fire nothing, if forgeries go on, in ticks.

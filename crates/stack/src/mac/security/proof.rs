@@ -16,10 +16,10 @@ use crate::wire::cursor::{Full, Reader, Truncated, Writer};
 /// A number that answers repeat.
 pub(super) type Nonce = [u8; 8];
 
-/// What such a frame carries.
+/// The content of a proof frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(in crate::mac) struct Proof {
-    /// To be repeated by the receiver.
+    /// The challenge that the receiver has to repeat.
     pub(super) challenge: Option<Nonce>,
     /// What the receiver has asked.
     pub(super) answer: Option<Nonce>,

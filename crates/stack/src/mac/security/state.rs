@@ -90,7 +90,8 @@ struct Parent {
     /// Challenges that it left unanswered, and when it got the last one.
     unanswered: u8,
     asked_at: Option<Instant>,
-    /// It left them all unanswered: somebody else acknowledges in its place.
+    /// The parent has answered none of the challenges: another node may be sending ACKs in its
+    /// name.
     is_disbelieved: bool,
 }
 
@@ -427,10 +428,10 @@ impl<'m> Security<'m> {
     }
 }
 
-/// How long a parent may acknowledge without sending anything. Chosen arbitrarily: longer than a
-/// pause between ACKs of TCP.
+/// How long a parent may acknowledge without sending an authentic frame. Chosen arbitrarily: longer
+/// than a pause between ACKs of TCP.
 const QUIET_MAX: Duration = Duration::from_secs(30);
 
-/// Between challenges for such a parent, and how many it may leave unanswered.
+/// The time between challenges for such a parent, and how many it may leave unanswered.
 const DOUBT_PACE: Duration = Duration::from_secs(2);
 const UNANSWERED_MAX: u8 = 3;

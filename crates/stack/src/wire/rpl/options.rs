@@ -201,7 +201,7 @@ pub struct Transit {
     pub path_control: u8,
     /// `PathSequence`, a lollipop counter (§7.2): the newest transit wins.
     pub sequence: u8,
-    /// In units of the configuration's; 0: the route is gone; 255: for ever.
+    /// Lifetime in units of the DODAG configuration; 0: the route is gone; 255: for ever.
     pub lifetime: u8,
     /// The parent, in non-storing mode.
     pub parent: Option<Ipv6Addr>,

@@ -115,7 +115,7 @@ struct Lane {
 /// Where a queue stands. Lower turns go first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Place {
-    /// It had nothing waiting when its packet came: it goes before those that had.
+    /// The queue was empty when its packet came: it goes before those that were not.
     New(u64),
     /// It has used up a share, or has not earned to go first.
     Old(u64),
@@ -170,10 +170,10 @@ impl<'m> FlowQueues<'m> {
     /// Flows of TCP that can be told apart: queues have numbers of one byte.
     pub const FLOWS_MAX: usize = 256 - STRANGERS;
 
-    /// No flow is known and nothing waits.
+    /// Queues without any known flow or packet.
     ///
-    /// `packets`: bytes for packets, each of which takes seven more than its length. `flows`: flows
-    /// of TCP that are told apart, [`Self::FLOWS_MAX`] at most; those beyond share the queues of
+    /// `packets`: bytes for packets, each of which takes seven more than its length. `flows`:
+    /// entries for flows of TCP, [`Self::FLOWS_MAX`] at most; further flows share the queues of
     /// strangers.
     pub fn new(packets: &'m mut [u8], flows: &'m mut [FlowEntry]) -> Self {
         for flow in flows.iter_mut() {
@@ -319,7 +319,7 @@ impl<'m> FlowQueues<'m> {
         self.wakes_at = None;
     }
 
-    /// What is put on the air from now on belongs to none of these queues.
+    /// Frames from now on are charged to none of these queues.
     pub(in crate::link) const fn end_service(&mut self) {
         self.serving = None;
     }
@@ -572,10 +572,11 @@ const ANSWER_WEIGHT: usize = 2;
 /// The number of the first queue of a known flow.
 const FLOWS_AT: u8 = STRANGERS as u8;
 
-/// Packets whose answers are awaited: more than the mesh takes in a few round trips.
+/// Packets whose answers are awaited: more than the mesh carries in a few round trips.
 const SENT_MAX: usize = 32;
 
-/// Flows whose handshakes are noted at once. Beyond it, two acknowledgments more make a flow known.
+/// Flows whose handshakes are noted at once. For further flows, two more acknowledgments make the
+/// flow known.
 const HANDSHAKES_MAX: usize = 16;
 
 /// How long a queue is kept for a source that sends nothing.

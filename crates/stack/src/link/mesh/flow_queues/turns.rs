@@ -1,4 +1,4 @@
-//! Whose turn it is: deficit round robin, and what strangers have of the time.
+//! The order of the queues: deficit round robin, and the share of strangers.
 
 use super::key::is_tcps;
 use super::{FLOWS_AT, FlowQueues, Place};
@@ -31,8 +31,8 @@ impl Until {
 }
 
 impl FlowQueues<'_> {
-    /// A queue that has a packet takes part in the round: a flow of TCP before those that had one
-    /// already.
+    /// A queue that has got a packet takes part in the round. A flow of TCP that was empty goes
+    /// before those that were not.
     pub(super) fn take_part(&mut self, key: u8) {
         self.turns = self.turns.wrapping_add(1);
         let turn = self.turns;
@@ -49,8 +49,8 @@ impl FlowQueues<'_> {
         };
     }
 
-    /// The queue whose turn it is, and how many of its packets wait for their next hops before the
-    /// one that may go.
+    /// The queue that sends next, and how many of its packets wait for their next hops before the
+    /// one that may leave.
     pub(super) fn next(
         &mut self,
         is_ready: impl Fn(&[u8]) -> bool,
@@ -194,6 +194,6 @@ pub(super) const IN_USE_FOR: Duration = Duration::from_secs(10);
 /// A byte on the air of IEEE 802.15.4 at 2.4 GHz.
 pub(super) const BYTE_US: u64 = 32;
 
-/// How far a stranger may get into debt by what it is answered: one datagram of IPv6's least MTU
+/// How far the answers to a stranger may put its queue into debt: one datagram of IPv6's least MTU
 /// over three hops.
 const DEBT_MAX: i32 = 4 * SHARE;

@@ -1,4 +1,4 @@
-//! From one key to the next.
+//! The change from one key to the next.
 
 use super::super::keys::sequence_of;
 use super::{Keyed, NetworkKey, Previous, Security};
