@@ -25,7 +25,7 @@ pub(crate) struct ConnectionSlot {
     awaits: Awaits,
 }
 
-/// What a connection belongs to.
+/// The owner of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Owner {
     /// The connection belongs to a socket.
@@ -34,7 +34,7 @@ enum Owner {
     Lent(ListenerHandle),
     /// A peer has connected, and no task has accepted it yet.
     Arrived(ListenerHandle),
-    /// Nobody: it closes in the background.
+    /// No owner: the connection closes in the background.
     Closing,
 }
 
@@ -53,11 +53,11 @@ pub(crate) enum Awaits {
     Acknowledged,
 }
 
-/// The connections that wait for `accept` of one listener.
+/// The tasks that wait for a connection of one listener.
 #[derive(Debug)]
 pub(crate) struct AcceptQueue {
     accepting: Waiters,
-    /// Tasks that wait in `accept`.
+    /// How many tasks wait in `accept`.
     tasks: u8,
 }
 
