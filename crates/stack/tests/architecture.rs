@@ -190,6 +190,132 @@ fn packages_depend_inward() {
     }
 }
 
+/// A kind of change, and what one of its kind touches today.
+struct Change {
+    what: &'static str,
+    /// A folder of the project.
+    within: &'static str,
+    /// The name of one that exists.
+    example: &'static str,
+    /// All files there whose product code says that name: what is opened for another one.
+    files: &'static [&'static str],
+}
+
+/// The changes that happen most often.
+const CHANGES: [Change; 10] = [
+    Change {
+        what: "a rule of the RTO",
+        within: "crates/stack/src",
+        example: "rto_min_ms",
+        files: &["tcp/config.rs", "tcp/rtt.rs"],
+    },
+    Change {
+        what: "a congestion control",
+        within: "crates/stack/src",
+        example: "Cubic",
+        files: &["tcp/loss/control/cubic.rs", "tcp/loss/control/mod.rs"],
+    },
+    Change {
+        what: "an objective function",
+        within: "crates/stack/src",
+        example: "Mrhof",
+        files: &["rpl/objective.rs"],
+    },
+    Change {
+        what: "a kind of link",
+        within: "crates/stack/src",
+        example: "Serial",
+        files: &["link/event.rs", "link/mod.rs", "link/serial.rs"],
+    },
+    Change {
+        what: "a wire format",
+        within: "crates/stack/src",
+        example: "att",
+        files: &["ble/peer/attributes.rs", "wire/att.rs", "wire/mod.rs"],
+    },
+    Change {
+        what: "a radio's driver",
+        within: "crates/nrf/src",
+        example: "motet_embassy",
+        files: &["hardware.rs"],
+    },
+    Change {
+        what: "a layer of the decoder",
+        within: "crates/decode/src",
+        example: "coap",
+        files: &["layers/coap.rs", "layers/mod.rs"],
+    },
+    Change {
+        what: "a key of scenarios",
+        within: "crates/sim/src",
+        example: "link_attempts",
+        files: &["scenario/model.rs", "scenario/stack_keys.rs"],
+    },
+    Change {
+        what: "an experiment",
+        within: "crates/sim/src",
+        example: "baselines",
+        files: &["experiments/tcplp/baselines.rs", "experiments/tcplp/mod.rs"],
+    },
+    Change {
+        what: "a command",
+        within: "crates/cli/src",
+        example: "soak",
+        files: &["lib.rs", "soak.rs"],
+    },
+];
+
+/// What a stranger has to open for a change is known beforehand, and little: the name of one that is
+/// there stands in these files alone.
+#[test]
+fn a_change_opens_few_files() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for change in CHANGES {
+        let folder = root.join(change.within);
+        let mut files = Vec::new();
+        rust_files(&folder, &mut files);
+        let names = |file: &PathBuf| {
+            let relative = file.strip_prefix(&folder).expect("found below it");
+            let is_test = relative
+                .iter()
+                .any(|part| part.to_string_lossy().starts_with("tests"));
+            let text = fs::read_to_string(file).expect("readable source");
+            let is_own = relative
+                .file_stem()
+                .is_some_and(|stem| stem == change.example);
+            (!is_test && (is_own || says(&text, change.example)))
+                .then(|| relative.display().to_string())
+        };
+        let found: Vec<String> = files.iter().filter_map(names).collect();
+        assert_eq!(
+            found, change.files,
+            "{}, by the example of {}",
+            change.what, change.example
+        );
+    }
+}
+
+/// Whether the product code of a source file has this identifier: its tokens before its tests,
+/// comments and strings aside.
+fn says(text: &str, name: &str) -> bool {
+    fn holds(tokens: TokenStream, name: &str) -> bool {
+        tokens.into_iter().any(|token| match token {
+            TokenTree::Ident(ident) => ident == name,
+            TokenTree::Group(group) => holds(group.stream(), name),
+            TokenTree::Literal(literal) => literal.to_string() == format!("{name:?}"),
+            TokenTree::Punct(_) => false,
+        })
+    }
+    let product = text
+        .split("#[cfg(test)]\nmod tests {")
+        .next()
+        .unwrap_or_default();
+    let tokens: TokenStream = product.parse().expect("Rust source");
+    // Attributes hold the text of documentation.
+    let product: TokenStream = tokens.into_iter().collect();
+    holds(product, name)
+}
+
 /// A merge that stopped half-way leaves its markers where no compiler looks: in a document, a
 /// capture's note, a script.
 #[test]

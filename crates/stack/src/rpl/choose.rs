@@ -51,7 +51,7 @@ impl Rpl<'_> {
         candidate: &Candidate,
         configuration: &Configuration,
     ) -> Option<(u16, u16)> {
-        let objective = Objective::of(configuration).unwrap_or(Objective::Mrhof);
+        let objective = Objective::or_least_etx(configuration);
         let unit = configuration.min_hop_rank_increase;
         let has_metrics = self.dodag.as_ref().is_some_and(|dodag| dodag.has_metrics);
         let etx = candidate.etx();

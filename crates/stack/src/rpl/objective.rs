@@ -45,6 +45,11 @@ impl Objective {
         }
     }
 
+    /// The objective function of a DODAG, least ETX where its code point is unknown.
+    pub(super) fn or_least_etx(configuration: &Configuration) -> Self {
+        Self::of(configuration).unwrap_or(Self::Mrhof)
+    }
+
     /// The cost of the path over a neighbour that says `base` of its own path, by a link with
     /// this ETX, where `u16::MAX` is no link. `None`: not to be used.
     pub(super) fn path_cost(self, base: u16, etx: u16, unit: u16) -> Option<u16> {

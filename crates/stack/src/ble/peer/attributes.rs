@@ -5,7 +5,8 @@
 //! or refuses, is a peer of IPSP alone.
 
 use super::Connection;
-use crate::wire::att::{self, Pdu, reason};
+pub(super) use crate::wire::att::CHANNEL;
+use crate::wire::att::{Pdu, reason};
 use crate::wire::cursor::{Full, Writer};
 use crate::wire::l2cap::{HEADER_LEN, Header};
 use crate::wire::tcple::Characteristic;
@@ -116,7 +117,7 @@ impl Connection {
         let len = w.written();
         let header = Header {
             len: len as u16,
-            channel: att::CHANNEL,
+            channel: CHANNEL,
         };
         header.emit(&mut Writer::new(head))?;
         Ok(Some(HEADER_LEN + len))

@@ -8,8 +8,6 @@ use super::{Connection, State, Which};
 use crate::ble::counters::{ChannelDrop, HostCounters};
 use crate::ble::{MPS, MTU, SDU_HEADROOM};
 use crate::time::Instant;
-#[cfg(feature = "tcple")]
-use crate::wire::att;
 use crate::wire::cursor::copy;
 use crate::wire::l2cap::{HEADER_LEN, Header, SIGNAL_LEN_MAX, SIGNALLING};
 
@@ -171,7 +169,9 @@ impl Connection {
         let kind = match (which, state) {
             _ if header.channel == SIGNALLING => Kind::Signal,
             #[cfg(feature = "tcple")]
-            _ if header.channel == att::CHANNEL && self.attributes.is_served() => Kind::Attribute,
+            _ if header.channel == super::attributes::CHANNEL && self.attributes.is_served() => {
+                Kind::Attribute
+            }
             (Some(which), Some(State::Open)) => {
                 #[cfg(feature = "tcple")]
                 let is_mixed = self.is_mixed(which);
