@@ -90,7 +90,7 @@ struct Sizes {
     /// Code and constants that TCPlE adds to such a link. None in a snapshot of before.
     #[serde(default)]
     tcple_text_bytes: Option<u32>,
-    /// Static RAM that it adds, with two segments ahead of their time for one connection.
+    /// Static RAM that it adds, with two places for prefetched segments of one connection.
     #[serde(default)]
     tcple_ram_bytes: Option<u32>,
     /// Code and constants that link security adds to a router without TCP, AES and SHA-256

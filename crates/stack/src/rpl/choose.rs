@@ -23,7 +23,7 @@ impl Rpl<'_> {
             Some((cost, candidate.iid()))
         };
         let best = self.candidates.iter().filter_map(usable).min();
-        let best = best.filter(|_| !self.alone.is_poisoning() && !self.has_left);
+        let best = best.filter(|_| !self.detached.is_poisoning() && !self.has_left);
         let current = self.parent.and_then(|parent| self.candidates.find(parent));
         let current = current.and_then(usable);
         let chosen = match (current, best) {
@@ -116,7 +116,7 @@ impl Rpl<'_> {
         if old == Some(parent) {
             return;
         }
-        self.alone.end();
+        self.detached.end();
         self.is_parent_news = true;
         self.parent_since = now;
         if self.dodag.as_ref().is_some_and(Dodag::is_storing) {
@@ -197,7 +197,7 @@ impl Rpl<'_> {
         self.advertised = INFINITE_RANK;
         self.trickle.stop();
         self.dao.stop();
-        self.alone.begin((poisons, was_reachable), now, rng);
+        self.detached.begin((poisons, was_reachable), now, rng);
     }
 
     /// What comes down over the parent does not arrive here, though it takes what goes up: its link

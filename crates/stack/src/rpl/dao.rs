@@ -55,7 +55,7 @@ impl State {
     }
 
     /// Many motes send at once: a missing answer is no sign of a bad parent.
-    pub(super) const fn crowd(&mut self) {
+    pub(super) const fn excuse_missing_answer(&mut self) {
         self.is_answered = false;
     }
 

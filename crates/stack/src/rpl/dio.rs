@@ -85,7 +85,7 @@ impl Rpl<'_> {
         }
         let candidate = self.candidates.find(from);
         let is_proven = candidate.is_some_and(Candidate::is_proven);
-        let is_stranger = !is_proven && !self.acquaintances.has(from);
+        let is_stranger = !is_proven && !self.proven.has(from);
         let [neighbours, strangers] = &mut self.answers;
         let allowance = match is_stranger {
             true => strangers,
@@ -192,7 +192,7 @@ impl Rpl<'_> {
             let is_known = self.candidates.iter().any(Candidate::is_proven);
             let is_bound = self.is_root()
                 || self.parent.is_some()
-                || (is_known && !self.alone.is_long())
+                || (is_known && !self.detached.is_long())
                 || now.since(self.parent_since) < ADOPTION_MIN;
             if is_bound {
                 return Err(match dodag.instance == dio.instance {
@@ -310,7 +310,7 @@ impl Rpl<'_> {
                 }
                 return Err(MessageDrop::StrangeVersion);
             }
-            _ if self.alone.is_settled() => {}
+            _ if self.detached.is_settled() => {}
             _ => {
                 // It may be the root, which has forgotten: it learns of this version.
                 if self.reply.is_none() && self.may_react(now) {
@@ -335,7 +335,7 @@ impl Rpl<'_> {
         self.lowest_heard = INFINITE_RANK;
         self.is_inconsistent = true;
         self.is_route_lost = true;
-        self.dao.crowd();
+        self.dao.excuse_missing_answer();
         Ok(())
     }
 

@@ -38,11 +38,10 @@
 //! secured messages, P2P-RPL.
 //! Sources: RFC 6550, 6551, 6552, 6719, 6206, 9008, 9010, 9035.
 
-mod acquaintances;
-mod alone;
 mod candidates;
 mod choose;
 mod dao;
+mod detached;
 mod dio;
 mod dodag;
 mod drops;
@@ -50,6 +49,7 @@ mod emit;
 mod leaves;
 mod objective;
 mod probe;
+mod proven;
 #[cfg(all(test, feature = "router"))]
 mod tests;
 mod trickle;
@@ -63,8 +63,8 @@ pub use drops::MessageDrop;
 pub use leaves::{Leaf, LeafOutcome};
 pub use objective::{ETX_UNIT, INFINITE_RANK, dag_rank};
 
-use acquaintances::Acquaintances;
 use candidates::{Candidates, Iid};
+use proven::ProvenNeighbours;
 use trickle::Trickle;
 
 use crate::random::Rng;
@@ -170,7 +170,7 @@ pub struct Rpl<'m> {
     dao: dao::State,
     leaves: leaves::State,
     trickle: Trickle,
-    alone: alone::State,
+    detached: detached::State,
     /// The next probe; while one is under way, when it is taken for lost.
     probe_at: Option<Instant>,
     /// The neighbour that a probe is under way to.
@@ -192,7 +192,7 @@ pub struct Rpl<'m> {
     /// Bounds on answers to a DIS: from neighbours that have acknowledged a frame, and from
     /// strangers.
     answers: [Allowance; 2],
-    acquaintances: Acquaintances,
+    proven: ProvenNeighbours,
     /// Events since the last poll.
     is_dirty: bool,
     is_inconsistent: bool,
@@ -243,7 +243,7 @@ impl<'m> Rpl<'m> {
             dao: dao::State::NEW,
             leaves: leaves::State::NEW,
             trickle: Trickle::STOPPED,
-            alone: alone::State::NEW,
+            detached: detached::State::NEW,
             probe_at: None,
             probed: None,
             probe_doublings: 0,
@@ -257,7 +257,7 @@ impl<'m> Rpl<'m> {
                 Allowance::new(ANSWERS_MAX, NEIGHBOURS_INTERVAL_MS),
                 Allowance::new(ANSWERS_MAX, STRANGERS_INTERVAL_MS),
             ],
-            acquaintances: Acquaintances::NONE,
+            proven: ProvenNeighbours::NONE,
             is_dirty: false,
             is_inconsistent: false,
             is_parent_news: false,
@@ -279,7 +279,7 @@ impl<'m> Rpl<'m> {
             // Children whose root had the same version before see by this that it began anew.
             self.dtsn = 128 | rng.below(128) as u8;
         }
-        self.alone.start(self.is_root(), now, rng);
+        self.detached.start(self.is_root(), now, rng);
     }
 
     /// Sets the signal strength of the frame with the next message, dBm; 0, or never called: not
@@ -338,7 +338,7 @@ impl<'m> Rpl<'m> {
             self.pace_probes(attempts, acknowledged);
         }
         if acknowledged {
-            self.acquaintances.note(to);
+            self.proven.note(to);
         }
         self.is_dirty = true;
     }
@@ -392,7 +392,7 @@ impl<'m> Rpl<'m> {
         if let Some((asker, message)) = self.reply.take() {
             return Some(send(Destination::Neighbour(asker), message));
         }
-        let due = self.poll_alone(now, rng);
+        let due = self.poll_detached(now, rng);
         let due = due.or_else(|| self.poll_dao(now, rng));
         let due = due.or_else(|| self.poll_leaves(now, rng));
         let due = due.or_else(|| self.poll_probe(now, rng));
@@ -418,7 +418,7 @@ impl<'m> Rpl<'m> {
         }
         let routes = earliest(self.dao.at(), self.leaves.at());
         let timers = earliest(self.trickle.next_deadline(), routes);
-        earliest(earliest(timers, self.alone.at()), self.probe_at)
+        earliest(earliest(timers, self.detached.at()), self.probe_at)
     }
 
     /// Global repair: a root begins a new version of its DODAG, in which every mote finds its place

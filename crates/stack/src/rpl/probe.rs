@@ -98,7 +98,7 @@ impl Rpl<'_> {
                 // A mote without a parent waits less, because failed probes may be due to bad links
                 // rather than to a full air.
                 let doublings = match why {
-                    ProbeReason::Wanted => self.alone.doublings().max(self.probe_doublings / 2),
+                    ProbeReason::Wanted => self.detached.doublings().max(self.probe_doublings / 2),
                     _ => self.probe_doublings,
                 };
                 // Nearer neighbours may soon have a place.

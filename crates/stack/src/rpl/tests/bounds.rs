@@ -11,7 +11,7 @@ use super::messages::{
     Bench, CONFIGURATION, OTHER_PREFIX, ROOT, Says, answer, between_two, bytes_of, daos,
     options_of, says, settled,
 };
-use crate::rpl::acquaintances::Acquaintances;
+use crate::rpl::proven::ProvenNeighbours;
 use crate::rpl::{
     Candidate, Config, ControlMessage, Destination, INFINITE_RANK, Leaf, LeafOutcome, MessageDrop,
     Rpl, RplRole, dao,
@@ -101,18 +101,18 @@ fn offers(bench: &mut Bench, from: usize, cost: u16) {
     bench.dio(&says(from, rank)).unwrap();
 }
 
-/// An invented address passes for an acquaintance once in 255 times at most.
+/// An invented address passes for a proven neighbour once in 255 times at most.
 #[test]
-fn few_strangers_pass_for_acquaintances() {
-    let mut acquaintances = Acquaintances::NONE;
+fn few_strangers_pass_for_proven_neighbours() {
+    let mut proven = ProvenNeighbours::NONE;
     for child in 0..64 {
-        acquaintances.note(iid(child));
-        assert!(acquaintances.has(iid(child)));
+        proven.note(iid(child));
+        assert!(proven.has(iid(child)));
     }
     let mut number = 1u64;
     let strangers = (0..50_000).filter(|_| {
         number = number.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-        acquaintances.has((number ^ number >> 32).to_be_bytes())
+        proven.has((number ^ number >> 32).to_be_bytes())
     });
     let passed = strangers.count();
     assert!(passed * 255 <= 50_000, "{passed}");

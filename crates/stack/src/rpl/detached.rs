@@ -8,7 +8,7 @@ use crate::time::{Duration, Instant};
 /// The timer and progress of a node without a place in a DODAG.
 #[derive(Debug)]
 pub(super) struct State {
-    /// The next step; `None` while the node has a place.
+    /// When the next step is due; `None` while the node has a place.
     at: Option<Instant>,
     /// Steps done, or left out: first poisonings, then solicitations.
     step: u8,
@@ -83,34 +83,34 @@ impl State {
 }
 
 impl Rpl<'_> {
-    pub(super) fn poll_alone(&mut self, now: Instant, rng: &mut Rng) -> Option<RplAction> {
-        if !is_due(self.alone.at, now) {
+    pub(super) fn poll_detached(&mut self, now: Instant, rng: &mut Rng) -> Option<RplAction> {
+        if !is_due(self.detached.at, now) {
             return None;
         }
-        let step = self.alone.step;
-        self.alone.step = step.saturating_add(1);
+        let step = self.detached.step;
+        self.detached.step = step.saturating_add(1);
         if self.is_root() {
             if step > 0 {
                 self.speak_as_root(now, rng);
                 return None;
             }
-            self.alone.at = Some(now + ROOT_LISTENS);
+            self.detached.at = Some(now + ROOT_LISTENS);
             return Some(send(Destination::All, ControlMessage::Dis));
         }
         if self.has_left && step >= POISONINGS {
-            self.alone.end();
+            self.detached.end();
             return None;
         }
         let doublings = step
             .saturating_sub(POISONINGS)
-            .saturating_add(self.alone.doublings())
+            .saturating_add(self.detached.doublings())
             .min(SOLICITATION_DOUBLINGS_MAX);
         let wait_ms = match step < POISONINGS {
             true => POISON_INTERVAL_MS,
             false => SOLICITATION_INTERVAL_MS << doublings,
         };
-        self.alone.at = Some(jittered(now, wait_ms, rng));
-        if self.alone.is_settled() {
+        self.detached.at = Some(jittered(now, wait_ms, rng));
+        if self.detached.is_settled() {
             self.lowest = INFINITE_RANK;
         }
         // Neighbours that were heard while this node took itself back may be the parent from now.
@@ -123,7 +123,7 @@ impl Rpl<'_> {
     }
 
     fn speak_as_root(&mut self, now: Instant, rng: &mut Rng) {
-        self.alone.end();
+        self.detached.end();
         if let Some(dodag) = &self.dodag {
             self.rank = dodag.unit();
             self.cost = 0;

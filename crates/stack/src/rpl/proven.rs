@@ -1,17 +1,17 @@
 //! Neighbours that have acknowledged a frame: they exist, which an invented address does not.
 //!
 //! A router passes to each child at least the root's answers to its DAOs, so its children are among
-//! them, though most have no slot of a candidate. Kept is one byte of a hash for each of [`PLACES`]
-//! places: an invented address passes for an acquaintance once in 255 times at most, and a later
-//! acquaintance may take the place of an earlier one. Left out: whoever speaks in the name of a
-//! neighbour that exists passes for that one.
+//! them, though most have no slot of a candidate. The table has [`PLACES`] places of one byte of a
+//! hash each: an invented address passes for a proven neighbour once in 255 times at most, and a
+//! later neighbour may take the place of an earlier one. Left out: an attacker that sends in the
+//! name of a proven neighbour passes for it.
 
 use super::candidates::Iid;
 
 #[derive(Debug)]
-pub(super) struct Acquaintances([u8; PLACES]);
+pub(super) struct ProvenNeighbours([u8; PLACES]);
 
-impl Acquaintances {
+impl ProvenNeighbours {
     pub(super) const NONE: Self = Self([0; PLACES]);
 
     /// A neighbour has acknowledged a frame.
