@@ -27,12 +27,12 @@ pub(crate) const NEEDS: &[Tool] = &[
 
 /// The folder with the kernel, its modules and busybox.
 pub(crate) fn parts(workspace: &Workspace) -> Result<PathBuf> {
-    let shelf = tools::once(workspace, "ble-linux", |shelf| fetch(workspace, shelf))?;
-    kept(&shelf).with_context(|| format!("{} is empty: remove it", shelf.display()))
+    let cache = tools::once(workspace, "ble-linux", |cache| fetch(workspace, cache))?;
+    newest_in(&cache).with_context(|| format!("{} is empty: remove it", cache.display()))
 }
 
-/// Fetches the newest kernel and busybox into a folder in `shelf`, named by the kernel's version.
-fn fetch(workspace: &Workspace, shelf: &Path) -> Result<()> {
+/// Fetches the newest kernel and busybox into a folder in `cache`, named by the kernel's version.
+fn fetch(workspace: &Workspace, cache: &Path) -> Result<()> {
     let (package, version) = match kernel() {
         Ok(kernel) => kernel,
         Err(_) => {
@@ -41,7 +41,7 @@ fn fetch(workspace: &Workspace, shelf: &Path) -> Result<()> {
         }
     };
     let log = workspace.scratch()?.join("ble-linux.log");
-    let new = shelf.join("new");
+    let new = cache.join("new");
     // What is left of a fetch that was cut short.
     let _ = fs::remove_dir_all(&new);
     fs::create_dir_all(&new).with_context(|| format!("cannot create {}", new.display()))?;
@@ -65,7 +65,7 @@ fn fetch(workspace: &Workspace, shelf: &Path) -> Result<()> {
         fs::remove_file(&archive)
             .with_context(|| format!("cannot remove {}", archive.display()))?;
     }
-    let place = shelf.join(format!("{package}_{version}"));
+    let place = cache.join(format!("{package}_{version}"));
     fs::rename(&new, &place).with_context(|| format!("cannot write {}", place.display()))?;
     Ok(())
 }
@@ -85,8 +85,8 @@ pub(crate) fn attach(workspace: &Workspace) -> Result<PathBuf> {
 }
 
 /// The folder that was fetched: complete, since its name is given last.
-fn kept(shelf: &Path) -> Option<PathBuf> {
-    let entries = fs::read_dir(shelf).ok()?.flatten();
+fn newest_in(cache: &Path) -> Option<PathBuf> {
+    let entries = fs::read_dir(cache).ok()?.flatten();
     let mut paths = entries.map(|entry| entry.path());
     paths.find(|path| path.is_dir() && !path.ends_with("new"))
 }

@@ -5,13 +5,15 @@
 //!
 //! Place: [`script`] reads the language; [`host`] puts a socket interface around the engine,
 //! shared with the library that packetdrill itself can load, so that the two verdicts agree;
-//! [`run`] plays a script against a host. A script with a line that cannot be expressed is
-//! refused, never passed in silence; its shell commands are never executed.
+//! [`run`] plays a script against a host; [`overlap`] writes scripts from a model. A script with a
+//! line that cannot be expressed is refused, never passed in silence; its shell commands are never
+//! executed.
 //!
 //! Left out: IPv4, UDP, encapsulation, MPTCP and Fast Open.
 //! Sources: Cardwell et al., packetdrill (USENIX ATC 2013), for the language.
 
 pub mod host;
+pub mod overlap;
 pub mod packet;
 pub mod run;
 pub mod script;

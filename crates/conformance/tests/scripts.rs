@@ -1,28 +1,37 @@
 //! Every script in `conformance/` holds, options byte for byte; those in a folder below under
-//! the profile of its name.
+//! the profile of its name. So do those that [`overlap`] generates.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use motet_conformance::host::Profile;
+use motet_conformance::overlap::{self, Generated};
 use motet_conformance::run::{Judge, ScriptOutcome, run};
 
-fn scripts_of(profile: Profile) -> Vec<PathBuf> {
+/// The scripts of a profile: what each is called, and its text.
+fn scripts_of(profile: Profile) -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance");
-    let folders = match profile {
-        Profile::Motet => vec![folder.clone(), folder.join("overlap")],
-        Profile::FreeBsd => vec![folder.join("freebsd")],
-        Profile::Linux => vec![folder.join("linux")],
+    let (folder, generated) = match profile {
+        Profile::Motet => (folder, overlap::scripts()),
+        Profile::FreeBsd => (folder.join("freebsd"), Vec::new()),
+        Profile::Linux => (folder.join("linux"), Vec::new()),
     };
-    let entries = folders
-        .iter()
-        .flat_map(|folder| fs::read_dir(folder).unwrap());
-    let mut paths: Vec<PathBuf> = entries
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder)
+        .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "pkt"))
         .collect();
     paths.sort();
-    paths
+    let read = |path: PathBuf| {
+        (
+            path.display().to_string(),
+            fs::read_to_string(&path).unwrap(),
+        )
+    };
+    let generated = generated
+        .into_iter()
+        .map(|Generated { name, text }| (name, text));
+    paths.into_iter().map(read).chain(generated).collect()
 }
 
 fn all_hold(profile: Profile) {
@@ -34,11 +43,11 @@ fn all_hold(profile: Profile) {
         ..Judge::default()
     };
     let mut bad = Vec::new();
-    for path in scripts_of(profile) {
-        match run(&fs::read_to_string(&path).unwrap(), &judge) {
+    for (name, text) in scripts_of(profile) {
+        match run(&text, &judge) {
             ScriptOutcome::Passed => {}
             ScriptOutcome::Failed(problem) | ScriptOutcome::Refused(problem) => {
-                bad.push(format!("{}:{problem}", path.display()));
+                bad.push(format!("{name}:{problem}\n{text}"));
             }
         }
     }
@@ -64,13 +73,8 @@ fn what_linux_chooses_the_profile_chooses() {
 #[test]
 fn our_scripts_say_what_they_show() {
     let profiles = [Profile::Motet, Profile::FreeBsd, Profile::Linux];
-    for path in profiles.into_iter().flat_map(scripts_of) {
-        let text = fs::read_to_string(&path).unwrap();
-        assert!(
-            text.starts_with("// "),
-            "{}: no requirement",
-            path.display()
-        );
+    for (name, text) in profiles.into_iter().flat_map(scripts_of) {
+        assert!(text.starts_with("// "), "{name}: no requirement");
         let expects = [
             " > ",
             " assert ",
@@ -81,8 +85,7 @@ fn our_scripts_say_what_they_show() {
         ];
         assert!(
             expects.iter().any(|sign| text.contains(sign)),
-            "{}: it cannot fail",
-            path.display()
+            "{name}: it cannot fail"
         );
     }
 }

@@ -15,7 +15,7 @@ use crate::tools::{self, DPKG, XZ};
 pub(super) fn make(release: &Release<'_>) -> Result<Vec<Line>> {
     let mut lines = Vec::new();
     for machine in &MACHINES {
-        beside(release, machine)?;
+        build_companions(release, machine)?;
         let bytes = archive(release, machine)?;
         let is_small = bytes <= ARCHIVE_MAX;
         lines.push(line(
@@ -31,7 +31,7 @@ pub(super) fn make(release: &Release<'_>) -> Result<Vec<Line>> {
 }
 
 /// Writes the manual and the completions into the folder `package` beside the command.
-fn beside(release: &Release<'_>, machine: &Machine) -> Result<()> {
+fn build_companions(release: &Release<'_>, machine: &Machine) -> Result<()> {
     let folder = release.built(machine).join("package");
     if folder.exists() {
         fs::remove_dir_all(&folder)?;

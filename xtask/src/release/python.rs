@@ -108,7 +108,7 @@ impl Wheel {
 
 /// maturin in the package's folder.
 fn maturin(release: &Release<'_>, python: &Path) -> Result<Command> {
-    let mut command = beside(release, python)?;
+    let mut command = python_command(release, python)?;
     command
         .args(["-m", "maturin"])
         .current_dir(release.workspace.root.join("python"));
@@ -117,7 +117,7 @@ fn maturin(release: &Release<'_>, python: &Path) -> Result<Command> {
 
 /// Python, whose modules find the programs that are beside it: maturin finds Zig, and pip finds
 /// maturin.
-fn beside(release: &Release<'_>, python: &Path) -> Result<Command> {
+fn python_command(release: &Release<'_>, python: &Path) -> Result<Command> {
     let own = python.parent().context("python is in no folder")?;
     let mut folders = vec![own.to_path_buf()];
     let search = std::env::var_os("PATH").unwrap_or_default();
@@ -214,7 +214,7 @@ fn sources(release: &Release<'_>, python: &Path) -> Result<Vec<Line>> {
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }
-    let mut pip = beside(release, python)?;
+    let mut pip = python_command(release, python)?;
     // In a folder of its own: by the age of the archive's files, cargo would take what it has built
     // of the repository's for theirs.
     pip.env("CARGO_TARGET_DIR", folder.join("target"));
