@@ -34,6 +34,7 @@ mod test;
 mod thread;
 mod tidy;
 mod tools;
+mod typos;
 mod web;
 mod workspace;
 

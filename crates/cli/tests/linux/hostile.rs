@@ -158,7 +158,6 @@ impl Case {
 }
 
 fn cases() -> Vec<Case> {
-    // Longer than a screen: a table.
     use Deed::{Answers, Drops, Forwards, Refuses};
     let same = |_: &mut Vec<u8>| {};
     let to = |n: u16| plan::mesh_addr(n);

@@ -246,8 +246,8 @@ impl Forger {
     }
 
     /// The next frame, a PSDU with its FCS; of no bytes where there is none.
+    #[expect(clippy::too_many_lines, reason = "an arm for each kind of frame")]
     pub(crate) fn next(&mut self, target: &Target) -> Box<[u8]> {
-        // Longer than a screen: an arm for each kind of frame.
         let made = self.made;
         self.made = made.wrapping_add(1);
         let kind = match &self.frames {
