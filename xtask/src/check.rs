@@ -13,8 +13,8 @@ use anyhow::Result;
 use crate::step::{StepOutcome, essence, run_logged};
 use crate::workspace::{Workspace, locked};
 use crate::{
-    ble_peers, deny, determinism, devices, firmware, foreign, oldest, peers, planted, python,
-    sizes, surface, symbols, test, thread as openthread, tidy, tools, typos, web,
+    ble_peers, deny, determinism, devices, firmware, foreign, oldest, peers, planted, prose,
+    python, sizes, surface, symbols, test, thread as openthread, tidy, tools, web,
 };
 
 type Step = (&'static str, fn(&Workspace) -> Result<StepOutcome>);
@@ -24,7 +24,8 @@ const FIRST: &[Step] = &[
     ("tools", tools::check),
     ("fmt", fmt),
     ("tidy", tidy::check),
-    ("typos", typos::check),
+    ("typos", prose::check_spelling),
+    ("links", prose::check_links),
     ("patches", planted::check_patches),
 ];
 

@@ -10,11 +10,12 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::workspace::Workspace;
-use crate::{ble_peers, deny, oldest, python, thread};
+use crate::{ble_peers, deny, oldest, prose, python, thread};
 
 /// Makes all parts ready, one after the other, in the order in which the steps come.
 pub(crate) fn make_ready(workspace: &Workspace) {
-    const PARTS: [fn(&Workspace) -> Result<()>; 5] = [
+    const PARTS: [fn(&Workspace) -> Result<()>; 6] = [
+        prose::make_ready,
         deny::make_ready,
         python::make_ready,
         ble_peers::make_ready,

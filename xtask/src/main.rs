@@ -23,6 +23,7 @@ mod oldest;
 mod panics;
 mod peers;
 mod planted;
+mod prose;
 mod provenance;
 mod python;
 mod release;
@@ -34,7 +35,6 @@ mod test;
 mod thread;
 mod tidy;
 mod tools;
-mod typos;
 mod web;
 mod workspace;
 

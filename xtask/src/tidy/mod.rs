@@ -57,7 +57,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
 }
 
 /// The files that git tracks, or would, but for those that are gone from the working tree.
-fn files(workspace: &Workspace) -> Result<Vec<String>> {
+pub(crate) fn files(workspace: &Workspace) -> Result<Vec<String>> {
     const LIST: [&str; 4] = ["ls-files", "--cached", "--others", "--exclude-standard"];
     let output = Command::new("git")
         .args(LIST)
