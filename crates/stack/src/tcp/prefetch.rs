@@ -17,7 +17,7 @@ use super::types::{Endpoints, OutgoingSegment};
 use crate::time::Instant;
 use crate::wire::tcp::Flags;
 
-/// The result of [`Tcp::poll_prefetch`].
+/// What [`Tcp::poll_prefetch`] has found to hand out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Prefetch {
     /// A segment of new data was written.
