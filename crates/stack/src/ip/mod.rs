@@ -23,7 +23,7 @@ mod rpl_routes;
 #[path = "rpl_routes_absent.rs"]
 mod rpl_routes;
 #[cfg(feature = "rpl")]
-mod source_routes;
+pub(crate) mod source_routes;
 
 use core::net::Ipv6Addr;
 
@@ -39,8 +39,6 @@ pub use route::{Neighbour, NextHop, Prefix, Route};
 pub(crate) use rpl_routes::RplRoutes;
 #[cfg(feature = "rpl")]
 pub(crate) use rpl_routes::{Contradiction, Place};
-#[cfg(all(feature = "rpl", feature = "router"))]
-pub(crate) use source_routes::Path;
 #[cfg(feature = "rpl")]
 pub use source_routes::Step;
 #[cfg(feature = "rpl")]
@@ -129,7 +127,7 @@ pub(crate) struct Ingress {
 
 impl Ingress {
     /// The hop of a packet that came to this node alone, by a link that takes packets as they are.
-    #[cfg(any(feature = "router", feature = "ble"))]
+    #[cfg(any(feature = "cable", feature = "ble"))]
     pub(crate) const fn whole(interface: InterfaceId, from: Neighbour) -> Self {
         Self {
             interface,

@@ -24,8 +24,8 @@ use crate::wire::{lollipop, same};
 pub(crate) const IS_SUPPORTED: bool = cfg!(feature = "rpl");
 
 /// Whether this build routes for neighbours that look for a router. A mote that only sends and
-/// receives has neither feature, and does without what a router says.
-pub(crate) const IS_ROUTER: bool = cfg!(any(feature = "rpl", feature = "router"));
+/// receives is built without, and does without what a router says.
+pub(crate) const IS_ROUTER: bool = cfg!(feature = "advertise");
 
 /// How long an entry waits for its neighbour to acknowledge the answer: all attempts of the MAC,
 /// behind a few frames for others.

@@ -9,7 +9,7 @@
 use core::net::Ipv6Addr;
 
 use super::icmp::ErrorKind;
-#[cfg(feature = "router")]
+#[cfg(feature = "root")]
 use super::source_routes::Path;
 use super::source_routes::{SourceRoutes, Step, StepError};
 use super::{
@@ -67,13 +67,13 @@ impl<'m> RplRoutes<'m> {
     /// This node's place; `None`: it is in no DODAG, or in one without RPL options.
     pub(crate) fn set_place(&mut self, place: Option<Place>, is_root: bool) {
         self.place = place;
-        #[cfg(feature = "router")]
+        #[cfg(feature = "root")]
         {
             let root = place.filter(|_| is_root);
             let root = root.map(|place| (place.root, place.interface));
             self.routes.set_root(root);
         }
-        #[cfg(not(feature = "router"))]
+        #[cfg(not(feature = "root"))]
         let _ = is_root;
     }
 
@@ -91,32 +91,32 @@ impl<'m> RplRoutes<'m> {
     }
 
     /// The parent could not pass a packet on to a mote. Returns whether that was a step.
-    #[cfg(feature = "router")]
+    #[cfg(feature = "root")]
     pub(crate) fn lose_step(&mut self, child: Iid, parent: Iid) -> bool {
         self.routes.lose(child, parent)
     }
 
     /// The motes find their places anew: the ways that are known keep out nothing that comes by
     /// another.
-    #[cfg(feature = "router")]
+    #[cfg(feature = "root")]
     pub(crate) fn doubt_steps(&mut self) {
         self.routes.doubt();
     }
 
     /// Whether any step is lost.
-    #[cfg(feature = "router")]
+    #[cfg(feature = "root")]
     pub(crate) fn has_lost(&self) -> bool {
         self.routes.has_lost()
     }
 
     /// Forgets the steps that are lost: their motes are no longer reached by them.
-    #[cfg(feature = "router")]
+    #[cfg(feature = "root")]
     pub(crate) fn forget_lost(&mut self) {
         self.routes.forget_lost();
     }
 
     /// Forgets steps that are too old.
-    #[cfg(feature = "router")]
+    #[cfg(feature = "root")]
     pub(crate) fn expire(&mut self, now: Instant) {
         self.routes.expire(now);
     }
@@ -137,7 +137,7 @@ impl<'m> RplRoutes<'m> {
     }
 
     /// All steps towards a mote of this root.
-    #[cfg(feature = "router")]
+    #[cfg(feature = "root")]
     pub(crate) fn path(&self, dst: &Ipv6Addr) -> Option<Path> {
         self.routes.path(dst)
     }

@@ -41,7 +41,7 @@ pub(super) struct SourceRoutes<'m> {
     /// Where the next search for a step that leads nowhere begins.
     searched: usize,
     /// The root's address in the DODAG, and the interface towards it.
-    #[cfg(feature = "router")]
+    #[cfg(feature = "root")]
     root: Option<(Ipv6Addr, InterfaceId)>,
 }
 
@@ -60,7 +60,7 @@ impl Path {
     }
 
     /// Whether the destination knows no RPL.
-    #[cfg(feature = "router")]
+    #[cfg(feature = "root")]
     pub(crate) const fn ends_at_leaf(&self) -> bool {
         self.ends_at_leaf
     }
@@ -91,17 +91,17 @@ impl<'m> SourceRoutes<'m> {
     }
 
     /// Begins or ends being the root of a DODAG, by this address.
-    #[cfg(feature = "router")]
+    #[cfg(feature = "root")]
     pub(super) fn set_root(&mut self, root: Option<(Ipv6Addr, InterfaceId)>) {
         self.root = root;
     }
 
-    /// The root's address, and the interface towards it: none without the feature `router`, which
+    /// The root's address, and the interface towards it: none without the feature `root`, which
     /// spares a mote the code of a root.
     const fn root(&self) -> Option<(Ipv6Addr, InterfaceId)> {
-        #[cfg(feature = "router")]
+        #[cfg(feature = "root")]
         return self.root;
-        #[cfg(not(feature = "router"))]
+        #[cfg(not(feature = "root"))]
         None
     }
 
@@ -217,7 +217,7 @@ impl<'m> SourceRoutes<'m> {
 
     /// The motes find their places anew: the ways that are known keep out nothing that comes by
     /// another.
-    #[cfg(feature = "router")]
+    #[cfg(feature = "root")]
     pub(super) fn doubt(&mut self) {
         let root = self.root().map(|(root, _)| iid_of(&root));
         for step in self.steps.iter_mut().flatten() {
@@ -247,13 +247,13 @@ impl<'m> SourceRoutes<'m> {
     }
 
     /// Whether any step is lost.
-    #[cfg(feature = "router")]
+    #[cfg(feature = "root")]
     pub(super) fn has_lost(&self) -> bool {
         self.steps.iter().flatten().any(|step| step.is_lost)
     }
 
     /// Empties the entries whose steps are lost.
-    #[cfg(feature = "router")]
+    #[cfg(feature = "root")]
     pub(super) fn forget_lost(&mut self) {
         for slot in self.steps.iter_mut() {
             *slot = slot.filter(|step| !step.is_lost);
@@ -261,7 +261,7 @@ impl<'m> SourceRoutes<'m> {
     }
 
     /// Forgets what is too old.
-    #[cfg(feature = "router")]
+    #[cfg(feature = "root")]
     pub(super) fn expire(&mut self, now: Instant) {
         for slot in self.steps.iter_mut() {
             *slot = slot.filter(|step| now < step.until);

@@ -16,7 +16,7 @@ pub(crate) enum Arrival<'m, 's> {
     Nothing,
     /// A packet that the driver holds.
     #[cfg_attr(
-        not(feature = "router"),
+        not(feature = "cable"),
         expect(dead_code, reason = "only links of whole packets give it")
     )]
     Given(&'s [u8], Hop),

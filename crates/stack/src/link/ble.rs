@@ -32,6 +32,12 @@ use crate::wire::{LinkAddr, tcphc};
 
 #[path = "ble_distribute.rs"]
 mod distribute;
+#[cfg(feature = "entry")]
+#[path = "ble_entry.rs"]
+mod entry;
+#[cfg(not(feature = "entry"))]
+#[path = "ble_entry_absent.rs"]
+mod entry;
 #[cfg(feature = "tcple")]
 #[path = "ble_tcple.rs"]
 mod tcple;
@@ -53,7 +59,7 @@ pub struct Ble<'m> {
     alone_since: Option<Instant>,
     counters: LinkCounters,
     /// Where packets from outside wait, flow by flow.
-    #[cfg(feature = "router")]
+    #[cfg(feature = "entry")]
     flows: Option<&'m mut super::FlowQueues<'m>>,
     #[cfg(feature = "tcple")]
     tcple: Option<tcple::Layer<'m>>,
@@ -110,7 +116,7 @@ impl<'m> Ble<'m> {
             turn: 0,
             alone_since: None,
             counters: LinkCounters::default(),
-            #[cfg(feature = "router")]
+            #[cfg(feature = "entry")]
             flows: None,
             #[cfg(feature = "tcple")]
             tcple: None,
@@ -202,12 +208,7 @@ impl<'m> Ble<'m> {
         deadlines.add(self.host.next_deadline());
         deadlines.add(self.alone_since.map(|since| since + ble::STALLED_AFTER));
         deadlines.add(self.discovery.next_deadline());
-        #[cfg(feature = "router")]
-        deadlines.add(
-            self.flows
-                .as_deref()
-                .and_then(super::mesh::FlowQueues::next_deadline),
-        );
+        self.add_entry_deadlines(deadlines);
         #[cfg(feature = "tcple")]
         deadlines.add(self.tcple_deadline());
     }

@@ -4,7 +4,7 @@
 use core::convert::Infallible;
 use core::marker::PhantomData;
 
-use super::arrival::{Refusal, Report};
+use super::arrival::{Hop, Refusal, Report};
 use crate::ip::{Ingress, InterfaceId, Ip, Neighbour, NextHop, PacketDrop};
 use crate::random::Rng;
 use crate::storage::packet_queue::PacketQueue;
@@ -55,6 +55,20 @@ impl<'m> Ble<'m> {
     }
 
     pub(super) fn queue(&mut self, _: [&[u8]; 2]) -> Result<(), Refusal> {
+        match self.0 {}
+    }
+
+    pub(super) fn forward(
+        &mut self,
+        _: [&[u8]; 2],
+        _: &Hop,
+        _: &mut Ip<'_>,
+        _: Instant,
+    ) -> Result<(), Refusal> {
+        match self.0 {}
+    }
+
+    pub(super) const fn note_leaving(&mut self, _: &[u8], _: Instant) {
         match self.0 {}
     }
 

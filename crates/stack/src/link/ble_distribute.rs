@@ -5,16 +5,8 @@
 //! when its peer has little waiting: what waits there waits in the order in which it came.
 
 use super::Ble;
-#[cfg(feature = "router")]
-use crate::ble::MTU;
 use crate::ip::{Ip, Neighbour, PacketDrop};
-#[cfg(feature = "router")]
-use crate::link::FlowQueues;
-#[cfg(feature = "router")]
-use crate::link::arrival::{Hop, Refusal};
 use crate::time::Instant;
-#[cfg(feature = "router")]
-use crate::wire::LinkAddr;
 use crate::wire::ipv6::Header;
 
 impl Ble<'_> {
@@ -26,12 +18,11 @@ impl Ble<'_> {
             let packet = out.get(..len).filter(|_| len == front.len);
             self.bring(packet.unwrap_or_default(), ip, now);
         }
-        #[cfg(feature = "router")]
         self.distribute_flows(ip, now, out);
     }
 
     /// Brings a packet to the peer that it is for, or to all.
-    fn bring(&mut self, packet: &[u8], ip: &mut Ip<'_>, now: Instant) {
+    pub(super) fn bring(&mut self, packet: &[u8], ip: &mut Ip<'_>, now: Instant) {
         let header = Header::parse_start(packet).ok();
         let hop = header.and_then(|(header, _)| ip.next_hop(&header.dst, self.id));
         let to = hop.filter(|hop| hop.interface == self.id);
@@ -61,87 +52,3 @@ impl Ble<'_> {
         }
     }
 }
-
-#[cfg(feature = "router")]
-impl<'m> Ble<'m> {
-    /// Gives flows from outside queues of their own from now on. Of use at a border router.
-    pub fn set_flow_queues(&mut self, flows: &'m mut FlowQueues<'m>) {
-        self.flows = Some(flows);
-    }
-
-    /// Gives back the queues of flows; packets that wait in them are lost.
-    pub fn take_flow_queues(&mut self) -> Option<&'m mut FlowQueues<'m>> {
-        self.flows.take()
-    }
-
-    /// The queues of flows, where there are any.
-    pub fn flow_queues(&self) -> Option<&FlowQueues<'m>> {
-        self.flows.as_deref()
-    }
-
-    /// Queues a packet that is passed on, in two pieces.
-    pub(in crate::link) fn forward(
-        &mut self,
-        parts: [&[u8]; 2],
-        hop: &Hop,
-        ip: &mut Ip<'_>,
-        now: Instant,
-    ) -> Result<(), Refusal> {
-        let len: usize = parts.iter().map(|part| part.len()).sum();
-        let comes_from_outside = hop.ingress.interface != self.id;
-        match self.flows.as_deref_mut() {
-            Some(flows) if comes_from_outside && len <= usize::from(MTU) => {
-                flows.push(parts, 0, &mut ip.counters, now)
-            }
-            _ => self.queue(parts),
-        }
-    }
-
-    /// Notes a packet that leaves the link here for another one.
-    pub(in crate::link) fn note_leaving(&mut self, packet: &[u8], now: Instant) {
-        if let Some(flows) = self.flows.as_deref_mut() {
-            flows.on_leaving(packet, air(packet.len()), 1, now);
-        }
-    }
-
-    /// Brings the packets of flows to their peers, as long as these have little waiting.
-    fn distribute_flows(&mut self, ip: &mut Ip<'_>, now: Instant, out: &mut [u8]) {
-        loop {
-            let Self {
-                flows, host, id, ..
-            } = self;
-            let Some(flows) = flows.as_deref_mut() else {
-                return;
-            };
-            flows.end_deadline();
-            let is_ready = |packet: &[u8]| {
-                let header = Header::parse_start(packet).ok();
-                let hop = header.and_then(|(header, _)| ip.next_hop(&header.dst, *id));
-                let Some(Neighbour::One(iid)) = hop.map(|hop| hop.neighbour) else {
-                    return true;
-                };
-                let at = host.find(|addr| LinkAddr::Device(addr.bytes).iid() == iid);
-                let peer = at.and_then(|at| host.peers.get(at));
-                peer.is_none_or(|peer| peer.waiting.len() < PACKETS_AHEAD)
-            };
-            let Some(next) = flows.pop(out, is_ready, now) else {
-                return;
-            };
-            flows.charge_packet(air(next.len), 1);
-            flows.end_service();
-            let packet = out.get(..next.len).unwrap_or_default();
-            self.bring(packet, ip, now);
-        }
-    }
-}
-
-/// How long a packet of `len` bytes is on the air, in bytes of 32 µs: at 1 Mb/s, with gaps and
-/// empty packets, a byte takes 10 µs in data PDUs of 251 bytes, and 25 in those of 27.
-#[cfg(feature = "router")]
-const fn air(len: usize) -> usize {
-    len.div_ceil(2)
-}
-
-/// So many packets may wait at a peer when the next one is chosen for it.
-#[cfg(feature = "router")]
-const PACKETS_AHEAD: usize = 2;

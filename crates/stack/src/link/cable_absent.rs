@@ -1,4 +1,4 @@
-//! What stands where [`cable`](super) would, in a build without the feature `router`: a link that
+//! What stands where [`cable`](super) would, in a build without the feature `cable`: a link that
 //! cannot be made, so that what other links do about it takes no flash.
 
 use core::convert::Infallible;
@@ -9,7 +9,7 @@ use super::arrival::{Arrival, Hop, Pulled, Refusal};
 use crate::ip::{InterfaceId, Ip};
 use crate::storage::packet_queue::PacketQueue;
 
-/// A link that carries whole packets needs the feature `router`: there is no value of this type.
+/// A link that carries whole packets needs the feature `cable`: there is no value of this type.
 #[derive(Debug)]
 pub struct Cable<'m>(Infallible, PhantomData<&'m ()>);
 

@@ -22,9 +22,9 @@ mod ble;
 #[cfg(not(feature = "ble"))]
 #[path = "ble_absent.rs"]
 mod ble;
-#[cfg(feature = "router")]
+#[cfg(feature = "cable")]
 mod cable;
-#[cfg(not(feature = "router"))]
+#[cfg(not(feature = "cable"))]
 #[path = "cable_absent.rs"]
 mod cable;
 mod counters;
@@ -54,7 +54,7 @@ pub use counters::{LinkCounters, LinkDrop};
 pub use event::{Action, Event};
 #[cfg(feature = "sleepy")]
 pub use mesh::{Child, Indirect, IndirectConfig, IndirectCounters};
-#[cfg(feature = "router")]
+#[cfg(feature = "entry")]
 pub use mesh::{FlowCounters, FlowEntry, FlowQueues, Thinning};
 pub use mesh::{Forwarding, Mesh, MeshConfig, MeshMemory, MeshStorage, Pacing, Relaying};
 pub use serial::{Serial, SerialCounters, SerialMemory};
@@ -77,7 +77,7 @@ pub(crate) use offer::{SHRINKS_HEADERS, Segments};
 pub(crate) enum Ask<'b, 'm> {
     /// Any segment: a link that carries whole packets takes each.
     #[cfg_attr(
-        not(any(feature = "router", feature = "ble")),
+        not(any(feature = "cable", feature = "ble")),
         expect(dead_code, reason = "links of whole packets ask so")
     )]
     Any,
@@ -291,7 +291,6 @@ impl<'m> Link<'m> {
     ) -> Result<(), LinkDrop> {
         match self {
             Self::Mesh(mesh) => mesh.end_path(header, packet, hop, leaves, now),
-            #[cfg(all(feature = "ble", feature = "router"))]
             Self::Ble(ble) if leaves => {
                 ble.note_leaving(packet, now);
                 Ok(())
@@ -361,10 +360,7 @@ impl<'m> Link<'m> {
         match self {
             Self::Mesh(mesh) => mesh.forward((head, rest), hop, ip, now, rng),
             Self::Cable(cable) | Self::Serial(Serial { cable, .. }) => cable.queue([head, rest]),
-            #[cfg(all(feature = "ble", feature = "router"))]
             Self::Ble(ble) => ble.forward([head, rest], hop, ip, now),
-            #[cfg(not(all(feature = "ble", feature = "router")))]
-            Self::Ble(ble) => ble.queue([head, rest]),
         }
     }
 

@@ -483,7 +483,7 @@ impl<'m> Mac<'m> {
     }
 
     /// Whether a frame waits for this neighbour, or is under way.
-    #[cfg(feature = "router")]
+    #[cfg(feature = "entry")]
     pub(crate) fn has_frame_for(&self, to: LinkAddr) -> bool {
         self.queue.count(|slot| slot.to.is(&to)) > 0
     }

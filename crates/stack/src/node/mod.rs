@@ -27,11 +27,6 @@ mod joining;
 mod joining;
 #[cfg(feature = "rpl")]
 mod leaves;
-#[cfg(all(feature = "rpl", feature = "router"))]
-mod root;
-#[cfg(all(feature = "rpl", not(feature = "router")))]
-#[path = "root_absent.rs"]
-mod root;
 #[cfg(feature = "rpl")]
 mod routing;
 #[cfg(not(feature = "rpl"))]

@@ -1,13 +1,13 @@
 //! What the root of a DODAG does beside what its motes do: it keeps their routes.
 //!
-//! Place: beside `routing`, in a build with the feature `router`. Left out: the source routes that
+//! Place: beside `routing`, in a build with the feature `root`. Left out: the source routes that
 //! follow, which are the link's.
 //! Sources: RFC 6550 §9, RFC 9010 §9.2 for leaves.
 
 use core::net::Ipv6Addr;
 
-use super::Node;
 use crate::ip::{self, Ingress, Neighbour, Step, StepError};
+use crate::node::Node;
 use crate::rpl::{self, Destination, MessageDrop, Rpl};
 use crate::time::{Duration, Instant, earliest};
 use crate::wire::ipv6::Header;
@@ -16,7 +16,7 @@ use crate::wire::rpl as wire;
 
 /// What only a root keeps.
 #[derive(Debug)]
-pub(super) struct Root {
+pub(in crate::node) struct Root {
     /// When the root forgets steps that are too old.
     expire_at: Instant,
     /// When a root that has lost steps asks for routes unless they are back, and how often it has.
@@ -117,7 +117,7 @@ impl Node<'_> {
 
     /// A router could not send a packet of this root on along its source route: the step is gone.
     /// `invoking`: the packet as that router had it, its destination the neighbour that is lost.
-    pub(super) fn on_broken_route(
+    pub(in crate::node) fn on_broken_route(
         &mut self,
         header: &Header,
         invoking: &[u8],

@@ -1,16 +1,16 @@
-//! Stands in for a root in a build without the feature `router`: a mote is none.
+//! Stands in for a root in a build without the feature `root`: a mote is none.
 
 use core::net::Ipv6Addr;
 
-use super::Node;
 use crate::ip::Ingress;
+use crate::node::Node;
 use crate::time::Instant;
 use crate::wire::ipv6::Header;
 use crate::wire::rpl as wire;
 
 /// Stands for a root's state: a build without the feature `router` has none.
 #[derive(Debug)]
-pub(super) struct Root;
+pub(in crate::node) struct Root;
 
 impl Root {
     pub(super) const fn new(_: Instant) -> Self {
@@ -28,5 +28,12 @@ impl Node<'_> {
     pub(super) const fn on_dao(&mut self, _: &wire::Dao<'_>, _: Ipv6Addr, _: &Ingress, _: Instant) {
     }
 
-    pub(super) const fn on_broken_route(&mut self, _: &Header, _: &[u8], _: &Ingress, _: Instant) {}
+    pub(in crate::node) const fn on_broken_route(
+        &mut self,
+        _: &Header,
+        _: &[u8],
+        _: &Ingress,
+        _: Instant,
+    ) {
+    }
 }

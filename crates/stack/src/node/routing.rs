@@ -6,9 +6,15 @@
 //! Left out: RPL itself (`rpl`), and how routing headers look on the air (`lowpan`).
 //! Sources: RFC 6550 §9 and §11, RFC 6554 §4, RFC 6040 §4.2, RFC 9008.
 
+#[cfg(feature = "root")]
+#[path = "root.rs"]
+mod root;
+#[cfg(not(feature = "root"))]
+#[path = "root_absent.rs"]
+mod root;
+
 use core::net::Ipv6Addr;
 
-use super::root::Root;
 use super::{Classified, Node, mesh_mut};
 use crate::ip::{
     self, ALL_RPL_NODES, Contradiction, Disposition, Iid, Ingress, InterfaceId, Ip, Neighbour,
@@ -22,6 +28,7 @@ use crate::wire::cursor::Writer;
 use crate::wire::ipv6::{HEADER_LEN, Header, TrafficClass, next_header, take_over_ecn};
 use crate::wire::ndp::PrefixInformation;
 use crate::wire::rpl as wire;
+use root::Root;
 
 /// RPL on one of a node's links.
 #[derive(Debug)]
@@ -34,7 +41,7 @@ pub(super) struct State<'m> {
 }
 
 impl<'m> State<'m> {
-    /// Whether this node is the root: never without the feature `router`.
+    /// Whether this node is the root: never without the feature `root`.
     pub(super) const fn is_root(&self) -> bool {
         self.rpl.is_root()
     }

@@ -10,9 +10,9 @@ use crate::wire::rpl_option::{TYPE_6553, TYPE_9008};
 
 /// A node's role in the DODAG (RFC 6550 §2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RplRole {
+pub enum Role {
     /// The root of its own DODAG; only where the feature `router` is on.
-    #[cfg(feature = "router")]
+    #[cfg(feature = "root")]
     Root(Root),
     /// A mote that neighbours may choose as their parent.
     Router,
@@ -137,7 +137,7 @@ impl Dodag {
     }
 }
 
-#[cfg(feature = "router")]
+#[cfg(feature = "root")]
 impl Root {
     /// The DODAG of a root that begins.
     pub(super) fn dodag(&self, iid: Iid) -> Dodag {

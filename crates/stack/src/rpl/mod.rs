@@ -49,8 +49,7 @@ mod emit;
 mod leaves;
 mod objective;
 mod probe;
-mod proven;
-#[cfg(all(test, feature = "router"))]
+#[cfg(all(test, feature = "root"))]
 mod tests;
 mod trickle;
 
@@ -209,7 +208,7 @@ pub struct Rpl<'m> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     #[cfg_attr(
-        not(feature = "router"),
+        not(feature = "root"),
         expect(dead_code, reason = "a root is a router's part")
     )]
     Root,
@@ -221,10 +220,10 @@ impl<'m> Rpl<'m> {
     /// A node that has said nothing yet. `candidates`: eight slots are plenty; a root needs none.
     pub fn new(config: &Config, candidates: &'m mut [Candidate]) -> Self {
         let (kind, dodag) = match &config.role {
-            #[cfg(feature = "router")]
-            RplRole::Root(root) => (Kind::Root, Some(root.dodag(config.iid))),
-            RplRole::Router => (Kind::Router, None),
-            RplRole::Leaf => (Kind::Leaf, None),
+            #[cfg(feature = "root")]
+            Role::Root(root) => (Kind::Root, Some(root.dodag(config.iid))),
+            Role::Router => (Kind::Router, None),
+            Role::Leaf => (Kind::Leaf, None),
         };
         Self {
             iid: config.iid,
@@ -507,9 +506,9 @@ impl<'m> Rpl<'m> {
         self.resets.take(now)
     }
 
-    /// Whether this is the root: never without the feature `router`, which spares a mote its code.
+    /// Whether this is the root: never without the feature `root`, which spares a mote its code.
     pub(crate) const fn is_root(&self) -> bool {
-        cfg!(feature = "router") && matches!(self.kind, Kind::Root)
+        cfg!(feature = "root") && matches!(self.kind, Kind::Root)
     }
 
     /// The prefix of a DODAG is taken with the first parent in it.

@@ -85,13 +85,11 @@ impl<'m> KeyedQueues<'m> {
     }
 
     /// Free memory, bytes, for packets and the [`OVERHEAD`] of each.
-    #[cfg(any(feature = "router", feature = "sleepy", test))]
     pub(crate) fn room(&self) -> usize {
         self.bytes.len().saturating_sub(self.used)
     }
 
     /// Size of the memory, bytes.
-    #[cfg(any(feature = "router", feature = "sleepy", test))]
     pub(crate) fn capacity(&self) -> usize {
         self.bytes.len()
     }
@@ -99,7 +97,7 @@ impl<'m> KeyedQueues<'m> {
     /// Moves packets for which `is_meant` is true from the queue of `from` to that of `to`. The
     /// order of all packets in the memory stays. Returns how many packets were moved, and the bytes
     /// that they take, overheads included.
-    #[cfg(feature = "router")]
+    #[cfg(feature = "entry")]
     pub(crate) fn hand_over(
         &mut self,
         from: u8,
@@ -280,7 +278,7 @@ impl<'m> KeyedQueues<'m> {
 pub(crate) const OVERHEAD: usize = 7;
 
 /// Index of the key in those bytes.
-#[cfg(feature = "router")]
+#[cfg(feature = "entry")]
 const KEY_AT: usize = 2;
 
 #[cfg(test)]
@@ -362,7 +360,7 @@ mod tests {
                     prop_assert!(packets.eq(queue.iter().cloned()));
                 }
             }
-            #[cfg(feature = "router")]
+            #[cfg(feature = "entry")]
             {
                 let meant = |packet: &[u8]| packet.len().is_multiple_of(2);
                 let moved = model[2].iter().filter(|(packet, _)| meant(packet));

@@ -4,4 +4,6 @@
 pub(crate) mod keyed_queues;
 pub(crate) mod packet_queue;
 pub(crate) mod ring;
+#[cfg(any(feature = "entry", feature = "sleepy"))]
+pub(crate) mod shelf;
 pub(crate) mod whole;

@@ -142,7 +142,7 @@ impl<'a> Message<'a> {
                 })
             }
             code::DIO => Self::Dio(Dio::parse(r)?),
-            code::DAO if cfg!(feature = "router") => Self::Dao(Dao::parse(r)?),
+            code::DAO if cfg!(feature = "root") => Self::Dao(Dao::parse(r)?),
             code::DAO_ACK => Self::DaoAck(DaoAck::parse(r)?),
             code if code & code::SECURE != 0 => return Err(ParseError::Secure),
             _ => return Err(ParseError::Code),

@@ -142,9 +142,9 @@ impl Discovery<'_> {
         }
     }
 
-    /// Whether the prefix is this node's own to hand out: never without the feature `router`.
+    /// Whether the prefix is this node's own to hand out: never without the feature `border`.
     pub(super) fn is_border(&self) -> bool {
-        cfg!(feature = "router") && !self.solicits && !self.solicitor.is_led()
+        cfg!(feature = "border") && !self.solicits && !self.solicitor.is_led()
     }
 
     /// Whether RPL has brought the prefix that this node would advertise, but the router has not

@@ -1,4 +1,4 @@
-//! Stands in for the queues of flows in a build without the feature `router`: no packet enters a
+//! Stands in for the queues of flows in a build without the feature `entry`: no packet enters a
 //! mesh here.
 
 use super::{Mesh, PacketMeta};

@@ -16,12 +16,12 @@ mod config;
 #[cfg(feature = "sleepy")]
 mod copies;
 mod deferred;
-#[cfg(feature = "router")]
+#[cfg(feature = "entry")]
 mod entering;
-#[cfg(not(feature = "router"))]
+#[cfg(not(feature = "entry"))]
 #[path = "entering_absent.rs"]
 mod entering;
-#[cfg(feature = "router")]
+#[cfg(feature = "entry")]
 mod flow_queues;
 mod forward;
 #[cfg(feature = "sleepy")]
@@ -55,18 +55,18 @@ mod routing;
 mod share;
 #[cfg(feature = "sleepy")]
 mod sleep;
-#[cfg(all(feature = "rpl", feature = "router"))]
+#[cfg(all(feature = "rpl", feature = "root"))]
 mod source_route;
 mod tcp_headers;
-#[cfg(feature = "router")]
+#[cfg(feature = "entry")]
 mod thinning;
-#[cfg(not(feature = "router"))]
+#[cfg(not(feature = "entry"))]
 #[path = "thinning_absent.rs"]
 mod thinning;
 
 pub(crate) use budget::Budget;
 pub use config::{Forwarding, MeshConfig, Pacing, Relaying};
-#[cfg(feature = "router")]
+#[cfg(feature = "entry")]
 pub use flow_queues::{FlowCounters, FlowEntry, FlowQueues};
 #[cfg(feature = "sleepy")]
 pub use indirect::Indirect;
@@ -74,7 +74,7 @@ pub use memory::{MeshMemory, MeshStorage};
 pub(super) use packet_meta::PacketMeta;
 #[cfg(feature = "sleepy")]
 pub use parent::{Child, IndirectConfig, IndirectCounters};
-#[cfg(feature = "router")]
+#[cfg(feature = "entry")]
 pub use thinning::Thinning;
 
 use super::arrival::Report;
@@ -131,10 +131,10 @@ pub struct Mesh<'m> {
     #[cfg(feature = "join")]
     heard_in_clear: Option<joining::Heard>,
     /// Where ACKs that enter the mesh wait for newer ones.
-    #[cfg(feature = "router")]
+    #[cfg(feature = "entry")]
     thinning: Option<&'m mut Thinning>,
     /// Where packets that enter the mesh wait, flow by flow.
-    #[cfg(feature = "router")]
+    #[cfg(feature = "entry")]
     flows: Option<&'m mut FlowQueues<'m>>,
     counters: LinkCounters,
 }
@@ -182,9 +182,9 @@ impl<'m> Mesh<'m> {
             deferred: None,
             #[cfg(feature = "join")]
             heard_in_clear: None,
-            #[cfg(feature = "router")]
+            #[cfg(feature = "entry")]
             thinning: None,
-            #[cfg(feature = "router")]
+            #[cfg(feature = "entry")]
             flows: None,
             counters: LinkCounters::default(),
         }

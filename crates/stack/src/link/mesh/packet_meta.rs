@@ -70,7 +70,7 @@ impl PacketMeta {
     }
 
     /// Whether both go the same way, whenever they were queued.
-    #[cfg(feature = "router")]
+    #[cfg(feature = "entry")]
     pub(super) fn is_alike(self, other: Self) -> bool {
         let at = self.at;
         self == Self { at, ..other }

@@ -3,14 +3,14 @@
 //!
 //! Place: between the queue and the fragmenter, where the route is asked. So a packet that waited
 //! takes the way that is known when it leaves. Source routes are a root's
-//! ([`super::source_route`]), and part of the feature `router`. Left out: the ways themselves,
+//! ([`super::source_route`]), and part of the feature `root`. Left out: the ways themselves,
 //! which are IP's. Sources: RFC 6554 §4.1; RFC 9008 §7 and §8: which packets carry what.
 
 use core::net::Ipv6Addr;
 
 use super::budget::Overhead;
 use super::packet_meta::{PacketMeta, Way};
-#[cfg(feature = "router")]
+#[cfg(feature = "root")]
 use super::source_route::Route;
 use crate::ip::{InterfaceId, Ip, NextHop, PacketDrop};
 use crate::limits::ROUTING_LEN_MAX;
@@ -98,7 +98,7 @@ pub(super) const ROUTED_SLACK: usize = 10;
 /// The headers of RPL that a packet gets when it leaves.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(
-    feature = "router",
+    feature = "root",
     expect(
         clippy::large_enum_variant,
         reason = "there is one at a time, on the stack"
@@ -111,7 +111,7 @@ pub(super) enum InsertedHeaders {
     /// A tunnel to the root, and an RPL option.
     Tunnel(Rpi, Ipv6Addr),
     /// A source route of this root; within a tunnel, or in the packet itself.
-    #[cfg(feature = "router")]
+    #[cfg(feature = "root")]
     Route(Route),
 }
 
@@ -122,7 +122,7 @@ impl InsertedHeaders {
             return Self::Nothing;
         };
         let is_own = ip.owns(&header.src, hop.interface);
-        #[cfg(feature = "router")]
+        #[cfg(feature = "root")]
         if let Some(path) = ip.rpl().path(&header.dst) {
             let route = Route::of(&path, place.root, is_own);
             return route.map_or(Self::Nothing, Self::Route);
@@ -156,7 +156,7 @@ impl InsertedHeaders {
     /// How many hops the packet has to go, if it goes down.
     pub(super) fn hops(&self) -> Option<u8> {
         match self {
-            #[cfg(feature = "router")]
+            #[cfg(feature = "root")]
             Self::Route(route) => Some(route.len()),
             _ => None,
         }
@@ -172,7 +172,7 @@ impl InsertedHeaders {
 
     /// Bytes that it takes of a first fragment, about: compression says precisely.
     #[cfg_attr(
-        not(feature = "router"),
+        not(feature = "root"),
         expect(unused_variables, reason = "what a root's routes take depends on it")
     )]
     pub(super) fn compressed_len(&self, contexts: &Contexts) -> usize {
@@ -180,7 +180,7 @@ impl InsertedHeaders {
             Self::Nothing => 0,
             Self::Option(_) => usize::from(OPTION_LEN),
             Self::Tunnel(..) => TUNNEL_LEN + usize::from(OPTION_LEN),
-            #[cfg(feature = "router")]
+            #[cfg(feature = "root")]
             Self::Route(route) => route_len(route.hops(), contexts.routing()),
         }
     }
@@ -200,7 +200,7 @@ impl InsertedHeaders {
         let (hops, is_tunnel) = match self {
             Self::Nothing | Self::Option(_) => return Ok(len),
             Self::Tunnel(_, root) => (core::slice::from_ref(root), true),
-            #[cfg(feature = "router")]
+            #[cfg(feature = "root")]
             Self::Route(route) => (route.hops(), route.is_tunnel()),
         };
         put(ip, id, header, (hops, is_tunnel), (buffer, len)).ok_or(PacketDrop::NoRoute)
@@ -268,7 +268,7 @@ fn put(
 }
 
 /// Bytes that a source route takes of a first fragment, about.
-#[cfg(feature = "router")]
+#[cfg(feature = "root")]
 fn route_len(hops: &[Ipv6Addr], routing: Option<&Routing>) -> usize {
     let Some(routing) = routing.filter(|routing| routing.is_compressed) else {
         return TUNNEL_LEN + 2 + 8 * hops.len();

@@ -1,7 +1,7 @@
 //! The source route that a root puts on a packet.
 //!
 //! Place: what [`InsertedHeaders`](super::routing::InsertedHeaders) holds of a packet on its way
-//! down, in a build with the feature `router`: a mote is no root.
+//! down, in a build with the feature `root`: a mote is no root.
 //! Sources: RFC 6554 §4.1; RFC 9008 §7 and §8.
 
 use core::net::Ipv6Addr;
@@ -21,7 +21,7 @@ pub(super) struct Route {
 impl Route {
     /// The source route along `path`; `None` where the destination is a neighbour that needs none.
     /// `is_own`: the root itself has written the packet.
-    pub(super) fn of(path: &ip::Path, root: Ipv6Addr, is_own: bool) -> Option<Self> {
+    pub(super) fn of(path: &ip::source_routes::Path, root: Ipv6Addr, is_own: bool) -> Option<Self> {
         let leaf = usize::from(path.ends_at_leaf());
         let motes = path.motes();
         let motes = motes.get(..motes.len() - leaf).unwrap_or_default();

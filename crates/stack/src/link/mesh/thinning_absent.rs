@@ -1,4 +1,4 @@
-//! Stands in for thinning in a build without the feature `router`: no packet enters a mesh here.
+//! Stands in for thinning in a build without the feature `entry`: no packet enters a mesh here.
 
 use super::{Mesh, PacketMeta};
 use crate::ip::Ip;

@@ -250,7 +250,7 @@ impl<'a> RplOption<'a> {
         let mut r = Reader::new(body);
         let option = match kind {
             // A mote acts on none of what else there is: its builds leave that unread.
-            _ if !cfg!(feature = "router")
+            _ if !cfg!(feature = "root")
                 && !matches!(
                     kind,
                     kind::METRICS | kind::CONFIGURATION | kind::SOLICITED | kind::PREFIX

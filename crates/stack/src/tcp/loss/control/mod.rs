@@ -8,7 +8,7 @@
 //! ([`super::congestion`]), and what a recovery does (`reduction`): both are the same with each
 //! algorithm, by RFC 5681, 6675 and 9937.
 
-#[cfg(feature = "router")]
+#[cfg(feature = "cubic")]
 pub(super) mod cubic;
 mod new_reno;
 
@@ -63,7 +63,7 @@ pub(super) trait Algorithm {
 
 /// An acknowledgment of new data, for congestion avoidance.
 #[cfg_attr(
-    not(feature = "router"),
+    not(feature = "cubic"),
     expect(dead_code, reason = "New Reno needs no times")
 )]
 pub(super) struct Growth {
@@ -169,7 +169,7 @@ algorithms! {
     /// Half of what was in flight; then a segment for each cwnd acknowledged (RFC 5681).
     NewReno(new_reno::NewReno) = "reno";
     /// Seven tenths; then a cubic function of time (RFC 9438).
-    #[cfg(feature = "router")]
+    #[cfg(feature = "cubic")]
     Cubic(cubic::Cubic) = "cubic";
 }
 

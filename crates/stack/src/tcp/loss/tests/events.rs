@@ -263,7 +263,7 @@ fn rack_forgets_in_an_idle_time() {
 }
 
 /// RFC 5681 §3.2, RFC 9438 §4.6: what limited transmit sent beyond cwnd does not count for a mark.
-#[cfg(feature = "router")]
+#[cfg(feature = "cubic")]
 #[test]
 fn a_mark_reduces_what_cwnd_allowed() {
     let mut loss = sent_with(4, CongestionAlgorithm::Cubic);

@@ -1,6 +1,6 @@
 //! Loss recovery from within: its parts one by one, and what only its own folder may look at.
 
-#[cfg(feature = "router")]
+#[cfg(feature = "cubic")]
 mod cubic;
 mod events;
 mod recovery;
