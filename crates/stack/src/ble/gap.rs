@@ -106,8 +106,7 @@ impl Host<'_> {
     /// The times of a central's connections, by what is lost now.
     pub(super) fn timing(&self) -> Timing {
         let Config { timing, phy, .. } = self.config;
-        #[cfg(feature = "tcple")]
-        if let Some(interval) = self.led {
+        if let Some(interval) = self.second.led() {
             return timing.with_interval(interval);
         }
         if !self.config.is_adaptive {

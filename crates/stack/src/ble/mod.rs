@@ -21,6 +21,9 @@ mod pace;
 mod peer;
 #[cfg(feature = "tcple")]
 mod second;
+#[cfg(not(feature = "tcple"))]
+#[path = "second_absent.rs"]
+mod second;
 
 pub use counters::{ChannelDrop, HostCounters};
 pub use event::{
@@ -31,11 +34,10 @@ pub use peer::{Connection, Peer, PeerMemory};
 
 use crate::limits::IPV6_MTU_MIN;
 use crate::time::{Duration, Instant, earliest};
-#[cfg(feature = "tcple")]
-use crate::wire::tcple::Characteristic;
 use gap::Gap;
 use pace::Pace;
 use peer::State;
+use second::Second;
 
 /// The longest SDU: an IPv6 packet (RFC 7668 §3).
 pub const MTU: u16 = IPV6_MTU_MIN as u16;
@@ -112,12 +114,7 @@ pub struct Host<'m> {
     turn: usize,
     pace: Pace,
     counters: HostCounters,
-    /// What this device says of its TCPlE, if it offers it.
-    #[cfg(feature = "tcple")]
-    tcple: Option<Characteristic>,
-    /// The interval that TCPlE asks for, in units of 1.25 ms.
-    #[cfg(feature = "tcple")]
-    led: Option<u16>,
+    second: Second,
 }
 
 /// The buffers of a controller.
@@ -160,10 +157,7 @@ impl<'m> Host<'m> {
             turn: 0,
             pace: Pace::NEW,
             counters: HostCounters::default(),
-            #[cfg(feature = "tcple")]
-            tcple: None,
-            #[cfg(feature = "tcple")]
-            led: None,
+            second: Second::NONE,
         }
     }
 
@@ -288,9 +282,8 @@ impl<'m> Host<'m> {
         match self.peers.iter_mut().find(|peer| peer.is_free()) {
             Some(peer) => {
                 let connection = Connection::new((handle, addr, role), timing, now);
-                #[cfg(feature = "tcple")]
                 let connection = Connection {
-                    attributes: peer::Attributes::offering(self.tcple),
+                    attributes: self.second.attributes(),
                     ..connection
                 };
                 peer.begin(connection);
@@ -358,7 +351,6 @@ impl<'m> Host<'m> {
         let controller = self.controller?;
         for peer in self.peers.iter_mut() {
             if let Some(connection) = &mut peer.connection {
-                #[cfg(feature = "tcple")]
                 connection.give_up_second(&mut self.counters, now);
                 connection.poll_signals(&mut self.counters, now);
             }
@@ -382,10 +374,7 @@ impl<'m> Host<'m> {
     /// The next command: about a connection, or to find one.
     fn poll_command(&mut self, now: Instant, out: &mut [u8]) -> Option<Action> {
         let timing = self.timing();
-        #[cfg(feature = "tcple")]
-        let is_led = self.led.is_some();
-        #[cfg(not(feature = "tcple"))]
-        let is_led = false;
+        let is_led = self.second.led().is_some();
         let config = &Config {
             timing,
             is_adaptive: self.config.is_adaptive || is_led,
@@ -477,7 +466,7 @@ impl<'m> Host<'m> {
     /// Whether this peer has given no credit for so long that nothing is kept for it.
     pub(crate) fn is_stalled(&self, at: usize, now: Instant) -> bool {
         let connection = self.peers.get(at).and_then(Peer::connection);
-        let dry_since = connection.and_then(|connection| connection.channel.dry_since);
+        let dry_since = connection.and_then(|connection| connection.channels.ip.dry_since);
         dry_since.is_some_and(|since| now.since(since) >= STALLED_AFTER)
     }
 

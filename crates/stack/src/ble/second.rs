@@ -1,7 +1,7 @@
 //! The second channel of a connection, TCPlE's: what the link above asks of it.
 
 use super::counters::HostCounters;
-use super::peer::{Connection, Peer, State, Which};
+use super::peer::{Attributes, Connection, Peer, State, Which};
 use super::{ChannelDrop, Handle, Host, STALLED_AFTER};
 use crate::time::{Duration, Instant};
 use crate::wire::tcple::Characteristic;
@@ -10,11 +10,37 @@ use crate::wire::tcple::Characteristic;
 /// needed.
 const SERVICE: u16 = 0x0080;
 
+/// What a device offers, and asks of its connections.
+#[derive(Debug)]
+pub(super) struct Second {
+    /// What this device says of its TCPlE, if it offers it.
+    offered: Option<Characteristic>,
+    /// The interval that TCPlE asks for, in units of 1.25 ms.
+    led: Option<u16>,
+}
+
+impl Second {
+    pub(super) const NONE: Self = Self {
+        offered: None,
+        led: None,
+    };
+
+    /// What a connection that begins has to say of it.
+    pub(super) const fn attributes(&self) -> Attributes {
+        Attributes::offering(self.offered)
+    }
+
+    /// The interval that TCPlE asks for, in units of 1.25 ms.
+    pub(super) const fn led(&self) -> Option<u16> {
+        self.led
+    }
+}
+
 impl Host<'_> {
     /// Offers TCPlE on connections that begin from now on; `held_len`: bytes of prefetched segments
     /// that are held.
     pub(crate) const fn offer_tcple(&mut self, held_len: u16) {
-        self.tcple = Some(Characteristic {
+        self.second.offered = Some(Characteristic {
             service: SERVICE,
             held_len,
         });
@@ -40,7 +66,7 @@ impl Host<'_> {
     /// Asks for this interval, in units of 1.25 ms, of all connections of a central; `None`: what
     /// its settings say.
     pub(crate) const fn lead(&mut self, interval: Option<u16>) {
-        self.led = interval;
+        self.second.led = interval;
     }
 
     /// Asks how strong the signal of this peer is.
@@ -58,7 +84,7 @@ impl Host<'_> {
         } = self;
         let peer = peers.get_mut(at);
         if let Some(connection) = peer.and_then(|peer| peer.connection.as_mut())
-            && connection.second.state == State::Open
+            && connection.channels.tcple.state == State::Open
         {
             connection.fail(Which::Tcple, ChannelDrop::MalformedSignal, counters);
         }
@@ -68,14 +94,14 @@ impl Host<'_> {
 impl Connection {
     /// Whether TCPlE's channel is open.
     pub fn has_tcple(&self) -> bool {
-        self.second.state == State::Open
+        self.channels.tcple.state == State::Open
     }
 
     /// Closes TCPlE's channel where the peer has given no credit for it for long: packets go by the
     /// other one.
     pub(super) fn give_up_second(&mut self, counters: &mut HostCounters, now: Instant) {
         let is_stalled = |since: Instant| now.since(since) >= STALLED_AFTER;
-        if self.second.dry_since.is_some_and(is_stalled) {
+        if self.channels.tcple.dry_since.is_some_and(is_stalled) {
             self.fail(Which::Tcple, ChannelDrop::Stalled, counters);
         }
     }

@@ -41,6 +41,9 @@ mod entry;
 #[cfg(feature = "tcple")]
 #[path = "ble_tcple.rs"]
 mod tcple;
+#[cfg(not(feature = "tcple"))]
+#[path = "ble_tcple_absent.rs"]
+mod tcple;
 
 #[cfg(feature = "tcple")]
 pub use tcple::TcpleMemory;
@@ -61,7 +64,6 @@ pub struct Ble<'m> {
     /// Where packets from outside wait, flow by flow.
     #[cfg(feature = "entry")]
     flows: Option<&'m mut super::FlowQueues<'m>>,
-    #[cfg(feature = "tcple")]
     tcple: Option<tcple::Layer<'m>>,
 }
 
@@ -118,7 +120,6 @@ impl<'m> Ble<'m> {
             counters: LinkCounters::default(),
             #[cfg(feature = "entry")]
             flows: None,
-            #[cfg(feature = "tcple")]
             tcple: None,
         }
     }
@@ -209,7 +210,6 @@ impl<'m> Ble<'m> {
         deadlines.add(self.alone_since.map(|since| since + ble::STALLED_AFTER));
         deadlines.add(self.discovery.next_deadline());
         self.add_entry_deadlines(deadlines);
-        #[cfg(feature = "tcple")]
         deadlines.add(self.tcple_deadline());
     }
 
@@ -248,7 +248,6 @@ impl<'m> Ble<'m> {
         now: Instant,
         rng: &mut Rng,
     ) -> Option<(usize, Which, u16)> {
-        #[cfg(feature = "tcple")]
         self.on_tcple_event(&event, now);
         if let Event::Completed { handle, .. } = event {
             let mut connections = self.host.connections();
@@ -278,10 +277,7 @@ impl<'m> Ble<'m> {
         now: Instant,
     ) -> Result<Arrival<'m, 's>, LinkDrop> {
         let (start, len) = self.restore(peer, (0, len), scratch)?;
-        #[cfg(feature = "tcple")]
         self.observe(peer, (start, len), now);
-        #[cfg(not(feature = "tcple"))]
-        let _ = now;
         self.lend(peer, (start, len))
     }
 
@@ -354,7 +350,6 @@ impl<'m> Ble<'m> {
     /// Takes back the memory of a packet.
     pub(super) fn give_back(&mut self, whole: Whole<'m>) {
         let (memory, peer) = whole.into_memory();
-        #[cfg(feature = "tcple")]
         let Some(memory) = self.give_back_held(memory, peer) else {
             return;
         };
@@ -406,7 +401,6 @@ impl<'m> Ble<'m> {
         rng: &mut Rng,
         out: &mut [u8],
     ) -> Option<ble::Action> {
-        #[cfg(feature = "tcple")]
         self.poll_tcple(now);
         self.discovery.poll(&mut self.queue, ip, now, rng);
         self.distribute(ip, now, out);
@@ -463,10 +457,7 @@ impl<'m> Ble<'m> {
             return false;
         }
         let Some(pulled) = pull(ip, Ask::Any, out) else {
-            #[cfg(feature = "tcple")]
-            return self.begin_prefetched(ip, pull, out);
-            #[cfg(not(feature = "tcple"))]
-            return false;
+            return self.begin_ahead(ip, pull, out);
         };
         let packet = out.get(..pulled.len).unwrap_or_default();
         match self.find(pulled.to) {
@@ -492,12 +483,7 @@ impl<'m> Ble<'m> {
     }
 
     /// Sets the packet of `len` bytes on its way that lies with the peer at `at`.
-    #[cfg_attr(
-        not(feature = "tcple"),
-        expect(unused_variables, reason = "only TCPlE asks how long packets wait")
-    )]
     fn begin(&mut self, at: usize, len: usize, now: Instant) {
-        #[cfg(feature = "tcple")]
         if let Some(sdu) = self.sdu_for(at, len, now) {
             return self.begin_tcple(at, len, sdu);
         }
@@ -553,7 +539,6 @@ impl Ble<'_> {
         let pair = self.pair_to(peer.unwrap_or(self.host.config().address));
         let contexts = &self.discovery.contexts;
         let head = crate::lowpan::compressed_header_len(&header, pair, contexts) + FLOW_LABEL_LEN;
-        #[cfg(feature = "tcple")]
         let head = head + self.tcple_header_len();
         let sdu = usize::from(self.host.sdu_len_max(at));
         let tcp = crate::wire::tcp::HEADER_LEN;

@@ -4,7 +4,7 @@
 use core::convert::Infallible;
 use core::marker::PhantomData;
 
-use super::arrival::{Hop, Refusal, Report};
+use super::arrival::{Arrival, Hop, Refusal, Report};
 use crate::ip::{Ingress, InterfaceId, Ip, Neighbour, NextHop, PacketDrop};
 use crate::random::Rng;
 use crate::storage::packet_queue::PacketQueue;
@@ -32,6 +32,14 @@ impl<'m> Ble<'m> {
     }
 
     pub(super) fn add_deadlines(&self, _: &mut Deadlines) {
+        match self.0 {}
+    }
+
+    pub(super) fn has_arrival(&self) -> bool {
+        match self.0 {}
+    }
+
+    pub(super) fn poll_released<'s>(&mut self, _: Instant) -> Arrival<'m, 's> {
         match self.0 {}
     }
 

@@ -17,12 +17,9 @@ impl Ble<'_> {
         self.queue(parts)
     }
 
-    #[expect(clippy::unused_self, reason = "a border router has queues")]
     pub(in crate::link) const fn note_leaving(&mut self, _: &[u8], _: Instant) {}
 
-    #[expect(clippy::unused_self, reason = "a border router has queues")]
     pub(super) const fn add_entry_deadlines(&self, _: &mut Deadlines) {}
 
-    #[expect(clippy::unused_self, reason = "a border router has queues")]
     pub(super) const fn distribute_flows(&mut self, _: &mut Ip<'_>, _: Instant, _: &mut [u8]) {}
 }

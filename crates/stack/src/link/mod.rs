@@ -229,10 +229,7 @@ impl<'m> Link<'m> {
     pub(crate) fn has_arrival(&self) -> bool {
         match self {
             Self::Mesh(mesh) => mesh.has_arrival(),
-            #[cfg(feature = "tcple")]
             Self::Ble(ble) => ble.has_arrival(),
-            #[cfg(not(feature = "tcple"))]
-            Self::Ble(_) => false,
             Self::Cable(_) | Self::Serial(_) => false,
         }
     }
@@ -257,10 +254,7 @@ impl<'m> Link<'m> {
     ) -> Arrival<'m, 's> {
         match self {
             Self::Mesh(mesh) => mesh.poll_arrival(ip, scratch, now, rng),
-            #[cfg(feature = "tcple")]
             Self::Ble(ble) => ble.poll_released(now),
-            #[cfg(not(feature = "tcple"))]
-            Self::Ble(_) => Arrival::Nothing,
             Self::Cable(_) | Self::Serial(_) => Arrival::Nothing,
         }
     }

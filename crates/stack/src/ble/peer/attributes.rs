@@ -4,9 +4,9 @@
 //! A device that offers nothing takes no part in ATT at all. One that is asked and does not answer,
 //! or refuses, is a peer of IPSP alone.
 
-use super::Connection;
-pub(super) use crate::wire::att::CHANNEL;
-use crate::wire::att::{Pdu, reason};
+use super::{Connection, Which};
+use crate::ble::IPSP;
+use crate::wire::att::{self, Pdu, reason};
 use crate::wire::cursor::{Full, Writer};
 use crate::wire::l2cap::{HEADER_LEN, Header};
 use crate::wire::tcple::Characteristic;
@@ -47,19 +47,36 @@ impl Attributes {
         }
     }
 
-    /// Whether this end takes part in ATT.
-    pub(super) const fn is_served(&self) -> bool {
-        self.offered.is_some()
+    /// Whether this end takes a PDU for this channel as one of ATT.
+    pub(super) const fn takes(&self, channel: u16) -> bool {
+        channel == att::CHANNEL && self.offered.is_some()
+    }
+
+    /// The channel whose service has this SPSM at this end.
+    pub(super) fn which_of(&self, service: u16) -> Option<Which> {
+        match service {
+            IPSP => Some(Which::Ip),
+            _ if self.serves(service) => Some(Which::Tcple),
+            _ => None,
+        }
+    }
+
+    /// The service to ask for to open a channel; `None`: the peer is not known to have it.
+    pub(super) const fn service_of(&self, which: Which) -> Option<u16> {
+        match which {
+            Which::Ip => Some(IPSP),
+            Which::Tcple => self.service(),
+        }
     }
 
     /// Whether this end offers TCPlE's channel as that service.
-    pub(super) fn serves(&self, service: u16) -> bool {
+    fn serves(&self, service: u16) -> bool {
         self.offered
             .is_some_and(|offered| offered.service == service)
     }
 
     /// The service of the peer's channel.
-    pub(super) const fn service(&self) -> Option<u16> {
+    const fn service(&self) -> Option<u16> {
         match &self.remote {
             Some(remote) if self.offered.is_some() => Some(remote.service),
             _ => None,
@@ -92,6 +109,13 @@ impl Attributes {
 }
 
 impl Connection {
+    /// Whether an SDU of the other channel is not whole yet: both are gathered in one memory, so
+    /// that neither end of TCPlE begins an SDU within another one.
+    pub(super) fn is_mixed(&self, which: Which) -> bool {
+        let mut others = Which::ALL.into_iter().filter(|other| *other != which);
+        others.any(|other| self.channel(other).sdu_len > 0)
+    }
+
     /// Writes the next PDU of ATT, with L2CAP's header; returns its length.
     pub(super) fn emit_attribute(&mut self, out: &mut [u8]) -> Result<Option<usize>, Full> {
         let is_open = self.is_open();

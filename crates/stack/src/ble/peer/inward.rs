@@ -113,7 +113,8 @@ impl Connection {
             Kind::Attribute => {
                 self.gather.keep(piece, SIGNAL_LEN_MAX);
                 if is_end {
-                    self.on_gathered_attribute();
+                    let bytes = self.gather.head.get(..usize::from(self.gather.have));
+                    self.attributes.on_pdu(bytes.unwrap_or_default());
                 }
                 None
             }
@@ -169,9 +170,7 @@ impl Connection {
         let kind = match (which, state) {
             _ if header.channel == SIGNALLING => Kind::Signal,
             #[cfg(feature = "tcple")]
-            _ if header.channel == super::attributes::CHANNEL && self.attributes.is_served() => {
-                Kind::Attribute
-            }
+            _ if self.attributes.takes(header.channel) => Kind::Attribute,
             (Some(which), Some(State::Open)) => {
                 #[cfg(feature = "tcple")]
                 let is_mixed = self.is_mixed(which);
@@ -224,11 +223,7 @@ impl Connection {
         is_end: bool,
         memory: &mut [u8],
     ) -> Result<Option<u16>, ChannelDrop> {
-        let channel = match which {
-            Which::Ip => &mut self.channel,
-            #[cfg(feature = "tcple")]
-            Which::Tcple => &mut self.second,
-        };
+        let channel = self.channels.get_mut(which);
         let gather = &mut self.gather;
         let mut piece = piece;
         if channel.sdu_len == 0 {
@@ -257,23 +252,6 @@ impl Connection {
         }
         let len = core::mem::replace(&mut channel.sdu_len, 0);
         Ok((len > 0).then_some(len))
-    }
-
-    /// Whether an SDU of the other channel is not whole yet: both are gathered in one memory, so
-    /// that neither end of TCPlE begins an SDU within another one.
-    #[cfg(feature = "tcple")]
-    fn is_mixed(&self, which: Which) -> bool {
-        let mut others = Which::ALL.into_iter().filter(|other| *other != which);
-        others.any(|other| self.channel(other).sdu_len > 0)
-    }
-
-    /// A PDU of ATT that is whole, or as much of it as is kept.
-    #[cfg(feature = "tcple")]
-    fn on_gathered_attribute(&mut self) {
-        let bytes = self.gather.head.get(..usize::from(self.gather.have));
-        let head = self.gather.head;
-        let len = bytes.map_or(0, <[u8]>::len);
-        self.attributes.on_pdu(head.get(..len).unwrap_or_default());
     }
 
     /// A signal that is whole, or as much of it as is kept.

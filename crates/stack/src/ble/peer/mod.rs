@@ -2,48 +2,32 @@
 
 #[cfg(feature = "tcple")]
 mod attributes;
+#[cfg(not(feature = "tcple"))]
+#[path = "attributes_absent.rs"]
+mod attributes;
+#[cfg(feature = "tcple")]
+mod channels;
+#[cfg(not(feature = "tcple"))]
+#[path = "channels_absent.rs"]
+mod channels;
 mod inward;
 mod outward;
 mod signalling;
 
-#[cfg(feature = "tcple")]
 pub(in crate::ble) use self::attributes::Attributes;
+pub(in crate::ble) use self::channels::PerChannel;
+pub(crate) use self::channels::Which;
 use self::inward::Gather;
 use self::outward::OutgoingSdu;
 use self::signalling::Signalling;
 use super::counters::{ChannelDrop, HostCounters};
 use super::event::{DeviceAddr, GapRole, Handle, Timing};
-use super::{CREDITS, INWARD_LEN, LOCAL, MTU};
+use super::{CREDITS, INWARD_LEN, MTU};
 use crate::storage::packet_queue::PacketQueue;
 use crate::time::Instant;
 use crate::wire::l2cap::End;
 
-/// A channel of a connection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Which {
-    /// The channel of IPv6 packets (Internet Protocol Support Profile, IPSP).
-    Ip,
-    /// TCPlE's, which is only there where both ends offer it.
-    #[cfg(feature = "tcple")]
-    Tcple,
-}
-
 impl Which {
-    /// Both channels, or the one that this build has.
-    #[cfg(feature = "tcple")]
-    pub(in crate::ble) const ALL: [Self; 2] = [Self::Ip, Self::Tcple];
-    #[cfg(not(feature = "tcple"))]
-    pub(in crate::ble) const ALL: [Self; 1] = [Self::Ip];
-
-    /// The channel identifier (CID) by which this end names the channel.
-    pub(in crate::ble) const fn local(self) -> u16 {
-        match self {
-            Self::Ip => LOCAL,
-            #[cfg(feature = "tcple")]
-            Self::Tcple => LOCAL + 1,
-        }
-    }
-
     /// The one that this end calls so.
     pub(in crate::ble) fn of_local(local: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|which| which.local() == local)
@@ -133,7 +117,7 @@ impl<'m> Peer<'m> {
     /// The device at the other end, where its channel is open.
     pub(crate) fn open(&self) -> Option<DeviceAddr> {
         let connection = self.connection.as_ref()?;
-        (connection.channel.state == State::Open).then_some(connection.addr)
+        (connection.channels.ip.state == State::Open).then_some(connection.addr)
     }
 
     /// What is known of the connection.
@@ -160,11 +144,7 @@ pub struct Connection {
     pub(in crate::ble) rssi: Option<i8>,
     pub(in crate::ble) gather: Gather,
     pub(in crate::ble) outgoing: OutgoingSdu,
-    /// The channel of IPv6 packets ([`Which::Ip`]).
-    pub(in crate::ble) channel: Channel,
-    #[cfg(feature = "tcple")]
-    pub(in crate::ble) second: Channel,
-    #[cfg(feature = "tcple")]
+    pub(in crate::ble) channels: PerChannel<Channel>,
     pub(in crate::ble) attributes: Attributes,
     pub(in crate::ble) signalling: Signalling,
     pub(in crate::ble) wishes: Wishes,
@@ -196,7 +176,7 @@ pub(in crate::ble) enum State {
 }
 
 /// A credit-based channel; this end of it is [`Which::local`].
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(in crate::ble) struct Channel {
     pub(in crate::ble) state: State,
     /// The channel's end at the peer; `credits`: K-frames that this end may still send.
@@ -248,10 +228,7 @@ impl Connection {
             rssi: None,
             gather: Gather::EMPTY,
             outgoing: OutgoingSdu::IDLE,
-            channel: Channel::CLOSED,
-            #[cfg(feature = "tcple")]
-            second: Channel::CLOSED,
-            #[cfg(feature = "tcple")]
+            channels: PerChannel::all(Channel::CLOSED),
             attributes: Attributes::NONE,
             signalling: Signalling::new(now),
             wishes: Wishes {
@@ -293,28 +270,20 @@ impl Connection {
 
     /// Whether the channel of IPv6 packets is open.
     pub fn is_open(&self) -> bool {
-        self.channel.state == State::Open
+        self.channels.ip.state == State::Open
     }
 
     /// K-frames that may be sent before the peer gives more credits.
     pub const fn credits(&self) -> u16 {
-        self.channel.remote.credits
+        self.channels.ip.remote.credits
     }
 
     pub(in crate::ble) const fn channel(&self, which: Which) -> &Channel {
-        match which {
-            Which::Ip => &self.channel,
-            #[cfg(feature = "tcple")]
-            Which::Tcple => &self.second,
-        }
+        self.channels.get(which)
     }
 
     pub(in crate::ble) const fn channel_mut(&mut self, which: Which) -> &mut Channel {
-        match which {
-            Which::Ip => &mut self.channel,
-            #[cfg(feature = "tcple")]
-            Which::Tcple => &mut self.second,
-        }
+        self.channels.get_mut(which)
     }
 
     /// Opens a channel to the end `remote`.

@@ -119,7 +119,7 @@ impl Connection {
     /// The longest SDU of up to `len_max` bytes whose packets on the air are all full; `len_max`
     /// where packets are too short for that to matter.
     pub(in crate::ble) fn sdu_len_max(&self, len_max: u16) -> u16 {
-        let (mps, pdu) = (self.channel.remote.mps, self.pdu_len);
+        let (mps, pdu) = (self.channels.ip.remote.mps, self.pdu_len);
         let frame = match mps >= len_max.saturating_add(2) {
             // One K-frame, however many packets.
             true => whole_packets(len_max.saturating_add(2), pdu),

@@ -1,9 +1,9 @@
 //! Signals of one connection: what the peer asks, and what this end asks of it.
 
-use super::{Connection, State, Which};
+use super::{Connection, PerChannel, State, Which};
 use crate::ble::counters::{ChannelDrop, HostCounters};
 use crate::ble::event::{GapRole, Timing};
-use crate::ble::{CREDITS, CREDITS_RETURNED, IPSP, MPS, MTU};
+use crate::ble::{CREDITS, CREDITS_RETURNED, MPS, MTU};
 use crate::time::{Duration, Instant, earliest};
 use crate::wire::cursor::{Full, Writer};
 use crate::wire::l2cap::{
@@ -18,9 +18,7 @@ pub(in crate::ble) struct Signalling {
     answers: [Option<(u8, Signal)>; ANSWERS_MAX],
     /// Identifier of the last signal that this end sent and that answered no request.
     identifier: u8,
-    ip: Attempt,
-    #[cfg(feature = "tcple")]
-    tcple: Attempt,
+    attempts: PerChannel<Attempt>,
 }
 
 /// What is asked about a channel.
@@ -56,26 +54,16 @@ impl Signalling {
         Self {
             answers: [None; ANSWERS_MAX],
             identifier: 0,
-            ip: attempt,
-            #[cfg(feature = "tcple")]
-            tcple: attempt,
+            attempts: PerChannel::all(attempt),
         }
     }
 
     const fn attempt(&self, which: Which) -> &Attempt {
-        match which {
-            Which::Ip => &self.ip,
-            #[cfg(feature = "tcple")]
-            Which::Tcple => &self.tcple,
-        }
+        self.attempts.get(which)
     }
 
     const fn attempt_mut(&mut self, which: Which) -> &mut Attempt {
-        match which {
-            Which::Ip => &mut self.ip,
-            #[cfg(feature = "tcple")]
-            Which::Tcple => &mut self.tcple,
-        }
+        self.attempts.get_mut(which)
     }
 
     fn answer(&mut self, identifier: u8, signal: Signal, counters: &mut HostCounters) {
@@ -115,25 +103,6 @@ impl Connection {
             what: Asked::Disconnection { destination },
             sent: None,
         });
-    }
-
-    /// The channel whose service has this SPSM at this end.
-    fn which_of(&self, service: u16) -> Option<Which> {
-        match service {
-            IPSP => Some(Which::Ip),
-            #[cfg(feature = "tcple")]
-            _ if self.attributes.serves(service) => Some(Which::Tcple),
-            _ => None,
-        }
-    }
-
-    /// The service to ask for to open a channel; `None`: the peer is not known to have it.
-    const fn service_of(&self, which: Which) -> Option<u16> {
-        match which {
-            Which::Ip => Some(IPSP),
-            #[cfg(feature = "tcple")]
-            Which::Tcple => self.attributes.service(),
-        }
     }
 
     /// Takes a signal. `is_too_long`: it is longer than the signalling MTU, and this its beginning.
@@ -216,7 +185,7 @@ impl Connection {
         counters: &mut HostCounters,
         now: Instant,
     ) {
-        let which = self.which_of(service);
+        let which = self.attributes.which_of(service);
         let to = which.unwrap_or(Which::Ip);
         let is_open = self.channel(to).state != State::Closed;
         let is_asking = self.signalling.attempt(to).request.is_some();
@@ -376,7 +345,7 @@ impl Connection {
         self.role == GapRole::Central
             && self.channel(which).state == State::Closed
             && (which == Which::Ip || self.is_open())
-            && self.service_of(which).is_some()
+            && self.attributes.service_of(which).is_some()
     }
 
     /// Does what is due: a central asks for its channels, and a request that has no answer ends the
@@ -426,7 +395,6 @@ impl Connection {
         if self.outgoing.is_within() {
             return Ok(None);
         }
-        #[cfg(feature = "tcple")]
         if let Some(len) = self.emit_attribute(out)? {
             return Ok(Some(len));
         }
@@ -471,7 +439,7 @@ impl Connection {
 
     /// The request about a channel that waits for room in the controller.
     fn next_request(&mut self, which: Which, now: Instant) -> Option<(u8, Signal)> {
-        let service = self.service_of(which);
+        let service = self.attributes.service_of(which);
         let signalling = &mut self.signalling;
         let waiting = signalling.attempt(which).request;
         let waiting = waiting.filter(|request| request.sent.is_none());

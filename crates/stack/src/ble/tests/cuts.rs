@@ -100,6 +100,7 @@ fn a_signal_may_be_cut_anywhere() {
 #[test]
 fn an_attribute_may_be_cut_anywhere() {
     use crate::wire::att;
+    use crate::wire::tcple::Characteristic;
     for ends in cuts() {
         let mut bench = Bench::new(GapRole::Peripheral);
         bench.host.offer_tcple(1_000);

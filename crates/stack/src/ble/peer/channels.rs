@@ -1,0 +1,57 @@
+//! The channels that a connection may have: IPSP's and TCPlE's.
+
+use crate::ble::LOCAL;
+
+/// A channel of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Which {
+    /// That of IPSP.
+    Ip,
+    /// TCPlE's, which is only there where both ends offer it.
+    Tcple,
+}
+
+impl Which {
+    /// All there are.
+    pub(in crate::ble) const ALL: [Self; 2] = [Self::Ip, Self::Tcple];
+
+    /// How this end calls it.
+    pub(in crate::ble) const fn local(self) -> u16 {
+        match self {
+            Self::Ip => LOCAL,
+            Self::Tcple => LOCAL + 1,
+        }
+    }
+}
+
+/// A value for each channel.
+#[derive(Debug)]
+pub(in crate::ble) struct PerChannel<T> {
+    pub(in crate::ble) ip: T,
+    pub(in crate::ble) tcple: T,
+}
+
+impl<T: Copy> PerChannel<T> {
+    pub(super) const fn all(value: T) -> Self {
+        Self {
+            ip: value,
+            tcple: value,
+        }
+    }
+}
+
+impl<T> PerChannel<T> {
+    pub(super) const fn get(&self, which: Which) -> &T {
+        match which {
+            Which::Ip => &self.ip,
+            Which::Tcple => &self.tcple,
+        }
+    }
+
+    pub(super) const fn get_mut(&mut self, which: Which) -> &mut T {
+        match which {
+            Which::Ip => &mut self.ip,
+            Which::Tcple => &mut self.tcple,
+        }
+    }
+}
