@@ -89,38 +89,38 @@ impl<'m> RplRoutes<'m> {
     pub(crate) fn set_step(&mut self, step: Step, now: Instant) -> Result<bool, StepError> {
         self.routes.set(step, now)
     }
+}
 
+#[cfg(feature = "root")]
+impl RplRoutes<'_> {
     /// The parent could not pass a packet on to a mote. Returns whether that was a step.
-    #[cfg(feature = "root")]
     pub(crate) fn lose_step(&mut self, child: Iid, parent: Iid) -> bool {
         self.routes.lose(child, parent)
     }
 
     /// The motes find their places anew: the ways that are known keep out nothing that comes by
     /// another.
-    #[cfg(feature = "root")]
     pub(crate) fn doubt_steps(&mut self) {
         self.routes.doubt();
     }
 
     /// Whether any step is lost.
-    #[cfg(feature = "root")]
     pub(crate) fn has_lost(&self) -> bool {
         self.routes.has_lost()
     }
 
     /// Forgets the steps that are lost: their motes are no longer reached by them.
-    #[cfg(feature = "root")]
     pub(crate) fn forget_lost(&mut self) {
         self.routes.forget_lost();
     }
 
     /// Forgets steps that are too old.
-    #[cfg(feature = "root")]
     pub(crate) fn expire(&mut self, now: Instant) {
         self.routes.expire(now);
     }
+}
 
+impl RplRoutes<'_> {
     pub(crate) fn steps(&self) -> impl Iterator<Item = &Step> {
         self.routes.iter()
     }

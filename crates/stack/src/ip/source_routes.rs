@@ -245,15 +245,16 @@ impl<'m> SourceRoutes<'m> {
         })
         .is_some()
     }
+}
 
+#[cfg(feature = "root")]
+impl SourceRoutes<'_> {
     /// Whether any step is lost.
-    #[cfg(feature = "root")]
     pub(super) fn has_lost(&self) -> bool {
         self.steps.iter().flatten().any(|step| step.is_lost)
     }
 
     /// Empties the entries whose steps are lost.
-    #[cfg(feature = "root")]
     pub(super) fn forget_lost(&mut self) {
         for slot in self.steps.iter_mut() {
             *slot = slot.filter(|step| !step.is_lost);
@@ -261,13 +262,14 @@ impl<'m> SourceRoutes<'m> {
     }
 
     /// Forgets what is too old.
-    #[cfg(feature = "root")]
     pub(super) fn expire(&mut self, now: Instant) {
         for slot in self.steps.iter_mut() {
             *slot = slot.filter(|step| now < step.until);
         }
     }
+}
 
+impl SourceRoutes<'_> {
     /// The steps that ways lead over.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Step> {
         self.steps.iter().flatten().filter(|step| !step.is_lost)

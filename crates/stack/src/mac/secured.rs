@@ -470,22 +470,22 @@ impl<'m> Mac<'m> {
         self.neighbors.heard(src);
         Ok(None)
     }
+}
 
+#[cfg(feature = "join")]
+impl Mac<'_> {
     /// Whether the node has no key yet.
-    #[cfg(feature = "join")]
     pub(crate) fn is_locked(&self) -> bool {
         self.guard.is_locked()
     }
 
     /// Whether frames in clear for all are handed up from now on: those of nodes that have no key
     /// yet.
-    #[cfg(feature = "join")]
     pub(crate) const fn serve_pledges(&mut self, serves: bool) {
         self.serves_pledges = serves;
     }
 
     /// Takes the key of the network, where the node has none.
-    #[cfg(feature = "join")]
     pub(crate) fn unlock(
         &mut self,
         network: NetworkKey,
@@ -498,7 +498,6 @@ impl<'m> Mac<'m> {
     }
 
     /// Notes the network key that will take the place of the one in force.
-    #[cfg(feature = "join")]
     pub(crate) fn expect_key(&mut self, network: NetworkKey, sequence: u32) {
         if let Some(security) = self.security_mut() {
             security.expect(network, sequence);
@@ -509,7 +508,6 @@ impl<'m> Mac<'m> {
     ///
     /// # Errors
     /// As [`Self::enqueue`]'s. One such frame waits at a time.
-    #[cfg(feature = "join")]
     pub(crate) fn send_in_clear(
         &mut self,
         to: LinkAddr,
@@ -536,7 +534,9 @@ impl<'m> Mac<'m> {
         self.counters.accepted = self.counters.accepted.wrapping_add(1);
         Ok(())
     }
+}
 
+impl Mac<'_> {
     /// Reminds a neighbour that uses an earlier key of the one in force. A stranger is reminded by
     /// a broadcast frame: even if an attacker without the key has provoked it, nodes that have
     /// missed the key hear it.

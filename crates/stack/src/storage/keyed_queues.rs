@@ -49,15 +49,6 @@ impl<'m> KeyedQueues<'m> {
         self.bytes
     }
 
-    /// Appends a packet to the queue of `key`, if there is room and the queue then takes
-    /// `bytes_max` bytes at most, overheads included. Returns whether it did.
-    #[cfg(any(feature = "sleepy", test))]
-    pub(crate) fn push(&mut self, key: u8, packet: &[u8], meta: u32, bytes_max: usize) -> bool {
-        let total = packet.len().saturating_add(OVERHEAD);
-        self.bytes_for(key).saturating_add(total) <= bytes_max
-            && self.push_parts(key, [packet, &[]], meta)
-    }
-
     /// As [`Self::push`] without `bytes_max`, for a packet that lies in two pieces.
     pub(crate) fn push_parts(&mut self, key: u8, [head, tail]: [&[u8]; 2], meta: u32) -> bool {
         let total = head.len().saturating_add(tail.len());
@@ -131,12 +122,6 @@ impl<'m> KeyedQueues<'m> {
             && (own.saturating_add(total) <= bytes_max || own == 0)
     }
 
-    /// The oldest packet in the queue of `key`.
-    #[cfg(any(feature = "sleepy", test))]
-    pub(crate) fn first(&self, key: u8) -> Option<QueuedPacket<'_>> {
-        self.packets(key).next()
-    }
-
     /// The packets in the queue of `key`, the oldest first.
     pub(crate) fn packets(&self, key: u8) -> impl Iterator<Item = QueuedPacket<'_>> {
         let of_key = self.records().filter(move |record| record.key == key);
@@ -149,12 +134,6 @@ impl<'m> KeyedQueues<'m> {
             meta: record.meta,
             packet: self.bytes.get(start..record.end())?,
         })
-    }
-
-    /// Removes the oldest packet in the queue of `key`; false: the queue is empty.
-    #[cfg(any(feature = "sleepy", test))]
-    pub(crate) fn pop(&mut self, key: u8) -> bool {
-        self.remove(key, 0)
     }
 
     /// Removes the packet of `key` that `nth` older ones precede; false: there is none.
@@ -194,10 +173,55 @@ impl<'m> KeyedQueues<'m> {
         true
     }
 
+    fn nth(&self, key: u8, nth: usize) -> Option<Record> {
+        self.records().filter(|record| record.key == key).nth(nth)
+    }
+
+    fn records(&self) -> impl Iterator<Item = Record> {
+        let mut at = 0;
+        core::iter::from_fn(move || {
+            let record = self.record_at(at)?;
+            at = record.end();
+            Some(record)
+        })
+    }
+
+    fn record_at(&self, at: usize) -> Option<Record> {
+        let used = self.bytes.get(..self.used)?;
+        let head = used.get(at..)?.first_chunk::<OVERHEAD>()?;
+        let &[high, low, key, a, b, c, d] = head;
+        Some(Record {
+            at,
+            len: usize::from(u16::from_be_bytes([high, low])),
+            key,
+            meta: u32::from_be_bytes([a, b, c, d]),
+        })
+    }
+}
+
+#[cfg(any(feature = "sleepy", test))]
+impl KeyedQueues<'_> {
+    /// Appends a packet to the queue of `key`, if there is room and the queue then takes
+    /// `bytes_max` bytes at most, overheads included. Returns whether it did.
+    pub(crate) fn push(&mut self, key: u8, packet: &[u8], meta: u32, bytes_max: usize) -> bool {
+        let total = packet.len().saturating_add(OVERHEAD);
+        self.bytes_for(key).saturating_add(total) <= bytes_max
+            && self.push_parts(key, [packet, &[]], meta)
+    }
+
+    /// The oldest packet in the queue of `key`.
+    pub(crate) fn first(&self, key: u8) -> Option<QueuedPacket<'_>> {
+        self.packets(key).next()
+    }
+
+    /// Removes the oldest packet in the queue of `key`; false: the queue is empty.
+    pub(crate) fn pop(&mut self, key: u8) -> bool {
+        self.remove(key, 0)
+    }
+
     /// Replaces the packet of `key` that `nth` older ones precede. False, and nothing is changed:
     /// there is no such packet, or no room for a longer one, within `bytes_max` as in
     /// [`Self::push`].
-    #[cfg(any(feature = "sleepy", test))]
     pub(crate) fn replace(
         &mut self,
         (key, nth): (u8, usize),
@@ -225,12 +249,7 @@ impl<'m> KeyedQueues<'m> {
         true
     }
 
-    fn nth(&self, key: u8, nth: usize) -> Option<Record> {
-        self.records().filter(|record| record.key == key).nth(nth)
-    }
-
     /// Removes all packets of `key`; returns how many there were.
-    #[cfg(any(feature = "sleepy", test))]
     pub(crate) fn clear(&mut self, key: u8) -> usize {
         let count = self.count(key);
         for _ in 0..count {
@@ -240,37 +259,14 @@ impl<'m> KeyedQueues<'m> {
     }
 
     /// Number of packets in the queue of `key`.
-    #[cfg(any(feature = "sleepy", test))]
     pub(crate) fn count(&self, key: u8) -> usize {
         self.records().filter(|record| record.key == key).count()
     }
 
     /// Bytes that the queue of `key` takes, overheads included.
-    #[cfg(any(feature = "sleepy", test))]
     pub(crate) fn bytes_for(&self, key: u8) -> usize {
         let of_key = self.records().filter(|record| record.key == key);
         of_key.map(|record| record.end() - record.at).sum()
-    }
-
-    fn records(&self) -> impl Iterator<Item = Record> {
-        let mut at = 0;
-        core::iter::from_fn(move || {
-            let record = self.record_at(at)?;
-            at = record.end();
-            Some(record)
-        })
-    }
-
-    fn record_at(&self, at: usize) -> Option<Record> {
-        let used = self.bytes.get(..self.used)?;
-        let head = used.get(at..)?.first_chunk::<OVERHEAD>()?;
-        let &[high, low, key, a, b, c, d] = head;
-        Some(Record {
-            at,
-            len: usize::from(u16::from_be_bytes([high, low])),
-            key,
-            meta: u32::from_be_bytes([a, b, c, d]),
-        })
     }
 }
 

@@ -1,9 +1,7 @@
 //! Fixed memory: rings over borrowed bytes. Knows no protocol.
 
-#[cfg(any(feature = "router", feature = "sleepy"))]
+#[cfg(any(feature = "entry", feature = "sleepy"))]
 pub(crate) mod keyed_queues;
 pub(crate) mod packet_queue;
 pub(crate) mod ring;
-#[cfg(any(feature = "entry", feature = "sleepy"))]
-pub(crate) mod shelf;
 pub(crate) mod whole;

@@ -34,6 +34,8 @@ mod inward;
 mod joining;
 mod memory;
 mod neighbours;
+#[cfg(feature = "rpl")]
+mod neighbours_rpl;
 #[cfg(feature = "tcp")]
 mod offer;
 mod outward;
@@ -238,27 +240,27 @@ impl<'m> Mesh<'m> {
     pub const fn mac(&self) -> &Mac<'m> {
         &self.mac
     }
+}
 
+#[cfg(feature = "security")]
+impl<'m> Mesh<'m> {
     /// Seals frames from now on, and believes no others; before the link is given to a node. Its
     /// MAC's [`short_source`](crate::mac::Config::short_source) must be off: nonces are made of
     /// extended addresses.
     ///
     /// The node sends nothing before its host has stored a bound of its frame counters:
     /// [`Node::poll_reservation`](crate::node::Node::poll_reservation).
-    #[cfg(feature = "security")]
     pub fn set_security(&mut self, security: &'m mut Security<'m>) {
         self.mac.set_security(security);
     }
 
     /// Gives back what [`Self::set_security`] was lent.
-    #[cfg(feature = "security")]
     pub fn take_security(&mut self) -> Option<&'m mut Security<'m>> {
         self.mac.take_security()
     }
 
     /// Takes the key of this sequence, if it is later than the one in force; the node's frames then
     /// bring the others to it. For a border router whose host has rotated the key.
-    #[cfg(feature = "security")]
     pub fn rotate_key(&mut self, sequence: u32, now: Instant) {
         if let Some(security) = self.mac.security_mut() {
             security.rotate(sequence, now);
@@ -266,17 +268,17 @@ impl<'m> Mesh<'m> {
     }
 
     /// What the host shall store.
-    #[cfg(feature = "security")]
     pub(crate) fn poll_reservation(&mut self, now: Instant) -> Option<Reservation> {
         self.mac.poll_reservation(now)
     }
 
     /// The host has stored the frame counters of `what`, or could not.
-    #[cfg(feature = "security")]
     pub(crate) fn on_reserved(&mut self, what: Reservation, is_stored: bool, now: Instant) {
         self.mac.on_reserved(what, is_stored, now);
     }
+}
 
+impl<'m> Mesh<'m> {
     /// Whether a whole packet waits for the air behind the one being fragmented.
     pub fn has_packet_waiting(&self) -> bool {
         !self.queue.is_empty() || self.has_entering()

@@ -1,19 +1,8 @@
-//! What the node and its application may ask of registrations, and RPL of discovery: the rules are
-//! in [`discovery`](crate::link::discovery).
+//! What the node and its application may ask of registrations: the rules are in
+//! [`discovery`](crate::link::discovery).
 
 use super::Mesh;
 use crate::ip::{Iid, Registration, RegistrationCounters};
-
-#[cfg(feature = "rpl")]
-use crate::ip::{Ip, neighbor_cache::NeighborCache};
-#[cfg(feature = "rpl")]
-use crate::random::Rng;
-#[cfg(feature = "rpl")]
-use crate::time::Instant;
-#[cfg(feature = "rpl")]
-use crate::wire::LinkAddr;
-#[cfg(feature = "rpl")]
-use crate::wire::ndp::PrefixInformation;
 
 impl Mesh<'_> {
     /// The addresses that neighbours have registered with this node.
@@ -30,43 +19,5 @@ impl Mesh<'_> {
     /// mesh's prefix.
     pub fn is_registered(&self, iid: Iid) -> bool {
         self.discovery.neighbor_cache().holds(iid)
-    }
-}
-
-/// What RPL asks of discovery.
-#[cfg(feature = "rpl")]
-impl<'m> Mesh<'m> {
-    /// The registrations of neighbours, for RPL to take those that have changed.
-    pub(crate) const fn neighbor_cache_mut(&mut self) -> &mut NeighborCache<'m> {
-        self.discovery.neighbor_cache_mut()
-    }
-
-    /// RPL leads, and contexts are asked of `router` alone, its preferred parent.
-    pub(crate) fn follow(&mut self, router: Option<Iid>, ip: &Ip<'_>, now: Instant, rng: &mut Rng) {
-        let queue = &mut self.queue;
-        self.discovery.follow(router, queue, ip, now, rng);
-        self.keep_way_up();
-    }
-
-    /// Takes the prefix of a DIO, or its end.
-    pub(crate) fn learn_prefix(
-        &mut self,
-        information: Option<&PrefixInformation>,
-        ip: &mut Ip<'_>,
-    ) {
-        self.discovery.learn_prefix(information, ip);
-    }
-
-    /// A packet of the neighbour `from`'s own was passed on, which takes no part in RPL.
-    pub(crate) fn remind(&mut self, from: Iid, ip: &Ip<'_>, now: Instant) {
-        let is_trusted = self.mac.is_trusted(LinkAddr::from_iid(from));
-        let queue = &mut self.queue;
-        self.discovery.remind((from, is_trusted), queue, ip, now);
-    }
-
-    /// Ends the registration of the neighbour with identifier `iid`, because it is at another
-    /// router now, and tells the neighbour.
-    pub(crate) fn end_registration(&mut self, iid: Iid, ip: &Ip<'_>) {
-        self.discovery.end_registration(iid, &mut self.queue, ip);
     }
 }
