@@ -13,7 +13,7 @@ use anyhow::Result;
 use crate::step::{StepOutcome, essence, run_logged};
 use crate::workspace::{Workspace, locked};
 use crate::{
-    ble_peers, deny, determinism, devices, firmware, foreign, oldest, peers, planted, prose,
+    ble_peers, deny, determinism, devices, features, firmware, foreign, oldest, peers, planted,
     python, sizes, surface, symbols, test, thread as openthread, tidy, tools, web,
 };
 
@@ -241,29 +241,17 @@ fn fmt(workspace: &Workspace) -> Result<StepOutcome> {
 
 /// The workspace with all its targets, then the stack with each set of features left out that
 /// devices leave out. The length of functions is judged without the tests: many a test is a table.
-fn clippy(workspace: &Workspace) -> Result<StepOutcome> {
-    const FEATURES: [&str; 10] = [
-        "",
-        "rpl",
-        "tcp",
-        "tcp,tcphc",
-        "tcp,cit",
-        "tcp,router",
-        "tcp,pace",
-        "tcp,fragments",
-        "sleepy",
-        "tcp,sleepy",
-    ];
+fn clippy(workspace: &Workspace) -> Result<Verdict> {
     let mut workspace_wide = workspace.cargo("clippy");
     workspace_wide.args(["--workspace", "--all-targets"]);
-    let stack = |features| {
+    let stack = |set| {
         let mut command = workspace.cargo("clippy");
         command.args(["--package", "motet", "--no-default-features"]);
-        command.args(["--features", features]);
+        command.args(["--features", set]);
         command
     };
     let mut commands = vec![workspace_wide];
-    commands.extend(FEATURES.map(stack));
+    commands.extend(features::SETS.map(|(set, _)| stack(set)));
     for command in &mut commands {
         command.args(locked()).args(["--", "-D", "warnings"]);
     }

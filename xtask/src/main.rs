@@ -12,6 +12,7 @@ mod composition;
 mod deny;
 mod determinism;
 mod devices;
+mod features;
 mod firmware;
 mod footprint;
 mod foreign;

@@ -1,4 +1,4 @@
-//! The channel of a connection in a build without the feature `tcple`: IPSP's alone. See `channels`.
+//! The channel of a connection without the feature `tcple`: IPSP's alone. See `channels`.
 
 use crate::ble::LOCAL;
 

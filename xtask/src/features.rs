@@ -1,0 +1,228 @@
+//! The sets of features of the crate `motet` that are judged.
+//!
+//! The step `clippy` compiles each of them once, with every warning an error. The crate's README
+//! has the same list as a table. Tests hold the two to one another, and to what the crates for
+//! devices and the examples ask for in their Cargo.toml. Left out: sets that nobody asks for, of
+//! which there are too many.
+
+/// Features, separated by commas and without `default`, and who asks for them.
+pub(crate) const SETS: [(&str, &str); 27] = [
+    ("", "datagrams by radio; what a radio's driver needs"),
+    ("relay", "the same, passing on what others send"),
+    ("rpl", "a relay of a mesh without TCP"),
+    ("rpl,root", "the root of a mesh without TCP"),
+    ("relay,security", "a relay with a key, without TCP"),
+    ("relay,sleepy", "a parent of nodes that sleep, without TCP"),
+    ("ble", "Bluetooth LE without TCP"),
+    (
+        "tcp",
+        "the minimal node, `motet-c`, the smallest `motet-embassy`",
+    ),
+    ("relay,tcp", "a relay with applications"),
+    ("rpl,tcp", "a mote of a mesh"),
+    ("security,tcp", "a leaf with a key"),
+    ("relay,security,tcp", "a relay with a key and applications"),
+    ("sleepy,tcp", "a node that sleeps"),
+    (
+        "relay,sleepy,tcp",
+        "a parent of nodes that sleep, with applications",
+    ),
+    ("ble,tcp", "Bluetooth LE"),
+    ("tcple", "Bluetooth LE with TCPlE"),
+    ("tcp,tcphc", "a leaf with compressed TCP headers"),
+    ("cit,tcp", "a relay that passes frames on without copying"),
+    ("pace,tcp", "a leaf that measures its pace"),
+    ("fragments,tcp", "a leaf that takes packets in fragments"),
+    ("cable,tcp", "a host at a cable"),
+    ("router,tcp", "a router whose routes are configured"),
+    ("cit,pace,router,rpl,tcp", "`motet-embassy`"),
+    (
+        "cit,pace,router,rpl,security,tcp",
+        "`motet-embassy` with a key",
+    ),
+    ("default", "what is on by default"),
+    ("default,join", "a node that gets its key by CoJP"),
+    (
+        "default,ble,fragments,join,security,sleepy,tcple",
+        "everything: the lab and the command `motet`",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::path::Path;
+    use std::process::Command;
+    use std::{env, fs};
+
+    use serde::Deserialize;
+
+    use super::SETS;
+
+    #[derive(Deserialize)]
+    struct Metadata {
+        packages: Vec<Package>,
+    }
+
+    #[derive(Deserialize)]
+    struct Package {
+        name: String,
+        features: BTreeMap<String, Vec<String>>,
+        dependencies: Vec<Dependency>,
+        targets: Vec<Target>,
+    }
+
+    #[derive(Deserialize)]
+    struct Dependency {
+        name: String,
+        /// `None`: not for tests or build scripts alone.
+        kind: Option<String>,
+        features: Vec<String>,
+        uses_default_features: bool,
+    }
+
+    #[derive(Deserialize)]
+    struct Target {
+        kind: Vec<String>,
+        #[serde(default, rename = "required-features")]
+        required: Vec<String>,
+    }
+
+    type Features = BTreeSet<String>;
+
+    /// The packages of the workspace in this folder, by their Cargo.toml files.
+    fn packages(folder: &str) -> Vec<Package> {
+        let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let output = Command::new(cargo)
+            .args(["metadata", "--no-deps", "--format-version=1"])
+            .current_dir(root().join(folder))
+            .output()
+            .unwrap();
+        let metadata: Metadata = serde_json::from_slice(&output.stdout).unwrap();
+        metadata.packages
+    }
+
+    fn root() -> &'static Path {
+        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+    }
+
+    fn named<'p>(packages: &'p [Package], name: &str) -> Option<&'p Package> {
+        packages.iter().find(|package| package.name == name)
+    }
+
+    impl Package {
+        /// These features and all that they bring, those of dependencies as `name/feature`.
+        fn with_all_they_bring<'f>(&self, wanted: impl IntoIterator<Item = &'f str>) -> Features {
+            let mut all = Features::new();
+            let mut open: Vec<&str> = wanted.into_iter().collect();
+            while let Some(feature) = open.pop() {
+                if all.insert(feature.to_owned()) {
+                    let brought = self.features.get(feature).into_iter().flatten();
+                    open.extend(brought.map(String::as_str));
+                }
+            }
+            all
+        }
+
+        /// The features of `motet` in a build of this package with these features of its own.
+        fn of_motet(&self, packages: &[Package], wanted: &Features) -> Features {
+            let own = self.with_all_they_bring(wanted.iter().map(String::as_str));
+            if self.name == "motet" {
+                let is_real = |feature: &&String| self.features.contains_key(*feature);
+                let real = own.iter().filter(is_real).cloned();
+                return real.filter(|feature| feature != "default").collect();
+            }
+            let mut of_motet = Features::new();
+            for dependency in self.dependencies.iter().filter(|one| one.kind.is_none()) {
+                let Some(package) = named(packages, &dependency.name) else {
+                    continue;
+                };
+                let mut wanted: Features = dependency.features.iter().cloned().collect();
+                if dependency.uses_default_features {
+                    wanted.insert("default".to_owned());
+                }
+                let prefix = format!("{}/", dependency.name);
+                let brought = own.iter().filter_map(|one| one.strip_prefix(&prefix));
+                wanted.extend(brought.map(str::to_owned));
+                of_motet.append(&mut package.of_motet(packages, &wanted));
+            }
+            of_motet
+        }
+
+        /// The ways to build it: with its default features and without, alone and with each other
+        /// feature.
+        fn ways(&self) -> Vec<Features> {
+            let others = self.features.keys().filter(|name| *name != "default");
+            let mut ways = vec![Features::new()];
+            ways.extend(others.map(|name| Features::from([name.clone()])));
+            for way in ways.clone() {
+                ways.push(way.into_iter().chain(["default".to_owned()]).collect());
+            }
+            ways
+        }
+    }
+
+    /// What devices and examples ask of `motet`, and which package asks.
+    fn asked(packages: &[Package], devices: &[String]) -> BTreeMap<Features, String> {
+        let mut asked = BTreeMap::new();
+        for name in devices {
+            let device = named(packages, name).unwrap();
+            for way in device.ways() {
+                let set = device.of_motet(packages, &way);
+                asked.insert(set, format!("{name} with {way:?}"));
+            }
+        }
+        let motet = named(packages, "motet").unwrap();
+        let is_example = |target: &&Target| target.kind == ["example"];
+        for example in motet.targets.iter().filter(is_example) {
+            let mut way: Features = example.required.iter().cloned().collect();
+            way.insert("default".to_owned());
+            let set = motet.of_motet(packages, &way);
+            asked.insert(set, format!("an example with {way:?}"));
+        }
+        asked
+    }
+
+    fn of_commas(text: &str) -> Features {
+        let names = text.split(',').filter(|name| !name.is_empty());
+        names.map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn every_set_that_devices_and_examples_ask_for_is_judged() {
+        let [mut packages, firmware, apps] = [".", "firmware", "apps"].map(packages);
+        let nested = firmware.iter().chain(&apps);
+        let mut devices: Vec<String> = nested.map(|package| package.name.clone()).collect();
+        devices.extend(["motet-embassy", "motet-c", "motet-nrf"].map(str::to_owned));
+        packages.extend(firmware.into_iter().chain(apps));
+        let motet = named(&packages, "motet").unwrap();
+        let judged: Vec<Features> = SETS
+            .iter()
+            .map(|(set, _)| motet.of_motet(&packages, &of_commas(set)))
+            .collect();
+        for (set, who) in asked(&packages, &devices) {
+            assert!(judged.contains(&set), "{who}: nobody judges {set:?}");
+        }
+    }
+
+    #[test]
+    fn the_readme_has_the_same_list_and_names_every_feature() {
+        let readme = fs::read_to_string(root().join("crates/stack/README.md")).unwrap();
+        let rows = SETS.map(|(set, who)| {
+            let names = of_commas(set).into_iter().map(|name| format!("`{name}`"));
+            let names = names.collect::<Vec<_>>().join(", ");
+            let names = if names.is_empty() { "none" } else { &names };
+            format!("| {names} | {who} |\n")
+        });
+        let table = rows.concat();
+        let between = readme.split_once("| set | who asks for it |\n|---|---|\n");
+        let (listed, _) = between.unwrap().1.split_once("\n\n").unwrap();
+        assert_eq!(format!("{listed}\n"), table, "the table should be\n{table}");
+        let packages = packages(".");
+        let features = named(&packages, "motet").unwrap().features.keys();
+        for feature in features.filter(|name| *name != "default") {
+            let row = format!("\n| `{feature}` | ");
+            assert!(readme.contains(&row), "no row says what {feature} is");
+        }
+    }
+}
