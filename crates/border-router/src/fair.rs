@@ -191,7 +191,7 @@ fn is_tcp(head: &[u8]) -> bool {
 /// What was counted beside what the router counts.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct FairCounters {
-    /// Counters of the packet queue.
+    /// What the packet queue counted.
     pub queue: QueueCounters,
     /// Packets of other interfaces, which a rule of somebody's sends here: they passed at once.
     pub elsewhere: u64,

@@ -145,7 +145,7 @@ pub enum Refusal {
     Seccomp,
     /// The kernel was built without one of the namespaces.
     NotInKernel,
-    /// None of those.
+    /// None of the reasons above.
     Unknown,
 }
 

@@ -70,7 +70,7 @@ impl Wake {
         Ok(())
     }
 
-    /// What rings it.
+    /// A bell that rings it, for other threads.
     pub fn bell(&self) -> Bell {
         self.bell.clone()
     }

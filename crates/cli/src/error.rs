@@ -108,7 +108,7 @@ impl Error {
 /// Output of a command that stopped half way: it is valid up to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PartialOutput<'a> {
-    /// A file.
+    /// A file, complete up to its end.
     File(&'a Path),
     /// A capture that went to a stream; none is the name of standard output.
     Stream(Option<&'a Path>),

@@ -39,7 +39,7 @@ pub(crate) struct HciArgs {
     role: Option<RoleName>,
 }
 
-/// What [`HciArgs::role`] names.
+/// The roles that [`HciArgs::role`] names.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum RoleName {
     Peripheral,
@@ -79,7 +79,7 @@ impl HciArgs {
 pub(crate) struct Mote {
     pub(crate) role: GapRole,
     pub(crate) phy: Phy,
-    /// Of a central's connections, in units of 1.25 ms.
+    /// Interval of a central's connections, in units of 1.25 ms.
     pub(crate) interval: u16,
     pub(crate) seed: u64,
     /// TCP connections, listeners and handshakes.

@@ -15,9 +15,9 @@ pub(crate) use motet_lab::report::SCHEMA;
 pub(crate) const DIM: Style = Style::new().dimmed();
 /// What the eye should find first.
 pub(crate) const BOLD: Style = Style::new().bold();
-/// Success.
+/// The style of success.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
-/// Failure.
+/// The style of failure.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 
 /// Writes one line for people to stdout; styles vanish where no terminal shows them or
@@ -29,7 +29,7 @@ pub(crate) fn line(text: impl std::fmt::Display) -> Result<(), Error> {
     line_to(Out::Stdout, text)
 }
 
-/// Where lines go.
+/// Standard output or standard error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Out {
     Stdout,

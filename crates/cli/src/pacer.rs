@@ -33,9 +33,9 @@ pub(crate) struct Pacer {
 pub(crate) struct Lateness {
     /// Times that the air had something to do.
     pub(crate) turns: u64,
-    /// Sum over all turns.
+    /// Sum of the lateness over all turns.
     pub(crate) total: Duration,
-    /// The worst of them.
+    /// The greatest lateness of a turn.
     pub(crate) max: Duration,
     /// How far the air's clock has fallen behind the wall clock.
     pub(crate) waited: Duration,

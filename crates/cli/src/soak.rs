@@ -121,7 +121,7 @@ fn replay(failure: &Failure) -> String {
     format!("motet soak --seed {} --seconds 1", failure.seed)
 }
 
-/// For programs.
+/// The result as JSON, for programs.
 fn summary(args: &Args, runs: &[Run], report: &Report) -> Value {
     let failures = report.failures.iter().map(
         |failure| json!({ "seed": failure.seed, "what": failure.what, "replay": replay(failure) }),
@@ -150,7 +150,7 @@ fn summary(args: &Args, runs: &[Run], report: &Report) -> Value {
     })
 }
 
-/// For people.
+/// The result as text, for people.
 fn print(args: &Args, runs: &[Run], report: &Report) -> Result<(), Error> {
     let complete = report.runs == runs.len() as u64;
     let mark = if complete { "" } else { ", INCOMPLETE" };

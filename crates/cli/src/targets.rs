@@ -111,7 +111,7 @@ impl Folder {
         }
     }
 
-    /// A file in it.
+    /// The path of a file in the folder.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }

@@ -82,7 +82,7 @@ pub(crate) struct Args {
     chain: ChainArgs,
 }
 
-/// What [`Args::app`] names.
+/// The applications that [`Args::app`] names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum AppName {
     Http,

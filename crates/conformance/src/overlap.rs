@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 pub struct Generated {
     /// What a file with it would be called.
     pub name: String,
-    /// The script.
+    /// The script's text.
     pub text: String,
 }
 

@@ -82,7 +82,7 @@ pub(super) struct Conversation {
     pub(super) reset: bool,
 }
 
-/// What one end sent.
+/// What one end of a connection has sent.
 #[derive(Debug, Default)]
 pub(super) struct Direction {
     /// Initial sequence number; where the SYN was not heard, one below the first number heard.

@@ -54,7 +54,7 @@ use self::summary::Tally;
 /// A 6LoWPAN context (RFC 6282 §3.1.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Context {
-    /// Its identifier, 0 to 15.
+    /// The context's identifier, 0 to 15.
     pub id: u8,
     /// The prefix that it stands for.
     pub prefix: Ipv6Addr,

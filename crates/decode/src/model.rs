@@ -64,7 +64,7 @@ pub struct Layer {
     pub name: &'static str,
     /// What the layer is, in a few words.
     pub title: String,
-    /// Its fields, in the order of the header.
+    /// The layer's fields, in the order of the header.
     pub fields: Vec<Field>,
 }
 

@@ -44,7 +44,7 @@ pub(super) enum Fcs {
     Crc16,
     /// Four bytes, as in the SUN PHYs; not verified.
     Crc32,
-    /// Nothing.
+    /// No bytes.
     Absent,
     /// Two bytes in which some receivers put their measurements.
     Replaced,

@@ -29,7 +29,7 @@ pub(super) struct Key {
 pub(super) struct Piece<'a> {
     /// Where the piece belongs, in bytes from the start of the packet.
     pub(super) offset: usize,
-    /// Its bytes.
+    /// The bytes of the piece.
     pub(super) bytes: &'a [u8],
     /// Whether the header in it leaves the UDP checksum to the receiver.
     pub(super) udp_checksum_elided: bool,

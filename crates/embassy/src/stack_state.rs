@@ -61,7 +61,7 @@ pub(crate) struct AcceptQueue {
     tasks: u8,
 }
 
-/// All that tasks share.
+/// The state that all tasks share.
 #[derive(Debug)]
 pub(crate) struct StackState {
     pub(crate) node: &'static mut Node<'static>,

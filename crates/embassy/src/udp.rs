@@ -34,7 +34,7 @@ impl UdpSocket {
         Ok(Self { stack, port })
     }
 
-    /// The local port of the socket.
+    /// The socket's port.
     pub const fn port(&self) -> u16 {
         self.port
     }

@@ -26,7 +26,7 @@ use crate::requests::HANDLE_MAX;
 pub(crate) struct Answer<'a> {
     pub(crate) opcode: Opcode,
     pub(crate) status: u8,
-    /// What else it says.
+    /// The other return parameters.
     pub(crate) rest: &'a [u8],
 }
 

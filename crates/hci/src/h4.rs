@@ -7,7 +7,7 @@
 
 use crate::Error;
 
-/// What begins a packet.
+/// H4's packet indicators (Bluetooth Core, vol. 4, part A, §2).
 pub(crate) const COMMAND: u8 = 1;
 pub(crate) const DATA: u8 = 2;
 const SYNCHRONOUS: u8 = 3;

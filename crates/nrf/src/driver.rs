@@ -551,7 +551,7 @@ const TURNAROUND: u32 = 192;
 /// An ACK's PSDU, FCS included, bytes.
 const ACK_LEN: usize = 5;
 
-/// The time of an ACK on the air with preamble, delimiter and length, µs.
+/// An ACK's time on the air with preamble, delimiter and length, µs.
 const ACK_AIR: u32 = 352;
 
 /// From TXEN or RXEN to READY with fast ramp-up, µs (tTXEN,FAST and tRXEN,FAST).

@@ -28,7 +28,7 @@ pub trait Registers {
     /// Tunes to a channel, 11 to 26, from the next ramp-up on.
     fn set_channel(&mut self, channel: u8);
 
-    /// What the radio does.
+    /// The state of RADIO.
     fn state(&self) -> State;
 
     /// Whether the frame received last had a good CRC.
@@ -40,7 +40,7 @@ pub trait Registers {
     /// The timer's count, µs.
     fn count(&mut self) -> u32;
 
-    /// Its count at the last [`Event::PhyEnd`].
+    /// The timer's count at the last [`Event::PhyEnd`].
     fn captured(&self) -> u32;
 
     /// Lets the radio ramp up to transmit at this count, which must not be over; `None`: never.
@@ -78,7 +78,7 @@ pub enum Event {
 /// Which events trigger which tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shortcuts {
-    /// None.
+    /// No shortcut.
     None,
     /// DISABLED to RXEN, RXREADY to START, ADDRESS to RSSISTART, FRAMESTART to BCSTART.
     Receive,
@@ -88,7 +88,7 @@ pub enum Shortcuts {
     Transmit,
 }
 
-/// What RADIO does.
+/// States of RADIO.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
     /// DISABLED.

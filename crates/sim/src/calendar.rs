@@ -16,7 +16,7 @@ use motet::time::{Duration, Instant};
 /// near, and to keep all in order would move each many times, through memory that is in no cache.
 #[derive(Debug)]
 pub struct Calendar<E> {
-    /// Those before `horizon`.
+    /// Events before `horizon`.
     near: BinaryHeap<Entry<E>>,
     horizon: Instant,
     /// Those from `horizon` on, by slice; none is empty.

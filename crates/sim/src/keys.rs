@@ -66,7 +66,7 @@ impl KeyFile {
         parse_file(text, path)
     }
 
-    /// Its text, as [`Self::read`] reads it.
+    /// The text of the file, as [`Self::read`] reads it.
     pub fn text(&self) -> String {
         let keys = toml::to_string(self).unwrap_or_default();
         format!(
@@ -160,18 +160,18 @@ impl KeyFile {
 /// From one reading of a key file to the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// The same keys.
+    /// The new file has the same keys.
     Unchanged,
     /// The same network key, and a later link key.
     Rotated,
-    /// Another network key.
+    /// The new file has another network key.
     Replaced,
     /// An older state of the file, as from a backup: its keys were left behind, and motes that are
     /// revoked may have them. Its numbers before and now.
     Back {
-        /// Which network key.
+        /// Identifies the network key, before and after.
         network: [u32; 2],
-        /// Which link key.
+        /// Sequence of the link key, before and after.
         sequence: [u32; 2],
     },
 }

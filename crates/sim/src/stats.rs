@@ -3,7 +3,7 @@
 /// A mean over independent runs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Stat {
-    /// The mean.
+    /// The mean of the values.
     pub mean: f64,
     /// Half the width of its 95 % confidence interval; `None` with fewer than two runs.
     pub ci95: Option<f64>,

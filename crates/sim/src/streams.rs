@@ -59,12 +59,12 @@ pub fn happens(rng: &mut Rng, p: f64) -> bool {
 pub(crate) struct Draws {
     seed: u64,
     purpose: Purpose,
-    /// By node.
+    /// How many values were drawn, by node.
     drawn: Vec<u64>,
 }
 
 impl Draws {
-    /// Nobody has drawn yet.
+    /// Streams from which nothing was drawn yet.
     pub(crate) fn new(seed: u64, purpose: Purpose, nodes: usize) -> Self {
         Self {
             seed,

@@ -258,7 +258,7 @@ fn open_lock(path: &Path) -> io::Result<File> {
     secret(&mut options).open(path)
 }
 
-/// Only the file's owner may read it.
+/// Lets nobody but the file's owner read it.
 fn secret(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);

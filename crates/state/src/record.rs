@@ -83,7 +83,7 @@ pub enum ParseError {
 }
 
 impl Record {
-    /// A record for a key of which no counter was used yet.
+    /// A record of a key with which nothing was sent yet.
     pub const fn new(key: KeyName) -> Self {
         Self {
             key,
@@ -93,7 +93,7 @@ impl Record {
         }
     }
 
-    /// The text of the record, as its file holds it.
+    /// The record as text.
     pub fn emit(&self) -> String {
         let born = match self.born {
             Some(at) => format!("{}.{:09}", at.as_secs(), at.subsec_nanos()),

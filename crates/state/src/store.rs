@@ -62,7 +62,7 @@ pub(crate) struct Store<D> {
     pub(crate) disk: D,
     /// What is on the disk.
     record: Record,
-    /// The generation of the newest record that was begun.
+    /// Generation of the newest record that was begun.
     generation: u64,
     /// The lock's slots, as they are on the disk; `None` where one was cut short.
     slots: [Option<u64>; 2],

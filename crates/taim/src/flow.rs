@@ -15,7 +15,7 @@ use crate::flows::Span;
 use crate::meter::Meter;
 use crate::router::PacketId;
 use crate::rtt::Rtt;
-use crate::sight::{Direction, FlowKey, Reach, Segment};
+use crate::segment::{Direction, FlowKey, Reach, Segment};
 
 /// A known flow.
 #[derive(Debug)]
@@ -88,11 +88,11 @@ struct Lane(VecDeque<HeldPacket>);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeldPacket {
     pub(crate) id: PacketId,
-    /// When the packet came.
+    /// Since when it is held.
     pub(crate) since: Instant,
     /// Segments in it: hardware may have merged some.
     pub(crate) segments: u32,
-    /// Length of the packet, bytes.
+    /// Bytes of the packet.
     pub(crate) len: u64,
     /// What its release shows the other end.
     passing: Passing,
@@ -106,7 +106,7 @@ pub(crate) struct Passing {
     ack: Option<u32>,
 }
 
-/// What a segment brought.
+/// What a segment tells about its flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct News {
     /// Bytes that had not passed before.

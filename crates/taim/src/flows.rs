@@ -14,7 +14,7 @@ use motet::wire::tcp::Flags;
 use crate::config::Config;
 use crate::flow::{Flow, Tally};
 use crate::meter::Meter;
-use crate::sight::{Direction, FlowKey, Segment};
+use crate::segment::{Direction, FlowKey, Segment};
 use crate::status::Counters;
 
 /// Where a flow is in the table, as long as it is there.
@@ -40,9 +40,9 @@ pub(crate) struct Flows {
 pub(crate) struct Mote {
     /// Flows that are known now.
     pub(crate) flows: usize,
-    /// The counts of this mote's flows that have been forgotten.
+    /// Counts of flows that are not known any more.
     pub(crate) tally: Tally,
-    /// The goodput of this mote's flows that have been forgotten.
+    /// Goodput of flows that are not known any more.
     pub(crate) meter: Meter,
     last: Instant,
 }
@@ -89,7 +89,7 @@ pub(crate) enum Found {
     Flow(FlowId),
     /// It is one, for which there is no room.
     Full,
-    /// Its handshake is not complete, as far as was seen.
+    /// The handshake of its flow is not complete, as far as was seen.
     Nothing,
 }
 

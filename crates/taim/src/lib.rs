@@ -38,11 +38,11 @@ mod policy;
 mod recent;
 mod router;
 mod rtt;
-mod sight;
+mod segment;
 mod status;
 mod strangers;
 
 pub use self::config::{Admission, Config, Fq, Policy, Taim, UnknownPolicy, Window};
 pub use self::router::{Decision, Packet, PacketId, Router};
-pub use self::sight::{Direction, FlowKey};
+pub use self::segment::{Direction, FlowKey};
 pub use self::status::{Counters, Fairness, FlowStatus, Held, MoteStatus, Side, Status};

@@ -9,7 +9,7 @@ use std::mem;
 
 use motet::time::{Duration, Instant};
 
-use crate::sight::Pair;
+use crate::segment::Pair;
 
 /// Notes of pairs.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use crate::config::{Config, Policy};
 use crate::flow::Passing;
 use crate::flows::{FlowId, Flows, Found};
 use crate::policy::Rule;
-use crate::sight::{self, Direction, FlowKey, Pair, Segment};
+use crate::segment::{self, Direction, FlowKey, Pair, Segment};
 use crate::status::{self, Counters, Status};
 use crate::strangers::Strangers;
 
@@ -22,9 +22,9 @@ pub struct PacketId(pub u64);
 pub struct Packet<'a> {
     /// The caller's number of it.
     pub id: PacketId,
-    /// Which way the packet goes.
+    /// The packet's direction.
     pub direction: Direction,
-    /// The first bytes of the packet: from the IPv6 header to the end of the TCP header, or more.
+    /// The packet's first bytes: from the IPv6 header to the end of the TCP header, or more.
     pub headers: &'a [u8],
     /// Bytes of all of it.
     pub len: usize,
@@ -34,7 +34,7 @@ pub struct Packet<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Decision {
-    /// The packet goes on at once.
+    /// The packet goes on now.
     Pass,
     /// The caller keeps it until [`Router::poll`] names it.
     Hold,
@@ -90,7 +90,7 @@ impl Router {
     pub fn on_packet(&mut self, packet: &Packet<'_>, now: Instant) -> Decision {
         let now = self.read(now);
         let segment = Segment::read(packet.direction, packet.headers, packet.len);
-        if segment.is_none() && sight::is_of_link(packet.headers) {
+        if segment.is_none() && segment::is_of_link(packet.headers) {
             // It goes no further than the link: nothing that passes the router.
             return Decision::Pass;
         }

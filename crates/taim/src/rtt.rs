@@ -35,7 +35,7 @@ impl Rtt {
         (self.samples > 0).then_some(Duration::from_micros(self.smoothed_us))
     }
 
-    /// The smoothed mean deviation (RTTVAR); `None` before the first sample.
+    /// The smoothed mean deviation of the flow's samples; none before the first.
     pub(crate) fn variation(&self) -> Option<Duration> {
         (self.samples > 0).then_some(Duration::from_micros(self.variation_us))
     }

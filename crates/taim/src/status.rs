@@ -10,7 +10,7 @@ use crate::flows::Flows;
 use crate::meter::Meter;
 use crate::policy::Rule;
 use crate::rtt::Rtt;
-use crate::sight::FlowKey;
+use crate::segment::FlowKey;
 
 /// All that a router knows of its flows.
 #[derive(Clone, PartialEq, Debug)]
@@ -33,10 +33,10 @@ pub struct Status {
     pub counters: Counters,
 }
 
-/// The counts of one flow.
+/// What is known of one flow.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FlowStatus {
-    /// Addresses and ports of both ends.
+    /// The flow's addresses and ports.
     pub key: FlowKey,
     /// New bytes out of the mesh.
     pub bytes_up: u64,
@@ -54,7 +54,7 @@ pub struct FlowStatus {
     pub packets: u64,
     /// Segments that were sent again, as far as the router has seen it.
     pub retransmissions: u64,
-    /// Packets of this flow that were held.
+    /// The flow's packets that were held.
     pub held: Held,
     /// How long nothing has come of it.
     pub idle: Duration,
@@ -81,7 +81,7 @@ pub struct MoteStatus {
     pub packets: u64,
     /// Segments that were sent again, as far as the router has seen it.
     pub retransmissions: u64,
-    /// Packets of this mote that were held.
+    /// The mote's packets that were held.
     pub held: Held,
 }
 
@@ -101,13 +101,13 @@ pub struct Held {
     pub now: usize,
     /// Packets that were held and have gone.
     pub packets: u64,
-    /// How long packets were held, in all.
+    /// How long they were held, in all.
     pub time: Duration,
     /// The longest time that a packet was held.
     pub longest: Duration,
 }
 
-/// How even goodputs are.
+/// How even the goodputs of flows are.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Fairness {
     /// Jain's index of the motes' goodputs over the last minute; none without any.

@@ -23,7 +23,7 @@ use motet::wire::ipv6::HEADER_LEN;
 
 use crate::recent::Recent;
 use crate::router::PacketId;
-use crate::sight::{FlowKey, Pair};
+use crate::segment::{FlowKey, Pair};
 
 /// Packets of strangers that wait.
 #[derive(Debug)]
@@ -368,7 +368,7 @@ fn air(len: usize) -> u64 {
 /// Queues of strangers.
 const LANES: usize = 8;
 
-/// Queues for TCP, and as many for all other protocols.
+/// How many of these are TCP's; all others have as many.
 const EACH: usize = LANES / 2;
 
 /// So many times its own air an answer costs: it goes against the stream.

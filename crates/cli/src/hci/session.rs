@@ -31,7 +31,7 @@ use crate::{
     pacer::Pacer,
 };
 
-/// A mote that runs.
+/// A mote that runs over a controller.
 pub(super) struct Session<'s, 'm> {
     place: &'s Place,
     world: World<'m>,

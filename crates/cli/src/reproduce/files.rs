@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::output::{self, BAD, DIM};
 use crate::targets::{self, Folder};
 
-/// Everything that is written.
+/// The files that are written.
 pub(super) struct Target {
     stdout: Format,
     /// The file of JSON lines.
@@ -19,7 +19,7 @@ pub(super) struct Target {
     replace: bool,
 }
 
-/// What standard output gets.
+/// The format on standard output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Format {
     Table,

@@ -1,4 +1,4 @@
-//! Rows for programs.
+//! Rows of experiments as JSON, for programs.
 
 use motet_lab::experiments::row::{Point, Row, Value};
 use motet_lab::stats::Stat;
@@ -6,7 +6,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::output::Versioned;
 
-/// One line.
+/// One row as a line of JSON.
 #[derive(serde::Serialize)]
 struct Line<'a> {
     experiment: &'a str,

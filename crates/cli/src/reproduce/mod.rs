@@ -156,7 +156,7 @@ fn list(ids: &[String]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Every ID.
+/// The IDs of all experiments.
 fn names(all: &[Experiment]) -> impl Iterator<Item = &'static str> {
     all.iter().map(|experiment| experiment.id)
 }

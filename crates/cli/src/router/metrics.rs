@@ -108,12 +108,12 @@ fn of_the_router(page: &mut Page, snapshot: &Snapshot) {
     }
 }
 
-/// Whose traffic it is.
+/// Whether a sum is over one flow or mote, or over all that have no row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sum {
-    /// Of one flow or mote: what is counted only grows.
+    /// One flow's or mote's traffic: what is counted only grows.
     Own,
-    /// Of all that have no row at the moment: nothing is a counter.
+    /// The traffic of all that have no row at the moment: nothing is a counter.
     Others,
 }
 

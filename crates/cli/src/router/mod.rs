@@ -162,7 +162,7 @@ impl Shared {
     }
 }
 
-/// Which packet queue.
+/// The number of the packet queue: as given, or made from the interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum QueueNumber {
     Given(u16),

@@ -134,7 +134,7 @@ fn introduce(interface: &str, number: u16, policy: &str, socket: Option<&Socket>
     ));
 }
 
-/// The router at work.
+/// The router as it runs beside another border router.
 struct Daemon<'a> {
     fair: Fair,
     watch: Option<RulesWatch>,

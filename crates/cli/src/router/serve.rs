@@ -118,7 +118,7 @@ impl Socket {
         })
     }
 
-    /// Where it listens.
+    /// The path of the socket.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -150,7 +150,7 @@ fn is_socket(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket())
 }
 
-/// Prometheus' page.
+/// The HTTP page that Prometheus reads.
 #[derive(Debug)]
 pub(super) struct Page {
     listener: TcpListener,

@@ -47,13 +47,13 @@ pub(super) struct Snapshot {
 /// Flows or motes that have no row of their own.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub(super) struct Others {
-    /// How many.
+    /// How many flows or motes these are.
     pub(super) count: usize,
     #[serde(flatten)]
     pub(super) traffic: Traffic,
 }
 
-/// One flow.
+/// The figures of one flow.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct FlowRow {
     pub(super) mote: Ipv6Addr,
@@ -80,9 +80,9 @@ pub(super) struct MoteRow {
     pub(super) flows: usize,
     #[serde(flatten)]
     pub(super) traffic: Traffic,
-    /// Of our own border router: the mote's next hop up, by its address.
+    /// The mote's next hop up, by its address: known to our own border router alone.
     pub(super) parent: Option<Ipv6Addr>,
-    /// Of our own border router: the mote's hops to it.
+    /// The mote's hops to the border router: known to our own one alone.
     pub(super) hops: Option<usize>,
 }
 
@@ -92,7 +92,7 @@ pub(super) struct Traffic {
     /// New bytes of TCP's streams, out of the mesh and into it.
     pub(super) bytes_up: u64,
     pub(super) bytes_down: u64,
-    /// Of both ways.
+    /// Goodput of both directions together.
     pub(super) goodput_1min_kbps: f64,
     pub(super) goodput_10min_kbps: f64,
     pub(super) packets: u64,
@@ -117,9 +117,9 @@ pub(super) struct Counters {
     pub(super) packets: u64,
     /// No TCP, or not to be read.
     pub(super) others: u64,
-    /// Of no known flow.
+    /// Packets of no known flow.
     pub(super) strangers: u64,
-    /// Of these two, dropped because TCP needs the air.
+    /// Packets of these two kinds that were dropped because TCP needs the air.
     #[serde(default)]
     pub(super) dropped: u64,
     pub(super) held: u64,

@@ -78,5 +78,5 @@ fn flows(results: &[RunResult], is_it: fn(&FlowResult) -> bool) -> Vec<(u64, &Fl
     flows.filter(|(_, flow)| is_it(flow)).collect()
 }
 
-/// More say nothing new.
+/// Flows that a remark names at most.
 const SHOWN: usize = 5;

@@ -74,7 +74,7 @@ pub(super) struct Report {
     pub(super) trace: Option<String>,
     /// Seed of every random choice.
     pub(super) seed: u64,
-    /// Of a mote that sleeps: the share of the transfer's time in which its radio was not asleep.
+    /// For a mote that sleeps: the share of the transfer's time in which its radio was not asleep.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) radio_duty: Option<f64>,
     /// And what radio and processor used meanwhile.

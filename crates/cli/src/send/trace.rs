@@ -24,11 +24,11 @@ pub(super) struct Trace {
     retransmissions: [u16; RetransmissionCause::COUNT],
 }
 
-/// One line.
+/// One line of the trace.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 enum Record {
-    /// The machinery has changed.
+    /// The state of congestion control or recovery has changed.
     State {
         time_s: f64,
         #[serde(flatten)]

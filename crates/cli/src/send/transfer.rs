@@ -289,7 +289,7 @@ pub(super) struct Follower {
     next_look: Option<Instant>,
     rtt_total_ms: u64,
     rtt_samples: u64,
-    /// Since data were measured.
+    /// TCP's figures since data were measured.
     telemetry: Option<tcp::Telemetry>,
 }
 

@@ -292,7 +292,7 @@ impl Host<'_> {
     }
 }
 
-/// Where a segment goes.
+/// What becomes of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fate {
     /// To the engine, payload and all.

@@ -52,7 +52,7 @@ use crate::packet::{ACK, FIN, HOP_LIMIT, Packet, RST, SYN};
 /// Why a call has no result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fail {
-    /// It failed.
+    /// The call failed.
     Errno(Errno),
     /// A blocking socket has nothing to return yet.
     Block,
@@ -64,13 +64,13 @@ impl From<Errno> for Fail {
     }
 }
 
-/// What a call gives.
+/// The result of a call.
 pub type Outcome = Result<i64, Fail>;
 
 /// A packet that the stack sent.
 #[derive(Clone, Debug)]
 pub struct Sent {
-    /// When.
+    /// When the packet was sent.
     pub at: Instant,
     /// The whole IPv6 packet.
     pub bytes: Vec<u8>,

@@ -17,7 +17,7 @@ pub struct SocketOptions {
     pub nodelay: bool,
     /// Keepalive is on.
     pub keepalive: bool,
-    /// Its idle time, interval (s) and number of probes.
+    /// Keepalive's idle time and interval, s, and its number of probes.
     pub keepalive_times: (u16, u16, u8),
     /// Bound on the time to connect, ms; 0: none.
     pub connect_timeout_ms: u32,

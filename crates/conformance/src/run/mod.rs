@@ -74,9 +74,9 @@ pub enum ScriptOutcome {
 /// Where and why a script did not pass.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
-    /// Where in the script.
+    /// The place in the script.
     pub at: Position,
-    /// Why, in one line.
+    /// The reason, in one line.
     pub message: String,
     /// What was expected and what was seen.
     pub details: Vec<String>,

@@ -29,7 +29,7 @@ pub struct Position {
 /// Why a text is no script.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SyntaxError {
-    /// Where.
+    /// The place of the error.
     pub at: Position,
     /// What was expected at that place, or what is wrong with the text there.
     pub message: String,
@@ -64,22 +64,22 @@ impl Script {
 /// One event.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// Where it stands.
+    /// The event's place in the script.
     pub at: Position,
     /// When it happens.
     pub time: Time,
     /// What happens.
     pub action: Action,
-    /// Its text in one line, for reports.
+    /// The event's text in one line, for reports.
     pub text: String,
 }
 
 /// When an event happens; microseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Time {
-    /// Since the script's start.
+    /// Microseconds since the script's start.
     Absolute(u64),
-    /// Since the event before.
+    /// Microseconds since the event before.
     Relative(u64),
     /// At any time.
     Any,

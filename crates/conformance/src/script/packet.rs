@@ -4,7 +4,7 @@ use super::cursor::Cursor;
 use super::{Action, EcnSpec, IcmpSpec, IpSpec, SegmentSpec, SyntaxError};
 use crate::packet::{FLAG_NAMES, TcpOption, encode_options};
 
-/// What follows `<`.
+/// Reads the segment that follows `<`.
 pub(super) fn inbound(cursor: &mut Cursor<'_>) -> Result<Action, SyntaxError> {
     let ip = ip_spec(cursor)?;
     if cursor.sees("[") {
@@ -32,7 +32,7 @@ pub(super) fn inbound(cursor: &mut Cursor<'_>) -> Result<Action, SyntaxError> {
     Ok(Action::Inject(spec))
 }
 
-/// What follows `>`.
+/// Reads the segment that follows `>`.
 pub(super) fn outbound(cursor: &mut Cursor<'_>) -> Result<Action, SyntaxError> {
     let ip = ip_spec(cursor)?;
     if cursor.take_word("icmp") || cursor.sees("[") {
@@ -278,7 +278,7 @@ fn quoted(cursor: &mut Cursor<'_>) -> Result<(u32, usize), SyntaxError> {
     Ok((seq, len))
 }
 
-/// What follows `icmp`.
+/// Reads the error that follows `icmp`.
 fn icmp(
     cursor: &mut Cursor<'_>,
     quoted_before: Option<(u32, usize)>,

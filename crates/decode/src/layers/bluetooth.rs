@@ -33,7 +33,7 @@ use crate::next::Next;
 #[derive(Debug, Default)]
 pub(crate) struct Connections(BTreeMap<u32, Connection>);
 
-/// One connection.
+/// A connection of Bluetooth LE.
 #[derive(Debug, Default)]
 struct Connection {
     /// The central and the peripheral; none where the capture begins later.
@@ -69,7 +69,7 @@ impl Connection {
     }
 }
 
-/// What one end sends.
+/// One direction of a connection.
 #[derive(Debug, Default)]
 struct Way {
     /// Sequence number and payload of the last packet.

@@ -87,7 +87,7 @@ fn of_link_type<'a>(
     }
 }
 
-/// By EtherType.
+/// Explains what the EtherType announces.
 fn of_ether_type<'a>(
     frame: &mut Frame,
     layer: &'static str,
@@ -119,7 +119,7 @@ fn of_protocol<'a>(
     }
 }
 
-/// By ICMPv6's type.
+/// Explains a message of ICMPv6 by its type.
 fn of_icmp_type<'a>(decoder: &mut Decoder, frame: &mut Frame, control: Control<'a>) -> Next<'a> {
     let next = match control.kind {
         rpl::ICMPV6_TYPE => rpl::explain(decoder, frame, control),
@@ -132,7 +132,7 @@ fn of_icmp_type<'a>(decoder: &mut Decoder, frame: &mut Frame, control: Control<'
     next
 }
 
-/// By UDP port.
+/// Explains a datagram by its UDP ports.
 fn of_ports<'a>(frame: &mut Frame, ports: [u16; 2], payload: &'a [u8]) -> Next<'a> {
     if ports.contains(&coap::PORT) {
         coap::explain(frame, payload)

@@ -64,7 +64,7 @@ struct Shown<'a> {
     header: &'a Header,
     segment: &'a [u8],
     payload_len: usize,
-    /// Its place in its conversation, where that is known.
+    /// The segment's place in its conversation, where that is known.
     observed: Option<Observation>,
     checksum_ok: Option<bool>,
 }

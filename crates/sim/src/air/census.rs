@@ -35,7 +35,7 @@ pub struct Sent {
 /// What all nodes of an air have sent.
 #[derive(Clone, Debug, Default)]
 pub struct Census {
-    /// By place.
+    /// What each node has sent, by its place.
     sent: Vec<Sent>,
     /// Whether a node's last frame that may be acknowledged was a user's.
     last: HashMap<usize, bool>,

@@ -13,14 +13,14 @@ use crate::air::radio::Due;
 pub enum Event {
     /// A node's deadline.
     Deadline {
-        /// Whose.
+        /// The node that has the deadline.
         mote: usize,
     },
     /// A moment a radio waits for.
     Radio {
-        /// Its place on the air.
+        /// The frame's place on the air.
         place: usize,
-        /// Which.
+        /// Which of the frame's moments is due.
         due: Due,
     },
     /// A frame's last symbol.
@@ -30,7 +30,7 @@ pub enum Event {
     },
     /// A node's processor is free for what happened while it was copying.
     Resume {
-        /// Whose.
+        /// The node whose timer it is.
         mote: usize,
     },
     /// A gain changes.
@@ -39,7 +39,7 @@ pub enum Event {
     Packet(Box<Parcel>),
     /// An attacker may send.
     Attack {
-        /// Which.
+        /// The attacker's number.
         attacker: usize,
     },
     /// The border router may let a packet go that it held.
@@ -51,7 +51,7 @@ pub enum Event {
 pub struct Parcel {
     /// The end it arrives at.
     pub to: End,
-    /// Its bytes.
+    /// The packet's bytes.
     pub packet: Box<[u8]>,
 }
 

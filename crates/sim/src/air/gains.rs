@@ -32,7 +32,7 @@ pub struct Gains {
 /// A gain that changes while a run goes on.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Later {
-    /// When.
+    /// When the gain changes.
     pub at: Instant,
     /// The transmitter.
     pub from: usize,
@@ -234,7 +234,7 @@ impl Cells {
 /// further ones vanish in the noise.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ChainAir {
-    /// To the neighbour, dB.
+    /// Gain to the neighbour, dB.
     pub one_hop_db: f64,
     /// To the neighbour's neighbour, dB.
     pub two_hops_db: f64,

@@ -47,9 +47,9 @@ pub enum TraceError {
     Unreadable(std::io::Error),
     /// A line is not what it has to be.
     Line {
-        /// Counted from 1.
+        /// The line's number, counted from 1.
         line: usize,
-        /// How it begins.
+        /// How the line begins.
         text: String,
         /// What is allowed there.
         allowed: &'static str,
@@ -60,7 +60,7 @@ pub enum TraceError {
     Nodes(usize),
     /// Nothing was measured on the channel asked for.
     Empty {
-        /// That channel.
+        /// The channel asked for.
         channel: u8,
     },
 }

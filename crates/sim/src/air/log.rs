@@ -82,7 +82,7 @@ pub enum Sort {
     Command,
     /// An advertisement of Bluetooth LE, or a request for a connection.
     Advertisement,
-    /// Its header could not be read.
+    /// The frame's header could not be read.
     Unknown,
 }
 
@@ -116,9 +116,9 @@ impl Sort {
 pub struct Turn {
     /// The node.
     pub node: usize,
-    /// When.
+    /// When the radio changed its state.
     pub at: Instant,
-    /// Its state from then on.
+    /// The radio's state from then on.
     pub state: State,
 }
 

@@ -29,12 +29,12 @@ use crate::air::power::{Power, ratio};
 /// The air between all nodes.
 #[derive(Debug)]
 pub struct Medium {
-    /// By transmitter.
+    /// Paths from each transmitter, by its number.
     paths: Vec<Paths>,
     fields: Fields,
     receivers: Vec<ReceiverState>,
     active: Vec<Option<Active>>,
-    /// By node, dBm.
+    /// Transmit power of each node, dBm.
     transmit_dbm: Vec<f64>,
     /// Gains that change once their transmitter is silent.
     later: Vec<(usize, usize, f64)>,
@@ -60,11 +60,11 @@ pub struct FrameId(usize);
 /// Why a radio does not hear.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Deaf {
-    /// Switched off.
+    /// The radio is switched off.
     Sleeping,
-    /// Its processor copies a frame into it, or prepares to transmit.
+    /// The processor copies a frame into the radio, or prepares to transmit.
     Copying,
-    /// Its processor copies a received frame out of it.
+    /// The processor copies a received frame out of the radio.
     Unloading,
     /// It transmits, or turns around to do so.
     Transmitting,
@@ -85,7 +85,7 @@ pub enum Fate {
     Captured,
     /// Too weak against noise and interference to be found.
     TooWeak,
-    /// Bit errors.
+    /// Received with bit errors.
     Corrupted,
     /// Loss injected by the scenario.
     Injected,
@@ -155,18 +155,18 @@ pub enum Interest {
     All,
     /// ACKs with this number: it might be meant.
     AcksWith(u8),
-    /// None.
+    /// No frames.
     Nothing,
 }
 
 /// What a frame that left the air was.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// Who sent it.
+    /// The transmitting node.
     pub from: usize,
     /// For whom, if for one node.
     pub intended: Option<usize>,
-    /// Its bytes.
+    /// The frame's bytes.
     pub frame: Frame,
     /// What became of it, unless it arrived: then that is for the caller to draw.
     pub fate: Fate,
@@ -175,11 +175,11 @@ pub struct Finished {
 /// One node's place in the air.
 #[derive(Clone, Copy, Debug)]
 pub struct Placement {
-    /// Its transmit power, dBm.
+    /// The node's transmit power, dBm.
     pub transmit_dbm: f64,
-    /// Its noise floor, dBm.
+    /// The node's noise floor, dBm.
     pub noise_dbm: f64,
-    /// Its channel.
+    /// The node's channel.
     pub channel: u8,
 }
 

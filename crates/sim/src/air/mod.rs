@@ -39,9 +39,9 @@ pub use self::event::{End, Event, Parcel};
 /// The medium with all that happens on it.
 #[derive(Debug)]
 pub struct Air {
-    /// Who hears what.
+    /// Which nodes hear which frames.
     pub medium: Medium,
-    /// What happens next.
+    /// Events to come, in order of time.
     pub calendar: Calendar<Event>,
     /// Frames and what became of them, by sender, then by the few that it sends to, in order.
     links: Vec<Vec<(usize, LinkTally)>>,

@@ -29,9 +29,9 @@ pub struct Noise {
 /// When a recording holds, in hours of the day, 0 to 24.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Hours {
-    /// From then on.
+    /// First hour in which the recording holds.
     pub from: f64,
-    /// Until then.
+    /// Hour at which it stops to hold.
     pub to: f64,
     /// The time of the day at the origin of time.
     pub now: f64,

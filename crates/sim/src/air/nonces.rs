@@ -38,7 +38,7 @@ impl Nonces {
         }
     }
 
-    /// How many there were.
+    /// How many nonces were used.
     pub fn count(&self) -> usize {
         self.seen.len()
     }

@@ -67,13 +67,13 @@ pub struct Radio {
 /// A frame that arrived without error.
 #[derive(Clone, Copy, Debug)]
 pub struct Heard<'a> {
-    /// Its bytes.
+    /// The frame's bytes.
     pub frame: &'a Frame,
-    /// Their header.
+    /// The frame's header.
     pub header: &'a Header,
     /// How strongly it was heard.
     pub power: Power,
-    /// Who sent it.
+    /// The node that sent it.
     pub from: usize,
 }
 
@@ -136,7 +136,7 @@ impl Radio {
         }
     }
 
-    /// Its node is switched off: it forgets everything, is silent and hears nothing.
+    /// The node is switched off: its radio forgets everything, is silent and hears nothing.
     pub fn switch_off(&mut self, air: &mut Air, now: Instant) {
         self.is_off = true;
         self.asleep = false;
@@ -154,7 +154,7 @@ impl Radio {
         self.refresh(air, now);
     }
 
-    /// Its node is switched on again, [`OFF_MIN`] later or more: it listens on `channel`.
+    /// The node is switched on again, [`OFF_MIN`] later or more: its radio listens on `channel`.
     pub fn switch_on(&mut self, channel: u8, air: &mut Air, now: Instant) {
         self.is_off = false;
         air.medium.set_channel(self.place, channel, now);
@@ -344,7 +344,7 @@ impl Radio {
         usage
     }
 
-    /// What it is at.
+    /// What the radio does at this moment.
     pub fn state_now(&self) -> State {
         self.usage.state
     }

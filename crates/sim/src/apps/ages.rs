@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use motet::time::Duration;
 
-/// Ages, counted.
+/// A histogram of ages.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Ages {
     buckets: BTreeMap<u16, u64>,
@@ -17,7 +17,7 @@ pub struct Ages {
 }
 
 impl Ages {
-    /// Counts one more.
+    /// Counts one age more.
     pub fn count(&mut self, age: Duration) {
         let us = age.as_micros();
         *self.buckets.entry(bucket(us)).or_default() += 1;

@@ -44,7 +44,7 @@ pub struct Reading {
     pub made_at: Instant,
 }
 
-/// The queue.
+/// The queue of readings that wait to be sent.
 #[derive(Debug)]
 pub struct Backlog {
     sensor: Sensor,
@@ -54,7 +54,7 @@ pub struct Backlog {
     is_drained: bool,
     /// Readings made so far.
     pub made: u32,
-    /// Of these, how many found the queue full.
+    /// How many of these readings found the queue full.
     pub lost: u32,
 }
 
@@ -107,7 +107,7 @@ impl Backlog {
         self
     }
 
-    /// What fills it.
+    /// The sensor that fills the queue.
     pub fn sensor(&self) -> &Sensor {
         &self.sensor
     }
@@ -117,7 +117,7 @@ impl Backlog {
         (self.next < self.until).then_some(self.next)
     }
 
-    /// Its node was off: no reading was made meanwhile, and what waited is gone.
+    /// The node was off: no reading was made meanwhile, and what waited is gone.
     pub(super) fn switch_on(&mut self, now: Instant) {
         self.waiting.clear();
         self.is_drained = false;

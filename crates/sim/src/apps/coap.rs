@@ -22,9 +22,9 @@ use crate::coap::timing::Timing;
 pub struct Putter<'m> {
     to: (Ipv6Addr, u16),
     inbox: Option<Inbox<'m>>,
-    /// What waits.
+    /// Readings that wait to be sent.
     pub backlog: Backlog,
-    /// How requests go.
+    /// The state of CoAP's requests.
     pub sender: Sender,
     block_len: usize,
     body: u16,
@@ -36,7 +36,7 @@ pub struct Putter<'m> {
     rng: Rng,
 }
 
-/// Takes readings.
+/// Takes readings that come over CoAP.
 #[derive(Debug)]
 pub struct Taker<'m> {
     inbox: Option<Inbox<'m>>,
@@ -58,7 +58,7 @@ struct Client {
 struct Body {
     reading_len: usize,
     block_len: usize,
-    /// Its number, and that of the next block.
+    /// The body's number, and the number of its next block.
     next: Option<(u16, u32)>,
     /// The beginning of a reading whose end is to come.
     partial: Vec<u8>,
@@ -88,7 +88,7 @@ impl<'m> Putter<'m> {
         }
     }
 
-    /// When something is due.
+    /// When a reading or a retransmission is due.
     pub fn next_deadline(&self) -> Option<Instant> {
         let held = self.held.as_ref().map(|(_, at)| *at);
         let due = earliest(self.backlog.next_deadline(), self.sender.next_deadline());
@@ -286,7 +286,7 @@ fn inbox(port: u16, arena: &Arena) -> Inbox<'_> {
     Inbox::new(arena.alloc_slice_copy(&[port]), memory)
 }
 
-/// Of the resource.
+/// The resource that takes readings.
 const PATH: &str = "r";
 
 /// Clients' own: 6LoWPAN compresses it to four bits.

@@ -48,7 +48,7 @@ impl Content {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the content has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -21,15 +21,15 @@ pub enum Application {
 pub(super) struct Facts {
     /// Time since the simulation began, s.
     pub(super) uptime_s: u64,
-    /// Its addresses, one a line.
+    /// The mote's addresses, one a line.
     pub(super) addresses: String,
-    /// Connections at this time.
+    /// Connections that the mote has at this time.
     pub(super) connections: usize,
     /// Segments that its TCP has sent.
     pub(super) segments: u32,
 }
 
-/// One client.
+/// A dialogue with one client.
 #[derive(Debug)]
 pub(super) struct Dialogue {
     application: Application,

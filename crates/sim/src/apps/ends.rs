@@ -26,7 +26,7 @@ pub struct Ends<'m> {
 enum Window {
     /// In full segments towards `peer`.
     Segments { peer: Ipv6Addr, count: usize },
-    /// In bytes.
+    /// A window of so many bytes.
     Bytes(u16),
 }
 

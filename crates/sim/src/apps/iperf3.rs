@@ -69,7 +69,7 @@ struct Test {
 enum Phase {
     /// The client is to say what it wants.
     Parameters,
-    /// Streams are to come.
+    /// The streams are still to be opened.
     Streams,
     /// Bytes flow.
     Running,
@@ -77,7 +77,7 @@ enum Phase {
     Draining,
     /// The client is to say what it counted.
     Results,
-    /// Everything is said.
+    /// All messages have been exchanged.
     Over,
 }
 

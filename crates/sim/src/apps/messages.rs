@@ -44,7 +44,7 @@ pub struct Client<'m> {
     pub tally: Tally,
     /// Bytes came that were not sent, or not in that order.
     pub is_broken: bool,
-    /// How it goes.
+    /// The state of the connection.
     pub progress: Progress,
 }
 
@@ -68,7 +68,7 @@ pub struct Server<'m> {
     pub tally: Tally,
     /// Bytes came that were not sent, or not in that order.
     pub is_broken: bool,
-    /// How it goes.
+    /// The state of the connection.
     pub progress: Progress,
 }
 
@@ -154,13 +154,13 @@ impl<'m> Client<'m> {
         (self.next < self.until && !self.progress.closed).then_some(self.next)
     }
 
-    /// Its node is switched off.
+    /// The node is switched off.
     pub(super) fn switch_off(&mut self, node: &mut Node<'m>) {
         self.line.switch_off(&mut self.progress, node);
         self.begin();
     }
 
-    /// Its node is switched on again: it made no message in between.
+    /// The node is switched on again: no message was made in between.
     pub(super) fn switch_on(&mut self, now: Instant) {
         self.next = self.shape.next_after(self.next, now);
     }
@@ -280,7 +280,7 @@ impl<'m> Server<'m> {
         self
     }
 
-    /// Its node is switched off.
+    /// The node is switched off.
     pub(super) fn switch_off(&mut self, node: &mut Node<'m>) {
         self.line.switch_off(&mut self.progress, node);
         self.begin();
@@ -340,7 +340,7 @@ impl<'m> Server<'m> {
         }
     }
 
-    /// A message is whole.
+    /// The last byte of a message has come.
     fn finish(&mut self, now: Instant) {
         self.read = 0;
         let number = self.number();

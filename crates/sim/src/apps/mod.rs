@@ -36,7 +36,7 @@ pub use self::services::Services;
 /// What runs on a node.
 #[derive(Debug, Default)]
 pub enum App<'m> {
-    /// Nothing.
+    /// No application.
     #[default]
     None,
     /// Connects, sends, closes.
@@ -57,7 +57,7 @@ pub enum App<'m> {
     Reporter(Reporter<'m>),
     /// Puts a sensor's readings to a CoAP server.
     Putter(Putter<'m>),
-    /// Takes such readings.
+    /// Takes a sensor's readings over CoAP.
     Taker(Taker<'m>),
 }
 
@@ -79,7 +79,7 @@ impl<'m> App<'m> {
         }
     }
 
-    /// Its node is switched off: it takes back what it lent, and will begin anew.
+    /// The node is switched off: the application takes back what it lent, and will begin anew.
     pub(crate) fn switch_off(&mut self, node: &mut Node<'m>) {
         match self {
             Self::None | Self::Readings(_) => {}
@@ -95,7 +95,7 @@ impl<'m> App<'m> {
         }
     }
 
-    /// Its node is switched on again.
+    /// The node is switched on again.
     pub(crate) fn switch_on(&mut self, now: Instant) {
         match self {
             Self::Readings(readings) => readings.switch_on(now),

@@ -25,7 +25,7 @@ pub struct Readings {
     payload: Vec<u8>,
     /// Readings made so far.
     pub made: u32,
-    /// Of these, how many the stack had no room for.
+    /// How many of these the stack had no room for.
     pub refused: u32,
 }
 
@@ -33,12 +33,12 @@ pub struct Readings {
 #[derive(Debug)]
 pub struct Sink<'m> {
     inbox: Option<Inbox<'m>>,
-    /// By port.
+    /// Readings that came, by the port that they came to.
     tallies: Vec<(u16, Tally)>,
     reading: Vec<u8>,
 }
 
-/// What came in.
+/// Readings that came to one port.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Tally {
     /// Readings, messages or answers that came whole.
@@ -96,7 +96,7 @@ impl Readings {
         (self.next < self.until).then_some(self.next)
     }
 
-    /// Its node is switched on again: it made no reading in between.
+    /// The node is switched on again: no reading was made in between.
     pub(super) fn switch_on(&mut self, now: Instant) {
         while self.next <= now {
             self.next += self.interval;
@@ -143,7 +143,7 @@ impl<'m> Sink<'m> {
         }
     }
 
-    /// Its node is switched off, and what waited in the inbox is gone.
+    /// The node is switched off, and what waited in the inbox is gone.
     pub(super) fn switch_off(&mut self, node: &mut Node<'m>) {
         self.inbox = take_inbox(node).or(self.inbox.take());
     }

@@ -21,7 +21,7 @@ pub struct Receiver<'m> {
     /// The first of them that is not what it should be.
     pub differs_at: Option<u64>,
     expected: Option<Content>,
-    /// How it goes.
+    /// The state of the connection.
     pub progress: Progress,
 }
 
@@ -60,7 +60,7 @@ impl<'m> Receiver<'m> {
         self.received - self.earlier
     }
 
-    /// Its node is switched off.
+    /// The node is switched off.
     pub(super) fn switch_off(&mut self, node: &mut Node<'m>) {
         self.line.switch_off(&mut self.progress, node);
         self.begin();

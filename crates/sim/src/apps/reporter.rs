@@ -17,14 +17,14 @@ use crate::apps::ends::{Ends, Line, Progress, observe};
 pub struct Reporter<'m> {
     to: (Ipv6Addr, u16),
     line: Line<'m>,
-    /// What waits.
+    /// Readings that wait to be sent.
     pub backlog: Backlog,
     /// The reading that TCP is taking, and how much of it has been taken.
     unsent: Vec<u8>,
     taken: usize,
     /// Readings handed to TCP over this connection.
     pub handed: u64,
-    /// How it goes.
+    /// The state of the connection.
     pub progress: Progress,
 }
 
@@ -49,13 +49,13 @@ impl<'m> Reporter<'m> {
         earliest(self.backlog.next_deadline(), self.line.next_deadline())
     }
 
-    /// Its node is switched off.
+    /// The node is switched off.
     pub(super) fn switch_off(&mut self, node: &mut Node<'m>) {
         self.line.switch_off(&mut self.progress, node);
         self.begin();
     }
 
-    /// Its node is switched on again.
+    /// The node is switched on again.
     pub(super) fn switch_on(&mut self, now: Instant) {
         self.backlog.switch_on(now);
     }

@@ -19,7 +19,7 @@ pub struct Sender<'m> {
     until: Instant,
     to: (Ipv6Addr, u16),
     line: Line<'m>,
-    /// How it goes.
+    /// The state of the connection.
     pub progress: Progress,
 }
 
@@ -63,7 +63,7 @@ impl<'m> Sender<'m> {
         earliest(self.from, self.line.next_deadline())
     }
 
-    /// Its node is switched off.
+    /// The node is switched off.
     pub(super) fn switch_off(&mut self, node: &mut Node<'m>) {
         if self.progress.finished.is_none() {
             self.line.switch_off(&mut self.progress, node);

@@ -18,15 +18,15 @@ pub struct Packet {
     pub from: usize,
     /// The device that it was for; none of an advertisement.
     pub to: Option<usize>,
-    /// When it began.
+    /// When the packet began.
     pub start: Instant,
-    /// When it had passed.
+    /// When the packet's last bit had passed.
     pub end: Instant,
     /// The channel, 0 to 39.
     pub channel: u8,
     /// Whether it is of a connection; else it leads to one.
     pub is_of_connection: bool,
-    /// What became of it.
+    /// Whether the packet was received, and if not, why.
     pub arrival: Arrival,
     /// As a capture of link type 256 holds it.
     pub bytes: Box<[u8]>,

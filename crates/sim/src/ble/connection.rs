@@ -11,7 +11,7 @@ use super::channel::ChannelMap;
 pub(super) const CENTRAL: usize = 0;
 pub(super) const PERIPHERAL: usize = 1;
 
-/// A connection.
+/// A connection of Bluetooth LE's link layer.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) ends: [End; 2],
@@ -19,7 +19,7 @@ pub(super) struct Connection {
     pub(super) crc_init: u32,
     pub(super) map: ChannelMap,
     pub(super) timing: Timing,
-    /// The longest event.
+    /// The longest time that a connection event may take.
     pub(super) event_len: Duration,
     pub(super) phy: Phy,
     /// The number of the next event, and when it begins.
@@ -46,7 +46,7 @@ pub(super) struct Connection {
     pub(super) is_over: bool,
 }
 
-/// One end.
+/// One end of a connection.
 #[derive(Debug)]
 pub(super) struct End {
     pub(super) device: usize,
@@ -72,7 +72,7 @@ pub(super) struct End {
     pub(super) is_repeating: bool,
     /// Data packets that have left the buffer, and that the host was not told about.
     pub(super) completed: u16,
-    /// Its device was switched off: it neither sends nor hears any more.
+    /// The device was switched off: it neither sends nor hears any more.
     pub(super) is_gone: bool,
 }
 

@@ -10,7 +10,7 @@ use motet::time::Duration;
 /// What a device's radio has done.
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
 pub struct Usage {
-    /// Sending, µs.
+    /// Time spent sending, µs.
     pub sending_us: u64,
     /// Receiving or waiting for a packet at 1 Mb/s, µs.
     pub receiving_1m_us: u64,

@@ -8,7 +8,7 @@ use super::phy::{PAYLOAD_LEN_MAX, T_IFS, air_time};
 /// event.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SduTimes {
-    /// How fast symbols are.
+    /// The PHY, which sets how long a byte takes.
     pub phy: Phy,
     /// Whether data packets have a MIC.
     pub has_mic: bool,

@@ -11,7 +11,7 @@ use super::phy::{T_IFS, air_time, packet_len, sync_len};
 use super::{Air, Arrival, Due, Report};
 use crate::streams::happens;
 
-/// How a packet came.
+/// How a packet was received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Heard {
     Good,
@@ -451,5 +451,5 @@ const BAD_MAX: u8 = 2;
 /// What clocks may be off besides their drift, µs (§4.2.2: ±16 µs).
 const JITTER_US: u64 = 16;
 
-/// "Connection timeout".
+/// HCI's error code "Connection Timeout" (Bluetooth Core, vol. 1, part F).
 const TIMED_OUT: u8 = 0x08;

@@ -45,7 +45,7 @@ use signal::Signal;
 pub struct Conditions {
     /// The chance that a packet on each data channel has an error.
     pub errors: [f64; DATA_CHANNELS as usize],
-    /// The same for advertisements.
+    /// The same probability for advertisements.
     pub advertising_error: f64,
     /// Whether data packets have a MIC, as encrypted ones do: four bytes more.
     pub has_mic: bool,
@@ -62,7 +62,7 @@ impl Conditions {
     }
 }
 
-/// A controller.
+/// The settings of a controller.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Profile {
     /// The longest data packet that it takes from its host, bytes.
@@ -114,7 +114,7 @@ pub struct Air {
 /// Packets with a payload from one device to another, each attempt counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Tally {
-    /// All of them.
+    /// All packets on the air.
     pub packets: u64,
     /// Bytes of their payload.
     pub bytes: u64,
@@ -130,14 +130,14 @@ pub struct Tally {
     pub controls_us: u64,
 }
 
-/// One device.
+/// One device, with its controller.
 #[derive(Debug)]
 struct Device {
     addr: DeviceAddr,
     profile: Profile,
     seeking: Seeking,
     reports: VecDeque<(Instant, Report)>,
-    /// Its radio has something to do until then.
+    /// When the radio will have done what it is doing.
     busy_until: Instant,
     usage: Usage,
     is_off: bool,
@@ -181,11 +181,11 @@ impl Report {
 enum Due {
     /// A device advertises, unless it has begun to do so anew since.
     Advertise { device: usize, since: Instant },
-    /// A connection event begins.
+    /// A connection event begins, at its anchor point.
     Anchor { connection: usize },
     /// A packet begins in a connection event, from this end.
     Begin { connection: usize, end: usize },
-    /// It ends.
+    /// A packet from this end is over.
     End { connection: usize, end: usize },
     /// A host has given data, or is told something.
     Report,
@@ -222,12 +222,12 @@ impl Air {
         air
     }
 
-    /// Virtual time.
+    /// The virtual time.
     pub fn now(&self) -> Instant {
         self.calendar.now()
     }
 
-    /// When something happens next.
+    /// When the next event happens.
     pub fn next_at(&self) -> Option<Instant> {
         self.calendar.next_at()
     }

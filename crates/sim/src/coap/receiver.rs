@@ -11,12 +11,12 @@ pub struct Receiver {
     seen: VecDeque<u16>,
 }
 
-/// What a message was.
+/// What a receiver makes of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Heard {
-    /// What to answer.
+    /// The answer to send.
     pub answer: Option<Vec<u8>>,
-    /// Its body's number, its own in that, and its bytes; none where it came before.
+    /// Number of the body, number of the block in it, and its bytes; none where it came before.
     pub block: Option<(u16, u32, Vec<u8>)>,
 }
 

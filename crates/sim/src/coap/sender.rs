@@ -18,13 +18,13 @@ use super::timing::{Due, Timing};
 pub struct Block {
     /// Which body it belongs to.
     pub body: u16,
-    /// Its place, counted from 0.
+    /// The block's place in the body, counted from 0.
     pub number: u32,
     /// Whether another one follows.
     pub more: bool,
     /// The length of all blocks but the last, bytes.
     pub len: usize,
-    /// Its bytes.
+    /// The block's bytes.
     pub bytes: Vec<u8>,
 }
 

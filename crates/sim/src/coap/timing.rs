@@ -16,12 +16,12 @@ pub struct Parameters {
     pub ack_timeout: Duration,
     /// ACK_RANDOM_FACTOR: by so much at most it is longer.
     pub random_factor: f64,
-    /// MAX_RETRANSMIT.
+    /// MAX_RETRANSMIT (RFC 7252 §4.8): how many times a request is sent again.
     pub retransmissions: u8,
 }
 
 impl Parameters {
-    /// RFC 7252 §4.8.
+    /// The defaults of RFC 7252 §4.8.
     pub const RFC7252: Self = Self {
         ack_timeout: Duration::from_secs(2),
         random_factor: 1.5,
@@ -49,7 +49,7 @@ pub enum Algorithm {
 /// What to do about a request whose timer has run out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Due {
-    /// Send it again.
+    /// The request is to be sent again.
     Again,
     /// Nobody waits for its answer any more.
     GivenUp,
@@ -217,7 +217,7 @@ impl Timing {
         }
     }
 
-    /// CoCoA's estimate, s.
+    /// CoCoA's estimate of the timeout, s.
     pub fn rto_s(&self) -> f64 {
         self.rto_s
     }
@@ -234,7 +234,7 @@ fn duration(seconds: f64) -> Duration {
 /// Before anything was measured (draft-ietf-core-cocoa-03 §4.1, as ACK_TIMEOUT).
 const RTO_FIRST_S: f64 = 2.0;
 
-/// Of no timeout is more waited for (draft-ietf-core-cocoa-03 §4.2).
+/// No timeout is longer (draft-ietf-core-cocoa-03 §4.2).
 const TIMEOUT_MAX_S: f64 = 32.0;
 
 /// Timeouts below grow by more, timeouts above [`LONG_S`] by less (§4.2.1).

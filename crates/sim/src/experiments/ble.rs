@@ -61,7 +61,7 @@ const PHYS: [(&str, Phy); 2] = [("1M", Phy::Le1M), ("2M", Phy::Le2M)];
 /// Lost packets, in hundredths.
 const LOSSES: [u64; 4] = [0, 5, 10, 20];
 
-/// Motes beside the one.
+/// How many motes there are beside the one that is measured.
 const PERIPHERALS: [u64; 5] = [2, 3, 4, 5, 6];
 
 fn point(design: &'static str, phy: &'static str, loss: u64, peripherals: u64) -> Point {
@@ -308,7 +308,7 @@ impl Saturated {
 /// What has been counted at one moment.
 struct Counts {
     bytes: Vec<u64>,
-    /// Of all motes.
+    /// Energy of all motes, µJ.
     energy_uj: f64,
 }
 
@@ -347,7 +347,7 @@ fn interval_ms(network: &Network<'_>) -> f64 {
 /// What a mote that only sends receives into: 200 bytes, and TCP's own notes.
 const RECEIVED_LEN: u16 = 200;
 
-/// Linux's.
+/// Linux's delay of ACKs.
 const HOST_ACK_DELAY_MS: u16 = 40;
 
 /// The largest segment in an SDU of the MTU, and its shortest headers: both addresses elided.

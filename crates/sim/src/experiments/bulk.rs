@@ -30,14 +30,14 @@ use crate::net::network::{NetworkOptions, NodeOptions};
 use crate::net::plan;
 use crate::streams::{Purpose, happens, stream};
 
-/// What is sent.
+/// Packets of one size through a chain, and what is measured of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bulk {
     /// Bytes of a frame, FCS included.
     pub psdu_len: usize,
     /// Whether the channel is assessed before a frame that nothing fired.
     pub assessed: bool,
-    /// What is asked.
+    /// What is measured.
     pub measure: Measure,
 }
 
@@ -50,7 +50,7 @@ pub enum Measure {
     Latency,
 }
 
-/// How a batch fared.
+/// How the packets of a batch went through the chain.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// When each packet arrived, in order; a packet that came twice, or before its turn, ends
@@ -196,7 +196,7 @@ impl Traffic for Bulk {
         })
     }
 
-    /// Its payload is the frame.
+    /// A packet has no headers: its payload is the whole frame.
     fn segment(&self, setup: &Setup, _: u64) -> Segment {
         let bound = setup.network(1).map(|chain| {
             let is_multi = mote(&chain).mac.channels != Channels::SINGLE;

@@ -8,20 +8,20 @@ use super::row::{Row, Value};
 /// One picture.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Chart {
-    /// Above it.
+    /// The title above the chart.
     pub title: String,
-    /// Along it.
+    /// The label of the horizontal axis.
     pub x: String,
-    /// Beside it.
+    /// The label of the vertical axis.
     pub y: String,
-    /// What it shows.
+    /// The lines and points that the chart shows.
     pub series: Vec<Series>,
 }
 
 /// One line of a chart.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Series {
-    /// In the legend.
+    /// The name in the legend.
     pub name: String,
     /// x, y, and half the width of y's confidence interval.
     pub points: Vec<(f64, f64, f64)>,

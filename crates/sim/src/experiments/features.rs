@@ -37,7 +37,7 @@ pub const EXPERIMENTS: [Experiment; 1] = [Experiment {
 
 const ID: &str = "combined-features";
 
-/// Of packets, each way.
+/// Loss of packets each way, %.
 const LOSS_PERCENT: [u64; 7] = [0, 1, 3, 6, 10, 15, 20];
 
 const WINDOWS: [u64; 2] = [4, 8];
@@ -114,7 +114,7 @@ const WITHOUT: [(&str, Tune, Tune); 16] = [
     ),
 ];
 
-/// Everything is on.
+/// The name of the setting in which nothing is switched off.
 const NOTHING: &str = "everything";
 
 /// These two hide what other features are worth.

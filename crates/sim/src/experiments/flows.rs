@@ -25,7 +25,7 @@ use super::setup::{Segment, Setup, add_sibling};
 use super::spent::Spent;
 use super::traffic::Traffic;
 
-/// Who sends to whom.
+/// Which node sends to which.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flows {
     /// The mote at the end of the chain to the host.
@@ -152,7 +152,7 @@ impl Flows {
 /// What is noted while a run goes on.
 struct Watch {
     window_segments: usize,
-    /// By flow.
+    /// The samples of each flow.
     samples: Vec<Vec<Sample>>,
     frames: u64,
     retries: u64,

@@ -9,9 +9,9 @@ pub struct HeaderTally {
     pub lens: BTreeMap<usize, u64>,
     /// Restored to the very bytes.
     pub exact: u64,
-    /// Restored to others.
+    /// Headers that were restored wrongly.
     pub wrong: u64,
-    /// Discarded by the decompressor.
+    /// Headers that the decompressor discarded.
     pub refused: u64,
 }
 

@@ -92,7 +92,7 @@ struct Path<'m> {
 /// A packet on the path.
 struct Packet {
     to: usize,
-    /// As it was sent.
+    /// The packet before compression.
     original: Vec<u8>,
     /// What stands for its segment; `None`: itself.
     compressed: Option<Vec<u8>>,

@@ -5,11 +5,11 @@ use super::run::Run;
 /// A figure of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
-    /// As in rows.
+    /// The metric's name in rows.
     pub name: &'static str,
-    /// Its unit.
+    /// The metric's unit.
     pub unit: &'static str,
-    /// How it is read.
+    /// Reads the metric from a run.
     pub of: fn(&Run) -> f64,
 }
 
@@ -48,7 +48,7 @@ pub const RETRIES: Metric = metric("link_retries", "1", Run::retry_part);
 /// All bits of the packets that arrived.
 pub const THROUGHPUT: Metric = metric("throughput", "kb/s", Run::goodput_kbps);
 
-/// Of one packet, from end to end.
+/// Time of one packet from end to end.
 pub const LATENCY: Metric = metric("latency", "ms", |run| run.mean_of(|flow| flow.rtt_ms));
 
 /// Jain's index of the flows' goodputs.

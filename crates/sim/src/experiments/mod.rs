@@ -69,7 +69,7 @@ pub struct Experiment {
     budget: [Budget; 2],
 }
 
-/// One setting.
+/// One setting of an experiment.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// What tells it from the others.
@@ -80,13 +80,13 @@ pub struct Case {
     pub traffic: Arc<dyn Traffic>,
 }
 
-/// How much is run.
+/// How many runs, and how long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Effort {
     /// Within a minute on two cores.
     #[default]
     Quick,
-    /// What the criteria need.
+    /// As much as the criteria need.
     Full,
 }
 
@@ -104,7 +104,7 @@ pub struct Budget {
 struct Measured {
     experiment: &'static str,
     cases: Vec<Case>,
-    /// By case.
+    /// The size of a segment, and the bounds, of each case.
     segments: Vec<Segment>,
     /// By case, then by seed.
     runs: Vec<Vec<Run>>,
@@ -116,7 +116,7 @@ struct Measured {
 #[derive(Clone, Copy, Debug)]
 pub struct Results<'a> {
     measured: &'a Measured,
-    /// Numbered from 0.
+    /// The seeds to run, numbered from 0.
     seeds: &'a [usize],
 }
 
@@ -204,7 +204,7 @@ impl Case {
         }
     }
 
-    /// With this traffic.
+    /// The same case with this traffic.
     fn traffic(self, traffic: impl Traffic + 'static) -> Self {
         Self {
             traffic: Arc::new(traffic),

@@ -284,7 +284,7 @@ pub(super) fn cases() -> Vec<Case> {
     cases
 }
 
-/// Their rows.
+/// The rows that follow from the cases.
 pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
     let mean = |point: &Point| results.mean(point, GOODPUT);
     let part = |point: Point, name, of: &Point| {

@@ -111,7 +111,7 @@ pub struct Row {
 /// A range in words and numbers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Criterion {
-    /// For the reader.
+    /// The criterion in words.
     pub text: String,
     min: f64,
     max: f64,
@@ -192,7 +192,7 @@ impl From<&'static str> for Value {
 }
 
 impl Evidence {
-    /// As written in JSON.
+    /// The name in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Prediction => "prediction",
@@ -248,7 +248,7 @@ impl Row {
         self
     }
 
-    /// With the published value.
+    /// The same row, with the published value.
     #[must_use]
     pub fn paper(mut self, value: f64) -> Self {
         self.paper = Some(value);
@@ -269,7 +269,7 @@ impl Row {
         self
     }
 
-    /// As a fit.
+    /// The same row, as a fit.
     #[must_use]
     pub fn fit(mut self) -> Self {
         self.evidence = Evidence::Fit;

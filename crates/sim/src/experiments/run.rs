@@ -22,7 +22,7 @@ use super::spent::Spent;
 /// What a run gave.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Run {
-    /// One for each flow.
+    /// The figures of each flow.
     pub flows: Vec<Flow>,
     /// Frames on the air but ACKs, each attempt counted.
     pub frames: u64,

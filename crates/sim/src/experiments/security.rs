@@ -55,7 +55,7 @@ struct Design {
     least: f64,
 }
 
-/// What attackers are beside.
+/// The design that attackers are tried on.
 const COPY: &Design = &DESIGNS[0];
 
 /// What forged heads are sent to.

@@ -30,7 +30,7 @@ pub struct Setup {
     /// The chain, in a scenario's keys. TCP's hold for [`super::flows`]; the host's rule for ACKs
     /// for the estimate, too.
     document: Document,
-    /// What no key says.
+    /// Settings for which a scenario has no key.
     pub beyond: Beyond,
     /// Buffers of a receiving mote, in segments, where they are not those of the sender.
     pub receiver_segments: Option<usize>,
@@ -63,7 +63,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Of no setting.
+    /// The segment of no setting.
     pub const NONE: Self = Self {
         payload_len: 0,
         bound: None,

@@ -11,9 +11,9 @@ use crate::net::network::{Network, RADIO};
 /// Sums over the nodes of a chain, border router included.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Spent {
-    /// Of the radios while they transmit, ACKs included, mJ.
+    /// Energy of the radios while they transmit, ACKs included, mJ.
     pub transmit_mj: f64,
-    /// Of radios and processors, mJ.
+    /// Energy of radios and processors, mJ.
     pub total_mj: f64,
     /// Time in which processors worked for their radios, s.
     pub cpu_s: f64,

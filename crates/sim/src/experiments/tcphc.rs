@@ -55,7 +55,7 @@ pub const EXPERIMENTS: [Experiment; 3] = [
     },
 ];
 
-/// The project's own.
+/// The project's own experiment on TCPHC.
 pub const COMBINED: Experiment = Experiment {
     id: "combined-tcphc",
     title: "TCP header compression under full-scale TCP",
@@ -110,7 +110,7 @@ const SIZES_FULL: Budget = Budget {
 
 const HOPS: [u64; 5] = [1, 2, 3, 4, 5];
 
-/// Without, and with.
+/// The values of the key `compression`.
 const COMPRESSION: [&str; 2] = ["none", "tcphc"];
 
 /// The paper's transfer: 1,000 segments.

@@ -22,7 +22,7 @@ use crate::streams::{Purpose, stream};
 /// What is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transfer {
-    /// Bytes.
+    /// Bytes of the transfer.
     pub bytes: u64,
     /// Attempts that a MAC makes for each frame.
     pub attempts_max: u8,
@@ -33,7 +33,7 @@ pub struct Transfer {
 /// Datagrams at a constant rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Datagrams {
-    /// Bytes of each.
+    /// Bytes of each message.
     pub len: usize,
     /// From one to the next.
     pub interval: Duration,
@@ -118,5 +118,5 @@ const fn middle(mote: usize) -> usize {
 /// A thousand segments of a second each.
 const TRANSFER_LIMIT: Duration = Duration::from_secs(1_000);
 
-/// Of those that 6LoWPAN compresses to four bits (RFC 6282 §4.3.1).
+/// One of the ports that 6LoWPAN compresses to four bits (RFC 6282 §4.3.1).
 const DATAGRAM_PORT: u16 = 0xf0b2;

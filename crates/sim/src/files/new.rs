@@ -84,7 +84,7 @@ pub struct RecordFile {
     /// Until it has its name.
     unnamed: Option<NewFile>,
     replace: bool,
-    /// Of head and whole records, bytes.
+    /// Length of the head and the whole records, bytes.
     len: u64,
 }
 

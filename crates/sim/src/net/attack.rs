@@ -23,7 +23,7 @@ mod routing;
 
 pub(crate) use routing::Overheard;
 
-/// An attacker.
+/// The settings of an attacker.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AttackOptions {
     /// The node that it is beside: it hears what that node hears, and is heard there and by all who
@@ -91,15 +91,15 @@ pub enum Forgery {
     DisToOne,
     /// DIOs in a neighbour's name, of a newer version.
     Version,
-    /// Of another mode of operation.
+    /// DIOs in a neighbour's name, of another mode of operation.
     Mode,
     /// With any counter that asks for DAOs.
     Dtsn,
-    /// Without a rank.
+    /// DIOs in a neighbour's name, with an infinite rank (RFC 6550 §8.2.2.5).
     Poison,
     /// Of a rank far too high in the parent's name, far too low in others'.
     Rank,
-    /// With another prefix.
+    /// DIOs in a neighbour's name, with another prefix.
     Prefix,
 }
 
@@ -153,7 +153,7 @@ impl Forgery {
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Target {
     pub(crate) addr: LinkAddr,
-    /// Its parent first, then its children.
+    /// The node's parent first, then its children.
     pub(crate) neighbours: Vec<LinkAddr>,
     /// The level and the key sequence of the frames about it, where they are sealed.
     pub(crate) seal: Option<(Level, u32)>,
@@ -189,7 +189,7 @@ pub(crate) struct Forger {
 struct Heard {
     from: LinkAddr,
     sequence: u8,
-    /// Of the packet that it is a fragment of; none where that is encrypted.
+    /// Datagram tag of the packet that the frame is a fragment of; none where it is encrypted.
     tag: Option<u16>,
 }
 
@@ -381,7 +381,7 @@ fn one_of(frames: &[Box<[u8]>], number: u32) -> Box<[u8]> {
     frame.cloned().unwrap_or_default()
 }
 
-/// A frame in clear.
+/// A frame without link security, with its FCS.
 fn with_fcs(header: &Header, payload: &[u8]) -> Box<[u8]> {
     let mut out = [0; PSDU_LEN_MAX];
     let room = header.payload_len_max().min(payload.len());
@@ -417,7 +417,7 @@ fn echo(from: LinkAddr, to: LinkAddr) -> Vec<u8> {
     uncompressed(&request, link_local(from), link_local(to), 64)
 }
 
-/// Of a router that gives all another prefix.
+/// A router advertisement that announces another prefix.
 fn advertisement(from: LinkAddr) -> Vec<u8> {
     let options = routing::ndp_options(&[NdpOption::Prefix(WRONG_PREFIX)]);
     let message = Message::RouterAdvertisement(RouterAdvertisement {

@@ -294,7 +294,7 @@ impl Path {
 struct Exchange {
     from: usize,
     to: usize,
-    /// On the air.
+    /// How long the frame is on the air.
     frame: i64,
     /// How long before it the sender does nothing else.
     before: i64,
@@ -302,7 +302,7 @@ struct Exchange {
     assessed: Option<i64>,
     /// Until the sender may do something else.
     sender_busy: i64,
-    /// Until the receiver may.
+    /// How long until the receiver may do something else.
     receiver_busy: i64,
 }
 

@@ -41,7 +41,7 @@ impl Shape {
 /// A floor that a seed has drawn.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DenseFloor {
-    /// What it is like.
+    /// How the nodes are placed.
     pub shape: Shape,
     /// Where nodes are, metres, the border router first.
     pub positions: Vec<[f64; 2]>,

@@ -57,7 +57,7 @@ impl Fairness {
         }
     }
 
-    /// What decides.
+    /// The router that decides which packets are held.
     pub fn router(&self) -> &Router {
         &self.router
     }
@@ -188,7 +188,7 @@ impl Fairness {
         }
     }
 
-    /// Holds nothing any more.
+    /// Lets all held packets go.
     pub(super) fn end(&mut self) {
         self.router.release_all();
     }

@@ -28,7 +28,7 @@ pub struct Faults {
 pub struct Arrival {
     /// By how much it is late.
     pub lag: Duration,
-    /// Its bytes.
+    /// The bytes that arrive.
     pub bytes: Box<[u8]>,
     /// They are not those that were sent.
     pub is_corrupted: bool,
@@ -39,7 +39,7 @@ pub struct Arrival {
 pub struct FaultTally {
     /// Packets that were sent.
     pub sent: u64,
-    /// Of these, lost.
+    /// How many of these were lost.
     pub lost: u64,
     /// Copies besides the first.
     pub duplicated: u64,

@@ -19,7 +19,7 @@ pub struct FloorOptions {
     /// How many hops the mote that is farthest away must have at least, on the path of fewest
     /// expected transmissions.
     pub hops: usize,
-    /// What distance costs.
+    /// Loss of signal by distance.
     pub loss: LogDistance,
     /// Transmit power of all, dBm.
     pub transmit_dbm: f64,
@@ -100,7 +100,7 @@ const LONGER: f64 = 1.04;
 
 const WIDTH_PER_LENGTH: f64 = 0.4;
 
-/// Most floors need few.
+/// Floors that are tried at most; most seeds need few.
 const ATTEMPTS_MAX: usize = 400;
 
 #[cfg(test)]

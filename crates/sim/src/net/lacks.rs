@@ -18,7 +18,7 @@ use super::world::World;
 /// A step that a mote has not done, in the order in which they are done.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Lack {
-    /// It is switched off.
+    /// The mote is switched off.
     Power,
     /// It has asked for a key and has none.
     Key,

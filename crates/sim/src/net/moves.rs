@@ -14,9 +14,9 @@ use super::plan;
 pub struct Move {
     /// When, s since all motes had joined; before that negative.
     pub at_s: f64,
-    /// Which node.
+    /// The node that has another parent.
     pub node: usize,
-    /// Its parent before; none: it had none.
+    /// The parent before; none: it had none.
     pub from: Option<usize>,
     /// Its parent from then on; none: it has none any more, or is off.
     pub to: Option<usize>,
@@ -43,7 +43,7 @@ struct Entry {
 }
 
 impl Moves {
-    /// Of so many mesh nodes, nothing of which is known.
+    /// A network of so many mesh nodes, of which nothing is known yet.
     pub fn of(nodes: usize) -> Self {
         Self {
             parents: vec![None; nodes],

@@ -17,9 +17,9 @@ use crate::streams::{Purpose, stream};
 /// What happens to one node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Switch {
-    /// It is switched off.
+    /// The node is switched off.
     Off,
-    /// It is switched on.
+    /// The node is switched on.
     On,
 }
 
@@ -55,7 +55,7 @@ impl Outages {
         self.added += 1;
     }
 
-    /// When something happens next.
+    /// When the next node is switched.
     pub fn next_at(&self) -> Option<Instant> {
         self.planned.keys().next().map(|(at, _)| *at)
     }

@@ -11,7 +11,7 @@ use super::world::World;
 /// What is to happen before the next look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
-    /// One event.
+    /// Let one event happen.
     Event,
     /// Everything up to an instant.
     At(Instant),
@@ -41,9 +41,9 @@ pub struct Stretch {
 /// How a stretch ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
-    /// The look said so.
+    /// The look said that the run is over.
     Over,
-    /// Its time has passed.
+    /// The stretch's time has passed.
     Late,
 }
 

@@ -119,7 +119,7 @@ fn sample_packet(src: Ipv6Addr, dst: Ipv6Addr, tcp_payload_len: usize) -> Vec<u8
 
 const IPV6_HEADER_LEN: usize = 40;
 
-/// Without options.
+/// Bytes of a TCP header without options.
 const TCP_HEADER_LEN: usize = 20;
 
 /// Bytes of each segment that the timestamps option takes (RFC 7323 appendix A).

@@ -17,7 +17,7 @@ use super::network::Network;
 /// Hosts that nobody knows.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Strangers {
-    /// What they send.
+    /// What the strangers send.
     pub kind: StrangerPacket,
     /// Packets a second, of all of them.
     pub per_s: f64,
@@ -80,7 +80,7 @@ impl StrangerTraffic {
         self.sent
     }
 
-    /// Of these, those with the address of a mote that have reached the border router.
+    /// How many of these had the address of a mote and reached the border router.
     pub const fn forged(&self) -> u64 {
         self.forged
     }

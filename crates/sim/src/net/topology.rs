@@ -17,9 +17,9 @@ use crate::net::network::NODES_MAX;
 /// What the tree must know of a node.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Station<'a> {
-    /// What errors call it.
+    /// What errors call the node.
     pub name: &'a str,
-    /// Its parent, if that is given.
+    /// The node's parent, if that is given.
     pub parent: Option<usize>,
     /// Transmit power, dBm.
     pub transmit_dbm: f64,
@@ -38,9 +38,9 @@ pub enum TopologyError {
     TooMany(usize),
     /// The gains speak of another number of nodes.
     GainsDiffer {
-        /// Nodes in the gains.
+        /// Nodes that the gains speak of.
         gains: usize,
-        /// Nodes.
+        /// Nodes of the mesh.
         nodes: usize,
     },
     /// No node on its channel hears it well enough for a link, both ways.
@@ -51,7 +51,7 @@ pub enum TopologyError {
     ParentUnheard {
         /// The node.
         node: String,
-        /// Its parent.
+        /// The parent given to it.
         parent: String,
     },
     /// The parent given to it does not exist, or is itself.

@@ -20,9 +20,9 @@ use crate::net::faults::{FaultTally, Faults};
 /// A host at the far side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WireHost {
-    /// Who it is.
+    /// Where the wire to the host ends: at a simulated node, or outside.
     pub end: End,
-    /// Its address.
+    /// The host's address.
     pub addr: Ipv6Addr,
     /// One way, from or to the border router.
     pub delay: Duration,
@@ -37,7 +37,7 @@ pub struct Wire {
     router: End,
     hosts: Vec<WireHost>,
     faults: Faults,
-    /// What they did.
+    /// What the faults did.
     pub fault_tally: FaultTally,
     rng: Rng,
     capture: Option<Capture>,
@@ -52,7 +52,7 @@ pub struct Wire {
 pub struct Passed {
     /// When it entered the wire.
     pub at: Instant,
-    /// Out of the mesh.
+    /// Whether the packet goes out of the mesh.
     pub upwards: bool,
     /// The packet.
     pub packet: Box<[u8]>,

@@ -48,11 +48,11 @@ use self::security::SecurityState;
 /// A node as it enters a world.
 #[derive(Debug)]
 pub struct Resident<'m> {
-    /// The stack.
+    /// The node's stack.
     pub node: Node<'m>,
     /// How its interfaces are attached, in any order.
     pub ports: Vec<Port>,
-    /// What runs on it.
+    /// The application that runs on the node.
     pub app: App<'m>,
 }
 
@@ -153,7 +153,7 @@ impl<'m> World<'m> {
         world
     }
 
-    /// Virtual time.
+    /// The virtual time.
     pub fn now(&self) -> Instant {
         self.air.calendar.now()
     }
@@ -487,7 +487,7 @@ impl<'m> Mote<'m> {
         matches!(self.apps[..], [App::None])
     }
 
-    /// Its radios, in the order of its ports.
+    /// The node's radios, in the order of its ports.
     fn radios(&self) -> impl Iterator<Item = &Radio> {
         self.ports.iter().filter_map(Attached::radio)
     }

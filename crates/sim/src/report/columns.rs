@@ -34,7 +34,7 @@ pub struct Column {
 pub enum Values {
     /// Counts and numbers of things.
     Whole(Vec<Option<u64>>),
-    /// Figures.
+    /// Measured figures.
     Real(Vec<Option<f64>>),
     /// Yes or no.
     Flag(Vec<Option<bool>>),
@@ -105,7 +105,7 @@ impl Of {
         }
     }
 
-    /// Its own keys, those that nest others aside.
+    /// The table's own keys, without those that nest others.
     const fn keys(self) -> &'static [(&'static str, Type)] {
         match self {
             Self::Runs => RUNS,
@@ -195,7 +195,7 @@ enum Place {
     Point,
     /// Among the values of the sweep.
     Swept,
-    /// Under its own name.
+    /// Under the column's own name.
     Own,
     /// Under a key, by a name; or by a place, where the line has a list.
     Nested(&'static str, &'static str, usize),

@@ -15,7 +15,7 @@ pub struct Summary {
     pub value: f64,
     /// Half-width of the interval that holds the true mean with 95 %; none of one run.
     pub ci95: Option<f64>,
-    /// Of so many runs.
+    /// How many runs the summary is of.
     pub runs: usize,
 }
 
@@ -34,9 +34,9 @@ impl Summary {
 /// A figure of a run that is shown for every point.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
-    /// As in JSON.
+    /// The metric's name in JSON.
     pub name: &'static str,
-    /// Of the value.
+    /// The unit of the value.
     pub unit: &'static str,
     of: Of,
     /// Whether more of it is better.
@@ -172,7 +172,7 @@ impl Metric {
         })
     }
 
-    /// Its value for one flow of one run, if it is a figure of flows.
+    /// The metric of one flow of one run, if it is a figure of flows.
     pub fn of_flow(&self, flow: &FlowResult) -> Option<f64> {
         match self.of {
             Of::Flow(of) => of(flow),
@@ -231,17 +231,17 @@ impl Metric {
 /// the worst.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Spread {
-    /// How many have it.
+    /// How many flows have the metric.
     pub flows: usize,
     /// Over flows, then over seeds.
     pub mean: Summary,
-    /// The best flow's.
+    /// The value of the best flow.
     pub best: f64,
     /// Half of the flows do at least as well.
     pub p50: f64,
     /// Nineteen of twenty do at least as well.
     pub p95: f64,
-    /// The worst flow's.
+    /// The value of the worst flow.
     pub worst: f64,
 }
 
@@ -250,9 +250,9 @@ pub struct Spread {
 pub struct Group {
     /// What they have in common.
     pub name: String,
-    /// The same, for programs.
+    /// What the flows have in common, for programs.
     pub likeness: Likeness,
-    /// In order.
+    /// The flows' places, in order.
     pub flows: Vec<usize>,
 }
 

@@ -16,7 +16,7 @@ use super::tables::NODE_LAST;
 use crate::net::attack::{AttackOptions, Forgery, Frames, PER_S_MAX};
 use crate::net::network::{Joining, NetworkOptions};
 
-/// Its keys.
+/// The keys of `[[attacker]]`.
 pub(super) const SECTION: Section = Section {
     name: "attacker",
     repeated: true,

@@ -10,7 +10,7 @@ use super::error::ScenarioError;
 use super::keys::Kind::Number;
 use super::keys::{Section, key};
 
-/// Its keys.
+/// The keys of `[battery]`.
 pub(super) const SECTION: Section = Section {
     name: "battery",
     repeated: false,
@@ -44,7 +44,7 @@ pub struct Battery {
     pub cell_mah: f64,
     /// Mean current of the sensor, µA.
     pub sensor_ua: f64,
-    /// Of the rest of the board, µA.
+    /// Current of the rest of the board, µA.
     pub idle_ua: f64,
 }
 

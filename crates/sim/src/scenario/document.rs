@@ -41,7 +41,7 @@ impl Default for Document {
 
 /// Documents that a program puts together.
 impl Document {
-    /// Nothing is said yet.
+    /// A document without any key.
     pub fn new() -> Self {
         Self {
             file: PathBuf::new(),

@@ -30,7 +30,7 @@ pub(super) struct Flow<'a> {
     nodes: [usize; 2],
     /// The mesh nodes that its packets pass, both ends included.
     path: Vec<usize>,
-    /// Its applications there, once it began.
+    /// Places of the flow's applications at both ends, once it began.
     apps: Option<[usize; 2]>,
     /// The inbox of the receiver's node, which all flows of datagrams to it share.
     sink: Option<usize>,
@@ -237,7 +237,7 @@ impl Flow<'_> {
         })
     }
 
-    /// How it is doing.
+    /// What the flow has achieved so far.
     pub(super) fn view(&self, world: &World<'_>) -> FlowView {
         let telemetry = self.progress(world).copied().unwrap_or_default().telemetry;
         FlowView {

@@ -9,7 +9,7 @@ use super::results::{HourResult, NodeCounts};
 pub(super) struct Hours(Vec<Vec<(usize, NodeCounts)>>);
 
 impl Hours {
-    /// Whether anything was noted.
+    /// Whether an hour was noted.
     pub(super) fn has_begun(&self) -> bool {
         !self.0.is_empty()
     }

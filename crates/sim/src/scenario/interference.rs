@@ -11,7 +11,7 @@ use super::sources::ScenarioFiles;
 use crate::air::noise::{Hours, Noise};
 use crate::net::network::Interference;
 
-/// Its keys.
+/// The keys of `[interference]`.
 pub(super) const SECTION: Section = Section {
     name: "interference",
     repeated: false,

@@ -9,7 +9,7 @@ use super::tables::NODE_LAST;
 pub(super) use super::tables::SECTIONS;
 use toml::Value;
 
-/// A key.
+/// A key of a section.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key {
     pub(super) name: &'static str,
@@ -24,7 +24,7 @@ pub(super) struct Key {
 /// What the option of a key is like.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Argument {
-    /// Its name, without the dashes.
+    /// The option's name, without the dashes.
     pub(super) name: &'static str,
     /// What stands for its value in help, the choices divided by bars; empty: there is none, and
     /// the option says the contrary of the key's default.
@@ -35,7 +35,7 @@ pub(super) struct Argument {
     pub(super) shown: Option<&'static str>,
     /// The largest whole number, where a file may have larger ones.
     pub(super) max: Option<i64>,
-    /// Its number is a multiple of this.
+    /// The value is a multiple of this.
     pub(super) step: Option<f64>,
     /// What is said of a value that it may not have.
     pub(super) refusal: Option<&'static str>,

@@ -13,9 +13,9 @@ use crate::net::network;
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) gains: Gains,
-    /// How they change.
+    /// How gains change in the course of a run.
     pub(super) later: Vec<Later>,
-    /// Metres.
+    /// Places of the nodes, in metres.
     pub(super) positions: Option<Vec<[f64; 2]>>,
     /// The parents that this layout implies.
     pub(super) parents: Vec<usize>,

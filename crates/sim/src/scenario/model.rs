@@ -26,7 +26,7 @@ pub struct Scenario {
     pub positions: Option<Vec<[f64; 2]>>,
     /// Within which time all nodes are switched on.
     pub switched_on_within: Duration,
-    /// Stack settings, by node.
+    /// Stack settings of each node.
     pub stacks: Vec<StackSettings>,
     /// The link to the host.
     pub wire: WireSettings,
@@ -53,20 +53,20 @@ pub struct Timing {
     pub sample_s: f64,
     /// The first seed.
     pub seed: u64,
-    /// How many.
+    /// How many seeds, from the first one on.
     pub seeds: u64,
 }
 
 /// `[path_loss]`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(super) struct PathLoss {
-    /// n.
+    /// Exponent of the log-distance model.
     pub(super) exponent: f64,
     /// Loss at one metre, dB.
     pub(super) loss_1m_db: f64,
-    /// Between pairs, dB.
+    /// Shadowing between pairs of nodes, dB.
     pub(super) shadowing_db: f64,
-    /// Between nodes, dB.
+    /// Spread of the nodes themselves, dB.
     pub(super) node_db: f64,
 }
 
@@ -77,15 +77,15 @@ pub(super) struct RadioSettings {
     pub(super) kind: String,
     /// "1M" or "2M".
     pub(super) phy: String,
-    /// Between connection events, ms.
+    /// Time between connection events, ms.
     pub(super) interval_ms: f64,
-    /// Whether losses shorten that.
+    /// Whether losses shorten that interval.
     pub(super) adaptive: bool,
     /// Connection events that a mote may leave out.
     pub(super) latency: u16,
     /// Whether data packets have a MIC.
     pub(super) mic: bool,
-    /// Whether all have TCPlE.
+    /// Whether all nodes have TCPlE.
     pub(super) tcple: bool,
     /// How far clocks may be off.
     pub(super) drift_ppm: u16,
@@ -114,7 +114,7 @@ pub struct StackSettings {
     pub mss_frames: u8,
     /// Buffers, in full segments.
     pub window_segments: usize,
-    /// d, ms.
+    /// Largest random wait before a link retry, d, ms (TCPlp §7.1).
     pub retry_delay_ms: u64,
     /// The longest stay of a frame in the MAC, ms.
     pub frame_age_ms: u64,
@@ -156,21 +156,21 @@ pub struct StackSettings {
     pub rto_min_ms: u16,
     /// Nagle's algorithm.
     pub nagle: bool,
-    /// RFC 7323.
+    /// TCP timestamps (RFC 7323).
     pub timestamps: bool,
-    /// RFC 2018.
+    /// Selective acknowledgments (RFC 2018).
     pub sack: bool,
-    /// RFC 8985.
+    /// RACK (RFC 8985).
     pub rack: bool,
-    /// RFC 8985 §7.
+    /// Tail loss probes (RFC 8985 §7).
     pub tail_loss_probe: bool,
-    /// RFC 3042.
+    /// Limited transmit (RFC 3042).
     pub limited_transmit: bool,
-    /// RFC 3168.
+    /// Explicit congestion notification (RFC 3168).
     pub ecn: bool,
     /// "reno" or "cubic".
     pub congestion: String,
-    /// Any at all.
+    /// Whether there is congestion control at all.
     pub congestion_control: bool,
     /// "off", or a policy of nodes that sleep.
     pub sleep: String,
@@ -199,7 +199,7 @@ pub struct StackSettings {
 /// `[wire]`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct WireSettings {
-    /// One way, ms.
+    /// Delay of a packet each way, ms.
     pub delay_ms: f64,
     /// Injected loss of packets.
     pub loss: f64,
@@ -222,7 +222,7 @@ pub struct FlowSettings {
     pub bytes: u64,
     /// Between two messages or datagrams, s.
     pub interval_s: f64,
-    /// Bytes of each.
+    /// Bytes of each message.
     pub message_bytes: usize,
     /// Bytes of an answer.
     pub answer_bytes: usize,
@@ -239,7 +239,7 @@ pub struct FlowSettings {
 pub struct FaultSettings {
     /// What happens.
     pub kind: FaultKind,
-    /// To which node.
+    /// The node that it happens to.
     pub node: usize,
     /// The other end of a link that changes; none of other faults.
     pub to: Option<usize>,

@@ -28,7 +28,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Of a connection that ended by `error`.
+    /// The outcome of a connection that ended by `error`.
     pub fn of(error: tcp::Error) -> Self {
         match error {
             tcp::Error::Refused => Self::Refused,
@@ -89,7 +89,7 @@ pub enum Direction {
 pub struct Likeness {
     /// What is sent, which says by which transport.
     pub kind: FlowKind,
-    /// Which way.
+    /// Which way the flow goes.
     pub direction: Direction,
     /// Over how many radio hops.
     pub hops: usize,
@@ -100,7 +100,7 @@ pub struct Likeness {
 }
 
 impl Likeness {
-    /// Of a flow with these settings over so many radio hops.
+    /// The likeness of a flow with these settings over so many radio hops.
     pub fn new(flow: &FlowSettings, hops: usize) -> Self {
         let (bytes, message) = match flow.kind {
             FlowKind::Bulk => (flow.bytes, [0; 3]),
@@ -135,7 +135,7 @@ impl Likeness {
 }
 
 impl Direction {
-    /// As in JSON.
+    /// The name that JSON has.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Up => "up",

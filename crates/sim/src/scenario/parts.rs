@@ -19,7 +19,7 @@ use crate::net::topology::Tree;
 /// What a node does, as far as keys ask for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Part {
-    /// TCP ends here.
+    /// The node is an end of TCP connections.
     Ends,
     Sends,
     Receives,

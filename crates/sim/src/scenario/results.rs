@@ -16,7 +16,7 @@ use motet::tcp::RetransmissionCause;
 pub struct RunResult {
     /// Which point of the sweep.
     pub point: usize,
-    /// With which seed.
+    /// The seed of the run.
     pub seed: u64,
     /// Whether it went to its end.
     pub complete: bool,
@@ -49,7 +49,7 @@ pub struct RunResult {
 /// How much a mote was awake in an hour of the run.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct HourResult {
-    /// Which mote.
+    /// The mote's number.
     pub node: usize,
     /// Counted from 0, from the moment when all motes had joined.
     pub hour: usize,
@@ -62,7 +62,7 @@ pub struct HourResult {
 /// How one flow did.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct FlowResult {
-    /// Place in the scenario.
+    /// The flow's place in the scenario.
     pub flow: usize,
     /// Who sent.
     pub from: FlowEnd,
@@ -108,13 +108,13 @@ pub struct FlowResult {
 /// What happened at one node.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct NodeResult {
-    /// Its name: a number, or "host".
+    /// The node's name: a number, or "host".
     pub name: String,
-    /// Its next hop towards the border router, the last one if it has none any more.
+    /// The next hop towards the border router, the last one if there is none any more.
     pub parent: Option<usize>,
     /// Radio hops to the border router.
     pub hops: usize,
-    /// Its rank, where a routing protocol gives it one.
+    /// The node's rank, where a routing protocol gives it one.
     pub rank: Option<u16>,
     /// Expected transmissions of a frame to its parent, as its link has counted them.
     pub etx: Option<f64>,
@@ -124,7 +124,7 @@ pub struct NodeResult {
     pub parent_changes: u64,
     /// For how long its battery would last, days, where the scenario has one.
     pub battery_days: Option<f64>,
-    /// How much of everything.
+    /// The node's counters.
     pub counts: NodeCounts,
 }
 
@@ -143,7 +143,7 @@ pub struct NodeCounts {
     pub control_us: u64,
     /// TCP segments sent.
     pub segments: u64,
-    /// Of them sent again, by [`RetransmissionCause`].
+    /// How many of these were sent again, by [`RetransmissionCause`].
     pub retransmissions: [u64; RetransmissionCause::COUNT],
     /// Frames, fragments and packets dropped, by [`DROPS`].
     pub drops: [u64; DROPS.len()],
@@ -173,7 +173,7 @@ pub struct LinkResult {
 /// One flow at one moment.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Sample {
-    /// Which flow.
+    /// The flow's place in the scenario.
     pub flow: usize,
     /// Since all motes had joined, s.
     pub at_s: f64,
@@ -249,7 +249,7 @@ impl NodeCounts {
         add(&mut self.drops, before.drops);
     }
 
-    /// What came after `before`.
+    /// The counts since `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         fn each<const N: usize>(now: [u64; N], before: [u64; N]) -> [u64; N] {

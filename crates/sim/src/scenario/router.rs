@@ -10,7 +10,7 @@ use super::keys::Kind::{Choice, Flag, Integer, Number};
 use super::keys::{Section, key};
 use super::model::StackSettings;
 
-/// Its keys.
+/// The keys of `[router]`.
 pub(super) const SECTION: Section = Section {
     name: "router",
     repeated: false,
@@ -46,7 +46,7 @@ pub(super) const SECTION: Section = Section {
 /// `[router]`.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub(super) struct RouterSettings {
-    /// As [`motet_taim::Policy`] is called.
+    /// The name of a [`motet_taim::Policy`].
     pub(super) policy: String,
     /// Flows that admission lets inside at a time; 0: it finds out.
     pub(super) w: u16,

@@ -29,9 +29,9 @@ use crate::scenario::{FlowResult, LinkResult, NodeCounts, NodeResult, RunResult,
 /// Captures of one run.
 #[derive(Debug, Default)]
 pub struct Captures {
-    /// Of the air.
+    /// The capture of the air.
     pub air: Option<Capture>,
-    /// Of the wire.
+    /// The capture of the wire.
     pub wire: Option<Capture>,
     /// Failures to finish one, told to whoever holds the other end.
     pub failed: Option<std::sync::mpsc::Sender<(Captured, std::io::Error)>>,
@@ -49,7 +49,7 @@ pub enum Captured {
 /// How far all runs are, and whether they shall stop.
 #[derive(Clone, Copy, Debug)]
 pub struct Watch<'a> {
-    /// Set to stop.
+    /// Becomes true when the run is to stop.
     pub stop: &'a AtomicBool,
     /// Milliseconds of virtual time done, in all runs.
     pub done_ms: &'a AtomicU64,
@@ -186,7 +186,7 @@ impl<'m> Run<'m> {
         !self.network.world.is_on(node) && self.outages.is_last_of(node)
     }
 
-    /// Starts what is due.
+    /// Starts the flows that are due.
     pub(super) fn start_flows(&mut self) {
         for flow in &mut self.flows {
             flow.start(self.scenario, &mut self.network, self.arena);

@@ -14,7 +14,7 @@ use crate::keys::KeyFile;
 use crate::net::network::{Cipher, NetworkOptions, SecurityOptions};
 use crate::net::plan;
 
-/// Its keys.
+/// The keys of `[security]`.
 pub(super) const SECTION: Section = Section {
     name: "security",
     repeated: false,

@@ -61,7 +61,7 @@ struct Going<'m> {
 enum Phase {
     /// Motes look for a parent and an address.
     Joining(Stretch, Arrivals),
-    /// Its flows are on their way.
+    /// The flows are under way.
     Measuring(Course),
     /// It is over: whether because all is done, or why it is worth nothing.
     Over(Option<Course>, Result<bool, String>),
@@ -116,7 +116,7 @@ pub struct FlowView {
 pub struct NodeView {
     /// Whether it is switched on.
     pub is_on: bool,
-    /// Its parent, if it has one.
+    /// The mote's parent, if it has one.
     pub parent: Option<usize>,
     /// Frames that wait in its MAC or are under way; none over Bluetooth LE.
     pub queue_frames: Option<usize>,

@@ -70,7 +70,7 @@ pub(super) struct ScenarioFiles<'a> {
 /// A file that a scenario names, as read.
 #[derive(Debug)]
 pub(super) struct Named<'a> {
-    /// What errors call it.
+    /// The name that errors call the file by.
     pub(super) file: PathBuf,
     pub(super) bytes: Cow<'a, [u8]>,
 }
@@ -101,7 +101,7 @@ impl<'a> ScenarioFiles<'a> {
 }
 
 impl Named<'_> {
-    /// Its text.
+    /// The text of the file.
     ///
     /// # Errors
     /// One sentence: it is none.

@@ -20,7 +20,7 @@ use crate::scenario::RunResult;
 /// A scenario file, with every point of its sweep checked.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What to call it.
+    /// The title of the plan.
     pub title: String,
     /// The points, the last swept key changing fastest.
     pub points: Vec<Point>,
@@ -45,7 +45,7 @@ pub struct Point {
 pub struct Overrides {
     /// The first seed.
     pub seed: Option<u64>,
-    /// How many.
+    /// How many seeds, from the first one on.
     pub seeds: Option<u64>,
     /// Virtual time of each run, s.
     pub duration_s: Option<f64>,

@@ -40,13 +40,13 @@ pub struct SleepTally {
     pub unanswered: u64,
     /// Requests that parents heard, forged ones among them.
     pub requests: u64,
-    /// Of these, those of nodes for which there was no room.
+    /// How many of these came from nodes for which there was no room.
     pub strangers: u64,
-    /// Packets kept.
+    /// Packets kept for sleeping nodes.
     pub kept: u64,
-    /// Of these, those delivered.
+    /// How many of these were delivered.
     pub delivered: u64,
-    /// And those dropped.
+    /// How many of these were dropped.
     pub dropped: u64,
     /// Deliveries that went on with a frame which the mote may have.
     pub resumed: u64,

@@ -491,7 +491,7 @@ impl<'m> Lab<'m> {
 /// Keeps a lab run's dice apart from those of a pipe.
 pub(super) const PURPOSE: u64 = 2;
 
-/// Where everybody listens.
+/// The port that every node listens on.
 const PORT: u16 = outsiders::PORT;
 
 /// Bytes that a session sends, at most: seconds of a radio's time.

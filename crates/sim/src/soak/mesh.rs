@@ -274,7 +274,7 @@ fn trouble_sleepers(options: &mut NetworkOptions, dice: &mut Dice) {
     });
 }
 
-/// One behind the other.
+/// A network whose nodes form a chain.
 fn chain(mut nodes: Vec<NodeOptions>) -> NetworkOptions {
     for (n, node) in nodes.iter_mut().enumerate() {
         node.parent = n.checked_sub(1).map_or(Parent::Shortest, Parent::Node);

@@ -45,7 +45,7 @@ pub use session::Tally;
 /// One run, before it is run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Run {
-    /// Everything follows from it.
+    /// The seed, from which everything in the run follows.
     pub seed: u64,
     /// What is put to the test.
     pub level: Level,
@@ -73,18 +73,18 @@ pub struct Report {
     pub failures: Vec<Failure>,
     /// TCP's transitions.
     pub coverage: Coverage,
-    /// What applications achieved.
+    /// What the applications' sessions achieved.
     pub sessions: Tally,
-    /// What happened to them.
+    /// What happened in the runs.
     pub tally: RunTally,
 }
 
 /// A run that broke an invariant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
-    /// Its seed.
+    /// The seed of the run that failed.
     pub seed: u64,
-    /// Which invariant, and how.
+    /// Which invariant was broken, and how.
     pub what: String,
 }
 

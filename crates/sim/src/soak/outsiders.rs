@@ -54,7 +54,7 @@ pub struct OutsiderTally {
     pub frames: u64,
     /// Packets of hosts that nobody knows.
     pub packets: u64,
-    /// Of these, with the address of a mote: border routers dropped so many.
+    /// How many of these had the address of a mote, which border routers drop.
     pub forged: u64,
     /// Meshes that formed only when their attackers had gone.
     pub kept_out: u64,
@@ -288,7 +288,7 @@ const PREPARATION: u64 = 11;
 /// And those of what they do while a network runs.
 pub(super) const AT_WORK: u64 = 12;
 
-/// Where everybody listens.
+/// The port that every node listens on.
 pub(super) const PORT: u16 = 7;
 
 /// Nodes of a floor: each power of two is as likely as another.

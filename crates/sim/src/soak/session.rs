@@ -28,7 +28,7 @@ pub(crate) struct Sessions<'m> {
     all: Vec<Session>,
     /// What connections went through.
     pub(crate) coverage: Coverage,
-    /// What they achieved.
+    /// What the sessions achieved.
     pub(crate) tally: Tally,
     /// A connection has changed its state since this was last asked.
     has_news: bool,
@@ -46,9 +46,9 @@ pub(crate) struct Sessions<'m> {
 pub struct Tally {
     /// Sessions that were opened.
     pub sessions: u64,
-    /// Of these, read to the end of what the peer sent.
+    /// How many of these read all that the peer sent.
     pub finished: u64,
-    /// Of these, gone with their node.
+    /// How many of these were lost with their node.
     pub died: u64,
     /// Bytes read and found right.
     pub bytes: u64,
@@ -71,7 +71,7 @@ pub(crate) struct Session {
     /// Local and remote port; the latter is 0 until the peer is known.
     pub(crate) ports: (u16, u16),
     behaviour: Behaviour,
-    /// Its send buffer takes slices.
+    /// Whether the send buffer takes slices of the application's memory.
     by_reference: bool,
     /// TCP has reported room since the last write that found none; with slices, always.
     may_write: bool,
@@ -100,9 +100,9 @@ pub(crate) struct Session {
 /// An application's clock: of the run, and of its own node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
-    /// The run's.
+    /// The time of the run.
     pub(crate) now: Instant,
-    /// What the node believes.
+    /// The time as the node's own clock has it.
     pub(crate) local: Instant,
 }
 

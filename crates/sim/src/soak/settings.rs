@@ -13,11 +13,11 @@ pub(crate) struct Behaviour {
     pub(crate) total: u64,
     /// Bytes handed over at once.
     pub(crate) chunk: u32,
-    /// Between two of those.
+    /// Pause between two chunks.
     pub(crate) pause: Duration,
-    /// How it reads.
+    /// How the application reads.
     pub(crate) reading: Reading,
-    /// How it ends.
+    /// How the application ends.
     pub(crate) ending: Ending,
     /// Keeps its handle until TIME-WAIT is over.
     pub(crate) stays: bool,
@@ -26,7 +26,7 @@ pub(crate) struct Behaviour {
 /// How an application reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Reading {
-    /// All, at once.
+    /// Reads all that is there at once.
     Eager,
     /// A little, now and then: the window closes and opens by small steps.
     Sips {
@@ -37,9 +37,9 @@ pub(crate) enum Reading {
     },
     /// Nothing for a while: the window shuts.
     Stalls {
-        /// Since it was opened.
+        /// Time from the opening to the stall.
         from: Duration,
-        /// For so long.
+        /// How long the stall takes.
         len: Duration,
     },
 }
@@ -62,7 +62,7 @@ pub(crate) enum Ending {
 }
 
 impl Reading {
-    /// Between two reads.
+    /// The time between two reads.
     pub(crate) const fn interval(self) -> Duration {
         match self {
             Self::Sips { every, .. } => every,

@@ -16,14 +16,14 @@ pub(crate) enum Trouble {
     Reuse,
     /// Nothing gets through: one way (0 or 1) or both (2).
     Cut {
-        /// Which.
+        /// One way (0 or 1) or both (2).
         ways: usize,
-        /// For how long.
+        /// How long the cut takes.
         len: Duration,
     },
     /// The pipe gets other delays and faults.
     Change,
-    /// A node forgets everything.
+    /// A node reboots and forgets everything.
     Reboot,
     /// A node does nothing for a while, and is late for all its timers.
     Suspend {
@@ -39,12 +39,12 @@ pub(crate) enum Trouble {
     },
     /// SYNs from strangers.
     Flood {
-        /// How many.
+        /// How many segments are sent.
         segments: u32,
     },
     /// Segments of a known connection, invented by somebody off the path.
     Forge {
-        /// How many.
+        /// How many segments are sent.
         segments: u32,
     },
 }

@@ -25,7 +25,7 @@ use super::heavy_flows::{HeavyFlows, Sign};
 use crate::config::{Admission, Window};
 use crate::flow::{Flow, News};
 use crate::flows::FlowId;
-use crate::sight::{Direction, Segment};
+use crate::segment::{Direction, Segment};
 
 /// Who is inside the mesh, and who waits.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ struct Share {
     place: Option<Place>,
     /// Until when it counts as inside.
     until: Option<Instant>,
-    /// The flow's data that were retransmitted while its acknowledgments were held.
+    /// The flow's data that was sent again while its acknowledgments waited.
     repeats: Option<Repeats>,
     /// How long its sender waits before it sends again, where that is fixed, and since when that
     /// is known.
@@ -91,10 +91,9 @@ struct Place {
 /// Data that is sent again and again while its acknowledgment waits.
 #[derive(Clone, Copy, Debug)]
 struct Repeats {
-    /// Sequence number of the first byte: successive segments of a window that is retransmitted are
-    /// no repeats.
+    /// Number of the first byte: what follows one another in a window sent again is no repeat.
     seq: u32,
-    /// When the data were retransmitted last.
+    /// When it was sent again last.
     at: Instant,
     /// How long after the time before.
     gap: Duration,

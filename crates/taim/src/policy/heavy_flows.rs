@@ -14,7 +14,7 @@ use motet::time::{Duration, Instant};
 
 use crate::flow::News;
 use crate::flows::FlowId;
-use crate::sight::{Direction, Segment};
+use crate::segment::{Direction, Segment};
 
 /// Which flows of a router are heavy.
 #[derive(Debug, Default)]
@@ -220,7 +220,7 @@ const FEW: usize = 2;
 /// How often the flows are looked at.
 const STEP: Duration = Duration::from_secs(1);
 
-/// Of what a flow did in the past a part of this size is forgotten with each step.
+/// The part of a flow's past that each step forgets: one over so many.
 const PAST: u64 = 8;
 
 /// A flow is light that moves less than such a part of what the busiest one moves.

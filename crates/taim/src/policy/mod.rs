@@ -15,7 +15,7 @@ use self::paced::Pacer;
 use crate::config::Policy;
 use crate::flow::{Flow, HeldPacket, News};
 use crate::flows::{FlowId, Flows};
-use crate::sight::{Direction, Segment};
+use crate::segment::{Direction, Segment};
 
 /// A policy with what it knows.
 #[derive(Debug)]

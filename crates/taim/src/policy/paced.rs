@@ -30,7 +30,7 @@ use super::heavy_flows::{HeavyFlows, Sign};
 use crate::config::{Fq, Taim};
 use crate::flow::{Flow, HeldPacket, News};
 use crate::flows::{FlowId, Flows};
-use crate::sight::{Direction, Segment};
+use crate::segment::{Direction, Segment};
 
 /// Who leaves next, and when.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(crate) struct Pacer {
     free_at: Instant,
     /// First packets of flows, by priority, then by when they began to wait.
     waiting: BTreeSet<(u64, u64, FlowId, Direction)>,
-    /// The packets that are held, by the instant at which each must go.
+    /// Flows and directions by the time at which their first packet must go.
     due: BTreeSet<(Instant, FlowId, Direction)>,
     /// By place in the table.
     shares: Vec<Share>,
@@ -59,7 +59,7 @@ pub(crate) struct Pacer {
     pub(crate) early: u64,
 }
 
-/// Which flow goes first.
+/// The order in which flows go.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Order {
     /// That with the least throughput.
@@ -339,5 +339,5 @@ const MINUTE: Duration = Duration::from_secs(60);
 const ALPHA: f64 = 0.02;
 const BETA: f64 = 0.05;
 
-/// The weight of the newest value in a smoothed one. The paper gives none.
+/// Weight of the newest value in a smoothed one. The paper gives none.
 const WEIGHT: f64 = 0.25;

@@ -6,7 +6,7 @@ use crate::air::power::Power;
 /// The air at each node, on each channel that any node is or was tuned to.
 #[derive(Debug)]
 pub(super) struct Fields {
-    /// By node.
+    /// The channel of each node.
     channels: Vec<u8>,
     bands: Vec<Band>,
 }
@@ -31,7 +31,7 @@ pub(super) struct Field {
 pub(super) struct Concern(Power);
 
 impl Fields {
-    /// Silence; `channels` by node.
+    /// Nothing is on the air yet. `channels`: one for each node.
     pub(super) fn new(channels: impl IntoIterator<Item = u8>) -> Self {
         let mut all = Self {
             channels: Vec::new(),

@@ -7,7 +7,7 @@ use crate::air::power::Power;
 pub(super) struct Paths {
     /// Where a preamble is found without any rival; ascending.
     pub(super) audible: Vec<Path>,
-    /// Where it only interferes.
+    /// Receivers at which the signal only interferes.
     pub(super) faint: Faint,
 }
 

@@ -23,7 +23,7 @@ pub(super) struct ReceiverState {
     pub(super) interest: Interest,
     is_assessing: bool,
     is_replaying: bool,
-    /// Of the frame it is locked on: [`Arrival::is_asked`].
+    /// [`Arrival::is_asked`] for the frame that it is locked on.
     is_asked: bool,
     rare: Box<Rare>,
 }
@@ -52,7 +52,7 @@ pub(super) struct Lock {
 /// A frame that begins at a receiver.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
-    /// Its place among those on the air.
+    /// The frame's place among those on the air.
     pub(super) frame: usize,
     pub(super) power: Power,
     /// Whether anybody asks how likely it arrives, and not only whether that is certain.
@@ -62,7 +62,7 @@ pub(super) struct Arrival {
 #[derive(Debug, Default)]
 struct Assessment {
     since: Instant,
-    /// Attowatts times microseconds.
+    /// Energy since then, in attowatts times microseconds.
     energy: u128,
     carrier: bool,
 }
@@ -286,7 +286,7 @@ fn calm(signal: Power, noise: Power, co_channel: f64) -> Power {
 /// Keeps [`calm`] below what [`sinr`] would tell, however either is rounded.
 const ROUNDED_DOWN: f64 = 1.0 - 1e-9;
 
-/// 250 kb/s.
+/// At 250 kb/s (IEEE 802.15.4, O-QPSK).
 const MICROS_PER_BIT: f64 = 4.0;
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ pub enum Output {
     Preloaded,
     /// The channel was assessed.
     Assessed {
-        /// Nothing was sensed.
+        /// Whether the channel was clear.
         clear: bool,
     },
     /// The frame, or the ACK that software asked for, left at this instant.

@@ -8,7 +8,7 @@ use crate::air::profile::Profile;
 /// What a radio spends its time and charge on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// Off.
+    /// The radio is off.
     Sleep,
     /// Receiving, or ready to.
     Listen,
@@ -31,7 +31,7 @@ pub enum State {
 pub struct Usage {
     spans: [Duration; State::COUNT],
     pub(super) cpu: Duration,
-    /// Of the time that it turned around, that in which it woke up.
+    /// The part of the turnaround time in which the radio woke up.
     pub(super) waking: Duration,
     pub(super) state: State,
     since: Instant,
@@ -104,10 +104,10 @@ impl Radio {
 }
 
 impl State {
-    /// How many there are.
+    /// How many states there are.
     pub const COUNT: usize = Self::ALL.len();
 
-    /// Each of them.
+    /// Every state.
     pub const ALL: [Self; 8] = [
         Self::Sleep,
         Self::Listen,

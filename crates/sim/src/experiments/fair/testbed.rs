@@ -15,7 +15,7 @@ use crate::net::topology::Tree;
 
 use super::trial::hosts;
 
-/// Which of the two.
+/// Which of the paper's two testbeds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Testbed {
     /// A room and the corridor before it, -15 dBm.

@@ -275,7 +275,7 @@ const STEP: Duration = Duration::from_secs(10);
 /// Steps of a window: two minutes.
 const WINDOW: usize = 12;
 
-/// Steps of a minute.
+/// How many steps a minute has.
 const MINUTE: usize = 6;
 
 /// By then all motes have connected.
@@ -283,5 +283,5 @@ const CONNECTED_WITHIN: Duration = Duration::from_secs(60);
 
 const SIGNAL_WITHIN: Duration = Duration::from_secs(1);
 
-/// The first flow's.
+/// The port of the first flow.
 const PORT: u16 = 5_000;

@@ -178,15 +178,15 @@ impl Goal {
 /// What a figure of a mesh is to be.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Goal {
-    /// Of which experiment.
+    /// The experiment that measures the figure.
     pub experiment: &'static str,
     /// What is measured.
     pub metric: &'static str,
-    /// In which unit.
+    /// The metric's unit.
     pub unit: &'static str,
     /// Key and value of the point, where there are several.
     pub point: Option<(&'static str, &'static str)>,
-    /// Whether more is better.
+    /// Whether a greater value is better.
     pub at_least: bool,
     /// The criterion.
     pub must: f64,
@@ -263,7 +263,7 @@ const SHOWN: [(&str, &str, &str); 5] = [
     ("mesh-stable", "joined_s", "s"),
 ];
 
-/// Motes of a floor.
+/// Motes of a small floor.
 const FEW: u64 = 30;
 const MANY: u64 = 100;
 

@@ -33,7 +33,7 @@ pub(super) enum Kind {
     Cost(Way),
 }
 
-/// Which way packets go.
+/// The direction of packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Way {
     /// From a mote to the host.
@@ -232,7 +232,7 @@ fn cost(setup: &Setup, seed: u64, seconds: u64, way: Way) -> Result<Figures, Fai
 pub(super) struct Formed<'m> {
     pub(super) network: Network<'m>,
     options: NetworkOptions,
-    /// The host's place.
+    /// The host's number among the nodes.
     pub(super) host: usize,
     /// When the last node was switched on.
     on: Instant,

@@ -142,7 +142,7 @@ fn trace_path() -> PathBuf {
 /// Two days of a testbed of fifty nodes in Grenoble.
 const TRACE: &str = "grenoble_7.k7.gz";
 
-/// Besides the border router.
+/// Motes, the border router not counted.
 const MOTES: u64 = 49;
 
 /// The lowest channel on which all of them are reached throughout the trace.

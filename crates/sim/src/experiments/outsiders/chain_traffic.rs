@@ -34,7 +34,7 @@ pub struct ChainTraffic {
     pub is_up: bool,
     /// How many ask something every other second: the last mote, then the one before it, and so on.
     pub readers: usize,
-    /// Who sends besides.
+    /// Strangers that send at the same time.
     pub strangers: Option<Strangers>,
     /// Whether flows have queues of their own at the border router.
     pub queues_flows: bool,
@@ -197,7 +197,7 @@ struct Apps {
     host: usize,
     /// Receivers of bulk, by node and place.
     bulk: Vec<(usize, usize)>,
-    /// At the host.
+    /// The host's clients, by their place among its applications.
     clients: Vec<usize>,
 }
 

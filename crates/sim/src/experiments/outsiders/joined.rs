@@ -104,7 +104,7 @@ pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
 
 const JOINED: (&str, &str) = ("joined", "1");
 
-/// Of all runs the slowest.
+/// The slowest of all runs.
 const JOINED_S: (&str, &str) = ("joined_s", "s");
 
 /// Within this every mote answers.

@@ -36,9 +36,9 @@ pub enum Transport {
 /// Messages to one mote.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Load {
-    /// By what they go.
+    /// The transport that carries the messages.
     pub transport: Transport,
-    /// Bytes of each.
+    /// Bytes of each message.
     pub message_len: usize,
     /// From one to the next.
     pub interval: Duration,
@@ -51,7 +51,7 @@ pub struct Siblings {
     pub children: usize,
     /// How many of these are switched off, after a minute and for good.
     pub dead: usize,
-    /// When each asks.
+    /// When each child asks its parent for packets.
     pub policy: Policy,
     /// How long the parent keeps one that is silent.
     pub child_timeout: Duration,
@@ -78,7 +78,7 @@ pub const SIBLING_LATENCY: Metric = Metric {
 /// The same part without children that are off.
 const DELIVERY_ALONE: (&str, &str) = ("sibling_delivery_alone", "1");
 
-/// What siblings got.
+/// How many messages the siblings got, and how late.
 struct Got {
     delivered: f64,
     mean_s: f64,

@@ -30,7 +30,7 @@ use crate::streams::{Purpose, stream};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Stranger {
     joining: Joining,
-    /// The mote.
+    /// The mote that the stranger is beside.
     node: u64,
     kind: Forgery,
     /// Frames a second.
@@ -38,7 +38,7 @@ struct Stranger {
     radio: Radio,
 }
 
-/// What all nodes have.
+/// The radio that all nodes have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Radio {
     Hamilton,

@@ -120,13 +120,13 @@ pub const EXPERIMENTS: [Experiment; 7] = [
     ),
 ];
 
-/// What is compared.
+/// One of the designs that are compared.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(in crate::experiments) struct Design {
     pub(in crate::experiments) name: &'static str,
     /// Octets of a segment, timestamps included; `None`: as many as five packets hold.
     pub(in crate::experiments) smss: Option<u16>,
-    /// Segments of its buffers.
+    /// Size of TCP's buffers, in segments.
     pub(in crate::experiments) segments: usize,
     pub(in crate::experiments) timestamps: bool,
     pub(in crate::experiments) has_tcple: bool,

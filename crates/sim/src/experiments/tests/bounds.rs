@@ -77,5 +77,5 @@ fn one_flow_has_a_bound_and_two_have_none() {
     }
 }
 
-/// Of measured time.
+/// Time that is measured, s.
 const SECONDS: u64 = 5;

@@ -25,7 +25,7 @@ use crate::net::plan;
 pub(crate) struct Overheard {
     /// The DODAG that the node is in.
     pub(crate) dodag: Dodag,
-    /// The node's own rank.
+    /// The rank of the node itself.
     pub(crate) rank: u16,
     /// Its neighbours, the parent first, then its children, then others, and their ranks.
     pub(crate) neighbours: Vec<(LinkAddr, u16)>,
@@ -111,7 +111,7 @@ impl Overheard {
         })
     }
 
-    /// The neighbours by turns.
+    /// The neighbour whose turn it is.
     fn neighbour(&self, made: u32) -> Option<(LinkAddr, u16)> {
         let turn = made as usize % self.neighbours.len().max(1);
         self.neighbours.get(turn).copied()

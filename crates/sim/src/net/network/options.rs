@@ -71,7 +71,7 @@ pub struct NetworkOptions {
 /// Of [`NodeOptions`] hold a node's name, its window and its tables' places for TCP.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct BleOptions {
-    /// How fast symbols are.
+    /// The PHY, which sets how long a byte takes.
     pub phy: Phy,
     /// From one connection event to the next, in units of 1.25 ms.
     pub interval: u16,
@@ -272,7 +272,7 @@ pub struct NodeOptions {
     pub sleep: Option<Sleep>,
     /// How it keeps packets for nodes that sleep, where there are any.
     pub indirect: IndirectConfig,
-    /// Bytes of these packets.
+    /// Bytes of the packets that are kept for sleeping nodes.
     pub indirect_len: usize,
     /// Its datagram tags begin where they soon wrap; otherwise anywhere.
     pub tags_wrap: bool,
@@ -335,7 +335,7 @@ pub struct HostOptions {
     pub listeners: usize,
     /// TCP handshakes it has room for that nobody has accepted yet.
     pub half_open: usize,
-    /// Of which host this is a part; none: a host of its own.
+    /// The host that this is a part of; none: a host of its own.
     pub part: Option<Part>,
 }
 

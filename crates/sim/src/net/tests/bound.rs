@@ -15,7 +15,7 @@ struct Case {
     options: ChainOptions,
     up: bool,
     len: u64,
-    /// Of every node.
+    /// macMinBE of every node.
     be_min: u8,
 }
 

@@ -7,7 +7,7 @@
 
 use motet::time::{Duration, Instant};
 
-/// By node.
+/// When nodes are called, by node.
 #[derive(Debug)]
 pub(super) struct Agenda {
     calls: Vec<Call>,

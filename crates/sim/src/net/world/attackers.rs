@@ -18,7 +18,7 @@ use crate::streams::{Purpose, stream};
 /// An attacker in its place.
 #[derive(Debug)]
 pub(super) struct Attacker {
-    /// Its place on the air, behind those of all nodes.
+    /// The attacker's place on the air, behind those of all nodes.
     place: usize,
     near: usize,
     target: Target,

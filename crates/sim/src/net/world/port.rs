@@ -85,7 +85,7 @@ pub(super) enum Kind {
 pub(super) struct Attachments {
     /// The node of each controller of Bluetooth LE.
     pub(super) devices: Vec<usize>,
-    /// Of radios, each kind once.
+    /// The profiles of radios, each kind once.
     profiles: Vec<Arc<Profile>>,
 }
 

@@ -20,7 +20,7 @@ use crate::net::network::mac_of;
 /// The host's side of one node's link security.
 #[derive(Debug, Default)]
 pub(super) struct SecurityState {
-    /// What outlives a reboot.
+    /// The last reservation of frame counters, which outlives a reboot.
     stored: Option<Reservation>,
     /// What makes it outlive the run, and the node's EUI-64 there.
     counter_store: Option<(CounterStore, [u8; 8])>,

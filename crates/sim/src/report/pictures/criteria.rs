@@ -88,7 +88,7 @@ fn index(all: &[(Experiment, &Report)]) -> String {
     text + "</ul>"
 }
 
-/// Its plots as SVG files: name and text.
+/// The criteria's plots as SVG files: name and text.
 pub fn criteria_plots(all: &[(Experiment, &Report)]) -> Vec<(String, String)> {
     let figures = all
         .iter()

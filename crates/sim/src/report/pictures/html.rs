@@ -6,7 +6,7 @@ use super::theme::{escape, variables};
 
 /// A picture, with what stands above and below it.
 pub(super) struct Figure {
-    /// Of its file, without the ending.
+    /// Name of the picture's file, without the ending.
     pub(super) name: String,
     pub(super) title: String,
     pub(super) note: String,

@@ -62,7 +62,7 @@ fn depth(parents: &[Option<usize>], node: usize) -> Option<usize> {
 struct Map {
     low: [f64; 2],
     factor: [f64; 2],
-    /// Left of everything.
+    /// Margin on the left.
     margin: f64,
     height: f64,
     metres: bool,

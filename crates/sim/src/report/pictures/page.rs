@@ -359,7 +359,7 @@ const POINTS_SHOWN: usize = 24;
 const TILED_FLOWS_MAX: usize = 6;
 const TILED_GROUPS_MAX: usize = 3;
 
-/// Of more flows, those that are alike have one row.
+/// Where there are more flows, those that are alike have one row.
 const FLOWS_SHOWN_MAX: usize = 40;
 const GROUPS_SHOWN_MAX: usize = 12;
 

@@ -11,7 +11,7 @@ use super::theme::{GRID, INK, QUIET, series, themed};
 pub(super) struct Plot {
     pub(super) x: String,
     pub(super) y: String,
-    /// Behind the lines.
+    /// Coloured bands behind the lines.
     pub(super) bands: Vec<Band>,
     pub(super) lines: Vec<Line>,
 }
@@ -471,7 +471,7 @@ const SMALL: u32 = 12;
 const PANEL_HEIGHT: u32 = 190;
 const PANEL_LEFT: i32 = 52;
 const PANEL_TITLE_HEIGHT: i32 = 24;
-/// Of most characters in this size, pixels.
+/// Width of most characters in this size, pixels.
 const CHARACTER_WIDTH: i32 = 7;
 const ROW_HEIGHT: i32 = 24;
 const LEGEND_HEIGHT: i32 = 22;

@@ -36,7 +36,7 @@ const DARK: [&str; SERIES] = [
     "#8fcdf2", "#768b09", "#d24572", "#76fbc7", "#0d9298", "#fecee4", "#9f7562", "#94c01f",
 ];
 
-/// The variables' definitions.
+/// Definitions of the CSS variables.
 pub(super) fn variables() -> String {
     let of = |fixed: &str, colours: [&str; SERIES]| {
         let series = colours.iter().enumerate();

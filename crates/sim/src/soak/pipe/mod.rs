@@ -86,7 +86,7 @@ struct Way {
     rate: Option<u64>,
     busy_until: Instant,
     faults: Faults,
-    /// Nothing gets through before.
+    /// Nothing gets through before this moment.
     cut_until: Instant,
     /// The chance of a congestion mark where one may be.
     marking: f64,
@@ -508,7 +508,7 @@ const ADDRS: [Ipv6Addr; 2] = [
 /// Who opens the first connection.
 const CLIENT: usize = 0;
 
-/// Where both listen.
+/// The port that both ends listen on.
 const PORT: u16 = 7;
 
 /// The local port of the first connection; the others follow.

@@ -12,7 +12,7 @@ pub(super) struct Progress {
     left: u16,
     /// When that last changed, or the state did, by the node's clock.
     at: Instant,
-    /// Its window is shut.
+    /// Whether the peer's window is shut.
     is_shut: bool,
 }
 

@@ -69,7 +69,7 @@ impl Place {
         [("alone", 1), ("two", 2)].map(of)
     }
 
-    /// Beside these strangers.
+    /// The setting, and its traffic, with these strangers.
     fn disturbed(self, strangers: &Strangers) -> (Point, ChainTraffic) {
         let (name, size) = match strangers.kind {
             StrangerPacket::Datagrams(len) => ("datagrams", len),
@@ -170,7 +170,7 @@ const FORGED_AT: Place = Place {
     is_up: false,
 };
 
-/// One host each.
+/// Strangers with one address each.
 pub const FLOWS: [Strangers; 6] = [
     Strangers::one(StrangerPacket::Datagrams(1_000), 3.0),
     Strangers::one(StrangerPacket::Datagrams(20), 50.0),
@@ -180,7 +180,7 @@ pub const FLOWS: [Strangers; 6] = [
     Strangers::one(StrangerPacket::Syns(REQUEST_PORT), 50.0),
 ];
 
-/// Of as many datagrams a second, from eight sources and from 64.
+/// As many datagrams a second, from eight forged sources and from 64.
 pub const FORGED: [Strangers; 2] = [forged(8), forged(64)];
 
 const fn forged(sources: usize) -> Strangers {

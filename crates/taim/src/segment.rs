@@ -1,4 +1,4 @@
-//! What a router reads of a packet.
+//! What the router reads of a packet: a TCP segment of a flow, or the addresses alone.
 //!
 //! Purpose: the flow, the sequence numbers and the lengths of a TCP segment. All else has none:
 //! other protocols, fragments, headers that are cut off or malformed. Of these the addresses are
@@ -47,7 +47,7 @@ pub(crate) struct Segment {
     pub(crate) flow: FlowKey,
     pub(crate) direction: Direction,
     pub(crate) seq: u32,
-    /// The acknowledgment number, if the segment has the ACK flag.
+    /// The acknowledgment number, where the segment has one.
     pub(crate) ack: Option<u32>,
     pub(crate) flags: Flags,
     /// Bytes of the stream that it carries.
