@@ -3,7 +3,7 @@
 //! Purpose: [`scripts`] gives a script for each segment between any two of some places in the
 //! sequence space, over one kept block and over two, with RCV.NXT below, inside and above it; and
 //! for four blocks that arrive in any order. The expected ACK and SACK option come from
-//! [`Receiver`], a model that shares no code with the engine.
+//! `Receiver`, a model that shares no code with the engine.
 //!
 //! Place: the tests of this crate play them, and so does packetdrill's library
 //! (`crates/packetdrill/tests/agree`). Left out: reassembly beyond what the window holds, which
