@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant as Clock};
 
 use motet::time::Instant;
-use motet_lab::air::log::{Flown, Happening, Seen, Turn};
+use motet_lab::air::log::{Happening, LoggedFrame, Seen, Turn};
 use motet_lab::air::medium::Fate;
 use motet_lab::report::{Column, Table as Columns, Values};
 use motet_lab::scenario::{Captures, Plan, RunResult, STATES, Sample, Session, View};
@@ -350,10 +350,10 @@ impl Moment {
     /// Frames that have left the air: from, to, start_s, end_s, channel, kind, fate, bytes in hexadecimal.
     #[getter]
     fn frames(&self) -> PyResult<Table> {
-        let all: Vec<&Flown> = self.0.seen.all.iter().filter_map(frame).collect();
+        let all: Vec<&LoggedFrame> = self.0.seen.all.iter().filter_map(frame).collect();
         let to = all.iter().map(|frame| frame.to.map(|to| to as u64));
-        let fate = |frame: &&Flown| Fate::NAMES[frame.fate.index()];
-        let hex = |frame: &&Flown| {
+        let fate = |frame: &&LoggedFrame| Fate::NAMES[frame.fate.index()];
+        let hex = |frame: &&LoggedFrame| {
             frame
                 .bytes
                 .iter()
@@ -431,7 +431,7 @@ impl Moment {
     }
 }
 
-fn frame(happening: &Happening) -> Option<&Flown> {
+fn frame(happening: &Happening) -> Option<&LoggedFrame> {
     match happening {
         Happening::Frame(frame) => Some(frame),
         Happening::Radio(_) => None,

@@ -7,7 +7,7 @@
 use motet_lab::Arena;
 use motet_lab::apps::App;
 use motet_lab::apps::backlog::{Backlog, Sensor};
-use motet_lab::apps::coap::Putter;
+use motet_lab::apps::coap::CoapReporter;
 use motet_lab::coap;
 use motet_lab::coap::timing::{Algorithm, Parameters, Timing};
 use motet_lab::net::network::Network;
@@ -22,8 +22,8 @@ pub(crate) fn put_readings<'m>(network: &mut Network<'m>, arena: &'m Arena, seed
         let backlog = Backlog::new(SENSOR, network.world.now(), &mut rng);
         let timing = Timing::new(Algorithm::Fixed, Parameters::RFC7252);
         let to = (plan::HOST, coap::PORT);
-        let putter = Putter::new(to, backlog, BLOCK_LEN, Some(timing), rng, arena);
-        network.world.set_app(mote, App::Putter(putter));
+        let reporter = CoapReporter::new(to, backlog, BLOCK_LEN, Some(timing), rng, arena);
+        network.world.set_app(mote, App::CoapReporter(reporter));
     }
 }
 

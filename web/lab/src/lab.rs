@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use motet::time::{Duration, Instant};
 use motet_decode::{Capture as Reader, Decoder, Frame, Look};
-use motet_lab::air::log::{Flown, Happening, Seen, Sort};
+use motet_lab::air::log::{Happening, LoggedFrame, Seen, Sort};
 use motet_lab::air::medium::Fate;
 use motet_lab::capture::{Capture, Records};
 use motet_lab::report;
@@ -208,8 +208,9 @@ impl Lab {
         let within = CAPTURED_WITHIN.as_micros();
         let from_when = Instant::from_micros(start.as_micros().saturating_sub(within));
         let (capture, seen) = self.captured(from_when, to)?;
-        let is_it =
-            |flown: &&Flown| (flown.from, flown.start, flown.bytes.len()) == (from, start, length);
+        let is_it = |frame: &&LoggedFrame| {
+            (frame.from, frame.start, frame.bytes.len()) == (from, start, length)
+        };
         let frames = seen.all.iter().filter_map(|happening| match happening {
             Happening::Frame(frame) => Some(frame),
             Happening::Radio(_) => None,

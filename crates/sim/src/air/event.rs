@@ -36,7 +36,7 @@ pub enum Event {
     /// A gain changes.
     Gain(Box<Later>),
     /// A packet arrives at the end of a wire.
-    Packet(Box<Parcel>),
+    Packet(Box<WirePacket>),
     /// An attacker may send.
     Attack {
         /// The attacker's number.
@@ -48,7 +48,7 @@ pub enum Event {
 
 /// A packet on a wire.
 #[derive(Debug)]
-pub struct Parcel {
+pub struct WirePacket {
     /// The end it arrives at.
     pub to: End,
     /// The packet's bytes.

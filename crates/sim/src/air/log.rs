@@ -18,14 +18,14 @@ use crate::air::radio::State;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Happening {
     /// A frame has left the air.
-    Frame(Flown),
+    Frame(LoggedFrame),
     /// A radio of IEEE 802.15.4 is in another state.
     Radio(Turn),
 }
 
 /// A frame that has left the air.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Flown {
+pub struct LoggedFrame {
     /// The node that sent it; of attackers a number behind those of all nodes.
     pub from: usize,
     /// The node that it was for; none of a broadcast, or of an ACK that nobody is known to have
@@ -46,7 +46,7 @@ pub struct Flown {
     pub bytes: Box<[u8]>,
 }
 
-impl Flown {
+impl LoggedFrame {
     /// A frame of IEEE 802.15.4 that has just left the air, with its fate and the end of it.
     pub(crate) fn of(
         finished: &Finished,

@@ -26,7 +26,7 @@ use motet::wire::LinkAddr;
 use motet::wire::ieee802154::{FrameType, Header};
 
 use crate::air::census::Census;
-use crate::air::log::{Flown, Happening, Log, Turn};
+use crate::air::log::{Happening, Log, LoggedFrame, Turn};
 use crate::air::medium::{Fate, Finished, Frame, Medium};
 use crate::air::nonces::Nonces;
 use crate::air::power::Power;
@@ -34,7 +34,7 @@ use crate::air::radio::State;
 use crate::calendar::Calendar;
 use crate::capture::Capture;
 
-pub use self::event::{End, Event, Parcel};
+pub use self::event::{End, Event, WirePacket};
 
 /// The medium with all that happens on it.
 #[derive(Debug)]
@@ -138,8 +138,8 @@ impl Air {
         end: Instant,
     ) {
         if self.log.is_some() {
-            let flown = |medium: &Medium| Flown::of(finished, header, (fate, end), medium);
-            self.note(|medium| Happening::Frame(flown(medium)));
+            let logged = |medium: &Medium| LoggedFrame::of(finished, header, (fate, end), medium);
+            self.note(|medium| Happening::Frame(logged(medium)));
         }
     }
 

@@ -19,7 +19,7 @@ use crate::coap::timing::Timing;
 
 /// Makes readings, and puts them to a server.
 #[derive(Debug)]
-pub struct Putter<'m> {
+pub struct CoapReporter<'m> {
     to: (Ipv6Addr, u16),
     inbox: Option<Inbox<'m>>,
     /// Readings that wait to be sent.
@@ -38,7 +38,7 @@ pub struct Putter<'m> {
 
 /// Takes readings that come over CoAP.
 #[derive(Debug)]
-pub struct Taker<'m> {
+pub struct CoapCollector<'m> {
     inbox: Option<Inbox<'m>>,
     clients: Vec<Client>,
 }
@@ -64,7 +64,7 @@ struct Body {
     partial: Vec<u8>,
 }
 
-impl<'m> Putter<'m> {
+impl<'m> CoapReporter<'m> {
     /// Puts what `backlog` makes in blocks of `block_len` bytes; without `timing` unconfirmed.
     pub fn new(
         to: (Ipv6Addr, u16),
@@ -185,7 +185,7 @@ impl<'m> Putter<'m> {
     }
 }
 
-impl<'m> Taker<'m> {
+impl<'m> CoapCollector<'m> {
     /// Takes readings of `reading_len` bytes in blocks of `block_len` from these clients.
     pub fn new(
         clients: &[Ipv6Addr],

@@ -22,7 +22,7 @@ mod services;
 use motet::node::Node;
 use motet::time::Instant;
 
-use self::coap::{Putter, Taker};
+use self::coap::{CoapCollector, CoapReporter};
 use self::messages::{Client, Server};
 use self::readings::{Readings, Sink};
 use self::reporter::Reporter;
@@ -56,9 +56,9 @@ pub enum App<'m> {
     /// Sends a sensor's readings over TCP, in batches.
     Reporter(Reporter<'m>),
     /// Puts a sensor's readings to a CoAP server.
-    Putter(Putter<'m>),
+    CoapReporter(CoapReporter<'m>),
     /// Takes a sensor's readings over CoAP.
-    Taker(Taker<'m>),
+    CoapCollector(CoapCollector<'m>),
 }
 
 impl<'m> App<'m> {
@@ -74,8 +74,8 @@ impl<'m> App<'m> {
             Self::Client(client) => client.step(node, now),
             Self::Server(server) => server.step(node, now),
             Self::Reporter(reporter) => reporter.step(node, now),
-            Self::Putter(putter) => putter.step(node, now),
-            Self::Taker(taker) => taker.step(node, now),
+            Self::CoapReporter(reporter) => reporter.step(node, now),
+            Self::CoapCollector(collector) => collector.step(node, now),
         }
     }
 
@@ -90,8 +90,8 @@ impl<'m> App<'m> {
             Self::Client(client) => client.switch_off(node),
             Self::Server(server) => server.switch_off(node),
             Self::Reporter(reporter) => reporter.switch_off(node),
-            Self::Putter(putter) => putter.switch_off(node),
-            Self::Taker(taker) => taker.switch_off(node),
+            Self::CoapReporter(reporter) => reporter.switch_off(node),
+            Self::CoapCollector(collector) => collector.switch_off(node),
         }
     }
 
@@ -101,7 +101,7 @@ impl<'m> App<'m> {
             Self::Readings(readings) => readings.switch_on(now),
             Self::Client(client) => client.switch_on(now),
             Self::Reporter(reporter) => reporter.switch_on(now),
-            Self::Putter(putter) => putter.backlog.switch_on(now),
+            Self::CoapReporter(reporter) => reporter.backlog.switch_on(now),
             _ => {}
         }
     }
@@ -113,7 +113,7 @@ impl<'m> App<'m> {
             Self::Readings(readings) => readings.next_deadline(),
             Self::Client(client) => client.next_deadline(),
             Self::Reporter(reporter) => reporter.next_deadline(),
-            Self::Putter(putter) => putter.next_deadline(),
+            Self::CoapReporter(reporter) => reporter.next_deadline(),
             Self::Services(services) => services.next_deadline(),
             _ => None,
         }

@@ -40,12 +40,12 @@ pub(super) struct Flow<'a> {
     begins_anew: bool,
     seed: u64,
     sampled_bytes: u64,
-    means: Means,
+    means: SampleSums,
 }
 
 /// Sums over the samples after the warm-up.
 #[derive(Default)]
-struct Means {
+struct SampleSums {
     rtt_ms: f64,
     cwnd_segments: f64,
     samples: u32,
@@ -83,7 +83,7 @@ pub(super) fn all<'a, 'm>(
             begins_anew: settings.begins_anew(&scenario.faults),
             seed,
             sampled_bytes: 0,
-            means: Means::default(),
+            means: SampleSums::default(),
         })
         .collect();
     let mut ports: BTreeMap<usize, Vec<u16>> = BTreeMap::new();

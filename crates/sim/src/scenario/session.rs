@@ -47,12 +47,12 @@ self_cell!(
     struct Cell {
         owner: Owner,
         #[not_covariant]
-        dependent: Going,
+        dependent: RunUnderWay,
     }
 );
 
 /// A run and how far it is.
-struct Going<'m> {
+struct RunUnderWay<'m> {
     run: Run<'m>,
     phase: Phase,
 }
@@ -152,7 +152,7 @@ impl Session {
             }
             let until = run.switched_on + run.scenario.join_max();
             let phase = Phase::Joining(Stretch::new(until), Arrivals::default());
-            Ok(Going { run, phase })
+            Ok(RunUnderWay { run, phase })
         })?;
         Ok(Self {
             cell,
@@ -239,7 +239,7 @@ impl std::fmt::Debug for Session {
     }
 }
 
-impl Going<'_> {
+impl RunUnderWay<'_> {
     fn advance(&mut self, to: Instant, watch: &Watch<'_>) -> bool {
         loop {
             let run = &mut self.run;

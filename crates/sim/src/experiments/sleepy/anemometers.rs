@@ -22,7 +22,7 @@ use crate::air::noise::{Hours, Noise};
 use crate::air::radio::{State, Usage};
 use crate::apps::App;
 use crate::apps::backlog::{Backlog, Sensor};
-use crate::apps::coap::{Putter, Taker};
+use crate::apps::coap::{CoapCollector, CoapReporter};
 use crate::apps::messages::{Server, Shape};
 use crate::apps::reporter::Reporter;
 use crate::coap::timing::{Algorithm, Parameters, Timing};
@@ -94,8 +94,8 @@ impl Traffic for Anemometers {
         if self.transport != Transport::Tcp {
             let clients = LEAVES.map(|leaf| network.addr(leaf));
             let len = Sensor::ANEMOMETER.reading_len;
-            let taker = Taker::new(&clients, len, self.block_len(), &arena);
-            network.world.set_app(host, App::Taker(taker));
+            let collector = CoapCollector::new(&clients, len, self.block_len(), &arena);
+            network.world.set_app(host, App::CoapCollector(collector));
         }
         let warm = now + BATCH_TIME + BATCH_TIME;
         network.world.run_until(warm);
@@ -231,8 +231,8 @@ impl Anemometers {
         };
         let rng = stream(seed, (leaf + NODES) as u32, Purpose::Application);
         let to = (host_addr, crate::coap::PORT);
-        let putter = Putter::new(to, backlog, self.block_len(), timing, rng, arena);
-        [network.world.add_app(leaf, App::Putter(putter)), 0]
+        let reporter = CoapReporter::new(to, backlog, self.block_len(), timing, rng, arena);
+        [network.world.add_app(leaf, App::CoapReporter(reporter)), 0]
     }
 }
 
@@ -265,12 +265,12 @@ impl Tally {
                         }
                     }
                 }
-                (_, Some(App::Putter(putter)), Some(App::Taker(taker))) => {
-                    let tally = taker.tally(network.addr(leaf));
+                (_, Some(App::CoapReporter(reporter)), Some(App::CoapCollector(collector))) => {
+                    let tally = collector.tally(network.addr(leaf));
                     let received = tally.map_or(0, |(tally, _)| tally.received);
-                    all.count(&putter.backlog, putter.under_way(), received);
-                    all.retransmissions += putter.sender.retransmissions;
-                    all.timeouts += putter.sender.retransmissions;
+                    all.count(&reporter.backlog, reporter.under_way(), received);
+                    all.retransmissions += reporter.sender.retransmissions;
+                    all.timeouts += reporter.sender.retransmissions;
                 }
                 _ => {}
             }

@@ -18,7 +18,7 @@ mod trial;
 
 use motet::time::Duration;
 
-use self::trial::{Load, What};
+use self::trial::{Load, Workload};
 use super::row::Point;
 use super::setup::Setup;
 use super::{Budget, Case, Experiment};
@@ -214,7 +214,7 @@ fn case(point: Point, load: Load) -> Case {
 
 /// A load that is more than any design carries.
 fn saturated(design: Design) -> Load {
-    Load::of(design, What::Offered { kbps: 800 })
+    Load::of(design, Workload::Offered { kbps: 800 })
 }
 
 /// Sizes of Fig 3 and intervals of Fig 2 (as `interval`, ms); Fig 2 has 600 bytes.
@@ -225,12 +225,12 @@ fn table4_cases() -> Vec<Case> {
     let mut cases = vec![
         case(
             offered(NAIVE, 600),
-            Load::of(NAIVE, What::Offered { kbps: 600 }),
+            Load::of(NAIVE, Workload::Offered { kbps: 600 }),
         ),
         case(of(TCPLP), saturated(TCPLP)),
     ];
     for design in [NAIVE, TCPLP] {
-        let once = |size| Load::of(design, What::Once { size });
+        let once = |size| Load::of(design, Workload::Once { size });
         cases.extend(SIZES.map(|size| case(sized(design, size), once(size))));
         cases.extend(INTERVALS.map(|ms| {
             let load = Load {
@@ -254,7 +254,7 @@ fn goodput_cases() -> Vec<Case> {
         cases.extend(OFFERED.map(|kbps| {
             case(
                 offered(design, kbps),
-                Load::of(design, What::Offered { kbps }),
+                Load::of(design, Workload::Offered { kbps }),
             )
         }));
     }
@@ -270,7 +270,7 @@ fn loss_cases() -> Vec<Case> {
         LOSSES.map(|hundredths| {
             let load = Load {
                 error: hundredths as f64 / 100.0,
-                ..Load::of(design, What::Each100Ms { size: 1000 })
+                ..Load::of(design, Workload::Each100Ms { size: 1000 })
             };
             case(lossy(design, hundredths), load)
         })
@@ -295,7 +295,7 @@ fn fairness_cases() -> Vec<Case> {
     let cases = TOGETHER.map(|(name, designs)| {
         let load = Load {
             others: vec![designs[1], designs[2]],
-            ..Load::of(designs[0], What::Offered { kbps: 200 })
+            ..Load::of(designs[0], Workload::Offered { kbps: 200 })
         };
         case(together(name), load)
     });
@@ -304,10 +304,10 @@ fn fairness_cases() -> Vec<Case> {
 
 /// One reading a second, each answered.
 fn readings(design: Design) -> Load {
-    Load::of(design, What::Readings)
+    Load::of(design, Workload::Readings)
 }
 
-/// What an interval costs and brings: the shortest, and seven times that, in ms and in units of
+/// Workload an interval costs and brings: the shortest, and seven times that, in ms and in units of
 /// 1.25 ms.
 const SHORT: (&str, u16) = ("7.5", 6);
 const LONG: (&str, u16) = ("52.5", 42);
@@ -360,6 +360,11 @@ fn rtt_cases() -> Vec<Case> {
 
 fn ota_cases() -> Vec<Case> {
     [TCPLE, TCPLP, BLEACH]
-        .map(|design| case(of(design), Load::of(design, What::Update { size: 3000 })))
+        .map(|design| {
+            case(
+                of(design),
+                Load::of(design, Workload::Update { size: 3000 }),
+            )
+        })
         .into()
 }

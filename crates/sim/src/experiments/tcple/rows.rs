@@ -1,4 +1,4 @@
-//! What follows from the runs, and what the paper has.
+//! Workload follows from the runs, and what the paper has.
 
 use super::*;
 use crate::experiments::Results;

@@ -17,10 +17,10 @@ use crate::net::network::{BleOptions, HostOptions, Network, NetworkOptions, RADI
 use crate::net::run::{Next, run};
 use crate::streams::{Purpose, stream};
 
-/// What is sent. Times between messages are no multiples of an interval, as clocks drift: messages
+/// Workload is sent. Times between messages are no multiples of an interval, as clocks drift: messages
 /// meet every part of one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum What {
+pub(super) enum Workload {
     /// Up, so much a second, as messages of 1,000 bytes.
     Offered { kbps: u64 },
     /// Up, so many bytes each second: nothing of the last is on its way any more.
@@ -37,7 +37,7 @@ pub(super) enum What {
 #[derive(Clone, Debug)]
 pub(super) struct Load {
     pub(super) design: Design,
-    pub(super) what: What,
+    pub(super) what: Workload,
     /// Designs of motes that join after a third of the time and after two.
     pub(super) others: Vec<Design>,
     pub(super) error: f64,
@@ -47,7 +47,7 @@ pub(super) struct Load {
 }
 
 impl Load {
-    pub(super) const fn of(design: Design, what: What) -> Self {
+    pub(super) const fn of(design: Design, what: Workload) -> Self {
         Self {
             design,
             what,
@@ -69,15 +69,15 @@ impl Load {
 
     fn shape(&self) -> Shape {
         let (len, answer_len, interval) = match self.what {
-            What::Offered { kbps } => (
+            Workload::Offered { kbps } => (
                 MESSAGE_LEN,
                 0,
                 Duration::from_micros(MESSAGE_LEN as u64 * 8_000 / kbps),
             ),
-            What::Once { size } => (size as usize, 0, Duration::from_millis(1_013)),
-            What::Each100Ms { size } => (size as usize, 0, Duration::from_millis(101)),
-            What::Readings => (READING_LEN, ANSWER_LEN, Duration::from_millis(1_013)),
-            What::Update { size } => (size as usize, 0, Duration::from_millis(2_013)),
+            Workload::Once { size } => (size as usize, 0, Duration::from_millis(1_013)),
+            Workload::Each100Ms { size } => (size as usize, 0, Duration::from_millis(101)),
+            Workload::Readings => (READING_LEN, ANSWER_LEN, Duration::from_millis(1_013)),
+            Workload::Update { size } => (size as usize, 0, Duration::from_millis(2_013)),
         };
         Shape {
             message_len: len,
@@ -87,7 +87,7 @@ impl Load {
     }
 
     const fn is_down(&self) -> bool {
-        matches!(self.what, What::Update { .. })
+        matches!(self.what, Workload::Update { .. })
     }
 
     fn network(&self, seed: u64) -> NetworkOptions {
@@ -206,7 +206,7 @@ impl Load {
     ) -> Result<Run, Failure> {
         network.world.run_until(from);
         let before = Counts::of(network, pairs, self.is_down());
-        // What all share is what each has once all are there: in the last sixth of the time.
+        // Workload all share is what each has once all are there: in the last sixth of the time.
         let last = to.as_micros() - (to.as_micros() - from.as_micros()) / 6;
         let last = motet::time::Instant::from_micros(last);
         let settled = match self.motes() {
@@ -255,7 +255,7 @@ impl Load {
     }
 }
 
-/// What has been counted at one moment; times are those of the first mote, since its start.
+/// Workload has been counted at one moment; times are those of the first mote, since its start.
 struct Counts {
     bytes: Vec<u64>,
     messages: u64,

@@ -2,7 +2,7 @@
 
 use super::World;
 use super::bluetooth::Bluetooth;
-use crate::air::log::{Flown, Happening, Log, Seen, Sort};
+use crate::air::log::{Happening, Log, LoggedFrame, Seen, Sort};
 use crate::air::medium::{Deaf, Fate};
 use crate::air::radio::State;
 use crate::ble;
@@ -51,7 +51,7 @@ impl World<'_> {
         let node = |device: usize| nodes.get(device).copied().unwrap_or(device);
         for packet in air.take_packets() {
             log.note(|| {
-                Happening::Frame(Flown {
+                Happening::Frame(LoggedFrame {
                     from: node(packet.from),
                     to: packet.to.map(node),
                     start: packet.start,

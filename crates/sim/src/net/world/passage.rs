@@ -7,7 +7,7 @@ use motet_taim::Direction;
 
 use super::port::{Attached, Kind};
 use super::{Mote, World};
-use crate::air::{End, Event, Parcel};
+use crate::air::{End, Event, WirePacket};
 use crate::net::fairness::Fairness;
 use crate::net::wire::Wire;
 
@@ -53,8 +53,8 @@ impl World<'_> {
     }
 
     /// A packet is at the end of a wire; on its way into the mesh it may have to wait there.
-    pub(super) fn arrive(&mut self, parcel: Parcel, now: Instant) {
-        let Parcel { to, packet } = parcel;
+    pub(super) fn arrive(&mut self, parcel: WirePacket, now: Instant) {
+        let WirePacket { to, packet } = parcel;
         match to {
             End::Mote(mote) if self.is_router(to) => {
                 if self.offer(Direction::Down, &packet, now) {
@@ -131,7 +131,7 @@ impl World<'_> {
     pub(super) fn carry(&mut self, from: End, packet: &[u8], now: Instant) {
         let Some(wire) = &mut self.wire else { return };
         for (to, arrival, packet) in wire.carry(from, packet, now) {
-            let arrives = Event::Packet(Box::new(Parcel { to, packet }));
+            let arrives = Event::Packet(Box::new(WirePacket { to, packet }));
             self.air.calendar.schedule(arrival, arrives);
         }
     }
