@@ -140,7 +140,7 @@ impl CounterStore {
 /// of its own.
 const AHEAD: u32 = 8_192;
 
-/// SenderNumbers of messages of joining that are kept at one time.
+/// Sequence numbers of CoJP messages that are reserved at one time.
 const NUMBERS: u32 = 64;
 
 #[cfg(test)]

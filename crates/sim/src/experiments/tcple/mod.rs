@@ -307,7 +307,7 @@ fn readings(design: Design) -> Load {
     Load::of(design, Workload::Readings)
 }
 
-/// Workload an interval costs and brings: the shortest, and seven times that, in ms and in units of
+/// What an interval costs and brings: the shortest, and seven times that, in ms and in units of
 /// 1.25 ms.
 const SHORT: (&str, u16) = ("7.5", 6);
 const LONG: (&str, u16) = ("52.5", 42);

@@ -1,4 +1,4 @@
-//! Workload follows from the runs, and what the paper has.
+//! What follows from the runs, and what the paper has.
 
 use super::*;
 use crate::experiments::Results;

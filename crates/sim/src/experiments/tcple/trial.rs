@@ -17,8 +17,8 @@ use crate::net::network::{BleOptions, HostOptions, Network, NetworkOptions, RADI
 use crate::net::run::{Next, run};
 use crate::streams::{Purpose, stream};
 
-/// Workload is sent. Times between messages are no multiples of an interval, as clocks drift: messages
-/// meet every part of one.
+/// The messages of a run. Times between messages are no multiples of an interval, as clocks drift:
+/// messages meet every part of one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Workload {
     /// Up, so much a second, as messages of 1,000 bytes.
@@ -206,7 +206,7 @@ impl Load {
     ) -> Result<Run, Failure> {
         network.world.run_until(from);
         let before = Counts::of(network, pairs, self.is_down());
-        // Workload all share is what each has once all are there: in the last sixth of the time.
+        // What all share is what each has once all are there: in the last sixth of the time.
         let last = to.as_micros() - (to.as_micros() - from.as_micros()) / 6;
         let last = motet::time::Instant::from_micros(last);
         let settled = match self.motes() {
@@ -255,7 +255,7 @@ impl Load {
     }
 }
 
-/// Workload has been counted at one moment; times are those of the first mote, since its start.
+/// What has been counted at one moment; times are those of the first mote, since its start.
 struct Counts {
     bytes: Vec<u64>,
     messages: u64,
