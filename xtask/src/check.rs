@@ -14,7 +14,7 @@ use crate::step::{StepOutcome, essence, run_logged};
 use crate::workspace::{Workspace, locked};
 use crate::{
     ble_peers, deny, determinism, devices, features, firmware, foreign, oldest, peers, planted,
-    python, sizes, surface, symbols, test, thread as openthread, tidy, tools, web,
+    prose, python, sizes, surface, symbols, test, thread as openthread, tidy, tools, web,
 };
 
 type Step = (&'static str, fn(&Workspace) -> Result<StepOutcome>);
@@ -241,7 +241,7 @@ fn fmt(workspace: &Workspace) -> Result<StepOutcome> {
 
 /// The workspace with all its targets, then the stack with each set of features left out that
 /// devices leave out. The length of functions is judged without the tests: many a test is a table.
-fn clippy(workspace: &Workspace) -> Result<Verdict> {
+fn clippy(workspace: &Workspace) -> Result<StepOutcome> {
     let mut workspace_wide = workspace.cargo("clippy");
     workspace_wide.args(["--workspace", "--all-targets"]);
     let stack = |set| {

@@ -457,7 +457,7 @@ impl<'m> Ble<'m> {
             return false;
         }
         let Some(pulled) = pull(ip, Ask::Any, out) else {
-            return self.begin_ahead(ip, pull, out);
+            return self.begin_prefetched(ip, pull, out);
         };
         let packet = out.get(..pulled.len).unwrap_or_default();
         match self.find(pulled.to) {

@@ -55,7 +55,7 @@ impl<'m> Ble<'m> {
         match sdu {}
     }
 
-    pub(super) fn begin_ahead(
+    pub(super) fn begin_prefetched(
         &mut self,
         _: &Ip<'_>,
         _: &mut impl FnMut(&Ip<'_>, Ask<'_, 'm>, &mut [u8]) -> Option<Pulled>,

@@ -10,7 +10,7 @@ use crate::wire::rpl_option::{TYPE_6553, TYPE_9008};
 
 /// A node's role in the DODAG (RFC 6550 §2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Role {
+pub enum RplRole {
     /// The root of its own DODAG; only where the feature `router` is on.
     #[cfg(feature = "root")]
     Root(Root),

@@ -49,6 +49,7 @@ mod emit;
 mod leaves;
 mod objective;
 mod probe;
+mod proven;
 #[cfg(all(test, feature = "root"))]
 mod tests;
 mod trickle;
@@ -221,9 +222,9 @@ impl<'m> Rpl<'m> {
     pub fn new(config: &Config, candidates: &'m mut [Candidate]) -> Self {
         let (kind, dodag) = match &config.role {
             #[cfg(feature = "root")]
-            Role::Root(root) => (Kind::Root, Some(root.dodag(config.iid))),
-            Role::Router => (Kind::Router, None),
-            Role::Leaf => (Kind::Leaf, None),
+            RplRole::Root(root) => (Kind::Root, Some(root.dodag(config.iid))),
+            RplRole::Router => (Kind::Router, None),
+            RplRole::Leaf => (Kind::Leaf, None),
         };
         Self {
             iid: config.iid,

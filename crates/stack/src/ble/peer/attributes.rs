@@ -141,7 +141,7 @@ impl Connection {
         let len = w.written();
         let header = Header {
             len: len as u16,
-            channel: CHANNEL,
+            channel: att::CHANNEL,
         };
         header.emit(&mut Writer::new(head))?;
         Ok(Some(HEADER_LEN + len))
