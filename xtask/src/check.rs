@@ -47,8 +47,6 @@ const ELSEWHERE: &[Step] = &[
     ("qemu", firmware::check_pair),
     ("qemu-embassy", devices::check_embassy_pair),
     ("oldest", oldest::check),
-    ("licences", deny::check_licences),
-    ("advisories", deny::check_advisories),
 ];
 
 /// Steps that need what the tests have built.
@@ -64,6 +62,9 @@ const AFTER_TEST_BESIDE: &[Step] = &[
     ("web", web::check),
     ("ble-peers", ble_peers::check),
     ("thread", openthread::check),
+    // On a new machine what they need is built meanwhile, out of everything else's way.
+    ("licences", deny::check_licences),
+    ("advisories", deny::check_advisories),
 ];
 
 /// What runs only where its name is given: it takes minutes, and others judge most of the same. The

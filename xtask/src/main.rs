@@ -59,9 +59,10 @@ struct Arguments {
 enum Command {
     /// Run everything that continuous integration runs
     ///
-    /// Formatting, lints, tests, the peers' interoperation, documentation, the thumb builds, the
-    /// firmware's sizes, the node pair under QEMU, licences. Every step runs, whatever the ones
-    /// before it gave.
+    /// Formatting, spelling, lints, documentation, tests, builds for devices and their sizes, node
+    /// pairs under QEMU, the soak, the Python package, the live page, foreign stacks (TCPlp, lwIP,
+    /// bumble, Linux, OpenThread), licences: CONTRIBUTING.md has a row for each step. Every step
+    /// runs, whatever the ones before it gave.
     #[command(after_help = "Example: cargo xtask check\nExample: cargo xtask check fmt clippy")]
     Check {
         /// Only these steps

@@ -120,8 +120,9 @@ fn argument(setting: &Setting) -> Arg {
     };
     let arg = arg.value_name(value_name).action(ArgAction::Set);
     if let Some(choices) = setting.choices() {
+        // A value that is not named by its choices has them listed behind its help.
         return arg
-            .hide_possible_values(true)
+            .hide_possible_values(value_name.contains('|'))
             .value_parser(PossibleValuesParser::new(choices));
     }
     let setting = *setting;

@@ -4,6 +4,7 @@ use toml::{Table, Value};
 
 use super::document::Document;
 use super::error::{Rule, ScenarioError};
+use super::keys::{Key, RadioKind, SECTIONS, Section};
 use super::model::RadioSettings;
 use super::relevance::given;
 use crate::net::network::{BleOptions, NetworkOptions};
@@ -82,13 +83,12 @@ pub(super) fn check(document: &Document) -> Result<(), ScenarioError> {
     let kind = radio.and_then(|radio| radio.get("kind")?.as_str());
     let is_ble = kind == Some(BLE);
     let (foreign, other) = match is_ble {
-        true => (MESH_KEYS, MESH),
-        false => (BLE_KEYS, BLE),
+        true => (RadioKind::Ieee802154, MESH),
+        false => (RadioKind::Ble, BLE),
     };
-    let names = foreign
+    let foreign: Vec<(String, &Value)> = SECTIONS
         .iter()
-        .flat_map(|(section, keys)| keys.split(' ').map(move |key| (section, key)));
-    let foreign: Vec<(String, &Value)> = names
+        .flat_map(|section| foreign_keys(section, foreign).map(move |key| (section.name, key)))
         .flat_map(|(section, key)| given(document, section, key))
         .collect();
     if let Some((path, value)) = foreign.first() {
@@ -111,6 +111,23 @@ pub(super) fn check(document: &Document) -> Result<(), ScenarioError> {
     tables(document)
 }
 
+/// The keys of a section that mean something only with this radio; an empty name stands for all of
+/// the section. Those of `[[node]]` are checked table by table.
+fn foreign_keys(section: &Section, only: RadioKind) -> impl Iterator<Item = &'static str> {
+    // Interference is on the channels of IEEE 802.15.4.
+    let whole = section.name == "interference" && only == RadioKind::Ieee802154;
+    let keys: &[Key] = if section.name == "node" {
+        &[]
+    } else {
+        section.keys
+    };
+    let keys = keys.iter().filter(move |key| key.only == Some(only));
+    whole
+        .then_some("")
+        .into_iter()
+        .chain(keys.map(|key| key.name))
+}
+
 /// Keys of `[[node]]` and `[[fault]]`.
 fn tables(document: &Document) -> Result<(), ScenarioError> {
     let list = |name: &str| {
@@ -119,8 +136,10 @@ fn tables(document: &Document) -> Result<(), ScenarioError> {
         (1..).zip(tables).collect::<Vec<(usize, &Table)>>()
     };
     for (number, node) in list("node") {
-        let keys = NODE_KEYS.split(' ').chain(STACK_KEYS.split(' '));
-        let mut values = keys.filter_map(|key| Some((key, node.get(key)?)));
+        let keys = SECTIONS.iter().find(|section| section.name == "node");
+        let keys = keys.into_iter().flat_map(Section::all_keys);
+        let foreign = keys.filter(|key| key.only == Some(RadioKind::Ieee802154));
+        let mut values = foreign.filter_map(|key| Some((key.name, node.get(key.name)?)));
         if let Some((key, value)) = values.next() {
             let error = useless(&format!("node.{key}"), value, MESH);
             return Err(error.of_table("node", number));
@@ -151,28 +170,3 @@ fn useless(path: &str, value: &Value, kind: &str) -> ScenarioError {
 /// `radio.kind` of Bluetooth LE.
 pub(super) const BLE: &str = "ble";
 const MESH: &str = "802.15.4";
-
-/// By section, keys that only Bluetooth LE has.
-const BLE_KEYS: &[(&str, &str)] = &[
-    ("topology", "peripherals"),
-    (
-        "radio",
-        "phy interval_ms adaptive latency mic tcple drift_ppm rssi_dbm rssi_sigma_db",
-    ),
-];
-
-/// By section, keys that it does not have; an empty name stands for all of the section.
-const MESH_KEYS: &[(&str, &str)] = &[
-    ("topology", "chain hidden positions floor matrix k7 parents"),
-    ("radio", "profile deaf channel channels transmit_dbm"),
-    ("interference", ""),
-    ("stack", STACK_KEYS),
-    ("router", "thin_acks"),
-    ("fault", "gain_db"),
-];
-
-const NODE_KEYS: &str = "profile";
-
-const STACK_KEYS: &str = "mss_frames retry_delay_ms frame_age_ms pacing pace_percent hold_ms queue link_attempts be_min be_max \
-    csma_backoffs ack_wait_us deaf_backoff queue_frames relaying forwarding compression sleep sleep_interval_s \
-    sleep_idle_s poll_timeout_ms drain data_asks indirect_priority indirect_retries indirect_bytes child_bytes child_timeout_s";

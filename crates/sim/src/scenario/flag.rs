@@ -102,10 +102,16 @@ impl Setting {
         Some(self.flag.value).filter(|value| !value.is_empty())
     }
 
-    /// The names that it may have for a value; none where its values have no names.
-    pub fn choices(&self) -> Option<impl Iterator<Item = &'static str>> {
-        let is_choice = matches!(self.key.kind, Kind::Choice(_));
-        is_choice.then(|| self.flag.value.split('|'))
+    /// The names that it may have for a value: those that stand for the value in help, else all of
+    /// the key. None where its values have no names.
+    pub fn choices(&self) -> Option<Vec<&'static str>> {
+        let Kind::Choice(all) = self.key.kind else {
+            return None;
+        };
+        Some(match self.flag.value.contains('|') {
+            true => self.flag.value.split('|').collect(),
+            false => all.to_vec(),
+        })
     }
 
     /// The default that help shows.

@@ -19,6 +19,42 @@ pub(super) struct Key {
     pub(super) doc: &'static str,
     /// What a command line calls it, where it has an option for it.
     pub(super) flag: Option<Argument>,
+    /// The only radio with which it means anything; none: it means something with each.
+    pub(super) only: Option<RadioKind>,
+    /// The part that a node needs to have for it to do anything; none: every node's will do.
+    pub(super) needs: Option<Part>,
+}
+
+/// What a node does, as far as keys ask for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Part {
+    /// The node is an end of TCP connections.
+    Ends,
+    Sends,
+    Receives,
+    /// A path of TCP in the mesh ends here, the border router's included.
+    Compresses,
+    Relays,
+    /// Relays, with a radio that can keep a frame.
+    Keeps,
+    /// Has two hops ahead of it, so that it can wait for the second one.
+    Paces,
+    /// Sleeps, and asks its parent at a fixed interval.
+    AsksRegularly,
+    /// Sleeps, and asks its parent when an answer is expected.
+    TakesHints,
+    Sleeps,
+    /// Others sleep that may ask it for their packets.
+    ServesSleepers,
+    /// One of both.
+    SharesSleep,
+}
+
+/// The kinds of radio, as `radio.kind` names them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum RadioKind {
+    Ieee802154,
+    Ble,
 }
 
 /// What the option of a key is like.
@@ -82,6 +118,8 @@ pub(super) const fn key(
         default,
         doc,
         flag: None,
+        only: None,
+        needs: None,
     }
 }
 
@@ -118,6 +156,24 @@ impl Section {
 }
 
 impl Key {
+    /// A key that Bluetooth LE has no use for.
+    pub(super) const fn only_802_15_4(mut self) -> Self {
+        self.only = Some(RadioKind::Ieee802154);
+        self
+    }
+
+    /// A key that only Bluetooth LE has.
+    pub(super) const fn only_ble(mut self) -> Self {
+        self.only = Some(RadioKind::Ble);
+        self
+    }
+
+    /// A key that does something only at nodes with this part.
+    pub(super) const fn needs(mut self, part: Part) -> Self {
+        self.needs = Some(part);
+        self
+    }
+
     /// The default as a value. A plan asks for a hundred of them: a whole reader of TOML for each
     /// would take most of its time, and the forms that defaults have are few.
     pub(super) fn default_value(&self) -> Option<Value> {

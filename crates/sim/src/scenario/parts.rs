@@ -11,35 +11,12 @@ use toml::{Table, Value};
 use super::defaults::{filled, repeated};
 use super::document::Document;
 use super::error::{ScenarioError, shown};
+use super::keys::Part;
 use super::model::{FlowEnd, FlowKind, FlowSettings, Scenario};
+use super::stack_keys::STACK_KEYS;
 use super::sweep::Point;
 use crate::net::network::Joining;
 use crate::net::topology::Tree;
-
-/// What a node does, as far as keys ask for it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Part {
-    /// The node is an end of TCP connections.
-    Ends,
-    Sends,
-    Receives,
-    /// A path of TCP in the mesh ends here, the border router's included.
-    Compresses,
-    Relays,
-    /// Relays, with a radio that can keep a frame.
-    Keeps,
-    /// Has two hops ahead of it, so that it can wait for the second one.
-    Paces,
-    /// Sleeps, and asks its parent at a fixed interval.
-    AsksRegularly,
-    /// Sleeps, and asks its parent when an answer is expected.
-    TakesHints,
-    Sleeps,
-    /// Others sleep that may ask it for their packets.
-    ServesSleepers,
-    /// One of both.
-    SharesSleep,
-}
 
 /// Checks that every key of `[stack]`, of each `[[node]]` and of their sweep has an effect in
 /// some point.
@@ -121,25 +98,12 @@ fn idle(path: &str, value: &Value, who: &str, part: Option<Part>) -> ScenarioErr
 impl Part {
     /// The part that a key of `[stack]` needs in order to do anything, if not every node has it.
     fn needed_by(key: &str, values: &[Value]) -> Option<Self> {
-        Some(match key {
-            "mss_frames" | "window_segments" | "rto_min_ms" | "timestamps" | "sack" | "ecn"
-            | "tail_loss_probe" => Self::Ends,
-            "initial_window" | "nagle" | "rack" | "limited_transmit" | "congestion"
-            | "congestion_control" => Self::Sends,
-            "ack_every" | "ack_delay_ms" => Self::Receives,
-            "compression" => Self::Compresses,
-            "relaying" => Self::Relays,
-            "forwarding" if values.iter().any(|value| value.as_str() == Some("cit")) => Self::Keeps,
-            "forwarding" => Self::Relays,
-            "hold_ms" | "pace_percent" => Self::Paces,
-            "sleep_interval_s" => Self::AsksRegularly,
-            "sleep_idle_s" => Self::TakesHints,
-            "poll_timeout_ms" => Self::Sleeps,
-            "indirect_priority" | "indirect_retries" | "indirect_bytes" | "child_bytes"
-            | "child_timeout_s" => Self::ServesSleepers,
-            "drain" | "data_asks" => Self::SharesSleep,
-            _ => return None,
-        })
+        let key = STACK_KEYS.iter().find(|entry| entry.name == key)?;
+        let keeps = values.iter().any(|value| value.as_str() == Some("cit"));
+        match key.needs? {
+            Self::Relays if keeps => Some(Self::Keeps),
+            part => Some(part),
+        }
     }
 
     fn is_anyones(self, points: &[Point]) -> bool {

@@ -21,7 +21,7 @@ pub(super) const SECTION: Section = Section {
             Choice(&["1M", "2M"]),
             Some("\"1M\""),
             "`ble`: how fast symbols are, 1 or 2 Mb/s.",
-        )
+        ).only_ble()
         .flag(
             "phy",
             "1M|2M",
@@ -32,7 +32,7 @@ pub(super) const SECTION: Section = Section {
             Number(7.5, 4_000.0),
             Some("50.0"),
             "`ble`: from one connection event to the next, milliseconds, in steps of 1.25.",
-        )
+        ).only_ble()
         .flag(
             "interval",
             "MS",
@@ -46,25 +46,25 @@ pub(super) const SECTION: Section = Section {
             Flag,
             Some("true"),
             "`ble`: whether the border router shortens the interval of all its connections where packets are lost, and lengthens it again up to `interval_ms`.",
-        ),
+        ).only_ble(),
         key(
             "latency",
             Integer(0, 499),
             Some("0"),
             "`ble`: connection events that a mote may leave out while it has nothing to say.",
-        ),
+        ).only_ble(),
         key(
             "mic",
             Flag,
             Some("false"),
             "`ble`: whether data packets have the four bytes of a MIC, as encrypted ones do.",
-        ),
+        ).only_ble(),
         key(
             "tcple",
             Flag,
             Some("false"),
             "`ble`: whether border router and motes have TCPlE. TCP then goes by a second channel, part of it ahead of its window as far as the border router; and the interval is what the data of a round and their way to the host take, whatever `interval_ms` and `adaptive` say.",
-        )
+        ).only_ble()
         .flag(
             "tcple",
             "",
@@ -75,31 +75,31 @@ pub(super) const SECTION: Section = Section {
             Integer(0, 1_000),
             Some("0"),
             "`ble`: how far a device's clock may be off, parts in a million; by how much each one is, the seed says. Controllers count with 50: beyond that connections are lost.",
-        ),
+        ).only_ble(),
         key(
             "rssi_dbm",
             Number(-127.0, 20.0),
             Some("-50.0"),
             "`ble`: how strong signals are at every receiver, dBm; -95 is the sensitivity with `phy` 1M, -92 with 2M.",
-        ),
+        ).only_ble(),
         key(
             "rssi_sigma_db",
             Number(0.0, 30.0),
             Some("0.0"),
             "`ble`: by how much that varies, dB: the standard deviation of a normal distribution, from which a link has another value after about a second.",
-        ),
+        ).only_ble(),
         key(
             "profile",
             Choice(PROFILES),
             Some("\"hamilton\""),
             "`hamilton`: SAM R21 (Cortex-M0+, AT86RF233) as in TCPlp's testbed; `telosb`: MSP430 and CC2420; `nrf52840`: DMA from RAM; `ideal`: what the standard alone allows.",
-        ),
+        ).only_802_15_4(),
         key(
             "deaf",
             Flag,
             Some("true"),
             "Whether a radio of that profile hears nothing while frames are copied; false: a driver that listens meanwhile.",
-        )
+        ).only_802_15_4()
         .flag(
             "no-deaf",
             "",
@@ -110,13 +110,13 @@ pub(super) const SECTION: Section = Section {
             Integer(11, 26),
             Some("26"),
             "Channel, 11 to 26, where all share one.",
-        ),
+        ).only_802_15_4(),
         key(
             "channels",
             Choice(&["single", "multi"]),
             Some("\"single\""),
             "One channel for all, or a home channel for each node, by its number.",
-        )
+        ).only_802_15_4()
         .flag(
             "channels",
             "single|multi",
@@ -128,7 +128,7 @@ pub(super) const SECTION: Section = Section {
             Number(-40.0, 30.0),
             Some("0.0"),
             "Transmit power, dBm.",
-        ),
+        ).only_802_15_4(),
         key(
             "frame_loss",
             Number(0.0, 1.0),

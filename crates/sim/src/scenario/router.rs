@@ -27,7 +27,7 @@ pub(super) const SECTION: Section = Section {
             Flag,
             None,
             "Whether a newer ACK takes the place of one that waits for the mesh, while fragments keep coming from there: for up to 500 ms. Left out: where node 0 has `pacing` `auto`. Duplicates, SACK, ECN's echo, changes of the window alone, SYN, FIN and RST never wait. `motet run --json` has `acks_thinned`.",
-        ),
+        ).only_802_15_4(),
         key(
             "w",
             Integer(0, 65_535),

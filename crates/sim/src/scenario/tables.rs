@@ -67,7 +67,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 Integer(1, 32),
                 None,
                 "So many radio hops in a row, each through a wall: the calibrated chain of TCPlp's study.",
-            )
+            ).only_802_15_4()
             .flag(
                 "hops",
                 "N",
@@ -78,7 +78,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 Flag,
                 Some("true"),
                 "`chain` only: whether nodes two hops apart do not sense each other.",
-            )
+            ).only_802_15_4()
             .flag(
                 "no-hidden",
                 "",
@@ -89,13 +89,13 @@ pub(super) const SECTIONS: &[Section] = &[
                 Positions,
                 None,
                 "A list of `[x, y]` in metres, the border router first; `[path_loss]` says what is heard.",
-            ),
+            ).only_802_15_4(),
             key(
                 "floor",
                 Integer(1, 1_000),
                 None,
                 "So many motes at random on an oblong floor, the border router at one end; `[path_loss]` says what is heard. Another `seed` is another floor, the same in all runs of a scenario. `motet run --json` has it in `parent` and `hops`.",
-            ),
+            ).only_802_15_4(),
             key(
                 "floor_hops",
                 Integer(1, 20),
@@ -107,13 +107,13 @@ pub(super) const SECTIONS: &[Section] = &[
                 File,
                 None,
                 "A file with one line per transmitter and one number per receiver: the gain in dB (negative), or `-` where nothing is heard; separated by commas or blanks, `#` begins a comment.",
-            ),
+            ).only_802_15_4(),
             key(
                 "k7",
                 File,
                 None,
                 "A connectivity trace in the K7 format, gzipped or not: what a testbed measured on `radio.channel`. Links lose as many frames as there, given 0 dBm and the profile's noise. A row without a channel holds for every channel on which its link has no other.",
-            ),
+            ).only_802_15_4(),
             key(
                 "k7_hour",
                 Number(-1.0, 1e6),
@@ -125,13 +125,13 @@ pub(super) const SECTIONS: &[Section] = &[
                 Integer(1, 20),
                 None,
                 "`radio.kind` \"ble\" only, which needs it: so many motes, each connected to the border router.",
-            ),
+            ).only_ble(),
             key(
                 "parents",
                 Nodes,
                 Some("[]"),
                 "The parent of node 1, of node 2, …; empty: the path with the fewest expected transmissions.",
-            ),
+            ).only_802_15_4(),
             key(
                 "joining",
                 Choice(&["advertised", "static", "rpl"]),
@@ -201,7 +201,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 Choice(PROFILES),
                 None,
                 "Its radio and driver, where it is not `radio.profile`; `radio.deaf` and `radio.transmit_dbm` hold for it too.",
-            ),
+            ).only_802_15_4(),
             key(
                 "tcple",
                 Flag,
@@ -346,7 +346,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 Number(-1e3, 0.0),
                 None,
                 "`link`: the gain both ways, dB, as in a `topology.matrix`; without it neither end hears the other.",
-            ),
+            ).only_802_15_4(),
             key(
                 "at_s",
                 Number(0.0, 1e6),

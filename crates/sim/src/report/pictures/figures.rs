@@ -6,7 +6,7 @@ use toml::Value;
 
 use super::html::Figure;
 use super::map;
-use super::plot::{Band, Bars, Line, Look, Plot};
+use super::plot::{Band, Bars, LINES_MAX, Line, Look, Plot};
 use crate::air::medium::Fate;
 use crate::air::radio::State;
 use crate::report::metrics::{Group, Metric, groups};
@@ -447,8 +447,5 @@ const MOVES_NOTE: &str = "The tree is that of the end. Red ring: the node lost i
                           another one. Dashed: no link of that tree.";
 
 const BARS_MAX: usize = 24;
-
-/// More lines are a thicket.
-pub(super) const LINES_MAX: usize = 8;
 
 const MANY: &str = "Line: the flow in the middle of those that are alike. Band: nine of ten.";

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::figures::LINES_MAX;
+use super::plot::LINES_MAX;
 use super::theme::{escape, series_css};
 use crate::scenario::{FlowEnd, Move, Scenario};
 use crate::scenario::{LinkResult, RunResult};

@@ -478,3 +478,6 @@ const LEGEND_HEIGHT: i32 = 22;
 const LEGEND_LEFT: i32 = 4;
 /// Room for the remark behind a full bar.
 const REMARK_WIDTH: i32 = 130;
+
+/// The most lines that a reader of one picture can tell apart.
+pub(super) const LINES_MAX: usize = 8;

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 
 use toml::Value;
 
-use super::figures::{LINES_MAX, percent, short, shown};
+use super::figures::{percent, short, shown};
 use super::html::Figure;
-use super::plot::{Band, Line, Look, Plot};
+use super::plot::{Band, LINES_MAX, Line, Look, Plot};
 use crate::report::metrics::{Metric, Summary, groups};
 use crate::scenario::RunResult;
 use crate::scenario::{Plan, Point};
