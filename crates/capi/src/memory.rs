@@ -146,7 +146,7 @@ pub(crate) unsafe fn value<T: Copy>(place: *const T) -> Result<T, Errno> {
     }
 }
 
-/// Of a node's memory: enough for whatever is in it.
+/// Alignment of a node's memory, bytes: enough for whatever is in it.
 pub(crate) const ALIGN: usize = 8;
 
 const LEN_MAX: usize = isize::MAX as usize;

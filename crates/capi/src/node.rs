@@ -199,7 +199,7 @@ pub(crate) unsafe fn with(
     act(unsafe { &mut *node })
 }
 
-/// As [`with`], at `now_us` of the program's clock.
+/// Runs `act` on the node as [`with`] does, at the time `now_us`, µs of the program's clock.
 ///
 /// # Safety
 /// As [`with`].

@@ -50,7 +50,7 @@ pub enum Window {
     /// As many as keep the flows even.
     #[default]
     Adaptive,
-    /// So many.
+    /// This many flows.
     Fixed(u16),
 }
 

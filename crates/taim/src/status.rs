@@ -284,8 +284,8 @@ impl Fairness {
     }
 }
 
-/// Jain's index and the greatest over the least. A mote without any goodput counts: it starves, or
-/// has nothing to say.
+/// Jain's fairness index, and the greatest rate over the least. A mote without any goodput counts:
+/// it starves, or has nothing to say.
 fn even(rates: &[f64]) -> (Option<f64>, Option<f64>) {
     let (sum, squares) = rates.iter().fold((0.0, 0.0), |(sum, squares), rate| {
         (sum + rate, squares + rate * rate)
@@ -299,7 +299,7 @@ fn even(rates: &[f64]) -> (Option<f64>, Option<f64>) {
     )
 }
 
-/// Over one minute and over ten.
+/// The goodput over one minute and over ten.
 fn rates(meter: &Meter, now: Instant) -> (f64, f64) {
     let over = |seconds| meter.rate_bps(Duration::from_secs(seconds), now);
     (over(60), over(600))

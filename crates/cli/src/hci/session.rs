@@ -108,7 +108,8 @@ impl<'s, 'm> Session<'s, 'm> {
         Ok(())
     }
 
-    /// Waits for a peer, and lives until a command that can reach it ends.
+    /// Waits for a peer, starts `command`, which can reach the peer through the kernel, and runs
+    /// until the command ends.
     ///
     /// # Errors
     /// As [`Self::live_alone`]; the command's own end, a signal, a kernel that is gone.

@@ -49,7 +49,7 @@ pub(super) struct Report {
     pub(super) estimate_kbps: f64,
     /// `up` or `down`.
     pub(super) direction: &'static str,
-    /// Whose TCP sent the file, and is meant by `rtt_ms`, `retransmissions` and `timeouts`:
+    /// The sender of the file, whose TCP measured `rtt_ms`, `retransmissions` and `timeouts`:
     /// `mote`, `kernel`, or `host` in virtual time.
     pub(super) sender: &'static str,
     /// Whether time was virtual and the host ran this stack.

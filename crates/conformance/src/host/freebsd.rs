@@ -299,14 +299,15 @@ pub(super) enum Fate {
     Whole,
     /// To the engine, without its payload.
     Bare,
-    /// Nowhere.
+    /// Not passed on.
     Dropped,
-    /// Nowhere, and a reset is the answer: the engine's TIME-WAIT ends without one.
+    /// Not passed on, and answered with a reset: the engine's TIME-WAIT ends without one.
     Reset,
 }
 
-/// TIME-WAIT: whatever is not the very ACK that is known is answered, by way of a segment
-/// that the engine finds unacceptable.
+/// TIME-WAIT: only the ACK that ends the peer's close passes as it is. Any other segment with an
+/// ACK becomes one just left of the window, which the engine answers with its own ACK (RFC 9293
+/// §3.10.7.4).
 fn in_time_wait(seen: Seen, segment: &mut Segment) -> Fate {
     if !segment.has(ACK) {
         return Fate::Dropped;

@@ -115,10 +115,11 @@ pub fn finds(line: &str, mut lines: Vec<String>) -> Result<bool, String> {
     Ok(found)
 }
 
-/// What a script's commands set, and after how many of its calls and packets each.
+/// The settings that a script's commands make, and after how many of its calls and packets each is
+/// due.
 ///
 /// packetdrill hands commands to a shell, which cannot reach a library in packetdrill's process.
-/// That library counts its calls instead, and sets each knob at its count.
+/// That library counts its calls instead, and makes each setting at its count.
 #[derive(Debug, Default)]
 pub struct Orders {
     /// Calls and packets before the setting, its name, its value, and whether the name is the
@@ -127,10 +128,10 @@ pub struct Orders {
 }
 
 impl Orders {
-    /// Sets what is due after `passed` calls and packets.
+    /// Makes the settings that are due after `passed` calls and packets.
     ///
     /// # Errors
-    /// A sentence: a setting is unknown, or this stack cannot do that.
+    /// A sentence: a setting is unknown, or this stack does not have it.
     pub fn obey(&mut self, passed: usize, settings: &mut Settings) -> Result<(), String> {
         while let Some((_, name, value, is_own)) = self.list.pop_if(|order| order.0 <= passed) {
             match (is_own, value.parse()) {

@@ -26,7 +26,7 @@ pub struct Position {
     pub column: usize,
 }
 
-/// Why a text is no script.
+/// A text that is no script: where, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SyntaxError {
     /// The place of the error.
@@ -90,8 +90,8 @@ pub enum Time {
 }
 
 impl Time {
-    /// The time since the script's start, where the event before was at `last`; of a range,
-    /// both ends.
+    /// The time since the script's start, µs, if the event before was at `last`; both ends of a
+    /// range. `None`: any time.
     pub const fn span(self, last: u64) -> Option<(u64, u64)> {
         match self {
             Self::Absolute(at) => Some((at, at)),

@@ -118,15 +118,15 @@ pub struct Tally {
     pub packets: u64,
     /// Bytes of their payload.
     pub bytes: u64,
-    /// Those that had been sent before.
+    /// Packets that had been sent before.
     pub repeated: u64,
-    /// Those that came with an error, or were not heard because of one.
+    /// Packets that came with an error, or were not heard because of one.
     pub lost: u64,
-    /// Those that the other device did not listen to.
+    /// Packets sent while the other device did not listen.
     pub unattended: u64,
-    /// Those that keep the connection going and carry none of its data.
+    /// Packets of the link layer that keep the connection going and carry none of its data.
     pub controls: u64,
-    /// How long those were on the air, µs.
+    /// How long the packets in `controls` were on the air, µs.
     pub controls_us: u64,
 }
 

@@ -420,7 +420,7 @@ fn size_rows(results: &Results<'_>) -> Vec<Row> {
 
 const COMBINED_HOPS: [u64; 4] = [3, 1, 2, 4];
 
-/// Of packets at the border router's wire, each way: beyond what link retries can save.
+/// Packets lost at the border router's wire, each way, %: link retries cannot bring these back.
 const LOSS_PERCENT: [u64; 2] = [0, 5];
 
 fn combined_point(hops: u64, loss_percent: u64, compression: &'static str) -> Point {

@@ -87,17 +87,17 @@ pub enum Forgery {
     DaoAck,
     /// DIS to all in a neighbour's name.
     Dis,
-    /// DIS to the node alone, each of another neighbour that does not exist.
+    /// DISs to the node alone, each from another neighbour that does not exist.
     DisToOne,
-    /// DIOs in a neighbour's name, of a newer version.
+    /// DIOs in a neighbour's name, with the next version number.
     Version,
     /// DIOs in a neighbour's name, of another mode of operation.
     Mode,
-    /// With any counter that asks for DAOs.
+    /// DIOs in a neighbour's name, with an arbitrary DTSN, the counter that asks for DAOs.
     Dtsn,
     /// DIOs in a neighbour's name, with an infinite rank (RFC 6550 §8.2.2.5).
     Poison,
-    /// Of a rank far too high in the parent's name, far too low in others'.
+    /// DIOs with a wrong rank: far too high in the parent's name, far too low in other neighbours'.
     Rank,
     /// DIOs in a neighbour's name, with another prefix.
     Prefix,

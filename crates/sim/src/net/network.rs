@@ -476,14 +476,14 @@ fn is_in(world: &World<'_>, mote: usize) -> bool {
     is_reachable && node.global_address().is_some() && node.ip().default_route().is_some()
 }
 
-/// Which motes have joined at some time: in a large mesh that mends itself there is hardly a
-/// moment without a mote that changes its parent.
+/// Which motes have ever joined. Without this memory a large mesh would hardly ever count as
+/// complete: at most moments some mote is changing its parent.
 #[derive(Debug, Default)]
 pub struct Arrivals(HashSet<usize>);
 
 impl Arrivals {
-    /// Notes who of the first `nodes` nodes of a world has joined; says whether all motes have, at
-    /// one time or another.
+    /// Notes which of the first `nodes` nodes of a world have joined. Returns whether every mote
+    /// has joined at some time.
     pub fn look(&mut self, world: &World<'_>, nodes: usize) -> bool {
         let all = nodes.saturating_sub(1);
         if self.0.len() < all {

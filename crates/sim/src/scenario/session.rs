@@ -408,7 +408,7 @@ impl Run<'_> {
 }
 
 impl Watch<'_> {
-    /// So much more virtual time has passed.
+    /// Adds `passed`, virtual time, to what the watcher reads.
     fn tell(&self, passed: Duration) {
         self.done_ms
             .fetch_add(passed.as_millis(), Ordering::Relaxed);

@@ -38,7 +38,7 @@ struct Lab<'m> {
     seed: u64,
     dice: Dice,
     network: Network<'m>,
-    /// Of each node of the world.
+    /// The TCP settings and memory of each node of the world.
     ends: Vec<End<'m>>,
     sessions: Sessions<'m>,
     span: Duration,

@@ -297,8 +297,8 @@ pub(super) fn derived(
     Context::derive(&key.0, &[], ids)
 }
 
-/// Decrypts the message within another, in `text`; returns its code and payload, or `None` where
-/// what was encrypted is no message.
+/// Decrypts the CoAP message within an OSCORE message (RFC 8613 §5.3), in `text`. Returns its code
+/// and payload, or `None` where the plaintext is no CoAP message.
 pub(super) fn open<'a>(
     context: &Context,
     (request, number): (Number<'_>, Number<'_>),

@@ -5,9 +5,8 @@
 //! Addresses are registered with the router as on a mesh; it is the central, and each peripheral
 //! its neighbour.
 //!
-//! Packets wait at one of two places: this node's own and those passed on until it is known which
-//! peer they are for, and then at that peer until its channel takes them. TCP is asked for a
-//! segment when a channel takes one at once.
+//! A packet waits in one common queue until its peer is known, then in that peer's queue until the
+//! channel has credits. TCP is asked for a segment only when a channel can take it at once.
 //!
 //! Left out: compression of TCP headers, which a peer need not know; routing by RPL.
 //! Source: RFC 7668 §3.

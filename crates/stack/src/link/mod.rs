@@ -293,10 +293,10 @@ impl<'m> Link<'m> {
         }
     }
 
-    /// A message of neighbour discovery that came over this link.
+    /// Handles a message of neighbour discovery that came over this link.
     ///
     /// # Errors
-    /// Why it changed nothing.
+    /// Why the message changed nothing.
     pub(crate) fn on_discovery(
         &mut self,
         (header, message): (&Header, &Message<'_>),

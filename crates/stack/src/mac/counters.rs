@@ -170,10 +170,11 @@ pub struct MacCounters {
     pub mistimed_by_us: i32,
     /// Data frames passed to the layer above.
     pub received: u32,
-    /// Preloaded frames that had to be copied again.
+    /// Frames that were copied to the radio ahead of time and had to be copied again.
     pub reloads: u32,
-    /// Frames queued to wait for their condition. Those neither fired, nor flushed, nor waiting
-    /// or cancelled went the normal path because another one came behind them.
+    /// Frames queued to wait for a condition. A frame that is neither fired nor flushed, and
+    /// neither waits nor was cancelled, was sent the normal way: another frame was queued behind
+    /// it, which must not overtake it.
     pub conditional: u32,
     /// Frames among [`Self::conditional`] that were fired by their condition. Each is counted in
     /// one of the next two as well.

@@ -16,7 +16,7 @@ pub(super) enum State {
     },
     /// The radio was asked whether the channel is clear.
     Assessing { until: Instant },
-    /// It is; the frame goes out next.
+    /// The channel is clear; the frame goes out next.
     Clear,
     /// The radio was asked to take a frame that waits for its condition.
     Arming { until: Instant },

@@ -179,8 +179,8 @@ impl Rpl<'_> {
         }
     }
 
-    /// Enters the DODAG of a DIO, where this node has none or has lost its own for long; not as a
-    /// node of it before a neighbour in it acknowledges.
+    /// Enters the DODAG of a DIO, where this node is in none, or has lost its own for a long time.
+    /// The node gets its rank there only once a neighbour in that DODAG acknowledges a frame.
     fn adopt(
         &mut self,
         from: Iid,

@@ -29,8 +29,8 @@ impl ProvenNeighbours {
     }
 }
 
-/// The place of a neighbour, and the byte that stands there for it: never 0, which marks an empty
-/// place.
+/// The index of a neighbour in the table and its fingerprint, one byte; 0 marks an empty entry, so
+/// no fingerprint is 0.
 fn place_of(iid: Iid) -> (usize, u8) {
     let [a, b, c, d, e, f, g, h] = iid;
     let halves = [[a, b, c, d], [e, f, g, h]].map(u32::from_be_bytes);

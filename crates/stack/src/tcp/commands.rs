@@ -137,8 +137,9 @@ impl<'m> Connection<'m> {
         self.announce_window();
     }
 
-    /// The application has no more to send: a FIN follows the data. Before the handshake's
-    /// end too: RFC 9293 §3.10.4 deletes the connection then, which `close` does.
+    /// The application has no more to send: a FIN follows the data. Before the handshake is over
+    /// too: the FIN then waits, where RFC 9293 §3.10.4 deletes the connection, as [`Self::close`]
+    /// does.
     pub(super) fn shutdown(&mut self) {
         if !self.may_send() {
             return;

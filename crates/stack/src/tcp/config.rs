@@ -179,12 +179,13 @@ impl Config {
     };
 }
 
-/// What a connection of a sleeping node gives for how soon it hears its peer; a node that is always
-/// on hears it at once.
+/// How a sleeping node weighs energy against the delay of its peer's answers. A node that is always
+/// on hears an answer at once.
 #[cfg(feature = "sleepy")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Economy {
-    /// Asks when the answer must have come, and then rarely: an answer waits for half a round trip.
+    /// Asks from three quarters of a round trip on, then every half round trip: an answer waits for
+    /// half a round trip, and one second at most.
     LowestEnergy,
     /// Asks when the answer may have come, and four times in a round trip from then on.
     #[default]

@@ -1,7 +1,7 @@
 //! A segment to a peer that has no connection.
 //!
-//! Place: `arrival` and the half-open table leave one with [`Tcp`](super::Tcp), which has one place
-//! for it; `departure` writes it.
+//! Place: `arrival` stores a reply in [`Tcp`](super::Tcp), which has room for one; `departure`
+//! writes it into a packet.
 
 use super::facts::Facts;
 use super::seq::SeqNum;

@@ -86,8 +86,8 @@ const PURPOSE_AT: u32 = 3;
 /// Stands for no deadline: none is so far away.
 pub(super) const NEVER: u32 = u32::MAX;
 
-/// How far ahead a deadline may lie, ms; a keepalive waits 65,535 s at most. By so much less than
-/// times wrap, a deadline may be late.
+/// How far ahead a deadline may lie, ms; a keepalive waits 65,535 s at most. Comparisons of times
+/// are right within 2^26 ms (18.6 h) of the present, both ways.
 pub(super) const WAIT_MAX_MS: u32 = 66_000_000;
 
 /// The present of a millisecond and the part of it that has passed, as deadlines count it.

@@ -62,7 +62,7 @@ pub(crate) struct Pacer {
 /// The order in which flows go.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Order {
-    /// That with the least throughput.
+    /// The flow with the least throughput first.
     Slowest(Taim),
     /// Each flow in turn.
     Turns,

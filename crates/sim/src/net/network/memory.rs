@@ -241,10 +241,11 @@ pub(crate) fn give_new_fragments<'m>(node: &mut Node<'m>, arena: &'m Arena) {
 /// Packets in fragments that a node puts together at a time: one of each of two peers.
 const FRAGMENTED: usize = 2;
 
-/// Flows of TCP that a border router tells apart: so many of each mote, within what its queues can.
+/// TCP flows that a border router tells apart, for each node of its mesh; from [`FLOWS_MIN`] to
+/// [`FLOWS_MAX`] in all.
 const FLOWS_EACH: usize = 4;
 
-/// So many in a small mesh.
+/// TCP flows that a border router tells apart in a small mesh.
 const FLOWS_MIN: usize = 32;
 
 /// The stack numbers its queues by a byte, of which the first eight are those of strangers.

@@ -5,17 +5,17 @@ use crate::ble::LOCAL;
 /// A channel of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Which {
-    /// That of IPSP.
+    /// IPSP's channel, for IPv6 packets.
     Ip,
-    /// TCPlE's, which is only there where both ends offer it.
+    /// TCPlE's channel, where both ends offer it.
     Tcple,
 }
 
 impl Which {
-    /// All there are.
+    /// Both channels.
     pub(in crate::ble) const ALL: [Self; 2] = [Self::Ip, Self::Tcple];
 
-    /// How this end calls it.
+    /// The channel identifier by which this end calls the channel.
     pub(in crate::ble) const fn local(self) -> u16 {
         match self {
             Self::Ip => LOCAL,

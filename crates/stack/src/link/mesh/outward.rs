@@ -81,9 +81,9 @@ impl<'m> Mesh<'m> {
         }))
     }
 
-    /// What became of a frame: the neighbour that took it needs the air now, and the other
-    /// fragments of a lost packet are not worth theirs. `router`: the neighbour that the
-    /// default route over this link leads to.
+    /// Handles the outcome of a frame. Delivered: leave the neighbour alone while it forwards.
+    /// Lost: drop the packet's other fragments. `router`: the neighbour that the default route over
+    /// this link leads to.
     pub(super) fn on_outcome(
         &mut self,
         router: Option<Neighbour>,

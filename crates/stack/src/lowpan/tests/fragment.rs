@@ -238,7 +238,8 @@ proptest! {
         }
     }
 
-    /// Slack is kept in every first fragment, whatever is compressed.
+    /// Any bytes given as a packet are cut into frames of at most `max` bytes, or refused; then the
+    /// fragmenter is idle again.
     #[test]
     fn any_bytes_as_a_packet_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 1..300), max in 0usize..130, slack: u8) {
         let mut buffer = [0; 1280];

@@ -1,8 +1,8 @@
 //! Finding losses: by time when the peer sends SACK (RFC 8985), else by counting (RFC 6675,
 //! RFC 5681).
 //!
-//! Place: last of what an acknowledgment does, and where the reordering timer calls in. Left out:
-//! the table of what was sent ([`super::scoreboard`]), what a loss does to cwnd
+//! Place: the last step of processing an acknowledgment, and the handler of the reordering timer.
+//! Left out: the table of what was sent ([`super::scoreboard`]), what a loss does to cwnd
 //! ([`super::reduction`]).
 //! Sources: RFC 8985 §6, RFC 6675, 5681, 6582.
 

@@ -113,8 +113,8 @@ impl Loss {
 
     /// Halves ssthresh, remembers what was before, and marks the window's end.
     fn halve(&mut self, sender: &Sender<'_>) {
-        // Marks and drops of one window of data count once (RFC 3168 §6.1.2), but a timeout
-        // counts always (RFC 5681 §3.1): its phase is another by now.
+        // Marks and drops of one window of data count once (RFC 3168 §6.1.2). A timeout always
+        // counts (RFC 5681 §3.1): by then `phase` is `Loss`, so this test does not hold it back.
         let is_counted = self.phase == Phase::Reduced && sender.una.before(self.recover);
         let can_undo = self.control.on_reduction(self.cwnd_prior, is_counted);
         if can_undo {

@@ -1,4 +1,4 @@
-//! What a connection expects, and for how long.
+//! When a connection expects an answer, and until when.
 
 use super::super::Economy;
 use super::*;

@@ -77,13 +77,14 @@ pub(crate) struct Seen {
     pub(crate) never_sent: u64,
     /// Silently wrong otherwise: values that were sent, but not in this segment.
     pub(crate) wrong: u64,
-    /// By form: full, mostly compressed, compressed, plain; without payload, with.
+    /// Segments by form: full (FH), mostly compressed (MH), compressed (CH), plain TCP; of each
+    /// without payload, then with.
     pub(crate) forms: [[u64; 2]; 4],
     /// Bytes of compressed (CH) headers, without payload and with.
     pub(crate) bytes: [u64; 2],
     /// Headers of up to six bytes.
     pub(crate) short: u64,
-    /// Most timeouts in a row that a sender needed, on this path.
+    /// The most timeouts in a row of one sender, over all connections.
     pub(crate) timeouts: u32,
     pub(crate) connections: u64,
 }
