@@ -71,7 +71,7 @@ pub(crate) struct Sockets {
     ports: [Port; UDP_PORTS],
     spare: &'static mut [Option<Buffers<'static>>],
     settings: &'static tcp::Config,
-    /// Of the number given out last.
+    /// The generation in the socket number that was given out last.
     generation: u32,
 }
 

@@ -266,7 +266,7 @@ pub(crate) mod linux {
     }
 
     impl Mesh {
-        /// That of the scenario, or else `chain`.
+        /// The mesh of the scenario, or else of `chain`.
         pub(super) fn of(args: &Args, chain: Scenario) -> Result<Self, Error> {
             let mut mesh = match &args.scenario {
                 Some(file) => Self::of_scenario(file, args.chain.seed)?,

@@ -27,7 +27,8 @@ pub struct Config {
     pub slot_timeout: Duration,
     /// Names that are known without asking; letters match in either case.
     pub names: &'static [(&'static str, Ipv6Addr)],
-    /// Who is asked for other names, at port 53; `None`: nobody.
+    /// The DNS server that is asked for other names, at port 53; `None`: names that are not listed
+    /// do not resolve.
     pub resolver: Option<Ipv6Addr>,
     /// How long a resolver is given for an answer; it is asked three times.
     pub resolve_timeout: Duration,

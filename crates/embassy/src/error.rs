@@ -21,7 +21,7 @@ pub enum Error {
     Aborted,
     /// This end has said that it sends no more.
     Closed,
-    /// There is no such connection any more.
+    /// The connection does not exist any more.
     NotConnected,
     /// Every connection, listener or port of the [`Resources`](crate::Resources) is in use.
     NoSlot,

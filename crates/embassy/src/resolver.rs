@@ -24,7 +24,7 @@ pub(crate) enum Answer {
     Foreign,
     /// The first address of the name, or of what the name is an alias of.
     Address(Ipv6Addr),
-    /// There is no such name, or it has no address.
+    /// The name does not exist, or has no address.
     Unknown,
     /// The resolver could not find out, refuses, or cut its answer before the address.
     Failed,

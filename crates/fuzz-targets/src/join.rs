@@ -251,7 +251,7 @@ fn configuration(input: &mut Input<'_>) -> Configuration {
 
 /// OSCORE between the pledge and its registrar, by RFC 8613 and nothing of `motet`.
 struct Oracle {
-    /// Of what the pledge sends, and of what the registrar sends.
+    /// The OSCORE sender keys: of the pledge, and of the registrar.
     pledge: [u8; KEY_LEN],
     registrar: [u8; KEY_LEN],
     common_iv: [u8; 13],

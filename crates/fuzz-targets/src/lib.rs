@@ -29,10 +29,10 @@ mod tcphc;
 mod text;
 mod wire;
 
-/// One target.
+/// A fuzz target.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Its name: of the libFuzzer binary, and of its folder in `fuzz/corpus`.
+    /// The name of the libFuzzer binary and of its folder in `fuzz/corpus`.
     pub name: &'static str,
     /// Runs one input.
     pub run: fn(&[u8]),
@@ -40,7 +40,7 @@ pub struct Target {
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 
-/// Every target.
+/// All fuzz targets.
 pub const TARGETS: [Target; 20] = [
     Target {
         name: "wire",

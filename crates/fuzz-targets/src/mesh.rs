@@ -81,7 +81,7 @@ fn started<'m>(n: usize, memory: &'m mut [Candidate], now: Instant, rng: &mut Rn
     rpl
 }
 
-/// Those from [`NODES`] on belong to strangers.
+/// The interface identifier of node `n`; from [`NODES`] on, of a stranger.
 fn iid(n: usize) -> [u8; 8] {
     [0, 0, 0, 0xff, 0xfe, 0, 0, n as u8 + 1]
 }
@@ -116,7 +116,7 @@ struct Packet {
 
 struct Mesh<'m> {
     nodes: Vec<Node<'m>>,
-    /// Who hears a node, one bit each.
+    /// For each node the nodes that hear it, one bit each.
     links: [u8; NODES],
     now: Instant,
     air: VecDeque<Packet>,

@@ -17,9 +17,9 @@ pub enum Error {
     TooLong(usize),
     /// An event's parameters are not those of its code.
     Malformed(u8),
-    /// It is older than Bluetooth 4.1: HCI's number of its version.
+    /// The controller is older than Bluetooth 4.1: its HCI_Version.
     Version(u8),
-    /// It refused a command of the start, named here, with this status.
+    /// The controller refused this command of its initialization, with this status.
     Refused(&'static str, u8),
     /// The caller gave up waiting.
     GivenUp,

@@ -22,7 +22,7 @@ pub struct Filter {
 pub(crate) struct FilterDecision {
     /// Whether the frame is handed to the node.
     pub(crate) is_for_node: bool,
-    /// It is acknowledged by this sequence number.
+    /// The sequence number of the ACK that answers the frame; `None`: no ACK.
     pub(crate) answer: Option<u8>,
 }
 

@@ -19,7 +19,7 @@ pub struct Calendar<E> {
     /// Events before `horizon`.
     near: BinaryHeap<Entry<E>>,
     horizon: Instant,
-    /// Those from `horizon` on, by slice; none is empty.
+    /// Events from `horizon` on, by slice of time; no slice is empty.
     far: BTreeMap<u64, Vec<Entry<E>>>,
     /// Memory of slices whose turn has been.
     spare: Vec<Vec<Entry<E>>>,

@@ -140,7 +140,7 @@ impl Allowance {
         allowed
     }
 
-    /// It was well done: once more.
+    /// Gives back a time that was taken, up to the burst: it was well used.
     pub fn give_back(&mut self) {
         self.left = self.left.saturating_add(1).min(self.burst);
     }

@@ -15,7 +15,7 @@ pub enum Error {
     Foreign(PathBuf, u32),
     /// A copy, or an older state, of the record that was written last.
     PutBack(PathBuf),
-    /// There is no record, though one was written.
+    /// The record does not exist, though one was written.
     Gone(PathBuf),
     /// What was to be kept is of an earlier key sequence than what is kept.
     Back(PathBuf),

@@ -47,8 +47,8 @@ impl Past {
 pub struct KeyName([u8; 8]);
 
 impl KeyName {
-    /// Of the secret that stays while key sequences go on: a network key, or what network keys
-    /// follow from.
+    /// The name of a secret that stays the same while key sequences go on: a network key, or the
+    /// secret from which network keys are derived.
     pub fn of(secret: &[u8]) -> Self {
         Self(digest(&[b"motet counters", secret]))
     }

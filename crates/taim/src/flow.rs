@@ -518,10 +518,11 @@ fn ahead(number: u32, other: u32) -> Option<u32> {
 /// What a question brings back at once, bytes: more is a stream, which acknowledgments drive.
 const ANSWER_BYTES_MAX: u32 = 2_048;
 
-/// A step of numbers beyond this is none that a window of a mote allows.
+/// A jump of sequence numbers beyond this is larger than any window of a mote allows, and is taken
+/// for forged.
 const JUMP_MAX: u32 = 1 << 20;
 
-/// So many steps in a row, and the numbers were right after all.
+/// After this many jumps in a row the new numbers are believed.
 const STRAYS_MAX: u8 = 4;
 
 /// What fits a packet of the mesh, whose MTU is 1,280: a longer packet was merged.

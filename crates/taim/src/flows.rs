@@ -87,7 +87,7 @@ impl FlowId {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Found {
     Flow(FlowId),
-    /// It is one, for which there is no room.
+    /// The segment belongs to a flow, for which there is no room.
     Full,
     /// The handshake of its flow is not complete, as far as was seen.
     Nothing,

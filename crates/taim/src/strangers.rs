@@ -371,7 +371,7 @@ const LANES: usize = 8;
 /// How many of these are TCP's; all others have as many.
 const EACH: usize = LANES / 2;
 
-/// So many times its own air an answer costs: it goes against the stream.
+/// An answer costs this many times its own air: it goes against the stream.
 const ANSWER_WEIGHT: u64 = 2;
 
 /// Bytes of packets that wait, at most.

@@ -9,7 +9,7 @@ use super::{Errno, Fail, File, Host, Kind, Outcome};
 pub(super) struct End {
     /// Which of the host's pipes.
     pipe: usize,
-    /// It is the end to read from.
+    /// Whether this is the end to read from.
     reads: bool,
 }
 

@@ -169,7 +169,7 @@ pub struct Flows {
 /// SYN, which has no descriptor before `accept`.
 #[derive(Clone, Copy, Debug, Default)]
 enum UnderTest {
-    /// There is no such socket.
+    /// No socket under test yet.
     #[default]
     Nothing,
     /// The socket of a SYN, not accepted yet.

@@ -131,7 +131,8 @@ pub struct Energy {
 }
 
 impl Energy {
-    /// Of a radio used so at `dbm`, whose driver is `deaf` while it copies, and its processor.
+    /// The energy that a radio and its processor use: `usage` says how long the radio was in each
+    /// state, it transmits at `dbm`, and a driver that is `deaf` does not receive while it copies.
     pub fn of(usage: &Usage, currents: &Currents, dbm: f64, deaf: bool) -> Self {
         let total = seconds(usage.total());
         let spent = |ma: f64, span: f64| ma * currents.volts * span;

@@ -22,7 +22,7 @@ pub struct Gain {
     pub db: f64,
 }
 
-/// Who hears whom: for each transmitter its listeners, by ascending node.
+/// The gains between nodes: for each transmitter its listeners, by ascending node.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Gains {
     /// Shared: every run of a scenario reads them, and a dense mesh has millions.
@@ -131,7 +131,7 @@ impl Gains {
         self.from.len()
     }
 
-    /// Who hears `from`.
+    /// The nodes that hear `from`, and the gain to each.
     pub fn listeners(&self, from: usize) -> &[Gain] {
         self.from.get(from).map_or(&[], Vec::as_slice)
     }

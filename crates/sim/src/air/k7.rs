@@ -56,7 +56,7 @@ pub enum TraceError {
     },
     /// The names of the columns leave one out that nothing can do without.
     Column(&'static str),
-    /// There are more nodes than a trace may have.
+    /// The trace has more nodes than are allowed.
     Nodes(usize),
     /// Nothing was measured on the channel asked for.
     Empty {

@@ -41,8 +41,8 @@ pub struct LoggedFrame {
     pub kind: Sort,
     /// What became of it at the node that it was for.
     pub fate: Fate,
-    /// Its bytes as a capture holds them: a PSDU with FCS, or a packet of Bluetooth LE behind the
-    /// header of link type 256.
+    /// The frame's bytes as a capture holds them: a PSDU with FCS, or a packet of Bluetooth LE
+    /// behind the header of link type 256.
     pub bytes: Box<[u8]>,
 }
 

@@ -66,7 +66,7 @@ pub enum Deaf {
     Copying,
     /// The processor copies a received frame out of the radio.
     Unloading,
-    /// It transmits, or turns around to do so.
+    /// The radio transmits, or turns around to do so.
     Transmitting,
 }
 
@@ -531,7 +531,7 @@ impl Frame {
         Self { bytes, len }
     }
 
-    /// Its first bytes, at most `len`.
+    /// The frame's first bytes, at most `len`.
     pub(super) fn cut(self, len: usize) -> Self {
         let len = u8::try_from(len).map_or(self.len, |len| len.min(self.len));
         Self { len, ..self }

@@ -44,7 +44,7 @@ pub enum NoiseError {
     Unreadable(std::io::Error),
     /// A line is no sample: its number, counted from 1, and how it begins.
     Line(usize, String),
-    /// There is no sample.
+    /// The file has no sample.
     Empty,
 }
 

@@ -55,7 +55,7 @@ pub struct Radio {
     unloading: Queue<(Frame, RxMeta)>,
     /// The driver has done what precedes a turnaround.
     prepared: bool,
-    /// Who is to get the ACK that software sends.
+    /// The node that the ACK which software sends is for.
     heard_from: Option<usize>,
     cpu_free_at: Instant,
     /// For whom something waits, as its ACKs say.

@@ -144,7 +144,7 @@ pub struct Progress {
     pub error: Option<tcp::Error>,
     /// The connection is over at this end.
     pub closed: bool,
-    /// It was established, and has not ended well since.
+    /// Whether the connection was established, and has not ended well since.
     pub is_open: bool,
     /// Connections before this one that were established and lost.
     pub lost: u32,

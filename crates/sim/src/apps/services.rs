@@ -388,7 +388,7 @@ const ECHO: u16 = 7;
 const DISCARD: u16 = 9;
 const CHARGEN: u16 = 19;
 const PORTS: [u16; 4] = [ECHO, DISCARD, CHARGEN, iperf3::PORT];
-/// Those of the services, and an application's.
+/// Listeners of the services, and one of an application.
 const LISTENERS: usize = PORTS.len() + 1;
 const DATAGRAM_PORTS: [u16; 2] = [ECHO, DISCARD];
 

@@ -35,7 +35,7 @@ pub struct Packet {
 /// What became of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrival {
-    /// It was for nobody in particular.
+    /// The packet has no single addressee.
     Nobodys,
     /// The other end slept.
     Unattended,
@@ -45,7 +45,7 @@ pub enum Arrival {
     Received,
 }
 
-/// Who sent a packet to whom, when it had passed, and what became of it.
+/// A packet on the air: its sender and receiver, when it ended, and what became of it.
 struct Flight {
     from: usize,
     to: Option<usize>,

@@ -94,7 +94,7 @@ pub(super) const CONTROL: u8 = 3;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConnectionEvent {
     pub(super) channel: u8,
-    /// It is over by then.
+    /// When the connection event is over at the latest.
     pub(super) until: Instant,
     /// Whether the peripheral listens.
     pub(super) is_attended: bool,

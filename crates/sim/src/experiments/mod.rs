@@ -334,7 +334,7 @@ impl<'a> Results<'a> {
         self.sampled(place.map_or(&[], |place| &self.measured.runs[place]))
     }
 
-    /// Those of a setting's runs that are in the sample.
+    /// The runs of a setting that are in the sample.
     fn sampled(&self, runs: &'a [Run]) -> impl Iterator<Item = &'a Run> + use<'a> {
         self.seeds.iter().filter_map(|seed| runs.get(*seed))
     }

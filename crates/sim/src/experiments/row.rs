@@ -84,7 +84,7 @@ pub struct Row {
     pub point: Point,
     /// What was measured.
     pub metric: &'static str,
-    /// Its unit; "1" for ratios and fractions.
+    /// The metric's unit; "1" for ratios and fractions.
     pub unit: &'static str,
     /// The figure over all runs; once measured, to four significant digits.
     pub value: f64,

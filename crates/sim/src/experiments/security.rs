@@ -118,7 +118,7 @@ enum Trouble {
     Rotation,
     /// One flow upwards, while each minute another mote starts anew.
     Reboots,
-    /// So many motes of a generated floor are switched on, which have this key or ask for it.
+    /// This many motes of a generated floor are switched on; they have this key or ask for it.
     Join(u64, SecurityOptions),
 }
 

@@ -48,7 +48,7 @@ pub enum Frames {
     Forged(Forgery),
     /// These, one after the other, over and over: PSDUs with their FCS.
     Recorded(Arc<[Box<[u8]>]>),
-    /// Those that the node has got from its neighbours, whenever that was, as they were.
+    /// Frames that the node received from its neighbours at any time, unchanged.
     Replayed,
 }
 

@@ -61,7 +61,8 @@ pub enum Luck {
 }
 
 impl Luck {
-    /// Of a source that sends so many frames: from [`LUCK_FRAMES`] on chance evens out.
+    /// The luck to assume of a source that sends `frames` frames: from [`LUCK_FRAMES`] on, chance
+    /// evens out.
     pub const fn of(frames: u64) -> Self {
         if frames >= LUCK_FRAMES {
             Self::Mean

@@ -28,8 +28,8 @@ pub struct BoundedFlow<'a> {
 }
 
 impl BoundedFlow<'_> {
-    /// Its path in a network that was built with `options` and has joined; `None` where no bound
-    /// is known.
+    /// The flow's path in a network that was built with `options` and has joined; `None` where no
+    /// bound is known.
     pub fn path(&self, world: &World<'_>, options: &NetworkOptions) -> Option<Path> {
         let (first, others) = self.nodes.split_first()?;
         let model = options.nodes.get(*first)?;

@@ -76,7 +76,7 @@ pub struct ChainOptions {
     pub queue_frames: usize,
     /// What is beyond the wire.
     pub host: Host,
-    /// Who speaks at the far mote's address; if the caller does, nobody has to join.
+    /// The host at the far mote's address; if that is the caller, no node has to join.
     pub mote: Host,
     /// Radio and driver of every mote and of the border router.
     pub profile: Profile,

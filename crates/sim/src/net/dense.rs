@@ -83,7 +83,7 @@ pub fn network_at(positions: &[[f64; 2]], seed: u64) -> NetworkOptions {
     }
 }
 
-/// So many floors of each shape, from `seed` on.
+/// Draws `each` floors of each shape, with seeds from `seed` on.
 pub fn floors(each: u64, seed: u64) -> Vec<DenseFloor> {
     let seeds = (0..each).map(|n| seed.wrapping_add(n));
     seeds

@@ -20,15 +20,15 @@ use super::world::World;
 pub enum Lack {
     /// The mote is switched off.
     Power,
-    /// It has asked for a key and has none.
+    /// The mote has asked for a key and has none.
     Key,
     /// RPL has found no parent.
     Parent,
     /// No router has answered.
     Router,
-    /// It has no prefix, and so no address but that of the link.
+    /// The mote has no prefix, and so no address but its link-local one.
     Prefix,
-    /// It does not know every context by which the border router compresses headers.
+    /// The mote does not know every context by which the border router compresses headers.
     Contexts,
     /// The border router has not confirmed its DAO.
     Confirmation,

@@ -1,4 +1,4 @@
-//! Who is whose parent, and since when: what a run's nodes say of it themselves.
+//! The parent of each node, and since when, as a run's nodes report them.
 
 use motet::ip::Neighbour;
 use motet::link::Link;
@@ -18,7 +18,7 @@ pub struct Move {
     pub node: usize,
     /// The parent before; none: it had none.
     pub from: Option<usize>,
-    /// Its parent from then on; none: it has none any more, or is off.
+    /// The parent from then on; none: the node has none any more, or is off.
     pub to: Option<usize>,
 }
 

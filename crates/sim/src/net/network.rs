@@ -284,7 +284,7 @@ impl<'m> Network<'m> {
         self.options.seed
     }
 
-    /// Who is whose parent.
+    /// The parent of each node.
     pub fn tree(&self) -> &Tree {
         &self.tree
     }

@@ -32,9 +32,9 @@ pub struct Station<'a> {
 /// Why no mesh can be built.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TopologyError {
-    /// There is no border router.
+    /// The network has no border router.
     Empty,
-    /// More nodes than addresses.
+    /// The network has more nodes than there are addresses.
     TooMany(usize),
     /// The gains speak of another number of nodes.
     GainsDiffer {
@@ -45,9 +45,9 @@ pub enum TopologyError {
     },
     /// No node on its channel hears it well enough for a link, both ways.
     Unheard(String),
-    /// It has neighbours, but no path leads from them to the border router.
+    /// The node has neighbours, but no path leads from them to the border router.
     Unreachable(String),
-    /// It and the parent given to it do not hear each other well enough for a link.
+    /// The node and the parent given to it do not hear each other well enough for a link.
     ParentUnheard {
         /// The node.
         node: String,
@@ -56,7 +56,7 @@ pub enum TopologyError {
     },
     /// The parent given to it does not exist, or is itself.
     NoSuchParent(String),
-    /// Its parents lead back to itself.
+    /// The node's parents lead back to itself.
     Loop(String),
 }
 
@@ -99,7 +99,7 @@ impl fmt::Display for TopologyError {
 
 impl std::error::Error for TopologyError {}
 
-/// Who is whose parent; node 0 is the root.
+/// The parent of each node; node 0 is the root.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tree {
     parents: Vec<Option<usize>>,

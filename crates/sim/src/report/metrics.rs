@@ -20,7 +20,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of these values; none of none.
+    /// The summary of `values`; `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Self> {
         let Stat { mean, ci95, runs } = Stat::of(values);
         (runs > 0).then_some(Self {
@@ -129,8 +129,8 @@ impl Metric {
         METRICS.iter().find(|metric| metric.name == name)
     }
 
-    /// Its summary over the runs of one point: one for all, or by flow. A flow that failed in
-    /// a run has none there.
+    /// The metric's summary over the runs of one point: one for all flows, or one by flow. A flow
+    /// that failed in a run has no value there.
     pub fn summaries(&self, runs: &[&RunResult]) -> Vec<(Option<usize>, Summary)> {
         let usable = || runs.iter().filter(|run| run.failure.is_none());
         match self.of {

@@ -15,9 +15,9 @@ pub(super) struct RunBound {
 }
 
 impl RunBound {
-    /// Of a network that has joined; `None` where there is more than one flow, or one that is no
-    /// bulk transfer, where links change, over Bluetooth LE, and where [`BoundedFlow::path`] knows
-    /// no bound.
+    /// The bound of a run over a network that has joined. `None` where there is more than one flow,
+    /// or one that is no bulk transfer, where links change, over Bluetooth LE, and where
+    /// [`BoundedFlow::path`] knows no bound.
     pub(super) fn new(
         scenario: &Scenario,
         network: &Network<'_>,

@@ -124,7 +124,8 @@ const CONNECTIONS_MAX: usize = 255;
 /// thousand: content is shown as data, not as a broken message of some protocol.
 const TCP_PORT: u16 = 44_320;
 
-/// Of those that 6LoWPAN compresses to four bits, as far as there are any (RFC 6282 §4.3.1).
+/// The first UDP port: one of those that 6LoWPAN compresses to four bits, as far as these last (RFC
+/// 6282 §4.3.1).
 const UDP_PORT: u16 = 0xf0b2;
 
 /// Where ports go on behind the last one.

@@ -20,7 +20,7 @@ pub struct Scenario {
     pub timing: Timing,
     /// Nodes, gains and host; the seed is the run's.
     pub network: NetworkOptions,
-    /// Who is whose parent.
+    /// The parent of each node.
     pub tree: Tree,
     /// Where the nodes are, metres, if the scenario says so.
     pub positions: Option<Vec<[f64; 2]>>,
@@ -190,7 +190,7 @@ pub struct StackSettings {
     pub indirect_retries: bool,
     /// Bytes of packets that wait for children.
     pub indirect_bytes: usize,
-    /// Of these, for each; without a bound where none is given.
+    /// Bytes of packets that wait for one child; `None`: bounded by `indirect_bytes` alone.
     pub child_bytes: Option<usize>,
     /// How long a child may be silent, s.
     pub child_timeout_s: f64,
@@ -214,9 +214,9 @@ pub struct WireSettings {
 pub struct FlowSettings {
     /// What it sends.
     pub kind: FlowKind,
-    /// Who sends.
+    /// The sender.
     pub from: FlowEnd,
-    /// Who receives.
+    /// The receiver.
     pub to: FlowEnd,
     /// How much; 0: as much as the time allows.
     pub bytes: u64,
@@ -381,7 +381,7 @@ impl StackSettings {
 }
 
 impl RadioSettings {
-    /// That of every node which has none of its own.
+    /// The profile of every node that has none of its own.
     pub(super) fn profile(&self) -> Profile {
         self.profile_of(&self.profile)
     }

@@ -13,9 +13,9 @@ use crate::scenario::{FlowEnd, FlowKind, FlowSettings};
 pub enum Outcome {
     /// A transfer of known length arrived whole.
     Complete,
-    /// It was under way when the time was over; a flow without an end always is.
+    /// The flow was under way when the time was over; a flow without an end always is.
     Running,
-    /// There was no connection: the peer, or the sender's own node, refused it.
+    /// No connection was made: the peer, or the sender's own node, refused it.
     Refused,
     /// The connection was reset.
     Reset,
@@ -95,7 +95,7 @@ pub struct Likeness {
     pub hops: usize,
     /// Bytes of a transfer; 0: without an end.
     pub bytes: u64,
-    /// Of a message: bytes, bytes of its answer, and µs between two; 0 of a transfer.
+    /// Messages: bytes of one, bytes of its answer, and µs between two. All 0 for a transfer.
     pub message: [u64; 3],
 }
 

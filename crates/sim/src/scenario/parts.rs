@@ -167,14 +167,15 @@ fn sleepers(scenario: &Scenario) -> Vec<usize> {
     sleepers.map(|(n, _)| n).collect()
 }
 
-/// Those of them with this policy.
+/// The sleeping nodes with this policy.
 fn sleepers_by(scenario: &Scenario, policy: &str) -> Vec<usize> {
     let mut sleepers = sleepers(scenario);
     sleepers.retain(|node| scenario.stacks[*node].sleep == policy);
     sleepers
 }
 
-/// Where motes choose their parents themselves, all that may be chosen.
+/// The nodes that may be a sleeping node's parent: its parent, or, where motes choose their parents
+/// themselves, every node that does not sleep.
 fn parents_of_sleepers(scenario: &Scenario) -> Vec<usize> {
     let sleepers = sleepers(scenario);
     if scenario.network.joining != Joining::Rpl || sleepers.is_empty() {

@@ -107,7 +107,7 @@ impl Scenario {
     }
 }
 
-/// Who is whose parent.
+/// The parent of each node.
 fn tree(network: &NetworkOptions) -> Result<Tree, ScenarioError> {
     let tree = network.tree();
     tree.map_err(|error| ScenarioError::new(format!("[topology] cannot work: {error}")))

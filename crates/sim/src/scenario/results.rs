@@ -64,9 +64,9 @@ pub struct HourResult {
 pub struct FlowResult {
     /// The flow's place in the scenario.
     pub flow: usize,
-    /// Who sent.
+    /// The sender.
     pub from: FlowEnd,
-    /// Who received.
+    /// The receiver.
     pub to: FlowEnd,
     /// What sort of flow it is.
     pub likeness: Likeness,
@@ -76,7 +76,7 @@ pub struct FlowResult {
     pub connections_lost: Option<u32>,
     /// Application bytes read at the far end in the whole run.
     pub bytes: u64,
-    /// Those of them that came after the warm-up.
+    /// The part of `bytes` that came after the warm-up.
     pub counted_bytes: u64,
     /// Application bytes a second, kb/s: after the warm-up, or of a transfer that ended from
     /// its first to its last.
@@ -98,8 +98,8 @@ pub struct FlowResult {
     pub latency_p95_ms: Option<f64>,
     /// The greatest age, ms.
     pub latency_max_ms: Option<f64>,
-    /// Its share of what the nodes on its path used after the warm-up, mJ: by bytes, of radio
-    /// and processor, listening included.
+    /// The flow's share of the energy that the nodes on its path used after the warm-up, mJ: shared
+    /// by bytes; radio and processor, listening included.
     pub energy_mj: f64,
     /// The bytes read were the bytes sent, in order, once.
     pub intact: bool,
@@ -137,9 +137,9 @@ pub struct NodeCounts {
     pub retries: u64,
     /// Assessments that found the channel busy.
     pub channel_busy: u64,
-    /// Of all frames and ACKs put on the air, those without TCP, UDP or echo.
+    /// Frames and ACKs put on the air that carry no TCP, no UDP and no echo.
     pub control_frames: u64,
-    /// How long those were on the air, µs.
+    /// How long these control frames were on the air, µs.
     pub control_us: u64,
     /// TCP segments sent.
     pub segments: u64,

@@ -63,7 +63,7 @@ enum Phase {
     Joining(Stretch, Arrivals),
     /// The flows are under way.
     Measuring(Course),
-    /// It is over: whether because all is done, or why it is worth nothing.
+    /// The run is over. `Ok`: whether all is done; `Err`: why the run counts for nothing.
     Over(Option<Course>, Result<bool, String>),
 }
 

@@ -34,7 +34,7 @@ pub(super) struct Frames {
 pub struct SleepTally {
     /// Requests of motes that were acknowledged.
     pub polls: u64,
-    /// Those that were given up.
+    /// Requests of motes that were given up.
     pub failed: u64,
     /// Times that what was promised did not come.
     pub unanswered: u64,

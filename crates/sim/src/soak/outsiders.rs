@@ -136,7 +136,7 @@ impl Outsiders {
     }
 }
 
-/// Who attacks a network on the air, for a reader who looks for what went wrong.
+/// The attackers on a network's air, in words, for someone who looks for the cause of a failure.
 pub(super) fn names(options: &NetworkOptions) -> String {
     let name = |attacker: &AttackOptions| {
         let what = match &attacker.frames {
@@ -254,7 +254,7 @@ fn crowd_together(options: &mut NetworkOptions, (dice, seed): (&mut Dice, u64)) 
     }
 }
 
-/// So many nodes, those that there are not yet like the last one.
+/// Makes the network have `nodes` nodes: drops the last ones, or adds copies of the last one.
 fn alike(options: &mut NetworkOptions, nodes: usize) {
     let Some(last) = options.nodes.last().cloned() else {
         return;

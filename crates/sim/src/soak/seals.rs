@@ -13,8 +13,8 @@ use crate::net::network::Network;
 #[derive(Debug, Default)]
 pub(super) struct Seals(BTreeMap<usize, Believed>);
 
-/// Of one node: the key sequence, and the last frame counter of each neighbour. Neither goes back,
-/// in all lives of both.
+/// What one node has used: the key sequence, and the last frame counter of each neighbour. Neither
+/// may go back, whatever reboots.
 #[derive(Debug, Default)]
 struct Believed {
     sequence: u32,

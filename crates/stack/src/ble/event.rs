@@ -22,9 +22,9 @@ pub struct DeviceAddr {
 /// What a device is to the other one on its connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GapRole {
-    /// It began the connection, and sets its times.
+    /// The device began the connection, and sets its times.
     Central,
-    /// It advertised, and accepted the central's connection.
+    /// The device advertised, and accepted the central's connection.
     Peripheral,
 }
 

@@ -36,9 +36,9 @@ pub enum PacketDrop {
     UnknownProtocol,
     /// The queue of the interface it should leave by is full.
     QueueFull,
-    /// That queue is long, and its discipline drops before it is full.
+    /// The queue of the interface is long, and its discipline drops before it is full.
     Congestion,
-    /// It has waited there for longer than its compressed TCP header allows.
+    /// The packet waited in the queue for longer than its compressed TCP header allows.
     TooOld,
     /// The route leads back to the neighbour that sent the packet.
     SentBack,

@@ -115,7 +115,7 @@ pub(crate) struct Fragment<'p> {
 pub(crate) enum Gathered {
     /// Others are to come, or it was dropped and counted.
     Nothing,
-    /// It was the last that was missing: [`Fragments::packet`] has the whole.
+    /// The fragment was the last that was missing: [`Fragments::packet`] has the whole packet.
     Whole(usize),
     /// The fragment breaks a rule, and its source gets a parameter problem (RFC 4443 §3.4).
     Problem { code: u8, pointer: u32 },

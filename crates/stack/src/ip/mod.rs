@@ -143,18 +143,18 @@ impl Ingress {
 /// What to do with a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Disposition {
-    /// It is for this node.
+    /// The packet is for this node.
     Local,
-    /// It goes on, with its hop limit one less.
+    /// The packet goes on, with its hop limit one less.
     Forward(NextHop),
-    /// It goes on to the next step that its routing header names: first of all, it is to be
-    /// advanced there ([`source_route::advance`](crate::wire::source_route::advance)).
+    /// The packet goes on to the next step that its routing header names, after the caller has
+    /// advanced that header ([`source_route::advance`](crate::wire::source_route::advance)).
     #[cfg_attr(
         not(feature = "rpl"),
         expect(dead_code, reason = "only RPL leads packets so")
     )]
     Route(NextHop),
-    /// It ends here, and its source gets an ICMPv6 error.
+    /// The packet ends here, and its source gets an ICMPv6 error.
     Refuse(ErrorKind),
     /// The packet ends here, and its source gets no ICMPv6 error.
     Drop(PacketDrop),

@@ -121,7 +121,7 @@ pub(crate) struct Said {
     pub lease: Duration,
     /// What it would change of prefix and contexts, as a number; `None`: nothing.
     pub change: Option<u32>,
-    /// It was sent to this node alone, as an answer is.
+    /// Whether the message was sent to this node alone, as an answer is.
     pub to_one: bool,
 }
 

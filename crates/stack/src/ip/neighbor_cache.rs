@@ -215,7 +215,7 @@ impl Registration {
         self.lifetime_min = 0;
     }
 
-    /// It holds from now on.
+    /// The router has accepted the registration, which holds from now on.
     fn accept(&mut self, now: Instant) {
         self.state = State::Registered;
         self.is_news = true;

@@ -103,8 +103,8 @@ pub(crate) struct Sent {
     /// 0: the channel was never clear, or the frame grew too old.
     pub(crate) attempts: u8,
     pub(crate) acknowledged: bool,
-    /// It was given up, and with it a packet of which this node has only passed fragments on: there
-    /// is nothing of it to quote.
+    /// The frame was given up, and with it a packet that another node fragmented. This node has no
+    /// copy to quote in an ICMPv6 error.
     pub(crate) is_step_lost: bool,
 }
 

@@ -93,5 +93,5 @@ const fn air(len: usize) -> usize {
     len.div_ceil(2)
 }
 
-/// So many packets may wait at a peer when the next one is chosen for it.
+/// How many packets may wait at a peer when the next one is chosen for it.
 const PACKETS_AHEAD: usize = 2;

@@ -8,7 +8,7 @@ use crate::ble::Event;
 use crate::ip::Ip;
 use crate::time::Instant;
 
-/// There is no value of this type.
+/// Stands for the layer, which is not built in: no value of this type exists.
 #[derive(Debug)]
 pub(super) struct Layer<'m>(Infallible, PhantomData<&'m ()>);
 

@@ -84,7 +84,7 @@ pub enum FragmentOutcome {
         /// `datagram_tag` towards the next hop.
         tag: u16,
     },
-    /// It is kept; more must come.
+    /// The fragment is kept; more must come.
     Stored,
     /// The packet is whole: [`Datagrams::lend`] it, then [`Datagrams::give_back`].
     Complete(RecordId),
@@ -114,7 +114,7 @@ pub enum FragmentDrop {
     BadLength,
     /// These bytes have come before.
     Duplicate,
-    /// It contradicts bytes that have come before; the packet is given up.
+    /// The fragment contradicts bytes that have come before; the packet is given up.
     Overlap,
     /// Another fragment of the packet was lost: the rest is of no use.
     SiblingLost,

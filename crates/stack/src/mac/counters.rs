@@ -44,7 +44,8 @@ pub enum FrameDrop {
     RadioSilent,
     /// Taken back by the layer above before its first attempt.
     Cancelled,
-    /// It has been at this node for longer than frames may.
+    /// The frame has been at this node for longer than frames may
+    /// ([`Config::frame_age_max`](super::Config::frame_age_max)).
     TooOld,
     /// The neighbour has not acknowledged the last frames, or never acknowledged one; it gets no
     /// frames for some time.
@@ -74,7 +75,8 @@ pub enum FrameDrop {
     /// The sender is unknown, and too many frames of unknown senders were decrypted lately.
     #[cfg(feature = "security")]
     Rationed,
-    /// There was no frame counter to send it with: the next ones were not stored, or all are used.
+    /// No frame counter was left to send the frame with: the next ones were not stored, or all are
+    /// used.
     #[cfg(feature = "security")]
     NoCounter,
 }

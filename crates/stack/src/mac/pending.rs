@@ -34,7 +34,7 @@ pub(super) struct Serving {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Asked {
     pub(crate) by: LinkAddr,
-    /// It is a data request, and not data.
+    /// Whether the frame is a data request, and not data.
     pub(crate) is_request: bool,
     /// The frame is not verified yet, so its sender address may be forged: only the ACK depends on
     /// it.

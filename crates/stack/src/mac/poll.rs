@@ -508,7 +508,8 @@ const SOLICITED_PACE: Duration = Duration::from_millis(100);
 /// From a request that failed to the next one: what has disturbed eight attempts may be over.
 const REPEAT: Duration = Duration::from_millis(250);
 
-/// So many times; then the wait doubles, so that a parent that has gone costs little.
+/// How many failed requests are followed by the next one after [`REPEAT`]. Then the wait doubles,
+/// so that a parent that has gone costs little.
 const REPEATS_FAST: u8 = 3;
 
 /// How often [`REPEAT`] doubles at most: to 64 s.

@@ -66,16 +66,16 @@ pub struct FrameSlot {
     /// for longer than frames may.
     since: Option<u16>,
     pub(super) to: LinkAddr,
-    /// It is a data request.
+    /// Whether the frame is a data request.
     #[cfg(feature = "sleepy")]
     pub(super) is_request: bool,
-    /// It is for a child that listens.
+    /// Whether the frame is for a child that listens.
     #[cfg(feature = "sleepy")]
     pub(super) is_indirect: bool,
-    /// It is a challenge or an answer, of which the link above knows nothing.
+    /// Whether the frame is a challenge or an answer to one, of which the link above knows nothing.
     #[cfg(feature = "security")]
     pub(super) is_proof: bool,
-    /// It goes out in clear: a datagram of a node that has no key yet, or for one.
+    /// Whether the frame goes out in clear: a datagram of a node that has no key yet, or for one.
     #[cfg(feature = "join")]
     pub(super) is_clear: bool,
     /// Whether the condition in [`super::immediate`] is this frame's.
@@ -120,7 +120,7 @@ impl FrameSlot {
             .is_some_and(|since| u64::from(age(since)) > age_max)
     }
 
-    /// It may wait for as long as it takes.
+    /// Lets the frame wait for as long as it takes.
     pub(super) const fn never_expires(&mut self) {
         self.since = None;
     }

@@ -112,7 +112,7 @@ pub enum Action {
 /// How a radio that acknowledges by itself knows whether something waits for a sleeping neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pending {
-    /// It cannot say so: it is no parent of sleeping nodes.
+    /// The radio cannot tell: its node is no parent of sleeping nodes.
     None,
     /// One flag for the ACKs of all data requests (AT86RF233: `AACK_SET_PD`). A child for which
     /// nothing waits then listens in vain while something waits for another one.

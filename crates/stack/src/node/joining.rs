@@ -37,7 +37,7 @@ pub enum JoinRole {
     /// The node has the key, and accepts another one from the JRC at this address. It forwards for
     /// no pledge.
     Member(Ipv6Addr),
-    /// It has no key, and asks for one.
+    /// The node has no key, and asks for one.
     Pledge,
     /// A join proxy (JP): as a member; besides, it forwards requests of neighbouring pledges to the
     /// JRC at this address.
@@ -412,7 +412,7 @@ fn count(counter: &mut u32) {
     *counter = counter.wrapping_add(1);
 }
 
-/// It goes one hop, and a compressed header holds this limit in two bits (RFC 6282 §3.1.1).
+/// The packet goes one hop, and a compressed header holds this limit in two bits (RFC 6282 §3.1.1).
 const HOP_LIMIT: u8 = 255;
 
 /// Bytes of a packet that came in one frame, decompressed.

@@ -325,7 +325,7 @@ pub mod status {
     pub const REJECTED: u8 = 128;
     /// A later router of this leaf is known.
     pub const LEAF_MOVED: u8 = BY_REGISTRATION | registration::MOVED;
-    /// There is no room for this leaf.
+    /// The root has no room for this leaf.
     pub const LEAF_FULL: u8 = BY_REGISTRATION | registration::FULL;
 
     const BY_REGISTRATION: u8 = REJECTED | 0x40;

@@ -18,7 +18,7 @@ enum ProbeReason {
     Doubt,
     /// The parent is to confirm a message that was sent in its name.
     Claim,
-    /// There is no parent, and this neighbour might become it.
+    /// The node has no parent, and this neighbour might become it.
     Wanted,
     /// The neighbour might be better than the parent, but little is known of its link.
     Promise,

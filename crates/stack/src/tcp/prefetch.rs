@@ -22,7 +22,7 @@ use crate::wire::tcp::Flags;
 pub(crate) enum Prefetch {
     /// A segment of new data was written.
     Segment(OutgoingSegment),
-    /// There are unsent data, but none that may be handed out now.
+    /// Unsent data wait, but no segment of them may be handed out now.
     Later,
     Nothing,
 }

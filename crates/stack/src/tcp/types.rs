@@ -251,7 +251,7 @@ pub enum OpenError {
     Address,
     /// Every ephemeral port to this peer is in use.
     NoPort,
-    /// There is a connection between these ends already.
+    /// A connection between these ends exists already.
     InUse,
 }
 

@@ -140,7 +140,7 @@ pub mod reject {
     pub const NOT_UNDERSTOOD: u16 = 0;
     /// Longer than the signalling MTU.
     pub const TOO_LONG: u16 = 1;
-    /// It names a channel that is not there.
+    /// The signal names a channel that does not exist.
     pub const INVALID_CHANNEL: u16 = 2;
 }
 

@@ -27,7 +27,7 @@ use crate::flow::{Flow, News};
 use crate::flows::FlowId;
 use crate::segment::{Direction, Segment};
 
-/// Who is inside the mesh, and who waits.
+/// The flows inside the mesh, and those that wait.
 #[derive(Debug)]
 pub(crate) struct Gate {
     is_adaptive: bool,
@@ -415,8 +415,8 @@ impl Gate {
 }
 
 impl Share {
-    /// Its data was sent again while acknowledgments of it wait. Most senders wait twice as long
-    /// each time; one that does not has a timeout that no round trip changes.
+    /// The flow's data was sent again while acknowledgments of it wait. Most senders double their
+    /// timeout each time; equal gaps mean a sender whose timeout does not depend on round trips.
     fn note_repeat(&mut self, flow: &Flow, seq: u32, now: Instant) {
         let Some(held) = flow.first(Direction::Down) else {
             return;
@@ -495,7 +495,7 @@ const ACTIVE: Duration = Duration::from_secs(60);
 /// How long a flow counts as inside of which no round trip is known.
 const PATIENCE_FIRST: Duration = Duration::from_secs(2);
 
-/// So many gaps alike in a row are no chance, nor a probe before a timeout.
+/// How many gaps in a row must be alike to be neither chance nor a probe before a timeout.
 const ALIKE_MIN: u8 = 3;
 
 const fn fourth(span: Duration) -> Duration {

@@ -32,7 +32,7 @@ use crate::flow::{Flow, HeldPacket, News};
 use crate::flows::{FlowId, Flows};
 use crate::segment::{Direction, Segment};
 
-/// Who leaves next, and when.
+/// Chooses the packet that leaves next, and when it leaves.
 #[derive(Debug)]
 pub(crate) struct Pacer {
     order: Order,

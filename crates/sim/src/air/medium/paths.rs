@@ -1,4 +1,4 @@
-//! Who hears a transmitter, packed: a large mesh has millions of paths.
+//! The paths from each transmitter to its listeners, packed: a large mesh has millions of them.
 
 use crate::air::power::Power;
 

@@ -39,7 +39,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 /// segment.
 const DESIGNS: [&str; 2] = ["TCPlp", "Motet"];
 
-/// Of TAiM and fair queueing, which release every packet by itself.
+/// Spacings between two packets of TAiM and fair queueing, which release one packet at a time.
 const SPACINGS_MS: [u64; 3] = [50, 100, 200];
 
 /// Flows of the runs in which nothing is to be held.

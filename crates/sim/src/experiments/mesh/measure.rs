@@ -137,7 +137,8 @@ fn is_answer(packet: &[u8], from: Ipv6Addr, round: u16) -> bool {
     echo_reply(packet) == Some((from, round))
 }
 
-/// Of which mote a packet is the echo reply, and to which request.
+/// The mote that sent an echo reply, and the identifier of its request. `None`: `packet` is no echo
+/// reply.
 pub(super) fn echo_reply(packet: &[u8]) -> Option<(Ipv6Addr, u16)> {
     let (header, message) = Header::parse(packet).ok()?;
     match Message::parse(message) {
@@ -364,10 +365,10 @@ const FEW: usize = 100;
 const HOPS_FEW: usize = 4;
 const HOPS_MANY: usize = 6;
 
-/// Of a link that a path may count on, expected transmissions.
+/// The expected transmissions (ETX) of a link that a path may count on, at most.
 const GOOD_ETX: f64 = 2.0;
 
-/// Between two echo requests, and between two to one mote.
+/// Time between two echo requests to any motes, and between two to one mote.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 

@@ -50,7 +50,7 @@ impl Way {
         }
     }
 
-    /// Who sends, and who receives.
+    /// The sender and the receiver.
     const fn ends(self, mote: usize, host: usize) -> [usize; 2] {
         match self {
             Self::Up => [mote, host],
@@ -112,7 +112,8 @@ fn joined(options: NetworkOptions) -> Result<Figures, Failure> {
     ])
 }
 
-/// Of a transfer from a mote far away that can be reached without any one other mote.
+/// The figures of a transfer from a mote far away, which stays reachable whichever other mote
+/// fails.
 fn repair(setup: &Setup, seed: u64) -> Result<Figures, Failure> {
     let arena = Arena::new();
     let (mut formed, mote, hops) = (0..FLOORS_MAX)
@@ -197,8 +198,8 @@ fn idle(motes: u64, seed: u64, seconds: u64) -> Result<Figures, Failure> {
     Ok(vec![("control_airtime", airtime)])
 }
 
-/// Of a mote three hops away: first datagrams one way alone, then a transfer; then the same
-/// transfer on the same floor along the same path, where it is given.
+/// The figures of a mote three hops away: first datagrams one way alone, then a transfer; then,
+/// where a path is given, the same transfer on the same floor along that path.
 fn cost(setup: &Setup, seed: u64, seconds: u64, way: Way) -> Result<Figures, Failure> {
     let arena = Arena::new();
     let (mut formed, mote, given) = (0..FLOORS_MAX)
@@ -356,7 +357,7 @@ fn parents(network: &Network<'_>) -> Vec<Option<usize>> {
         .collect()
 }
 
-/// Of the n-th floor that is tried for a seed; far from the seeds of other runs.
+/// The seed of the n-th floor that is tried for a run's seed; far from the seeds of other runs.
 fn floor_seed(seed: u64, n: u64) -> u64 {
     seed.wrapping_add(n * 1_000_000)
 }

@@ -49,7 +49,7 @@ impl ChainTraffic {
         }
     }
 
-    /// So many bulk flows into the mesh and requests, and nobody besides.
+    /// This many bulk flows into the mesh, and requests; no other traffic.
     pub const fn flows(bulk: usize) -> Self {
         Self {
             bulk,

@@ -376,7 +376,8 @@ mod tests {
         );
     }
 
-    /// Its parent forgets it within the run, and what is sent to it then goes on the air.
+    /// The parent forgets a silent child within the run, and what is sent to that child then goes
+    /// on the air.
     #[test]
     fn nor_does_one_that_is_a_child_no_longer() {
         let short = Siblings {

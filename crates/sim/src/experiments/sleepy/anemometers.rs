@@ -239,7 +239,7 @@ impl Anemometers {
 /// What became of the readings of all four.
 #[derive(Default)]
 struct Tally {
-    /// Those that neither wait nor are under way.
+    /// Readings made that neither wait nor are under way.
     made: u64,
     delivered: u64,
     retransmissions: u64,

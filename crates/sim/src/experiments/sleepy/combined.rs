@@ -25,7 +25,7 @@ const VARIANTS: [(Named<Transport>, Named<Policy>); 4] = [
 
 const PAPER: Named<Policy> = ("paper", Policy::Paper);
 
-/// Of a connection on which nothing goes on, what its motes sleep by.
+/// The policies by which motes sleep while their connection is idle.
 const IDLES: [Named<Policy>; 2] = [HINTED, ("adaptive", Policy::Adaptive)];
 
 fn hourly(name: &'static str, policy: &'static str, hour: u64) -> Point {

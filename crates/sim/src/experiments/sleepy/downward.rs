@@ -14,7 +14,7 @@ use crate::experiments::traffic::Traffic;
 use crate::net::network::Network;
 use crate::net::run::{Next, run};
 
-/// So many bytes from the host to the last mote, however long that takes.
+/// A transfer of this many bytes from the host to the last mote, however long that takes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Image {
     pub(super) bytes: u64,

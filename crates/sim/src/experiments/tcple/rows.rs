@@ -10,7 +10,7 @@ const fn figure(name: &'static str, unit: &'static str, of: fn(&Run) -> f64) -> 
     Metric { name, unit, of }
 }
 
-/// Of the bytes of a message, by the median of how old they are when they are there.
+/// The median age at which the bytes of a message arrive.
 const AGE: Metric = figure("arrival_time", "ms", |run| run.figure("age"));
 const AGE_P90: Metric = figure("arrival_time_p90", "ms", |run| run.figure("age_p90"));
 const INTERVAL_MS: Metric = figure("interval", "ms", |run| run.figure("interval"));

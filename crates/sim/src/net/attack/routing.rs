@@ -27,7 +27,7 @@ pub(crate) struct Overheard {
     pub(crate) dodag: Dodag,
     /// The rank of the node itself.
     pub(crate) rank: u16,
-    /// Its neighbours, the parent first, then its children, then others, and their ranks.
+    /// The node's neighbours and their ranks: the parent first, then its children, then others.
     pub(crate) neighbours: Vec<(LinkAddr, u16)>,
     /// The last path sequences of motes, as their DAOs said.
     pub(crate) steps: Vec<Step>,
@@ -142,8 +142,9 @@ impl Overheard {
         }
     }
 
-    /// Of a mote below the node in that mote's name, or of the node itself to its parent: that it
-    /// is the child of nobody, of a neighbour, or not there any more.
+    /// A DAO in the name of a mote below the node, or of the node itself, sent to that one's
+    /// parent. It says that the mote is the child of nobody, or of a neighbour, or not there any
+    /// more.
     fn dao(&self, kind: Forgery, near: LinkAddr, (made, number): (u32, u32)) -> Option<Forged> {
         let (mote, _) = self.neighbour(made / 2)?;
         let (parent, _) = self.neighbours.first().copied()?;

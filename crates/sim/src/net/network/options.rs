@@ -32,7 +32,7 @@ pub struct NetworkOptions {
     pub seed: u64,
     /// The mesh's nodes; the first is the border router.
     pub nodes: Vec<NodeOptions>,
-    /// Who hears whom among [`Self::nodes`], in their order.
+    /// The gain between any two of [`Self::nodes`], in their order.
     pub gains: Gains,
     /// How they change while a run goes on; the tree stays.
     pub later: Vec<Later>,
@@ -62,7 +62,7 @@ pub struct NetworkOptions {
     /// What keeps the nodes' frame counters from one run to the next; none: each run begins at the
     /// first one, as runs do whose frames follow from their seed.
     pub counter_store: Option<CounterStore>,
-    /// Who puts frames on the air without belonging to the mesh.
+    /// Attackers: they put frames on the air without belonging to the mesh.
     pub attackers: Vec<AttackOptions>,
 }
 
@@ -234,7 +234,7 @@ impl Interference {
 pub struct NodeOptions {
     /// What errors and reports call it.
     pub name: String,
-    /// Its next hop towards the border router, which itself has none.
+    /// The node's next hop towards the border router, which itself has none.
     pub parent: Parent,
     /// Radio and driver; its transmit power is here too.
     pub profile: Profile,
@@ -274,9 +274,9 @@ pub struct NodeOptions {
     pub indirect: IndirectConfig,
     /// Bytes of the packets that are kept for sleeping nodes.
     pub indirect_len: usize,
-    /// Its datagram tags begin where they soon wrap; otherwise anywhere.
+    /// Whether the node's datagram tags begin just before they wrap; otherwise they begin anywhere.
     pub tags_wrap: bool,
-    /// Who speaks at its address: this stack, or the caller, by
+    /// The host at the node's address: this stack, or the caller, by
     /// [`inject_at`](crate::net::world::World::inject_at) and
     /// [`take_at`](crate::net::world::World::take_at) (needs [`Joining::Static`]). Its packets
     /// count one hop to the node.
@@ -348,7 +348,7 @@ pub struct Part {
     pub ports: [u16; 2],
 }
 
-/// Who a host is.
+/// The host at an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Host {
     /// A node with this stack.

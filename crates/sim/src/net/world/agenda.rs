@@ -27,7 +27,7 @@ struct Call {
 pub(super) enum Turn {
     /// The node wants to be called now.
     Due,
-    /// It wants to be called then, and a deadline is to say so.
+    /// The node wants to be called at this time, and needs a deadline for it.
     Later(Instant),
     /// Another deadline stands for it, or it wants nothing.
     Overtaken,

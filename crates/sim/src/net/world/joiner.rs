@@ -31,9 +31,9 @@ use crate::net::plan;
 /// A node's part in joining (RFC 9031).
 #[derive(Debug)]
 pub enum Joiner {
-    /// It has no key of its own yet.
+    /// A pledge: a node that has no key of its own yet, or got one so.
     Pledge(Box<PledgeState>),
-    /// It gives the key to those that may have it.
+    /// The registrar (JRC), which gives the key to the nodes that may have it.
     Registrar(Box<RegistrarState>),
 }
 
@@ -65,10 +65,10 @@ pub struct RegistrarState {
     /// The mesh's, of which devices have their addresses.
     prefix: Ipv6Addr,
     revoked: BTreeSet<[u8; 8]>,
-    /// Of each device that has joined: the last number of it that was answered.
+    /// For each device that has joined, the number of its last request that was answered.
     last: BTreeMap<[u8; 8], u32>,
-    /// Of each device that asked in a run before: the last number of it that may have been
-    /// answered.
+    /// For each device that asked in an earlier run, the number of its last request that may have
+    /// been answered.
     before: BTreeMap<[u8; 8], u32>,
     /// The next number of the registrar's own messages, whatever the device.
     number: u32,
@@ -80,7 +80,8 @@ pub struct RegistrarState {
 #[derive(Debug)]
 struct Renewal {
     given: Configuration,
-    /// Those that have not confirmed yet: the number and the bytes of what they are told.
+    /// Devices that have not confirmed yet, each with the number and the bytes of the message sent
+    /// to it.
     untold: BTreeMap<[u8; 8], (u32, Vec<u8>)>,
     /// The device that was told last, and when the next one is.
     told: [u8; 8],
@@ -193,7 +194,7 @@ impl PledgeState {
         acted
     }
 
-    /// It is switched off: the numbers that it has used are stored.
+    /// The node is switched off: the numbers that it has used are stored.
     fn rest(&mut self) {
         self.pledge = Pledge::new(&self.key, self.eui64, self.pledge.next_sequence());
         self.ask_at = None;

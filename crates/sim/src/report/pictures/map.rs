@@ -34,7 +34,7 @@ pub(super) fn svg(scenario: &Scenario, run: &RunResult) -> String {
     text
 }
 
-/// Who is whose parent at the end of the run; as it was planned where a run has not said so.
+/// The parent of each node at the end of the run; where the run has not reported any, as planned.
 fn parents(scenario: &Scenario, run: &RunResult) -> Vec<Option<usize>> {
     let nodes = scenario.network.nodes.len();
     let own = |node: usize| run.nodes.get(node).and_then(|node| node.parent);

@@ -505,7 +505,7 @@ const ADDRS: [Ipv6Addr; 2] = [
     Ipv6Addr::new(0xfd6d, 0x6f74, 0x6574, 0, 0, 0, 0, 0xb),
 ];
 
-/// Who opens the first connection.
+/// The host that opens the first connection.
 const CLIENT: usize = 0;
 
 /// The port that both ends listen on.

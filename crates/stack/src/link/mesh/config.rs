@@ -21,7 +21,7 @@ pub enum Forwarding {
     /// The processor copies the fragment: the next hop waits for two copies.
     #[default]
     Copy,
-    /// It waits in the radio for the next fragment, and is fired by that one's arrival
+    /// The fragment waits in the radio for the next one, whose arrival fires it
     /// ([`crate::mac::Mac::enqueue_conditional`]). A radio with one buffer copies all the same.
     Immediate,
 }

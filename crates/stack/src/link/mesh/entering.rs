@@ -169,6 +169,6 @@ impl<'m> Mesh<'m> {
 /// What becomes of the headers of a packet that comes from outside.
 const ENTERING: TcpEgress = TcpEgress::Begins(Origin::Outside);
 
-/// So many frames may wait in the MAC when the next packet is chosen: enough for the air never to
+/// How many frames may wait in the MAC when the next packet is chosen: enough for the air never to
 /// wait for this node.
 const FRAMES_AHEAD: usize = 2;

@@ -20,14 +20,15 @@ pub(in crate::link) struct PacketMeta {
 /// How a packet goes through the DODAG.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::link) enum Way {
-    /// It begins its way here, if it has one.
+    /// The packet begins its way through the DODAG here, if it has one.
     Begins,
-    /// It came with an RPL option; `rank_error`: the option says that the packet may be in a loop.
+    /// The packet came with an RPL option; `rank_error`: the option says that the packet may be in
+    /// a loop.
     Up {
         /// The R flag of the option (RFC 6550 §11.2).
         rank_error: bool,
     },
-    /// It follows a source route: its destination is the next neighbour.
+    /// The packet follows a source route: its destination is the next neighbour.
     Routed,
 }
 

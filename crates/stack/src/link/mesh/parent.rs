@@ -37,7 +37,7 @@ impl IndirectConfig {
 #[derive(Clone, Debug)]
 pub struct Child {
     pub(super) addr: Option<LinkAddr>,
-    /// It is no child any more, but the radio still holds its flag.
+    /// The node is no child any more, but the radio still holds its flag.
     pub(super) is_over: bool,
     /// Whether its flag in the radio says that packets wait.
     pub(super) is_shown: bool,
@@ -79,7 +79,7 @@ impl Child {
         }
     }
 
-    /// It was heard; `is_new`: for the first time.
+    /// Notes that the child was heard; `is_new`: for the first time.
     pub(super) fn heard(&mut self, is_new: bool, now: Instant) {
         if !is_new {
             let gap = now.since(self.heard_at);

@@ -462,7 +462,7 @@ const FLOWS: usize = 16;
 /// A pure ACK with timestamps.
 const PACKET_LEN_MAX: usize = HEADER_LEN + tcp::HEADER_LEN + tcp::TIMESTAMPS_LEN;
 
-/// So many ACKs go by what was found out before another one finds it out anew.
+/// How many ACKs use what one ACK has found out, before another one finds it out anew.
 const STEPS: u8 = 16;
 
 /// How long an ACK waits at most: as long as RFC 9293 §3.8.6.3 lets a receiver delay it, which may

@@ -62,13 +62,13 @@ pub struct Security<'m> {
     /// First bytes of the keystreams of the next frames from one neighbour.
     keystream: Option<Keystream>,
     parent: Parent,
-    /// It has no key yet.
+    /// Whether the node has no key yet.
     #[cfg(feature = "join")]
     is_locked: bool,
     /// The network key that will take the place of this one, and its first sequence.
     #[cfg(feature = "join")]
     next: Option<(NetworkKey, u32)>,
-    /// There is a new neighbour that was not reported yet.
+    /// Whether there is a new neighbour that was not reported yet.
     has_news: bool,
     counters: SecurityCounters,
 }
@@ -85,7 +85,7 @@ struct Previous {
 #[derive(Debug, Default)]
 struct Parent {
     addr: Option<[u8; 8]>,
-    /// It has acknowledged a frame since it last sent an authentic one.
+    /// Whether the parent has acknowledged a frame since it last sent an authentic one.
     has_acknowledged: bool,
     /// Challenges that it left unanswered, and when it got the last one.
     unanswered: u8,

@@ -117,9 +117,9 @@ struct Lane {
 enum Place {
     /// The queue was empty when its packet came: it goes before those that were not.
     New(u64),
-    /// It has used up a share, or has not earned to go first.
+    /// The queue has used up a share, or has not earned to go first.
     Old(u64),
-    /// It has no part in the round.
+    /// The queue has no part in the round.
     Out,
 }
 
@@ -565,7 +565,7 @@ pub(in crate::link) fn air(len: usize) -> usize {
 /// Queues for flows that have proven nothing.
 const STRANGERS: usize = 2 * EACH;
 
-/// So many times its own air an answer costs: it goes against the stream, and every relay has to
+/// An answer costs this many times its own air: it goes against the stream, and every relay has to
 /// let both through.
 const ANSWER_WEIGHT: usize = 2;
 
