@@ -34,7 +34,7 @@ pub struct Fair {
     interface: u32,
     /// Where the router's time begins. The clock is the kernel's monotonic one, which nobody sets.
     origin: time::Instant,
-    /// What lies behind that interface.
+    /// The prefixes and routes behind that interface.
     inside: Inside,
     elsewhere: u64,
     forged: u64,
@@ -172,7 +172,7 @@ impl Fair {
         self.router.status(now(self.origin))
     }
 
-    /// What the queue has counted.
+    /// The queue's counters.
     pub fn counters(&self) -> FairCounters {
         FairCounters {
             queue: self.queue.counters(),
@@ -188,10 +188,10 @@ fn is_tcp(head: &[u8]) -> bool {
     parsed.is_ok_and(|(header, _)| header.next_header == tcp::NEXT_HEADER)
 }
 
-/// What was counted beside what the router counts.
+/// Counters beside those of the router itself.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct FairCounters {
-    /// What the packet queue counted.
+    /// The packet queue's counters.
     pub queue: QueueCounters,
     /// Packets of other interfaces, which a rule of somebody's sends here: they passed at once.
     pub elsewhere: u64,

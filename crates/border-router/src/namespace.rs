@@ -125,14 +125,14 @@ pub enum NamespaceError {
     NoProc(io::Error),
     /// The kernel refused.
     Refused {
-        /// What stands in the way, as far as this machine's settings show.
+        /// The likely cause, as far as this machine's settings show it.
         cause: Refusal,
-        /// What the kernel answered.
+        /// The kernel's error.
         errno: Errno,
     },
 }
 
-/// What keeps a process from having a network of its own.
+/// The reason that a process cannot have a network of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// Debian's and Arch's switch `kernel.unprivileged_userns_clone` is off.
@@ -185,7 +185,7 @@ impl std::error::Error for NamespaceError {
 }
 
 impl Refusal {
-    /// What to do about it: a clause without a full stop.
+    /// How to remove the cause: a clause without a full stop.
     pub fn remedy(self) -> &'static str {
         match self {
             Self::UsernsCloneOff => {

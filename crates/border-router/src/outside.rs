@@ -27,9 +27,9 @@ use crate::{
 pub struct Filter {
     names: Names,
     tool: Tool,
-    /// What the rules were made of.
+    /// The prefixes that the rules were made of.
     inside: Inside,
-    /// What the packet filter's counter has counted, and how much of that is in `dropped`.
+    /// The packet filter's count of dropped packets, and how much of it is in `dropped` already.
     seen: u64,
     dropped: u64,
     is_in: bool,
@@ -158,14 +158,14 @@ struct Names {
     forged: String,
 }
 
-/// What is in, of all that should be.
+/// The rules that are in place, of all that should be.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Found {
     /// Rules that lead to ours.
     jumps: usize,
     /// Rules that look at a source.
     cuts: usize,
-    /// What was counted; `None` where the counter is gone.
+    /// Packets dropped; `None` where the counter is gone.
     dropped: Option<u64>,
 }
 
@@ -260,7 +260,8 @@ impl Names {
         })
     }
 
-    /// What `ip6tables-save -c` lists of ours: each rule behind its packets and bytes.
+    /// Finds our rules in the output of `ip6tables-save -c`: each rule stands behind its packets
+    /// and bytes.
     fn found_by_save(&self, list: &str) -> Found {
         let mut found = Found::default();
         for line in list.lines() {
@@ -371,7 +372,7 @@ fn nft_chain(inside: &Inside) -> String {
     format!("  chain inside {{\n{}  }}\n", rules.collect::<String>())
 }
 
-/// What `nft list table` lists of ours.
+/// Finds our rules in the output of `nft list table`.
 fn found_by_nft(list: &str) -> Found {
     let lines = list.lines().map(str::trim);
     let has = |word: &str| lines.clone().filter(|line| line.contains(word)).count();

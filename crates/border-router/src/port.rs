@@ -34,7 +34,7 @@ use crate::{
 
 pub use shared::SharedNetwork;
 
-/// What carries the packets between the kernel and the port.
+/// The device that carries packets between the kernel and the port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkKind {
     /// A TUN interface: needs access to /dev/net/tun.
@@ -61,7 +61,7 @@ pub struct PortConfig<'a> {
     pub host: Ipv6Addr,
     /// Length in bits of the prefix that is on this link: 1 to 127.
     pub host_prefix_len: u8,
-    /// What else lies behind the port: prefixes and their lengths in bits.
+    /// Further routes behind the port: prefixes and their lengths in bits.
     pub routes: &'a [(Ipv6Addr, u8)],
     /// Largest packet either way, in bytes; at least 1280 (RFC 8200 section 5).
     pub mtu: u16,
@@ -283,7 +283,7 @@ impl PacketPort {
         self.mtu
     }
 
-    /// What `recv` has not passed on so far.
+    /// Packets that `recv` has not passed on so far, by reason.
     pub fn drops(&self) -> PortDrops {
         self.drops
     }
@@ -422,7 +422,7 @@ pub enum PortError {
     Silent,
     /// The TUN interface of a shared network belongs to others, or may not be made.
     NotOurs {
-        /// What the kernel answered.
+        /// The kernel's error.
         error: io::Error,
         /// The interface.
         name: String,
@@ -431,7 +431,7 @@ pub enum PortError {
     },
     /// The TUN interface that is there is not ready, and is not changed.
     NotPrepared {
-        /// What it lacks, as a clause.
+        /// The property that the interface lacks, as a clause.
         missing: String,
         /// The commands that make it for this user.
         preparation: String,
@@ -515,7 +515,7 @@ impl std::error::Error for PortError {
     }
 }
 
-/// What a link delivered.
+/// An arrival on a link.
 #[derive(Debug, PartialEq, Eq)]
 enum Arrival {
     /// An IPv6 packet of `len` bytes, perhaps followed by padding.

@@ -22,7 +22,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-/// What goes into which queue.
+/// The packets that go into each queue, as rules of the packet filter.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rules {
     pub(crate) interface: String,
@@ -337,7 +337,7 @@ impl fmt::Display for Tool {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Refusal {
     NotInstalled,
-    /// What the tool printed, on one line.
+    /// The tool failed and printed this, on one line.
     Said {
         tool: String,
         sentence: String,
@@ -347,7 +347,7 @@ pub(crate) enum Refusal {
 /// Why there are no rules. `Display` is one sentence for the user.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RulesError {
-    /// What each tool said; empty where none is installed.
+    /// The error of each tool; empty where none is installed.
     sentences: Vec<String>,
 }
 

@@ -45,13 +45,13 @@ pub const MOTET_EHOSTUNREACH: i32 = 113;
 pub(crate) struct Errno(pub(crate) i32);
 
 impl Errno {
-    /// What C gets.
+    /// The negative number that C gets.
     pub(crate) const fn code(self) -> i32 {
         -self.0
     }
 }
 
-/// What C gets of a call.
+/// The return value for C: a count, or a negative error number.
 pub(crate) fn code(result: Result<i32, Errno>) -> i32 {
     result.unwrap_or_else(Errno::code)
 }

@@ -32,7 +32,7 @@ pub struct motet_change {
     pub events: u8,
 }
 
-/// What belongs to the TCP connection in the slot of the same number.
+/// The C interface's state for the TCP connection in the slot of the same number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Entry {
     handle: Option<Handle>,
@@ -75,7 +75,7 @@ pub(crate) struct Sockets {
     generation: u32,
 }
 
-/// What a number is of.
+/// The kind of socket that a number stands for.
 #[derive(Clone, Copy)]
 enum Kind {
     Connection = 1,

@@ -22,7 +22,7 @@ use crate::{error::Error, flags, interrupt::Interrupt, keys, number::whole};
 /// The chain of motes and its air. Flatten it last: its heading holds for what follows.
 #[derive(Clone, Debug)]
 pub(crate) struct ChainArgs {
-    /// What the options say, in the words of a scenario.
+    /// The options as keys of a scenario.
     document: Document,
     /// The key file of the mesh.
     key: Option<PathBuf>,

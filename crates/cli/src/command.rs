@@ -50,7 +50,7 @@ pub(crate) mod linux {
     use super::GuardArgs;
     use crate::{error::Error, interrupt::Interrupt, output::describe};
 
-    /// What can tell `up` to stop.
+    /// The signals that end `up`.
     #[derive(Clone)]
     pub(crate) struct Signals {
         /// Until the command is started, every signal; SIGTERM and SIGHUP also behind that.
@@ -71,7 +71,7 @@ pub(crate) mod linux {
             })
         }
 
-        /// What notes every signal until a command runs.
+        /// The note of every signal that came until a command runs.
         pub(crate) fn interrupt(&self) -> &Interrupt {
             &self.interrupt
         }

@@ -125,7 +125,7 @@ fn look_of_stdout() -> Look {
     }
 }
 
-/// What goes to standard output, in which form.
+/// Prints frames to standard output, in the form asked for.
 struct Printer {
     out: BufWriter<io::Stdout>,
     look: Look,

@@ -48,7 +48,7 @@ pub(crate) fn say(matches: &ArgMatches, document: &mut Document) -> Result<(), c
     Ok(())
 }
 
-/// What the lab refuses, in the words of a command line.
+/// The lab's error as a sentence about the command line.
 pub(crate) fn sentence(error: &ScenarioError) -> String {
     match error.rule() {
         Some(Rule::OfMesh(paths)) => foreign_to_ble(first_of(paths)),

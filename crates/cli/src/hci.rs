@@ -75,7 +75,7 @@ impl HciArgs {
     }
 }
 
-/// What the mote is like.
+/// The settings of the mote.
 pub(crate) struct Mote {
     pub(crate) role: GapRole,
     pub(crate) phy: Phy,

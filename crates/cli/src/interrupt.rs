@@ -105,7 +105,7 @@ impl Interrupt {
     }
 }
 
-/// What tells a command to stop.
+/// The signals that end a command.
 #[cfg(unix)]
 const STOPS: [i32; 3] = [
     signal_hook::consts::SIGINT,

@@ -122,7 +122,7 @@ fn report_usage(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// What is wrong with the command line, and what to do: clap's words, or better ones.
+/// The error of a command line and its remedy, as a sentence: clap's words, or better ones.
 fn sentence(error: &clap::Error, command: Option<&str>) -> String {
     let program = match command {
         Some(command) => format!("motet {command}"),

@@ -38,7 +38,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What is printed; goodput in kb/s.
+/// The output; goodput in kb/s.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 struct Answer {
     mss: u32,

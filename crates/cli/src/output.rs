@@ -1,5 +1,5 @@
-//! What goes to stdout: lines for people, or JSON for programs, never both. When a capture goes
-//! to stdout, the lines go to stderr.
+//! Output to stdout: lines for people, or JSON for programs, never both. When a capture goes to
+//! stdout, the lines go to stderr.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,7 @@ pub(crate) use motet_lab::report::SCHEMA;
 
 /// Names of rows and other quiet text.
 pub(crate) const DIM: Style = Style::new().dimmed();
-/// What the eye should find first.
+/// The style of the words that the eye should find first.
 pub(crate) const BOLD: Style = Style::new().bold();
 /// The style of success.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();

@@ -256,7 +256,7 @@ fn print_markdown(args: &Args, runs: &[Run], report: &Report) -> Result<(), Erro
     Ok(())
 }
 
-/// What there was, by name.
+/// The counts of a soak's events, by name.
 fn counts(report: &Report) -> Vec<(&'static str, u64)> {
     let (tally, sessions) = (&report.tally, &report.sessions);
     let (sleep, seals, outsiders) = (&tally.sleep, &tally.seals, &tally.outsiders);

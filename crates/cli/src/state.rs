@@ -76,8 +76,7 @@ fn usual(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     own.map(|own| own.join("motet"))
 }
 
-/// What the counters of all nodes of a mesh on the lab's air are called: they have the same
-/// addresses in each.
+/// The name of the lab's mesh in the counter store: the nodes have the same addresses in each run.
 const MESH: &str = "lab";
 
 #[cfg(test)]

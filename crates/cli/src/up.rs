@@ -257,10 +257,10 @@ pub(crate) mod linux {
         }
     }
 
-    /// What is to be brought up.
+    /// The mesh to bring up.
     pub(crate) struct Mesh {
         pub(crate) options: NetworkOptions,
-        /// What it was made of: each node's TCP, and what breaks.
+        /// The scenario that the mesh was made of: it has each node's TCP, and the faults.
         pub(crate) scenario: Scenario,
         pub(crate) join_advice: &'static str,
     }
@@ -359,7 +359,7 @@ pub(crate) mod linux {
         }
     }
 
-    /// What a scenario breaks, from the command's start on.
+    /// The faults of a scenario, from the command's start on.
     pub(crate) struct Faults {
         from: Instant,
         outages: Outages,
@@ -421,7 +421,8 @@ pub(crate) mod linux {
         rests.collect()
     }
 
-    /// What it means to somebody outside that motes sleep, if any does.
+    /// A sentence about the delay that sleeping motes add for hosts outside; `None` if no mote
+    /// sleeps.
     pub(super) fn latency(rests: &[Option<Duration>]) -> Option<String> {
         let longest = rests.iter().flatten().max()?;
         let mut text = format!(
@@ -491,7 +492,7 @@ pub(crate) mod linux {
         }
     }
 
-    /// What a mote serves besides; none of readings.
+    /// The application that a mote serves besides; none for readings.
     const fn application(name: AppName) -> Option<Application> {
         match name {
             AppName::Http => Some(Application::Http),

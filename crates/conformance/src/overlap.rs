@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 /// A script that was written by [`scripts`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Generated {
-    /// What a file with it would be called.
+    /// The file name for the script.
     pub name: String,
     /// The script's text.
     pub text: String,
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!((all.len(), names.len()), (24 + 21 + 66, 111));
     }
 
-    /// What RFC 2883 §4.2.2 and §4.2.3 show, with other numbers.
+    /// The examples of RFC 2883 §4.2.2 and §4.2.3, with other numbers.
     #[test]
     fn the_model_reports_as_the_rfc_does() {
         let receiver = || Receiver {

@@ -22,7 +22,7 @@ pub struct LinkType(pub u32);
 pub struct Record {
     /// Nanoseconds since 1970.
     pub epoch_ns: u64,
-    /// What the bytes begin with.
+    /// The protocol of the first byte.
     pub link_type: LinkType,
     /// Bytes on the air; may be more than were captured.
     pub original_len: u32,

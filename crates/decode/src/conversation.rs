@@ -47,7 +47,7 @@ pub(super) enum Relation {
     Retransmission,
 }
 
-/// What the table knows about a segment.
+/// A segment's conversation, its relative numbers, and its relation to earlier segments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Observation {
     /// Position of the conversation in the table, from 0.
@@ -82,7 +82,7 @@ pub(super) struct Conversation {
     pub(super) reset: bool,
 }
 
-/// What one end of a connection has sent.
+/// The bytes and numbers that one end of a connection has sent.
 #[derive(Debug, Default)]
 pub(super) struct Direction {
     /// Initial sequence number; where the SYN was not heard, one below the first number heard.

@@ -126,7 +126,7 @@ pub struct Decoder {
     compressions: layers::tcphc::Compressions,
     conversations: conversation::Conversations,
     heard: layers::mac::Heard,
-    /// What secured frames are opened with.
+    /// The keys by which secured frames are decrypted.
     keys: Option<Keys>,
     ble: layers::bluetooth::Connections,
     tally: Tally,
@@ -134,7 +134,7 @@ pub struct Decoder {
     now: Now,
 }
 
-/// What inner layers need to know about the frame around them.
+/// The frame around inner layers, as far as they need it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Now {
     number: u64,
@@ -197,7 +197,7 @@ impl Decoder {
         self.tally.frames
     }
 
-    /// What they amount to.
+    /// The counts over all frames decoded so far.
     pub fn summary(&self) -> Summary {
         Summary::of(self)
     }
@@ -228,7 +228,7 @@ impl Decoder {
         frame
     }
 
-    /// What the frame as a whole says about the problem met inside.
+    /// Concludes the frame as a whole from the problem met inside it.
     fn conclude(&self, frame: &mut Frame) {
         if frame.is_cut()
             && let Status::Malformed(problem) = &frame.status

@@ -62,7 +62,7 @@ pub enum Audience {
 pub struct Layer {
     /// The protocol, as a program would look for it: `mac`, `iphc`, `tcp`.
     pub name: &'static str,
-    /// What the layer is, in a few words.
+    /// The layer in a few words.
     pub title: String,
     /// The layer's fields, in the order of the header.
     pub fields: Vec<Field>,
@@ -137,7 +137,7 @@ impl Status {
         }
     }
 
-    /// What is wrong, if anything.
+    /// The frame's problem, if it has one.
     pub const fn problem(&self) -> Option<&Problem> {
         match self {
             Self::Decoded | Self::Fragment => None,

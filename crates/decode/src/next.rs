@@ -11,7 +11,7 @@ use motet::wire::ieee802154::ParseError;
 
 use crate::capture::LinkType;
 
-/// What follows a layer.
+/// The payload of a layer, and the numbering that names its protocol.
 #[derive(Debug)]
 pub(super) enum Next<'a> {
     /// Nothing, or nothing that can be read.
@@ -25,15 +25,15 @@ pub(super) enum Next<'a> {
     /// A frame of IEEE 802.15.4 without its FCS that the parser for 2006 refuses: whether the FCS
     /// was right, and why it is refused.
     Envelope(&'a [u8], Option<bool>, ParseError),
-    /// What a link carries between two addresses: 6LoWPAN.
+    /// The payload of a link between two addresses: 6LoWPAN.
     Lowpan(LinkPair, Cow<'a, [u8]>),
     /// An IP packet of either version.
     Ip(Cow<'a, [u8]>),
-    /// What an IP packet carries, by protocol number.
+    /// The payload of an IP packet, by protocol number.
     Protocol(u8, Upper<'a>),
-    /// What an ICMPv6 message carries, by type.
+    /// The body of an ICMPv6 message, by type.
     Control(Control<'a>),
-    /// What a UDP datagram carries, by its two ports.
+    /// The payload of a UDP datagram, by its two ports.
     Ports([u16; 2], &'a [u8]),
 }
 
@@ -50,7 +50,7 @@ pub(super) enum Fcs {
     Replaced,
 }
 
-/// What an IP packet carries, with the packet's two addresses.
+/// The payload of an IP packet, with the packet's two addresses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Upper<'a> {
     /// Source address.
@@ -70,7 +70,7 @@ pub(super) struct Control<'a> {
     pub(super) kind: u8,
     /// ICMPv6's code.
     pub(super) code: u8,
-    /// What is behind the checksum.
+    /// The bytes behind the checksum.
     pub(super) body: &'a [u8],
     /// The checksum is not known to be wrong.
     pub(super) intact: bool,

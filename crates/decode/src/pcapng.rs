@@ -29,7 +29,7 @@ enum Order {
     Little,
 }
 
-/// What a packet needs to know of the interface that captured it.
+/// The interface that captured a packet.
 struct Interface {
     link_type: u16,
     /// Bytes of each packet that were kept; zero: all of them.

@@ -41,7 +41,7 @@ pub(super) struct Piece<'a> {
     pub(super) at_ns: u64,
 }
 
-/// What a fragment led to.
+/// The outcome of a fragment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
     /// Other fragments are missing.

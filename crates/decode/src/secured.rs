@@ -8,7 +8,7 @@
 use motet::mac::security::{self, NetworkKey, Software};
 use motet::wire::ieee802154::Auxiliary;
 
-/// What frames of a network are opened with.
+/// The keys by which frames of a network are decrypted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Keys {
     /// The network's key, from which those of its links follow.

@@ -1,4 +1,4 @@
-//! What a capture amounts to: counts, reasons, TCP conversations.
+//! The summary of a capture: counts, reasons, TCP conversations.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! What one mote is told before it starts.
+//! The settings of one mote, given before it starts.
 
 use core::net::Ipv6Addr;
 

@@ -49,7 +49,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the error means, in a few English words.
+    /// The meaning of the error, in a few English words.
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Refused => "connection refused",
@@ -168,7 +168,7 @@ pub(crate) fn of_send(error: SendError) -> Option<Error> {
     }
 }
 
-/// What a read without bytes gives: `Ok(0)` at the end of the stream; `None`: it has to wait.
+/// The result of a read without bytes: `Ok(0)` at the end of the stream; `None`: it has to wait.
 pub(crate) fn of_recv(error: RecvError) -> Option<Result<usize, Error>> {
     match error {
         RecvError::Empty => None,

@@ -17,7 +17,7 @@ use crate::error::Error;
 /// A question: a header, the longest name, type and class.
 pub(crate) type Question = Array<{ HEADER_LEN + NAME_LEN_MAX + 4 }>;
 
-/// What a message is to whoever asked.
+/// The meaning of a DNS message for the question that was asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Answer {
     /// Not the answer to this question.
@@ -51,7 +51,7 @@ fn question_of(id: u16, host: &str) -> Option<Question> {
     Some(questions.finish())
 }
 
-/// What `message` says to `question`.
+/// Reads `message` as the answer to `question`.
 pub(crate) fn read_answer(message: &[u8], question: &Question) -> Answer {
     let messages = Message::from_octets(message)
         .ok()

@@ -16,7 +16,7 @@ use crate::stack::Stack;
 /// A driver of an IEEE 802.15.4 radio: [`mac::Action`] says what each wish means, [`mac::Event`]
 /// what each report does, and the documentation of [`motet`] by when.
 pub trait Radio {
-    /// What the radio can do.
+    /// The radio's capabilities.
     fn capabilities(&self) -> RadioCapabilities;
 
     /// Learns, before anything else, the addresses that the node answers to. A radio that leaves
@@ -121,7 +121,7 @@ fn div_ceil(value: u64, by: u32) -> u64 {
 
 const MICROS_HZ: u64 = 1_000_000;
 
-/// What ticks a second and microseconds a second have in common.
+/// The greatest common divisor of ticks a second and microseconds a second.
 const COMMON: u64 = {
     let (mut a, mut b) = (MICROS_HZ, TICK_HZ);
     while b > 0 {

@@ -105,7 +105,8 @@ impl<R: Radio> Runner<R> {
 pub struct SecuredRunner<R, S> {
     runner: Runner<R>,
     storage: S,
-    /// What is being stored: a call of [`Self::run`] that was dropped leaves it to the next one.
+    /// The reservation that is being stored: a call of [`Self::run`] that was dropped leaves it to
+    /// the next one.
     pending: Option<(InterfaceId, Reservation)>,
 }
 

@@ -24,7 +24,7 @@ pub struct Stack {
     shared: &'static Shared,
 }
 
-/// What all tasks and the runner share.
+/// The state that all tasks and the runner share.
 pub(crate) struct Shared {
     pub(crate) state: RefCell<StackState>,
     pub(crate) names: RefCell<Names>,

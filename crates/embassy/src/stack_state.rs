@@ -44,7 +44,7 @@ impl Owner {
     }
 }
 
-/// What a writing task waits for.
+/// The event that a writing task waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Awaits {
     /// The end of the handshake, or room for bytes to send.

@@ -108,7 +108,7 @@ struct Bench<'m> {
     cut: u8,
 }
 
-/// What the peer has seen.
+/// The packets that the peer has seen.
 #[derive(Default)]
 struct Seen {
     /// The identifier of the last request of the node's.

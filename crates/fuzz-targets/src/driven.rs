@@ -167,8 +167,8 @@ impl<'m> Driven<'m> {
         self.node.on_event(WIRE, Event::Cable(packet), self.now);
     }
 
-    /// What the node wants done next, with its bytes in `out`; `None`: the node rests, and its
-    /// next deadline lies ahead.
+    /// The node's next action, with its bytes in `out`; `None`: the node rests, and its next
+    /// deadline lies ahead.
     pub(crate) fn poll(&mut self, out: &mut [u8]) -> Option<Action> {
         assert!(out.len() >= ACTION_LEN_MAX.max(WIRE_MTU.into()));
         let action = self.node.poll_action(self.now, out);

@@ -74,7 +74,7 @@ struct Followed {
     config: Config,
     now: Instant,
     next_id: u64,
-    /// What is held, by flow and direction.
+    /// The packets held, by flow and direction.
     lanes: BTreeMap<(u8, bool), VecDeque<PacketId>>,
     whose: BTreeMap<PacketId, (u8, bool)>,
     /// Bytes of the streams that have come in segments.

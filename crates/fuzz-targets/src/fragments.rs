@@ -62,7 +62,7 @@ struct Bench<'m> {
     model: HashMap<usize, Gathering>,
 }
 
-/// What the model knows of one packet.
+/// The model's record of one packet.
 struct Gathering {
     since: Instant,
     is_dropped: bool,
@@ -150,7 +150,7 @@ impl<'m> Bench<'m> {
         Some((to, part))
     }
 
-    /// What is due for a fragment, by rules that look at all that came.
+    /// The outcome due for a fragment, by rules that look at all fragments that came.
     fn expect(
         &mut self,
         key: usize,

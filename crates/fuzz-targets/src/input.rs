@@ -1,6 +1,6 @@
 //! An input as a sequence of small decisions; what is missing at its end is zero.
 
-/// What is left of an input.
+/// The unread rest of an input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Input<'a>(&'a [u8]);
 

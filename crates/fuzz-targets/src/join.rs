@@ -26,8 +26,8 @@ pub(crate) fn run(bytes: &[u8]) {
     let _reached = reach(bytes);
 }
 
-/// What a program reached: answers that a pledge took, announcements that it took, requests that
-/// were answered.
+/// Counts of a program: answers that a pledge took, announcements that it took, requests that were
+/// answered.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Reached {
     answers: u32,

@@ -153,7 +153,7 @@ pub fn run(name: &str, input: &[u8]) {
     (target.expect("a target's name").run)(input);
 }
 
-/// What an input of the target `mote` reaches.
+/// The counts that an input of the target `mote` reaches.
 pub fn reach(input: &[u8]) -> Reached {
     mote::reach(input)
 }

@@ -96,7 +96,7 @@ struct Mote<'m> {
     sent: Vec<u8>,
     /// The sequence number of the frame in the radio, where the frame wants an ACK.
     preloaded: Option<u8>,
-    /// What the radio and its neighbours do: [`OBEYS_ALL`] and its bits.
+    /// The behaviour of the radio and its neighbours: [`OBEYS_ALL`] and its bits.
     obeys: u8,
     sequence: u8,
     reached: Reached,

@@ -77,11 +77,11 @@ struct World<'m> {
     /// The neighbour's last frame counter, and the latest key sequence that it has used.
     counter: u32,
     sequence: u32,
-    /// What the neighbour has sent.
+    /// The frames that the neighbour has sent.
     told: Vec<Vec<u8>>,
     /// The node's own frames by key index and counter.
     nonces: HashMap<(u8, u32), Vec<u8>>,
-    /// What the neighbour answers to the node's last challenge.
+    /// The neighbour's answer to the node's last challenge.
     answer: Option<Vec<u8>>,
     stores: bool,
     /// The sequence number of the frame in the radio.

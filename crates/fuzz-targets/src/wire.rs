@@ -122,7 +122,7 @@ fn icmpv6(bytes: &[u8]) {
     }
 }
 
-/// What `emit` writes, at most `len_max` bytes.
+/// The bytes that `emit` writes, at most `len_max`.
 fn written(len_max: usize, emit: impl FnOnce(&mut Writer<'_>) -> Result<(), Full>) -> Vec<u8> {
     let mut out = vec![0; len_max];
     let mut w = Writer::new(&mut out);

@@ -69,7 +69,8 @@ struct Asked {
 struct Line {
     file: File,
     cutter: Cutter,
-    /// What it did not take at once. A host gives a controller no more than fits its buffers.
+    /// Bytes that the controller did not take at once. A host gives a controller no more than fits
+    /// its buffers.
     outward: Vec<u8>,
     /// Packets that nobody has taken yet, where somebody wants them.
     noted: Option<Vec<(Way, Vec<u8>)>>,
@@ -151,7 +152,7 @@ impl Controller {
         self.address
     }
 
-    /// What a host is told first.
+    /// The event that a host gets first.
     pub const fn started(&self) -> Event<'static> {
         Event::Started {
             packet_len: self.packet_len,

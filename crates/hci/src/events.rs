@@ -21,7 +21,7 @@ use crate::Error;
 use crate::h4;
 use crate::requests::HANDLE_MAX;
 
-/// What a controller says of a command.
+/// A controller's answer to a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Answer<'a> {
     pub(crate) opcode: Opcode,
@@ -309,7 +309,7 @@ mod tests {
 
     use super::*;
 
-    /// What a packet says, as text.
+    /// The events in a packet, as text.
     fn told(kind: u8, packet: &[u8]) -> Vec<String> {
         let mut told = Vec::new();
         let answer = read((kind, packet), &mut |event| told.push(format!("{event:?}"))).unwrap();

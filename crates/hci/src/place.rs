@@ -30,7 +30,7 @@ pub enum Place {
     },
 }
 
-/// What is wrong with the name of a place.
+/// The mistake in the name of a place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadPlace(String);
 

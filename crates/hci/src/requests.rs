@@ -20,7 +20,7 @@ use motet::ble::{Action, DeviceAddr, Handle, Phy, Timing};
 
 use crate::h4;
 
-/// What one action is for a controller.
+/// The packet for one action.
 #[derive(Debug)]
 pub(crate) enum Request {
     /// A command, as it goes on the line.

@@ -9,7 +9,7 @@ use crate::outputs::{Output, Outputs};
 use crate::packet::{FCS_LEN, Frames, Packet, RECEIVE_COUNT};
 use crate::registers::{Event, HEAD_LEN, Registers, Shortcuts, State, Task};
 
-/// What this driver can do: separate buffers, ACKs and FCS by itself, stamps by hardware.
+/// The driver's capabilities: separate buffers, ACKs and FCS by itself, time stamps by hardware.
 pub const CAPABILITIES: RadioCapabilities = RadioCapabilities {
     shared_buffer: false,
     auto_ack: true,
@@ -20,7 +20,7 @@ pub const CAPABILITIES: RadioCapabilities = RadioCapabilities {
     pending: mac::Pending::None,
 };
 
-/// What became of frames and interrupts. Each counts from 0, and round.
+/// Counts of frames and interrupts; each begins at 0 and wraps.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counters {
     /// ACKs that the driver has sent.
@@ -68,7 +68,7 @@ pub struct Driver<R> {
     received: [Option<Received>; RECEIVE_COUNT],
     /// The packet that the radio receives into.
     receiving: usize,
-    /// What the first bytes of the frame under way said.
+    /// The filter's decision, from the first bytes of the frame under way.
     decision: Option<FilterDecision>,
     /// Since when a frame has been under way without an end, as [`Self::check`] saw it.
     suspect: Option<u32>,
@@ -78,7 +78,7 @@ pub struct Driver<R> {
     counters: Counters,
 }
 
-/// What the driver is about.
+/// The driver's phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Asleep,
@@ -136,7 +136,7 @@ impl<R: Registers> Driver<R> {
         self.filter = filter;
     }
 
-    /// What became of frames and interrupts so far.
+    /// The counts of frames and interrupts so far.
     pub const fn counters(&self) -> Counters {
         self.counters
     }

@@ -17,7 +17,7 @@ pub struct Filter {
     pub short: Option<u16>,
 }
 
-/// What becomes of a frame with a good CRC.
+/// The filter's decision on a frame with a good CRC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct FilterDecision {
     /// Whether the frame is handed to the node.

@@ -49,7 +49,7 @@ pub fn seed(rng: Peri<'_, peripherals::RNG>) -> [u64; 2] {
     [word(), word()]
 }
 
-/// What the interrupt RADIO is bound to.
+/// The handler that the interrupt RADIO is bound to.
 pub struct InterruptHandler;
 
 impl Radio {
@@ -83,7 +83,7 @@ impl Radio {
         }
     }
 
-    /// What became of frames and interrupts.
+    /// The counts of frames and interrupts.
     pub fn counters(&self) -> Counters {
         with(|driver| driver.counters()).unwrap_or_default()
     }
@@ -247,7 +247,8 @@ fn register_of(event: Event) -> embassy_nrf::pac::common::Reg<u32, embassy_nrf::
     }
 }
 
-/// What is set once: the format of IEEE 802.15.4, the timer, and where PPI leads.
+/// Sets the registers that never change: the format of IEEE 802.15.4, the timer, and the channels
+/// of PPI.
 fn set_up(channel: usize) {
     RADIO.power().write(|w| w.set_power(false));
     RADIO.power().write(|w| w.set_power(true));

@@ -1,4 +1,4 @@
-//! What the driver has for the node, in the order in which it happened.
+//! The driver's reports to the node, in the order in which they happened.
 
 /// One report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

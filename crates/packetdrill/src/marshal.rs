@@ -6,7 +6,7 @@ use std::net::Ipv6Addr;
 use libc::{iovec, msghdr, sockaddr, sockaddr_in6, socklen_t};
 use motet_conformance::host::{Address, Errno, Fail, Outcome, TcpInfo};
 
-/// What a C function returns for `outcome`; sets errno.
+/// The C return value for `outcome`; sets errno.
 pub(crate) fn answer(outcome: Outcome) -> i64 {
     match outcome {
         Ok(value) => value,

@@ -17,7 +17,7 @@ use motet_conformance::host::{Errno, Fail, Host, Outcome, Settings};
 use motet_conformance::packet::Packet;
 use motet_conformance::run::kit::Orders;
 
-/// What the lock guards.
+/// The state behind the lock.
 pub struct Inner {
     host: Host<'static>,
     /// The settings that the script's commands will make, and how many of its calls and packets

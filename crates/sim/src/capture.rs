@@ -20,7 +20,7 @@ use motet::time::Instant;
 #[cfg(feature = "files")]
 use crate::files::RecordFile;
 
-/// What a capture's records are.
+/// The records of a capture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Records {
     /// PSDUs with FCS (link type 195).
@@ -31,8 +31,8 @@ pub enum Records {
     Packets,
     /// Packets of Bluetooth LE's link layer behind a header that says how each was received (256).
     Bluetooth,
-    /// What passes between a host of Bluetooth and its controller, as H4 has it, behind the way it
-    /// goes (201).
+    /// The packets between a Bluetooth host and its controller: H4, behind a header with the
+    /// direction (link type 201).
     Hci,
 }
 
@@ -170,8 +170,8 @@ impl Capture {
     }
 }
 
-/// What comes before the first record: times in microseconds, version 2.4, two fields that are
-/// zero, the longest record, what the records are.
+/// The file header: times in microseconds, version 2.4, two fields that are zero, the longest
+/// record, the link type.
 fn header(records: Records) -> Vec<u8> {
     let link_type = match records {
         Records::Frames => LINKTYPE_IEEE802_15_4_WITHFCS,

@@ -55,7 +55,7 @@ pub struct Queue {
     last: u32,
 }
 
-/// What a queue has counted.
+/// The counters of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct QueueCounters {
     /// Packets that the kernel has reported.
@@ -221,7 +221,7 @@ impl Queue {
         self.send(&bytes)
     }
 
-    /// What has been counted so far.
+    /// The counters so far.
     pub fn counters(&self) -> QueueCounters {
         self.counters
     }
@@ -287,7 +287,7 @@ pub enum QueueError {
     NotPermitted,
     /// The kernel has no packet queues.
     NotInKernel,
-    /// What a system call reports.
+    /// The error of a system call.
     Io(io::Error),
 }
 

@@ -29,7 +29,7 @@ pub struct Packet<'a> {
 /// 156 for extension headers between them. A kernel buffer for 128 bytes is as large.
 pub const COPY_LEN: usize = 256;
 
-/// What the kernel sends.
+/// A message from the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Message<'a> {
     Packet(Packet<'a>),
@@ -145,7 +145,7 @@ impl Request {
     }
 }
 
-/// What a [`Request::command`] asks for.
+/// The command of a [`Request::command`].
 #[derive(Clone, Copy)]
 pub(super) enum Command {
     /// Makes the queue ours.

@@ -21,7 +21,7 @@ impl SharedNetwork {
     }
 }
 
-/// What an interface that is there already lacks, as clauses.
+/// The properties that an existing interface lacks, as clauses.
 pub(super) fn missing(config: &PortConfig<'_>) -> io::Result<Vec<String>> {
     let name = config.name;
     let is_up = getifaddrs()?.any(|interface| {

@@ -22,7 +22,7 @@ struct Line<'a> {
     sets: [Set; 2],
     paper: Option<f64>,
     bound: Option<f64>,
-    /// What the papers' arithmetic gives, where that is no bound.
+    /// The estimate by the papers' arithmetic, where that is no bound.
     estimate: Option<f64>,
     role: &'a str,
     criterion: Option<&'a str>,

@@ -54,7 +54,7 @@ pub(super) fn print(done: &Done, seed: u64) -> Result<(), Error> {
     output::line("")
 }
 
-/// What the criterion and the runs say; of a row that is not judged, why it is not.
+/// The verdict of the criterion on the runs; for a row that is not judged, the reason.
 fn verdict(row: &Row) -> String {
     let text = row.criterion.as_ref().map_or("", |c| c.text.as_str());
     let word = match (row.evidence, row.pass()) {

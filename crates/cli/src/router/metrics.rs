@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use super::snapshot::{FlowRow, MoteRow, Snapshot, Traffic};
 
-/// What the text is, for HTTP.
+/// The text's media type, for HTTP (Prometheus' exposition format).
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Everything that [`Snapshot`] has. What has no row of its own is summed up in gauges: a flow that
@@ -226,7 +226,7 @@ impl Page {
         };
     }
 
-    /// What is not known has no sample.
+    /// Writes a sample; none where the value is unknown.
     fn maybe(&mut self, name: &str, labels: &str, value: Option<f64>) {
         if let Some(value) = value {
             self.sample(name, labels, value);

@@ -288,7 +288,7 @@ impl InstalledRules {
     }
 }
 
-/// What the thread that watches the rules has counted.
+/// The counters of the thread that watches the rules.
 #[derive(Default)]
 struct RulesCounts {
     restored: AtomicU64,

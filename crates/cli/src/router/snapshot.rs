@@ -1,5 +1,5 @@
-//! What is known of a router at a moment: the one object of `status --json`, which Prometheus'
-//! text and the table say too.
+//! The state of a router at a moment: the one object of `status --json`, from which Prometheus'
+//! text and the table are made, too.
 
 use std::{collections::BTreeMap, net::Ipv6Addr};
 
@@ -36,7 +36,7 @@ pub(super) struct Snapshot {
     /// The motes that got most lately, at most as many; of our own border router every mote of its
     /// mesh, however many, before any other address.
     pub(super) motes: Vec<MoteRow>,
-    /// What all further flows have together, and all further motes.
+    /// The sums of all further flows, and of all further motes.
     #[serde(default)]
     pub(super) other_flows: Others,
     #[serde(default)]
@@ -86,7 +86,7 @@ pub(super) struct MoteRow {
     pub(super) hops: Option<usize>,
 }
 
-/// What flows and motes have in common.
+/// Figures that a flow and a mote both have.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub(super) struct Traffic {
     /// New bytes of TCP's streams, out of the mesh and into it.
@@ -275,7 +275,7 @@ fn named<T>(
 }
 
 impl Traffic {
-    /// What comes before what: goodput of the last minutes, which nobody has alone, then all bytes.
+    /// The order of rows: by goodput of the last minutes, then by all bytes.
     fn rank(&self) -> f64 {
         let bytes = self.bytes_up + self.bytes_down;
         let lately = self.goodput_1min_kbps + self.goodput_10min_kbps;

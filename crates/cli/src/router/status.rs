@@ -96,8 +96,8 @@ fn ask_any(paths: &[PathBuf], first: &Path) -> Result<(String, Snapshot), Error>
     )))
 }
 
-/// What answers at `path`, within a time and a length that a router's answer has: anything may
-/// listen there.
+/// The answer of whatever listens at `path`, within a time and a length that bound a router's
+/// answer.
 fn ask(path: &Path) -> io::Result<String> {
     let give_up = Instant::now() + PATIENCE;
     let mut stream = UnixStream::connect(path)?;

@@ -1,4 +1,4 @@
-//! What columns the tables have, and how figures look in them.
+//! The columns of the tables, and the form of figures in them.
 
 use motet_lab::report::{Metric, Spread, Summary};
 use motet_lab::scenario::{FlowResult, RunResult};

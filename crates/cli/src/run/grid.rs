@@ -14,7 +14,7 @@ pub(super) struct Grid {
     rows: Vec<Vec<String>>,
 }
 
-/// What stands above a column.
+/// The heading of a column.
 #[derive(Clone, Debug)]
 pub(super) struct Head {
     text: String,

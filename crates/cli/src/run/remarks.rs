@@ -1,4 +1,4 @@
-//! What a table does not say by itself: what failed, what did not end, what was left out.
+//! Remarks below a table: runs that failed, flows that did not end, figures that were left out.
 
 use motet_lab::scenario::{FlowResult, Outcome, Plan, RunResult};
 

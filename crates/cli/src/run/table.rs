@@ -181,7 +181,7 @@ fn print_worst(plan: &Plan, results: &[RunResult], out: Out) -> Result<(), Error
     grid.print(out).map(drop)
 }
 
-/// What flows of one sort did in the middle, to measure each by.
+/// The median figures of the flows of one sort, against which each flow is measured.
 struct Medians {
     goodput: f64,
     finished: f64,
@@ -221,7 +221,7 @@ impl Medians {
     }
 }
 
-/// What each node of a run did, and what that cost it.
+/// The frames and the energy of each node of a run.
 fn nodes(run: &RunResult) -> Grid {
     let heads = NODE_HEADS.map(|(text, leaves)| Head::new(text, leaves));
     let mut grid = Grid::new(heads.to_vec());

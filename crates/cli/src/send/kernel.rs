@@ -185,7 +185,7 @@ struct KernelEnd {
     thread: Option<JoinHandle<io::Result<Reading>>>,
 }
 
-/// What was read from the kernel's socket until the other end closed.
+/// The bytes read from the kernel's socket until the other end closed.
 #[derive(Debug)]
 struct Reading {
     sha256: [u8; 32],
@@ -273,7 +273,7 @@ fn read_to_end(mut stream: TcpStream, bytes: &AtomicU64) -> io::Result<Reading> 
     })
 }
 
-/// What the kernel's TCP counted in this namespace (proc(5), `/proc/net/netstat`).
+/// The counters of the kernel's TCP in this namespace (proc(5), `/proc/net/netstat`).
 fn kernel_figures() -> SenderFigures {
     let read = |path| fs::read_to_string(path).unwrap_or_default();
     let (snmp, netstat) = (read("/proc/self/net/snmp"), read("/proc/self/net/netstat"));

@@ -206,7 +206,7 @@ impl Args {
 /// Advice where the kernel cannot take part: the end of a sentence.
 const OR_VIRTUAL: &str = ", or use --virtual";
 
-/// What is at the far end of the wire.
+/// The host at the far end of the wire.
 enum Far {
     /// A host with this stack, in virtual time.
     Virtual,
@@ -271,7 +271,7 @@ impl Far {
     }
 }
 
-/// What no run over these hops exceeds.
+/// The goodput that no run over these hops exceeds, kb/s.
 fn bound_kbps(chain: &Chain<'_>, direction: Direction, seconds: f64, bytes: u64) -> Option<f64> {
     let path = chain.path(direction == Direction::Up).map(|path| {
         path.of_stretch_kbps(&Stretch {

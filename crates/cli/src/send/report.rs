@@ -28,7 +28,8 @@ pub(super) struct Report {
     pub(super) seconds: f64,
     /// Bytes of the file over `seconds`.
     pub(super) goodput_kbps: f64,
-    /// What no run can exceed on this radio over so many hops; `None` where that is not known.
+    /// The goodput that no run can exceed on this radio over so many hops, kb/s; `None` where that
+    /// is not known.
     pub(super) bound_kbps: Option<f64>,
     /// Mean round-trip time that the sender measured; `None` when it could not.
     pub(super) rtt_ms: Option<f64>,
@@ -45,7 +46,7 @@ pub(super) struct Report {
     /// Frames on the air without link ACKs, retries included.
     pub(super) frames: u64,
 
-    /// What the frame times suggest: an estimate, which runs may exceed.
+    /// The goodput estimated from frame times, kb/s, which runs may exceed.
     pub(super) estimate_kbps: f64,
     /// `up` or `down`.
     pub(super) direction: &'static str,

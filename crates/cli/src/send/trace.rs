@@ -1,4 +1,4 @@
-//! What the sending TCP does over time, as lines of JSON.
+//! The state of the sending TCP over time, as lines of JSON.
 //!
 //! Place: a transfer shows its sender here after each event of the air. Without `--trace` there
 //! is no trace. Left out: the kernel's TCP, whose state this process cannot see.
@@ -38,7 +38,7 @@ enum Record {
     Retransmission { time_s: f64, cause: &'static str },
 }
 
-/// What a trace shows of a connection, bytes unless the name says milliseconds.
+/// The state of a connection in a trace; bytes, unless the name says milliseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 struct State {
     cwnd: u16,

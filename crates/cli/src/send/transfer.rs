@@ -38,27 +38,27 @@ const CLOSE_MAX: Duration = Duration::from_secs(10);
 /// How long to wait, when both ends have closed, for segments still on their way.
 const SETTLE_MAX: Duration = Duration::from_secs(2);
 
-/// What both kinds of transfer share.
+/// The parts that both kinds of transfer share.
 #[derive(Debug)]
 pub(super) struct Transfer<'m> {
     pub(super) chain: Chain<'m>,
     pub(super) content: Arc<[u8]>,
     pub(super) direction: Direction,
-    /// What the mesh was made of: TCP's settings at simulated ends.
+    /// The scenario that the mesh was made of: it has TCP's settings at simulated ends.
     pub(super) scenario: &'m Scenario,
     pub(super) interrupt: Interrupt,
     pub(super) bar: Progress,
-    /// What may help when nothing arrives any more.
+    /// The advice to print when nothing arrives any more.
     pub(super) advice: &'static str,
     /// Where to write what the sender does, if anywhere.
     pub(super) trace: Option<Trace>,
-    /// What the mote's radio had used when the transfer began.
+    /// The energy that the mote's radio had used when the transfer began.
     at_first: Option<Spent>,
     /// Bytes at the far end, and when the last of them came.
     delivered: (u64, Instant),
 }
 
-/// What a mote's radio has used since the start.
+/// The time and energy that a mote's radio has used since the start.
 #[derive(Clone, Copy, Debug)]
 struct Spent {
     total_us: u64,
@@ -93,12 +93,12 @@ pub(super) struct Outcome {
     pub(super) sender: SenderFigures,
 }
 
-/// What the sending TCP says about itself.
+/// The figures of the sending TCP.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SenderFigures {
     /// Mean round-trip time.
     pub(super) rtt_ms: Option<f64>,
-    /// What Motet's own TCP knew of the path at last; `None` when the sender was another TCP.
+    /// The last telemetry of Motet's own TCP; `None` when the sender was another TCP.
     pub(super) telemetry: Option<tcp::Telemetry>,
     /// Retransmission timeouts.
     pub(super) timeouts: u64,
@@ -170,8 +170,8 @@ impl<'m> Transfer<'m> {
         self.scenario.wire.apply(config);
     }
 
-    /// What the mote's radio has used since the transfer began: the share of the time in which it
-    /// was not asleep, and energy, mJ.
+    /// The mote's radio since the transfer began: the share of the time in which it was not asleep,
+    /// and the energy that it used, mJ.
     pub(super) fn spent(&self) -> Option<(f64, f64)> {
         let (before, now) = (self.at_first?, Spent::by(&self.chain)?);
         let total_us = now.total_us.saturating_sub(before.total_us);

@@ -52,7 +52,7 @@ impl Default for Knobs {
     }
 }
 
-/// What went out on a flow.
+/// The last numbers sent on a flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
     /// The last acknowledgment, and the window with it, unscaled.
@@ -64,7 +64,7 @@ pub(super) struct Seen {
     syns: u8,
 }
 
-/// What is known of a flow's connection.
+/// The state of a flow's connection.
 struct Known {
     handle: Handle,
     state: State,
@@ -292,7 +292,7 @@ impl Host<'_> {
     }
 }
 
-/// What becomes of a segment.
+/// The fate of a segment that arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fate {
     /// To the engine, payload and all.
@@ -328,5 +328,5 @@ const WINDOW_MAX: u32 = 65_535;
 const TIME_WAIT: Option<State> = Some(State::TimeWait);
 const ECE: u16 = 0x40;
 const CWR: u16 = 0x80;
-/// What IPv6's least MTU leaves (RFC 8201 §4).
+/// The MSS that IPv6's least MTU, 1,280, leaves (RFC 8201 §4).
 const IPV6_MSS_MIN: u16 = 1220;

@@ -96,7 +96,7 @@ struct Stream {
     error_told: bool,
     /// `shutdown` closed the reading half.
     read_closed: bool,
-    /// What the last ICMPv6 error would be to the application.
+    /// The errno for the last ICMPv6 error.
     icmp_errno: Option<Errno>,
     /// An error of the host's own, of which the engine does not know.
     lent_error: Option<Errno>,
@@ -148,17 +148,17 @@ pub struct Host<'m> {
     files: BTreeMap<i32, File>,
     /// Connections whose descriptor is closed.
     orphans: Vec<Stream>,
-    /// What each pipe holds.
+    /// The bytes in each pipe.
     pipes: Vec<VecDeque<u8>>,
     edge: Edge,
-    /// What went out on each flow, for the profile `freebsd`.
+    /// The last numbers sent on each flow, for the profile `freebsd`.
     seen: HashMap<Flow, freebsd::Seen>,
     /// The segment that came last bears SYN or RST.
     is_challenged: bool,
     /// The flow whose peer's FIN came last, for the profile `linux`.
     fin_answered: Option<Flow>,
     peer_mss: HashMap<Flow, u16>,
-    /// What went both ways on each flow, for `TCP_INFO`.
+    /// The traffic of each flow in both directions, for `TCP_INFO`.
     traffic: HashMap<Flow, state::Traffic>,
     sent: VecDeque<Sent>,
     scratch: Vec<u8>,
@@ -351,7 +351,7 @@ impl<'m> Host<'m> {
     }
 }
 
-/// What [`Host::note_changes`] works with besides the sockets.
+/// The parts of a host, beside the sockets, that [`Host::note_changes`] uses.
 struct Side<'a, 'm> {
     tcp: &'a mut Tcp<'m>,
     arena: &'m Bump,

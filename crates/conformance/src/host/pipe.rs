@@ -79,7 +79,8 @@ impl Host<'_> {
         Some(Ok(count as i64))
     }
 
-    /// What a call on an empty or full pipe gives: 0 once the other end is closed.
+    /// The outcome of a call on an empty or full pipe: it waits, or returns 0 once the other end is
+    /// closed.
     fn wait_for_pipe(&self, fd: i32, end: End) -> Outcome {
         let other = End {
             reads: !end.reads,

@@ -28,7 +28,7 @@ struct Watch {
     fd: i32,
     events: u32,
     data: u64,
-    /// What was reported last, for edge-triggered watches: events, and bytes readable.
+    /// The last report of an edge-triggered watch: events, and bytes readable.
     told: (u32, usize),
 }
 

@@ -34,7 +34,7 @@ impl Profile {
     }
 }
 
-/// What a host is set to.
+/// The settings of a host.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The system whose defaults are in force.
@@ -165,7 +165,7 @@ impl Settings {
         };
     }
 
-    /// What `--so_flags` says: `local=ADDR,mtu=,iw=,rcvbuf=,sndbuf=,delack_ms=,
+    /// The settings in `--so_flags`: `local=ADDR,mtu=,iw=,rcvbuf=,sndbuf=,delack_ms=,
     /// profile=freebsd|linux,log=PATH,quiet`.
     ///
     /// # Errors

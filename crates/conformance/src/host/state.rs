@@ -197,7 +197,7 @@ impl Host<'_> {
         ])
     }
 
-    /// What both sides agreed upon, window scaling by the edge included.
+    /// The options that both sides agreed upon, as `TCPI_OPT_` bits; the edge adds window scaling.
     fn options_of(&self, connection: &Connection<'_>) -> u8 {
         let (agreed, ends) = (connection.agreed(), connection.endpoints());
         let flow = (ends.remote, ends.remote_port, ends.local_port);

@@ -60,7 +60,7 @@ pub struct Judge {
     pub mtu: Option<u32>,
 }
 
-/// What came of a script.
+/// The outcome of a script.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ScriptOutcome {
     /// Everything happened as the script says.
@@ -78,7 +78,7 @@ pub struct Problem {
     pub at: Position,
     /// The reason, in one line.
     pub message: String,
-    /// What was expected and what was seen.
+    /// The expected and the seen, line by line.
     pub details: Vec<String>,
 }
 
@@ -157,7 +157,7 @@ fn play(script: &Script, judge: &Judge, arena: &Bump) -> Result<(), Stop> {
     }
 }
 
-/// What a script's own options set of the judging.
+/// The options of the judging that a script itself sets.
 #[derive(Clone, Debug)]
 struct Options {
     tolerance_us: u64,

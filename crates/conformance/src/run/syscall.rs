@@ -21,13 +21,13 @@ pub(super) struct Pending {
     blocking: bool,
 }
 
-/// What a try of a call gave.
+/// The outcome of a try of a call.
 pub(super) enum Attempt {
     Blocked,
     Done(Returned),
 }
 
-/// What a call returned.
+/// The return value of a call.
 pub(super) struct Returned {
     value: i64,
     errno: Option<Errno>,

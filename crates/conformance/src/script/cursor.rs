@@ -153,7 +153,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// What stands between here (behind the opening mark) and `end`, which is taken too.
+    /// The text between here (behind the opening mark) and `end`, which is taken too.
     pub(super) fn until(&mut self, end: &str) -> Result<&'a str, SyntaxError> {
         let before = *self;
         let Some(len) = self.rest().find(end) else {

@@ -31,7 +31,7 @@ pub struct Position {
 pub struct SyntaxError {
     /// The place of the error.
     pub at: Position,
-    /// What was expected at that place, or what is wrong with the text there.
+    /// A sentence: the expected at that place, or the mistake in the text there.
     pub message: String,
 }
 
@@ -42,7 +42,7 @@ pub struct Script {
     pub options: Vec<(Position, String, Option<String>)>,
     /// The command before the first event.
     pub init: Option<(Position, String)>,
-    /// What happens, in order.
+    /// The script's events, in order.
     pub events: Vec<Event>,
     /// The command behind the last event.
     pub cleanup: Option<(Position, String)>,
@@ -68,7 +68,7 @@ pub struct Event {
     pub at: Position,
     /// When it happens.
     pub time: Time,
-    /// What happens.
+    /// The action at that time.
     pub action: Action,
     /// The event's text in one line, for reports.
     pub text: String,
@@ -103,7 +103,7 @@ impl Time {
     }
 }
 
-/// What happens.
+/// The action of an event.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// A segment for the stack.
@@ -123,7 +123,7 @@ pub enum Action {
 /// A segment as a script states it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SegmentSpec {
-    /// What the script states of the IPv6 header.
+    /// The fields of the IPv6 header that the script states.
     pub ip: IpSpec,
     /// Source and destination port, where the script names them.
     pub ports: Option<(u16, u16)>,
@@ -154,7 +154,7 @@ impl SegmentSpec {
     }
 }
 
-/// What a script states of an IPv6 header.
+/// The fields of an IPv6 header that a script states; `None`: not stated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct IpSpec {
     /// ECN field.
@@ -165,7 +165,7 @@ pub struct IpSpec {
     pub hop_limit: Option<u8>,
 }
 
-/// What a script states of the ECN field.
+/// The value that a script states for the ECN field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EcnSpec {
     /// Exactly this.
@@ -196,7 +196,7 @@ pub struct Call {
     pub name: String,
     /// Arguments.
     pub args: Vec<Value>,
-    /// What it returns.
+    /// The expected return value.
     pub result: Value,
     /// The errno it sets.
     pub errno: Option<String>,

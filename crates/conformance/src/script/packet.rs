@@ -175,7 +175,7 @@ fn seq(cursor: &mut Cursor<'_>) -> Result<(Option<u32>, usize), SyntaxError> {
     }
 }
 
-/// What follows the `<` of an option list.
+/// Parses an option list, from behind its `<`.
 fn options(cursor: &mut Cursor<'_>) -> Result<Option<Vec<TcpOption>>, SyntaxError> {
     let before = *cursor;
     if cursor.take("...") {

@@ -71,7 +71,7 @@ pub(super) fn explain<'a>(frame: &mut Frame, bytes: &'a [u8]) -> Next<'a> {
     Next::End
 }
 
-/// What a code means, where `coap-lite` has a name for it; else the code itself.
+/// The meaning of a code, where `coap-lite` has a name for it; else the code itself.
 fn code_name(class: MessageClass, code: &str) -> String {
     match class {
         MessageClass::Empty => "empty".into(),

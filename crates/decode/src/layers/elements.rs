@@ -110,7 +110,7 @@ fn payload_elements(r: &mut Reader<'_>, elements: &mut Vec<Value>) -> Result<(),
     Ok(())
 }
 
-/// What an MLME element holds.
+/// The nested elements of an MLME element.
 fn nested_elements(content: &[u8]) -> Result<Vec<Value>, &'static str> {
     let mut r = Reader::new(content);
     let mut elements = Vec::new();

@@ -91,7 +91,7 @@ impl Security<'_> {
         self.level & 4 != 0
     }
 
-    /// What a key that follows from a network key needs to know.
+    /// The auxiliary security header as key derivation needs it.
     fn auxiliary(self) -> Result<Auxiliary, &'static str> {
         let level = Level::from_number(self.level)
             .ok_or("the payload is encrypted, and nothing shows which key is right")?;

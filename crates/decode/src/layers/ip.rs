@@ -240,7 +240,7 @@ fn is_part(extension: &ExtensionHeader<'_>) -> bool {
     matches!(extension.bytes, [_, _, high, low, ..] if *high != 0 || low & !6 != 0)
 }
 
-/// What an error message says of the packet that caused it, which is rarely whole.
+/// The packet that caused an error message, in words; it is rarely whole.
 pub(super) fn about(packet: &[u8]) -> Option<String> {
     let (header, payload) = Header::parse_start(packet).ok()?;
     let ports = match (header.next_header, payload) {

@@ -32,7 +32,7 @@ impl LinkType {
     /// systems that wrote it without translation.
     pub(crate) const RAW: [Self; 3] = [Self(101), Self(12), Self(14)];
 
-    /// What can be decoded, for people.
+    /// The link types that can be decoded, for people.
     pub(crate) const SUPPORTED: &str = "IEEE 802.15.4 (195, 215, 230, 283), Bluetooth LE (256), raw IP \
                                         (12, 14, 101, 228, 229), Ethernet (1) and Linux cooked \
                                         (113, 276)";
@@ -110,7 +110,7 @@ pub(super) fn ethernet<'a>(frame: &mut Frame, bytes: &'a [u8]) -> Next<'a> {
     Next::Ether("ethernet", ether_type.0, payload)
 }
 
-/// What `tcpdump -i any` wrote for decades.
+/// The header that `tcpdump -i any` wrote for decades (Linux cooked capture, SLL).
 pub(super) fn linux_sll<'a>(frame: &mut Frame, bytes: &'a [u8]) -> Next<'a> {
     // By hand: `etherparse` refuses the types of hardware that it does not know.
     let mut r = Reader::new(bytes);
@@ -126,7 +126,7 @@ pub(super) fn linux_sll<'a>(frame: &mut Frame, bytes: &'a [u8]) -> Next<'a> {
     Next::Ether("sll", protocol, r.rest())
 }
 
-/// What `tcpdump -i any` writes today.
+/// The header that `tcpdump -i any` writes today (Linux cooked capture v2, SLL2).
 pub(super) fn linux_sll2<'a>(frame: &mut Frame, bytes: &'a [u8]) -> Next<'a> {
     let mut r = Reader::new(bytes);
     let header = (|| {

@@ -300,7 +300,7 @@ fn fragment<'a>(
     Next::End
 }
 
-/// What a first fragment holds, from the first byte of the IPv6 header on.
+/// Explains a first fragment, from the first byte of the IPv6 header on.
 fn first_fragment(
     decoder: &Decoder,
     frame: &mut Frame,

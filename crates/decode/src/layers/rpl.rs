@@ -206,7 +206,7 @@ fn option(option: RplOption<'_>) -> Value {
     }
 }
 
-/// What the root decides for its DODAG (§6.7.6).
+/// The DODAG configuration option, which the root sets (RFC 6550 §6.7.6).
 fn configuration_value(it: &Configuration) -> Value {
     let objective = match it.objective {
         0 => "OF0".to_owned(),

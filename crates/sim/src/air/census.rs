@@ -17,7 +17,7 @@ use motet::wire::{LinkAddr, icmpv6, lowpan_frag, lowpan_iphc, tcp, udp};
 
 use crate::air::phy;
 
-/// What a node has sent so far.
+/// The frames that a node has sent so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Sent {
     /// Frames that no user asked for, each attempt and each ACK counted.
@@ -32,10 +32,10 @@ pub struct Sent {
     pub routing_bytes: u64,
 }
 
-/// What all nodes of an air have sent.
+/// The frames that all nodes of an air have sent.
 #[derive(Clone, Debug, Default)]
 pub struct Census {
-    /// What each node has sent, by its place.
+    /// The frames of each node, by its number.
     sent: Vec<Sent>,
     /// Whether a node's last frame that may be acknowledged was a user's.
     last: HashMap<usize, bool>,
@@ -43,11 +43,11 @@ pub struct Census {
     packets: HashMap<usize, VecDeque<(Key, bool)>>,
 }
 
-/// What tells a fragment's packet from others of its sender.
+/// The key of a fragmented packet among others of its sender: destination and datagram tag.
 type Key = (Option<LinkAddr>, u16);
 
 impl Census {
-    /// What the node at a place has sent.
+    /// The frames that the node at `place` has sent.
     pub fn sent(&self, place: usize) -> Sent {
         self.sent.get(place).copied().unwrap_or_default()
     }

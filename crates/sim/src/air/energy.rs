@@ -117,7 +117,7 @@ impl Currents {
     }
 }
 
-/// What a node has used.
+/// The energy that a node has used.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Energy {
     /// Radio, mJ.

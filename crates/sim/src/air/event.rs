@@ -1,4 +1,4 @@
-//! What the calendar of a world holds.
+//! The events in the calendar of a world.
 //!
 //! Place: radios and the medium schedule their own moments, [`crate::net::world`] those of nodes
 //! and packets.

@@ -51,7 +51,7 @@ pub enum TraceError {
         line: usize,
         /// How the line begins.
         text: String,
-        /// What is allowed there.
+        /// The words allowed there.
         allowed: &'static str,
     },
     /// The names of the columns leave one out that nothing can do without.
@@ -276,7 +276,7 @@ impl Default for Columns {
 }
 
 impl Columns {
-    /// What a line of names says; none where it is no such line.
+    /// The columns that a line of names says; none where the line is not one.
     fn named(names: &[&str]) -> Option<Result<Self, TraceError>> {
         let place = |wanted: &[&str]| {
             let is_it = |name: &&str| wanted.contains(&name.to_ascii_lowercase().as_str());
@@ -425,7 +425,7 @@ fn sinr_db(delivery: f64, frame_len: usize) -> f64 {
 const ROW: &str =
     "datetime (2018-01-31 23:59:59),src,dst,channel (11 to 26),mean_rssi,pdr (0 to 1),tx_count";
 
-/// What some editors begin a file with.
+/// The byte order mark, with which some editors begin a file.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// Numbers beyond are no nodes'.

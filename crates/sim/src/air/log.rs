@@ -37,9 +37,9 @@ pub struct LoggedFrame {
     pub end: Instant,
     /// The channel: 11 to 26 of IEEE 802.15.4, 0 to 39 of Bluetooth LE.
     pub channel: u8,
-    /// What sort of frame it was.
+    /// The frame's sort.
     pub kind: Sort,
-    /// What became of it at the node that it was for.
+    /// The frame's fate at its destination.
     pub fate: Fate,
     /// The frame's bytes as a capture holds them: a PSDU with FCS, or a packet of Bluetooth LE
     /// behind the header of link type 256.
@@ -69,7 +69,7 @@ impl LoggedFrame {
     }
 }
 
-/// What sort of frame something was.
+/// The sort of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sort {
     /// A beacon of IEEE 802.15.4.
@@ -122,7 +122,7 @@ pub struct Turn {
     pub state: State,
 }
 
-/// What was seen since the last look, in the order of time, and at most so much.
+/// Events seen since the last look, by time, in a bounded number.
 #[derive(Debug)]
 pub struct Log {
     seen: Vec<Happening>,
@@ -130,7 +130,7 @@ pub struct Log {
     missed: u64,
 }
 
-/// What an observer has seen since it looked last.
+/// Events that an observer has seen since it looked last.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Seen {
     /// In the order of time: a frame by its end.
@@ -157,7 +157,7 @@ impl Log {
         }
     }
 
-    /// What was seen since the last look.
+    /// Takes the events seen since the last look.
     pub fn take(&mut self) -> Seen {
         Seen {
             all: std::mem::take(&mut self.seen),

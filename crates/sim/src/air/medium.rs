@@ -70,7 +70,7 @@ pub enum Deaf {
     Transmitting,
 }
 
-/// What became of a frame at the node it was for.
+/// The fate of a frame at its destination.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Fate {
     /// For nobody in particular, or for a node that is out of range.
@@ -143,7 +143,7 @@ pub struct Reception {
     pub survival: f64,
     /// The frame was for this very node.
     pub intended: bool,
-    /// What else the receiver's radio has to hear of.
+    /// The other changes that the receiver's radio has to hear of.
     pub interest: Interest,
 }
 
@@ -159,7 +159,7 @@ pub enum Interest {
     Nothing,
 }
 
-/// What a frame that left the air was.
+/// A frame that has left the air.
 #[derive(Clone, Debug)]
 pub struct Finished {
     /// The transmitting node.
@@ -168,7 +168,7 @@ pub struct Finished {
     pub intended: Option<usize>,
     /// The frame's bytes.
     pub frame: Frame,
-    /// What became of it, unless it arrived: then that is for the caller to draw.
+    /// The frame's fate, unless it arrived: that is for the caller to draw.
     pub fate: Fate,
 }
 
@@ -279,7 +279,7 @@ impl Medium {
         }
     }
 
-    /// What `node` hears of other systems.
+    /// Sets the power of other systems at `node`.
     pub fn set_noise(&mut self, node: usize, noise: Option<Noise>) {
         if let Some(receiver) = self.receivers.get_mut(node) {
             receiver.replay(noise);
@@ -368,7 +368,7 @@ impl Medium {
         })
     }
 
-    /// What becomes of a frame from `from` that is not audible at the node it is for.
+    /// The fate of a frame from `from` that is not audible at its destination.
     fn unheard(&self, from: usize, intended: Option<usize>, channel: u8) -> Fate {
         match intended {
             Some(to) if self.paths[from].is_faint_to(to) && self.channel(to) == channel => {
@@ -492,8 +492,8 @@ impl Medium {
         self.note_concern(node);
     }
 
-    /// What `node` measured since [`Self::assess`]: mean power, noise included, and whether
-    /// it was locked on a frame at the start or is now.
+    /// The energy at `node` since [`Self::assess`]: mean power, noise included, and whether the
+    /// node was locked on a frame at the start or is now.
     pub fn assessed(&mut self, node: usize, now: Instant) -> (Power, bool) {
         let measured =
             self.receivers[node].assessed(self.fields.at(node).incident(), now, &self.ratios);

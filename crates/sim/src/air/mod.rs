@@ -49,15 +49,15 @@ pub struct Air {
     pub broadcasts: u64,
     nodes: HashMap<LinkAddr, usize>,
     capture: Option<Capture>,
-    /// What frames carried, where somebody wants to know.
+    /// The count of frames by what they carry, where somebody wants it.
     pub census: Option<Census>,
     /// Nonces on it, where somebody wants to know.
     pub nonces: Option<Nonces>,
-    /// What an observer is to see, if there is one.
+    /// The log for an observer, if there is one.
     pub log: Option<Log>,
 }
 
-/// What was sent from one node to another, and what became of it there.
+/// Frames sent from one node to another, and their fates there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LinkTally {
     /// Frames with a payload, each attempt counted.
@@ -66,9 +66,9 @@ pub struct LinkTally {
     pub bytes: u64,
     /// Immediate ACKs.
     pub acks: u64,
-    /// What became of the frames, by [`Fate::index`].
+    /// The fates of the frames, by [`Fate::index`].
     pub frame_fates: [u64; Fate::COUNT],
-    /// What became of the ACKs.
+    /// The fates of the ACKs.
     pub ack_fates: [u64; Fate::COUNT],
 }
 
@@ -151,7 +151,7 @@ impl Air {
         }
     }
 
-    /// What was sent over each link, by sender and receiver, in order.
+    /// The tally of each link, by sender and receiver, in order.
     pub fn links(&self) -> impl Iterator<Item = ((usize, usize), &LinkTally)> {
         let of_sender = |(from, links): (usize, _)| {
             let links: &Vec<(usize, LinkTally)> = links;
@@ -160,7 +160,7 @@ impl Air {
         self.links.iter().enumerate().flat_map(of_sender)
     }
 
-    /// What was sent from one node to another.
+    /// The tally of frames from one node to another.
     pub fn link(&self, from: usize, to: usize) -> LinkTally {
         let links = self.links.get(from).map_or(&[][..], Vec::as_slice);
         let place = links.binary_search_by_key(&to, |(to, _)| *to);

@@ -22,7 +22,7 @@ pub struct Noise {
     samples: Arc<[Power]>,
     /// How far into the recording the origin of time is, µs.
     shift_us: u64,
-    /// What is heard outside some hours of the day.
+    /// The recording for the night, and the hours of it.
     night: Option<(Box<Noise>, Hours)>,
 }
 
@@ -37,7 +37,7 @@ pub struct Hours {
     pub now: f64,
 }
 
-/// What is wrong with a recording.
+/// The mistake in a recording.
 #[derive(Debug)]
 pub enum NoiseError {
     /// The file cannot be read.
@@ -151,7 +151,7 @@ const HOUR_US: f64 = 3.6e9;
 /// A thousand samples a second.
 const SAMPLE_US: u64 = 1_000;
 
-/// What RSSI registers know, and more.
+/// The least sample, dBm: below what RSSI registers can show.
 const DBM_MIN: f64 = -150.0;
 const DBM_MAX: f64 = 20.0;
 

@@ -34,7 +34,7 @@ impl Power {
         Self(attowatts)
     }
 
-    /// What is left without `part`.
+    /// The power less `part`, at least zero.
     pub const fn saturating_sub(self, part: Self) -> Self {
         Self(self.0.saturating_sub(part.0))
     }

@@ -14,7 +14,7 @@ use crate::air::phy;
 /// A radio, the processor beside it, and the driver between them.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Profile {
-    /// What the MAC must know about it.
+    /// The radio's capabilities, as the MAC has to know them.
     pub capabilities: RadioCapabilities,
     /// CPU time to copy one byte of a frame into the radio, ns.
     pub transmit_copy_ns: u64,
@@ -59,7 +59,7 @@ pub struct Profile {
     pub sensitivity_dbm: f64,
     /// Energy above which the channel counts as busy, dBm.
     pub cca_dbm: f64,
-    /// What its states cost.
+    /// The currents of the radio's states.
     pub currents: Currents,
 }
 

@@ -259,7 +259,7 @@ impl Radio {
         self.proceed(air, now);
     }
 
-    /// What this radio transmitted, with this header, has left the antenna.
+    /// Handles the end of a frame that this radio transmitted, with this header.
     pub fn on_sent(&mut self, header: Option<&Header>, air: &mut Air, now: Instant) {
         if self.is_off {
             return;
@@ -326,7 +326,7 @@ impl Radio {
         self.cpu_free_at
     }
 
-    /// What it and its processor have used up to `now`.
+    /// The energy that the radio and its processor have used up to `now`.
     pub fn energy(&self, now: Instant) -> Energy {
         let Profile {
             currents,
@@ -344,7 +344,7 @@ impl Radio {
         usage
     }
 
-    /// What the radio does at this moment.
+    /// The radio's state at this moment.
     pub fn state_now(&self) -> State {
         self.usage.state
     }
@@ -551,7 +551,7 @@ impl Radio {
     }
 }
 
-/// What the transmitting side is at.
+/// The state of the transmitting side.
 #[derive(Clone, Copy, Debug)]
 enum Activity {
     Idle,

@@ -12,7 +12,7 @@ use motet::time::{Duration, Instant};
 
 use super::messages::{MESSAGE_LEN_MIN, filler};
 
-/// What a sensor makes, and how much of it waits.
+/// The readings of a sensor: how often, how long, and how many may wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sensor {
     /// Bytes of a reading, at least [`MESSAGE_LEN_MIN`].

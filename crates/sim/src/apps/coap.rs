@@ -211,7 +211,7 @@ impl<'m> CoapCollector<'m> {
         }
     }
 
-    /// What came from a client, and whether all of it was what that client had sent.
+    /// The bytes from a client, and whether they all were as that client had sent them.
     pub fn tally(&self, addr: Ipv6Addr) -> Option<(&Tally, bool)> {
         let client = self.clients.iter().find(|client| client.addr == addr)?;
         Some((&client.tally, !client.is_broken))

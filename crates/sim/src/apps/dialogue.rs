@@ -16,7 +16,7 @@ pub enum Application {
     Shell,
 }
 
-/// What an answer may tell of its mote.
+/// Facts about a mote that an answer may tell.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     /// Time since the simulation began, s.
@@ -33,11 +33,11 @@ pub(super) struct Facts {
 #[derive(Debug)]
 pub(super) struct Dialogue {
     application: Application,
-    /// What has come of the line under way.
+    /// The received part of the line under way.
     line: Vec<u8>,
     /// The request line, from its end to the end of the headers.
     request: Option<String>,
-    /// What is still to be sent.
+    /// The bytes still to be sent.
     out: Vec<u8>,
     /// The last answer has been given.
     is_over: bool,
@@ -159,7 +159,7 @@ impl Dialogue {
     }
 }
 
-/// What the shell says to a line, and whether that is the end.
+/// The shell's answer to a line, and whether the dialogue ends with it.
 fn obey(line: &str, facts: &Facts) -> (String, bool) {
     let (command, rest) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
     let answer = match command {
@@ -217,7 +217,7 @@ pub(super) const IDLE_MAX: Duration = Duration::from_secs(300);
 /// answer or to close.
 const REQUEST_MAX: Duration = Duration::from_secs(60);
 
-/// What is kept of a line; the rest of a longer one is thrown away.
+/// The most that is kept of a line, bytes; the rest of a longer one is dropped.
 const LINE_LEN_MAX: usize = 1_024;
 
 #[cfg(test)]

@@ -148,7 +148,7 @@ pub struct Progress {
     pub is_open: bool,
     /// Connections before this one that were established and lost.
     pub lost: u32,
-    /// What the transmission machinery was like when last looked at.
+    /// The connection's telemetry when it was last looked at.
     pub telemetry: tcp::Telemetry,
 }
 

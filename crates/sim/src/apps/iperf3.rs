@@ -87,11 +87,11 @@ struct Stream {
     handle: Handle,
     /// Whether the mote sends.
     sends: bool,
-    /// What it carried, but for the seconds to be left out.
+    /// Bytes that the stream carried, the omitted seconds aside.
     bytes: u64,
 }
 
-/// What the client wants, as far as it matters here.
+/// The client's parameters, as far as they matter here.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Parameters {
@@ -509,7 +509,8 @@ impl Test {
     }
 }
 
-/// What a client asks for, where there is room for so many streams; else iperf3's error.
+/// The parameters that a client asks for, where there is room for so many streams; else iperf3's
+/// error.
 fn parameters(object: &[u8], room: usize) -> Result<Parameters, u32> {
     match serde_json::from_slice::<Parameters>(object) {
         Ok(parameters) if !parameters.tcp => Err(ERROR_NOT_IMPLEMENTED),
@@ -556,7 +557,7 @@ const LENGTH_LEN: usize = 4;
 /// The longest object that is read: iperf3's have some hundred bytes, and more for each stream.
 const OBJECT_LEN_MAX: usize = 64 << 10;
 
-/// What streams from a mote carry.
+/// The bytes that streams from a mote repeat.
 const TEST_BYTES: [u8; 512] = [b'm'; 512];
 
 const TEST_START: u8 = 1;

@@ -379,7 +379,7 @@ impl Shape {
     }
 }
 
-/// What stands at a place of a message, behind its head.
+/// The byte at a place of a message, behind its head.
 pub(super) fn filler(number: u32, place: usize) -> u8 {
     // Neither a message too many nor a byte too few looks like the right one.
     (number.wrapping_mul(31) as usize).wrapping_add(place) as u8

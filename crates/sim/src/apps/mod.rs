@@ -33,7 +33,7 @@ pub use self::receiver::Receiver;
 pub use self::sender::Sender;
 pub use self::services::Services;
 
-/// What runs on a node.
+/// An application on a node.
 #[derive(Debug, Default)]
 pub enum App<'m> {
     /// No application.

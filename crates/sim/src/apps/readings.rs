@@ -148,7 +148,7 @@ impl<'m> Sink<'m> {
         self.inbox = take_inbox(node).or(self.inbox.take());
     }
 
-    /// What came to `port`.
+    /// The datagrams that came to `port`.
     pub fn tally(&self, port: u16) -> Option<&Tally> {
         let mut tallies = self.tallies.iter();
         tallies

@@ -355,7 +355,7 @@ impl Served {
     }
 }
 
-/// What an application may tell of its mote.
+/// The facts about its mote that an application may tell.
 fn facts(node: &Node<'_>, connections: usize, now: Instant) -> Facts {
     let addresses = node.ip().addresses();
     Facts {

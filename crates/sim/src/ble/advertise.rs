@@ -14,7 +14,7 @@ use super::phy::T_IFS;
 use super::{Air, Due, INVALID_PARAMETERS, NOT_ALLOWED, Report, SUCCESS};
 use crate::streams::happens;
 
-/// What a device does to find others.
+/// A device's search for others: advertising or scanning.
 #[derive(Debug, Default)]
 pub(super) struct Seeking {
     what: What,
@@ -22,7 +22,7 @@ pub(super) struct Seeking {
     advertising_interval: u16,
     scan_interval: u16,
     advertised: Vec<u8>,
-    /// What was heard since scanning began.
+    /// The devices heard since scanning began.
     heard: Vec<DeviceAddr>,
 }
 

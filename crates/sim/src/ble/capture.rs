@@ -32,7 +32,7 @@ pub struct Packet {
     pub bytes: Box<[u8]>,
 }
 
-/// What became of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrival {
     /// The packet has no single addressee.

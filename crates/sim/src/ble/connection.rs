@@ -27,11 +27,11 @@ pub(super) struct Connection {
     pub(super) anchor: Instant,
     /// The event that goes on.
     pub(super) event: Option<ConnectionEvent>,
-    /// What the central has proposed, and what the peripheral has heard: changes at the event with
-    /// this number.
+    /// The change that the central has proposed and the peripheral has heard, at the connection
+    /// event with this number.
     pub(super) proposed: Option<(u16, Change)>,
     pub(super) change: Option<(u16, Change)>,
-    /// What the central is to propose after that: one thing at a time.
+    /// The changes that the central proposes after that, one at a time.
     pub(super) waiting: VecDeque<Change>,
     /// The PHY that was asked for.
     pub(super) phy_wanted: Phy,
@@ -50,10 +50,10 @@ pub(super) struct Connection {
 #[derive(Debug)]
 pub(super) struct End {
     pub(super) device: usize,
-    /// What waits: control packets before data.
+    /// Control packets that wait; they go before data.
     pub(super) controls: VecDeque<Pdu>,
     pub(super) data: VecDeque<Pdu>,
-    /// What was sent last, until it is acknowledged; `None`: an empty packet.
+    /// The last packet sent, until it is acknowledged; `Some(None)`: an empty one.
     pub(super) flying: Option<Option<Pdu>>,
     /// The next sequence number to send, and the one expected.
     pub(super) sn: bool,
@@ -76,10 +76,10 @@ pub(super) struct End {
     pub(super) is_gone: bool,
 }
 
-/// What a data packet carries.
+/// The payload of a data packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Pdu {
-    /// What it is: the beginning of an L2CAP PDU, more of one, or control.
+    /// The LLID field: the beginning of an L2CAP PDU, more of one, or control.
     pub(super) llid: u8,
     pub(super) bytes: Vec<u8>,
     /// With it the host's data packet is complete.
@@ -106,7 +106,7 @@ pub(super) struct ConnectionEvent {
     pub(super) heard: [[u16; 2]; 2],
     /// Whether an end waited for a packet and heard nothing.
     pub(super) missed: [bool; 2],
-    /// What each end has said of more data.
+    /// Whether each end has said that it has more data (the MD bit).
     pub(super) more: [bool; 2],
     pub(super) started: Instant,
     /// When the packet on the air began, and how long its payload is.
@@ -129,7 +129,7 @@ pub(super) enum Ask {
     Propose(Change),
 }
 
-/// What changes at an instant.
+/// A change of a connection at an instant (a connection event's number).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Change {
     Phy(Phy),

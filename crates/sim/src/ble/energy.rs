@@ -7,7 +7,7 @@
 use motet::ble::Phy;
 use motet::time::Duration;
 
-/// What a device's radio has done.
+/// The activity of a device's radio.
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
 pub struct Usage {
     /// Time spent sending, µs.

@@ -1,4 +1,4 @@
-//! What the air of one connection allows a flow of segments.
+//! The goodput that the air of one connection allows a flow of segments.
 
 use motet::ble::Phy;
 

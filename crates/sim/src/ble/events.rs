@@ -20,7 +20,7 @@ enum Heard {
 }
 
 impl Heard {
-    /// What became of the packet at an end that was awake or not.
+    /// The fate of the packet at an end that was awake or not.
     fn arrival(self, is_awake: bool) -> Arrival {
         match self {
             Self::Good => Arrival::Received,
@@ -448,7 +448,7 @@ fn before(at: Instant, time: Duration) -> Instant {
 /// Packets in a row with a bad check sum that close an event.
 const BAD_MAX: u8 = 2;
 
-/// What clocks may be off besides their drift, µs (§4.2.2: ±16 µs).
+/// The jitter of clocks besides their drift, µs (§4.2.2: ±16 µs).
 const JITTER_US: u64 = 16;
 
 /// HCI's error code "Connection Timeout" (Bluetooth Core, vol. 1, part F).

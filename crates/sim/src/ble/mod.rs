@@ -40,7 +40,7 @@ use connection::{CENTRAL, Connection, PERIPHERAL};
 use energy::Usage;
 use signal::Signal;
 
-/// What the air is like.
+/// The conditions on the air.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Conditions {
     /// The chance that a packet on each data channel has an error.
@@ -71,7 +71,7 @@ pub struct Profile {
     pub packets: u8,
     /// From a packet's end on the air to the host, and from the host to the packets that may leave.
     pub host_delay: Duration,
-    /// What it needs between two connection events.
+    /// The pause that the radio needs between two connection events.
     pub dead_time: Duration,
     /// How far its clock may be off, parts in a million.
     pub clock_ppm: u32,
@@ -106,7 +106,7 @@ pub struct Air {
     signal: Signal,
     rng: Rng,
     capture: Option<Capture>,
-    /// What an observer has not seen yet, if there is one.
+    /// The packets that an observer has not seen yet, if there is one.
     packets: Option<Vec<Packet>>,
     tallies: BTreeMap<(usize, usize), Tally>,
 }
@@ -145,7 +145,7 @@ struct Device {
     drift_ppm: i32,
 }
 
-/// What a controller reports, with its bytes.
+/// A report of a controller, with its bytes.
 #[derive(Clone, Debug)]
 pub enum Report {
     /// All events that bring none.
@@ -176,7 +176,7 @@ impl Report {
     }
 }
 
-/// What happens at an instant.
+/// An event of the simulation, at an instant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Due {
     /// A device advertises, unless it has begun to do so anew since.
@@ -260,7 +260,7 @@ impl Air {
             .unwrap_or_default()
     }
 
-    /// What each device has sent to each other one, by sender and receiver, in order.
+    /// The tally of packets from each device to each other one, by sender and receiver, in order.
     pub fn tallies(&self) -> impl Iterator<Item = ((usize, usize), &Tally)> {
         self.tallies.iter().map(|(link, tally)| (*link, tally))
     }
@@ -286,7 +286,7 @@ impl Air {
         self.calendar.advance_to(at);
     }
 
-    /// What a device's radio has done.
+    /// The usage of a device's radio.
     pub fn usage(&self, device: usize) -> Usage {
         self.devices[device].usage
     }
@@ -308,7 +308,7 @@ impl Air {
         true
     }
 
-    /// What a device reports by now.
+    /// The next report of a device that is due.
     pub fn poll_report(&mut self, device: usize) -> Option<Report> {
         let now = self.now();
         let reports = &mut self.devices[device].reports;

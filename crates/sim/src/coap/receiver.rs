@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 
 use coap_lite::{CoapOption, MessageClass, MessageType, Packet, RequestType, ResponseType};
 
-/// What a server knows of one client.
+/// A server's state for one client.
 #[derive(Clone, Debug, Default)]
 pub struct Receiver {
     /// Numbers of the last messages, so that one sent again is answered again and not taken twice.
     seen: VecDeque<u16>,
 }
 
-/// What a receiver makes of a message.
+/// A receiver's verdict on a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Heard {
     /// The answer to send.

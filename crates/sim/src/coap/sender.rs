@@ -84,8 +84,8 @@ impl Sender {
         bytes
     }
 
-    /// What to send again, if the time has come; a request that is given up makes room for the
-    /// next.
+    /// The message to send again, if the time has come; a request that is given up makes room for
+    /// the next.
     pub fn on_due(&mut self, now: Instant) -> Option<&[u8]> {
         match self.timing.as_mut()?.on_due(now)? {
             Due::Again => {

@@ -46,7 +46,7 @@ pub enum Algorithm {
     CocoaContiki,
 }
 
-/// What to do about a request whose timer has run out.
+/// The next step for a request whose timer has run out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Due {
     /// The request is to be sent again.

@@ -143,7 +143,7 @@ impl Concern {
     }
 }
 
-/// What a receiver takes of any one signal, -11.5 dBm: a thousand such are far from too much for
+/// The most that a receiver counts of any one signal, -11.5 dBm: a thousand of them do not overflow
 /// their sum.
 pub(super) const SIGNAL_MAX: Power = Power::from_attowatts((1 << 46) - 1);
 

@@ -28,10 +28,10 @@ pub(super) struct ReceiverState {
     rare: Box<Rare>,
 }
 
-/// What most frames do not touch.
+/// The state that most frames do not touch.
 #[derive(Debug, Default)]
 struct Rare {
-    /// What other systems do, where that is louder.
+    /// The recorded noise of other systems, where it is louder.
     replayed: Option<Noise>,
     assessment: Assessment,
 }
@@ -137,8 +137,8 @@ impl ReceiverState {
         };
     }
 
-    /// What was measured since then: mean power, noise included, and whether it was locked on
-    /// a frame at the start or is now.
+    /// The measurement since [`Self::assess`]: mean power, noise included, and whether the receiver
+    /// was locked on a frame at the start or is now.
     pub(super) fn assessed(
         &mut self,
         incident: Power,

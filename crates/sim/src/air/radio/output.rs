@@ -1,11 +1,11 @@
-//! What a driver tells the MAC.
+//! The reports of a driver to the MAC.
 
 use motet::mac::{self, RxMeta};
 use motet::time::Instant;
 
 use crate::air::medium::Frame;
 
-/// What a driver tells the MAC, as [`motet::mac::Event`] with its bytes inside.
+/// A report of a driver to the MAC: [`motet::mac::Event`] with its bytes inside.
 #[derive(Clone, Debug)]
 pub enum Output {
     /// The frame is in the radio.

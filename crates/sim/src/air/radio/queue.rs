@@ -1,4 +1,4 @@
-//! What waits in a radio, first in, first out.
+//! A queue in a radio: first in, first out.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! What comes in: filter, ACK, copy to the processor.
+//! The receiving side: filter, ACK, copy to the processor.
 
 use motet::limits::PSDU_LEN_MAX;
 use motet::mac::{Pending, RxMeta};
@@ -32,7 +32,7 @@ impl Waits {
         }
     }
 
-    /// What the ACK of a frame with this header says.
+    /// The frame pending bit in the ACK of a frame with this header.
     fn says(&self, pending: Pending, header: &Header) -> bool {
         match pending {
             Pending::None => false,
@@ -203,7 +203,8 @@ pub(super) fn with_fcs(bytes: &[u8]) -> Frame {
     Frame::new(&psdu[..len + FCS_LEN])
 }
 
-/// What a MAC needs to decide by: header, and the byte that tells the protocol.
+/// The beginning of a frame by which a MAC decides: the header, and the byte that tells the
+/// protocol.
 pub(super) fn head_of(frame: &Frame) -> Frame {
     let psdu = frame.psdu();
     let mpdu = psdu.get(..psdu.len().saturating_sub(FCS_LEN));

@@ -1,11 +1,11 @@
-//! What a radio spends its time on.
+//! The time that a radio spends in each state.
 
 use motet::time::{Duration, Instant};
 
 use super::Radio;
 use crate::air::profile::Profile;
 
-/// What a radio spends its time and charge on.
+/// A state in which a radio spends time and charge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
     /// The radio is off.
