@@ -1,4 +1,4 @@
-//! What a transport expects of its peers: when an answer may come.
+//! The time in which a transport expects an answer from its peers.
 //!
 //! Place: at the floor, because TCP makes it and the MAC of a sleeping node takes it, which import
 //! nothing of one another. Left out: what is done about it, which is `mac::poll`'s.
@@ -20,7 +20,7 @@ pub struct Expectation {
 }
 
 impl Expectation {
-    /// What two flows expect together.
+    /// The expectation of two flows together.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {

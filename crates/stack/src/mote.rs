@@ -49,7 +49,7 @@ pub struct MoteStorage<
 /// Settings of one mote, for [`MoteStorage::lend`].
 #[derive(Clone, Debug)]
 pub struct MoteConfig {
-    /// What its radio can do.
+    /// The radio's capabilities.
     pub radio: mac::RadioCapabilities,
     /// Settings of the MAC layer (IEEE 802.15.4).
     pub mac: mac::Config,
@@ -57,7 +57,7 @@ pub struct MoteConfig {
     pub mesh: MeshConfig,
     /// Settings of IP: whether it forwards.
     pub ip: ip::Config,
-    /// What all randomness comes from: 128 bits that no other node and no other start has.
+    /// The seed of all randomness: 128 bits that no other node and no other start has.
     pub seed: [u64; 2],
 }
 

@@ -1,4 +1,4 @@
-//! What the path to a peer offers to TCP.
+//! The offer of the path to a peer, for TCP.
 //!
 //! Place: at the floor, beside [`limits`](crate::limits). The link at which a path begins knows
 //! frames and the compression of headers, `tcp` knows segments, and neither may import the
@@ -6,7 +6,7 @@
 //! `Tcp::connect` and with each segment that begins a connection.
 //! Left out: what a single segment has room for, which is asked when it is made.
 
-/// What the path to a peer carries.
+/// The sizes that the path to a peer carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Offer {
     /// The largest segment to send: bytes of payload and TCP options, as the MSS option counts

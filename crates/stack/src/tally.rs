@@ -1,4 +1,4 @@
-//! What tests count of the work that packets make: no part of a build without tests.
+//! Counts of the work that packets make, for tests: no part of a build without tests.
 
 use std::cell::Cell;
 
@@ -29,7 +29,7 @@ pub(crate) fn count(change: impl FnOnce(&mut Tally)) {
 }
 
 impl Tally {
-    /// What `work` does is added.
+    /// Adds the work that `work` does.
     pub(crate) fn add<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let before = SO_FAR.replace(*self);
         let done = work();

@@ -25,7 +25,7 @@ pub struct Inbox<'m> {
     counters: UdpCounters,
 }
 
-/// What became of datagrams; all wrap at 2^32.
+/// Counters of datagrams; all wrap at 2^32.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct UdpCounters {
     /// Datagrams handed to the application by [`Inbox::recv`].
@@ -170,7 +170,7 @@ impl<'m> Inbox<'m> {
         port != NO_PORT && (self.ports.contains(&port) || self.bound.contains(&port))
     }
 
-    /// What became of datagrams so far.
+    /// The counters of datagrams so far.
     pub const fn counters(&self) -> &UdpCounters {
         &self.counters
     }

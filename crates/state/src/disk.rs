@@ -1,4 +1,5 @@
-//! What a record asks of a file system, step by step, so that tests can stop between any two steps.
+//! The steps of a file system that a record needs, one by one, so that tests can stop between any
+//! two.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -32,7 +33,7 @@ pub(crate) trait Disk {
     fn sync_lock(&mut self) -> io::Result<()>;
     /// Removes the next file, if there is one.
     fn remove(&mut self) -> io::Result<()>;
-    /// What the record is called.
+    /// The path of the record.
     fn path(&self) -> &Path;
 }
 

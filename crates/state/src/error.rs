@@ -17,7 +17,7 @@ pub enum Error {
     PutBack(PathBuf),
     /// The record does not exist, though one was written.
     Gone(PathBuf),
-    /// What was to be kept is of an earlier key sequence than what is kept.
+    /// The reservation to be stored is of an earlier key sequence than the stored one.
     Back(PathBuf),
     /// The file system refuses: what was to be done, and why it was not.
     Io(&'static str, PathBuf, io::Error),

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-/// What a node must not use again.
+/// The past of a node: it must not use the numbers before these again.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Past {
     /// The key sequence that it has.
@@ -60,7 +60,7 @@ impl std::fmt::Display for KeyName {
     }
 }
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {
     /// The key that the counters are of.

@@ -60,7 +60,7 @@ impl Counters {
 #[derive(Debug)]
 pub(crate) struct Store<D> {
     pub(crate) disk: D,
-    /// What is on the disk.
+    /// The record on the disk.
     record: Record,
     /// Generation of the newest record that was begun.
     generation: u64,

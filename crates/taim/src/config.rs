@@ -1,4 +1,4 @@
-//! What a router may hold, and by which rule.
+//! The limits of a router, and its policy.
 
 use std::fmt;
 use std::str::FromStr;
@@ -96,10 +96,10 @@ impl Default for Config {
 }
 
 impl Policy {
-    /// What policies are called, in scenarios and on the command line.
+    /// The names of policies, in scenarios and on the command line.
     pub const NAMES: [&'static str; 5] = ["none", "admission", "taim", "taim-literal", "fq"];
 
-    /// What this one is called.
+    /// The policy's name.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::None => "none",

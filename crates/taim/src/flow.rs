@@ -47,7 +47,7 @@ pub(crate) struct Flow {
     pub(crate) meter: Meter,
 }
 
-/// What a flow, or all flows of a mote, have done so far.
+/// Counts of a flow, or of all flows of a mote, so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     /// New bytes, by direction.
@@ -94,11 +94,11 @@ pub(crate) struct HeldPacket {
     pub(crate) segments: u32,
     /// Bytes of the packet.
     pub(crate) len: u64,
-    /// What its release shows the other end.
+    /// The numbers that the other end sees when the packet is released.
     passing: Passing,
 }
 
-/// What the passing of a segment shows the end that it goes to.
+/// The numbers that a segment's passing shows the end that it goes to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Passing {
     /// Behind its last byte, where it carries any.
@@ -106,7 +106,7 @@ pub(crate) struct Passing {
     ack: Option<u32>,
 }
 
-/// What a segment tells about its flow.
+/// The news of a segment about its flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct News {
     /// Bytes that had not passed before.
@@ -515,7 +515,7 @@ fn ahead(number: u32, other: u32) -> Option<u32> {
         .filter(|by| *by > 0)
 }
 
-/// What a question brings back at once, bytes: more is a stream, which acknowledgments drive.
+/// The most that an answer has, bytes: more is a stream, which acknowledgments drive.
 const ANSWER_BYTES_MAX: u32 = 2_048;
 
 /// A jump of sequence numbers beyond this is larger than any window of a mote allows, and is taken
@@ -525,5 +525,6 @@ const JUMP_MAX: u32 = 1 << 20;
 /// After this many jumps in a row the new numbers are believed.
 const STRAYS_MAX: u8 = 4;
 
-/// What fits a packet of the mesh, whose MTU is 1,280: a longer packet was merged.
+/// The greatest segment that fits a packet of the mesh, bytes, with its MTU of 1,280: a longer
+/// packet was merged.
 const MSS_MAX: u16 = 1_220;

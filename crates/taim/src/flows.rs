@@ -28,7 +28,7 @@ pub(crate) struct Flows {
     free: Vec<FlowId>,
     by_key: BTreeMap<FlowKey, FlowId>,
     motes: BTreeMap<Ipv6Addr, Mote>,
-    /// What SYNs have said lately, the oldest first.
+    /// Handshakes that SYNs began lately, the oldest first.
     handshakes: VecDeque<Handshake>,
     flows_max: usize,
     flows_per_mote_max: usize,
@@ -83,7 +83,7 @@ impl FlowId {
     }
 }
 
-/// What is known of a segment's flow.
+/// The flow of a segment, if it is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Found {
     Flow(FlowId),
@@ -340,5 +340,6 @@ const MOTE_FORGOTTEN: Duration = Duration::from_secs(10 * 60);
 /// known only with the mote's first acknowledgment.
 const HANDSHAKES_MAX: usize = 256;
 
-/// What a mote may be sent before its first acknowledgment, bytes: more than any mote's window.
+/// The most that a mote may be sent before its first acknowledgment, bytes: more than any mote's
+/// window.
 const EARLY_MAX: u32 = 1 << 16;

@@ -1,4 +1,4 @@
-//! What is remembered of pairs of addresses for a while, in bounded memory.
+//! Notes on pairs of addresses, kept for a while in bounded memory.
 //!
 //! Purpose: two generations of notes. The younger one becomes the older, and the older is
 //! forgotten, when it has its age or is full: so a note lives for one to two spans, and no note
@@ -32,7 +32,7 @@ impl<T: Copy> Recent<T> {
         }
     }
 
-    /// What was noted of a pair.
+    /// The note on a pair.
     pub(crate) fn get(&mut self, pair: &Pair, now: Instant) -> Option<T> {
         self.turn(now);
         self.young.get(pair).or_else(|| self.old.get(pair)).copied()

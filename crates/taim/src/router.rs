@@ -30,7 +30,7 @@ pub struct Packet<'a> {
     pub len: usize,
 }
 
-/// What is to be done with a packet.
+/// The decision on a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Decision {
@@ -72,7 +72,7 @@ impl Router {
         }
     }
 
-    /// What it was made with.
+    /// The router's settings.
     pub const fn config(&self) -> &Config {
         &self.config
     }
@@ -181,7 +181,7 @@ impl Router {
         self.clock.read(outside)
     }
 
-    /// What becomes of a packet that is of no known flow; `flow`: where it is TCP's.
+    /// Handles a packet that is of no known flow; `flow`: where it is TCP's.
     fn meet_stranger(
         &mut self,
         packet: &Packet<'_>,
@@ -212,7 +212,8 @@ impl Router {
         Decision::Hold
     }
 
-    /// What waited while its flow was not known yet goes before what comes now.
+    /// Takes the packets that waited while their flow was not known yet: they go before those that
+    /// come now.
     fn take_strangers(&mut self, flow: &FlowKey) {
         let ready = &mut self.ready;
         self.strangers.take_flow(flow, |id| ready.push_back(id));

@@ -1,4 +1,4 @@
-//! What the router reads of a packet: a TCP segment of a flow, or the addresses alone.
+//! The part of a packet that the router reads: a TCP segment of a flow, or the addresses alone.
 //!
 //! Purpose: the flow, the sequence numbers and the lengths of a TCP segment. All else has none:
 //! other protocols, fragments, headers that are cut off or malformed. Of these the addresses are

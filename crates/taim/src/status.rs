@@ -1,4 +1,4 @@
-//! What the operator of a border router may know.
+//! The status of a border router, for its operator.
 
 use std::net::Ipv6Addr;
 
@@ -29,11 +29,11 @@ pub struct Status {
     pub flows: Vec<FlowStatus>,
     /// The motes, in the order of their addresses.
     pub motes: Vec<MoteStatus>,
-    /// What was counted since the router began.
+    /// Counters since the router began.
     pub counters: Counters,
 }
 
-/// What is known of one flow.
+/// The status of one flow.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FlowStatus {
     /// The flow's addresses and ports.
@@ -120,7 +120,7 @@ pub struct Fairness {
     pub max_min_10min: Option<f64>,
 }
 
-/// What a router has counted.
+/// Counters of a router.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
     /// Packets that came, but for those of one link and neighbour discovery.

@@ -425,11 +425,11 @@ const HOPS: u64 = 3;
 /// A byte on the air of IEEE 802.15.4 at 2.4 GHz.
 const BYTE_US: u64 = 32;
 
-/// What a frame costs beside its payload, in bytes: backoff, preamble, header, checksum, ACK,
+/// The cost of a frame beside its payload, in bytes: backoff, preamble, header, checksum, ACK,
 /// copies.
 const FRAME_OVERHEAD: u64 = 100;
 
-/// What a frame carries, about.
+/// The usual payload of a frame, bytes.
 const FRAME_LEN: u64 = 96;
 
 /// Compressed headers of a packet.

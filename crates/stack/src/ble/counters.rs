@@ -1,4 +1,4 @@
-//! What a host drops, and why it closes channels.
+//! Counters of a host: drops by reason, and reasons to close a channel.
 
 /// Why a PDU or a signal led to nothing, or a channel was closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,7 +44,7 @@ pub enum ChannelDrop {
 }
 
 impl ChannelDrop {
-    /// What the drop means, in a few English words for a report.
+    /// The meaning of the drop, in a few English words for a report.
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::UnknownConnection => "data of an unknown connection",

@@ -1,4 +1,4 @@
-//! What a controller reports, and what it shall do: HCI's events and commands, one for one.
+//! A controller's reports and its orders: HCI's events and commands, one for one.
 //!
 //! Place: between a driver, which has the packets of its HCI transport, and the
 //! [`Host`](super::Host). Times are in HCI's units. Left out: what a driver does once, before there
@@ -19,7 +19,7 @@ pub struct DeviceAddr {
     pub is_random: bool,
 }
 
-/// What a device is to the other one on its connection.
+/// The role of a device on a connection (Core 5.4 Vol 3 Part C §2.2.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GapRole {
     /// The device began the connection, and sets its times.
@@ -113,7 +113,7 @@ pub struct EventReport {
     pub is_missed: bool,
 }
 
-/// What a controller reports. Where HCI has a status, 0 is success.
+/// A report of a controller. Where HCI has a status, 0 is success.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// The controller has been reset, and has these buffers: LE Read Buffer Size.
@@ -227,7 +227,7 @@ impl Action {
     }
 }
 
-/// What a controller shall do; bytes are in the caller's `out[..len]`.
+/// An order to a controller; bytes are in the caller's `out[..len]`.
 ///
 /// All but [`Self::Data`] are commands: one is given at a time, and the next one after
 /// [`Event::Answered`].

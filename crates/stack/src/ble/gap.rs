@@ -8,14 +8,14 @@ use super::{Config, Host, Peer};
 use crate::time::{Duration, Instant};
 use crate::wire::cursor::copy;
 
-/// What comes next, or goes on.
+/// The next step of advertising or scanning, or the one under way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Gap {
     /// The controller has not started.
     Off,
     /// Parameters are to be set.
     Parameters,
-    /// What is advertised is to be set.
+    /// The advertising data are to be set.
     Data,
     /// Advertising or scanning is to begin, not before this instant.
     Begin(Instant),
@@ -163,7 +163,8 @@ const SOME_SERVICES: u8 = 0x02;
 const ALL_SERVICES: u8 = 0x03;
 /// The Internet Protocol Support Service.
 const IPSS: [u8; 2] = 0x1820_u16.to_le_bytes();
-/// What a peripheral advertises: flags (always discoverable, no BR/EDR, §1.3), and the one service.
+/// The advertising data of a peripheral: flags (always discoverable, no BR/EDR, §1.3), and the one
+/// service.
 const ADVERTISED: [u8; 7] = {
     let [low, high] = IPSS;
     [2, 0x01, 0x06, 3, ALL_SERVICES, low, high]

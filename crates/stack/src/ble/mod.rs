@@ -69,7 +69,7 @@ const CREDITS_RETURNED: u16 = CREDITS / 2;
 pub struct Config {
     /// The Bluetooth address of this device.
     pub address: DeviceAddr,
-    /// What it is on all its connections.
+    /// The device's role on all its connections.
     pub role: GapRole,
     /// The PHY that a central asks for.
     pub phy: Phy,
@@ -131,7 +131,7 @@ enum Asked {
     Other,
 }
 
-/// What an event means to the link above.
+/// A change that an event brings to the link above.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Change {
     Nothing,
@@ -174,7 +174,7 @@ impl<'m> Host<'m> {
         &self.config
     }
 
-    /// What it has dropped, and why.
+    /// The host's drops, by reason.
     pub const fn counters(&self) -> &HostCounters {
         &self.counters
     }
@@ -346,7 +346,7 @@ impl<'m> Host<'m> {
         peers.position(|peer| peer.open().is_some_and(|addr| is_wanted(&addr)))
     }
 
-    /// What the controller shall do next; `None` where it has nothing to do, or no room.
+    /// The next order to the controller; `None` where it has nothing to do, or no room.
     pub(crate) fn poll_action(&mut self, now: Instant, out: &mut [u8]) -> Option<Action> {
         let controller = self.controller?;
         for peer in self.peers.iter_mut() {

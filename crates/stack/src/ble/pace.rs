@@ -9,7 +9,7 @@
 
 use super::event::{EventReport, Phy};
 
-/// What a central has seen of losses, and what it makes of it.
+/// The losses that a central has seen, and the pace that it chooses for them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Pace {
     received: u16,

@@ -10,10 +10,10 @@ use crate::wire::tcple::Characteristic;
 /// needed.
 const SERVICE: u16 = 0x0080;
 
-/// What a device offers, and asks of its connections.
+/// The TCPlE that a device offers, and the interval that it asks of its connections.
 #[derive(Debug)]
 pub(super) struct Second {
-    /// What this device says of its TCPlE, if it offers it.
+    /// This device's characteristic of TCPlE, if it offers TCPlE.
     offered: Option<Characteristic>,
     /// The interval that TCPlE asks for, in units of 1.25 ms.
     led: Option<u16>,
@@ -25,7 +25,7 @@ impl Second {
         led: None,
     };
 
-    /// What a connection that begins has to say of it.
+    /// The attributes of TCPlE for a connection that begins.
     pub(super) const fn attributes(&self) -> Attributes {
         Attributes::offering(self.offered)
     }

@@ -52,7 +52,7 @@ pub struct FragmentSlot {
     bytes: [u8; HEADERS_LEN + PART_LEN_MAX],
 }
 
-/// What became of fragments; all wrap at 2^32.
+/// Counters of fragments; all wrap at 2^32.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FragmentCounters {
     /// Packets put together from all their fragments.
@@ -110,7 +110,7 @@ pub(crate) struct Fragment<'p> {
     pub(crate) bytes: &'p [u8],
 }
 
-/// What comes of a fragment.
+/// The outcome of a fragment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Gathered {
     /// Others are to come, or it was dropped and counted.
@@ -138,7 +138,7 @@ impl<'m> Fragments<'m> {
         self.slots
     }
 
-    /// What became of fragments so far.
+    /// The counters of fragments so far.
     pub const fn counters(&self) -> &FragmentCounters {
         &self.counters
     }
@@ -335,7 +335,7 @@ fn has_all_headers(first: u8, bytes: &[u8]) -> bool {
     walk.rest().len() >= least
 }
 
-/// What a slot made of a fragment.
+/// The outcome of a fragment in its slot.
 enum Took {
     Part,
     Whole,

@@ -89,7 +89,7 @@ impl InterfaceId {
     }
 }
 
-/// What a node is on the network.
+/// A node's part in the network.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     /// Hop limit of the packets it originates (RFC 4861 §6.2.1's default, and the value IPHC
@@ -140,7 +140,7 @@ impl Ingress {
     }
 }
 
-/// What to do with a packet.
+/// The way of a packet from here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Disposition {
     /// The packet is for this node.

@@ -114,18 +114,19 @@ struct Claim {
     questions: u8,
 }
 
-/// What of an advertisement decides whether it is believed.
+/// The facts about an advertisement that decide whether it is believed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Said {
     /// How long all information in the advertisement holds; zero: the sender is no longer a router.
     pub lease: Duration,
-    /// What it would change of prefix and contexts, as a number; `None`: nothing.
+    /// A number for the change of prefix and contexts that the advertisement would make; `None`: it
+    /// changes nothing.
     pub change: Option<u32>,
     /// Whether the message was sent to this node alone, as an answer is.
     pub to_one: bool,
 }
 
-/// What to do at a deadline.
+/// The action at a deadline.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Due {
     /// Send a router solicitation to this address.
@@ -134,7 +135,7 @@ pub(crate) enum Due {
     Expired,
 }
 
-/// What a router tells its mesh.
+/// The information that a router gives its mesh.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Advertised {
     /// The /64 from which motes form addresses.
@@ -416,7 +417,7 @@ impl Solicitor {
         Due::Solicit(self.parent.map_or(ALL_ROUTERS, link_local))
     }
 
-    /// What is due now, if anything.
+    /// The action that is due now, if any.
     pub(crate) fn poll(&mut self, now: Instant, rng: &mut Rng) -> Option<Due> {
         if self.next_deadline().is_none_or(|at| now < at) {
             return None;

@@ -378,7 +378,7 @@ impl<'m> NeighborCache<'m> {
     }
 }
 
-/// What becomes of registrations without a request.
+/// Changes of registrations without a request.
 #[cfg(feature = "rpl")]
 impl NeighborCache<'_> {
     /// The neighbour has acknowledged a frame: it is there.
@@ -454,10 +454,10 @@ impl NeighborCache<'_> {
     const fn change(&mut self) {}
 }
 
-/// What the root is to hear of leaves, for which this router speaks (RFC 9010).
+/// Reports to the root about leaves, for which this router speaks (RFC 9010).
 #[cfg(feature = "rpl")]
 impl NeighborCache<'_> {
-    /// What has changed and was not returned before, each registration by itself.
+    /// The next change that was not returned before, each registration by itself.
     pub(crate) fn poll_change(&mut self) -> Option<Change> {
         if !self.has_changed {
             return None;

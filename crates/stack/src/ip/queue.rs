@@ -38,7 +38,7 @@ pub struct Red {
     average: u16,
 }
 
-/// What active queue management (AQM, RFC 7567) does with a packet.
+/// The verdict of active queue management (AQM, RFC 7567) on a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AqmDecision {
     /// The packet joins the queue.

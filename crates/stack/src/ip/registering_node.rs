@@ -50,7 +50,7 @@ pub(crate) struct RegisteringNode {
     at: Option<Instant>,
 }
 
-/// What follows from an answer.
+/// The outcome of an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
     /// The address is registered, and may be used.

@@ -36,7 +36,8 @@ pub(crate) struct Place {
     pub root: Ipv6Addr,
 }
 
-/// What IP keeps of RPL: this node's place in the DODAG, and a root's source routes.
+/// The part of RPL's state that IP needs: this node's place in the DODAG, and a root's source
+/// routes.
 #[derive(Debug, Default)]
 pub(crate) struct RplRoutes<'m> {
     place: Option<Place>,
@@ -306,7 +307,7 @@ impl RplRoutes<'_> {
 }
 
 impl Place {
-    /// What this node says of itself in RPL options: its rank, without what is no whole one. RFC
+    /// The `SenderRank` of this node in RPL options: its rank, rounded down to a whole one. RFC
     /// 6550 §11.2 has `DAGRank` there, and most implementations the rank; where a whole rank counts
     /// 256, this is what RFC 8138 §6.3 sends as one byte.
     const fn sender_rank(&self) -> u16 {

@@ -69,7 +69,7 @@ impl Path {
 /// Why a step was not taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum StepError {
-    /// What is known of the mote is newer.
+    /// The step that is known of the mote is newer.
     Old,
     /// The mote has a way, and the one that the message makes begins at another neighbour of the
     /// root than the one that brought the message.

@@ -15,7 +15,7 @@ pub(super) const OSCORE: u16 = 9;
 pub(super) const URI_PATH: u16 = 11;
 pub(super) const PROXY_SCHEME: u16 = 39;
 
-/// What separates options and payload.
+/// The byte between options and payload (RFC 7252 §3).
 const PAYLOAD_MARKER: u8 = 0xff;
 
 /// Version 1, non-confirmable; and the mask of both, and of the token's length.

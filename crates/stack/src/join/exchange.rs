@@ -11,8 +11,8 @@ use crate::wire::cursor::{self, Full, Reader, Writer};
 /// Bytes of the longest datagram that is written or understood.
 pub const DATAGRAM_LEN_MAX: usize = 128;
 
-/// What a JRC is called (RFC 9031 §7.3); a pledge's name is empty, and the context between
-/// them is named by the pledge's extended address.
+/// The OSCORE name of a JRC (RFC 9031 §7.3). A pledge's name is empty, and the context between them
+/// is named by the pledge's extended address.
 pub(super) const JRC: &[u8] = b"JRC";
 pub(super) const PLEDGE: &[u8] = b"";
 

@@ -1,4 +1,4 @@
-//! What pledge and JRC tell each other, in CBOR.
+//! The messages between pledge and JRC, in CBOR.
 //!
 //! Source: RFC 9031 §8.4: `Join_Request` and `Configuration` are maps of a few labels.
 
@@ -20,7 +20,7 @@ const NETWORK: u32 = 5;
 /// Pairs of a map that are looked at: it has six labels at most.
 const PAIRS_MAX: u64 = 8;
 
-/// What a pledge asks for.
+/// A pledge's request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
     /// The PAN that it wants to join.
@@ -54,7 +54,7 @@ impl Request {
     }
 }
 
-/// What the JRC gives a pledge.
+/// The JRC's answer to a pledge.
 ///
 /// `Link_Layer_Key` (§8.4.3.1): key identifier, value, additional information. The value is the
 /// network key, from which link keys follow; the additional information is the key sequence to

@@ -179,7 +179,7 @@ fn expand(
     hkdf.expand(info.get(..len)?, out).ok()
 }
 
-/// What is authenticated beside the message, and its length (§5.4).
+/// The additional authenticated data of a message, and their length (§5.4).
 fn authenticated(request: Number<'_>) -> Option<([u8; AAD_LEN_MAX], usize)> {
     let mut external = [0; EXTERNAL_LEN_MAX];
     let mut aad = [0; AAD_LEN_MAX];

@@ -16,7 +16,7 @@ use crate::random::{KeyedHash, Rng};
 use crate::time::{Duration, Instant};
 use crate::wire::cursor::{self, Reader, Writer};
 
-/// What a join proxy writes its tokens with.
+/// The keys by which a join proxy writes its tokens.
 #[derive(Clone, Debug)]
 pub(crate) struct StatelessProxy {
     secret: KeyedHash,

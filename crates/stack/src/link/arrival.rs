@@ -1,4 +1,4 @@
-//! What passes between a link and the node above it.
+//! The values that pass between a link and the node above it.
 
 use crate::ip::icmp::ErrorKind;
 use crate::ip::{self, Disposition, Iid, Ingress, Neighbour};
@@ -8,7 +8,7 @@ use crate::storage::whole::Whole;
 use crate::tcphc;
 use crate::wire::ipv6::{HEADER_LEN, Header, next_header};
 
-/// What comes of an event.
+/// The outcome of an event.
 #[derive(Debug)]
 pub(crate) enum Arrival<'m, 's> {
     /// The node has nothing to do: a part of a packet came, a packet was forwarded in fragments, or
@@ -38,14 +38,14 @@ pub(crate) enum Arrival<'m, 's> {
 pub(crate) struct Hop {
     /// The hop as IP knows it: interface, neighbour, RPL option.
     pub(crate) ingress: Ingress,
-    /// What becomes of the packet's TCP header on the next link.
+    /// The treatment of the packet's TCP header on the next link.
     pub(super) egress: TcpEgress,
     /// Whether the packet follows a source route.
     pub(crate) is_routed: bool,
 }
 
 impl Hop {
-    /// What of `packet` an ICMPv6 error may quote.
+    /// The part of `packet` that an ICMPv6 error may quote.
     pub(crate) fn quotable<'p>(&self, packet: &'p [u8]) -> &'p [u8] {
         match self.egress {
             TcpEgress::As(form) => quotable(packet, form),
@@ -63,7 +63,7 @@ pub(super) fn quotable(packet: &[u8], form: TcpForm) -> &[u8] {
     }
 }
 
-/// What happens to a packet's TCP header where the packet leaves.
+/// The treatment of a packet's TCP header where the packet leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum TcpEgress {
     /// The TCP header's compressed path begins at this node, if it has one.
@@ -83,7 +83,7 @@ pub(crate) struct Pulled {
     pub(crate) to: Neighbour,
 }
 
-/// What a link has found out, and the node has to know.
+/// A fact that a link has found out and the node has to know.
 #[derive(Debug)]
 pub(crate) enum Report<'m> {
     /// The last hop of this packet did not answer.
@@ -95,7 +95,7 @@ pub(crate) enum Report<'m> {
     Sent(Sent),
 }
 
-/// What became of a frame to one neighbour.
+/// The outcome of a frame to one neighbour.
 #[cfg(feature = "rpl")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Sent {
@@ -121,7 +121,7 @@ pub(crate) struct Undelivered<'m> {
 }
 
 impl Undelivered<'_> {
-    /// What an ICMPv6 error about the packet needs: its header, the part that may be quoted, and
+    /// The parts of an ICMPv6 error about the packet: its header, the bytes that may be quoted, and
     /// the kind of error. `None` while the packet's next copy may take another neighbour, namely
     /// where the one that did not answer was no last hop. A source route leaves no choice: a step
     /// of it counts as lost once several frames in a row were not acknowledged.

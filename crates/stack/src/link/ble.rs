@@ -86,7 +86,7 @@ pub struct BleConfig {
     pub solicits: bool,
     /// Whether addresses are registered on this link (RFC 7668 §3.2.3).
     pub registers: bool,
-    /// What to advertise from the start.
+    /// The information to advertise from the start.
     pub advertised: Option<Advertised>,
 }
 
@@ -391,7 +391,7 @@ impl<'m> Ble<'m> {
         queued.then_some(()).ok_or(Refusal::Full)
     }
 
-    /// What the controller shall do next.
+    /// The next order to the controller.
     pub(super) fn poll_action(
         &mut self,
         ip: &mut Ip<'_>,

@@ -1,5 +1,5 @@
-//! What stands where [`ble`](super::ble) would, in a build without the feature `ble`: a link that
-//! cannot be made, so that what other links do about it takes no flash.
+//! Takes the place of [`ble`](super::ble) in a build without the feature `ble`: a link that cannot
+//! be made, so that other links' code for it takes no flash.
 
 use core::convert::Infallible;
 use core::marker::PhantomData;

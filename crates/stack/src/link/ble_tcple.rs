@@ -26,13 +26,13 @@ pub struct TcpleMemory<'m> {
     pub held: &'m mut [HeldSlot<'m>],
 }
 
-/// What a link has of TCPlE.
+/// A link's part of TCPlE.
 #[derive(Debug)]
 pub(super) struct Layer<'m> {
     sides: &'m mut [Side],
     held: Held<'m>,
     counters: Counters,
-    /// What the ACK under way says.
+    /// The waiting time that the ACK under way announces, ms.
     waited_ms: u16,
     /// Connection events since an interval was asked for.
     settled: u16,
@@ -69,7 +69,7 @@ impl<'m> Ble<'m> {
         Some(TcpleMemory { sides, held })
     }
 
-    /// What TCPlE has done; `None`: it is not offered.
+    /// The counters of TCPlE; `None`: it is not offered.
     pub fn tcple_counters(&self) -> Option<&Counters> {
         self.tcple.as_ref().map(|layer| &layer.counters)
     }
@@ -319,8 +319,8 @@ impl<'m> Ble<'m> {
         }
     }
 
-    /// What the packet of `len` bytes that lies with the peer at `at` becomes on TCPlE's channel;
-    /// `None`: it goes by the other one.
+    /// The SDU on TCPlE's channel for the packet of `len` bytes that waits for the peer at `at`;
+    /// `None`: it goes by the other channel.
     pub(super) fn sdu_for(&mut self, at: usize, len: usize, now: Instant) -> Option<Sdu> {
         let is_open = self.host.has_tcple(at);
         let layer = self.tcple.as_mut()?;

@@ -1,5 +1,5 @@
-//! What stands where [`cable`](super) would, in a build without the feature `cable`: a link that
-//! cannot be made, so that what other links do about it takes no flash.
+//! Takes the place of [`cable`](super) in a build without the feature `cable`: a link that cannot
+//! be made, so that other links' code for it takes no flash.
 
 use core::convert::Infallible;
 use core::marker::PhantomData;

@@ -1,4 +1,5 @@
-//! What a link drops between its layers; each layer counts its own besides.
+//! Counters of packets that a link drops between its layers; each layer has counters of its own
+//! besides.
 
 /// Why the link dropped a frame or packet between the MAC and IP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -11,7 +12,7 @@ pub enum LinkDrop {
     TcpCompression,
     /// A fragment header that is malformed (RFC 4944 §5.3).
     MalformedFragment,
-    /// What came out is no IPv6 packet.
+    /// The decompressed bytes are no IPv6 packet.
     MalformedPacket,
     /// A fragment that is longer than a frame of the next hop.
     FragmentTooLong,
@@ -25,7 +26,7 @@ pub enum LinkDrop {
 }
 
 impl LinkDrop {
-    /// What the drop means, in a few English words.
+    /// The meaning of the drop, in a few English words.
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Dispatch => "not a 6LoWPAN format that is read",

@@ -1,10 +1,10 @@
-//! What drivers report, and what they shall do.
+//! Reports of drivers, and orders to them.
 
 #[cfg(feature = "ble")]
 use crate::ble;
 use crate::mac;
 
-/// What a link's driver reports.
+/// A report of a link's driver.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// From the radio of a [`Mesh`](super::Mesh).
@@ -31,7 +31,7 @@ impl Event<'_> {
     }
 }
 
-/// What a link's driver shall do; bytes are in the caller's `out[..len]`.
+/// An order to a link's driver; bytes are in the caller's `out[..len]`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// For the radio of a [`Mesh`](super::Mesh).

@@ -72,7 +72,7 @@ use offer::HEADERS_LEN;
 #[cfg(feature = "tcp")]
 pub(crate) use offer::{SHRINKS_HEADERS, Segments};
 
-/// What a link asks of the node's TCP.
+/// The segment that a link asks of the node's TCP.
 #[derive(Clone, Copy)]
 pub(crate) enum Ask<'b, 'm> {
     /// Any segment: a link that carries whole packets takes each.
@@ -95,7 +95,7 @@ pub(crate) enum Ask<'b, 'm> {
     Prefetch(Neighbour, u16),
 }
 
-/// What carries packets to a node's neighbours: IP calls it an interface.
+/// A link carries packets to a node's neighbours: IP calls it an interface.
 #[derive(Debug)]
 #[cfg_attr(
     any(not(feature = "tcple"), feature = "sleepy"),
@@ -244,7 +244,7 @@ impl<'m> Link<'m> {
         }
     }
 
-    /// What waited for an acknowledgement to leave first.
+    /// The next arrival that had waited until an acknowledgment had left.
     pub(crate) fn poll_arrival<'s>(
         &mut self,
         ip: &mut Ip<'_>,
@@ -358,8 +358,7 @@ impl<'m> Link<'m> {
         }
     }
 
-    /// What the driver shall do next; `None` where there is nothing now, or a report to take
-    /// first.
+    /// The driver's next action; `None` where there is nothing now, or a report to take first.
     ///
     /// `pull`: writes a packet of this node's TCP for this link, where there is one, within the
     /// budget; a link without one takes any.
@@ -397,7 +396,7 @@ impl<'m> Link<'m> {
         }
     }
 
-    /// What the link has found out, where the node has to know.
+    /// The next fact that the link has found out and the node has to know.
     pub(crate) fn poll_report(&mut self) -> Option<Report<'m>> {
         match self {
             Self::Mesh(mesh) => mesh.poll_report(),
@@ -407,8 +406,8 @@ impl<'m> Link<'m> {
     }
 }
 
-/// What the path over a link offers to TCP. The node asks before TCP announces an MSS, and makes a
-/// [`tcp::Offer`](crate::tcp::Offer) of the answers.
+/// Questions about the path over a link, for TCP. The node asks before TCP announces an MSS, and
+/// makes a [`tcp::Offer`](crate::tcp::Offer) of the answers.
 #[cfg(feature = "tcp")]
 impl Link<'_> {
     /// How long segments may be that this node sends, and those that the peer should send: payload

@@ -91,7 +91,7 @@ impl<'m> Serial<'m> {
 }
 
 impl<'m> Serial<'m> {
-    /// What has happened on the line so far.
+    /// The counters of the line so far.
     pub const fn counters(&self) -> &SerialCounters {
         &self.counters
     }
@@ -147,7 +147,7 @@ struct Inward<'m> {
     state: State,
 }
 
-/// What the next byte is.
+/// The meaning of the next byte.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     /// A byte of the packet, or the beginning of two that stand for one.
@@ -218,7 +218,7 @@ struct Outward<'m> {
     packet: &'m mut [u8],
     /// Bytes of `packet`; 0: none is going out.
     len: usize,
-    /// What is written next: END, each byte of the packet, END.
+    /// The next position to write: END, each byte of the packet, END.
     at: usize,
 }
 
@@ -309,7 +309,7 @@ mod tests {
         packets
     }
 
-    /// What goes out for these packets, pulled in pieces of at most `room` bytes.
+    /// The bytes on the line for these packets, pulled in pieces of at most `room` bytes.
     fn sent(line: &mut Serial<'_>, packets: &[&[u8]], room: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut ip = Ip::new(ip::Config::default(), &mut []);

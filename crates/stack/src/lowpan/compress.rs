@@ -208,13 +208,13 @@ fn emit_begun(
 
 /// The headers behind the first one, as far as they can be compressed.
 struct Chain<'a> {
-    /// What follows the headers taken so far, as far as it is here.
+    /// The available bytes behind the headers taken so far.
     rest: &'a [u8],
     /// Length of the rest of the packet by its length fields, bytes; more than `rest` in a first
     /// fragment.
     left: usize,
     headers: usize,
-    /// What a TCP header is.
+    /// The form of the TCP header.
     tcp: TcpForm,
 }
 
@@ -223,7 +223,7 @@ struct Step<'a> {
     what: What<'a>,
     /// Length of the uncompressed header, bytes.
     len: usize,
-    /// What follows it; `None` when that is no header.
+    /// The next header behind it; `None` when a payload follows.
     next_header: Option<u8>,
 }
 

@@ -17,7 +17,7 @@ pub struct Context {
     compress: bool,
 }
 
-/// What a DODAG settles of how its packets look on the air.
+/// The form of packets on the air, as far as their DODAG settles it.
 #[cfg(feature = "rpl")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Routing {
@@ -55,7 +55,7 @@ impl Contexts {
         self.routing = routing;
     }
 
-    /// What the DODAG of this node settles.
+    /// The settings of this node's DODAG.
     #[cfg(feature = "rpl")]
     pub const fn routing(&self) -> Option<&Routing> {
         self.routing.as_ref()

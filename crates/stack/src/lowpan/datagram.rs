@@ -50,7 +50,7 @@ pub struct Datagrams<'m> {
     counters: DatagramCounters,
 }
 
-/// What tells one fragmented packet from another at a receiver (RFC 4944 §5.3).
+/// The key that tells one fragmented packet from another at a receiver (RFC 4944 §5.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Key {
     /// The neighbour that sent the fragment over this hop.
@@ -74,7 +74,7 @@ pub enum FragmentHandling {
     },
 }
 
-/// What to do with a fragment.
+/// The next step for a fragment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FragmentOutcome {
     /// Send it on with this tag, contents unchanged but for a first fragment's header.
@@ -540,7 +540,7 @@ struct Piece<'p> {
     /// Offset in the packet as its fragment header numbers it, bytes.
     offset: usize,
     bytes: &'p [u8],
-    /// What fragment headers do not number of this packet; 0 except in a first fragment.
+    /// The bytes of this packet that fragment headers do not number; 0 except in a first fragment.
     unnumbered: Unnumbered,
 }
 

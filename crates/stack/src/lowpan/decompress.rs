@@ -45,7 +45,7 @@ impl Decompressed {
         }
     }
 
-    /// What goes with the packet beside its bytes.
+    /// The form of the packet's headers on the air.
     pub const fn forms(&self) -> HeaderForms {
         HeaderForms {
             tcp: self.tcp,

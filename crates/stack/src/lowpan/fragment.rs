@@ -360,10 +360,9 @@ pub(crate) fn payload_for_frames(
         .saturating_sub(uncompressed_len)
 }
 
-/// What a first fragment grows by on later hops, at most, in bytes: the source's interface
-/// identifier, which only the first hop can derive from the frame (8), the hop limit, which
-/// starts at a value that needs no byte (1), and the traffic class, should a relay mark
-/// congestion (1).
+/// The most that a first fragment grows by on later hops, bytes: the source's interface identifier,
+/// which only the first hop can derive from the frame (8), the hop limit, which starts at a value
+/// that needs no byte (1), and the traffic class, should a relay mark congestion (1).
 pub const FIRST_SLACK: u8 = 8 + 1 + 1;
 
 /// Writes FRAG1: as much of `packet` as fits beside `slack` unused bytes, in whole units

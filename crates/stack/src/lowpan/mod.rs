@@ -102,7 +102,7 @@ struct Begun<'p> {
     header: ipv6::Header,
     /// The packet's bytes behind that header.
     rest: &'p [u8],
-    /// What its addresses may be elided from.
+    /// The addresses from which the packet's own may be elided.
     encapsulation: Encapsulation,
     /// The RPL option that comes next, all that its hop-by-hop header holds.
     option: Option<[u8; 6]>,

@@ -146,7 +146,7 @@ struct Path<'p> {
     header: ipv6::Header,
     /// Bytes of the packet that 6LoRH stands for.
     len: usize,
-    /// What follows all these headers.
+    /// The bytes behind all these headers.
     rest: &'p [u8],
 }
 
@@ -218,8 +218,8 @@ impl<'p> Path<'p> {
         Some(path)
     }
 
-    /// What the inner addresses may be elided from: both the outer header, as RFC 8138 §5.2.3 has
-    /// it, and the link, for not every reader makes the difference.
+    /// The addresses from which the inner ones may be elided: both those of the outer header, as
+    /// RFC 8138 §5.2.3 has it, and those of the link, because not every reader distinguishes them.
     fn encapsulation(&self, src: &Ipv6Addr, link: Encapsulation) -> Encapsulation {
         let both = |link: [u8; 8], outer: Ipv6Addr, inner: Ipv6Addr| match low_64(outer) == link {
             true => link,
@@ -449,8 +449,8 @@ fn compressed(rest: &[u8]) -> Option<(Rpi, Option<u8>, &[u8])> {
     Some((rpi, next_header, behind))
 }
 
-/// What a record keeps of a first fragment's routing. Nothing: all zeros, so that a static record
-/// costs no flash.
+/// The routing of a first fragment, as a record keeps it. Nothing: all zeros, so that a static
+/// record costs no flash.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordRouting {
     /// The RPL option's flags, and [`HAS_RPI`] where there is one.

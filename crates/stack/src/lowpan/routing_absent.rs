@@ -77,7 +77,7 @@ impl LeadingHeaders<'_> {
     }
 }
 
-/// What a record keeps of a first fragment's routing: nothing.
+/// The routing of a first fragment, as a record keeps it: nothing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordRouting;
 

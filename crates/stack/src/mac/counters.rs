@@ -1,4 +1,4 @@
-//! What the MAC counts: every frame it sent, heard, or discarded, and why.
+//! Counters of the MAC: every frame that it sent, heard or discarded, and why.
 
 /// Why the MAC discarded a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

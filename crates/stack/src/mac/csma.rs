@@ -195,7 +195,7 @@ impl Mac<'_> {
         }
     }
 
-    /// What was known of the air, or of the frame in the radio, no longer holds.
+    /// Assesses the channel anew: the last assessment, or the frame in the radio, is out of date.
     pub(super) const fn assess_again(&mut self, now: Instant) {
         self.state = State::Backoff { until: now };
     }

@@ -1,8 +1,8 @@
-//! What a link notes of the packets that go to one neighbour.
+//! A link's notes on the packets that go to one neighbour.
 
 use crate::time::Instant;
 
-/// What goes to one neighbour, as the link above sees it.
+/// The link's notes on the packets that go to one neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Flow {
     /// The packet that the last frame was of.

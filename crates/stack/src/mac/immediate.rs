@@ -36,7 +36,7 @@ use crate::wire::ieee802154::{FrameType, Header};
 pub struct Condition {
     /// The neighbour that must have sent the frame: the previous hop.
     pub from: LinkAddr,
-    /// What it must begin with.
+    /// The protocol by which that frame must begin.
     pub protocol: Protocol,
 }
 
@@ -84,7 +84,7 @@ pub(super) struct Waiting {
     pub(super) is_owed: bool,
     /// The condition of the frames that [`Wait::Next`] marks, all for one neighbour.
     next: Condition,
-    /// What the one that [`Wait::Notice`] marks waits for.
+    /// The condition of the frame that [`Wait::Notice`] marks.
     notice: Condition,
 }
 
@@ -274,9 +274,9 @@ impl Mac<'_> {
         }
     }
 
-    /// What is in the radio goes at once, without a backoff: it follows at least one whole frame
-    /// of another node, so that the interframe spacing has passed. Where late stamps hide
-    /// that, it is assessed and sent as soon as they allow.
+    /// The frame in the radio goes at once, without a backoff: it follows at least one whole frame
+    /// of another node, so that the interframe spacing has passed. Where late stamps hide that, it
+    /// is assessed and sent as soon as they allow.
     fn fire_waiting(&mut self, index: u8, now: Instant) {
         self.current = index;
         self.begin_attempt();

@@ -131,7 +131,7 @@ pub struct Mac<'m> {
     tuned: Option<u8>,
     /// The next channel for a broadcast frame that goes out on all channels.
     sweep: Option<u8>,
-    /// What the radio was last asked: to listen or to sleep. `None`: nothing yet.
+    /// The radio's last order: to listen or to sleep. `None`: none yet.
     listening: Option<bool>,
     /// The interframe spacing: no frame is fired before, a turnaround ahead of its first symbol.
     spaced_until: Instant,
@@ -152,7 +152,7 @@ pub struct Received<'a> {
     pub meta: RxMeta,
 }
 
-/// What became of an enqueued frame.
+/// The outcome of an enqueued frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outcome {
     /// The [`Frame::token`] of the frame.
@@ -241,7 +241,7 @@ impl<'m> Mac<'m> {
         None
     }
 
-    /// What the radio shall do next; call until `None` after each event and deadline.
+    /// The radio's next action; call until `None` after each event and deadline.
     ///
     /// `out`: at least 127 bytes; holds the frame that the action speaks of.
     pub fn poll_action(&mut self, now: Instant, rng: &mut Rng, out: &mut [u8]) -> Option<Action> {
@@ -412,7 +412,7 @@ impl<'m> Mac<'m> {
         self.neighbors.effort(to)
     }
 
-    /// What goes to `to`, as the link above has noted it.
+    /// The notes of the link above on the packets that go to `to`.
     pub(crate) fn flow(&self, to: LinkAddr) -> Flow {
         self.neighbors.flow(to)
     }
@@ -514,7 +514,7 @@ impl<'m> Mac<'m> {
         self.poll.follow(addr);
     }
 
-    /// What the radio can do.
+    /// The radio's capabilities.
     #[cfg(feature = "sleepy")]
     pub(crate) const fn radio(&self) -> &RadioCapabilities {
         &self.radio
@@ -530,7 +530,7 @@ impl<'m> Mac<'m> {
         &self.counters
     }
 
-    /// What is known of a neighbour: its ETX.
+    /// The entry of a neighbour, with its ETX.
     pub fn neighbor(&self, addr: LinkAddr) -> Option<&Neighbor> {
         self.neighbors.find(addr)
     }

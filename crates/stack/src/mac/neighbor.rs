@@ -1,4 +1,4 @@
-//! What the MAC remembers of each neighbour: sequence numbers heard, links used.
+//! The MAC's entry for each neighbour: sequence numbers heard, links used.
 //!
 //! Entries are borrowed slots. When all are taken the least recently used makes place, first
 //! one of those that never acknowledged a frame: forged source addresses push each other out. The
@@ -470,8 +470,8 @@ mod tests {
         assert!(!neighbors.is_duplicate(PARENT, 7, at(3_001), Duration::from_secs(1)));
     }
 
-    /// What comes for one neighbour says nothing of what comes for another, and nothing of who is
-    /// unknown; one that was forgotten begins anew.
+    /// The frames that come for one neighbour say nothing about those for another, nor about
+    /// unknown nodes; a neighbour that was forgotten begins anew.
     #[cfg(feature = "pace")]
     #[test]
     fn how_far_apart_frames_come_is_known_of_each_neighbour() {

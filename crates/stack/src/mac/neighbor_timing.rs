@@ -1,5 +1,5 @@
-//! What a node that measures its pace remembers of a neighbour: how long frames take, how far apart
-//! those come that go on to it, and whether several nodes send them.
+//! The timing of a neighbour, at a node that measures its pace: how long frames take, how far apart
+//! the frames come that go on to the neighbour, and whether several nodes send them.
 
 use super::flow::Flow;
 use crate::time::{Duration, Instant};
@@ -19,7 +19,7 @@ pub(super) struct NeighborTiming {
     came_at: Instant,
     /// The busiest sender of frames for this neighbour, folded, this node included; 0: none yet.
     sender: u16,
-    /// What part of them other nodes send, in 255ths: at most half.
+    /// The share of these frames that other nodes send, in 255ths: at most half.
     others: u8,
     flow: Flow,
 }
@@ -147,7 +147,7 @@ mod tests {
 
     const CHILD: LinkAddr = LinkAddr::Short(7);
 
-    /// What is known when frames have come so far apart, ms, over and over.
+    /// The time known once frames have come so far apart, ms, `times` times.
     fn after(times: usize, apart_ms: &[u64]) -> Option<u64> {
         let mut timing = NeighborTiming::NONE;
         timing.took(Duration::from_millis(5));

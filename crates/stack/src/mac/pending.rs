@@ -13,7 +13,7 @@ use crate::time::Instant;
 use crate::wire::LinkAddr;
 use crate::wire::ieee802154::{Command, Header};
 
-/// What a parent's MAC needs to answer children that ask for their packets.
+/// The state that a parent's MAC needs to answer children that ask for their packets.
 #[derive(Debug)]
 pub(super) struct Serving {
     /// Whether there is a link above that keeps packets for children.

@@ -83,7 +83,7 @@ impl Sleep {
     }
 }
 
-/// What a sleeping node counts; all wrap at 2^32.
+/// Counters of a sleeping node; all wrap at 2^32.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct PollCounters {
     /// Data requests that the parent acknowledged.

@@ -7,7 +7,7 @@ use crate::limits::FRAME_PAYLOAD_LEN_MAX;
 use crate::time::{Duration, Instant};
 use crate::wire::{LinkAddr, cursor};
 
-/// What asks for room in the queue; each class leaves some to those before it.
+/// The class of a frame that asks for room in the queue; each class leaves some to those before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
     /// Neighbour discovery, errors, routing: may take the last slot.
@@ -21,7 +21,7 @@ pub enum Class {
     Indirect,
 }
 
-/// What a queued frame waits for before an attempt at it begins.
+/// The event that a queued frame waits for before an attempt at it begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Wait {
     /// The frame waits only for its turn.

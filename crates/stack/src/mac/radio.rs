@@ -1,4 +1,4 @@
-//! What passes between the MAC and a radio driver.
+//! Events and actions between the MAC and a radio driver.
 //!
 //! The driver reports [`Event`]s and carries out [`Action`]s in the order it gets them; one
 //! answer at most belongs to each action, and answers come in the order of the actions.
@@ -14,7 +14,7 @@
 use crate::time::{Duration, Instant};
 use crate::wire::LinkAddr;
 
-/// What a radio driver reports to the MAC.
+/// A report of a radio driver to the MAC.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// A whole frame has been received and copied out of the radio.
@@ -39,7 +39,7 @@ pub enum Event<'a> {
         /// No energy or carrier above the threshold, and no frame being received.
         clear: bool,
     },
-    /// What [`Action::Fire`] or [`Action::Transmit`] asked for was sent.
+    /// The frame of [`Action::Fire`] or [`Action::Transmit`] was sent.
     TransmitDone {
         /// When its last symbol left the antenna, however late that is reported, up to
         /// [`RadioCapabilities::stamp_delay_max`] too late: its ACK and the interframe spacing
@@ -62,7 +62,7 @@ pub struct RxMeta {
     pub at: Instant,
 }
 
-/// What the MAC asks of a radio. Frame bytes are in the caller's `out[..len]`.
+/// An order of the MAC to a radio. Frame bytes are in the caller's `out[..len]`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Copy this PSDU (FCS included unless [`RadioCapabilities::fcs_by_radio`]) into the radio;
@@ -122,7 +122,7 @@ pub enum Pending {
     PerNeighbour,
 }
 
-/// What a radio can do; part of its profile.
+/// The capabilities of a radio; part of its profile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RadioCapabilities {
     /// One buffer for both directions (AT86RF23x): reception and ACKs overwrite the

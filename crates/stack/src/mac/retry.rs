@@ -1,4 +1,4 @@
-//! What follows an attempt: the next frame, a retry after a random delay, or giving up.
+//! The step behind an attempt: the next frame, a retry after a random delay, or giving up.
 
 use super::queue::{FrameSlot, NIL, Wait};
 use super::state::State;

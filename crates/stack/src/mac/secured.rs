@@ -154,8 +154,8 @@ impl<'m> Mac<'m> {
         self.guard.0.as_deref_mut()
     }
 
-    /// What the host shall store before the node sends on, once for each; it answers by
-    /// [`Self::on_reserved`].
+    /// The reservation of frame counters that the host shall store before the node sends on, each
+    /// once; the host answers by [`Self::on_reserved`].
     pub fn poll_reservation(&mut self, now: Instant) -> Option<Reservation> {
         self.security_mut()?.poll_reservation(now)
     }

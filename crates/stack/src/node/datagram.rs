@@ -27,7 +27,7 @@ pub enum DatagramError {
 }
 
 impl DatagramError {
-    /// What the error means, in a few English words.
+    /// The meaning of the error, in a few English words.
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::NoRoute => "no route leads there",

@@ -130,7 +130,7 @@ impl<'m> Node<'m> {
         self.carry_out(&classified, packet, &hop, now);
     }
 
-    /// What to do with a packet; `None`: it is none.
+    /// Parses a packet and decides its way; `None`: the bytes are no IPv6 packet.
     pub(super) fn classify(&mut self, packet: &[u8], hop: &Hop) -> Option<Classified> {
         let Ok((header, payload)) = Header::parse(packet) else {
             self.ip.counters.count(ip::PacketDrop::Malformed);

@@ -1,4 +1,4 @@
-//! What the transports of a sleeping node expect, handed to the links that it sleeps on.
+//! The expectations of a sleeping node's transports, handed to the links that it sleeps on.
 //!
 //! Place: after each poll. Left out: what a link does about it ([`mac::poll`](crate::mac::poll)).
 

@@ -151,7 +151,7 @@ impl<'m> Node<'m> {
     }
 }
 
-/// What stands before a fragment of `len` bytes of a packet that begins with `head`: both headers,
+/// The bytes before a fragment of `len` bytes of a packet that begins with `head`: both headers,
 /// then the upper layer's.
 fn front(head: &icmp::Head, place: FragmentHeader, len: usize) -> [u8; HEADERS_LEN + UPPER_LEN] {
     let mut front = [0; HEADERS_LEN + UPPER_LEN];

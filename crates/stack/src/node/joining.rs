@@ -31,7 +31,7 @@ use crate::wire::cursor;
 use crate::wire::ipv6::{self, Header};
 use crate::wire::udp;
 
-/// What a node does about joining (RFC 9031 §2).
+/// A node's part in joining (RFC 9031 §2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JoinRole {
     /// The node has the key, and accepts another one from the JRC at this address. It forwards for
@@ -46,7 +46,7 @@ pub enum JoinRole {
     Jrc,
 }
 
-/// What a [`JoinProxy`] has done; all wrap at 2^32.
+/// Counters of a [`JoinProxy`]; all wrap at 2^32.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct JoinCounters {
     /// Requests of pledges passed on.
@@ -99,7 +99,7 @@ impl<'m> Node<'m> {
         proxy
     }
 
-    /// What [`Self::set_join_proxy`] was lent, to look at.
+    /// The join proxy that [`Self::set_join_proxy`] was lent, to look at.
     pub fn join_proxy(&self) -> Option<&JoinProxy> {
         self.join_proxy.as_deref()
     }

@@ -145,7 +145,7 @@ pub struct Node<'m> {
     /// Packets that come in fragments, where the application has lent memory for them.
     #[cfg(feature = "fragments")]
     fragments: Option<crate::ip::Fragments<'m>>,
-    /// What it does about joining.
+    /// The node's part in joining.
     #[cfg(feature = "join")]
     join_proxy: Option<&'m mut JoinProxy>,
     /// Until when the answer to a datagram may come.
@@ -161,8 +161,7 @@ pub struct Node<'m> {
     news_at: Option<Instant>,
 }
 
-/// What a node was made of, when it is taken apart: each layer gives the memory back that it was
-/// lent.
+/// The parts of a node that is taken apart: each layer gives the memory back that it was lent.
 #[derive(Debug)]
 pub struct Layers<'m> {
     /// The links, in the order of their interface numbers.
@@ -268,7 +267,7 @@ impl<'m> Node<'m> {
         }
     }
 
-    /// What a link's driver shall do next; call until `None`.
+    /// The next action of a link's driver; call until `None`.
     ///
     /// `out`: at least [`ACTION_LEN_MAX`] bytes, or the MTU of a cable that carries more; a frame's
     /// ([`PSDU_LEN_MAX`](crate::limits::PSDU_LEN_MAX)) where all links are meshes. Holds the bytes
@@ -315,7 +314,7 @@ impl<'m> Node<'m> {
         })
     }
 
-    /// What one link shall do next.
+    /// The next action of one link's driver.
     fn poll_link(&mut self, id: InterfaceId, now: Instant, out: &mut [u8]) -> Option<Action> {
         loop {
             let Self {
@@ -430,7 +429,7 @@ fn meshes_mut<'l, 'm>(links: &'l mut [Link<'m>]) -> impl Iterator<Item = &'l mut
     links.iter_mut().filter_map(Link::mesh_mut)
 }
 
-/// What is to be done with a packet.
+/// A packet's header, its length, and its way from here.
 struct Classified {
     header: Header,
     /// Length of the packet, bytes; padding may follow it in the buffer.

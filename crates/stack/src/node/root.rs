@@ -1,4 +1,4 @@
-//! What the root of a DODAG does beside what its motes do: it keeps their routes.
+//! The root of a DODAG: it does what its motes do, and keeps their routes besides.
 //!
 //! Place: beside `routing`, in a build with the feature `root`. Left out: the source routes that
 //! follow, which are the link's.
@@ -14,7 +14,7 @@ use crate::wire::ipv6::Header;
 use crate::wire::lollipop;
 use crate::wire::rpl as wire;
 
-/// What only a root keeps.
+/// The state that only a root keeps.
 #[derive(Debug)]
 pub(in crate::node) struct Root {
     /// When the root forgets steps that are too old.

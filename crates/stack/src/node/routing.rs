@@ -313,7 +313,7 @@ impl<'m> Node<'m> {
         }
     }
 
-    /// What became of a frame to a neighbour.
+    /// Handles the outcome of a frame to a neighbour.
     pub(super) fn on_frame_sent(&mut self, id: InterfaceId, sent: Sent, now: Instant) {
         if let Some(routing) = self
             .routing

@@ -149,7 +149,7 @@ impl<'m> Node<'m> {
         link.map_or([0; 2], |link| link.mss(segments, is_carried))
     }
 
-    /// What the path over `hop` offers to a connection. `ports`: its local and its remote one,
+    /// The offer of the path over `hop` to a connection. `ports`: its local and its remote one,
     /// where the peer chose both.
     // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
@@ -213,7 +213,7 @@ impl<'m> Node<'m> {
         Ok(())
     }
 
-    /// What the path back over `hop` offers to the connection that `segment` begins.
+    /// The offer of the path back over `hop` to the connection that `segment` begins.
     fn offer_to(&self, hop: NextHop, header: &Header, segment: &[u8], now: Instant) -> Offer {
         // Only compression asks which options there are, and which ports.
         let parsed = SHRINKS_HEADERS.then(|| tcp_header(segment)).flatten();
@@ -261,7 +261,7 @@ pub struct Rejected<'m> {
 }
 
 impl Rejected<'_> {
-    /// What the error means, in a few English words.
+    /// The meaning of the error, in a few English words.
     pub const fn reason(&self) -> &'static str {
         self.error.reason()
     }
@@ -281,7 +281,7 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
-    /// What the error means, in a few English words.
+    /// The meaning of the error, in a few English words.
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::NoRoute => "no route leads there",
@@ -293,7 +293,7 @@ impl ConnectError {
 
 speaks!(ConnectError, Self::Tcp(error) => error);
 
-/// What a message says of a packet that did not arrive, and the packet.
+/// The error that a message reports about a packet that did not arrive, and the packet.
 const fn reported<'a>(message: &Message<'a>) -> Option<(IcmpError, &'a [u8])> {
     Some(match *message {
         Message::DestinationUnreachable {

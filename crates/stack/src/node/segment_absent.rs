@@ -1,5 +1,5 @@
-//! What stands where TCP would, in a node built without the feature `tcp`: there is nothing
-//! to send, and segments that come are of a protocol this node does not know.
+//! Takes the place of TCP in a node built without the feature `tcp`: there is nothing to send, and
+//! segments that come are of a protocol this node does not know.
 
 use core::marker::PhantomData;
 

@@ -43,7 +43,7 @@ pub struct Candidate {
     pub(super) tested: u32,
 }
 
-/// What is known of a slot's neighbour.
+/// The standing of a slot's neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Standing {
     /// The slot has no neighbour.
@@ -114,8 +114,8 @@ impl Candidate {
         attempts.checked_div(successes).unwrap_or(0)
     }
 
-    /// What its ETX may be as far as is known: one transmission of a strong stranger, else what
-    /// frames have shown with one success more.
+    /// The least ETX that the link may have as far as is known: one transmission of a strong
+    /// stranger, else that of its frames so far with one success more.
     pub(super) fn etx_at_best(&self) -> u16 {
         let prior = prior_attempts(self.signal_dbm) / 2;
         let attempts = (u16::from(self.attempts) + prior) * ETX_UNIT;
@@ -344,7 +344,7 @@ pub(super) fn ticks(now: Instant) -> u32 {
     (now.as_micros() >> 20) as u32
 }
 
-/// What is assumed of a link before frames have shown anything: one success in so many attempts.
+/// The attempts for one success that are assumed of a link before frames have shown anything.
 /// `signal_dbm`: how strong its frames come in.
 const fn prior_attempts(signal_dbm: i8) -> u16 {
     match weakness(signal_dbm) {
@@ -377,7 +377,8 @@ const WINDOW_SUCCESSES: u8 = 32;
 /// About two frames a second: no probes and readings, but a transfer or its acknowledgments.
 const LOADED: u8 = 12;
 
-/// What one frame counts as at most, so that counts stay below 256; no MAC tries more often.
+/// The most attempts that one frame counts as, so that counts stay below 256; no MAC tries more
+/// often.
 const ATTEMPTS_MAX: u8 = 64;
 
 /// Attempts after which a link's ETX is more than a guess.

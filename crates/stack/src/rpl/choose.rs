@@ -42,7 +42,7 @@ impl Rpl<'_> {
         self.plan_probe(now, rng);
     }
 
-    /// What the path over a candidate costs, and the rank that this node would have; `None` where
+    /// The cost of the path over a candidate, and the rank that this node would have; `None` where
     /// it is not to be used.
     // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
@@ -200,9 +200,9 @@ impl Rpl<'_> {
         self.detached.begin((poisons, was_reachable), now, rng);
     }
 
-    /// What comes down over the parent does not arrive here, though it takes what goes up: its link
-    /// counts as a bad one until frames have shown anew how good it is. Where there is none better
-    /// it stays the parent.
+    /// Packets that come down over the parent do not arrive here, though the parent takes those
+    /// that go up: its link counts as a bad one until frames have shown anew how good it is. Where
+    /// there is no better candidate it stays the parent.
     pub(super) fn doubt_parent(&mut self) {
         if let Some(parent) = self.parent {
             self.candidates.doubt(parent);

@@ -17,7 +17,7 @@ use crate::time::{Duration, Instant};
 use crate::wire::lollipop;
 use crate::wire::rpl::{Dao, DaoAck, RplOption, Transit, mode};
 
-/// What a mote knows of its own route.
+/// The state of a mote's own route and of its DAOs.
 #[derive(Debug)]
 pub(super) struct State {
     /// When the next DAO is due, if one is.

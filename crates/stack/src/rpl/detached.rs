@@ -1,5 +1,5 @@
-//! What a node does while it has no place in a DODAG: a mote poisons its sub-DODAG and asks for
-//! DIOs, ever more seldom; a root listens before it sends a DIO.
+//! The behaviour of a node while it has no place in a DODAG: a mote poisons its sub-DODAG and asks
+//! for DIOs, ever more seldom; a root listens before it sends a DIO.
 
 use super::{ControlMessage, Destination, INFINITE_RANK, Rpl, RplAction, is_due, jittered, send};
 use crate::random::Rng;

@@ -74,7 +74,7 @@ use crate::wire::ndp::PrefixInformation;
 use crate::wire::rpl::{Dao, Message, mode};
 use crate::wire::same;
 
-/// What the node is to do; [`Rpl::poll`] returns one action at a time.
+/// An action for the node; [`Rpl::poll`] returns one at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RplAction {
     /// Send a message, which [`Rpl::emit`] writes.
@@ -134,7 +134,7 @@ pub enum ControlMessage {
     },
 }
 
-/// What the caller still has to do about a message received.
+/// The caller's part in handling a message received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MessageOutcome<'a> {
     /// The message needs no further handling.

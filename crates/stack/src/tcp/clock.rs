@@ -1,5 +1,5 @@
-//! What a connection does when a deadline comes: retransmission timeout, probes, keepalive,
-//! the user timeout, the end of a closed connection, of FIN-WAIT-2 and of TIME-WAIT.
+//! The actions of a connection at its deadlines: retransmission timeout, probes, keepalive, the
+//! user timeout, the end of a closed connection, of FIN-WAIT-2 and of TIME-WAIT.
 //!
 //! Deadlines are armed here, too: what [`super::timers`] counts belongs to a connection.
 //!
@@ -153,7 +153,7 @@ impl Connection<'_> {
         }
     }
 
-    /// What [`Timer::Lifetime`] bounds in the present state of the connection.
+    /// The phase that [`Timer::Lifetime`] bounds in the present state of the connection.
     // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
     pub(super) fn ending(&self) -> Ending {

@@ -1,4 +1,4 @@
-//! What the application does to a connection: open, wait, hand data over and read them, close.
+//! The application's calls on a connection: open, wait, hand data over and read them, close.
 //!
 //! Place: [`Tcp`](super::Tcp) finds the connection and calls in. What must be sent is marked
 //! due and left to `output`. Left out: what passes on its own ([`super::clock`]).

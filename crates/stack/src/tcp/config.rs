@@ -6,7 +6,7 @@
 
 use super::loss::CongestionAlgorithm;
 
-/// What a connection does and how long it waits.
+/// Settings of a connection: its features, and how long it waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
     /// The largest segment we ask the peer to send: the MSS option's value, bytes.

@@ -219,7 +219,7 @@ impl<'m> Connection<'m> {
         self.send.len()
     }
 
-    /// What both sides offered; nothing yet while our SYN is on its way.
+    /// The options that both sides offered; none yet while our SYN is on its way.
     pub fn agreed(&self) -> Agreed {
         let facts = match self.state {
             State::SynSent => Facts::NONE,

@@ -1,4 +1,4 @@
-//! What TCP expects: when an answer to what it has sent may come, for a node that sleeps until
+//! TCP's expectations: when an answer to what it has sent may come, for a node that sleeps until
 //! then.
 //!
 //! Place: the node asks after each poll and hands the sum of all connections to its links. Nothing

@@ -65,7 +65,7 @@ impl Facts {
     /// and their return has not been reported.
     pub(super) const AWAITED: u32 = 0b1111 << AWAITED_SHIFT;
 
-    /// What a handshake agrees upon where the peer offers all of it.
+    /// The features that a handshake agrees upon where the peer offers all of them.
     pub(super) fn offered_by(config: &Config) -> Self {
         Self(
             u32::from(config.timestamps) * Self::TIMESTAMPS

@@ -495,7 +495,7 @@ impl Connection<'_> {
             }
     }
 
-    /// What [`Self::arrive`] does to a predicted segment, without the questions.
+    /// Does what [`Self::arrive`] does to a predicted segment, without its tests.
     fn take_predicted(&mut self, seg: &Segment<'_>) {
         if self.reaches_last_ack(seg) {
             self.note_timestamp(seg);

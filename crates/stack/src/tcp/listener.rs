@@ -82,7 +82,7 @@ pub(super) enum Stage {
     Ready,
 }
 
-/// What both sides of a connection offered in their SYNs.
+/// The options that both sides of a connection offered in their SYNs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Agreed {
     /// Whether timestamps are used (RFC 7323).
@@ -345,7 +345,7 @@ const _: () = assert!(TCP_LISTENERS_MAX <= LISTENER as usize + 1);
 /// The bit of [`HalfOpen::bits`] that [`HalfOpen::is_prolonged`] reads.
 const PROLONGED: u8 = 1 << 6;
 
-/// What `config` lets us take of the offers in `syn`.
+/// The offers in `syn` that `config` lets us take.
 pub(super) fn agree(config: &Config, syn: &Segment<'_>) -> Facts {
     let mut agreed = Facts::offered_by(config);
     agreed.keep_offered(&syn.header().options, syn.mss);

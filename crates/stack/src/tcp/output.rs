@@ -1,4 +1,4 @@
-//! What to send now, and writing it.
+//! The choice of the next segment, and writing it.
 //!
 //! Place: `departure` asks [`Connection::plan`] what a connection wants to send, asks for room
 //! on the way out, and only then has [`Connection::emit`] write the segment and count it
@@ -123,7 +123,8 @@ impl Connection<'_> {
         })
     }
 
-    /// What is deemed lost, as far as cwnd allows; the first of a recovery at once.
+    /// The next segment that is deemed lost, as far as cwnd allows; the first of a recovery at
+    /// once.
     fn plan_retransmission(&self) -> Option<Plan> {
         let (offset, len) = self.loss.first_due();
         if len == 0 {

@@ -1,4 +1,5 @@
-//! What a connection learns about its path: from ICMPv6, and where no route leads to the peer.
+//! The facts that a connection learns about its path: from ICMPv6, and where no route leads to the
+//! peer.
 //!
 //! Place: `arrival` finds the connection of the quoted segment, and `departure` finds out that a
 //! route is missing. Left out: what a smaller MSS means for each segment (`output`).

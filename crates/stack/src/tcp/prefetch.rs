@@ -17,7 +17,7 @@ use super::types::{Endpoints, OutgoingSegment};
 use crate::time::Instant;
 use crate::wire::tcp::Flags;
 
-/// What [`Tcp::poll_prefetch`] has found to hand out.
+/// The segment that [`Tcp::poll_prefetch`] has found to hand out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Prefetch {
     /// A segment of new data was written.

@@ -1,4 +1,4 @@
-//! What became possible: edges of connections and listeners, pulled as actions are.
+//! Edges of connections and listeners, pulled as actions are: each says which call became possible.
 //!
 //! A condition is a question whether a call would give something at once: [`Tcp::recv`],
 //! [`Tcp::send`], a flush, [`Tcp::remove`], [`Tcp::accept`]. An edge says that a condition holds

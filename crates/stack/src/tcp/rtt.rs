@@ -27,7 +27,7 @@ pub(super) struct RttEstimator {
     waited_ms: u16,
 }
 
-/// What the estimate rests on.
+/// The kind of samples that the estimate rests on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Basis {
     /// No round trip was measured yet.

@@ -20,9 +20,9 @@ pub(super) struct Segment<'a> {
     pub(super) seq: SeqNum,
     pub(super) flags: Flags,
     pub(super) payload: &'a [u8],
-    /// What the sender takes, and the path to it.
+    /// The MSS for segments to the sender: the least of its option and what the path to it carries.
     pub(super) mss: u16,
-    /// What that path lets us take of the sender.
+    /// The MSS that we announce to the sender: what that path lets us take.
     pub(super) rmss: u16,
     /// The packet arrived with congestion experienced (RFC 3168).
     pub(super) is_ce: bool,

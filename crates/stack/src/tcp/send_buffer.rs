@@ -11,7 +11,7 @@ use core::cell::Cell;
 use crate::storage::ring::Ring;
 use crate::wire::cursor::copy;
 
-/// What a connection has to send and may have to send again.
+/// The bytes that a connection has to send and may have to send again.
 #[derive(Debug)]
 pub struct SendBuffer<'m>(Kind<'m>);
 

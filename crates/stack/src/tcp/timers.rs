@@ -18,7 +18,7 @@ pub(super) enum Timer {
     Lifetime,
 }
 
-/// What the [`Timer::Transmit`] deadline is for.
+/// The purpose of the [`Timer::Transmit`] deadline.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Purpose {
     /// The retransmission timeout, RTO (RFC 6298 §5).
@@ -45,7 +45,7 @@ impl Timers {
         self.bits |= 1 << timer as u8;
     }
 
-    /// What [`Timer::Transmit`] is armed for next.
+    /// Notes the purpose for which [`Timer::Transmit`] is armed next.
     pub(super) fn note_purpose(&mut self, purpose: Purpose) {
         self.bits = self.bits & ARMED | (purpose as u8) << PURPOSE_AT;
     }
@@ -67,7 +67,7 @@ impl Timers {
         self.bits & 1 << timer as u8 != 0
     }
 
-    /// What [`Timer::Transmit`] is armed for, if it is.
+    /// The purpose for which [`Timer::Transmit`] is armed, if it is.
     pub(super) fn purpose(&self) -> Option<Purpose> {
         let purpose = match self.bits >> PURPOSE_AT & 3 {
             0 => Purpose::Retransmit,

@@ -1,5 +1,5 @@
-//! What [`Tcp`](super::Tcp) is given and gives: buffers, ends, handles, errors, outgoing
-//! segments, counters.
+//! The types of [`Tcp`](super::Tcp)'s arguments and results: buffers, ends, handles, errors,
+//! outgoing segments, counters.
 
 use core::net::Ipv6Addr;
 
@@ -189,7 +189,7 @@ pub enum Changed {
     Listener(ListenerHandle),
 }
 
-/// What became possible at a connection: a set.
+/// The calls that became possible at a connection: a set.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Edges(pub(super) u8);
 
@@ -199,7 +199,8 @@ impl Edges {
     pub(super) const ALL_ACKNOWLEDGED: Self = Self(1 << 2);
     pub(super) const OVER: Self = Self(1 << 3);
     pub(super) const ALL: Self = Self(0b1111);
-    /// What a new connection awaits: all but the acknowledgment of data that it has not got.
+    /// The edges that a new connection awaits: all but the acknowledgment of data that it has not
+    /// got.
     pub(super) const AT_FIRST: Self = Self(Self::READABLE.0 | Self::WRITABLE.0 | Self::OVER.0);
 
     /// [`Tcp::recv`](super::Tcp::recv) has an answer: bytes, or that there will be none (the peer
@@ -401,7 +402,7 @@ pub struct IncomingSegment<'a> {
     pub zone: u8,
     /// The packet's traffic class, of which only the ECN field counts, the low two bits.
     pub ecn: u8,
-    /// What the path back to the peer offers. It counts only in a segment with SYN; for other
+    /// The offer of the path back to the peer. It counts only in a segment with SYN; for other
     /// segments the caller may give [`Offer::UNBOUNDED`].
     pub offer: Offer,
     /// TCP header and payload of the segment.

@@ -1,4 +1,4 @@
-//! What one end knows of a connection: 80 bytes.
+//! One end's context of a connection: 80 bytes.
 //!
 //! Place: the compressor reads and advances the sending half, the decompressor the receiving
 //! half, and each validated segment confirms something about what was sent.

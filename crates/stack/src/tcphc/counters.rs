@@ -1,4 +1,4 @@
-//! What one end has sent, restored and discarded, and why.
+//! Counters of the headers that one end has sent, restored and discarded, and why.
 
 use crate::wire::tcphc;
 

@@ -1,4 +1,4 @@
-//! What a header will cost, asked before the segment is made.
+//! The length of a compressed header, asked before the segment is made.
 //!
 //! Purpose: the MSS announced to a peer, and the bound on a segment that shall fit its frame, count
 //! on these. Place: beside the compressor, which makes the same choices when the segment leaves.
@@ -43,8 +43,8 @@ impl Tcphc<'_> {
         }
     }
 
-    /// What headers of bulk data become, bytes: nothing new is acknowledged and the window
-    /// stays as it is. What the MSS of a node may count on that asks for [`Self::header_len`]
+    /// The usual length of a header of bulk data, bytes: nothing new is acknowledged and the window
+    /// stays as it is. The MSS of a node may count on it if the node asks for [`Self::header_len`]
     /// before it sends a segment.
     pub(crate) const fn header_len_usual(&self, timestamps: bool) -> usize {
         let len = match self.config.mode {

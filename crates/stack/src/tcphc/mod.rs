@@ -105,7 +105,7 @@ pub struct Compressed {
 pub struct Plain;
 
 impl Plain {
-    /// What happens to the segment, in a few English words.
+    /// The consequence for the segment, in a few English words.
     pub const fn reason(&self) -> &'static str {
         "the segment travels as plain TCP"
     }
@@ -147,7 +147,7 @@ impl<'m> Tcphc<'m> {
         self.contexts
     }
 
-    /// What was sent, restored and dropped.
+    /// Counters of headers sent, restored and dropped.
     pub const fn counters(&self) -> &TcphcCounters {
         &self.counters
     }

@@ -1,4 +1,4 @@
-//! What a number left out in part is read against, and which safeguards apply.
+//! The bounds within which a truncated number is read, and the safeguards that apply.
 //!
 //! Purpose: the bounds that both ends read by, and the cures by their names. Place: the
 //! compressor chooses forms by it, the decompressor restores by it; they must agree, for
@@ -18,8 +18,8 @@ pub(super) struct Rules {
     pub(super) cures_off: u32,
 }
 
-/// What attacks on the first version of the rules have added to them; `docs/reference/tcphc.md` has
-/// each attack under this name.
+/// A safeguard that an attack on the first version of the rules has added;
+/// `docs/reference/tcphc.md` has each attack under this name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Cure {
     SharedTimestamp,

@@ -1,5 +1,5 @@
-//! What a context learns from a segment whose checksum verifies: the receiving half, and what the
-//! segment confirms about the sending half.
+//! The facts that a context learns from a segment whose checksum verifies: the receiving half, and
+//! what the segment confirms about the sending half.
 
 use crate::time::Instant;
 

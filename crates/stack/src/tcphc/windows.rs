@@ -9,7 +9,7 @@ pub(super) enum Set {
     SinceTpair = 2,
 }
 
-/// What is known of a set of windows, in two bits and a window.
+/// A set of windows, as far as two bits and a window describe it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum WindowSet {
     /// Windows with several high bytes, or nothing is known.

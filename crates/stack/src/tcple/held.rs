@@ -44,7 +44,7 @@ pub(crate) struct HeldSegment {
     pub(crate) len: u16,
     /// The connection that it came by.
     pub(crate) peer: u8,
-    /// What its sender calls the connection.
+    /// The sender's number for the connection.
     pub(crate) flow: u8,
     pub(crate) segment: Segment,
     pub(crate) since: Instant,

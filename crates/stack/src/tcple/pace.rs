@@ -123,9 +123,9 @@ const UNIT_US: u64 = 1_250;
 const SHORTEST: u16 = 6;
 const LONGEST: u16 = 400;
 
-/// What each of several peers has of an interval at least, 3.75 ms: a full packet with its answer,
-/// and what a controller needs between two connections. With less no full packet would ever find
-/// room.
+/// The least part of an interval that each of several peers has, 3.75 ms (in units of 1.25 ms): a
+/// full packet with its answer, and the pause that a controller needs between two connections. With
+/// less no full packet would ever find room.
 const EACH: u16 = 3;
 
 /// Signal strength before the controller's first report, dBm.

@@ -144,7 +144,7 @@ const ERRORS_MAX: f32 = 0.75;
 /// Events from one prediction to the next.
 const PERIOD: u8 = 2;
 
-/// What is left of the average error rate at each event (WMEWMA).
+/// The weight that the average error rate keeps at each event (WMEWMA).
 const FADING: f32 = 0.6;
 
 const LEARNING_FIRST: f32 = 0.05;

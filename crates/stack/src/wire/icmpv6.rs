@@ -36,7 +36,7 @@ pub enum Message<'a> {
     },
     /// Type 2: the packet is longer than the next link carries (RFC 4443 §3.2).
     PacketTooBig {
-        /// What the next link takes, bytes.
+        /// The MTU of the next link, bytes.
         mtu: u32,
         /// The start of the packet that was too big.
         invoking: &'a [u8],

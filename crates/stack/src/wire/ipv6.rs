@@ -93,7 +93,7 @@ pub(crate) fn mark_congestion(packet: &mut [u8]) -> bool {
     knows
 }
 
-/// What `packet` says of explicit congestion notification; nothing where it has no second byte.
+/// The ECN field of `packet`; `None` where it has no second byte.
 pub(crate) fn ecn_of(packet: &[u8]) -> Option<Ecn> {
     let bits = packet.get(1)? >> ECN_SHIFT;
     Some(TrafficClass(bits).ecn())
@@ -280,7 +280,7 @@ impl<'a> Extensions<'a> {
         self.next_header
     }
 
-    /// What has not been walked over.
+    /// The bytes that have not been walked over.
     pub const fn rest(&self) -> &'a [u8] {
         self.rest.rest()
     }

@@ -19,7 +19,7 @@ pub const HEADER_LEN: usize = 8;
 /// The fragment header: which part of which packet follows (RFC 8200 §4.5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FragmentHeader {
-    /// What the first byte of the whole packet's fragmentable part is.
+    /// The type of the header at the first byte of the whole packet's fragmentable part.
     pub next_header: u8,
     /// Where the fragment begins in that part, bytes: a multiple of 8 below 65,536.
     pub offset: u16,

@@ -56,7 +56,7 @@ impl Header {
     }
 }
 
-/// What a central shall do about the interval of a connection (§4.20).
+/// The intervals that a peripheral asks the central for (§4.20).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Intervals {
     /// The shortest and the longest interval, in units of 1.25 ms.

@@ -1,4 +1,4 @@
-//! What the first byte of a 6LoWPAN payload announces.
+//! The dispatch: what the first byte of a 6LoWPAN payload announces.
 //!
 //! Place: between `mac` and `lowpan`. Left out: the formats that this stack does not read
 //! are told apart, so that each drop has its own reason, and no further.

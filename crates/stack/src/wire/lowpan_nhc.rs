@@ -42,8 +42,8 @@ pub struct Extension<'a> {
     pub kind: u8,
     /// `None`: the next header is compressed too.
     pub next_header: Option<u8>,
-    /// What follows the length field, at most 255 bytes; trailing padding may be missing.
-    /// In a fragment header: the seven bytes behind its next header field.
+    /// The bytes behind the length field, at most 255; trailing padding may be missing. In a
+    /// fragment header: the seven bytes behind its next header field.
     pub body: &'a [u8],
 }
 

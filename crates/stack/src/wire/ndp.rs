@@ -84,7 +84,7 @@ pub enum NdpOption<'a> {
     Other {
         /// Option type, 0 to 255.
         kind: u8,
-        /// What follows the length field: `8 * n - 2` bytes.
+        /// The bytes behind the length field: `8 * n - 2`.
         body: &'a [u8],
     },
 }

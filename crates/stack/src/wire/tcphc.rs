@@ -26,7 +26,7 @@ use super::tcp::{self, Flags, SackBlock, SackBlocks};
 
 /// Bytes of the longest compressed header: a full one.
 pub const HEADER_LEN_MAX: usize = FULL_OVERHEAD + tcp::HEADER_LEN_MAX;
-/// What a full header is longer than the TCP header in it.
+/// The bytes by which a full header is longer than the TCP header in it.
 pub const FULL_OVERHEAD: usize = 2;
 
 /// First byte of a full header.
@@ -48,7 +48,7 @@ pub enum Header<'a> {
     Compressed(Compressed),
 }
 
-/// What an MH or a CH says. Ports, ACK flag and data offset are implied.
+/// The fields of an MH or a CH. Ports, ACK flag and data offset are implied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Compressed {
     /// MH: every field in line. A CH with every field in line is another encoding.

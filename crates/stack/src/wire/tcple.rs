@@ -20,7 +20,7 @@ use super::cursor::{Full, Reader, Truncated, Writer};
 /// The longest header in front of a packet.
 pub const HEADER_LEN_MAX: usize = 3;
 
-/// What an SDU of the channel is.
+/// An SDU of the channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sdu {
     /// A packet for now. What was held of its connection from this peer is dropped.
@@ -32,7 +32,7 @@ pub enum Sdu {
     },
     /// A segment that its TCP may not send yet: to be held.
     Prefetched {
-        /// What [`Self::Release`] calls the connection.
+        /// The number by which [`Self::Release`] names the connection.
         flow: u8,
     },
     /// TCP has sent so much of what is held.
@@ -54,7 +54,7 @@ const RELEASE: u8 = 3;
 const FILLER: u8 = 4;
 
 impl Sdu {
-    /// What begins with `bytes`, and the packet behind it.
+    /// The SDU that begins with `bytes`, and the packet behind its header.
     ///
     /// # Errors
     /// [`Truncated`]: too short, or of a type that this version has not.
@@ -97,7 +97,7 @@ impl Sdu {
     }
 }
 
-/// What the characteristic says of a device.
+/// The facts about a device that the characteristic holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Characteristic {
     /// The service of the channel: an SPSM from 0x0080 to 0x00ff.
@@ -120,7 +120,7 @@ impl Characteristic {
     /// 0c6f3d1a-5e0b-4b0e-9a53-6d6f74657401, drawn for this purpose.
     pub const UUID: [u8; 16] = 0x0c6f_3d1a_5e0b_4b0e_9a53_6d6f_7465_7401_u128.to_le_bytes();
 
-    /// What a value says; `None`: of another version, or of no service there can be.
+    /// Parses a value; `None`: of another version, or of an impossible service.
     pub fn parse(value: &[u8]) -> Option<Self> {
         let mut r = Reader::new(value);
         let version = r.u8().ok()?;

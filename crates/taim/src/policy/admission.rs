@@ -60,7 +60,7 @@ pub(crate) struct Gate {
     pub(crate) early: u64,
 }
 
-/// What is known of a flow.
+/// The state of a flow.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     /// Bytes delivered to it and by it; less would be owed to it otherwise.
@@ -81,7 +81,7 @@ struct Share {
 /// Where and until when a flow waits.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// What it had been served.
+    /// The service of the flow at that time.
     served: u64,
     turn: u64,
     due: Instant,

@@ -24,7 +24,7 @@ pub(crate) struct HeavyFlows {
     /// Heavy flows when last counted, with those that became heavy since and without those that
     /// ended.
     heavy: usize,
-    /// What the busiest flow moves.
+    /// The bytes that the busiest flow moves.
     most: u64,
     /// When the flows are looked at again.
     looks_at: Option<Instant>,
@@ -52,7 +52,7 @@ struct Load {
     heard: u16,
 }
 
-/// What a segment says of its flow.
+/// The facts about a segment by which its flow is classified.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sign {
     pub(crate) direction: Direction,
@@ -73,7 +73,7 @@ impl Sign {
 }
 
 impl Load {
-    /// What it moves the way in which it moves more.
+    /// The bytes that the flow moves in its busier direction.
     fn moves(&self) -> u64 {
         let both = self.recent.iter().zip(self.fresh);
         both.map(|(recent, fresh)| recent + fresh)
@@ -236,7 +236,7 @@ const HEARD_MIN: u32 = 4;
 mod tests {
     use super::*;
 
-    /// What a segment says that brings so many bytes, right behind another one.
+    /// The sign of a segment that brings so many bytes, right behind another one.
     fn sign(streamed: u32) -> Sign {
         Sign {
             direction: Direction::Up,
@@ -245,7 +245,7 @@ mod tests {
         }
     }
 
-    /// What is known after so many seconds of what flows moved up in each.
+    /// The classification after so many seconds in which flows moved up `bytes` each.
     fn after(seconds: u64, bytes: impl Fn(u32, u64) -> Option<u32>, flows: u32) -> HeavyFlows {
         let mut loads = HeavyFlows::default();
         for second in 0..seconds {
@@ -329,8 +329,8 @@ mod tests {
         assert!(!loads.wants_more(FlowId::test(0)));
     }
 
-    /// What a flow had moved at first once counted for eleven seconds, and in whole numbers seven
-    /// bytes of it for ever.
+    /// The bytes that a flow had moved at first once counted for eleven seconds, and in whole
+    /// numbers seven of them for ever.
     #[test]
     fn those_that_only_ask_after_their_beginning_are_none_soon() {
         let mut loads = HeavyFlows::default();

@@ -68,7 +68,7 @@ enum Order {
     Turns,
 }
 
-/// What is known of a flow.
+/// The state of a flow.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     /// TAiM: bytes delivered in this minute. Fair queueing: bytes let go.

@@ -1,5 +1,5 @@
-//! What the ends of a connection tell one another of TCPlE: each reads the other one's
-//! characteristic.
+//! The characteristic of TCPlE, by which the ends of a connection learn of one another's TCPlE:
+//! each reads the other one's.
 //!
 //! A device that offers nothing takes no part in ATT at all. One that is asked and does not answer,
 //! or refuses, is a peer of IPSP alone.
@@ -11,7 +11,7 @@ use crate::wire::cursor::{Full, Writer};
 use crate::wire::l2cap::{HEADER_LEN, Header};
 use crate::wire::tcple::Characteristic;
 
-/// What is offered, asked and known on a connection.
+/// The attributes offered, asked for and known on a connection.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::ble) struct Attributes {
     /// This end's; `None`: it has no TCPlE.

@@ -120,7 +120,7 @@ impl<'m> Peer<'m> {
         (connection.channels.ip.state == State::Open).then_some(connection.addr)
     }
 
-    /// What is known of the connection.
+    /// The connection, while there is one.
     pub fn connection(&self) -> Option<&Connection> {
         self.connection.as_ref()
     }
@@ -157,7 +157,7 @@ pub(in crate::ble) struct Wishes {
     pub(in crate::ble) phy: bool,
     /// An update of its times.
     pub(in crate::ble) update: Option<Timing>,
-    /// What the peer asked for and may have: the shortest interval, and the times.
+    /// The times that the peer asked for and may have, behind the shortest interval.
     pub(in crate::ble) accept: Option<(u16, Timing)>,
     /// The end of the connection, and why.
     pub(in crate::ble) end: Option<u8>,
@@ -248,7 +248,7 @@ impl Connection {
         self.addr
     }
 
-    /// What this device is on the connection.
+    /// This device's role on the connection.
     pub const fn role(&self) -> GapRole {
         self.role
     }

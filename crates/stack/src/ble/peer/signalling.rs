@@ -11,7 +11,7 @@ use crate::wire::l2cap::{
     result,
 };
 
-/// What is asked, and what is to be answered.
+/// Signals asked and still to be answered.
 #[derive(Debug)]
 pub(in crate::ble) struct Signalling {
     /// Answers that wait for room in the controller, each with its identifier.
@@ -21,7 +21,7 @@ pub(in crate::ble) struct Signalling {
     attempts: PerChannel<Attempt>,
 }
 
-/// What is asked about a channel.
+/// The request about a channel that is under way.
 #[derive(Clone, Copy, Debug)]
 struct Attempt {
     request: Option<Request>,

@@ -1,4 +1,5 @@
-//! What this node tells of prefix, contexts and border router, and when.
+//! Router advertisements of this node, which carry prefix, contexts and border router: when it
+//! sends them, and to whom.
 //!
 //! A solicitation of this node alone is answered at once, and to its sender alone. One of all
 //! routers is answered to all nodes, after a random time, and only by a router that has heard too

@@ -1,4 +1,4 @@
-//! What an advertisement, or RPL, changes here.
+//! The changes that an advertisement, or RPL, makes at this node.
 
 use core::net::Ipv6Addr;
 
@@ -206,7 +206,7 @@ impl Discovery<'_> {
             if heard.addr == known.addr && is_before(heard.version, known.version))
     }
 
-    /// What an advertisement would change here, boiled down to a number; `None`: nothing.
+    /// A number for the change that an advertisement would make here; `None`: it changes nothing.
     fn change(&self, advertisement: &RouterAdvertisement<'_>) -> Option<u32> {
         let had = self.prefix();
         let prefix = match self.has_led_prefix {

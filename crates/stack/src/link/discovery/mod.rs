@@ -66,7 +66,7 @@ const CAPABILITIES: u8 = 36;
 /// The capability flag of 6CIO that says that a node knows EARO (RFC 8505 §4.3).
 const KNOWS_EARO: u8 = 0x02;
 
-/// What a link has learnt of its router, and tells its other neighbours.
+/// A link's neighbour discovery: what it has learnt of its router, and tells its other neighbours.
 #[derive(Debug)]
 pub(super) struct Discovery<'m> {
     pub(super) id: InterfaceId,
@@ -117,7 +117,7 @@ pub(super) struct Settings {
     pub(super) registers: bool,
     /// The only router to accept.
     pub(super) router: Option<Iid>,
-    /// What to advertise from the start.
+    /// The information to advertise from the start.
     pub(super) advertised: Option<Advertised>,
 }
 

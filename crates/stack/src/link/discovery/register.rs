@@ -300,7 +300,7 @@ impl Discovery<'_> {
     }
 }
 
-/// What the opaque field of a registration is: an instance of RPL (I field, RFC 9010 §9.2.1).
+/// The opaque field of a registration holds an instance of RPL (I field, RFC 9010 §9.2.1).
 const OPAQUE_IS_INSTANCE: u8 = 1;
 
 /// The one registration among `options`.

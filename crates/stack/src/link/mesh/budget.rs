@@ -18,7 +18,7 @@ use super::config::MeshSettings;
 use super::tcp_headers::flow;
 use super::{Mesh, link_addr};
 
-/// What of a mesh link bounds the length of a segment.
+/// The bounds that a mesh link sets on the length of a segment.
 #[derive(Clone, Copy)]
 pub(crate) struct Budget<'a, 'm> {
     mac: &'a Mac<'m>,
@@ -31,7 +31,7 @@ pub(crate) struct Budget<'a, 'm> {
     indirect: Option<&'a Indirect<'m>>,
 }
 
-/// What routing adds to the first fragment of a segment.
+/// The bytes that routing adds to the first fragment of a segment.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Overhead {
     /// Bytes added to segments that this node sends.
@@ -156,9 +156,9 @@ impl<'a, 'm> Budget<'a, 'm> {
     }
 }
 
-/// What a first fragment grows by, at most, on its way beyond the next hop: identifiers that
-/// derive from this hop's frame must then be written out, the hop limit counts down, and a
-/// relay may mark congestion. `len`: [`compressed_header_len`] for this hop.
+/// The most that a first fragment grows by on its way beyond the next hop, bytes: identifiers that
+/// derive from this hop's frame must then be written out, the hop limit counts down, and a relay
+/// may mark congestion. `len`: [`compressed_header_len`] for this hop.
 pub(super) fn growth(header: &Header, link: LinkPair, contexts: &Contexts, len: usize) -> usize {
     let ends_there = link.dst.iid() == ip::iid_of(&header.dst);
     if ends_there || link.dst.is_broadcast() {

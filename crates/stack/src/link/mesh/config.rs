@@ -46,7 +46,7 @@ pub struct MeshConfig {
     /// node's with its router, and its neighbours' with this node where it forwards and has memory
     /// for them. Without, its messages are those of RFC 4861 with contexts.
     pub registers: bool,
-    /// What to advertise from the start; a relay advertises what it learns.
+    /// The information to advertise from the start; a relay advertises what it learns.
     pub advertised: Option<Advertised>,
     /// How long a neighbour is left alone after it has acknowledged a frame; by default the time is
     /// measured ([`Pacing::MEASURED`]).
@@ -128,7 +128,7 @@ const IS_PACED: bool = cfg!(feature = "pace");
 /// A frame, its forwarding and the forwarding after that exclude each other (TCPlp §7.2).
 const HOPS_IN_EARSHOT: u8 = 3;
 
-/// What of a [`MeshConfig`] is needed after the start.
+/// The settings of a [`MeshConfig`] that are needed after the start.
 #[derive(Debug)]
 pub(crate) struct MeshSettings {
     pub(crate) relaying: Relaying,

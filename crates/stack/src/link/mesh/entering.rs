@@ -166,7 +166,7 @@ impl<'m> Mesh<'m> {
     }
 }
 
-/// What becomes of the headers of a packet that comes from outside.
+/// The treatment of the TCP header of a packet that comes from outside.
 const ENTERING: TcpEgress = TcpEgress::Begins(Origin::Outside);
 
 /// How many frames may wait in the MAC when the next packet is chosen: enough for the air never to

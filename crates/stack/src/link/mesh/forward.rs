@@ -23,7 +23,7 @@ use crate::wire::{LinkAddr, ieee802154, ipv6, lowpan_frag, source_route};
 /// frame times, and longer than the time between two frames on a chain of one channel.
 const FLUSH_AFTER: Duration = Duration::from_millis(30);
 
-/// What a relay knows of the frame that a fragment came in.
+/// The frame that a fragment came in, as far as a relay needs it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Came {
     from: LinkAddr,

@@ -52,7 +52,7 @@ pub struct Indirect<'m> {
     is_begun: bool,
     /// Whether that child has asked since.
     has_asked_again: bool,
-    /// What the radio was set to show in its ACKs to all children.
+    /// The flag that the radio was set to show in its ACKs to all children.
     is_any_shown: bool,
     pub(super) counters: IndirectCounters,
 }
@@ -267,7 +267,7 @@ impl<'m> Indirect<'m> {
         turns.map(|key| key as u8).find(ready)
     }
 
-    /// What the radio has to show in its ACKs about waiting packets, if that has changed.
+    /// The order to show in ACKs whether packets wait, if that has changed.
     fn poll_shown(&mut self, radio: Pending) -> Option<Action> {
         match radio {
             Pending::None => None,
@@ -548,7 +548,7 @@ impl<'m> Mesh<'m> {
         Some(())
     }
 
-    /// What became of a frame, where it was one for a child.
+    /// Notes the outcome of a frame, where it was one for a child.
     pub(super) fn on_indirect_outcome(&mut self, outcome: &Outcome, now: Instant) {
         let promised = self.mac.has_promised();
         if let Some(indirect) = self.indirect.as_deref_mut()
@@ -560,8 +560,8 @@ impl<'m> Mesh<'m> {
         }
     }
 
-    /// What a radio that acknowledges by itself has to show about waiting packets, if that has
-    /// changed.
+    /// The flags about waiting packets that a radio which acknowledges by itself has to show, if
+    /// they have changed.
     pub(super) fn poll_shown(&mut self) -> Option<Action> {
         let radio = self.mac.radio();
         let indirect = self.indirect.as_deref_mut()?;

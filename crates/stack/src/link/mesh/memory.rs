@@ -1,4 +1,4 @@
-//! What a mesh link works in: slices, and a static that lends them.
+//! The memory of a mesh link: slices, and a static that lends them.
 
 use crate::ip::Registration;
 use crate::limits::{IPV6_MTU_MIN, MESH_PACKET_LEN_MAX};

@@ -106,7 +106,7 @@ use deferred::DeferredFrame;
 #[derive(Debug)]
 pub struct Mesh<'m> {
     settings: MeshSettings,
-    /// What a source has learned of its own pace.
+    /// The pace that a source has found for itself.
     pace_search: pace_search::PaceSearch,
     mac: Mac<'m>,
     /// TCP header compression, where the network has it.
@@ -267,7 +267,7 @@ impl<'m> Mesh<'m> {
         }
     }
 
-    /// What the host shall store.
+    /// The reservation of frame counters that the host shall store.
     pub(crate) fn poll_reservation(&mut self, now: Instant) -> Option<Reservation> {
         self.mac.poll_reservation(now)
     }
@@ -289,7 +289,7 @@ impl<'m> Mesh<'m> {
         &self.datagrams
     }
 
-    /// What the link passed on and dropped.
+    /// Counters of the packets that the link passed on and dropped.
     pub const fn counters(&self) -> &LinkCounters {
         &self.counters
     }
@@ -409,7 +409,7 @@ impl<'m> Mesh<'m> {
     }
 }
 
-/// What tests of the node change inside.
+/// Changes that tests of the node make inside.
 #[cfg(test)]
 impl<'m> Mesh<'m> {
     pub(crate) fn settings_mut(&mut self) -> &mut MeshSettings {

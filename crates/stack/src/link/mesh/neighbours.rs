@@ -1,4 +1,4 @@
-//! What the node and its application may ask of registrations: the rules are in
+//! The questions that the node and its application may ask about registrations: the rules are in
 //! [`discovery`](crate::link::discovery).
 
 use super::Mesh;

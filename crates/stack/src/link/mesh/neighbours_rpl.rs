@@ -1,4 +1,4 @@
-//! What RPL asks of discovery, in a build with the feature `rpl`.
+//! The questions that RPL asks of discovery, in a build with the feature `rpl`.
 
 use super::Mesh;
 use crate::ip::{Iid, Ip, neighbor_cache::NeighborCache};

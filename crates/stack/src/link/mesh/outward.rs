@@ -19,7 +19,7 @@ use crate::wire::lowpan_frag::FIRST_LEN;
 use crate::wire::tcphc;
 
 impl<'m> Mesh<'m> {
-    /// What the radio shall do next; `None` where there is nothing now, or a report to take first.
+    /// The radio's next action; `None` where there is nothing now, or a report to take first.
     // Out of line: inlined in the node's poll, its frame would lie below the work that a kept
     // frame makes, which is the call stack at its deepest.
     #[inline(never)]

@@ -75,11 +75,11 @@ impl MeshSettings {
         }
     }
 
-    /// What a source leaves free once for each packet, on top of its pace. Where three links are
-    /// all the path, and relays do not copy, frames follow each other without a gap, and whatever
-    /// the border router has for the mesh meets a neighbour that listens to another frame. In the
-    /// longest first backoff it finds the air free. On longer paths a fourth exchange is left free
-    /// anyway.
+    /// The time that a source leaves free once for each packet, on top of its pace. Where three
+    /// links are all the path, and relays do not copy, frames follow each other without a gap, and
+    /// whatever the border router has for the mesh meets a neighbour that listens to another frame.
+    /// In the longest first backoff it finds the air free. On longer paths a fourth exchange is
+    /// left free anyway.
     pub(super) fn gap(&self, is_router: bool, mac: &Mac<'_>) -> Duration {
         let is_full = is_router
             && self.pacing.hops_down == 0
@@ -227,7 +227,7 @@ impl MeshSettings {
         is_router && (self.pacing.hops_down == 0 || mac.apart(to).is_none())
     }
 
-    /// What a frame for `to` costs, in 1/128 of an attempt. With a channel for each link only
+    /// The cost of a frame for `to`, in 1/128 of an attempt. With a channel for each link only
     /// senders to the same neighbour make its channel busy, so there a busy channel counts as a
     /// failed attempt. Otherwise the one of two sources whose frames come first would see no
     /// failures, and never yield.

@@ -37,7 +37,7 @@ struct Window {
     frames: u8,
     /// Attempts of these frames that were not acknowledged.
     failed: u16,
-    /// What the attempts that did not fail took.
+    /// The time that attempts which did not fail took, in all.
     exchanges: Duration,
     since: Instant,
     last: Instant,
@@ -254,7 +254,7 @@ mod tests {
         }
     }
 
-    /// What was in the way may have gone: the measured pace has another chance.
+    /// The cause of the failures may have gone: the measured pace has another chance.
     #[test]
     fn a_slower_pace_has_to_prove_itself_again() {
         let mut source = Source::new();

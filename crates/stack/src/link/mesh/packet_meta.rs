@@ -1,4 +1,4 @@
-//! What a queue of a mesh link remembers of a packet beside its bytes.
+//! The notes that a queue of a mesh link keeps on a packet beside its bytes.
 
 use crate::link::arrival::TcpEgress;
 use crate::lowpan::TcpForm;
@@ -7,7 +7,7 @@ use crate::tcphc;
 use crate::time::Instant;
 use crate::wire::rpl_option::Rpi;
 
-/// What a queue remembers of a packet beside its bytes.
+/// The notes that a queue keeps on a packet beside its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::link) struct PacketMeta {
     pub(in crate::link) class: Class,
@@ -45,7 +45,7 @@ impl Way {
 }
 
 impl PacketMeta {
-    /// What goes with a packet that this node makes itself.
+    /// The notes on a packet that this node makes itself.
     pub(in crate::link) const fn own(class: Class) -> Self {
         // Its age does not matter: its header is compressed when it leaves the queue.
         Self::new(

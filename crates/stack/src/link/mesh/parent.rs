@@ -155,7 +155,7 @@ impl Progress {
 /// one (`REASSEMBLY_TIMEOUT`), and the attempts at the next one take less than 1 s.
 const KNOWN: Duration = Duration::from_secs(3);
 
-/// What became of packets for children; all wrap at 2^32.
+/// Counters of packets for children; all wrap at 2^32.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct IndirectCounters {
     /// Data requests received (IEEE 802.15.4-2006 §7.3.4).

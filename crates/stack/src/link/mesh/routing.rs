@@ -1,5 +1,5 @@
-//! What RPL makes of a packet when it leaves: an RPL option on its way up, a source route on its
-//! way down, a tunnel around another node's packet.
+//! The headers that RPL gives a packet when it leaves: an RPL option on its way up, a source route
+//! on its way down, a tunnel around another node's packet.
 //!
 //! Place: between the queue and the fragmenter, where the route is asked. So a packet that waited
 //! takes the way that is known when it leaves. Source routes are a root's
@@ -22,7 +22,7 @@ use crate::wire::ipv6::{HEADER_LEN, Header, TrafficClass, next_header};
 use crate::wire::rpl_option::Rpi;
 use crate::wire::source_route;
 
-/// What a mesh link knows of RPL.
+/// A mesh link's notes for RPL.
 #[derive(Debug, Default)]
 pub(super) struct State {
     /// Whether the node wants to know what becomes of frames.
@@ -91,8 +91,8 @@ pub(super) fn hops_left(packet: &[u8]) -> u8 {
 /// A hop-by-hop header with the RPL option.
 const OPTION_LEN: u8 = 8;
 
-/// What a first fragment with a source route grows by at most on its way: the source address is
-/// written out behind the first hop, the hop limit counts down, congestion is marked.
+/// The most that a first fragment with a source route grows by on its way, bytes: the source
+/// address is written out behind the first hop, the hop limit counts down, congestion is marked.
 pub(super) const ROUTED_SLACK: usize = 10;
 
 /// The headers of RPL that a packet gets when it leaves.
@@ -116,7 +116,7 @@ pub(super) enum InsertedHeaders {
 }
 
 impl InsertedHeaders {
-    /// What a packet of `header` gets that leaves by `hop`.
+    /// The headers for a packet with `header` that leaves by `hop`.
     pub(super) fn of(ip: &Ip<'_>, header: &Header, hop: NextHop, meta: &PacketMeta) -> Self {
         let Some(place) = ip.rpl().place().filter(|_| meta.way != Way::Routed) else {
             return Self::Nothing;
@@ -162,7 +162,7 @@ impl InsertedHeaders {
         }
     }
 
-    /// What goes beside the packet.
+    /// The RPL option that goes with the packet.
     pub(super) const fn option(&self) -> Option<Rpi> {
         match self {
             Self::Option(option) | Self::Tunnel(option, _) => Some(*option),

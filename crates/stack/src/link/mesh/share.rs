@@ -108,7 +108,7 @@ impl Indirect<'_> {
         self.counters.dropped = self.counters.dropped.wrapping_add(1);
     }
 
-    /// What has been tried with the first packet for a child says nothing of the next one.
+    /// Forgets the attempts at the first packet for a child: they say nothing of the next one.
     pub(super) fn forget_delivery(&mut self, key: u8) {
         if let Some(child) = self.child(key) {
             (child.halt, child.failures) = (None, 0);

@@ -26,7 +26,7 @@ pub struct Thinning {
     replaced: u32,
 }
 
-/// What is known of one flow towards the mesh.
+/// The state of one flow towards the mesh.
 #[derive(Debug)]
 struct Flow {
     /// Source, destination and ports; `None`: the place is free.
@@ -68,7 +68,7 @@ pub(super) struct Waiting {
     since: Instant,
 }
 
-/// What becomes of a packet that is offered.
+/// The verdict on a packet that is offered.
 #[derive(Debug)]
 pub(super) struct Offered {
     /// A packet to be queued first.
@@ -343,7 +343,7 @@ impl<'m> Mesh<'m> {
         self.thinning.take()
     }
 
-    /// What waits and was thinned, where ACKs are.
+    /// The ACKs that wait, and the counters of thinned ones, where ACKs are thinned.
     pub fn thinning(&self) -> Option<&Thinning> {
         self.thinning.as_deref()
     }

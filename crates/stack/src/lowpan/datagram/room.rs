@@ -188,7 +188,7 @@ impl Datagrams<'_> {
     }
 }
 
-/// What a packet takes up.
+/// The kind of memory that a packet takes up.
 #[derive(Clone, Copy, Debug)]
 enum Holding {
     Record,

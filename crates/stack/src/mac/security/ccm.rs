@@ -19,7 +19,7 @@ pub const BLOCK_LEN: usize = 16;
 /// Length of a CCM* nonce, bytes (IEEE 802.15.4-2006 §7.6.3.2).
 pub(crate) const NONCE_LEN: usize = 13;
 
-/// What the cipher encrypts at one time.
+/// A block of the cipher, AES-128: 16 bytes.
 pub type Block = [u8; BLOCK_LEN];
 
 /// A block cipher with its key.

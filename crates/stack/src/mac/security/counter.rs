@@ -7,7 +7,8 @@
 
 use crate::time::{Duration, Instant};
 
-/// What the host stores so that it outlives a reboot, before the node sends on.
+/// The frame counters that a node may use before it asks again. The host stores this before the
+/// node sends on, so that it outlives a reboot.
 ///
 /// A node that starts again is given the last one that was stored:
 /// [`SecurityConfig::resume`](super::SecurityConfig::resume).
@@ -26,7 +27,7 @@ pub(super) struct Counters {
     next: u32,
     /// The first counter that may not be used, since no reservation covers it.
     bound: u32,
-    /// What the host is to store, and whether [`Self::poll`] has handed it out.
+    /// The reservation that the host is to store, and whether [`Self::poll`] has handed it out.
     asked: Option<(Reservation, bool)>,
     /// The sequence of the last reservation that was stored.
     stored_sequence: Option<u32>,
@@ -79,7 +80,7 @@ impl Counters {
         *self = Self::from(0);
     }
 
-    /// What the host shall store, once for each.
+    /// The reservation that the host shall store, each once.
     pub(super) fn poll(&mut self, sequence: u32, now: Instant) -> Option<Reservation> {
         self.retry(now);
         if self.failed_until.is_some() {

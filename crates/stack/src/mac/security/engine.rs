@@ -3,7 +3,7 @@
 use super::ccm::{Block, Cipher};
 use super::keys::{LinkKey, Software};
 
-/// What encrypts blocks with AES-128.
+/// The implementation of AES-128 that encrypts blocks.
 #[derive(Clone, Copy, Debug)]
 pub enum Engine {
     /// AES in software, in constant time; its expanded key takes 176 bytes.

@@ -21,7 +21,7 @@ pub(super) type Nonce = [u8; 8];
 pub(in crate::mac) struct Proof {
     /// The challenge that the receiver has to repeat.
     pub(super) challenge: Option<Nonce>,
-    /// What the receiver has asked.
+    /// The challenge of the receiver that this proof answers.
     pub(super) answer: Option<Nonce>,
 }
 

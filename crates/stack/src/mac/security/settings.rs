@@ -50,7 +50,7 @@ impl SecurityConfig {
     }
 }
 
-/// What link security counts; all wrap at 2^32. Frames refused are among the
+/// Counters of link security; all wrap at 2^32. Frames refused are among the
 /// [`MacCounters`](crate::mac::MacCounters).
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct SecurityCounters {

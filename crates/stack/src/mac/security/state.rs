@@ -1,4 +1,4 @@
-//! What a node with a key knows: its keys, its counters, its neighbours with the key.
+//! The security state of a node with a key: its keys, its counters, its neighbours with the key.
 //!
 //! ```text
 //! heard     admit: level, key index, counter; the share of strangers               no cipher

@@ -94,7 +94,7 @@ impl Sender<'_> {
     }
 }
 
-/// What an acknowledgment or timer led to in loss recovery.
+/// The outcome of an acknowledgment or timer in loss recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct LossOutcome {
     /// cwnd was reduced: CWR is to be sent, where ECN is in use (RFC 3168 §6.1.2).

@@ -1,4 +1,4 @@
-//! What loss recovery remembers in one bit each.
+//! Facts of loss recovery in one bit each.
 
 /// Yes-or-no facts about what was sent and its losses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -8,7 +8,7 @@ use core::num::NonZeroU16;
 
 use super::saturated;
 
-/// What one fast recovery has counted, in bytes.
+/// The counters of one fast recovery, bytes (RFC 9937 §6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Prr {
     /// Delivered since it began (`prr_delivered`).

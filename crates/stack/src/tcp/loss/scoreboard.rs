@@ -32,7 +32,7 @@ struct Run {
 pub(super) struct Scoreboard {
     /// One bit per run, the lowest for the first one.
     marks: [u16; 4],
-    /// What `sent_at` counts from; ms modulo 2^32.
+    /// The origin of `sent_at`; ms modulo 2^32.
     epoch: u32,
     /// The runs; the used entries come first.
     runs: [Run; SENT_RUNS_MAX],
@@ -47,7 +47,7 @@ const RESENT: usize = 2;
 /// The run was retransmitted at least once: it gives no RTT sample (RFC 6298 §3, Karn).
 const EVER_RESENT: usize = 3;
 
-/// What one acknowledgment delivered; filled while it is entered in the scoreboard.
+/// The delivery that one acknowledgment reports; filled while it is entered in the scoreboard.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct Delivery {
     /// When the acknowledgment arrived, ms modulo 2^32.

@@ -129,7 +129,7 @@ pub enum RplOption<'a> {
     Other {
         /// Option type, 0 to 255.
         kind: u8,
-        /// What follows the length field: up to 255 bytes.
+        /// The bytes behind the length field: up to 255.
         body: &'a [u8],
     },
 }
@@ -147,7 +147,7 @@ pub struct RouteInformation {
     pub prefix: Ipv6Addr,
 }
 
-/// What the root decides for its DODAG, handed on unchanged (RFC 6550 §6.7.6).
+/// The DODAG configuration, which the root decides, handed on unchanged (RFC 6550 §6.7.6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Configuration {
     /// [`mod@configuration`], and more that is only handed on.

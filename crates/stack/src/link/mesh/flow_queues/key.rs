@@ -1,4 +1,4 @@
-//! What tells flows from one another: addresses and ports, read off a packet's beginning.
+//! The key that tells flows apart: addresses and ports, read from the packet's beginning.
 
 use core::net::Ipv6Addr;
 
@@ -39,7 +39,7 @@ impl Key {
 }
 
 impl Pair {
-    /// What tells it from others, as a rule.
+    /// A hash that differs between flows, as a rule.
     pub(super) fn hash(&self) -> u32 {
         let octets = [self.src, self.dst].map(|addr| addr.octets());
         hash(octets.as_flattened())

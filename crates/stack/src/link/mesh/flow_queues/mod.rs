@@ -78,7 +78,7 @@ pub struct FlowEntry {
     lane: Lane,
 }
 
-/// What became of packets; each wraps at 2^32.
+/// Counters of packets; each wraps at 2^32.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FlowCounters {
     /// Packets that joined a queue.
@@ -582,11 +582,11 @@ const HANDSHAKES_MAX: usize = 16;
 /// How long a queue is kept for a source that sends nothing.
 const KEPT_FOR: Duration = Duration::from_secs(4);
 
-/// What a frame costs beside its payload, in bytes: a mean backoff of 1.1 ms, preamble, header,
+/// The cost of a frame beside its payload, in bytes: a mean backoff of 1.1 ms, preamble, header,
 /// checksum and ACK, and the copies on either side, at 32 µs a byte.
 const FRAME_OVERHEAD: usize = 100;
 
-/// What a frame carries, about.
+/// The usual payload of a frame, bytes.
 const FRAME_LEN: usize = 96;
 
 /// Compressed headers of a packet whose addresses have contexts.

@@ -1,4 +1,4 @@
-//! What others may see of a node's security: no key.
+//! The view of a node's security for others: no key.
 
 use super::Security;
 use crate::mac::security::SecurityCounters;

@@ -1,4 +1,4 @@
-//! What strangers may cost: decryptions, keys that are derived, challenges and answers.
+//! The bounds on what strangers cost: decryptions, keys that are derived, challenges and answers.
 //!
 //! Nothing is kept of a stranger but the challenge that it was sent, and a fixed number of those is
 //! open. All strangers share three allowances, and whoever has none of the key can use them up. So
@@ -107,8 +107,8 @@ impl Security<'_> {
         key
     }
 
-    /// What to send back upon a proof; takes its sender in where it answers this node's challenge.
-    /// Returns with it whether the sender is known now.
+    /// The proof to send back upon a proof. Takes its sender in where the proof answers this node's
+    /// challenge. Returns with it whether the sender is known now.
     ///
     /// `numbers`: key index and counter of the frame.
     pub(in crate::mac) fn on_proof(

@@ -65,7 +65,7 @@ pub(in crate::tcp::loss) struct Epoch {
     pub(in crate::tcp::loss) since_ms: i16,
     /// The window that Reno would have by now, bytes.
     pub(in crate::tcp::loss) w_est: u16,
-    /// What the last step of `w_est` left: parts of a byte, in cwnd-ths.
+    /// The remainder of the last step of `w_est`: parts of a byte, in cwnd-ths.
     pub(in crate::tcp::loss) w_est_part: u16,
     /// cwnd before the last reduction, bytes.
     pub(in crate::tcp::loss) cwnd_prior: u16,

@@ -20,7 +20,7 @@ use super::prr::Prr;
 /// In fast recovery cwnd follows [`Prr`], whose numbers are part of the algorithm's state: they can
 /// take the place of those by which cwnd grows otherwise.
 pub(super) trait Algorithm {
-    /// What a loss leaves of `flight` bytes.
+    /// The bytes that a loss leaves of `flight` bytes (ssthresh).
     fn reduced(&self, flight: u32) -> u32;
 
     /// cwnd behind a congestion mark that found `flight` bytes outstanding, in segments of `smss`
