@@ -111,8 +111,8 @@ impl KeyFile {
         Ok(self.join_secret()?.key(eui64))
     }
 
-    /// What the join keys follow from, for a registrar, which has to leave [`Self::is_revoked`]
-    /// out.
+    /// The secret from which join keys are derived, for a registrar, which has to leave
+    /// [`Self::is_revoked`] out.
     ///
     /// # Errors
     /// One sentence: the file is damaged.
@@ -121,7 +121,7 @@ impl KeyFile {
         Ok(JoinSecret(secret))
     }
 
-    /// What this file says after `before`, which was read earlier.
+    /// The step from `before`, an earlier reading of the file, to this one.
     pub fn after(&self, before: &Self) -> Step {
         let numbers = |file: &Self| (file.network, file.sequence);
         if self.secret != before.secret || self.network > before.network {
@@ -146,7 +146,7 @@ impl KeyFile {
         self.revoked.contains(&hex(&eui64))
     }
 
-    /// What frames are opened with; `None` where the file is damaged.
+    /// The keys by which frames are decrypted; `None` where the file is damaged.
     pub fn keys(&self) -> Option<Keys> {
         let secret = from_hex::<SECRET_LEN>(&self.secret)?;
         Some(Keys {
@@ -176,7 +176,7 @@ pub enum Step {
     },
 }
 
-/// What the join keys of all devices follow from. It is never shown.
+/// The secret from which the join keys of all devices are derived. It is never shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct JoinSecret([u8; SECRET_LEN]);
 
@@ -198,14 +198,14 @@ impl std::fmt::Debug for JoinSecret {
     }
 }
 
-/// What frames of a network are opened with.
+/// The keys by which frames of a network are decrypted.
 #[derive(Clone, Copy, Debug)]
 pub struct Keys {
     /// The network's key, from which those of its links follow.
     pub network: NetworkKey,
     /// Where the key sequence stands, as far as is known.
     pub sequence: u32,
-    /// What counters of these keys, and of those that follow, are kept by.
+    /// The name under which counters of these keys, and of those that follow, are kept.
     pub name: KeyName,
 }
 
@@ -294,7 +294,7 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What the system says of a file, without the number of its error.
+/// The system's words about a file, without the number of its error.
 fn describe(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "no such file".to_owned(),

@@ -5,7 +5,7 @@
 
 use motet::random::Rng;
 
-/// What a stream is used for.
+/// The purpose of a stream of random numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Purpose {
@@ -31,7 +31,7 @@ pub enum Purpose {
     SwitchOn = 10,
     /// Losses and chance on the air of Bluetooth LE.
     Bluetooth = 11,
-    /// What attackers send, and when.
+    /// The frames of attackers, and their times.
     Attack = 12,
     /// When a mote asks for its key.
     Joining = 13,

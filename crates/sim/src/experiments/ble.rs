@@ -305,7 +305,7 @@ impl Saturated {
     }
 }
 
-/// What has been counted at one moment.
+/// The counters at one moment.
 struct Counts {
     bytes: Vec<u64>,
     /// Energy of all motes, µJ.
@@ -344,7 +344,7 @@ fn interval_ms(network: &Network<'_>) -> f64 {
     }
 }
 
-/// What a mote that only sends receives into: 200 bytes, and TCP's own notes.
+/// The receive buffer of a mote that only sends, bytes: 200 of data, and TCP's own notes.
 const RECEIVED_LEN: u16 = 200;
 
 /// Linux's delay of ACKs.

@@ -37,11 +37,11 @@ pub struct Bulk {
     pub psdu_len: usize,
     /// Whether the channel is assessed before a frame that nothing fired.
     pub assessed: bool,
-    /// What is measured.
+    /// The measurement.
     pub measure: Measure,
 }
 
-/// What is asked of a chain.
+/// The figure that is measured on a chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Measure {
     /// The highest rate at which every packet arrives.
@@ -481,7 +481,7 @@ impl<'m> Link<'m> {
     }
 }
 
-/// What every node of a chain is like.
+/// The node that every node of a chain is like.
 fn mote(chain: &NetworkOptions) -> &NodeOptions {
     &chain.nodes[0]
 }

@@ -70,7 +70,7 @@ const BUDGET: [Budget; 2] = [
 const SINGLE: &str = "single";
 const MULTI: &str = "multi";
 
-/// What is left out of a run.
+/// The ablations: nothing left out, or one cost.
 const NOTHING: &str = "whole";
 const COPIES: &str = "no copies";
 const CCA: &str = "no CCA";

@@ -45,7 +45,7 @@ const CHANNELS: [&str; 2] = ["single", "multi"];
 const FORWARDING: [&str; 2] = ["copy", "cit"];
 const COMPRESSION: [&str; 2] = ["none", "tcphc"];
 
-/// What is asked at light load, and its bytes: a frame, and four fragments.
+/// The requests at light load, and their bytes: one of a frame, and one of four fragments.
 const REQUESTS: [Request; 2] = [("request of 40 B", 40), ("request of 300 B", 300)];
 
 /// Once a second; one frame answers.

@@ -49,9 +49,9 @@ const TABLE_9: [(u64, [Published; 2], [Published; 2]); 2] = [
 struct Queue {
     name: &'static str,
     relaying: &'static str,
-    /// What a packet suffers from RED, if that is there.
+    /// RED's verdict on a packet, if RED is there: mark or drop.
     design: Option<&'static str>,
-    /// What a queue of whole packets does before it is full.
+    /// The discipline of a queue of whole packets, before it is full.
     discipline: &'static str,
 }
 

@@ -42,7 +42,7 @@ const LOSS_PERCENT: [u64; 7] = [0, 1, 3, 6, 10, 15, 20];
 
 const WINDOWS: [u64; 2] = [4, 8];
 
-/// What is left out, and how, at the sender and at the receiver.
+/// The feature that is left out, and how, at the sender and at the receiver.
 const WITHOUT: [(&str, Tune, Tune); 16] = [
     (NOTHING, as_it_is, as_it_is),
     (NO_SACK, no_sack, no_sack),
@@ -121,7 +121,7 @@ const NOTHING: &str = "everything";
 const NO_SACK: &str = "no sack";
 const NO_RACK: &str = "no rack";
 
-/// What a feature's gain is counted over: the same, with the feature.
+/// The setting over which a feature's gain is counted: the same, with the feature.
 fn with_it(without: &str) -> &'static str {
     match without.split_once(", ") {
         Some((NO_SACK, _)) => NO_SACK,

@@ -149,7 +149,7 @@ impl Flows {
     }
 }
 
-/// What is noted while a run goes on.
+/// The notes of a run that goes on.
 struct Watch {
     window_segments: usize,
     /// The samples of each flow.

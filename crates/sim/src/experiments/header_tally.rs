@@ -1,8 +1,8 @@
-//! What a run saw of compressed headers.
+//! The compressed headers that a run saw.
 
 use std::collections::BTreeMap;
 
-/// What was seen of headers.
+/// Counts of headers and of their bytes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HeaderTally {
     /// Segments sent, by the length of their header on the air, TCP's own where it was plain.

@@ -25,7 +25,7 @@ use crate::net::network::{HOST_WIRED, wired_node};
 use crate::net::plan;
 use crate::streams::{Purpose, happens, stream};
 
-/// What is sent over which path.
+/// The segments that are sent, and the path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Headers {
     /// Bytes from one end to the other.
@@ -94,7 +94,7 @@ struct Packet {
     to: usize,
     /// The packet before compression.
     original: Vec<u8>,
-    /// What stands for its segment; `None`: itself.
+    /// The compressed packet that stands for its segment; `None`: the segment itself.
     compressed: Option<Vec<u8>>,
 }
 
@@ -253,7 +253,7 @@ fn segment_of(packet: &[u8]) -> Option<&[u8]> {
 /// A packet's time on the path: five frames of one hop.
 const SPACING: Duration = Duration::from_millis(40);
 
-/// What lets the next two overtake.
+/// The delay of a packet that lets the next two overtake it.
 const SETBACK: Duration = Duration::from_millis(100);
 
 /// And its way: three hops.

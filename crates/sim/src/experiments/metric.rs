@@ -1,4 +1,4 @@
-//! What is read off a run, and what the papers call it.
+//! The figures that are read off a run, by the names that the papers give them.
 
 use super::run::Run;
 
@@ -63,10 +63,10 @@ pub const TIME: Metric = metric("transfer_time", "s", |run| {
 pub const RETRANSMISSIONS: Metric =
     metric("retransmissions", "1", |run| run.retransmissions as f64);
 
-/// What the chain's radios spend transmitting.
+/// The energy that the chain's radios spend transmitting.
 pub const TRANSMIT_ENERGY: Metric = metric("transmit_energy", "mJ", |run| run.spent.transmit_mj);
 
-/// What the chain's nodes spend on everything.
+/// The energy that the chain's nodes spend in all.
 pub const ENERGY: Metric = metric("energy", "mJ", |run| run.spent.total_mj);
 
 /// The same for 1,000 bytes delivered.

@@ -55,15 +55,15 @@ use crate::parallel;
 /// A published experiment, or one of Motet's own.
 #[derive(Clone, Copy, Debug)]
 pub struct Experiment {
-    /// What it is called on the command line.
+    /// The experiment's name on the command line.
     pub id: &'static str,
-    /// What it shows, and where that was published.
+    /// The question that the experiment answers, and where the answer was published.
     pub title: &'static str,
     /// The settings, the paper's own first.
     cases: fn() -> Vec<Case>,
-    /// What follows from the runs.
+    /// Makes the rows from the runs.
     rows: fn(&Results<'_>) -> Vec<Row>,
-    /// What is drawn along the horizontal axis.
+    /// The key along the horizontal axis.
     axis: Option<&'static str>,
     /// How long and how often each setting runs, by [`Effort`].
     budget: [Budget; 2],
@@ -72,11 +72,11 @@ pub struct Experiment {
 /// One setting of an experiment.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What tells it from the others.
+    /// The keys by which the setting differs from the others.
     pub point: Point,
     /// The air it runs in, and its TCP.
     pub setup: Setup,
-    /// What is sent there, and measured.
+    /// The traffic of the setting, and its measurement.
     pub traffic: Arc<dyn Traffic>,
 }
 
@@ -120,7 +120,7 @@ pub struct Results<'a> {
     seeds: &'a [usize],
 }
 
-/// What an experiment gave.
+/// The results of an experiment.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Report {
     /// The paper's own setting first.
@@ -158,7 +158,7 @@ pub struct VoidRun {
     pub point: Point,
     /// The seed.
     pub seed: u64,
-    /// What went wrong.
+    /// The cause of the failure.
     pub failure: Failure,
 }
 
@@ -212,7 +212,7 @@ impl Case {
         }
     }
 
-    /// What a full segment is there, and what the radio allows in a run that measures for
+    /// The full segment of this setting, and the radio's bound in a run that measures for
     /// `seconds`.
     fn segment(&self, seconds: u64) -> Segment {
         self.traffic.segment(&self.setup, seconds)
@@ -378,7 +378,7 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// What a segment of a point's setting is, and what the radio allows.
+    /// The full segment of a point's setting, and the radio's bound.
     pub fn segment(&self, point: &Point) -> Segment {
         let place = self.measured.place(point);
         place.map_or(Segment::NONE, |place| self.measured.segments[place])

@@ -2,7 +2,7 @@
 //!
 //! Sources: `TCPlp` §8 and appendix B; Mathis et al., CCR 1997, for the first.
 
-/// What the models are fed with.
+/// The input of the models.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Path {
     /// Application bytes of a full segment.

@@ -34,7 +34,7 @@ struct Chain {
 /// The hold rule's time per hop, µs, and d, ms.
 type Times = (u64, u64);
 
-/// What radios and relays a chain has.
+/// The radios and relays of a chain.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Hamilton,

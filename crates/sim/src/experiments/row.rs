@@ -13,7 +13,7 @@ use crate::stats::Stat;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Point(Vec<(&'static str, Value)>);
 
-/// What settings differ by, in every experiment.
+/// The keys by which settings differ, in every experiment.
 pub const KEYS: [&str; 33] = [
     "hops",
     "direction",
@@ -61,7 +61,7 @@ pub enum Value {
     Name(&'static str),
 }
 
-/// What a row is worth as evidence.
+/// The worth of a row as evidence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Evidence {
     /// No constant was fitted on this figure.
@@ -82,7 +82,7 @@ pub struct Row {
     pub experiment: &'static str,
     /// The setting.
     pub point: Point,
-    /// What was measured.
+    /// The name of the measured figure.
     pub metric: &'static str,
     /// The metric's unit; "1" for ratios and fractions.
     pub unit: &'static str,
@@ -96,13 +96,13 @@ pub struct Row {
     pub sets: [Stat; 2],
     /// The published value.
     pub paper: Option<f64>,
-    /// What no stack can exceed on this radio.
+    /// The value that no stack can exceed on this radio.
     pub bound: Option<f64>,
-    /// What the paper estimates that the radio gives. Better settings exceed it: no bound.
+    /// The paper's estimate of what the radio gives. Better settings exceed it: no bound.
     pub estimate: Option<f64>,
-    /// What it is worth as evidence.
+    /// The row's worth as evidence.
     pub evidence: Evidence,
-    /// What the value must be, if anything.
+    /// The criterion that the value must meet, if there is one.
     pub criterion: Option<Criterion>,
     /// Whether runs vary it, and their spread says how far.
     has_interval: bool,
@@ -334,7 +334,7 @@ impl Row {
         self
     }
 
-    /// What the criterion is about, before the range.
+    /// Sets the subject of the criterion, which stands before the range.
     #[must_use]
     pub fn about(mut self, what: &str) -> Self {
         if let Some(criterion) = &mut self.criterion {

@@ -19,7 +19,7 @@ use crate::stats::{jain, mean};
 use super::header_tally::HeaderTally;
 use super::spent::Spent;
 
-/// What a run gave.
+/// The figures of a run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Run {
     /// The figures of each flow.
@@ -30,9 +30,9 @@ pub struct Run {
     pub retries: u64,
     /// Data bytes that arrived, over the same time as `frames`.
     pub bytes: u64,
-    /// What became of the frames, by [`Fate::index`].
+    /// The fates of the frames, by [`Fate::index`].
     pub fates: [u64; Fate::COUNT],
-    /// What the chain's nodes spent over the same time.
+    /// The energy and work that the chain's nodes spent over the same time.
     pub spent: Spent,
     /// Segments that TCP sent again.
     pub retransmissions: u64,
@@ -42,7 +42,7 @@ pub struct Run {
     pub figures: Vec<(&'static str, f64)>,
 }
 
-/// What a run gave one flow.
+/// The figures of one flow of a run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Flow {
     /// Application bytes delivered in the measured time, kb/s.

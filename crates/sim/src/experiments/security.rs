@@ -58,7 +58,7 @@ struct Design {
 /// The design that attackers are tried on.
 const COPY: &Design = &DESIGNS[0];
 
-/// What forged heads are sent to.
+/// The design of the nodes to which forged heads are sent.
 const IMMEDIATE: &Design = &DESIGNS[2];
 
 const DESIGNS: [Design; 3] = [
@@ -109,7 +109,7 @@ impl Design {
     }
 }
 
-/// What happens to a chain with a key.
+/// The trouble that a chain with a key meets.
 #[derive(Clone, PartialEq, Debug)]
 enum Trouble {
     /// One flow upwards, beside these attackers of as many frames a second.
@@ -371,7 +371,7 @@ const REBOOT_EVERY: Duration = Duration::from_secs(60);
 const REBOOTS: u64 = 6;
 const OFF_FOR: Duration = Duration::from_secs(1);
 
-/// What the heads are called that come more often.
+/// The name of the attack with more frequent heads.
 const HEADS: &str = "head, 50/s";
 
 const ACCEPTED: (&str, &str) = ("forgeries_accepted", "1");

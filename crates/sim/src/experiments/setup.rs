@@ -40,7 +40,7 @@ pub struct Setup {
     pub receiver: Tune,
 }
 
-/// What a chain has that no key of a scenario says.
+/// The settings of a chain that no key of a scenario has.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Beyond {
     /// A radio that differs from all that have names.
@@ -51,14 +51,14 @@ pub struct Beyond {
     pub security: Option<SecurityOptions>,
 }
 
-/// What a full segment is in a setting, and what the radio allows.
+/// The full segment of a setting, and the radio's bound.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Segment {
     /// Application bytes; of bulk packets, the frame.
     pub payload_len: usize,
-    /// What no run can exceed, kb/s, where that is known.
+    /// The goodput that no run can exceed, kb/s, where that is known.
     pub bound: Option<f64>,
-    /// What the papers' arithmetic gives, kb/s, where that is no bound.
+    /// The goodput by the papers' arithmetic, kb/s, where that is no bound.
     pub estimate: Option<f64>,
 }
 
@@ -178,7 +178,7 @@ impl Setup {
         Ok(network)
     }
 
-    /// What the keys come to.
+    /// The scenario that the keys make.
     ///
     /// # Errors
     /// As [`Self::network`].

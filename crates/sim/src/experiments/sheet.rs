@@ -39,7 +39,7 @@ fn read(text: &str) -> Result<Vec<Case>, ScenarioError> {
     points.into_iter().map(case).collect()
 }
 
-/// What a swept key is in the point of a row.
+/// The key and value of a swept key in the point of a row.
 fn key(path: &str, value: &Value) -> Option<(&'static str, row::Value)> {
     let name = match path {
         "topology.chain" => "hops",

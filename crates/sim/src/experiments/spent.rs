@@ -1,4 +1,5 @@
-//! What the nodes of a chain spend: energy, processor time, work of the header compressor.
+//! The cost of a run to the nodes of a chain: energy, processor time, work of the header
+//! compressor.
 //!
 //! Place: read off a network before and after what is measured; the difference counts.
 //! Left out: nodes beside the chain and hosts, which are no part of the path.
@@ -42,7 +43,7 @@ impl Spent {
         spent
     }
 
-    /// What was spent since `before`.
+    /// The cost since `before`.
     pub fn since(&self, before: &Self) -> Self {
         Self {
             transmit_mj: self.transmit_mj - before.transmit_mj,

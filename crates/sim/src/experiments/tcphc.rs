@@ -191,7 +191,7 @@ fn pairs_of(hops: impl IntoIterator<Item = u64>, beside: Option<Datagrams>) -> V
     hops.into_iter().flat_map(both).collect()
 }
 
-/// What compression saves of a metric, as a part of what it is without.
+/// The share of a metric that compression saves, of its value without compression.
 fn saved(results: &Results<'_>, hops: u64, flow: &'static str, metric: Metric) -> f64 {
     let [without, with] =
         COMPRESSION.map(|compression| results.mean(&point(hops, compression, flow), metric));

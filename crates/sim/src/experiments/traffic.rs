@@ -1,4 +1,4 @@
-//! What is sent and measured in a setting.
+//! The traffic of a setting, and its measurement.
 //!
 //! Purpose: each case of an experiment names its traffic, which runs it. A new kind is a type
 //! that implements [`Traffic`], in the file of the experiment that needs it; no other file has
@@ -18,7 +18,7 @@ pub trait Traffic: fmt::Debug + Send + Sync {
     /// [`Failure`], which makes the run void.
     fn run(&self, setup: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure>;
 
-    /// What a full segment is, and what the radio allows in a run that measures for `seconds`.
+    /// The full segment, and the radio's bound in a run that measures for `seconds`.
     fn segment(&self, setup: &Setup, seconds: u64) -> Segment {
         setup.segment(seconds)
     }

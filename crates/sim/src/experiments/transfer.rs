@@ -19,7 +19,7 @@ use crate::apps::{App, Receiver, Sender};
 use crate::net::network::{Network, NetworkOptions};
 use crate::streams::{Purpose, stream};
 
-/// What is sent.
+/// The data that are sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transfer {
     /// Bytes of the transfer.

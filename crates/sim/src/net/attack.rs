@@ -31,7 +31,7 @@ pub struct AttackOptions {
     pub near: usize,
     /// Frames each second; at most [`PER_S_MAX`].
     pub per_s: f64,
-    /// What it sends.
+    /// The frames that the attacker sends.
     pub frames: Frames,
     /// Whether its frames are for another PAN: what remains of the attack then is the air that it
     /// takes.
@@ -41,7 +41,7 @@ pub struct AttackOptions {
 /// The most frames that an attacker sends in a second: more than fit on the air.
 pub const PER_S_MAX: f64 = 1_000.0;
 
-/// What an attacker sends.
+/// The frames of an attacker.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Frames {
     /// Frames of its own making.
@@ -52,7 +52,7 @@ pub enum Frames {
     Replayed,
 }
 
-/// What a forged frame is to do.
+/// The purpose of a forged frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Forgery {
     /// A router advertisement of the parent's, with another prefix.
@@ -149,7 +149,7 @@ impl Forgery {
     }
 }
 
-/// What an attacker knows of the node that it is near.
+/// The node that an attacker is near, as far as the attacker knows it.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Target {
     pub(crate) addr: LinkAddr,
@@ -157,7 +157,7 @@ pub(crate) struct Target {
     pub(crate) neighbours: Vec<LinkAddr>,
     /// The level and the key sequence of the frames about it, where they are sealed.
     pub(crate) seal: Option<(Level, u32)>,
-    /// What routing messages about it say; none without RPL.
+    /// The node's place in routing, from overheard messages; none without RPL.
     pub(crate) routing: Option<Overheard>,
 }
 
@@ -184,7 +184,7 @@ pub(crate) struct Forger {
     kept: Vec<Box<[u8]>>,
 }
 
-/// What is in clear in a neighbour's last frame.
+/// The fields in clear in a neighbour's last frame.
 #[derive(Clone, Copy, Debug)]
 struct Heard {
     from: LinkAddr,

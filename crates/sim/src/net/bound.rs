@@ -1,5 +1,5 @@
-//! What no run can exceed: the least time that a segment takes of the air, of its source and of
-//! the processors on its way.
+//! A bound that no run can exceed: the least time that a segment takes of the air, of its source
+//! and of the processors on its way.
 //!
 //! Purpose: the figure that every measured goodput of one flow stands beside. Estimates, which
 //! good settings exceed, are in [`estimate`](crate::net::estimate).
@@ -51,7 +51,7 @@ pub struct Path {
     pub ack_every: Option<u8>,
 }
 
-/// What chance may spare a run.
+/// The backoffs that chance may spare a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Luck {
     /// Nothing: backoffs and the variation of drivers take their mean.
@@ -140,8 +140,8 @@ impl Path {
         self.segment.frames.iter().map(frame).sum::<i64>() as f64
     }
 
-    /// What the processor of an end, or of a relay, works for one segment, ns. One that
-    /// is deaf while it copies does nothing else meanwhile: that is counted in the air.
+    /// The time that the processor of an end, or of a relay, works for one segment, ns. One that is
+    /// deaf while it copies does nothing else meanwhile: that is counted in the air.
     fn processors(&self, luck: Luck) -> f64 {
         if self.profile.deaf {
             return 0.0;
@@ -167,7 +167,7 @@ impl Path {
         end.max(relay)
     }
 
-    /// What the exchanges of one segment take of the air that they share, ns.
+    /// The time that the exchanges of one segment take of the air that they share, ns.
     fn air(&self, luck: Luck) -> f64 {
         let links = self.hops.min(match self.is_multi_channel {
             true => 2,

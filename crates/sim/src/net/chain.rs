@@ -39,7 +39,7 @@ use crate::net::world::World;
 
 pub use crate::net::network::{HOST_WIRED, Host, RADIO, WIRED};
 
-/// What a chain is like that is put together by hand, as tests and benchmarks do: commands and
+/// The settings of a chain that is put together by hand, as tests and benchmarks do: commands and
 /// experiments say it in a scenario's keys. `ChainOptions::default()` is `TCPlp`'s three hops,
 /// where no node measures its pace.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -74,7 +74,7 @@ pub struct ChainOptions {
     pub relaying: Relaying,
     /// Frames that a node's MAC queues.
     pub queue_frames: usize,
-    /// What is beyond the wire.
+    /// The host beyond the wire.
     pub host: Host,
     /// The host at the far mote's address; if that is the caller, no node has to join.
     pub mote: Host,
@@ -97,7 +97,7 @@ pub struct ChainOptions {
 pub struct Chain<'m> {
     /// The world it is in.
     pub world: World<'m>,
-    /// What it was built from.
+    /// The options that the chain was built from.
     options: NetworkOptions,
     /// Segments for each ACK of a receiver that does as it is told.
     ack_every: u8,
@@ -223,7 +223,7 @@ impl<'m> Chain<'m> {
         })
     }
 
-    /// What it was built from.
+    /// The options that the chain was built from.
     pub const fn options(&self) -> &NetworkOptions {
         &self.options
     }
@@ -300,7 +300,7 @@ impl<'m> Chain<'m> {
         frames
     }
 
-    /// What a full segment and its ACK are on the mote's first hop.
+    /// The frames of a full segment and its ACK on the mote's first hop.
     ///
     /// From the stack's own MSS, headers and fragmenter; `acks_per_segment` is the one
     /// assumption: every second segment, as RFC 9293 §3.8.6.3 has it, or what the options say.
@@ -309,8 +309,8 @@ impl<'m> Chain<'m> {
         self.to_host().frames(&self.world, 1.0 / every)
     }
 
-    /// What bounds the goodput of one flow between mote and host, `up` to the host or down from
-    /// there; `None` over Bluetooth LE.
+    /// The path that bounds the goodput of one flow between mote and host, `up` to the host or down
+    /// from there; `None` over Bluetooth LE.
     pub fn path(&self, up: bool) -> Option<Path> {
         if self.options.ble.is_some() {
             return None;
@@ -320,8 +320,8 @@ impl<'m> Chain<'m> {
         self.path_between(plan::HOST, true, ack_every)
     }
 
-    /// What bounds the goodput of one flow between mote and `peer`, which is the host or the
-    /// chain's other end. `ack_every`: as [`BoundedFlow`] has it; none where the border router
+    /// The path that bounds the goodput of one flow between mote and `peer`, which is the host or
+    /// the chain's other end. `ack_every`: as [`BoundedFlow`] has it; none where the border router
     /// thins ACKs.
     pub fn path_to(&self, peer: Ipv6Addr, timestamps: bool, ack_every: Option<u8>) -> Option<Path> {
         let ack_every = ack_every.filter(|_| !self.options.thins_acks);
@@ -371,8 +371,8 @@ impl<'m> Chain<'m> {
         frames.routed_estimate_kbps(&profile, BE_MIN, route)
     }
 
-    /// What no run exceeds over Bluetooth LE: full segments in events without an end, and ACKs that
-    /// take no time.
+    /// The goodput that no run exceeds over Bluetooth LE, kb/s: full segments in events without an
+    /// end, and ACKs that take no time.
     pub fn ble_bound_kbps(&self) -> Option<f64> {
         let options = self.options.ble?;
         let sdu = SduTimes {

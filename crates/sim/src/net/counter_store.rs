@@ -1,4 +1,4 @@
-//! What nodes with a key must not forget from one run to the next: their counters, in a file.
+//! The frame counters of nodes with a key, kept in a file from one run to the next.
 //!
 //! Purpose: a run against the kernel uses the same addresses as the one before, often with the same
 //! key, and the same counter twice would betray both frames. Place: between [`super::world`], which
@@ -15,7 +15,7 @@ use motet_state::{Counters, Error, Past};
 #[derive(Clone, Debug)]
 pub struct CounterStore(Arc<Mutex<Inner>>);
 
-/// What the clones share.
+/// The state that the clones share.
 #[derive(Debug)]
 struct Inner {
     counters: Counters,

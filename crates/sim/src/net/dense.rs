@@ -10,7 +10,7 @@ use crate::air::gains::{Gains, LogDistance};
 use crate::net::network::{Host, HostOptions, Joining, NetworkOptions, NodeOptions};
 use crate::streams::{Purpose, stream};
 
-/// What a floor is like.
+/// The shape of a floor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shape {
     /// Motes 2 to 4 m apart in a square.

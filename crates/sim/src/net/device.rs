@@ -26,7 +26,7 @@ use crate::air::gains::Gains;
 use crate::apps::App;
 use crate::streams::{Purpose, stream};
 
-/// What such a mote has besides.
+/// The parts that such a mote has besides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Parts {
     /// Whether peers are offered `TCPlE`.

@@ -1,4 +1,4 @@
-//! What the papers' arithmetic gives: goodput estimated from frame times.
+//! The papers' arithmetic: goodput estimated from frame times.
 //!
 //! Purpose: an estimate counts mean backoffs, and adds up times that overlap over several hops.
 //! Good settings and lucky runs exceed it; what nothing exceeds is in
@@ -11,8 +11,8 @@ use motet::time::Duration;
 use crate::air::phy;
 use crate::air::profile::Profile;
 
-/// What one full segment and its acknowledgment are on the air, with its headers as they mostly
-/// are.
+/// The frames of one full segment and of its acknowledgment on the air, with its headers as they
+/// mostly are.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SegmentFrames {
     /// Application bytes in the segment.

@@ -28,7 +28,7 @@ pub struct Fairness {
     ledger: Ledger,
 }
 
-/// What went in and what came out.
+/// Counts of the packets that went into the router and came out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Ledger {
     /// Packets that went in.
@@ -62,7 +62,7 @@ impl Fairness {
         &self.router
     }
 
-    /// What decides, to ask for its status.
+    /// The router that decides, to ask for its status.
     pub fn router_mut(&mut self) -> &mut Router {
         &mut self.router
     }
@@ -88,7 +88,7 @@ impl Fairness {
         self.timeouts_held
     }
 
-    /// What went in and what came out.
+    /// The counts of the packets that went in and came out.
     pub fn ledger(&self) -> Ledger {
         self.ledger
     }
@@ -211,7 +211,7 @@ fn mote(direction: Direction, packet: &[u8]) -> Option<usize> {
 /// The shortest time between two calls.
 const TICK: Duration = Duration::from_micros(1);
 
-/// What tells one content from another.
+/// A hash of a packet's content.
 fn content(packet: &[u8]) -> u64 {
     // Its keys are constants: the same packet gives the same number in every run.
     let mut hasher = DefaultHasher::new();

@@ -1,4 +1,4 @@
-//! What a bad network does to packets: loses, repeats, delays and corrupts them.
+//! The faults of a bad network: it loses, repeats, delays and corrupts packets.
 //!
 //! Purpose: one judge for every packet that goes over a wire of the lab, real or pretended.
 //! Left out: frames on the air, whose fate the medium decides.
@@ -34,7 +34,7 @@ pub struct Arrival {
     pub is_corrupted: bool,
 }
 
-/// What became of packets.
+/// Packets by their fate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FaultTally {
     /// Packets that were sent.
@@ -65,8 +65,8 @@ impl Faults {
         ..Self::NONE
     };
 
-    /// What arrives of `packet`, whose bytes before `intact` are never corrupted: none, one or
-    /// two copies. Counted in `tally`.
+    /// The copies of `packet` that arrive: none, one or two. Bytes before `intact` are never
+    /// corrupted. Counted in `tally`.
     pub fn judge(
         &self,
         packet: &[u8],

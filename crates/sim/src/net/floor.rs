@@ -11,7 +11,7 @@ use super::topology::{self, Station};
 use crate::air::gains::{Gains, LogDistance};
 use crate::streams::{Purpose, stream};
 
-/// What a floor is to be like.
+/// The settings of a floor.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct FloorOptions {
     /// Motes, besides the border router.
@@ -88,7 +88,7 @@ fn range_m(options: &FloorOptions) -> f64 {
     libm::pow(10.0, budget_db / (10.0 * loss.exponent)).max(1.0)
 }
 
-/// What a link that a tree chooses has over the noise, dB: that of a frame which arrives, and
+/// The signal-to-noise ratio of a link that a tree chooses, dB: that of a frame which arrives, and
 /// the margin of [`topology`].
 const SNR_DB: f64 = 10.0;
 

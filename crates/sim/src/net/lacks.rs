@@ -1,4 +1,4 @@
-//! What motes lack that have not joined: for the sentence that says why a mesh is incomplete.
+//! The steps of joining that motes lack: for the sentence that says why a mesh is incomplete.
 //!
 //! Purpose: a mesh that does not complete names its motes, and each one's next step that has not
 //! come about. Place: asks nodes as they are at this moment, and changes nothing.
@@ -58,7 +58,7 @@ impl fmt::Display for Lack {
     }
 }
 
-/// What mesh node `mote` of a world whose border router is node 0 lacks at this moment.
+/// The steps that mesh node `mote` lacks at this moment, in a world whose border router is node 0.
 pub fn lacks(world: &World<'_>, mote: usize) -> Vec<Lack> {
     if !world.is_on(mote) {
         return vec![Lack::Power];

@@ -61,7 +61,7 @@ pub struct Network<'m> {
     pub world: World<'m>,
     tree: Tree,
     prefix: Ipv6Addr,
-    /// What it was built from, but for the gains.
+    /// The options that the network was built from, without the gains.
     options: NetworkOptions,
     hosts: Vec<Option<usize>>,
     /// By mesh node: how often it has run and been switched off.
@@ -279,7 +279,7 @@ impl<'m> Network<'m> {
         self.options.nodes.len()
     }
 
-    /// What every random choice follows from.
+    /// The seed of every random choice.
     pub fn seed(&self) -> u64 {
         self.options.seed
     }
@@ -289,7 +289,7 @@ impl<'m> Network<'m> {
         &self.tree
     }
 
-    /// What a mesh node is called.
+    /// The name of a mesh node.
     pub fn name(&self, node: usize) -> &str {
         let node = self.options.nodes.get(node);
         node.map_or("", |node| node.name.as_str())
@@ -518,7 +518,7 @@ pub(crate) fn mac_of<'n, 'm>(node: &'n Node<'m>) -> Option<&'n Mac<'m>> {
     }
 }
 
-/// What the randomness of a node follows from that has run so often before.
+/// The seed of the randomness of a node that has run `lives` times before.
 fn seed_of_life(seed: u64, lives: u64) -> u64 {
     seed.wrapping_add(lives.wrapping_mul(REBOOT_STEP))
 }

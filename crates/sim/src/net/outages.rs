@@ -14,7 +14,7 @@ use crate::Arena;
 use crate::air::radio::OFF_MIN;
 use crate::streams::{Purpose, stream};
 
-/// What happens to one node.
+/// A fault of one node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Switch {
     /// The node is switched off.
@@ -23,7 +23,7 @@ pub enum Switch {
     On,
 }
 
-/// What is still to happen.
+/// The faults still to come.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Outages {
     /// By when, then in the order in which it was added.

@@ -76,5 +76,6 @@ const ACK_EVERY: u8 = 6;
 /// As long as RFC 9293 §3.8.6.3 allows.
 const ACK_DELAY_MS: u16 = 500;
 
-/// What the receiver's rule answers at once.
+/// The window of a connection that begins, segments: the receiver's rule acknowledges these at
+/// once.
 const INITIAL_WINDOW: u8 = 8;

@@ -8,7 +8,7 @@ use motet::time::Instant;
 use super::network::Network;
 use super::world::World;
 
-/// What is to happen before the next look.
+/// The step before the next look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
     /// Let one event happen.
@@ -34,7 +34,7 @@ pub fn run<'m, R: AsMut<World<'m>>>(
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stretch {
     until: Instant,
-    /// What the last look said, where it has not happened yet.
+    /// The step that the last look asked for, if it has not happened yet.
     next: Option<Next>,
 }
 

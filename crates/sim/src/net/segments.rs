@@ -1,4 +1,4 @@
-//! What the full segments of a connection are on the air, by the stack's own arithmetic.
+//! The frames of a connection's full segments on the air, by the stack's own arithmetic.
 //!
 //! Purpose: bounds and estimates count frames, whose number and length follow from the MSS, the
 //! headers and the fragmenter. Left out: fields of a header that only some segments have.

@@ -17,7 +17,7 @@ use super::network::Network;
 /// Hosts that nobody knows.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Strangers {
-    /// What the strangers send.
+    /// The packets that the strangers send.
     pub kind: StrangerPacket,
     /// Packets a second, of all of them.
     pub per_s: f64,
@@ -29,7 +29,7 @@ pub struct Strangers {
     pub is_inside: bool,
 }
 
-/// What a stranger sends.
+/// The packets of a stranger.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StrangerPacket {
     /// UDP datagrams with so many bytes, to a port that nobody has.

@@ -14,10 +14,10 @@ use crate::air::phy;
 use crate::air::power::ratio;
 use crate::net::network::NODES_MAX;
 
-/// What the tree must know of a node.
+/// A node, as far as the tree must know it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Station<'a> {
-    /// What errors call the node.
+    /// The node's name in errors.
     pub name: &'a str,
     /// The node's parent, if that is given.
     pub parent: Option<usize>,

@@ -37,13 +37,13 @@ pub struct Wire {
     router: End,
     hosts: Vec<WireHost>,
     faults: Faults,
-    /// What the faults did.
+    /// The effects of the faults.
     pub fault_tally: FaultTally,
     rng: Rng,
     capture: Option<Capture>,
     outbox: VecDeque<Box<[u8]>>,
     passed: Option<VecDeque<Passed>>,
-    /// What it carried and lost.
+    /// Packets that the wire carried and lost.
     pub tally: WireTally,
 }
 
@@ -58,7 +58,7 @@ pub struct Passed {
     pub packet: Box<[u8]>,
 }
 
-/// What a wire carried and lost.
+/// Packets that a wire carried and lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct WireTally {
     /// Packets from the mesh.

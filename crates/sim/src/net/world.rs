@@ -56,7 +56,7 @@ pub struct Resident<'m> {
     pub app: App<'m>,
 }
 
-/// What a run is subject to.
+/// The conditions of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Conditions {
     /// Every random choice follows from it.
@@ -77,7 +77,7 @@ pub struct World<'m> {
     attackers: Vec<Attacker>,
     attacks_ended: bool,
     wire: Option<Wire>,
-    /// What makes the border router fair, if anything does.
+    /// The router that makes the border router fair, if there is one.
     fairness: Option<Fairness>,
     frame_loss: f64,
     /// Whether frames survive interference, and injected loss.
@@ -96,9 +96,9 @@ struct Mote<'m> {
     resumes: Option<Instant>,
     /// Whether it is switched off: then nothing reaches it, and it does nothing.
     is_off: bool,
-    /// What its key costs it, and what it has stored.
+    /// The node's cipher time, and the counters that it has stored.
     security: SecurityState,
-    /// What its processor has been charged with.
+    /// The work that the node's processor has been charged with.
     work: Work,
 }
 
@@ -229,7 +229,7 @@ impl<'m> World<'m> {
         }
     }
 
-    /// What a node hears of other systems.
+    /// Sets the noise of other systems at a node.
     pub fn set_noise(&mut self, mote: usize, noise: Option<Noise>) {
         self.air.medium.set_noise(mote, noise);
     }
@@ -369,7 +369,7 @@ impl<'m> World<'m> {
         !self.motes[mote].is_off
     }
 
-    /// What runs on a node, before anything added.
+    /// The application of a node, before anything added.
     pub fn app(&self, mote: usize) -> &App<'m> {
         &self.motes[mote].apps[0]
     }
@@ -398,7 +398,7 @@ impl<'m> World<'m> {
         &self.motes[mote].apps
     }
 
-    /// What was sent over each link, by sender and receiver, in order.
+    /// The tally of each link, by sender and receiver, in order.
     pub fn links(&self) -> impl Iterator<Item = ((usize, usize), LinkTally)> {
         let ble = self.ble.iter().flat_map(Bluetooth::links);
         self.air
@@ -428,7 +428,7 @@ impl<'m> World<'m> {
         nonces.map_or((0, 0), |nonces| (nonces.repeated, nonces.count()))
     }
 
-    /// What a node has sent by its first radio since [`Self::take_census`].
+    /// The frames that a node has sent by its first radio since [`Self::take_census`].
     pub fn sent(&self, mote: usize) -> Sent {
         let census = self.air.census.as_ref();
         census.map_or(Sent::default(), |census| census.sent(mote))
@@ -440,7 +440,7 @@ impl<'m> World<'m> {
         Some(radio.usage(self.now()))
     }
 
-    /// What a node's first radio, and the processor for it, have used so far.
+    /// The energy that a node's first radio, and the processor for it, have used so far.
     pub fn energy(&self, mote: usize) -> Option<Energy> {
         let radio = self.motes[mote].radios().next()?;
         Some(radio.energy(self.now()))
@@ -512,7 +512,7 @@ impl<'m> Mote<'m> {
     }
 }
 
-/// What is in the place of a node's stack while it is switched off.
+/// A stack in the place of that of a node which is switched off.
 fn absent<'m>(now: Instant) -> Node<'m> {
     let ip = Ip::new(ip::Config::default(), &mut []);
     Node::without_tcp(&mut [], ip, motet::random::Rng::from_seed([0; 2]), now)

@@ -42,7 +42,7 @@ pub enum Values {
     Text(Vec<Option<String>>),
 }
 
-/// What a table is of.
+/// The rows of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Of {
     /// A row for each run.

@@ -248,9 +248,9 @@ pub struct Spread {
 /// Flows that are alike, by their places in the scenario.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Group {
-    /// What they have in common.
+    /// The name that the flows share.
     pub name: String,
-    /// What the flows have in common, for programs.
+    /// The likeness that the flows share, for programs.
     pub likeness: Likeness,
     /// The flows' places, in order.
     pub flows: Vec<usize>,

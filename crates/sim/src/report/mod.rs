@@ -1,4 +1,4 @@
-//! What runs gave: figures, JSON lines, plots, one page to look at.
+//! The results of runs: figures, JSON lines, plots, one page to look at.
 
 mod columns;
 mod lines;

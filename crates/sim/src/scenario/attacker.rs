@@ -182,7 +182,7 @@ fn recorded(files: ScenarioFiles<'_>, file: &str) -> Result<Arc<[Box<[u8]>]>, Sc
     }
 }
 
-/// What stands behind the header of a TAP record, whose bytes 2 and 3 are its length.
+/// The bytes behind the header of a TAP record, whose bytes 2 and 3 are its length.
 fn behind_tap(record: &[u8]) -> Option<&[u8]> {
     let &[_, _, low, high, ..] = record else {
         return None;

@@ -1,4 +1,4 @@
-//! What the run of a scenario can give at most.
+//! The bound on the goodput of a scenario's run.
 
 use super::flow::Flow;
 use super::model::{FaultKind, FaultSettings, FlowEnd, FlowKind, Scenario};
@@ -6,7 +6,7 @@ use crate::net::bound::{Path, Stretch};
 use crate::net::bounded::BoundedFlow;
 use crate::net::network::Network;
 
-/// What bounds the goodput of the only flow of a run.
+/// The bound on the goodput of the only flow of a run.
 #[derive(Debug)]
 pub(super) struct RunBound {
     path: Path,

@@ -24,7 +24,7 @@ pub struct Document {
     pub(super) table: Table,
     /// Keys to sweep over, with their values, in the order of the file.
     pub(super) sweep: Vec<(String, Vec<Value>)>,
-    /// What it names and the caller gave.
+    /// The files that the document names and the caller gave.
     pub(super) given: Files,
     /// Put together by a program, which says itself what runs: such a document may have no flow,
     /// and keys without effect.
@@ -90,7 +90,7 @@ impl Document {
         self
     }
 
-    /// What a key is said to be, by its full name; none where it has its default.
+    /// The value of a key, by its full name; none where it has its default.
     pub fn get(&self, path: &str) -> Option<&Value> {
         let (section, name) = path.rsplit_once('.').unwrap_or(("", path));
         match section {
@@ -110,7 +110,7 @@ impl Document {
         self
     }
 
-    /// What is run: every default filled in.
+    /// The scenario that is run: every default filled in.
     ///
     /// # Errors
     /// A value that [`Self::with`] was refused; keys that contradict each other.

@@ -1,4 +1,4 @@
-//! What is wrong with a scenario: one sentence.
+//! The error of a scenario: one sentence.
 
 use std::fmt;
 use std::path::Path;
@@ -71,7 +71,7 @@ impl fmt::Display for ScenarioError {
     }
 }
 
-/// What stands in a file, as an error shows it: its beginning, on one line.
+/// A part of a file, as an error shows it: its beginning, on one line.
 pub(super) fn shown(what: impl fmt::Display) -> String {
     let text = escaped(&what.to_string());
     match text.char_indices().nth(SHOWN_MAX) {

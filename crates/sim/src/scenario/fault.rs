@@ -118,7 +118,7 @@ fn check_alone(
 }
 
 impl FaultSettings {
-    /// What it breaks: a node, or a link, whichever way it is named.
+    /// The part that the fault breaks: a node, or a link, whichever way it is named.
     fn breaks(&self) -> (usize, Option<usize>) {
         match self.to {
             Some(to) => (self.node.min(to), Some(self.node.max(to))),

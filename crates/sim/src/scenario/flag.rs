@@ -92,12 +92,12 @@ impl Setting {
         self.flag.name
     }
 
-    /// What help says of it.
+    /// The key's help.
     pub const fn help(&self) -> &'static str {
         self.flag.help
     }
 
-    /// What stands for its value; none where it has no value.
+    /// The placeholder of its value in help; none where it has no value.
     pub fn value_name(&self) -> Option<&'static str> {
         Some(self.flag.value).filter(|value| !value.is_empty())
     }

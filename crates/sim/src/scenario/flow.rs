@@ -237,7 +237,7 @@ impl Flow<'_> {
         })
     }
 
-    /// What the flow has achieved so far.
+    /// The flow's progress so far.
     pub(super) fn view(&self, world: &World<'_>) -> FlowView {
         let telemetry = self.progress(world).copied().unwrap_or_default().telemetry;
         FlowView {
@@ -270,7 +270,7 @@ impl Flow<'_> {
         self.began_at < at
     }
 
-    /// What it gave; `counted_bytes` came out of it in the `seconds` since the warm-up, and
+    /// The flow's result; `counted_bytes` came out of it in the `seconds` since the warm-up, and
     /// `is_gone` says of a node that it is off for good.
     pub(super) fn result(
         &self,

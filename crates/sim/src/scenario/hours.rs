@@ -4,7 +4,7 @@ use motet::time::{Duration, Instant};
 
 use super::results::{HourResult, NodeCounts};
 
-/// What such motes had used when each hour began, the first one at once.
+/// The counters of such motes when each hour began, the first one at once.
 #[derive(Debug, Default)]
 pub(super) struct Hours(Vec<Vec<(usize, NodeCounts)>>);
 

@@ -17,7 +17,7 @@ pub(super) struct Key {
     /// As TOML; none: required, or absent by choice.
     pub(super) default: Option<&'static str>,
     pub(super) doc: &'static str,
-    /// What a command line calls it, where it has an option for it.
+    /// The key's option on a command line, where it has one.
     pub(super) flag: Option<Argument>,
     /// The only radio with which it means anything; none: it means something with each.
     pub(super) only: Option<RadioKind>,
@@ -25,7 +25,7 @@ pub(super) struct Key {
     pub(super) needs: Option<Part>,
 }
 
-/// What a node does, as far as keys ask for it.
+/// A node's part in a scenario, as far as keys ask for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Part {
     /// The node is an end of TCP connections.
@@ -57,15 +57,15 @@ pub(super) enum RadioKind {
     Ble,
 }
 
-/// What the option of a key is like.
+/// The option of a key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Argument {
     /// The option's name, without the dashes.
     pub(super) name: &'static str,
-    /// What stands for its value in help, the choices divided by bars; empty: there is none, and
+    /// The placeholder of its value in help, the choices divided by bars; empty: there is none, and
     /// the option says the contrary of the key's default.
     pub(super) value: &'static str,
-    /// What help says.
+    /// The option's help.
     pub(super) help: &'static str,
     /// The key's default as help shows it; an option that repeats it says nothing.
     pub(super) shown: Option<&'static str>,
@@ -73,11 +73,11 @@ pub(super) struct Argument {
     pub(super) max: Option<i64>,
     /// The value is a multiple of this.
     pub(super) step: Option<f64>,
-    /// What is said of a value that it may not have.
+    /// The error for a value that the key may not have.
     pub(super) refusal: Option<&'static str>,
 }
 
-/// What a key may be.
+/// The type of a key's value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     Text,
@@ -236,7 +236,7 @@ impl Kind {
         }
     }
 
-    /// What is allowed, to follow "must be".
+    /// The allowed values, to follow "must be".
     pub(super) fn allowed(self) -> String {
         match self {
             Text => "text in quotes".to_owned(),

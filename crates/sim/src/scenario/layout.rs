@@ -97,8 +97,8 @@ impl Layout {
         })
     }
 
-    /// What a testbed measured on `channel`, for receivers with this noise floor: from `hour`
-    /// hours into the trace on, or in the mean.
+    /// The gains that a testbed measured on `channel`, for receivers with this noise floor: from
+    /// `hour` hours into the trace on, or in the mean.
     pub(super) fn k7(
         file: &Named<'_>,
         channel: u8,

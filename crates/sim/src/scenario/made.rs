@@ -115,7 +115,7 @@ impl Document {
     }
 }
 
-/// What such settings say of a chain, in keys.
+/// The keys of a chain for such settings.
 fn chain_keys(pacing: &Pacing) -> [(&'static str, Value); 3] {
     let hold_ms = pacing.pacing_step.as_micros() as f64 / 1e3;
     let retry_delay_ms = i64::try_from(pacing.retry_delay.as_millis()).unwrap_or(i64::MAX);
@@ -127,7 +127,7 @@ fn chain_keys(pacing: &Pacing) -> [(&'static str, Value); 3] {
     ]
 }
 
-/// What they say of TCP at both ends of a flow.
+/// The keys of TCP at both ends of a flow for such settings.
 fn tcp_keys(pacing: &Pacing) -> [(&'static str, i64); 5] {
     let (every, delay_ms) = (pacing.ack_every.into(), pacing.ack_delay_ms.into());
     [

@@ -32,9 +32,9 @@ pub struct Scenario {
     pub wire: WireSettings,
     /// The flows.
     pub flows: Vec<FlowSettings>,
-    /// What breaks.
+    /// The faults.
     pub faults: Vec<FaultSettings>,
-    /// What motes are supplied from, where that is asked for.
+    /// The battery of motes, where its life is asked for.
     pub battery: Option<Battery>,
 }
 
@@ -45,7 +45,7 @@ pub struct Timing {
     pub name: String,
     /// Virtual time of a run, s.
     pub duration_s: f64,
-    /// What figures leave out of it, s.
+    /// The time at the beginning that figures leave out, s.
     pub warmup_s: f64,
     /// Time to join, s.
     pub join_s: f64,
@@ -212,7 +212,7 @@ pub struct WireSettings {
 /// One `[[flow]]`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FlowSettings {
-    /// What it sends.
+    /// The kind of traffic.
     pub kind: FlowKind,
     /// The sender.
     pub from: FlowEnd,
@@ -237,7 +237,7 @@ pub struct FlowSettings {
 /// One `[[fault]]`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct FaultSettings {
-    /// What happens.
+    /// The kind of fault.
     pub kind: FaultKind,
     /// The node that it happens to.
     pub node: usize,
@@ -251,7 +251,7 @@ pub struct FaultSettings {
     pub for_s: Option<f64>,
 }
 
-/// What breaks.
+/// The kinds of fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FaultKind {
@@ -263,7 +263,7 @@ pub enum FaultKind {
     Link,
 }
 
-/// What a flow sends.
+/// The kinds of traffic.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FlowKind {

@@ -58,7 +58,7 @@ impl Outcome {
         }
     }
 
-    /// What happened, with the flow as the subject.
+    /// The outcome in words, with the flow as the subject.
     pub const fn sentence(self) -> &'static str {
         match self {
             Self::Complete => "arrived whole",
@@ -84,10 +84,10 @@ pub enum Direction {
     Across,
 }
 
-/// What flows have to share for a mean over them to mean anything.
+/// The properties that flows have to share for a mean over them to mean anything.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Likeness {
-    /// What is sent, which says by which transport.
+    /// The kind of traffic, which says by which transport.
     pub kind: FlowKind,
     /// Which way the flow goes.
     pub direction: Direction,

@@ -43,7 +43,7 @@ pub(super) fn check(flow: &FlowSettings) -> Result<(), ScenarioError> {
     Ok(())
 }
 
-/// What makes them.
+/// The sensor that makes a flow's readings.
 pub(super) fn sensor(flow: &FlowSettings) -> Sensor {
     Sensor {
         reading_len: flow.message_bytes,

@@ -221,7 +221,7 @@ fn layout(
     Layout::k7(&file, radio.channel, hour, radio.profile().noise_dbm())
 }
 
-/// What tables of nodes say beyond their stacks.
+/// Applies the tables of nodes to everything beyond their stacks.
 fn apply_to_nodes(
     network: &mut NetworkOptions,
     tree: &Tree,

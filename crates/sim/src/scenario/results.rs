@@ -1,4 +1,4 @@
-//! What a run gave.
+//! The results of a run.
 //!
 //! What many runs give together is in [`crate::report`].
 
@@ -11,7 +11,7 @@ use crate::scenario::{FlowEnd, FlowKind, Move};
 use crate::stats::{jain, ratio};
 use motet::tcp::RetransmissionCause;
 
-/// What one run gave. All counts are of the time after the warm-up.
+/// The results of one run. All counts are of the time after the warm-up.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RunResult {
     /// Which point of the sweep.
@@ -26,7 +26,7 @@ pub struct RunResult {
     pub joined_s: f64,
     /// Measured time, s.
     pub seconds: f64,
-    /// What its goodput cannot exceed, kb/s, where such a bound is known.
+    /// The goodput that the run cannot exceed, kb/s, where such a bound is known.
     pub bound_kbps: Option<f64>,
     /// By flow, in the scenario's order.
     pub flows: Vec<FlowResult>,
@@ -68,7 +68,7 @@ pub struct FlowResult {
     pub from: FlowEnd,
     /// The receiver.
     pub to: FlowEnd,
-    /// What sort of flow it is.
+    /// The flow's sort.
     pub likeness: Likeness,
     /// How it ended.
     pub outcome: Outcome,
@@ -105,7 +105,7 @@ pub struct FlowResult {
     pub intact: bool,
 }
 
-/// What happened at one node.
+/// The results of one node.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct NodeResult {
     /// The node's name: a number, or "host".
@@ -151,13 +151,13 @@ pub struct NodeCounts {
     pub states_us: [u64; State::COUNT],
     /// Time that the processor worked for the radio, µs.
     pub cpu_us: u64,
-    /// What the radio used, mJ.
+    /// The energy that the radio used, mJ.
     pub radio_mj: f64,
-    /// What the processor used, mJ.
+    /// The energy that the processor used, mJ.
     pub cpu_mj: f64,
 }
 
-/// What went over one link, in one direction.
+/// The frames over one link, in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct LinkResult {
     /// Sender.
@@ -166,7 +166,7 @@ pub struct LinkResult {
     pub to: usize,
     /// Frames with a payload, each attempt.
     pub frames: u64,
-    /// What became of them, by [`Fate::index`].
+    /// The fates of these frames, by [`Fate::index`].
     pub fates: [u64; Fate::COUNT],
 }
 
@@ -185,7 +185,7 @@ pub struct Sample {
     pub cwnd_bytes: u16,
     /// Slow start threshold, bytes.
     pub ssthresh_bytes: u16,
-    /// What of it the sender's buffer and the peer's window let it use, bytes.
+    /// The part of cwnd that the sender's buffer and the peer's window let it use, bytes.
     pub window_bytes: u16,
     /// Sent, neither acknowledged nor deemed lost, bytes.
     pub inflight_bytes: u16,
@@ -299,12 +299,12 @@ impl NodeCounts {
 }
 
 impl FlowResult {
-    /// What errors call it: its place in the scenario, counted from 1, and its ends.
+    /// The flow's name in errors: its place in the scenario, counted from 1, and its ends.
     pub fn name(&self) -> String {
         format!("[[flow]] {} ({} → {})", self.flow + 1, self.from, self.to)
     }
 
-    /// What a byte cost, µJ; none where none arrived after the warm-up.
+    /// The energy of a byte, µJ; none where none arrived after the warm-up.
     pub fn energy_uj_per_byte(&self) -> Option<f64> {
         let bytes = self.counted_bytes;
         (bytes > 0).then(|| self.energy_mj * 1e3 / bytes as f64)
@@ -344,7 +344,7 @@ impl RunResult {
         std::iter::from_fn(move || flows.find(|flow| flow.outcome.is_failure()))
     }
 
-    /// What went wrong, if anything did, as the end of a sentence.
+    /// The flow's failure, if it failed, as the end of a sentence.
     pub fn trouble(&self) -> Option<String> {
         if self.failure.is_some() {
             return self.failure.clone();
@@ -388,7 +388,7 @@ impl RunResult {
         self.links.iter().map(|link| link.frames).sum()
     }
 
-    /// What became of those frames, by [`Fate::index`].
+    /// The fates of those frames, by [`Fate::index`].
     pub fn fates(&self) -> [u64; Fate::COUNT] {
         let mut sums = [0; Fate::COUNT];
         for link in &self.links {
@@ -405,14 +405,15 @@ impl RunResult {
         ratio(frames - self.fates()[Fate::Received.index()], frames)
     }
 
-    /// What radios and processors of all nodes used, mJ.
+    /// The energy that radios and processors of all nodes used, mJ.
     pub fn energy_mj(&self) -> f64 {
         let of = |node: &NodeResult| node.counts.radio_mj + node.counts.cpu_mj;
         // An empty sum of f64 would be -0.0.
         self.nodes.iter().map(of).fold(0.0, |sum, node| sum + node)
     }
 
-    /// What each byte that any flow delivered cost all nodes, µJ; none where there was none.
+    /// The energy that all nodes used for each byte that any flow delivered, µJ; none where there
+    /// was none.
     pub fn energy_uj_per_byte(&self) -> Option<f64> {
         let bytes = self.counted_bytes();
         (bytes > 0).then(|| self.energy_mj() * 1e3 / bytes as f64)

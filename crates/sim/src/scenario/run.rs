@@ -37,7 +37,7 @@ pub struct Captures {
     pub failed: Option<std::sync::mpsc::Sender<(Captured, std::io::Error)>>,
 }
 
-/// What a capture is of.
+/// The place of a capture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Captured {
     /// The air.
@@ -62,7 +62,7 @@ impl Watch<'_> {
     }
 }
 
-/// What a run gives that is worth nothing.
+/// The result of a run that counts for nothing.
 pub(super) fn failed(seed: u64, why: String) -> RunResult {
     RunResult {
         point: 0,
@@ -107,7 +107,7 @@ impl<'m> AsMut<World<'m>> for Run<'m> {
     }
 }
 
-/// What is counted, at one moment.
+/// The counters, at one moment.
 pub(super) struct Counts {
     bytes: Vec<u64>,
     nodes: Vec<NodeCounts>,
@@ -248,7 +248,7 @@ impl<'m> Run<'m> {
         }
     }
 
-    /// What all stacks of the host did.
+    /// The sum of the counters of all stacks of the host.
     fn count_host(&self) -> NodeCounts {
         let mut counts = NodeCounts::default();
         for stack in self.network.mesh_nodes()..self.network.world.nodes() {
@@ -378,7 +378,7 @@ impl<'m> Run<'m> {
     }
 }
 
-/// What the stack of a node has counted since it started.
+/// The counters of a node's stack since it started.
 fn count_stack(world: &World<'_>, number: usize) -> NodeCounts {
     let node = world.node(number);
     let tcp = node.tcp().counters();
@@ -437,7 +437,7 @@ fn count_stack(world: &World<'_>, number: usize) -> NodeCounts {
     counts
 }
 
-/// What a controller of Bluetooth LE has done.
+/// Adds the counters of a Bluetooth LE controller.
 fn count_device(counts: &mut NodeCounts, device: usize, ble: &ble::Air, now: Instant) {
     for ((from, _), tally) in ble.tallies() {
         if from == device {

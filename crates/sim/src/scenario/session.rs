@@ -37,7 +37,7 @@ pub struct Session {
     samples_taken: usize,
 }
 
-/// What a run's borrowers live on.
+/// The values that a run's borrowers refer to.
 struct Owner {
     scenario: Arc<Scenario>,
     arena: Arena,
@@ -67,14 +67,14 @@ enum Phase {
     Over(Option<Course>, Result<bool, String>),
 }
 
-/// What is measured, and when.
+/// The measurement: its times, and the counters at its beginning.
 struct Course {
     stretch: Stretch,
     joined: Instant,
     warm: Instant,
     end: Instant,
     every: Duration,
-    /// What was counted when the warm-up ended.
+    /// The counters when the warm-up ended.
     before: Option<Counts>,
     sample_at: Instant,
     /// Up to when it has told how far it is.
@@ -105,7 +105,7 @@ pub struct FlowView {
     pub cwnd_bytes: u16,
     /// Slow-start threshold, bytes.
     pub ssthresh_bytes: u16,
-    /// What the other end lets the sender send, bytes.
+    /// The window that the other end gives the sender, bytes.
     pub peer_window_bytes: u16,
     /// Bytes sent and not acknowledged.
     pub inflight_bytes: u16,
@@ -122,7 +122,7 @@ pub struct NodeView {
     pub queue_frames: Option<usize>,
     /// Whether a whole packet waits for room in that queue.
     pub packet_waits: bool,
-    /// What its radio is at; none over Bluetooth LE.
+    /// The radio's state; none over Bluetooth LE.
     pub radio: Option<State>,
 }
 
@@ -187,13 +187,13 @@ impl Session {
             .with_dependent_mut(|_, going| going.run.network.world.observe(Some(limit)));
     }
 
-    /// What was observed since the last time; nothing unless somebody does.
+    /// Takes the events seen since the last time; nothing unless somebody observes.
     pub fn take_seen(&mut self) -> Seen {
         self.cell
             .with_dependent_mut(|_, going| going.run.network.world.take_seen())
     }
 
-    /// What was sampled of the flows since the last time, at the scenario's interval: windows,
+    /// Takes the samples of the flows since the last time, at the scenario's interval: windows,
     /// round-trip times, goodput.
     pub fn take_samples(&mut self) -> Vec<Sample> {
         let from = self.samples_taken;

@@ -1,4 +1,4 @@
-//! What each flow used of the energy of the nodes on its path.
+//! The share of each flow in the energy of the nodes on its path.
 
 use crate::scenario::NodeResult;
 

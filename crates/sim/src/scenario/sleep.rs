@@ -92,7 +92,7 @@ fn policy(stack: &StackSettings) -> Option<Policy> {
     }
 }
 
-/// What a mote that sleeps and its parent must agree on.
+/// Checks the settings that a mote which sleeps and its parent must agree on.
 fn check(stack: &StackSettings, parent: Option<&StackSettings>) -> Result<(), ScenarioError> {
     let Some(parent) = parent else {
         return Ok(());

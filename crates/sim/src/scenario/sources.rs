@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use super::error::{ScenarioError, shown};
 
-/// What a file is read as.
+/// The format in which a file is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Source {
     /// The scenario itself, which may come through a pipe: `motet run <(make-scenario)`.

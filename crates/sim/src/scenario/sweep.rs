@@ -26,7 +26,7 @@ pub struct Plan {
     pub points: Vec<Point>,
     /// Seeds of each point.
     pub seeds: Vec<u64>,
-    /// What it was read from beside the scenario itself, on disk: matrices and traces.
+    /// The files on disk that it was read from beside the scenario itself: matrices and traces.
     pub files: Vec<PathBuf>,
     document: Document,
 }
@@ -40,7 +40,7 @@ pub struct Point {
     pub scenario: Arc<Scenario>,
 }
 
-/// What a command line changes in a file.
+/// The changes that a command line makes to a file.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
     /// The first seed.
@@ -182,7 +182,7 @@ impl Plan {
         self.document.text()
     }
 
-    /// What a run at a point depends on beside its seed and the program: the scenario in TOML with
+    /// The identity of a run at a point, beside its seed and the program: the scenario in TOML with
     /// the values of that point, and the names of the files that it reads.
     pub fn identity(&self, point: usize) -> (String, Vec<String>) {
         let mut table = self.document.table.clone();

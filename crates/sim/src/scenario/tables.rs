@@ -363,13 +363,13 @@ pub(super) const SECTIONS: &[Section] = &[
     },
 ];
 
-/// What can break.
+/// The kinds of fault.
 pub(super) const FAULT_KINDS: &[&str] = &["off", "reboot", "link"];
 
 /// The shortest time that a radio is off, s.
 const OFF_MIN_S: f64 = 0.1;
 
-/// What kinds of flow there are.
+/// The kinds of flow.
 pub(super) const FLOW_KINDS: &[&str] = &["bulk", "periodic", "request", "udp", "readings"];
 
 /// The highest number that a node may have.

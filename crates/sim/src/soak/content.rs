@@ -1,4 +1,4 @@
-//! What sessions send: noise that tells from where in which session each byte is.
+//! The content of sessions: noise that tells from where in which session each byte is.
 
 /// Bytes at the front that say which session sends.
 pub(crate) const NAME_LEN: usize = 4;

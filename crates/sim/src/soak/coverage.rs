@@ -12,7 +12,7 @@ pub struct Transition {
     pub from: State,
     /// The state after.
     pub to: State,
-    /// What brings it about, in the figure's words.
+    /// The event that brings the transition about, in the words of RFC 9293's figure 5.
     pub event: &'static str,
     /// Why this stack has it not, if it has it not.
     pub absent: Option<&'static str>,

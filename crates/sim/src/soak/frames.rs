@@ -23,9 +23,9 @@ pub(super) struct Frames {
     pub(super) repeated: u64,
     /// Fragments that contradict others.
     pub(super) contradicting: u64,
-    /// What motes that sleep, and their parents, have counted.
+    /// The counters of motes that sleep, and of their parents.
     pub(super) sleep: SleepTally,
-    /// What link security has counted.
+    /// The counters of link security.
     pub(super) seals: SealTally,
 }
 
@@ -120,9 +120,9 @@ impl Frames {
     }
 }
 
-/// What holds of a MAC's counters at any time: every frame is delivered, dropped or queued,
-/// every frame that a condition fired was delivered or is sent again, and none has waited for
-/// its condition longer than it may.
+/// Checks a MAC's counters, at any time: every frame is delivered, dropped or queued, every frame
+/// that a condition fired was delivered or is sent again, and none has waited for its condition
+/// longer than it may.
 pub(super) fn check(node: &Node<'_>, now: Instant) -> Result<(), String> {
     let radio = match node.link(RADIO) {
         Some(Link::Mesh(radio)) => radio,
@@ -156,8 +156,7 @@ pub(super) fn check(node: &Node<'_>, now: Instant) -> Result<(), String> {
     }
 }
 
-/// What holds of a parent at any time: every packet that it kept was delivered, was dropped, or
-/// waits.
+/// Checks a parent, at any time: every packet that it kept was delivered, was dropped, or waits.
 fn check_children(indirect: &Indirect<'_>) -> Result<(), String> {
     let counters = indirect.counters();
     let ended = counters.delivered + counters.dropped;
@@ -170,9 +169,8 @@ fn check_children(indirect: &Indirect<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// What holds of a host of Bluetooth LE whose peers are ours: no channel had to be closed because
-/// of what a peer sent, and of the segments that came ahead of their time it is known what became
-/// of each.
+/// Checks a host of Bluetooth LE whose peers are ours: no channel had to be closed because of what
+/// a peer sent, and of the segments that came ahead of their time it is known what became of each.
 fn check_channels(ble: &Ble<'_>) -> Result<(), String> {
     let counters = ble.host().counters();
     if let Some(why) = FAULTS.iter().find(|why| counters.dropped(**why) > 0) {
@@ -186,7 +184,7 @@ fn check_channels(ble: &Ble<'_>) -> Result<(), String> {
     }
 }
 
-/// What no host of ours does to another.
+/// The faults that no host of ours inflicts on another.
 const FAULTS: [ChannelDrop; 7] = [
     ChannelDrop::MalformedSignal,
     ChannelDrop::UnknownSignal,

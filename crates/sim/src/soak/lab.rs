@@ -49,10 +49,10 @@ struct Lab<'m> {
     gains: Option<Gains>,
     /// Nodes that are off, and when they come back.
     outages: Outages,
-    /// What nodes had counted when they rebooted.
+    /// The counters of nodes when they rebooted.
     lost_counts: Frames,
     seals: Seals,
-    /// What outsiders do.
+    /// The outsiders at work.
     active_outsiders: Option<ActiveOutsiders>,
     tally: RunTally,
 }

@@ -17,7 +17,7 @@ pub(super) struct Lender<'m> {
     send_len: usize,
     /// Whether send buffers refer to what they are given instead of copying it.
     pub(super) by_reference: bool,
-    /// What came back, the latest last.
+    /// Buffers that came back, the latest last.
     spare: Vec<Buffers<'m>>,
 }
 

@@ -1,4 +1,4 @@
-//! What network a run is about.
+//! The network of a run.
 
 use std::array;
 

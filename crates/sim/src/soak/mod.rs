@@ -47,13 +47,13 @@ pub use session::Tally;
 pub struct Run {
     /// The seed, from which everything in the run follows.
     pub seed: u64,
-    /// What is put to the test.
+    /// The part of the stack under test.
     pub level: Level,
     /// Time with faults, simulated.
     pub span: Duration,
 }
 
-/// What a run puts to the test.
+/// The part of the stack that a run tests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Level {
     /// Two TCP engines and a hostile pipe.
@@ -62,7 +62,7 @@ pub enum Level {
     Lab,
 }
 
-/// What all runs saw.
+/// The report on all runs.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Runs that came to their end, failed ones included.
@@ -73,9 +73,9 @@ pub struct Report {
     pub failures: Vec<Failure>,
     /// TCP's transitions.
     pub coverage: Coverage,
-    /// What the applications' sessions achieved.
+    /// The counts of the applications' sessions.
     pub sessions: Tally,
-    /// What happened in the runs.
+    /// The counts of events in the runs.
     pub tally: RunTally,
 }
 
@@ -97,7 +97,7 @@ pub struct RunTally {
     pub segments: u64,
     /// Frames on the air that were for one node, each attempt.
     pub frames: u64,
-    /// What became of packets between the ends.
+    /// The fates of packets between the ends.
     pub faults: FaultTally,
     /// Connections that were opened actively.
     pub connects: u64,
@@ -111,17 +111,17 @@ pub struct RunTally {
     pub icmp_errors: u64,
     /// Numbers that went through zero.
     pub wraps: Wraps,
-    /// What motes that sleep, and their parents, have counted.
+    /// The counters of motes that sleep, and of their parents.
     pub sleep: SleepTally,
-    /// What nodes with a key have counted.
+    /// The counters of nodes with a key.
     pub seals: SealTally,
-    /// What outsiders have done.
+    /// Counts of what outsiders have done.
     pub outsiders: OutsiderTally,
     /// Calls in a row at one instant.
     pub(crate) late: u64,
 }
 
-/// What one run saw.
+/// The report on one run.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     failure: Option<String>,

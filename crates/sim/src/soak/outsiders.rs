@@ -1,4 +1,4 @@
-//! What outsiders do to a network, in half of the runs.
+//! Outsiders who attack a network, in half of the runs.
 //!
 //! Purpose: strangers without the key beside relays that reboot, forged messages of routing and of
 //! neighbour discovery where there is no key, floods from the Internet with forged sources among
@@ -20,7 +20,7 @@ use crate::net::dense::{self, DenseFloor, Shape};
 use crate::net::network::{Host, HostOptions, Joining, NetworkOptions, NodeOptions, Parent, star};
 use crate::net::strangers::{StrangerPacket, Strangers};
 
-/// What outsiders do in a run.
+/// The outsiders of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Outsiders {
     pub(super) what: What,
@@ -30,7 +30,7 @@ pub(super) struct Outsiders {
     pub(super) reboots_every: Option<Duration>,
 }
 
-/// What a run is about.
+/// The kind of outsiders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum What {
     /// Frames of somebody without the key, beside relays that reboot.
@@ -77,7 +77,7 @@ impl OutsiderTally {
 }
 
 impl Outsiders {
-    /// What outsiders do in the run of this seed, which is of a network; nothing in half of them.
+    /// The outsiders in the run of this seed, which is of a network; none in half of the runs.
     pub(super) fn of(seed: u64) -> Option<Self> {
         let mut dice = Dice::new(seed, PURPOSE);
         dice.chance(0.5).then(|| Self::draw(&mut dice))

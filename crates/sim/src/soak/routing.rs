@@ -13,7 +13,7 @@ use crate::net::network::Network;
 use crate::net::plan;
 use crate::net::run::{self, Next};
 
-/// What becomes of a network in a run.
+/// A fault of a network in a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Breakage {
     /// A node is off for so long.
@@ -86,7 +86,7 @@ pub(super) fn check(network: &mut Network<'_>, is_misled: bool) -> Result<(), St
     Ok(())
 }
 
-/// What is wrong with the tree, if anything.
+/// The fault of the tree, if it has one.
 fn fault_of(network: &Network<'_>) -> Option<String> {
     for mote in 1..network.mesh_nodes() {
         let Some(way) = moves::way_up(network, mote) else {

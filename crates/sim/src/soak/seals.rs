@@ -9,7 +9,7 @@ use motet::mac::{FrameDrop, Mac};
 
 use crate::net::network::Network;
 
-/// What nodes have believed so far, by their numbers.
+/// The key sequences and frame counters that nodes have believed so far, by node.
 #[derive(Debug, Default)]
 pub(super) struct Seals(BTreeMap<usize, Believed>);
 
@@ -62,7 +62,7 @@ impl Seals {
     }
 }
 
-/// What nodes with a key have counted.
+/// The counters of nodes with a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SealTally {
     /// Copies sealed.

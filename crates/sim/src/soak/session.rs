@@ -26,22 +26,22 @@ pub(crate) struct Sessions<'m> {
     arena: &'m Arena,
     seed: u64,
     all: Vec<Session>,
-    /// What connections went through.
+    /// The states that connections went through.
     pub(crate) coverage: Coverage,
-    /// What the sessions achieved.
+    /// The counts of the sessions.
     pub(crate) tally: Tally,
     /// A connection has changed its state since this was last asked.
     has_news: bool,
     /// Where nothing happens to packets that would let a patient connection time out: how long
     /// each node's closed connections wait for progress, if not for ever.
     pub(crate) gentle: Option<[Option<Duration>; 2]>,
-    /// What the node believes that was looked at last.
+    /// The time by the clock of the node that was looked at last.
     pub(crate) now: Instant,
     /// Buffers that connections gave back, and the node they belong to.
     returned: Vec<(usize, Buffers<'m>)>,
 }
 
-/// What sessions achieved.
+/// Counts of sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Tally {
     /// Sessions that were opened.

@@ -1,4 +1,4 @@
-//! What varies from run to run: TCP's settings, applications, faults.
+//! The settings that vary from run to run: of TCP, of applications, of faults.
 
 use motet::tcp::Config;
 use motet::time::Duration;
@@ -6,7 +6,7 @@ use motet::time::Duration;
 use super::dice::Dice;
 use crate::net::faults::Faults;
 
-/// What an application does with its connection.
+/// The behaviour of an application on its connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Behaviour {
     /// Bytes to send: none, or enough to say who sends.
@@ -181,7 +181,7 @@ pub(crate) fn config(dice: &mut Dice, window: u16) -> Config {
     }
 }
 
-/// What a network may do to packets.
+/// The faults that a network may have.
 pub(crate) fn faults(dice: &mut Dice) -> Faults {
     let sometimes = |dice: &mut Dice, most: f64| {
         let share = f64::from(dice.range(0, 1_000)) / 1_000.0;

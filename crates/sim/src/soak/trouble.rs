@@ -1,4 +1,4 @@
-//! What befalls two engines in the course of a run.
+//! The troubles of two engines in the course of a run.
 
 use motet::time::{Duration, Instant};
 
@@ -63,7 +63,7 @@ impl Trouble {
     }
 }
 
-/// What happens in a run of `span`, and when.
+/// Draws the troubles of a run of `span`, and their times.
 pub(crate) fn draw(dice: &mut Dice, span: Duration) -> Vec<(Instant, Trouble)> {
     let mut all = vec![(Instant::ORIGIN, Trouble::Connect)];
     // Half of the runs are about one connection at a time: nothing else hides a lost timer.
@@ -76,8 +76,9 @@ pub(crate) fn draw(dice: &mut Dice, span: Duration) -> Vec<(Instant, Trouble)> {
     all
 }
 
-/// What strangers do in the run of this seed, and when; nothing in half of the runs. Where no
-/// packet is to be lost they only forge segments: a flood of SYNs leaves no place for others.
+/// The troubles by strangers in the run of this seed, and their times; none in half of the runs.
+/// Where no packet is to be lost they only forge segments: a flood of SYNs leaves no place for
+/// others.
 pub(crate) fn strangers(seed: u64, span: Duration, is_gentle: bool) -> Vec<(Instant, Trouble)> {
     let mut dice = Dice::new(seed, outsiders::PURPOSE);
     if !dice.chance(0.5) {

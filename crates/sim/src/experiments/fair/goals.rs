@@ -1,4 +1,4 @@
-//! What the rows of a comparison of policies are.
+//! The rows of a comparison of policies.
 
 use crate::experiments::Results;
 use crate::experiments::row::{Point, Row};

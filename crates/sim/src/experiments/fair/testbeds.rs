@@ -43,7 +43,7 @@ const BUDGET: [Budget; 2] = [
     },
 ];
 
-/// What the paper has: Jain's index and the greatest over the least, without TAiM and with it.
+/// The paper's figures: Jain's index and the greatest over the least, without TAiM and with it.
 struct Published {
     none: [f64; 2],
     taim: [f64; 2],

@@ -16,7 +16,7 @@ use crate::net::network::{HostOptions, Network, NetworkOptions, Part};
 use crate::stats::{jain, mean};
 use crate::streams::{Purpose, stream};
 
-/// What is run.
+/// The setting of a run.
 #[derive(Clone, Debug)]
 pub struct Trial {
     /// The mesh, its routes given; its hosts are [`hosts`].
@@ -31,7 +31,7 @@ pub struct Trial {
     pub tunes: [Tune; 2],
 }
 
-/// What a run gave.
+/// The figures of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// By flow: bytes that had arrived at each `STEP` since the start signal.
@@ -213,7 +213,7 @@ impl Outcome {
         }
     }
 
-    /// What each flow got from one step to another, kb/s.
+    /// The goodput of each flow from one step to another, kb/s.
     fn rates_kbps(&self, from: usize, to: usize) -> Vec<f64> {
         let span_s = (to - from) as f64 * seconds(STEP);
         let at = |arrived: &[u64], step: usize| match step.checked_sub(1) {

@@ -43,7 +43,7 @@ const INTERVALS_MS: [u64; 8] = [10_000, 5_000, 2_500, 2_000, 1_667, 1_250, 1_000
 
 const DESIGNS: [&str; 2] = ["b", "a"];
 
-/// What arrives of a load that the mesh can carry.
+/// The share of a load that arrives where the mesh can carry it.
 const DELIVERED: f64 = 0.97;
 
 #[derive(Clone, Copy, Debug)]
@@ -168,8 +168,8 @@ fn rows(results: &Results<'_>) -> Vec<Row> {
     rows
 }
 
-/// What the paper says of the worst mote: below the knee it loses next to nothing, and above it is
-/// the parent of many, whose rank from the worst on is one.
+/// The paper's findings about the worst mote: below the knee it loses next to nothing; above it,
+/// the worst mote (rank 1) is the parent of many.
 fn worst_motes(results: &Results<'_>, design: &'static str) -> [Row; 2] {
     let [below, above] = [CARRIED_MS, CROWDED_MS].map(|ms| point(design, ms));
     let worst = figure(results, &below, "delivery_worst");
@@ -194,5 +194,5 @@ const LEN: usize = 38;
 
 const PORT: u16 = 0xf0b1;
 
-/// What is under way then has arrived.
+/// The time after which packets under way have arrived.
 const DRAIN: Duration = Duration::from_secs(20);

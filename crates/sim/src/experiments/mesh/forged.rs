@@ -69,7 +69,7 @@ pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
     rows
 }
 
-/// What is forged: all that changes what a node knows of its neighbours and its way.
+/// The forgeries: all that change what a node knows of its neighbours and its way.
 fn kinds() -> impl Iterator<Item = (&'static str, Forgery)> {
     let is_control = |kind: Forgery| {
         let is_discovery = matches!(

@@ -324,7 +324,7 @@ impl PartialOrd for Reached {
     }
 }
 
-/// What all mesh nodes have sent, by node; the world must have taken a census.
+/// The frames that all mesh nodes have sent, by node; the world must have taken a census.
 pub fn sent(network: &Network<'_>) -> Vec<Sent> {
     let nodes = 0..network.mesh_nodes();
     nodes.map(|node| network.world.sent(node)).collect()

@@ -175,12 +175,12 @@ impl Goal {
     }
 }
 
-/// What a figure of a mesh is to be.
+/// The goal for a figure of a mesh.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Goal {
     /// The experiment that measures the figure.
     pub experiment: &'static str,
-    /// What is measured.
+    /// The name of the measured figure.
     pub metric: &'static str,
     /// The metric's unit.
     pub unit: &'static str,
@@ -190,7 +190,7 @@ pub struct Goal {
     pub at_least: bool,
     /// The criterion.
     pub must: f64,
-    /// What would be better than anyone expects.
+    /// A value better than anyone expects.
     pub moonshot: f64,
 }
 
@@ -254,7 +254,7 @@ pub const GOALS: [Goal; 13] = [
     ),
 ];
 
-/// What is shown besides, and not judged.
+/// Figures that are shown besides, and not judged.
 const SHOWN: [(&str, &str, &str); 5] = [
     ("mesh-join", "deepest_hops", "1"),
     ("mesh-repair", "hops", "1"),

@@ -18,7 +18,7 @@ use crate::net::outages::Outages;
 use crate::net::run::{self, Next};
 use crate::streams::{Purpose, stream};
 
-/// What is measured on a floor.
+/// The measurement on a floor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// Until the last of so many motes answers.
@@ -27,9 +27,10 @@ pub(super) enum Kind {
     Repair,
     /// The paths of so many motes.
     Path(u64),
-    /// What so many motes send that nobody uses.
+    /// The control traffic of this many motes that nobody uses.
     Idle(u64),
-    /// What routing adds to packets over three hops, and takes from a transfer.
+    /// The bytes that routing adds to packets over three hops, and the goodput that it takes from a
+    /// transfer.
     Cost(Way),
 }
 
@@ -373,10 +374,11 @@ const COSTED: u64 = 30;
 /// Within that all nodes are switched on.
 pub(super) const SWITCHED_ON_WITHIN: Duration = Duration::from_secs(5);
 
-/// What a transfer has been doing when its parent goes, and a mesh when its border router does.
+/// The time for which a transfer goes on before its parent fails, and a mesh before its border
+/// router does.
 const BEFORE_REPAIR: Duration = Duration::from_secs(20);
 
-/// What has not been mended by then counts as mended then.
+/// The longest time to repair: a mesh not repaired by then counts as if it were repaired then.
 const REPAIR_LIMIT: Duration = Duration::from_secs(300);
 
 /// A mesh has found its paths by then.

@@ -160,5 +160,5 @@ const READING_LEN: usize = 50;
 /// Seconds are few beside hours: how often it is looked who is whose parent.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// What was sent last arrives by then, if it does.
+/// The time after which the last message sent has arrived, if it does.
 const LAST_ON_ITS_WAY: Duration = Duration::from_secs(30);

@@ -25,7 +25,7 @@ use crate::streams::{Purpose, stream};
 
 pub use self::rows::{FLOWS, FORGED, cases, chain, rows};
 
-/// What goes into the chain.
+/// The traffic into the chain.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ChainTraffic {
     /// Bulk flows between the host and the last mote.
@@ -201,7 +201,7 @@ struct Apps {
     clients: Vec<usize>,
 }
 
-/// What they have done so far.
+/// The counts of the applications so far.
 struct Figures {
     bytes: Vec<u64>,
     asked: u64,

@@ -16,7 +16,7 @@ use crate::experiments::traffic::Traffic;
 /// Traffic past a daemon, into a mesh whose border router has one queue.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Daemon {
-    /// What goes into the mesh and out of it.
+    /// The traffic into the mesh and out of it.
     pub traffic: ChainTraffic,
     /// By which rule the daemon holds packets of connections; none: there is no daemon.
     pub policy: Option<Policy>,

@@ -19,7 +19,7 @@ use crate::net::lacks;
 use crate::net::network::{Network, NetworkOptions};
 use crate::net::outages::Outages;
 
-/// What became of a mesh in the time that it had.
+/// The state of a mesh after the time that it had.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Joined {
     /// Part of its motes that have answered.
@@ -87,7 +87,7 @@ pub(super) fn cases() -> Vec<Case> {
     Shape::ALL.map(Join).map(of).into()
 }
 
-/// What follows from the runs of [`cases`].
+/// The rows for the runs of [`cases`].
 pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
     let of = |join: Join| {
         let point = join.point();

@@ -55,9 +55,9 @@ pub struct Siblings {
     pub policy: Policy,
     /// How long the parent keeps one that is silent.
     pub child_timeout: Duration,
-    /// What is sent to each that stays.
+    /// The messages to each mote that stays.
     pub load: Load,
-    /// What is sent to each that is off, from then on.
+    /// The messages to each mote that is off, from then on.
     pub flood: Load,
 }
 
@@ -207,7 +207,7 @@ impl Load {
 }
 
 impl Got {
-    /// What came of these flows: to which mote, and by which senders and receivers.
+    /// The outcome of these flows: to which mote, and by which senders and receivers.
     fn of(network: &Network<'_>, host: usize, flows: &[(usize, [usize; 2])]) -> Self {
         let (mut due, mut arrived, mut age_s, mut max_s) = (0, 0, 0.0, 0.0_f64);
         for (mote, [sender, receiver]) in flows {
@@ -312,7 +312,8 @@ pub fn cases() -> Vec<Case> {
     settings.map(case).collect()
 }
 
-/// What follows from the runs of [`cases`]: siblings get what they get without those that are off.
+/// The rows for the runs of [`cases`]: siblings get as much as they get without the motes that are
+/// off.
 pub fn rows(results: &Results<'_>) -> Vec<Row> {
     let mut rows = Vec::new();
     for (point, _) in settings() {

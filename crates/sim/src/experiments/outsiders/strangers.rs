@@ -45,7 +45,7 @@ enum Radio {
     Nrf52840,
 }
 
-/// What became of the messages of one run.
+/// The outcome of the messages of one run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Outcome {
     /// Part of the messages that did not arrive; all, where the chain did not form in time.
@@ -215,7 +215,7 @@ fn strangers() -> impl Iterator<Item = Stranger> {
     })
 }
 
-/// What strangers send, how many frames a second, and beside which radios.
+/// The attacks: the forgery, the frames a second, and the radios of the mesh.
 const ATTACKS: [(Forgery, u64, Radio); 7] = [
     (Forgery::Source, 20, Radio::Hamilton),
     (Forgery::Source, 50, Radio::Hamilton),

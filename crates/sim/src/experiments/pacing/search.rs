@@ -86,13 +86,13 @@ impl Searched {
         }
     }
 
-    /// What it is called, whatever the times.
+    /// The point of this setting, whatever the times.
     fn point(&self) -> Point {
         let of_one = self.case((0, DELAYS[0])).point;
         of_one.without("design").without("retry_delay_ms")
     }
 
-    /// What follows from the goodput of each setting, kb/s.
+    /// The rows for the goodput of each setting, kb/s.
     fn rows(&self, results: &Results<'_>, goodput: &[f64]) -> [Row; 4] {
         let tried = || settings().zip(goodput.iter().copied());
         let best = tried().max_by(|a, b| a.1.total_cmp(&b.1));

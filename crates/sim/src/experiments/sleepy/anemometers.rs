@@ -34,7 +34,7 @@ use crate::net::network::{
 };
 use crate::streams::{Purpose, stream};
 
-/// What carries the readings.
+/// The transport that carries the readings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Transport {
     Tcp,
@@ -236,7 +236,7 @@ impl Anemometers {
     }
 }
 
-/// What became of the readings of all four.
+/// The readings of all four anemometers, by outcome.
 #[derive(Default)]
 struct Tally {
     /// Readings made that neither wait nor are under way.
@@ -367,7 +367,7 @@ const ECONOMY: motet::tcp::Economy = motet::tcp::Economy::LowestEnergy;
 mod tests {
     use super::*;
 
-    /// What `TCPlp` §9.2 says of its topology; a link over two walls would make it another one.
+    /// The topology of `TCPlp` §9.2; a link over two walls would make it another one.
     #[test]
     fn anemometers_are_three_to_five_hops_away() {
         let options = Anemometers::NIGHT.network(1).expect("no recording");

@@ -1,5 +1,5 @@
-//! What a mote that sleeps is sent: an image of its firmware, and segments whose round trips are
-//! timed.
+//! Transfers down to a mote that sleeps: an image of its firmware, and segments whose round trips
+//! are timed.
 
 use motet::limits::IPV6_MTU_MIN;
 use motet::link::Child;

@@ -1,4 +1,4 @@
-//! What a mote that sleeps spends while nothing goes on, and upon one packet.
+//! The energy that a mote which sleeps spends while nothing goes on, and for one packet.
 //!
 //! Sources: OpenThread, issue 9763 (297 ms awake for 512 bytes with one frame a request, 57 ms
 //! wanted); Nordic's measurement of 18.9 µA with a request a second at 0 dBm. Nothing is fitted to

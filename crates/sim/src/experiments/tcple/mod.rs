@@ -307,8 +307,8 @@ fn readings(design: Design) -> Load {
     Load::of(design, Workload::Readings)
 }
 
-/// What an interval costs and brings: the shortest, and seven times that, in ms and in units of
-/// 1.25 ms.
+/// The two connection intervals whose cost and benefit are measured: the shortest, and seven times
+/// that, in ms and in units of 1.25 ms.
 const SHORT: (&str, u16) = ("7.5", 6);
 const LONG: (&str, u16) = ("52.5", 42);
 

@@ -1,4 +1,4 @@
-//! What follows from the runs, and what the paper has.
+//! The rows for the runs, and the paper's figures.
 
 use super::*;
 use crate::experiments::Results;

@@ -255,7 +255,7 @@ impl Load {
     }
 }
 
-/// What has been counted at one moment; times are those of the first mote, since its start.
+/// The counters at one moment; times are those of the first mote, since its start.
 struct Counts {
     bytes: Vec<u64>,
     messages: u64,

@@ -10,7 +10,7 @@ use crate::experiments::{Case, Results};
 struct Baseline {
     design: &'static str,
     mss_frames: u8,
-    /// What the paper quotes for one hop and for several, kb/s.
+    /// The paper's figures for one hop and for several, kb/s.
     paper: Option<[f64; 2]>,
     receiver: Tune,
 }

@@ -117,7 +117,7 @@ pub const EXPERIMENTS: [Experiment; 9] = [
     },
 ];
 
-/// What the experiments run that have a file for it.
+/// The scenarios of the experiments that have a file.
 const RETRY_DELAY: &str = include_str!("retrydelay.toml");
 const CWND: &str = include_str!("cwnd.toml");
 const WINDOW: &str = include_str!("window.toml");

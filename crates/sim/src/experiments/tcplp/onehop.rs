@@ -1,4 +1,4 @@
-//! What one hop gives, and could give (6.3, 6.4).
+//! The goodput of one hop, and what limits it (6.3, 6.4).
 
 use crate::air::profile::Profile;
 use crate::experiments::flows::Flows;

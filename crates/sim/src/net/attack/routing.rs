@@ -20,7 +20,7 @@ use motet::wire::rpl::{
 use super::{Forgery, WRONG_PREFIX, link_local, stranger, uncompressed};
 use crate::net::plan;
 
-/// What routing messages about a node say in clear.
+/// A node's place in routing, as overheard messages say it in clear.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Overheard {
     /// The DODAG that the node is in.
@@ -117,7 +117,7 @@ impl Overheard {
         self.neighbours.get(turn).copied()
     }
 
-    /// What a neighbour of this rank says, as far as it is true.
+    /// A DIO of a neighbour with this rank, as far as it is true.
     fn dio(&self, rank: u16) -> Dio<'static> {
         let dodag = &self.dodag;
         Dio {

@@ -42,7 +42,7 @@ pub(super) struct Builder<'a, 'm> {
     pub(super) now: Instant,
     /// How long its header compression stays quiet, for peers may know it from an earlier life.
     pub(super) quiet: Duration,
-    /// What it stored of its frame counters in its lives before.
+    /// The reservation of frame counters that the node stored in its earlier lives.
     pub(super) stored: Option<Reservation>,
     /// The key that it has got in its lives before, where that is not from the start.
     pub(super) given: Option<Configuration>,
@@ -365,7 +365,7 @@ impl<'m> Builder<'_, 'm> {
         n > 0 && self.given.is_none() && security.is_some_and(|it| it.join_secret.is_some())
     }
 
-    /// What mesh node `n` does about joining, in memory that came back if there is some.
+    /// The part of mesh node `n` in joining, in memory that came back if there is some.
     fn join_proxy(
         self,
         n: usize,

@@ -51,7 +51,8 @@ pub(super) struct NodeMemory<'m> {
 }
 
 impl<'m> NodeMemory<'m> {
-    /// What a node was lent that is switched off; an inbox is its application's, which has it.
+    /// The memory that a node which is switched off was lent; an inbox is its application's, which
+    /// has it.
     pub(super) fn of(mut node: Node<'m>) -> Self {
         let join_proxy = node.take_join_proxy();
         let layers = node.into_layers();

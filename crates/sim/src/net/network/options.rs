@@ -1,4 +1,4 @@
-//! What a network is to be like.
+//! The settings of a network.
 
 use std::net::Ipv6Addr;
 
@@ -25,7 +25,7 @@ use crate::net::plan;
 use crate::net::topology::{self, Station, TopologyError, Tree};
 use crate::streams::{Purpose, stream};
 
-/// What a network is like.
+/// The settings of a network.
 #[derive(Clone, Debug)]
 pub struct NetworkOptions {
     /// Every random choice follows from it.
@@ -36,9 +36,9 @@ pub struct NetworkOptions {
     pub gains: Gains,
     /// How they change while a run goes on; the tree stays.
     pub later: Vec<Later>,
-    /// What other systems do on the channel.
+    /// The noise of other systems on the channel.
     pub interference: Option<Interference>,
-    /// What is beyond the wire; the first gets packets for addresses that none has.
+    /// The hosts beyond the wire; the first gets packets for addresses that none has.
     pub hosts: Vec<HostOptions>,
     /// Chance that a frame received without error is lost nevertheless, ACKs included.
     pub frame_loss: f64,
@@ -46,7 +46,7 @@ pub struct NetworkOptions {
     pub packet_loss: f64,
     /// How motes get their addresses.
     pub joining: Joining,
-    /// What makes the border router fair; none: packets pass as they come, and nothing observes
+    /// The settings of a fair border router; none: packets pass as they come, and nothing observes
     /// them.
     pub fairness: Option<motet_taim::Config>,
     /// Whether the border router lets a newer ACK take the place of one that waits there for the
@@ -59,8 +59,8 @@ pub struct NetworkOptions {
     pub ble: Option<BleOptions>,
     /// Link security, where the mesh has a key.
     pub security: Option<SecurityOptions>,
-    /// What keeps the nodes' frame counters from one run to the next; none: each run begins at the
-    /// first one, as runs do whose frames follow from their seed.
+    /// The store that keeps the nodes' frame counters from one run to the next; none: each run
+    /// begins at the first one, as runs do whose frames follow from their seed.
     pub counter_store: Option<CounterStore>,
     /// Attackers: they put frames on the air without belonging to the mesh.
     pub attackers: Vec<AttackOptions>,
@@ -123,9 +123,9 @@ pub struct SecurityOptions {
     /// After how long the border router takes the next link key; none: as a border router does
     /// otherwise, each 28 days.
     pub rotates_after: Option<Duration>,
-    /// What the key is called where its counters are kept.
+    /// The name of the key where its counters are kept.
     pub name: Option<KeyName>,
-    /// What encrypts, and so takes time.
+    /// The cipher, which sets how long encryption takes.
     pub cipher: Cipher,
     /// Where motes join by CoJP: what their join keys follow from. None: every node has the network
     /// key from the start.
@@ -133,7 +133,7 @@ pub struct SecurityOptions {
 }
 
 impl SecurityOptions {
-    /// What motes do by default.
+    /// The defaults of motes.
     pub const fn new(network: NetworkKey, sequence: u32) -> Self {
         Self {
             network,
@@ -168,7 +168,7 @@ impl SecurityOptions {
         self
     }
 
-    /// What the key is called.
+    /// The name of the key.
     pub fn name(&self) -> KeyName {
         self.name
             .unwrap_or_else(|| KeyName::of(self.network.as_bytes()))
@@ -183,7 +183,7 @@ impl SecurityOptions {
     }
 }
 
-/// What encrypts frames in the lab's time; their bytes are the same.
+/// The cipher that encrypts frames in the lab's time; their bytes are the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Cipher {
     /// The radio's AES, in line with its buffers.
@@ -194,7 +194,7 @@ pub enum Cipher {
 }
 
 impl Cipher {
-    /// What a call of the cipher takes, which encrypts two blocks.
+    /// The duration of a call of the cipher, which encrypts two blocks.
     pub fn call(self, profile: &Profile) -> Duration {
         match self {
             // CC2420 data sheet, table 8: a block takes 14 us. What copies it into the radio is
@@ -218,7 +218,7 @@ pub struct Interference {
 }
 
 impl Interference {
-    /// What `node` hears in the run seeded with `seed`.
+    /// The noise at `node` in the run seeded with `seed`.
     pub(super) fn at(&self, node: usize, seed: u64) -> Option<Noise> {
         let hears = self.nodes.is_empty() || self.nodes.contains(&node);
         // Lossless: nodes have 16-bit numbers.
@@ -232,7 +232,7 @@ impl Interference {
 /// One node of the mesh.
 #[derive(Clone, Debug)]
 pub struct NodeOptions {
-    /// What errors and reports call it.
+    /// The node's name in errors and reports.
     pub name: String,
     /// The node's next hop towards the border router, which itself has none.
     pub parent: Parent,
@@ -320,10 +320,10 @@ pub struct Tables {
     pub compressed: usize,
 }
 
-/// What is beyond the wire.
+/// A host beyond the wire.
 #[derive(Clone, PartialEq, Debug)]
 pub struct HostOptions {
-    /// What errors and reports call it.
+    /// The host's name in errors and reports.
     pub name: String,
     /// One-way delay between it and the border router.
     pub delay: Duration,

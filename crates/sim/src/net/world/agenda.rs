@@ -18,11 +18,11 @@ pub(super) struct Agenda {
 struct Call {
     /// The earliest of its deadlines in the calendar.
     planned: Instant,
-    /// What the node wanted when it was called last.
+    /// The deadline that the node wanted when it was called last.
     wanted: Instant,
 }
 
-/// What a deadline that has come means.
+/// The meaning of a deadline that has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Turn {
     /// The node wants to be called now.

@@ -103,7 +103,7 @@ impl World<'_> {
         self.air.calendar.schedule(at, Event::Attack { attacker });
     }
 
-    /// What the routing messages about a node say, which is `addr` on its link.
+    /// The place in routing of the node that is `addr` on its link, from overheard messages.
     fn overheard(&self, near: usize, addr: LinkAddr) -> Option<Overheard> {
         let rpl = self.motes.get(near)?.node.rpl()?;
         let dodag = *rpl.dodag()?;

@@ -40,7 +40,7 @@ impl Bluetooth {
         })
     }
 
-    /// What was sent from each node to each other one.
+    /// The tally from each node to each other one.
     pub(super) fn links(&self) -> impl Iterator<Item = ((usize, usize), LinkTally)> {
         let node = |device: usize| self.nodes.get(device).copied().unwrap_or_default();
         self.air.tallies().map(move |((from, to), tally)| {

@@ -57,7 +57,7 @@ pub struct PledgeState {
     next: Option<Configuration>,
 }
 
-/// What a registrar knows of the devices that join.
+/// A registrar's state of the devices that join.
 #[derive(Debug)]
 pub struct RegistrarState {
     secret: JoinSecret,
@@ -452,7 +452,7 @@ const SEQUENCES_BETWEEN: u32 = 16;
 const TELL_EVERY: Duration = Duration::from_millis(250);
 const RENEWAL_MAX: Duration = Duration::from_secs(60);
 
-/// What a pledge of another PAN is told (RFC 7252 §5.9.2.4).
+/// The response code to a pledge of another PAN, 4.03 (RFC 7252 §5.9.2.4).
 const FORBIDDEN: u8 = 0x83;
 
 /// Between a mote's requests at first, and at most; up to as much as the first again at random. A

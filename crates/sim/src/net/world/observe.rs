@@ -1,4 +1,4 @@
-//! What an observer of the world is told.
+//! The reports to an observer of the world.
 
 use super::World;
 use super::bluetooth::Bluetooth;
@@ -17,7 +17,7 @@ impl World<'_> {
         }
     }
 
-    /// What was seen since the last look; nothing without an observer.
+    /// Takes the events seen since the last look; nothing without an observer.
     pub fn take_seen(&mut self) -> Seen {
         let Some(log) = &mut self.air.log else {
             return Seen::default();
@@ -37,7 +37,7 @@ impl World<'_> {
         seen
     }
 
-    /// What a node's first radio is at; none where it has none of IEEE 802.15.4.
+    /// The state of a node's first radio; none where it has none of IEEE 802.15.4.
     pub fn state(&self, mote: usize) -> Option<State> {
         Some(self.motes[mote].radios().next()?.state_now())
     }

@@ -17,7 +17,7 @@ impl World<'_> {
         self.fairness = fairness;
     }
 
-    /// What makes the border router fair, if anything does.
+    /// The router that makes the border router fair, if there is one.
     pub fn fairness(&self) -> Option<&Fairness> {
         self.fairness.as_ref()
     }

@@ -53,7 +53,7 @@ pub struct BlePort {
     pub interface: InterfaceId,
     /// The address of the device.
     pub address: DeviceAddr,
-    /// What the controller is like.
+    /// The controller's profile.
     pub profile: ble::Profile,
 }
 
@@ -74,13 +74,13 @@ pub(super) enum Kind {
     /// The number of the device.
     Ble(usize),
     Wire,
-    /// What left by it, until the caller takes it.
+    /// The packets that left by the interface, until the caller takes them.
     Tap(VecDeque<Box<[u8]>>),
-    /// What that controller is to do, with the bytes that it speaks of, until the caller takes it.
+    /// The orders to that controller, each with its bytes, until the caller takes them.
     Controller(VecDeque<(Action, Box<[u8]>)>),
 }
 
-/// What the ports of a world's nodes have been attached to so far.
+/// The devices and profiles to which the ports of a world's nodes have been attached so far.
 #[derive(Debug, Default)]
 pub(super) struct Attachments {
     /// The node of each controller of Bluetooth LE.

@@ -1,4 +1,5 @@
-//! What a node's work above its driver costs its processor: each frame, and each segment of TCP.
+//! The processor time of a node's work above its driver: for each frame, and for each segment of
+//! TCP.
 //!
 //! Purpose: instructions of both were counted (`cargo xtask peers`), and a profile says how long
 //! they take. Place: called once a node has done all it can. The time counts for duty cycle and
@@ -10,7 +11,7 @@ use super::Mote;
 use super::port::Attached;
 use crate::net::network::mac_of;
 
-/// What a node had done when its processor was charged last: attempts to send a frame, frames
+/// The work of a node up to the last charge of its processor: attempts to send a frame, frames
 /// received, and segments of TCP sent and received.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Work([u32; 3]);

@@ -1,4 +1,4 @@
-//! What becomes of a frame when its last symbol has passed.
+//! The reception of a frame when its last symbol has passed.
 //!
 //! Place: the medium says who was locked on it and how likely it arrived there; chance decides, and
 //! radios and nodes hear of it.

@@ -1,4 +1,5 @@
-//! What a node's key costs its processor, and what it stores so that it outlives a reboot.
+//! The processor time of a node's cipher, and the frame counters that it stores so that they
+//! outlive a reboot.
 //!
 //! Purpose: the stack counts the calls of its cipher, and its host stores bounds of frame counters.
 //! Here both take effect: calls take time, and a node that is switched on again goes on behind its
@@ -22,9 +23,9 @@ use crate::net::network::mac_of;
 pub(super) struct SecurityState {
     /// The last reservation of frame counters, which outlives a reboot.
     stored: Option<Reservation>,
-    /// What makes it outlive the run, and the node's EUI-64 there.
+    /// The store by which the counters outlive the run, and the node's EUI-64 there.
     counter_store: Option<(CounterStore, [u8; 8])>,
-    /// What a call of the cipher takes.
+    /// The duration of a call of the cipher.
     call: Duration,
     /// Calls that the processor has spent its time on.
     charged: u32,
@@ -50,7 +51,7 @@ impl SecurityState {
 }
 
 impl World<'_> {
-    /// What a node has stored of its frame counters, in all its lives.
+    /// The frame counters that a node has stored, in all its lives.
     pub fn stored(&self, mote: usize) -> Option<Reservation> {
         self.motes.get(mote)?.security.stored
     }
@@ -69,8 +70,8 @@ impl World<'_> {
 }
 
 impl Mote<'_> {
-    /// What the node wants done next, once what it asks for is stored and its cipher has had its
-    /// time.
+    /// The node's next action, once the reservation that it asks for is stored and its cipher has
+    /// had its time.
     pub(super) fn poll_action(
         &mut self,
         now: Instant,

@@ -158,7 +158,7 @@ fn plot(chart: &Chart) -> Plot {
     }
 }
 
-/// What is judged, and the rest for whoever asks.
+/// The rows that are judged, and the rest for whoever asks.
 fn tables(rows: &[Row]) -> String {
     let (judged, others): (Vec<&Row>, Vec<&Row>) =
         rows.iter().partition(|row| row.criterion.is_some());

@@ -1,4 +1,4 @@
-//! What a run looks like.
+//! The figures of a run.
 
 use std::collections::BTreeMap;
 
@@ -93,7 +93,7 @@ impl Album<'_> {
         }
     }
 
-    /// What was lost on the air, if anything.
+    /// Adds the losses on the air, if there are any.
     fn add_losses(&mut self, run: &RunResult) {
         let (losses, left_out) = loss_bars(run);
         if losses.rows.is_empty() {
@@ -109,7 +109,7 @@ impl Album<'_> {
         self.add("losses", title, &note, losses.svg());
     }
 
-    /// What happened in nodes, and what it cost them.
+    /// Adds the events in nodes, and their cost.
     fn add_nodes(&mut self, run: &RunResult) {
         let of_nodes = |text: &str, rows: usize, nodes: usize| match nodes.saturating_sub(rows) {
             0 => text.to_owned(),
@@ -205,7 +205,7 @@ fn time_plot(run: &RunResult, y: &str, of: fn(&Sample) -> f64) -> Plot {
     plot(Vec::new(), lines)
 }
 
-/// What the flows that are alike carry together, and nothing where none of them runs.
+/// The sum of the lines of flows that are alike; no point where none of them runs.
 fn together(run: &RunResult, lines: &[Line]) -> Vec<Line> {
     let groups = groups(&[run]).into_iter().take(LINES_MAX).enumerate();
     let of_group = |(colour, group): (usize, Group)| {
@@ -238,7 +238,7 @@ fn values_at(group: &Group, lines: &[Line]) -> BTreeMap<u64, Vec<f64>> {
     at
 }
 
-/// What flows that are alike do in the middle, and what nine of ten are within.
+/// The median of flows that are alike, and the band that holds nine of ten.
 fn alike(run: &RunResult, lines: &[Line]) -> (Vec<Band>, Vec<Line>) {
     let groups = groups(&[run]).into_iter().take(LINES_MAX).enumerate();
     let of_group = |(colour, group): (usize, Group)| {

@@ -358,7 +358,7 @@ fn tip_of_node(run: &RunResult, node: usize) -> String {
     tip
 }
 
-/// What became of a node's parent.
+/// The change of a node's parent, in words.
 pub(super) fn moved(step: &Move) -> String {
     match (step.from, step.to) {
         (Some(from), Some(to)) => format!("from parent {from} to {to}"),

@@ -132,7 +132,7 @@ fn header(plan: &Plan, results: &[RunResult]) -> String {
     )
 }
 
-/// What broke, and which node moved to which parent, in the order of time.
+/// The faults, and the changes of parents, in the order of time.
 fn changes(point: &Point, run: &RunResult) -> String {
     let faults = point.scenario.faults.iter().map(|fault| {
         let lasts = fault

@@ -29,7 +29,7 @@ pub(super) struct Line {
     pub(super) colour: usize,
 }
 
-/// What most of many lines lie within.
+/// The band that most of many lines lie within.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Band {
     /// x, and y from and to.
@@ -90,7 +90,7 @@ impl Plot {
         panels
     }
 
-    /// What a legend has to explain: each name once.
+    /// The entries of a legend: each name once.
     fn entries(&self) -> Vec<Entry<'_>> {
         let mut entries: Vec<Entry<'_>> = Vec::new();
         for line in self.lines.iter().filter(|line| !line.name.is_empty()) {
@@ -149,7 +149,7 @@ impl Plot {
         Ok(())
     }
 
-    /// What all its parts span: from left to right, and up from zero.
+    /// The range of all parts: from left to right, and up from zero.
     fn range(&self) -> [f64; 3] {
         let points = || self.lines.iter().flat_map(|line| &line.points);
         let bands = || self.bands.iter().flat_map(|band| &band.points);

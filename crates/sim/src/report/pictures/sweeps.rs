@@ -1,4 +1,4 @@
-//! What a sweep looks like: figures over a swept key.
+//! The figures of a sweep, over a swept key.
 //!
 //! Few lines share one picture. More are drawn in panels, one for each value of another swept
 //! key; where that would be too many panels, as the band that they lie within.
@@ -34,7 +34,7 @@ pub(super) const SHARES: &str = "shares";
 /// The key whose values it compares.
 const POLICY: &str = "router.policy";
 
-/// What the swept key with the most values does, for the figures that matter.
+/// The figures that matter, over the swept key with the most values.
 pub(super) fn sweep_figures(plan: &Plan, results: &[RunResult]) -> Vec<Figure> {
     let seeds = match plan.seeds.len() {
         1 => "",
@@ -65,7 +65,7 @@ pub(super) fn sweep_figures(plan: &Plan, results: &[RunResult]) -> Vec<Figure> {
     figures.chain(shares).collect()
 }
 
-/// What each flow gets with each policy of the border router, where a sweep compares them.
+/// The goodput of each flow with each policy of the border router, where a sweep compares them.
 fn shares(plan: &Plan, results: &[RunResult], seeds: &str) -> Option<Figure> {
     let is_compared = |point: &Point| point.values.iter().any(|(key, _)| key == POLICY);
     plan.points.first().filter(|point| is_compared(point))?;
@@ -233,8 +233,8 @@ fn arranged(curves: &[Curve]) -> (Vec<Band>, Vec<Line>, String) {
     }
 }
 
-/// What a curve is of, as far as it is told by its panel, or by its name there; `apart`: a bit
-/// for each value that panels tell.
+/// The values of swept keys that a curve is for, as far as it is told by its panel, or by its name
+/// there; `apart`: a bit for each value that panels tell.
 fn part(curve: &Curve, apart: usize, is_panel: bool) -> String {
     let values = curve.of.iter().enumerate();
     let own = values.filter(|(place, _)| (apart >> place & 1 == 1) == is_panel);

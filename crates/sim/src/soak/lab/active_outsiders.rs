@@ -18,7 +18,7 @@ use crate::net::plan;
 use crate::net::run::{self, Next};
 use crate::net::strangers::{self, StrangerTraffic};
 
-/// What outsiders do in this run.
+/// The outsiders at work in this run.
 #[derive(Debug)]
 pub(super) struct ActiveOutsiders {
     outsiders: Outsiders,
@@ -183,7 +183,7 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// What outsiders have done.
+    /// Counts of what outsiders have done.
     pub(super) fn outsiders(&self) -> OutsiderTally {
         let frames = self.network.world.attack_frames();
         let Some(active) = &self.active_outsiders else {

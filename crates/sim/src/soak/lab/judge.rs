@@ -1,4 +1,4 @@
-//! What must hold of a network at the end of a run, and what it has counted.
+//! Checks of a network at the end of a run, and its counters.
 //!
 //! Place: `lab` asks once everything has come to rest.
 //! Left out: whether routes lead to all motes (`routing`), and whether all answer
@@ -40,7 +40,8 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// What MACs count is what was on the air, and no frame reached anybody twice.
+    /// Checks that the MACs counted the frames that were on the air, and that no frame reached
+    /// anybody twice.
     fn check_frames(&self) -> Result<(), String> {
         let world = &self.network.world;
         let mut sum = self.lost_counts;

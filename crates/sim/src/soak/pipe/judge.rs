@@ -1,4 +1,4 @@
-//! What must hold of two engines, after every event and in the end.
+//! Checks of two engines, after every event and in the end.
 
 use motet::tcp::State;
 

@@ -67,7 +67,7 @@ struct Host<'m> {
     counts: Counts,
 }
 
-/// What an engine must have counted since it started.
+/// The counters that an engine must have reached since it started.
 #[derive(Clone, Debug)]
 struct Counts {
     received: u32,

@@ -1,4 +1,4 @@
-//! What becomes of a segment between the engines, and what befalls them.
+//! The way of a segment between the engines, and the troubles of the engines.
 
 use std::net::Ipv6Addr;
 

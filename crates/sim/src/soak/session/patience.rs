@@ -84,5 +84,5 @@ impl Sessions<'_> {
 /// An application that accepts no later makes nobody wait too long.
 const ACCEPT_MAX: Duration = Duration::from_secs(3);
 
-/// What a timer may be early by in the eyes of the run: TCP counts milliseconds.
+/// The time by which a timer may be early in the eyes of the run: TCP counts milliseconds.
 const TICK: Duration = Duration::from_millis(2);

@@ -100,7 +100,7 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// What follows from the runs of [`cases`].
+/// The rows for the runs of [`cases`].
 pub fn rows(results: &Results<'_>) -> Vec<Row> {
     let mut rows = Vec::new();
     for place in PLACES {
@@ -128,8 +128,8 @@ pub fn rows(results: &Results<'_>) -> Vec<Row> {
     rows
 }
 
-/// What bulk keeps beside 64 forged sources, over what it keeps beside eight of the same rate.
-/// Chance makes a difference of some percent between runs of one and the same setting.
+/// The goodput that bulk flows keep beside 64 forged sources, over that beside eight of the same
+/// rate. Chance makes a difference of some percent between runs of one and the same setting.
 fn many_over_few(results: &Results<'_>, place: Place) -> Row {
     let [few, many] = FORGED.map(|strangers| place.disturbed(&strangers).0);
     let kbps = |point: &Point| {
