@@ -151,7 +151,7 @@ impl Drop for Filter {
 #[derive(Debug)]
 struct Names {
     interface: String,
-    /// nft's table.
+    /// The name of nft's table.
     table: String,
     /// The chain of ip6tables that looks at sources, and the one that drops and counts.
     inside: String,

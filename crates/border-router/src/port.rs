@@ -99,7 +99,7 @@ impl PortConfig<'_> {
 /// Packets from the kernel that [`PacketPort::recv`] did not pass on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortDrops {
-    /// Not IPv6.
+    /// Packets that are not IPv6.
     pub not_ipv6: u64,
     /// Shorter than its header says, or larger than the buffer given.
     pub truncated: u64,
@@ -289,7 +289,7 @@ impl PacketPort {
     }
 }
 
-/// Opening, the last step.
+/// The last step of opening a port.
 impl PacketPort {
     /// Waits until the link carries packets both ways; returns whether it does.
     ///
@@ -411,9 +411,9 @@ pub enum PortError {
     Veth(io::Error),
     /// Neither kind of link could be opened.
     NoLink {
-        /// Why not TUN.
+        /// The error of opening TUN.
         tun: io::Error,
-        /// Why not veth.
+        /// The error of making a veth pair.
         veth: io::Error,
     },
     /// The link is there but would not take its address or routes.
@@ -424,7 +424,7 @@ pub enum PortError {
     NotOurs {
         /// The kernel's error.
         error: io::Error,
-        /// The interface.
+        /// The interface's name.
         name: String,
         /// The commands that make it for this user.
         preparation: String,

@@ -89,14 +89,14 @@ impl Wake {
 }
 
 impl Bell {
-    /// Makes the [`Wake`] readable.
+    /// Makes the [`Wake`] readable, which ends a [`wait`] for it.
     pub fn ring(&self) {
         // A pipe that is full, or has lost its reader, needs no further byte.
         let _ = (&*self.pipe).write(&[0]);
     }
 }
 
-/// For [`wait`].
+/// The descriptor, for [`wait`].
 impl AsFd for Wake {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.rung.as_fd()

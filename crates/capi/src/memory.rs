@@ -24,7 +24,7 @@ pub(crate) struct Piece<T> {
 }
 
 impl Carver {
-    /// For lengths alone.
+    /// A carver that measures lengths and cuts nothing.
     pub(crate) const fn measure() -> Self {
         Self::of(ptr::null_mut())
     }
@@ -38,7 +38,7 @@ impl Carver {
         }
     }
 
-    /// The next piece.
+    /// Cuts the next piece: `count` values of `T`.
     pub(crate) fn take<T>(&mut self, count: usize) -> Piece<T> {
         const { assert!(align_of::<T>() <= ALIGN) };
         let at = self.cut(align_of::<T>(), count.checked_mul(size_of::<T>()));

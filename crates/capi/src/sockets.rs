@@ -98,7 +98,7 @@ impl Listening {
 }
 
 impl Sockets {
-    /// `first`: where generations start.
+    /// No sockets yet; `first`: the first generation of socket numbers.
     pub(crate) fn new(
         entries: &'static mut [Entry],
         listening: &'static mut [Listening],
@@ -208,7 +208,7 @@ impl Sockets {
         self.take_spare()
     }
 
-    /// Buffers that nobody uses.
+    /// Takes buffers that no connection uses.
     pub(crate) fn take_spare(&mut self) -> Option<Buffers<'static>> {
         self.spare.iter_mut().find_map(Option::take)
     }

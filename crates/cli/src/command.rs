@@ -19,7 +19,7 @@ pub(crate) struct GuardArgs {
     command: Vec<OsString>,
 }
 
-/// Guards a command.
+/// Guards a command: only on Linux, where `up` calls it.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn guard(_: &GuardArgs) -> Result<(), Error> {
     Err(Error::failed("only motet up calls this, on Linux"))

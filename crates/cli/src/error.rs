@@ -20,7 +20,7 @@ pub(crate) enum Error {
 }
 
 impl Error {
-    /// Bad usage or input.
+    /// An error of usage or input, which ends with status 2.
     pub(crate) fn input(sentence: impl Into<String>) -> Self {
         Self::Input(sentence.into())
     }

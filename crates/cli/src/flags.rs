@@ -130,7 +130,7 @@ fn argument(setting: &Setting) -> Arg {
         .value_parser(move |text: &str| setting.read(text).map(|_| text.to_owned()))
 }
 
-/// The order of help.
+/// The order of options in help.
 const ORDER: [&str; 17] = [
     "hops",
     "frame-loss",

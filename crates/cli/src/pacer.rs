@@ -58,7 +58,7 @@ impl Pacer {
         air + (elapsed - self.lateness.waited)
     }
 
-    /// The air's time now.
+    /// The present of the air's virtual time.
     pub(crate) fn now(&self) -> Instant {
         self.at(time::Instant::now())
     }

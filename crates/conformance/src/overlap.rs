@@ -120,7 +120,7 @@ impl Script {
 
 /// The model: what a receiver has, and reports.
 struct Receiver {
-    /// RCV.NXT.
+    /// RCV.NXT: the next sequence number expected.
     next: u32,
     /// Blocks above RCV.NXT, the one that was reported last first.
     kept: Vec<Range>,

@@ -25,9 +25,9 @@ pub enum TcpOption {
     Sack(Vec<(u32, u32)>),
     /// Timestamps.
     Timestamps {
-        /// TSval.
+        /// TSval, the sender's clock.
         value: u32,
-        /// TSecr.
+        /// TSecr, the echoed TSval.
         echo: u32,
     },
     /// Anything else, by kind and body.
@@ -175,7 +175,7 @@ pub struct Segment {
     pub src_port: u16,
     /// Destination port.
     pub dst_port: u16,
-    /// SEG.SEQ.
+    /// SEG.SEQ: the sequence number.
     pub seq: u32,
     /// SEG.ACK; 0 without the flag.
     pub ack: u32,
@@ -187,7 +187,7 @@ pub struct Segment {
     pub urgent: u16,
     /// Options in order.
     pub options: Vec<TcpOption>,
-    /// Bytes of payload.
+    /// Length of the payload, bytes.
     pub len: usize,
 }
 

@@ -52,7 +52,7 @@ pub enum CaptureError {
     Damaged {
         /// The record that cannot be read.
         record: u64,
-        /// The reader's words.
+        /// The reader's words about the error.
         reason: String,
     },
 }

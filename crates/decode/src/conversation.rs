@@ -20,13 +20,13 @@ pub(super) type End = (IpAddr, u16);
 /// One segment, and where it was heard.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment<'a> {
-    /// Sender.
+    /// The sender's address.
     pub(super) src: IpAddr,
-    /// Receiver.
+    /// The receiver's address.
     pub(super) dst: IpAddr,
     /// The TCP header.
     pub(super) header: &'a Header,
-    /// Bytes of payload.
+    /// Length of the payload, bytes.
     pub(super) len: usize,
     /// The link sender, where the link has one.
     pub(super) heard_from: Option<LinkAddr>,

@@ -49,7 +49,7 @@ pub struct Field {
 /// The readers that see a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Audience {
-    /// People and programs.
+    /// Shown to people and to programs.
     All,
     /// Programs only: the field repeats what people see in the title, or is too much for them.
     Programs,
@@ -127,7 +127,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// The word programs see.
+    /// The word by which programs know it.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Decoded => "decoded",
@@ -151,7 +151,7 @@ impl Status {
 pub struct Problem {
     /// The layer that gave up.
     pub layer: &'static str,
-    /// Why, in words.
+    /// The reason, in words.
     pub reason: String,
 }
 
@@ -172,7 +172,7 @@ pub struct Frame {
     pub path: String,
     /// One line: the innermost layer that was understood.
     pub summary: String,
-    /// Outermost first.
+    /// The layers, the outermost first.
     pub layers: Vec<Layer>,
     /// How far it could be explained.
     pub status: Status,

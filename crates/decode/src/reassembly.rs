@@ -14,9 +14,9 @@ use super::ranges::Ranges;
 /// The fields in which all fragments of one datagram agree (RFC 4944 §5.3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Key {
-    /// Sender on the link.
+    /// The sender's address on the link.
     pub(super) src: LinkAddr,
-    /// Receiver on the link.
+    /// The receiver's address on the link.
     pub(super) dst: LinkAddr,
     /// `datagram_tag`.
     pub(super) tag: u16,

@@ -6,7 +6,7 @@ use embedded_io_async::ErrorKind;
 use motet::node::{ConnectError, DatagramError};
 use motet::tcp::{self, ListenError, OpenError, RecvError, SendError};
 
-/// Why a call failed.
+/// The reason that a call failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Error {
     /// The peer has no listener at that port.

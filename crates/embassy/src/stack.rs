@@ -32,7 +32,7 @@ pub(crate) struct Shared {
     pub(crate) slot_timeout: Duration,
 }
 
-/// How names are resolved.
+/// The names known without asking, and the resolver for others.
 pub(crate) struct Names {
     pub(crate) rng: Rng,
     pub(crate) known: &'static [(&'static str, Ipv6Addr)],

@@ -42,7 +42,7 @@ pub(crate) struct Setup {
     pub(crate) by_wire: Prefix,
     /// Destinations that a neighbour on the air leads to, and the EUI-64 of that neighbour.
     pub(crate) by_radio: (Prefix, [u8; 8]),
-    /// How accepted connections behave.
+    /// The settings of connections that are accepted.
     pub(crate) settings: &'static Config,
 }
 

@@ -306,7 +306,7 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
 
 const US: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 2, 0, 0, 0, 1);
 
-/// Packets at a time.
+/// The packets that are put together at a time.
 const SLOTS: usize = 4;
 
 /// How long a packet may take (RFC 8200 §4.5).

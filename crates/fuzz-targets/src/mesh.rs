@@ -122,7 +122,7 @@ struct Mesh<'m> {
     air: VecDeque<Packet>,
     /// The last messages that nodes have sent, to be forged.
     said: VecDeque<Vec<u8>>,
-    /// The root's graph.
+    /// The root's graph of routes, step by step.
     steps: Vec<Step>,
 }
 

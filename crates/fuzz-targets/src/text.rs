@@ -19,7 +19,7 @@ pub(crate) fn scenario(bytes: &[u8]) {
     }
 }
 
-/// A connectivity trace.
+/// Parses `bytes` as a connectivity trace (K7).
 pub(crate) fn trace(bytes: &[u8]) {
     if let Ok(trace) = k7::read(bytes, 20) {
         let _gains = trace.mean(-95.0, 127);

@@ -23,7 +23,7 @@ pub(crate) struct Cutter {
 }
 
 impl Cutter {
-    /// Takes what came.
+    /// Takes bytes that came over the line.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.taken);
         self.taken = 0;

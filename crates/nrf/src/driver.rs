@@ -240,7 +240,7 @@ impl<R: Registers> Driver<R> {
         }
     }
 
-    /// Whether [`Self::poll`] has something.
+    /// Whether [`Self::poll`] has a report.
     pub fn has_report(&self) -> bool {
         self.outputs.first().is_some()
     }

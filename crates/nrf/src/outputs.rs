@@ -1,6 +1,6 @@
 //! The driver's reports to the node, in the order in which they happened.
 
-/// One report.
+/// A report of the driver to the node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Output {
     Preloaded,

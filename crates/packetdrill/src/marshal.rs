@@ -15,7 +15,7 @@ pub(crate) fn answer(outcome: Outcome) -> i64 {
     }
 }
 
-/// Sets errno; -1.
+/// Sets errno, and returns -1.
 pub(crate) fn fail(errno: Errno) -> i64 {
     // SAFETY: the address of this thread's errno is always valid.
     unsafe { *libc::__errno_location() = errno.0 };

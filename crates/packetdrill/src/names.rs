@@ -10,7 +10,7 @@ pub(crate) fn option(level: i32, name: i32) -> Option<&'static str> {
 
 /// FreeBSD's bound on the time to connect; Linux has no number for it.
 const TCP_KEEPINIT: i32 = 128;
-/// FreeBSD's, too.
+/// FreeBSD's switch for segments without options; Linux has no number for it.
 const TCP_NOOPT: i32 = 8;
 
 const TABLE: [(i32, i32, &str); 22] = [

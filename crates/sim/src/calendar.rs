@@ -103,7 +103,7 @@ impl<E> Calendar<E> {
         self.now = self.now.max(limit);
     }
 
-    /// How many events wait.
+    /// The number of events that wait.
     pub fn len(&self) -> usize {
         self.len
     }

@@ -46,7 +46,7 @@ pub struct Capture {
     failed: Option<io::Error>,
 }
 
-/// Where a capture goes.
+/// The destination of a capture: a file, or a stream.
 enum Target {
     /// A file that grows under its name.
     #[cfg(feature = "files")]

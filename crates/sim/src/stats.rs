@@ -7,7 +7,7 @@ pub struct Stat {
     pub mean: f64,
     /// Half the width of its 95 % confidence interval; `None` with fewer than two runs.
     pub ci95: Option<f64>,
-    /// How many runs.
+    /// The number of runs.
     pub runs: usize,
 }
 

@@ -17,7 +17,7 @@ pub enum Purpose {
     FrameLoss = 3,
     /// Packet loss injected at the border router.
     PacketLoss = 4,
-    /// Variation of CPU time.
+    /// The variation of processor time.
     CpuJitter = 5,
     /// Shadowing and per-node offsets of the air.
     Shadowing = 6,

@@ -60,7 +60,7 @@ impl std::fmt::Display for KeyName {
     }
 }
 
-/// The content of a file.
+/// The content of a file of counters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {
     /// The key that the counters are of.

@@ -51,7 +51,7 @@ impl Counters {
         self.0.keep_all(nodes)
     }
 
-    /// Where the counters are.
+    /// The path of the file of counters.
     pub fn path(&self) -> &Path {
         self.0.disk.path()
     }

@@ -7,7 +7,7 @@ use motet::time::Instant;
 pub(crate) struct Clock {
     /// The caller's time when it was last read.
     outside: Instant,
-    /// Ours at that moment.
+    /// The router's own time at that moment.
     inside: Instant,
 }
 

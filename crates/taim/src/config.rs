@@ -54,7 +54,7 @@ pub enum Window {
     Fixed(u16),
 }
 
-/// How TAiM is set.
+/// The settings of TAiM.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Taim {
     /// As the paper's Algorithm 1 says, word for word; otherwise with its faults mended.
@@ -68,7 +68,7 @@ pub struct Taim {
 /// How fair queueing is set.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Fq {
-    /// Time between two packets.
+    /// Time between two packets that leave.
     pub spacing: Duration,
 }
 
@@ -139,7 +139,7 @@ const SPACING: Duration = Duration::from_millis(35);
 /// A name that no policy has.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownPolicy(
-    /// The name.
+    /// The name that is no policy's.
     pub String,
 );
 

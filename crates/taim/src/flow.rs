@@ -92,7 +92,7 @@ pub(crate) struct HeldPacket {
     pub(crate) since: Instant,
     /// Segments in it: hardware may have merged some.
     pub(crate) segments: u32,
-    /// Bytes of the packet.
+    /// Length of the packet, bytes.
     pub(crate) len: u64,
     /// The numbers that the other end sees when the packet is released.
     passing: Passing,

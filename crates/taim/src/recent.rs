@@ -11,7 +11,7 @@ use motet::time::{Duration, Instant};
 
 use crate::segment::Pair;
 
-/// Notes of pairs.
+/// Notes on pairs of addresses, in two generations.
 #[derive(Debug)]
 pub(crate) struct Recent<T> {
     young: BTreeMap<Pair, T>,
@@ -56,5 +56,5 @@ impl<T: Copy> Recent<T> {
     }
 }
 
-/// Pairs of one generation.
+/// The most pairs in one generation.
 const PAIRS_MAX: usize = 4_096;

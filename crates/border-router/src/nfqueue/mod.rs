@@ -60,7 +60,7 @@ pub struct Queue {
 pub struct QueueCounters {
     /// Packets that the kernel has reported.
     pub packets: u64,
-    /// Verdicts given.
+    /// Packets on which this process has given a verdict.
     pub verdicts: u64,
     /// Times that the kernel had no room for a report: it let those packets pass unseen.
     pub overruns: u64,
@@ -226,7 +226,7 @@ impl Queue {
         self.counters
     }
 
-    /// The queue's number.
+    /// The queue's number, as the rule `NFQUEUE --queue-num` has it.
     pub fn number(&self) -> u16 {
         self.number
     }
@@ -280,7 +280,7 @@ impl AsFd for Queue {
 pub enum QueueError {
     /// Another process holds the queue.
     Taken {
-        /// The queue's number.
+        /// The queue's number, as the rule `NFQUEUE --queue-num` has it.
         number: u16,
     },
     /// This process lacks `CAP_NET_ADMIN`.

@@ -122,7 +122,7 @@ impl Request {
         self.attribute(NFQA_CFG_PARAMS, &[a, b, c, d, COPY_PACKET])
     }
 
-    /// Holds at most `packets`.
+    /// Sets the most packets that the kernel keeps in the queue.
     pub(super) fn queue_len(self, packets: u32) -> Self {
         self.attribute(NFQA_CFG_QUEUE_MAXLEN, &packets.to_be_bytes())
     }
@@ -148,7 +148,7 @@ impl Request {
 /// The command of a [`Request::command`].
 #[derive(Clone, Copy)]
 pub(super) enum Command {
-    /// Makes the queue ours.
+    /// Binds the queue to this socket.
     Bind = 1,
     /// Gives the queue up; the kernel drops what it still holds.
     Unbind = 2,

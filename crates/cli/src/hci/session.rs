@@ -199,7 +199,7 @@ impl<'s, 'm> Session<'s, 'm> {
         }
     }
 
-    /// Takes the kernel's packets.
+    /// Takes the kernel's packets to the mote.
     fn hear_kernel(&mut self) -> Result<(), Error> {
         let Some((port, room)) = &mut self.kernel else {
             return Ok(());

@@ -11,7 +11,7 @@ pub(super) struct Column {
     head: &'static str,
     factor: f64,
     decimals: usize,
-    /// As [`Head`] has it.
+    /// When the column is left out for want of room, as [`Head`] has it.
     leaves: u8,
 }
 

@@ -7,7 +7,7 @@ use crate::{
     output::{self, DIM, Out},
 };
 
-/// A table for people.
+/// A table for people, drawn within the width of the terminal.
 #[derive(Debug)]
 pub(super) struct Grid {
     columns: Vec<Head>,

@@ -22,7 +22,7 @@ pub(super) struct Report {
     pub(super) sha256_sent: String,
     /// SHA-256 of what the far end read, hexadecimal.
     pub(super) sha256_received: String,
-    /// Radio hops.
+    /// Radio hops between mote and border router.
     pub(super) hops: u16,
     /// From the first SYN until the far end had read the end of the file; the air's clock.
     pub(super) seconds: f64,
@@ -39,7 +39,7 @@ pub(super) struct Report {
     pub(super) segments_lost: u64,
     /// Segments sent again, for any cause.
     pub(super) retransmissions: u64,
-    /// Retransmission timeouts.
+    /// Retransmission timeouts of the sender (RFC 6298).
     pub(super) timeouts: u64,
     /// Frames sent again by a link, all hops and both directions.
     pub(super) link_retries: u64,
@@ -48,7 +48,7 @@ pub(super) struct Report {
 
     /// The goodput estimated from frame times, kb/s, which runs may exceed.
     pub(super) estimate_kbps: f64,
-    /// `up` or `down`.
+    /// The direction of the file: `up` (to the host) or `down`.
     pub(super) direction: &'static str,
     /// The sender of the file, whose TCP measured `rtt_ms`, `retransmissions` and `timeouts`:
     /// `mote`, `kernel`, or `host` in virtual time.
@@ -69,9 +69,9 @@ pub(super) struct Report {
     pub(super) window_advised_segments: Option<u32>,
     /// How late the host was; `None` in virtual time.
     pub(super) lateness: Option<LatenessReport>,
-    /// Where the capture went.
+    /// The path of the capture.
     pub(super) pcap: Option<String>,
-    /// Where the trace went.
+    /// The path of the trace.
     pub(super) trace: Option<String>,
     /// Seed of every random choice.
     pub(super) seed: u64,

@@ -96,11 +96,11 @@ pub(super) struct Outcome {
 /// The figures of the sending TCP.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SenderFigures {
-    /// Mean round-trip time.
+    /// Mean round-trip time, ms.
     pub(super) rtt_ms: Option<f64>,
     /// The last telemetry of Motet's own TCP; `None` when the sender was another TCP.
     pub(super) telemetry: Option<tcp::Telemetry>,
-    /// Retransmission timeouts.
+    /// Retransmission timeouts (RFC 6298).
     pub(super) timeouts: u64,
     /// Retransmissions by cause, those that happened.
     pub(super) retransmissions: Vec<(&'static str, u64)>,

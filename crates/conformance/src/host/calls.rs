@@ -8,14 +8,14 @@ use motet::tcp::{Connection, Error, ListenError, Offer, OpenError, RecvError, Se
 use super::settings::Profile;
 use super::{Address, Errno, Fail, File, Host, Kind, Opening, Outcome, SocketOptions, Stream};
 
-/// How `shutdown` closes.
+/// The half of a connection that `shutdown` closes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum How {
-    /// No more reading.
+    /// No more reading (`SHUT_RD`).
     Read,
     /// No more writing: a FIN.
     Write,
-    /// Both.
+    /// Neither reading nor writing (`SHUT_RDWR`).
     Both,
 }
 

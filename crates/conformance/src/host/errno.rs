@@ -11,7 +11,7 @@ macro_rules! errnos {
         impl Errno {
             $(pub const $name: Self = Self($value);)*
 
-            /// The name.
+            /// The name in C, such as `ECONNRESET`.
             pub const fn name(self) -> &'static str {
                 match self.0 {
                     $($value => stringify!($name),)*

@@ -60,7 +60,7 @@ pub(super) struct Seen {
     window: u32,
     /// One behind the last sequence number.
     next: u32,
-    /// SYNs without ACK.
+    /// SYNs without ACK sent so far.
     syns: u8,
 }
 

@@ -72,7 +72,7 @@ pub type Outcome = Result<i64, Fail>;
 pub struct Sent {
     /// When the packet was sent.
     pub at: Instant,
-    /// The whole IPv6 packet.
+    /// The bytes of the whole IPv6 packet.
     pub bytes: Vec<u8>,
 }
 
@@ -138,7 +138,7 @@ struct File {
     nonblocking: bool,
 }
 
-/// A host.
+/// A host: sockets over this stack's TCP, without a kernel.
 pub struct Host<'m> {
     arena: &'m Bump,
     /// The host's settings.
@@ -198,7 +198,7 @@ impl<'m> Host<'m> {
 
     // ---- time ----
 
-    /// The time.
+    /// The present of the script's virtual time.
     pub const fn now(&self) -> Instant {
         self.now
     }

@@ -13,9 +13,9 @@ pub struct SocketOptions {
     pub recv_space: u32,
     /// Bytes of the send buffer.
     pub send_space: u32,
-    /// Nagle's algorithm is off.
+    /// Whether Nagle's algorithm is off (`TCP_NODELAY`).
     pub nodelay: bool,
-    /// Keepalive is on.
+    /// Whether keepalive is on (`SO_KEEPALIVE`).
     pub keepalive: bool,
     /// Keepalive's idle time and interval, s, and its number of probes.
     pub keepalive_times: (u16, u16, u8),
@@ -23,11 +23,11 @@ pub struct SocketOptions {
     pub connect_timeout_ms: u32,
     /// Bound on the time without progress, ms; 0: none.
     pub user_timeout_ms: u32,
-    /// Largest segment both ways.
+    /// The largest segment both ways, bytes (`TCP_MAXSEG`).
     pub mss_max: Option<u16>,
     /// `TCP_NOOPT`: segments bear no options.
     pub no_options: bool,
-    /// `SO_LINGER`: on, and seconds.
+    /// `SO_LINGER`: `None` is off; else the seconds.
     pub linger: Option<u32>,
     /// Hop limit of what is sent.
     pub hop_limit: u8,

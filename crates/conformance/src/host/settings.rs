@@ -18,7 +18,7 @@ pub enum Profile {
     /// FreeBSD's option layout, times and buffers. Frozen: it is kept as it is, and nothing is
     /// added to it.
     FreeBsd,
-    /// Linux's.
+    /// Linux's choices.
     Linux,
 }
 
@@ -72,7 +72,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The defaults of `profile`.
+    /// The default settings of `profile`.
     pub fn of(profile: Profile) -> Self {
         let mut settings = Self {
             profile,

@@ -25,7 +25,7 @@ pub(super) struct Traffic {
     pub(super) latest: Option<Latest>,
 }
 
-/// When something happened last.
+/// When data came, data left and an ACK came last.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Latest {
     pub(super) data_in: Instant,

@@ -61,7 +61,7 @@ impl Player<'_> {
     }
 }
 
-/// A call's arguments.
+/// The arguments of a system call in a script.
 pub(super) struct Args<'a> {
     pub(super) at: Position,
     pub(super) call: &'a Call,

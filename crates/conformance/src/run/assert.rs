@@ -28,7 +28,7 @@ impl Player<'_> {
 
 /// Why code does not hold.
 pub enum Doubt {
-    /// An assertion is wrong.
+    /// The assertion does not hold; the reason.
     Wrong(String),
     /// The code is not understood.
     Unknown(String),

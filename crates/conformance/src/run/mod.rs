@@ -43,7 +43,7 @@ use compare::Expected;
 use flow::Flows;
 use syscall::{Attempt, Pending};
 
-/// How to judge.
+/// The profile, the strictness and the tolerance by which scripts are judged.
 #[derive(Clone, Debug, Default)]
 pub struct Judge {
     /// The system whose defaults and option layout the host has.
@@ -92,7 +92,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Why playing stopped.
+/// The reason that playing stopped.
 enum Stop {
     Failed(Problem),
     Refused(Problem),
@@ -492,7 +492,7 @@ impl Player<'_> {
     }
 }
 
-/// Microseconds as seconds.
+/// Microseconds as seconds, for reports.
 fn seconds(us: u64) -> String {
     format!("{}.{:06}", us / 1_000_000, us % 1_000_000)
 }

@@ -20,9 +20,9 @@ use crate::packet::TcpOption;
 /// A place in a script, both counted from 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Position {
-    /// Line.
+    /// Line, from 1.
     pub line: usize,
-    /// Column, in bytes.
+    /// Column, in bytes, from 1.
     pub column: usize,
 }
 
@@ -35,7 +35,7 @@ pub struct SyntaxError {
     pub message: String,
 }
 
-/// A script.
+/// A packetdrill script.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
     /// `--name=value` lines: name without the dashes.
@@ -61,12 +61,12 @@ impl Script {
     }
 }
 
-/// One event.
+/// One event of a script.
 #[derive(Clone, Debug)]
 pub struct Event {
     /// The event's place in the script.
     pub at: Position,
-    /// When it happens.
+    /// The time of the event.
     pub time: Time,
     /// The action at that time.
     pub action: Action,
@@ -129,9 +129,9 @@ pub struct SegmentSpec {
     pub ports: Option<(u16, u16)>,
     /// The flag bits, FIN lowest.
     pub flags: u16,
-    /// SEG.SEQ; `None`: any.
+    /// SEG.SEQ, as the script counts it; `None`: any.
     pub seq: Option<u32>,
-    /// Bytes of payload.
+    /// Length of the payload, bytes.
     pub len: usize,
     /// SEG.ACK, where the script names it.
     pub ack: Option<u32>,
@@ -192,13 +192,13 @@ pub struct IcmpSpec {
 pub struct Call {
     /// For a call that blocks: when it must have returned, on the event's own scale.
     pub until: Option<u64>,
-    /// Name.
+    /// The name of the system call.
     pub name: String,
-    /// Arguments.
+    /// The arguments of the call.
     pub args: Vec<Value>,
     /// The expected return value.
     pub result: Value,
-    /// The errno it sets.
+    /// The name of the errno that the call sets.
     pub errno: Option<String>,
 }
 

@@ -177,7 +177,7 @@ fn describe_echo(name: &str, echo: &Echo<'_>) -> Description {
     }
 }
 
-/// RFC 4861 §4.2.
+/// Describes a router advertisement (RFC 4861 §4.2).
 fn describe_router(advertisement: &RouterAdvertisement<'_>) -> Description {
     let layer = Layer::new("", "")
         .with("hop_limit", advertisement.hop_limit)
@@ -196,7 +196,7 @@ fn advertised(flags: u8, layer: Layer) -> Layer {
         .with("override", flags & 0x20 != 0)
 }
 
-/// RFC 4443 §3.1.
+/// The reason of a Destination Unreachable message (RFC 4443 §3.1).
 fn unreachable_reason(code: u8) -> &'static str {
     match code {
         0 => "no route",
@@ -210,7 +210,7 @@ fn unreachable_reason(code: u8) -> &'static str {
     }
 }
 
-/// RFC 4443 §3.4.
+/// The problem of a Parameter Problem message (RFC 4443 §3.4).
 fn problem(code: u8) -> &'static str {
     match code {
         0 => "header field",

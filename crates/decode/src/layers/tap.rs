@@ -93,7 +93,7 @@ fn known(layer: Layer, kind: u16, value: &[u8]) -> Layer {
     }
 }
 
-/// JSON has no infinities.
+/// A number, or null for an infinity, which JSON has not.
 fn real(value: f32) -> Value {
     if value.is_finite() {
         Value::Real(f64::from(value))

@@ -13,9 +13,9 @@ use crate::air::radio::{State, Usage};
 /// Supply and currents of a radio and the processor beside it, mA.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Currents {
-    /// Supply, V.
+    /// The supply voltage, V.
     pub volts: f64,
-    /// Radio switched off.
+    /// The current while the radio is switched off, mA.
     pub sleep_ma: f64,
     /// Radio on, neither receiving nor transmitting: while a frame is copied by a driver that
     /// is deaf meanwhile.
@@ -26,9 +26,9 @@ pub struct Currents {
     pub wake_ma: f64,
     /// Radio transmitting, by power in dBm, ascending; between two of them on a straight line.
     pub transmit_ma: &'static [(f64, f64)],
-    /// Processor at work.
+    /// The current of the processor at work, mA.
     pub cpu_ma: f64,
-    /// Processor waiting.
+    /// The current of the processor that waits, mA.
     pub cpu_idle_ma: f64,
 }
 
@@ -120,9 +120,9 @@ impl Currents {
 /// The energy that a node has used.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Energy {
-    /// Radio, mJ.
+    /// Energy of the radio, mJ.
     pub radio_mj: f64,
-    /// Processor, mJ.
+    /// Energy of the processor, mJ.
     pub cpu_mj: f64,
     /// Share of the time in which the radio was not asleep, 0 to 1.
     pub radio_duty: f64,

@@ -11,7 +11,7 @@ use crate::air::radio::Due;
 /// many times, hence what is rare and long is boxed.
 #[derive(Debug)]
 pub enum Event {
-    /// A node's deadline.
+    /// A node's deadline has come.
     Deadline {
         /// The node that has the deadline.
         mote: usize,
@@ -23,7 +23,7 @@ pub enum Event {
         /// Which of the frame's moments is due.
         due: Due,
     },
-    /// A frame's last symbol.
+    /// A frame's last symbol has left the air.
     FrameEnd {
         /// The frame.
         id: FrameId,

@@ -49,7 +49,7 @@ pub enum TraceError {
     Line {
         /// The line's number, counted from 1.
         line: usize,
-        /// How the line begins.
+        /// The beginning of the line.
         text: String,
         /// The words allowed there.
         allowed: &'static str,
@@ -251,7 +251,7 @@ struct Row {
     link: Link,
 }
 
-/// Which field is which.
+/// The position of each field in a line.
 struct Columns {
     datetime: Option<usize>,
     src: usize,

@@ -114,7 +114,7 @@ impl Sort {
 /// A radio's change of state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Turn {
-    /// The node.
+    /// The node's number.
     pub node: usize,
     /// When the radio changed its state.
     pub at: Instant,

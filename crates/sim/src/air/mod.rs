@@ -62,9 +62,9 @@ pub struct Air {
 pub struct LinkTally {
     /// Frames with a payload, each attempt counted.
     pub frames: u64,
-    /// PSDU bytes in them.
+    /// Bytes of the frames' PSDUs.
     pub bytes: u64,
-    /// Immediate ACKs.
+    /// Immediate ACKs sent.
     pub acks: u64,
     /// The fates of the frames, by [`Fate::index`].
     pub frame_fates: [u64; Fate::COUNT],

@@ -35,7 +35,7 @@ impl Sensor {
     };
 }
 
-/// One reading.
+/// One reading of a sensor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reading {
     /// Counted from 0, lost ones too.

@@ -395,7 +395,7 @@ impl Test {
         }
     }
 
-    /// Moves the streams' bytes.
+    /// Sends and receives the streams' bytes; returns whether any moved.
     fn carry(&mut self, tcp: &mut tcp::Tcp<'_>, now: Instant) -> bool {
         let counts = now.since(self.began).as_millis() / 1_000 >= self.parameters.omit.into();
         let mut moved = 0;

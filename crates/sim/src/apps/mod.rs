@@ -47,7 +47,7 @@ pub enum App<'m> {
     Services(Services<'m>),
     /// Sends datagrams at a constant rate.
     Readings(Readings),
-    /// Counts datagrams.
+    /// Receives datagrams and counts them.
     Sink(Sink<'m>),
     /// Sends messages over TCP at a constant rate.
     Client(Client<'m>),

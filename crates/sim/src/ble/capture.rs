@@ -18,7 +18,7 @@ pub struct Packet {
     pub from: usize,
     /// The device that it was for; none of an advertisement.
     pub to: Option<usize>,
-    /// When the packet began.
+    /// When the packet began on the air.
     pub start: Instant,
     /// When the packet's last bit had passed.
     pub end: Instant,

@@ -12,7 +12,7 @@ pub struct SduTimes {
     pub phy: Phy,
     /// Whether data packets have a MIC.
     pub has_mic: bool,
-    /// Segments for each ACK.
+    /// Segments that one ACK acknowledges.
     pub ack_every: u8,
 }
 

@@ -11,7 +11,7 @@ pub const T_IFS: Duration = Duration::from_micros(150);
 /// The longest payload of a data packet, MIC aside, bytes.
 pub const PAYLOAD_LEN_MAX: usize = 251;
 
-/// Microseconds for a byte.
+/// The duration of a byte on the air, µs.
 const fn byte_us(phy: Phy) -> u64 {
     match phy {
         Phy::Le1M => 8,

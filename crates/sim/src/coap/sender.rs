@@ -20,7 +20,7 @@ pub struct Block {
     pub body: u16,
     /// The block's place in the body, counted from 0.
     pub number: u32,
-    /// Whether another one follows.
+    /// Whether another block follows.
     pub more: bool,
     /// The length of all blocks but the last, bytes.
     pub len: usize,

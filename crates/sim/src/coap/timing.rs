@@ -35,10 +35,10 @@ impl Parameters {
     };
 }
 
-/// How timeouts are found.
+/// The algorithm that sets retransmission timeouts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Algorithm {
-    /// As [`Parameters`] say.
+    /// Binary exponential backoff by [`Parameters`] (RFC 7252 §4.2).
     Fixed,
     /// draft-ietf-core-cocoa-03.
     Cocoa,

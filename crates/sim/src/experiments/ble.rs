@@ -58,7 +58,7 @@ const MOTET: &str = "motet";
 
 const PHYS: [(&str, Phy); 2] = [("1M", Phy::Le1M), ("2M", Phy::Le2M)];
 
-/// Lost packets, in hundredths.
+/// The share of lost packets, in hundredths.
 const LOSSES: [u64; 4] = [0, 5, 10, 20];
 
 /// How many motes there are beside the one that is measured.
@@ -347,7 +347,7 @@ fn interval_ms(network: &Network<'_>) -> f64 {
 /// The receive buffer of a mote that only sends, bytes: 200 of data, and TCP's own notes.
 const RECEIVED_LEN: u16 = 200;
 
-/// Linux's delay of ACKs.
+/// The time by which Linux delays ACKs, ms.
 const HOST_ACK_DELAY_MS: u16 = 40;
 
 /// The largest segment in an SDU of the MTU, and its shortest headers: both addresses elided.

@@ -5,7 +5,7 @@
 
 use super::row::{Row, Value};
 
-/// One picture.
+/// One picture of a report.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Chart {
     /// The title above the chart.
@@ -25,7 +25,7 @@ pub struct Series {
     pub name: String,
     /// x, y, and half the width of y's confidence interval.
     pub points: Vec<(f64, f64, f64)>,
-    /// How it is drawn.
+    /// The style in which it is drawn.
     pub style: Style,
 }
 
@@ -34,7 +34,7 @@ pub struct Series {
 pub enum Style {
     /// Measured: points, intervals, a line.
     Measured,
-    /// Published: points.
+    /// Published values, drawn as points.
     Paper,
     /// A bound or an estimate: a dashed line.
     Bound,

@@ -127,13 +127,13 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// The rows as lines and points.
     pub charts: Vec<Chart>,
-    /// How much was run.
+    /// How much was run for each setting.
     pub budget: Budget,
 }
 
 /// An observer of an experiment that runs.
 pub trait Watch: Sync {
-    /// A run is over.
+    /// Notes that a run is over.
     fn on_run(&self);
 
     /// Whether runs that have not begun shall not begin.
@@ -152,7 +152,7 @@ pub enum Unfinished {
 /// A run that does not count, and how to repeat it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VoidRun {
-    /// The experiment.
+    /// The experiment's ID.
     pub experiment: &'static str,
     /// The setting.
     pub point: Point,

@@ -11,7 +11,7 @@ pub struct Path {
     pub rtt_s: f64,
     /// Part of segments lost end to end, 0 to 1.
     pub loss: f64,
-    /// Window, segments.
+    /// The window, in segments.
     pub window: f64,
 }
 

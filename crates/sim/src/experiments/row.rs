@@ -50,7 +50,7 @@ pub const KEYS: [&str; 33] = [
     "aim",
 ];
 
-/// One key's value.
+/// The value of one key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Value {
     /// A count, or a time in the key's unit.

@@ -245,7 +245,7 @@ pub(super) fn retransmissions(network: &Network<'_>, node: usize) -> u64 {
         .sum()
 }
 
-/// The first flow's port.
+/// The first flow's TCP port.
 pub(super) const PORT: u16 = 4_242;
 
 /// Slow start and the first RTT samples are over by then.

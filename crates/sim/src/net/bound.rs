@@ -34,7 +34,7 @@ use crate::net::estimate::SegmentFrames;
 pub struct Path {
     /// Radio and driver of every node.
     pub profile: Profile,
-    /// Radio hops.
+    /// Radio hops of the path.
     pub hops: usize,
     /// Whether relays fire frames without backoff and assessment.
     pub is_immediate: bool,
@@ -75,7 +75,7 @@ impl Luck {
 /// Frames of a source from which on their backoffs take what backoffs take on average.
 pub const LUCK_FRAMES: u64 = 1_000;
 
-/// Part of a run.
+/// A part of a run, whose goodput is measured.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Stretch {
     /// How long it is, s.

@@ -52,7 +52,7 @@ impl SegmentFrames {
 /// How frames get over a chain, as far as it decides what they wait for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Route {
-    /// Radio hops.
+    /// Radio hops of the path.
     pub hops: usize,
     /// Whether relays fire frames without backoff and assessment.
     pub is_immediate: bool,

@@ -41,7 +41,7 @@ pub struct FaultTally {
     pub sent: u64,
     /// How many of these were lost.
     pub lost: u64,
-    /// Copies besides the first.
+    /// Copies of packets besides the first.
     pub duplicated: u64,
     /// Copies that came late.
     pub delayed: u64,
@@ -50,7 +50,7 @@ pub struct FaultTally {
 }
 
 impl Faults {
-    /// No faults at all.
+    /// A network without faults.
     pub const NONE: Self = Self {
         loss: 0.0,
         duplication: 0.0,
@@ -59,7 +59,7 @@ impl Faults {
         lag: Duration::ZERO,
     };
 
-    /// Nothing gets through.
+    /// A network that loses every packet.
     pub const LOSS: Self = Self {
         loss: 1.0,
         ..Self::NONE

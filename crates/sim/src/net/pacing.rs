@@ -24,7 +24,7 @@ pub struct Pacing {
     pub retry_delay: Duration,
     /// Buffers of TCP's ends, in full segments: what the path holds, and little more.
     pub window_segments: usize,
-    /// Segments for each ACK.
+    /// Segments that one ACK acknowledges.
     pub ack_every: u8,
     /// The longest wait of an ACK, ms: as long as RFC 9293 §3.8.6.3 allows.
     pub ack_delay_ms: u16,

@@ -38,7 +38,7 @@ pub struct Stretch {
     next: Option<Next>,
 }
 
-/// How a stretch ended.
+/// The way in which a stretch ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
     /// The look said that the run is over.

@@ -22,7 +22,7 @@ pub struct Segments {
     pub from: usize,
     /// The mesh node that takes them.
     pub next: usize,
-    /// The other end.
+    /// The address of the other end.
     pub peer: Ipv6Addr,
     /// Whether segments carry timestamps.
     pub timestamps: bool,

@@ -21,11 +21,11 @@ pub struct Station<'a> {
     pub name: &'a str,
     /// The node's parent, if that is given.
     pub parent: Option<usize>,
-    /// Transmit power, dBm.
+    /// The transmit power, dBm.
     pub transmit_dbm: f64,
-    /// Noise floor, dBm.
+    /// The noise floor of the receiver, dBm.
     pub noise_dbm: f64,
-    /// Channel.
+    /// The radio channel.
     pub channel: u8,
 }
 
@@ -40,7 +40,7 @@ pub enum TopologyError {
     GainsDiffer {
         /// Nodes that the gains speak of.
         gains: usize,
-        /// Nodes of the mesh.
+        /// The number of nodes of the mesh.
         nodes: usize,
     },
     /// No node on its channel hears it well enough for a link, both ways.
@@ -49,7 +49,7 @@ pub enum TopologyError {
     Unreachable(String),
     /// The node and the parent given to it do not hear each other well enough for a link.
     ParentUnheard {
-        /// The node.
+        /// The node's name.
         node: String,
         /// The parent given to it.
         parent: String,

@@ -61,9 +61,9 @@ pub struct Passed {
 /// Packets that a wire carried and lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct WireTally {
-    /// Packets from the mesh.
+    /// Packets from the mesh to the host.
     pub up: u64,
-    /// Packets to the mesh.
+    /// Packets from the host to the mesh.
     pub down: u64,
     /// Packets lost on purpose, not counted above.
     pub lost: u64,

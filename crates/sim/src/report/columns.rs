@@ -20,7 +20,7 @@ pub struct Table {
     pub columns: Vec<Column>,
 }
 
-/// A column.
+/// A column of a table.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Column {
     /// As in the JSON lines.
@@ -181,7 +181,7 @@ impl Type {
     }
 }
 
-/// A column that grows.
+/// A column under construction.
 struct Filling {
     name: String,
     place: Place,

@@ -11,7 +11,7 @@ use crate::stats::Stat;
 /// A figure over the seeds of one point.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Summary {
-    /// Mean.
+    /// The mean of the values.
     pub value: f64,
     /// Half-width of the interval that holds the true mean with 95 %; none of one run.
     pub ci95: Option<f64>,

@@ -40,7 +40,7 @@ pub(super) const SECTION: Section = Section {
 /// The cells of a mote, and what drains them besides radio and processor.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
 pub struct Battery {
-    /// Charge, mAh.
+    /// The charge of a cell, mAh.
     pub cell_mah: f64,
     /// Mean current of the sensor, µA.
     pub sensor_ua: f64,

@@ -46,7 +46,7 @@ pub(super) enum Part {
     Sleeps,
     /// Others sleep that may ask it for their packets.
     ServesSleepers,
-    /// One of both.
+    /// A node that sleeps, or its parent.
     SharesSleep,
 }
 
@@ -139,7 +139,7 @@ impl Section {
         self.all_keys().find(|key| key.name == name)
     }
 
-    /// All its keys.
+    /// All keys of the section.
     pub(super) fn all_keys(&self) -> impl Iterator<Item = &'static Key> {
         let borrowed: &[Key] = if self.name == "node" { STACK_KEYS } else { &[] };
         self.keys.iter().chain(borrowed)

@@ -30,7 +30,7 @@ pub struct Scenario {
     pub stacks: Vec<StackSettings>,
     /// The link to the host.
     pub wire: WireSettings,
-    /// The flows.
+    /// The flows of the scenario.
     pub flows: Vec<FlowSettings>,
     /// The faults.
     pub faults: Vec<FaultSettings>,
@@ -41,13 +41,13 @@ pub struct Scenario {
 /// The keys at the top of a file.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Timing {
-    /// Title; may be empty.
+    /// The scenario's title; may be empty.
     pub name: String,
     /// Virtual time of a run, s.
     pub duration_s: f64,
     /// The time at the beginning that figures leave out, s.
     pub warmup_s: f64,
-    /// Time to join, s.
+    /// The time within which all motes must join, s.
     pub join_s: f64,
     /// Between samples, s; 0: by the duration.
     pub sample_s: f64,
@@ -57,7 +57,7 @@ pub struct Timing {
     pub seeds: u64,
 }
 
-/// `[path_loss]`.
+/// The keys of `[path_loss]`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(super) struct PathLoss {
     /// Exponent of the log-distance model.
@@ -70,12 +70,12 @@ pub(super) struct PathLoss {
     pub(super) node_db: f64,
 }
 
-/// `[radio]`.
+/// The keys of `[radio]`.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct RadioSettings {
-    /// "802.15.4" or "ble".
+    /// The kind of radio: "802.15.4" or "ble".
     pub(super) kind: String,
-    /// "1M" or "2M".
+    /// The PHY of Bluetooth LE: "1M" or "2M".
     pub(super) phy: String,
     /// Time between connection events, ms.
     pub(super) interval_ms: f64,
@@ -93,17 +93,17 @@ pub(super) struct RadioSettings {
     pub(super) rssi_dbm: f64,
     /// By how much that varies.
     pub(super) rssi_sigma_db: f64,
-    /// Which radio and driver.
+    /// The name of the radio's and driver's profile.
     pub(super) profile: String,
     /// Whether it is deaf while it copies, if the profile is.
     pub(super) deaf: bool,
-    /// 11 to 26.
+    /// The channel, 11 to 26.
     pub(super) channel: u8,
-    /// "single" or "multi".
+    /// "single": one channel for all; "multi": a home channel for each node.
     pub(super) channels: String,
     /// Transmit power, dBm.
     pub(super) transmit_dbm: f64,
-    /// Injected loss of frames.
+    /// The probability that a frame is lost besides, 0 to 1.
     pub(super) frame_loss: f64,
 }
 
@@ -112,7 +112,7 @@ pub(super) struct RadioSettings {
 pub struct StackSettings {
     /// Frames of a full segment.
     pub mss_frames: u8,
-    /// Buffers, in full segments.
+    /// TCP's buffers, in full segments.
     pub window_segments: usize,
     /// Largest random wait before a link retry, d, ms (TCPlp §7.1).
     pub retry_delay_ms: u64,
@@ -122,15 +122,15 @@ pub struct StackSettings {
     pub pace_percent: u8,
     /// The hold rule's time per hop, ms.
     pub hold_ms: f64,
-    /// "droptail", "red" or "red-drop".
+    /// The queue's discipline: "droptail", "red" or "red-drop".
     pub queue: String,
-    /// Attempts of the MAC.
+    /// The MAC's attempts at a frame.
     pub link_attempts: u8,
-    /// macMinBE.
+    /// macMinBE (IEEE 802.15.4).
     pub be_min: u8,
-    /// macMaxBE.
+    /// macMaxBE (IEEE 802.15.4).
     pub be_max: u8,
-    /// macMaxCSMABackoffs.
+    /// macMaxCSMABackoffs (IEEE 802.15.4).
     pub csma_backoffs: u8,
     /// macAckWaitDuration, µs.
     pub ack_wait_us: u64,
@@ -140,11 +140,12 @@ pub struct StackSettings {
     pub queue_frames: usize,
     /// Bytes of whole packets that wait for the MAC's queue.
     pub packet_queue_bytes: usize,
-    /// "fragments" or "reassembly".
+    /// The unit that relays pass on: "fragments", or whole packets after "reassembly".
     pub relaying: String,
-    /// "copy" or "cit".
+    /// The way of a fragment through a relay: "copy", or "cit" (conditional immediate
+    /// transmission).
     pub forwarding: String,
-    /// "none" or "tcphc".
+    /// Compression of TCP headers: "none" or "tcphc".
     pub compression: String,
     /// Every n-th segment is acknowledged at once.
     pub ack_every: u8,
@@ -152,23 +153,23 @@ pub struct StackSettings {
     pub ack_delay_ms: u16,
     /// Initial window, segments; 0: the RFC's.
     pub initial_window: u8,
-    /// Least RTO, ms.
+    /// The least retransmission timeout (RFC 6298), ms.
     pub rto_min_ms: u16,
-    /// Nagle's algorithm.
+    /// Whether Nagle's algorithm is on.
     pub nagle: bool,
-    /// TCP timestamps (RFC 7323).
+    /// Whether TCP timestamps are on (RFC 7323).
     pub timestamps: bool,
-    /// Selective acknowledgments (RFC 2018).
+    /// Whether selective acknowledgments are on (RFC 2018).
     pub sack: bool,
-    /// RACK (RFC 8985).
+    /// Whether RACK is on (RFC 8985).
     pub rack: bool,
     /// Tail loss probes (RFC 8985 §7).
     pub tail_loss_probe: bool,
-    /// Limited transmit (RFC 3042).
+    /// Whether limited transmit is on (RFC 3042).
     pub limited_transmit: bool,
     /// Explicit congestion notification (RFC 3168).
     pub ecn: bool,
-    /// "reno" or "cubic".
+    /// Congestion control: "reno" or "cubic".
     pub congestion: String,
     /// Whether there is congestion control at all.
     pub congestion_control: bool,
@@ -196,12 +197,12 @@ pub struct StackSettings {
     pub child_timeout_s: f64,
 }
 
-/// `[wire]`.
+/// The keys of `[wire]`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct WireSettings {
     /// Delay of a packet each way, ms.
     pub delay_ms: f64,
-    /// Injected loss of packets.
+    /// The probability that a packet is lost on the wire, 0 to 1.
     pub loss: f64,
     /// The host's longest wait before an ACK, ms.
     pub host_ack_delay_ms: u16,
@@ -209,7 +210,7 @@ pub struct WireSettings {
     pub host_ack_every: u8,
 }
 
-/// One `[[flow]]`.
+/// The keys of one `[[flow]]`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FlowSettings {
     /// The kind of traffic.
@@ -226,15 +227,15 @@ pub struct FlowSettings {
     pub message_bytes: usize,
     /// Bytes of an answer.
     pub answer_bytes: usize,
-    /// Readings that may wait.
+    /// Readings that may wait in the sensor's queue.
     pub queue: usize,
     /// Readings that wait before they are sent.
     pub batch: usize,
-    /// When it begins, s.
+    /// When the flow begins, s.
     pub start_s: f64,
 }
 
-/// One `[[fault]]`.
+/// The keys of one `[[fault]]`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct FaultSettings {
     /// The kind of fault.
@@ -245,7 +246,7 @@ pub struct FaultSettings {
     pub to: Option<usize>,
     /// The link's gain both ways, dB.
     pub gain_db: f64,
-    /// When it begins, s.
+    /// When the fault begins, s.
     pub at_s: f64,
     /// How long it lasts, s; none: for ever.
     pub for_s: Option<f64>,
@@ -259,7 +260,7 @@ pub enum FaultKind {
     Off,
     /// The same, for a moment.
     Reboot,
-    /// A link changes.
+    /// A link becomes better or worse.
     Link,
 }
 

@@ -163,7 +163,7 @@ impl fmt::Display for Likeness {
 }
 
 impl FlowSettings {
-    /// Which way it goes.
+    /// The direction of the flow.
     pub fn direction(&self) -> Direction {
         match (self.from, self.to) {
             (_, FlowEnd::Host) => Direction::Up,

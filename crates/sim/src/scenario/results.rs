@@ -24,7 +24,7 @@ pub struct RunResult {
     pub failure: Option<String>,
     /// Until all motes had an address and a route, s.
     pub joined_s: f64,
-    /// Measured time, s.
+    /// The measured time, s.
     pub seconds: f64,
     /// The goodput that the run cannot exceed, kb/s, where such a bound is known.
     pub bound_kbps: Option<f64>,
@@ -59,7 +59,7 @@ pub struct HourResult {
     pub cpu_duty: f64,
 }
 
-/// How one flow did.
+/// The results of one flow.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct FlowResult {
     /// The flow's place in the scenario.
@@ -70,7 +70,7 @@ pub struct FlowResult {
     pub to: FlowEnd,
     /// The flow's sort.
     pub likeness: Likeness,
-    /// How it ended.
+    /// The end of the flow.
     pub outcome: Outcome,
     /// Connections that were established and lost; none of datagrams.
     pub connections_lost: Option<u32>,
@@ -96,7 +96,7 @@ pub struct FlowResult {
     pub latency_p50_ms: Option<f64>,
     /// The age that nineteen of twenty do not exceed, ms.
     pub latency_p95_ms: Option<f64>,
-    /// The greatest age, ms.
+    /// The greatest age of a message, ms.
     pub latency_max_ms: Option<f64>,
     /// The flow's share of the energy that the nodes on its path used after the warm-up, mJ: shared
     /// by bytes; radio and processor, listening included.
@@ -133,7 +133,7 @@ pub struct NodeResult {
 pub struct NodeCounts {
     /// Frames put on the air, each attempt, ACKs not.
     pub transmissions: u64,
-    /// Attempts after the first.
+    /// Attempts at a frame after the first.
     pub retries: u64,
     /// Assessments that found the channel busy.
     pub channel_busy: u64,
@@ -160,9 +160,9 @@ pub struct NodeCounts {
 /// The frames over one link, in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct LinkResult {
-    /// Sender.
+    /// The sending node.
     pub from: usize,
-    /// Receiver.
+    /// The receiving node.
     pub to: usize,
     /// Frames with a payload, each attempt.
     pub frames: u64,
@@ -271,7 +271,7 @@ impl NodeCounts {
         }
     }
 
-    /// Segments sent again.
+    /// TCP segments sent again.
     pub fn retransmitted(&self) -> u64 {
         self.retransmissions.iter().sum()
     }

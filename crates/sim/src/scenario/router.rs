@@ -43,7 +43,7 @@ pub(super) const SECTION: Section = Section {
     ],
 };
 
-/// `[router]`.
+/// The keys of `[router]`.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub(super) struct RouterSettings {
     /// The name of a [`motet_taim::Policy`].
@@ -104,5 +104,5 @@ pub(super) fn fairness(
     Ok(is_named.then(|| Config::new(policy)))
 }
 
-/// The default of `[router]`.
+/// The default of `router.spacing_ms`, ms.
 const SPACING_MS: f64 = 35.0;

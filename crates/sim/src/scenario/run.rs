@@ -40,9 +40,9 @@ pub struct Captures {
 /// The place of a capture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Captured {
-    /// The air.
+    /// The frames on the air.
     Air,
-    /// The border router's wire.
+    /// The packets on the border router's wire.
     Wire,
 }
 

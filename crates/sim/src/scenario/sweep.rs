@@ -24,7 +24,7 @@ pub struct Plan {
     pub title: String,
     /// The points, the last swept key changing fastest.
     pub points: Vec<Point>,
-    /// Seeds of each point.
+    /// The seeds of each point.
     pub seeds: Vec<u64>,
     /// The files on disk that it was read from beside the scenario itself: matrices and traces.
     pub files: Vec<PathBuf>,

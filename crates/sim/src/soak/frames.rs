@@ -17,7 +17,7 @@ pub(super) struct Frames {
     pub(super) received: u64,
     /// Sent until they were acknowledged or given up, or still waiting.
     pub(super) sent: u64,
-    /// Attempts on the air.
+    /// Attempts at a frame on the air.
     pub(super) attempts: u64,
     /// Fragments that repeat others.
     pub(super) repeated: u64,

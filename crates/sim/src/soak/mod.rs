@@ -49,7 +49,7 @@ pub struct Run {
     pub seed: u64,
     /// The part of the stack under test.
     pub level: Level,
-    /// Time with faults, simulated.
+    /// The simulated time with faults.
     pub span: Duration,
 }
 
@@ -71,7 +71,7 @@ pub struct Report {
     pub seconds: f64,
     /// Runs that failed, by seed.
     pub failures: Vec<Failure>,
-    /// TCP's transitions.
+    /// The transitions between TCP's states that were seen.
     pub coverage: Coverage,
     /// The counts of the applications' sessions.
     pub sessions: Tally,
@@ -91,7 +91,7 @@ pub struct Failure {
 /// How much of everything there was.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct RunTally {
-    /// Events of the simulation.
+    /// Events of the simulation so far.
     pub events: u64,
     /// Segments that engines sent.
     pub segments: u64,
@@ -103,7 +103,7 @@ pub struct RunTally {
     pub connects: u64,
     /// Things that befell a run.
     pub troubles: u64,
-    /// Nodes that rebooted.
+    /// Reboots of nodes.
     pub reboots: u64,
     /// Times that idle nodes slept for hours or weeks.
     pub leaps: u64,

@@ -52,7 +52,7 @@ struct Flow {
     fin: Option<SeqNum>,
     /// The other side's ISN and the last acknowledgment, once there was one.
     ack: Option<(SeqNum, SeqNum)>,
-    /// The window sent last.
+    /// The last window sent.
     window: u16,
     /// The MSS that the SYN offered.
     mss: u16,

@@ -44,7 +44,7 @@ pub(crate) struct Sessions<'m> {
 /// Counts of sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Tally {
-    /// Sessions that were opened.
+    /// Sessions opened.
     pub sessions: u64,
     /// How many of these read all that the peer sent.
     pub finished: u64,
@@ -80,9 +80,9 @@ pub(crate) struct Session {
     content: Content,
     opened: Instant,
     state: State,
-    /// Bytes that TCP took.
+    /// Bytes that TCP took from the application.
     taken: u64,
-    /// Bytes that were read.
+    /// Bytes that the application read.
     read: u64,
     /// The first bytes that were read.
     name: [u8; NAME_LEN],

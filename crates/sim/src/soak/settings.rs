@@ -15,15 +15,15 @@ pub(crate) struct Behaviour {
     pub(crate) chunk: u32,
     /// Pause between two chunks.
     pub(crate) pause: Duration,
-    /// How the application reads.
+    /// The way in which the application reads.
     pub(crate) reading: Reading,
-    /// How the application ends.
+    /// The way in which the application ends.
     pub(crate) ending: Ending,
     /// Keeps its handle until TIME-WAIT is over.
     pub(crate) stays: bool,
 }
 
-/// How an application reads.
+/// The way in which an application reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Reading {
     /// Reads all that is there at once.
@@ -44,7 +44,7 @@ pub(crate) enum Reading {
     },
 }
 
-/// How an application ends.
+/// The way in which an application ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ending {
     /// Half-close behind the last byte, and read on.

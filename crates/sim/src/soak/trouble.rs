@@ -27,12 +27,12 @@ pub(crate) enum Trouble {
     Reboot,
     /// A node does nothing for a while, and is late for all its timers.
     Suspend {
-        /// By how much.
+        /// How long the node does nothing.
         len: Duration,
     },
     /// Both are idle for days.
     Leap {
-        /// For how long.
+        /// How long both are idle.
         len: Duration,
         /// How many seconds to wait until they are idle.
         tries: u32,

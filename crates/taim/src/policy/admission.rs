@@ -47,7 +47,7 @@ pub(crate) struct Gate {
     entering: Option<FlowId>,
     /// Packets that have begun to wait first of their flow.
     turns: u64,
-    /// Which flows send much.
+    /// The classification of flows as heavy or light.
     heavy_flows: HeavyFlows,
     /// Smoothed length of a segment with new bytes.
     message_bytes: u64,

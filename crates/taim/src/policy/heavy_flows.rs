@@ -92,7 +92,7 @@ impl Load {
         moves > 0 && moves * LIGHT_PART >= most && !self.rests()
     }
 
-    /// Ends a step.
+    /// Ends a step of the moving average.
     fn age(&mut self) {
         for (recent, fresh) in self.recent.iter_mut().zip(&mut self.fresh) {
             // Rounded up: the last byte is forgotten, too.

@@ -45,7 +45,7 @@ impl Rule {
         }
     }
 
-    /// A segment has come.
+    /// Takes note of a segment that has come.
     pub(crate) fn on_segment(
         &mut self,
         id: FlowId,
@@ -157,7 +157,7 @@ impl Rule {
         }
     }
 
-    /// Time between two packets.
+    /// Time between two packets that leave, where the policy has one.
     pub(crate) const fn spacing(&self) -> Option<Duration> {
         match self {
             Self::Paced(pacer) => Some(pacer.spacing()),

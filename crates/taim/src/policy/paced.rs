@@ -45,10 +45,10 @@ pub(crate) struct Pacer {
     due: BTreeSet<(Instant, FlowId, Direction)>,
     /// By place in the table.
     shares: Vec<Share>,
-    /// Which flows send much.
+    /// The classification of flows as heavy or light.
     flows: HeavyFlows,
     turns: u64,
-    /// Packets held.
+    /// The number of packets held.
     held: u64,
     /// Smoothed: flows with a packet held, or packets held, as the order counts.
     mean_load: f64,

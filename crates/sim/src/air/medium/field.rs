@@ -11,7 +11,7 @@ pub(super) struct Fields {
     bands: Vec<Band>,
 }
 
-/// One channel.
+/// The power on one channel.
 #[derive(Debug)]
 struct Band {
     channel: u8,
@@ -129,7 +129,7 @@ impl Concern {
     /// The receiver does nothing.
     pub(super) const NONE: Self = Self(Power::from_attowatts(u64::MAX));
 
-    /// Every change.
+    /// Every change of power matters.
     pub(super) const ALL: Self = Self(Power::ZERO);
 
     /// Changes by which more than this reaches the receiver, before or after.

@@ -55,7 +55,7 @@ impl Usage {
         self.since = now;
     }
 
-    /// Time spent in `state`.
+    /// The time spent in `state`, since the start.
     pub fn span(&self, state: State) -> Duration {
         self.spans[state as usize]
     }

@@ -132,7 +132,7 @@ impl Traffic for FullWindows {
     }
 }
 
-/// As in `combined-pacing`.
+/// The settings of a mote as in `combined-pacing`.
 fn patient(config: &mut Config) {
     config.ack_every = 2;
     config.ack_delay_ms = 500;

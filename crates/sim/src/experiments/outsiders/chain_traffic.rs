@@ -185,14 +185,14 @@ pub fn request_ratios(run: &Run, beside_bulk: &Run) -> (f64, f64) {
 /// Requests that were due, those that were answered, and the mean time that took, ms. Of all the
 /// run, the time that nineteen of twenty took at most, of the slowest reader.
 pub const ASKED: &str = "requests_asked";
-/// See [`ASKED`].
+/// The requests answered: see [`ASKED`].
 pub const ANSWERED: &str = "requests_answered";
-/// See [`ASKED`].
+/// The mean time to an answer, ms: see [`ASKED`].
 pub const LATENCY: &str = "requests_ms";
-/// See [`ASKED`].
+/// The 95th percentile of the time to an answer, ms: see [`ASKED`].
 pub const LATENCY_P95: &str = "requests_p95_ms";
 
-/// Where applications are.
+/// The numbers of the applications in the network.
 struct Apps {
     host: usize,
     /// Receivers of bulk, by node and place.

@@ -33,7 +33,7 @@ struct Stranger {
     /// The mote that the stranger is beside.
     node: u64,
     kind: Forgery,
-    /// Frames a second.
+    /// Frames that strangers send a second.
     rate: u64,
     radio: Radio,
 }

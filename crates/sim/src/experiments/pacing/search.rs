@@ -42,7 +42,7 @@ const HOLDS: [(&str, u64); 10] = [
     ("hold 8 ms", 8_000),
 ];
 
-/// Values of d, ms.
+/// The values of d that are tried, ms.
 const DELAYS: [u64; 4] = [2, 5, 10, 20];
 
 /// A chain in its air, with the ACK rule, and the times that `combined-pacing` takes there.

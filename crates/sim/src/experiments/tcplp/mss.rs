@@ -64,5 +64,5 @@ pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
     rows
 }
 
-/// TCPlp's usual buffers.
+/// The buffers that TCPlp usually has, bytes.
 const BUFFER_LEN: usize = 1_848;

@@ -89,7 +89,7 @@ pub struct BleOptions {
     pub drift_ppm: u16,
     /// How strong signals are at every receiver, dBm, and by how much that varies, dB.
     pub rssi_dbm: f64,
-    /// See [`Self::rssi_dbm`].
+    /// The standard deviation of [`Self::rssi_dbm`], dB.
     pub rssi_sigma_db: f64,
     /// The controller of every mote; the border router's has as many buffers for each mote.
     pub profile: ble::Profile,
@@ -294,7 +294,7 @@ pub enum Parent {
     /// Along the path of fewest expected transmissions.
     #[default]
     Shortest,
-    /// To this node.
+    /// To this mesh node.
     Node(usize),
 }
 
@@ -309,9 +309,9 @@ pub struct Tables {
     pub records: usize,
     /// Packets being gathered in it.
     pub bodies: usize,
-    /// TCP connections.
+    /// TCP connections that the node has memory for.
     pub connections: usize,
-    /// TCP listeners.
+    /// TCP listeners that the node has memory for.
     pub listeners: usize,
     /// TCP handshakes that nobody has accepted yet.
     pub half_open: usize,

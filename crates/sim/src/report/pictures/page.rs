@@ -11,7 +11,7 @@ use crate::report::metrics::{METRICS, Metric, Summary, groups};
 use crate::scenario::RunResult;
 use crate::scenario::{Plan, Point};
 
-/// The page.
+/// The report as one HTML page.
 pub fn page(plan: &Plan, results: &[RunResult]) -> String {
     let mut body = header(plan, results);
     let sweep = sweep_figures(plan, results);

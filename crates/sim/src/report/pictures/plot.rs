@@ -16,7 +16,7 @@ pub(super) struct Plot {
     pub(super) lines: Vec<Line>,
 }
 
-/// One line.
+/// One line of a plot.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Line {
     pub(super) name: String,
@@ -37,7 +37,7 @@ pub(super) struct Band {
     pub(super) colour: usize,
 }
 
-/// How a line looks.
+/// The look of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Look {
     /// A quantity over time.

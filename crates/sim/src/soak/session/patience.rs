@@ -25,7 +25,7 @@ impl Progress {
         }
     }
 
-    /// The state has changed.
+    /// Starts the wait anew: the connection's state has changed.
     pub(super) fn restart(&mut self, now: Instant) {
         self.at = now;
     }

@@ -204,7 +204,8 @@ mod tests {
             }
         }
 
-        /// So many frames at its pace. A pace of less than `least` µs lets one attempt of two fail.
+        /// Sends `frames` frames at the pace found so far. A pace of less than `least` µs lets one
+        /// attempt of two fail.
         fn send(&mut self, to: LinkAddr, frames: u32, least: u64) {
             for frame in 0..frames {
                 let pace = self.pace();
