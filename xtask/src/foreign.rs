@@ -16,11 +16,11 @@ use crate::{ble_peers, deny, oldest, prose, python, thread};
 pub(crate) fn make_ready(workspace: &Workspace) {
     const PARTS: [fn(&Workspace) -> Result<()>; 6] = [
         prose::make_ready,
-        deny::make_ready,
         python::make_ready,
         ble_peers::make_ready,
         thread::make_ready,
         oldest::make_ready,
+        deny::make_ready,
     ];
     yield_to_steps();
     for part in PARTS {
