@@ -200,7 +200,7 @@ pub struct FairCounters {
     pub forged: u64,
 }
 
-/// For a poll of several descriptors: readable when there is a packet.
+/// The descriptor, for a poll of several: readable when there is a packet.
 impl AsFd for Fair {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.queue.as_fd()

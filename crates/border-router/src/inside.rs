@@ -62,7 +62,7 @@ impl Inside {
         longest.is_some_and(|prefix| prefix.is_inside)
     }
 
-    /// The same as a list in which the first prefix that holds an address says whether it is
+    /// The prefixes as a list in which the first prefix that holds an address says whether it is
     /// inside; an address that no prefix holds is not. Prefixes that change nothing are left out.
     pub(crate) fn cuts(&self) -> Vec<(Ipv6Addr, u8, bool)> {
         let place = self.prefixes.iter().enumerate();

@@ -338,7 +338,7 @@ fn reflect(packet: &mut [u8]) -> Option<&[u8]> {
     Some(packet)
 }
 
-/// For a poll of several descriptors: readable when there is a packet.
+/// The descriptor, for a poll of several: readable when there is a packet.
 impl AsFd for PacketPort {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.device {

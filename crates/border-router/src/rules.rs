@@ -412,8 +412,8 @@ fn start(program: &str, arguments: &[&str], input: &str) -> io::Result<Output> {
     child.wait_with_output()
 }
 
-/// In the order in which they are tried. `ip6tables` is the variant that this machine prefers,
-/// and shows to those who look; where its choice does not work, the other may.
+/// The tools, in the order in which they are tried. `ip6tables` is the variant that this machine
+/// prefers, and shows to those who look; where its choice does not work, the other may.
 pub(crate) const TOOLS: &[Tool] = &[
     Tool::Nft,
     Tool::Ip6tables("ip6tables"),

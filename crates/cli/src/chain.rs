@@ -175,7 +175,7 @@ impl ChainArgs {
         self.scenario(self.document.clone())
     }
 
-    /// The same with a flow between the mote and the host.
+    /// The chain as [`Self::mesh`] makes it, with a flow between the mote and the host.
     ///
     /// # Errors
     /// As [`Self::mesh`].

@@ -56,7 +56,7 @@ impl Error {
         }
     }
 
-    /// The same error, with a sentence that also names the output that was kept.
+    /// The error with a sentence that also names the output that was kept.
     pub(crate) fn with_partial_output(self, kept: &[PartialOutput<'_>]) -> Self {
         if kept.is_empty() {
             return self;

@@ -23,7 +23,7 @@ const TOLERANCE: Duration = Duration::from_millis(5);
 /// Maps the wall clock to the air's.
 #[derive(Debug)]
 pub(crate) struct Pacer {
-    /// The same moment on both clocks.
+    /// The start, on the real clock and on the air's.
     started: (time::Instant, Instant),
     lateness: Lateness,
 }

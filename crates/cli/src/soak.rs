@@ -209,7 +209,7 @@ fn print(args: &Args, runs: &[Run], report: &Report) -> Result<(), Error> {
     }
 }
 
-/// For a page of measurements.
+/// Prints the report as Markdown, for a page of measurements.
 fn print_markdown(args: &Args, runs: &[Run], report: &Report) -> Result<(), Error> {
     let Args { seconds, seed, .. } = args;
     let command = format!("motet soak --seconds {seconds} --seed {seed} --markdown");

@@ -414,7 +414,7 @@ pub(crate) mod linux {
         }
     }
 
-    /// From one request to the next of each node that sleeps, where nothing is expected.
+    /// The interval between requests of each node that sleeps, where nothing is expected.
     pub(super) fn rests(options: &NetworkOptions) -> Vec<Option<Duration>> {
         let nodes = options.nodes.iter();
         let rests = nodes.map(|node| node.sleep.map(|sleep| sleep.policy.rest()));

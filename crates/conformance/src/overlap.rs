@@ -195,7 +195,7 @@ const KEPT: [Range; 2] = [(501, 701), (901, 1101)];
 /// Edges of what was received, places inside it and places between: with one block kept.
 const PLACES_ONE: [u32; 7] = [101, 301, 401, 501, 601, 701, 801];
 
-/// The same with two blocks kept.
+/// The places for the cases with two blocks kept.
 const PLACES_TWO: [u32; 12] = [
     101, 201, 301, 401, 501, 601, 701, 801, 901, 1001, 1101, 1201,
 ];

@@ -74,7 +74,7 @@ pub(super) struct Conversations {
 pub(super) struct Conversation {
     /// The end that opened, or that was heard first; then its peer.
     pub(super) ends: [End; 2],
-    /// From each end to the other.
+    /// The bytes sent by each end.
     pub(super) directions: [Direction; 2],
     /// Capture time of the first and the last segment, nanoseconds.
     pub(super) span_ns: (u64, u64),

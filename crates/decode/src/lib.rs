@@ -141,7 +141,7 @@ struct Now {
     at_ns: u64,
     /// The link sender, where the link has one.
     heard_from: Option<LinkAddr>,
-    /// The same frame has been heard before: a retry of the link.
+    /// Whether the frame was heard before: a retry of the link.
     repeat: bool,
     /// The FCS does not match.
     fcs_wrong: bool,

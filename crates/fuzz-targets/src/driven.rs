@@ -32,7 +32,7 @@ pub(crate) const LISTENED: u16 = 7;
 /// The longest packet on the wire, in bytes.
 const WIRE_MTU: u16 = 1500;
 
-/// In what one driven node differs from another.
+/// The settings by which driven nodes differ.
 pub(crate) struct Setup {
     pub(crate) capabilities: RadioCapabilities,
     pub(crate) radio: MeshConfig,

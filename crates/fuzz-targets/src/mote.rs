@@ -478,7 +478,7 @@ const SENDS: u8 = 8;
 const ANSWERED: u8 = 16;
 const OBEYS_ALL: u8 = 31;
 
-/// From the end of a frame to that of its ACK: a turnaround, and eleven bytes.
+/// Time from the end of a frame to that of its ACK: a turnaround, and eleven bytes.
 const ACK_AFTER: Duration = Duration::from_micros(192 + 352);
 
 const OTHERS: [u8; 8] = [2, 0, 0, 0, 0, 0, 0, 3];

@@ -377,7 +377,7 @@ fn events_wanted() -> EventMask {
         .enable_le_meta(true)
 }
 
-/// The same of Bluetooth LE.
+/// The LE events that the host wants, as a mask.
 fn le_events_wanted() -> LeEventMask {
     LeEventMask::new()
         .enable_le_conn_complete(true)
@@ -392,7 +392,7 @@ fn le_events_wanted() -> LeEventMask {
 /// be at the other end of a slow network.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
-/// The same of a command that a connection goes on without.
+/// The longest wait for a command that a connection goes on without.
 const OPTION_MAX: Duration = Duration::from_secs(1);
 
 /// How often a start asks whether to give up.

@@ -554,16 +554,16 @@ const ACK_LEN: usize = 5;
 /// An ACK's time on the air with preamble, delimiter and length, µs.
 const ACK_AIR: u32 = 352;
 
-/// From TXEN or RXEN to READY with fast ramp-up, µs (tTXEN,FAST and tRXEN,FAST).
+/// Time from TXEN or RXEN to READY with fast ramp-up, µs (tTXEN,FAST and tRXEN,FAST).
 const RAMP_UP: u32 = 40;
 
-/// From DISABLE to DISABLED while transmitting, µs (tTXDIS in this mode), the longer of both.
+/// Time from DISABLE to DISABLED while transmitting, µs (tTXDIS in this mode), the longer of both.
 const RAMP_DOWN: u32 = 21;
 
-/// From START to the first bit at the antenna, µs.
+/// Time from START to the first bit at the antenna, µs.
 const START_TO_AIR: u32 = 1;
 
-/// From a frame's last bit at the antenna to PHYEND in the receiver, µs.
+/// Time from a frame's last bit at the antenna to PHYEND in the receiver, µs.
 const AIR_TO_END: u32 = 23;
 
 /// How far ahead a ramp-up is set at least, µs: what setting it takes.
@@ -572,5 +572,5 @@ const MARGIN: u32 = 4;
 /// Longer than anything of ours is on the air with its waits, µs: twice a frame of 127 bytes.
 const BUSY_MAX: u32 = 8_000;
 
-/// From the radio's link quality to one of 255 at best (ED_RSSISCALE).
+/// Factor from the radio's link quality to an LQI of at most 255 (ED_RSSISCALE).
 const LQI_SCALE: u8 = 4;

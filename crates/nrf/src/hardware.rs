@@ -311,7 +311,7 @@ const RAMP_UP: usize = 0;
 const END: usize = 1;
 const NOW: usize = 3;
 
-/// From TIMER0's COMPARE\[0\] to RADIO's TXEN (PPI, pre-programmed channels).
+/// The PPI channel from TIMER0's COMPARE\[0\] to RADIO's TXEN (pre-programmed).
 const RAMP_UP_CHANNEL: usize = 20;
 
 /// x^16 + x^12 + x^5 + 1 (IEEE 802.15.4-2006 §7.2.1.9), from 0 on, which is the register's reset

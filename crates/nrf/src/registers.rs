@@ -109,5 +109,5 @@ pub enum State {
 /// receiver, and a byte more.
 pub const HEAD_LEN: usize = 24;
 
-/// The same in bits, with the length before them.
+/// [`HEAD_LEN`] in bits, with the length byte before it.
 pub const HEAD_BITS: u32 = 8 * (1 + HEAD_LEN as u32);

@@ -1,4 +1,4 @@
-//! Between C's memory and Rust's values.
+//! Conversions between C's memory and Rust's values.
 
 use std::ffi::{c_int, c_void};
 use std::net::Ipv6Addr;

@@ -157,7 +157,7 @@ impl KeyFile {
     }
 }
 
-/// From one reading of a key file to the next.
+/// The change of a key file from one reading to the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     /// The new file has the same keys.

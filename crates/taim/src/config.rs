@@ -8,7 +8,7 @@ use motet::time::Duration;
 /// A router's limits, and its policy.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Config {
-    /// By which rule packets are held.
+    /// The policy by which packets are held.
     pub policy: Policy,
     /// Flows that are known at a time.
     pub flows_max: usize,
@@ -24,7 +24,7 @@ pub struct Config {
     pub strangers_max: usize,
 }
 
-/// By which rule packets are held.
+/// The policies by which packets are held.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Policy {
     /// None is held: flows are only observed.

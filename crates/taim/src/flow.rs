@@ -25,7 +25,7 @@ pub(crate) struct Flow {
     pub(crate) last: Instant,
     /// When a packet of it last came or went on.
     moved: Instant,
-    /// By direction, bytes since the other end last sent any; none before it does.
+    /// Bytes since the other end last sent any, by direction; none before it does.
     since_asked: [Option<u32>; 2],
     /// Whether any byte has been seen.
     has_begun: bool,
@@ -35,11 +35,11 @@ pub(crate) struct Flow {
     is_refused: bool,
     streams: [Stream; 2],
     lanes: [Lane; 2],
-    /// From the release of a packet into the mesh to what answers it.
+    /// Round trips from the release of a packet into the mesh to its answer.
     pub(crate) mesh: Rtt,
     /// When an acknowledgment went into the mesh that new data is to answer.
     invited: Option<Instant>,
-    /// From a packet out of the mesh to what answers it.
+    /// Round trips from a packet out of the mesh to its answer.
     pub(crate) wired: Rtt,
     /// The same, with the time for which the answer was held.
     pub(crate) beyond: Rtt,
@@ -72,7 +72,7 @@ struct Stream {
     strays: u8,
     /// Behind a byte whose acknowledgment is awaited, and since when.
     timed: Option<(u32, Instant)>,
-    /// The same byte, until its acknowledgment has gone on.
+    /// The timed byte, until its acknowledgment has gone on.
     timed_on: Option<(u32, Instant)>,
     /// Behind its FIN, once that was seen: its sender has nothing new to send.
     fin: Option<u32>,
@@ -255,7 +255,7 @@ impl Flow {
         bytes.saturating_sub(left)
     }
 
-    /// For how long nothing has been under way: all that was sent is acknowledged.
+    /// How long nothing has been under way: all that was sent is acknowledged.
     fn rest(&self, now: Instant) -> Duration {
         match self.streams.iter().all(Stream::is_acknowledged) {
             true => now.since(self.moved),

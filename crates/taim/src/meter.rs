@@ -5,7 +5,7 @@ use motet::time::{Duration, Instant};
 /// Counts bytes by steps of [`STEP`], for as long as the longest window.
 #[derive(Clone, Debug)]
 pub(crate) struct Meter {
-    /// By step, modulo the length.
+    /// Bytes of each step, modulo the length.
     steps: Box<[u64; STEPS]>,
     /// The latest step that was counted in, since the origin of time.
     latest: u64,

@@ -15,7 +15,7 @@ use crate::segment::FlowKey;
 /// All that a router knows of its flows.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Status {
-    /// By which policy packets are held.
+    /// The policy by which packets are held.
     pub policy: &'static str,
     /// Flows that may be inside the mesh at a time, where admission holds.
     pub window: Option<usize>,
@@ -44,7 +44,7 @@ pub struct FlowStatus {
     pub bytes_down: u64,
     /// New bytes both ways over the last minute, bit/s.
     pub goodput_1min_bps: f64,
-    /// The same over ten minutes, or since it began.
+    /// New bytes both ways over the last ten minutes, or since the flow began, bit/s.
     pub goodput_10min_bps: f64,
     /// Round trips from the router through the mesh.
     pub mesh: Side,
@@ -75,7 +75,7 @@ pub struct MoteStatus {
     pub bytes_down: u64,
     /// New bytes both ways over the last minute, bit/s.
     pub goodput_1min_bps: f64,
-    /// The same over ten minutes, or since it began.
+    /// New bytes both ways over the last ten minutes, or since the mote began, bit/s.
     pub goodput_10min_bps: f64,
     /// Packets that came, both ways.
     pub packets: u64,

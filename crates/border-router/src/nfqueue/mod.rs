@@ -268,7 +268,7 @@ impl Queue {
     }
 }
 
-/// For a poll of several descriptors: readable when there is a report.
+/// The descriptor, for a poll of several: readable when there is a report.
 impl AsFd for Queue {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()

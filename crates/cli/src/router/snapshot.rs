@@ -24,7 +24,7 @@ pub(super) struct Snapshot {
     pub(super) window: Option<usize>,
     /// Flows that are inside the mesh.
     pub(super) inside: Option<usize>,
-    /// Between two packets, where TAiM or fair queueing spaces them.
+    /// Time between two packets, ms, where TAiM or fair queueing spaces them.
     pub(super) spacing_ms: Option<f64>,
     /// Jain's index of the motes' goodputs, and their greatest over their least.
     pub(super) jain_1min: Option<f64>,

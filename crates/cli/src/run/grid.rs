@@ -130,7 +130,7 @@ impl Grid {
     }
 }
 
-/// To the right, as numbers stand.
+/// Joins the cells of a row, each to the right, as numbers stand.
 fn joined<'a>(cells: impl Iterator<Item = &'a str>, widths: &[usize]) -> String {
     let cells = cells.zip(widths);
     let cells: Vec<String> = cells

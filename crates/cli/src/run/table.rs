@@ -97,7 +97,7 @@ fn every_flow(plan: &Plan, points: &[Vec<&RunResult>]) -> Grid {
     grid
 }
 
-/// From the best to the worst of the flows of one point that are alike.
+/// Ranks the flows of one point that are alike, from the best to the worst.
 fn ranks(runs: &[&RunResult]) -> Grid {
     let fixed = ["flows", "how many", "from best to worst"]
         .map(Head::fixed)
@@ -260,7 +260,7 @@ fn nodes(run: &RunResult) -> Grid {
     grid
 }
 
-/// For how much of each hour the radios of motes that sleep were on.
+/// The share of each hour in which the radios of motes that sleep were on.
 fn hours(run: &RunResult) -> Grid {
     let mut nodes: Vec<usize> = run.hours.iter().map(|hour| hour.node).collect();
     nodes.sort_unstable();

@@ -24,7 +24,7 @@ pub(super) struct Report {
     pub(super) sha256_received: String,
     /// Radio hops between mote and border router.
     pub(super) hops: u16,
-    /// From the first SYN until the far end had read the end of the file; the air's clock.
+    /// Time from the first SYN until the far end had read the end of the file, s; the air's clock.
     pub(super) seconds: f64,
     /// Bytes of the file over `seconds`.
     pub(super) goodput_kbps: f64,
@@ -75,7 +75,7 @@ pub(super) struct Report {
     pub(super) trace: Option<String>,
     /// Seed of every random choice.
     pub(super) seed: u64,
-    /// For a mote that sleeps: the share of the transfer's time in which its radio was not asleep.
+    /// The share of the transfer's time in which the radio of a mote that sleeps was not asleep.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) radio_duty: Option<f64>,
     /// And what radio and processor used meanwhile.
@@ -88,7 +88,7 @@ pub(super) struct Report {
 pub(super) struct LatenessReport {
     pub(super) mean_ms: f64,
     pub(super) max_ms: f64,
-    /// By how much the whole air waited for the host.
+    /// How long the whole air waited for the host, ms.
     pub(super) air_waited_ms: f64,
 }
 
@@ -281,7 +281,7 @@ fn thousands(value: u64) -> String {
     text
 }
 
-/// To three decimals: further ones carry no information.
+/// Rounds to three decimals: further ones carry no information.
 pub(super) fn rounded(value: f64) -> f64 {
     (value * 1_000.0).round() / 1_000.0
 }

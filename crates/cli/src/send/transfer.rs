@@ -85,7 +85,7 @@ impl Spent {
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) sha256_received: [u8; 32],
-    /// From the first SYN until the end of the file was read.
+    /// Time from the first SYN until the end of the file was read.
     pub(super) duration: Duration,
     /// Segments that the sender sent, and those that the receiver got.
     pub(super) segments_sent: u64,

@@ -295,9 +295,9 @@ impl Host<'_> {
 /// The fate of a segment that arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fate {
-    /// To the engine, payload and all.
+    /// Passed to the engine, payload and all.
     Whole,
-    /// To the engine, without its payload.
+    /// Passed to the engine, without its payload.
     Bare,
     /// Not passed on.
     Dropped,

@@ -190,7 +190,7 @@ pub struct IcmpSpec {
 /// A call of the application.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// For a call that blocks: when it must have returned, on the event's own scale.
+    /// When a call that blocks must have returned, on the event's own scale.
     pub until: Option<u64>,
     /// The name of the system call.
     pub name: String,

@@ -39,7 +39,7 @@ struct Connection {
     /// The central and the peripheral; none where the capture begins later.
     ends: Option<[LinkAddr; 2]>,
     crc_init: Option<u32>,
-    /// By sender: the central's first.
+    /// The two directions, that of the central first.
     ways: [Way; 2],
     /// The last frame of it.
     last: u64,
@@ -460,7 +460,7 @@ fn check_sum(init: u32, pdu: &[u8]) -> [u8; 3] {
 }
 
 const CONNECT_IND: u8 = 5;
-/// By type; an empty name stands for what is not read further.
+/// Names of advertising PDUs by type; an empty name stands for one that is not read further.
 const ADVERTISEMENTS: [&str; 7] = [
     "ADV_IND",
     "",

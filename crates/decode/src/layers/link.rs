@@ -15,7 +15,7 @@ use crate::next::{Fcs, Next};
 impl LinkType {
     /// IEEE 802.15.4 frames that end in their FCS.
     pub(crate) const IEEE802154: Self = Self(195);
-    /// The same behind preamble, start-of-frame delimiter and length.
+    /// IEEE 802.15.4 behind preamble, start-of-frame delimiter and length.
     pub(crate) const IEEE802154_NONASK_PHY: Self = Self(215);
     /// IEEE 802.15.4 frames without FCS.
     pub(crate) const IEEE802154_NOFCS: Self = Self(230);

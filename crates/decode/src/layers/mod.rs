@@ -59,7 +59,7 @@ fn walk(decoder: &mut Decoder, frame: &mut Frame, next: Next<'_>) {
     walk(decoder, frame, next);
 }
 
-/// By link type (the registry at tcpdump.org).
+/// The layer for a link type (the registry at tcpdump.org).
 fn of_link_type<'a>(
     decoder: &mut Decoder,
     frame: &mut Frame,
@@ -103,7 +103,7 @@ fn of_ether_type<'a>(
     }
 }
 
-/// By protocol number, which is also IPv6's next header.
+/// The layer for a protocol number, which is also IPv6's next header.
 fn of_protocol<'a>(
     decoder: &mut Decoder,
     frame: &mut Frame,

@@ -36,7 +36,7 @@ fn transmit(user: User, fd: c_int, data: &[u8], flags: c_int) -> i64 {
     })
 }
 
-/// To a place of C's.
+/// Receives into memory of C's.
 fn receive_at(user: User, fd: c_int, data: *mut c_void, len: size_t, flags: c_int) -> ssize_t {
     if data.is_null() && len > 0 {
         return fail(Errno::EFAULT) as ssize_t;
@@ -45,7 +45,7 @@ fn receive_at(user: User, fd: c_int, data: *mut c_void, len: size_t, flags: c_in
     receive(user, fd, unsafe { bytes_mut(data, len) }, flags) as ssize_t
 }
 
-/// From a place of C's.
+/// Sends from memory of C's.
 fn transmit_at(user: User, fd: c_int, data: *const c_void, len: size_t, flags: c_int) -> ssize_t {
     if data.is_null() && len > 0 {
         return fail(Errno::EFAULT) as ssize_t;

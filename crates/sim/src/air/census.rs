@@ -39,7 +39,8 @@ pub struct Census {
     sent: Vec<Sent>,
     /// Whether a node's last frame that may be acknowledged was a user's.
     last: HashMap<usize, bool>,
-    /// By sender: packets whose first fragment it sent lately, and whether they are users'.
+    /// For each sender the packets whose first fragment it sent lately, and whether they are
+    /// users'.
     packets: HashMap<usize, VecDeque<(Key, bool)>>,
 }
 

@@ -38,7 +38,7 @@ pub struct Later {
     pub from: usize,
     /// The receiver.
     pub to: usize,
-    /// From then on, dB; below [`NEGLIGIBLE_DB`]: nothing is heard.
+    /// The gain from then on, dB; below [`NEGLIGIBLE_DB`] nothing is heard.
     pub db: f64,
 }
 
@@ -236,9 +236,9 @@ impl Cells {
 pub struct ChainAir {
     /// Gain to the neighbour, dB.
     pub one_hop_db: f64,
-    /// To the neighbour's neighbour, dB.
+    /// Gain to the neighbour's neighbour, dB.
     pub two_hops_db: f64,
-    /// To everyone further away, dB.
+    /// Gain to every node further away, dB.
     pub beyond_db: f64,
 }
 

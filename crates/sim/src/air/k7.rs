@@ -25,7 +25,7 @@ use motet::time::{Duration, Instant};
 pub struct Trace {
     /// Nodes, numbered from 0: as in the trace if it has numbers, else in the order of names.
     pub nodes: usize,
-    /// By sender and receiver: what was measured, with when that was, s; in order of time.
+    /// The measurements of each link, by sender and receiver: value and time, s; in order of time.
     pub links: Links,
     /// When the first measurement was, on any channel.
     began_s: u64,

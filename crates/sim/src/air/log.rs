@@ -133,7 +133,7 @@ pub struct Log {
 /// Events that an observer has seen since it looked last.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Seen {
-    /// In the order of time: a frame by its end.
+    /// The events in the order of time: a frame by its end.
     pub all: Vec<Happening>,
     /// How many more there were than the observer wanted to keep.
     pub missed: u64,

@@ -73,7 +73,7 @@ pub enum Deaf {
 /// The fate of a frame at its destination.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Fate {
-    /// For nobody in particular, or for a node that is out of range.
+    /// The frame was for nobody in particular, or for a node that is out of range.
     Unheard,
     /// Locked on; still coming in.
     Arriving,
@@ -164,7 +164,7 @@ pub enum Interest {
 pub struct Finished {
     /// The transmitting node.
     pub from: usize,
-    /// For whom, if for one node.
+    /// The node that the frame was for, if it was one.
     pub intended: Option<usize>,
     /// The frame's bytes.
     pub frame: Frame,
@@ -262,7 +262,7 @@ impl Medium {
         (Path::new(to, power), is_audible)
     }
 
-    /// From now on `to` hears `from` by this gain, dB; a frame under way stays as it is.
+    /// Sets the gain by which `to` hears `from` from now on, dB; a frame under way stays as it is.
     pub fn set_gain(&mut self, from: usize, to: usize, gain_db: f64) {
         let mut active = self.active.iter().flatten();
         if active.any(|active| active.from == from) {

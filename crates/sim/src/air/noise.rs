@@ -93,7 +93,7 @@ impl Noise {
         })
     }
 
-    /// The same in these hours of the day, and `night` in the others.
+    /// This recording in these hours of the day, and `night` in the others.
     #[must_use]
     pub fn by_day(self, night: Self, hours: Hours) -> Self {
         Self {
@@ -102,7 +102,7 @@ impl Noise {
         }
     }
 
-    /// The same from another moment on: `shift` is cut to its length. Hours of the day stay.
+    /// This recording from another moment on: `shift` is cut to its length. Hours of the day stay.
     #[must_use]
     pub fn shifted(&self, shift: Duration) -> Self {
         let shift_us = shift.as_micros() % self.len().as_micros();

@@ -15,7 +15,7 @@ pub const SHR: Duration = Duration::from_micros(160);
 /// Synchronisation and PHY header, before the first PSDU byte, µs.
 pub const HEADER: Duration = Duration::from_micros(192);
 
-/// From receiving to transmitting or back: `aTurnaroundTime`, 12 symbols.
+/// Time from receiving to transmitting or back: `aTurnaroundTime`, 12 symbols.
 pub const TURNAROUND: Duration = Duration::from_micros(192);
 
 /// One clear channel assessment: 8 symbols.
@@ -37,8 +37,8 @@ pub const BYTE_US: u64 = 32;
 /// and the capture threshold of Cooja's ray tracer. Not fitted.
 pub const CO_CHANNEL_LOSS_DB: f64 = 3.0;
 
-/// By how much a later frame must be stronger to take over a receiver still in the
-/// preamble of an earlier one, dB. Same sources as [`CO_CHANNEL_LOSS_DB`].
+/// The strength by which a later frame must exceed an earlier one to take over a receiver still in
+/// the preamble of an earlier one, dB. Same sources as [`CO_CHANNEL_LOSS_DB`].
 pub const CAPTURE_DB: f64 = 3.0;
 
 /// The weakest signal over noise and interference whose preamble a receiver finds, dB.

@@ -28,7 +28,7 @@ pub struct Profile {
     /// CPU time for one frame sent, above the driver: MAC, 6LoWPAN and IP. Counted, and moves no
     /// frame: what a frame needs until it is on the air is in `prepare` and in the copies.
     pub frame_sent: Duration,
-    /// The same for one frame received.
+    /// CPU time for one frame received, above the driver; counted as that for one sent.
     pub frame_received: Duration,
     /// CPU time for one segment of TCP, made or taken; counted like those.
     pub segment: Duration,
@@ -44,7 +44,7 @@ pub struct Profile {
     /// Zero where hardware takes the time. [`RadioCapabilities::stamp_delay_max`] is what the
     /// MAC is told of it.
     pub stamp_delay_max: Duration,
-    /// From the wish to listen until it does, of a radio that sleeps.
+    /// Time from the order to listen until a radio that sleeps does.
     pub wake: Duration,
     /// Whether the radio hears nothing while a frame is copied, in either direction.
     pub deaf: bool,
@@ -218,8 +218,8 @@ impl Profile {
         currents: Currents::HAMILTON,
     };
 
-    /// The same with a radio that listens while frames are copied: two buffers, and a
-    /// driver that changes state only to fire.
+    /// This profile with a radio that listens while frames are copied: two buffers, and a driver
+    /// that changes state only to fire.
     #[must_use]
     pub const fn hearing(mut self) -> Self {
         self.deaf = false;

@@ -58,7 +58,7 @@ pub struct Radio {
     /// The node that the ACK which software sends is for.
     heard_from: Option<usize>,
     cpu_free_at: Instant,
-    /// For whom something waits, as its ACKs say.
+    /// The neighbours for which packets wait, as the radio's ACKs say.
     waits: Waits,
     usage: Usage,
     outputs: Queue<Output>,

@@ -17,7 +17,7 @@ use super::messages::{MESSAGE_LEN_MIN, filler};
 pub struct Sensor {
     /// Bytes of a reading, at least [`MESSAGE_LEN_MIN`].
     pub reading_len: usize,
-    /// From one to the next.
+    /// Time from one reading to the next.
     pub interval: Duration,
     /// Readings that the queue has room for.
     pub queue: usize,

@@ -38,7 +38,7 @@ impl Content {
         Self { source, len }
     }
 
-    /// The same without an end.
+    /// Content without an end.
     pub fn endless(seed: [u64; 2]) -> Self {
         Self::made(seed, u64::MAX)
     }

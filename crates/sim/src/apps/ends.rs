@@ -24,7 +24,7 @@ pub struct Ends<'m> {
 /// How an end's buffers are measured.
 #[derive(Clone, Copy, Debug)]
 enum Window {
-    /// In full segments towards `peer`.
+    /// A buffer length in full segments towards `peer`.
     Segments { peer: Ipv6Addr, count: usize },
     /// A window of so many bytes.
     Bytes(u16),

@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 /// The port that iperf3 tests by default.
 pub(super) const PORT: u16 = 5_201;
 
-/// At most one test, and the connections that do not belong to it yet or any more.
+/// iperf3's server: at most one test, and the connections that do not belong to it yet or any more.
 #[derive(Debug, Default)]
 pub(super) struct Server {
     test: Option<Test>,
@@ -53,9 +53,9 @@ struct Test {
     phase: Phase,
     /// When this phase began, or a stream last carried anything.
     since: Instant,
-    /// From the client, not yet understood.
+    /// Bytes from the client, not yet understood.
     input: Vec<u8>,
-    /// For the client, not yet taken by the stack.
+    /// Bytes for the client, not yet taken by the stack.
     output: Vec<u8>,
     parameters: Parameters,
     streams: Vec<Stream>,
@@ -103,7 +103,7 @@ struct Parameters {
     omit: u32,
     /// Bytes to send in all; 0: as long as the client likes.
     num: u64,
-    /// The same in blocks of `len`.
+    /// The length of the test in blocks of `len`.
     blockcount: u64,
     len: u64,
 }

@@ -22,7 +22,7 @@ pub struct Shape {
     pub message_len: usize,
     /// Bytes of the answer to it; none: it is not answered.
     pub answer_len: usize,
-    /// From one to the next.
+    /// Time from one message to the next.
     pub interval: Duration,
 }
 

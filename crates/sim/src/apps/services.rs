@@ -396,7 +396,7 @@ const DATAGRAM_PORTS: [u16; 2] = [ECHO, DISCARD];
 /// as the default; a service with four places may not wait for so long.
 const KEEPALIVE_IDLE_S: u16 = 60;
 
-/// From one such question to the next, s: longer than a mesh takes for an answer.
+/// Time from one keepalive probe to the next, s: longer than a mesh takes for an answer.
 const KEEPALIVE_INTERVAL_S: u16 = 15;
 
 /// Questions without an answer before the client counts as gone: two minutes in all.

@@ -18,7 +18,7 @@ use crate::streams::happens;
 #[derive(Debug, Default)]
 pub(super) struct Seeking {
     what: What,
-    /// In units of 0.625 ms.
+    /// The interval between advertisements, in units of 0.625 ms.
     advertising_interval: u16,
     scan_interval: u16,
     advertised: Vec<u8>,

@@ -69,7 +69,7 @@ pub const TRANSMIT_ENERGY: Metric = metric("transmit_energy", "mJ", |run| run.sp
 /// The energy that the chain's nodes spend in all.
 pub const ENERGY: Metric = metric("energy", "mJ", |run| run.spent.total_mj);
 
-/// The same for 1,000 bytes delivered.
+/// The energy for 1,000 bytes delivered: of transmitting, and of everything.
 pub const ENERGIES_PER_KB: [Metric; 2] = [
     metric("transmit_energy", "mJ/kB", |run| {
         run.spent.transmit_mj * 1_000.0 / run.bytes as f64

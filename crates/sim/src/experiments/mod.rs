@@ -83,7 +83,7 @@ pub struct Case {
 /// How many runs, and how long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Effort {
-    /// Within a minute on two cores.
+    /// Few runs: within a minute on two cores.
     #[default]
     Quick,
     /// As much as the criteria need.
@@ -106,7 +106,7 @@ struct Measured {
     cases: Vec<Case>,
     /// The size of a segment, and the bounds, of each case.
     segments: Vec<Segment>,
-    /// By case, then by seed.
+    /// The runs, by case, then by seed.
     runs: Vec<Vec<Run>>,
     /// Whether that is no less than `--full` runs.
     is_full: bool,
@@ -204,7 +204,7 @@ impl Case {
         }
     }
 
-    /// The same case with this traffic.
+    /// This case with other traffic.
     fn traffic(self, traffic: impl Traffic + 'static) -> Self {
         Self {
             traffic: Arc::new(traffic),

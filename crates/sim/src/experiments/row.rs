@@ -122,7 +122,7 @@ pub struct Criterion {
 }
 
 impl Point {
-    /// The same point with one key more, one of [`KEYS`].
+    /// The point with one key more, one of [`KEYS`].
     #[must_use]
     pub fn with(mut self, key: &'static str, value: impl Into<Value>) -> Self {
         debug_assert!(KEYS.contains(&key), "{key} is no key of a point");
@@ -140,7 +140,7 @@ impl Point {
         self.iter().find(|(own, _)| *own == key).map(|(_, v)| v)
     }
 
-    /// The same point without `key`.
+    /// The point without `key`.
     #[must_use]
     pub fn without(&self, key: &str) -> Self {
         let others = self.0.iter().filter(|(own, _)| *own != key);
@@ -248,7 +248,7 @@ impl Row {
         self
     }
 
-    /// The same row, with the published value.
+    /// The row with the published value.
     #[must_use]
     pub fn paper(mut self, value: f64) -> Self {
         self.paper = Some(value);
@@ -269,7 +269,7 @@ impl Row {
         self
     }
 
-    /// The same row, as a fit.
+    /// The row as a fit.
     #[must_use]
     pub fn fit(mut self) -> Self {
         self.evidence = Evidence::Fit;

@@ -28,7 +28,7 @@ use crate::net::network::{Network, NetworkOptions, SecurityOptions};
 use crate::net::outages::{Outages, Switch};
 use crate::net::run::{self, Next};
 
-/// In the order of the command's list.
+/// The experiments, in the order of the command's list.
 pub const EXPERIMENTS: [Experiment; 1] = [Experiment {
     id: "combined-security",
     title: "What a key costs a mesh, what it keeps off, and what it outlives",
@@ -122,7 +122,7 @@ enum Trouble {
     Join(u64, SecurityOptions),
 }
 
-/// For whom forged frames are.
+/// The addressee of forged frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Aim {
     ThisPan,
@@ -363,7 +363,7 @@ const ACK_EVERY: u8 = 8;
 /// Motes that join.
 const MOTES: u64 = 30;
 
-/// From one key to the next.
+/// Time from one key to the next.
 const ROTATES_AFTER: Duration = Duration::from_secs(60);
 
 /// From one reboot to the next, how many there are, and how long a mote is off.

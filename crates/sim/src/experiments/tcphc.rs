@@ -27,7 +27,7 @@ use super::{Budget, Case, Experiment, Results};
 use crate::air::energy::Currents;
 use crate::air::profile::Profile;
 
-/// In the order of the command's list.
+/// The experiments, in the order of the command's list.
 pub const EXPERIMENTS: [Experiment; 3] = [
     Experiment {
         id: "tcphc-clean",

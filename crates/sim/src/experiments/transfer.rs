@@ -35,7 +35,7 @@ pub struct Transfer {
 pub struct Datagrams {
     /// Bytes of each message.
     pub len: usize,
-    /// From one to the next.
+    /// Time from one message to the next.
     pub interval: Duration,
 }
 

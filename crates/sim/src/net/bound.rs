@@ -108,7 +108,7 @@ impl Path {
         self.kbps(Luck::of(frames)) + before
     }
 
-    /// The same for a run of which nothing is known but how long it is measured.
+    /// The bound for a run of which nothing is known but how long it is measured.
     pub fn of_seconds_kbps(&self, seconds: u64, in_flight: u64) -> f64 {
         let seconds = seconds as f64;
         self.of_stretch_kbps(&Stretch {
@@ -118,7 +118,7 @@ impl Path {
         })
     }
 
-    /// From one full segment of the source to its next, ns.
+    /// Time from one full segment of the source to its next, ns.
     fn source(&self, luck: Luck) -> f64 {
         let backoff = match luck {
             Luck::Mean => {
@@ -183,7 +183,8 @@ impl Path {
             .fold(0.0, f64::max)
     }
 
-    /// The same over so many links in a row. `from_source`: the first sender makes the frames.
+    /// The time that the exchanges take of the air over so many links in a row, ns. `from_source`:
+    /// the first sender makes the frames.
     fn air_of(&self, links: usize, from_source: bool, luck: Luck) -> f64 {
         let mut exchanges: Vec<Exchange> = Vec::new();
         let mut counts: Vec<u64> = Vec::new();
@@ -272,7 +273,7 @@ impl Path {
         least
     }
 
-    /// Between a clear channel and the turnaround.
+    /// The driver's time between a clear channel and the turnaround.
     fn prepare(&self, luck: Luck) -> i64 {
         let varies = match luck {
             Luck::Mean => 0,

@@ -384,7 +384,7 @@ impl<'m> Chain<'m> {
         Some(sdu.goodput_kbps(payload, payload + BLE_HEADERS_LEN_MIN, 0))
     }
 
-    /// The same over Bluetooth LE: full segments and their ACKs in events without an end.
+    /// The estimate over Bluetooth LE: full segments and their ACKs in events without an end.
     fn ble_estimate_kbps(&self, options: &BleOptions) -> f64 {
         let sdu = SduTimes {
             phy: options.phy,

@@ -24,7 +24,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// In the order of the rows.
+    /// All shapes, in the order of the rows.
     pub const ALL: [Self; 4] = [Self::Grid, Self::SmallRoom, Self::LargeRoom, Self::Office];
 
     /// The shape in a row's point.
@@ -134,7 +134,7 @@ fn office(motes: usize, rng: &mut Rng) -> Vec<[f64; 2]> {
     positions
 }
 
-/// At least 0, less than 1.
+/// A random number, at least 0, less than 1.
 fn unit(rng: &mut Rng) -> f64 {
     (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
 }

@@ -22,7 +22,7 @@ pub struct Fairness {
     packets: u64,
     /// When it is called again.
     planned: Option<Instant>,
-    /// By mote: its packets that are held, and its timeouts before the first of them.
+    /// For each mote the packets held, and its timeouts before the first of them.
     motes: BTreeMap<usize, (u32, u16)>,
     timeouts_held: u64,
     ledger: Ledger,
@@ -39,7 +39,7 @@ pub struct Ledger {
     pub dropped: u64,
     /// The sum of what tells one content from another, over all packets that went in.
     content_in: u64,
-    /// The same of those that came out, or were dropped.
+    /// The sum of the hashes of packets that came out, or were dropped.
     content_out: u64,
 }
 

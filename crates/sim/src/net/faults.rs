@@ -26,7 +26,7 @@ pub struct Faults {
 /// One copy of a packet that arrives.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Arrival {
-    /// By how much it is late.
+    /// How late the copy is.
     pub lag: Duration,
     /// The bytes that arrive.
     pub bytes: Box<[u8]>,

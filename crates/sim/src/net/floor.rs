@@ -95,7 +95,7 @@ const SNR_DB: f64 = 10.0;
 /// Part of a hop's range that it brings a packet forward, about.
 const LENGTH_PER_HOP: f64 = 0.7;
 
-/// By how much the next floor is longer.
+/// The factor by which the next floor is longer.
 const LONGER: f64 = 1.04;
 
 const WIDTH_PER_LENGTH: f64 = 0.4;

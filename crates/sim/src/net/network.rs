@@ -64,9 +64,9 @@ pub struct Network<'m> {
     /// The options that the network was built from, without the gains.
     options: NetworkOptions,
     hosts: Vec<Option<usize>>,
-    /// By mesh node: how often it has run and been switched off.
+    /// How often each mesh node has run and been switched off.
     lives: Vec<u64>,
-    /// By mesh node: what its stack was lent, while it is off.
+    /// The memory that the stack of each mesh node was lent, while the node is off.
     returned: Vec<Option<NodeMemory<'m>>>,
 }
 
@@ -523,7 +523,8 @@ fn seed_of_life(seed: u64, lives: u64) -> u64 {
     seed.wrapping_add(lives.wrapping_mul(REBOOT_STEP))
 }
 
-/// Between the seeds of a network and of the same after a reboot; odd, so that none repeats.
+/// The difference between the seed of a network and the one after a reboot; odd, so that none
+/// repeats.
 const REBOOT_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[cfg(test)]

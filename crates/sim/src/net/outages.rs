@@ -26,7 +26,7 @@ pub enum Switch {
 /// The faults still to come.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Outages {
-    /// By when, then in the order in which it was added.
+    /// The faults by time, then in the order in which they were added.
     planned: BTreeMap<(Instant, usize), (usize, Switch)>,
     added: usize,
 }

@@ -21,9 +21,9 @@ pub struct Strangers {
     pub kind: StrangerPacket,
     /// Packets a second, of all of them.
     pub per_s: f64,
-    /// From how many addresses, in turn.
+    /// The number of addresses that packets come from, in turn.
     pub sources: usize,
-    /// To how many motes, in turn, the last one first.
+    /// The number of motes that packets go to, in turn, the last one first.
     pub destinations: usize,
     /// Whether the addresses are those of motes: a border router believes none of them (BCP 38).
     pub is_inside: bool,

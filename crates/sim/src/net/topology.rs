@@ -105,7 +105,7 @@ pub struct Tree {
     parents: Vec<Option<usize>>,
     depths: Vec<usize>,
     children: Vec<usize>,
-    /// By node: each node below it, and the child that leads there.
+    /// For each node the nodes below it, and the child that leads there.
     below: Vec<Vec<(usize, usize)>>,
 }
 

@@ -25,7 +25,7 @@ pub struct Table {
 pub struct Column {
     /// As in the JSON lines.
     pub name: String,
-    /// By row; none where the line has nothing or `null`.
+    /// The values by row; none where the line has nothing or `null`.
     pub values: Values,
 }
 

@@ -296,7 +296,7 @@ fn round(value: &mut Value) {
     }
 }
 
-/// To a millionth: enough for every figure, and short.
+/// Rounds to a millionth: enough for every figure, and short.
 fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }

@@ -233,7 +233,7 @@ impl Metric {
 pub struct Spread {
     /// How many flows have the metric.
     pub flows: usize,
-    /// Over flows, then over seeds.
+    /// The mean over flows, then over seeds.
     pub mean: Summary,
     /// The value of the best flow.
     pub best: f64,

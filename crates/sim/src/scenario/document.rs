@@ -70,8 +70,7 @@ impl Document {
         Ok(())
     }
 
-    /// The same document with this key; where it may not have the value, [`Self::scenario`] says
-    /// so.
+    /// The document with this key; where it may not have the value, [`Self::scenario`] says so.
     #[must_use]
     pub fn with(mut self, path: &str, value: impl Into<Value>) -> Self {
         if let Err(error) = self.set(path, value) {
@@ -80,7 +79,7 @@ impl Document {
         self
     }
 
-    /// The same with one more flow; [`Self::with`] says what it is like.
+    /// The document with one more flow; [`Self::with`] sets its keys.
     #[must_use]
     pub fn with_flow(mut self) -> Self {
         let flows = self.table.entry("flow");
@@ -99,7 +98,7 @@ impl Document {
         }
     }
 
-    /// The same document with nothing said of this key.
+    /// The document with nothing said of this key.
     #[must_use]
     pub fn without(mut self, path: &str) -> Self {
         if let Some((section, name)) = path.rsplit_once('.')
@@ -226,7 +225,7 @@ impl Document {
         names
     }
 
-    /// The same with its sweep and all that a command line has changed, as TOML.
+    /// The document with its sweep and all that a command line has changed, as TOML.
     pub(super) fn text(&self) -> String {
         let sweep = self.sweep.iter().cloned();
         let sweep: Table = sweep

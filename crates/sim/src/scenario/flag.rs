@@ -18,7 +18,7 @@ pub struct Setting {
 }
 
 impl Key {
-    /// The same with an option.
+    /// The key with an option.
     pub(super) const fn flag(
         mut self,
         name: &'static str,
@@ -37,7 +37,7 @@ impl Key {
         self
     }
 
-    /// The same with an option whose help shows the key's default.
+    /// The key with an option whose help shows the key's default.
     pub(super) const fn showing(mut self, default: &'static str) -> Self {
         if let Some(flag) = &mut self.flag {
             flag.shown = Some(default);
@@ -45,7 +45,7 @@ impl Key {
         self
     }
 
-    /// The same with an option that takes no larger number.
+    /// The key with an option that takes no larger number.
     pub(super) const fn up_to(mut self, max: i64) -> Self {
         if let Some(flag) = &mut self.flag {
             flag.max = Some(max);
@@ -53,7 +53,7 @@ impl Key {
         self
     }
 
-    /// The same with an option that takes multiples of this number.
+    /// The key with an option that takes multiples of this number.
     pub(super) const fn in_steps(mut self, step: f64) -> Self {
         if let Some(flag) = &mut self.flag {
             flag.step = Some(step);
@@ -61,7 +61,7 @@ impl Key {
         self
     }
 
-    /// The same with an option that says this of a wrong value.
+    /// The key with an option that says this of a wrong value.
     pub(super) const fn refusing(mut self, refusal: &'static str) -> Self {
         if let Some(flag) = &mut self.flag {
             flag.refusal = Some(refusal);

@@ -45,7 +45,7 @@ pub(super) fn hosts(
     stacks.into_iter().enumerate().map(of_stack).collect()
 }
 
-/// By flow: which of the host's stacks serves it, if it is the host's.
+/// For each flow the number of the host's stack that serves it, if the host does.
 pub(super) fn stack_numbers(flows: &[FlowSettings]) -> impl Iterator<Item = usize> {
     let mut served = 0;
     flows.iter().map(move |flow| {

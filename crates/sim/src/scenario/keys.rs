@@ -295,7 +295,7 @@ pub(super) fn sweepable() -> impl Iterator<Item = String> {
         .filter(|path| !UNSWEPT.contains(&path.as_str()))
 }
 
-/// The same in a few words: those without a table, and the names of the tables.
+/// The keys that can be swept, in a few words: those without a table, and the names of the tables.
 pub(super) fn sweepable_by_table() -> String {
     let (plain, of_tables): (Vec<String>, Vec<String>) =
         sweepable().partition(|path| !path.contains('.'));

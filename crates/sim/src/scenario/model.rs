@@ -24,7 +24,7 @@ pub struct Scenario {
     pub tree: Tree,
     /// Where the nodes are, metres, if the scenario says so.
     pub positions: Option<Vec<[f64; 2]>>,
-    /// Within which time all nodes are switched on.
+    /// The time within which all nodes are switched on.
     pub switched_on_within: Duration,
     /// Stack settings of each node.
     pub stacks: Vec<StackSettings>,
@@ -49,7 +49,7 @@ pub struct Timing {
     pub warmup_s: f64,
     /// The time within which all motes must join, s.
     pub join_s: f64,
-    /// Between samples, s; 0: by the duration.
+    /// Time between samples, s; 0: by the duration.
     pub sample_s: f64,
     /// The first seed.
     pub seed: u64,
@@ -91,7 +91,7 @@ pub(super) struct RadioSettings {
     pub(super) drift_ppm: u16,
     /// Signal strength at every receiver.
     pub(super) rssi_dbm: f64,
-    /// By how much that varies.
+    /// The standard deviation of the signal strength, dB.
     pub(super) rssi_sigma_db: f64,
     /// The name of the radio's and driver's profile.
     pub(super) profile: String,
@@ -175,9 +175,9 @@ pub struct StackSettings {
     pub congestion_control: bool,
     /// "off", or a policy of nodes that sleep.
     pub sleep: String,
-    /// Between requests where the policy is "fixed", s.
+    /// Time between requests where the policy is "fixed", s.
     pub sleep_interval_s: f64,
-    /// Between requests at rest where the policy is "hinted", s.
+    /// Time between requests at rest where the policy is "hinted", s.
     pub sleep_idle_s: f64,
     /// How long to listen for what was promised, ms.
     pub poll_timeout_ms: u64,
@@ -221,7 +221,7 @@ pub struct FlowSettings {
     pub to: FlowEnd,
     /// How much; 0: as much as the time allows.
     pub bytes: u64,
-    /// Between two messages or datagrams, s.
+    /// Time between two messages or datagrams, s.
     pub interval_s: f64,
     /// Bytes of each message.
     pub message_bytes: usize,
@@ -387,7 +387,7 @@ impl RadioSettings {
         self.profile_of(&self.profile)
     }
 
-    /// The same as its name has it.
+    /// The profile as its name has it, without the scenario's changes.
     pub(super) fn unchanged_profile(&self) -> Profile {
         profile_named(&self.profile)
     }

@@ -45,7 +45,7 @@ impl Outcome {
         !matches!(self, Self::Complete | Self::Running | Self::SwitchedOff)
     }
 
-    /// In a word or two, for tables.
+    /// The outcome in a word or two, for tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Complete => "complete",
@@ -91,7 +91,7 @@ pub struct Likeness {
     pub kind: FlowKind,
     /// Which way the flow goes.
     pub direction: Direction,
-    /// Over how many radio hops.
+    /// The number of radio hops.
     pub hops: usize,
     /// Bytes of a transfer; 0: without an end.
     pub bytes: u64,

@@ -28,9 +28,9 @@ pub struct RunResult {
     pub seconds: f64,
     /// The goodput that the run cannot exceed, kb/s, where such a bound is known.
     pub bound_kbps: Option<f64>,
-    /// By flow, in the scenario's order.
+    /// The results of each flow, in the scenario's order.
     pub flows: Vec<FlowResult>,
-    /// By mesh node, then the host.
+    /// The results of each mesh node, then of the host.
     pub nodes: Vec<NodeResult>,
     /// Links that carried anything.
     pub links: Vec<LinkResult>,
@@ -122,7 +122,7 @@ pub struct NodeResult {
     pub joined_s: Option<f64>,
     /// How often its parent became another one.
     pub parent_changes: u64,
-    /// For how long its battery would last, days, where the scenario has one.
+    /// How long the node's battery would last, days, where the scenario has one.
     pub battery_days: Option<f64>,
     /// The node's counters.
     pub counts: NodeCounts,

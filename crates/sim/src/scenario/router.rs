@@ -52,7 +52,7 @@ pub(super) struct RouterSettings {
     pub(super) w: u16,
     /// Whether newer ACKs take the place of those that wait; left out: where the pace is measured.
     pub(super) thin_acks: Option<bool>,
-    /// Between two packets that leave, ms.
+    /// Time between two packets that leave, ms.
     pub(super) spacing_ms: f64,
 }
 

@@ -97,7 +97,7 @@ pub(super) struct Run<'m> {
     pub(super) switched_on: Instant,
     pub(super) moves: Moves,
     pub(super) hours: Hours,
-    /// By mesh node: what its stack counted before it was switched off.
+    /// For each mesh node the counters of its stack before it was switched off.
     lost_counts: Vec<NodeCounts>,
 }
 
@@ -363,7 +363,7 @@ impl<'m> Run<'m> {
         }
     }
 
-    /// For how long the battery of a mote would last, if the scenario has one.
+    /// How long the battery of a mote would last, days, if the scenario has one.
     fn battery_days(&self, node: usize, counts: &NodeCounts) -> Option<f64> {
         let battery = self.scenario.battery.filter(|_| node > 0)?;
         let volts = self

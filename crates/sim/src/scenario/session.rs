@@ -88,9 +88,9 @@ pub struct View {
     pub now_s: f64,
     /// When all motes had joined, on the same clock; none before.
     pub joined_s: Option<f64>,
-    /// By flow, in the scenario's order; empty before all motes have joined.
+    /// A view of each flow, in the scenario's order; empty before all motes have joined.
     pub flows: Vec<FlowView>,
-    /// By mesh node, the border router first.
+    /// A view of each mesh node, the border router first.
     pub nodes: Vec<NodeView>,
 }
 
@@ -424,7 +424,7 @@ fn unjoined(run: &Run<'_>, arrivals: &Arrivals) -> String {
     )
 }
 
-/// In the place of a phase that is just being left.
+/// Takes the place of a phase that is just being left.
 const NOTHING: Phase = Phase::Over(None, Ok(false));
 
 /// How often it is looked who has joined, in virtual time.

@@ -301,7 +301,7 @@ const BLUETOOTH: u64 = 7;
 /// Keeps the dice apart that say whether the mesh has a key, and who attacks it.
 const SECURITY: u64 = 9;
 
-/// From one link key to the next; up to twice as long.
+/// The least time from one link key to the next; the greatest is twice that.
 const ROTATES_AFTER_MIN: Duration = Duration::from_secs(300);
 
 /// Geometries that are tried until one holds together.

@@ -26,7 +26,7 @@ pub(super) struct Outsiders {
     pub(super) what: What,
     /// Hosts on the Internet that send into the mesh.
     pub(super) floods: Vec<Strangers>,
-    /// Between two reboots of a relay.
+    /// Time between two reboots of a relay.
     pub(super) reboots_every: Option<Duration>,
 }
 

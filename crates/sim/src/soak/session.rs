@@ -249,7 +249,7 @@ impl<'m> Sessions<'m> {
         }
     }
 
-    /// From now on everybody is quick, and comes to an end.
+    /// Makes every session quick from now on, and bring itself to an end.
     pub(crate) fn hurry(&mut self) {
         for session in &mut self.all {
             session.behaviour.hurry(session.taken);

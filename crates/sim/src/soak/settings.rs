@@ -30,7 +30,7 @@ pub(crate) enum Reading {
     Eager,
     /// A little, now and then: the window closes and opens by small steps.
     Sips {
-        /// At most so many bytes.
+        /// At most this many bytes.
         bytes: u16,
         /// Then none for so long.
         every: Duration,

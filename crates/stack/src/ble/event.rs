@@ -13,7 +13,7 @@ pub struct Handle(pub u16);
 /// The address of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct DeviceAddr {
-    /// In the order in which it is printed, which is not that of HCI.
+    /// The octets in the order in which an address is printed, which is not that of HCI.
     pub bytes: [u8; 6],
     /// A random address, not one that the IEEE has given.
     pub is_random: bool,
@@ -40,7 +40,7 @@ pub enum Phy {
 /// The times of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timing {
-    /// From one connection event to the next, in units of 1.25 ms: 6 to 3,200.
+    /// The connection interval, in units of 1.25 ms: 6 to 3,200.
     pub interval: u16,
     /// Events that the peripheral may leave out while it has nothing to say.
     pub latency: u16,
@@ -235,7 +235,7 @@ impl Action {
 pub enum Action {
     /// LE Set Advertising Parameters: connectable, undirected, on all three channels.
     SetAdvertisingParameters {
-        /// From one advertisement to the next, in units of 0.625 ms.
+        /// The advertising interval, in units of 0.625 ms.
         interval: u16,
     },
     /// LE Set Advertising Data: `out[..len]`.

@@ -78,7 +78,7 @@ pub struct Config {
     /// Whether a central's intervals become shorter than that as losses grow. This needs a
     /// controller that reports how connection events went: [`Event::Report`].
     pub is_adaptive: bool,
-    /// From one advertisement to the next, in units of 0.625 ms: 32 to 16,384.
+    /// The advertising interval, in units of 0.625 ms: 32 to 16,384.
     pub advertising_interval: u16,
 }
 

@@ -106,7 +106,7 @@ impl Connection {
         }
     }
 
-    /// From one connection event to the next.
+    /// The connection interval.
     pub(crate) fn interval(&self) -> Duration {
         Duration::from_micros(u64::from(self.timing.interval) * 1_250)
     }

@@ -39,8 +39,8 @@ const SOLICITATIONS_FAST: u8 = 3;
 /// node nor those below it can be reached, and the parent is known to be there.
 const SOLICITATIONS_FAST_MORE: u8 = 6;
 
-/// Between the first solicitations. RFC 6775 §9 says 10 s (`RTR_SOLICITATION_INTERVAL`);
-/// RFC 4861's 4 s is kept since a mote that waits cannot be reached, and costs 3 frames.
+/// Time between the first solicitations. RFC 6775 §9 says 10 s (`RTR_SOLICITATION_INTERVAL`); RFC
+/// 4861's 4 s is kept since a mote that waits cannot be reached, and costs 3 frames.
 const INTERVAL: Duration = Duration::from_secs(4);
 
 /// Bound of the doubling interval (`MAX_RTR_SOLICITATION_INTERVAL`, RFC 6775 §9).
@@ -50,8 +50,8 @@ const INTERVAL_MAX: Duration = Duration::from_secs(60);
 /// router stops, and the router did not even acknowledge a frame meanwhile, it is true.
 const QUESTIONS_MAX: u8 = 3;
 
-/// By how much the clocks of router and mote, and the time that an advertisement waits, may
-/// shorten a lease that has not changed.
+/// The time by which the clocks of router and mote, and the wait of an advertisement, may shorten a
+/// lease that has not changed.
 const LEASE_SLACK: Duration = Duration::from_secs(10);
 
 /// Random wait before the first solicitation, so that motes powered together do not ask at
@@ -161,7 +161,7 @@ impl Solicitor {
         }
     }
 
-    /// From now on only `router` is asked and heard, or no router at all. The known configuration
+    /// Asks and hears only `router` from now on, or no router at all. The known configuration
     /// stays: all routers of a mesh advertise the same, so another router is asked only where
     /// nothing is known yet.
     #[cfg(feature = "rpl")]

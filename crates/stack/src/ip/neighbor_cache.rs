@@ -106,7 +106,7 @@ pub(crate) struct Request {
     pub(crate) owner: [u8; 8],
     /// Whether the address derives from `owner`, so that no other node can have it by right.
     pub(crate) is_by_right: bool,
-    /// For how long, minutes; 0: remove it.
+    /// The lifetime, minutes; 0: remove the registration.
     pub(crate) lifetime_min: u16,
     /// The transaction ID (TID) of the request, a lollipop counter; `None` in an ARO without one.
     pub(crate) tid: Option<u8>,

@@ -65,7 +65,7 @@ impl Red {
         }
     }
 
-    /// The same thresholds with [`Self::ecn`] off: every marked packet is dropped instead.
+    /// The thresholds with [`Self::ecn`] off: every marked packet is dropped instead.
     #[must_use]
     pub const fn dropping(mut self) -> Self {
         self.ecn = false;

@@ -17,7 +17,7 @@ use crate::time::{Duration, Instant};
 use crate::wire::lollipop;
 use crate::wire::ndp::{AddressRegistration, registration};
 
-/// For how long a node registers, minutes: a router forgets a mote that was taken away within the
+/// The lifetime of a registration, minutes: a router forgets a mote that was taken away within the
 /// hour, and each renewal costs two frames.
 pub(crate) const LIFETIME_MIN: u16 = 60;
 
@@ -25,7 +25,7 @@ pub(crate) const LIFETIME_MIN: u16 = 60;
 /// of them find room for their four frames.
 const FIRST_DELAY_MAX: Duration = Duration::from_secs(1);
 
-/// Between a registration and one that is made early.
+/// The least time between a registration and one that is made early.
 const HASTENED_MIN: Duration = Duration::from_secs(60);
 
 /// Requests in a row without success until other routers are looked for, or an address that

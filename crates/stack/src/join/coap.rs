@@ -31,8 +31,8 @@ const TOKEN_LEN_MASK: u8 = 0x0f;
 pub(super) const PLAIN_TOKEN_LEN_MAX: u8 = EXTENDED - 1;
 pub(super) const TOKEN_LEN_MAX: usize = 40;
 
-/// In four bits: one byte follows, which is added to this value (RFC 7252 §3.1; for tokens RFC 8974
-/// §2.1).
+/// The value of four bits that means: one byte follows, which is added to this value (RFC 7252
+/// §3.1; for tokens RFC 8974 §2.1).
 const EXTENDED: u8 = 13;
 
 /// A CoAP message with an OSCORE option, parsed (RFC 7252 §3).

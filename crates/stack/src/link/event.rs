@@ -7,14 +7,14 @@ use crate::mac;
 /// A report of a link's driver.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// From the radio of a [`Mesh`](super::Mesh).
+    /// A report of the radio of a [`Mesh`](super::Mesh).
     Mesh(mac::Event<'a>),
     /// A whole IPv6 packet, from a [`Cable`](super::Cable).
     Cable(&'a [u8]),
     /// Bytes from the line of a [`Serial`](super::Serial), cut anywhere: a part of a packet, or
     /// several packets.
     Serial(&'a [u8]),
-    /// From the controller of a [`Ble`](super::Ble).
+    /// A report of the controller of a [`Ble`](super::Ble).
     #[cfg(feature = "ble")]
     Ble(ble::Event<'a>),
 }
@@ -34,7 +34,7 @@ impl Event<'_> {
 /// An order to a link's driver; bytes are in the caller's `out[..len]`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// For the radio of a [`Mesh`](super::Mesh).
+    /// An order to the radio of a [`Mesh`](super::Mesh).
     Mesh(mac::Action),
     /// Send this IPv6 packet down a [`Cable`](super::Cable).
     Cable {
@@ -47,7 +47,7 @@ pub enum Action {
         /// Bytes of `out` to write.
         len: usize,
     },
-    /// For the controller of a [`Ble`](super::Ble).
+    /// An order to the controller of a [`Ble`](super::Ble).
     #[cfg(feature = "ble")]
     Ble(ble::Action),
 }

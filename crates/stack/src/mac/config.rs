@@ -42,10 +42,10 @@ pub struct Config {
     pub retry_doubles: bool,
     /// `macAckWaitDuration`: from the end of our frame to the end of its ACK.
     pub ack_wait: Duration,
-    /// By how much an ACK may end before or after the instant that the standard gives it, a
-    /// turnaround and its air time after our frame: what the clocks of neighbour and driver
-    /// may be off. [`super::RadioCapabilities::stamp_delay_max`] adds what this node's own driver
-    /// needs; where only a neighbour's driver is slow, this is what has to grow.
+    /// The time by which an ACK may end before or after the instant that the standard gives it, a
+    /// turnaround and its air time after our frame: what the clocks of neighbour and driver may be
+    /// off. [`super::RadioCapabilities::stamp_delay_max`] adds what this node's own driver needs;
+    /// where only a neighbour's driver is slow, this is what has to grow.
     pub ack_slack: Duration,
     /// `macSifsPeriod`: from the end of a frame of up to [`SIFS_PSDU_LEN_MAX`] bytes, or of its
     /// ACK, to this node's next frame. Zero, like [`Self::lifs`], for what must not wait.
@@ -58,7 +58,7 @@ pub struct Config {
     pub assessed: bool,
     /// How long the radio may take to answer an action; after that the attempt has failed.
     pub answer_timeout: Duration,
-    /// For how long a repeated sequence number of a neighbour marks a repeated frame.
+    /// The time for which a repeated sequence number of a neighbour marks a repeated frame.
     pub duplicate_lifetime: Duration,
     /// Queue slots that only control messages may take.
     pub reserve_control: u8,

@@ -166,9 +166,9 @@ pub struct MacCounters {
     /// [`super::Config::ack_slack`] too late. A neighbour with the same setting ignores them; the
     /// driver reports frames too late.
     pub acks_late: u32,
-    /// By how much the last [`FrameDrop::MistimedAck`] was off, µs; negative: it came too early. If
-    /// there are many, the time stamps of this driver, or of a neighbour's, are late by about this
-    /// much.
+    /// The error in the time of the last [`FrameDrop::MistimedAck`], µs; negative: it came too
+    /// early. If there are many, the time stamps of this driver, or of a neighbour's, are late by
+    /// about this much.
     pub mistimed_by_us: i32,
     /// Data frames passed to the layer above.
     pub received: u32,

@@ -44,17 +44,17 @@ pub struct Sleep {
 /// When a sleeping node asks its parent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Policy {
-    /// At this constant interval (TCPlp appendix C.1).
+    /// Asks at this constant interval (TCPlp appendix C.1).
     Fixed(Duration),
     /// Every [`REST`], every [`PAPER_PACE`] while an answer is due (TCPlp §9.2).
     Paper,
     /// After [`ADAPTIVE_MIN`] where a packet came, twice as long after each time that none did, up
     /// to [`ADAPTIVE_MAX`] (TCPlp appendix C.2).
     Adaptive,
-    /// At this interval at rest, and while an answer is expected: first at its earliest instant,
-    /// then at its pace, no longer after the latest. What a peer sends unasked, such as a SYN,
-    /// waits for the whole interval: [`REST_REACHABLE`] for a node that listens on a port, [`REST`]
-    /// for one that only asks.
+    /// Asks at this interval at rest, and while an answer is expected: first at its earliest
+    /// instant, then at its pace, no longer after the latest. What a peer sends unasked, such as a
+    /// SYN, waits for the whole interval: [`REST_REACHABLE`] for a node that listens on a port,
+    /// [`REST`] for one that only asks.
     Hinted(Duration),
 }
 
@@ -474,14 +474,15 @@ impl Mac<'_> {
     }
 }
 
-/// Between requests at rest: OpenThread's default in TCPlp's study (§9.2).
+/// Time between requests at rest: OpenThread's default in TCPlp's study (§9.2).
 pub const REST: Duration = Duration::from_secs(240);
 
-/// Between requests at rest of a node that others connect to: less than half of the 127 s after
-/// which Linux gives up a SYN, so that one request may be lost (`tcp_syn_retries`, ip-sysctl).
+/// Time between requests at rest of a node that others connect to: less than half of the 127 s
+/// after which Linux gives up a SYN, so that one request may be lost (`tcp_syn_retries`,
+/// ip-sysctl).
 pub const REST_REACHABLE: Duration = Duration::from_secs(60);
 
-/// Between requests while an answer is due (TCPlp §9.2).
+/// Time between requests while an answer is due (TCPlp §9.2).
 pub const PAPER_PACE: Duration = Duration::from_millis(100);
 
 /// `smin`, the shortest interval of [`Policy::Adaptive`] (TCPlp appendix C.2).
@@ -505,7 +506,7 @@ const HELD_BACK_MAX: Duration = Duration::from_secs(1);
 /// While the link waits for the answer to a question of its own.
 const SOLICITED_PACE: Duration = Duration::from_millis(100);
 
-/// From a request that failed to the next one: what has disturbed eight attempts may be over.
+/// Time from a request that failed to the next one: the disturbance of eight attempts may be over.
 const REPEAT: Duration = Duration::from_millis(250);
 
 /// How many failed requests are followed by the next one after [`REPEAT`]. Then the wait doubles,

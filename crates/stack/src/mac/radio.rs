@@ -133,7 +133,7 @@ pub struct RadioCapabilities {
     pub auto_ack: bool,
     /// Time to tune to another channel.
     pub channel_switch: Duration,
-    /// By how much the driver's stamps of a frame's end ([`RxMeta::at`],
+    /// The most by which the driver's stamps of a frame's end ([`RxMeta::at`],
     /// [`Event::TransmitDone`]) may be too late. Zero: hardware takes the time. Where software
     /// takes it, the longest time from a frame's end to the line that reads the clock.
     ///

@@ -418,5 +418,5 @@ const HOP_LIMIT: u8 = 255;
 /// Bytes of a packet that came in one frame, decompressed.
 const PACKET_LEN_MAX: usize = ipv6::HEADER_LEN + udp::HEADER_LEN + PSDU_LEN_MAX;
 
-/// Between two requests that a join proxy passes on, ms.
+/// Time between two requests that a join proxy passes on, ms.
 const REQUEST_INTERVAL_MS: u16 = 1_000;

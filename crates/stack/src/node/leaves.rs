@@ -176,8 +176,8 @@ impl State<'_> {
     }
 }
 
-/// Between two leaves that the root hears of. A leaf may register several times a second, and each
-/// time costs a message and its answer on every hop of the way.
+/// Time between two leaves that the root hears of. A leaf may register several times a second, and
+/// each time costs a message and its answer on every hop of the way.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// After one that it did not hear of, or has no room for.

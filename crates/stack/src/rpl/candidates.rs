@@ -355,10 +355,9 @@ const fn prior_attempts(signal_dbm: i8) -> u16 {
     }
 }
 
-/// In which of four grades a link is by its signal, 0 the strongest. The steps are those by which
-/// Thread grades links, 20 dB and 10 dB above the noise of a receiver, which is about -98 dBm at
-/// 2.4 GHz, and one between 10 dB and what is just heard (Thread 1.1 §4.7, IEEE 802.15.4-2006
-/// §6.5.3.3).
+/// The grade of a link by its signal, 0 (the strongest) to 3. The steps are those by which Thread
+/// grades links, 20 dB and 10 dB above the noise of a receiver, which is about -98 dBm at 2.4 GHz,
+/// and one between 10 dB and what is just heard (Thread 1.1 §4.7, IEEE 802.15.4-2006 §6.5.3.3).
 const fn weakness(signal_dbm: i8) -> u8 {
     match signal_dbm {
         ..-94 => 3,

@@ -222,7 +222,7 @@ impl Rpl<'_> {
     }
 }
 
-/// By how many whole ranks this node's rank rises or falls before a DIO is multicast at once.
+/// The change of this node's rank, in whole ranks, from which a DIO is multicast at once.
 const RISE: u16 = 1;
 const FALL: u16 = 4;
 

@@ -336,8 +336,8 @@ pub mod status {
 /// RFC 6550's `DEFAULT_DAO_DELAY` is 1 s.
 const DELAY_MS: u32 = 350;
 
-/// The same as [`DELAY_MS`] where the root asks all motes at once; most of their routes have not
-/// changed.
+/// The delay that takes the place of [`DELAY_MS`] where the root asks all motes at once; most of
+/// their routes have not changed.
 const ASKED_DELAY_MS: u32 = 3_000;
 
 /// How often [`DELAY_MS`] doubles while no DAO is acknowledged.

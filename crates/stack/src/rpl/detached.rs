@@ -136,16 +136,16 @@ impl Rpl<'_> {
 const POISONINGS: u8 = 2;
 const POISON_DELAY_MAX: Duration = Duration::from_millis(50);
 
-/// Between them and up to the first DIS, milliseconds, and as much again at random: once what may
-/// wait in a queue has gone.
+/// Time between poisoning DIOs and up to the first DIS, milliseconds, and as much again at random:
+/// once what may wait in a queue has gone.
 const POISON_INTERVAL_MS: u32 = 200;
 
 /// Motes that are switched on together ask at different times, and those near the root hear its
 /// DIO before.
 const MOTE_DELAY_MAX: Duration = Duration::from_secs(1);
 
-/// Between the first two DIS, milliseconds, and as much again at random; it doubles up to 16 s and
-/// as much again.
+/// Time between the first two DISs, milliseconds, and as much again at random; it doubles up to 16
+/// s and as much again.
 const SOLICITATION_INTERVAL_MS: u32 = 1_000;
 const SOLICITATION_DOUBLINGS_MAX: u8 = 4;
 

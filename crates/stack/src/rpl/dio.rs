@@ -463,7 +463,7 @@ const SILENT_TICKS: u32 = 8;
 /// How often the parent is asked to confirm a message in its name, until it answers.
 const QUESTIONS: u8 = 3;
 
-/// By how much the cost of the parent's path may rise before it is asked: two transmissions.
+/// The rise of the cost of the parent's path from which the parent is asked: two transmissions.
 const WORSE_ETX: u16 = 2 * ETX_UNIT;
 
 /// How long a DODAG in which no neighbour has acknowledged a frame is kept before another may

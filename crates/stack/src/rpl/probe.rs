@@ -220,21 +220,22 @@ const EASY_ATTEMPTS: u8 = 4;
 /// something, and as much again.
 const PROBE_DOUBLINGS_MAX: u8 = 4;
 
-/// The same where the link is weak, too.
+/// How often the wait doubles at most where the link is weak, too.
 const WAIT_DOUBLINGS_MAX: u8 = 5;
 
 /// How soon a neighbour that was asked has answered, or is asked again: its answer waits for the
 /// frames before it.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(1);
 
-/// From a question that was answered to the next.
+/// Time from a question that was answered to the next.
 const QUESTION_INTERVAL: Duration = Duration::from_millis(500);
 
-/// By how much a candidate must be able to beat the parent, to be tried again and again.
+/// The ETX by which a candidate must be able to beat the parent, to be tried again and again.
 const PROMISE: u16 = ETX_UNIT / 4;
 
 /// Silence after which a link's quality may have changed, in steps of 1.05 s.
 const IDLE_TICKS: u32 = 30;
 
-/// The same for one that is far worse than the parent.
+/// Silence after which the link of a neighbour far worse than the parent may have changed, in steps
+/// of 1.05 s.
 const IDLE_LONG_TICKS: u32 = 600;

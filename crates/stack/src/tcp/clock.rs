@@ -274,5 +274,5 @@ pub(super) const LONG_STEP: u32 = 1 << 17;
 
 /// TS.Recent is worth nothing when it is older than this: 24 days (RFC 7323 §5.5).
 const TS_RECENT_MAX_MS: u32 = 24 * 24 * 3600 * 1000;
-/// The same in steps of 1,024 µs.
+/// [`TS_RECENT_MAX_MS`] in steps of 1,024 µs.
 const TS_RECENT_STEPS_MAX: u32 = TS_RECENT_MAX_MS / 128 * 125;

@@ -151,7 +151,7 @@ pub enum SegmentDrop {
     NoAck,
     /// No SYN where there must be one.
     NoSyn,
-    /// In the handshake, an ACK of something else: answered with a reset.
+    /// An ACK of something else during the handshake: answered with a reset.
     UnacceptableAck,
     /// An ACK of data never sent.
     AckOfUnsent,

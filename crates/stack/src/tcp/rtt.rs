@@ -131,7 +131,7 @@ impl RttEstimator {
         self.timeout_ms(config, undoubled_ms)
     }
 
-    /// Between two probes of a shut window, ms: all of it doubled (RFC 9293 §3.8.6.1).
+    /// Time between two probes of a shut window, ms: all of it doubled (RFC 9293 §3.8.6.1).
     pub(super) fn probe_ms(&self, config: &Config) -> u32 {
         self.timeout_ms(config, 0)
     }

@@ -28,7 +28,7 @@ pub struct Telemetry {
     pub rto_ms: u32,
     /// Retransmission timeouts in a row, each of which doubled the RTO.
     pub rto_doublings: u8,
-    /// In fast recovery, or recovering from a timeout.
+    /// Whether the connection is in fast recovery, or recovering from a timeout.
     pub is_recovering: bool,
 }
 

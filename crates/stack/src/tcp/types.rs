@@ -181,7 +181,7 @@ impl ListenerHandle {
 /// Something that became possible, from [`Tcp::poll_changed`](super::Tcp::poll_changed).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Changed {
-    /// At a connection: one of these at least.
+    /// One of these edges at least, at a connection.
     Connection(Handle, Edges),
     /// A connection waits for [`Tcp::accept`](super::Tcp::accept). Each one that comes to wait is
     /// reported, several at once by one report: after it, accept as long as

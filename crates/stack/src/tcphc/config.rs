@@ -9,8 +9,8 @@ pub struct Config {
     pub mode: Mode,
     /// Which end of compressed paths this node is.
     pub end: End,
-    /// For how long after a start connections open without compression, since a peer may still use
-    /// contexts from before a reboot. Zero if there was no earlier start.
+    /// The time after a start in which connections open without compression, since a peer may still
+    /// use contexts from before a reboot. Zero if there was no earlier start.
     pub quiet: Duration,
     /// Whether every link discards frames older than 10 s and than 8,192 timestamp ticks;
     /// otherwise 16 bits do not prove which period a number belongs to, and 32 are sent.

@@ -123,7 +123,7 @@ pub struct Restored {
 }
 
 impl<'m> Tcphc<'m> {
-    /// Over borrowed contexts: one per connection that shall be compressed.
+    /// A compressor over borrowed contexts: one per connection that shall be compressed.
     pub fn new(contexts: &'m mut [Context], config: Config, now: Instant, rng: &mut Rng) -> Self {
         contexts.fill(Context::EMPTY);
         let hash = rng.keyed_hash();

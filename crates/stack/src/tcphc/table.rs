@@ -20,7 +20,7 @@ use super::segment::Segment;
 use super::windows::{Set, WindowSet};
 use super::{End, Flow, Tcphc};
 
-/// By what a context is looked up: the two addresses, hashed, and the remote one.
+/// The key by which a context is looked up: the two addresses, hashed, and the remote one.
 pub(super) struct Key {
     addresses: u32,
     remote: Ipv6Addr,

@@ -1,5 +1,5 @@
-//! At the receiver: prefetched segments, held until the peer's TCP has sent them, and the waiting
-//! time table (TCPlE §V, table V).
+//! The receiver's side: prefetched segments, held until the peer's TCP has sent them, and the
+//! waiting time table (TCPlE §V, table V).
 
 use super::Counters;
 use super::segment::{Flow, Segment};

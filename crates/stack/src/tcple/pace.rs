@@ -23,7 +23,7 @@ pub(crate) struct Pace {
     /// Bytes since the last ACK passed, and in the round before that.
     round: u16,
     last_round: u16,
-    /// From data to their ACK beyond this link, µs, smoothed; 0: not measured yet.
+    /// Time from data to their ACK beyond this link, µs, smoothed; 0: not measured yet.
     round_trip_us: u32,
 }
 

@@ -135,7 +135,7 @@ const EACH: usize = 3;
 const INPUTS: usize = LOOKBACK * EACH;
 type Inputs = [[f32; EACH]; LOOKBACK];
 
-/// From what share of errors on a link is bad: nine tenths of a tolerance of 25 %.
+/// The share of errors from which a link is bad: nine tenths of a tolerance of 25 %.
 const THETA: f32 = 0.225;
 
 /// Beyond it hardly anything passes, and no interval would be long enough.

@@ -1,5 +1,5 @@
-//! At the sender: records of prefetched segments, which the peer's link holds and TCP has not sent
-//! yet (TCPlE §V).
+//! The sender's side: records of prefetched segments, which the peer's link holds and TCP has not
+//! sent yet (TCPlE §V).
 //!
 //! TCP counts none of them as sent: its timers, its window and its flight are what they would be.
 //! When TCP sends one of them, unchanged, the link sends a release in its place. Any other segment

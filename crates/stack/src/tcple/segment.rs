@@ -25,7 +25,7 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    /// The same connection in the other direction.
+    /// The connection in the other direction.
     pub(super) const fn back(&self) -> Self {
         Self {
             from: self.to,

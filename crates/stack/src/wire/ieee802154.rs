@@ -459,7 +459,7 @@ fn emit_address(w: &mut Writer<'_>, address: Option<Address>, pan_id: bool) -> R
     }
 }
 
-/// Between canonical order and the order on the air.
+/// Converts between canonical order and the order on the air.
 const fn reversed(bytes: [u8; 8]) -> [u8; 8] {
     u64::from_be_bytes(bytes).to_le_bytes()
 }

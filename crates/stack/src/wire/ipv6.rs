@@ -217,7 +217,7 @@ impl TrafficClass {
         }
     }
 
-    /// The same DSCP with another ECN.
+    /// The traffic class with another ECN field and the same DSCP.
     pub const fn with_ecn(self, ecn: Ecn) -> Self {
         Self::new(self.dscp(), ecn)
     }

@@ -33,7 +33,7 @@ pub(crate) struct Gate {
     is_adaptive: bool,
     /// Flows that may be inside at a time.
     window: usize,
-    /// By place in the table.
+    /// The state of each flow, by its place in the table.
     shares: Vec<Share>,
     /// Flows that wait, those that were served least first, then those that have waited longest.
     waiting: BTreeSet<(u64, u64, FlowId)>,
@@ -455,8 +455,8 @@ impl Share {
     }
 }
 
-/// For how long an acknowledgment may be held before the mote's timer runs out, all it can take
-/// through the mesh left aside; nothing before the first round trip is known.
+/// The time for which an acknowledgment may be held before the mote's timer runs out, all it can
+/// take through the mesh left aside; nothing before the first round trip is known.
 ///
 /// A sender's timeout follows the round trips that it sees, so the holding may grow step by step,
 /// but not begin with more than the shortest timeout.
@@ -482,7 +482,7 @@ const WINDOW_FIRST: usize = 8;
 /// How often the window is looked at.
 const ADAPTS_EVERY: Duration = Duration::from_secs(10);
 
-/// By how many segments the flows may be apart.
+/// The number of segments by which the flows may be apart.
 const SPREAD_MESSAGES: u64 = 3;
 
 /// Where more than one segment in so many comes a second time the mesh is too full: acknowledgments

@@ -19,7 +19,7 @@ use crate::segment::{Direction, Segment};
 /// Which flows of a router are heavy.
 #[derive(Debug, Default)]
 pub(crate) struct HeavyFlows {
-    /// By place in the table.
+    /// The load of each flow, by its place in the table.
     loads: Vec<Load>,
     /// Heavy flows when last counted, with those that became heavy since and without those that
     /// ended.
@@ -38,7 +38,7 @@ struct Load {
     is_heavy: bool,
     /// Bytes of streams that it has moved in the step that runs, by direction.
     fresh: [u64; 2],
-    /// The same of steps before, each weighing an eighth less than the next.
+    /// Bytes of earlier steps, each step weighing an eighth less than the next.
     recent: [u64; 2],
     /// How long it rested, in the step that runs and, weighed alike, before.
     rested: Duration,
@@ -133,7 +133,7 @@ impl HeavyFlows {
         self.is_heavy_at(id.index())
     }
 
-    /// The same of the flow at this place of the table.
+    /// Whether the flow at this place of the table is heavy.
     pub(crate) fn is_heavy_at(&self, place: usize) -> bool {
         self.loads.get(place).is_some_and(|load| load.is_heavy)
     }

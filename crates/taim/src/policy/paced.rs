@@ -43,7 +43,7 @@ pub(crate) struct Pacer {
     waiting: BTreeSet<(u64, u64, FlowId, Direction)>,
     /// Flows and directions by the time at which their first packet must go.
     due: BTreeSet<(Instant, FlowId, Direction)>,
-    /// By place in the table.
+    /// The state of each flow, by its place in the table.
     shares: Vec<Share>,
     /// The classification of flows as heavy or light.
     flows: HeavyFlows,
@@ -335,7 +335,7 @@ impl Pacer {
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// By which part the spacing grows and shrinks (TAiM, section III.C).
+/// The part by which the spacing grows and shrinks (TAiM, section III.C).
 const ALPHA: f64 = 0.02;
 const BETA: f64 = 0.05;
 

@@ -15,7 +15,7 @@ pub(super) struct Fields {
 #[derive(Debug)]
 struct Band {
     channel: u8,
-    /// By node, tuned to it or not.
+    /// The field at each node, tuned to the channel or not.
     fields: Vec<Field>,
 }
 
@@ -61,7 +61,7 @@ impl Fields {
         &mut fields[node]
     }
 
-    /// By node, the air on a channel, and which one it is tuned to.
+    /// The field at each node on `channel`, and the channel that each node is tuned to.
     pub(super) fn on(&mut self, channel: u8) -> (&mut [Field], &[u8]) {
         let band = self.open(channel);
         (&mut self.bands[band].fields, &self.channels)

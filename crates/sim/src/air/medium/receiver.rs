@@ -286,7 +286,7 @@ fn calm(signal: Power, noise: Power, co_channel: f64) -> Power {
 /// Keeps [`calm`] below what [`sinr`] would tell, however either is rounded.
 const ROUNDED_DOWN: f64 = 1.0 - 1e-9;
 
-/// At 250 kb/s (IEEE 802.15.4, O-QPSK).
+/// The duration of a bit, µs, at 250 kb/s (IEEE 802.15.4, O-QPSK).
 const MICROS_PER_BIT: f64 = 4.0;
 
 #[cfg(test)]

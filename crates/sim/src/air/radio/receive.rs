@@ -13,7 +13,7 @@ use crate::air::phy;
 use crate::air::power::Power;
 use crate::air::{Air, Event};
 
-/// For whom something waits at this node, as far as its radio was told.
+/// The neighbours for which packets wait at this node, as far as its radio was told.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     for_anyone: bool,

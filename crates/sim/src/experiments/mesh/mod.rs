@@ -20,7 +20,7 @@ use super::setup::Setup;
 use super::{Budget, Case, Experiment, Results};
 use crate::stats::{mean, median};
 
-/// In the order of the command's list.
+/// The experiments, in the order of the command's list.
 pub const EXPERIMENTS: [Experiment; 7] = [
     experiment(
         "mesh-join",

@@ -277,7 +277,7 @@ impl<'m> Formed<'m> {
         moves::way_up(&self.network, mote).map(|way| way.len())
     }
 
-    /// The same floor where routes are given: for a mote the path that it has now.
+    /// This floor with given routes: for a mote the path that it has now.
     fn given_path(&self, mote: usize) -> NetworkOptions {
         let mut options = self.options.clone();
         options.joining = Joining::Static;
@@ -371,7 +371,7 @@ fn seconds_of(span: Duration) -> f64 {
 const REPAIRED: u64 = 30;
 const COSTED: u64 = 30;
 
-/// Within that all nodes are switched on.
+/// The time within which all nodes are switched on.
 pub(super) const SWITCHED_ON_WITHIN: Duration = Duration::from_secs(5);
 
 /// The time for which a transfer goes on before its parent fails, and a mesh before its border
@@ -384,7 +384,7 @@ const REPAIR_LIMIT: Duration = Duration::from_secs(300);
 /// A mesh has found its paths by then.
 const SETTLED: Duration = Duration::from_secs(120);
 
-/// From when a mesh is idle, by its criterion.
+/// The time from which a mesh is idle, by its criterion.
 const IDLE_FROM: Duration = Duration::from_secs(30 * 60);
 
 const SLOW_START: Duration = Duration::from_secs(10);

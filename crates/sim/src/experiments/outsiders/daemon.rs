@@ -18,7 +18,7 @@ use crate::experiments::traffic::Traffic;
 pub struct Daemon {
     /// The traffic into the mesh and out of it.
     pub traffic: ChainTraffic,
-    /// By which rule the daemon holds packets of connections; none: there is no daemon.
+    /// The policy by which the daemon holds packets of connections; none: there is no daemon.
     pub policy: Option<Policy>,
 }
 

@@ -107,7 +107,7 @@ const JOINED: (&str, &str) = ("joined", "1");
 /// The slowest of all runs.
 const JOINED_S: (&str, &str) = ("joined_s", "s");
 
-/// Within this every mote answers.
+/// The time within which every mote must answer.
 pub(super) const LIMIT: Duration = Duration::from_secs(120);
 
 /// How many seeds each floor is run with.

@@ -13,7 +13,7 @@ pub mod strangers;
 use super::row::Row;
 use super::{Budget, Case, Experiment, Results};
 
-/// In the order of the command's list.
+/// The experiments, in the order of the command's list.
 pub const EXPERIMENTS: [Experiment; 1] = [Experiment {
     id: "combined-outsiders",
     title: "What outsiders bring upon a mesh: dense floors, strangers, floods, children that are off",

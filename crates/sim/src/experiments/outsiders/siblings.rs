@@ -24,7 +24,7 @@ use crate::experiments::{Case, Results};
 use crate::net::network::{HostOptions, Network, NetworkOptions, NodeOptions};
 use crate::streams::{Purpose, stream};
 
-/// By what the host sends.
+/// The transport of the host's messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transport {
     /// A connection to each, on which each message is answered.
@@ -40,7 +40,7 @@ pub struct Load {
     pub transport: Transport,
     /// Bytes of each message.
     pub message_len: usize,
-    /// From one to the next.
+    /// Time from one message to the next.
     pub interval: Duration,
 }
 
@@ -75,7 +75,7 @@ pub const SIBLING_LATENCY: Metric = Metric {
     of: |run| run.figure("sibling_latency"),
 };
 
-/// The same part without children that are off.
+/// The share of messages delivered without children that are off.
 const DELIVERY_ALONE: (&str, &str) = ("sibling_delivery_alone", "1");
 
 /// How many messages the siblings got, and how late.
@@ -331,7 +331,7 @@ pub fn rows(results: &Results<'_>) -> Vec<Row> {
 /// Some motes get a message in a hundred seconds: so many times as long as other runs.
 const LONGER: u64 = 4;
 
-/// From the border router to each child, m.
+/// Distance from the border router to each child, m.
 const RADIUS_M: f64 = 5.0;
 
 /// Bytes of an answer.

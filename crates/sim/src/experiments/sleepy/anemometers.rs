@@ -352,10 +352,10 @@ const WINDOW: usize = 4;
 /// Readings that a CoAP node has room for (`TCPlp` §9.2).
 const QUEUE_COAP: usize = 104;
 
-/// In which 64 readings are made.
+/// The time in which 64 readings are made.
 const BATCH_TIME: Duration = Duration::from_secs(64);
 
-/// From the seeds of an hour to those of the next.
+/// The difference between the seeds of an hour and those of the next.
 const HOUR_SEEDS: u64 = 1_000_003;
 
 const DAY: &str = "tossim_meyer-heavy.txt.gz";

@@ -69,7 +69,7 @@ const TRANSFERS: [Budget; 2] = [
     },
 ];
 
-/// In the order of the paper.
+/// The experiments, in the order of the paper.
 pub const EXPERIMENTS: [Experiment; 6] = [
     Experiment {
         id: "tcplp-batching",
@@ -138,7 +138,7 @@ fn of(transport: &'static str, policy: &'static str) -> Point {
         .with("policy", policy)
 }
 
-/// The same at a loss in hundredths.
+/// The point at a loss in hundredths.
 fn lossy(transport: &'static str, policy: &'static str, loss: u64) -> Point {
     of(transport, policy).with("loss", Value::Hundredths(loss))
 }

@@ -151,7 +151,7 @@ impl Polls {
     }
 }
 
-/// For how long a radio was on between two looks at it, s.
+/// How long a radio was on between two looks at it, s.
 fn on(after: &Usage, before: &Usage) -> f64 {
     let us = |usage: &Usage| usage.total().as_micros() - usage.span(State::Sleep).as_micros();
     (us(after) - us(before)) as f64 / 1e6

@@ -64,7 +64,7 @@ const fn experiment(
     }
 }
 
-/// In the order of the command's list.
+/// The experiments, in the order of the command's list.
 pub const EXPERIMENTS: [Experiment; 7] = [
     experiment(
         "tcple-table4",
@@ -162,7 +162,7 @@ const MOTET: Design = Design {
     profile: Profile::NRF52840,
     ..TCPLP
 };
-/// The same packet without timestamps.
+/// The naive design with the same packet, without timestamps.
 const CHIP: Design = Design {
     name: "chip",
     smss: Some(201),
@@ -185,7 +185,7 @@ pub(in crate::experiments) const ONE_BUFFER: Profile = Profile {
     ..Profile::NRF52840
 };
 
-/// In units of 1.25 ms: 50 ms.
+/// The connection interval, 50 ms, in units of 1.25 ms.
 const INTERVAL: u16 = 40;
 
 fn of(design: Design) -> Point {

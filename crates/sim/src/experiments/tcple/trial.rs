@@ -260,12 +260,12 @@ struct Counts {
     bytes: Vec<u64>,
     messages: u64,
     energy_uj: f64,
-    /// From when a message was made until all of it was there, ms: the median, and what nine in ten
-    /// did not exceed.
+    /// Time from when a message was made until all of it had arrived, ms: the median, and the 90th
+    /// percentile.
     age_ms: f64,
     age_mean_ms: f64,
     age_p90_ms: f64,
-    /// The same until its answer came.
+    /// Time from when a message was made until its answer came, ms.
     rtt_ms: f64,
     is_broken: bool,
 }

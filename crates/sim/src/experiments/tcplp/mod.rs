@@ -41,7 +41,7 @@ const COUNTS: [Budget; 2] = [
     },
 ];
 
-/// In the order of the paper.
+/// The experiments, in the order of the paper.
 pub const EXPERIMENTS: [Experiment; 9] = [
     Experiment {
         id: "tcplp-mss",

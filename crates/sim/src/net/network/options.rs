@@ -73,7 +73,7 @@ pub struct NetworkOptions {
 pub struct BleOptions {
     /// The PHY, which sets how long a byte takes.
     pub phy: Phy,
-    /// From one connection event to the next, in units of 1.25 ms.
+    /// The connection interval, in units of 1.25 ms.
     pub interval: u16,
     /// Whether the border router shortens that where packets are lost.
     pub is_adaptive: bool,
@@ -265,7 +265,7 @@ pub struct NodeOptions {
     /// Where [`Joining::Rpl`] holds: whether it knows no RPL, and registers with a router that
     /// speaks for it.
     pub is_leaf: bool,
-    /// Over Bluetooth LE with `TCPlE`: whether it does without.
+    /// Whether the node does without `TCPlE`, over Bluetooth LE with `TCPlE`.
     pub lacks_tcple: bool,
     /// How it sleeps, if it does: only where nobody's packets pass it. The others are then parents
     /// of such nodes.

@@ -444,18 +444,18 @@ impl World<'_> {
     }
 }
 
-/// From the key sequence in force to the first one of another network key. The index of a frame
-/// names a sequence up to 63 ahead: motes that are not up to date understand it, too.
+/// The step from the key sequence in force to the first one of another network key. The index of a
+/// frame names a sequence up to 63 ahead: motes that are not up to date understand it, too.
 const SEQUENCES_BETWEEN: u32 = 16;
 
-/// Between two devices that are told of another key, and how long that goes on at most.
+/// Time between two devices that are told of another key, and how long that goes on at most.
 const TELL_EVERY: Duration = Duration::from_millis(250);
 const RENEWAL_MAX: Duration = Duration::from_secs(60);
 
 /// The response code to a pledge of another PAN, 4.03 (RFC 7252 §5.9.2.4).
 const FORBIDDEN: u8 = 0x83;
 
-/// Between a mote's requests at first, and at most; up to as much as the first again at random. A
-/// relay passes on one request a second, whoever asks.
+/// Time between a mote's requests at first, and at most; up to as much as the first again at
+/// random. A relay passes on one request a second, whoever asks.
 const WAIT_MIN: Duration = Duration::from_secs(2);
 const WAIT_MAX: Duration = Duration::from_secs(16);

@@ -21,15 +21,15 @@ use crate::streams::{Purpose, stream};
 /// How an interface of a node is attached.
 #[derive(Clone, Copy, Debug)]
 pub enum Port {
-    /// By a radio to the air.
+    /// A radio on the air.
     Air(RadioPort),
-    /// By a controller to the air of Bluetooth LE; a node has at most one.
+    /// A controller on the air of Bluetooth LE; a node has at most one.
     Ble(BlePort),
-    /// To the wire of the world.
+    /// A cable to the wire of the world.
     Wire(InterfaceId),
-    /// To the caller: see [`super::World::inject_at`].
+    /// A cable to the caller: see [`super::World::inject_at`].
     Tap(InterfaceId),
-    /// To a controller of Bluetooth LE that the caller has: see [`super::World::take_command`].
+    /// A controller of Bluetooth LE that the caller has: see [`super::World::take_command`].
     Controller(InterfaceId),
 }
 
@@ -214,7 +214,7 @@ impl Places {
     }
 }
 
-/// The same profile as a radio before has, if any has it.
+/// The profile, shared with a radio before, if any has the same.
 fn shared(profiles: &mut Vec<Arc<Profile>>, profile: &Profile) -> Arc<Profile> {
     if let Some(known) = profiles.iter().find(|known| ***known == *profile) {
         return Arc::clone(known);

@@ -58,7 +58,7 @@ fn depth(parents: &[Option<usize>], node: usize) -> Option<usize> {
     None
 }
 
-/// From the plane of the scenario to that of the picture.
+/// The mapping from the plane of the scenario to that of the picture.
 struct Map {
     low: [f64; 2],
     factor: [f64; 2],
@@ -375,7 +375,7 @@ const HEIGHT_MAX: f64 = 420.0;
 const MARGIN_X: f64 = 90.0;
 const MARGIN_Y: f64 = 42.0;
 const HOST_AWAY: f64 = 46.0;
-/// Between two leaves of a tree, and between a parent and its children.
+/// The distance between two leaves of a tree, and between a parent and its children.
 const ROW: f64 = 46.0;
 const STEP_MAX: f64 = 170.0;
 /// Up to so many nodes links have room for a label.

@@ -139,7 +139,7 @@ struct Curve {
     points: Vec<(f64, f64, f64)>,
 }
 
-/// By flow where those are few, else by flows that are alike.
+/// A curve for each flow where those are few, else for flows that are alike.
 fn curves(plan: &Plan, results: &[RunResult], axis: &str, metric: &Metric) -> Vec<Curve> {
     let each = curves_of(plan, results, axis, metric, |point, runs| {
         let flows = &point.scenario.flows;

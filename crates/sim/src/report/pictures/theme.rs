@@ -17,7 +17,7 @@ pub(super) const fn series(number: usize) -> RGBColor {
     RGBColor(1, 3, (number % SERIES) as u8)
 }
 
-/// The same as a CSS value.
+/// The colour of a series as a CSS value.
 pub(super) fn series_css(number: usize) -> String {
     format!("var(--s{})", number % SERIES)
 }

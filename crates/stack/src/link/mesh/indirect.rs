@@ -58,8 +58,8 @@ pub struct Indirect<'m> {
 }
 
 impl<'m> Indirect<'m> {
-    /// Over borrowed memory. `children`: at most 255 are used; `packets`: those that wait, with
-    /// seven bytes each; `outgoing`: the packet being cut up, as
+    /// Queues for children over borrowed memory. `children`: at most 255 are used; `packets`: those
+    /// that wait, with seven bytes each; `outgoing`: the packet being cut up, as
     /// [`MeshMemory::outgoing`](super::MeshMemory).
     pub fn new(
         config: IndirectConfig,

@@ -23,15 +23,15 @@ use crate::wire::LinkAddr;
 /// Durations of the last frame that a neighbour acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Took {
-    /// From the assessment of the channel to the end of the ACK.
+    /// Time from the assessment of the channel to the end of the ACK.
     pub(super) exchange: Duration,
     /// The time of the frame's copy from the processor into the radio.
     pub(super) copy: Duration,
 }
 
 impl MeshSettings {
-    /// From the start of a frame that a neighbour has acknowledged to the start of the next one for
-    /// it. Zero where the frame goes no further, or where the number of hops is unknown.
+    /// Time from the start of a frame that a neighbour has acknowledged to the start of the next
+    /// one for it. Zero where the frame goes no further, or where the number of hops is unknown.
     /// `is_router`: whether the frame goes up from the neighbour.
     pub(super) fn pace(&self, is_router: bool, took: Took, mac: &Mac<'_>) -> Duration {
         let copies = self.relays_copy(mac);
@@ -284,8 +284,8 @@ const ETX_ALONE: u16 = 196;
 /// before each retry. So none of three sources that are hidden from each other starves.
 const ETX_CONTENDED: u16 = 2 * ETX_ONE as u16;
 
-/// By how much of itself the pace slows for each attempt more: at full pace two sources would need
-/// a good half of one more, and half of their pace suits both.
+/// The pace slows by this many times itself for each attempt more: at full pace two sources would
+/// need a good half of one attempt more, and half of their pace suits both.
 const YIELD: u64 = 5;
 
 /// Four sources share a router; more of them fail now and then.
@@ -343,8 +343,8 @@ mod tests {
         })
     }
 
-    /// From start to start: as many exchanges as hops in earshot, two with a channel for each link;
-    /// two copies more between the exchanges of a relay that copies.
+    /// The pace, from start to start of two frames: as many exchanges as hops in earshot, two with
+    /// a channel for each link; two copies more between the exchanges of a relay that copies.
     #[test]
     fn a_pace_follows_from_what_a_frame_took() {
         // Mean backoff, half of seven periods, and a seventh of an exchange, µs.

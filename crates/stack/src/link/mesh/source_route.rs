@@ -9,7 +9,7 @@ use core::net::Ipv6Addr;
 use crate::ip;
 use crate::limits::ROUTE_HOPS_MAX;
 
-/// Within a tunnel, or in the packet itself.
+/// A source route, within a tunnel or in the packet itself.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Route {
     hops: [Ipv6Addr; ROUTE_HOPS_MAX],

@@ -132,7 +132,7 @@ const ANSWER: u8 = 2;
 /// Challenges that may be open at one time.
 const CHALLENGES_MAX: usize = 8;
 
-/// Between challenges for one neighbour: what eight attempts at two frames take.
+/// Time between challenges for one neighbour: that of eight attempts at two frames.
 const PACE: Duration = Duration::from_secs(1);
 
 /// Until an open one may make place for another's. Twice as many find a place as are sent in a

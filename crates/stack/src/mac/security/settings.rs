@@ -83,7 +83,7 @@ pub struct SecurityCounters {
     pub parents_lost: u32,
 }
 
-/// From one key to the next (Thread 1.1 §7.1.5: 672 h).
+/// Time from one key to the next (Thread 1.1 §7.1.5: 672 h).
 pub const ROTATES_AFTER: Duration = Duration::from_secs(28 * 24 * 3_600);
 
 /// A node that sleeps asks its parent every 240 s, and learns of a new key by what it gets then.

@@ -11,11 +11,11 @@ use super::saturated;
 /// The counters of one fast recovery, bytes (RFC 9937 §6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Prr {
-    /// Delivered since it began (`prr_delivered`).
+    /// Bytes delivered since the recovery began (`prr_delivered`).
     pub(super) delivered: u16,
-    /// Sent since it began, new or not (`prr_out`).
+    /// Bytes sent since the recovery began, new or not (`prr_out`).
     pub(super) sent: u16,
-    /// In the network when it began (`RecoverFS`).
+    /// Bytes in the network when the recovery began (`RecoverFS`).
     pub(super) start: NonZeroU16,
 }
 

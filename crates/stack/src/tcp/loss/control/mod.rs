@@ -40,7 +40,7 @@ pub(super) trait Algorithm {
     /// PRR's numbers; none outside fast recovery.
     fn prr(&self) -> Option<&Prr>;
 
-    /// The same as [`Self::prr`], to change them.
+    /// The counters of [`Self::prr`], to change them.
     fn prr_mut(&mut self) -> Option<&mut Prr>;
 
     /// Fast recovery is over, if one was under way.
