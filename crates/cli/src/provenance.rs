@@ -28,7 +28,7 @@ pub(crate) fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-/// The date of the day that lies so many days after 1 January 1970, as year-month-day.
+/// The date `days` days after 1 January 1970, as year-month-day.
 fn date(mut days: u64) -> String {
     let mut year = 1970;
     while days >= days_in_year(year) {

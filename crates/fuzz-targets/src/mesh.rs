@@ -264,7 +264,7 @@ impl Mesh<'_> {
         }
     }
 
-    /// Puts a message of a node on the air, and reports what became of it.
+    /// Puts a message of a node on the air, and reports the outcome of its frame.
     fn send(&mut self, n: usize, to: Destination, message: ControlMessage) {
         let node = &mut self.nodes[n];
         let mut out = [0; 300];

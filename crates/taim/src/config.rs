@@ -29,7 +29,8 @@ pub struct Config {
 pub enum Policy {
     /// None is held: flows are only observed.
     None,
-    /// Flow admission: packets into the mesh wait, so that only so many flows are inside it.
+    /// Flow admission: packets into the mesh wait, so that only a limited number of flows are
+    /// inside it.
     Admission(Admission),
     /// TAiM: the packets of all flows leave one at a time, those of the slowest flow first.
     Taim(Taim),

@@ -65,7 +65,7 @@ struct Waiting {
 }
 
 impl Strangers {
-    /// Queues with room for so many packets; with none, all strangers pass.
+    /// Queues with room for `packets_max` packets; with none, all strangers pass.
     pub(crate) fn new(packets_max: usize) -> Self {
         Self {
             lanes: Default::default(),
@@ -358,8 +358,8 @@ fn home(pair: &Pair, is_tcp: bool) -> usize {
     (hasher.finish() % EACH as u64) as usize + usize::from(is_tcp) * EACH
 }
 
-/// How long a packet of so many bytes is on the air, in bytes: compression takes most of its
-/// headers away.
+/// How long a packet of `len` bytes is on the air, in bytes: compression takes most of its headers
+/// away.
 fn air(len: usize) -> u64 {
     let payload = (len.saturating_sub(HEADER_LEN) + COMPRESSED_LEN) as u64;
     HOPS * (payload + payload.div_ceil(FRAME_LEN) * FRAME_OVERHEAD)
@@ -402,7 +402,7 @@ const LEAD_MAX: Duration = Duration::from_millis(4_900);
 /// How far a lane may be in debt: by two of the longest packets of the mesh.
 const DEBT_MAX: i64 = 8 * SHARE;
 
-/// After so many rounds a lane with that debt and an eighth of a share has credit.
+/// The rounds after which a lane with that debt and an eighth of a share has credit.
 const ROUNDS_MAX: usize = 200;
 
 /// How long what comes out of the mesh is taken for an answer to a stranger, at the least.

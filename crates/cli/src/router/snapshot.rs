@@ -348,8 +348,8 @@ pub(super) mod tests {
         Ipv6Addr::new(0xfd00, 0, 0, 1, 0, 0, 0, n)
     }
 
-    /// The status of a router that knows so many flows, each of a mote of its own, which has
-    /// carried so many bytes.
+    /// The status of a router that knows `flows` flows, each of a mote of its own, which has
+    /// carried `bytes_of` bytes.
     fn crowd(flows: u16, bytes_of: impl Fn(u16) -> u64) -> Status {
         let mut status = Router::new(Config::default()).status(motet::time::Instant::ORIGIN);
         for n in 0..flows {
@@ -390,7 +390,7 @@ pub(super) mod tests {
         status
     }
 
-    /// The router with so many flows, of which these have carried bytes.
+    /// The router with `flows` flows, of which these have carried bytes.
     pub(in crate::router) fn crowded(flows: u16, bytes_of: impl Fn(u16) -> u64) -> Snapshot {
         Snapshot::of(&crowd(flows, bytes_of), "wpan0", UPTIME)
     }

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::error::Error;
 
-/// Looks at the transfer every so many events: signals and the bar can wait that long.
+/// Events from one look at the transfer to the next: signals and the bar can wait that long.
 const EVENTS_PER_LOOK: u32 = 256;
 
 /// Carries the file. Deterministic: nothing here reads a clock but the progress bar.

@@ -43,7 +43,7 @@ pub struct Air {
     pub medium: Medium,
     /// Events to come, in order of time.
     pub calendar: Calendar<Event>,
-    /// Frames and what became of them, by sender, then by the few that it sends to, in order.
+    /// Frames and their fates, by sender, then by the few nodes that it sends to, in order.
     links: Vec<Vec<(usize, LinkTally)>>,
     /// Frames for nobody in particular, and ACKs nobody is known to wait for.
     pub broadcasts: u64,

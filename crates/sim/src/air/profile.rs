@@ -267,7 +267,7 @@ impl Profile {
     }
 }
 
-/// The time of so many instructions.
+/// The time of `instructions` instructions.
 const fn worked(instructions: u64, cycles_each: u64, mhz: u64) -> Duration {
     Duration::from_micros((instructions * cycles_each + mhz / 2) / mhz)
 }

@@ -26,7 +26,7 @@ pub struct Ends<'m> {
 enum Window {
     /// A buffer length in full segments towards `peer`.
     Segments { peer: Ipv6Addr, count: usize },
-    /// A window of so many bytes.
+    /// A window of this many bytes.
     Bytes(u16),
 }
 
@@ -69,7 +69,7 @@ impl<'m> Ends<'m> {
         self
     }
 
-    /// With a receive buffer of so many bytes: of an end that sends.
+    /// Sets a receive buffer of `bytes` bytes: for an end that sends.
     #[must_use]
     pub fn receiving(mut self, bytes: u16) -> Self {
         self.receiving = Some(bytes);

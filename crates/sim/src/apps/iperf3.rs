@@ -509,8 +509,7 @@ impl Test {
     }
 }
 
-/// The parameters that a client asks for, where there is room for so many streams; else iperf3's
-/// error.
+/// The parameters that a client asks for, where there is room for its streams; else iperf3's error.
 fn parameters(object: &[u8], room: usize) -> Result<Parameters, u32> {
     match serde_json::from_slice::<Parameters>(object) {
         Ok(parameters) if !parameters.tcp => Err(ERROR_NOT_IMPLEMENTED),

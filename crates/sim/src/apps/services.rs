@@ -423,7 +423,7 @@ const LINE_LEN: usize = 74;
 /// ASCII characters from space to tilde.
 const PRINTABLE: usize = 95;
 
-/// After so many characters the text repeats.
+/// The characters after which the text repeats.
 const GENERATED_PERIOD: usize = LINE_LEN * PRINTABLE;
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ pub enum Arrival {
     Received,
 }
 
-/// A packet on the air: its sender and receiver, when it ended, and what became of it.
+/// A packet on the air: its sender and receiver, when it ended, and its fate.
 struct Flight {
     from: usize,
     to: Option<usize>,

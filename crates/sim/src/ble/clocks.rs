@@ -9,7 +9,7 @@ use super::Air;
 use super::connection::{CENTRAL, PERIPHERAL};
 
 impl Air {
-    /// Lets a device's clock be slower than it should be by so many parts in a million, or faster.
+    /// Lets a device's clock be slower than it should be by `ppm` parts in a million, or faster.
     /// How far off controllers expect clocks to be stays as [`super::Profile::clock_ppm`] says.
     pub fn set_drift(&mut self, device: usize, ppm: i32) {
         self.devices[device].drift_ppm = ppm;

@@ -17,7 +17,7 @@ pub struct SduTimes {
 }
 
 impl SduTimes {
-    /// The goodput of segments with so many bytes of data, kb/s, in an event that never ends and
+    /// The goodput of segments with `data_len` bytes of data, kb/s, in an event that never ends and
     /// loses nothing. `sdu_len`, `ack_len`: bytes of the SDU of a segment, and of that of an ACK.
     ///
     /// Each packet with data is answered by one that is empty, or brings an ACK.

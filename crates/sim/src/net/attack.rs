@@ -442,7 +442,7 @@ const WRONG_PREFIX: PrefixInformation = PrefixInformation {
     prefix: Ipv6Addr::new(0xfd66, 0x6f72, 0x6765, 0x64, 0, 0, 0, 0),
 };
 
-/// The first of the fragments of a packet of so many bytes.
+/// The first of the fragments of a packet of `size` bytes.
 fn first_fragment(size: u16, tag: u16, to: LinkAddr) -> Vec<u8> {
     let mut payload = fragment(size, tag, None);
     let dst = plan::addr_of(plan::MESH_PREFIX, to);

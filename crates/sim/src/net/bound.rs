@@ -183,7 +183,7 @@ impl Path {
             .fold(0.0, f64::max)
     }
 
-    /// The time that the exchanges take of the air over so many links in a row, ns. `from_source`:
+    /// The time that the exchanges take of the air over `links` links in a row, ns. `from_source`:
     /// the first sender makes the frames.
     fn air_of(&self, links: usize, from_source: bool, luck: Luck) -> f64 {
         let mut exchanges: Vec<Exchange> = Vec::new();

@@ -113,7 +113,7 @@ impl Faults {
 }
 
 impl FaultTally {
-    /// Adds what became of other packets.
+    /// Adds the fates of other packets.
     pub fn add(&mut self, other: &Self) {
         self.sent += other.sent;
         self.lost += other.lost;

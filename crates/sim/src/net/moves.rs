@@ -43,7 +43,7 @@ struct Entry {
 }
 
 impl Moves {
-    /// A network of so many mesh nodes, of which nothing is known yet.
+    /// A network of `nodes` mesh nodes, of which nothing is known yet.
     pub fn of(nodes: usize) -> Self {
         Self {
             parents: vec![None; nodes],

@@ -52,7 +52,7 @@ impl Segments {
         if self.timestamps { TIMESTAMPS_LEN } else { 0 }
     }
 
-    /// PSDU bytes of the frames of a segment with so many bytes of data.
+    /// PSDU bytes of the frames of a segment with `payload_len` bytes of data.
     fn frame_lens(&self, world: &World<'_>, payload_len: usize) -> Vec<usize> {
         // Lossless: there are at most 2^16 nodes.
         let link_addr = |node: usize| plan::link_addr(node as u16);

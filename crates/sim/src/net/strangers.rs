@@ -32,9 +32,9 @@ pub struct Strangers {
 /// The packets of a stranger.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StrangerPacket {
-    /// UDP datagrams with so many bytes, to a port that nobody has.
+    /// UDP datagrams with this many bytes, to a port that nobody has.
     Datagrams(usize),
-    /// Echo requests with so many bytes.
+    /// Echo requests with this many bytes.
     Echoes(usize),
     /// SYNs to this port, where somebody listens, each from another port.
     Syns(u16),

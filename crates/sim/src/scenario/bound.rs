@@ -54,8 +54,8 @@ impl RunBound {
         (window > 0).then_some(Self { path, window })
     }
 
-    /// The highest goodput that `bytes` in so many seconds can be, kb/s. `began_before`: whether
-    /// the flow had begun by then.
+    /// The highest goodput that `bytes` in `seconds` can be, kb/s. `began_before`: whether the flow
+    /// had begun by then.
     pub(super) fn kbps(&self, seconds: f64, bytes: u64, began_before: bool) -> f64 {
         self.path.of_stretch_kbps(&Stretch {
             seconds,

@@ -23,7 +23,7 @@ struct FaultKeys {
     for_s: Option<f64>,
 }
 
-/// The faults of a mesh of so many nodes.
+/// The faults of a mesh of `nodes` nodes.
 pub(super) fn faults(
     table: &Table,
     nodes: usize,

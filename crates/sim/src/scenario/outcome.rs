@@ -100,7 +100,7 @@ pub struct Likeness {
 }
 
 impl Likeness {
-    /// The likeness of a flow with these settings over so many radio hops.
+    /// The likeness of a flow with these settings over `hops` radio hops.
     pub fn new(flow: &FlowSettings, hops: usize) -> Self {
         let (bytes, message) = match flow.kind {
             FlowKind::Bulk => (flow.bytes, [0; 3]),

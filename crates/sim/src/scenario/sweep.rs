@@ -211,7 +211,8 @@ impl Plan {
         read.collect()
     }
 
-    /// Keeps what the files that it names say: whatever becomes of them, it stays as it was read.
+    /// Keeps the content of the files that the plan names: if they change later, runs use what was
+    /// read.
     ///
     /// # Errors
     /// As [`Self::named_files`].

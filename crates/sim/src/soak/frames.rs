@@ -170,7 +170,7 @@ fn check_children(indirect: &Indirect<'_>) -> Result<(), String> {
 }
 
 /// Checks a host of Bluetooth LE whose peers are ours: no channel had to be closed because of what
-/// a peer sent, and of the segments that came ahead of their time it is known what became of each.
+/// a peer sent, and each segment that came ahead of its time is counted by its fate.
 fn check_channels(ble: &Ble<'_>) -> Result<(), String> {
     let counters = ble.host().counters();
     if let Some(why) = FAULTS.iter().find(|why| counters.dropped(**why) > 0) {

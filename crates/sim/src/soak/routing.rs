@@ -22,7 +22,7 @@ pub(super) enum Breakage {
     Link([usize; 2], Duration),
 }
 
-/// Something that breaks in a mesh of so many nodes, and is mended before `end`.
+/// A fault in a mesh of `nodes` nodes, which is mended before `end`.
 pub(super) fn draw(dice: &mut Dice, nodes: usize, [now, end]: [Instant; 2]) -> Option<Breakage> {
     let len = OFF_MIN + dice.scale_ms(100, 120_000);
     let len = len.min(end.since(now));

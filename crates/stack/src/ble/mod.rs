@@ -135,7 +135,7 @@ enum Asked {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Change {
     Nothing,
-    /// The SDU of so many bytes in the memory of this peer is whole, and came by that channel.
+    /// The SDU of `len` bytes in the memory of this peer is whole, and came by channel `which`.
     Sdu {
         peer: usize,
         which: Which,

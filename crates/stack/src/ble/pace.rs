@@ -47,7 +47,7 @@ impl Pace {
         (self.received, self.lost) = (0, 0);
     }
 
-    /// The interval for so many connections, in units of 1.25 ms; `usual`: without losses.
+    /// The interval for `connections` connections, in units of 1.25 ms; `usual`: without losses.
     pub(super) fn interval(self, usual: u16, connections: u16, phy: Phy) -> u16 {
         let shares = match phy {
             Phy::Le1M => SHARES_1M,

@@ -526,7 +526,7 @@ impl Units {
 /// How long a packet may take to become whole, from its first fragment on (RFC 8200 §4.5).
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Offsets count so many bytes.
+/// The unit of offsets, bytes.
 const UNIT: usize = 8;
 
 /// The longest fragmentable part of a packet that is put together, bytes.

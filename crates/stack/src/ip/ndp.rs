@@ -402,7 +402,8 @@ impl Solicitor {
         }
     }
 
-    /// The next solicitation of a node that looks for a router, of which it has sent so many.
+    /// The next solicitation of a node that looks for a router; `sent`: the solicitations before
+    /// it.
     fn ask_on(&mut self, sent: u8, now: Instant) -> Due {
         let sent = sent.saturating_add(1);
         // A parent may not know the configuration yet, and its advertisement for all may get lost.

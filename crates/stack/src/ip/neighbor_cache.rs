@@ -484,8 +484,9 @@ impl NeighborCache<'_> {
         self.table.get(place).map(Registration::change)
     }
 
-    /// The root has heard that the neighbour `iid` is registered by transaction `tid` for so many
-    /// minutes: there is no more to say, unless that has changed since.
+    /// The root has heard that the neighbour `iid` is registered by transaction `tid` for
+    /// `lifetime_min` minutes: there is no more to report, unless the registration has changed
+    /// since.
     pub(crate) fn settle(&mut self, iid: Iid, (tid, lifetime_min): (u8, u16)) {
         for entry in self.table.iter_mut() {
             let is_it =

@@ -79,7 +79,7 @@ pub(crate) enum StepError {
 }
 
 impl<'m> SourceRoutes<'m> {
-    /// Lends memory for so many motes, of which none is known.
+    /// Lends memory for steps, one for each mote, and forgets all that it holds.
     pub(super) fn lend(&mut self, steps: &'m mut [Option<Step>]) {
         steps.fill(None);
         self.steps = steps;

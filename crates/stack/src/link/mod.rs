@@ -89,8 +89,8 @@ pub(crate) enum Ask<'b, 'm> {
         )]
         &'b Budget<'b, 'm>,
     ),
-    /// A segment to this neighbour that TCP may not send yet, with so many bytes at most of all
-    /// that were handed out like that.
+    /// A segment to this neighbour that TCP may not send yet. With it, the neighbour holds at most
+    /// this many bytes that were handed out like that.
     #[cfg(feature = "tcple")]
     Prefetch(Neighbour, u16),
 }
@@ -321,13 +321,13 @@ impl<'m> Link<'m> {
         }
     }
 
-    /// Whether so many more packets of so many bytes in all fit into the queue.
+    /// Whether `packets` more packets of `bytes` bytes in all fit into the queue.
     #[cfg(feature = "fragments")]
     pub(crate) fn has_room(&self, packets: usize, bytes: usize) -> bool {
         self.waiting().has_room(packets, bytes)
     }
 
-    /// Whether so many packets of so many bytes together fit into the queue when nothing else waits
+    /// Whether `packets` packets of `bytes` bytes in all fit into the queue when nothing else waits
     /// there.
     pub(crate) fn may_hold(&self, packets: usize, bytes: usize) -> bool {
         self.waiting().may_hold(packets, bytes)

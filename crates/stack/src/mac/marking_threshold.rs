@@ -26,7 +26,7 @@ impl MarkingThreshold {
         queued: 0,
     };
 
-    /// A frame passed on was queued, in one of so many slots.
+    /// A frame passed on was queued, in one of `slots` slots.
     pub(super) fn note_queued(&mut self, slots: usize) {
         self.queued = self.queued.wrapping_add(1);
         if self.queued == 0 {
@@ -35,13 +35,13 @@ impl MarkingThreshold {
         }
     }
 
-    /// A frame passed on found none of so many slots free.
+    /// A frame passed on found none of `slots` slots free.
     pub(super) fn note_lost(&mut self, slots: usize) {
         let lowered = usize::from(self.lowered) + slots.div_ceil(STEP);
         self.lowered = lowered.min(slots - slots / LEAST) as u8;
     }
 
-    /// Whether `len` frames are too many for so many slots; a full segment fills `segment`. Where
+    /// Whether `len` frames are too many for `slots` slots; a full segment fills `segment`. Where
     /// two segments have no room they never are: the queue is full as soon as one waits.
     pub(super) fn is_reached(self, len: usize, slots: usize, segment: usize) -> bool {
         let below = usize::from(self.lowered).max(1);
@@ -50,18 +50,18 @@ impl MarkingThreshold {
     }
 }
 
-/// The limit falls by one part in so many of the slots.
+/// The limit falls by one part in this many of the slots.
 const STEP: usize = 8;
 
-/// The limit is never less than one part in so many of the slots: what is on its way by the time
-/// that a mark has come back to its sender fills the rest.
+/// The limit is never less than one part in this many of the slots: segments that are on their way
+/// until a mark has come back to their sender fill the rest.
 const LEAST: usize = 3;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The fewest frames that are too many after so many losses and then so many frames queued.
+    /// The fewest frames that are too many after `lost` losses and then `queued` frames queued.
     fn limit(slots: usize, segment: usize, lost: usize, queued: usize) -> Option<usize> {
         let mut threshold = MarkingThreshold::NONE;
         (0..lost).for_each(|_| threshold.note_lost(slots));

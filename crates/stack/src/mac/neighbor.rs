@@ -414,8 +414,8 @@ const ALONE_MIN: Duration = Duration::from_millis(250);
 /// retransmission.
 const ALONE_DOUBLINGS_MAX: u8 = 4;
 
-/// Attempts in vain at neighbours in doubt: two frames with all their attempts at once, and
-/// then so many milliseconds for each: 3 % of the time, at 8 ms for an attempt.
+/// Attempts in vain at neighbours in doubt: two frames with all their attempts at once, and then
+/// one attempt each [`IN_VAIN_INTERVAL_MS`]: 3 % of the time, at 8 ms for an attempt.
 const IN_VAIN_MAX: u8 = 16;
 const IN_VAIN_INTERVAL_MS: u16 = 250;
 
@@ -425,7 +425,8 @@ mod tests {
 
     const PARENT: LinkAddr = LinkAddr::Short(1);
 
-    /// Whether the parent is still known when so many strangers were heard and have acknowledged.
+    /// Whether the parent is still known when `strangers` strangers were heard and have
+    /// acknowledged.
     fn outlives(strangers: u16, is_kept: bool) -> bool {
         let mut table = [const { Neighbor::EMPTY }; 4];
         let mut neighbors = Neighbors::new(&mut table, true);

@@ -129,7 +129,7 @@ fn folded(addr: LinkAddr) -> u16 {
 /// Frames over which the parts of nodes are averaged: six segments of five frames.
 const LAST: u8 = 32;
 
-/// A neighbour is shared if at least one frame in so many is not from its busiest sender. Short
+/// A neighbour is shared if at least one frame in this many is not from its busiest sender. Short
 /// messages beside bulk data stay below that.
 const SHARED: u8 = 4;
 
@@ -196,8 +196,8 @@ mod tests {
         }
     }
 
-    /// Frames of each node in turn, so many times over, and whether several nodes share the
-    /// neighbour then.
+    /// Sends frames of each node in turn, `times` times over; returns whether several nodes share
+    /// the neighbour then.
     fn is_shared_after(
         timing: &mut NeighborTiming,
         times: usize,

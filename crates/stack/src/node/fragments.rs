@@ -181,5 +181,5 @@ const HEADERS_LEN: usize = ipv6::HEADER_LEN + ipv6_fragment::HEADER_LEN;
 /// Length of a UDP or ICMPv6 header, bytes.
 const UPPER_LEN: usize = size_of::<icmp::Head>() - ipv6::HEADER_LEN;
 
-/// Offsets count so many bytes.
+/// The unit of offsets, bytes.
 const UNIT: usize = 8;

@@ -128,8 +128,9 @@ impl Candidate {
         self.unanswered
     }
 
-    /// Whether it acknowledged none of the last frames, so many that a bad link does not explain
-    /// it: with an ETX of 2 a frame of eight attempts fails once in 250 times, with 8 once in 3.
+    /// Whether the neighbour is gone: it acknowledged none of the last frames, and there were too
+    /// many of them for a bad link to explain it: with an ETX of 2 a frame of eight attempts fails
+    /// once in 250 times, with 8 once in 3.
     pub(super) fn is_gone(&self) -> bool {
         u16::from(self.unanswered) >= self.gone_after()
     }
@@ -148,7 +149,7 @@ impl Candidate {
         ticks(now).saturating_sub(self.heard)
     }
 
-    /// Whether so many frames go to it that they disturb one another on their way.
+    /// Whether enough frames go to the neighbour to disturb one another on their way.
     pub(super) fn is_loaded(&self, now: Instant) -> bool {
         self.load_at(now) >= LOADED
     }

@@ -149,7 +149,7 @@ const MOTE_DELAY_MAX: Duration = Duration::from_secs(1);
 const SOLICITATION_INTERVAL_MS: u32 = 1_000;
 const SOLICITATION_DOUBLINGS_MAX: u8 = 4;
 
-/// Places so many in a row that come to nothing are what it takes to join a crowd.
+/// The places in a row that came to nothing before waits double: joining a crowd takes that many.
 const IN_VAIN_FREE: u8 = 2;
 
 /// DIS (half a minute to one) after which any rank and version will do.

@@ -291,8 +291,8 @@ fn is_near_zero(value: u32, rules: Rules) -> bool {
     value.wrapping_add(1 << 16) < 2 << 16 && rules.cured(Cure::Zero)
 }
 
-/// The draft's rule: upper bytes equal to those of the segment before, whatever became of
-/// that; its fields lie where timestamps do otherwise.
+/// The draft's rule: compares the upper bytes with those of the previous segment, whether or not it
+/// arrived. The previous values are kept in the fields that other modes use for timestamps.
 fn draft(context: &Context, seg: &Segment) -> Widths {
     if !context.has(bit::U_SEQ) {
         return WHOLE;

@@ -152,7 +152,7 @@ impl<'m> Held<'m> {
     }
 
     /// The peer's TCP has sent `bytes` of the data held of `flow`: releases the oldest segments. 0:
-    /// drops all segments of the flow. Returns whether so many bytes were held.
+    /// drops all segments of the flow. Returns whether at least `bytes` bytes were held.
     pub(crate) fn release(
         &mut self,
         (peer, flow): (u8, u8),

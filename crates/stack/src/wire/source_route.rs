@@ -258,7 +258,7 @@ fn route_in(packet: &[u8]) -> Option<(usize, SourceRoute<'_>)> {
 /// Where the fixed header names what follows it.
 const NEXT_HEADER_AT: usize = 6;
 
-/// Exchanges the destination for an address of the route, of which so many segments are left then.
+/// Exchanges the destination for an address of the route, with `segments_left` behind it.
 fn exchange(
     packet: &mut [u8],
     at: usize,

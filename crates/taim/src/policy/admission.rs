@@ -485,8 +485,8 @@ const ADAPTS_EVERY: Duration = Duration::from_secs(10);
 /// The number of segments by which the flows may be apart.
 const SPREAD_MESSAGES: u64 = 3;
 
-/// Where more than one segment in so many comes a second time the mesh is too full: acknowledgments
-/// are lost in it, or late. Found on floors whose seeds no experiment uses.
+/// Where more than one segment in this many comes a second time, the mesh is too full:
+/// acknowledgments are lost in it, or late. Found on floors whose seeds no experiment uses.
 const AGAIN_PART: u64 = 50;
 
 /// A flow that was silent for longer does not count when flows are compared.

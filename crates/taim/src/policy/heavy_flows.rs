@@ -220,23 +220,24 @@ const FEW: usize = 2;
 /// How often the flows are looked at.
 const STEP: Duration = Duration::from_secs(1);
 
-/// The part of a flow's past that each step forgets: one over so many.
+/// The part of a flow's past that each step forgets: one in this many.
 const PAST: u64 = 8;
 
 /// A flow is light that moves less than such a part of what the busiest one moves.
 const LIGHT_PART: u64 = 8;
 
-/// After so many steps as a heavy flow silence is no sign that a flow is light.
+/// The steps as a heavy flow after which silence is no sign that a flow is light.
 const ESTABLISHED: u8 = 30;
 
-/// A flow that was heavy for long is light when it was heard of in so many of sixteen steps.
+/// A flow that was heavy for long becomes light only if it was heard of in at least this many of
+/// the last sixteen steps.
 const HEARD_MIN: u32 = 4;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The sign of a segment that brings so many bytes, right behind another one.
+    /// The sign of a segment that brings `streamed` bytes, right behind another one.
     fn sign(streamed: u32) -> Sign {
         Sign {
             direction: Direction::Up,
@@ -245,7 +246,7 @@ mod tests {
         }
     }
 
-    /// The classification after so many seconds in which flows moved up `bytes` each.
+    /// The classification after `seconds` seconds in which flows moved up `bytes` each.
     fn after(seconds: u64, bytes: impl Fn(u32, u64) -> Option<u32>, flows: u32) -> HeavyFlows {
         let mut loads = HeavyFlows::default();
         for second in 0..seconds {

@@ -158,7 +158,7 @@ impl Pacer {
         self.waiting.is_empty() && self.free_at <= now
     }
 
-    /// A packet of so many segments has gone without waiting.
+    /// A packet of `segments` segments has gone without waiting.
     pub(crate) fn on_pass(&mut self, id: FlowId, (segments, bytes): (u32, u64), now: Instant) {
         let span = self.spacing.saturating_mul(u64::from(segments));
         self.free_at = now + span;

@@ -208,7 +208,7 @@ impl ReceiverState {
         }
     }
 
-    /// A frame begins; gives what becomes of it here, and the frame that loses its place.
+    /// A frame begins; returns its fate here, and the frame that loses its place.
     pub(super) fn consider(
         &mut self,
         Arrival {

@@ -101,7 +101,7 @@ impl Radio {
         }
     }
 
-    /// Gives the processor so many bytes to copy out of the radio.
+    /// Gives the processor `len` bytes to copy out of the radio.
     pub(super) fn unload(&mut self, len: usize, due: Due, air: &mut Air, now: Instant) {
         let mut span = self.profile.receive_copy(len);
         if due == Due::Unloaded {

@@ -87,8 +87,8 @@ impl Usage {
 }
 
 impl Radio {
-    /// Counts the processor's time for so many frames sent, frames received, and segments; it moves
-    /// nothing.
+    /// Counts the processor's time for these numbers of frames sent, frames received, and segments;
+    /// it moves nothing.
     pub(crate) fn work(&mut self, [sent, received, segments]: [u32; 3]) {
         let Profile {
             frame_sent,

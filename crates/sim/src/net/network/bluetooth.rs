@@ -122,7 +122,7 @@ pub(super) fn furnish(air: &mut Air, ble: &BleOptions, (nodes, seed): (usize, u6
     }
 }
 
-/// Memory of `TCPlE` for so many connections, each with two places for prefetched segments.
+/// Memory of `TCPlE` for `places` connections, each with two places for prefetched segments.
 pub(crate) fn tcple_memory(places: usize, arena: &Arena) -> TcpleMemory<'_> {
     let bytes = || arena.alloc_slice_fill_copy(HELD_LEN, 0);
     TcpleMemory {

@@ -525,7 +525,7 @@ pub(crate) fn wired_node<'m>(
     node
 }
 
-/// The TCP of a node with so many connections, listeners and handshakes.
+/// The TCP of a node with these numbers of connections, listeners and handshakes.
 pub(crate) fn new_tcp<'m>(sockets: [usize; 3], rng: &mut Rng, arena: &'m Arena) -> Tcp<'m> {
     tcp(&mut NodeMemory::default(), arena, sockets, rng)
 }

@@ -478,7 +478,7 @@ impl NetworkOptions {
         }
     }
 
-    /// A network over Bluetooth LE of a border router and so many motes, with one simulated host.
+    /// A network over Bluetooth LE of a border router and `motes` motes, with one simulated host.
     pub fn over_ble(motes: usize, ble: BleOptions) -> Self {
         let nodes = (0..=motes).map(|n| {
             let mut node = NodeOptions::new(n.to_string());

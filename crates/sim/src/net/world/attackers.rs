@@ -1,4 +1,4 @@
-//! Attackers of a world: when they send, and what became of what they sent.
+//! Attackers of a world: when they send, and the fates of their frames.
 //!
 //! Place: the calendar says when one's time has come; [`super::super::attack`] makes its frame.
 //! Left out: an attacker that moves with links that change.

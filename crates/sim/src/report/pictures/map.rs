@@ -378,5 +378,5 @@ const HOST_AWAY: f64 = 46.0;
 /// The distance between two leaves of a tree, and between a parent and its children.
 const ROW: f64 = 46.0;
 const STEP_MAX: f64 = 170.0;
-/// Up to so many nodes links have room for a label.
+/// The most nodes with which links have room for a label.
 const LABELLED_MAX: usize = 24;

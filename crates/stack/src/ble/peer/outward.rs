@@ -143,5 +143,6 @@ const fn whole_packets(len: u16, pdu_len: u16) -> u16 {
     }
 }
 
-/// Packets on the air that are shorter are so many that a part of one is not worth a shorter SDU.
+/// Where packets on the air are shorter than this, bytes, each SDU takes so many of them that a
+/// part of one is not worth a shorter SDU.
 const PDU_LONG: u16 = 100;

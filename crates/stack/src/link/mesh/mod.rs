@@ -284,7 +284,7 @@ impl<'m> Mesh<'m> {
         !self.queue.is_empty() || self.has_entering()
     }
 
-    /// Fragmented packets under way, and what became of others.
+    /// Fragmented packets under way, and counters of the others.
     pub const fn datagrams(&self) -> &Datagrams<'m> {
         &self.datagrams
     }
@@ -388,7 +388,7 @@ impl<'m> Mesh<'m> {
         self.discovery.router()
     }
 
-    /// Begins to report what becomes of frames ([`Report::Sent`]), for RPL.
+    /// Begins to report the outcomes of frames ([`Report::Sent`]), for RPL.
     #[cfg(feature = "rpl")]
     pub(crate) fn report_frames(&mut self) {
         self.routing.reports = true;

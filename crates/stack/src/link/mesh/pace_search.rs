@@ -156,10 +156,11 @@ impl PaceSearch {
     }
 }
 
-/// Each pace that is tried is slower by one of so many parts.
+/// A step of the search makes the pace slower by one part in this many.
 const PARTS: u64 = 16;
 
-/// And at most by so many: a source that was quicker by a sixth finds its pace.
+/// The most steps by which a pace that is tried is slower: a source that was quicker by a sixth
+/// finds its pace.
 const SLOWEST: u8 = 3;
 
 /// Frames in a window: two seconds, with a standard error of 4 % of what one takes.
@@ -173,7 +174,7 @@ const SKIPPED: u8 = 8;
 /// as many in two windows in a row.
 const FAILED_MAX: u16 = 19;
 
-/// How much better a slower pace has to be: one part in so many, for each step.
+/// For each step a slower pace has to be better by one part in this many.
 const CHANCE: u64 = 50;
 
 /// Windows between two searches, at first, half a minute; each time twice as many, up to two

@@ -25,14 +25,14 @@ use crate::wire::source_route;
 /// A mesh link's notes for RPL.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// Whether the node wants to know what becomes of frames.
+    /// Whether the node wants to know the outcomes of frames.
     pub(super) reports: bool,
     pub(super) sent: Option<Sent>,
     pub(super) overhead: Overhead,
 }
 
 impl State {
-    /// Notes what became of a frame to one neighbour. `was_passed_on`: a fragment of a packet that
+    /// Notes the outcome of a frame to one neighbour. `was_passed_on`: a fragment of a packet that
     /// this node has not gathered.
     pub(super) fn note(&mut self, outcome: &Outcome, was_passed_on: bool) {
         if self.reports && !outcome.to.is_broadcast() {
@@ -49,8 +49,8 @@ impl State {
         self.sent.is_some()
     }
 
-    /// Counts on what packets of this node's connections carry: an option up, a source route of so
-    /// many hops within a tunnel down.
+    /// Counts on what packets of this node's connections carry: an option up, a source route of
+    /// `hops` hops within a tunnel down.
     pub(super) fn settle(&mut self, routing: Option<&Routing>, hops: u8) {
         self.overhead = match routing {
             None => Overhead::default(),

@@ -141,8 +141,8 @@ impl Flow {
         }
     }
 
-    /// Offers a packet of this flow, and `ack`, what it acknowledges. Returns what becomes of it,
-    /// and whether it replaces one that waited.
+    /// Offers a packet of this flow, and `ack`, the number that it acknowledges. Returns the
+    /// verdict on the packet, and whether it replaces one that waited.
     fn offer(
         &mut self,
         (ack, packet): (Option<u32>, &[u8]),

@@ -70,7 +70,7 @@ impl Counters {
         self.next >= self.bound
     }
 
-    /// Whether so many are used that a new key is due.
+    /// Whether half of the counters are used, so that a new key is due.
     pub(super) const fn is_half_used(&self) -> bool {
         self.next >= HALF
     }

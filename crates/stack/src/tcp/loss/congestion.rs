@@ -61,8 +61,8 @@ impl Congestion {
         !is_slow
     }
 
-    /// Lowers ssthresh for a loss or a congestion mark that leaves so many bytes (RFC 5681
-    /// equation 4, with the algorithm's factor); cwnd is the caller's to set.
+    /// Lowers ssthresh for a loss or a congestion mark that leaves `left` bytes (RFC 5681 equation
+    /// 4, with the algorithm's factor); cwnd is the caller's to set.
     pub(super) fn reduce(&mut self, left: u32, smss: u32) {
         self.ssthresh = saturated(left.max(smss * 2));
     }
@@ -73,8 +73,8 @@ impl Congestion {
     }
 }
 
-/// The initial window for segments of `smss` bytes, in bytes; `segments`: so many, or (0) as RFC
-/// 5681 §3.1 says.
+/// The initial window for segments of `smss` bytes, in bytes; `segments`: its length in segments,
+/// or 0 for that of RFC 5681 §3.1.
 #[inline(never)]
 pub(super) fn initial_window(smss: u32, segments: u8) -> u16 {
     let segments = match (segments, smss) {

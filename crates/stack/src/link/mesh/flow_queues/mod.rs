@@ -293,7 +293,7 @@ impl<'m> FlowQueues<'m> {
     }
 
     /// Charges what was put on the air of the packet that left last: `len` bytes of a frame's
-    /// payload, which go over so many hops.
+    /// payload, which go over `hops` hops.
     pub(in crate::link) fn charge_frame(&mut self, len: usize, hops: u8) {
         if let Some((key, since)) = self.serving {
             self.charge(key, len.saturating_add(FRAME_OVERHEAD), hops, since);

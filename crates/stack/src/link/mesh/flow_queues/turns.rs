@@ -119,7 +119,7 @@ impl FlowQueues<'_> {
         in_use && now < self.strangers_until.of(is_tcp)
     }
 
-    /// No queue that may send has credit left: all get theirs for so many rounds, those that are
+    /// No queue that may send has credit left: all get theirs for `rounds` rounds, those that are
     /// empty leave, and those that went first do so no longer. Queues that must wait (`waits`) get
     /// no credit. Otherwise one of them would always have credit, no round would end, and the
     /// others would never be served.
