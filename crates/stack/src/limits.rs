@@ -44,5 +44,5 @@ pub const SENT_RUNS_MAX: usize = 10;
 /// Listeners of one node (a half-open entry refers to one with four bits).
 pub const TCP_LISTENERS_MAX: usize = 16;
 
-/// Whether this build can pass on packets of other nodes. Without, whatever would go on is dropped.
+/// Whether this build can pass on packets of other nodes. Without the feature, they are dropped.
 pub(crate) const IS_RELAY: bool = cfg!(feature = "relay");

@@ -108,7 +108,7 @@ impl Allowance {
         }
     }
 
-    /// Whether it may be done now.
+    /// Whether the action is allowed now.
     pub fn allows(&mut self, now: Instant) -> bool {
         let interval = Duration::from_millis(u64::from(self.interval_ms));
         while self.left < self.burst && now >= self.refilled + interval {
@@ -127,7 +127,7 @@ impl Allowance {
         self.allows(now) && self.left == self.burst
     }
 
-    /// Whether it may be done now by one that leaves `reserve` times to others.
+    /// Whether the action is allowed now for one that leaves `reserve` times to others.
     #[cfg(feature = "security")]
     pub(crate) fn allows_beyond(&mut self, reserve: u8, now: Instant) -> bool {
         self.allows(now) && self.left > reserve

@@ -88,7 +88,7 @@ impl Timing {
 pub struct Advertisement<'a> {
     /// Address of the advertising device.
     pub from: DeviceAddr,
-    /// Whether it may be connected to.
+    /// Whether the advertisement is connectable (ADV_IND).
     pub is_connectable: bool,
     /// Received signal strength of the advertisement, dBm.
     pub rssi: i8,
@@ -210,7 +210,7 @@ pub enum Event<'a> {
     Data {
         /// The connection that the packet came over.
         handle: Handle,
-        /// Whether an L2CAP PDU begins with it.
+        /// Whether an L2CAP PDU begins with this packet.
         is_first: bool,
         /// The packet's data, without HCI's header.
         bytes: &'a [u8],
@@ -321,7 +321,7 @@ pub enum Action {
     Data {
         /// The connection to send over.
         handle: Handle,
-        /// Whether an L2CAP PDU begins with it.
+        /// Whether an L2CAP PDU begins with this packet.
         is_first: bool,
         /// Bytes of the packet in `out`.
         len: usize,

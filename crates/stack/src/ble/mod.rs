@@ -463,7 +463,7 @@ impl<'m> Host<'m> {
         connection.is_some_and(|connection| connection.may_begin(self.has_room(at)))
     }
 
-    /// Whether this peer has given no credit for so long that nothing is kept for it.
+    /// Whether this peer has given no credit for so long that no packet is kept for it.
     pub(crate) fn is_stalled(&self, at: usize, now: Instant) -> bool {
         let connection = self.peers.get(at).and_then(Peer::connection);
         let dry_since = connection.and_then(|connection| connection.channels.ip.dry_since);
@@ -544,7 +544,7 @@ impl Connection {
         })
     }
 
-    /// When there is something to do though no event came.
+    /// When there is something to do without an event.
     fn next_deadline(&self) -> Option<Instant> {
         let stalls = Which::ALL.into_iter().map(|which| {
             let since = self.channel(which).dry_since;

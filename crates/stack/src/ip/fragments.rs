@@ -287,12 +287,12 @@ impl<'p> Fragment<'p> {
         }
     }
 
-    /// Where it ends in the fragmentable part.
+    /// Where the fragment ends in the packet's fragmentable part, bytes.
     const fn end(&self) -> usize {
         self.place.offset as usize + self.bytes.len()
     }
 
-    /// Whether it may be a part of a packet at all.
+    /// Checks whether the fragment may be a part of a packet at all.
     fn check(&self) -> Result<(), Gathered> {
         let problem = |code, pointer: usize| {
             let pointer = pointer as u32;

@@ -95,7 +95,7 @@ pub struct Config {
     /// Hop limit of the packets it originates (RFC 4861 §6.2.1's default, and the value IPHC
     /// compresses to two bits).
     pub hop_limit: u8,
-    /// Whether it forwards packets of others. A build without the feature `relay` never does.
+    /// Whether the node forwards packets of others. A build without the feature `relay` never does.
     pub forwards: bool,
 }
 
@@ -115,7 +115,7 @@ pub(crate) struct Ingress {
     pub interface: InterfaceId,
     /// The neighbour that sent it.
     pub from: Neighbour,
-    /// Whether it was sent to every node in reach.
+    /// Whether the packet was sent to every node in reach.
     pub to_all: bool,
     /// The RPL option of the packet, which the link has taken off.
     pub option: Option<Rpi>,
@@ -522,7 +522,7 @@ pub(crate) const UNKNOWN_PROTOCOL: Disposition = Disposition::Refuse(ErrorKind::
     pointer: NEXT_HEADER_AT as u32,
 });
 
-/// Where the fixed header names what follows it.
+/// The place of the next header field in the fixed header.
 const NEXT_HEADER_AT: usize = 6;
 
 /// Acts on one extension header at offset `at` of its packet, named by the byte at

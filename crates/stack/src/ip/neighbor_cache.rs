@@ -233,7 +233,7 @@ pub(crate) struct NeighborCache<'m> {
     /// When the first registration ends, unless it is renewed; none: [`Instant::NEVER`].
     #[cfg(feature = "rpl")]
     ends_first: Instant,
-    /// Whether one waits for its neighbour to acknowledge something.
+    /// Whether an entry waits for its neighbour to acknowledge a frame.
     #[cfg(feature = "rpl")]
     has_tentative: bool,
     /// Whether `poll_change` may find something.
@@ -264,8 +264,8 @@ impl<'m> NeighborCache<'m> {
         self.table
     }
 
-    /// Whether it takes registrations at all: a table without room for one would only ever say
-    /// that it is full, and neighbours would ask on and on.
+    /// Whether the table takes registrations at all: a table without room for one would only ever
+    /// say that it is full, and neighbours would ask on and on.
     pub(crate) const fn is_open(&self) -> bool {
         IS_SUPPORTED && !self.table.is_empty()
     }

@@ -151,7 +151,7 @@ impl RplRoutes<'_> {
         is_here && !is_local && !header.dst.is_multicast()
     }
 
-    /// Whether what lies within a packet with this header may be taken out: a root put it there, or
+    /// Whether the inner packet may be taken out of one with this header: a root put it there, or
     /// one of this root's own motes did (RFC 9008 §4).
     pub(crate) fn opens(&self, header: &Header, interface: InterfaceId) -> bool {
         self.place.is_some_and(|place| {

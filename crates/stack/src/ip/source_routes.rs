@@ -24,7 +24,8 @@ pub struct Step {
     /// Whether the mote knows no RPL: its packets are to be taken out of their tunnel one hop
     /// before (RFC 9010).
     pub is_leaf: bool,
-    /// Whether the parent could not pass a packet on to it since: no way leads over it.
+    /// Whether the parent could not pass a packet on to the mote since: no way leads over this
+    /// step.
     pub is_lost: bool,
     /// How often a packet over this step was lost lately.
     pub losses: u8,
@@ -173,7 +174,7 @@ impl<'m> SourceRoutes<'m> {
         Ok(is_bad)
     }
 
-    /// Whether this is the root.
+    /// Whether `iid` is the root's.
     fn is_root(&self, iid: Iid) -> bool {
         self.root().is_some_and(|(root, _)| iid_of(&root) == iid)
     }

@@ -20,7 +20,7 @@ pub enum Event<'a> {
 }
 
 impl Event<'_> {
-    /// Whether a packet, or a part of one, may come of it.
+    /// Whether the event may bring a packet, or a part of one.
     pub(crate) const fn brings_bytes(&self) -> bool {
         match self {
             Self::Mesh(event) => matches!(event, mac::Event::FrameReceived { .. }),

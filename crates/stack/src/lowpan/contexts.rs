@@ -158,7 +158,7 @@ impl Context {
         self.prefix_len
     }
 
-    /// Whether it may be used to compress, not only to decompress.
+    /// Whether the context may be used to compress, not only to decompress.
     pub const fn compress(&self) -> bool {
         self.compress
     }

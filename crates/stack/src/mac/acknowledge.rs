@@ -98,7 +98,7 @@ impl Mac<'_> {
         })
     }
 
-    /// Whether what the radio has just transmitted was our ACK.
+    /// Whether the frame that the radio has just transmitted was our ACK.
     pub(super) fn acknowledgment_sent(&mut self) -> bool {
         let sent = self.acknowledgment.is_on_air();
         if sent {

@@ -41,7 +41,7 @@ impl Channels {
         )
     }
 
-    /// Whether there is but one.
+    /// Whether the set has one channel only.
     pub const fn is_single(self) -> bool {
         self.0.count_ones() <= 1
     }

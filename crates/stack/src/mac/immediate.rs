@@ -103,7 +103,7 @@ impl Waiting {
     }
 }
 
-/// Whether there is any of this; a node without it pays nothing for it.
+/// Whether this build has conditional transmission; a node without it pays nothing for it.
 const ENABLED: bool = cfg!(feature = "cit");
 
 /// Frames that wait at one time: an arrival that fires none, because the radio was busy with

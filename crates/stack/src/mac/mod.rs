@@ -104,7 +104,7 @@ pub struct Mac<'m> {
     waiting: Waiting,
     /// Slot of the frame that is in the radio, or [`NIL`].
     loaded: u8,
-    /// Whether it says there that another one follows.
+    /// Whether the frame's header says that another one follows (the frame pending bit).
     promises: bool,
     /// When the attempt under way assessed the channel, or was fired without.
     started: Instant,
@@ -124,7 +124,7 @@ pub struct Mac<'m> {
     poll: Poll,
     /// Link security, where the node has a key.
     guard: Guard<'m>,
-    /// Whether it passes on what nodes without a key ask.
+    /// Whether the node passes on the requests of nodes without a key.
     #[cfg(feature = "join")]
     serves_pledges: bool,
     /// The channel to which the radio was tuned last; `None`: not tuned yet.
@@ -166,7 +166,7 @@ pub struct Outcome {
     /// Attempts made; 0 for a frame that grew too old before its first, or whose neighbour is
     /// left alone.
     pub attempts: u8,
-    /// When its last attempt assessed the channel, or was fired without.
+    /// When the frame's last attempt assessed the channel, or was fired without an assessment.
     pub started: Instant,
     /// How long the copy of the frame into the radio took.
     pub copied: Duration,

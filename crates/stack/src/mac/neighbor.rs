@@ -33,7 +33,7 @@ pub struct Neighbor {
     for_all: Option<(u8, u8)>,
     attempts: u16,
     successes: u16,
-    /// Whether it has ever acknowledged a frame.
+    /// Whether the neighbour has ever acknowledged a frame.
     acknowledges: bool,
     /// Frames given up since it last did, because it did not.
     unanswered: u8,
@@ -94,7 +94,8 @@ impl Neighbor {
 #[derive(Debug)]
 pub(super) struct Neighbors<'m> {
     table: &'m mut [Neighbor],
-    /// Whether one that does not acknowledge is doubted; none does where no ACKs are asked for.
+    /// Whether a neighbour that does not acknowledge is doubted; none is where no ACKs are asked
+    /// for.
     doubts: bool,
     /// The neighbour whose entry is never replaced.
     kept: Option<LinkAddr>,

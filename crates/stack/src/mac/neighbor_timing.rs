@@ -113,7 +113,7 @@ impl NeighborTiming {
         self.others >= u8::MAX / SHARED
     }
 
-    /// How far apart frames begin that come to go on to it.
+    /// The time between the starts of frames that go on to the neighbour.
     pub(super) fn apart(&self) -> Option<Duration> {
         (self.apart_us > 0).then_some(Duration::from_micros(self.apart_us.into()))
     }

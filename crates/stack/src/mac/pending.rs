@@ -16,7 +16,7 @@ use crate::wire::ieee802154::{Command, Header};
 /// The state that a parent's MAC needs to answer children that ask for their packets.
 #[derive(Debug)]
 pub(super) struct Serving {
-    /// Whether there is a link above that keeps packets for children.
+    /// Whether a link above keeps packets for children.
     is_on: bool,
     /// The last frame that asked for an ACK.
     asked: Option<Asked>,

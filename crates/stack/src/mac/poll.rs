@@ -25,7 +25,7 @@ use crate::wire::ieee802154::{Command, Header};
 /// How a node sleeps between data requests: when it asks, and how long it listens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sleep {
-    /// When it asks its parent.
+    /// When the node asks its parent.
     pub policy: Policy,
     /// Whether the parent sends all that waits upon one request; off, it sends a frame upon each
     /// (OpenThread, TCPlp appendix C), and the next one is asked for at once.
@@ -33,9 +33,9 @@ pub struct Sleep {
     /// Whether the parent says in the ACK of any frame that something waits, not only of a data
     /// request: a request that is due then rides on data.
     pub rides: bool,
-    /// Whether it sends or listens, and never does both: a request that is due goes before its own
-    /// frames, and these wait while it listens for what was promised (TCPlp appendix C). Off, they
-    /// go out between the parent's frames.
+    /// Whether the node sends or listens, and never does both: a request that is due goes before
+    /// its own frames, and these wait while it listens for frames that were promised (TCPlp
+    /// appendix C). Off, they go out between the parent's frames.
     pub alternates: bool,
     /// How long to listen for the frame that was promised.
     pub answer_timeout: Duration,
@@ -105,7 +105,7 @@ pub(super) struct Poll {
     parent: Option<LinkAddr>,
     /// When the parent was asked last; `None`: not yet, so it is asked at once.
     is_child: bool,
-    /// When it was asked last; `None`: not yet, so at once.
+    /// When the parent was asked last; `None`: not yet, so at once.
     asked_at: Option<Instant>,
     /// Until when to listen for a frame that the parent has promised.
     awake_until: Option<Instant>,
@@ -190,8 +190,8 @@ impl Poll {
             || lasts(self.attentive_until)
     }
 
-    /// Whether its own frames wait for the end of what it listens for; for no longer than that,
-    /// lest forged frames of the parent keep it silent.
+    /// Whether this node's own frames wait until it has listened for the promised ones; for no
+    /// longer than that, lest forged frames of the parent keep it silent.
     pub(super) fn holds_back(&self, now: Instant) -> bool {
         let alternates = self.bond().is_some_and(|(sleep, _)| sleep.alternates);
         let is_recent = |asked_at: Instant| now < asked_at + HELD_BACK_MAX;
@@ -313,12 +313,12 @@ impl Mac<'_> {
         self.poll.sleep = sleep;
     }
 
-    /// How this node sleeps; `None`: it does not.
+    /// The settings by which this node sleeps; `None`: it does not sleep.
     pub const fn sleep(&self) -> Option<&Sleep> {
         self.poll.sleep.as_ref()
     }
 
-    /// Whether this node's receiver is off while nothing is asked or promised.
+    /// Whether this node's receiver is off while no frame is asked for or promised.
     pub(crate) const fn sleeps(&self) -> bool {
         self.poll.sleep.is_some()
     }

@@ -111,7 +111,7 @@ impl FrameSlot {
         not_before: Instant::ORIGIN,
     };
 
-    /// Whether it has been here for longer than `age_max`. Frames leave the queue, at the
+    /// Whether the frame has been here for longer than `age_max`. Frames leave the queue, at the
     /// latest, when it is their turn after that, long before the ticks come round.
     pub(super) fn is_older_than(&self, age_max: Duration, now: Instant) -> bool {
         let age = |since: u16| ticks(now).wrapping_sub(since);
@@ -125,7 +125,7 @@ impl FrameSlot {
         self.since = None;
     }
 
-    /// Whether it is for a child that listens.
+    /// Whether the frame is for a child that listens.
     #[inline(always)]
     pub(super) const fn is_for_child(&self) -> bool {
         #[cfg(feature = "sleepy")]
@@ -134,7 +134,7 @@ impl FrameSlot {
         return false;
     }
 
-    /// Whether it goes out in clear though the node may have a key.
+    /// Whether the frame goes out in clear though the node may have a key.
     #[inline(always)]
     pub(super) const fn is_in_clear(&self) -> bool {
         #[cfg(feature = "join")]

@@ -41,9 +41,9 @@ pub enum Event<'a> {
     },
     /// The frame of [`Action::Fire`] or [`Action::Transmit`] was sent.
     TransmitDone {
-        /// When its last symbol left the antenna, however late that is reported, up to
-        /// [`RadioCapabilities::stamp_delay_max`] too late: its ACK and the interframe spacing
-        /// are timed from here.
+        /// When the frame's last symbol left the antenna, however late that is reported, up to
+        /// [`RadioCapabilities::stamp_delay_max`] too late: its ACK and the interframe spacing are
+        /// timed from here.
         at: Instant,
     },
 }
@@ -84,7 +84,7 @@ pub enum Action {
     Transmit {
         /// Bytes of the ACK, at the start of `out`.
         len: usize,
-        /// When its first symbol goes on air: a turnaround after the frame it answers.
+        /// When the frame's first symbol goes on air: a turnaround after the frame that it answers.
         at: Instant,
     },
     /// Receive from now on, until [`Action::Sleep`].

@@ -14,7 +14,7 @@ use crate::wire::ieee802154::{FCS_LEN, FrameType, Header, PAN_BROADCAST, ParseEr
 pub(super) enum Answer {
     /// Still to be sent; the frame ended at this instant.
     Due(Instant),
-    /// Whether it was sent before the frame was believed.
+    /// Whether the ACK was sent before the frame was believed.
     #[cfg(feature = "security")]
     Given(bool),
 }

@@ -57,7 +57,7 @@ impl Guard<'_> {
             .is_some_and(|security| security.is_waiting())
     }
 
-    /// Whether it has no key yet.
+    /// Whether the node has no key yet.
     pub(super) fn is_locked(&self) -> bool {
         self.0.as_ref().is_some_and(|security| security.is_locked())
     }

@@ -293,7 +293,7 @@ impl JoinProxy {
         self.waiting = None;
     }
 
-    /// Whether it wants frames in clear that are for all.
+    /// Whether the node wants frames in clear that are for all.
     const fn serves_pledges(&self) -> bool {
         matches!(self.role, JoinRole::Proxy(_) | JoinRole::Jrc)
     }

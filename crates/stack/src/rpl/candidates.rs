@@ -37,7 +37,7 @@ pub struct Candidate {
     /// Signal strength of its messages, dBm, an average in which the last ones count most; 0: not
     /// known.
     signal_dbm: i8,
-    /// When its last message came, in [`ticks`].
+    /// When the neighbour's last message came, in [`ticks`].
     heard: u32,
     /// When the last frame to it was reported, in [`ticks`].
     pub(super) tested: u32,
@@ -86,7 +86,7 @@ impl Candidate {
         self.rank
     }
 
-    /// Whether it has ever acknowledged a frame.
+    /// Whether the neighbour has ever acknowledged a frame.
     pub const fn is_proven(&self) -> bool {
         matches!(self.standing, Standing::Proven)
     }
@@ -180,7 +180,7 @@ impl Candidate {
             }
     }
 
-    /// Whether it may be made up: a stranger that has taken none of several frames.
+    /// Whether the neighbour may be made up: a stranger that has taken none of several frames.
     const fn is_vain(&self) -> bool {
         !self.is_proven() && self.attempts >= VAIN_ATTEMPTS
     }

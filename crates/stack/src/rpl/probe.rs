@@ -223,8 +223,8 @@ const PROBE_DOUBLINGS_MAX: u8 = 4;
 /// How often the wait doubles at most where the link is weak, too.
 const WAIT_DOUBLINGS_MAX: u8 = 5;
 
-/// How soon a neighbour that was asked has answered, or is asked again: its answer waits for the
-/// frames before it.
+/// The time within which a neighbour that was asked answers, or is asked again: its answer waits
+/// for the frames before it.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Time from a question that was answered to the next.

@@ -37,7 +37,7 @@ impl<'m> Connection<'m> {
         self.ends.remote_port = u16::from(listener);
     }
 
-    /// Whether it waits for a handshake of this listener.
+    /// Whether the connection waits for a handshake of this listener.
     pub(super) fn waits_for(&self, listener: u8) -> bool {
         self.state() == State::Listen && self.ends.remote_port == u16::from(listener)
     }
@@ -94,7 +94,7 @@ impl<'m> Connection<'m> {
         }
     }
 
-    /// Whether there is something to read.
+    /// Whether a call of `recv` would give something.
     pub(super) fn check_recv(&self) -> Result<(), RecvError> {
         match self.error {
             _ if !self.recv.is_empty() => Ok(()),

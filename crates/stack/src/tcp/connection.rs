@@ -166,7 +166,7 @@ impl<'m> Connection<'m> {
         self.state = next;
     }
 
-    /// Why it ended, if not by both sides closing.
+    /// Why the connection ended, if not by both sides closing.
     pub const fn error(&self) -> Option<Error> {
         self.error
     }

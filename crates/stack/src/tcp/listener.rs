@@ -206,7 +206,7 @@ impl HalfOpen {
         self.listener & CHALLENGE_DUE != 0
     }
 
-    /// Whether a challenge ACK was due; clears that.
+    /// Takes the mark that a challenge ACK is due; returns whether it was set.
     pub(super) fn take_challenge(&mut self) -> bool {
         let was_due = self.is_challenge_due();
         self.listener &= !CHALLENGE_DUE;

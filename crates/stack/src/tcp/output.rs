@@ -263,7 +263,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Whether there is something to report selectively.
+    /// Whether ranges wait to be reported by SACK.
     fn sack_is_due(&self) -> bool {
         self.facts.has(Facts::SACK)
             && !self.facts.has(Facts::RESET_DUE)

@@ -77,7 +77,7 @@ impl<'m> RecvBuffer<'m> {
         self.len
     }
 
-    /// Whether there is nothing to read.
+    /// Whether no byte waits to be read.
     pub(crate) const fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -106,7 +106,7 @@ impl<'m> Tcp<'m> {
         Self::keyed(memory, KeyedHash::UNKEYED, 0)
     }
 
-    /// Whether there is no memory, as after [`Self::absent`].
+    /// Whether the instance has no memory, as after [`Self::absent`].
     pub(crate) const fn is_absent(&self) -> bool {
         self.memory.connections.is_empty()
     }

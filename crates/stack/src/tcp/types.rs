@@ -274,7 +274,7 @@ speaks!(OpenError);
 /// `connect` or `accept` failed; the buffers come back.
 #[derive(Debug)]
 pub struct Rejected<'m> {
-    /// Why there is no connection.
+    /// Why no connection was opened.
     pub error: OpenError,
     /// The buffers that the call was given.
     pub buffers: Buffers<'m>,

@@ -20,7 +20,7 @@ pub(super) fn awaits_answer(context: &Context, rules: Rules) -> bool {
         && rules.cured(Cure::OldLife)
 }
 
-/// Whether it lies too far from what was sent last to be read against it.
+/// Whether the segment lies too far from the last one sent to be read against it.
 pub(super) fn is_far(context: &Context, seg: &Segment) -> bool {
     let far = |a, b| distance(a, b).unsigned_abs() > FAR;
     context.has(bit::U_SEQ) && far(seg.end(), context.u_seq)

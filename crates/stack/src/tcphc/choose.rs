@@ -130,8 +130,8 @@ impl Choice {
     }
 }
 
-/// Whether its numbers lie behind what was sent: a retransmission, a probe, a keepalive. The
-/// peer's references may be what is wrong.
+/// Whether the segment's numbers lie behind those sent already: a retransmission, a probe, a
+/// keepalive. The peer's references may be what is wrong.
 fn is_repeated(context: &Context, seg: &Segment, rules: Rules) -> bool {
     if !context.has(bit::U_SEQ) {
         return false;

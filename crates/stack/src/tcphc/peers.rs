@@ -25,7 +25,8 @@ struct Peer {
     offered: u16,
     /// Offers that the peer has not taken up; 0: the peer understands compression.
     offers: u8,
-    /// When it was offered, or taken up, last, in units of [`TICK_SHIFT`].
+    /// When compression was last offered to the peer, or taken up by it, in units of
+    /// [`TICK_SHIFT`].
     at: u32,
 }
 

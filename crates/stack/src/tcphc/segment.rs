@@ -65,7 +65,7 @@ impl Segment {
             .wrapping_add(flags)
     }
 
-    /// Whether it occupies sequence space.
+    /// Whether the segment occupies sequence space.
     pub(super) fn occupies(&self) -> bool {
         self.end() != self.header.seq
     }

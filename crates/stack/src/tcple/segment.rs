@@ -13,7 +13,7 @@ pub(crate) struct Segment {
     pub(super) ack: u32,
     /// Length of the TCP payload, bytes.
     pub(super) len: u16,
-    /// Whether its flags are ACK, and neither SYN, FIN nor RST.
+    /// Whether the segment's flags are ACK, and neither SYN, FIN nor RST.
     pub(super) is_plain: bool,
 }
 
@@ -61,7 +61,7 @@ impl Segment {
         self.len > 0
     }
 
-    /// Whether its flags are ACK, and neither SYN, FIN nor RST.
+    /// Whether the segment's flags are ACK, and neither SYN, FIN nor RST.
     pub(crate) const fn acknowledges(&self) -> bool {
         self.is_plain
     }

@@ -255,7 +255,7 @@ fn route_in(packet: &[u8]) -> Option<(usize, SourceRoute<'_>)> {
     Some((at, SourceRoute::parse(header).ok()?))
 }
 
-/// Where the fixed header names what follows it.
+/// The place of the next header field in the fixed header.
 const NEXT_HEADER_AT: usize = 6;
 
 /// Exchanges the destination for an address of the route, with `segments_left` behind it.

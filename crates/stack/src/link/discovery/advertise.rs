@@ -45,7 +45,7 @@ const NEEDED_MAX: u8 = 64;
 /// The answer to a solicitation of all routers that waits.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// When it is sent, unless others answer first.
+    /// When the advertisement is sent, unless others answer first.
     pub(super) at: Option<Instant>,
     /// The neighbour that sent the solicitation.
     asker: Iid,

@@ -234,7 +234,7 @@ impl Discovery<'_> {
         (digest.0 != 0).then_some(digest.0)
     }
 
-    /// Whether what an advertisement says is of another version, or another border router's.
+    /// Whether an advertisement is of another version, or of another border router.
     fn is_news(&self, border: &BorderRouter) -> bool {
         let key = |border: &BorderRouter| (border.version, border.addr);
         IS_SUPPORTED && self.border.is_some_and(|known| key(&known) != key(border))

@@ -252,7 +252,7 @@ impl<'m> Discovery<'m> {
         self.solicitor.hasten(now);
     }
 
-    /// Whether it asks all routers: any may answer, to all nodes.
+    /// Whether this node asks all routers: any may answer, to all nodes.
     #[cfg(feature = "sleepy")]
     pub(super) const fn is_searching(&self) -> bool {
         self.solicitor.is_searching()

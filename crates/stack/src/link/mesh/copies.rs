@@ -66,7 +66,7 @@ impl<'a> Segment<'a> {
         })
     }
 
-    /// Whether it takes any sequence number.
+    /// Whether the segment takes any sequence number.
     fn takes_numbers(&self) -> bool {
         let flags = self.tcp.flags;
         !self.payload.is_empty() || flags.contains(Flags::SYN) || flags.contains(Flags::FIN)

@@ -28,7 +28,7 @@ const FLUSH_AFTER: Duration = Duration::from_millis(30);
 pub(super) struct Came {
     from: LinkAddr,
     more_follow: bool,
-    /// When its last symbol was on the air.
+    /// When the frame's last symbol was on the air.
     end: Instant,
     at: Instant,
 }

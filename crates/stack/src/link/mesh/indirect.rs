@@ -50,7 +50,7 @@ pub struct Indirect<'m> {
     in_mac: u8,
     /// Whether a frame of that packet was acknowledged.
     is_begun: bool,
-    /// Whether that child has asked since.
+    /// Whether that child has asked again since.
     has_asked_again: bool,
     /// The flag that the radio was set to show in its ACKs to all children.
     is_any_shown: bool,

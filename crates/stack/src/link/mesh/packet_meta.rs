@@ -13,7 +13,7 @@ pub(in crate::link) struct PacketMeta {
     pub(in crate::link) class: Class,
     pub(in crate::link) egress: TcpEgress,
     pub(in crate::link) way: Way,
-    /// When it was queued: low bits, in units of [`TICK_SHIFT`].
+    /// When the packet was queued: low bits, in units of [`TICK_SHIFT`].
     at: u32,
 }
 
@@ -92,7 +92,7 @@ impl PacketMeta {
         }
     }
 
-    /// When it was queued, if that was less than [`TICKS_MASK`] ticks before `now`.
+    /// When the packet was queued, if that was less than [`TICKS_MASK`] ticks before `now`.
     pub(in crate::link) const fn since(self, now: Instant) -> Instant {
         let age = ticks(now).wrapping_sub(self.at) & TICKS_MASK;
         Instant::from_micros(now.as_micros().saturating_sub((age as u64) << TICK_SHIFT))

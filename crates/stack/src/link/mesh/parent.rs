@@ -15,7 +15,8 @@ pub struct IndirectConfig {
     pub drain: bool,
     /// Whether frames for a child that listens stand before all others (TCPlp §9.5).
     pub priority: bool,
-    /// Whether they are tried as often as others, and soon again; off, once upon each request.
+    /// Whether frames for children are tried as often as others, and soon again; off: once upon
+    /// each request.
     pub retries: bool,
     /// Whether data of a child is taken as a request, too.
     pub data_asks: bool,
@@ -39,7 +40,7 @@ pub struct Child {
     pub(super) addr: Option<LinkAddr>,
     /// The node is no child any more, but the radio still holds its flag.
     pub(super) is_over: bool,
-    /// Whether its flag in the radio says that packets wait.
+    /// Whether the child's flag in the radio says that packets wait.
     pub(super) is_shown: bool,
     pub(super) heard_at: Instant,
     /// The longest time for which it was silent, forgotten over [`LULL_MEMORY`].
@@ -90,9 +91,9 @@ impl Child {
         self.heard_at = now;
     }
 
-    /// Whether it has been silent for longer than it ever is: it may be off, or have gone. A child
-    /// that has asked once may rest for as long as any, which each further request makes half as
-    /// likely. `timeout`: how long a child may be silent.
+    /// Whether the child has been silent for longer than it ever is: it may be off, or have gone. A
+    /// child that has asked once may rest for as long as any, which each further request makes half
+    /// as likely. `timeout`: how long a child may be silent.
     pub(super) fn is_overdue(&self, timeout: Duration, now: Instant) -> bool {
         let requests = u32::from(self.requests.saturating_sub(1));
         let assumed_us = timeout.as_micros() / LULL_SHARE;

@@ -197,7 +197,7 @@ impl Indirect<'_> {
 /// for longer than before.
 const OVERDUE_FREE: usize = 128;
 
-/// How many times the further bytes of overdue children count: almost nothing is left to them if
+/// How many times the further bytes of overdue children count: almost no air is left to them if
 /// others need it.
 const OVERDUE_WEIGHT: usize = 64;
 

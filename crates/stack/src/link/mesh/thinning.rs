@@ -33,7 +33,7 @@ struct Flow {
     key: Option<Key>,
     /// The last acknowledgment number that passed.
     ack: Option<u32>,
-    /// When its last segment passed.
+    /// When the flow's last segment passed.
     used: Instant,
     /// The neighbour that it goes to.
     via: Option<LinkAddr>,

@@ -17,14 +17,14 @@ pub struct Record {
     pub(super) tcp: TcpForm,
     /// The RPL packet information, from the first fragment.
     pub(super) routing: RecordRouting,
-    /// Whether its sender is known to be there.
+    /// Whether the packet's sender is known to exist.
     pub(super) is_known: bool,
     /// Whether more than one fragment of it has come.
     pub(super) grows: bool,
     /// Whether another packet of its sender was put together just before.
     pub(super) follows: bool,
     pub(super) coverage: Coverage,
-    /// When its last useful fragment came.
+    /// When the packet's last useful fragment came.
     pub(super) heard_at: Instant,
     /// However many fragments still come.
     pub(super) give_up_at: Instant,

@@ -65,7 +65,7 @@ impl Counters {
         self.next >= self.bound && self.next != u32::MAX && self.failed_until.is_none()
     }
 
-    /// Whether there is none now.
+    /// Whether no counter is left that may be used now.
     pub(super) const fn is_used_up(&self) -> bool {
         self.next >= self.bound
     }

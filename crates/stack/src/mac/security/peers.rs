@@ -14,12 +14,12 @@ use crate::time::{Duration, Instant};
 pub struct Peer {
     addr: [u8; 8],
     is_known: bool,
-    /// Whether it is a parent or child: its entry is never replaced.
+    /// Whether the neighbour is a parent or child: its entry is never replaced.
     is_kin: bool,
     /// The key sequence of its last frame, and that frame's counter.
     sequence: u32,
     counter: u32,
-    /// When that frame came, in ticks.
+    /// When the last believed frame came, in ticks.
     believed_at: u32,
     /// Since when its heads fire nothing, in ticks, and how often that time was doubled.
     muted_at: u32,
@@ -70,7 +70,7 @@ impl Peer {
         (self.is_muted, self.muted_at) = (true, now);
     }
 
-    /// Whether its heads fire what waits for them.
+    /// Whether the heads of this neighbour's frames fire frames that wait for them.
     pub(super) fn fires(&self, now: Instant) -> bool {
         let past = ticks(now).wrapping_sub(self.muted_at);
         !self.is_muted || past >= self.mute_ticks()
@@ -112,7 +112,7 @@ impl<'m> Peers<'m> {
         known.map(|peer| (peer.addr, peer.counter))
     }
 
-    /// Whether one more finds room without pushing another out.
+    /// Whether one more neighbour finds room without pushing another out.
     pub(super) fn has_room(&self) -> bool {
         self.0.iter().any(|peer| !peer.is_known)
     }

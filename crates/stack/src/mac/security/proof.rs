@@ -111,7 +111,7 @@ impl Challenges {
         Some(made.nonce)
     }
 
-    /// Whether this answers the challenge that `addr` got; each counts once.
+    /// Whether `answer` answers the challenge that `addr` got; each challenge counts once.
     pub(super) fn take(&mut self, addr: [u8; 8], answer: Nonce, now: Instant) -> bool {
         let is_right = |made: &Challenge| {
             made.addr == addr && made.nonce == answer && now.since(made.made_at) < LIFETIME

@@ -41,7 +41,7 @@ pub struct Security<'m> {
     guard_time: Duration,
     sequence: u32,
     keyed: Keyed,
-    /// When this key was taken.
+    /// When the node took this key.
     since: Option<Instant>,
     previous: Option<Previous>,
     own: Counters,
@@ -192,7 +192,7 @@ impl<'m> Security<'m> {
         self.own.on_stored(reservation, is_stored, now);
     }
 
-    /// Whether there is no counter to send with.
+    /// Whether the node has no counter to send with.
     pub(in crate::mac) const fn has_no_counter(&self) -> bool {
         self.own.is_used_up()
     }

@@ -155,7 +155,7 @@ impl Scoreboard {
         }
     }
 
-    /// Whether all was sent once, and nothing is known of it.
+    /// Whether every run was sent once, and none is known to be delivered or lost.
     pub(super) fn is_plain(&self) -> bool {
         self.marks == [0; 4]
     }
