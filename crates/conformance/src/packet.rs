@@ -192,7 +192,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Whether it acknowledges and carries no text.
+    /// Whether the segment acknowledges and carries no text.
     pub const fn is_bare_ack(&self) -> bool {
         self.len == 0 && self.has(ACK) && !self.has(SYN | RST)
     }

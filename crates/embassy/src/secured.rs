@@ -20,7 +20,7 @@ use crate::runner::{RADIO, Radio, Runner, now};
 /// something older: write the new one beside the old one, with a checksum, before the old one goes.
 /// A storage that cannot be read is an error, never nothing.
 pub trait Storage {
-    /// Why it cannot be read or written.
+    /// Why the storage cannot be read or written.
     type Error: fmt::Debug;
 
     /// The last reservation that was stored; `None` for a device that has never had this key.

@@ -101,7 +101,7 @@ fn with_iid(prefix: Ipv6Addr, n: usize) -> Ipv6Addr {
 struct Node<'m> {
     rpl: Rpl<'m>,
     rng: Rng,
-    /// When it sent its last messages.
+    /// When the node sent its last messages.
     sent_at: VecDeque<Instant>,
 }
 

@@ -41,7 +41,7 @@ impl Packet {
         }
     }
 
-    /// Where it is, for the radio.
+    /// The packet's address, for the radio.
     pub fn address(&self) -> u32 {
         self.bytes.as_ptr().addr() as u32
     }

@@ -29,7 +29,7 @@ impl Clock {
         self.inside
     }
 
-    /// When it will be `inside` by our time, by the caller's clock as it was last read.
+    /// When the router's time will be `inside`, by the caller's clock as it was last read.
     pub(crate) fn outside(&self, inside: Instant) -> Instant {
         self.outside + inside.since(self.inside)
     }

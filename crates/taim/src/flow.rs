@@ -31,7 +31,7 @@ pub(crate) struct Flow {
     has_begun: bool,
     /// Whether an end has closed it or reset it, and nothing has come since that denies it.
     pub(crate) is_over: bool,
-    /// Whether that was a reset by the mote.
+    /// Whether the flow's end was a reset by the mote.
     is_refused: bool,
     streams: [Stream; 2],
     lanes: [Lane; 2],
@@ -480,7 +480,7 @@ impl Stream {
         self.highest == self.acknowledged
     }
 
-    /// Whether this acknowledges all of a stream that has ended.
+    /// Whether `ack` acknowledges all of a stream that has ended.
     fn is_whole(&self, ack: u32) -> bool {
         self.fin == Some(ack)
     }

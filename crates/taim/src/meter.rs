@@ -9,7 +9,7 @@ pub(crate) struct Meter {
     steps: Box<[u64; STEPS]>,
     /// The latest step that was counted in, since the origin of time.
     latest: u64,
-    /// When it began to count.
+    /// When the meter began to count.
     began: Instant,
 }
 

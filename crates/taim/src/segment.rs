@@ -177,7 +177,7 @@ impl Segment {
         }
     }
 
-    /// Whether it is part of a handshake or ends a connection at once.
+    /// Whether the segment is part of a handshake or ends a connection at once.
     pub(crate) fn is_control(&self) -> bool {
         self.flags.intersects(Flags::SYN | Flags::RST)
     }

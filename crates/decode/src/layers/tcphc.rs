@@ -53,7 +53,7 @@ struct Heard {
 struct Located {
     src: Ipv6Addr,
     dst: Ipv6Addr,
-    /// Where it is in the packet.
+    /// The place of the segment in the packet.
     place: std::ops::Range<usize>,
 }
 

@@ -559,7 +559,7 @@ struct Active {
     from: usize,
     channel: u8,
     intended: Option<usize>,
-    /// Whether it matters how likely it arrives at others.
+    /// Whether the likelihood matters that the frame arrives at nodes that it is not for.
     others_ask: bool,
     frame: Frame,
     fate: Fate,

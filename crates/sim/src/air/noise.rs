@@ -119,7 +119,7 @@ impl Noise {
         Duration::from_micros(self.samples.len() as u64 * SAMPLE_US)
     }
 
-    /// Whether it is no time long; it never is.
+    /// Whether the recording has no length; it never is so.
     pub fn is_empty(&self) -> bool {
         self.samples.is_empty()
     }

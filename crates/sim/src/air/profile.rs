@@ -48,7 +48,7 @@ pub struct Profile {
     pub wake: Duration,
     /// Whether the radio hears nothing while a frame is copied, in either direction.
     pub deaf: bool,
-    /// Whether it had one buffer for both directions before [`Self::hearing`].
+    /// Whether the radio had one buffer for both directions before [`Self::hearing`].
     pub overlaps: bool,
     /// Whether the driver reads a frame's first bytes, and reports them, before the others:
     /// what fires a frame that waits in the radio.

@@ -295,7 +295,7 @@ impl Radio {
         self.proceed(air, now);
     }
 
-    /// Whether it neither does anything for the MAC nor has anything to tell it.
+    /// Whether the radio neither does anything for the MAC nor has anything to report to it.
     pub fn is_idle(&self, now: Instant) -> bool {
         matches!(self.activity, Activity::Idle)
             && !self.is_answering()

@@ -40,7 +40,7 @@ impl Sensor {
 pub struct Reading {
     /// Counted from 0, lost ones too.
     pub number: u32,
-    /// When it was made.
+    /// When the reading was made.
     pub made_at: Instant,
 }
 

@@ -140,7 +140,7 @@ pub struct Progress {
     /// Sender: when the peer's close came, hence after everything was read there.
     /// Receiver: when the end of the content was read.
     pub finished: Option<Instant>,
-    /// Why it ended before that.
+    /// Why the connection ended before that.
     pub error: Option<tcp::Error>,
     /// The connection is over at this end.
     pub closed: bool,
@@ -162,7 +162,7 @@ pub(super) struct Line<'m> {
     spare: Option<Buffers<'m>>,
     /// Whether another connection follows one that is lost.
     begins_anew: bool,
-    /// When it tries again to connect.
+    /// When the end tries again to connect.
     retries_at: Option<Instant>,
 }
 
@@ -183,7 +183,7 @@ impl<'m> Line<'m> {
         self.begins_anew = true;
     }
 
-    /// When it tries again to connect, if it waits for that.
+    /// When the end tries again to connect, if it waits for that.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.retries_at.filter(|_| self.handle.is_none())
     }

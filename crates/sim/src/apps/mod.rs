@@ -106,7 +106,7 @@ impl<'m> App<'m> {
         }
     }
 
-    /// When it wants to be called though its node has nothing new.
+    /// When the application wants to be called though its node has nothing new.
     pub fn next_deadline(&self) -> Option<Instant> {
         match self {
             Self::Sender(sender) => sender.next_deadline(),

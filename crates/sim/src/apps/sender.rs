@@ -14,7 +14,7 @@ use super::ends::{Ends, Line, Progress, observe};
 pub struct Sender<'m> {
     content: Content,
     taken: u64,
-    /// When it begins to send, as long as that is to come.
+    /// When the sender begins to send, as long as that is to come.
     from: Option<Instant>,
     until: Instant,
     to: (Ipv6Addr, u16),
@@ -58,7 +58,7 @@ impl<'m> Sender<'m> {
         self
     }
 
-    /// When it begins to send, or tries again to connect.
+    /// When the sender begins to send, or tries again to connect.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         earliest(self.from, self.line.next_deadline())
     }

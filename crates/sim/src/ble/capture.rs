@@ -24,7 +24,7 @@ pub struct Packet {
     pub end: Instant,
     /// The channel, 0 to 39.
     pub channel: u8,
-    /// Whether it is of a connection; else it leads to one.
+    /// Whether the packet is of a connection; else it leads to one.
     pub is_of_connection: bool,
     /// Whether the packet was received, and if not, why.
     pub arrival: Arrival,

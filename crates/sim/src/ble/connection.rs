@@ -173,12 +173,12 @@ impl End {
         self.device == device && !self.is_gone
     }
 
-    /// Whether it has something to say.
+    /// Whether the end has a packet to send.
     pub(super) fn has_more(&self) -> bool {
         !self.controls.is_empty() || !self.data.is_empty()
     }
 
-    /// Whether it may leave an event out.
+    /// Whether the end may leave a connection event out.
     pub(super) fn is_idle(&self) -> bool {
         !self.has_more() && !matches!(self.flying, Some(Some(_)))
     }

@@ -137,7 +137,7 @@ fn pacing_rows(results: &Results<'_>) -> Vec<Row> {
     rows
 }
 
-/// Whether it is a setting of one of [`DESIGNS`].
+/// Whether the point is a setting of one of [`DESIGNS`].
 fn is_of_design(point: &Point) -> bool {
     let is_design = |design| matches!(design, &Value::Name(name) if DESIGNS.contains(&name));
     point.get("design").is_some_and(is_design)

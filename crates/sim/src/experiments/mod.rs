@@ -108,7 +108,7 @@ struct Measured {
     segments: Vec<Segment>,
     /// The runs, by case, then by seed.
     runs: Vec<Vec<Run>>,
-    /// Whether that is no less than `--full` runs.
+    /// Whether the budget is no less than that of `--full`.
     is_full: bool,
 }
 

@@ -110,7 +110,7 @@ impl SenderNumbers {
         self.bound
     }
 
-    /// Whether this number may be used.
+    /// Whether the message number `number` may be used.
     pub(super) fn allows(&mut self, number: u32) -> bool {
         let Some((store, eui64)) = self.counter_store.as_ref().filter(|_| number >= self.bound)
         else {

@@ -20,7 +20,7 @@ pub struct Fairness {
     router: Router,
     kept: BTreeMap<PacketId, (Direction, Box<[u8]>)>,
     packets: u64,
-    /// When it is called again.
+    /// When the router is called again.
     planned: Option<Instant>,
     /// For each mote the packets held, and its timeouts before the first of them.
     motes: BTreeMap<usize, (u32, u16)>,
@@ -170,7 +170,7 @@ impl Fairness {
         }
     }
 
-    /// When it has to be called again, unless that is planned already.
+    /// When the router has to be called again, unless that is planned already.
     pub(super) fn plan(&mut self, now: Instant) -> Option<Instant> {
         // What is due by then has gone.
         let at = self.router.next_deadline()?.max(now + TICK);

@@ -50,7 +50,7 @@ pub struct Wire {
 /// A packet that passed a wire.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Passed {
-    /// When it entered the wire.
+    /// When the packet entered the wire.
     pub at: Instant,
     /// Whether the packet goes out of the mesh.
     pub upwards: bool,

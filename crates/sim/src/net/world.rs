@@ -92,9 +92,9 @@ struct Mote<'m> {
     node: Node<'m>,
     ports: Vec<Attached>,
     apps: Vec<App<'m>>,
-    /// When it is called again because its processor was busy.
+    /// When the node is called again because its processor was busy.
     resumes: Option<Instant>,
-    /// Whether it is switched off: then nothing reaches it, and it does nothing.
+    /// Whether the node is switched off: then nothing reaches it, and it does nothing.
     is_off: bool,
     /// The node's cipher time, and the counters that it has stored.
     security: SecurityState,
@@ -475,7 +475,7 @@ impl<'m> World<'m> {
 }
 
 impl<'m> Mote<'m> {
-    /// When it wants to be called though nothing new has come.
+    /// When the node wants to be called though nothing new has come.
     fn next_deadline(&self) -> Option<Instant> {
         let apps = self.apps.iter().filter_map(App::next_deadline).min();
         let joins = self.security.joiner.as_ref().and_then(Joiner::deadline);

@@ -119,7 +119,7 @@ impl Metric {
         }
     }
 
-    /// Whether it belongs to a run as a whole and to none of its flows.
+    /// Whether the metric belongs to a run as a whole and to none of its flows.
     pub fn is_of_run(&self) -> bool {
         matches!(self.of, Of::Run(_))
     }

@@ -102,7 +102,7 @@ pub(super) fn all<'a, 'm>(
 }
 
 impl Flow<'_> {
-    /// When it begins, unless it has.
+    /// When the flow begins, unless it has.
     pub(super) fn starts_at(&self) -> Option<Instant> {
         self.apps.is_none().then_some(self.began_at)
     }
@@ -174,7 +174,8 @@ impl Flow<'_> {
         });
     }
 
-    /// Whether it ends, and has; `is_gone` says of a node that it is off for good.
+    /// Whether the flow has an end, and has come to it; `is_gone` says of a node that it is off for
+    /// good.
     pub(super) fn is_over(&self, world: &World<'_>, is_gone: impl Fn(usize) -> bool) -> bool {
         let is_over = |progress: &Progress| {
             progress.finished.is_some() || (progress.closed && !self.begins_anew)
@@ -195,8 +196,8 @@ impl Flow<'_> {
         }
     }
 
-    /// How it does at this moment, `interval_s` after the last sample; none when it has not
-    /// begun, or had ended by `last`.
+    /// A sample of the flow at this moment, `interval_s` after the last sample; none when it has
+    /// not begun, or had ended by `last`.
     pub(super) fn sample(
         &mut self,
         world: &World<'_>,
@@ -250,7 +251,7 @@ impl Flow<'_> {
         }
     }
 
-    /// Where it sends from, as a place in the world.
+    /// The place in the world that the flow is sent from.
     pub(super) fn sender(&self) -> usize {
         self.nodes[0]
     }
@@ -265,7 +266,7 @@ impl Flow<'_> {
         self.nodes.map(|node| network.addr(node))
     }
 
-    /// Whether it began before `at`.
+    /// Whether the flow began before `at`.
     pub(super) fn began_before(&self, at: Instant) -> bool {
         self.began_at < at
     }
@@ -331,7 +332,7 @@ impl Flow<'_> {
         }
     }
 
-    /// How it ended. Datagrams cannot fail, and messages have no end.
+    /// The outcome of the flow. Datagrams cannot fail, and messages have no end.
     fn outcome(&self, world: &World<'_>) -> Outcome {
         let ends = self.ends(world);
         let mut progresses = ends.into_iter().flatten().filter_map(App::progress);

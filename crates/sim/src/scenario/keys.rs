@@ -200,7 +200,7 @@ impl Key {
 }
 
 impl Kind {
-    /// Whether it names a file to read.
+    /// Whether the key's value names a file to read.
     pub(super) fn is_file(self) -> bool {
         matches!(self, File)
     }

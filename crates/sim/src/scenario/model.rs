@@ -95,7 +95,7 @@ pub(super) struct RadioSettings {
     pub(super) rssi_sigma_db: f64,
     /// The name of the radio's and driver's profile.
     pub(super) profile: String,
-    /// Whether it is deaf while it copies, if the profile is.
+    /// Whether the radio is deaf while it copies, if the profile is.
     pub(super) deaf: bool,
     /// The channel, 11 to 26.
     pub(super) channel: u8,
@@ -187,7 +187,7 @@ pub struct StackSettings {
     pub data_asks: bool,
     /// Whether frames for children go first.
     pub indirect_priority: bool,
-    /// Whether they are tried again soon.
+    /// Whether frames for children are tried again soon.
     pub indirect_retries: bool,
     /// Bytes of packets that wait for children.
     pub indirect_bytes: usize,

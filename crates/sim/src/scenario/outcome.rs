@@ -40,7 +40,7 @@ impl Outcome {
         }
     }
 
-    /// Whether it ended otherwise than the scenario says.
+    /// Whether the flow ended otherwise than the scenario says.
     pub fn is_failure(self) -> bool {
         !matches!(self, Self::Complete | Self::Running | Self::SwitchedOff)
     }

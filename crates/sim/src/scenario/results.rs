@@ -18,9 +18,9 @@ pub struct RunResult {
     pub point: usize,
     /// The seed of the run.
     pub seed: u64,
-    /// Whether it went to its end.
+    /// Whether the run went to its end.
     pub complete: bool,
-    /// Why it is worth nothing, if so.
+    /// Why the run counts for nothing, if so.
     pub failure: Option<String>,
     /// Until all motes had an address and a route, s.
     pub joined_s: f64,

@@ -114,7 +114,7 @@ pub struct FlowView {
 /// A node at a moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NodeView {
-    /// Whether it is switched on.
+    /// Whether the node is switched on.
     pub is_on: bool,
     /// The mote's parent, if it has one.
     pub parent: Option<usize>,
@@ -373,7 +373,7 @@ impl Course {
         Next::At(pause.unwrap_or(self.end))
     }
 
-    /// Whether it went to its end, or why it is worth nothing.
+    /// Whether the run went to its end, or why it counts for nothing.
     fn conclude(&self, run: &Run<'_>, ended: Ended, watch: &Watch<'_>) -> Result<bool, String> {
         let now = run.network.world.now();
         let fairness = run.network.world.fairness();

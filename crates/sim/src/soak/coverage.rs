@@ -14,13 +14,13 @@ pub struct Transition {
     pub to: State,
     /// The event that brings the transition about, in the words of RFC 9293's figure 5.
     pub event: &'static str,
-    /// Why this stack has it not, if it has it not.
+    /// Why this stack does not have the transition, if it does not.
     pub absent: Option<&'static str>,
 }
 
 impl Transition {
-    /// Whether it may be one of several that a single segment brings about: calls of the
-    /// application and timers come alone, but a CLOSE may have waited for the handshake.
+    /// Whether the transition may be one of several that a single segment brings about: calls of
+    /// the application and timers come alone, but a CLOSE may have waited for the handshake.
     fn is_of_segment(&self, is_first: bool) -> bool {
         self.event.starts_with("receive") || !is_first && self.to == State::FinWait1
     }

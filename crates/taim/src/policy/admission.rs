@@ -39,7 +39,8 @@ pub(crate) struct Gate {
     waiting: BTreeSet<(u64, u64, FlowId)>,
     /// When the first packet of a flow that waits must go.
     due: BTreeSet<(Instant, FlowId)>,
-    /// When it should go, lest its sender's timer run out, if the mesh is not too full by then.
+    /// When the first packet of a flow should go, lest its sender's timer run out, if the mesh is
+    /// not too full by then.
     urgent: BTreeSet<(Instant, FlowId)>,
     /// Flows inside, by when they count as outside again.
     inside: BTreeSet<(Instant, FlowId)>,
@@ -65,7 +66,7 @@ pub(crate) struct Gate {
 struct Share {
     /// Bytes delivered to it and by it; less would be owed to it otherwise.
     served: u64,
-    /// When it was last heard of.
+    /// When the flow was last heard of.
     last: Option<Instant>,
     /// The flow's place among those that wait.
     place: Option<Place>,
@@ -93,7 +94,7 @@ struct Place {
 struct Repeats {
     /// Number of the first byte: what follows one another in a window sent again is no repeat.
     seq: u32,
-    /// When it was sent again last.
+    /// When the segment was last sent again.
     at: Instant,
     /// How long after the time before.
     gap: Duration,

@@ -33,7 +33,7 @@ pub(crate) struct HeavyFlows {
 /// How much a flow moves, and how much of the time it rests.
 #[derive(Clone, Copy, Debug, Default)]
 struct Load {
-    /// When it was last heard of; none: it does not count.
+    /// When the flow was last heard of; none: it does not count.
     last: Option<Instant>,
     is_heavy: bool,
     /// Bytes of streams that it has moved in the step that runs, by direction.
@@ -44,11 +44,11 @@ struct Load {
     rested: Duration,
     /// Time of all steps that have ended since it was first heard of, weighed alike.
     known: Duration,
-    /// Whether it was heard of in this step.
+    /// Whether the flow was heard of in this step.
     is_heard: bool,
     /// Steps as a heavy flow, up to [`ESTABLISHED`].
     steps: u8,
-    /// Whether it was heard of in the last sixteen steps, a bit each.
+    /// Whether the flow was heard of in the last sixteen steps, a bit each.
     heard: u16,
 }
 
@@ -81,12 +81,12 @@ impl Load {
             .unwrap_or(0)
     }
 
-    /// Whether it rested for half of the time that it is known, and of a step at the least.
+    /// Whether the flow rested for half of the time that it is known, and of a step at the least.
     fn rests(&self) -> bool {
         self.rested.saturating_mul(2) >= self.known.max(STEP)
     }
 
-    /// Whether it is heavy where the busiest flow moves `most`.
+    /// Whether the flow is heavy where the busiest flow moves `most`.
     fn is_busy(&self, most: u64) -> bool {
         let moves = self.moves();
         moves > 0 && moves * LIGHT_PART >= most && !self.rests()
@@ -197,7 +197,7 @@ impl HeavyFlows {
         }
     }
 
-    /// When it looks again: flows that contend now may not do so then.
+    /// When the flows are looked at again: flows that contend now may not do so then.
     pub(crate) const fn looks_at(&self) -> Option<Instant> {
         self.looks_at
     }

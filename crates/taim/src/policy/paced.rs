@@ -75,7 +75,7 @@ struct Share {
     bytes: u64,
     /// Bytes delivered in past minutes, smoothed.
     smoothed: f64,
-    /// How it is compared with others.
+    /// The flow's key in the order of flows; the least goes first.
     key: u64,
     /// The flow's places among those that wait, by direction.
     places: [Option<Place>; 2],

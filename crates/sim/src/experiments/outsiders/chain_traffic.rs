@@ -30,7 +30,7 @@ pub use self::rows::{FLOWS, FORGED, cases, chain, rows};
 pub struct ChainTraffic {
     /// Bulk flows between the host and the last mote.
     pub bulk: usize,
-    /// Whether they go out of the mesh.
+    /// Whether the bulk flows go out of the mesh.
     pub is_up: bool,
     /// How many ask something every other second: the last mote, then the one before it, and so on.
     pub readers: usize,

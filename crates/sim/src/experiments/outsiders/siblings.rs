@@ -337,7 +337,7 @@ const RADIUS_M: f64 = 5.0;
 /// Bytes of an answer.
 const ANSWER_LEN: usize = 20;
 
-/// When those are switched off that do not stay.
+/// When the children that do not stay are switched off.
 const OFF_AFTER: Duration = Duration::from_secs(60);
 
 /// How long the last message may take, once its mote has asked.

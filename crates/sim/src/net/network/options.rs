@@ -34,7 +34,7 @@ pub struct NetworkOptions {
     pub nodes: Vec<NodeOptions>,
     /// The gain between any two of [`Self::nodes`], in their order.
     pub gains: Gains,
-    /// How they change while a run goes on; the tree stays.
+    /// The changes of the gains while a run goes on; the tree stays.
     pub later: Vec<Later>,
     /// The noise of other systems on the channel.
     pub interference: Option<Interference>,
@@ -250,7 +250,7 @@ pub struct NodeOptions {
     pub mss_frames: u8,
     /// How TCP headers are compressed, where this node is an end of their path; `None`: not.
     pub compression: Option<tcphc::Mode>,
-    /// Whether it has to learn which peers understand compression.
+    /// Whether the node has to learn which peers understand compression.
     pub learns_compression: bool,
     /// How much of the wait between two frames to a neighbour that the stack measures, %; 0: it
     /// measures none, and link retries wait for as long as the MAC's settings say.
@@ -267,10 +267,10 @@ pub struct NodeOptions {
     pub is_leaf: bool,
     /// Whether the node does without `TCPlE`, over Bluetooth LE with `TCPlE`.
     pub lacks_tcple: bool,
-    /// How it sleeps, if it does: only where nobody's packets pass it. The others are then parents
-    /// of such nodes.
+    /// How the node sleeps, if it does: only where nobody's packets pass it. The others are then
+    /// parents of such nodes.
     pub sleep: Option<Sleep>,
-    /// How it keeps packets for nodes that sleep, where there are any.
+    /// How the node keeps packets for nodes that sleep, where there are any.
     pub indirect: IndirectConfig,
     /// Bytes of the packets that are kept for sleeping nodes.
     pub indirect_len: usize,

@@ -47,7 +47,7 @@ pub struct PledgeState {
     pledge: Pledge,
     rng: Rng,
     numbers: SenderNumbers,
-    /// When it asks next, and how long it waits then.
+    /// When the pledge asks next, and how long it waits then.
     ask_at: Option<Instant>,
     wait: Duration,
     /// Sealed frames that it has heard.
@@ -151,8 +151,8 @@ impl PledgeState {
             .is_ok()
     }
 
-    /// When it asks. One that has come to wait for the longest time begins anew once it hears that
-    /// a neighbour has the key.
+    /// When the pledge asks. One that has come to wait for the longest time begins anew once it
+    /// hears that a neighbour has the key.
     fn sooner(&mut self, ask_at: Instant, node: &Node<'_>, now: Instant) -> Instant {
         let counters = mac_of(node).map(Mac::counters);
         let heard = counters.map_or(0, |it| it.dropped(FrameDrop::UnknownKey));
@@ -382,7 +382,7 @@ impl Joiner {
         }
     }
 
-    /// When it wants to be called though nothing has come.
+    /// When the joiner wants to be called though nothing has come.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self {
             Self::Pledge(pledge) if pledge.given.is_none() => {

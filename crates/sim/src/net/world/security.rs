@@ -29,7 +29,7 @@ pub(super) struct SecurityState {
     call: Duration,
     /// Calls that the processor has spent its time on.
     charged: u32,
-    /// How it gets its key, or gives others theirs.
+    /// How the node gets its key, or gives others theirs.
     pub(super) joiner: Option<Joiner>,
 }
 
