@@ -94,7 +94,7 @@ impl<T> Piece<T> {
     }
 }
 
-/// What C lends to read from; null only where there is nothing to read.
+/// The bytes that C lends to be read; `start` is null only where `len` is 0.
 ///
 /// # Safety
 /// Where it is not null, `start` is valid for reads of `len` bytes while the result is used.
@@ -107,7 +107,7 @@ pub(crate) unsafe fn bytes<'a>(start: *const u8, len: usize) -> Result<&'a [u8],
     }
 }
 
-/// What C lends to write to; null only where there is nothing to write.
+/// The bytes that C lends to be written; `start` is null only where `len` is 0.
 ///
 /// # Safety
 /// Where it is not null, `start` is valid for writes of `len` bytes, which nobody else touches

@@ -220,7 +220,7 @@ fn instant(now_us: u64) -> Result<Instant, Errno> {
         .ok_or(Errno(MOTET_EINVAL))
 }
 
-/// What marks a node at its address: neither other memory nor a copy of a node has it.
+/// The tag of a node at its address: neither other memory nor a copy of a node has it.
 fn tag_of(node: *const motet_node) -> usize {
     node.addr() ^ 0x4d6f_7465
 }

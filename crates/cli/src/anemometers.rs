@@ -1,5 +1,5 @@
-//! What `motet up --app coap` runs on each mote: a sensor that puts its readings to this host's
-//! CoAP server, in blocks.
+//! The application of `motet up --app coap`, which each mote runs: a sensor that puts its readings
+//! to this host's CoAP server, in blocks.
 //!
 //! Blocks are of a length that RFC 7959 knows, so that any server takes them; batches are small, so
 //! that somebody who looks on need not wait for a minute.

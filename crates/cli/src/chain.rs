@@ -1,5 +1,5 @@
-//! What every command with a mesh in real time has in common: the options of a chain, and the
-//! time in which its motes find each other before anything else happens.
+//! The common part of commands with a mesh in real time: the options of a chain, and the time in
+//! which its motes find each other before anything else happens.
 //!
 //! Most options are keys of a scenario ([`flags`]). What they say goes into a document, as a file's
 //! keys do, and the lab makes the mesh of it.

@@ -1,4 +1,4 @@
-//! What a frame turned out to be: a list of layers of named, typed fields.
+//! The explanation of a frame: a list of layers of named, typed fields.
 //!
 //! Purpose: one description, made once by the layers' modules, shown twice: [`super::text`]
 //! prints it for people, serde writes it for programs.

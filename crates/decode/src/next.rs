@@ -1,4 +1,4 @@
-//! What follows a layer: by which numbering the next one is named, its number there, and its bytes.
+//! The layer behind a layer: by which numbering it is named, its number there, and its bytes.
 //!
 //! Place: every layer returns a [`Next`]; [`crate::layers`] looks the number up and calls the
 //! layer. Left out: which layer a number names. No layer knows that.

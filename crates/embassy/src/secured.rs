@@ -13,7 +13,7 @@ use static_cell::{ConstStaticCell, StaticCell};
 
 use crate::runner::{RADIO, Radio, Runner, now};
 
-/// What keeps a [`Reservation`] while the power is gone: a page of flash, a file.
+/// A storage that keeps a [`Reservation`] while the power is gone: a page of flash, a file.
 ///
 /// Two frames of one key with one counter betray both. So a storage must be for one key and one
 /// EUI-64, and what it has stored must be what it loads after a power cut at any moment, never

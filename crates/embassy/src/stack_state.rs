@@ -1,5 +1,5 @@
-//! What the tasks of a stack share: the node, who owns each connection, which buffers are free, and
-//! which task waits for what.
+//! The state that the tasks of a stack share: the node, who owns each connection, which buffers are
+//! free, and which task waits for what.
 //!
 //! Place: inside [`Stack`](crate::Stack), behind one `RefCell` that no await is held across.
 //! [`StackState::note_changes`] turns the edges that TCP reports into wakes: one for each call that

@@ -1,4 +1,4 @@
-//! What the fuzzer runs: one plain function per target, and seeds made by our own emitters.
+//! The fuzz targets: one plain function per target, and seeds made by our own emitters.
 //!
 //! Place: `fuzz/fuzz_targets` wraps each function for libFuzzer; the tests here run the same
 //! functions over the committed corpora and over captures, on any compiler. A target panics

@@ -1,4 +1,4 @@
-//! What the driver asks of RADIO, TIMER and PPI.
+//! The driver's access to RADIO, TIMER and PPI.
 //!
 //! Left out: what is set once and for all (format, CRC, PPI's ends), which is its maker's business.
 

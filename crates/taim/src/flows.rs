@@ -1,8 +1,8 @@
 //! The table of flows, and of the motes whose they are.
 //!
-//! Purpose: a bounded memory of who speaks through the router. A flow is entered when a segment
-//! of an open connection comes out of the mesh, so that no stranger's SYN, RST or data enters
-//! one: motes answer those with SYNs and RSTs, or not at all. Flows that are over or silent are
+//! Purpose: a bounded memory of the flows through the router. A flow is entered when a segment of
+//! an open connection comes out of the mesh, so that no stranger's SYN, RST or data enters one:
+//! motes answer those with SYNs and RSTs, or not at all. Flows that are over or silent are
 //! forgotten; in a full table the flow that has been silent longest gives way.
 
 use std::collections::{BTreeMap, VecDeque};

@@ -1,4 +1,4 @@
-//! What FreeBSD does around its TCP where RFC 9293 leaves a choice: the profile `freebsd`.
+//! The profile `freebsd`: FreeBSD's behaviour around its TCP where RFC 9293 leaves a choice.
 //!
 //! Place: between the edge and the engine. FreeBSD's suite was written against FreeBSD, and
 //! expects its choices. Each one here stays within the RFCs and uses the engine's own answer;

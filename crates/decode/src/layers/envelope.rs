@@ -1,4 +1,4 @@
-//! What surrounds the payload of a frame that the stack does not read: headers of IEEE
+//! The headers around the payload of a frame that the stack does not read: those of IEEE
 //! 802.15.4-2015, the auxiliary security header, multipurpose frames.
 //!
 //! ```text

@@ -63,8 +63,8 @@ pub(super) fn explain<'a>(decoder: &mut Decoder, frame: &mut Frame, upper: Upper
     Next::End
 }
 
-/// What the message as a whole says once all inside is explained; `intact`: the checksum is not
-/// known to be wrong.
+/// Concludes the frame with the message as a whole, once all inside is explained; `intact`: the
+/// checksum is not known to be wrong.
 ///
 /// No network card fills in this checksum, unlike those of TCP and UDP. So a wrong one was sent
 /// wrong, or was damaged.

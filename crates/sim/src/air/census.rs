@@ -1,4 +1,4 @@
-//! What frames carry: users' data, or what holds the mesh together.
+//! A census of frames by what they carry: users' data, or control.
 //!
 //! Purpose: what a mesh costs that nobody uses. Users' are frames with TCP, UDP or echo, and
 //! their link ACKs; all others are control, and so are ICMPv6's errors.

@@ -1,4 +1,4 @@
-//! What a node's time costs in charge.
+//! The charge that a node's time costs.
 //!
 //! Place: `radio` counts how long it was in each state and how long its processor worked;
 //! this turns it into energy and duty cycles.

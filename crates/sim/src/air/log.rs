@@ -1,4 +1,4 @@
-//! What an observer sees of the air: each frame once it has left, each change of a radio's state.
+//! A log of the air for an observer: each frame once it has left, each change of a radio's state.
 //!
 //! Purpose: maps and timelines of a run that goes on. Nothing is drawn, scheduled or counted for
 //! it: a run gives the same with an observer as without.

@@ -30,7 +30,7 @@ pub const ACK_LEN: usize = 5;
 /// Microseconds on the air per byte at 250 kb/s.
 pub const BYTE_US: u64 = 32;
 
-/// What an 802.15.4 interferer's power is raised by before it counts as noise, dB.
+/// The gain by which an 802.15.4 interferer's power is raised before it counts as noise, dB.
 ///
 /// The error formula holds for white noise; a second O-QPSK signal correlates with the
 /// chips and does more harm. 3 dB is the co-channel rejection of the CC2420's data sheet

@@ -1,4 +1,4 @@
-//! What a mote's radio and its driver cost.
+//! The time and charge that a mote's radio and its driver cost.
 //!
 //! Purpose: the time between a MAC's wish and the air, which decides multi-hop goodput more
 //! than the bit rate does. Every constant names its source.

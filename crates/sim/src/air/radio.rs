@@ -310,8 +310,8 @@ impl Radio {
         !self.outputs.is_empty()
     }
 
-    /// What there is to tell the MAC. Once it has been told a frame's first bytes, the others
-    /// are copied: whatever it fires upon them does not wait for that.
+    /// The next report to the MAC. Once the MAC has got a frame's first bytes, the others are
+    /// copied: a frame that it fires upon them does not wait for that.
     pub fn poll_output(&mut self, air: &mut Air, now: Instant) -> Option<Output> {
         let output = self.outputs.pop()?;
         if let (Output::Head(head), Some((frame, _))) = (&output, self.unloading.first()) {

@@ -1,4 +1,4 @@
-//! What a transfer carries, and whether that is what arrived.
+//! The content of a transfer, and the check of what arrived.
 //!
 //! Purpose: bytes that a sender reads off as it goes and a receiver holds against what it
 //! reads, so that a transfer without an end needs no memory that grows.

@@ -1,4 +1,4 @@
-//! What runs on simulated nodes: a sender, a receiver, and the small services of old.
+//! Applications on simulated nodes: a sender, a receiver, and the small services of old.
 //!
 //! Place: `world` calls [`App::step`] whenever its node has something new. An application
 //! uses the stack as firmware does, with calls that never wait.

@@ -1,4 +1,4 @@
-//! What the CIT paper measured: copies as the bottleneck, and forwarding without them.
+//! The CIT paper's measurements: copies as the bottleneck, and forwarding without them.
 //!
 //! A batch of a thousand full packets over a chain whose nodes all hear each other, on `TelosB`'s
 //! radio, as fast as every packet arrives ([`crate::experiments::bulk`]). The ablations leave out

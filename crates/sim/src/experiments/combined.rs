@@ -1,4 +1,4 @@
-//! What no paper has: Motet's own settings on the papers' radio.
+//! Motet's own settings on the papers' radio, which no paper has.
 //!
 //! **Pacing.** The baseline is `TCPlp`'s: retries after up to 40 ms, a host that delays ACKs
 //! by at most 40 ms, four segments (seven beyond three hops). Against it, one after the

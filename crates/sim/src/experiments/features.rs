@@ -1,4 +1,4 @@
-//! What each feature of TCP gives where packets are lost: all on, and one off at a time.
+//! The gain of each feature of TCP where packets are lost: all on, and one off at a time.
 //!
 //! Three hops of the calibrated air, `TCPlp`'s settings, the mote sends. Packets are lost at
 //! random on the border router's wire, either way: after all link retries, so that TCP alone

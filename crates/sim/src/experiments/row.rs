@@ -1,4 +1,4 @@
-//! What an experiment says: one row for each figure.
+//! The rows of an experiment, one for each figure.
 //!
 //! Purpose: a row holds a measured value beside the published one and the physical bound, and
 //! a criterion. The criterion is met when the whole 95 % interval of the value meets it, on
@@ -55,7 +55,7 @@ pub const KEYS: [&str; 33] = [
 pub enum Value {
     /// A count, or a time in the key's unit.
     Whole(u64),
-    /// A fraction, as so many hundredths: a setting is exact.
+    /// A fraction in hundredths: a setting is exact.
     Hundredths(u64),
     /// A name.
     Name(&'static str),

@@ -1,4 +1,4 @@
-//! What a run of one setting gives, and what the runs of every kind of traffic have in common.
+//! The figures of a run of one setting, and the steps that runs of every kind of traffic share.
 //!
 //! Purpose: a network whose motes have joined, the end of its transfers, and the check that what
 //! was sent has arrived, byte for byte.

@@ -106,7 +106,7 @@ impl Setup {
         self.with(RETRY_DELAY_KEY, ms as i64)
     }
 
-    /// With buffers of so many segments.
+    /// The setup with buffers of `segments` segments.
     #[must_use]
     pub fn window_segments(self, segments: usize) -> Self {
         self.with("stack.window_segments", segments as i64)

@@ -1,4 +1,4 @@
-//! What the TCPHC paper measured, and the same for TCP as it is meant to be.
+//! The TCPHC paper's measurements, and the same for TCP as it is meant to be.
 //!
 //! **The paper's setting** (`tcphc-clean`, `tcphc-lossy`). 48 kB in segments of 48 B along one to
 //! five hops of motes; uIP's TCP: one segment in flight, acknowledged at once, sent again

@@ -350,10 +350,10 @@ impl<'m> Ip<'m> {
         &mut self.rpl
     }
 
-    /// What to do with a packet that came over the hop `ingress`, from its headers alone: a first
-    /// fragment suffices. `rest`: what follows the IPv6 header.
+    /// The way of a packet that came over the hop `ingress`, by its headers alone: a first fragment
+    /// suffices. `rest`: the bytes behind the IPv6 header.
     ///
-    /// Two rules are of the link below. What is for one node is not taken from a frame for all,
+    /// Two rules depend on the link below. A packet for one node is not taken from a frame for all,
     /// since every neighbour would pass on or answer a copy (RFC 1122 §3.3.6). And no packet goes
     /// back to the neighbour that it came from: its route here and the one there would turn one
     /// frame into as many as the hop limit allows. Unless it goes back by a source route, which

@@ -1,4 +1,4 @@
-//! What a queue does with a packet before it is full: nothing, or random early detection.
+//! The discipline of a queue before it is full: nothing, or random early detection.
 //!
 //! Place: [`crate::node`] asks for an `AqmDecision` on each packet of others before it queues it
 //! for a radio: whole ones at a border router and at relays that reassemble, by their first

@@ -2,9 +2,8 @@
 //!
 //! Place: the link starts it when it has a router and an address, sends what is due, and hands in
 //! the answers. It asks until it is accepted, ever more slowly, and again before the registration
-//! ends. Who is refused or not answered several times in a row looks for another router as well,
-//! and goes on with the one it has until then: a router forwards for those that it has not
-//! registered.
+//! ends. A node that is refused or not answered several times in a row looks for another router as
+//! well, and keeps its own until then: a router forwards for those that it has not registered.
 //!
 //! An answer counts only if it names the transaction that is open. One that does not means that
 //! the router knows a registration in this node's name that this node did not ask for: it is
@@ -184,7 +183,7 @@ impl RegisteringNode {
         };
         (self.failures, self.duplicates) = (0, 0);
         self.accepted = now;
-        // Between five and six eighths through: time for several more attempts, and those who
+        // Between five and six eighths through: time for several more attempts, and nodes that
         // registered together do not renew together.
         let eighth = Duration::from_micros(u64::from(granted_min) * (60_000_000 / 8));
         self.at = Some(now + eighth.saturating_mul(5) + rng.uniform(eighth));

@@ -1,4 +1,4 @@
-//! What RPL has told IP: how packets go up, and from a root down.
+//! The routes that RPL has given IP: for packets on their way up, and from a root down.
 //!
 //! Place: the node writes RPL's verdicts here, and IP's own decisions read them: the check of a
 //! packet's RPL option, the first step from a root, the routing header on its way. Left out: how

@@ -439,8 +439,8 @@ impl<'m> Mac<'m> {
         self.neighbors.note_own(to, from, frames);
     }
 
-    /// Whether the last frames that go to `to` are of several nodes, and so many wait that those
-    /// nodes had better send less. `segment`: frames of a full one.
+    /// Whether the last frames that go to `to` are of several nodes, and enough of them wait that
+    /// those nodes should send less. `segment`: frames of a full one.
     pub(crate) fn is_crowded(&self, to: LinkAddr, segment: usize) -> bool {
         let (len, slots) = (self.queue.len(), self.slots(Class::Forward));
         self.marking_threshold.is_reached(len, slots, segment) && self.neighbors.is_shared(to)

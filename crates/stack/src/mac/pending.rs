@@ -1,4 +1,5 @@
-//! A parent's side of indirect transmission: who has asked, and what the answer says.
+//! A parent's side of indirect transmission: the child that has asked, and the frame pending bit of
+//! the answer.
 //!
 //! Place: part of [`Mac`]. The link keeps the packets: of each frame that may be a request it takes
 //! the sender ([`Mac::take_asked`]), and says before the ACK leaves whether something waits

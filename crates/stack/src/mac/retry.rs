@@ -14,7 +14,7 @@ impl Mac<'_> {
     /// start; while a node that sleeps listens, none does. Cost: quadratic in the queue only while
     /// frames are held back, linear otherwise.
     pub(super) fn next_start(&self, now: Instant) -> Option<(Instant, u8)> {
-        // What proves who it is, its parent waits for.
+        // A challenge or its answer goes at once: the parent waits for it.
         let has_proof = || self.queue.iter().any(|(index, _)| self.is_proof(index));
         if self.poll.holds_back(now) && !has_proof() {
             return None;

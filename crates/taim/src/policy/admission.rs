@@ -1,4 +1,4 @@
-//! Flow admission: only so many flows are inside the mesh at a time.
+//! Flow admission: only a limited number of flows are inside the mesh at a time.
 //!
 //! Purpose: acknowledgments into the mesh are held. One that is let in and brings its mote anything
 //! new invites an answer: new data. Until that comes, or is overdue, the flow is inside. Where

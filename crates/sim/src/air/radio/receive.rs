@@ -124,8 +124,8 @@ impl Radio {
             && self.sent.is_none_or(|sequence| sequence != header.sequence)
     }
 
-    /// What of others it has to hear: what waits may wait for the end of any frame, and only a
-    /// chip that acknowledges by itself tells its ACKs from others.
+    /// The changes by others that the radio has to hear of: a waiting frame may wait for the end of
+    /// any frame, and only a chip that acknowledges by itself tells its ACKs from others.
     pub(super) fn interest(&self) -> Interest {
         let waits = !self.waiting.is_empty() || matches!(self.activity, Activity::Holding);
         match self.sent {

@@ -1,4 +1,4 @@
-//! What somebody takes from a mesh who forges its messages, with a key and without one.
+//! The harm that forged messages do to a mesh, with a key and without one.
 //!
 //! An attacker stands beside the relay that most motes are behind, and sends one kind of message
 //! from the beginning to the end. When the mesh had time to form, the host asks one mote after the

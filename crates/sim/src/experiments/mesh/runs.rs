@@ -21,11 +21,12 @@ use crate::streams::{Purpose, stream};
 /// The measurement on a floor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
-    /// Until the last of so many motes answers.
+    /// The time until the last of this many motes answers.
     Join(u64),
-    /// After a parent has gone in the middle of a transfer, and after the border router has.
+    /// The time of a repair: after a parent has gone in the middle of a transfer, and after the
+    /// border router has.
     Repair,
-    /// The paths of so many motes.
+    /// The paths of this many motes.
     Path(u64),
     /// The control traffic of this many motes that nobody uses.
     Idle(u64),
@@ -337,7 +338,7 @@ impl<'m> Formed<'m> {
     }
 }
 
-/// A floor of so many motes that find their parents themselves.
+/// A floor of `motes` motes that find their parents themselves.
 pub(super) fn mesh(motes: u64, seed: u64, host: Host) -> Result<NetworkOptions, Failure> {
     let missing = || Failure::Topology(format!("no floor of {motes} motes was found"));
     // Lossless: experiments have a hundred motes at most.

@@ -1,4 +1,5 @@
-//! What outsiders have brought upon the stack: floors and neighbours that nobody here chose.
+//! Troubles that outsiders have brought upon the stack: floors and neighbours that nobody here
+//! chose.
 //!
 //! Purpose: Motet's own experiment of what once broke it. Each kind of trouble has a file, with its
 //! settings (`cases`) and what is judged of them (`rows`). Place: runs draw their floors from the

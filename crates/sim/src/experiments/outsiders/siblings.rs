@@ -328,7 +328,7 @@ pub fn rows(results: &Results<'_>) -> Vec<Row> {
     rows
 }
 
-/// Some motes get a message in a hundred seconds: so many times as long as other runs.
+/// Some motes get a message in a hundred seconds: these runs are this many times as long as others.
 const LONGER: u64 = 4;
 
 /// Distance from the border router to each child, m.

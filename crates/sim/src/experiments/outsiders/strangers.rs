@@ -104,7 +104,7 @@ impl Stranger {
         setup
     }
 
-    /// A message each second, for so many; the mote reboots once, a quarter into that time.
+    /// Sends a message each second for `seconds`; the mote reboots once, a quarter into that time.
     fn outcome(&self, options: NetworkOptions, seconds: u64) -> Result<Outcome, Failure> {
         let (arena, seed) = (Arena::new(), options.seed);
         let sender = options.nodes.len() - 1;
@@ -250,7 +250,8 @@ const OFF_FOR: Duration = Duration::from_secs(1);
 /// A message that is sent at the end of a run has arrived by then.
 const LAST_ON_ITS_WAY: Duration = Duration::from_secs(10);
 
-/// A hundredth of the messages is to be several of them: so many times as long as other runs.
+/// A hundredth of the messages is to be several of them: these runs are this many times as long as
+/// others.
 const LONGER: u64 = 4;
 
 /// More of the messages than without the stranger.

@@ -16,7 +16,7 @@ const AGE_P90: Metric = figure("arrival_time_p90", "ms", |run| run.figure("age_p
 const INTERVAL_MS: Metric = figure("interval", "ms", |run| run.figure("interval"));
 const ENERGY: Metric = figure("energy_per_reading", "µJ", |run| run.figure("energy"));
 
-/// Goodput of a transfer of so many bytes, kb/s, by the mean of how long one takes.
+/// Goodput of transfers of `size` bytes, kb/s, by the mean of how long one takes.
 fn of_transfer(results: &Results<'_>, point: &Point, size: u64) -> f64 {
     results.mean_of(point, |run| size as f64 * 8.0 / run.figure("age_mean"))
 }

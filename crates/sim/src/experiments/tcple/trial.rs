@@ -23,13 +23,13 @@ use crate::streams::{Purpose, stream};
 pub(super) enum Workload {
     /// Up, so much a second, as messages of 1,000 bytes.
     Offered { kbps: u64 },
-    /// Up, so many bytes each second: nothing of the last is on its way any more.
+    /// Up, this many bytes each second: all have arrived before the next are sent.
     Once { size: u64 },
-    /// Up, so many bytes each 100 ms.
+    /// Up, this many bytes each 100 ms.
     Each100Ms { size: u64 },
     /// Up, 56 bytes a second, each answered by the host.
     Readings,
-    /// Down, so many bytes every two seconds.
+    /// Down, this many bytes every two seconds.
     Update { size: u64 },
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Place: beside the queue of whole packets, for packets that come over another link of a border
 //! router, where it was lent [`FlowQueues`]. What a router sends itself, and what it passes on
-//! within the mesh, does not come by here. [`super::flow_queues`] says who is next.
+//! within the mesh, does not come by here. [`super::flow_queues`] chooses the flow that is next.
 
 use super::flow_queues::{FlowQueues, air};
 use super::{Mesh, PacketMeta};
