@@ -93,6 +93,7 @@ const PACKAGES: &[(&str, &[&str])] = &[
     ("motet-c", &["motet"]),
     ("motet-nrf", &["motet", "motet-embassy"]),
     ("motet-hci", &["motet"]),
+    ("motet-spinel", &["motet"]),
     ("motet-decode", &["motet"]),
     ("motet-state", &[]),
     ("motet-lab", &["motet", "motet-state", "motet-taim"]),

@@ -1,0 +1,3 @@
+//! The framing against other implementations of it.
+
+mod vectors;
