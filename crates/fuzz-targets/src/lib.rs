@@ -25,6 +25,7 @@ mod radio;
 mod sealed;
 mod seeds;
 mod serial;
+mod spinel;
 mod tcphc;
 mod text;
 mod wire;
@@ -41,7 +42,7 @@ pub struct Target {
 }
 
 /// All fuzz targets.
-pub const TARGETS: [Target; 20] = [
+pub const TARGETS: [Target; 21] = [
     Target {
         name: "wire",
         run: wire::run,
@@ -91,6 +92,11 @@ pub const TARGETS: [Target; 20] = [
         name: "radio",
         run: radio::run,
         seeds: radio::seeds,
+    },
+    Target {
+        name: "spinel",
+        run: spinel::run,
+        seeds: spinel::seeds,
     },
     Target {
         name: "sealed",

@@ -125,7 +125,7 @@ fn chance_finds_nothing() {
 }
 
 /// Targets whose input is a program.
-const PROGRAMS: [&str; 9] = [
+const PROGRAMS: [&str; 10] = [
     "connection",
     "datagrams",
     "tcphc",
@@ -134,6 +134,7 @@ const PROGRAMS: [&str; 9] = [
     "mesh",
     "sealed",
     "serial",
+    "spinel",
     "ble",
 ];
 

@@ -121,6 +121,7 @@ const PACKAGES: &[(&str, &[&str])] = &[
             "motet-lab",
             "motet-conformance",
             "motet-nrf",
+            "motet-spinel",
             "motet-state",
             "motet-taim",
         ],
