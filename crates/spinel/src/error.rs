@@ -9,7 +9,7 @@ use crate::frame::{Property, Status};
 /// Why a radio cannot be used, as a sentence that says what to do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Error {
-    /// Nothing came that is Spinel's, for so long.
+    /// No request was answered for this time.
     NoAnswer(Duration),
     /// It speaks another major version of Spinel than 4.
     OtherProtocol {
@@ -25,7 +25,7 @@ pub enum Error {
     TooOld {
         /// The firmware in its own words.
         firmware: String,
-        /// Its version of the API; `None`: it tells none.
+        /// Its version of the API; `None`: it has none.
         api: Option<u32>,
     },
     /// The firmware wants a younger host.
@@ -37,7 +37,7 @@ pub enum Error {
     },
     /// The radio does not have this channel.
     NoSuchChannel {
-        /// The channel that was asked for.
+        /// The channel that is wanted.
         channel: u8,
         /// Those that it has.
         channels: Vec<u8>,
@@ -141,7 +141,7 @@ impl fmt::Display for Channels<'_> {
 /// [`API_MIN`].
 pub(crate) const HOST_API: u32 = 11;
 
-/// The least RCP API version of a firmware: OpenThread's own host has asked for it since 2021.
+/// The least RCP API version of a firmware; OpenThread's own host has required it since 2021.
 pub(crate) const API_MIN: u32 = 4;
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ impl Header {
 pub struct Frame<'a> {
     /// Interface and transaction.
     pub header: Header,
-    /// What is asked or answered.
+    /// Kind of request or answer.
     pub command: Command,
     /// What it is about; for a reset [`Property::LastStatus`], and not on the line.
     pub property: Property,
@@ -126,25 +126,25 @@ macro_rules! numbers {
 }
 
 numbers! {
-    /// What a frame asks or answers.
+    /// Kind of request or answer.
     Command {
         /// Nothing; answered by a status.
         Noop = 0,
         /// To the RCP: begin anew.
         Reset = 1,
-        /// To the RCP: tell this property.
+        /// To the RCP: read a property.
         Get = 2,
-        /// To the RCP: this is to be its value.
+        /// To the RCP: write a property.
         Set = 3,
-        /// To the RCP: one more for a list.
+        /// To the RCP: add to a list.
         Insert = 4,
-        /// To the RCP: one less in a list.
+        /// To the RCP: remove from a list.
         Remove = 5,
         /// From the RCP: the property's value.
         Is = 6,
-        /// From the RCP: one more in a list.
+        /// From the RCP: an entry was added to a list.
         Inserted = 7,
-        /// From the RCP: one less in a list.
+        /// From the RCP: an entry was removed from a list.
         Removed = 8,
     }
 }
@@ -220,8 +220,8 @@ numbers! {
         CslUncertainty = 0x805,
         /// What the radio does without its host (`i`, bits).
         RadioCaps = 0x120b,
-        /// Whether only nodes in the tables are told that something waits for them (`b`). While it
-        /// is off, every one is told so.
+        /// Whether the frame pending bit of ACKs depends on the tables (`b`). While it is off, all
+        /// ACKs to polls have it.
         SrcMatchEnabled = 0x1303,
         /// Short addresses for which something waits (list of `S`).
         SrcMatchShort = 0x1304,
@@ -235,7 +235,7 @@ numbers! {
     Status {
         /// As it should.
         Ok = 0,
-        /// It failed, for no reason that is told.
+        /// It failed, without a reason.
         Failure = 1,
         /// This firmware does not do it.
         Unimplemented = 2,
@@ -249,7 +249,7 @@ numbers! {
         InvalidInterface = 6,
         /// A defect of the firmware.
         InternalError = 7,
-        /// A defect of what asked.
+        /// Refused for security.
         SecurityError = 8,
         /// It cannot be read.
         ParseError = 9,
@@ -289,7 +289,7 @@ numbers! {
         ResetAssert = 117,
         /// Restart: for a reason that is not in this list.
         ResetOther = 118,
-        /// Restart: for a reason that nobody knows.
+        /// Restart: for an unknown reason.
         ResetUnknown = 119,
         /// Restart: its watchdog ran out.
         ResetWatchdog = 120,
@@ -302,7 +302,7 @@ impl Status {
         Reader::new(value).packed().map(Self::from)
     }
 
-    /// Whether it says that the RCP restarted.
+    /// Whether it reports a restart of the RCP.
     pub const fn is_restart(self) -> bool {
         matches!(self.number(), 112..=120)
     }

@@ -1,8 +1,8 @@
 //! HDLC-lite: frames in a stream of bytes, each between two flags and behind a check sum.
 //!
-//! A frame is `7e`, its bytes, CRC-16/X.25 of these, low byte first, and `7e`. The bytes `7e`, `7d`,
-//! `11`, `13` and `f8` inside are written as `7d` and the byte XOR `20`. One flag may end a frame and
-//! begin the next. After anything wrong the decoder is in step again at the next flag.
+//! A frame is `7e`, its bytes, CRC-16/X.25 of these, low byte first, and `7e`. The bytes `7e`,
+//! `7d`, `11`, `13` and `f8` inside are written as `7d` and the byte XOR `20`. One flag may end a
+//! frame and begin the next. After an error the decoder is in step again at the next flag.
 //!
 //! Source: RFC 1662 §3 and §4.2; Spinel's draft (draft-rquattle-spinel-unified) §A.1.2.
 

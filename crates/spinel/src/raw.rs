@@ -1,8 +1,7 @@
 //! What [`Property::StreamRaw`](crate::frame::Property::StreamRaw) carries: frames of IEEE 802.15.4
 //! to send and received, and how a transmission ended.
 //!
-//! Each struct may be shorter than known here, or longer: what is missing has the value that says
-//! the least.
+//! Each struct may be shorter than known here, or longer: a missing field has a neutral default.
 
 use crate::frame::Status;
 use crate::packed::{Reader, Writer};
@@ -87,7 +86,7 @@ pub struct Heard<'a> {
     pub rssi_dbm: i8,
     /// Power of the noise, dBm; -128: unknown.
     pub noise_dbm: i8,
-    /// What the RCP says of it.
+    /// The RCP's remarks.
     pub flags: Flags,
     /// The channel it came on; 0: unknown.
     pub channel: u8,
@@ -147,7 +146,7 @@ impl<'a> Heard<'a> {
     }
 }
 
-/// What an RCP says of a frame that it received.
+/// An RCP's remarks on a frame that it received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Flags(pub u16);
 
@@ -192,7 +191,7 @@ impl<'a> Report<'a> {
             Status::Ok => Heard::read(&mut reader).filter(|ack| !ack.psdu.is_empty()),
             _ => None,
         };
-        // The field of old firmware is missing: the ACK's own bit says the same.
+        // Old firmware lacks the field; the ACK's own bit is the same.
         let in_ack = ack
             .and_then(|ack| ack.psdu.first())
             .map(|byte| byte & FRAME_PENDING != 0);

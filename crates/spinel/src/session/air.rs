@@ -1,4 +1,4 @@
-//! Frames to send, and frames that came.
+//! Frames to send, and received frames.
 
 use motet::time::{Duration, Instant};
 
@@ -28,16 +28,16 @@ impl Flight {
 }
 
 impl Session {
-    /// Sends a frame; [`Event::Sent`] tells what became of it. The radio does CSMA, waits for the
-    /// ACK, and does not retry.
+    /// Sends a frame; [`Event::Sent`] reports its end. The radio does CSMA, waits for the ACK, and
+    /// does not retry.
     ///
-    /// `psdu`: the frame from its first byte up to its FCS, which is left out; secured already where
-    /// it is to be. `at`: when its first symbol is to be on the air, by firmware that can, else later;
-    /// `None`: at once.
+    /// `psdu`: the frame without its FCS, 3 to 125 bytes; secured already where it is to be. `at`:
+    /// when to begin, as exactly as the firmware can (a simulated RCP: 0.2 ms early to 2.6 ms
+    /// late); `None`: at once.
     ///
     /// # Errors
-    /// The radio is not configured, has not told yet what became of the last frame, or its receiver
-    /// is off; or no frame has such a length.
+    /// The radio is not configured, its receiver is off, or the transmission before has not ended;
+    /// or no frame has such a length.
     pub fn transmit(
         &mut self,
         psdu: &[u8],
@@ -62,7 +62,7 @@ impl Session {
         Ok(())
     }
 
-    /// Whether the radio has a frame to send.
+    /// Whether a transmission is open.
     pub(super) fn is_flying(&self) -> bool {
         let flight = self.flight.as_ref();
         flight.is_some_and(|flight| flight.sent.is_some())
@@ -73,7 +73,7 @@ impl Session {
         sent.is_some_and(|(sent, _)| sent == transaction)
     }
 
-    /// Gives the radio the frame that waits, once it is set as it is to be and listens.
+    /// Hands the waiting frame to the radio, once all settings are written.
     pub(super) fn send_flight(&mut self, now: Instant) {
         let is_held = self.phase != Phase::Ready
             || self.is_suspect
@@ -83,7 +83,7 @@ impl Session {
         if is_held || self.flight.is_none() {
             return;
         }
-        // The receiver was switched off meanwhile.
+        // The receiver was switched off after the call.
         if !self.is_listening {
             return self.end_flight(Outcome::Failed(None), now);
         }
@@ -107,9 +107,9 @@ impl Session {
             csma_backoffs_max: CSMA_BACKOFFS_MAX,
             // The MAC's random delay before a retry is the MAC's.
             retries_max: 0,
-            // Not all firmware asks the last one whether the frame has its counter already:
-            // ot-nrf528xx writes its own key index and counter over those of every frame with key
-            // identifier mode 1 that is no retransmission. A receiver acknowledges that and drops it.
+            // `is_secured` is not enough: ot-nrf528xx writes its own key index and counter into
+            // every frame with key identifier mode 1 that is no retransmission. A receiver then
+            // acknowledges the frame, and drops it.
             is_header_updated: is_secured,
             is_retransmission: is_secured,
             is_secured: true,
@@ -133,7 +133,7 @@ impl Session {
         }
     }
 
-    /// The radio tells what became of the frame.
+    /// Handles the report on a transmission.
     pub(super) fn on_report(&mut self, frame: &Frame<'_>, now: Instant) {
         if (frame.command, frame.property) != (Command::Is, Property::LastStatus) {
             self.counters.mismatched += 1;
@@ -225,7 +225,7 @@ impl Session {
         self.events.push_back(Event::Received(received));
     }
 
-    /// What counts a frame that is dropped; `None`: it is not.
+    /// The counter of a frame that is to be dropped; `None`: the frame is good.
     fn dropped_by(&mut self, heard: &Heard<'_>) -> Option<&mut u64> {
         let len = heard.psdu.len();
         let counters = &mut self.counters;
@@ -247,7 +247,7 @@ impl Session {
     /// When a frame's last symbol was on the air.
     fn end_of(&self, heard: &Heard<'_>, now: Instant) -> Instant {
         let at = heard.end_us().and_then(|us| self.clock.to_host(us));
-        // A stamp that is older than any frame in a line or a radio says nothing.
+        // Older than any frame in a line or a radio: the time is wrong.
         let at = at.filter(|at| now.since(*at) < AGE_MAX);
         at.map_or(now, |at| at.min(now))
     }
@@ -273,5 +273,5 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 /// A radio or its line that stood still for seconds hands out its frames then.
 const AGE_MAX: Duration = Duration::from_secs(10);
 
-/// Events that nobody has taken yet, beyond which frames that come are dropped.
+/// While so many events wait, frames that come are dropped.
 const EVENTS_MAX: usize = 256;

@@ -1,4 +1,4 @@
-//! Requests about properties, one at a time: what to ask next, and what became of it.
+//! Requests about properties, one at a time.
 
 use motet::time::{Duration, Instant};
 
@@ -30,8 +30,8 @@ pub(super) struct Asked {
 
 #[derive(Clone, Debug)]
 enum What {
-    /// A question of the start, or for the clock.
-    Tell,
+    /// A question of the start, or a reading of the clock.
+    Read,
     Set(usize, Value),
     Change(Change),
     Scan(Step),
@@ -55,14 +55,14 @@ impl Session {
         asked.is_some_and(|asked| asked.transaction == transaction)
     }
 
-    /// Whether the radio is being told a setting, after which others wait.
+    /// Whether a setting is being written or has to be: frames wait for it.
     pub(super) fn is_setting(&self) -> bool {
         let asked = self.asked.as_ref();
         asked.is_some_and(|asked| matches!(asked.what, What::Set(..)))
-            || self.told.next(&self.wanted()).is_some()
+            || self.applied.next(&self.wanted()).is_some()
     }
 
-    /// Asks what is to be asked next, if nothing is open.
+    /// Sends the next request, if none is open.
     pub(super) fn ask_next(&mut self, now: Instant) {
         if self.asked.is_some() {
             return;
@@ -82,13 +82,13 @@ impl Session {
             return self.ask_to_configure(now);
         };
         self.phase = Phase::Asking(n);
-        self.ask(What::Tell, Command::Get, *property, &[], now);
+        self.ask(What::Read, Command::Get, *property, &[], now);
     }
 
-    /// Tells the radio a setting or a change of its tables; then the rest: scan, clock.
+    /// Writes a setting or changes a table; when all is done, the steps of a scan and the clock.
     fn ask_to_configure(&mut self, now: Instant) {
-        let setting = self.told.next(&self.wanted());
-        // What goes on in the air is not disturbed.
+        let setting = self.applied.next(&self.wanted());
+        // Settings wait for the end of a transmission or a scan.
         let setting = setting.filter(|_| !self.is_flying() && !self.is_scanning());
         let is_early = |setting: &(usize, Value)| setting.0 < BEFORE_TABLES;
         if let Some((n, value)) = setting.filter(is_early) {
@@ -106,13 +106,13 @@ impl Session {
         if let Some((step, property, value)) = self.next_scan_step() {
             self.ask(What::Scan(step), Command::Set, property, &value, now);
         } else if self.is_suspect || self.clock.due().is_some_and(|due| now >= due) {
-            self.ask(What::Tell, Command::Get, Property::RcpTimestamp, &[], now);
+            self.ask(What::Read, Command::Get, Property::RcpTimestamp, &[], now);
         }
     }
 
     fn become_ready(&mut self) {
         self.phase = Phase::Ready;
-        (self.is_told_ready, self.was_ready) = (true, true);
+        (self.is_up, self.was_ready) = (true, true);
         self.events.push_back(Event::Ready(self.radio.clone()));
     }
 
@@ -177,14 +177,14 @@ impl Session {
             frame,
             asked_at: now,
             sent_at: None,
-            // Nowhere: it is repeated later.
+            // Not sent: the repetition will be.
             end: end.unwrap_or(u64::MAX),
             again_at: now + AGAIN_AFTER,
             is_repeated: end.is_none(),
         });
     }
 
-    /// Puts a frame before the line; tells where it ends.
+    /// Queues a frame for the line. Returns the position of its end.
     pub(super) fn send(&mut self, frame: &[u8]) -> Option<u64> {
         let end = self.output.push(frame);
         if end.is_none() {
@@ -193,7 +193,7 @@ impl Session {
         end
     }
 
-    /// Repeats a request without an answer; gives the radio up where that was in vain.
+    /// Repeats a request that has no answer, and restarts the radio when that is in vain.
     pub(super) fn watch_asked(&mut self, now: Instant) {
         let Some(asked) = &mut self.asked else {
             return;
@@ -212,7 +212,7 @@ impl Session {
         }
     }
 
-    /// The radio answers the request that is open.
+    /// Handles the answer to the request that is open.
     pub(super) fn on_answer(&mut self, frame: &Frame<'_>, now: Instant) {
         let Some(asked) = self.asked.take() else {
             return;
@@ -236,18 +236,18 @@ impl Session {
         };
         self.is_suspect = false;
         let sent = asked.sent_at.unwrap_or(asked.asked_at);
-        // Of one that was repeated nobody knows which one is answered.
+        // After a repetition it is unknown which of the two is answered.
         if !asked.is_repeated {
             self.round_trips.on_answer(sent, now);
         }
         match asked.what {
-            What::Tell => self.on_told_or_clock(asked.property, answer, sent, now),
+            What::Read => self.on_value(asked.property, answer, sent, now),
             What::Set(n, value) => match answer {
                 Ok(_) => {
                     self.refusals = 0;
-                    self.told.set(n, value);
+                    self.applied.set(n, value);
                 }
-                // Something goes on in the air: it is told again.
+                // The radio is busy in the air: the setting is written again.
                 Err(Status::Busy | Status::InvalidState | Status::InProgress)
                     if self.refusals < REFUSALS_MAX =>
                 {
@@ -263,7 +263,7 @@ impl Session {
         }
     }
 
-    fn on_told_or_clock(
+    fn on_value(
         &mut self,
         property: Property,
         answer: Result<&[u8], Status>,
@@ -271,7 +271,7 @@ impl Session {
         now: Instant,
     ) {
         if self.phase != Phase::Ready {
-            return self.on_told(property, answer, sent, now);
+            return self.on_start_answer(property, answer, sent, now);
         }
         let radio_us = answer.ok().and_then(|value| Reader::new(value).u64());
         if self.clock.on_answer(radio_us, sent, now) {
@@ -283,5 +283,5 @@ impl Session {
 /// How long after a request it is repeated. A line that is late by 100 ms is not disturbed.
 const AGAIN_AFTER: Duration = Duration::from_millis(500);
 
-/// How often in a row a radio may be too busy to take a setting.
+/// How often in a row a radio may be too busy for a setting.
 const REFUSALS_MAX: u8 = 10;

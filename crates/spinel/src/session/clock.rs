@@ -1,12 +1,11 @@
 //! The radio's clock and the host's.
 //!
-//! The radio tells its clock when asked. It is taken to have read it in the middle between request
-//! and answer, so a reading is off by half the difference between both ways of the line. Two
-//! readings some time apart tell how fast the one clock goes on the other: crystals differ by 20 to
-//! 40 ppm, 2.4 ms a minute.
+//! A reading of the radio's clock counts as taken in the middle between request and answer. Its
+//! error is half the difference between the delays of both directions. Two readings some time apart
+//! give the rate of one clock against the other: crystals differ by 20 to 40 ppm, 2.4 ms a minute.
 //!
-//! The field has 64 bits, and some firmware counts only 32 of them, which wrap after 72 minutes. All
-//! times are within minutes of the latest reading, so the lower 32 bits tell them from each other.
+//! The field has 64 bits, and some firmware counts only 32 of them, which wrap after 72 minutes.
+//! All times are within minutes of the latest reading, so their lower 32 bits are enough.
 
 use std::collections::VecDeque;
 
@@ -34,12 +33,12 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// When to ask the radio next; `None`: never.
+    /// When the next reading is due; `None`: never.
     pub(super) const fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// The radio has answered, or refused to; says whether its clock has jumped.
+    /// Takes a reading, `None` where the radio has no clock. Returns whether the clock has jumped.
     pub(super) fn on_answer(&mut self, radio_us: Option<u64>, sent: Instant, now: Instant) -> bool {
         let next = now + INTERVAL;
         self.due = Some(next);
@@ -101,7 +100,7 @@ impl Clock {
         Some(last.host_us + (radio_us - last.radio_us) * host / radio)
     }
 
-    /// As many µs pass on the host's clock as on the radio's.
+    /// Spans of equal length on the host's and on the radio's clock, µs.
     fn rate(&self) -> (i128, i128) {
         let (Some(first), Some(last)) = (self.readings.front(), self.readings.back()) else {
             return (1, 1);
@@ -122,19 +121,19 @@ impl Clock {
     }
 }
 
-/// How often the radio is asked; OpenThread's own host does it as often.
+/// Time between readings, as in OpenThread's own host.
 const INTERVAL: Duration = Duration::from_secs(60);
 
 /// Readings kept: the rate is taken over the longest span of them, eight minutes. Temperature
 /// changes a crystal over longer times.
 const READINGS_MAX: usize = 9;
 
-/// A reading that took longer than twice the shortest round trip and this is asked for again.
+/// A reading whose round trip is longer than twice the shortest one and this is repeated.
 const SLACK: Duration = Duration::from_micros(500);
 /// Requests for one reading.
 const TRIES_MAX: u8 = 3;
 
-/// Below this span the line's delays weigh more than a crystal's drift.
+/// Shortest span for a rate, µs: below it the line's delays weigh more than a crystal's drift.
 const BASE_US: i128 = 50_000_000;
 /// A rate that differs by more than this share, 200 ppm, is none of a crystal's.
 const DRIFT_SHARE_MAX: i128 = 5_000;

@@ -1,4 +1,4 @@
-//! What a session counts, and how long the line takes.
+//! Counters, and round trip times of the line.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use motet::time::{Duration, Instant};
 
 use crate::hdlc::LineCounters;
 
-/// What a session has seen since it began.
+/// Counters of a session since it began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
     /// Frames on the line, and what was dropped of it.
@@ -17,9 +17,9 @@ pub struct Counters {
     pub other_interface: u64,
     /// Answers to no request that is open: too late, or with another transaction.
     pub stale: u64,
-    /// Answers whose transaction is open, and about another property than was asked.
+    /// Answers with an open transaction and another property than the request's.
     pub mismatched: u64,
-    /// Properties that were told unasked, and of which nothing is known.
+    /// Unsolicited properties without a use here.
     pub unexpected: u64,
     /// Texts of the firmware for its developers, among them its answers to noise.
     pub log_lines: u64,
@@ -33,7 +33,7 @@ pub struct Counters {
     pub own: u64,
     /// Frames received before the radio was configured.
     pub early: u64,
-    /// Frames received and dropped because nobody took the events.
+    /// Frames received and dropped because too many events wait.
     pub overrun: u64,
     /// Frames acknowledged.
     pub acked: u64,
@@ -43,11 +43,11 @@ pub struct Counters {
     pub no_ack: u64,
     /// Frames for which the channel was never clear.
     pub busy: u64,
-    /// Frames that the radio did not send, or of which it told nothing.
+    /// Frames that the radio refused, or whose transmission has no answer.
     pub failed: u64,
     /// Requests repeated because no answer came.
     pub repeated: u64,
-    /// Restarts of the radio that nobody asked for, and lines opened anew.
+    /// Unexpected restarts of the radio, and lines opened anew.
     pub restarts: u64,
     /// Times that the radio did not answer for two seconds.
     pub silences: u64,
@@ -59,11 +59,10 @@ pub struct Counters {
     pub output_dropped: u64,
 }
 
-/// How long a request and its answer take over the line, of the latest sixteen.
+/// Round trip times of the latest sixteen requests.
 ///
-/// A time stamp taken on arrival is late by what the answer takes alone.
-/// [`motet::mac::RadioCapabilities::stamp_delay_max`] has to be larger, and costs twice itself after
-/// each loss: half of [`Self::max`] where both ways are alike, with some room.
+/// [`motet::mac::RadioCapabilities::stamp_delay_max`] has to exceed the delay of one direction,
+/// which is half of this where both are alike, and costs twice itself after each loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RoundTrip {
     /// The shortest.

@@ -1,4 +1,4 @@
-//! What a session tells its owner.
+//! What a session reports to its owner.
 
 use motet::time::Instant;
 
@@ -6,19 +6,19 @@ use crate::Error;
 use crate::frame::Status;
 use crate::raw::Flags;
 
-/// What a session tells its owner.
+/// What a session reports to its owner.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
     /// The radio is configured: it receives and sends from now on.
     Ready(RadioInfo),
     /// A frame came.
     Received(Received),
-    /// What became of the frame that was to be sent.
+    /// A transmission has ended.
     Sent {
         /// How it ended.
         outcome: Outcome,
-        /// When the frame's last symbol left the antenna. Told by the ACK where there is one, else
-        /// when the radio's answer came, which is later.
+        /// When the frame's last symbol left the antenna: computed from the ACK where the radio
+        /// hands it out, else the arrival of the radio's answer, which is later.
         at: Instant,
     },
     /// The radio is not configured any more. It is being configured anew; [`Self::Ready`] follows.
@@ -34,7 +34,7 @@ pub enum Event {
     Failed(Error),
 }
 
-/// What a radio says of itself.
+/// A radio's description of itself.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RadioInfo {
     /// Its firmware in its own words.
@@ -43,14 +43,14 @@ pub struct RadioInfo {
     pub api: u32,
     /// EUI-64 of the chip, big endian, whether or not it is in use.
     pub eui64: [u8; 8],
-    /// What the radio does without its host.
+    /// Its functions.
     pub capabilities: RadioCaps,
     /// Its channels.
     pub channels: Vec<u8>,
 }
 
-/// What a radio does without its host, as OpenThread numbers the bits. An RCP says all that its
-/// firmware can add to the hardware.
+/// Functions of a radio, in the bits of OpenThread. An RCP reports also those that its firmware
+/// adds to the hardware.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RadioCaps(pub u32);
 
@@ -91,12 +91,13 @@ pub struct Received {
     pub lqi: u8,
     /// The channel it came on.
     pub channel: u8,
-    /// What the radio says of it.
+    /// The radio's remarks.
     pub flags: Flags,
-    /// The radio's own clock at the end of the frame's start delimiter, µs, as the radio says it.
+    /// The radio's clock at the end of the frame's start delimiter (SFD), µs; unchanged, so it may
+    /// wrap at 2^32 and starts anew when the radio does.
     pub sfd_us: Option<u64>,
-    /// When the frame's last symbol was on the air, from the radio's clock; when it came over the
-    /// line where the radio tells no time.
+    /// When the frame's last symbol was on the air, computed from the radio's clock; its arrival
+    /// over the line where the radio gives no time.
     pub at: Instant,
 }
 
@@ -111,8 +112,8 @@ pub enum Outcome {
     NoAck,
     /// The channel was never found clear: it was not sent.
     Busy,
-    /// The radio did not do it: by this status, or `None` where it restarted or did not answer.
-    /// Whether the frame was on the air is unknown.
+    /// The radio refused it with this status; `None`: it restarted or did not answer, and whether
+    /// the frame was on the air is unknown.
     Failed(Option<Status>),
 }
 
@@ -131,7 +132,7 @@ pub struct Ack {
 /// Why a radio has to be configured anew.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
-    /// It said that it restarted, and why.
+    /// It reported a restart, with its reason.
     Status(Status),
     /// It did not answer for two seconds, and is reset.
     Silence,
@@ -139,7 +140,7 @@ pub enum Cause {
     Line,
 }
 
-/// Why a session does not do what it is asked.
+/// Why a session refuses a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
     /// The radio is not configured yet, or not again: wait for [`Event::Ready`].

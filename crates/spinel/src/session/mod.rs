@@ -1,9 +1,9 @@
 //! A session with a radio: bytes and the time in; bytes, events and a deadline out.
 //!
 //! Two requests may be open at a time: one about a property, and the transmission of one frame. A
-//! second transmission before the first one's answer would make firmware forget that answer. What
-//! the radio is to be set to and what it has been told are kept apart, and the difference is told:
-//! so a restart is nothing but forgetting what was told.
+//! second transmission before the first one's answer would make firmware forget that answer. The
+//! session keeps the wanted settings and those that the radio has acknowledged, and sends the
+//! difference. After a restart it forgets the latter, and everything is sent again.
 
 mod air;
 mod ask;
@@ -29,7 +29,7 @@ use clock::Clock;
 use counters::RoundTrips;
 use output::Output;
 use scan::Scan;
-use settings::{Told, Wanted};
+use settings::{Applied, Wanted};
 use source_match::SourceMatch;
 
 pub use counters::{Counters, RoundTrip};
@@ -39,10 +39,10 @@ pub use source_match::Peer;
 
 /// A session with a radio behind a line.
 ///
-/// Whoever owns the line calls [`Self::poll_output`] and writes what it gives, hands in what comes by
-/// [`Self::on_bytes`], takes all events after either, and waits until [`Self::deadline`] or until
-/// bytes come. The line is to be read always: a radio acknowledges frames that its host then does
-/// not read.
+/// The owner of the line calls [`Self::poll_output`] and writes what it gives, hands in what comes
+/// by [`Self::on_bytes`], takes all events after either, and waits until [`Self::deadline`] or
+/// until bytes come. It has to read always: a radio acknowledges frames that its host then does not
+/// read.
 #[derive(Debug)]
 pub struct Session {
     settings: Settings,
@@ -56,7 +56,7 @@ pub struct Session {
     radio: RadioInfo,
     /// What the firmware can do: its list of capabilities.
     caps: Vec<u32>,
-    told: Told,
+    applied: Applied,
     source_match: SourceMatch,
     flight: Option<Flight>,
     scan: Option<Scan>,
@@ -75,28 +75,28 @@ pub struct Session {
     reset_at: Option<Instant>,
     /// Resets since the radio answered a question.
     resets: u8,
-    /// Restarts that the radio may still tell, because this session reset it.
+    /// Restarts that the radio may still report because of resets of this session.
     echoes: u16,
-    /// [`Event::Ready`] was told, and no [`Event::Restarted`] since.
-    is_told_ready: bool,
-    /// [`Event::Ready`] was told once.
+    /// [`Event::Ready`] was reported, and no [`Event::Restarted`] since.
+    is_up: bool,
+    /// [`Event::Ready`] was reported at least once.
     was_ready: bool,
 }
 
-/// How far the radio is.
+/// Progress of the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     /// It is to be reset.
     Begin,
-    /// It was reset, and has not said so yet.
+    /// A reset was sent, and the radio has not reported it.
     Resetting {
         since: Instant,
         again_at: Instant,
         interval: Duration,
     },
-    /// It is asked what it is: the number of the question.
+    /// Its properties are read: the index in [`start::QUESTIONS`].
     Asking(usize),
-    /// It is told its settings.
+    /// Its settings are written.
     Configuring,
     /// It receives and sends.
     Ready,
@@ -105,7 +105,7 @@ enum Phase {
 }
 
 impl Session {
-    /// A session with a radio of which nothing is known. The first [`Self::poll_output`] resets it.
+    /// A session with a radio in an unknown state. The first [`Self::poll_output`] resets it.
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -117,7 +117,7 @@ impl Session {
             asked: None,
             radio: RadioInfo::default(),
             caps: Vec::new(),
-            told: Told::default(),
+            applied: Applied::default(),
             source_match: SourceMatch::default(),
             flight: None,
             scan: None,
@@ -132,7 +132,7 @@ impl Session {
             reset_at: None,
             resets: 0,
             echoes: 0,
-            is_told_ready: false,
+            is_up: false,
             was_ready: false,
         }
     }
@@ -151,7 +151,7 @@ impl Session {
     }
 
     /// The line was opened anew: the radio was unplugged, or its process has ended. While there is
-    /// no line nothing else is to be called.
+    /// no line, no other method may be called: its time would count as the radio's silence.
     pub fn on_restart_of_line(&mut self, now: Instant) {
         self.decoder.reset();
         self.output.clear();
@@ -159,7 +159,7 @@ impl Session {
         self.advance(now);
     }
 
-    /// Bytes for the line; tell by [`Self::on_written`] how many of them it took.
+    /// Bytes for the line. [`Self::on_written`] is to be called with the number that it took.
     pub fn poll_output(&mut self, now: Instant) -> &[u8] {
         self.advance(now);
         self.output.bytes()
@@ -173,7 +173,7 @@ impl Session {
         }
     }
 
-    /// What has happened; to be called until it returns nothing.
+    /// The next event; to be called until it returns nothing.
     pub fn poll_event(&mut self, now: Instant) -> Option<Event> {
         self.advance(now);
         self.events.pop_front()
@@ -203,7 +203,7 @@ impl Session {
         self.phase == Phase::Ready
     }
 
-    /// What the radio says of itself; empty before [`Event::Ready`].
+    /// The radio's description of itself; incomplete before the first [`Event::Ready`].
     pub const fn radio(&self) -> &RadioInfo {
         &self.radio
     }
@@ -246,24 +246,25 @@ impl Session {
         self.advance(now);
     }
 
-    /// Whether something waits for `peer`, which the radio's ACKs tell it.
+    /// Sets whether a frame waits for `peer`: the frame pending bit of ACKs to its polls.
     pub fn set_source_match(&mut self, peer: Peer, is_pending: bool, now: Instant) {
         self.source_match.set(peer, is_pending);
         self.advance(now);
     }
 
-    /// For whom something waits, and for nobody else.
+    /// Sets all neighbours for which a frame waits.
     pub fn replace_source_match(&mut self, peers: impl IntoIterator<Item = Peer>, now: Instant) {
         self.source_match.replace(peers);
         self.advance(now);
     }
 
-    /// The radio has not enough room for all for whom something waits: it tells everyone so.
-    pub const fn tells_all_pending(&self) -> bool {
+    /// The radio's tables are too small for all neighbours for which a frame waits: source matching
+    /// is off, and every ACK to a poll has the frame pending bit.
+    pub const fn is_source_match_full(&self) -> bool {
         !self.source_match.is_enabled()
     }
 
-    /// What has been seen so far.
+    /// Counters since the session began.
     pub const fn counters(&self) -> Counters {
         let mut counters = self.counters;
         counters.line = *self.decoder.counters();
@@ -280,7 +281,7 @@ impl Session {
         &self.log
     }
 
-    /// Does what is due.
+    /// Performs what is due.
     fn advance(&mut self, now: Instant) {
         self.advance_start(now);
         self.watch_asked(now);
@@ -300,7 +301,7 @@ impl Session {
             (Property::LastStatus, _) if is_value && restart(frame).is_some() => {
                 self.on_restart(restart(frame).unwrap_or(Status::ResetUnknown), now);
             }
-            // Whatever transaction it claims: nobody asks for it.
+            // Whatever its transaction: it is never asked for.
             (Property::StreamRaw, _) if is_value => self.on_heard(frame.value, now),
             (Property::StreamDebug, _) if is_value => self.on_log(frame.value),
             (Property::EnergyScanResult, _) if is_value => self.on_scanned(frame.value),
@@ -325,7 +326,7 @@ impl Session {
         }
     }
 
-    /// A number for a new request: not one of those that are open, and as long as possible not used.
+    /// A number for a new request: not one of those that are open, and the longest out of use.
     fn new_transaction(&mut self) -> u8 {
         loop {
             self.transaction = self.transaction % crate::frame::Header::TRANSACTION_MAX + 1;
@@ -345,7 +346,7 @@ impl Session {
     }
 }
 
-/// Why the radio has restarted, if the frame says that.
+/// The reason of a restart, if the frame reports one.
 fn restart(frame: &Frame<'_>) -> Option<Status> {
     Status::parse(frame.value).filter(|status| status.is_restart())
 }
@@ -356,7 +357,7 @@ pub const LOG_LEN_MAX: usize = 256;
 /// A radio that answers nothing for so long is reset; at the first start it is given up.
 const SILENCE_MAX: Duration = Duration::from_secs(2);
 
-/// Restarts that nobody asked for: so many at once, and one more in each interval. A radio that
-/// restarts more often is given up.
+/// Unexpected restarts that are accepted: this many at once, and one more per interval. A radio
+/// that restarts more often has failed.
 const RESTARTS_MAX: u8 = 5;
 const RESTART_INTERVAL_MS: u16 = 20_000;

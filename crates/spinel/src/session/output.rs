@@ -11,8 +11,8 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Appends a frame; tells how many bytes the line has taken when the frame is sent. `None`:
-    /// there is no room.
+    /// Appends a frame. Returns the position of its end, for [`Self::is_sent`]; `None`: there is no
+    /// room.
     pub(super) fn push(&mut self, frame: &[u8]) -> Option<u64> {
         if self.bytes.len() > ROOM {
             return None;
@@ -41,7 +41,7 @@ impl Output {
         self.taken >= end
     }
 
-    /// Nobody wants the rest any more.
+    /// Drops what the line has not taken.
     pub(super) fn clear(&mut self) {
         self.taken += self.bytes.len() as u64;
         self.bytes.clear();

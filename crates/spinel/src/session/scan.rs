@@ -16,7 +16,7 @@ pub(super) struct Scan {
     until: Option<Instant>,
 }
 
-/// What the radio is told next.
+/// The next request of a scan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
     Mask,
@@ -33,8 +33,10 @@ impl Scan {
 }
 
 impl Session {
-    /// Measures the strongest power on a channel within `period_ms`; [`Event::ScanResult`] tells it.
-    /// Meanwhile the radio receives nothing and sends nothing.
+    /// Measures the strongest power on a channel, for [`Event::ScanResult`]. Meanwhile the radio
+    /// receives nothing and sends nothing.
+    ///
+    /// `period_ms`: how long to measure.
     ///
     /// # Errors
     /// The radio is not configured, scans already, or does not have the channel.
@@ -75,7 +77,7 @@ impl Session {
         Some((scan.step, property, value.finish()))
     }
 
-    /// The radio has taken a step, or refuses it.
+    /// Handles the answer to a step.
     pub(super) fn on_scan_step(&mut self, step: Step, is_taken: bool, now: Instant) {
         let Some(scan) = self.scan.as_mut().filter(|scan| scan.step == step) else {
             return;
@@ -94,7 +96,7 @@ impl Session {
         };
     }
 
-    /// The radio tells what it found.
+    /// Handles the result of a scan.
     pub(super) fn on_scanned(&mut self, value: &[u8]) {
         let mut reader = Reader::new(value);
         let (Some(channel), Some(rssi_dbm)) = (reader.u8(), reader.i8()) else {

@@ -1,9 +1,9 @@
-//! What the radio is to be set to, and what it has been told of that.
+//! Settings: those that are wanted, and those that the radio has acknowledged.
 
 use crate::frame::Property;
 use crate::packed::Writer;
 
-/// What a radio is to be set to.
+/// Settings of a radio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
     /// Channel, 11 to 26 at 2.4 GHz.
@@ -34,7 +34,7 @@ pub enum Promiscuous {
 /// only the last one lets it receive, acknowledge and send.
 pub(super) const ORDER: [Property; 8] = [
     Property::PhyEnabled,
-    // Before any frame comes: while it is off every ACK says that something waits.
+    // Before any frame comes: while it is off, every ACK has the frame pending bit.
     Property::SrcMatchEnabled,
     Property::PhyChan,
     Property::MacPanid,
@@ -44,12 +44,12 @@ pub(super) const ORDER: [Property; 8] = [
     Property::RawStreamEnabled,
 ];
 
-/// The tables of children are told behind this many settings.
+/// Source match tables are written after this many settings.
 pub(super) const BEFORE_TABLES: usize = 2;
 
 /// Values of [`ORDER`]; `None`: unknown.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Told([Option<Value>; ORDER.len()]);
+pub(super) struct Applied([Option<Value>; ORDER.len()]);
 
 /// At most eight bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,7 +72,7 @@ impl From<Writer> for Value {
     }
 }
 
-impl Told {
+impl Applied {
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }
@@ -90,13 +90,13 @@ impl Told {
     }
 }
 
-/// What the radio is to be set to, with what the session itself decides.
+/// The wanted settings, with those that the session itself decides.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted<'a> {
     pub(super) settings: &'a Settings,
     /// The chip's own address.
     pub(super) chip: [u8; 8],
-    /// Whether the tables of children are looked into.
+    /// Whether source matching is on.
     pub(super) has_tables: bool,
     pub(super) is_listening: bool,
 }

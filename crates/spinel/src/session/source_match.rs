@@ -1,16 +1,17 @@
-//! The tables by which the radio tells polling children whether something waits for them.
+//! Source matching: the tables of neighbours for which a frame waits, by which the radio sets the
+//! frame pending bit of its ACKs.
 //!
-//! The session keeps whom it wants in them and whom it told the radio, and tells the difference.
-//! Where a table is full the radio's tables are switched off: then every child that polls is told
-//! that something waits, and listens in vain, but misses nothing. Once fewer are wanted than did not
-//! fit, the tables are written anew.
+//! The session keeps the wanted entries and those that the radio has, and sends the difference.
+//! When a table is full, source matching is switched off: every ACK to a poll then has the bit. A
+//! child may listen in vain, and misses nothing. Once fewer entries are wanted than did not fit,
+//! the tables are written anew.
 
 use std::collections::BTreeSet;
 
 use crate::frame::Status;
 use crate::packed::Writer;
 
-/// Who polls.
+/// A neighbour that polls.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Peer {
     /// By its short address.
@@ -32,7 +33,7 @@ impl Peer {
     }
 }
 
-/// What the radio is told next.
+/// One request that changes a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Change {
     Insert(Peer),
@@ -47,8 +48,9 @@ pub(super) enum Change {
 #[derive(Clone, Debug, Default)]
 pub(super) struct SourceMatch {
     wanted: BTreeSet<Peer>,
-    told: BTreeSet<Peer>,
-    /// Whether `told` is what the radio's table of short, and of extended addresses holds.
+    applied: BTreeSet<Peer>,
+    /// Whether `applied` is known to be what the table of short addresses holds, and that of
+    /// extended ones.
     is_known: [bool; 2],
     /// How many were wanted when a table was full.
     full_at: Option<usize>,
@@ -74,7 +76,7 @@ impl SourceMatch {
 
     /// The radio has forgotten everything.
     pub(super) fn forget(&mut self) {
-        self.told.clear();
+        self.applied.clear();
         self.is_known = [false; 2];
         self.full_at = None;
     }
@@ -94,8 +96,8 @@ impl SourceMatch {
                 peers: peers.take(room).collect(),
             });
         }
-        let mut surplus = self.told.difference(&self.wanted);
-        let mut missing = self.wanted.difference(&self.told);
+        let mut surplus = self.applied.difference(&self.wanted);
+        let mut missing = self.wanted.difference(&self.applied);
         let remove = surplus.next().map(|peer| Change::Remove(*peer));
         remove.or_else(|| missing.next().map(|peer| Change::Insert(*peer)))
     }
@@ -103,17 +105,17 @@ impl SourceMatch {
     pub(super) fn on_result(&mut self, change: &Change, result: Result<(), Status>) {
         match (change, result) {
             (Change::Insert(peer), Ok(()) | Err(Status::Already)) => {
-                self.told.insert(*peer);
+                self.applied.insert(*peer);
             }
             // What cannot be removed is not there.
             (Change::Remove(peer), _) => {
-                self.told.remove(peer);
+                self.applied.remove(peer);
             }
             (Change::Replace { is_short, peers }, result)
                 if result.is_ok() || (peers.is_empty() && result != Err(Status::NoMemory)) =>
             {
-                self.told.retain(|peer| peer.is_short() != *is_short);
-                self.told.extend(peers);
+                self.applied.retain(|peer| peer.is_short() != *is_short);
+                self.applied.extend(peers);
                 self.is_known[usize::from(!is_short)] = true;
                 if self.is_known == [true; 2] {
                     self.full_at = None;
@@ -169,7 +171,7 @@ mod tests {
         }
     }
 
-    /// Tells the radio all there is to tell; says how many requests that took.
+    /// Applies all changes; returns the number of requests.
     fn settle(matching: &mut SourceMatch, table: &mut Table) -> usize {
         let mut requests = 0;
         while let Some(change) = matching.next() {
@@ -182,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn only_differences_are_told() {
+    fn only_differences_are_sent() {
         let (mut matching, mut table) = (SourceMatch::default(), Table(Vec::new(), 10));
         let (one, two) = (Peer::Short(1), Peer::Extended([2; 8]));
         matching.set(one, true);
@@ -216,7 +218,7 @@ mod tests {
         matching.set(Peer::Short(3), true);
         settle(&mut matching, &mut table);
         assert!(!matching.is_enabled());
-        // One more, and one less: still too many, and nothing is told.
+        // One more, and one less: still too many, and nothing is sent.
         matching.set(Peer::Short(4), true);
         matching.set(Peer::Short(0), false);
         assert_eq!(settle(&mut matching, &mut table), 0);
@@ -245,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn large_tables_are_told_in_part_at_once() {
+    fn large_tables_are_written_in_one_request_and_many() {
         let (mut matching, mut table) = (SourceMatch::default(), Table(Vec::new(), 1_000));
         matching.replace((0..1_000).map(Peer::Short));
         assert_eq!(settle(&mut matching, &mut table), 2 + 1_000 - SHORT_MAX);

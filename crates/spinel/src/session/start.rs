@@ -1,4 +1,5 @@
-//! How a radio is started: reset, asked what it is, and started anew when it restarts.
+//! The start of a radio: a reset, then questions. And what makes a start necessary again: restarts
+//! of the radio, of its line, and silence.
 
 use motet::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use crate::error::{API_MIN, HOST_API};
 use crate::frame::{Command, Frame, Header, Property, Status};
 use crate::packed::Reader;
 
-/// What a radio is asked at its start, in this order.
+/// Properties that are read at the start, in this order.
 pub(super) const QUESTIONS: [Property; 10] = [
     Property::ProtocolVersion,
     Property::NcpVersion,
@@ -41,7 +42,7 @@ impl Session {
         if now < again_at {
             return;
         }
-        // One that the line has not taken yet does.
+        // A reset that the line has not taken yet is enough.
         if self.output.is_empty() || self.phase == Phase::Begin {
             self.send_reset(now);
         }
@@ -69,12 +70,12 @@ impl Session {
         }
     }
 
-    /// The radio says that it has restarted.
+    /// Handles a restart that the radio reports.
     pub(super) fn on_restart(&mut self, status: Status, now: Instant) {
         match self.phase {
             Phase::Begin | Phase::Failed => {}
             Phase::Resetting { .. } => {
-                // Firmware tells a restart up to twice.
+                // Firmware reports a restart up to twice.
                 self.echoes = 2 * u16::from(self.resets.max(1)) - 1;
                 self.ask_anew();
             }
@@ -95,12 +96,12 @@ impl Session {
         }
     }
 
-    /// The line was opened anew.
+    /// Handles a line that was opened anew.
     pub(super) fn line_restarted(&mut self, now: Instant) {
         if matches!(self.phase, Phase::Begin | Phase::Failed) {
             return;
         }
-        // Old firmware vanishes from its line when it is reset, which it then need not be again.
+        // Old firmware closes its line when it is reset. A second reset would close it again.
         let reset_at = self.reset_at.take();
         let is_ours = reset_at.is_some_and(|at| now.since(at) < REOPENED_WITHIN);
         if !is_ours {
@@ -119,7 +120,7 @@ impl Session {
         }
     }
 
-    /// The radio has not answered a request.
+    /// Handles a request that had no answer for [`SILENCE_MAX`].
     pub(super) fn on_silence(&mut self, now: Instant) {
         self.counters.silences += 1;
         if self.was_ready {
@@ -140,19 +141,19 @@ impl Session {
         self.events.push_back(Event::Failed(error));
     }
 
-    /// What is kept of the radio is void.
+    /// The radio has to be configured anew: what was open fails.
     fn lose(&mut self, cause: Cause, now: Instant) {
         self.end_flight_lost(now);
         self.end_scan(None);
         self.forget();
-        if std::mem::take(&mut self.is_told_ready) {
+        if std::mem::take(&mut self.is_up) {
             self.events.push_back(Event::Restarted(cause));
         }
     }
 
     fn forget(&mut self) {
         (self.asked, self.flight, self.scan) = (None, None, None);
-        self.told.forget();
+        self.applied.forget();
         self.source_match.forget();
         self.clock = super::Clock::default();
         self.is_suspect = false;
@@ -164,8 +165,8 @@ impl Session {
         self.phase = Phase::Asking(0);
     }
 
-    /// The radio has answered a question of the start, or says why it does not.
-    pub(super) fn on_told(
+    /// Handles the answer to a question of the start.
+    pub(super) fn on_start_answer(
         &mut self,
         property: Property,
         answer: Result<&[u8], Status>,
@@ -197,7 +198,7 @@ impl Session {
         }
     }
 
-    /// Keeps what the radio says of itself, and judges it.
+    /// Keeps an answer; an error where the radio cannot be used.
     fn judge(&mut self, property: Property, answer: Result<&[u8], Status>) -> Result<(), Error> {
         let mut reader = Reader::new(answer.unwrap_or_default());
         let firmware = || self.radio.firmware.clone();
@@ -267,7 +268,7 @@ impl Session {
 
     fn judge_channels(&mut self, channels: &[u8]) -> Result<(), Error> {
         self.radio.channels = match channels {
-            // It does not say: those of 2.4 GHz.
+            // Not reported: the channels of 2.4 GHz.
             [] => (11..=26).collect(),
             channels => channels.to_vec(),
         };
@@ -288,14 +289,14 @@ fn text(bytes: &[u8]) -> String {
     printable.take(FIRMWARE_LEN_MAX).collect()
 }
 
-/// To a reset: restart the stack, not the platform or a bootloader.
+/// Kind of a reset: the stack, not the platform or the bootloader.
 const RESET_STACK: u8 = 2;
 
 /// How long to wait before the first repetition of a reset; then twice as long each time.
 const RESET_INTERVAL: Duration = Duration::from_secs(1);
 const RESET_INTERVAL_MAX: Duration = Duration::from_secs(8);
 
-/// A line that is opened anew so soon after a reset was closed by it.
+/// A line that is opened anew within this time after a reset was closed by the reset.
 const REOPENED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Major version of Spinel.
@@ -306,9 +307,9 @@ const TYPE_THREAD: u32 = 3;
 const CAP_RADIO: u32 = 34;
 /// Capability: raw frames.
 const CAP_RAW: u32 = 513;
-/// Capability: tells the version of the RCP API.
+/// Capability: has [`Property::RcpApiVersion`].
 const CAP_API: u32 = 64;
-/// Capability: tells the least version that a host has to know.
+/// Capability: has [`Property::RcpMinHostApiVersion`].
 const CAP_MIN_HOST_API: u32 = 65;
 
 /// Capabilities and characters that are kept.

@@ -54,7 +54,7 @@ fn a_full_table_is_switched_off_and_on_again() {
             .set_source_match(Peer::Short(short), true, now);
         bench.run_ms(10);
         let is_full = short >= 3;
-        assert_eq!(bench.session.tells_all_pending(), is_full);
+        assert_eq!(bench.session.is_source_match_full(), is_full);
         let is_on = u8::from(!is_full);
         assert!(
             bench.radio.has(Property::SrcMatchEnabled, &[is_on]),
@@ -68,7 +68,7 @@ fn a_full_table_is_switched_off_and_on_again() {
             .set_source_match(Peer::Short(short), false, now);
         bench.run_ms(10);
     }
-    assert!(!bench.session.tells_all_pending());
+    assert!(!bench.session.is_source_match_full());
     assert!(bench.radio.has(Property::SrcMatchEnabled, &[1]));
     assert_eq!(bench.radio.short, [2, 3, 4]);
 }
