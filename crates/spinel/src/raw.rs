@@ -191,13 +191,9 @@ impl<'a> Report<'a> {
             Status::Ok => Heard::read(&mut reader).filter(|ack| !ack.psdu.is_empty()),
             _ => None,
         };
-        // Old firmware lacks the field; the ACK's own bit is the same.
-        let in_ack = ack
-            .and_then(|ack| ack.psdu.first())
-            .map(|byte| byte & FRAME_PENDING != 0);
         Some(Self {
             status,
-            pending: pending.or(in_ack).unwrap_or(false),
+            pending: pending.unwrap_or(false),
             ack,
         })
     }
@@ -208,8 +204,6 @@ pub(crate) const BYTE_US: u64 = 32;
 
 const RSSI_UNKNOWN: i8 = 127;
 const NOISE_UNKNOWN: i8 = -128;
-/// Frame pending, in the first byte of a frame (IEEE 802.15.4-2015 §7.2.2.4).
-const FRAME_PENDING: u8 = 0x10;
 
 #[cfg(test)]
 mod tests {

@@ -82,8 +82,8 @@ impl Clock {
     /// When the radio's clock showed `radio_us`, all of it or its lower 32 bits.
     pub(super) fn to_host(&self, radio_us: u64) -> Option<Instant> {
         let host_us = self.host_us(self.unwrapped(radio_us))?;
-        let host_us = u64::try_from(host_us).unwrap_or(0);
-        Some(Instant::from_micros(host_us))
+        // Before the host's clock began: no time of this session.
+        u64::try_from(host_us).ok().map(Instant::from_micros)
     }
 
     /// The lower 32 bits of what the radio's clock shows at `at`.

@@ -65,6 +65,8 @@ pub(crate) struct Fake {
     pub(crate) extended: Vec<[u8; 8]>,
     /// The transmission that goes on: its transaction, and when it ends.
     flight: Option<(u8, u64, End, u8)>,
+    /// When a scan ends.
+    scans_until: u64,
     /// Properties whose answers are lost, once each.
     pub(crate) loses: Vec<Property>,
     pub(crate) is_deaf: bool,
@@ -120,6 +122,7 @@ impl Fake {
             short: Vec::new(),
             extended: Vec::new(),
             flight: None,
+            scans_until: 0,
             loses: Vec::new(),
             is_deaf: false,
             rssi_dbm: -20,
@@ -155,7 +158,7 @@ impl Fake {
         }
         self.short.clear();
         self.extended.clear();
-        self.flight = None;
+        (self.flight, self.scans_until) = (None, 0);
         for _ in 0..self.quirks.told {
             self.answer(0, Command::Is, Property::LastStatus, &[status], now_us);
         }
@@ -270,8 +273,13 @@ impl Fake {
             (Command::Set, Property::MacScanMask) if frame.value.len() != 1 => {
                 return Err(Status::InvalidArgument);
             }
-            (Command::Set, Property::MacScanState) => self.scan(now_us),
+            (Command::Set, Property::MacScanState) => {
+                assert!(self.flight.is_none(), "a scan during a transmission");
+                self.scan(now_us);
+            }
             (Command::Set, _) => {
+                assert!(self.flight.is_none(), "a setting during a transmission");
+                assert!(now_us >= self.scans_until, "a setting during a scan");
                 self.properties.insert(number, frame.value.to_vec());
             }
             _ => return Err(Status::InvalidCommand),
@@ -291,6 +299,7 @@ impl Fake {
         let channel = self.properties[&0x31][0];
         let period_ms = Reader::new(&self.properties[&0x32]).u16().unwrap();
         let until = now_us + u64::from(period_ms) * 1_000;
+        self.scans_until = until;
         let found = [channel, (-60_i8) as u8];
         self.answer(0, Command::Is, Property::EnergyScanResult, &found, until);
         self.answer(0, Command::Is, Property::MacScanState, &[0], until);
@@ -404,11 +413,23 @@ impl Fake {
         if !self.is_on(Property::RawStreamEnabled) {
             return;
         }
+        let began = now_us - 32 * (1 + psdu.len() as u64 + 2);
+        self.hears_at(psdu, flags, self.clock(began), now_us);
+    }
+
+    /// Hears a frame, and gives it this time.
+    pub(crate) fn hears_at(&mut self, psdu: &[u8], flags: Flags, sfd_us: u64, now_us: u64) {
         let psdu = [psdu, &[0xaa, 0xbb]].concat();
-        let began = now_us - 32 * (1 + psdu.len() as u64);
-        let heard = self.heard(&psdu, self.clock(began), flags);
+        let heard = self.heard(&psdu, sfd_us, flags);
         let value = self.write(&heard, Writer::new()).finish();
-        self.answer(0, Command::Is, Property::StreamRaw, &value, now_us);
+        let transaction = if self.quirks.mixes { 9 } else { 0 };
+        self.answer(
+            transaction,
+            Command::Is,
+            Property::StreamRaw,
+            &value,
+            now_us,
+        );
     }
 
     pub(crate) fn says(&mut self, property: Property, value: &[u8], now_us: u64) {

@@ -2,6 +2,7 @@
 
 use motet::time::{Duration, Instant};
 use motet_spinel::frame::{Command, Property, Status};
+use motet_spinel::raw::Flags;
 use motet_spinel::{Cause, Error, Event, Outcome, Peer, RadioCaps, Refusal, Session, Settings};
 
 use crate::bench::{Bench, SETTINGS, data, is_ready, is_restarted, ms};
@@ -448,6 +449,9 @@ fn a_start_survives_all_that_firmware_does_at_once() {
         bench.run_ms(200);
         assert_eq!(bench.count(is_ready), 1, "{cut}: {:?}", bench.events);
         assert!(matches!(bench.transmit(&data(1)).0, Outcome::Acked(_)));
+        bench.radio.hears(&data(2), Flags::default(), bench.now_us);
+        bench.run_ms(5);
+        assert!(matches!(bench.events.last(), Some(Event::Received(_))));
         let counters = bench.session.counters();
         assert!(
             counters.stale > 20 && counters.mismatched > 15,
@@ -471,6 +475,14 @@ fn a_line_that_takes_nothing_is_not_filled() {
     }
     assert!(failed && longest < 10, "{longest}");
 
+    // A request that the line has not taken is not repeated.
+    let mut bench = Bench::ready(Quirks::default());
+    let now = bench.now();
+    bench.session.set_channel(20, now).unwrap();
+    let waits = bench.session.poll_output(now).to_vec();
+    let later = now + ms(1_900);
+    assert_eq!(bench.session.poll_output(later), waits);
+
     let mut bench = Bench::ready(Quirks::default());
     for _ in 0..600 {
         let now = bench.now();
@@ -480,6 +492,25 @@ fn a_line_that_takes_nothing_is_not_filled() {
         bench.now_us += 100_000;
     }
     assert!(longest < 200, "{longest}");
+}
+
+#[test]
+fn a_round_trip_begins_when_the_line_has_taken_the_request() {
+    let at = Instant::from_micros;
+    let mut session = Session::new(SETTINGS);
+    let len = session.poll_output(at(0)).len();
+    session.on_written(len, at(0));
+    let mut line = Vec::new();
+    motet_spinel::hdlc::encode(&[0x80, 6, 0, 0x70], &mut line);
+    session.on_bytes(&line, at(10));
+    // The question leaves in two parts.
+    let question = session.poll_output(at(10)).to_vec();
+    session.on_written(3, at(20));
+    session.on_written(question.len() - 3, at(100_000));
+    line.clear();
+    motet_spinel::hdlc::encode(&[0x81, 6, 1, 4, 3], &mut line);
+    session.on_bytes(&line, at(101_000));
+    assert_eq!(session.round_trip().unwrap().max, ms(1));
 }
 
 #[test]

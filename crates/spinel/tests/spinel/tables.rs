@@ -146,3 +146,34 @@ fn a_scan_without_a_result_ends() {
     assert_eq!(bench.events, [none.clone(), none]);
     assert!(bench.session.scan(20, 30, bench.now()).is_ok());
 }
+
+#[test]
+fn a_result_of_another_scan_is_none_of_this_one() {
+    let mut bench = Bench::ready(Quirks::default());
+    bench.session.scan(20, 30, bench.now()).unwrap();
+    bench.run_ms(10);
+    bench
+        .radio
+        .says(Property::EnergyScanResult, &[21, 0x80], bench.now_us);
+    bench.run_ms(5);
+    assert!(bench.events.is_empty());
+    bench.run_ms(30);
+    assert_eq!(bench.events.len(), 1);
+    assert_eq!(bench.session.counters().unexpected, 1);
+}
+
+#[test]
+fn a_restart_ends_a_scan() {
+    let mut bench = Bench::ready(Quirks::default());
+    bench.session.scan(20, 1_000, bench.now()).unwrap();
+    bench.run_ms(10);
+    bench.radio.sent.clear();
+    bench.radio.restart(112, bench.now_us);
+    bench.run_ms(50);
+    let none = Event::ScanResult {
+        channel: 20,
+        rssi_dbm: None,
+    };
+    assert_eq!(bench.events[0], none);
+    assert_eq!(bench.events.len(), 3);
+}

@@ -274,6 +274,51 @@ fn old_firmwares_frames_lack_their_time() {
 }
 
 #[test]
+fn a_time_that_cannot_be_is_not_believed() {
+    let mut bench = Bench::ready(Quirks::default());
+    let now = bench.now_us;
+    let shown = bench.radio.clock(now);
+    for sfd_us in [0, shown - 20_000_000, shown + 1_000_000, u64::MAX] {
+        bench
+            .radio
+            .hears_at(&data(9), Flags::default(), sfd_us, now);
+    }
+    bench.run_ms(5);
+    let came = Instant::from_micros(now + bench.way_us);
+    let frames = received(&bench);
+    assert_eq!(frames.len(), 4);
+    for frame in frames {
+        assert_eq!(frame.at, came, "{frame:?}");
+    }
+}
+
+#[test]
+fn a_frame_waits_for_settings_and_settings_for_a_frame() {
+    let mut bench = Bench::ready(Quirks::default());
+    bench.radio.told.clear();
+    let now = bench.now();
+    bench.session.set_addresses(7, Some(9), None, now);
+    bench.session.set_channel(20, now).unwrap();
+    bench.session.transmit(&data(1), None, now).unwrap();
+    bench.run_ms(20);
+    assert!(matches!(bench.sent().0, Outcome::Acked(_)));
+    assert_eq!(bench.radio.told.len(), 4);
+    assert_eq!(bench.radio.told[3].1, Property::StreamRaw);
+    // The played radio wants neither a setting nor a scan while it sends, nor a setting while it
+    // scans.
+    bench.session.transmit(&data(2), None, bench.now()).unwrap();
+    bench.session.set_channel(21, bench.now()).unwrap();
+    bench.session.scan(22, 20, bench.now()).unwrap();
+    bench.run_ms(10);
+    assert!(matches!(bench.sent().0, Outcome::Acked(_)));
+    assert!(bench.radio.has(Property::PhyChan, &[21]));
+    bench.session.set_channel(23, bench.now()).unwrap();
+    bench.run_ms(40);
+    assert!(bench.radio.has(Property::PhyChan, &[23]));
+    assert_eq!(bench.events.len(), 3);
+}
+
+#[test]
 fn frames_that_are_none_are_counted() {
     let mut bench = Bench::ready(Quirks::default());
     let now = bench.now_us;
