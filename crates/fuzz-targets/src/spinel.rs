@@ -345,7 +345,7 @@ const ROUNDS_MAX: usize = 2_000;
 /// Requests that may still be answered.
 const ASKED_MAX: usize = 40;
 /// More bytes than ever wait for the line.
-const OUTPUT_MAX: usize = 12_000;
+const OUTPUT_MAX: usize = 4_500;
 
 #[cfg(test)]
 mod tests {

@@ -281,7 +281,7 @@ impl Session {
 }
 
 /// How long after a request it is repeated. A line that is late by 100 ms is not disturbed.
-const AGAIN_AFTER: Duration = Duration::from_millis(500);
+const AGAIN_AFTER: Duration = Duration::from_millis(250);
 
 /// How often in a row a radio may be too busy for a setting.
 const REFUSALS_MAX: u8 = 10;

@@ -50,4 +50,4 @@ impl Output {
 
 /// Bytes that may wait when another frame comes: a request, a frame to send and some resets are
 /// less than half of it.
-const ROOM: usize = 8_192;
+const ROOM: usize = 4_096;

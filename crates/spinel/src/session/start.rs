@@ -293,7 +293,7 @@ fn text(bytes: &[u8]) -> String {
 const RESET_STACK: u8 = 2;
 
 /// How long to wait before the first repetition of a reset; then twice as long each time.
-const RESET_INTERVAL: Duration = Duration::from_secs(1);
+const RESET_INTERVAL: Duration = Duration::from_millis(250);
 const RESET_INTERVAL_MAX: Duration = Duration::from_secs(8);
 
 /// A line that is opened anew within this time after a reset was closed by the reset.

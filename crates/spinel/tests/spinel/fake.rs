@@ -167,6 +167,7 @@ impl Fake {
     pub(crate) fn on_bytes(&mut self, mut bytes: &[u8], now_us: u64) {
         let mut decoder = std::mem::take(&mut self.decoder);
         while let Some(frame) = decoder.next(&mut bytes) {
+            assert!(frame.len() <= REQUEST_LEN_MAX, "too long for real firmware");
             let frame = Frame::parse(frame).expect("the host sends only frames");
             if !self.is_deaf {
                 self.on_frame(&frame, now_us);
@@ -464,6 +465,9 @@ impl Fake {
         self.flight.map(|(_, ends_at, ..)| ends_at)
     }
 }
+
+/// The longest frame that firmware has to take: to send 127 bytes.
+const REQUEST_LEN_MAX: usize = 148;
 
 /// Turnaround and ACK.
 pub(crate) const ACK_US: u64 = 192 + 11 * 32;

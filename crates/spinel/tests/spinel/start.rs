@@ -244,11 +244,11 @@ fn a_radio_that_never_answers_is_given_up_after_two_seconds() {
 fn a_reset_that_was_lost_is_repeated() {
     let mut bench = Bench::new(Quirks::default());
     bench.radio.is_deaf = true;
-    bench.run_ms(900);
+    bench.run_ms(700);
     bench.radio.is_deaf = false;
-    bench.run_ms(200);
+    bench.run_ms(100);
     assert_eq!(bench.count(is_ready), 1);
-    assert_eq!(bench.session.counters().resets, 2);
+    assert_eq!(bench.session.counters().resets, 3);
 }
 
 #[test]

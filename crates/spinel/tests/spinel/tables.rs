@@ -177,3 +177,19 @@ fn a_restart_ends_a_scan() {
     assert_eq!(bench.events[0], none);
     assert_eq!(bench.events.len(), 3);
 }
+
+#[test]
+fn many_children_are_told_in_requests_that_firmware_can_take() {
+    let mut bench = Bench::ready(Quirks {
+        places: 200,
+        ..Quirks::default()
+    });
+    bench
+        .session
+        .replace_source_match((0..200).map(Peer::Short), bench.now());
+    bench.run_ms(200);
+    bench.radio.restart(112, bench.now_us);
+    bench.run_ms(300);
+    assert_eq!(bench.radio.short.len(), 200);
+    assert!(bench.session.is_ready() && !bench.session.is_source_match_full());
+}
