@@ -112,6 +112,7 @@ impl Session {
 
     fn become_ready(&mut self) {
         self.phase = Phase::Ready;
+        (self.resets, self.echoes) = (0, 0);
         (self.is_up, self.was_ready) = (true, true);
         self.events.push_back(Event::Ready(self.radio.clone()));
     }

@@ -73,7 +73,7 @@ pub struct Session {
     restarts: Allowance,
     /// When this session reset the radio last, where the line has not been opened anew since.
     reset_at: Option<Instant>,
-    /// Resets since the radio answered a question.
+    /// Resets since the radio was ready.
     resets: u8,
     /// Restarts that the radio may still report because of resets of this session.
     echoes: u16,

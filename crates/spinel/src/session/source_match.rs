@@ -136,8 +136,8 @@ impl SourceMatch {
 }
 
 /// Entries in a request that writes a whole table; the others are inserted one by one. Such a
-/// request is shorter than one to send a frame, 148 bytes. A simulated RCP drops one of 184 bytes as
-/// a framing error, and a real one may have as little room.
+/// request is shorter than one to send a frame, 148 bytes. A simulated RCP drops one of 184 bytes
+/// as a framing error, and a real one may have as little room.
 const SHORT_MAX: usize = 50;
 const EXTENDED_MAX: usize = 12;
 

@@ -79,9 +79,11 @@ impl Session {
                 self.echoes = 2 * u16::from(self.resets.max(1)) - 1;
                 self.ask_anew();
             }
-            // It may have lost the question.
-            Phase::Asking(0) if self.echoes > 0 => {
+            // The second report may come behind the answer to a question, and the radio may have
+            // lost that one or its settings.
+            Phase::Asking(_) | Phase::Configuring if self.echoes > 0 => {
                 self.echoes -= 1;
+                self.forget();
                 self.ask_anew();
             }
             _ => {
@@ -173,8 +175,6 @@ impl Session {
         sent: Instant,
         now: Instant,
     ) {
-        self.resets = 0;
-        self.echoes = 0;
         if property == Property::RcpTimestamp {
             let radio_us = answer.ok().and_then(|value| Reader::new(value).u64());
             self.clock.on_answer(radio_us, sent, now);

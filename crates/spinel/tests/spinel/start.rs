@@ -252,6 +252,29 @@ fn a_reset_that_was_lost_is_repeated() {
 }
 
 #[test]
+fn a_restart_that_is_reported_again_during_the_start_is_none() {
+    // Seen of OpenThread's: behind the first answer. Later ones are answered by starting again, too.
+    for after_us in (0..20_000).step_by(100) {
+        let mut bench = Bench::new(Quirks {
+            told: 1,
+            ..Quirks::default()
+        });
+        bench.run_ms(1);
+        bench.now_us += after_us % 1_000;
+        bench.run_ms(after_us / 1_000);
+        if bench.session.is_ready() {
+            return;
+        }
+        bench.radio.restart(112, bench.now_us);
+        bench.run_ms(100);
+        assert_eq!(bench.events.len(), 1, "{after_us}: {:?}", bench.events);
+        assert_eq!(bench.session.counters().restarts, 0, "{after_us}");
+        assert!(bench.radio.has(Property::RawStreamEnabled, &[1]));
+    }
+    panic!("it was never ready");
+}
+
+#[test]
 fn a_radio_that_vanishes_when_it_is_reset_is_not_reset_again() {
     let mut bench = Bench::new(Quirks {
         told: 0,
