@@ -276,6 +276,7 @@ fn old_firmwares_frames_lack_their_time() {
 #[test]
 fn a_time_that_cannot_be_is_not_believed() {
     let mut bench = Bench::ready(Quirks::default());
+    bench.run_ms(50_000);
     let now = bench.now_us;
     let shown = bench.radio.clock(now);
     for sfd_us in [0, shown - 20_000_000, shown + 1_000_000, u64::MAX] {
