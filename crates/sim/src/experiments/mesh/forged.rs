@@ -224,8 +224,8 @@ mod tests {
         run.figure(LOST)
     }
 
-    /// The share of the 240 requests that is lost because of an attacker is at most the one measured
-    /// before, with a margin for chance.
+    /// The share of the 240 requests that is lost because of an attacker is at most the one
+    /// measured before, with a margin for chance.
     #[test]
     fn one_forged_version_mode_or_dao_a_second_takes_little_of_a_mesh() {
         for seed in [1, 2] {
