@@ -56,8 +56,8 @@ const AFTER_TEST: &[Step] = &[
     ("python", python::check),
 ];
 
-/// Others that need it, and for the most part wait for a browser, virtual machines and foreign
-/// programs: beside those of [`AFTER_TEST`].
+/// Steps that need it, too, and for the most part wait for a browser, virtual machines and foreign
+/// programs. They run beside those of [`AFTER_TEST`].
 const AFTER_TEST_BESIDE: &[Step] = &[
     ("web", web::check),
     ("ble-peers", ble_peers::check),

@@ -136,8 +136,8 @@ fn tables(document: &Document) -> Result<(), ScenarioError> {
         (1..).zip(tables).collect::<Vec<(usize, &Table)>>()
     };
     for (number, node) in list("node") {
-        let keys = SECTIONS.iter().find(|section| section.name == "node");
-        let keys = keys.into_iter().flat_map(Section::all_keys);
+        let keys = Section::named("node").into_iter();
+        let keys = keys.flat_map(Section::all_keys);
         let foreign = keys.filter(|key| key.only == Some(RadioKind::Ieee802154));
         let mut values = foreign.filter_map(|key| Some((key.name, node.get(key.name)?)));
         if let Some((key, value)) = values.next() {

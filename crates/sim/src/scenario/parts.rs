@@ -11,9 +11,8 @@ use toml::{Table, Value};
 use super::defaults::{filled, repeated};
 use super::document::Document;
 use super::error::{ScenarioError, shown};
-use super::keys::Part;
+use super::keys::{Part, Section};
 use super::model::{FlowEnd, FlowKind, FlowSettings, Scenario};
-use super::stack_keys::STACK_KEYS;
 use super::sweep::Point;
 use crate::net::network::Joining;
 use crate::net::topology::Tree;
@@ -98,7 +97,7 @@ fn idle(path: &str, value: &Value, who: &str, part: Option<Part>) -> ScenarioErr
 impl Part {
     /// The part that a key of `[stack]` needs in order to do anything, if not every node has it.
     fn needed_by(key: &str, values: &[Value]) -> Option<Self> {
-        let key = STACK_KEYS.iter().find(|entry| entry.name == key)?;
+        let key = Section::named("stack")?.key(key)?;
         let keeps = values.iter().any(|value| value.as_str() == Some("cit"));
         match key.needs? {
             Self::Relays if keeps => Some(Self::Keeps),
