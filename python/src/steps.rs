@@ -28,7 +28,7 @@ pub(crate) struct Steps {
     step_us: u64,
     work: Arc<Work>,
     progress: Option<Py<PyAny>>,
-    line: Mutex<Way>,
+    line: Mutex<RunAccess>,
     /// The process in which its thread is.
     process: u32,
     /// What all steps took.
@@ -37,7 +37,7 @@ pub(crate) struct Steps {
 
 /// What the way to the run is at.
 #[derive(Debug)]
-enum Way {
+enum RunAccess {
     Free(Line),
     /// Some thread waits for an answer.
     Taken,
@@ -107,7 +107,7 @@ impl Steps {
             step_us: (step * 1e6) as u64,
             work,
             progress,
-            line: Mutex::new(Way::Free(line)),
+            line: Mutex::new(RunAccess::Free(line)),
             process: process::id(),
             took: Mutex::default(),
         })
@@ -121,19 +121,19 @@ impl Steps {
             ));
         }
         let mut way = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        match mem::replace(&mut *way, Way::Taken) {
-            Way::Free(line) => Ok(Some(line)),
-            Way::Taken => Err(PyRuntimeError::new_err(
+        match mem::replace(&mut *way, RunAccess::Taken) {
+            RunAccess::Free(line) => Ok(Some(line)),
+            RunAccess::Taken => Err(PyRuntimeError::new_err(
                 "this run is being asked already: one thread at a time may ask it",
             )),
-            Way::Over => {
-                *way = Way::Over;
+            RunAccess::Over => {
+                *way = RunAccess::Over;
                 Ok(None)
             }
         }
     }
 
-    fn put_back(&self, way: Way) {
+    fn put_back(&self, way: RunAccess) {
         *self.line.lock().unwrap_or_else(PoisonError::into_inner) = way;
     }
 
@@ -148,7 +148,7 @@ impl Steps {
         match answered {
             Ok((answers, answer)) => Ok((Line { answers, ..line }, answer)),
             Err(error) => {
-                self.put_back(Way::Over);
+                self.put_back(RunAccess::Over);
                 Err(error)
             }
         }
@@ -209,7 +209,7 @@ impl Steps {
             return Ok(None);
         };
         if line.is_over {
-            self.put_back(Way::Free(line));
+            self.put_back(RunAccess::Free(line));
             return Ok(None);
         }
         line.asked_us = line.asked_us.saturating_add(self.step_us);
@@ -218,16 +218,16 @@ impl Steps {
         let seized = match answer {
             Answer::Moment(seized) => seized,
             Answer::Failed(why) => {
-                self.put_back(Way::Over);
+                self.put_back(RunAccess::Over);
                 return Err(ScenarioError::new_err(why));
             }
             Answer::Result(_) => {
-                self.put_back(Way::Over);
+                self.put_back(RunAccess::Over);
                 return Ok(None);
             }
         };
         line.is_over = seized.is_over;
-        self.put_back(Way::Free(line));
+        self.put_back(RunAccess::Free(line));
         if let Some(progress) = &self.progress {
             let since = seized
                 .view
@@ -243,7 +243,7 @@ impl Steps {
     fn finish(&self, py: Python<'_>) -> PyResult<Outcome> {
         let line = self.take()?.ok_or_else(over)?;
         let (_, answer) = self.ask(py, line, Ask::Finish)?;
-        self.put_back(Way::Over);
+        self.put_back(RunAccess::Over);
         match answer {
             Answer::Result(result) => Ok(Outcome::new(
                 self.plan.clone(),

@@ -16,7 +16,7 @@ use motet_lab::air::filter::{self, Filter};
 use motet_lab::air::gains::{ChainAir, Gains};
 use motet_lab::air::medium::{FrameId, Medium, Placement, Reception};
 use motet_lab::air::profile::Profile;
-use motet_lab::air::radio::{self, Heard, Output};
+use motet_lab::air::radio::{self, IncomingFrame, Output};
 use motet_lab::air::{self, Event};
 use motet_lab::net::plan;
 
@@ -102,7 +102,7 @@ impl ChainOfRadios {
         self.tell(finished.from);
         for reception in receptions {
             let heard = header.as_ref().filter(|_| self.arrives(&reception));
-            let heard = heard.map(|header| Heard {
+            let heard = heard.map(|header| IncomingFrame {
                 frame: &finished.frame,
                 header,
                 power: reception.power,

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use motet::ble::{GapRole, Phy};
-use motet_hci::{BadPlace, Controller, Place};
+use motet_hci::{BadPlace, Controller, ControllerAddress};
 use motet_lab::{Arena, apps::Application, capture::Records, net::plan};
 
 use self::session::Session;
@@ -27,7 +27,7 @@ pub(crate) struct HciArgs {
     #[arg(long, value_name = "PLACE", value_parser = place, requires = "role",
         conflicts_with = "scenario", conflicts_with_all = FOREIGN_TO_CONTROLLER,
         conflicts_with_all = no_use())]
-    hci: Option<Place>,
+    hci: Option<ControllerAddress>,
 
     /// With --hci: what the mote is to devices that its controller finds
     #[arg(
@@ -53,7 +53,7 @@ fn no_use() -> impl Iterator<Item = &'static str> {
 }
 
 /// Reads where a controller is.
-fn place(text: &str) -> Result<Place, String> {
+fn place(text: &str) -> Result<ControllerAddress, String> {
     text.parse().map_err(|error: BadPlace| error.to_string())
 }
 
@@ -62,7 +62,7 @@ impl HciArgs {
     ///
     /// # Errors
     /// [`Error::Input`] for a role without a controller.
-    pub(crate) fn place(&self) -> Result<Option<(&Place, GapRole)>, Error> {
+    pub(crate) fn place(&self) -> Result<Option<(&ControllerAddress, GapRole)>, Error> {
         match (&self.hci, self.role) {
             (None, None) => Ok(None),
             (None, Some(_)) => Err(Error::input(
@@ -95,7 +95,7 @@ pub(crate) struct Mote {
 /// There is no controller of use at `place`, or no longer one; the capture cannot be written; what
 /// the command needs is not there, or it failed.
 pub(crate) fn run(
-    place: &Place,
+    place: &ControllerAddress,
     mote: &Mote,
     capture: &CaptureArgs,
     command: &[OsString],

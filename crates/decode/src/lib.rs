@@ -125,18 +125,18 @@ pub struct Decoder {
     reassembly: reassembly::Reassembly,
     compressions: layers::tcphc::Compressions,
     conversations: conversation::Conversations,
-    heard: layers::mac::Heard,
+    heard: layers::mac::RecentFrames,
     /// The keys by which secured frames are decrypted.
     keys: Option<Keys>,
     ble: layers::bluetooth::Connections,
     tally: Tally,
     /// About the frame in hand.
-    now: Now,
+    now: FrameContext,
 }
 
 /// The frame around inner layers, as far as they need it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Now {
+struct FrameContext {
     number: u64,
     at_ns: u64,
     /// The link sender, where the link has one.
@@ -149,7 +149,7 @@ struct Now {
     depth: u8,
 }
 
-impl Now {
+impl FrameContext {
     /// Whether the frame counts for what is learned: contexts, fragments, conversations.
     const fn countable(&self) -> bool {
         !self.repeat && !self.fcs_wrong
@@ -178,11 +178,11 @@ impl Decoder {
             reassembly: reassembly::Reassembly::default(),
             compressions: layers::tcphc::Compressions::default(),
             conversations: conversation::Conversations::default(),
-            heard: layers::mac::Heard::default(),
+            heard: layers::mac::RecentFrames::default(),
             keys: None,
             ble: layers::bluetooth::Connections::default(),
             tally: Tally::default(),
-            now: Now::default(),
+            now: FrameContext::default(),
         }
     }
 
@@ -205,10 +205,10 @@ impl Decoder {
     /// Explains the next record.
     pub fn decode(&mut self, record: &Record) -> Frame {
         let number = self.tally.frames + 1;
-        self.now = Now {
+        self.now = FrameContext {
             number,
             at_ns: record.epoch_ns,
-            ..Now::default()
+            ..FrameContext::default()
         };
         let start_ns = *self.tally.start_ns.get_or_insert(record.epoch_ns);
         let mut frame = Frame {

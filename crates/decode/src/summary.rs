@@ -84,12 +84,12 @@ struct Talk {
     start_s: f64,
     duration_s: f64,
     ended: &'static str,
-    client_to_server: Way,
-    server_to_client: Way,
+    client_to_server: DirectionSummary,
+    server_to_client: DirectionSummary,
 }
 
 #[derive(Debug, Serialize)]
-struct Way {
+struct DirectionSummary {
     bytes: u64,
     missing_bytes: u64,
     segments: u64,
@@ -212,8 +212,8 @@ impl Talk {
             start_s: seconds_between(start_ns, first),
             duration_s: seconds_between(first, last),
             ended,
-            client_to_server: Way::of(there),
-            server_to_client: Way::of(back),
+            client_to_server: DirectionSummary::of(there),
+            server_to_client: DirectionSummary::of(back),
         }
     }
 
@@ -246,7 +246,7 @@ impl Talk {
     }
 }
 
-impl Way {
+impl DirectionSummary {
     fn of(direction: &Direction) -> Self {
         Self {
             bytes: direction.bytes(),

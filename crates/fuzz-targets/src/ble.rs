@@ -14,7 +14,7 @@ use motet::link::{Ble, BleConfig, BleMemory, Event as LinkEvent, Link, TcpleMemo
 use motet::node::{ACTION_LEN_MAX, Action as NodeAction, Node};
 use motet::random::Rng;
 use motet::tcp::{Config as TcpConfig, HalfOpen, Listener, Memory, Slot, Tcp};
-use motet::tcple::{HELD_LEN, HeldSlot, Side};
+use motet::tcple::{HELD_LEN, HeldSlot, TcpleConnection};
 use motet::time::{Duration, Instant};
 use motet::wire::att;
 use motet::wire::cursor::Writer;
@@ -50,7 +50,7 @@ pub(crate) fn run(bytes: &[u8]) {
     };
     // Every second length of input is one of a node with TCPlE.
     let has_tcple = bytes.len() % 2 == 1;
-    let (mut sides, mut held) = ([Side::NEW], [[0; HELD_LEN]; 2]);
+    let (mut sides, mut held) = ([TcpleConnection::NEW], [[0; HELD_LEN]; 2]);
     let mut held = held.each_mut().map(|memory| HeldSlot::new(memory));
     let mut link = Ble::new(config, memory);
     if has_tcple {

@@ -5,7 +5,7 @@ use motet::time::{Duration, Instant};
 use motet_spinel::frame::{Command, Frame, Header, Property};
 use motet_spinel::hdlc::{self, Decoder};
 use motet_spinel::packed::Writer;
-use motet_spinel::raw::{Flags, Heard, Request};
+use motet_spinel::raw::{Flags, ReceivedFrame, Request};
 use motet_spinel::{Event, LOG_LEN_MAX, Peer, Promiscuous, Session, Settings};
 
 use crate::input::Input;
@@ -149,7 +149,7 @@ impl Line {
     }
 
     fn hears(&mut self, input: &mut Input<'_>) {
-        let heard = Heard {
+        let heard = ReceivedFrame {
             rssi_dbm: -20,
             noise_dbm: -128,
             flags: Flags(input.u16()),

@@ -23,7 +23,7 @@ use nix::{
 use crate::events::{self, Answer};
 use crate::h4::Cutter;
 use crate::requests::{self, Request, command, on_line};
-use crate::{Error, Place};
+use crate::{ControllerAddress, Error};
 
 /// A controller that has been started.
 #[derive(Debug)]
@@ -34,14 +34,14 @@ pub struct Controller {
     packets: u8,
     known: CmdMask,
     /// The command that has no answer yet.
-    asked: Option<Asked>,
+    asked: Option<PendingCommand>,
     /// Whether the last command is one that this controller does not know.
     is_refused: bool,
 }
 
 /// Where an H4 packet goes to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
+pub enum Direction {
     /// To the controller: a command or data.
     ToController,
     /// To the host: an event or data.
@@ -56,7 +56,7 @@ impl AsFd for Controller {
 
 /// A command on its way.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct PendingCommand {
     opcode: Opcode,
     until: Instant,
     /// A connection goes on without it: silence is a refusal. Some controllers count a command
@@ -73,7 +73,7 @@ struct Line {
     /// its buffers.
     outward: Vec<u8>,
     /// Packets that nobody has taken yet, where somebody wants them.
-    noted: Option<Vec<(Way, Vec<u8>)>>,
+    noted: Option<Vec<(Direction, Vec<u8>)>>,
 }
 
 impl Controller {
@@ -85,7 +85,7 @@ impl Controller {
     /// # Errors
     /// There is no controller of Bluetooth 4.1 or later.
     pub fn start(
-        place: &Place,
+        place: &ControllerAddress,
         random: [u8; 6],
         gives_up: impl Fn() -> bool,
     ) -> Result<Self, Error> {
@@ -168,7 +168,7 @@ impl Controller {
     /// The packets since the last call, in their order, each with H4's first byte. Call it after
     /// each
     /// [`Self::poll`]: whatever nobody takes piles up.
-    pub fn take_packets(&mut self) -> Vec<(Way, Vec<u8>)> {
+    pub fn take_packets(&mut self) -> Vec<(Direction, Vec<u8>)> {
         let noted = self.line.noted.as_mut();
         noted.map(std::mem::take).unwrap_or_default()
     }
@@ -185,7 +185,7 @@ impl Controller {
                     action,
                     Action::SetPhy { .. } | Action::SetDataLength { .. } | Action::ReadRssi { .. }
                 );
-                self.asked = Some(Asked {
+                self.asked = Some(PendingCommand {
                     opcode,
                     until: Instant::now() + if is_optional { OPTION_MAX } else { ANSWER_MAX },
                     is_optional,
@@ -228,7 +228,7 @@ impl Controller {
             told = true;
             if let Some(noted) = &mut line.noted {
                 let (kind, rest) = packet;
-                noted.push((Way::ToHost, [&[kind][..], rest].concat()));
+                noted.push((Direction::ToHost, [&[kind][..], rest].concat()));
             }
             let answer = events::read(packet, &mut tell)?;
             let Some(answer) = answer.filter(|answer| is_for(asked, answer)) else {
@@ -264,7 +264,7 @@ impl Controller {
     }
 }
 
-fn is_for(asked: &Option<Asked>, answer: &Answer<'_>) -> bool {
+fn is_for(asked: &Option<PendingCommand>, answer: &Answer<'_>) -> bool {
     asked.is_some_and(|asked| asked.opcode == answer.opcode)
 }
 
@@ -272,7 +272,7 @@ impl Line {
     /// Writes one packet.
     fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         if let Some(noted) = &mut self.noted {
-            noted.push((Way::ToController, bytes.to_vec()));
+            noted.push((Direction::ToController, bytes.to_vec()));
         }
         self.outward.extend_from_slice(bytes);
         self.flush()

@@ -18,6 +18,6 @@ mod h4;
 mod place;
 mod requests;
 
-pub use controller::{Controller, Way};
+pub use controller::{Controller, Direction};
 pub use error::Error;
-pub use place::{BadPlace, Place};
+pub use place::{BadPlace, ControllerAddress};

@@ -18,7 +18,7 @@ use nix::{
 
 /// Where a controller is: `tcp:HOST:PORT`, or `serial:PATH` with or without `,BAUD`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum ControllerAddress {
     /// H4 over TCP: host and port.
     Tcp(String),
     /// H4 over a serial line with RTS and CTS.
@@ -42,7 +42,7 @@ impl fmt::Display for BadPlace {
 
 impl std::error::Error for BadPlace {}
 
-impl FromStr for Place {
+impl FromStr for ControllerAddress {
     type Err = BadPlace;
 
     fn from_str(text: &str) -> Result<Self, BadPlace> {
@@ -81,7 +81,7 @@ impl FromStr for Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ControllerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(place) => write!(f, "tcp:{place}"),
@@ -90,7 +90,7 @@ impl fmt::Display for Place {
     }
 }
 
-impl Place {
+impl ControllerAddress {
     /// A stream of bytes to the controller; reading and writing never wait.
     pub(crate) fn open(&self) -> io::Result<OwnedFd> {
         match self {
@@ -166,13 +166,16 @@ mod tests {
 
     #[test]
     fn places_are_read_as_they_are_shown() {
-        let serial = |path: &str, baud| Place::Serial {
+        let serial = |path: &str, baud| ControllerAddress::Serial {
             path: path.into(),
             baud,
         };
         let cases = [
-            ("tcp:127.0.0.1:7002", Place::Tcp("127.0.0.1:7002".into())),
-            ("tcp:[::1]:1", Place::Tcp("[::1]:1".into())),
+            (
+                "tcp:127.0.0.1:7002",
+                ControllerAddress::Tcp("127.0.0.1:7002".into()),
+            ),
+            ("tcp:[::1]:1", ControllerAddress::Tcp("[::1]:1".into())),
             ("serial:/dev/ttyACM0", serial("/dev/ttyACM0", 1_000_000)),
             ("serial:/dev/tty,115200", serial("/dev/tty", 115_200)),
         ];
@@ -193,7 +196,7 @@ mod tests {
             "usb:0",
             "127.0.0.1:7002",
         ] {
-            assert!(wrong.parse::<Place>().is_err(), "{wrong}");
+            assert!(wrong.parse::<ControllerAddress>().is_err(), "{wrong}");
         }
     }
 }

@@ -122,22 +122,22 @@ impl KeyFile {
     }
 
     /// The step from `before`, an earlier reading of the file, to this one.
-    pub fn after(&self, before: &Self) -> Step {
+    pub fn after(&self, before: &Self) -> KeyChange {
         let numbers = |file: &Self| (file.network, file.sequence);
         if self.secret != before.secret || self.network > before.network {
-            return Step::Replaced;
+            return KeyChange::Replaced;
         }
         let is_forgotten = |mote: &String| !self.revoked.contains(mote);
         let goes_back = numbers(self) < numbers(before);
         if goes_back || before.revoked.iter().any(is_forgotten) {
-            return Step::Back {
+            return KeyChange::Back {
                 network: [before.network, self.network],
                 sequence: [before.sequence, self.sequence],
             };
         }
         match self.sequence == before.sequence {
-            true => Step::Unchanged,
-            false => Step::Rotated,
+            true => KeyChange::Unchanged,
+            false => KeyChange::Rotated,
         }
     }
 
@@ -159,7 +159,7 @@ impl KeyFile {
 
 /// The change of a key file from one reading to the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum KeyChange {
     /// The new file has the same keys.
     Unchanged,
     /// The same network key, and a later link key.
@@ -351,18 +351,18 @@ mod tests {
         let revoked = step(&|file| file.revoke([1; 8]).unwrap());
         let forgotten = step(&|file| file.network = 1);
         let other = KeyFile::new(&[0xa5; SECRET_LEN]);
-        let back = |network, sequence| Step::Back { network, sequence };
+        let back = |network, sequence| KeyChange::Back { network, sequence };
         for (case, before, now, step) in [
-            ("the same", &first, &first, Step::Unchanged),
-            ("rotated", &first, &rotated, Step::Rotated),
-            ("revoked", &first, &revoked, Step::Replaced),
+            ("the same", &first, &first, KeyChange::Unchanged),
+            ("rotated", &first, &rotated, KeyChange::Rotated),
+            ("revoked", &first, &revoked, KeyChange::Replaced),
             (
                 "revoked after a rotation",
                 &rotated,
                 &revoked,
-                Step::Replaced,
+                KeyChange::Replaced,
             ),
-            ("another secret", &revoked, &other, Step::Replaced),
+            ("another secret", &revoked, &other, KeyChange::Replaced),
             (
                 "before the rotation",
                 &rotated,

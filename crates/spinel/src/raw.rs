@@ -79,7 +79,7 @@ impl<'a> Request<'a> {
 
 /// A frame as an RCP received it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Heard<'a> {
+pub struct ReceivedFrame<'a> {
     /// The frame with its FCS; empty where the radio refused the frame.
     pub psdu: &'a [u8],
     /// Received signal strength, dBm; 127: unknown.
@@ -98,7 +98,7 @@ pub struct Heard<'a> {
     pub error: u32,
 }
 
-impl<'a> Heard<'a> {
+impl<'a> ReceivedFrame<'a> {
     /// Reads a frame from the front of a value. `None`: its bytes are cut off.
     pub fn read(reader: &mut Reader<'a>) -> Option<Self> {
         let psdu = reader.data()?;
@@ -176,7 +176,7 @@ pub struct Report<'a> {
     /// The ACK had the frame pending bit.
     pub pending: bool,
     /// The ACK; `None` where there is none, or where the RCP does not hand it out.
-    pub ack: Option<Heard<'a>>,
+    pub ack: Option<ReceivedFrame<'a>>,
 }
 
 impl<'a> Report<'a> {
@@ -188,7 +188,7 @@ impl<'a> Report<'a> {
         let pending = reader.bool();
         let _is_header_updated = reader.bool();
         let ack = match status {
-            Status::Ok => Heard::read(&mut reader).filter(|ack| !ack.psdu.is_empty()),
+            Status::Ok => ReceivedFrame::read(&mut reader).filter(|ack| !ack.psdu.is_empty()),
             _ => None,
         };
         Some(Self {
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn whatever_is_cut_off_of_a_received_frame_has_a_default() {
-        let heard = Heard {
+        let heard = ReceivedFrame {
             psdu: &[0x41, 0x88, 7, 1, 2, 0, 0],
             rssi_dbm: -20,
             noise_dbm: -90,
@@ -225,7 +225,7 @@ mod tests {
         };
         let whole = heard.write(Writer::new()).finish();
         for len in 0..=whole.len() {
-            let read = Heard::read(&mut Reader::new(&whole[..len]));
+            let read = ReceivedFrame::read(&mut Reader::new(&whole[..len]));
             let Some(read) = read else {
                 assert!(len < 2 + heard.psdu.len(), "{len}");
                 continue;
@@ -249,7 +249,7 @@ mod tests {
             .u16(0)
             .data(&[15, 200])
             .finish();
-        let read = Heard::read(&mut Reader::new(&short)).unwrap();
+        let read = ReceivedFrame::read(&mut Reader::new(&short)).unwrap();
         assert_eq!((read.channel, read.lqi, read.sfd_us), (15, 200, None));
         assert_eq!(read.end_us(), None);
         assert_eq!(heard.end_us(), Some(0x4421_379d + 8 * 32));
@@ -302,9 +302,9 @@ mod tests {
         fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = Report::parse(&bytes);
             let _ = Request::parse(&bytes);
-            if let Some(heard) = Heard::read(&mut Reader::new(&bytes)) {
+            if let Some(heard) = ReceivedFrame::read(&mut Reader::new(&bytes)) {
                 let written = heard.write(Writer::new()).finish();
-                prop_assert_eq!(Heard::read(&mut Reader::new(&written)), Some(heard));
+                prop_assert_eq!(ReceivedFrame::read(&mut Reader::new(&written)), Some(heard));
             }
         }
     }

@@ -34,7 +34,7 @@ pub(crate) struct Flow {
     /// Whether the flow's end was a reset by the mote.
     is_refused: bool,
     streams: [Stream; 2],
-    lanes: [Lane; 2],
+    lanes: [HeldPackets; 2],
     /// Round trips from the release of a packet into the mesh to its answer.
     pub(crate) mesh: Rtt,
     /// When an acknowledgment went into the mesh that new data is to answer.
@@ -82,7 +82,7 @@ struct Stream {
 
 /// Packets of one direction that are held, the first to leave first.
 #[derive(Debug, Default)]
-struct Lane(VecDeque<HeldPacket>);
+struct HeldPackets(VecDeque<HeldPacket>);
 
 /// A packet that is held.
 #[derive(Clone, Copy, Debug)]
@@ -108,7 +108,7 @@ pub(crate) struct Passing {
 
 /// The news of a segment about its flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct News {
+pub(crate) struct SegmentEffect {
     /// Bytes that had not passed before.
     pub(crate) new_bytes: u32,
     /// Bytes of the other direction that it acknowledges for the first time.
@@ -168,7 +168,7 @@ impl Flow {
     }
 
     /// Learns from a segment that has come, before it is known whether it is held.
-    pub(crate) fn on_segment(&mut self, segment: &Segment, now: Instant) -> News {
+    pub(crate) fn on_segment(&mut self, segment: &Segment, now: Instant) -> SegmentEffect {
         // Before its first byte a flow has not begun to rest.
         let rest = match self.has_begun {
             true => self.rest(now),
@@ -234,8 +234,8 @@ impl Flow {
         }
     }
 
-    /// See [`News::streamed`].
-    fn streamed(&mut self, segment: &Segment, news: &News) -> u32 {
+    /// See [`SegmentEffect::streamed`].
+    fn streamed(&mut self, segment: &Segment, news: &SegmentEffect) -> u32 {
         let is_again = news.is_retransmission && news.new_bytes == 0;
         let bytes = match is_again {
             true => segment.payload_len.saturating_mul(2),
@@ -375,9 +375,9 @@ impl Passing {
 }
 
 impl Stream {
-    fn on_data(&mut self, segment: &Segment, now: Instant) -> News {
+    fn on_data(&mut self, segment: &Segment, now: Instant) -> SegmentEffect {
         if segment.payload_len == 0 && !segment.flags.contains(Flags::FIN) {
-            return News::default();
+            return SegmentEffect::default();
         }
         let end = segment.end();
         let Some(highest) = self.highest else {
@@ -385,9 +385,9 @@ impl Stream {
             self.acknowledged.get_or_insert(segment.seq);
             self.timed = Some((end, now));
             self.timed_on = self.timed;
-            return News {
+            return SegmentEffect {
                 new_bytes: segment.payload_len,
-                ..News::default()
+                ..SegmentEffect::default()
             };
         };
         if distance(end, highest).unsigned_abs() > JUMP_MAX {
@@ -400,9 +400,9 @@ impl Stream {
                     ..Self::default()
                 };
             }
-            return News {
+            return SegmentEffect {
                 is_stray: true,
-                ..News::default()
+                ..SegmentEffect::default()
             };
         }
         self.strays = 0;
@@ -419,23 +419,23 @@ impl Stream {
             self.timed = Some((end, now));
             self.timed_on = self.timed;
         }
-        News {
+        SegmentEffect {
             new_bytes,
             is_retransmission: segment.payload_len > 0 && new_bytes == 0,
-            ..News::default()
+            ..SegmentEffect::default()
         }
     }
 
     /// Bytes below the highest: they fill a hole, or have passed before.
-    fn on_old_data(&mut self, segment: &Segment) -> News {
+    fn on_old_data(&mut self, segment: &Segment) -> SegmentEffect {
         // Whose acknowledgment comes is not known any more (Karn).
         (self.timed, self.timed_on) = (None, None);
         let new_bytes = segment.payload_len.min(self.holes);
         self.holes -= new_bytes;
-        News {
+        SegmentEffect {
             new_bytes,
             is_retransmission: segment.payload_len > 0,
-            ..News::default()
+            ..SegmentEffect::default()
         }
     }
 

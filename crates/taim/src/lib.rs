@@ -45,4 +45,4 @@ mod strangers;
 pub use self::config::{Admission, Config, Fq, Policy, Taim, UnknownPolicy, Window};
 pub use self::router::{Decision, Packet, PacketId, Router};
 pub use self::segment::{Direction, FlowKey};
-pub use self::status::{Counters, Fairness, FlowStatus, Held, MoteStatus, Side, Status};
+pub use self::status::{Counters, Fairness, FlowStatus, Held, MoteStatus, RoundTripSide, Status};

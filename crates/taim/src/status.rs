@@ -47,9 +47,9 @@ pub struct FlowStatus {
     /// New bytes both ways over the last ten minutes, or since the flow began, bit/s.
     pub goodput_10min_bps: f64,
     /// Round trips from the router through the mesh.
-    pub mesh: Side,
+    pub mesh: RoundTripSide,
     /// Round trips from the router to the peer.
-    pub wired: Side,
+    pub wired: RoundTripSide,
     /// Packets that came, both ways.
     pub packets: u64,
     /// Segments that were sent again, as far as the router has seen it.
@@ -87,7 +87,7 @@ pub struct MoteStatus {
 
 /// Round trips on one side of the router.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Side {
+pub struct RoundTripSide {
     /// Smoothed (RFC 6298); none before the first.
     pub rtt: Option<Duration>,
     /// Smoothed mean deviation.
@@ -202,8 +202,8 @@ impl FlowStatus {
             bytes_down,
             goodput_1min_bps,
             goodput_10min_bps,
-            mesh: Side::of(&flow.mesh),
-            wired: Side::of(&flow.wired),
+            mesh: RoundTripSide::of(&flow.mesh),
+            wired: RoundTripSide::of(&flow.wired),
             packets: flow.tally.packets,
             retransmissions: flow.tally.retransmissions,
             held: Held {
@@ -247,7 +247,7 @@ impl MoteStatus {
     }
 }
 
-impl Side {
+impl RoundTripSide {
     fn of(rtt: &Rtt) -> Self {
         Self {
             rtt: rtt.smoothed(),

@@ -28,7 +28,7 @@ use crate::segment::{FlowKey, Pair};
 /// Packets of strangers that wait.
 #[derive(Debug)]
 pub(crate) struct Strangers {
-    lanes: [Lane; LANES],
+    lanes: [PairQueue; LANES],
     /// The lane whose turn it is.
     turn: usize,
     /// Until when what has gone takes the strangers' part of the time: those of TCP last.
@@ -47,7 +47,7 @@ pub(crate) struct Strangers {
 
 /// The packets of one pair of addresses, or of several that share a lane.
 #[derive(Debug, Default)]
-struct Lane {
+struct PairQueue {
     pair: Option<Pair>,
     used: Instant,
     packets: VecDeque<Waiting>,
@@ -104,7 +104,7 @@ impl Strangers {
         now: Instant,
     ) -> bool {
         self.drop_stale(now);
-        let waits = |lane: &Lane| lane.packets.iter().any(|own| own.pair == pair);
+        let waits = |lane: &PairQueue| lane.packets.iter().any(|own| own.pair == pair);
         if self.is_asked(pair, now) && !self.lanes.iter().any(waits) {
             return true;
         }
@@ -303,7 +303,7 @@ impl Strangers {
     }
 
     /// Drops the oldest packet of the queue that is the longest by this measure.
-    fn drop_longest(&mut self, len: impl Fn(&Lane) -> usize) {
+    fn drop_longest(&mut self, len: impl Fn(&PairQueue) -> usize) {
         let longest = self.lanes.iter_mut().max_by_key(|lane| len(lane));
         if let Some(lane) = longest
             && let Some(first) = lane.packets.pop_front()
@@ -327,9 +327,9 @@ impl Strangers {
     }
 
     fn share(&self, place: usize) -> i64 {
-        let source = |lane: &Lane| lane.pair.map(|pair| pair.peer);
+        let source = |lane: &PairQueue| lane.pair.map(|pair| pair.peer);
         let own = source(&self.lanes[place]);
-        let of_source = |lane: &&Lane| !lane.packets.is_empty() && source(lane) == own;
+        let of_source = |lane: &&PairQueue| !lane.packets.is_empty() && source(lane) == own;
         let busy = self.lanes.iter().filter(of_source).count() as i64;
         SHARE / busy.max(1)
     }

@@ -22,7 +22,7 @@ use motet::random::Rng;
 #[cfg(feature = "tcp")]
 use motet::tcp::{Buffers, Config, Memory, Slot, Tcp};
 #[cfg(feature = "tcple")]
-use motet::tcple::{HELD_LEN, HeldSlot, Side};
+use motet::tcple::{HELD_LEN, HeldSlot, TcpleConnection};
 use motet::time::Instant;
 
 use radio::Radio;
@@ -79,7 +79,7 @@ struct BleStorage {
 /// The memory of TCPlE on such a link, with two places for prefetched segments.
 #[cfg(feature = "tcple")]
 struct TcpleStorage {
-    sides: [Side; 1],
+    sides: [TcpleConnection; 1],
     segments: [[u8; HELD_LEN]; 2],
     held: MaybeUninit<[HeldSlot<'static>; 2]>,
 }
@@ -101,7 +101,7 @@ impl TwoLinks {
             peers: MaybeUninit::uninit(),
             #[cfg(feature = "tcple")]
             tcple: TcpleStorage {
-                sides: [Side::NEW],
+                sides: [TcpleConnection::NEW],
                 segments: [[0; HELD_LEN]; 2],
                 held: MaybeUninit::uninit(),
             },

@@ -8,7 +8,7 @@ use motet::{
     link::{Ble, Link},
     wire::LinkAddr,
 };
-use motet_hci::{Controller, Place, Way};
+use motet_hci::{Controller, ControllerAddress, Direction};
 use motet_lab::{
     Arena,
     apps::{App, Ends, Services},
@@ -33,7 +33,7 @@ use crate::{
 
 /// A mote that runs over a controller.
 pub(super) struct Session<'s, 'm> {
-    place: &'s Place,
+    place: &'s ControllerAddress,
     world: World<'m>,
     controller: Controller,
     pacer: Pacer,
@@ -47,7 +47,7 @@ pub(super) struct Session<'s, 'm> {
 impl<'s, 'm> Session<'s, 'm> {
     /// Starts the mote over a controller at `place`, with what is beside it.
     pub(super) fn begin(
-        (place, mut controller): (&'s Place, Controller),
+        (place, mut controller): (&'s ControllerAddress, Controller),
         mote: &Mote,
         (port, capture): (Option<PacketPort>, Option<Capture>),
         arena: &'m Arena,
@@ -225,7 +225,7 @@ impl<'s, 'm> Session<'s, 'm> {
     fn note(&mut self) {
         for (way, packet) in self.controller.take_packets() {
             if let Some(capture) = &mut self.capture {
-                capture.hci(self.world.now(), way == Way::ToHost, &packet);
+                capture.hci(self.world.now(), way == Direction::ToHost, &packet);
             }
         }
     }
@@ -286,7 +286,7 @@ fn link_local(device: [u8; 6]) -> Ipv6Addr {
     plan::addr_of(prefix, LinkAddr::Device(device))
 }
 
-pub(super) fn failed(place: &Place, error: &motet_hci::Error) -> Error {
+pub(super) fn failed(place: &ControllerAddress, error: &motet_hci::Error) -> Error {
     Error::failed(format!("{place}: {error}"))
 }
 

@@ -11,7 +11,7 @@ use std::{
 use motet::{ip::PacketDrop, time::Duration};
 use motet_lab::{
     Arena,
-    keys::{KeyFile, Step},
+    keys::{KeyChange, KeyFile},
     net::{moves, network::Network, plan},
 };
 use motet_router::{
@@ -22,7 +22,7 @@ use motet_taim::Config;
 
 use super::{
     Args, serve,
-    snapshot::{Place, Snapshot},
+    snapshot::{MeshPosition, Snapshot},
     snapshot_channel,
 };
 use crate::{
@@ -132,8 +132,8 @@ fn reread(path: &Path, known: &mut KeyFile, network: &mut Network<'_>) -> String
     };
     let path = path.display();
     let did = match file.after(known) {
-        Step::Unchanged => return stays(&format!("{path} names the same one as before")),
-        Step::Back {
+        KeyChange::Unchanged => return stays(&format!("{path} names the same one as before")),
+        KeyChange::Back {
             network: [network, back],
             sequence,
         } => {
@@ -144,11 +144,11 @@ fn reread(path: &Path, known: &mut KeyFile, network: &mut Network<'_>) -> String
                  the key"
             ));
         }
-        Step::Rotated => {
+        KeyChange::Rotated => {
             network.rotate_key(keys.sequence);
             format!("the key sequence is {} or later", keys.sequence)
         }
-        Step::Replaced => {
+        KeyChange::Replaced => {
             let is_revoked = |eui64| file.is_revoked(eui64);
             if !network.replace_key((keys.network, keys.sequence), is_revoked) {
                 return stays(
@@ -191,7 +191,7 @@ fn look(network: &mut Network<'_>, tun: &str, uptime: time::Duration) -> Snapsho
     let motes = (1..network.mesh_nodes()).map(|mote| {
         let way = moves::way_up(network, mote);
         let first = way.as_ref().and_then(|way| way.first());
-        let place = Place {
+        let place = MeshPosition {
             parent: first.map(|parent| network.addr(*parent)),
             hops: way.as_ref().map(Vec::len),
         };

@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, net::Ipv6Addr};
 
 use motet::time::Duration;
-use motet_taim::{FlowStatus, Held, MoteStatus, Side, Status};
+use motet_taim::{FlowStatus, Held, MoteStatus, RoundTripSide, Status};
 use serde::{Deserialize, Serialize};
 
 use crate::output::SCHEMA;
@@ -106,7 +106,7 @@ pub(super) struct Traffic {
 
 /// Where a mote of our own border router's mesh is.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) struct Place {
+pub(super) struct MeshPosition {
     pub(super) parent: Option<Ipv6Addr>,
     pub(super) hops: Option<usize>,
 }
@@ -156,7 +156,7 @@ impl Snapshot {
         status: &Status,
         interface: &str,
         uptime: std::time::Duration,
-        mesh: &BTreeMap<Ipv6Addr, Place>,
+        mesh: &BTreeMap<Ipv6Addr, MeshPosition>,
     ) -> Self {
         let fairness = &status.fairness;
         let flows = status.flows.iter().map(FlowRow::of);
@@ -193,7 +193,7 @@ impl Snapshot {
 
 impl FlowRow {
     fn of(flow: &FlowStatus) -> Self {
-        let side = |side: &Side| (side.rtt.map(ms), side.variation.map(ms));
+        let side = |side: &RoundTripSide| (side.rtt.map(ms), side.variation.map(ms));
         let (mesh_rtt_ms, mesh_rtt_variation_ms) = side(&flow.mesh);
         let (wired_rtt_ms, wired_rtt_variation_ms) = side(&flow.wired);
         Self {
@@ -367,8 +367,8 @@ pub(super) mod tests {
                 bytes_down: 0,
                 goodput_1min_bps: rate,
                 goodput_10min_bps: rate,
-                mesh: Side::default(),
-                wired: Side::default(),
+                mesh: RoundTripSide::default(),
+                wired: RoundTripSide::default(),
                 packets: 2,
                 retransmissions: 0,
                 held: Held::default(),
@@ -426,7 +426,7 @@ pub(super) mod tests {
     fn strangers_push_no_mote_of_the_mesh_out() {
         let mesh: BTreeMap<_, _> = (0..300_u16)
             .map(|n| {
-                let place = Place {
+                let place = MeshPosition {
                     parent: n.checked_sub(1).map(mote),
                     hops: Some(usize::from(n) + 1),
                 };

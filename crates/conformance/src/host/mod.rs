@@ -245,7 +245,7 @@ impl<'m> Host<'m> {
     /// Stages what the engine received beyond its own buffer, notes finished handshakes, and
     /// frees what is over.
     fn note_changes(&mut self) {
-        let host = Side {
+        let host = HostState {
             tcp: &mut self.tcp,
             arena: self.arena,
             settings: &self.settings,
@@ -352,7 +352,7 @@ impl<'m> Host<'m> {
 }
 
 /// The parts of a host, beside the sockets, that [`Host::note_changes`] uses.
-struct Side<'a, 'm> {
+struct HostState<'a, 'm> {
     tcp: &'a mut Tcp<'m>,
     arena: &'m Bump,
     settings: &'a Settings,
@@ -360,7 +360,7 @@ struct Side<'a, 'm> {
     now: Instant,
 }
 
-impl Side<'_, '_> {
+impl HostState<'_, '_> {
     fn note(&mut self, stream: &mut Stream) {
         let Some(connection) = self.tcp.connection(stream.handle) else {
             return;

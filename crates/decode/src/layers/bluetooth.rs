@@ -40,7 +40,7 @@ struct Connection {
     ends: Option<[LinkAddr; 2]>,
     crc_init: Option<u32>,
     /// The two directions, that of the central first.
-    ways: [Way; 2],
+    ways: [DirectionState; 2],
     /// The last frame of it.
     last: u64,
     /// By end, the channel of TCPlE as that end calls it; and which end asked for one and waits for
@@ -71,7 +71,7 @@ impl Connection {
 
 /// One direction of a connection.
 #[derive(Debug, Default)]
-struct Way {
+struct DirectionState {
     /// Sequence number and payload of the last packet.
     sent: Option<(bool, Vec<u8>)>,
     /// The L2CAP PDU that goes on, from its header.

@@ -317,7 +317,7 @@ pub(super) fn link_pair(mac: &Header) -> LinkPair {
 
 /// The latest frames: to recognise link retries and acknowledgments.
 #[derive(Debug, Default)]
-pub(crate) struct Heard {
+pub(crate) struct RecentFrames {
     latest: HashMap<LinkAddr, Latest>,
     /// Frames that want an acknowledgment, oldest first: out of earshot of one another,
     /// senders overlap.
@@ -339,7 +339,7 @@ struct Awaiting {
     at_ns: u64,
 }
 
-impl Heard {
+impl RecentFrames {
     /// The frame that this one repeats, if it was the sender's last: a retry of the link, or
     /// (over ZEP) the same frame on its way to another node. Notes this frame.
     ///

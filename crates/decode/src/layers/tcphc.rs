@@ -19,7 +19,7 @@ use motet::wire::tcphc::{FULL_OVERHEAD, Field as Inline, Header, Window};
 
 use super::tcp::flag_names;
 use crate::model::{Frame, Layer, Value, group, hex8, hex16};
-use crate::{Decoder, Now};
+use crate::{Decoder, FrameContext};
 
 /// The connections whose compressed headers were heard, in both directions.
 #[derive(Debug, Default)]
@@ -35,12 +35,12 @@ struct Connection {
     overheard: Overheard,
     /// When the connection was heard last, nanoseconds.
     last_ns: u64,
-    recent: VecDeque<Heard>,
+    recent: VecDeque<SegmentOnAir>,
 }
 
 /// A segment and where it was heard first.
 #[derive(Debug)]
-struct Heard {
+struct SegmentOnAir {
     /// The segment as it was on the air.
     bytes: Vec<u8>,
     from_first: bool,
@@ -122,7 +122,7 @@ pub(super) fn restore(
 
 impl Compressions {
     /// Takes a whole header; a header that names a context creates the context.
-    fn learn(&mut self, located: &Located, cid: Option<u8>, segment: &[u8], now: &Now) {
+    fn learn(&mut self, located: &Located, cid: Option<u8>, segment: &[u8], now: &FrameContext) {
         let Located { src, dst, .. } = located;
         let Ok((header, _)) = tcp::Header::parse(segment) else {
             return;
@@ -154,7 +154,7 @@ impl Compressions {
         ports: (u16, u16),
         header: &tcp::Header,
         segment: &[u8],
-        now: &Now,
+        now: &FrameContext,
     ) {
         let known = self.connections.get(&key);
         let is_syn = header.flags.contains(Flags::SYN) && !header.flags.contains(Flags::ACK);
@@ -180,7 +180,12 @@ impl Compressions {
     }
 
     /// The whole header of a segment with a compressed one.
-    fn restore(&mut self, located: &Located, segment: &[u8], now: &Now) -> Result<Vec<u8>, String> {
+    fn restore(
+        &mut self,
+        located: &Located,
+        segment: &[u8],
+        now: &FrameContext,
+    ) -> Result<Vec<u8>, String> {
         let bytes = TcpForm::compressed(segment);
         let (header, _) = Header::parse(bytes).map_err(|error| error.reason().to_owned())?;
         let (addrs, from_first) = located.ends();
@@ -219,7 +224,7 @@ fn unknown(error: HeaderDrop) -> String {
 
 impl Connection {
     /// Learns from a whole header, unless this is the same segment on another hop.
-    fn learn(&mut self, from_first: bool, segment: &[u8], now: &Now) {
+    fn learn(&mut self, from_first: bool, segment: &[u8], now: &FrameContext) {
         if self.recall(from_first, segment, now).is_none() {
             self.overheard.learn(from_first, segment, now.instant());
             self.note(from_first, segment, &[], now);
@@ -227,7 +232,7 @@ impl Connection {
     }
 
     /// The header of this segment, if it was heard from another node, or is a link's repeat.
-    fn recall(&self, from_first: bool, bytes: &[u8], now: &Now) -> Option<Vec<u8>> {
+    fn recall(&self, from_first: bool, bytes: &[u8], now: &FrameContext) -> Option<Vec<u8>> {
         let heard = self.recent.iter().rev().find(|heard| {
             let again = !now.countable() || heard.heard_from != now.heard_from;
             again && heard.from_first == from_first && heard.bytes == bytes
@@ -235,12 +240,12 @@ impl Connection {
         Some(heard.header.clone())
     }
 
-    fn note(&mut self, from_first: bool, bytes: &[u8], header: &[u8], now: &Now) {
+    fn note(&mut self, from_first: bool, bytes: &[u8], header: &[u8], now: &FrameContext) {
         self.last_ns = now.at_ns;
         if self.recent.len() >= RECENT_MAX {
             self.recent.pop_front();
         }
-        self.recent.push_back(Heard {
+        self.recent.push_back(SegmentOnAir {
             bytes: bytes.to_vec(),
             from_first,
             heard_from: now.heard_from,
@@ -249,7 +254,7 @@ impl Connection {
     }
 }
 
-impl Now {
+impl FrameContext {
     fn instant(&self) -> Instant {
         Instant::from_micros(self.at_ns / 1_000)
     }

@@ -28,9 +28,9 @@ const PLAYED: Played = Played {
 fn play(
     played: Played,
     then: impl FnOnce(TcpStream) + Send + 'static,
-) -> (Place, thread::JoinHandle<Vec<u16>>) {
+) -> (ControllerAddress, thread::JoinHandle<Vec<u16>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let place = Place::Tcp(listener.local_addr().unwrap().to_string());
+    let place = ControllerAddress::Tcp(listener.local_addr().unwrap().to_string());
     let thread = thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let mut asked = Vec::new();
@@ -66,7 +66,7 @@ fn play(
 
 const RANDOM: [u8; 6] = [0xc0, 1, 2, 3, 4, 5];
 
-fn start(place: &Place) -> Result<Controller, Error> {
+fn start(place: &ControllerAddress) -> Result<Controller, Error> {
     Controller::start(place, RANDOM, || false)
 }
 
@@ -137,7 +137,7 @@ fn what_cannot_carry_ipv6_is_refused() {
 #[test]
 fn a_place_where_nobody_listens_is_unreachable() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let place = Place::Tcp(listener.local_addr().unwrap().to_string());
+    let place = ControllerAddress::Tcp(listener.local_addr().unwrap().to_string());
     drop(listener);
     assert!(matches!(start(&place), Err(Error::Unreachable(_))));
 }
@@ -145,7 +145,7 @@ fn a_place_where_nobody_listens_is_unreachable() {
 #[test]
 fn one_that_says_nothing_is_waited_for_until_the_caller_gives_up() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let place = Place::Tcp(listener.local_addr().unwrap().to_string());
+    let place = ControllerAddress::Tcp(listener.local_addr().unwrap().to_string());
     let error = Controller::start(&place, RANDOM, || true).unwrap_err();
     assert!(matches!(error, Error::GivenUp));
 }
@@ -172,10 +172,10 @@ fn commands_and_their_answers_pass() {
     controller.command(on, &[]).unwrap();
     let (all, error) = told(&mut controller, 9);
     let packets = [
-        (Way::ToController, vec![1, 0x0a, 0x20, 1, 1]),
-        (Way::ToHost, vec![4, 0x0e, 4, 1, 8, 0x20, 0]),
-        (Way::ToHost, vec![4, 0x0e, 4, 1, 0x0a, 0x20, 0x0c]),
-        (Way::ToHost, vec![2, 1, 0x20, 2, 0, 7, 8]),
+        (Direction::ToController, vec![1, 0x0a, 0x20, 1, 1]),
+        (Direction::ToHost, vec![4, 0x0e, 4, 1, 8, 0x20, 0]),
+        (Direction::ToHost, vec![4, 0x0e, 4, 1, 0x0a, 0x20, 0x0c]),
+        (Direction::ToHost, vec![2, 1, 0x20, 2, 0, 7, 8]),
     ];
     assert_eq!(controller.take_packets(), packets);
     assert_eq!(controller.take_packets(), []);

@@ -66,7 +66,7 @@ pub struct Radio {
 
 /// A frame that arrived without error.
 #[derive(Clone, Copy, Debug)]
-pub struct Heard<'a> {
+pub struct IncomingFrame<'a> {
     /// The frame's bytes.
     pub frame: &'a Frame,
     /// The frame's header.
@@ -283,7 +283,7 @@ impl Radio {
     }
 
     /// A frame the radio was locked on has ended; `None` when it had errors.
-    pub fn on_reception(&mut self, heard: Option<Heard<'_>>, air: &mut Air, now: Instant) {
+    pub fn on_reception(&mut self, heard: Option<IncomingFrame<'_>>, air: &mut Air, now: Instant) {
         if self.is_off {
             return;
         }

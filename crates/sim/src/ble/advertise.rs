@@ -17,7 +17,7 @@ use crate::streams::happens;
 /// A device's search for others: advertising or scanning.
 #[derive(Debug, Default)]
 pub(super) struct Seeking {
-    what: What,
+    what: Activity,
     /// The interval between advertisements, in units of 0.625 ms.
     advertising_interval: u16,
     scan_interval: u16,
@@ -27,7 +27,7 @@ pub(super) struct Seeking {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum What {
+enum Activity {
     #[default]
     Nothing,
     Advertising(Instant),
@@ -54,16 +54,16 @@ impl Air {
             }
             Action::SetAdvertisingData { .. } => seeking.advertised = bytes.to_vec(),
             Action::SetAdvertising { is_on: true } => {
-                seeking.what = What::Advertising(now);
+                seeking.what = Activity::Advertising(now);
                 self.advertise_later(at, now, now);
             }
             Action::SetScanParameters { interval, .. } => seeking.scan_interval = interval,
             Action::SetScan { is_on: true } => {
                 seeking.heard.clear();
-                seeking.what = What::Scanning(now);
+                seeking.what = Activity::Scanning(now);
             }
             Action::SetAdvertising { is_on: false } | Action::SetScan { is_on: false } => {
-                seeking.what = What::Nothing;
+                seeking.what = Activity::Nothing;
             }
             Action::Connect { timing, .. } if !timing.is_possible() => return INVALID_PARAMETERS,
             Action::Connect {
@@ -71,7 +71,7 @@ impl Air {
                 timing,
                 event_len,
             } => {
-                seeking.what = What::Connecting(Wanted {
+                seeking.what = Activity::Connecting(Wanted {
                     since: now,
                     peer,
                     timing,
@@ -79,10 +79,10 @@ impl Air {
                 });
             }
             Action::CancelConnect => {
-                let What::Connecting(wanted) = seeking.what else {
+                let Activity::Connecting(wanted) = seeking.what else {
                     return NOT_ALLOWED;
                 };
-                seeking.what = What::Nothing;
+                seeking.what = Activity::Nothing;
                 let event = Event::Connected {
                     status: CANCELLED,
                     handle: Handle(0),
@@ -100,7 +100,7 @@ impl Air {
     /// Counts how long a device has listened since it began to, or since this was counted last.
     fn count_listening(&mut self, at: usize, now: Instant) {
         let device = &mut self.devices[at];
-        if let What::Scanning(since) | What::Connecting(Wanted { since, .. }) =
+        if let Activity::Scanning(since) | Activity::Connecting(Wanted { since, .. }) =
             &mut device.seeking.what
         {
             device.usage.receive(Phy::Le1M, now.since(*since));
@@ -119,7 +119,7 @@ impl Air {
     /// A device advertises on all three channels, and listens after each.
     pub(super) fn advertise(&mut self, from: usize, since: Instant, now: Instant) {
         let device = &mut self.devices[from];
-        if device.seeking.what != What::Advertising(since) {
+        if device.seeking.what != Activity::Advertising(since) {
             return;
         }
         let data = device.seeking.advertised.clone();
@@ -155,7 +155,10 @@ impl Air {
         at: Instant,
     ) -> bool {
         let device = &self.devices[scanner];
-        let listens = matches!(device.seeking.what, What::Scanning(_) | What::Connecting(_));
+        let listens = matches!(
+            device.seeking.what,
+            Activity::Scanning(_) | Activity::Connecting(_)
+        );
         if !listens || device.busy_until > at {
             return false;
         }
@@ -183,12 +186,12 @@ impl Air {
         let rssi = self.signal.told((scanner, from));
         let seeking = &mut self.devices[scanner].seeking;
         match seeking.what {
-            What::Scanning(_) if !seeking.heard.contains(&addr) => {
+            Activity::Scanning(_) if !seeking.heard.contains(&addr) => {
                 seeking.heard.push(addr);
                 self.report(scanner, Report::Advertised(addr, rssi, data.to_vec()));
                 false
             }
-            What::Connecting(wanted) if wanted.peer == addr => {
+            Activity::Connecting(wanted) if wanted.peer == addr => {
                 self.count_listening(scanner, at);
                 self.connect((scanner, from), &wanted, at + T_IFS, channel);
                 true
@@ -240,7 +243,7 @@ impl Air {
             (peripheral, central, GapRole::Peripheral),
         ];
         for (device, other, role) in roles {
-            self.devices[device].seeking.what = What::Nothing;
+            self.devices[device].seeking.what = Activity::Nothing;
             let event = Event::Connected {
                 status: 0,
                 handle: Handle(number as u16),

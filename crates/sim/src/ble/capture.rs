@@ -55,7 +55,7 @@ struct Flight {
 
 /// Where a packet is from, as the header says it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Way {
+enum CapturedDirection {
     Advertising = 0,
     FromCentral = 2,
     FromPeripheral = 3,
@@ -82,8 +82,8 @@ impl Air {
             .fold(llid, |head, (bit, at)| head | u8::from(*bit) << at);
         let packet = [&[head, bytes.len() as u8], bytes].concat();
         let way = match end {
-            CENTRAL => Way::FromCentral,
-            _ => Way::FromPeripheral,
+            CENTRAL => CapturedDirection::FromCentral,
+            _ => CapturedDirection::FromPeripheral,
         };
         let address = (connection.access_address, connection.crc_init);
         let phy = connection.phy;
@@ -109,7 +109,7 @@ impl Air {
         let head = ADV_IND | SELECTS_BY_2 | u8::from(from.is_random) << 6;
         let len = (6 + data.len()) as u8;
         let packet = [&[head, len], &reversed(from)[..], data].concat();
-        let how = (channel, Phy::Le1M, Way::Advertising);
+        let how = (channel, Phy::Le1M, CapturedDirection::Advertising);
         let flight = Flight {
             from: device,
             to: None,
@@ -144,7 +144,7 @@ impl Air {
         }
         packet.extend_from_slice(&connection.map.to_bytes());
         packet.push(HOP);
-        let how = (channel, Phy::Le1M, Way::Advertising);
+        let how = (channel, Phy::Le1M, CapturedDirection::Advertising);
         let [from, to] = [CENTRAL, PERIPHERAL].map(|end| connection.ends[end].device);
         let flight = Flight {
             from,
@@ -159,7 +159,7 @@ impl Air {
         &mut self,
         at: Instant,
         (access_address, crc_init): (u32, u32),
-        (channel, phy, way): (u8, Phy, Way),
+        (channel, phy, way): (u8, Phy, CapturedDirection),
         (packet, flight): (&[u8], Flight),
     ) {
         if self.capture.is_none() && self.packets.is_none() {
@@ -189,7 +189,7 @@ impl Air {
                 start: at,
                 end: flight.end,
                 channel,
-                is_of_connection: way != Way::Advertising,
+                is_of_connection: way != CapturedDirection::Advertising,
                 arrival: flight.arrival,
                 bytes: record.into(),
             });

@@ -13,13 +13,13 @@ use crate::streams::happens;
 
 /// How a packet was received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Heard {
+enum Reception {
     Good,
     BadCrc,
     Nothing,
 }
 
-impl Heard {
+impl Reception {
     /// The fate of the packet at an end that was awake or not.
     fn arrival(self, is_awake: bool) -> Arrival {
         match self {
@@ -302,10 +302,10 @@ impl Air {
         let hears = is_awake && (other == CENTRAL || event.is_found);
         let heard = match hears {
             true => self.draw((at, end), &event),
-            false => Heard::Nothing,
+            false => Reception::Nothing,
         };
         self.note_packet((at, end), &event, (now, heard.arrival(is_awake)));
-        if event.payload_len > 0 && heard != Heard::Good {
+        if event.payload_len > 0 && heard != Reception::Good {
             let ends = &self.connections[at].ends;
             let link = (ends[end].device, ends[other].device);
             let tally = self.tallies.entry(link).or_default();
@@ -316,12 +316,12 @@ impl Air {
         }
         if is_awake {
             let time = match heard {
-                Heard::Nothing => sync_time(phy),
-                Heard::Good | Heard::BadCrc => now.since(event.begun),
+                Reception::Nothing => sync_time(phy),
+                Reception::Good | Reception::BadCrc => now.since(event.begun),
             };
             self.devices[device].usage.receive(phy, time);
         }
-        if heard == Heard::Nothing {
+        if heard == Reception::Nothing {
             let missed = event.missed_by(other, is_awake);
             self.connections[at].event = Some(missed);
             // Without an answer the central hears nothing either.
@@ -336,13 +336,13 @@ impl Air {
             return;
         };
         match heard {
-            Heard::Good => event.bad[other] = 0,
+            Reception::Good => event.bad[other] = 0,
             _ => event.bad[other] += 1,
         }
-        event.heard[other][usize::from(heard != Heard::Good)] += 1;
+        event.heard[other][usize::from(heard != Reception::Good)] += 1;
         let is_closed = event.bad[other] >= BAD_MAX;
-        let has_more = event.more.contains(&true) || heard == Heard::BadCrc;
-        if heard == Heard::Good {
+        let has_more = event.more.contains(&true) || heard == Reception::BadCrc;
+        if heard == Reception::Good {
             connection.ends[other].heard_at = now;
             if other == PERIPHERAL {
                 connection.synchronised_at = now;
@@ -363,7 +363,7 @@ impl Air {
 
     /// Draws how a packet is heard. One with an error is not heard at all where the error is in
     /// what a receiver looks for.
-    fn draw(&mut self, (at, end): (usize, usize), event: &ConnectionEvent) -> Heard {
+    fn draw(&mut self, (at, end): (usize, usize), event: &ConnectionEvent) -> Reception {
         let injected = self.conditions.errors[usize::from(event.channel)];
         let connection = &self.connections[at];
         let phy = connection.phy;
@@ -371,12 +371,12 @@ impl Air {
         let sent = (event.payload_len, phy);
         let error = self.signal.error((from, to), injected, sent, event.begun);
         if error <= 0.0 || !happens(&mut self.rng, error) {
-            return Heard::Good;
+            return Reception::Good;
         }
         let all = packet_len(event.payload_len, phy, self.conditions.has_mic);
         match happens(&mut self.rng, sync_len(phy) as f64 / all as f64) {
-            true => Heard::Nothing,
-            false => Heard::BadCrc,
+            true => Reception::Nothing,
+            false => Reception::BadCrc,
         }
     }
 

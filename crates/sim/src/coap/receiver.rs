@@ -13,7 +13,7 @@ pub struct Receiver {
 
 /// A receiver's verdict on a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Heard {
+pub struct MessageResult {
     /// The answer to send.
     pub answer: Option<Vec<u8>>,
     /// Number of the body, number of the block in it, and its bytes; none where it came before.
@@ -22,7 +22,7 @@ pub struct Heard {
 
 impl Receiver {
     /// Takes a request; none where it is no PUT.
-    pub fn on_message(&mut self, bytes: &[u8]) -> Option<Heard> {
+    pub fn on_message(&mut self, bytes: &[u8]) -> Option<MessageResult> {
         let packet = Packet::from_bytes(bytes).ok()?;
         if packet.header.code != MessageClass::Request(RequestType::Put) {
             return None;
@@ -49,7 +49,7 @@ impl Receiver {
         });
         let has_more = value & 8 != 0;
         let answer = is_confirmed.then(|| answer(&packet, option, has_more));
-        Some(Heard {
+        Some(MessageResult {
             answer: answer.flatten(),
             block,
         })

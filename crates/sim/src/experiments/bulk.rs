@@ -23,7 +23,7 @@ use crate::air::filter::{self, Filter};
 use crate::air::gains::Gains;
 use crate::air::medium::{FrameId, Medium, Placement};
 use crate::air::phy;
-use crate::air::radio::{Heard, Radio};
+use crate::air::radio::{IncomingFrame, Radio};
 use crate::air::{Air, Event};
 use crate::net::bound::raw_kbps;
 use crate::net::network::{NetworkOptions, NodeOptions};
@@ -348,12 +348,15 @@ impl<'m> Links<'m> {
             let Link { radio, loss, .. } = &mut self.nodes[reception.at];
             let arrives = happens(loss, reception.survival)
                 && !(self.frame_loss > 0.0 && happens(loss, self.frame_loss));
-            let heard = header.as_ref().filter(|_| arrives).map(|header| Heard {
-                frame: &finished.frame,
-                header,
-                power: reception.power,
-                from: sender,
-            });
+            let heard = header
+                .as_ref()
+                .filter(|_| arrives)
+                .map(|header| IncomingFrame {
+                    frame: &finished.frame,
+                    header,
+                    power: reception.power,
+                    from: sender,
+                });
             radio.on_reception(heard, &mut self.air, now);
         }
         self.drive(sender, now);

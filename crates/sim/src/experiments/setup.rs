@@ -31,7 +31,7 @@ pub struct Setup {
     /// for the estimate, too.
     document: Document,
     /// Settings for which a scenario has no key.
-    pub beyond: Beyond,
+    pub beyond: SettingsWithoutKey,
     /// Buffers of a receiving mote, in segments, where they are not those of the sender.
     pub receiver_segments: Option<usize>,
     /// Changes to the TCP of the senders.
@@ -42,7 +42,7 @@ pub struct Setup {
 
 /// The settings of a chain that no key of a scenario has.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Beyond {
+pub struct SettingsWithoutKey {
     /// A radio that differs from all that have names.
     pub profile: Option<Profile>,
     /// A mode of header compression other than the default one.
@@ -86,7 +86,7 @@ impl Setup {
     pub fn of(document: Document) -> Self {
         Self {
             document,
-            beyond: Beyond::default(),
+            beyond: SettingsWithoutKey::default(),
             receiver_segments: None,
             sender: as_it_is,
             receiver: as_it_is,

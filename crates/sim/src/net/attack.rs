@@ -179,14 +179,14 @@ pub(crate) struct Forger {
     rng: Rng,
     made: u32,
     /// The last frame of each neighbour.
-    heard: Vec<Heard>,
+    heard: Vec<OverheardFrame>,
     /// Frames to be played back.
     kept: Vec<Box<[u8]>>,
 }
 
 /// The fields in clear in a neighbour's last frame.
 #[derive(Clone, Copy, Debug)]
-struct Heard {
+struct OverheardFrame {
     from: LinkAddr,
     sequence: u8,
     /// Datagram tag of the packet that the frame is a fragment of; none where it is encrypted.
@@ -227,7 +227,7 @@ impl Forger {
         let tag = fragment.map(|(fragment, _)| fragment.datagram_tag);
         let tag = tag.or_else(|| before?.tag);
         self.heard.retain(|heard| heard.from != from);
-        self.heard.push(Heard {
+        self.heard.push(OverheardFrame {
             from,
             sequence: header.sequence,
             tag,

@@ -136,21 +136,21 @@ impl Of {
     }
 
     fn columns(self, plan: &Plan) -> Vec<Filling> {
-        let mut columns = vec![Filling::new("point", Place::Point, Whole)];
+        let mut columns = vec![Filling::new("point", ValueSource::Point, Whole)];
         let swept = plan.points.first().map(|point| &point.values[..]);
         for (at, (key, _)) in swept.unwrap_or_default().iter().enumerate() {
             let values = plan.points.iter().filter_map(|point| point.values.get(at));
             let types: Vec<Type> = values.map(|(_, value)| Type::of(value)).collect();
-            columns.push(Filling::new(key, Place::Swept, Type::of_all(&types)));
+            columns.push(Filling::new(key, ValueSource::Swept, Type::of_all(&types)));
         }
         if self != Self::Summary {
-            columns.push(Filling::new("seed", Place::Own, Whole));
+            columns.push(Filling::new("seed", ValueSource::Own, Whole));
         }
         let own = self.keys().iter();
-        columns.extend(own.map(|(name, kind)| Filling::new(name, Place::Own, *kind)));
+        columns.extend(own.map(|(name, kind)| Filling::new(name, ValueSource::Own, *kind)));
         for (key, names, kind) in self.nested() {
             for (at, name) in names.iter().enumerate() {
-                let place = Place::Nested(key, name, at);
+                let place = ValueSource::Nested(key, name, at);
                 columns.push(Filling::new(&format!("{key}.{name}"), place, kind));
             }
         }
@@ -184,13 +184,13 @@ impl Type {
 /// A column under construction.
 struct Filling {
     name: String,
-    place: Place,
+    place: ValueSource,
     values: Values,
 }
 
 /// Where a column's value is in a line.
 #[derive(Clone, Copy)]
-enum Place {
+enum ValueSource {
     /// Not in it: the number of the point.
     Point,
     /// Among the values of the sweep.
@@ -202,7 +202,7 @@ enum Place {
 }
 
 impl Filling {
-    fn new(name: &str, place: Place, kind: Type) -> Self {
+    fn new(name: &str, place: ValueSource, kind: Type) -> Self {
         let values = match kind {
             Whole => Values::Whole(Vec::new()),
             Real => Values::Real(Vec::new()),
@@ -219,17 +219,17 @@ impl Filling {
     fn push(&mut self, point: usize, line: &Map<String, Value>) {
         let number = Value::from(point);
         let found = match self.place {
-            Place::Point => Some(&number),
-            Place::Swept => line.get("point").and_then(|point| point.get(&self.name)),
-            Place::Own => line.get(&self.name),
-            Place::Nested(key, name, at) => line.get(key).and_then(|nested| match nested {
+            ValueSource::Point => Some(&number),
+            ValueSource::Swept => line.get("point").and_then(|point| point.get(&self.name)),
+            ValueSource::Own => line.get(&self.name),
+            ValueSource::Nested(key, name, at) => line.get(key).and_then(|nested| match nested {
                 Value::Array(list) => list.get(at),
                 nested => nested.get(name),
             }),
         };
         // Counts of zero are left out of a line; where there is no list of any, there are none.
         let is_counted = match self.place {
-            Place::Nested(key, ..) => line.get(key).is_some_and(Value::is_object),
+            ValueSource::Nested(key, ..) => line.get(key).is_some_and(Value::is_object),
             _ => false,
         };
         match &mut self.values {

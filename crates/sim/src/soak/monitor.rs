@@ -13,7 +13,7 @@ use motet::wire::tcp::{Flags, Header};
 /// Everything sent by either side so far, as far as rules need it.
 #[derive(Debug, Default)]
 pub(crate) struct Monitor {
-    flows: BTreeMap<Way, Flow>,
+    flows: BTreeMap<OneWay, Flow>,
     /// Numbers that went through zero.
     pub(crate) wraps: Wraps,
 }
@@ -41,7 +41,7 @@ impl Wraps {
 }
 
 /// One direction of a connection: who sends, and the ports seen from there.
-pub(crate) type Way = (usize, u16, u16);
+pub(crate) type OneWay = (usize, u16, u16);
 
 #[derive(Clone, Copy, Debug)]
 struct Flow {
@@ -111,7 +111,7 @@ impl Monitor {
 
     /// The window that a side announced last; `None` when the other side has begun another
     /// connection since, for what is said to the old one is not followed.
-    pub(crate) fn window(&self, way: Way) -> Option<u16> {
+    pub(crate) fn window(&self, way: OneWay) -> Option<u16> {
         let (from, local, remote) = way;
         let flow = self.flows.get(&way)?;
         let other = self.flows.get(&(1 - from, remote, local))?;

@@ -23,7 +23,7 @@ use crate::net::strangers::{StrangerPacket, Strangers};
 /// The outsiders of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Outsiders {
-    pub(super) what: What,
+    pub(super) what: OutsiderScenario,
     /// Hosts on the Internet that send into the mesh.
     pub(super) floods: Vec<Strangers>,
     /// Time between two reboots of a relay.
@@ -32,7 +32,7 @@ pub(super) struct Outsiders {
 
 /// The kind of outsiders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum What {
+pub(super) enum OutsiderScenario {
     /// Frames of somebody without the key, beside relays that reboot.
     Strangers,
     /// Forged messages of RPL and of neighbour discovery, and there is no key.
@@ -85,24 +85,24 @@ impl Outsiders {
 
     fn draw(dice: &mut Dice) -> Self {
         let what = dice.pick(&[
-            What::Strangers,
-            What::Strangers,
-            What::Forgers,
-            What::Floods,
-            What::Children,
-            What::Floor,
+            OutsiderScenario::Strangers,
+            OutsiderScenario::Strangers,
+            OutsiderScenario::Forgers,
+            OutsiderScenario::Floods,
+            OutsiderScenario::Children,
+            OutsiderScenario::Floor,
         ]);
-        let has_floods = what == What::Floods || dice.chance(0.3);
+        let has_floods = what == OutsiderScenario::Floods || dice.chance(0.3);
         let floods = (0..dice.range(1, 2)).map(|_| flood(dice));
         let mut floods: Vec<_> = floods.filter(|_| has_floods).collect();
-        if what == What::Children {
+        if what == OutsiderScenario::Children {
             // To the one that is off.
             let per_s = f64::from(dice.scale(1, 10));
             let len = dice.scale(20, 600) as usize;
             floods.push(Strangers::one(StrangerPacket::Datagrams(len), per_s));
         }
         let pause = Duration::from_secs(20) + dice.span(Duration::from_secs(100));
-        let reboots = matches!(what, What::Strangers | What::Floor);
+        let reboots = matches!(what, OutsiderScenario::Strangers | OutsiderScenario::Floor);
         Self {
             what,
             floods,
@@ -119,7 +119,7 @@ impl Outsiders {
             ..HostOptions::new("outside")
         });
         if options.ble.is_some() {
-            self.what = What::Floods;
+            self.what = OutsiderScenario::Floods;
             self.reboots_every = None;
             if self.floods.is_empty() {
                 self.floods.push(flood(&mut dice));
@@ -127,11 +127,11 @@ impl Outsiders {
             return;
         }
         match self.what {
-            What::Strangers => be_strange(options, &mut dice),
-            What::Forgers => forge(options, &mut dice),
-            What::Floods => {}
-            What::Children => have_children(options, &mut dice),
-            What::Floor => crowd_together(options, (&mut dice, seed)),
+            OutsiderScenario::Strangers => be_strange(options, &mut dice),
+            OutsiderScenario::Forgers => forge(options, &mut dice),
+            OutsiderScenario::Floods => {}
+            OutsiderScenario::Children => have_children(options, &mut dice),
+            OutsiderScenario::Floor => crowd_together(options, (&mut dice, seed)),
         }
     }
 }

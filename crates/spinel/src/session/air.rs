@@ -6,7 +6,7 @@ use super::event::{Ack, Outcome, Received};
 use super::{Event, Phase, Refusal, Session};
 use crate::frame::{Command, Frame, Header, Property, Status};
 use crate::packed::Reader;
-use crate::raw::{BYTE_US, FCS_LEN, Flags, Heard, PSDU_LEN_MAX, Report, Request};
+use crate::raw::{BYTE_US, FCS_LEN, Flags, PSDU_LEN_MAX, ReceivedFrame, Report, Request};
 
 /// A frame that is to be sent, or is being sent.
 #[derive(Clone, Debug)]
@@ -196,7 +196,7 @@ impl Session {
 
     /// A frame came.
     pub(super) fn on_heard(&mut self, value: &[u8], now: Instant) {
-        let Some(heard) = Heard::read(&mut Reader::new(value)) else {
+        let Some(heard) = ReceivedFrame::read(&mut Reader::new(value)) else {
             self.counters.malformed += 1;
             return;
         };
@@ -226,7 +226,7 @@ impl Session {
     }
 
     /// The counter of a frame that is to be dropped; `None`: the frame is good.
-    fn dropped_by(&mut self, heard: &Heard<'_>) -> Option<&mut u64> {
+    fn dropped_by(&mut self, heard: &ReceivedFrame<'_>) -> Option<&mut u64> {
         let len = heard.psdu.len();
         let counters = &mut self.counters;
         if self.phase != Phase::Ready {
@@ -245,7 +245,7 @@ impl Session {
     }
 
     /// When a frame's last symbol was on the air.
-    fn end_of(&self, heard: &Heard<'_>, now: Instant) -> Instant {
+    fn end_of(&self, heard: &ReceivedFrame<'_>, now: Instant) -> Instant {
         let at = heard.end_us().and_then(|us| self.clock.to_host(us));
         // Older than any frame in a line or a radio: the time is wrong.
         let at = at.filter(|at| now.since(*at) < AGE_MAX);

@@ -13,8 +13,8 @@ use crate::packed::{Reader, Writer};
 
 /// A request that has no answer yet.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
-    what: What,
+pub(super) struct Request {
+    what: Purpose,
     property: Property,
     transaction: u8,
     /// As it was sent, to be repeated.
@@ -29,7 +29,7 @@ pub(super) struct Asked {
 }
 
 #[derive(Clone, Debug)]
-enum What {
+enum Purpose {
     /// A question of the start, or a reading of the clock.
     Read,
     Set(usize, Value),
@@ -37,7 +37,7 @@ enum What {
     Scan(Step),
 }
 
-impl Asked {
+impl Request {
     pub(super) fn deadline(&self) -> Instant {
         self.again_at.min(self.asked_at + SILENCE_MAX)
     }
@@ -58,7 +58,7 @@ impl Session {
     /// Whether a setting is being written or has to be: frames wait for it.
     pub(super) fn is_setting(&self) -> bool {
         let asked = self.asked.as_ref();
-        asked.is_some_and(|asked| matches!(asked.what, What::Set(..)))
+        asked.is_some_and(|asked| matches!(asked.what, Purpose::Set(..)))
             || self.applied.next(&self.wanted()).is_some()
     }
 
@@ -82,7 +82,7 @@ impl Session {
             return self.ask_to_configure(now);
         };
         self.phase = Phase::Asking(n);
-        self.ask(What::Read, Command::Get, *property, &[], now);
+        self.ask(Purpose::Read, Command::Get, *property, &[], now);
     }
 
     /// Writes a setting or changes a table; when all is done, the steps of a scan and the clock.
@@ -104,9 +104,15 @@ impl Session {
             self.become_ready();
         }
         if let Some((step, property, value)) = self.next_scan_step() {
-            self.ask(What::Scan(step), Command::Set, property, &value, now);
+            self.ask(Purpose::Scan(step), Command::Set, property, &value, now);
         } else if self.is_suspect || self.clock.due().is_some_and(|due| now >= due) {
-            self.ask(What::Read, Command::Get, Property::RcpTimestamp, &[], now);
+            self.ask(
+                Purpose::Read,
+                Command::Get,
+                Property::RcpTimestamp,
+                &[],
+                now,
+            );
         }
     }
 
@@ -120,7 +126,7 @@ impl Session {
     fn ask_set(&mut self, n: usize, value: Value, now: Instant) {
         if let Some(property) = ORDER.get(n) {
             self.ask(
-                What::Set(n, value),
+                Purpose::Set(n, value),
                 Command::Set,
                 *property,
                 value.bytes(),
@@ -143,7 +149,7 @@ impl Session {
             false => Property::SrcMatchExtended,
         };
         self.ask(
-            What::Change(change),
+            Purpose::Change(change),
             command,
             property,
             &value.finish(),
@@ -153,7 +159,7 @@ impl Session {
 
     fn ask(
         &mut self,
-        what: What,
+        what: Purpose,
         command: Command,
         property: Property,
         value: &[u8],
@@ -171,7 +177,7 @@ impl Session {
         }
         .emit();
         let end = self.send(&frame);
-        self.asked = Some(Asked {
+        self.asked = Some(Request {
             what,
             property,
             transaction,
@@ -242,8 +248,8 @@ impl Session {
             self.round_trips.on_answer(sent, now);
         }
         match asked.what {
-            What::Read => self.on_value(asked.property, answer, sent, now),
-            What::Set(n, value) => match answer {
+            Purpose::Read => self.on_value(asked.property, answer, sent, now),
+            Purpose::Set(n, value) => match answer {
                 Ok(_) => {
                     self.refusals = 0;
                     self.applied.set(n, value);
@@ -259,8 +265,8 @@ impl Session {
                     self.fail(Error::Refused { property, status }, now);
                 }
             },
-            What::Change(change) => self.source_match.on_result(&change, answer.map(|_| ())),
-            What::Scan(step) => self.on_scan_step(step, answer.is_ok(), now),
+            Purpose::Change(change) => self.source_match.on_result(&change, answer.map(|_| ())),
+            Purpose::Scan(step) => self.on_scan_step(step, answer.is_ok(), now),
         }
     }
 

@@ -24,7 +24,7 @@ use crate::frame::{Command, Frame, Property, Status};
 use crate::hdlc::Decoder;
 
 use air::Flight;
-use ask::Asked;
+use ask::Request;
 use clock::Clock;
 use counters::RoundTrips;
 use output::Output;
@@ -52,7 +52,7 @@ pub struct Session {
     output: Output,
     /// The transaction that was used last.
     transaction: u8,
-    asked: Option<Asked>,
+    asked: Option<Request>,
     radio: RadioInfo,
     /// What the firmware can do: its list of capabilities.
     caps: Vec<u32>,
@@ -189,7 +189,7 @@ impl Session {
             Phase::Resetting { again_at, .. } => Some(again_at),
             _ => None,
         };
-        let asked = self.asked.as_ref().map(Asked::deadline);
+        let asked = self.asked.as_ref().map(Request::deadline);
         let clock = self.clock.due();
         let clock = clock.filter(|_| self.asked.is_none() && self.phase == Phase::Ready);
         let flight = self.flight.as_ref().and_then(Flight::deadline);

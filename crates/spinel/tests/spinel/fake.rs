@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use motet_spinel::frame::{Command, Frame, Header, Property, Status};
 use motet_spinel::hdlc::{self, Decoder};
 use motet_spinel::packed::{Reader, Writer};
-use motet_spinel::raw::{Flags, Heard, Request};
+use motet_spinel::raw::{Flags, ReceivedFrame, Request};
 
 /// What is odd about a radio.
 #[derive(Clone, Debug)]
@@ -387,8 +387,8 @@ impl Fake {
         );
     }
 
-    fn heard<'a>(&self, psdu: &'a [u8], sfd_us: u64, flags: Flags) -> Heard<'a> {
-        Heard {
+    fn heard<'a>(&self, psdu: &'a [u8], sfd_us: u64, flags: Flags) -> ReceivedFrame<'a> {
+        ReceivedFrame {
             psdu,
             rssi_dbm: self.rssi_dbm,
             noise_dbm: -128,
@@ -400,7 +400,7 @@ impl Fake {
         }
     }
 
-    fn write(&self, heard: &Heard<'_>, writer: Writer) -> Writer {
+    fn write(&self, heard: &ReceivedFrame<'_>, writer: Writer) -> Writer {
         if self.quirks.has_short_structs {
             let writer = writer.data(heard.psdu).i8(heard.rssi_dbm).i8(-128);
             return writer.u16(heard.flags.0).data(&[heard.channel, heard.lqi]);

@@ -8,7 +8,7 @@ use motet::time::Instant;
 use motet_spinel::frame::{Command, Frame, Property, Status};
 use motet_spinel::hdlc::{self, Decoder};
 use motet_spinel::packed::{Reader, Writer};
-use motet_spinel::raw::{Heard, Report, Request};
+use motet_spinel::raw::{ReceivedFrame, Report, Request};
 use motet_spinel::{Event, Session};
 
 use crate::bench::SETTINGS;
@@ -67,7 +67,7 @@ fn a_real_dialogue_is_read_and_written_alike() {
             }
             (false, Property::StreamRaw) => {
                 let mut reader = Reader::new(frame.value);
-                let frame_heard = Heard::read(&mut reader).expect("a frame heard");
+                let frame_heard = ReceivedFrame::read(&mut reader).expect("a frame heard");
                 assert!(reader.is_empty());
                 assert_eq!(frame_heard.write(Writer::new()).finish(), frame.value);
                 assert_eq!((frame_heard.rssi_dbm, frame_heard.channel), (-20, 15));

@@ -29,7 +29,7 @@ pub use counters::{ChannelDrop, HostCounters};
 pub use event::{
     Action, Advertisement, DeviceAddr, Event, EventReport, GapRole, Handle, Phy, Timing,
 };
-pub(crate) use peer::Which;
+pub(crate) use peer::ChannelKind;
 pub use peer::{Connection, Peer, PeerMemory};
 
 use crate::limits::IPV6_MTU_MIN;
@@ -109,7 +109,7 @@ pub struct Host<'m> {
     controller: Option<Controller>,
     gap: Gap,
     /// The command that has no answer yet.
-    asked: Option<Asked>,
+    asked: Option<PendingCommand>,
     /// The peer whose turn it is to send.
     turn: usize,
     pace: Pace,
@@ -126,7 +126,7 @@ struct Controller {
 
 /// A command that was given: what its refusal undoes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Asked {
+enum PendingCommand {
     Gap,
     Other,
 }
@@ -138,7 +138,7 @@ pub(crate) enum Change {
     /// The SDU of `len` bytes in the memory of this peer is whole, and came by channel `which`.
     Sdu {
         peer: usize,
-        which: Which,
+        which: ChannelKind,
         len: u16,
     },
     /// IPv6 passes to a peer.
@@ -260,7 +260,7 @@ impl<'m> Host<'m> {
         if status != 0 {
             self.counters.count(ChannelDrop::CommandRefused);
         }
-        if asked == Some(Asked::Gap) {
+        if asked == Some(PendingCommand::Gap) {
             self.gap.on_answer(status == 0, self.config.role, now);
         }
     }
@@ -383,13 +383,13 @@ impl<'m> Host<'m> {
         let connections = self.peers.iter_mut().filter_map(|p| p.connection.as_mut());
         for connection in connections {
             if let Some(action) = connection.poll_command(config) {
-                self.asked = Some(Asked::Other);
+                self.asked = Some(PendingCommand::Other);
                 return Some(action);
             }
         }
         let is_free = self.peers.iter().any(Peer::is_free);
         let action = self.gap.poll(config, is_free, now, out)?;
-        self.asked = Some(Asked::Gap);
+        self.asked = Some(PendingCommand::Gap);
         Some(action)
     }
 
@@ -472,7 +472,7 @@ impl<'m> Host<'m> {
 
     /// Begins the SDU that lies in the memory of this peer, from `from` to `to`, on an open
     /// channel.
-    pub(crate) fn begin(&mut self, at: usize, which: Which, from: u16, to: u16) {
+    pub(crate) fn begin(&mut self, at: usize, which: ChannelKind, from: u16, to: u16) {
         let peer = self.peers.get_mut(at);
         if let Some(connection) = peer.and_then(|peer| peer.connection.as_mut()) {
             connection.outgoing.begin(which, from, to);
@@ -546,7 +546,7 @@ impl Connection {
 
     /// When there is something to do without an event.
     fn next_deadline(&self) -> Option<Instant> {
-        let stalls = Which::ALL.into_iter().map(|which| {
+        let stalls = ChannelKind::ALL.into_iter().map(|which| {
             let since = self.channel(which).dry_since;
             since.map(|since| since + STALLED_AFTER)
         });

@@ -1,7 +1,7 @@
 //! The second channel of a connection, TCPlE's: what the link above asks of it.
 
 use super::counters::HostCounters;
-use super::peer::{Attributes, Connection, Peer, State, Which};
+use super::peer::{Attributes, ChannelKind, Connection, Peer, State};
 use super::{ChannelDrop, Handle, Host, STALLED_AFTER};
 use crate::time::{Duration, Instant};
 use crate::wire::tcple::Characteristic;
@@ -86,7 +86,7 @@ impl Host<'_> {
         if let Some(connection) = peer.and_then(|peer| peer.connection.as_mut())
             && connection.channels.tcple.state == State::Open
         {
-            connection.fail(Which::Tcple, ChannelDrop::MalformedSignal, counters);
+            connection.fail(ChannelKind::Tcple, ChannelDrop::MalformedSignal, counters);
         }
     }
 }
@@ -102,7 +102,7 @@ impl Connection {
     pub(super) fn give_up_second(&mut self, counters: &mut HostCounters, now: Instant) {
         let is_stalled = |since: Instant| now.since(since) >= STALLED_AFTER;
         if self.channels.tcple.dry_since.is_some_and(is_stalled) {
-            self.fail(Which::Tcple, ChannelDrop::Stalled, counters);
+            self.fail(ChannelKind::Tcple, ChannelDrop::Stalled, counters);
         }
     }
 

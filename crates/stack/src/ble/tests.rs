@@ -194,7 +194,7 @@ impl Bench {
 
     fn send(&mut self, sdu: &[u8]) {
         self.host.peers[0].outward[..sdu.len()].copy_from_slice(sdu);
-        self.host.begin(0, Which::Ip, 0, sdu.len() as u16);
+        self.host.begin(0, ChannelKind::Ip, 0, sdu.len() as u16);
         self.act(NOW);
     }
 
@@ -455,7 +455,7 @@ fn sdus_come_whole_however_they_are_cut() {
             let is_last = (n + 1) * mps >= whole.len();
             let expected = match is_last {
                 true => Change::Sdu {
-                    which: Which::Ip,
+                    which: ChannelKind::Ip,
                     peer: 0,
                     len: len as u16,
                 },
@@ -859,8 +859,8 @@ fn each_connection_has_its_share_of_the_controller() {
     };
     for peer in host.peers.iter_mut() {
         let connection = peer.connection.as_mut().unwrap();
-        connection.open(Which::Ip, end, NOW);
-        connection.outgoing.begin(Which::Ip, 0, 1280);
+        connection.open(ChannelKind::Ip, end, NOW);
+        connection.outgoing.begin(ChannelKind::Ip, 0, 1280);
     }
     let mut sent = [0; 2];
     let mut out = [0; 300];

@@ -191,12 +191,12 @@ impl<'m> Fragments<'m> {
             slot.open(key, interface, now);
         }
         match slot.take(fragment) {
-            Took::Part => Gathered::Nothing,
-            Took::Whole => {
+            FragmentResult::Part => Gathered::Nothing,
+            FragmentResult::Whole => {
                 self.counters.whole = self.counters.whole.wrapping_add(1);
                 Gathered::Whole(index)
             }
-            Took::Contradiction => {
+            FragmentResult::Contradiction => {
                 slot.state = State::Dropped;
                 self.counters.contradictory = self.counters.contradictory.wrapping_add(1);
                 Gathered::Nothing
@@ -336,7 +336,7 @@ fn has_all_headers(first: u8, bytes: &[u8]) -> bool {
 }
 
 /// The outcome of a fragment in its slot.
-enum Took {
+enum FragmentResult {
     Part,
     Whole,
     Contradiction,
@@ -384,17 +384,17 @@ impl FragmentSlot {
     }
 
     /// Adds a fragment that is no longer than there is room.
-    fn take(&mut self, fragment: &Fragment<'_>) -> Took {
+    fn take(&mut self, fragment: &Fragment<'_>) -> FragmentResult {
         if self.state == State::Dropped {
-            return Took::Part;
+            return FragmentResult::Part;
         }
         let FragmentHeader { offset, more, .. } = fragment.place;
         let (start, end) = (usize::from(offset), fragment.end());
         let units = start / UNIT..end.div_ceil(UNIT);
         if self.came.any(units.clone()) {
             return match self.is_copy(fragment) {
-                true => Took::Part,
-                false => Took::Contradiction,
+                true => FragmentResult::Part,
+                false => FragmentResult::Contradiction,
             };
         }
         let beyond = usize::from(self.total.unwrap_or(u16::MAX));
@@ -403,7 +403,7 @@ impl FragmentSlot {
             false => self.total.is_some() || self.came.any(units.end..UNITS),
         };
         if is_beyond {
-            return Took::Contradiction;
+            return FragmentResult::Contradiction;
         }
         let room = self.bytes.get_mut(HEADERS_LEN + start..);
         copy(room.unwrap_or_default(), fragment.bytes);
@@ -424,16 +424,16 @@ impl FragmentSlot {
     }
 
     /// Whether all of it is here, and fits together.
-    fn complete(&self) -> Took {
+    fn complete(&self) -> FragmentResult {
         let Some(total) = self.total else {
-            return Took::Part;
+            return FragmentResult::Part;
         };
         if !self.came.all(0..usize::from(total).div_ceil(UNIT)) {
-            return Took::Part;
+            return FragmentResult::Part;
         }
         match self.whole_header() {
-            Some(_) => Took::Whole,
-            None => Took::Contradiction,
+            Some(_) => FragmentResult::Whole,
+            None => FragmentResult::Contradiction,
         }
     }
 

@@ -38,7 +38,7 @@ pub use neighbor_cache::{Registration, RegistrationCounters, RegistrationRefusal
 pub use route::{Neighbour, NextHop, Prefix, Route};
 pub(crate) use rpl_routes::RplRoutes;
 #[cfg(feature = "rpl")]
-pub(crate) use rpl_routes::{Contradiction, Place};
+pub(crate) use rpl_routes::{Contradiction, DodagPosition};
 #[cfg(feature = "rpl")]
 pub use source_routes::Step;
 #[cfg(feature = "rpl")]

@@ -116,7 +116,7 @@ struct Claim {
 
 /// The facts about an advertisement that decide whether it is believed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Said {
+pub(crate) struct AdvertisementClaims {
     /// How long all information in the advertisement holds; zero: the sender is no longer a router.
     pub lease: Duration,
     /// A number for the change of prefix and contexts that the advertisement would make; `None`: it
@@ -287,7 +287,7 @@ impl Solicitor {
     pub(crate) fn on_advertisement(
         &mut self,
         router: Ipv6Addr,
-        said: Said,
+        said: AdvertisementClaims,
         now: Instant,
         rng: &mut Rng,
     ) -> bool {
@@ -346,7 +346,13 @@ impl Solicitor {
     }
 
     /// Notes a claim, or an answer about it; whether the router has confirmed it twice.
-    fn is_confirmed(&mut self, digest: u32, said: Said, now: Instant, rng: &mut Rng) -> bool {
+    fn is_confirmed(
+        &mut self,
+        digest: u32,
+        said: AdvertisementClaims,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> bool {
         let State::Bound { claim, may_ask, .. } = &mut self.state else {
             return false;
         };
@@ -494,8 +500,8 @@ mod tests {
     }
 
     /// An advertisement to all of what is known already.
-    fn same(lease: Duration) -> Said {
-        Said {
+    fn same(lease: Duration) -> AdvertisementClaims {
+        AdvertisementClaims {
             lease,
             change: None,
             to_one: false,
@@ -577,13 +583,13 @@ mod tests {
     #[test]
     fn a_change_holds_when_two_questions_have_the_same_answer() {
         let lease = Duration::from_secs(7_200);
-        let said = |change, to_one| Said {
+        let said = |change, to_one| AdvertisementClaims {
             lease,
             change,
             to_one,
         };
         // (what comes after each of two questions, whether the last of it is taken)
-        let cases: [(&str, [&[Said]; 2], bool); 6] = [
+        let cases: [(&str, [&[AdvertisementClaims]; 2], bool); 6] = [
             (
                 "confirmed",
                 [&[said(Some(5), true)], &[said(Some(5), true)]],
@@ -659,7 +665,7 @@ mod tests {
         for n in 0..600u32 {
             let now = start + Duration::from_millis(100 * u64::from(n));
             asked += u32::from(solicitor.poll(now, &mut rng).is_some());
-            let claim = Said {
+            let claim = AdvertisementClaims {
                 change: Some(n),
                 ..same(Duration::from_secs(1))
             };

@@ -23,7 +23,7 @@ use crate::wire::source_route::{self, ParseError, SourceRoute};
 
 /// This node's place in a DODAG whose packets go up with an RPL option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Place {
+pub(crate) struct DodagPosition {
     /// The interface of the DODAG.
     pub interface: InterfaceId,
     /// Which instance of RPL it is (RFC 6550 §5.1).
@@ -40,7 +40,7 @@ pub(crate) struct Place {
 /// routes.
 #[derive(Debug, Default)]
 pub(crate) struct RplRoutes<'m> {
-    place: Option<Place>,
+    place: Option<DodagPosition>,
     routes: SourceRoutes<'m>,
     contradiction: Option<Contradiction>,
 }
@@ -66,7 +66,7 @@ impl<'m> RplRoutes<'m> {
     }
 
     /// This node's place; `None`: it is in no DODAG, or in one without RPL options.
-    pub(crate) fn set_place(&mut self, place: Option<Place>, is_root: bool) {
+    pub(crate) fn set_place(&mut self, place: Option<DodagPosition>, is_root: bool) {
         self.place = place;
         #[cfg(feature = "root")]
         {
@@ -78,7 +78,7 @@ impl<'m> RplRoutes<'m> {
         let _ = is_root;
     }
 
-    pub(crate) const fn place(&self) -> Option<&Place> {
+    pub(crate) const fn place(&self) -> Option<&DodagPosition> {
         self.place.as_ref()
     }
 
@@ -306,7 +306,7 @@ impl RplRoutes<'_> {
     }
 }
 
-impl Place {
+impl DodagPosition {
     /// The `SenderRank` of this node in RPL options: its rank, rounded down to a whole one. RFC
     /// 6550 §11.2 has `DAGRank` there, and most implementations the rank; where a whole rank counts
     /// 256, this is what RFC 8138 §6.3 sends as one byte.

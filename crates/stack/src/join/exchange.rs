@@ -200,7 +200,7 @@ impl Pledge {
 
 /// The sender of a request that a JRC has heard; nothing of the request is believed yet.
 #[derive(Clone, Copy, Debug)]
-pub struct Heard<'a> {
+pub struct UnverifiedRequest<'a> {
     /// The extended address that the sender claims.
     pub eui64: [u8; 8],
     message: Message<'a>,
@@ -212,13 +212,13 @@ pub struct Heard<'a> {
 ///
 /// # Errors
 /// [`JoinError::Malformed`]: it is no request of a pledge.
-pub fn hear(datagram: &[u8]) -> Result<Heard<'_>, JoinError> {
+pub fn hear(datagram: &[u8]) -> Result<UnverifiedRequest<'_>, JoinError> {
     let read = || {
         let message = Message::parse(datagram).filter(|message| message.code == POST)?;
         let header = Header::parse(message.oscore)?;
         let partial = header.partial?;
         let eui64 = header.context?.try_into().ok()?;
-        (header.id == Some(PLEDGE)).then_some(Heard {
+        (header.id == Some(PLEDGE)).then_some(UnverifiedRequest {
             eui64,
             message,
             partial,
@@ -228,7 +228,7 @@ pub fn hear(datagram: &[u8]) -> Result<Heard<'_>, JoinError> {
     read().ok_or(JoinError::Malformed)
 }
 
-impl Heard<'_> {
+impl UnverifiedRequest<'_> {
     /// The number of the request: the JRC stores it for this pledge before it sends an
     /// answer, for two answers to one request would have one nonce.
     pub const fn sequence(&self) -> u32 {

@@ -24,7 +24,7 @@ mod renewal;
 mod tests;
 
 pub(crate) use coap::{is_message, is_request};
-pub use exchange::{DATAGRAM_LEN_MAX, Heard, JoinError, JoinKey, Pledge, hear};
+pub use exchange::{DATAGRAM_LEN_MAX, JoinError, JoinKey, Pledge, UnverifiedRequest, hear};
 pub use objects::{Configuration, Request};
 pub(crate) use proxy::{Asker, StatelessProxy};
 pub use renewal::{announce, confirming, is_confirmed};

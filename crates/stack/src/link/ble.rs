@@ -14,7 +14,9 @@
 use super::arrival::{Arrival, Hop, Pulled, Refusal, Report, Scratch, TcpEgress};
 use super::discovery::{self, Discovery, Received};
 use super::{Advertised, Ask, LinkCounters, LinkDrop};
-use crate::ble::{self, Change, Config, DeviceAddr, Event, Host, MTU, Peer, SDU_HEADROOM, Which};
+use crate::ble::{
+    self, Change, ChannelKind, Config, DeviceAddr, Event, Host, MTU, Peer, SDU_HEADROOM,
+};
 use crate::ip::{Ingress, InterfaceId, Ip, Neighbour, NextHop, PacketDrop, Registration};
 use crate::lowpan::{
     Contexts, HeaderForms, LinkPair, TcpForm, complete_udp_checksum, compress_form, decompress,
@@ -224,9 +226,9 @@ impl<'m> Ble<'m> {
             return Arrival::Nothing;
         };
         let arrival = match which {
-            Which::Ip => self.on_sdu(peer, len, scratch, now),
+            ChannelKind::Ip => self.on_sdu(peer, len, scratch, now),
             #[cfg(feature = "tcple")]
-            Which::Tcple => self.on_tcple_sdu(peer, len, scratch, now),
+            ChannelKind::Tcple => self.on_tcple_sdu(peer, len, scratch, now),
         };
         arrival.unwrap_or_else(|reason| {
             self.counters.count(reason);
@@ -246,7 +248,7 @@ impl<'m> Ble<'m> {
         event: Event<'_>,
         now: Instant,
         rng: &mut Rng,
-    ) -> Option<(usize, Which, u16)> {
+    ) -> Option<(usize, ChannelKind, u16)> {
         self.on_tcple_event(&event, now);
         if let Event::Completed { handle, .. } = event {
             let mut connections = self.host.connections();
@@ -487,7 +489,8 @@ impl<'m> Ble<'m> {
             return self.begin_tcple(at, len, sdu);
         }
         if let Some(from) = self.compress(at, len) {
-            self.host.begin(at, Which::Ip, from as u16, len as u16);
+            self.host
+                .begin(at, ChannelKind::Ip, from as u16, len as u16);
         }
     }
 

@@ -5,11 +5,13 @@
 //! about a segment, [`crate::tcple`] decides.
 
 use super::{Arrival, Ask, Ble, PLACES_MAX, Pulled, Scratch};
-use crate::ble::{Connection, Event, GapRole, INWARD_LEN, Peer, Phy, SDU_HEADROOM, Which};
+use crate::ble::{ChannelKind, Connection, Event, GapRole, INWARD_LEN, Peer, Phy, SDU_HEADROOM};
 use crate::ip::{Ip, Neighbour};
 use crate::link::LinkDrop;
 use crate::storage::whole::Whole;
-use crate::tcple::{Counters, HELD_LEN, Held, HeldSegment, HeldSlot, Segment, Side, interval};
+use crate::tcple::{
+    Counters, HELD_LEN, Held, HeldSegment, HeldSlot, Segment, TcpleConnection, interval,
+};
 use crate::time::{Duration, Instant};
 use crate::wire::LinkAddr;
 use crate::wire::cursor::{Writer, copy};
@@ -19,7 +21,7 @@ use crate::wire::tcple::{HEADER_LEN_MAX, Sdu};
 #[derive(Debug)]
 pub struct TcpleMemory<'m> {
     /// One for each place for a connection.
-    pub sides: &'m mut [Side],
+    pub sides: &'m mut [TcpleConnection],
     /// Places for prefetched segments of peers, as many for each connection; with fewer than
     /// connections, TCPlE does what is left of it. Those beyond 256, places for connections counted
     /// in, are not used.
@@ -29,7 +31,7 @@ pub struct TcpleMemory<'m> {
 /// A link's part of TCPlE.
 #[derive(Debug)]
 pub(super) struct Layer<'m> {
-    sides: &'m mut [Side],
+    sides: &'m mut [TcpleConnection],
     held: Held<'m>,
     counters: Counters,
     /// The waiting time that the ACK under way announces, ms.
@@ -47,7 +49,7 @@ impl<'m> Ble<'m> {
     pub fn with_tcple(mut self, memory: TcpleMemory<'m>) -> Self {
         let TcpleMemory { sides, held } = memory;
         for side in sides.iter_mut() {
-            *side = Side::NEW;
+            *side = TcpleConnection::NEW;
         }
         let peers = self.host.peers.len();
         let held = Held::new(held, peers, PLACES_MAX.saturating_sub(peers));
@@ -383,14 +385,19 @@ impl<'m> Ble<'m> {
                         let side = layer.and_then(|layer| layer.sides.get_mut(at));
                         return side.map_or((), |side| side.prefetches.end());
                     }
-                    None => return self.host.begin(at, Which::Ip, packet as u16, len as u16),
+                    None => {
+                        return self
+                            .host
+                            .begin(at, ChannelKind::Ip, packet as u16, len as u16);
+                    }
                 }
             }
         };
         if let Some(peer) = self.host.peers.get_mut(at) {
             copy(peer.outward.get_mut(from..).unwrap_or_default(), head);
         }
-        self.host.begin(at, Which::Tcple, from as u16, len as u16);
+        self.host
+            .begin(at, ChannelKind::Tcple, from as u16, len as u16);
     }
 
     /// Begins a prefetched segment, or a filler where none may be prefetched; TCP has nothing to
@@ -470,7 +477,7 @@ impl Layer<'_> {
     }
 }
 
-impl Side {
+impl TcpleConnection {
     /// How long a packet that is given to the controller now will wait: not at all during a
     /// connection event, else until the next one.
     fn wait(&self, connection: &Connection, now: Instant) -> Duration {

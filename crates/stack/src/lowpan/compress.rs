@@ -8,7 +8,8 @@ use core::net::Ipv6Addr;
 
 use super::contexts::{Context, Contexts, high_64, low_64};
 use super::{
-    Begun, Encapsulation, HeaderForms, LinkPair, NEXT_HEADERS_MAX, TcpForm, Unnumbered, routing,
+    Encapsulation, HeaderForms, LinkPair, NEXT_HEADERS_MAX, PartlyCompressed, TcpForm, Unnumbered,
+    routing,
 };
 use crate::wire::cursor::{Full, Writer};
 use crate::wire::ipv6::{self, next_header};
@@ -155,7 +156,7 @@ fn compress_headers(
             .and_then(|next_header| chain.take(next_header));
         let in_line = this.next_header.filter(|_| step.is_none());
         match this.what {
-            What::Extension { kind, body } => {
+            HeaderKind::Extension { kind, body } => {
                 Nhc::Extension(Extension {
                     kind,
                     next_header: in_line,
@@ -163,13 +164,13 @@ fn compress_headers(
                 })
                 .emit(&mut w)?;
             }
-            What::Ipv6(inner) => {
+            HeaderKind::Ipv6(inner) => {
                 Nhc::Ipv6.emit(&mut w)?;
                 emit_ipv6(&mut w, &inner, in_line, encapsulation, contexts)?;
                 encapsulation = Encapsulation::ipv6((inner.src, inner.dst));
             }
-            What::Udp(udp) => Nhc::Udp(udp).emit(&mut w)?,
-            What::Tcp(header) => {
+            HeaderKind::Udp(udp) => Nhc::Udp(udp).emit(&mut w)?,
+            HeaderKind::Tcp(header) => {
                 form.emit(header, &mut w)?;
                 form = TcpForm::Plain;
             }
@@ -189,7 +190,7 @@ fn compress_headers(
 /// follows both, in line.
 fn emit_begun(
     w: &mut Writer<'_>,
-    begun: &Begun<'_>,
+    begun: &PartlyCompressed<'_>,
     next_header: Option<u8>,
     contexts: &Contexts,
 ) -> Result<(), Full> {
@@ -219,15 +220,15 @@ struct Chain<'a> {
 }
 
 /// One header of a packet, with what compression needs to know about it.
-struct Step<'a> {
-    what: What<'a>,
+struct ParsedHeader<'a> {
+    what: HeaderKind<'a>,
     /// Length of the uncompressed header, bytes.
     len: usize,
     /// The next header behind it; `None` when a payload follows.
     next_header: Option<u8>,
 }
 
-enum What<'a> {
+enum HeaderKind<'a> {
     Extension { kind: u8, body: &'a [u8] },
     Ipv6(ipv6::Header),
     Udp(Udp),
@@ -236,7 +237,7 @@ enum What<'a> {
 
 impl<'a> Chain<'a> {
     /// Takes the header of type `kind` off, if it can be compressed.
-    fn take(&mut self, kind: u8) -> Option<Step<'a>> {
+    fn take(&mut self, kind: u8) -> Option<ParsedHeader<'a>> {
         if self.headers == NEXT_HEADERS_MAX {
             return None;
         }
@@ -258,7 +259,7 @@ impl<'a> Chain<'a> {
     }
 
     /// A datagram that ends before its packet keeps its header, for its length is not implied.
-    fn udp(&self) -> Option<Step<'a>> {
+    fn udp(&self) -> Option<ParsedHeader<'a>> {
         let &[a, b, c, d, e, f, g, h] = self.rest.first_chunk()?;
         let ports = udp::Header {
             src_port: u16::from_be_bytes([a, b]),
@@ -269,36 +270,36 @@ impl<'a> Chain<'a> {
             checksum: Some(u16::from_be_bytes([g, h])),
         };
         let len_implied = usize::from(u16::from_be_bytes([e, f])) == self.left;
-        let step = Step {
-            what: What::Udp(udp),
+        let step = ParsedHeader {
+            what: HeaderKind::Udp(udp),
             len: udp::HEADER_LEN,
             next_header: None,
         };
         len_implied.then_some(step)
     }
 
-    fn tcp(&self) -> Option<Step<'a>> {
+    fn tcp(&self) -> Option<ParsedHeader<'a>> {
         let len = self.tcp.header_len(self.rest)?;
-        Some(Step {
-            what: What::Tcp(self.rest.get(..len)?),
+        Some(ParsedHeader {
+            what: HeaderKind::Tcp(self.rest.get(..len)?),
             len,
             next_header: None,
         })
     }
 
-    fn ipv6(&self) -> Option<Step<'a>> {
+    fn ipv6(&self) -> Option<ParsedHeader<'a>> {
         let (inner, _) = ipv6::Header::parse_start(self.rest).ok()?;
         let len_implied = usize::from(inner.payload_len) + ipv6::HEADER_LEN == self.left;
         let next_header = Some(inner.next_header);
-        let step = Step {
-            what: What::Ipv6(inner),
+        let step = ParsedHeader {
+            what: HeaderKind::Ipv6(inner),
             len: ipv6::HEADER_LEN,
             next_header,
         };
         len_implied.then_some(step)
     }
 
-    fn extension(&self, kind: u8) -> Option<Step<'a>> {
+    fn extension(&self, kind: u8) -> Option<ParsedHeader<'a>> {
         let header = ipv6::Extensions::new(kind, self.rest).next().ok()??;
         let body = match (kind, header.bytes) {
             (next_header::FRAGMENT, [_, body @ ..]) => body,
@@ -308,8 +309,8 @@ impl<'a> Chain<'a> {
             (_, [_, _, body @ ..]) => body,
             _ => return None,
         };
-        let step = Step {
-            what: What::Extension { kind, body },
+        let step = ParsedHeader {
+            what: HeaderKind::Extension { kind, body },
             len: header.bytes.len(),
             next_header: Some(header.next_header),
         };

@@ -97,7 +97,7 @@ impl Encapsulation {
 
 /// A packet whose routing headers have been written, as far as these stand ahead of its compressed
 /// IPv6 header.
-struct Begun<'p> {
+struct PartlyCompressed<'p> {
     /// The IPv6 header that comes next, not compressed yet.
     header: ipv6::Header,
     /// The packet's bytes behind that header.

@@ -20,7 +20,7 @@ use core::net::Ipv6Addr;
 
 use super::contexts::{Contexts, low_64};
 use super::restored::{DecompressError, Restored, header_of};
-use super::{Begun, Encapsulation, LinkPair};
+use super::{Encapsulation, LinkPair, PartlyCompressed};
 use crate::limits::ROUTE_HOPS_MAX;
 use crate::wire::cursor::{Full, Writer};
 use crate::wire::ipv6::{self, Ecn, next_header};
@@ -90,8 +90,8 @@ pub(super) fn begin<'p>(
     routes: bool,
     contexts: &Contexts,
     w: &mut Writer<'_>,
-) -> Result<Begun<'p>, Full> {
-    let mut begun = Begun {
+) -> Result<PartlyCompressed<'p>, Full> {
+    let mut begun = PartlyCompressed {
         header,
         rest,
         encapsulation: Encapsulation::link(link),

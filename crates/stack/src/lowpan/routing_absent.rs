@@ -2,7 +2,7 @@
 
 use super::contexts::Contexts;
 use super::restored::{DecompressError, Restored};
-use super::{Begun, Encapsulation, LinkPair};
+use super::{Encapsulation, LinkPair, PartlyCompressed};
 use crate::wire::cursor::{Full, Writer};
 use crate::wire::rpl_option::Rpi;
 use crate::wire::{ipv6, lowpan_iphc};
@@ -28,8 +28,8 @@ pub(super) const fn begin<'p>(
     _: bool,
     _: &Contexts,
     _: &mut Writer<'_>,
-) -> Result<Begun<'p>, Full> {
-    Ok(Begun {
+) -> Result<PartlyCompressed<'p>, Full> {
+    Ok(PartlyCompressed {
         header,
         rest,
         encapsulation: Encapsulation::link(link),

@@ -64,7 +64,7 @@ pub(crate) use flow::Flow;
 pub use immediate::{Condition, Protocol};
 pub use neighbor::Neighbor;
 #[cfg(feature = "sleepy")]
-pub(crate) use pending::Asked;
+pub(crate) use pending::PollingFrame;
 #[cfg(feature = "sleepy")]
 pub use poll::{Policy, PollCounters, Sleep};
 pub use queue::{Class, Frame, FrameSlot};

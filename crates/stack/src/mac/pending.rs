@@ -20,7 +20,7 @@ pub(super) struct Serving {
     /// Whether a link above keeps packets for children.
     is_on: bool,
     /// The last frame that asked for an ACK.
-    asked: Option<Asked>,
+    asked: Option<PollingFrame>,
     /// The frame pending bit of the ACK that is due.
     pending: bool,
     /// The child for which the link keeps more packets than the MAC has queued.
@@ -33,7 +33,7 @@ pub(super) struct Serving {
 
 /// A frame that may ask for what waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct PollingFrame {
     pub(crate) by: LinkAddr,
     /// Whether the frame is a data request, and not data.
     pub(crate) is_request: bool,
@@ -85,7 +85,7 @@ impl Serving {
     fn note(&mut self, by: LinkAddr, is_request: bool) {
         self.pending = false;
         if self.is_on {
-            self.asked = Some(Asked {
+            self.asked = Some(PollingFrame {
                 by,
                 is_request,
                 #[cfg(feature = "security")]
@@ -109,7 +109,7 @@ impl Mac<'_> {
     }
 
     /// The sender of the last frame that may be a request, once.
-    pub(crate) fn take_asked(&mut self) -> Option<Asked> {
+    pub(crate) fn take_asked(&mut self) -> Option<PollingFrame> {
         self.serving.asked.take()
     }
 

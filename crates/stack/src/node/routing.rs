@@ -17,8 +17,8 @@ use core::net::Ipv6Addr;
 
 use super::{Classified, Node, mesh_mut};
 use crate::ip::{
-    self, ALL_RPL_NODES, Contradiction, Disposition, Iid, Ingress, InterfaceId, Ip, Neighbour,
-    NextHop, PacketDrop, Place, Step,
+    self, ALL_RPL_NODES, Contradiction, Disposition, DodagPosition, Iid, Ingress, InterfaceId, Ip,
+    Neighbour, NextHop, PacketDrop, Step,
     icmp::{self, ErrorKind},
 };
 use crate::link::{Class, Hop, Routing, Sent};
@@ -190,7 +190,7 @@ impl<'m> Node<'m> {
         let dodag = rpl
             .dodag()
             .filter(|dodag| is_in && dodag.mode == wire::mode::NON_STORING);
-        let place = dodag.map(|dodag| Place {
+        let place = dodag.map(|dodag| DodagPosition {
             interface: routing.interface,
             instance: dodag.instance,
             rank: rpl.dag_rank(),

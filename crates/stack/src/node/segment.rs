@@ -15,7 +15,7 @@ use crate::link::{Ask, Link, Pulled, SHRINKS_HEADERS, Segments};
 use crate::offer::Offer;
 use crate::random::Rng;
 use crate::remote::Remote;
-use crate::tcp::{self, Endpoints, IcmpError, IncomingSegment, PlannedHeader, Way};
+use crate::tcp::{self, Endpoints, IcmpError, IncomingSegment, PlannedHeader, Reachability};
 use crate::time::Instant;
 use crate::wire::icmpv6::{Message, unreachable};
 use crate::wire::ipv6::{self, Header, TrafficClass};
@@ -343,11 +343,11 @@ pub(super) fn poll_segment(
         let hop = hop.filter(|hop| ends.zone == 0 || hop.interface == on_link);
         path.set(hop.filter(|hop| hop.interface == id));
         match (hop, path.get()) {
-            (None, _) => Way::Missing,
-            (_, None) => Way::Shut,
+            (None, _) => Reachability::Missing,
+            (_, None) => Reachability::Shut,
             (_, Some(hop)) => match budget.is_none_or(|budget| budget.takes(hop.neighbour)) {
-                true => Way::Open,
-                false => Way::Shut,
+                true => Reachability::Open,
+                false => Reachability::Shut,
             },
         }
     };

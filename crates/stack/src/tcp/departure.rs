@@ -13,7 +13,7 @@ use super::segment::{Head, PlannedHeader};
 use super::seq::SeqNum;
 use super::state::State;
 use super::timers::{NEVER, present, wait_until};
-use super::types::{Endpoints, OutgoingSegment, Way, count};
+use super::types::{Endpoints, OutgoingSegment, Reachability, count};
 use super::{RetransmissionCause, Tcp};
 use crate::time::{Duration, Instant};
 use crate::wire::tcp::Flags;
@@ -31,8 +31,8 @@ impl<'m> Tcp<'m> {
         out: &mut [u8],
     ) -> Option<OutgoingSegment> {
         let way = |ends: &Endpoints| match room(ends) {
-            true => Way::Open,
-            false => Way::Shut,
+            true => Reachability::Open,
+            false => Reachability::Shut,
         };
         self.poll_segment_within(now, way, |_, _| u16::MAX, out)
     }
@@ -48,7 +48,7 @@ impl<'m> Tcp<'m> {
     pub(crate) fn poll_segment_within(
         &mut self,
         now: Instant,
-        mut way: impl FnMut(&Endpoints) -> Way,
+        mut way: impl FnMut(&Endpoints) -> Reachability,
         mut payload_max: impl FnMut(&Endpoints, &PlannedHeader<'_>) -> u16,
         out: &mut [u8],
     ) -> Option<OutgoingSegment> {
@@ -74,11 +74,11 @@ impl<'m> Tcp<'m> {
     /// Sends the answer to a peer that has no connection.
     fn poll_answer(
         &mut self,
-        way: &mut impl FnMut(&Endpoints) -> Way,
+        way: &mut impl FnMut(&Endpoints) -> Reachability,
         out: &mut [u8],
     ) -> Option<OutgoingSegment> {
         if let Some(reply) = &self.reply
-            && way(&reply.ends) == Way::Open
+            && way(&reply.ends) == Reachability::Open
         {
             let outgoing = Self::emit_reply(reply, out);
             if outgoing.is_some() {
@@ -89,7 +89,7 @@ impl<'m> Tcp<'m> {
         let entries = self.memory.half_open.iter();
         let due = entries
             .enumerate()
-            .find(|(_, entry)| entry.is_due() && way(&entry.ends) == Way::Open);
+            .find(|(_, entry)| entry.is_due() && way(&entry.ends) == Reachability::Open);
         let (index, _) = due?;
         self.emit_half_open(index, out)
     }
@@ -97,7 +97,7 @@ impl<'m> Tcp<'m> {
     /// The next segment of the connection whose turn it is.
     fn poll_connection(
         &mut self,
-        way: &mut impl FnMut(&Endpoints) -> Way,
+        way: &mut impl FnMut(&Endpoints) -> Reachability,
         payload_max: &mut impl FnMut(&Endpoints, &PlannedHeader<'_>) -> u16,
         out: &mut [u8],
     ) -> Option<OutgoingSegment> {
@@ -112,9 +112,9 @@ impl<'m> Tcp<'m> {
                 && let Some(plan) = connection.plan()
             {
                 match way(&connection.ends) {
-                    Way::Open => return connection.emit(plan, payload_max, out),
-                    Way::Shut => {}
-                    Way::Missing => connection.on_no_route(&plan),
+                    Reachability::Open => return connection.emit(plan, payload_max, out),
+                    Reachability::Shut => {}
+                    Reachability::Missing => connection.on_no_route(&plan),
                 }
             }
         }

@@ -110,7 +110,7 @@ pub use sockets::{Memory, Slot, Tcp};
 pub use state::State;
 pub use storage::Storage;
 pub use telemetry::{Telemetry, UnderWay};
-pub(crate) use types::Way;
+pub(crate) use types::Reachability;
 pub use types::{
     Buffers, Changed, Edges, Endpoints, Error, Handle, IcmpError, IncomingSegment, ListenError,
     ListenerHandle, OpenError, OutgoingSegment, RecvError, Rejected, SendError, TcpCounters,

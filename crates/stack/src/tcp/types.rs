@@ -27,7 +27,7 @@ pub struct Endpoints {
 
 /// Whether a packet can leave now, on its way between two ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Way {
+pub(crate) enum Reachability {
     /// A packet can leave now.
     Open,
     /// A packet can leave later, or over another link.

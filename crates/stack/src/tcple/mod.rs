@@ -6,8 +6,8 @@
 //! (`PrefetchRecords`, `Held`). An ACK carries the time that it and its data waited, so that the
 //! sender can subtract it from the RTT. And a central makes its connection interval as long as the
 //! data and their round trip to the host take (`Pace`, with `Predictor`). Place: pure; packets and
-//! reports in, decisions out. `link` owns one [`Side`] for each connection, one `Held` for all of
-//! them, and the channel that the formats of [`crate::wire::tcple`] go by. Left out:
+//! reports in, decisions out. `link` owns one [`TcpleConnection`] for each connection, one `Held`
+//! for all of them, and the channel that the formats of [`crate::wire::tcple`] go by. Left out:
 //! signal-to-noise ratios are those over a receiver's sensitivity, since HCI reports no other.
 //!
 //! Source: Performant TCP over BLE (Lv, Dong, Gao, Chen), §IV and §V.
@@ -28,7 +28,7 @@ use crate::time::Instant;
 
 /// TCPlE's state for one connection of a link.
 #[derive(Debug)]
-pub struct Side {
+pub struct TcpleConnection {
     pub(crate) prefetches: PrefetchRecords,
     pub(crate) pace: Pace,
     /// Whether TCPlE's channel was open at the last poll.
@@ -37,7 +37,7 @@ pub struct Side {
     pub(crate) event_over: Option<Instant>,
 }
 
-impl Side {
+impl TcpleConnection {
     /// The state of a place without a connection.
     pub const NEW: Self = Self {
         prefetches: PrefetchRecords::NONE,

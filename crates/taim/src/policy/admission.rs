@@ -23,7 +23,7 @@ use motet::time::{Duration, Instant, earliest};
 use super::HOLD_MAX;
 use super::heavy_flows::{HeavyFlows, Sign};
 use crate::config::{Admission, Window};
-use crate::flow::{Flow, News};
+use crate::flow::{Flow, SegmentEffect};
 use crate::flows::FlowId;
 use crate::segment::{Direction, Segment};
 
@@ -69,7 +69,7 @@ struct Share {
     /// When the flow was last heard of.
     last: Option<Instant>,
     /// The flow's place among those that wait.
-    place: Option<Place>,
+    place: Option<WaitingFlow>,
     /// Until when it counts as inside.
     until: Option<Instant>,
     /// The flow's data that was sent again while its acknowledgments waited.
@@ -81,7 +81,7 @@ struct Share {
 
 /// Where and until when a flow waits.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct WaitingFlow {
     /// The service of the flow at that time.
     served: u64,
     turn: u64,
@@ -153,7 +153,7 @@ impl Gate {
         id: FlowId,
         flow: &Flow,
         segment: &Segment,
-        news: &News,
+        news: &SegmentEffect,
         now: Instant,
     ) {
         // What goes into the mesh is not its to share.
@@ -191,12 +191,12 @@ impl Gate {
         let served = self.share(id).served;
         if let Some(place) = self.share(id).place {
             self.unqueue(id);
-            self.queue(id, Place { served, ..place });
+            self.queue(id, WaitingFlow { served, ..place });
         }
     }
 
     /// Smooths the length of segments with new bytes.
-    fn note_message(&mut self, news: &News) {
+    fn note_message(&mut self, news: &SegmentEffect) {
         let len = u64::from(news.new_bytes);
         if len > 0 {
             self.message_bytes = match self.message_bytes {
@@ -344,17 +344,17 @@ impl Gate {
     fn begin_to_wait(&mut self, id: FlowId, flow: &Flow, latest: Instant, now: Instant) {
         self.turns += 1;
         let share = self.share(id);
-        let place = Place {
+        let place = WaitingFlow {
             served: share.served,
             turn: 0,
             due: latest.min(now + share.hold_max(now)),
             urgent: now + patience(flow),
         };
         let turn = self.turns;
-        self.queue(id, Place { turn, ..place });
+        self.queue(id, WaitingFlow { turn, ..place });
     }
 
-    fn queue(&mut self, id: FlowId, place: Place) {
+    fn queue(&mut self, id: FlowId, place: WaitingFlow) {
         self.share(id).place = Some(place);
         self.waiting.insert((place.served, place.turn, id));
         self.due.insert((place.due, id));

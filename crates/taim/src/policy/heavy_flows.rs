@@ -12,7 +12,7 @@
 
 use motet::time::{Duration, Instant};
 
-use crate::flow::News;
+use crate::flow::SegmentEffect;
 use crate::flows::FlowId;
 use crate::segment::{Direction, Segment};
 
@@ -56,14 +56,14 @@ struct Load {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sign {
     pub(crate) direction: Direction,
-    /// Bytes of a stream that it moves: see [`News::streamed`].
+    /// Bytes of a stream that it moves: see [`SegmentEffect::streamed`].
     pub(crate) streamed: u32,
-    /// How long nothing was under way before it: see [`News::rested`].
+    /// How long nothing was under way before it: see [`SegmentEffect::rested`].
     pub(crate) rested: Duration,
 }
 
 impl Sign {
-    pub(super) fn of(segment: &Segment, news: &News) -> Self {
+    pub(super) fn of(segment: &Segment, news: &SegmentEffect) -> Self {
         Self {
             direction: segment.direction,
             streamed: news.streamed,

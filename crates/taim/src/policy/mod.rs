@@ -13,7 +13,7 @@ use motet::time::{Duration, Instant};
 use self::admission::Gate;
 use self::paced::Pacer;
 use crate::config::Policy;
-use crate::flow::{Flow, HeldPacket, News};
+use crate::flow::{Flow, HeldPacket, SegmentEffect};
 use crate::flows::{FlowId, Flows};
 use crate::segment::{Direction, Segment};
 
@@ -51,7 +51,7 @@ impl Rule {
         id: FlowId,
         flow: &Flow,
         segment: &Segment,
-        news: &News,
+        news: &SegmentEffect,
         now: Instant,
     ) {
         match self {

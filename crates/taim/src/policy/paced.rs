@@ -28,7 +28,7 @@ use motet::time::{Duration, Instant, earliest};
 use super::HOLD_MAX;
 use super::heavy_flows::{HeavyFlows, Sign};
 use crate::config::{Fq, Taim};
-use crate::flow::{Flow, HeldPacket, News};
+use crate::flow::{Flow, HeldPacket, SegmentEffect};
 use crate::flows::{FlowId, Flows};
 use crate::segment::{Direction, Segment};
 
@@ -78,13 +78,13 @@ struct Share {
     /// The flow's key in the order of flows; the least goes first.
     key: u64,
     /// The flow's places among those that wait, by direction.
-    places: [Option<Place>; 2],
+    places: [Option<WaitingFlow>; 2],
     is_known: bool,
 }
 
 /// Where the first packet of a flow waits.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct WaitingFlow {
     key: u64,
     turn: u64,
     due: Instant,
@@ -133,7 +133,7 @@ impl Pacer {
         id: FlowId,
         flow: &Flow,
         segment: &Segment,
-        (news, now): (&News, Instant),
+        (news, now): (&SegmentEffect, Instant),
     ) {
         self.flows.on_segment(id, Sign::of(segment, news), now);
         if segment.direction == Direction::Up && flow.is_over {
@@ -312,14 +312,14 @@ impl Pacer {
         let (turn, due) = (self.turns, since + HOLD_MAX);
         let share = self.share(id);
         let key = share.key;
-        share.places[direction as usize] = Some(Place { key, turn, due });
+        share.places[direction as usize] = Some(WaitingFlow { key, turn, due });
         self.waiting.insert((key, turn, id, direction));
         self.due.insert((due, id, direction));
     }
 
     fn unqueue(&mut self, id: FlowId, direction: Direction) {
         let place = self.share(id).places[direction as usize].take();
-        if let Some(Place { key, turn, due }) = place {
+        if let Some(WaitingFlow { key, turn, due }) = place {
             self.waiting.remove(&(key, turn, id, direction));
             self.due.remove(&(due, id, direction));
         }

@@ -6,7 +6,7 @@ use motet::time::Instant;
 use motet::wire::LinkAddr;
 use motet::wire::ieee802154::{FCS_LEN, FrameType, Header, fcs};
 
-use super::{Activity, Answer, Due, Heard, Radio};
+use super::{Activity, Answer, Due, IncomingFrame, Radio};
 use crate::air::filter;
 use crate::air::medium::{Frame, Interest};
 use crate::air::phy;
@@ -47,8 +47,8 @@ impl Waits {
 
 impl Radio {
     /// Takes a frame without errors: filter, ACK, copy to the processor.
-    pub(super) fn accept(&mut self, heard: &Heard<'_>, air: &mut Air, now: Instant) {
-        let Heard {
+    pub(super) fn accept(&mut self, heard: &IncomingFrame<'_>, air: &mut Air, now: Instant) {
+        let IncomingFrame {
             frame,
             header,
             power,

@@ -122,7 +122,7 @@ impl Bench {
                 };
             }
             let header = sent.filter(|_| whole);
-            let heard = header.as_ref().map(|header| Heard {
+            let heard = header.as_ref().map(|header| IncomingFrame {
                 frame: &finished.frame,
                 header,
                 power: reception.power,

@@ -14,7 +14,7 @@ mod stable;
 use std::sync::Arc;
 
 pub(super) use self::runs::join_with_key;
-use self::runs::{Kind, Way};
+use self::runs::{Direction, Kind};
 use super::row::{Point, Row};
 use super::setup::Setup;
 use super::{Budget, Case, Experiment, Results};
@@ -118,11 +118,11 @@ fn repairs() -> Vec<Case> {
 }
 
 fn costs() -> Vec<Case> {
-    let of = |way: Way| {
+    let of = |way: Direction| {
         let point = point(FEW).with("hops", 3).with("direction", way.name());
         case(point, Kind::Cost(way))
     };
-    vec![of(Way::Up), of(Way::Down)]
+    vec![of(Direction::Up), of(Direction::Down)]
 }
 
 /// A row for each criterion of the experiment and each point that it is of; then what they are

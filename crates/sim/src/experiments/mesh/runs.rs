@@ -32,19 +32,19 @@ pub(super) enum Kind {
     Idle(u64),
     /// The bytes that routing adds to packets over three hops, and the goodput that it takes from a
     /// transfer.
-    Cost(Way),
+    Cost(Direction),
 }
 
 /// The direction of packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Way {
+pub(super) enum Direction {
     /// From a mote to the host.
     Up,
     /// From the host to a mote.
     Down,
 }
 
-impl Way {
+impl Direction {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Up => "up",
@@ -202,7 +202,7 @@ fn idle(motes: u64, seed: u64, seconds: u64) -> Result<Figures, Failure> {
 
 /// The figures of a mote three hops away: first datagrams one way alone, then a transfer; then,
 /// where a path is given, the same transfer on the same floor along that path.
-fn cost(setup: &Setup, seed: u64, seconds: u64, way: Way) -> Result<Figures, Failure> {
+fn cost(setup: &Setup, seed: u64, seconds: u64, way: Direction) -> Result<Figures, Failure> {
     let arena = Arena::new();
     let (mut formed, mote, given) = (0..FLOORS_MAX)
         .find_map(|n| {

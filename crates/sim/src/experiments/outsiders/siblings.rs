@@ -79,7 +79,7 @@ pub const SIBLING_LATENCY: Metric = Metric {
 const DELIVERY_ALONE: (&str, &str) = ("sibling_delivery_alone", "1");
 
 /// How many messages the siblings got, and how late.
-struct Got {
+struct Delivery {
     delivered: f64,
     mean_s: f64,
     max_s: f64,
@@ -132,7 +132,7 @@ impl Siblings {
 
     /// One run of so many seconds, with or without those that are off: without, nothing is sent to
     /// them.
-    fn measure(&self, seed: u64, seconds: u64, has_dead: bool) -> Result<Got, Failure> {
+    fn measure(&self, seed: u64, seconds: u64, has_dead: bool) -> Result<Delivery, Failure> {
         let arena = Arena::new();
         let mut network = joined(self.network(seed), &arena)?;
         let begin = network.world.now();
@@ -160,7 +160,7 @@ impl Siblings {
         network
             .world
             .run_until(ends_at + self.policy.rest() + ARRIVE_WITHIN);
-        Ok(Got::of(&network, host, &flows))
+        Ok(Delivery::of(&network, host, &flows))
     }
 }
 
@@ -206,7 +206,7 @@ impl Load {
     }
 }
 
-impl Got {
+impl Delivery {
     /// The outcome of these flows: to which mote, and by which senders and receivers.
     fn of(network: &Network<'_>, host: usize, flows: &[(usize, [usize; 2])]) -> Self {
         let (mut due, mut arrived, mut age_s, mut max_s) = (0, 0, 0.0, 0.0_f64);

@@ -4,7 +4,7 @@ use motet::ble::{Config, GapRole, INWARD_LEN, Peer, PeerMemory, Timing};
 use motet::ip::Registration;
 use motet::limits::IPV6_MTU_MIN;
 use motet::link::{Advertised, Ble, BleConfig, BleMemory, TcpleMemory};
-use motet::tcple::{HELD_LEN, HeldSlot, Side};
+use motet::tcple::{HELD_LEN, HeldSlot, TcpleConnection};
 
 use super::build::Builder;
 use super::memory::{NodeMemory, reuse_or_fill};
@@ -126,7 +126,7 @@ pub(super) fn furnish(air: &mut Air, ble: &BleOptions, (nodes, seed): (usize, u6
 pub(crate) fn tcple_memory(places: usize, arena: &Arena) -> TcpleMemory<'_> {
     let bytes = || arena.alloc_slice_fill_copy(HELD_LEN, 0);
     TcpleMemory {
-        sides: arena.alloc_slice_fill_with(places, |_| Side::NEW),
+        sides: arena.alloc_slice_fill_with(places, |_| TcpleConnection::NEW),
         held: arena.alloc_slice_fill_with(HELD_EACH * places, |_| HeldSlot::new(bytes())),
     }
 }

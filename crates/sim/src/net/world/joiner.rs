@@ -11,8 +11,8 @@ use std::ops::Bound::{Excluded, Unbounded};
 use motet::Remote;
 use motet::ip::ALL_NODES;
 use motet::join::{
-    Configuration, DATAGRAM_LEN_MAX, Heard, JoinKey, PORT, Pledge, Request, announce, confirming,
-    hear, is_confirmed,
+    Configuration, DATAGRAM_LEN_MAX, JoinKey, PORT, Pledge, Request, UnverifiedRequest, announce,
+    confirming, hear, is_confirmed,
 };
 use motet::link::Link;
 use motet::mac::security::{NetworkKey, Reservation, Security};
@@ -257,7 +257,13 @@ impl RegistrarState {
     }
 
     /// Answers a device that asks for the key, unless it is revoked.
-    fn answer(&mut self, heard: &Heard<'_>, from: &Remote, node: &mut Node<'_>, now: Instant) {
+    fn answer(
+        &mut self,
+        heard: &UnverifiedRequest<'_>,
+        from: &Remote,
+        node: &mut Node<'_>,
+        now: Instant,
+    ) {
         if self.revoked.contains(&heard.eui64) {
             return;
         }

@@ -10,7 +10,7 @@ use super::World;
 use super::port::radio_at;
 use crate::air::filter;
 use crate::air::medium::{Fate, FrameId, Interest, Reception};
-use crate::air::radio::Heard;
+use crate::air::radio::IncomingFrame;
 
 impl World<'_> {
     /// A frame's last symbol has passed.
@@ -41,7 +41,7 @@ impl World<'_> {
                     continue;
                 }
                 let heard = header.as_ref().filter(|_| judged == Fate::Received);
-                let heard = heard.map(|header| Heard {
+                let heard = heard.map(|header| IncomingFrame {
                     frame: &finished.frame,
                     header,
                     power: reception.power,

@@ -11,7 +11,7 @@ use motet::wire::icmpv6::Message;
 use motet::wire::ipv6::Header;
 
 use super::super::dice::Dice;
-use super::super::outsiders::{AT_WORK, OutsiderTally, Outsiders, What};
+use super::super::outsiders::{AT_WORK, OutsiderScenario, OutsiderTally, Outsiders};
 use super::{Frames, JOIN_MAX, Lab, routing};
 use crate::net::outages::Switch;
 use crate::net::plan;
@@ -35,7 +35,7 @@ impl ActiveOutsiders {
     pub(super) fn new(seed: u64, outsiders: Outsiders, span: Duration) -> Self {
         let mut dice = Dice::new(seed, AT_WORK);
         let dies_after = dice.span(span);
-        let is_child = outsiders.what == What::Children;
+        let is_child = outsiders.what == OutsiderScenario::Children;
         Self {
             outsiders,
             traffic: Vec::new(),
@@ -50,12 +50,15 @@ impl ActiveOutsiders {
     /// Whether a node may take a repeated frame for another one: it has more neighbours than it
     /// remembers, or others speak in their names.
     pub(super) fn confuses(&self) -> bool {
-        matches!(self.outsiders.what, What::Floor | What::Forgers)
+        matches!(
+            self.outsiders.what,
+            OutsiderScenario::Floor | OutsiderScenario::Forgers
+        )
     }
 
     /// Whether somebody speaks in the names of others and is believed.
     pub(super) fn misleads(&self) -> bool {
-        self.outsiders.what == What::Forgers
+        self.outsiders.what == OutsiderScenario::Forgers
     }
 }
 
@@ -207,7 +210,7 @@ impl Lab<'_> {
             kept_out: u64::from(active.kept_out),
             dead: u64::from(active.has_died),
             densest: match active.outsiders.what {
-                What::Floor => motes,
+                OutsiderScenario::Floor => motes,
                 _ => 0,
             },
         }

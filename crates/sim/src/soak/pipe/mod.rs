@@ -39,7 +39,7 @@ pub(crate) struct Pipe<'m> {
     dice: Dice,
     calendar: Calendar<Event>,
     hosts: [Host<'m>; 2],
-    ways: [Way; 2],
+    ways: [OneWay; 2],
     sessions: Sessions<'m>,
     monitor: Monitor,
     span: Duration,
@@ -78,7 +78,7 @@ struct Counts {
 
 /// The pipe in one direction.
 #[derive(Debug)]
-struct Way {
+struct OneWay {
     delay: Duration,
     /// Added to the delay, at most.
     jitter: Duration,
@@ -128,7 +128,7 @@ impl<'m> Pipe<'m> {
     fn new(seed: u64, span: Duration, arena: &'m Arena) -> Self {
         let mut dice = Dice::new(seed, PURPOSE);
         let hosts = [0, 1].map(|at| Host::draw(at, seed, &mut dice, arena));
-        let ways = [0, 1].map(|_| Way::draw(&mut dice));
+        let ways = [0, 1].map(|_| OneWay::draw(&mut dice));
         let mut pipe = Self {
             arena,
             seed,
@@ -459,7 +459,7 @@ impl Counts {
     };
 }
 
-impl Way {
+impl OneWay {
     fn draw(dice: &mut Dice) -> Self {
         let rate = dice.scale(2_000, 1_000_000);
         Self {

@@ -6,7 +6,7 @@ use motet::tcp::{self, IcmpError, IncomingSegment, Offer, OutgoingSegment, State
 use motet::time::Duration;
 use motet::wire::tcp::{Flags, Header};
 
-use super::{ADDRS, Counts, Event, Host, PORT, Packet, Pipe, Way, engine};
+use super::{ADDRS, Counts, Event, Host, OneWay, PORT, Packet, Pipe, engine};
 use crate::net::faults::Faults;
 use crate::soak::rest::{segment, stranger, stranger_segment};
 use crate::soak::trouble::Trouble;
@@ -164,9 +164,9 @@ impl Pipe<'_> {
             }
             Trouble::Change => {
                 let way = self.dice.range(0, 1) as usize;
-                self.ways[way] = Way {
+                self.ways[way] = OneWay {
                     tally: self.ways[way].tally,
-                    ..Way::draw(&mut self.dice)
+                    ..OneWay::draw(&mut self.dice)
                 };
                 Ok(())
             }

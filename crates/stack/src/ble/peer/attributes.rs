@@ -4,7 +4,7 @@
 //! A device that offers nothing takes no part in ATT at all. One that is asked and does not answer,
 //! or refuses, is a peer of IPSP alone.
 
-use super::{Connection, Which};
+use super::{ChannelKind, Connection};
 use crate::ble::IPSP;
 use crate::wire::att::{self, Pdu, reason};
 use crate::wire::cursor::{Full, Writer};
@@ -53,19 +53,19 @@ impl Attributes {
     }
 
     /// The channel whose service has this SPSM at this end.
-    pub(super) fn which_of(&self, service: u16) -> Option<Which> {
+    pub(super) fn which_of(&self, service: u16) -> Option<ChannelKind> {
         match service {
-            IPSP => Some(Which::Ip),
-            _ if self.serves(service) => Some(Which::Tcple),
+            IPSP => Some(ChannelKind::Ip),
+            _ if self.serves(service) => Some(ChannelKind::Tcple),
             _ => None,
         }
     }
 
     /// The service to ask for to open a channel; `None`: the peer is not known to have it.
-    pub(super) const fn service_of(&self, which: Which) -> Option<u16> {
+    pub(super) const fn service_of(&self, which: ChannelKind) -> Option<u16> {
         match which {
-            Which::Ip => Some(IPSP),
-            Which::Tcple => self.service(),
+            ChannelKind::Ip => Some(IPSP),
+            ChannelKind::Tcple => self.service(),
         }
     }
 
@@ -111,8 +111,8 @@ impl Attributes {
 impl Connection {
     /// Whether an SDU of the other channel is not whole yet: both are gathered in one memory, so
     /// that neither end of TCPlE begins an SDU within another one.
-    pub(super) fn is_mixed(&self, which: Which) -> bool {
-        let mut others = Which::ALL.into_iter().filter(|other| *other != which);
+    pub(super) fn is_mixed(&self, which: ChannelKind) -> bool {
+        let mut others = ChannelKind::ALL.into_iter().filter(|other| *other != which);
         others.any(|other| self.channel(other).sdu_len > 0)
     }
 

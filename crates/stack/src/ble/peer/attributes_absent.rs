@@ -1,6 +1,6 @@
 //! A device that offers nothing, in a build without the feature `tcple`: see `attributes`.
 
-use super::{Connection, Which};
+use super::{ChannelKind, Connection};
 use crate::ble::IPSP;
 use crate::wire::cursor::Full;
 
@@ -10,14 +10,14 @@ pub(in crate::ble) struct Attributes;
 impl Attributes {
     pub(in crate::ble) const NONE: Self = Self;
 
-    pub(super) const fn which_of(&self, service: u16) -> Option<Which> {
+    pub(super) const fn which_of(&self, service: u16) -> Option<ChannelKind> {
         match service {
-            IPSP => Some(Which::Ip),
+            IPSP => Some(ChannelKind::Ip),
             _ => None,
         }
     }
 
-    pub(super) const fn service_of(&self, _: Which) -> Option<u16> {
+    pub(super) const fn service_of(&self, _: ChannelKind) -> Option<u16> {
         Some(IPSP)
     }
 }

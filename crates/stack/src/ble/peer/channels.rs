@@ -4,14 +4,14 @@ use crate::ble::LOCAL;
 
 /// A channel of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Which {
+pub(crate) enum ChannelKind {
     /// IPSP's channel, for IPv6 packets.
     Ip,
     /// TCPlE's channel, where both ends offer it.
     Tcple,
 }
 
-impl Which {
+impl ChannelKind {
     /// Both channels.
     pub(in crate::ble) const ALL: [Self; 2] = [Self::Ip, Self::Tcple];
 
@@ -41,17 +41,17 @@ impl<T: Copy> PerChannel<T> {
 }
 
 impl<T> PerChannel<T> {
-    pub(super) const fn get(&self, which: Which) -> &T {
+    pub(super) const fn get(&self, which: ChannelKind) -> &T {
         match which {
-            Which::Ip => &self.ip,
-            Which::Tcple => &self.tcple,
+            ChannelKind::Ip => &self.ip,
+            ChannelKind::Tcple => &self.tcple,
         }
     }
 
-    pub(super) const fn get_mut(&mut self, which: Which) -> &mut T {
+    pub(super) const fn get_mut(&mut self, which: ChannelKind) -> &mut T {
         match which {
-            Which::Ip => &mut self.ip,
-            Which::Tcple => &mut self.tcple,
+            ChannelKind::Ip => &mut self.ip,
+            ChannelKind::Tcple => &mut self.tcple,
         }
     }
 }

@@ -3,11 +3,11 @@
 use crate::ble::LOCAL;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Which {
+pub(crate) enum ChannelKind {
     Ip,
 }
 
-impl Which {
+impl ChannelKind {
     pub(in crate::ble) const ALL: [Self; 1] = [Self::Ip];
 
     pub(in crate::ble) const fn local(self) -> u16 {
@@ -29,11 +29,11 @@ impl<T: Copy> PerChannel<T> {
 }
 
 impl<T> PerChannel<T> {
-    pub(super) const fn get(&self, _: Which) -> &T {
+    pub(super) const fn get(&self, _: ChannelKind) -> &T {
         &self.ip
     }
 
-    pub(super) const fn get_mut(&mut self, _: Which) -> &mut T {
+    pub(super) const fn get_mut(&mut self, _: ChannelKind) -> &mut T {
         &mut self.ip
     }
 }

@@ -4,7 +4,7 @@
 //! Core 5.4 Vol 3 Part A §7.2.1). K-frames are copied to where their SDU is gathered as they come,
 //! signals are gathered whole: they are short.
 
-use super::{Connection, State, Which};
+use super::{ChannelKind, Connection, State};
 use crate::ble::counters::{ChannelDrop, HostCounters};
 use crate::ble::{MPS, MTU, SDU_HEADROOM};
 use crate::time::Instant;
@@ -31,7 +31,7 @@ enum Kind {
     Signal,
     #[cfg(feature = "tcple")]
     Attribute,
-    Frame(Which),
+    Frame(ChannelKind),
     /// A PDU that is skipped: its channel is unknown, closed or closing.
     Skipped,
 }
@@ -53,7 +53,7 @@ impl Gather {
     };
 
     /// Drops what is to come of a PDU for this channel.
-    pub(in crate::ble) fn skip(&mut self, which: Which) {
+    pub(in crate::ble) fn skip(&mut self, which: ChannelKind) {
         if self.kind == Kind::Frame(which) {
             self.kind = Kind::Skipped;
         }
@@ -78,7 +78,7 @@ impl Connection {
         memory: &mut [u8],
         counters: &mut HostCounters,
         now: Instant,
-    ) -> Option<(Which, u16)> {
+    ) -> Option<(ChannelKind, u16)> {
         if is_first {
             self.cut_off(counters);
             self.gather = Gather::NEXT;
@@ -139,7 +139,7 @@ impl Connection {
         }
         counters.count(ChannelDrop::CutPdu);
         let kind = self.gather.kind;
-        for which in Which::ALL {
+        for which in ChannelKind::ALL {
             // What follows belongs to no place in the SDU. Without its header the PDU may have been
             // a part of any SDU.
             let is_cut = match kind {
@@ -165,7 +165,7 @@ impl Connection {
 
     /// The header of a PDU is whole.
     fn begin(&mut self, header: Header, counters: &mut HostCounters) {
-        let which = Which::of_local(header.channel);
+        let which = ChannelKind::of_local(header.channel);
         let state = which.map(|which| self.channel(which).state);
         let kind = match (which, state) {
             _ if header.channel == SIGNALLING => Kind::Signal,
@@ -189,7 +189,7 @@ impl Connection {
                 match reason {
                     #[cfg(feature = "tcple")]
                     Some(ChannelDrop::Mixed) => {
-                        self.fail(Which::Tcple, ChannelDrop::Mixed, counters);
+                        self.fail(ChannelKind::Tcple, ChannelDrop::Mixed, counters);
                         Kind::Skipped
                     }
                     Some(reason) => {
@@ -218,7 +218,7 @@ impl Connection {
     /// now.
     fn on_frame(
         &mut self,
-        which: Which,
+        which: ChannelKind,
         piece: &[u8],
         is_end: bool,
         memory: &mut [u8],

@@ -15,8 +15,8 @@ mod outward;
 mod signalling;
 
 pub(in crate::ble) use self::attributes::Attributes;
+pub(crate) use self::channels::ChannelKind;
 pub(in crate::ble) use self::channels::PerChannel;
-pub(crate) use self::channels::Which;
 use self::inward::Gather;
 use self::outward::OutgoingSdu;
 use self::signalling::Signalling;
@@ -27,7 +27,7 @@ use crate::storage::packet_queue::PacketQueue;
 use crate::time::Instant;
 use crate::wire::l2cap::End;
 
-impl Which {
+impl ChannelKind {
     /// The one that this end calls so.
     pub(in crate::ble) fn of_local(local: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|which| which.local() == local)
@@ -102,7 +102,7 @@ impl<'m> Peer<'m> {
     /// The connection has ended: closes its channels and forgets what was on its way.
     pub(in crate::ble) fn end(&mut self, counters: &mut HostCounters) {
         if let Some(mut connection) = self.connection.take() {
-            for which in Which::ALL {
+            for which in ChannelKind::ALL {
                 connection.close(which, counters);
             }
         }
@@ -147,12 +147,12 @@ pub struct Connection {
     pub(in crate::ble) channels: PerChannel<Channel>,
     pub(in crate::ble) attributes: Attributes,
     pub(in crate::ble) signalling: Signalling,
-    pub(in crate::ble) wishes: Wishes,
+    pub(in crate::ble) wishes: PendingCommands,
 }
 
 /// Commands that are still to be given about a connection.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::ble) struct Wishes {
+pub(in crate::ble) struct PendingCommands {
     pub(in crate::ble) data_length: bool,
     pub(in crate::ble) phy: bool,
     /// An update of its times.
@@ -175,7 +175,7 @@ pub(in crate::ble) enum State {
     Closing,
 }
 
-/// A credit-based channel; this end of it is [`Which::local`].
+/// A credit-based channel; this end of it is [`ChannelKind::local`].
 #[derive(Clone, Copy, Debug)]
 pub(in crate::ble) struct Channel {
     pub(in crate::ble) state: State,
@@ -231,7 +231,7 @@ impl Connection {
             channels: PerChannel::all(Channel::CLOSED),
             attributes: Attributes::NONE,
             signalling: Signalling::new(now),
-            wishes: Wishes {
+            wishes: PendingCommands {
                 data_length: true,
                 phy: matches!(role, GapRole::Central),
                 update: None,
@@ -278,16 +278,16 @@ impl Connection {
         self.channels.ip.remote.credits
     }
 
-    pub(in crate::ble) const fn channel(&self, which: Which) -> &Channel {
+    pub(in crate::ble) const fn channel(&self, which: ChannelKind) -> &Channel {
         self.channels.get(which)
     }
 
-    pub(in crate::ble) const fn channel_mut(&mut self, which: Which) -> &mut Channel {
+    pub(in crate::ble) const fn channel_mut(&mut self, which: ChannelKind) -> &mut Channel {
         self.channels.get_mut(which)
     }
 
     /// Opens a channel to the end `remote`.
-    pub(in crate::ble) fn open(&mut self, which: Which, remote: End, now: Instant) {
+    pub(in crate::ble) fn open(&mut self, which: ChannelKind, remote: End, now: Instant) {
         *self.channel_mut(which) = Channel {
             state: State::Open,
             remote,
@@ -298,7 +298,7 @@ impl Connection {
     }
 
     /// Closes a channel, at the wish of either end; SDUs under way in both directions are lost.
-    pub(in crate::ble) fn close(&mut self, which: Which, counters: &mut HostCounters) {
+    pub(in crate::ble) fn close(&mut self, which: ChannelKind, counters: &mut HostCounters) {
         let channel = self.channel_mut(which);
         if channel.sdu_len > 0 {
             counters.count(ChannelDrop::CutSdu);
@@ -311,7 +311,7 @@ impl Connection {
     /// Closes a channel because the peer has broken a rule.
     pub(in crate::ble) fn fail(
         &mut self,
-        which: Which,
+        which: ChannelKind,
         reason: ChannelDrop,
         counters: &mut HostCounters,
     ) {
@@ -334,7 +334,7 @@ impl Connection {
 
     /// Whether each channel that is open has a credit.
     fn has_credits(&self) -> bool {
-        Which::ALL.into_iter().all(|which| {
+        ChannelKind::ALL.into_iter().all(|which| {
             let channel = self.channel(which);
             channel.state != State::Open || channel.remote.credits > 0
         })

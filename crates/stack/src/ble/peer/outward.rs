@@ -3,7 +3,7 @@
 //! An SDU is cut so that its packets on the air are full: where the peer takes an SDU as one
 //! K-frame there is one header, else a K-frame fills whole packets on the air.
 
-use super::{Connection, Which};
+use super::{ChannelKind, Connection};
 use crate::wire::cursor::{Full, Writer};
 use crate::wire::l2cap::{HEADER_LEN, Header};
 
@@ -18,7 +18,7 @@ pub(in crate::ble) struct OutgoingSdu {
     /// The SDU's length, which begins its first K-frame, is still to be written.
     is_new: bool,
     /// The channel that it goes by.
-    which: Which,
+    which: ChannelKind,
 }
 
 impl OutgoingSdu {
@@ -27,7 +27,7 @@ impl OutgoingSdu {
         end: 0,
         frame_left: 0,
         is_new: false,
-        which: Which::Ip,
+        which: ChannelKind::Ip,
     };
 
     /// Whether no SDU is going out.
@@ -41,12 +41,12 @@ impl OutgoingSdu {
     }
 
     /// The channel of the SDU.
-    pub(in crate::ble) const fn which(&self) -> Which {
+    pub(in crate::ble) const fn which(&self) -> ChannelKind {
         self.which
     }
 
     /// Begins an SDU, the bytes from `at` to `end` of the memory.
-    pub(in crate::ble) const fn begin(&mut self, which: Which, at: u16, end: u16) {
+    pub(in crate::ble) const fn begin(&mut self, which: ChannelKind, at: u16, end: u16) {
         *self = Self {
             at,
             end,
@@ -57,7 +57,7 @@ impl OutgoingSdu {
     }
 
     /// Sends no more of an SDU of that channel than the K-frame that has left in part.
-    pub(in crate::ble) fn abort(&mut self, which: Which) {
+    pub(in crate::ble) fn abort(&mut self, which: ChannelKind) {
         if self.which == which {
             self.end = self.at + self.frame_left;
         }

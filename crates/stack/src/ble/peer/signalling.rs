@@ -1,6 +1,6 @@
 //! Signals of one connection: what the peer asks, and what this end asks of it.
 
-use super::{Connection, PerChannel, State, Which};
+use super::{ChannelKind, Connection, PerChannel, State};
 use crate::ble::counters::{ChannelDrop, HostCounters};
 use crate::ble::event::{GapRole, Timing};
 use crate::ble::{CREDITS, CREDITS_RETURNED, MPS, MTU};
@@ -33,13 +33,13 @@ struct Attempt {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Request {
-    what: Asked,
+    what: SignalRequest,
     /// The request's identifier, and when it was sent; `None`: it waits for room in the controller.
     sent: Option<(u8, Instant)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Asked {
+enum SignalRequest {
     Channel,
     Disconnection { destination: u16 },
 }
@@ -58,11 +58,11 @@ impl Signalling {
         }
     }
 
-    const fn attempt(&self, which: Which) -> &Attempt {
+    const fn attempt(&self, which: ChannelKind) -> &Attempt {
         self.attempts.get(which)
     }
 
-    const fn attempt_mut(&mut self, which: Which) -> &mut Attempt {
+    const fn attempt_mut(&mut self, which: ChannelKind) -> &mut Attempt {
         self.attempts.get_mut(which)
     }
 
@@ -74,12 +74,12 @@ impl Signalling {
     }
 
     /// Takes the request that this is an answer to, and which channel it was about.
-    fn take_request(&mut self, identifier: u8) -> Option<(Which, Asked)> {
+    fn take_request(&mut self, identifier: u8) -> Option<(ChannelKind, SignalRequest)> {
         let is_answered = |request: &mut Request| {
             let sent = request.sent;
             sent.is_some_and(|(asked, _)| asked == identifier)
         };
-        Which::ALL.into_iter().find_map(|which| {
+        ChannelKind::ALL.into_iter().find_map(|which| {
             let request = self.attempt_mut(which).request.take_if(is_answered);
             request.map(|request| (which, request.what))
         })
@@ -97,10 +97,10 @@ impl Signalling {
 
 impl Connection {
     /// Asks the peer to end a channel that has been given up.
-    pub(in crate::ble) fn ask_to_close(&mut self, which: Which) {
+    pub(in crate::ble) fn ask_to_close(&mut self, which: ChannelKind) {
         let destination = self.channel(which).remote.channel;
         self.signalling.attempt_mut(which).request = Some(Request {
-            what: Asked::Disconnection { destination },
+            what: SignalRequest::Disconnection { destination },
             sent: None,
         });
     }
@@ -162,7 +162,7 @@ impl Connection {
             }
             Signal::DisconnectionResponse { .. } => {
                 match self.signalling.take_request(identifier) {
-                    Some((which, Asked::Disconnection { .. })) => {
+                    Some((which, SignalRequest::Disconnection { .. })) => {
                         self.end_channel(which, counters, now);
                     }
                     _ => counters.count(ChannelDrop::StrayAnswer),
@@ -186,10 +186,10 @@ impl Connection {
         now: Instant,
     ) {
         let which = self.attributes.which_of(service);
-        let to = which.unwrap_or(Which::Ip);
+        let to = which.unwrap_or(ChannelKind::Ip);
         let is_open = self.channel(to).state != State::Closed;
         let is_asking = self.signalling.attempt(to).request.is_some();
-        let is_taken = Which::ALL.into_iter().any(|which| {
+        let is_taken = ChannelKind::ALL.into_iter().any(|which| {
             let channel = self.channel(which);
             channel.state != State::Closed && channel.remote.channel == end.channel
         });
@@ -227,7 +227,7 @@ impl Connection {
         counters: &mut HostCounters,
         now: Instant,
     ) {
-        let Some((which, Asked::Channel)) = self.signalling.take_request(identifier) else {
+        let Some((which, SignalRequest::Channel)) = self.signalling.take_request(identifier) else {
             counters.count(ChannelDrop::StrayAnswer);
             return;
         };
@@ -246,9 +246,11 @@ impl Connection {
     /// The peer has rejected a request as not understood.
     fn on_reject(&mut self, identifier: u8, counters: &mut HostCounters, now: Instant) {
         match self.signalling.take_request(identifier) {
-            Some((which, Asked::Channel)) => self.put_off(which, now),
+            Some((which, SignalRequest::Channel)) => self.put_off(which, now),
             // It does not know the channel: then there is none.
-            Some((which, Asked::Disconnection { .. })) => self.end_channel(which, counters, now),
+            Some((which, SignalRequest::Disconnection { .. })) => {
+                self.end_channel(which, counters, now)
+            }
             None => counters.count(ChannelDrop::StrayAnswer),
         }
     }
@@ -261,7 +263,7 @@ impl Connection {
         counters: &mut HostCounters,
         now: Instant,
     ) {
-        let which = Which::of_local(destination);
+        let which = ChannelKind::of_local(destination);
         let Some(which) = which.filter(|which| self.channel(*which).state != State::Closed) else {
             counters.count(ChannelDrop::MalformedSignal);
             self.reject(identifier, reject::INVALID_CHANNEL, counters);
@@ -303,7 +305,7 @@ impl Connection {
     }
 
     fn on_credits(&mut self, channel: u16, credits: u16, counters: &mut HostCounters) {
-        let which = Which::ALL.into_iter().find(|which| {
+        let which = ChannelKind::ALL.into_iter().find(|which| {
             let found = self.channel(*which);
             found.state != State::Closed && found.remote.channel == channel
         });
@@ -326,14 +328,14 @@ impl Connection {
     }
 
     /// A channel is over at both ends; a central opens another one after a while.
-    fn end_channel(&mut self, which: Which, counters: &mut HostCounters, now: Instant) {
+    fn end_channel(&mut self, which: ChannelKind, counters: &mut HostCounters, now: Instant) {
         self.close(which, counters);
         self.signalling.attempt_mut(which).request = None;
         self.put_off(which, now);
     }
 
     /// Asks for a channel later, and ever later.
-    fn put_off(&mut self, which: Which, now: Instant) {
+    fn put_off(&mut self, which: ChannelKind, now: Instant) {
         let attempt = self.signalling.attempt_mut(which);
         let pause = PAUSE.saturating_mul(1 << attempt.refusals.min(5));
         attempt.refusals = attempt.refusals.saturating_add(1);
@@ -341,23 +343,23 @@ impl Connection {
     }
 
     /// Whether a central wants a channel that it has not.
-    fn is_wanted(&self, which: Which) -> bool {
+    fn is_wanted(&self, which: ChannelKind) -> bool {
         self.role == GapRole::Central
             && self.channel(which).state == State::Closed
-            && (which == Which::Ip || self.is_open())
+            && (which == ChannelKind::Ip || self.is_open())
             && self.attributes.service_of(which).is_some()
     }
 
     /// Does what is due: a central asks for its channels, and a request that has no answer ends the
     /// connection.
     pub(in crate::ble) fn poll_signals(&mut self, counters: &mut HostCounters, now: Instant) {
-        for which in Which::ALL {
+        for which in ChannelKind::ALL {
             let is_wanted = self.is_wanted(which);
             let attempt = self.signalling.attempt_mut(which);
             match attempt.request {
                 None if is_wanted && now >= attempt.opens_at => {
                     attempt.request = Some(Request {
-                        what: Asked::Channel,
+                        what: SignalRequest::Channel,
                         sent: None,
                     });
                 }
@@ -376,7 +378,7 @@ impl Connection {
 
     /// When [`Self::poll_signals`] has something to do.
     pub(in crate::ble) fn signals_deadline(&self) -> Option<Instant> {
-        let deadlines = Which::ALL.into_iter().map(|which| {
+        let deadlines = ChannelKind::ALL.into_iter().map(|which| {
             let attempt = self.signalling.attempt(which);
             let is_due = self.is_wanted(which) && attempt.request.is_none();
             let answer = attempt.request.and_then(|request| request.sent);
@@ -420,7 +422,7 @@ impl Connection {
             *first = later.iter_mut().find_map(Option::take);
             return Some(answer);
         }
-        for which in Which::ALL {
+        for which in ChannelKind::ALL {
             let channel = self.channel_mut(which);
             if channel.state == State::Open && channel.owed >= CREDITS_RETURNED {
                 let credits = core::mem::take(&mut channel.owed);
@@ -432,23 +434,23 @@ impl Connection {
                 return Some((self.signalling.new_identifier(), signal));
             }
         }
-        Which::ALL
+        ChannelKind::ALL
             .into_iter()
             .find_map(|which| self.next_request(which, now))
     }
 
     /// The request about a channel that waits for room in the controller.
-    fn next_request(&mut self, which: Which, now: Instant) -> Option<(u8, Signal)> {
+    fn next_request(&mut self, which: ChannelKind, now: Instant) -> Option<(u8, Signal)> {
         let service = self.attributes.service_of(which);
         let signalling = &mut self.signalling;
         let waiting = signalling.attempt(which).request;
         let waiting = waiting.filter(|request| request.sent.is_none());
         let signal = match waiting?.what {
-            Asked::Channel => Signal::ConnectionRequest {
+            SignalRequest::Channel => Signal::ConnectionRequest {
                 service: service?,
                 end: end_of(which),
             },
-            Asked::Disconnection { destination } => Signal::DisconnectionRequest {
+            SignalRequest::Disconnection { destination } => Signal::DisconnectionRequest {
                 destination,
                 source: which.local(),
             },
@@ -467,7 +469,7 @@ const fn is_usable(end: &End) -> bool {
 }
 
 /// This end of a channel.
-const fn end_of(which: Which) -> End {
+const fn end_of(which: ChannelKind) -> End {
     End {
         channel: which.local(),
         mtu: MTU,

@@ -53,7 +53,7 @@ fn an_sdu_may_be_cut_anywhere() {
         let mut bench = Bench::open(6, 247);
         let change = bench.cut(&whole_frame(&sdu), &ends);
         let expected = Change::Sdu {
-            which: Which::Ip,
+            which: ChannelKind::Ip,
             peer: 0,
             len: 40,
         };
@@ -159,7 +159,7 @@ fn connections_do_not_mix_what_they_gather() {
             .enumerate()
         {
             let change = bench.data_of(handle, false, &whole[from..]);
-            let (which, peer) = (Which::Ip, 1 - peer);
+            let (which, peer) = (ChannelKind::Ip, 1 - peer);
             let len = 40;
             assert_eq!(change, Change::Sdu { which, peer, len }, "{ends:?}");
             let inward = &bench.host.peers[peer].inward;

@@ -5,7 +5,7 @@ use core::net::Ipv6Addr;
 use super::{CAPABILITIES, Discovery, KNOWS_EARO, PART_LEASE};
 #[cfg(feature = "rpl")]
 use crate::ip::Registration;
-use crate::ip::ndp::{Advertised, Said};
+use crate::ip::ndp::{Advertised, AdvertisementClaims};
 use crate::ip::neighbor_cache::{IS_ROUTER, IS_SUPPORTED};
 use crate::ip::{self, Address, Iid, Ip, Neighbour, NextHop, PacketDrop, Prefix};
 use crate::random::Rng;
@@ -47,7 +47,7 @@ impl Discovery<'_> {
         let had_router = self.solicitor.router();
         let had_prefix = self.prefix();
         let was_asked = self.solicitor.has_asked(now);
-        let said = Said {
+        let said = AdvertisementClaims {
             lease,
             change: self.change(&advertisement),
             to_one,

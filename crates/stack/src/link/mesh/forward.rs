@@ -1,7 +1,7 @@
 //! Onwards: fragments of other nodes' packets, and their whole packets' way into the queue.
 
-use super::pace::Took;
-use super::packet_meta::{PacketMeta, Way};
+use super::pace::ExchangeTimes;
+use super::packet_meta::{PacketMeta, RplDirection};
 use super::routing;
 use super::{Forwarding, Mesh, Relaying, link_addr};
 use crate::ip::queue::AqmDecision;
@@ -25,7 +25,7 @@ const FLUSH_AFTER: Duration = Duration::from_millis(30);
 
 /// The frame that a fragment came in, as far as a relay needs it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Came {
+pub(super) struct FragmentOrigin {
     from: LinkAddr,
     more_follow: bool,
     /// When the frame's last symbol was on the air.
@@ -33,7 +33,7 @@ pub(super) struct Came {
     at: Instant,
 }
 
-impl Came {
+impl FragmentOrigin {
     pub(super) const fn new(frame: &Received<'_>, now: Instant) -> Self {
         Self {
             from: frame.src,
@@ -70,7 +70,7 @@ impl Mesh<'_> {
         hop: NextHop,
         headers: &Decompressed,
     ) -> (FragmentHandling, Option<Rpi>) {
-        let way = Way::with(ip.forwarded_option(headers.rpi));
+        let way = RplDirection::with(ip.forwarded_option(headers.rpi));
         let meta = PacketMeta::own(Class::Own).on_way(way);
         let inserted = routing::InsertedHeaders::of(ip, header, hop, &meta);
         match inserted.is_long() || headers.udp_checksum_elided {
@@ -133,7 +133,7 @@ impl Mesh<'_> {
         next_hop: LinkAddr,
         datagram_tag: u16,
         fragment: &mut [u8],
-        came: Came,
+        came: FragmentOrigin,
     ) -> Result<(), LinkDrop> {
         let tag = fragment.get_mut(lowpan_frag::TAG_AT..).unwrap_or_default();
         copy(tag, &datagram_tag.to_be_bytes());
@@ -146,7 +146,7 @@ impl Mesh<'_> {
         next_hop: LinkAddr,
         header: lowpan_frag::Header,
         piece: &[u8],
-        came: Came,
+        came: FragmentOrigin,
     ) -> Result<(), LinkDrop> {
         let mut out = [0; PSDU_LEN_MAX];
         let len = header
@@ -172,7 +172,7 @@ impl Mesh<'_> {
         next_hop: LinkAddr,
         tag: u16,
         payload: &[u8],
-        came: Came,
+        came: FragmentOrigin,
     ) -> Result<(), LinkDrop> {
         let mac = &mut self.mac;
         let may_wait = mac.can_preload() && self.settings.forwarding == Forwarding::Immediate;
@@ -191,7 +191,9 @@ impl Mesh<'_> {
                     .follows(mac.flow(next_hop), tag, came.at, exchange)
             {
                 let copy = came.at.since(came.end);
-                let lag = self.settings.lag(Took { exchange, copy }, apart, mac);
+                let lag = self
+                    .settings
+                    .lag(ExchangeTimes { exchange, copy }, apart, mac);
                 mac.pause(next_hop, came.at + lag, came.at);
             }
         }
@@ -239,8 +241,8 @@ impl Mesh<'_> {
         self.avoid_congestion(waiting, head, ip, rng)?;
         let option = ip.forwarded_option(hop.ingress.option);
         let way = match hop.is_routed {
-            true => Way::Routed,
-            false => Way::with(option),
+            true => RplDirection::Routed,
+            false => RplDirection::with(option),
         };
         let meta = PacketMeta::new(Class::Own, hop.egress, now).on_way(way);
         if self.keeps_back([head, rest], meta, ip, now) {
@@ -259,9 +261,9 @@ impl Mesh<'_> {
     pub(super) fn check_len(&self, parts: [&[u8]; 2], meta: PacketMeta) -> Result<(), Refusal> {
         let len: usize = parts.iter().map(|part| part.len()).sum();
         let len_max = match meta.way {
-            Way::Begins => IPV6_MTU_MIN,
+            RplDirection::Begins => IPV6_MTU_MIN,
             // On its way it may have a header more.
-            Way::Up { .. } | Way::Routed => {
+            RplDirection::Up { .. } | RplDirection::Routed => {
                 self.datagrams.packet_len_max(FragmentHandling::Reassemble)
             }
         };

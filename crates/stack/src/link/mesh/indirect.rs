@@ -25,7 +25,7 @@ use super::{Mesh, PacketMeta, link_addr};
 use crate::ip::{self, Ip};
 use crate::limits::PSDU_LEN_MAX;
 use crate::lowpan::fragment::Fragmenter;
-use crate::mac::{self, Action, Asked, Class, Frame, Outcome, Pending};
+use crate::mac::{self, Action, Class, Frame, Outcome, Pending, PollingFrame};
 use crate::storage::keyed_queues::KeyedQueues;
 use crate::time::{Duration, Instant};
 use crate::wire::LinkAddr;
@@ -124,7 +124,7 @@ impl<'m> Indirect<'m> {
     /// `radio`: what ACKs can say, where the radio sends them by itself.
     pub(super) fn on_asked(
         &mut self,
-        asked: Asked,
+        asked: PollingFrame,
         radio: Option<Pending>,
         is_trusted: impl Fn(LinkAddr) -> bool,
         now: Instant,
@@ -166,7 +166,7 @@ impl<'m> Indirect<'m> {
 
     /// Whether an ACK says to this neighbour that something waits, without believing that it asks.
     #[cfg(feature = "security")]
-    fn waits_for(&self, asked: Asked) -> bool {
+    fn waits_for(&self, asked: PollingFrame) -> bool {
         let asks = asked.is_request || self.config.data_asks;
         let key = self.find(&asked.by);
         asks && key.is_some_and(|key| self.queues.count(key) > 0)

@@ -1,6 +1,6 @@
 //! Turns the frames that come in into packets.
 
-use super::forward::Came;
+use super::forward::FragmentOrigin;
 use super::{DeferredFrame, Mesh, routing, tcp_headers};
 use crate::ip::icmp::ErrorKind;
 use crate::ip::{Disposition, Ingress, Ip, Neighbour};
@@ -252,7 +252,7 @@ impl<'m> Mesh<'m> {
                     datagram_tag: tag,
                     ..header
                 };
-                self.relay_later(next_hop, header, piece, Came::new(frame, now))?;
+                self.relay_later(next_hop, header, piece, FragmentOrigin::new(frame, now))?;
                 Ok(Arrival::Nothing)
             }
             FragmentOutcome::Complete(record) => Ok(self.on_gathered(record, frame)),
@@ -320,7 +320,7 @@ impl<'m> Mesh<'m> {
         match datagrams.on_first(key, headers.first(piece), handling, is_known, now) {
             FragmentOutcome::Forward { next_hop, tag } if IS_RELAY => {
                 let onward = onward.get_mut(..onward_len).unwrap_or_default();
-                self.relay_first(next_hop, tag, onward, Came::new(frame, now))?;
+                self.relay_first(next_hop, tag, onward, FragmentOrigin::new(frame, now))?;
                 ip.counters.forwarded = ip.counters.forwarded.wrapping_add(1);
                 Ok(Arrival::Nothing)
             }

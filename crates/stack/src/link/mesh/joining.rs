@@ -26,7 +26,7 @@ use crate::wire::ipv6::Header;
 
 /// A frame in clear that waits.
 #[derive(Debug)]
-pub(super) struct Heard {
+pub(super) struct WaitingFrame {
     link: LinkPair,
     len: u8,
     bytes: [u8; PSDU_LEN_MAX],
@@ -78,7 +78,7 @@ impl Mesh<'_> {
             self.count(LinkDrop::InClear);
             return None;
         }
-        let mut heard = Heard {
+        let mut heard = WaitingFrame {
             link: LinkPair {
                 src: frame.src,
                 dst: frame.dst,
@@ -102,7 +102,7 @@ impl Mesh<'_> {
         Some((heard.link.src.iid(), len?))
     }
 
-    fn unpack(&self, heard: &Heard, out: &mut [u8]) -> Option<usize> {
+    fn unpack(&self, heard: &WaitingFrame, out: &mut [u8]) -> Option<usize> {
         let payload = heard.bytes.get(..usize::from(heard.len))?;
         let contexts = &self.discovery.contexts;
         let (len, _) = restore(contexts, payload, heard.link, None, out).ok()?;

@@ -131,7 +131,7 @@ pub struct Mesh<'m> {
     deferred: Option<DeferredFrame>,
     /// The frame in clear of a node that has no key yet, or for this one, which has none.
     #[cfg(feature = "join")]
-    heard_in_clear: Option<joining::Heard>,
+    heard_in_clear: Option<joining::WaitingFrame>,
     /// Where ACKs that enter the mesh wait for newer ones.
     #[cfg(feature = "entry")]
     thinning: Option<&'m mut Thinning>,

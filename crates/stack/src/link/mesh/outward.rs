@@ -2,8 +2,8 @@
 //! TCP is asked for a segment only then: what TCP counted as sent is on its way.
 
 use super::budget::{Budget, growth};
-use super::pace::Took;
-use super::packet_meta::{PacketMeta, Way};
+use super::pace::ExchangeTimes;
+use super::packet_meta::{PacketMeta, RplDirection};
 use super::routing::{InsertedHeaders, ROUTED_SLACK, hops_left};
 use super::{Mesh, link_addr, tcp_headers};
 use crate::ip::{self, Ip, Neighbour, NextHop};
@@ -131,7 +131,7 @@ impl<'m> Mesh<'m> {
             // Nobody passes them on: those for all, and those that a sleeping child has asked for.
             true if outcome.to.is_broadcast() || self.sleeps(outcome.to) => return,
             true => {
-                let took = Took {
+                let took = ExchangeTimes {
                     exchange: now.since(outcome.started),
                     copy: outcome.copied,
                 };
@@ -158,7 +158,7 @@ impl<'m> Mesh<'m> {
     fn measured_pace(
         &mut self,
         is_router: bool,
-        took: Took,
+        took: ExchangeTimes,
         outcome: &Outcome,
         now: Instant,
     ) -> Duration {
@@ -291,11 +291,13 @@ impl<'m> Mesh<'m> {
         let packet = self.outgoing.buffer().get(..len).unwrap_or_default();
         let (header, _) = Header::parse_start(packet).ok()?;
         let hop = match meta.way {
-            Way::Routed => Some(NextHop {
+            RplDirection::Routed => Some(NextHop {
                 interface: self.discovery.id,
                 neighbour: Neighbour::One(ip::iid_of(&header.dst)),
             }),
-            Way::Begins | Way::Up { .. } => ip.next_hop(&header.dst, self.discovery.id),
+            RplDirection::Begins | RplDirection::Up { .. } => {
+                ip.next_hop(&header.dst, self.discovery.id)
+            }
         };
         let hop = hop.filter(|hop| hop.interface == self.discovery.id)?;
         Some((header, hop.neighbour))
@@ -352,8 +354,8 @@ impl<'m> Mesh<'m> {
         let inserted = InsertedHeaders::of(ip, &header, next, &meta);
         self.settings.pacing.note_down(match meta.way {
             // It stands at its next step already.
-            Way::Routed => Some(hops_left(self.outgoing.buffer()).saturating_add(1)),
-            Way::Begins | Way::Up { .. } => inserted.hops(),
+            RplDirection::Routed => Some(hops_left(self.outgoing.buffer()).saturating_add(1)),
+            RplDirection::Begins | RplDirection::Up { .. } => inserted.hops(),
         });
         let slack = match inserted.grows(contexts) {
             true => ROUTED_SLACK,

@@ -22,7 +22,7 @@ use crate::wire::LinkAddr;
 
 /// Durations of the last frame that a neighbour acknowledged.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Took {
+pub(super) struct ExchangeTimes {
     /// Time from the assessment of the channel to the end of the ACK.
     pub(super) exchange: Duration,
     /// The time of the frame's copy from the processor into the radio.
@@ -33,7 +33,7 @@ impl MeshSettings {
     /// Time from the start of a frame that a neighbour has acknowledged to the start of the next
     /// one for it. Zero where the frame goes no further, or where the number of hops is unknown.
     /// `is_router`: whether the frame goes up from the neighbour.
-    pub(super) fn pace(&self, is_router: bool, took: Took, mac: &Mac<'_>) -> Duration {
+    pub(super) fn pace(&self, is_router: bool, took: ExchangeTimes, mac: &Mac<'_>) -> Duration {
         let copies = self.relays_copy(mac);
         let earshot = match (mac.config().channels.is_single(), copies) {
             (false, _) => HOPS_APART,
@@ -95,7 +95,7 @@ impl MeshSettings {
     /// The wait of a source that sleeps: its frame has left the earshot of its router by then, with
     /// all that each relay needs for it. It is less than half as fast as others; its radio is off
     /// meanwhile.
-    fn patience(&self, is_router: bool, took: Took, mac: &Mac<'_>) -> Duration {
+    fn patience(&self, is_router: bool, took: ExchangeTimes, mac: &Mac<'_>) -> Duration {
         let earshot = match mac.config().channels.is_single() {
             true => HOPS_OUT_OF_EARSHOT,
             false => HOPS_APART,
@@ -117,7 +117,12 @@ impl MeshSettings {
     /// In a flow the lag is learned from the time `apart` between frames that come: the relay's own
     /// frame is to begin two thirds of that time after the one that came, whatever the pace of the
     /// source. `took`: a frame onward, and the copy of the one that came.
-    pub(super) fn lag(&self, took: Took, apart: Option<Duration>, mac: &Mac<'_>) -> Duration {
+    pub(super) fn lag(
+        &self,
+        took: ExchangeTimes,
+        apart: Option<Duration>,
+        mac: &Mac<'_>,
+    ) -> Duration {
         let step = self.step(took.exchange, mac);
         let out_of_earshot = took.exchange.saturating_mul(HOPS_OUT_OF_EARSHOT.into());
         let Some(apart) = apart.filter(|apart| step > Duration::ZERO && *apart < out_of_earshot)
@@ -162,7 +167,7 @@ impl MeshSettings {
     pub(super) fn flow(
         &self,
         is_router: bool,
-        took: Took,
+        took: ExchangeTimes,
         outcome: &Outcome,
         now: Instant,
         mac: &Mac<'_>,
@@ -362,7 +367,7 @@ mod tests {
             (2, false, false, 0, 10_000),
             (255, false, false, 2, 14_000),
         ] {
-            let took = Took {
+            let took = ExchangeTimes {
                 exchange: MS(5),
                 copy: MS(copy_ms),
             };
@@ -399,7 +404,7 @@ mod tests {
     #[cfg(feature = "cit")]
     #[test]
     fn without_copies_four_hops_are_in_earshot() {
-        let took = Took {
+        let took = ExchangeTimes {
             exchange: MS(5),
             copy: MS(2),
         };
@@ -448,7 +453,7 @@ mod tests {
     #[cfg(feature = "sleepy")]
     #[test]
     fn a_source_that_sleeps_is_patient() {
-        let took = Took {
+        let took = ExchangeTimes {
             exchange: MS(5),
             copy: MS(1),
         };
@@ -478,7 +483,7 @@ mod tests {
     #[test]
     fn a_lag_is_learned_from_how_far_apart_frames_come() {
         let settings = settings(Forwarding::Copy, 2, 1);
-        let took = Took {
+        let took = ExchangeTimes {
             exchange: MS(5),
             copy: MS(2),
         };
@@ -525,7 +530,7 @@ mod tests {
     /// Relays lag behind where three links in a row share a channel and frames are copied.
     #[test]
     fn relays_of_three_hops_lag_behind() {
-        let took = Took {
+        let took = ExchangeTimes {
             exchange: MS(5),
             copy: MS(2),
         };

@@ -12,14 +12,14 @@ use crate::wire::rpl_option::Rpi;
 pub(in crate::link) struct PacketMeta {
     pub(in crate::link) class: Class,
     pub(in crate::link) egress: TcpEgress,
-    pub(in crate::link) way: Way,
+    pub(in crate::link) way: RplDirection,
     /// When the packet was queued: low bits, in units of [`TICK_SHIFT`].
     at: u32,
 }
 
 /// How a packet goes through the DODAG.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::link) enum Way {
+pub(in crate::link) enum RplDirection {
     /// The packet begins its way through the DODAG here, if it has one.
     Begins,
     /// The packet came with an RPL option; `rank_error`: the option says that the packet may be in
@@ -32,7 +32,7 @@ pub(in crate::link) enum Way {
     Routed,
 }
 
-impl Way {
+impl RplDirection {
     /// The way of a packet that goes on with this RPL option, or without one.
     pub(in crate::link) const fn with(option: Option<Rpi>) -> Self {
         match option {
@@ -60,13 +60,13 @@ impl PacketMeta {
         Self {
             class,
             egress,
-            way: Way::Begins,
+            way: RplDirection::Begins,
             at,
         }
     }
 
     /// The same, of a packet that is on this way.
-    pub(in crate::link) const fn on_way(self, way: Way) -> Self {
+    pub(in crate::link) const fn on_way(self, way: RplDirection) -> Self {
         Self { way, ..self }
     }
 
@@ -109,10 +109,10 @@ impl PacketMeta {
         };
         let control = matches!(self.class, Class::Control) as u8;
         let way = match self.way {
-            Way::Begins => 0,
-            Way::Up { rank_error: false } => 1,
-            Way::Up { rank_error: true } => 2,
-            Way::Routed => 3,
+            RplDirection::Begins => 0,
+            RplDirection::Up { rank_error: false } => 1,
+            RplDirection::Up { rank_error: true } => 2,
+            RplDirection::Routed => 3,
         };
         let kind = way << 4 | control << 3 | kind;
         self.at << TICKS_AT | u32::from_be_bytes([0, 0, kind, cid])
@@ -136,9 +136,9 @@ impl PacketMeta {
                 _ => TcpEgress::As(TcpForm::Compressed),
             },
             way: match kind >> 4 & 3 {
-                0 => Way::Begins,
-                3 => Way::Routed,
-                flag => Way::Up {
+                0 => RplDirection::Begins,
+                3 => RplDirection::Routed,
+                flag => RplDirection::Up {
                     rank_error: flag == 2,
                 },
             },
@@ -174,8 +174,11 @@ mod tests {
             for class in [Class::Own, Class::Control] {
                 let queued = Instant::from_micros(5_000_000_000_000);
                 let meta = PacketMeta::new(class, egress, queued);
-                let up = [false, true].map(|rank_error| Way::Up { rank_error });
-                for way in [Way::Begins, Way::Routed].into_iter().chain(up) {
+                let up = [false, true].map(|rank_error| RplDirection::Up { rank_error });
+                for way in [RplDirection::Begins, RplDirection::Routed]
+                    .into_iter()
+                    .chain(up)
+                {
                     let meta = meta.on_way(way);
                     assert_eq!(PacketMeta::from_bits(meta.to_bits()), meta);
                 }

@@ -9,7 +9,7 @@
 use core::net::Ipv6Addr;
 
 use super::budget::Overhead;
-use super::packet_meta::{PacketMeta, Way};
+use super::packet_meta::{PacketMeta, RplDirection};
 #[cfg(feature = "root")]
 use super::source_route::Route;
 use crate::ip::{InterfaceId, Ip, NextHop, PacketDrop};
@@ -118,7 +118,11 @@ pub(super) enum InsertedHeaders {
 impl InsertedHeaders {
     /// The headers for a packet with `header` that leaves by `hop`.
     pub(super) fn of(ip: &Ip<'_>, header: &Header, hop: NextHop, meta: &PacketMeta) -> Self {
-        let Some(place) = ip.rpl().place().filter(|_| meta.way != Way::Routed) else {
+        let Some(place) = ip
+            .rpl()
+            .place()
+            .filter(|_| meta.way != RplDirection::Routed)
+        else {
             return Self::Nothing;
         };
         let is_own = ip.owns(&header.src, hop.interface);
@@ -131,7 +135,7 @@ impl InsertedHeaders {
             return Self::Nothing;
         };
         match meta.way {
-            Way::Up { rank_error } => Self::Option(Rpi {
+            RplDirection::Up { rank_error } => Self::Option(Rpi {
                 rank_error,
                 ..option
             }),

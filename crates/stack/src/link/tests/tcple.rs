@@ -3,13 +3,13 @@
 
 use super::*;
 use crate::link::TcpleMemory;
-use crate::tcple::{Counters, HELD_LEN, HeldSlot, Side};
+use crate::tcple::{Counters, HELD_LEN, HeldSlot, TcpleConnection};
 use crate::wire::l2cap::Header as L2capHeader;
 
 fn with_tcple(link: Ble<'static>, places: usize, held: usize) -> Ble<'static> {
     let slot = || HeldSlot::new(memory(vec![0; HELD_LEN]));
     link.with_tcple(TcpleMemory {
-        sides: memory((0..places).map(|_| Side::NEW).collect()),
+        sides: memory((0..places).map(|_| TcpleConnection::NEW).collect()),
         held: memory((0..held).map(|_| slot()).collect()),
     })
 }

@@ -30,7 +30,7 @@ impl Datagrams<'_> {
             FragmentHandling::Forward { .. } => None,
         };
         let freed = body.and_then(|body| body.after);
-        let Place { index, after } = self.find_record(sender, freed, now)?;
+        let FreeSlot { index, after } = self.find_record(sender, freed, now)?;
         let follows = self.was_served(key.from, now);
         for record in freed.into_iter().chain(after) {
             self.evict(record);
@@ -69,7 +69,7 @@ impl Datagrams<'_> {
         sender: Sender,
         freed: Option<u8>,
         now: Instant,
-    ) -> Result<Place, FragmentDrop> {
+    ) -> Result<FreeSlot, FragmentDrop> {
         let quota = (self.records.len() * 3 / 4).max(1);
         let is_used = |index: u8, record: &Record| record.is_active() && Some(index) != freed;
         let of_sender = |record: &Record| record.key.from.is(&sender.0);
@@ -77,7 +77,7 @@ impl Datagrams<'_> {
         let held = used.filter(|(index, record)| of_sender(record) && is_used(*index, record));
         if held.count() >= quota {
             let index = self.victim(Holding::Record, Some(sender.0), sender, now);
-            return index.map(Place::of).ok_or(FragmentDrop::NeighborQuota);
+            return index.map(FreeSlot::of).ok_or(FragmentDrop::NeighborQuota);
         }
         // Never used before done with, and of those the one done with first.
         let done = (0..u8::MAX)
@@ -85,14 +85,14 @@ impl Datagrams<'_> {
             .filter(|(index, record)| !is_used(*index, record))
             .min_by_key(|(_, record)| (record.state != State::Free, record.heard_at));
         if let Some((index, _)) = done {
-            return Ok(Place { index, after: None });
+            return Ok(FreeSlot { index, after: None });
         }
         let index = self.victim(Holding::Record, None, sender, now);
-        index.map(Place::of).ok_or(FragmentDrop::TableFull)
+        index.map(FreeSlot::of).ok_or(FragmentDrop::TableFull)
     }
 
     /// A body that is free or may be taken. One neighbour gets all but one, if there are two.
-    fn find_body(&self, sender: Sender, now: Instant) -> Result<Place, FragmentDrop> {
+    fn find_body(&self, sender: Sender, now: Instant) -> Result<FreeSlot, FragmentDrop> {
         let (from, _) = sender;
         let bodies = self.bodies.len().checked_div(self.body_len).unwrap_or(0);
         let bodies = u8::try_from(bodies).unwrap_or(u8::MAX);
@@ -101,7 +101,7 @@ impl Datagrams<'_> {
         let (of, reason) = if self.records.iter().filter(of_sender).count() < quota {
             let taken = |body| self.records.iter().any(|r| r.body() == Some(body));
             if let Some(index) = (0..bodies).find(|&body| !taken(body)) {
-                return Ok(Place { index, after: None });
+                return Ok(FreeSlot { index, after: None });
             }
             (None, FragmentDrop::NoBody)
         } else if bodies < 2 {
@@ -111,7 +111,7 @@ impl Datagrams<'_> {
         };
         let victim = self.victim(Holding::Body, of, sender, now).ok_or(reason)?;
         let body = self.records.get(usize::from(victim)).and_then(Record::body);
-        Ok(Place {
+        Ok(FreeSlot {
             index: body.ok_or(reason)?,
             after: Some(victim),
         })
@@ -120,7 +120,7 @@ impl Datagrams<'_> {
     /// Takes the body of a neighbour that had a packet reassembled just before, for a neighbour
     /// that had none for [`SERVED_FOR`]. Otherwise senders that keep a link busy starve others,
     /// whose first fragments never find a body free, and which therefore send ever more rarely.
-    fn overtake(&mut self, (from, is_known): Sender, now: Instant) -> Option<Place> {
+    fn overtake(&mut self, (from, is_known): Sender, now: Instant) -> Option<FreeSlot> {
         let holds_one = |record: &Record| record.key.from.is(&from) && record.body().is_some();
         if !is_known || self.records.iter().any(holds_one) || self.was_served(from, now) {
             return None;
@@ -132,7 +132,7 @@ impl Datagrams<'_> {
                 State::Gathering { body } => Some((index, body)),
                 _ => None,
             })?;
-        self.overtakings.take(now).then_some(Place {
+        self.overtakings.take(now).then_some(FreeSlot {
             index: body,
             after: Some(victim),
         })
@@ -197,13 +197,13 @@ enum Holding {
 
 /// A record or a body for a new packet.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct FreeSlot {
     index: u8,
     /// The record whose packet is to be replaced.
     after: Option<u8>,
 }
 
-impl Place {
+impl FreeSlot {
     /// A record that is to be taken.
     const fn of(index: u8) -> Self {
         let after = Some(index);

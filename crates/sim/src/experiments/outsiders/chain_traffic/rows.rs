@@ -17,7 +17,7 @@ use crate::stats::mean;
 
 /// A chain, and which way its bulk goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Place {
+struct BulkChain {
     hops: u16,
     is_rpl: bool,
     is_up: bool,
@@ -44,7 +44,7 @@ impl Traffic for Placed {
     }
 }
 
-impl Place {
+impl BulkChain {
     fn point(self) -> Point {
         Point::default()
             .with("hops", u64::from(self.hops))
@@ -130,7 +130,7 @@ pub fn rows(results: &Results<'_>) -> Vec<Row> {
 
 /// The goodput that bulk flows keep beside 64 forged sources, over that beside eight of the same
 /// rate. Chance makes a difference of some percent between runs of one and the same setting.
-fn many_over_few(results: &Results<'_>, place: Place) -> Row {
+fn many_over_few(results: &Results<'_>, place: BulkChain) -> Row {
     let [few, many] = FORGED.map(|strangers| place.disturbed(&strangers).0);
     let kbps = |point: &Point| {
         let first = |run: &Run| run.flows.first().map_or(0.0, |flow| flow.goodput_kbps);
@@ -141,22 +141,22 @@ fn many_over_few(results: &Results<'_>, place: Place) -> Row {
 }
 
 /// The strangers that send into this chain.
-fn strangers_of(place: Place) -> impl Iterator<Item = Strangers> {
+fn strangers_of(place: BulkChain) -> impl Iterator<Item = Strangers> {
     let forged = FORGED.into_iter().filter(move |_| place == FORGED_AT);
     FLOWS.into_iter().chain(forged)
 }
 
-const PLACES: [Place; 4] = [
+const PLACES: [BulkChain; 4] = [
     FORGED_AT,
-    Place {
+    BulkChain {
         is_up: true,
         ..FORGED_AT
     },
-    Place {
+    BulkChain {
         hops: 1,
         ..FORGED_AT
     },
-    Place {
+    BulkChain {
         hops: 2,
         is_rpl: true,
         is_up: false,
@@ -164,7 +164,7 @@ const PLACES: [Place; 4] = [
 ];
 
 /// Where sources are forged, too.
-const FORGED_AT: Place = Place {
+const FORGED_AT: BulkChain = BulkChain {
     hops: 3,
     is_rpl: false,
     is_up: false,

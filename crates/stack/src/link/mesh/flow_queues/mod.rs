@@ -75,7 +75,7 @@ pub struct FlowEntry {
     key: Option<Key>,
     /// When a packet of it last passed.
     used: Instant,
-    lane: Lane,
+    lane: QueueShare,
 }
 
 /// Counters of packets; each wraps at 2^32.
@@ -98,13 +98,13 @@ struct Stranger {
     /// The source that it is kept for; others may share it.
     source: Option<Ipv6Addr>,
     used: Instant,
-    lane: Lane,
+    lane: QueueShare,
 }
 
 /// One queue's share and its place among the others.
 #[derive(Clone, Copy, Debug)]
-struct Lane {
-    place: Place,
+struct QueueShare {
+    place: RoundPosition,
     /// Air that it may still use in this round, in the unit of [`air`].
     credit: i32,
     packets: u16,
@@ -114,7 +114,7 @@ struct Lane {
 
 /// Where a queue stands. Lower turns go first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Place {
+enum RoundPosition {
     /// The queue was empty when its packet came: it goes before those that were not.
     New(u64),
     /// The queue has used up a share, or has not earned to go first.
@@ -137,13 +137,13 @@ impl FlowEntry {
     pub const EMPTY: Self = Self {
         key: None,
         used: Instant::ORIGIN,
-        lane: Lane::OUT,
+        lane: QueueShare::OUT,
     };
 }
 
-impl Lane {
+impl QueueShare {
     const OUT: Self = Self {
-        place: Place::Out,
+        place: RoundPosition::Out,
         credit: 0,
         packets: 0,
         bytes: 0,
@@ -182,7 +182,7 @@ impl<'m> FlowQueues<'m> {
         const NEW: Stranger = Stranger {
             source: None,
             used: Instant::ORIGIN,
-            lane: Lane::OUT,
+            lane: QueueShare::OUT,
         };
         Self {
             queues: KeyedQueues::new(packets),
@@ -404,12 +404,12 @@ impl<'m> FlowQueues<'m> {
         *flow = FlowEntry {
             key: Some(key),
             used: now,
-            lane: Lane::OUT,
+            lane: QueueShare::OUT,
         };
         for stranger in 0..FLOWS_AT {
             let is_meant =
                 |packet: &[u8]| Key::read(packet).is_some_and(|(_, own)| own == Some(key));
-            let is_empty = self.lane(stranger).is_none_or(Lane::is_empty);
+            let is_empty = self.lane(stranger).is_none_or(QueueShare::is_empty);
             if is_empty {
                 continue;
             }
@@ -498,7 +498,7 @@ impl<'m> FlowQueues<'m> {
     /// Drops the oldest packet of the longest queue, of which the one of `key` is to hold `more`
     /// bytes besides. Returns whether there was one.
     fn drop_longest(&mut self, key: u8, more: usize) -> bool {
-        let len = |(other, lane): &(u8, &Lane)| {
+        let len = |(other, lane): &(u8, &QueueShare)| {
             let more = if *other == key { more } else { 0 };
             (lane.bytes as usize).saturating_add(more)
         };
@@ -526,20 +526,20 @@ impl<'m> FlowQueues<'m> {
     }
 
     /// All queues, with their numbers.
-    fn lanes(&self) -> impl Iterator<Item = (u8, &Lane)> {
+    fn lanes(&self) -> impl Iterator<Item = (u8, &QueueShare)> {
         let strangers = self.strangers.iter().map(|stranger| &stranger.lane);
         let flows = self.flows.iter().map(|flow| &flow.lane);
         (0..=u8::MAX).zip(strangers.chain(flows))
     }
 
-    fn lane(&self, key: u8) -> Option<&Lane> {
+    fn lane(&self, key: u8) -> Option<&QueueShare> {
         match key.checked_sub(FLOWS_AT) {
             None => self.strangers.get(usize::from(key)).map(|own| &own.lane),
             Some(place) => self.flows.get(usize::from(place)).map(|flow| &flow.lane),
         }
     }
 
-    fn lane_mut(&mut self, key: u8) -> Option<&mut Lane> {
+    fn lane_mut(&mut self, key: u8) -> Option<&mut QueueShare> {
         match key.checked_sub(FLOWS_AT) {
             None => {
                 let own = self.strangers.get_mut(usize::from(key));

@@ -1,7 +1,7 @@
 //! The order of the queues: deficit round robin, and the share of strangers.
 
 use super::key::is_tcps;
-use super::{FLOWS_AT, FlowQueues, Place};
+use super::{FLOWS_AT, FlowQueues, RoundPosition};
 use crate::time::{Duration, Instant};
 
 /// Until when strangers have had their part of the time.
@@ -40,12 +40,12 @@ impl FlowQueues<'_> {
         let Some(lane) = self.lane_mut(key) else {
             return;
         };
-        if lane.place != Place::Out {
+        if lane.place != RoundPosition::Out {
             return;
         }
         (lane.place, lane.credit) = match is_stranger {
-            true => (Place::Old(turn), lane.credit.min(0)),
-            false => (Place::New(turn), SHARE),
+            true => (RoundPosition::Old(turn), lane.credit.min(0)),
+            false => (RoundPosition::New(turn), SHARE),
         };
     }
 
@@ -68,7 +68,7 @@ impl FlowQueues<'_> {
         let until = held_up.map(|(key, _)| self.strangers_until.of(is_tcps(key)));
         self.wakes_at = until.min();
         for _ in 0..2 {
-            let mut best: Option<(Place, u8, usize)> = None;
+            let mut best: Option<(RoundPosition, u8, usize)> = None;
             let mut rounds = i32::MAX;
             for (key, lane) in self.lanes() {
                 if lane.is_empty() || waits(key) {
@@ -133,8 +133,8 @@ impl FlowQueues<'_> {
             };
             if lane.is_empty() {
                 lane.place = match lane.place {
-                    Place::New(turn) => Place::Old(turn),
-                    Place::Old(_) | Place::Out => Place::Out,
+                    RoundPosition::New(turn) => RoundPosition::Old(turn),
+                    RoundPosition::Old(_) | RoundPosition::Out => RoundPosition::Out,
                 };
             } else {
                 // What its next hop did not take in time is no credit.
@@ -158,8 +158,8 @@ impl FlowQueues<'_> {
             return;
         };
         lane.credit = lane.credit.saturating_sub(air as i32).max(-DEBT_MAX);
-        if lane.credit <= 0 && lane.place != Place::Out {
-            lane.place = Place::Old(turn);
+        if lane.credit <= 0 && lane.place != RoundPosition::Out {
+            lane.place = RoundPosition::Old(turn);
         }
     }
 }

@@ -13,8 +13,8 @@ fn indirect(children: usize, config: IndirectConfig) -> Indirect<'static> {
     Indirect::new(config, children, packets, outgoing)
 }
 
-const fn request(by: u16) -> Asked {
-    Asked {
+const fn request(by: u16) -> PollingFrame {
+    PollingFrame {
         by: LinkAddr::Short(by),
         is_request: true,
         #[cfg(feature = "security")]
@@ -22,8 +22,8 @@ const fn request(by: u16) -> Asked {
     }
 }
 
-const fn data(by: u16) -> Asked {
-    Asked {
+const fn data(by: u16) -> PollingFrame {
+    PollingFrame {
         is_request: false,
         ..request(by)
     }

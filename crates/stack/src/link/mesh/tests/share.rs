@@ -3,7 +3,7 @@
 use super::super::copies::tests::{Made, packet};
 use super::super::parent::{Child, IndirectConfig};
 use super::*;
-use crate::mac::{Asked, Class};
+use crate::mac::{Class, PollingFrame};
 use crate::tcphc::Origin;
 use crate::time::Duration;
 use crate::wire::LinkAddr;
@@ -28,7 +28,7 @@ fn indirect(children: u16, memory: usize, bytes_max: usize) -> Indirect<'static>
 
 /// The child asks, and is that heard.
 fn ask(indirect: &mut Indirect<'_>, child: u8, now: Instant) {
-    let asked = Asked {
+    let asked = PollingFrame {
         by: LinkAddr::Short(child.into()),
         is_request: true,
         #[cfg(feature = "security")]
