@@ -4,6 +4,8 @@
 //! `check` is what continuous integration runs, and all it runs. Left out: everything a
 //! user of Motet needs, which is the command `motet`.
 
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
+
 mod apps;
 mod ble_linux;
 mod ble_peers;

@@ -36,6 +36,7 @@
 //! On anything but Linux this crate is empty.
 
 #![cfg(target_os = "linux")]
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 /// The example of the README, compiled with the documentation's own.
 #[cfg(doctest)]

@@ -8,6 +8,7 @@
 //! over pointers, of which `memory` makes slices and `node` a node. Left out: drivers, clocks,
 //! names.
 #![cfg_attr(target_os = "none", no_std)]
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
 #![expect(
     non_camel_case_types,
     reason = "these are the names that C programs use"

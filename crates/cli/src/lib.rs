@@ -6,6 +6,7 @@
 //!
 //! The program is [`main`].
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 #[cfg(target_os = "linux")]
 mod anemometers;

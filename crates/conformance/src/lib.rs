@@ -12,6 +12,8 @@
 //! Left out: IPv4, UDP, encapsulation, MPTCP and Fast Open.
 //! Sources: Cardwell et al., packetdrill (USENIX ATC 2013), for the language.
 
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
+
 pub mod host;
 pub mod overlap;
 pub mod packet;

@@ -1,5 +1,7 @@
 //! `motet-conformance PATH… [--profile freebsd|linux] [--strict] [--tsv OUT]`
 
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
+
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -15,6 +15,7 @@
 //! into records, [`Decoder`] makes a [`Frame`] of each, and a [`Summary`] at the end. Left out:
 //! what is above TCP; files and terminals, which are a caller's.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 /// The example of the README, compiled with the documentation's own.
 #[cfg(doctest)]

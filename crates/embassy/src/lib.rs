@@ -42,6 +42,7 @@
 //! the node and its actions back, and wakes the tasks for which something has changed
 //! ([`motet::tcp::Tcp::poll_changed`]). Left out: protocols, registers, and executors: any will do.
 #![no_std]
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
 #![forbid(unsafe_code)]
 
 mod config;

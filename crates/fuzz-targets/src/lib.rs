@@ -5,6 +5,8 @@
 //! on what must never happen: a parser's panic, an invariant that does not hold.
 //! Left out: the fuzzer itself, and judging output that is merely wrong (tests do that).
 
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
+
 /// The example of the README, compiled with the documentation's own.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -2,6 +2,8 @@
 //!
 //! Files are named by their content, as libFuzzer's are; files that exist stay.
 
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
+
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

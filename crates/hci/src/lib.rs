@@ -10,6 +10,7 @@
 //! Source: Bluetooth Core 5.4 Vol 4 Part A (H4) and Part E (HCI).
 
 #![cfg(unix)]
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod controller;
 mod error;

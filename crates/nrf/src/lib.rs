@@ -12,6 +12,7 @@
 //!
 //! Source: nRF52840 Product Specification, RADIO, TIMER and PPI.
 #![cfg_attr(target_os = "none", no_std)]
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
 #![deny(unsafe_code)]
 
 mod driver;

@@ -20,6 +20,8 @@
 //! | `parallel` | runs on all cores instead of one after the other; the results are the same |
 //! | `plots` | plots and pages of results |
 
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
+
 /// The example of the README, compiled with the documentation's own.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

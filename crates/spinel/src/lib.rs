@@ -11,6 +11,8 @@
 //! Sources: Spinel's draft (draft-rquattle-spinel-unified), OpenThread's `spinel.h`, and what
 //! firmware does.
 
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
+
 /// The example of the README, compiled with the documentation's own.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -67,6 +67,7 @@
 //! | a decoder: bytes to headers and back | [`wire`], [`lowpan`], [`tcphc`] |
 //! | a lab or a fuzzer, which runs parts alone; expect these to change | [`lowpan::datagram`], [`lowpan::fragment`], [`ip::icmp`], [`mac::Mac`], [`tcphc::Tcphc`] and [`rpl::Rpl`] without a node, [`tcp::Tcp::on_segment`] |
 #![no_std]
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
 #![forbid(unsafe_code)]
 // Bytes from the network must never reach a panic: the linked minimal node is checked to
 // hold no panic machinery (`cargo xtask sizes`), and these lints keep it so at the source.

@@ -28,6 +28,7 @@
 //! and a folder that is moved away and back. No file on that disk can tell. Where a file system
 //! keeps no moment of making, a folder that was put back as a whole is not noticed, either.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod disk;
 mod error;

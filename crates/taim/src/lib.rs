@@ -28,6 +28,7 @@
 //! Motet's own.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod clock;
 mod config;

@@ -4,7 +4,7 @@
 //! (`static SETTINGS: Config = Config { nagle: false, ..Config::DEFAULT };`).
 //! Left out: buffer sizes, which are the lengths of the memory the caller lends.
 
-use super::loss::CongestionAlgorithm;
+use super::loss::control::CongestionAlgorithm;
 
 /// Settings of a connection: its features, and how long it waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -249,7 +249,7 @@ impl Connection {
             Some((which, SignalRequest::Channel)) => self.put_off(which, now),
             // It does not know the channel: then there is none.
             Some((which, SignalRequest::Disconnection { .. })) => {
-                self.end_channel(which, counters, now)
+                self.end_channel(which, counters, now);
             }
             None => counters.count(ChannelDrop::StrayAnswer),
         }

@@ -26,7 +26,7 @@ mod advertise;
 mod learn;
 mod register;
 
-use super::mesh::PacketMeta;
+use super::mesh::packet_meta::PacketMeta;
 use crate::ip::ndp::{Advertised, Due, Solicitor};
 use crate::ip::neighbor_cache::{IS_ROUTER, NeighborCache};
 use crate::ip::registering_node::RegisteringNode;

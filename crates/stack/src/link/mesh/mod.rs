@@ -45,7 +45,7 @@ mod pace_search;
 #[cfg(not(feature = "pace"))]
 #[path = "pace_search_absent.rs"]
 mod pace_search;
-mod packet_meta;
+pub(super) mod packet_meta;
 #[cfg(feature = "sleepy")]
 mod parent;
 #[cfg(feature = "rpl")]
@@ -73,7 +73,7 @@ pub use flow_queues::{FlowCounters, FlowEntry, FlowQueues};
 #[cfg(feature = "sleepy")]
 pub use indirect::Indirect;
 pub use memory::{MeshMemory, MeshStorage};
-pub(super) use packet_meta::PacketMeta;
+use packet_meta::PacketMeta;
 #[cfg(feature = "sleepy")]
 pub use parent::{Child, IndirectConfig, IndirectCounters};
 #[cfg(feature = "entry")]

@@ -32,7 +32,7 @@
 //! To add an algorithm: a file in `control`, and an entry in the list of its `mod.rs`.
 
 mod congestion;
-mod control;
+pub(super) mod control;
 mod detection;
 mod notes;
 mod prr;
