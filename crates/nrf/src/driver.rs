@@ -8,6 +8,9 @@ use crate::filter::{Filter, FilterDecision};
 use crate::outputs::{Output, Outputs};
 use crate::packet::{FCS_LEN, Frames, Packet, RECEIVE_COUNT};
 use crate::registers::{Event, HEAD_LEN, Registers, Shortcuts, State, Task};
+use crate::times::{
+    ACK_AIR, AIR_TO_END, BUSY_MAX, MARGIN, RAMP_DOWN, RAMP_UP, START_TO_AIR, TURNAROUND,
+};
 
 /// The driver's capabilities: separate buffers, ACKs and FCS by itself, time stamps by hardware.
 pub const CAPABILITIES: RadioCapabilities = RadioCapabilities {
@@ -545,32 +548,8 @@ fn count(counter: &mut u32) {
 /// The channel of TCPlp's testbed, as `motet::mac` has it.
 const CHANNEL: u8 = 26;
 
-/// `aTurnaroundTime`, 12 symbols, µs.
-const TURNAROUND: u32 = 192;
-
 /// An ACK's PSDU, FCS included, bytes.
 const ACK_LEN: usize = 5;
-
-/// An ACK's time on the air with preamble, delimiter and length, µs.
-const ACK_AIR: u32 = 352;
-
-/// Time from TXEN or RXEN to READY with fast ramp-up, µs (tTXEN,FAST and tRXEN,FAST).
-const RAMP_UP: u32 = 40;
-
-/// Time from DISABLE to DISABLED while transmitting, µs (tTXDIS in this mode), the longer of both.
-const RAMP_DOWN: u32 = 21;
-
-/// Time from START to the first bit at the antenna, µs.
-const START_TO_AIR: u32 = 1;
-
-/// Time from a frame's last bit at the antenna to PHYEND in the receiver, µs.
-const AIR_TO_END: u32 = 23;
-
-/// How far ahead a ramp-up is set at least, µs: what setting it takes.
-const MARGIN: u32 = 4;
-
-/// Longer than anything of ours is on the air with its waits, µs: twice a frame of 127 bytes.
-const BUSY_MAX: u32 = 8_000;
 
 /// Factor from the radio's link quality to an LQI of at most 255 (ED_RSSISCALE).
 const LQI_SCALE: u8 = 4;

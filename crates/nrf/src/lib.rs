@@ -22,6 +22,7 @@ mod hardware;
 mod outputs;
 mod packet;
 mod registers;
+mod times;
 
 pub use driver::{CAPABILITIES, Counters, Driver};
 pub use filter::Filter;

@@ -1,5 +1,6 @@
 //! The driver on the model: ACKs, stamps, the filter, assessments, firing.
 
+#[path = "../model/mod.rs"]
 mod model;
 
 use model::{Bench, OnAir};
