@@ -24,7 +24,7 @@ pub(crate) fn run(bytes: &[u8]) {
 }
 
 fn turn(input: &mut Input<'_>) -> Turn {
-    match input.u8() & 7 {
+    match input.u8() & 15 {
         0 => Turn::Frame {
             phr: input.u8(),
             is_crc_good: input.flag(),
@@ -36,13 +36,14 @@ fn turn(input: &mut Input<'_>) -> Turn {
         4 => Turn::Lose,
         5 => Turn::Latency(input.u8()),
         6 => Turn::Poll,
+        7 => Turn::Access(input.u8()),
         _ => Turn::Check,
     }
 }
 
 /// For [`run`]: frames of the shortest and the longest lengths, with a sum that is right and with
-/// one that is not; frames for this node; each action; an interrupt that is lost, and one that is
-/// late.
+/// one that is not; frames for this node; each action; an interrupt that is lost, one that is late,
+/// and registers that are slow.
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
     const WAIT: [u8; 3] = [3, 20, 0];
     let mut seeds = Vec::new();
@@ -61,8 +62,8 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
             seeds.push([&start[..], &[2, kind, value], &WAIT, &[1, 9], &WAIT, &[6]].concat());
         }
     }
-    for turn in [&[4][..], &[5, 90], &[7]] {
-        seeds.push([&start[..], turn, &[1, 1], &WAIT, &[1, 2], &WAIT, &[7]].concat());
+    for turn in [&[4][..], &[5, 90], &[7, 100], &[8]] {
+        seeds.push([&start[..], turn, &[1, 1], &WAIT, &[1, 2], &WAIT, &[8]].concat());
     }
     seeds
 }

@@ -236,7 +236,8 @@ impl<R: Registers> Driver<R> {
             }
             Phase::Assessing | Phase::Answering | Phase::Sending => age > BUSY_MAX,
         };
-        if is_stuck {
+        // What has ended since the first look is an event, too, and not a radio that is stuck.
+        if is_stuck && !self.on_interrupt() {
             count(&mut self.counters.restarts);
             self.is_fire_due = false;
             self.restart();
@@ -341,6 +342,9 @@ impl<R: Registers> Driver<R> {
         }
         self.enter(Phase::Assessing);
         self.ramp_up_by(Shortcuts::Assess);
+        // The end of another one, until the radio went down, is none of this one.
+        self.registers.clear(Event::ChannelClear);
+        self.registers.clear(Event::ChannelBusy);
     }
 
     fn fire(&mut self) {
@@ -404,10 +408,11 @@ impl<R: Registers> Driver<R> {
     }
 
     fn transmit(&mut self, packet: &'static Packet, ramp_up: u32) {
-        self.registers.clear(Event::PhyEnd);
         self.registers.set_shortcuts(Shortcuts::Transmit);
         self.registers.set_packet(packet);
         self.registers.trigger(Task::Disable);
+        // The end of a reception, until the radio went down, is not that of this frame.
+        self.registers.clear(Event::PhyEnd);
         self.registers.transmit_at(Some(ramp_up));
         // The count may have gone by before it was set.
         let is_over = self.registers.count().wrapping_sub(ramp_up) < BUSY_MAX;
@@ -476,11 +481,12 @@ impl<R: Registers> Driver<R> {
         }
         self.enter(Phase::Listening);
         self.decision = None;
+        self.registers.set_packet(self.to_receive());
+        self.ramp_up_by(Shortcuts::Receive);
+        // Whatever ended until the radio went down.
         for event in [Event::FrameStart, Event::HeadMatch, Event::PhyEnd] {
             self.registers.clear(event);
         }
-        self.registers.set_packet(self.to_receive());
-        self.ramp_up_by(Shortcuts::Receive);
     }
 
     /// Ramps up anew, with shortcuts that lead from a disabled radio to one that receives.

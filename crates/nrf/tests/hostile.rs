@@ -21,6 +21,7 @@ fn turn() -> impl Strategy<Value = Turn> {
         (0..6_000u16).prop_map(Turn::Wait),
         Just(Turn::Lose),
         any::<u8>().prop_map(Turn::Latency),
+        any::<u8>().prop_map(Turn::Access),
         Just(Turn::Poll),
         Just(Turn::Check),
     ]

@@ -2,6 +2,7 @@
 
 #[path = "../model/mod.rs"]
 mod model;
+mod races;
 
 use model::{Bench, OnAir};
 use motet::mac::{Action, Event, RxMeta};

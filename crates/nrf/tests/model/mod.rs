@@ -8,7 +8,7 @@
 
 pub(crate) mod turns;
 
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
 
 use motet_nrf::{Driver, Event, Frames, HEAD_LEN, Packet, Registers, Shortcuts, State, Task};
@@ -87,6 +87,10 @@ struct Inner {
     sent: Vec<OnAir>,
     sending: Vec<u8>,
     faults: Vec<String>,
+    /// How long the processor takes for one access to a register, ns.
+    access_ns: u64,
+    /// What its accesses have taken beyond whole microseconds, ns.
+    spent_ns: u64,
 }
 
 /// A handle to the model: the driver has one, the test another.
@@ -115,7 +119,26 @@ impl Model {
             sent: Vec::new(),
             sending: Vec::new(),
             faults: Vec::new(),
+            access_ns: 0,
+            spent_ns: 0,
         })))
+    }
+
+    /// From now on each access to a register takes this long, and what happens at the radio
+    /// happens between two of them.
+    pub(crate) fn set_access(&self, access_ns: u64) {
+        self.0.borrow_mut().access_ns = access_ns;
+    }
+
+    /// The radio, for one access to a register, after the time that the access takes.
+    fn access(&self) -> RefMut<'_, Inner> {
+        let mut inner = self.0.borrow_mut();
+        inner.spent_ns += inner.access_ns;
+        while inner.spent_ns >= 1_000 {
+            inner.spent_ns -= 1_000;
+            inner.step();
+        }
+        inner
     }
 
     pub(crate) fn now(&self) -> u64 {
@@ -179,9 +202,10 @@ impl Inner {
         if self.chip == Chip::Rx {
             self.receive();
         }
-        // What is over and heard by nobody any more.
+        // What is over, and no assessment looks back at any more.
         let now = self.now;
-        self.air.retain(|frame| frame.end() + 100 > now);
+        self.air
+            .retain(|frame| frame.end() + ASSESS_US + AIR_TO_EVENT_US > now);
     }
 
     /// The end of a state that ends by itself.
@@ -318,31 +342,31 @@ fn bytes(packet: &'static Packet) -> Vec<u8> {
 
 impl Registers for Model {
     fn trigger(&mut self, task: Task) {
-        self.0.borrow_mut().trigger(task);
+        self.access().trigger(task);
     }
 
     fn is_set(&self, event: Event) -> bool {
-        self.0.borrow().events.contains(&event)
+        self.access().events.contains(&event)
     }
 
     fn clear(&mut self, event: Event) {
-        self.0.borrow_mut().events.retain(|set| *set != event);
+        self.access().events.retain(|set| *set != event);
     }
 
     fn set_shortcuts(&mut self, shortcuts: Shortcuts) {
-        self.0.borrow_mut().shortcuts = shortcuts;
+        self.access().shortcuts = shortcuts;
     }
 
     fn set_packet(&mut self, packet: &'static Packet) {
-        self.0.borrow_mut().packet = Some(packet);
+        self.access().packet = Some(packet);
     }
 
     fn set_channel(&mut self, channel: u8) {
-        self.0.borrow_mut().channel = channel;
+        self.access().channel = channel;
     }
 
     fn state(&self) -> State {
-        match self.0.borrow().chip {
+        match self.access().chip {
             Chip::Disabled => State::Disabled,
             Chip::RxRampUp | Chip::TxRampUp => State::RampingUp,
             Chip::RxIdle => State::ReceiveIdle,
@@ -353,23 +377,24 @@ impl Registers for Model {
     }
 
     fn is_crc_good(&self) -> bool {
-        self.0.borrow().is_crc_good
+        self.access().is_crc_good
     }
 
     fn rssi_dbm(&self) -> i8 {
+        drop(self.access());
         -60
     }
 
     fn count(&mut self) -> u32 {
-        self.0.borrow().count()
+        self.access().count()
     }
 
     fn captured(&self) -> u32 {
-        self.0.borrow().captured
+        self.access().captured
     }
 
     fn transmit_at(&mut self, count: Option<u32>) {
-        self.0.borrow_mut().compare = count;
+        self.access().compare = count;
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) enum Turn {
     Lose,
     /// From an event to the interrupt's first line, µs.
     Latency(u8),
+    /// How long an access to a register takes, in units of 10 ns.
+    Access(u8),
     Poll,
     Check,
 }
@@ -49,6 +51,7 @@ pub(crate) fn runs_on(mut bench: Bench, turns: impl IntoIterator<Item = Turn>) {
     }
     // The processor is itself again.
     bench.latency = 2;
+    bench.model.set_access(0);
     for _ in 0..3 {
         bench.run(10_000);
         bench.mend();
@@ -127,6 +130,7 @@ fn take(bench: &mut Bench, turn: Turn) {
         Turn::Wait(span) => bench.run(span.into()),
         Turn::Lose => bench.lost = 1,
         Turn::Latency(latency) => bench.latency = latency.into(),
+        Turn::Access(span) => bench.model.set_access(10 * u64::from(span)),
         Turn::Poll => {
             drain(bench, &[]);
         }
