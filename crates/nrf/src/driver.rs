@@ -408,9 +408,9 @@ impl<R: Registers> Driver<R> {
     }
 
     fn transmit(&mut self, packet: &'static Packet, ramp_up: u32) {
+        self.ramp_down();
         self.registers.set_shortcuts(Shortcuts::Transmit);
         self.registers.set_packet(packet);
-        self.registers.trigger(Task::Disable);
         // The end of a reception, until the radio went down, is not that of this frame.
         self.registers.clear(Event::PhyEnd);
         self.registers.transmit_at(Some(ramp_up));
@@ -466,8 +466,16 @@ impl<R: Registers> Driver<R> {
 
     fn sleep(&mut self) {
         self.enter(Phase::Asleep);
+        self.ramp_down();
+    }
+
+    /// Lets the radio go down, and stay there. One that is down, or on its way, is let alone.
+    fn ramp_down(&mut self) {
         self.registers.set_shortcuts(Shortcuts::None);
-        self.registers.trigger(Task::Disable);
+        match self.registers.state() {
+            State::Disabled | State::RampingDown => {}
+            _ => self.registers.trigger(Task::Disable),
+        }
     }
 
     /// Begins anew, whatever the radio does.
@@ -494,6 +502,8 @@ impl<R: Registers> Driver<R> {
         self.registers.set_shortcuts(shortcuts);
         match self.registers.state() {
             State::Disabled => self.registers.trigger(Task::ReceiveEnable),
+            // It comes up by the shortcuts.
+            State::RampingDown => {}
             _ => self.registers.trigger(Task::Disable),
         }
     }

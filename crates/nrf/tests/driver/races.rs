@@ -97,6 +97,35 @@ fn an_assessment_is_not_answered_by_the_one_before() {
     }
 }
 
+/// The model counts a DISABLE on the way down as a fault.
+#[test]
+fn a_radio_on_its_way_down_is_not_sent_down_again() {
+    let asked = [
+        Action::AssessChannel,
+        Action::Fire,
+        Action::Listen,
+        Action::Sleep,
+        Action::ChangeChannel { channel: 26 },
+    ];
+    for (first, then) in asked.iter().flat_map(|a| asked.map(|b| (*a, b))) {
+        for after_end in 0..70 {
+            let mut bench = bench();
+            bench.driver.perform(Action::Preload { len: 30 }, &[9; 30]);
+            bench.driver.perform(Action::Fire, &[]);
+            bench.run(192 + (6 + 32) * 32 + after_end);
+            bench.driver.perform(first, &[]);
+            bench.driver.perform(then, &[]);
+            bench.run(3_000);
+            bench.driver.perform(Action::Listen, &[]);
+            bench.run(100);
+            hear(&bench, &data(MINE, 1, 10));
+            bench.run(3_000);
+            let seen = frames(&all(&mut bench));
+            assert_eq!(seen.len(), 1, "{first:?}, {then:?}, {after_end} µs");
+        }
+    }
+}
+
 /// From a frame's last bit to the event, with a microsecond for good measure.
 const PHY_END_US: u64 = 24;
 

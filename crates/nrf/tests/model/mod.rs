@@ -156,7 +156,7 @@ impl Model {
     }
 
     /// What no driver may do, and did.
-    pub(crate) fn faults(&self) -> Vec<String> {
+    fn faults(&self) -> Vec<String> {
         self.0.borrow().faults.clone()
     }
 
@@ -238,13 +238,15 @@ impl Inner {
                 }
             }
             Chip::Tx => self.end_sending(),
-            Chip::RxRampDown | Chip::TxRampDown => {
-                self.go(Chip::Disabled, None);
-                if matches!(self.shortcuts, Shortcuts::Receive | Shortcuts::Assess) {
-                    self.trigger(Task::ReceiveEnable);
-                }
-            }
+            Chip::RxRampDown | Chip::TxRampDown => self.on_disabled(),
             Chip::Disabled | Chip::RxIdle | Chip::Rx => {}
+        }
+    }
+
+    fn on_disabled(&mut self) {
+        self.go(Chip::Disabled, None);
+        if matches!(self.shortcuts, Shortcuts::Receive | Shortcuts::Assess) {
+            self.trigger(Task::ReceiveEnable);
         }
     }
 
@@ -298,6 +300,9 @@ impl Inner {
             self.is_crc_good = frame.is_crc_good && frame.phr >= 2;
             self.go(Chip::RxIdle, None);
             self.raise(Event::PhyEnd);
+            if self.shortcuts == Shortcuts::Transmit {
+                self.trigger(Task::Disable);
+            }
         }
     }
 
@@ -325,11 +330,15 @@ impl Inner {
                 self.listens_since = self.now;
                 self.go(Chip::Rx, None);
             }
-            (Task::Disable, Chip::Disabled | Chip::RxRampDown | Chip::TxRampDown) => {}
+            // It says once more that it is disabled.
+            (Task::Disable, Chip::Disabled) => self.on_disabled(),
             (Task::Disable, Chip::TxRampUp | Chip::Tx) => {
                 self.go(Chip::TxRampDown, Some(TX_RAMP_DOWN_US));
             }
-            (Task::Disable, _) => self.go(Chip::RxRampDown, Some(RX_RAMP_DOWN_US)),
+            (Task::Disable, Chip::RxRampUp | Chip::RxIdle | Chip::Rx | Chip::Assessing) => {
+                self.go(Chip::RxRampDown, Some(RX_RAMP_DOWN_US));
+            }
+            // Among them DISABLE on the way down, which the Product Specification leaves open.
             (task, chip) => self.faults.push(format!("{task:?} while {chip:?}")),
         }
     }
@@ -427,7 +436,15 @@ impl Bench {
     }
 
     /// Lets time pass.
+    ///
+    /// # Panics
+    /// The driver has done what no driver may do.
     pub(crate) fn run(&mut self, span_us: u64) {
+        self.pass(span_us);
+        assert_eq!(self.model.faults(), [""; 0]);
+    }
+
+    fn pass(&mut self, span_us: u64) {
         for _ in 0..span_us {
             self.model.step();
             if !self.model.is_interrupting() {
