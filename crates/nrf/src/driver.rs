@@ -9,7 +9,7 @@ use crate::outputs::{Output, Outputs};
 use crate::packet::{FCS_LEN, Frames, Packet, RECEIVE_COUNT};
 use crate::registers::{Event, HEAD_LEN, Registers, Shortcuts, State, Task};
 use crate::times::{
-    ACK_AIR, AIR_TO_END, BUSY_MAX, MARGIN, RAMP_DOWN, RAMP_UP, START_TO_AIR, TURNAROUND,
+    ACK_AIR, AIR_TO_END, BUSY_MAX, MARGIN, RAMP_DOWN, RAMP_UP, START_TO_AIR, TICK, TURNAROUND,
 };
 
 /// The driver's capabilities: separate buffers, ACKs and FCS by itself, time stamps by hardware.
@@ -399,10 +399,12 @@ impl<R: Registers> Driver<R> {
         }
     }
 
-    /// The count at which the radio has to ramp up for a first symbol at `start`; `None`: less than
-    /// `margin` is left.
+    /// The count at which the radio has to ramp up for a first symbol at `start`, not earlier and
+    /// at most a microsecond later; `None`: less than `margin` is left.
     fn ramp_up_for(&mut self, start: u32, margin: u32) -> Option<u32> {
-        let ramp_up = start.wrapping_sub(RAMP_UP + START_TO_AIR);
+        let ramp_up = start
+            .wrapping_add(TICK)
+            .wrapping_sub(RAMP_UP + START_TO_AIR);
         let left = ramp_up.wrapping_sub(self.registers.count());
         ((margin..BUSY_MAX).contains(&left)).then_some(ramp_up)
     }

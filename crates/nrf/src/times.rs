@@ -1,6 +1,7 @@
 //! How long the radio and IEEE 802.15.4 take for what they do, µs.
 //!
-//! Source: nRF52840 Product Specification §6.20.15; IEEE 802.15.4-2006 §6.4.
+//! Sources: nRF52840 Product Specification §6.20.15; IEEE 802.15.4-2006 §6.4; and, for the delays
+//! between antenna and events, which neither has, Nordic's models of the registers (nrf_hw_models).
 
 /// `aTurnaroundTime`, 12 symbols, µs.
 pub(crate) const TURNAROUND: u32 = 192;
@@ -17,8 +18,13 @@ pub(crate) const RAMP_DOWN: u32 = 21;
 /// Time from START to the first bit at the antenna, µs.
 pub(crate) const START_TO_AIR: u32 = 1;
 
-/// Time from a frame's last bit at the antenna to PHYEND in the receiver, µs.
-pub(crate) const AIR_TO_END: u32 = 23;
+/// Time from a frame's last bit at the antenna to PHYEND in the receiver, µs. (Nordic's driver has
+/// 23 for this and [`START_TO_AIR`] together.)
+pub(crate) const AIR_TO_END: u32 = 22;
+
+/// How much later than its captured count an event may have happened, µs: the timer counts whole
+/// microseconds.
+pub(crate) const TICK: u32 = 1;
 
 /// How far ahead a ramp-up is set at least, µs: what setting it takes.
 pub(crate) const MARGIN: u32 = 4;

@@ -127,7 +127,7 @@ fn a_radio_on_its_way_down_is_not_sent_down_again() {
 }
 
 /// From a frame's last bit to the event, with a microsecond for good measure.
-const PHY_END_US: u64 = 24;
+const PHY_END_US: u64 = 23;
 
 /// From an assessment's start to its end, while the radio listens: down, up, 8 symbols.
 const ASSESSED_US: u64 = 1 + 40 + 128;
