@@ -301,6 +301,8 @@ impl<R: Registers> Driver<R> {
         let is_set = self.registers.is_set(event);
         if is_set {
             self.registers.clear(event);
+            // What the radio had written by then is read from now on.
+            self.registers.fence();
         }
         is_set
     }
@@ -320,6 +322,13 @@ impl<R: Registers> Driver<R> {
     /// Whether a frame is on its way in.
     fn is_receiving(&self) -> bool {
         self.phase == Phase::Listening && self.registers.is_set(Event::FrameStart)
+    }
+
+    /// Gives a packet to the radio for its next start, with what was written to it; whatever is
+    /// read from it has been read.
+    fn hand_over(&mut self, packet: &'static Packet) {
+        self.registers.set_packet(packet);
+        self.registers.fence();
     }
 
     fn to_transmit(&self) -> &'static Packet {
@@ -412,7 +421,7 @@ impl<R: Registers> Driver<R> {
     fn transmit(&mut self, packet: &'static Packet, ramp_up: u32) {
         self.ramp_down();
         self.registers.set_shortcuts(Shortcuts::Transmit);
-        self.registers.set_packet(packet);
+        self.hand_over(packet);
         // The end of a reception, until the radio went down, is not that of this frame.
         self.registers.clear(Event::PhyEnd);
         self.registers.transmit_at(Some(ramp_up));
@@ -455,7 +464,7 @@ impl<R: Registers> Driver<R> {
         self.decision = None;
         self.registers.clear(Event::FrameStart);
         self.registers.clear(Event::HeadMatch);
-        self.registers.set_packet(self.to_receive());
+        self.hand_over(self.to_receive());
         self.registers.set_shortcuts(Shortcuts::Receive);
         // With the shortcuts set, a radio on its way down comes up again by itself.
         match self.registers.state() {
@@ -491,7 +500,7 @@ impl<R: Registers> Driver<R> {
         }
         self.enter(Phase::Listening);
         self.decision = None;
-        self.registers.set_packet(self.to_receive());
+        self.hand_over(self.to_receive());
         self.ramp_up_by(Shortcuts::Receive);
         // Whatever ended until the radio went down.
         for event in [Event::FrameStart, Event::HeadMatch, Event::PhyEnd] {

@@ -2,6 +2,7 @@
 
 use core::cell::RefCell;
 use core::future::poll_fn;
+use core::sync::atomic::{Ordering, fence};
 use core::task::Poll;
 
 use embassy_nrf::interrupt::typelevel::{self, Binding, Handler, Interrupt};
@@ -189,6 +190,11 @@ impl Registers for Chip {
 
     fn set_packet(&mut self, packet: &'static Packet) {
         RADIO.packetptr().write_value(packet.address());
+    }
+
+    fn fence(&mut self) {
+        // For the compiler and, as ARM asks for before and after DMA, for the processor.
+        fence(Ordering::SeqCst);
     }
 
     fn set_channel(&mut self, channel: u8) {

@@ -25,6 +25,11 @@ pub trait Registers {
     /// Sets which bytes the next start sends from or receives into.
     fn set_packet(&mut self, packet: &'static Packet);
 
+    /// Orders memory. Bytes of packets that were written before this are there for the radio when
+    /// a register is written after it; bytes that the radio had written when a register was read
+    /// before this are there for what reads them after it.
+    fn fence(&mut self);
+
     /// Tunes to a channel, 11 to 26, from the next ramp-up on.
     fn set_channel(&mut self, channel: u8);
 

@@ -7,58 +7,19 @@
 //! Left out: fading, capture, and all but the fast ramp-up.
 #![allow(dead_code, reason = "each test binary uses a part of what they share")]
 
+mod air;
+mod bench;
+mod memory;
 pub(crate) mod turns;
 
 use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
 
-use motet_nrf::{Driver, Event, Frames, HEAD_LEN, Packet, Registers, Shortcuts, State, Task};
+use memory::Memory;
+use motet_nrf::{Event, HEAD_LEN, Packet, Registers, Shortcuts, State, Task};
 
-/// A frame at the antenna.
-#[derive(Clone, Debug)]
-pub(crate) struct OnAir {
-    /// Its first preamble bit, µs.
-    pub(crate) start: u64,
-    /// How much later than that it begins, ns, less than 1,000: another node's microseconds are not
-    /// this one's, whose timer counts whole ones.
-    pub(crate) later_ns: u64,
-    /// The length that it says it has.
-    pub(crate) phr: u8,
-    /// The bytes after it, FCS included.
-    pub(crate) psdu: Vec<u8>,
-    pub(crate) channel: u8,
-    pub(crate) is_crc_good: bool,
-}
-
-impl OnAir {
-    /// A frame without its FCS.
-    pub(crate) fn good(start: u64, mpdu: &[u8]) -> Self {
-        let psdu = [mpdu, &[0, 0]].concat();
-        Self {
-            start,
-            later_ns: 0,
-            phr: psdu.len() as u8,
-            psdu,
-            channel: 26,
-            is_crc_good: true,
-        }
-    }
-
-    /// Its last bit, whole µs.
-    pub(crate) fn end(&self) -> u64 {
-        self.start + (HEADER_BYTES + self.received_len() as u64) * BYTE_US
-    }
-
-    /// Its last bit, ns.
-    pub(crate) fn end_ns(&self) -> u64 {
-        self.end() * 1_000 + self.later_ns
-    }
-
-    /// How many bytes a radio takes for the PSDU.
-    fn received_len(&self) -> usize {
-        usize::from(self.phr).min(127)
-    }
-}
+pub(crate) use air::OnAir;
+pub(crate) use bench::Bench;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Chip {
@@ -84,6 +45,7 @@ struct Inner {
     events: Vec<Event>,
     shortcuts: Shortcuts,
     packet: Option<&'static Packet>,
+    memory: Memory,
     /// What START took.
     started: Option<&'static Packet>,
     /// The frame that is being received: its number, and since when the receiver has run.
@@ -118,6 +80,7 @@ impl Model {
             events: Vec::new(),
             shortcuts: Shortcuts::None,
             packet: None,
+            memory: Memory::default(),
             started: None,
             listens_since: 0,
             channel: 0,
@@ -261,18 +224,19 @@ impl Inner {
     }
 
     fn send(&mut self) {
-        let Some(packet) = self.packet else {
-            return self.faults.push("START without a packet".to_owned());
+        self.started = self.packet;
+        let Some(psdu) = self.memory.psdu() else {
+            let fault = "a packet was sent before a fence".to_owned();
+            return self.faults.push(fault);
         };
-        self.started = Some(packet);
-        self.sending = bytes(packet);
+        self.sending = psdu;
         let on_air = (HEADER_BYTES + self.sending.len() as u64) * BYTE_US;
         self.go(Chip::Tx, Some(START_TO_AIR_US + on_air));
     }
 
     fn end_sending(&mut self) {
         let psdu = std::mem::take(&mut self.sending);
-        if self.started.map(bytes).as_ref() != Some(&psdu) {
+        if self.started.map(memory::psdu_of).as_ref() != Some(&psdu) {
             self.faults
                 .push("a frame was changed while it was on the air".to_owned());
         }
@@ -317,12 +281,12 @@ impl Inner {
         }
     }
 
-    fn write(&self, frame: &OnAir, len: usize) {
+    fn write(&mut self, frame: &OnAir, len: usize) {
         let Some(packet) = self.started else { return };
-        packet.set(0, frame.phr);
+        self.memory.write(packet, 0, frame.phr);
         for index in 0..len {
             let byte = frame.psdu.get(index).copied().unwrap_or(0);
-            packet.set(1 + index, byte);
+            self.memory.write(packet, 1 + index, byte);
         }
     }
 
@@ -355,11 +319,6 @@ impl Inner {
     }
 }
 
-/// The PSDU in a packet, as the radio sends it.
-fn bytes(packet: &'static Packet) -> Vec<u8> {
-    (1..=packet.len()).map(|index| packet.get(index)).collect()
-}
-
 impl Registers for Model {
     fn trigger(&mut self, task: Task) {
         self.access().trigger(task);
@@ -378,7 +337,14 @@ impl Registers for Model {
     }
 
     fn set_packet(&mut self, packet: &'static Packet) {
-        self.access().packet = Some(packet);
+        let mut inner = self.access();
+        inner.packet = Some(packet);
+        inner.memory.forget();
+    }
+
+    fn fence(&mut self) {
+        let inner = &mut *self.access();
+        inner.memory.fence(inner.packet);
     }
 
     fn set_channel(&mut self, channel: u8) {
@@ -417,74 +383,6 @@ impl Registers for Model {
         self.access().compare = count;
     }
 }
-
-/// A driver, its model, and the processor between them.
-pub(crate) struct Bench {
-    pub(crate) model: Model,
-    pub(crate) driver: Driver<Model>,
-    /// From an event to the interrupt's first line, µs.
-    pub(crate) latency: u64,
-    /// Interrupts that are lost, from now on.
-    pub(crate) lost: u32,
-    raised_at: Option<u64>,
-}
-
-impl Bench {
-    pub(crate) fn new(offset: u32) -> Self {
-        Self::over(Box::leak(Box::new(Frames::new())), offset)
-    }
-
-    /// With this memory, which no other driver works in.
-    pub(crate) fn over(frames: &'static Frames, offset: u32) -> Self {
-        let model = Model::new(offset);
-        Self {
-            driver: Driver::new(model.clone(), frames),
-            model,
-            latency: 2,
-            lost: 0,
-            raised_at: None,
-        }
-    }
-
-    /// Lets time pass.
-    ///
-    /// # Panics
-    /// The driver has done what no driver may do.
-    pub(crate) fn run(&mut self, span_us: u64) {
-        self.pass(span_us);
-        assert_eq!(self.model.faults(), [""; 0]);
-    }
-
-    fn pass(&mut self, span_us: u64) {
-        for _ in 0..span_us {
-            self.model.step();
-            if !self.model.is_interrupting() {
-                self.raised_at = None;
-                continue;
-            }
-            let now = self.model.now();
-            let raised_at = *self.raised_at.get_or_insert(now);
-            if now >= raised_at + self.latency && self.lost != LOST {
-                self.raised_at = None;
-                match self.lost {
-                    0 => {
-                        self.driver.on_interrupt();
-                    }
-                    // It does not come until something else raises the line, which it cannot.
-                    _ => self.lost = LOST,
-                }
-            }
-        }
-    }
-
-    /// The interrupt line works again.
-    pub(crate) fn mend(&mut self) {
-        self.lost = 0;
-        self.raised_at = None;
-    }
-}
-
-const LOST: u32 = u32::MAX;
 
 /// A byte on the air, µs.
 pub(crate) const BYTE_US: u64 = 32;
