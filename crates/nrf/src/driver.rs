@@ -44,6 +44,8 @@ pub struct Counters {
     pub restarts: u32,
     /// Reports for which there was no room.
     pub lost_reports: u32,
+    /// Fires while no frame was loaded: they send nothing, and are not answered.
+    pub empty_fires: u32,
 }
 
 /// The driver of one radio.
@@ -129,6 +131,9 @@ impl<R: Registers> Driver<R> {
             is_head_reported: false,
             counters: Counters::default(),
         };
+        for packet in &frames.transmit {
+            packet.load(&[]);
+        }
         driver.registers.set_channel(CHANNEL);
         driver.listen();
         driver
@@ -357,6 +362,9 @@ impl<R: Registers> Driver<R> {
     }
 
     fn fire(&mut self) {
+        if !self.is_loaded() {
+            return;
+        }
         match self.phase {
             Phase::Answering | Phase::Sending => self.is_fire_due = true,
             _ if self.is_receiving() => self.is_fire_due = true,
@@ -365,6 +373,21 @@ impl<R: Registers> Driver<R> {
                 self.send(start);
             }
         }
+    }
+
+    /// Whether the radio is to fire now what it could not before; what is loaded since may be no
+    /// frame.
+    fn take_fire(&mut self) -> bool {
+        core::mem::take(&mut self.is_fire_due) && self.is_loaded()
+    }
+
+    /// Whether there is a frame to fire, which is counted if there is none.
+    fn is_loaded(&mut self) -> bool {
+        let is_loaded = (ACK_LEN..=127).contains(&self.to_transmit().len());
+        if !is_loaded {
+            count(&mut self.counters.empty_fires);
+        }
+        is_loaded
     }
 
     fn change_channel(&mut self, channel: u8) {
@@ -438,7 +461,7 @@ impl<R: Registers> Driver<R> {
         if let Some(channel) = self.next_channel.take() {
             self.tune(channel);
         }
-        match core::mem::take(&mut self.is_fire_due) {
+        match self.take_fire() {
             true => self.send(next),
             false if self.is_asleep => self.sleep(),
             false => self.listen(),
@@ -452,7 +475,7 @@ impl<R: Registers> Driver<R> {
 
     /// Listens on, or fires what waited for the end of the frame that ended at this count.
     fn listen_on(&mut self, end: u32) {
-        match core::mem::take(&mut self.is_fire_due) {
+        match self.take_fire() {
             // Whoever that frame was for answers it.
             true => self.send(end.wrapping_add(TURNAROUND + ACK_AIR + TURNAROUND)),
             false => self.listen(),

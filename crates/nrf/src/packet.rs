@@ -69,14 +69,16 @@ impl Packet {
         self.len() == 0
     }
 
-    /// Copies a frame in; the radio appends the FCS. What is longer than a frame is cut.
+    /// Copies a frame in; the radio appends the FCS. Of what is longer than a frame it takes none.
     pub(crate) fn load(&self, mpdu: &[u8]) {
-        let mut len = FCS_LEN;
-        for (byte, value) in self.bytes.iter().skip(1).zip(mpdu).take(MPDU_LEN_MAX) {
+        let mpdu = match mpdu.len() {
+            ..=MPDU_LEN_MAX => mpdu,
+            _ => &[],
+        };
+        for (byte, value) in self.bytes.iter().skip(1).zip(mpdu) {
             byte.store(*value, Ordering::Relaxed);
-            len += 1;
         }
-        self.set(0, len as u8);
+        self.set(0, (mpdu.len() + FCS_LEN) as u8);
     }
 
     /// Copies the first bytes of the PSDU out; returns those.

@@ -337,6 +337,38 @@ fn a_frame_is_loaded_while_another_is_on_the_air() {
 }
 
 #[test]
+fn what_is_no_frame_is_not_fired() {
+    // (name, bytes that are preloaded, how many of them)
+    let cases: [(&str, Option<&[u8]>, usize); 5] = [
+        ("nothing", None, 0),
+        ("no bytes", Some(&[]), 0),
+        ("two bytes", Some(&[1; 2]), 2),
+        ("fewer than said", Some(&[1; 9]), 10),
+        ("more than a frame holds", Some(&[1; 126]), 126),
+    ];
+    for (name, bytes, len) in cases {
+        let mut bench = bench();
+        // Also where it has to wait for the end of a reception, and for that of our ACK.
+        for wait in [0, 600, 1_200] {
+            hear(&bench, &data(MINE, 1, 10));
+            bench.run(wait);
+            if let Some(bytes) = bytes {
+                bench.driver.perform(Action::Preload { len }, bytes);
+            }
+            bench.driver.perform(Action::Fire, &[]);
+            bench.run(5_000);
+            all(&mut bench);
+        }
+        let is_ack = |sent: &OnAir| sent.psdu.len() == 5;
+        assert!(bench.model.sent().iter().all(is_ack), "{name}");
+        assert_eq!(bench.driver.counters().empty_fires, 3, "{name}");
+        hear(&bench, &data(MINE, 1, 10));
+        bench.run(3_000);
+        assert_eq!(frames(&all(&mut bench)).len(), 1, "{name}");
+    }
+}
+
+#[test]
 fn frames_that_nobody_takes_are_not_acknowledged() {
     let mut bench = bench();
     for sequence in 0..5 {

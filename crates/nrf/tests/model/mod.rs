@@ -229,6 +229,10 @@ impl Inner {
             let fault = "a packet was sent before a fence".to_owned();
             return self.faults.push(fault);
         };
+        if !(ACK_LEN..=127).contains(&psdu.len()) {
+            let fault = format!("{} bytes were sent, which are no frame", psdu.len());
+            self.faults.push(fault);
+        }
         self.sending = psdu;
         let on_air = (HEADER_BYTES + self.sending.len() as u64) * BYTE_US;
         self.go(Chip::Tx, Some(START_TO_AIR_US + on_air));
@@ -388,6 +392,8 @@ impl Registers for Model {
 pub(crate) const BYTE_US: u64 = 32;
 /// Preamble, delimiter and length, bytes.
 pub(crate) const HEADER_BYTES: u64 = 6;
+/// The shortest frame's PSDU, bytes.
+const ACK_LEN: usize = 5;
 const RAMP_UP_US: u64 = 40;
 const TX_RAMP_DOWN_US: u64 = 21;
 const RX_RAMP_DOWN_US: u64 = 1;
