@@ -4,6 +4,7 @@ use motet::mac::{self, Action, RadioCapabilities, RxMeta};
 use motet::time::{Duration, Instant};
 use motet::wire::ieee802154::Header;
 
+use crate::counters::{Counters, count};
 use crate::filter::{Filter, FilterDecision};
 use crate::outputs::{Output, Outputs};
 use crate::packet::{FCS_LEN, Frames, Packet, RECEIVE_COUNT};
@@ -22,31 +23,6 @@ pub const CAPABILITIES: RadioCapabilities = RadioCapabilities {
     // Its ACKs say of nobody that something waits: a node with it is no parent of sleeping ones.
     pending: mac::Pending::None,
 };
-
-/// Counts of frames and interrupts; each begins at 0 and wraps.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Counters {
-    /// ACKs that the driver has sent.
-    pub acks: u32,
-    /// ACKs not sent, because the interrupt came too late for a turnaround.
-    pub late_acks: u32,
-    /// Frames with a bad CRC.
-    pub bad_crc: u32,
-    /// Frames with a length that no frame has.
-    pub bad_length: u32,
-    /// Frames for others, and frames that are none.
-    pub filtered: u32,
-    /// Frames dropped, and not acknowledged, because the node has not taken the last ones.
-    pub overruns: u32,
-    /// Events that no interrupt had reported.
-    pub lost_interrupts: u32,
-    /// Times that the radio was found stuck, and started anew.
-    pub restarts: u32,
-    /// Reports for which there was no room.
-    pub lost_reports: u32,
-    /// Fires while no frame was loaded: they send nothing, and are not answered.
-    pub empty_fires: u32,
-}
 
 /// The driver of one radio.
 ///
@@ -589,10 +565,6 @@ impl<R: Registers> Driver<R> {
             None => self.listen_on(end),
         }
     }
-}
-
-fn count(counter: &mut u32) {
-    *counter = counter.wrapping_add(1);
 }
 
 /// The channel of TCPlp's testbed, as `motet::mac` has it.

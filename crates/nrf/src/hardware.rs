@@ -18,7 +18,8 @@ use embassy_time::{Duration, Ticker};
 use motet::mac::{self, Action, RadioCapabilities};
 use motet::time::Instant;
 
-use crate::driver::{CAPABILITIES, Counters, Driver};
+use crate::counters::Counters;
+use crate::driver::{CAPABILITIES, Driver};
 use crate::filter::Filter;
 use crate::packet::{Frames, Packet};
 use crate::registers::{Event, HEAD_BITS, Registers, Shortcuts, State, Task};

@@ -15,6 +15,7 @@
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 #![deny(unsafe_code)]
 
+mod counters;
 mod driver;
 mod filter;
 #[cfg(all(target_arch = "arm", target_os = "none"))]
@@ -24,7 +25,8 @@ mod packet;
 mod registers;
 mod times;
 
-pub use driver::{CAPABILITIES, Counters, Driver};
+pub use counters::Counters;
+pub use driver::{CAPABILITIES, Driver};
 pub use filter::Filter;
 #[cfg(all(target_arch = "arm", target_os = "none"))]
 pub use hardware::{InterruptHandler, Radio, eui64, seed};
