@@ -9,6 +9,7 @@ use crate::filter::{Filter, FilterDecision};
 use crate::outputs::{Output, Outputs};
 use crate::packet::{FCS_LEN, Frames, Packet, RECEIVE_COUNT};
 use crate::registers::{Event, HEAD_LEN, Registers, Shortcuts, State, Task};
+use crate::strength::BUSY_ENERGY;
 use crate::times::{
     ACK_AIR, AIR_TO_END, BUSY_MAX, MARGIN, RAMP_DOWN, RAMP_UP, START_TO_AIR, TICK, TURNAROUND,
 };
@@ -111,6 +112,7 @@ impl<R: Registers> Driver<R> {
             packet.load(&[]);
         }
         driver.registers.set_channel(CHANNEL);
+        driver.registers.set_busy_energy(BUSY_ENERGY);
         driver.listen();
         driver
     }

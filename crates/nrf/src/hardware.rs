@@ -204,6 +204,10 @@ impl Registers for Chip {
         RADIO.frequency().write(|w| w.set_frequency(above_2400_mhz));
     }
 
+    fn set_busy_energy(&mut self, energy: u8) {
+        RADIO.ccactrl().modify(|w| w.set_ccaedthres(energy));
+    }
+
     fn state(&self) -> State {
         match RADIO.state().read().state() {
             vals::State::RxRu | vals::State::TxRu => State::RampingUp,
@@ -279,7 +283,6 @@ fn set_up(channel: usize) {
     RADIO.pcnf1().write(|w| w.set_maxlen(PSDU_LEN_MAX));
     RADIO.ccactrl().write(|w| {
         w.set_ccamode(vals::Ccamode::CarrierOrEdMode);
-        w.set_ccaedthres(CCA_ENERGY);
         w.set_ccacorrthres(CCA_CORRELATION);
         w.set_ccacorrcnt(CCA_CORRELATIONS);
     });
@@ -326,9 +329,6 @@ const RAMP_UP_CHANNEL: usize = 20;
 const CRC_POLYNOMIAL: u32 = 0x1_1021;
 
 const PSDU_LEN_MAX: u8 = 127;
-
-/// Energy that counts as busy, -75 dBm: -94 dBm with 0, and 1 dB each (ED_RSSIOFFS).
-const CCA_ENERGY: u8 = 19;
 
 /// How alike a carrier must be, and how often, to count.
 const CCA_CORRELATION: u8 = 45;

@@ -23,6 +23,7 @@ mod hardware;
 mod outputs;
 mod packet;
 mod registers;
+mod strength;
 mod times;
 
 pub use counters::Counters;

@@ -3,6 +3,7 @@
 #[path = "../model/mod.rs"]
 mod model;
 mod races;
+mod strength;
 
 use model::{Bench, OnAir};
 use motet::mac::{Action, Event, RxMeta};
@@ -216,12 +217,9 @@ fn every_frame_is_reported_or_counted() {
         for is_crc_good in [true, false] {
             let before = bench.driver.counters();
             bench.model.put(OnAir {
-                start: bench.model.now() + 50,
-                later_ns: 0,
                 phr,
-                psdu: bytes.clone(),
-                channel: 26,
                 is_crc_good,
+                ..OnAir::of(bench.model.now() + 50, bytes.clone())
             });
             bench.run(6_000);
             let seen = frames(&all(&mut bench)).len() as u32;

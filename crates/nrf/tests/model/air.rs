@@ -16,12 +16,20 @@ pub(crate) struct OnAir {
     pub(crate) psdu: Vec<u8>,
     pub(crate) channel: u8,
     pub(crate) is_crc_good: bool,
+    /// Its strength at this radio's antenna, dBm.
+    pub(crate) dbm: i8,
+    /// Energy of another kind, which no receiver takes for a frame.
+    pub(crate) is_noise: bool,
 }
 
 impl OnAir {
     /// A frame without its FCS.
     pub(crate) fn good(start: u64, mpdu: &[u8]) -> Self {
-        let psdu = [mpdu, &[0, 0]].concat();
+        Self::of(start, [mpdu, &[0, 0]].concat())
+    }
+
+    /// A frame with its FCS.
+    pub(crate) fn of(start: u64, psdu: Vec<u8>) -> Self {
         Self {
             start,
             later_ns: 0,
@@ -29,6 +37,8 @@ impl OnAir {
             psdu,
             channel: 26,
             is_crc_good: true,
+            dbm: -60,
+            is_noise: false,
         }
     }
 

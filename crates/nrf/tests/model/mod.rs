@@ -52,6 +52,8 @@ struct Inner {
     listens_since: u64,
     channel: u8,
     tuned: u8,
+    /// CCAEDTHRES.
+    busy_energy: u8,
     compare: Option<u32>,
     captured: u32,
     is_crc_good: bool,
@@ -85,6 +87,7 @@ impl Model {
             listens_since: 0,
             channel: 0,
             tuned: 0,
+            busy_energy: 0,
             compare: None,
             captured: 0,
             is_crc_good: false,
@@ -197,6 +200,8 @@ impl Inner {
                     frame.start < self.now
                         && self.now - ASSESS_US < frame.end()
                         && frame.channel == self.tuned
+                        // A carrier is enough; what is none needs energy.
+                        && (!frame.is_noise || self.energy_of(frame) > self.busy_energy.into())
                 };
                 let event = match self.air.iter().any(is_busy) {
                     true => Event::ChannelBusy,
@@ -214,6 +219,11 @@ impl Inner {
             Chip::RxRampDown | Chip::TxRampDown => self.on_disabled(),
             Chip::Disabled | Chip::RxIdle | Chip::Rx => {}
         }
+    }
+
+    /// The energy that the radio measures, in its units.
+    fn energy_of(&self, frame: &OnAir) -> i16 {
+        (i16::from(frame.dbm) - ENERGY_FLOOR_DBM).max(0)
     }
 
     fn on_disabled(&mut self) {
@@ -246,12 +256,8 @@ impl Inner {
         }
         let on_air = (HEADER_BYTES + psdu.len() as u64) * BYTE_US;
         self.sent.push(OnAir {
-            start: self.now - on_air,
-            later_ns: 0,
-            phr: psdu.len() as u8,
-            psdu,
             channel: self.tuned,
-            is_crc_good: true,
+            ..OnAir::of(self.now - on_air, psdu)
         });
         self.raise(Event::PhyEnd);
         self.trigger(Task::Disable);
@@ -260,7 +266,8 @@ impl Inner {
     /// Whatever of a frame has come by now.
     fn receive(&mut self) {
         let (since, tuned, now) = (self.listens_since, self.tuned, self.now);
-        let is_heard = |frame: &&OnAir| frame.start >= since && frame.channel == tuned;
+        let is_heard =
+            |frame: &&OnAir| frame.start >= since && frame.channel == tuned && !frame.is_noise;
         // The first one locks the receiver until its end.
         let Some(frame) = self.air.iter().filter(is_heard).min_by_key(|f| f.start) else {
             return;
@@ -355,6 +362,10 @@ impl Registers for Model {
         self.access().channel = channel;
     }
 
+    fn set_busy_energy(&mut self, energy: u8) {
+        self.access().busy_energy = energy;
+    }
+
     fn state(&self) -> State {
         match self.access().chip {
             Chip::Disabled => State::Disabled,
@@ -394,6 +405,8 @@ pub(crate) const BYTE_US: u64 = 32;
 pub(crate) const HEADER_BYTES: u64 = 6;
 /// The shortest frame's PSDU, bytes.
 const ACK_LEN: usize = 5;
+/// ED_RSSIOFFS of the nRF52840.
+const ENERGY_FLOOR_DBM: i16 = -92;
 const RAMP_UP_US: u64 = 40;
 const TX_RAMP_DOWN_US: u64 = 21;
 const RX_RAMP_DOWN_US: u64 = 1;

@@ -119,12 +119,9 @@ fn take(bench: &mut Bench, turn: Turn) {
             bytes,
             is_crc_good,
         } => bench.model.put(OnAir {
-            start: soon,
-            later_ns: 0,
             phr,
-            psdu: bytes,
-            channel: 26,
             is_crc_good,
+            ..OnAir::of(soon, bytes)
         }),
         Turn::Mine(sequence) => bench.model.put(OnAir::good(soon, &mine(sequence))),
         Turn::Act(kind, value) => bench.driver.perform(act(kind, value), &[value; 200]),
