@@ -9,7 +9,7 @@ use crate::filter::{Filter, FilterDecision};
 use crate::outputs::{Output, Outputs};
 use crate::packet::{FCS_LEN, Frames, Packet, RECEIVE_COUNT};
 use crate::registers::{Event, HEAD_LEN, Registers, Shortcuts, State, Task};
-use crate::strength::BUSY_ENERGY;
+use crate::strength::{self, BUSY_ENERGY};
 use crate::times::{
     ACK_AIR, AIR_TO_END, BUSY_MAX, MARGIN, RAMP_DOWN, RAMP_UP, START_TO_AIR, TICK, TURNAROUND,
 };
@@ -54,6 +54,8 @@ pub struct Driver<R> {
     decision: Option<FilterDecision>,
     /// Since when a frame has been under way without an end, as [`Self::check`] saw it.
     suspect: Option<u32>,
+    /// How much too strong the radio measures at this temperature, dB.
+    excess_db: i8,
     outputs: Outputs,
     /// The first bytes of the frame that is reported next have been.
     is_head_reported: bool,
@@ -78,6 +80,7 @@ struct Received {
     /// The timer's count at its last bit.
     end: u32,
     rssi_dbm: i8,
+    lqi: u8,
     channel: u8,
 }
 
@@ -104,6 +107,7 @@ impl<R: Registers> Driver<R> {
             receiving: 0,
             decision: None,
             suspect: None,
+            excess_db: 0,
             outputs: Outputs::EMPTY,
             is_head_reported: false,
             counters: Counters::default(),
@@ -111,6 +115,7 @@ impl<R: Registers> Driver<R> {
         for packet in &frames.transmit {
             packet.load(&[]);
         }
+        driver.measure();
         driver.registers.set_channel(CHANNEL);
         driver.registers.set_busy_energy(BUSY_ENERGY);
         driver.listen();
@@ -200,9 +205,10 @@ impl<R: Registers> Driver<R> {
         clear || busy || head || end
     }
 
-    /// Makes up for interrupts that were lost, and for a radio that is stuck. Call it once in a
-    /// while: each second, say.
+    /// Makes up for interrupts that were lost, for a radio that is stuck, and for the temperature.
+    /// Call it once in a while: each second, say.
     pub fn check(&mut self) {
+        self.measure();
         if self.on_interrupt() {
             count(&mut self.counters.lost_interrupts);
         }
@@ -256,8 +262,7 @@ impl<R: Registers> Driver<R> {
                 let len = packet.len().saturating_sub(FCS_LEN);
                 let meta = RxMeta {
                     rssi_dbm: received.rssi_dbm,
-                    // In the place of the FCS.
-                    lqi: packet.get(1 + len).saturating_mul(LQI_SCALE),
+                    lqi: received.lqi,
                     channel: received.channel,
                     at: self.instant(received.end, now),
                 };
@@ -278,6 +283,10 @@ impl<R: Registers> Driver<R> {
     fn instant(&mut self, count: u32, now: Instant) -> Instant {
         let late = self.registers.count().wrapping_sub(count);
         Instant::from_micros(now.as_micros().saturating_sub(late.into()))
+    }
+
+    fn measure(&mut self) {
+        self.excess_db = strength::excess_db(self.registers.heat());
     }
 
     fn take(&mut self, event: Event) -> bool {
@@ -554,9 +563,17 @@ impl<R: Registers> Driver<R> {
             return self.listen_on(end);
         };
         if let Some(place) = self.received.get_mut(taken) {
+            let excess_db = self.excess_db;
+            // In the place of the FCS.
+            let quality = self
+                .frames
+                .receive
+                .get(taken)
+                .map(|packet| packet.get(1 + len - FCS_LEN));
             *place = Some(Received {
                 end,
-                rssi_dbm: self.registers.rssi_dbm(),
+                rssi_dbm: strength::true_dbm(self.registers.rssi_dbm(), excess_db),
+                lqi: strength::lqi(quality.unwrap_or(0), excess_db),
                 channel: self.channel,
             });
         }
@@ -574,6 +591,3 @@ const CHANNEL: u8 = 26;
 
 /// An ACK's PSDU, FCS included, bytes.
 const ACK_LEN: usize = 5;
-
-/// Factor from the radio's link quality to an LQI of at most 255 (ED_RSSISCALE).
-const LQI_SCALE: u8 = 4;

@@ -7,7 +7,7 @@ use core::task::Poll;
 
 use embassy_nrf::interrupt::typelevel::{self, Binding, Handler, Interrupt};
 use embassy_nrf::pac::radio::vals;
-use embassy_nrf::pac::{FICR, PPI, RADIO, TIMER0, timer};
+use embassy_nrf::pac::{FICR, PPI, RADIO, TEMP, TIMER0, timer};
 use embassy_nrf::peripherals;
 use embassy_nrf::rng::Rng;
 use embassy_nrf::{Peri, ppi};
@@ -55,8 +55,8 @@ pub fn seed(rng: Peri<'_, peripherals::RNG>) -> [u64; 2] {
 pub struct InterruptHandler;
 
 impl Radio {
-    /// Sets the radio up, listening on channel 26. It takes TIMER0, one channel of PPI, and number
-    /// 20 of those that are wired for it. The high-frequency clock has to run from the crystal
+    /// Sets the radio up, listening on channel 26. It takes TIMER0, TEMP for the strength of signals,
+    /// one channel of PPI, and number 20 of those that are wired for it. The high-frequency clock has to run from the crystal
     /// (`embassy_nrf::config::HfclkSource::ExternalXtal`).
     #[expect(
         clippy::needless_pass_by_value,
@@ -65,6 +65,7 @@ impl Radio {
     pub fn new(
         _radio: Peri<'static, peripherals::RADIO>,
         _timer: Peri<'static, peripherals::TIMER0>,
+        _temp: Peri<'static, peripherals::TEMP>,
         channel: Peri<'static, impl ppi::ConfigurableChannel>,
         _irqs: impl Binding<typelevel::RADIO, InterruptHandler>,
     ) -> Self {
@@ -228,6 +229,13 @@ impl Registers for Chip {
         -(RADIO.rssisample().read().rssisample() as i8)
     }
 
+    fn heat(&mut self) -> i32 {
+        // Two's complement.
+        let heat = TEMP.temp().read() as i32;
+        TEMP.tasks_start().write_value(1);
+        heat
+    }
+
     fn count(&mut self) -> u32 {
         TIMER0.tasks_capture(NOW).write_value(1);
         TIMER0.cc(NOW).read()
@@ -259,7 +267,7 @@ fn register_of(event: Event) -> embassy_nrf::pac::common::Reg<u32, embassy_nrf::
 }
 
 /// Sets the registers that never change: the format of IEEE 802.15.4, the timer, and the channels
-/// of PPI.
+/// of PPI; and measures the temperature.
 fn set_up(channel: usize) {
     RADIO.power().write(|w| w.set_power(false));
     RADIO.power().write(|w| w.set_power(true));
@@ -305,6 +313,14 @@ fn set_up(channel: usize) {
     ends.tep()
         .write_value(TIMER0.tasks_capture(END).as_ptr().addr() as u32);
     PPI.chenset().write(|w| w.set_ch(channel, true));
+    TEMP.events_datardy().write_value(0);
+    TEMP.tasks_start().write_value(1);
+    // 36 µs; a bound all the same.
+    for _ in 0..MEASURE_LOOKS {
+        if TEMP.events_datardy().read() != 0 {
+            break;
+        }
+    }
 }
 
 static DRIVER: Mutex<CriticalSectionRawMutex, RefCell<Option<Driver<Chip>>>> =
@@ -314,6 +330,9 @@ static WAKER: AtomicWaker = AtomicWaker::new();
 
 /// How often [`Driver::check`] looks for a radio that is stuck.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
+
+/// How often [`set_up`] looks for a temperature at most: milliseconds.
+const MEASURE_LOOKS: u32 = 50_000;
 
 /// Compare and capture registers of TIMER0: where a ramp-up is due, the end of a frame, now. The
 /// first is the one that [`RAMP_UP_CHANNEL`] is wired to.

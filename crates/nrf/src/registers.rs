@@ -43,8 +43,12 @@ pub trait Registers {
     /// Whether the frame received last had a good CRC.
     fn is_crc_good(&self) -> bool;
 
-    /// The strength of the frame received last, dBm.
+    /// The strength of the frame received last as the radio measures it, dBm.
     fn rssi_dbm(&self) -> i8;
+
+    /// How hot the chip was when that was last measured, in quarters of 1 °C; begins the next
+    /// measurement, which takes less than 100 µs.
+    fn heat(&mut self) -> i32;
 
     /// The timer's count, µs.
     fn count(&mut self) -> u32;

@@ -5,12 +5,12 @@ mod model;
 mod races;
 mod strength;
 
-use model::{Bench, OnAir};
+use model::{Bench, Model, OnAir};
 use motet::mac::{Action, Event, RxMeta};
 use motet::time::Instant;
 use motet::wire::LinkAddr;
 use motet::wire::ieee802154::Header;
-use motet_nrf::Filter;
+use motet_nrf::{Filter, Frames};
 
 const ME: Filter = Filter {
     pan: 0x4d54,

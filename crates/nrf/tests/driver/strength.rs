@@ -15,3 +15,46 @@ fn a_channel_is_busy_from_75_dbm_below_a_milliwatt_on() {
         assert_eq!(all(&mut bench), [Seen::Assessed(is_clear)], "{dbm} dBm");
     }
 }
+
+/// The radio measures up to 3 dB too much in the cold, and too little in the heat (erratum 153).
+#[test]
+fn strength_and_quality_are_the_same_at_any_temperature() {
+    for celsius in -40..=105 {
+        for quarter in 0..4 {
+            let mut bench = bench();
+            bench.model.set_heat(4 * celsius + quarter);
+            // The second check sees what the first has measured.
+            bench.driver.check();
+            bench.driver.check();
+            for (dbm, lqi) in [(-88, 16), (-60, 128), (-29, 252), (-20, 255)] {
+                let mut frame = OnAir::good(bench.model.now() + 50, &data(MINE, 1, 10));
+                frame.dbm = dbm;
+                bench.model.put(frame);
+                bench.run(3_000);
+                let seen = all(&mut bench);
+                let Some(Seen::Frame(_, meta)) = seen.last() else {
+                    panic!("{seen:?}");
+                };
+                let case = format!("{celsius} °C and {quarter} quarters");
+                assert_eq!((meta.rssi_dbm, meta.lqi), (dbm, lqi), "{case}");
+            }
+        }
+    }
+}
+
+/// What a node is started with is measured before its first frame.
+#[test]
+fn a_cold_start_is_measured_at_once() {
+    let model = Model::new(0);
+    model.set_heat(4 * -40);
+    let mut bench = Bench::of(model, Box::leak(Box::new(Frames::new())));
+    bench.driver.set_filter(ME);
+    bench.run(100);
+    hear(&bench, &data(MINE, 1, 10));
+    bench.run(3_000);
+    let seen = all(&mut bench);
+    let Some(Seen::Frame(_, meta)) = seen.last() else {
+        panic!("{seen:?}");
+    };
+    assert_eq!((meta.rssi_dbm, meta.lqi), (-60, 128));
+}

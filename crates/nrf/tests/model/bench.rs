@@ -22,7 +22,11 @@ impl Bench {
 
     /// With this memory, which no other driver works in.
     pub(crate) fn over(frames: &'static Frames, offset: u32) -> Self {
-        let model = Model::new(offset);
+        Self::of(Model::new(offset), frames)
+    }
+
+    /// With this model.
+    pub(crate) fn of(model: Model, frames: &'static Frames) -> Self {
         Self {
             driver: Driver::new(model.clone(), frames),
             model,

@@ -57,6 +57,12 @@ struct Inner {
     compare: Option<u32>,
     captured: u32,
     is_crc_good: bool,
+    /// RSSISAMPLE, with its sign.
+    rssi_dbm: i8,
+    /// How hot it is, quarters of 1 °C.
+    heat: i32,
+    /// How hot it was when that was last measured; `None`: a chip that is set up measures it.
+    measured_heat: Option<i32>,
     air: Vec<OnAir>,
     sent: Vec<OnAir>,
     sending: Vec<u8>,
@@ -91,6 +97,9 @@ impl Model {
             compare: None,
             captured: 0,
             is_crc_good: false,
+            rssi_dbm: 0,
+            heat: ROOM,
+            measured_heat: None,
             air: Vec::new(),
             sent: Vec::new(),
             sending: Vec::new(),
@@ -104,6 +113,11 @@ impl Model {
     /// happens between two of them.
     pub(crate) fn set_access(&self, access_ns: u64) {
         self.0.borrow_mut().access_ns = access_ns;
+    }
+
+    /// From now on it is so hot, quarters of 1 °C.
+    pub(crate) fn set_heat(&self, heat: i32) {
+        self.0.borrow_mut().heat = heat;
     }
 
     /// The radio, for one access to a register, after the time that the access takes.
@@ -223,7 +237,15 @@ impl Inner {
 
     /// The energy that the radio measures, in its units.
     fn energy_of(&self, frame: &OnAir) -> i16 {
-        (i16::from(frame.dbm) - ENERGY_FLOOR_DBM).max(0)
+        (i16::from(frame.dbm + self.excess_db()) - ENERGY_FLOOR_DBM).max(0)
+    }
+
+    /// How much too strong a signal is measured: erratum 153 of the nRF52840.
+    fn excess_db(&self) -> i8 {
+        // (not hotter than, °C; how much is to be added to a figure that counts downwards)
+        const STEPS: [(i32, i8); 6] = [(-30, 3), (-10, 2), (10, 1), (30, 0), (50, -1), (70, -2)];
+        let step = STEPS.iter().find(|(celsius, _)| self.heat <= 4 * celsius);
+        step.map_or(-3, |(_, excess)| *excess)
     }
 
     fn on_disabled(&mut self) {
@@ -284,6 +306,12 @@ impl Inner {
         if now == frame.end() + AIR_TO_EVENT_US {
             self.write(&frame, frame.received_len());
             self.is_crc_good = frame.is_crc_good && frame.phr >= 2;
+            self.rssi_dbm = frame.dbm + self.excess_db();
+            // In the place of the FCS.
+            if let (Some(packet), len @ 2..) = (self.started, frame.received_len()) {
+                let quality = self.energy_of(&frame) as u8;
+                self.memory.write(packet, 1 + len - 2, quality);
+            }
             self.go(Chip::RxIdle, None);
             self.raise(Event::PhyEnd);
             if self.shortcuts == Shortcuts::Transmit {
@@ -382,8 +410,13 @@ impl Registers for Model {
     }
 
     fn rssi_dbm(&self) -> i8 {
-        drop(self.access());
-        -60
+        self.access().rssi_dbm
+    }
+
+    fn heat(&mut self) -> i32 {
+        let mut inner = self.access();
+        let heat = inner.heat;
+        inner.measured_heat.replace(heat).unwrap_or(heat)
     }
 
     fn count(&mut self) -> u32 {
@@ -407,6 +440,8 @@ pub(crate) const HEADER_BYTES: u64 = 6;
 const ACK_LEN: usize = 5;
 /// ED_RSSIOFFS of the nRF52840.
 const ENERGY_FLOOR_DBM: i16 = -92;
+/// 20 °C, in quarters.
+const ROOM: i32 = 80;
 const RAMP_UP_US: u64 = 40;
 const TX_RAMP_DOWN_US: u64 = 21;
 const RX_RAMP_DOWN_US: u64 = 1;
