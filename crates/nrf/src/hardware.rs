@@ -86,6 +86,12 @@ impl Radio {
         }
     }
 
+    /// Sends from the next frame on with the most power that is not above this, or with the least;
+    /// returns which, dBm: -40 to 8. Until then it is 0 dBm.
+    pub fn set_power_dbm(&mut self, dbm: i8) -> i8 {
+        with(|driver| driver.set_power_dbm(dbm)).unwrap_or_default()
+    }
+
     /// The counts of frames and interrupts.
     pub fn counters(&self) -> Counters {
         with(|driver| driver.counters()).unwrap_or_default()
@@ -203,6 +209,12 @@ impl Registers for Chip {
         // Channel 11 is 2,405 MHz, and each has 5 MHz.
         let above_2400_mhz = channel.saturating_sub(10).saturating_mul(5);
         RADIO.frequency().write(|w| w.set_frequency(above_2400_mhz));
+    }
+
+    fn set_power_dbm(&mut self, dbm: i8) {
+        // The register has dBm in two's complement.
+        let power = vals::Txpower::from_bits(dbm as u8);
+        RADIO.txpower().write(|w| w.set_txpower(power));
     }
 
     fn set_busy_energy(&mut self, energy: u8) {

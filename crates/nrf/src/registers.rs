@@ -33,6 +33,9 @@ pub trait Registers {
     /// Tunes to a channel, 11 to 26, from the next ramp-up on.
     fn set_channel(&mut self, channel: u8);
 
+    /// Sets the power of the next frame, dBm: one that the radio has.
+    fn set_power_dbm(&mut self, dbm: i8);
+
     /// Sets the energy beyond which a channel is busy, also without a carrier: in the radio's units
     /// (CCAEDTHRES).
     fn set_busy_energy(&mut self, energy: u8);

@@ -23,6 +23,13 @@ pub(crate) const fn lqi(measured: u8, excess_db: i8) -> u8 {
     energy.saturating_mul(LQI_SCALE)
 }
 
+/// The most of the radio's powers that is not above this, or the least, dBm.
+pub(crate) fn power_dbm(dbm: i8) -> i8 {
+    let [least, above @ ..] = POWERS_DBM;
+    let allowed = above.iter().copied().take_while(|power| *power <= dbm);
+    allowed.last().unwrap_or(least)
+}
+
 /// The energy beyond which a channel is busy, in the radio's units: one each dB.
 pub(crate) const BUSY_ENERGY: u8 = (BUSY_DBM - ENERGY_FLOOR_DBM) as u8;
 
@@ -31,6 +38,9 @@ const BUSY_DBM: i8 = -75;
 
 /// What 0 of the radio's units is, dBm (ED_RSSIOFFS; -93 on the nRF52833).
 const ENERGY_FLOOR_DBM: i8 = -92;
+
+/// The powers that the radio can send with, dBm (TXPOWER).
+const POWERS_DBM: [i8; 14] = [-40, -20, -16, -12, -8, -4, 0, 2, 3, 4, 5, 6, 7, 8];
 
 /// Factor from energy to an LQI of at most 255 (ED_RSSISCALE).
 const LQI_SCALE: u8 = 4;

@@ -58,3 +58,35 @@ fn a_cold_start_is_measured_at_once() {
     };
     assert_eq!((meta.rssi_dbm, meta.lqi), (-60, 128));
 }
+
+#[test]
+fn frames_and_acks_have_the_power_that_is_set() {
+    // (what is asked for, what the radio has)
+    let cases = [
+        (None, 0),
+        (Some(i8::MIN), -40),
+        (Some(-41), -40),
+        (Some(-21), -40),
+        (Some(-20), -20),
+        (Some(-1), -4),
+        (Some(0), 0),
+        (Some(1), 0),
+        (Some(2), 2),
+        (Some(5), 5),
+        (Some(8), 8),
+        (Some(i8::MAX), 8),
+    ];
+    for (asked, dbm) in cases {
+        let mut bench = bench();
+        if let Some(asked) = asked {
+            assert_eq!(bench.driver.set_power_dbm(asked), dbm);
+        }
+        hear(&bench, &data(MINE, 1, 10));
+        bench.run(3_000);
+        bench.driver.perform(Action::Preload { len: 30 }, &[9; 30]);
+        bench.driver.perform(Action::Fire, &[]);
+        bench.run(3_000);
+        let powers: Vec<_> = bench.model.sent().iter().map(|sent| sent.dbm).collect();
+        assert_eq!(powers, [dbm; 2], "{asked:?}");
+    }
+}

@@ -16,7 +16,7 @@ pub(crate) struct OnAir {
     pub(crate) psdu: Vec<u8>,
     pub(crate) channel: u8,
     pub(crate) is_crc_good: bool,
-    /// Its strength at this radio's antenna, dBm.
+    /// Its strength at this radio's antenna, dBm: as it comes in, or goes out.
     pub(crate) dbm: i8,
     /// Energy of another kind, which no receiver takes for a frame.
     pub(crate) is_noise: bool,

@@ -52,6 +52,9 @@ struct Inner {
     listens_since: u64,
     channel: u8,
     tuned: u8,
+    /// TXPOWER, and what of it the last ramp-up took, dBm.
+    power_dbm: i8,
+    sending_dbm: i8,
     /// CCAEDTHRES.
     busy_energy: u8,
     compare: Option<u32>,
@@ -93,6 +96,8 @@ impl Model {
             listens_since: 0,
             channel: 0,
             tuned: 0,
+            power_dbm: 0,
+            sending_dbm: 0,
             busy_energy: 0,
             compare: None,
             captured: 0,
@@ -279,6 +284,7 @@ impl Inner {
         let on_air = (HEADER_BYTES + psdu.len() as u64) * BYTE_US;
         self.sent.push(OnAir {
             channel: self.tuned,
+            dbm: self.sending_dbm,
             ..OnAir::of(self.now - on_air, psdu)
         });
         self.raise(Event::PhyEnd);
@@ -333,6 +339,7 @@ impl Inner {
         match (task, self.chip) {
             (Task::TransmitEnable, Chip::Disabled) => {
                 self.tuned = self.channel;
+                self.sending_dbm = self.power_dbm;
                 self.go(Chip::TxRampUp, Some(RAMP_UP_US));
             }
             (Task::ReceiveEnable, Chip::Disabled) => {
@@ -388,6 +395,10 @@ impl Registers for Model {
 
     fn set_channel(&mut self, channel: u8) {
         self.access().channel = channel;
+    }
+
+    fn set_power_dbm(&mut self, dbm: i8) {
+        self.access().power_dbm = dbm;
     }
 
     fn set_busy_energy(&mut self, energy: u8) {
