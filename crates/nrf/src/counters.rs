@@ -23,6 +23,8 @@ pub struct Counters {
     pub lost_reports: u32,
     /// Fires while no frame was loaded: they send nothing, and are not answered.
     pub empty_fires: u32,
+    /// Checks that found the high-frequency clock without its crystal.
+    pub crystal_off: u32,
 }
 
 /// One more.

@@ -24,6 +24,19 @@ pub const CAPABILITIES: RadioCapabilities = RadioCapabilities {
     pending: mac::Pending::None,
 };
 
+/// The high-frequency clock does not run from the crystal, without which the radio is beside its
+/// channel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CrystalOff;
+
+impl core::fmt::Display for CrystalOff {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("the high-frequency clock does not run from the crystal")
+    }
+}
+
+impl core::error::Error for CrystalOff {}
+
 /// The driver of one radio.
 ///
 /// [`Self::on_interrupt`] within some 100 µs of each event keeps ACKs in time; all else may wait.
@@ -85,7 +98,13 @@ struct Received {
 
 impl<R: Registers> Driver<R> {
     /// A radio that listens on channel 26. `frames`: for this driver alone.
-    pub fn new(registers: R, frames: &'static Frames) -> Self {
+    ///
+    /// # Errors
+    /// [`CrystalOff`], before anything is on the air.
+    pub fn new(registers: R, frames: &'static Frames) -> Result<Self, CrystalOff> {
+        if !registers.has_crystal() {
+            return Err(CrystalOff);
+        }
         let mut driver = Self {
             registers,
             frames,
@@ -118,7 +137,7 @@ impl<R: Registers> Driver<R> {
         driver.registers.set_channel(CHANNEL);
         driver.registers.set_busy_energy(BUSY_ENERGY);
         driver.listen();
-        driver
+        Ok(driver)
     }
 
     /// Sets the addresses that the radio answers to; until then it knows none.
@@ -216,6 +235,9 @@ impl<R: Registers> Driver<R> {
     /// Call it once in a while: each second, say.
     pub fn check(&mut self) {
         self.measure();
+        if !self.registers.has_crystal() {
+            count(&mut self.counters.crystal_off);
+        }
         if self.on_interrupt() {
             count(&mut self.counters.lost_interrupts);
         }

@@ -6,8 +6,9 @@ use core::sync::atomic::{Ordering, fence};
 use core::task::Poll;
 
 use embassy_nrf::interrupt::typelevel::{self, Binding, Handler, Interrupt};
+use embassy_nrf::pac::clock::vals::HfclkstatSrc;
 use embassy_nrf::pac::radio::vals;
-use embassy_nrf::pac::{FICR, PPI, RADIO, TEMP, TIMER0, timer};
+use embassy_nrf::pac::{CLOCK, FICR, PPI, RADIO, TEMP, TIMER0, timer};
 use embassy_nrf::peripherals;
 use embassy_nrf::rng::Rng;
 use embassy_nrf::{Peri, ppi};
@@ -19,7 +20,7 @@ use motet::mac::{self, Action, RadioCapabilities};
 use motet::time::Instant;
 
 use crate::counters::Counters;
-use crate::driver::{CAPABILITIES, Driver};
+use crate::driver::{CAPABILITIES, CrystalOff, Driver};
 use crate::filter::Filter;
 use crate::packet::{Frames, Packet};
 use crate::registers::{Event, HEAD_BITS, Registers, Shortcuts, State, Task};
@@ -55,9 +56,12 @@ pub fn seed(rng: Peri<'_, peripherals::RNG>) -> [u64; 2] {
 pub struct InterruptHandler;
 
 impl Radio {
-    /// Sets the radio up, listening on channel 26. It takes TIMER0, TEMP for the strength of signals,
-    /// one channel of PPI, and number 20 of those that are wired for it. The high-frequency clock has to run from the crystal
-    /// (`embassy_nrf::config::HfclkSource::ExternalXtal`).
+    /// Sets the radio up, listening on channel 26. It takes TIMER0, TEMP for the strength of
+    /// signals, one channel of PPI, and number 20 of those that are wired for it.
+    ///
+    /// # Errors
+    /// The high-frequency clock does not run from the crystal: `embassy_nrf::init` has to be asked
+    /// for that (`embassy_nrf::config::HfclkSource::ExternalXtal`).
     #[expect(
         clippy::needless_pass_by_value,
         reason = "the channel is the radio's from now on"
@@ -68,11 +72,12 @@ impl Radio {
         _temp: Peri<'static, peripherals::TEMP>,
         channel: Peri<'static, impl ppi::ConfigurableChannel>,
         _irqs: impl Binding<typelevel::RADIO, InterruptHandler>,
-    ) -> Self {
+    ) -> Result<Self, CrystalOff> {
         set_up(channel.number());
+        let new = Driver::new(Chip, &FRAMES)?;
         DRIVER.lock(|driver| {
             if let Ok(mut driver) = driver.try_borrow_mut() {
-                *driver = Some(Driver::new(Chip, &FRAMES));
+                *driver = Some(new);
             }
         });
         typelevel::RADIO::unpend();
@@ -81,9 +86,9 @@ impl Radio {
         unsafe {
             typelevel::RADIO::enable();
         }
-        Self {
+        Ok(Self {
             check: Ticker::every(CHECK_EVERY),
-        }
+        })
     }
 
     /// Sends from the next frame on with the most power that is not above this, or with the least;
@@ -239,6 +244,11 @@ impl Registers for Chip {
     fn rssi_dbm(&self) -> i8 {
         // Seven bits, the strength without its sign.
         -(RADIO.rssisample().read().rssisample() as i8)
+    }
+
+    fn has_crystal(&self) -> bool {
+        let clock = CLOCK.hfclkstat().read();
+        clock.state() && clock.src() == HfclkstatSrc::Xtal
     }
 
     fn heat(&mut self) -> i32 {

@@ -27,7 +27,7 @@ mod strength;
 mod times;
 
 pub use counters::Counters;
-pub use driver::{CAPABILITIES, Driver};
+pub use driver::{CAPABILITIES, CrystalOff, Driver};
 pub use filter::Filter;
 #[cfg(all(target_arch = "arm", target_os = "none"))]
 pub use hardware::{InterruptHandler, Radio, eui64, seed};

@@ -49,6 +49,9 @@ pub trait Registers {
     /// The strength of the frame received last as the radio measures it, dBm.
     fn rssi_dbm(&self) -> i8;
 
+    /// Whether the high-frequency clock runs from the crystal.
+    fn has_crystal(&self) -> bool;
+
     /// How hot the chip was when that was last measured, in quarters of 1 °C; begins the next
     /// measurement, which takes less than 100 µs.
     fn heat(&mut self) -> i32;

@@ -23,7 +23,7 @@ async fn main(spawner: Spawner) {
     let mut config = Config::default();
     config.hfclk_source = HfclkSource::ExternalXtal;
     let p = embassy_nrf::init(config);
-    let radio = Radio::new(p.RADIO, p.TIMER0, p.TEMP, p.PPI_CH0, Irqs);
+    let radio = Radio::new(p.RADIO, p.TIMER0, p.TEMP, p.PPI_CH0, Irqs).unwrap();
     let (eui64, seed) = (motet_nrf::eui64(), motet_nrf::seed(p.RNG));
     let mesh = motet_embassy::Config::mesh(0x4d54);
     let (stack, runner) = motet_embassy::new(&RESOURCES, radio, eui64, seed, mesh);

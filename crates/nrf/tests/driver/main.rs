@@ -10,7 +10,7 @@ use motet::mac::{Action, Event, RxMeta};
 use motet::time::Instant;
 use motet::wire::LinkAddr;
 use motet::wire::ieee802154::Header;
-use motet_nrf::{Filter, Frames};
+use motet_nrf::{CrystalOff, Driver, Filter, Frames};
 
 const ME: Filter = Filter {
     pan: 0x4d54,
@@ -332,6 +332,21 @@ fn a_frame_is_loaded_while_another_is_on_the_air() {
     bench.run(10_000);
     let firsts: Vec<_> = bench.model.sent().iter().map(|sent| sent.psdu[0]).collect();
     assert_eq!(firsts, [1, 3]);
+}
+
+#[test]
+fn a_radio_without_its_crystal_is_refused_and_one_that_loses_it_is_counted() {
+    let model = Model::new(0);
+    model.set_crystal(false);
+    let frames = Box::leak(Box::new(Frames::new()));
+    assert_eq!(Driver::new(model, frames).err(), Some(CrystalOff));
+
+    let mut bench = bench();
+    bench.driver.check();
+    assert_eq!(bench.driver.counters().crystal_off, 0);
+    bench.model.set_crystal(false);
+    bench.driver.check();
+    assert_eq!(bench.driver.counters().crystal_off, 1);
 }
 
 #[test]

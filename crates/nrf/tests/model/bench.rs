@@ -26,9 +26,12 @@ impl Bench {
     }
 
     /// With this model.
+    ///
+    /// # Panics
+    /// It has no crystal.
     pub(crate) fn of(model: Model, frames: &'static Frames) -> Self {
         Self {
-            driver: Driver::new(model.clone(), frames),
+            driver: Driver::new(model.clone(), frames).expect("the model has its crystal"),
             model,
             latency: 2,
             lost: 0,

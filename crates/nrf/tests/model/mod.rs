@@ -62,6 +62,8 @@ struct Inner {
     is_crc_good: bool,
     /// RSSISAMPLE, with its sign.
     rssi_dbm: i8,
+    /// Whether the high-frequency clock runs from the crystal.
+    has_crystal: bool,
     /// How hot it is, quarters of 1 °C.
     heat: i32,
     /// How hot it was when that was last measured; `None`: a chip that is set up measures it.
@@ -103,6 +105,7 @@ impl Model {
             captured: 0,
             is_crc_good: false,
             rssi_dbm: 0,
+            has_crystal: true,
             heat: ROOM,
             measured_heat: None,
             air: Vec::new(),
@@ -118,6 +121,11 @@ impl Model {
     /// happens between two of them.
     pub(crate) fn set_access(&self, access_ns: u64) {
         self.0.borrow_mut().access_ns = access_ns;
+    }
+
+    /// From now on the high-frequency clock runs from the crystal, or not.
+    pub(crate) fn set_crystal(&self, has_crystal: bool) {
+        self.0.borrow_mut().has_crystal = has_crystal;
     }
 
     /// From now on it is so hot, quarters of 1 °C.
@@ -335,15 +343,24 @@ impl Inner {
         }
     }
 
+    /// Without it the radio is beside its channel, for others, too.
+    fn need_crystal(&mut self) {
+        if !self.has_crystal {
+            self.faults.push("a ramp-up without the crystal".to_owned());
+        }
+    }
+
     fn trigger(&mut self, task: Task) {
         match (task, self.chip) {
             (Task::TransmitEnable, Chip::Disabled) => {
                 self.tuned = self.channel;
                 self.sending_dbm = self.power_dbm;
+                self.need_crystal();
                 self.go(Chip::TxRampUp, Some(RAMP_UP_US));
             }
             (Task::ReceiveEnable, Chip::Disabled) => {
                 self.tuned = self.channel;
+                self.need_crystal();
                 self.go(Chip::RxRampUp, Some(RAMP_UP_US));
             }
             (Task::Start, Chip::RxIdle) => {
@@ -422,6 +439,10 @@ impl Registers for Model {
 
     fn rssi_dbm(&self) -> i8 {
         self.access().rssi_dbm
+    }
+
+    fn has_crystal(&self) -> bool {
+        self.access().has_crystal
     }
 
     fn heat(&mut self) -> i32 {
