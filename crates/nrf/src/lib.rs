@@ -10,7 +10,7 @@
 //! Left out: security, pending bits for children that sleep, other chips of the family, and power:
 //! the timer keeps the high-frequency clock on.
 //!
-//! Source: nRF52840 Product Specification, RADIO, TIMER and PPI.
+//! Sources: nRF52840 Product Specification, RADIO, TIMER, PPI and TEMP, and its errata.
 #![cfg_attr(target_os = "none", no_std)]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 #![deny(unsafe_code)]
