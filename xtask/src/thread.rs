@@ -183,6 +183,9 @@ fn configure(sources: &Path, place: &Path, build: &Build) -> Command {
             "-DOT_COMPILE_WARNING_AS_ERROR=OFF",
             "-DBUILD_TESTING=OFF",
             "-DCMAKE_BUILD_TYPE=Release",
+            // It computes little, and takes the compiler half the time of the usual -O3.
+            "-DCMAKE_C_FLAGS_RELEASE=-O1",
+            "-DCMAKE_CXX_FLAGS_RELEASE=-O1",
         ]);
     command
 }
