@@ -46,7 +46,7 @@ impl Fair {
     /// # Errors
     /// See [`QueueError`].
     pub fn open(number: u16, interface: u32, config: Config) -> Result<Self, QueueError> {
-        // What has not been seen yet needs room beside what is held.
+        // The kernel's queue must also have room for packets that this program has not read yet.
         let held_max = u32::try_from(config.held_max).unwrap_or(u32::MAX);
         let queue = Queue::open(number, held_max.saturating_add(UNSEEN_MAX))?;
         Ok(Self {
@@ -65,7 +65,7 @@ impl Fair {
         self.inside = inside;
     }
 
-    /// Takes what the kernel reports, and lets go what may. Never sleeps.
+    /// Reads the packets that the kernel reports, and releases those that may leave. Never sleeps.
     ///
     /// Returns whether there may be more to take: call it again before waiting.
     ///
@@ -100,9 +100,10 @@ impl Fair {
             self.queue.accept(id)?;
             return Ok(true);
         };
-        // What this machine sends itself comes by no interface; a mote's packets to another mote
-        // come and leave by one. Before Linux 5.7 what is forwarded seems to be sent from here: the
-        // rules of `outside` drop it in any version.
+        // A packet that this machine itself sends has no input interface. A packet from mote to
+        // mote enters and leaves by the mesh's interface. Before Linux 5.7 a forwarded packet has
+        // no input interface here either: with any kernel version the rules of `outside` drop
+        // forged ones.
         let is_from_outside = packet.from.is_some_and(|from| from != self.interface);
         if is_from_outside && self.inside.has_source_of(packet.head) {
             self.forged += 1;
@@ -182,7 +183,7 @@ impl Fair {
     }
 }
 
-/// Whether a packet is TCP's, as far as its first header says.
+/// Whether the first next header of a packet is TCP.
 fn is_tcp(head: &[u8]) -> bool {
     let parsed = ipv6::Header::parse_start(head);
     parsed.is_ok_and(|(header, _)| header.next_header == tcp::NEXT_HEADER)

@@ -46,11 +46,12 @@ pub enum Ending {
     Killed,
 }
 
-/// Runs `command` until it ends, or the process `parent`, which must be this one's own.
+/// Runs `command` until it ends or the process `parent` ends, which must be this process's own
+/// parent.
 ///
-/// Call it in a process that has nothing else to do, before any thread exists. SIGINT and
-/// SIGQUIT are the command's business; SIGTERM and SIGHUP end it. SIGINT may be blocked: this
-/// function unblocks it, and the command gets what came meanwhile.
+/// Call it in a process that has nothing else to do, before any thread exists. SIGINT and SIGQUIT
+/// are the command's business; SIGTERM and SIGHUP end it. If SIGINT is blocked, this function
+/// unblocks it, and a SIGINT that was pending reaches the command.
 ///
 /// # Errors
 /// What [`Command::spawn`] reports when the command cannot be started. No part of the command

@@ -1,12 +1,12 @@
-//! Which addresses lie behind an interface, by this machine's own routes.
+//! The addresses that this machine's own routes place behind an interface.
 //!
-//! Purpose: a packet that another interface brought, with a source behind this one, is forged (RFC
-//! 2827, BCP 38): no mote sends from there. Default routes say nothing of where an address is.
-//! Place: [`crate::outside`] makes rules of it, and [`crate::fair`] asks of each packet from the
-//! queue. Left out: routing policies and tables by source; link-local addresses, which no router
-//! passes on.
+//! Purpose: finds forged packets. A packet from another interface whose source lies behind this one
+//! is forged (RFC 2827, BCP 38). Default routes are ignored, since they cover every address. Place:
+//! [`crate::outside`] makes rules of the addresses, and [`crate::fair`] checks the source of each
+//! packet from the queue. Left out: routing policies and tables by source; link-local addresses,
+//! which no router passes on.
 //!
-//! Source: the kernel's `net/ipv6/route.c`, of which `/proc/net/ipv6_route` is made.
+//! Source: the kernel's `net/ipv6/route.c`, which writes `/proc/net/ipv6_route`.
 
 use std::{
     fs::File,

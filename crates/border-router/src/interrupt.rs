@@ -1,8 +1,8 @@
-//! SIGINT, with where it came from.
+//! SIGINT, and whether the terminal or a process sent it.
 //!
-//! Ctrl-C goes to every process in the foreground of a terminal: where one of them runs a
-//! command for the user, it is the command's business. A SIGINT that some process sent to this
-//! one alone is a wish to end. The kernel tells the two apart.
+//! Ctrl-C goes to every process in the foreground of a terminal: a process that runs a command for
+//! the user leaves such a SIGINT to the command. A SIGINT that another process sends to this
+//! process alone asks it to end. The kernel reports which of the two it is.
 //!
 //! Sources: signalfd(2); sigaction(2), `si_code`.
 

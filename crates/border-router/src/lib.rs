@@ -1,11 +1,10 @@
 //! Linux I/O for the border router: a private network, and a packet port to
 //! this machine's own kernel.
 //!
-//! Place in the data flow: the border router itself is a `Node` of `motet`
-//! with a radio and a wired interface. What leaves its wired interface is given
-//! to [`port::PacketPort::send`]; what [`port::PacketPort::recv`] returns enters
-//! it. On the other side sits the kernel's TCP, reached with plain `std::net`
-//! from inside the [`namespace::Namespace`].
+//! Place in the data flow: the border router itself is a `Node` of `motet` with a radio and a wired
+//! interface. A packet that leaves the wired interface goes to [`port::PacketPort::send`]; a packet
+//! from [`port::PacketPort::recv`] enters by the wired interface. On the other side sits the
+//! kernel's TCP, reached with plain `std::net` from inside the [`namespace::Namespace`].
 //!
 //! ```no_run
 //! use std::net::{Ipv6Addr, TcpListener};
@@ -27,8 +26,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Left out on purpose: every protocol. Nothing here looks deeper into a packet
-//! than its IPv6 header.
+//! Left out on purpose: every protocol above IPv6. Only the IPv6 header of a packet is read here.
 //!
 //! Sources: unshare(2), user_namespaces(7), packet(7), rtnetlink(7), the kernel's
 //! `Documentation/networking/tuntap.rst`.

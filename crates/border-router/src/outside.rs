@@ -1,17 +1,18 @@
-//! The packet filter's rules against forged sources: what is forwarded into the mesh from
-//! elsewhere, with a source inside it, is dropped and counted (RFC 2827, BCP 38), whatever protocol
-//! it is of.
+//! The packet filter's rules against forged sources. A packet of any protocol that comes from
+//! outside the mesh, is forwarded into it and has a source inside it is dropped and counted (RFC
+//! 2827, BCP 38).
 //!
-//! Place in the data flow: in the hook `forward`, in front of the queue of [`crate::rules`]. There
-//! the kernel knows both interfaces, in every version; behind routing it has told the incoming one
-//! since Linux 5.7 only. A flood of forged packets costs no report, and fills no queue.
+//! Place in the data flow: in the hook `forward`, in front of the queue of [`crate::rules`]. In
+//! that hook every kernel version knows the input and the output interface; in `postrouting` the
+//! input interface is known only since Linux 5.7. A flood of forged packets is dropped before the
+//! queue, and causes no reports to this program.
 //!
-//! Two ways in, as [`crate::rules`] has them: a table of our own by nft(8), which needs no
-//! `nft_queue`, or two chains of our own in the table `mangle` of ip6tables(8), and a rule that
-//! jumps to them, which a comment marks as ours.
+//! The rules are installed in one of two ways, as in [`crate::rules`]: a table of our own by
+//! nft(8), which needs no `nft_queue`, or two chains of our own in the table `mangle` of
+//! ip6tables(8), and a rule that jumps to them, which a comment marks as ours.
 //!
-//! Left out: packets for this machine itself. Where a mesh has a second border router, what a mote
-//! sends to a service on this machine may come by way of that one, from outside.
+//! Left out: packets for this machine itself. Where a mesh has a second border router, a mote's
+//! packet to a service on this machine may arrive by way of the second one, from outside.
 //!
 //! Sources: nft(8), ip6tables(8), iptables-extensions(8).
 
@@ -36,11 +37,11 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Puts rules in, beside `rules`, with the first tool with which the kernel takes them. What a
-    /// killed process has left for the same queue is taken over.
+    /// Installs the rules, beside `rules`, with the first tool that works on this kernel. Rules
+    /// that a killed process has left for the same queue are replaced.
     ///
     /// # Errors
-    /// See [`RulesError`]. No rule is left in then.
+    /// See [`RulesError`]. No rule stays installed then.
     pub fn install(rules: &Rules, inside: Inside) -> Result<Self, RulesError> {
         let names = Names::of(rules);
         let mut refusals = Vec::new();
@@ -90,9 +91,9 @@ impl Filter {
         self.tool
     }
 
-    /// Looks at the rules: counts what they have dropped, follows the routes to what is `inside` by
-    /// now, and puts them in again where another process has removed some. Returns whether that
-    /// was so.
+    /// Checks the rules: adds up the packets that they have dropped, adapts the rules if `inside`
+    /// has changed, and installs them again if another process has removed some. Returns whether
+    /// rules were missing.
     ///
     /// # Errors
     /// See [`RulesError`].
@@ -227,7 +228,7 @@ impl Names {
     fn remove(&self, tool: Tool) -> Result<(), Refusal> {
         match tool {
             Tool::Nft => {
-                // To delete what is not there is an error: so it is made first.
+                // nft fails to delete a table that does not exist, so the table is added first.
                 let table = &self.table;
                 let lines = format!("add table ip6 {table}\ndelete table ip6 {table}\n");
                 run("nft", &["--file", "-"], &lines).map(drop)

@@ -4,8 +4,8 @@
 //! kernel's side is an interface with the host's address and a route into the
 //! mesh; this side is a descriptor to poll, read and write, never blocking.
 //!
-//! Left out: neighbour discovery on this link (it is point to point), and any
-//! queue of our own: what the kernel cannot take is lost, as on any wire.
+//! Left out: neighbour discovery on this link (it is point to point), and any queue of our own: a
+//! packet that the kernel cannot take is lost, as on any wire.
 //!
 //! Sources: packet(7), tuntap.rst, RFC 8200 section 3 (header), RFC 4861 and
 //! RFC 3810 (what is filtered).
@@ -101,7 +101,7 @@ impl PortConfig<'_> {
 pub struct PortDrops {
     /// Packets that are not IPv6.
     pub not_ipv6: u64,
-    /// Shorter than its header says, or larger than the buffer given.
+    /// Packets shorter than their header states, or larger than the buffer of the call.
     pub truncated: u64,
     /// The kernel's own router solicitations and multicast listener reports.
     pub chatter: u64,
@@ -202,11 +202,11 @@ impl PacketPort {
 
     /// Takes the next packet from the kernel, if there is one.
     ///
-    /// `buf`: at least the MTU. Returns the packet's length: a complete IPv6
-    /// packet, header first, without padding. `None` also after
-    /// [`RECV_DROPS_MAX`] packets not passed on: poll again.
+    /// `buf`: at least the MTU. Returns the packet's length: a complete IPv6 packet, header first,
+    /// without padding. It also returns `None` after it has discarded [`RECV_DROPS_MAX`] packets:
+    /// call it again.
     ///
-    /// What the descriptor reports: for example `ENETDOWN`, when another process takes the
+    /// The error of the descriptor: for example `ENETDOWN`, when another process takes the
     /// interface down.
     pub fn recv(&mut self, buf: &mut [u8]) -> io::Result<Option<usize>> {
         for _ in 0..RECV_DROPS_MAX {
@@ -255,9 +255,9 @@ impl PacketPort {
 
     /// Sleeps until a packet is there or `timeout` has passed; `None` is for ever.
     ///
-    /// Returns whether there is something to `recv`. A signal ends the wait early
-    /// with `false`: look at the flag that its handler sets.
-    /// [`precise_timers`] says how late the wake-up may be.
+    /// Returns whether there is something to `recv`. A signal ends the wait early with `false`:
+    /// check the flag that the signal's handler sets. [`precise_timers`] says how late the wake-up
+    /// may be.
     ///
     /// # Errors
     /// What ppoll(2) reports, except `EINTR`.
@@ -386,8 +386,9 @@ fn open_device(config: &PortConfig<'_>) -> Result<Device, PortError> {
 fn configure(config: &PortConfig<'_>) -> io::Result<()> {
     let netlink = Netlink::open()?;
     let index = index_of(config.name)?;
-    // For machines whose new interfaces start without IPv6. Where this may not be
-    // written, it is seldom needed, and else the address is refused.
+    // Enables IPv6 on the interface, for machines whose new interfaces start without it. A failed
+    // write is ignored: IPv6 is usually on already, and if it is not, adding the address fails
+    // below.
     let switch = format!("/proc/sys/net/ipv6/conf/{}/disable_ipv6", config.name);
     let _ = fs::write(switch, "0");
     netlink.set_mtu(index, config.mtu.into())?;

@@ -1,11 +1,12 @@
 //! The packet filter's rules that send a mesh's packets into a packet queue.
 //!
-//! Two rules: what comes in by the mesh's interface, in front of routing, and what leaves by it,
-//! behind routing. So servers on the border router itself count too. A packet that a queue lets go
-//! skips what follows in the same chain: the rules stand last, for no rule of others to be
-//! skipped. Both carry the flag `bypass`: while no program holds the queue, packets pass.
+//! Two rules: one for packets that enter by the mesh's interface (`prerouting`), one for packets
+//! that leave by it (`postrouting`). So packets to and from servers on the border router itself are
+//! queued, too. A packet that a queue accepts skips the rest of its chain, so these rules stand
+//! last: no rule of others is skipped. Both carry the flag `bypass`: while no program holds the
+//! queue, packets pass.
 //!
-//! Two ways in, the first that this machine's kernel takes:
+//! The rules are installed in the first of two ways that works on this machine:
 //! - `nft`: a table of our own, with two chains just behind those of priority `mangle`. Needs the
 //!   kernel's `nft_queue`.
 //! - `ip6tables`, in either of its variants: appended to the table `mangle`. A comment in the rule
@@ -29,8 +30,9 @@ pub struct Rules {
     pub(crate) queue: u16,
 }
 
-/// The number of the packet queue for `interface` where nobody names another: always the same for
-/// one name, and hardly ever the same for two. It is above those that people choose.
+/// The default number of the packet queue for `interface`: a hash of the name, so one interface
+/// always has the same number, and two interfaces rarely share one. It is higher than the numbers
+/// that people usually choose.
 pub fn queue_of(interface: &str) -> u16 {
     // FNV-1a.
     let hash = interface.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
@@ -144,7 +146,7 @@ impl Rules {
     fn remove_with(&self, tool: Tool) -> Result<(), Refusal> {
         match tool {
             Tool::Nft => {
-                // To delete what is not there is an error: so it is made first.
+                // nft fails to delete a table that does not exist, so the table is added first.
                 let table = self.table();
                 let lines = format!("add table ip6 {table}\ndelete table ip6 {table}\n");
                 run("nft", &["--file", "-"], &lines).map(drop)
@@ -196,9 +198,10 @@ impl Rules {
         Ok(self.found(&rules))
     }
 
-    /// The rules of ours among those that `ip6tables -S` lists: how many rules of others stand
-    /// behind each, from the last on. Those of a router on another interface are no others: each
-    /// router would take the other's for an intruder, and step behind it for ever.
+    /// Finds this router's own rules in the output of `ip6tables -S`. Returns for each of them,
+    /// from the last to the first, how many foreign rules follow it. The rules of a Motet router on
+    /// another interface are not counted as foreign: otherwise two routers would move their rules
+    /// behind each other's for ever.
     fn found(&self, list: &str) -> Vec<usize> {
         let number = self.queue.to_string();
         let mut ours = Vec::new();
@@ -412,8 +415,9 @@ fn start(program: &str, arguments: &[&str], input: &str) -> io::Result<Output> {
     child.wait_with_output()
 }
 
-/// The tools, in the order in which they are tried. `ip6tables` is the variant that this machine
-/// prefers, and shows to those who look; where its choice does not work, the other may.
+/// The tools, in the order in which they are tried. Plain `ip6tables` is the variant that this
+/// machine is configured for, whose rules an administrator lists. Where it does not work, the named
+/// variants are tried.
 pub(crate) const TOOLS: &[Tool] = &[
     Tool::Nft,
     Tool::Ip6tables("ip6tables"),

@@ -1,8 +1,8 @@
 //! Writing to a reader that may stall.
 //!
-//! A pipe whose reader has stopped reading holds its writer up for ever, and a handler that only
-//! notes a signal does not end the wait. Here a stalled write regularly calls a function of the
-//! caller's, which says whether to give up.
+//! A pipe blocks its writer for as long as its reader does not read, and a signal handler that only
+//! sets a flag does not end the wait. Here a stalled write regularly calls a function of the
+//! caller, which decides whether to give up.
 //!
 //! Sources: pipe(7); fifo(7); poll(2).
 
@@ -43,8 +43,8 @@ impl Stream {
     /// Opens a FIFO once it has a reader.
     ///
     /// # Errors
-    /// [`io::ErrorKind::TimedOut`] when there is none by the time it gives up; what open(2)
-    /// reports.
+    /// [`io::ErrorKind::TimedOut`] when no reader has come before `gives_up` returned true; the
+    /// errors of open(2).
     pub fn open_fifo(path: &Path, gives_up: Box<dyn Fn() -> bool + Send>) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         // Without a reader the call returns instead of waiting for one.

@@ -39,7 +39,7 @@ pub enum CaptureError {
     LinkType(LinkType),
     /// The file is empty.
     Empty,
-    /// The file begins like no capture; the text says what it looks like, where that is known.
+    /// The file is not a capture. The text names the format that it looks like, if known.
     Foreign(&'static str),
     /// The file ends in the middle of its own header.
     HeaderTruncated,

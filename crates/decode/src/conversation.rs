@@ -85,7 +85,8 @@ pub(super) struct Conversation {
 /// The bytes and numbers that one end of a connection has sent.
 #[derive(Debug, Default)]
 pub(super) struct Direction {
-    /// Initial sequence number; where the SYN was not heard, one below the first number heard.
+    /// Initial sequence number; if the SYN is not in the capture, the first sequence number seen
+    /// minus 1.
     base: Option<u32>,
     /// Distinct sequence numbers heard on any hop, relative to `base`.
     seen: Ranges,

@@ -10,10 +10,10 @@
 //! Each layer's module adds its layer to a [`Frame`] and returns what follows: the next layer's
 //! number and its bytes. `layers` alone knows which layer a number names, and calls it; so a new
 //! layer is a file of its own and a line in `layers.rs`. [`Look`] prints the frame for people,
-//! serde for programs. The parsers are the stack's own (`motet::wire`, `motet::lowpan`), so that
-//! what is called malformed here is what a node drops. Data flow: [`Capture`] takes bytes apart
-//! into records, [`Decoder`] makes a [`Frame`] of each, and a [`Summary`] at the end. Left out:
-//! what is above TCP; files and terminals, which are a caller's.
+//! serde for programs. The parsers are the stack's own (`motet::wire`, `motet::lowpan`), so a frame
+//! is reported as malformed exactly if a node would drop it. Data flow: [`Capture`] takes bytes
+//! apart into records, [`Decoder`] makes a [`Frame`] of each, and a [`Summary`] at the end. Left
+//! out: protocols above TCP; files and terminals, which the caller handles.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 

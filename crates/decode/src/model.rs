@@ -51,9 +51,9 @@ pub struct Field {
 pub enum Audience {
     /// Shown to people and to programs.
     All,
-    /// Programs only: the field repeats what people see in the title, or is too much for them.
+    /// Only for programs: people see the same in the title, or the field is too detailed for them.
     Programs,
-    /// People only: the field puts into words what another field says in type.
+    /// Only for people: the text describes what another field holds as a typed value.
     People,
 }
 
@@ -327,8 +327,8 @@ impl Field {
         }
     }
 
-    /// The field as people read it: `hop limit 64`; a list of groups is a field for each of
-    /// them, and where there is nothing to say there is none.
+    /// The field as text for people: `hop limit 64`. A list of groups gives one text for each
+    /// group; an empty or false value gives none.
     pub fn for_people(&self) -> Vec<String> {
         // A unit reads better behind its number than inside the name.
         let (name, unit) = UNITS

@@ -1,9 +1,9 @@
 //! Segment sequences against a live connection, with what must hold after each step.
 //!
-//! The input is a program: segments whose numbers lie near those the connection expects,
-//! time, and calls of the application. Every byte either way is a function of its place in
-//! the stream and of the connection, so that bytes which arrive are checked wherever they came
-//! from. Buffers serve one connection after the other.
+//! The input is a program: segments whose numbers lie near those the connection expects, time, and
+//! calls of the application. The value of each byte follows from its position in the stream and
+//! from the connection, so received bytes are checked regardless of the segment that carried them.
+//! The same buffers serve one connection after the other.
 
 use std::net::Ipv6Addr;
 

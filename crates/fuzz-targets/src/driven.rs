@@ -1,8 +1,8 @@
 //! The node that `node` and `mote` drive: one radio, one wire, in memory that the caller owns.
 //!
-//! [`Store`] owns the memory, [`Setup`] says in what the two nodes differ, and [`Driven`] is the
-//! node with its clock. Each of the two targets decides alone what happens to the node, and what
-//! its radio does.
+//! [`Store`] owns the memory, [`Setup`] holds the differences between the two nodes, and [`Driven`]
+//! is the node with its clock. Each target decides by itself which events reach the node, and how
+//! its radio behaves.
 
 use std::net::Ipv6Addr;
 

@@ -1,6 +1,6 @@
-//! A fair border router and whatever passes it: what goes in comes out once, in the order of its
-//! flow and direction, and within a minute, or is a stranger's and dropped; no more bytes count
-//! than have passed.
+//! Fuzzes the fairness of a border router. Each packet that goes in comes out once, in the order of
+//! its flow and direction, and within a minute; only packets of unknown flows may be dropped. The
+//! byte counters never exceed the bytes that passed.
 
 use std::collections::{BTreeMap, VecDeque};
 

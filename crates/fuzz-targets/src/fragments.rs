@@ -1,8 +1,9 @@
-//! Fragments of IPv6 to a node that has memory for them, against a plain model: what it answers, to
-//! what, and that it forgets.
+//! IPv6 fragments to a node that reassembles them, compared with a simple model: which packets it
+//! answers, how, and that it releases incomplete packets.
 //!
 //! Four packets, of two sources with two identifications each, are cut by the input: in any order,
-//! overlapping, twice, damaged, beyond their end. There are as many slots, so none yields.
+//! overlapping, twice, damaged, beyond their end. There is a slot for each of the four, so no
+//! packet has to give way to another.
 
 use std::collections::HashMap;
 use std::net::Ipv6Addr;
@@ -19,7 +20,7 @@ use motet::wire::ipv6_fragment::FragmentHeader;
 
 use crate::input::Input;
 
-/// Feeds fragments; each packet is answered when the model says so, and not otherwise.
+/// Delivers the fragments. The node must answer a packet exactly when the model does.
 pub(crate) fn run(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let mut slots = [const { FragmentSlot::EMPTY }; SLOTS];
@@ -116,7 +117,8 @@ impl<'m> Bench<'m> {
             .retain(|_, gathering| end < gathering.since + PATIENCE);
     }
 
-    /// The echo reply that the node sends now: who gets it, and its bytes behind the IPv6 header.
+    /// The echo reply that the node sends now: its destination, and its bytes after the IPv6
+    /// header.
     fn answer(&mut self) -> Option<(Ipv6Addr, Vec<u8>)> {
         let (mut part, mut to, mut end) = (Vec::new(), None, None);
         for _ in 0..16 {

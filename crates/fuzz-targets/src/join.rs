@@ -1,11 +1,11 @@
-//! A pledge and its registrar, and what lies between them.
+//! A pledge and its registrar (JRC), and an unreliable, hostile network between them.
 //!
 //! The input is a program: requests, answers and announcements, delivered in any order, again,
-//! changed, or as any bytes; and messages whose encrypted part is any bytes, sealed by OSCORE as
-//! written here from RFC 8613 with others' AES-CCM and HKDF, so that what is read behind the tag
-//! (options, CBOR) meets anything at all. What must hold: nothing is believed that was not sealed;
-//! an answer counts once, and so does a request; announcements never go back, and each that was
-//! believed is confirmed.
+//! changed, or as any bytes; and correctly sealed OSCORE messages whose plaintext is arbitrary, so
+//! that the parsers behind the tag (options, CBOR) get arbitrary bytes. OSCORE is implemented here
+//! a second time, from RFC 8613, with foreign crates for AES-CCM and HKDF. Invariants: nothing is
+//! accepted that was not sealed; an answer is accepted once, and so is a request; the sequence of
+//! announcements never goes back, and each accepted announcement is confirmed.
 
 use aes::Aes128;
 use ccm::aead::AeadInOut;
@@ -164,7 +164,8 @@ impl World {
         self.reached.requests += 1;
     }
 
-    /// The pledge hears an answer; `is_sealed`: whatever it says, it says with the right key.
+    /// Delivers an answer to the pledge. `is_sealed`: it was sealed with the right key, whatever
+    /// its contents.
     fn take_answer(&mut self, datagram: &[u8], is_sealed: bool) {
         match self.pledge.on_answer(datagram) {
             Ok(given) => {
@@ -174,7 +175,8 @@ impl World {
             }
             Err(JoinError::Refused(_)) => self.asked = None,
             Err(JoinError::NotAsked | JoinError::Forged) => {}
-            // Behind the tag or before it: only in the first case was the answer used up.
+            // The error may come before or after the tag was verified. Only an answer whose tag was
+            // right uses up the request.
             Err(JoinError::Malformed | JoinError::Replayed) => {
                 if is_sealed {
                     self.asked = None;
@@ -383,8 +385,8 @@ const REGISTRAR: &[u8] = b"JRC";
 /// So that the message with its tag fits a datagram.
 const TEXT_LEN_MAX: usize = 80;
 
-/// A request, its answer and the same again; announcements in two orders; what is right behind the
-/// tag, and what is not.
+/// A request, its answer, and both once more; announcements in two orders; plaintexts that are
+/// right, and plaintexts that are not.
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
     let zero = [0; 4];
     let program = |steps: &[&[u8]]| [&zero[..], &steps.concat()].concat();

@@ -1,11 +1,11 @@
 //! Five nodes that form a mesh by RPL, among them a root, while an input forges messages, cuts
 //! links, reports frames and reboots nodes in any order.
 //!
-//! The air is simple: what is sent arrives within milliseconds, or not at all. What must hold after
-//! each step: a parent is a candidate that was proven and is nearer to the root; whatever is
-//! dropped is counted; a node sends no more than so many messages a second; and a packet that goes
-//! up comes to an end, whatever was forged. After one that went round in a loop, and the time that
-//! a node under attack needs to act once more, the loop is gone.
+//! The air is simple: a message arrives within milliseconds, or not at all. Invariants after each
+//! step: a parent is a proven candidate that is nearer to the root; each dropped message is
+//! counted; a node sends at most `SENT_PER_SECOND_MAX` messages a second; and a packet on its way
+//! up is delivered or dropped, whatever was forged. A packet that was dropped for a loop ends the
+//! loop within `CALM`, the time after which a node under attack reacts again.
 
 use std::collections::VecDeque;
 use std::net::Ipv6Addr;
@@ -25,11 +25,11 @@ use crate::wire::MESH;
 
 const NODES: usize = 5;
 
-/// Messages that a node sends within a second at the most. Replies to the eight that it answers at
-/// once, and what a mote that finds its place says besides.
+/// The most messages that a node sends within a second: replies to eight requests, which it may
+/// send at once, and the messages of a mote that has just found its place.
 const SENT_PER_SECOND_MAX: usize = 40;
 
-/// After this a node that was under attack may react once more.
+/// After this time a node that was under attack may react to a contradiction again.
 const CALM: Duration = Duration::from_secs(5);
 
 /// Each packet that goes round ends one loop. Nodes that have lost the root may make another one
@@ -174,7 +174,7 @@ impl Mesh<'_> {
         }
     }
 
-    /// Lets a node hear what another one has said before, with some bytes changed.
+    /// Delivers to a node a copy of an earlier message of another node, with some bytes changed.
     fn forge(&mut self, n: usize, (peer, other): (usize, u8), input: &mut Input<'_>) {
         let pick = usize::from(input.u8());
         let Some(mut bytes) = self.said.get(pick % self.said.len().max(1)).cloned() else {
@@ -383,7 +383,8 @@ impl Mesh<'_> {
             let dodag = node.rpl.dodag();
             dodag.is_some_and(|dodag| dodag.configuration != root.configuration)
         };
-        // Who has a configuration taken for the root's may count for longer.
+        // A node that has accepted a forged configuration may allow higher ranks, and so count up
+        // for longer.
         let counts_on = self.nodes.iter().any(is_forged);
         assert!(
             counts_on || !self.goes_round(n),

@@ -1,9 +1,9 @@
 //! A mote among neighbours: it solicits, acknowledges frames in software, passes fragments on by
 //! way of its radio, opens and accepts connections, and has an inbox.
 //!
-//! The input is a program of what neighbours, the network and the application do. The radio
-//! carries out each action unless the program says otherwise. [`Reached`] counts which parts of
-//! the stack an input came to.
+//! The input is a program of what neighbours, the network and the application do. The radio carries
+//! out each action unless the program says otherwise. [`Reached`] counts the parts of the stack
+//! that an input has reached.
 
 use std::net::Ipv6Addr;
 

@@ -11,7 +11,7 @@ use model::turns::{Turn, runs_on};
 mod model;
 
 thread_local! {
-    /// A driver's memory is never given back: one run after the other has the same.
+    /// The memory that a driver borrows is never returned, so all runs of a thread share it.
     static FRAMES: &'static Frames = Box::leak(Box::new(Frames::new()));
 }
 

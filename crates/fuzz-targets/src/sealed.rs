@@ -1,10 +1,11 @@
-//! A node with a key, beside a neighbour that has it, and somebody that has not.
+//! A node with a key, beside a neighbour that has the key and an attacker that does not.
 //!
-//! The input is a program: frames that the neighbour seals, whatever is in them; the same changed,
-//! cut or repeated; frames in clear; later keys; time; a host that stores counters, or cannot. The
-//! neighbour answers challenges. What must hold after each step: the node believes nothing that its
-//! neighbour has not sealed; no nonce of its own is of two frames; it never passes the bound that
-//! was stored; its key sequence never goes back, and never beyond the neighbour's.
+//! The input is a program: frames that the neighbour seals, with arbitrary contents; the same
+//! frames changed, cut or repeated; unsecured frames; later keys; time; a host that stores
+//! counters, or fails to. The neighbour answers challenges. Invariants after each step: the node
+//! accepts nothing that its neighbour has not sealed; it uses no nonce for two frames; its frame
+//! counter never exceeds the stored bound; its key sequence never goes back, and never beyond the
+//! neighbour's.
 
 use std::collections::HashMap;
 use std::net::Ipv6Addr;

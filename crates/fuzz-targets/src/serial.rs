@@ -67,7 +67,7 @@ pub(crate) fn run(bytes: &[u8]) {
     };
     let (counters, _) = model(&came);
     assert_eq!(*line.counters(), counters);
-    // What the node says is framed well, and nothing but whole packets.
+    // The node's output must be well framed, and consist of whole packets.
     let (counters, packets) = model(&left);
     assert_eq!((counters.bad_escapes, counters.overlong), (0, 0));
     assert!(left.last().is_none_or(|last| *last == END), "half a frame");

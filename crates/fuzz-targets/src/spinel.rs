@@ -1,5 +1,6 @@
-//! A session with a radio co-processor, whatever comes over the line and whatever it is asked: it
-//! tells the end of each transmission once, and the radio gets nothing but whole frames.
+//! A session with a radio co-processor, with arbitrary bytes on the line and arbitrary commands.
+//! Invariants: the session reports the end of each transmission once, and the radio receives whole
+//! frames only.
 
 use motet::time::{Duration, Instant};
 use motet_spinel::frame::{Command, Frame, Header, Property};
@@ -169,7 +170,7 @@ impl Line {
         self.comes(&frame.emit(), usize::MAX);
     }
 
-    /// Takes what the session has to say, to the line and to its owner.
+    /// Takes the session's output: bytes for the line, and events for its owner.
     fn take(&mut self, input: &mut Input<'_>) {
         for _ in 0..ROUNDS_MAX {
             let output = self.session.poll_output(self.now).to_vec();
@@ -259,7 +260,8 @@ impl Line {
     }
 }
 
-/// What a radio should answer: about another property, if so, and its value.
+/// The right answer of a radio to a request about `property`: another property if the answer names
+/// one, and the value.
 fn right_answer(property: Property, now: Instant) -> (Option<Property>, Vec<u8>) {
     let value = match property {
         // A reset; told twice.

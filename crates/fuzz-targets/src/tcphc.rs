@@ -164,8 +164,8 @@ impl World<'_> {
         self.try_alone(&packet);
     }
 
-    /// Hands a packet to one receiver. If that one accepts it, the other receiver gets it, too, and
-    /// must restore the same header.
+    /// Hands a packet to one receiver. If it accepts the packet, the other receiver gets the packet
+    /// as well, and must restore the same header.
     fn try_alone(&mut self, packet: &[u8]) {
         let [one, other] = &mut self.twins;
         let mut outs = [[0; 60]; 2];

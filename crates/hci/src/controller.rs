@@ -1,4 +1,5 @@
-//! A controller at the other end of a stream: started once, then told and asked.
+//! A controller at the other end of a stream: started once, then given commands and polled for
+//! events.
 
 use std::{
     fs::File,
@@ -72,15 +73,15 @@ struct Line {
     /// Bytes that the controller did not take at once. A host gives a controller no more than fits
     /// its buffers.
     outward: Vec<u8>,
-    /// Packets that nobody has taken yet, where somebody wants them.
+    /// A copy of each packet not yet taken by `take_packets`; `None` if packets are not recorded.
     noted: Option<Vec<(Direction, Vec<u8>)>>,
 }
 
 impl Controller {
-    /// Reaches a controller, resets it and asks what it is like.
+    /// Opens a controller, resets it and reads its version, buffers and features.
     ///
     /// `random`: the address of this device where the controller has none of its own. `gives_up`:
-    /// asked while there is no answer.
+    /// called while an answer is outstanding; true ends the wait.
     ///
     /// # Errors
     /// There is no controller of Bluetooth 4.1 or later.
@@ -173,8 +174,8 @@ impl Controller {
         noted.map(std::mem::take).unwrap_or_default()
     }
 
-    /// Carries an action out; `bytes`: those that it speaks of. Call [`Self::poll`] afterwards: it
-    /// may have something to tell at once.
+    /// Carries an action out; `bytes`: the data that the action refers to. Call [`Self::poll`]
+    /// afterwards: an event may be ready at once.
     ///
     /// # Errors
     /// The stream broke.
@@ -200,8 +201,8 @@ impl Controller {
         }
     }
 
-    /// Waits until the controller has said something, or takes what waits for it, `timeout` at
-    /// most.
+    /// Waits until the controller has sent something, or accepts bytes that wait for it; at most
+    /// `timeout`.
     ///
     /// # Errors
     /// What poll(2) reports.
@@ -209,7 +210,8 @@ impl Controller {
         self.line.wait(timeout)
     }
 
-    /// Tells all that the controller has said; returns whether that was anything. It does not wait.
+    /// Reports each event that the controller has sent by calling `tell`; returns whether there was
+    /// any. It does not wait.
     ///
     /// # Errors
     /// The controller is gone, or what it sends is not HCI.
@@ -314,7 +316,8 @@ impl Line {
             false => PollFlags::POLLIN | PollFlags::POLLOUT,
         };
         let mut fds = [PollFd::new(self.file.as_fd(), interest)];
-        // Upwards: who waits for less than a millisecond is not to spin.
+        // Rounds up to whole milliseconds, so that a caller with less than 1 ms to wait does not
+        // spin.
         let timeout = timeout + Duration::from_micros(999);
         let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
         match poll(&mut fds, timeout) {
@@ -388,11 +391,11 @@ fn le_events_wanted() -> LeEventMask {
         .enable_le_phy_update_complete(true)
 }
 
-/// How long the answer to a command may take. A controller answers within a second (§4.4), and may
-/// be at the other end of a slow network.
+/// The longest wait for the answer to a command. A controller answers within a second (§4.4), but
+/// may be at the other end of a slow network.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
-/// The longest wait for a command that a connection goes on without.
+/// The longest wait for an optional command, without which a connection goes on.
 const OPTION_MAX: Duration = Duration::from_secs(1);
 
 /// How often a start asks whether to give up.

@@ -1,4 +1,4 @@
-//! HCI's events and data packets as what a host is told.
+//! Translates HCI's events and data packets into the events of the stack's Bluetooth host.
 //!
 //! Source: Bluetooth Core 5.4 Vol 4 Part E §5.4 and §7.7.
 
@@ -30,11 +30,11 @@ pub(crate) struct Answer<'a> {
     pub(crate) rest: &'a [u8],
 }
 
-/// Tells what a packet says; hands back what it says of a command. Packets of kinds that nobody has
-/// asked for say nothing.
+/// Reports the event in a packet by calling `tell`; returns the answer to a command, if the packet
+/// holds one. Packets of other kinds are ignored.
 ///
 /// # Errors
-/// [`Error::Malformed`]: its parameters are not those of its code.
+/// [`Error::Malformed`]: the parameters do not match the event code.
 pub(crate) fn read<'a>(
     (kind, packet): (u8, &'a [u8]),
     tell: &mut impl FnMut(Event<'_>),
@@ -79,7 +79,8 @@ fn event<'a>(
                     status: *status,
                     rest,
                 })),
-                // It says that commands may be given, and answers none.
+                // This Command Complete only announces that commands may be sent, and answers no
+                // command.
                 None if complete.cmd_opcode == Opcode::UNSOLICITED => Ok(None),
                 None => Err(Error::Malformed(code)),
             };
@@ -263,8 +264,8 @@ fn connected(
     }
 }
 
-/// An address as it is printed. Where the controller has found out the identity behind a private
-/// one, the kind is one of the two that say so.
+/// Byte order as printed, most significant first. If the controller has resolved a private address,
+/// the type is one of the two identity types.
 fn addr(addr: BdAddr, kind: AddrKind) -> DeviceAddr {
     let mut bytes = addr.into_inner();
     bytes.reverse();

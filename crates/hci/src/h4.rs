@@ -1,7 +1,7 @@
-//! H4: packets in a stream of bytes, each behind a byte that says which kind it is.
+//! H4: packets in a stream of bytes, each after a byte that gives its type.
 //!
-//! H4 has no way back into step: a byte too many or too few on the way, and what is read as a
-//! packet's first byte is any byte. That is found out at the first one that begins no packet.
+//! H4 cannot resynchronise. After a lost or an extra byte, any byte of a packet may be read as a
+//! type. This is noticed at the first byte that is no valid type.
 //!
 //! Source: Bluetooth Core 5.4 Vol 4 Part A.
 

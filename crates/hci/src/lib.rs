@@ -1,11 +1,11 @@
 //! A driver between [`motet::ble`]'s host and a controller that speaks H4.
 //!
-//! Purpose: carries a host's actions to a controller as HCI's commands and data, and reports what
-//! the controller says as the host's events. Place: whoever runs a node hands in what
-//! [`motet::node::Node::poll_action`] gives, and tells the node what [`Controller::poll`] gives; in
-//! between it waits by [`Controller::wait`]. Left out: state of connections, which is the host's;
-//! isochronous and synchronous packets; vendors' commands, so a controller's connection events stay
-//! unreported.
+//! Purpose: carries a host's actions to a controller as HCI's commands and data, and reports the
+//! controller's events as those of the host. Place: the owner of a node passes the actions of
+//! [`motet::node::Node::poll_action`] to the controller, and the events of [`Controller::poll`] to
+//! the node; in between it waits by [`Controller::wait`]. Left out: state of connections, which is
+//! the host's; isochronous and synchronous packets; vendors' commands, so a controller's connection
+//! events stay unreported.
 //!
 //! Source: Bluetooth Core 5.4 Vol 4 Part A (H4) and Part E (HCI).
 

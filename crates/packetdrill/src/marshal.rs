@@ -147,7 +147,7 @@ pub(crate) unsafe fn scatter(list: *const iovec, count: usize, mut data: &[u8]) 
     }
 }
 
-/// Says that a received message has neither a name nor control data.
+/// Sets the lengths of a received message's name and control data to zero.
 ///
 /// # Safety
 /// `message` is valid.

@@ -296,7 +296,8 @@ impl Inner {
         }
     }
 
-    /// One line: seconds since the host's start, direction, and what a script would say.
+    /// One line: seconds since the host's start, direction, and the segment in the notation of
+    /// scripts.
     fn write_log(&mut self, at: Instant, direction: char, packet: &[u8]) {
         let Some(log) = &mut self.log else {
             return;

@@ -1,17 +1,17 @@
 //! A netfilter packet queue: the kernel holds packets until this program says that they may go.
 //!
 //! Place in the data flow: a rule of the packet filter sends packets into a numbered queue. The
-//! kernel reports the head of each, and [`Queue::accept`] lets it go on, at once or later, or
-//! [`Queue::discard`] ends it. No packet is altered.
+//! kernel reports the head of each, and [`Queue::accept`] releases it, at once or later, or
+//! [`Queue::discard`] drops it. No packet is altered.
 //!
 //! What happens when this program cannot keep up or is gone: the queue fails open, so packets for
-//! which the kernel has no room go on unseen, and [`QueueCounters`] has it. A rule with the flag
-//! `bypass` lets packets pass while no program holds the queue. The kernel drops what it still
-//! holds when the queue's socket closes: [`Queue::close`] lets it go first.
+//! which the kernel has no room pass without being reported, and [`QueueCounters`] counts them. A
+//! rule with the flag `bypass` lets packets pass while no program holds the queue. The kernel drops
+//! what it still holds when the queue's socket closes: [`Queue::close`] lets it go first.
 //!
-//! What offload has merged comes as the segments that the link will carry: the flag
-//! `NFQA_CFG_F_GSO` is left unset, so the kernel cuts such a packet up in front of the queue, and
-//! each segment gets its own verdict.
+//! A packet that offload (GRO, GSO) has merged arrives as the single segments that the link will
+//! carry: the flag `NFQA_CFG_F_GSO` is left unset, so the kernel cuts such a packet up in front of
+//! the queue, and each segment gets its own verdict.
 //!
 //! The messages are written and read here, over nix's sockets, because the reading must not cost
 //! memory: one buffer serves all packets, and verdicts gather in another. The crate `nfq` keeps a
@@ -241,8 +241,8 @@ impl Queue {
         }
     }
 
-    /// Sends a request and waits for its answer. The kernel answers before it returns from
-    /// send(2), and packets may come in front of the answer: those are let go.
+    /// Sends a request and waits for its answer. The kernel queues its answer before send(2)
+    /// returns. Packet reports may be ahead of the answer; their packets are accepted.
     fn request(&self, request: Request) -> Result<(), QueueError> {
         self.send(&request.into_bytes()).map_err(QueueError::Io)?;
         let mut answer = vec![0; REPORT_LEN_MAX];
@@ -295,7 +295,7 @@ impl QueueError {
     fn of(errno: Errno) -> Self {
         match errno {
             Errno::EPERM | Errno::EACCES => Self::NotPermitted,
-            // Of a subsystem that is not there, nfnetlink says EINVAL.
+            // nfnetlink answers EINVAL if the kernel lacks the subsystem.
             Errno::EPROTONOSUPPORT | Errno::EINVAL | Errno::EOPNOTSUPP => Self::NotInKernel,
             other => Self::Io(other.into()),
         }

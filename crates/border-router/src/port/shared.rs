@@ -6,11 +6,11 @@ use nix::{ifaddrs::getifaddrs, net::if_::InterfaceFlags, unistd::Uid};
 
 use super::PortConfig;
 
-/// Says that a port may be opened in the network that this process was started in, with all that
-/// others have there.
+/// A token that allows a port in the network namespace that this process was started in, among the
+/// interfaces and routes of others.
 ///
-/// [`PacketPort::open_shared`](super::PacketPort::open_shared) asks for one, so that no code gets
-/// there by mistake.
+/// [`PacketPort::open_shared`](super::PacketPort::open_shared) takes one, so that no code opens
+/// such a port by mistake.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedNetwork(());
 

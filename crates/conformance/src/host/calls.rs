@@ -15,7 +15,7 @@ pub enum How {
     Read,
     /// No more writing: a FIN.
     Write,
-    /// Neither reading nor writing (`SHUT_RDWR`).
+    /// Ends both reading and writing (`SHUT_RDWR`).
     Both,
 }
 

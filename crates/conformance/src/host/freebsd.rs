@@ -1,19 +1,19 @@
 //! The profile `freebsd`: FreeBSD's behaviour around its TCP where RFC 9293 leaves a choice.
 //!
-//! Place: between the edge and the engine. FreeBSD's suite was written against FreeBSD, and
-//! expects its choices. Each one here stays within the RFCs and uses the engine's own answer;
-//! none knows of a script.
+//! Place: between the edge and the engine. FreeBSD's test scripts expect FreeBSD's choices. Each
+//! choice here stays within the RFCs, is made through the engine's own functions, and does not
+//! depend on the script that runs.
 //!
 //! Frozen: the profile is kept for the scripts that pass with it; nothing is added to it.
 //!
 //! - The window that resets and SYNs are checked against is what the socket buffer has free,
 //!   of which 65,535 bytes can be announced without a scale (RFC 9293 §3.4, RFC 5961 §3.2).
-//! - TIME-WAIT ignores resets (RFC 1337 §4, F1), drops what has no ACK, and answers whatever
-//!   is not the very ACK that it has.
+//! - TIME-WAIT ignores resets (RFC 1337 §4, F1), drops segments without ACK, and answers every
+//!   segment except a repetition of the ACK that ended the close.
 //! - A FIN that is not acknowledged goes out again with every ACK.
 //! - The application learns of a reset in CLOSING or LAST-ACK.
-//! - The SYN's timeout doubles without the slop, which is then added; a second SYN asks for ECN
-//!   again; one after the third may go without options (all by knobs).
+//! - The SYN's timeout doubles first, and the slop is added afterwards. A second SYN requests ECN
+//!   again. A SYN after the third may have no options (all by knobs).
 //! - Knobs that give up RFC 5961 or drop a SYN with FIN act here.
 
 use motet::tcp::{Handle, State};
@@ -305,9 +305,9 @@ pub(super) enum Fate {
     Reset,
 }
 
-/// TIME-WAIT: only the ACK that ends the peer's close passes as it is. Any other segment with an
-/// ACK becomes one just left of the window, which the engine answers with its own ACK (RFC 9293
-/// §3.10.7.4).
+/// TIME-WAIT: the ACK that ends the peer's close passes unchanged. Any other segment with an ACK is
+/// replaced by an ACK whose sequence number is one left of the window, so that the engine answers
+/// it with its own ACK (RFC 9293 §3.10.7.4).
 fn in_time_wait(seen: Seen, segment: &mut Segment) -> Fate {
     if !segment.has(ACK) {
         return Fate::Dropped;

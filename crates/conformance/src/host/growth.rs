@@ -1,9 +1,10 @@
-//! Slow start as Linux has it: cwnd grows by as many segments as an ACK acknowledges.
+//! Slow start as in Linux: cwnd grows by as many segments as an ACK acknowledges.
 //!
 //! Place: the profile `linux` alone, before the engine takes an ACK. RFC 5681 §3.1 lets cwnd grow
 //! by one segment for each ACK, which is the engine's rule and the profile's setting; Linux counts
-//! every segment that the ACK acknowledges, but for those that SACK blocks, or duplicate ACKs
-//! without SACK, had told of before. So the bound of the engine's growth is set anew for each ACK.
+//! every segment that the ACK acknowledges, except those that earlier SACK blocks, or duplicate
+//! ACKs without SACK, have already reported. So the limit of the engine's growth is set anew before
+//! each ACK.
 
 use motet::tcp::Config;
 

@@ -4,8 +4,8 @@
 //! that packetdrill loads calls it from packetdrill's interface. This file alone decides what a
 //! call returns, when a segment leaves and what the segment looks like.
 //!
-//! Time stands still until [`Host::advance_to`]; timers on the way fire at their own time.
-//! A call that would block says [`Fail::Block`], and is made again when something happened.
+//! Time stands still until [`Host::advance_to`]; timers on the way fire at their own time. A call
+//! that would block fails with [`Fail::Block`], and the runner repeats it after the next event.
 //!
 //! Left out: threads, real descriptors, shell commands.
 

@@ -1,7 +1,7 @@
-//! Between the engine and the network: packets in, packets out.
+//! Packets into the engine and out of it.
 //!
-//! Place: the host calls it; what a profile changes on the way is in [`super::edge`],
-//! [`super::freebsd`] and [`super::burst`]. Left out: what waits for a packet.
+//! Place: the host calls it. Changes that a profile makes to packets are in [`super::edge`],
+//! [`super::freebsd`] and [`super::burst`]. Left out: the calls that wait for a packet.
 
 use motet::tcp::{IcmpError, IncomingSegment, Offer, OutgoingSegment, State};
 use motet::wire::{icmpv6, ipv6, tcp as wire};

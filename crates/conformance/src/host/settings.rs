@@ -39,7 +39,7 @@ impl Profile {
 pub struct Settings {
     /// The system whose defaults are in force.
     pub profile: Profile,
-    /// Only the profile's settings count: neither segments nor calls are changed to match it.
+    /// Applies only the settings of the profile, and none of its changes to segments and calls.
     pub unlent: bool,
     /// The host's address.
     pub local: Ipv6Addr,

@@ -18,10 +18,10 @@ pub struct Flow {
     offset: Option<u32>,
     /// The peer's initial sequence number of the last handshake.
     peer_isn: Option<u32>,
-    /// The peer has sent a SYN with another number since: should the stack answer with a SYN
-    /// of its own, it is another incarnation.
+    /// The peer has since sent a SYN with another sequence number. If the stack sends a SYN now, a
+    /// new incarnation of the connection begins.
     renewed: bool,
-    /// The stack's timestamps by what the script calls them.
+    /// The stack's timestamps, by the values that stand for them in the script.
     stamps: HashMap<u32, u32>,
     /// The first pair: script's and stack's.
     first_stamp: Option<(u32, u32)>,

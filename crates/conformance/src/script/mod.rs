@@ -1,6 +1,6 @@
-//! The script language: what a script says, and reading it.
+//! The script language: its syntax tree and its parser.
 //!
-//! Place: [`parse`] makes a [`Script`] of a file's text or says where it went wrong;
+//! Place: [`parse`] makes a [`Script`] of a file's text, or returns the place of the error;
 //! [`crate::run`] plays it. Left out: meaning. The player decides whether a call or a command can
 //! be carried out.
 

@@ -7,11 +7,11 @@
 //!             10 B                  4 B            1 B    1 B    0-251 B   3 B
 //! ```
 //!
-//! Place: for records of link type 256; what follows each SDU that is whole is 6LoWPAN. Connections
-//! are known by their CONNECT_IND; of others the addresses are missing, and with them elided
-//! addresses of packets. Left out: encrypted packets, extended advertising, the coded PHY, other
-//! services than IPv6 and TCPlE, what ATT says. Sources: Bluetooth Core 5.4 Vol 6 Part B §2 and Vol
-//! 3 Part A §3 and §4; RFC 7668;
+//! Place: for records of link type 256; a complete SDU is passed to the 6LoWPAN layer. A connection
+//! is known from its CONNECT_IND. If that is not in the capture, the device addresses are unknown,
+//! and so are IPv6 addresses that are elided from them. Left out: encrypted packets, extended
+//! advertising, the coded PHY, services other than IPv6 and TCPlE, and ATT. Sources: Bluetooth Core
+//! 5.4 Vol 6 Part B §2 and Vol 3 Part A §3 and §4; RFC 7668;
 //! <https://www.tcpdump.org/linktypes/LINKTYPE_BLUETOOTH_LE_LL_WITH_PHDR.html>.
 
 use std::collections::BTreeMap;
@@ -43,8 +43,8 @@ struct Connection {
     ways: [DirectionState; 2],
     /// The last frame of it.
     last: u64,
-    /// By end, the channel of TCPlE as that end calls it; and which end asked for one and waits for
-    /// the answer.
+    /// For each end, the channel identifier that it has given TCPlE's channel; then the end whose
+    /// request for that channel has no response yet.
     tcple: [Option<u16>; 2],
     asks_for_tcple: Option<usize>,
 }

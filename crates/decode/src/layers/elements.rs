@@ -1,4 +1,4 @@
-//! Information elements of IEEE 802.15.4-2015: what a frame says besides its payload.
+//! Information elements of IEEE 802.15.4-2015: fields of a frame beside its payload.
 //!
 //! ```text
 //! header:  length 0-6,  id 7-14,    type 15 = 0     each 16 bits, least significant byte
@@ -156,7 +156,8 @@ fn known(fields: impl IntoIterator<Item = (&'static str, Value)>) -> Vec<Field> 
     }
 }
 
-/// Twelve bits with sign; the highest of sixteen says that the frame is not taken.
+/// A time correction: bits 0 to 11 are a signed number of microseconds; bit 15 set is a NACK (the
+/// frame was not accepted).
 fn time_correction(content: &[u8]) -> Option<Vec<Field>> {
     let [low, high] = *content else { return None };
     let word = u16::from_le_bytes([low, high]);

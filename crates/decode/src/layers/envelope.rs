@@ -50,7 +50,7 @@ impl Kind {
     }
 }
 
-/// A header, as far as addresses and what they say about the rest.
+/// The fields of a MAC header: the addresses, and what is needed to find the payload.
 #[derive(Clone, Copy, Debug)]
 struct Envelope {
     kind: Kind,
@@ -465,7 +465,7 @@ impl Envelope {
     }
 }
 
-/// The frame version of 2015, and its revisions.
+/// Value of the frame version field for IEEE 802.15.4-2015 and its revisions.
 const VERSION_2015: u16 = 2;
 
 /// Addressing modes.

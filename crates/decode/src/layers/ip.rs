@@ -1,6 +1,6 @@
 //! IPv6 packets with their extension headers; IPv4 headers as far as ZEP needs them.
 //!
-//! Place: after `link` or `lowpan`; what follows is named by its protocol number. Left out:
+//! Place: after `link` or `lowpan`; the protocol number selects the next layer. Left out:
 //! reassembly of IP fragments, which no node of this project accepts. Sources: RFC 8200; RFC 6553
 //! and RFC 6554 for RPL's option and source route; the crate `etherparse` for IPv4.
 

@@ -1,10 +1,9 @@
 //! IEEE 802.15.4 frames.
 //!
-//! Place: after `link`; what follows a data frame is 6LoWPAN. The stack's own parser
-//! decides what is well formed. Frames of 2015 and secured ones, which that parser does not read,
-//! go to `envelope`. A frame that `envelope` does not read either is shown as far as its frame
-//! control reaches.
-//! Source: IEEE 802.15.4-2006 §7.2, §7.3.
+//! Place: after `link`; what follows a data frame is 6LoWPAN. The stack's own parser decides what
+//! is well formed. Frames of version IEEE 802.15.4-2015 and secured frames, which that parser does
+//! not read, go to `envelope`. If `envelope` cannot read a frame either, only its frame control
+//! field is shown. Source: IEEE 802.15.4-2006 §7.2, §7.3.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -343,8 +342,8 @@ impl RecentFrames {
     /// The frame that this one repeats, if it was the sender's last: a retry of the link, or
     /// (over ZEP) the same frame on its way to another node. Notes this frame.
     ///
-    /// A retry has the sequence number and the bytes of the first attempt, but for the bit
-    /// that says whether more is pending, which may have changed in between.
+    /// A retry has the sequence number and the bytes of the first attempt, except the frame pending
+    /// bit, which may have changed in between.
     fn repeat_of(
         &mut self,
         header: &Header,

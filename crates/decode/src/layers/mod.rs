@@ -33,8 +33,8 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, record: &Record)
     walk(decoder, frame, Next::Link(record.link_type, &record.data));
 }
 
-/// Explains what follows, and what follows that. The depth is bounded: by the layers, and where a
-/// packet is within a packet by [`ip::explain`].
+/// Decodes the remaining layers one after the other. The depth is bounded by the number of layers,
+/// and for packets within packets by [`ip::explain`].
 fn walk(decoder: &mut Decoder, frame: &mut Frame, next: Next<'_>) {
     let next = match next {
         Next::End => return,
