@@ -1,8 +1,8 @@
 //! The calendar: what happens next in virtual time.
 //!
-//! Purpose: pending events in order of time, and of scheduling among equals, so that a run
-//! depends on nothing but its seed.
-//! Left out: cancelling. An owner whose plans changed ignores the event when it comes.
+//! Purpose: pending events in order of time; events at the same time in the order in which they
+//! were scheduled. So a run depends on nothing but its seed. Left out: cancelling. An owner whose
+//! plans changed ignores the event when it comes.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -11,9 +11,9 @@ use motet::time::{Duration, Instant};
 
 /// Events of kind `E` waiting for their instant.
 ///
-/// Those of the next milliseconds are in order. The others only lie in the slice of time in which
-/// they are due, and get their order when its turn comes: of thousands of nodes' deadlines few are
-/// near, and to keep all in order would move each many times, through memory that is in no cache.
+/// Events of the next milliseconds are sorted. Later events are only grouped by slices of time, and
+/// a slice is sorted when its time comes. Few of the deadlines of thousands of nodes are near, and
+/// keeping all of them sorted would move each one many times, through memory outside the cache.
 #[derive(Debug)]
 pub struct Calendar<E> {
     /// Events before `horizon`.

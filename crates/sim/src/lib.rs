@@ -1,13 +1,13 @@
 //! The lab: a deterministic simulated air, 802.15.4 or Bluetooth LE, in which Motet nodes live.
 //!
-//! Purpose: what a testbed is to a paper. The stack inside is the very crate a device runs; the lab
-//! replaces only the radio, the wire and the clock. Data flow: the [`calendar::Calendar`] yields an
-//! event; it reaches the medium, a radio or a node; the node's actions go back to the radio and, as
-//! frames, onto the medium. Left out: wall-clock time and sockets. A caller paces the world and
-//! carries packets between it and a kernel. Layout: [`air`], [`ble`] and [`apps`] know nobody but
-//! the files beside this one; [`net`] puts air and applications together; [`experiments`],
-//! [`scenario`] and [`soak`] run networks; [`report`] shows what came of it.
-//! `tests/lab/architecture.rs` holds that order.
+//! Purpose: it takes the place of a testbed. The stack inside is the very crate a device runs; the
+//! lab replaces only the radio, the wire and the clock. Data flow: the [`calendar::Calendar`]
+//! yields an event; it reaches the medium, a radio or a node; the node's actions go back to the
+//! radio and, as frames, onto the medium. Left out: wall-clock time and sockets. A caller paces the
+//! world and carries packets between it and a kernel. Layout: [`air`], [`ble`] and [`apps`] import
+//! only the files beside this one; [`net`] puts air and applications together; [`experiments`],
+//! [`scenario`] and [`soak`] run networks; [`report`] shows their results.
+//! `tests/lab/architecture.rs` checks this order.
 //!
 //! # Features
 //!

@@ -1,9 +1,9 @@
 //! A census of frames by what they carry: users' data, or control.
 //!
-//! Purpose: what a mesh costs that nobody uses. Users' are frames with TCP, UDP or echo, and
-//! their link ACKs; all others are control, and so are ICMPv6's errors.
-//! Place: [`crate::air::Air`] shows every frame as it goes on the air. Left out: what becomes of
-//! them.
+//! Purpose: the air time that a mesh needs without any traffic of users. Frames with TCP, UDP or
+//! ICMPv6 echo, and their link ACKs, are users' data. All other frames, ICMPv6 errors among them,
+//! are control. Place: [`crate::air::Air`] shows every frame as it goes on the air. Left out:
+//! whether frames arrive.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -53,7 +53,8 @@ impl Census {
         self.sent.get(place).copied().unwrap_or_default()
     }
 
-    /// A frame goes on the air. `to`: for whom it is, where its bytes do not say: an ACK.
+    /// Counts a frame that goes on the air. `to`: the destination of an ACK, whose bytes have no
+    /// address.
     pub fn note(&mut self, from: usize, psdu: &[u8], to: Option<usize>) {
         if self.sent.len() <= from {
             self.sent.resize(from + 1, Sent::default());

@@ -17,8 +17,8 @@ pub struct Currents {
     pub volts: f64,
     /// The current while the radio is switched off, mA.
     pub sleep_ma: f64,
-    /// Radio on, neither receiving nor transmitting: while a frame is copied by a driver that
-    /// is deaf meanwhile.
+    /// The current while the radio is on and neither receives nor transmits, mA: while a driver
+    /// that cannot receive meanwhile copies a frame.
     pub ready_ma: f64,
     /// Radio receiving, or ready to.
     pub listen_ma: f64,

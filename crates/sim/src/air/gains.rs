@@ -1,9 +1,9 @@
 //! How strongly each node hears each other.
 //!
-//! Purpose: path gains in decibels, from geometry, from a matrix, or from the calibrated
-//! chain; kept as lists of who hears whom, so that a frame's cost does not grow with the
-//! number of nodes that hear nothing of it.
-//! Source: log-distance model and constants, Rappaport §4.9, 40.2 dB at 1 m for 2.44 GHz.
+//! Purpose: path gains in decibels, from geometry, from a matrix, or from the calibrated chain;
+//! kept as a list of audible receivers for each sender, so that the processing of a frame does not
+//! grow with the number of nodes out of range. Source: log-distance model and constants, Rappaport
+//! §4.9, 40.2 dB at 1 m for 2.44 GHz.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -166,8 +166,8 @@ impl LogDistance {
         node_sigma_db: 0.0,
     };
 
-    /// The loss of a path, dB. Shadowing belongs to the path, hence is the same both ways, and
-    /// follows from its ends alone; what differs is how well each node hears.
+    /// The loss of a path, dB. Shadowing depends only on the two ends of the path, so it is the
+    /// same in both directions. The sensitivity of nodes, which differs, is not part of it.
     fn loss_db(&self, positions: &[[f64; 2]], from: usize, to: usize, seed: u64) -> f64 {
         let ([ax, ay], [bx, by]) = (positions[from], positions[to]);
         let distance = libm::hypot(ax - bx, ay - by).max(1.0);

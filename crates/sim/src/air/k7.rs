@@ -1,14 +1,12 @@
 //! Links of a real testbed, from a K7 connectivity trace.
 //!
-//! Purpose: gains that give each link the delivery ratio that was measured on it: its mean
-//! over the trace, or what it was at a moment and how it changed from there.
-//! Place: a source of [`Gains`] beside geometry and matrices.
-//! Left out: interference that the trace's own frames met; it counts as attenuation.
-//! What a row leaves open is read as what it was measured over: without a channel it holds for
-//! every channel on which nothing else was measured, without one of its ends it says nothing
-//! about a link.
-//! Source: the format of the 6TiSCH simulator and of `Mercator`, gzipped or not: a line of
-//! JSON, a line of column names, then rows like `datetime,src,dst,channel,mean_rssi,pdr,tx_count`.
+//! Purpose: gains that give each link the delivery ratio that was measured on it: either the mean
+//! over the trace, or the value at a given moment and its changes from then on. Place: a source of
+//! [`Gains`] beside geometry and matrices. Left out: interference that the trace's own frames met;
+//! it counts as attenuation. A row without a channel holds for every channel on which its link has
+//! no other row. A row without a source or a destination is ignored. Source: the format of the
+//! 6TiSCH simulator and of `Mercator`, gzipped or not: a line of JSON, a line of column names, then
+//! rows like `datetime,src,dst,channel,mean_rssi,pdr,tx_count`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -316,7 +314,7 @@ fn fields(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// A measurement; where it does not say when it was, that was when the one before was.
+/// Reads a measurement. If it has no time, it has the time of the previous row, `before_s` seconds.
 fn row(fields: &[&str], columns: &Columns, before_s: u64) -> Option<Row> {
     let field = |place: usize| fields.get(place).copied();
     let named = |place: Option<usize>| place.and_then(field).filter(|text| !is_open(text));
@@ -329,7 +327,7 @@ fn row(fields: &[&str], columns: &Columns, before_s: u64) -> Option<Row> {
     };
     Some(Row {
         at_s: named(columns.datetime).map_or(Some(before_s), seconds)?,
-        // What was not measured says nothing.
+        // A row without a delivery ratio measures no link.
         ends: ends.filter(|[src, dst]| delivery.is_some() && src != dst),
         channels: named(columns.channel).map_or(Some(Vec::new()), channels)?,
         link: Link {
@@ -342,7 +340,7 @@ fn row(fields: &[&str], columns: &Columns, before_s: u64) -> Option<Row> {
     })
 }
 
-/// Whether a field says nothing, as programs have it that write such files.
+/// Whether a field is empty, in any of the spellings that programs write for an empty field.
 fn is_open(text: &str) -> bool {
     let nothing = ["", "none", "nan", "null", "[]", "-inf"];
     nothing.contains(&text.to_ascii_lowercase().as_str())

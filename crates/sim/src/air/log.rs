@@ -1,10 +1,10 @@
 //! A log of the air for an observer: each frame once it has left, each change of a radio's state.
 //!
-//! Purpose: maps and timelines of a run that goes on. Nothing is drawn, scheduled or counted for
-//! it: a run gives the same with an observer as without.
-//! Place: [`crate::air::Air`] and the air of Bluetooth LE note here; [`crate::net::world`] gives it
-//! out. Without an observer there is no log, and a frame costs one look whether there is.
-//! Left out: frames that are still on the air; they are told with their end, when their fate is
+//! Purpose: maps and timelines of a run that goes on. The log draws no random number, schedules no
+//! event and changes no counter: the results of a run are the same with and without an observer.
+//! Place: [`crate::air::Air`] and the air of Bluetooth LE write to the log; [`crate::net::world`]
+//! returns it to the observer. Without an observer there is no log, and a frame costs one test.
+//! Left out: frames that are still on the air; they are logged when they end and their fate is
 //! known.
 
 use motet::time::Instant;
@@ -149,7 +149,8 @@ impl Log {
         }
     }
 
-    /// Notes one; what it is, is asked for only where there is room.
+    /// Adds the result of `happening` if there is room; otherwise `happening` is not called, and a
+    /// loss is counted.
     pub fn note(&mut self, happening: impl FnOnce() -> Happening) {
         match self.seen.len() < self.limit {
             true => self.seen.push(happening()),

@@ -1,13 +1,12 @@
-//! The medium: who hears what, judged at each receiver.
+//! The medium: which receiver hears which frame.
 //!
-//! Purpose: a frame is lost where it is lost. Each receiver sums the power of every frame
-//! that reaches it, locks on one preamble at a time, and each stretch of the locked frame
-//! with constant interference takes its own toll.
-//! Place: radios put frames on it and take what they received; it draws no random number.
-//! Left out: propagation delay (0.3 µs per 100 m), Doppler, multipath; a receiver that
-//! begins to listen within a preamble does not find it.
-//! Sources: IEEE 802.15.4-2006 annex E for errors per stretch of a frame; `phy` names those
-//! of the constants.
+//! Purpose: reception is decided at each receiver separately. A receiver sums the power of every
+//! frame that reaches it and locks on one preamble at a time. For each stretch of the locked frame
+//! with constant interference, the chance of surviving that stretch is multiplied in. Place: radios
+//! put frames on it and take what they received; it draws no random number. Left out: propagation
+//! delay (0.3 µs per 100 m), Doppler, multipath; a receiver that begins to listen within a preamble
+//! does not find it. Sources: IEEE 802.15.4-2006 annex E for errors per stretch of a frame; `phy`
+//! names those of the constants.
 
 mod field;
 mod paths;
@@ -378,8 +377,9 @@ impl Medium {
         }
     }
 
-    /// The frame's last symbol has passed; adds everyone who was locked on it to `receptions`, but
-    /// for those whom it reached for certain, and who do not want to know ([`Self::ask_all`]).
+    /// The frame's last symbol has passed. Adds each receiver that was locked on it to
+    /// `receptions`, except those that received it for certain and whose reception nobody has asked
+    /// for ([`Self::ask_all`]).
     pub fn finish(
         &mut self,
         id: FrameId,

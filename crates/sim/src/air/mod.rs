@@ -1,8 +1,8 @@
 //! The air: what radios hear of one another, and what that costs their nodes.
 //!
-//! Purpose: [`Air`] is medium, calendar, capture and tallies in one, as radios use it.
-//! Place: radios schedule their moments and put frames here; [`crate::net::world`] takes events
-//! out. Nothing here knows a packet but as bytes under way.
+//! Purpose: [`Air`] joins the medium, the calendar, the capture and the tallies behind one
+//! interface for radios. Place: radios schedule events and transmit frames here;
+//! [`crate::net::world`] takes the events out. Packets are opaque bytes here.
 
 pub mod census;
 pub mod energy;
@@ -98,7 +98,7 @@ impl Air {
         self.capture.take()
     }
 
-    /// Puts a frame on the air. `to`: for whom it is, where its bytes do not say: an ACK.
+    /// Puts a frame on the air. `to`: the destination of an ACK, whose bytes have no address.
     pub fn transmit(&mut self, from: usize, frame: Frame, to: Option<usize>, now: Instant) {
         let addressed = || filter::header(frame.psdu())?.dst;
         let intended = to.or_else(|| self.nodes.get(&addressed()?.addr).copied());

@@ -1,11 +1,10 @@
-//! Noise that was recorded somewhere, replayed at a receiver.
+//! Recorded noise, replayed at a receiver.
 //!
-//! Purpose: interference of other systems as it really comes: in bursts, with all that a
-//! radio measures when no frame of its own kind is on the air.
-//! Place: `medium` asks for the noise at an instant; where the trace is louder than the
-//! receiver itself it takes the receiver's place.
-//! Left out: correlation between places beyond all or nothing.
-//! Source: the noise traces of TOSSIM: one sample of RSSI in dBm a line, a thousand a second.
+//! Purpose: realistic interference of other systems, with its bursts: the power that a radio
+//! measured while no 802.15.4 frame was on the air. Place: `medium` reads the noise power at an
+//! instant; if it exceeds the receiver's own noise, it replaces that. Left out: partial correlation
+//! between places: all nodes hear the same noise, or each hears its own. Source: the noise traces
+//! of TOSSIM: one sample of RSSI in dBm a line, a thousand a second.
 
 use std::fmt;
 use std::io::{BufRead, BufReader};

@@ -1,8 +1,8 @@
-//! Nonces on the air: whether one was ever of two frames.
+//! Nonces on the air: whether one was ever used for two frames.
 //!
-//! Purpose: who hears two frames of one key with one nonce knows how their contents differ, and can
-//! forge more. Nodes are not asked: what counts is what was sent. Place: [`crate::air::Air`] shows
-//! every frame as it goes on the air, where somebody wants to know.
+//! Purpose: an attacker that hears two frames with the same key and nonce learns the XOR of their
+//! contents, and can forge frames. The check reads the transmitted frames, not the state of nodes.
+//! Place: [`crate::air::Air`] shows every frame as it goes on the air, if the check is on.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

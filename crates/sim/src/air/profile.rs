@@ -40,9 +40,9 @@ pub struct Profile {
     /// Half the width of the uniform variation of `prepare`. Without any, motes that
     /// collided once do so for ever: nothing else in the chain would separate them.
     pub jitter: Duration,
-    /// How late the driver notices a frame's end at most, and stamps it then: uniform from zero.
-    /// Zero where hardware takes the time. [`RadioCapabilities::stamp_delay_max`] is what the
-    /// MAC is told of it.
+    /// The longest time from a frame's end until the driver takes the time stamp; drawn uniformly
+    /// from zero. Zero if hardware takes the time stamp. The MAC knows it as
+    /// [`RadioCapabilities::stamp_delay_max`].
     pub stamp_delay_max: Duration,
     /// Time from the order to listen until a radio that sleeps does.
     pub wake: Duration,
@@ -119,8 +119,8 @@ impl Profile {
         // Estimate: 1,285 instructions of a 64-bit machine (`docs/reference/tcphc.md`), four
         // cycles of a 16-bit processor at 4 MHz each.
         compression: Duration::from_micros(1_285),
-        // Not counted: CIT and TCPHC ran Contiki on it, and what they say of its energy and its
-        // processor has the driver's time alone.
+        // Zero: the CIT and TCPHC papers ran Contiki on this radio, and their figures of energy and
+        // processor time count the driver's time only.
         frame_sent: Duration::ZERO,
         frame_received: Duration::ZERO,
         segment: Duration::ZERO,
@@ -279,7 +279,7 @@ const FRAME_RECEIVED_INSTRUCTIONS: u64 = 5_546;
 /// The mean of `bulk_send` and `bulk_receive` there, each with half an ACK.
 const SEGMENT_INSTRUCTIONS: u64 = 2_295;
 
-/// `config` with the CSMA of TinyOS on a CC2420, as far as unit backoffs can say it.
+/// `config` with the CSMA of TinyOS on a CC2420, rounded to unit backoffs.
 ///
 /// Initial backoff 10 + U{0..309} jiffies of 1/32768 s, mean 5.0 ms: BE 5, mean 5.0. After a
 /// busy channel 10 + U{0..69}, mean 1.35 ms: BE 3, mean 1.1. Assessments have no limit; the

@@ -305,7 +305,7 @@ impl Radio {
             && self.cpu_free_at <= now
     }
 
-    /// Whether there is something to tell the MAC.
+    /// Whether events wait for the MAC.
     pub fn has_output(&self) -> bool {
         !self.outputs.is_empty()
     }
@@ -425,8 +425,9 @@ impl Radio {
         );
     }
 
-    /// A busy channel is told at once. A clear one costs the driver's time, in which the
-    /// radio still listens; what it hears then holds the frame back as well.
+    /// A busy channel is reported at once. After a clear one the driver needs time to start the
+    /// frame. The radio still listens in that time, and a frame that it hears also holds the
+    /// transmission back.
     fn judge_channel(&mut self, busy: bool, air: &mut Air, now: Instant) {
         if busy {
             self.activity = Activity::Idle;
@@ -515,7 +516,7 @@ impl Radio {
         );
     }
 
-    /// Tells medium and account what the radio is doing now.
+    /// Updates the medium and the energy account with the present state of the radio.
     fn refresh(&mut self, air: &mut Air, now: Instant) {
         air.medium.set_interest(self.place, self.interest());
         let state = self.state();

@@ -159,7 +159,7 @@ impl<'m> CoapReporter<'m> {
     /// The next block of the body under way, or the first one of another.
     fn next_block(&mut self) -> Option<Block> {
         let len = self.backlog.sensor().reading_len;
-        // One byte beyond the block says that another one follows.
+        // One byte more than a block holds shows that another block follows.
         while self.bytes.len() <= self.block_len
             && let Some(reading) = self.backlog.take()
         {

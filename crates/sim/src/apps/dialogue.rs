@@ -16,7 +16,7 @@ pub enum Application {
     Shell,
 }
 
-/// Facts about a mote that an answer may tell.
+/// Facts about a mote for use in answers.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     /// Time since the simulation began, s.
@@ -85,7 +85,8 @@ impl Dialogue {
         }
     }
 
-    /// Takes what has come and sends what there is; says whether anything happened.
+    /// Reads the available input and sends the available output; returns whether it read or sent
+    /// anything.
     pub(super) fn step(
         &mut self,
         handle: Handle,
@@ -94,7 +95,8 @@ impl Dialogue {
         now: Instant,
     ) -> bool {
         let mut acted = self.send(handle, tcp, now);
-        // No line is answered before the answer to the last one is out: that bounds what waits.
+        // The next line is processed only after the answer to the last one has been sent, so the
+        // output is bounded.
         while self.out.is_empty() && !self.is_shut {
             if self.is_over {
                 self.is_shut = true;

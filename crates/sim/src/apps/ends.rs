@@ -255,8 +255,8 @@ impl<'m> Line<'m> {
         self.begins_anew && self.handle.is_some() && waits()
     }
 
-    /// Lets go of a connection that was lost, where another one is to follow; says whether
-    /// that is so.
+    /// Releases a connection that was lost, if another one is to replace it; returns whether one
+    /// is.
     pub(super) fn let_go(
         &mut self,
         progress: &mut Progress,
@@ -316,7 +316,8 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// Linux's least delayed-ACK timer, which it uses whatever the RTT (`TCP_DELACK_MIN`).
 const LINUX_ACK_DELAY_MS: u16 = 40;
 
-/// A host's buffers, bytes: more than any mesh fills, and half of what 16 bits can say.
+/// A host's buffers, bytes: more than any mesh fills, and half of the largest window without
+/// scaling.
 const HOST_WINDOW: u16 = 32_768;
 
 /// Bytes of each segment that the timestamps option takes (RFC 7323 appendix A).

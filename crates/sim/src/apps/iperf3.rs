@@ -67,15 +67,15 @@ struct Test {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
-    /// The client is to say what it wants.
+    /// Waits for the client's parameters.
     Parameters,
-    /// The streams are still to be opened.
+    /// Waits until all streams are connected.
     Streams,
     /// Bytes flow.
     Running,
     /// The client has sent all that it was to send, and some of it is on its way.
     Draining,
-    /// The client is to say what it counted.
+    /// Waits for the client's results.
     Results,
     /// All messages have been exchanged.
     Over,
@@ -172,8 +172,8 @@ impl Server {
         first.map(|since| since + PATIENCE)
     }
 
-    /// Does what can be done without waiting; says whether that was anything. `room`: how many
-    /// more connections can be accepted.
+    /// Makes all progress that is possible without waiting; returns whether there was any. `room`:
+    /// how many more connections can be accepted.
     pub(super) fn step(&mut self, tcp: &mut tcp::Tcp<'_>, room: usize, now: Instant) -> bool {
         let mut acted = self.meet(tcp, now);
         if let Some(test) = &mut self.test {
@@ -323,7 +323,7 @@ impl Test {
         acted
     }
 
-    /// Reads the control connection and acts on what it says.
+    /// Reads the control connection and acts on its messages.
     fn listen(&mut self, tcp: &mut tcp::Tcp<'_>, room: usize, now: Instant) -> bool {
         let mut bytes = [0; 256];
         let mut acted = false;
@@ -377,7 +377,7 @@ impl Test {
         true
     }
 
-    /// Takes the parameters on, or says what is the matter with them.
+    /// Accepts the client's parameters, or refuses them with a reason.
     fn agree(&mut self, object: &[u8], room: usize, now: Instant) {
         match parameters(object, room) {
             Ok(parameters) => {

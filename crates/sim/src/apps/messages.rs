@@ -1,9 +1,9 @@
-//! Messages over one TCP connection: made at a constant rate, answered or not.
+//! Messages over one TCP connection, made at a constant rate, with or without answers.
 //!
 //! Place: variants of [`crate::apps::App`]. A message carries its number and the instant it was
-//! made, so that its receiver knows whether all came, in order, and how long they took.
-//! Left out: a queue of messages. One that is due while the last is still being written, or
-//! waits for its answer, is not made: an application with nothing to store it in would do so.
+//! made, so that its receiver knows whether all came, in order, and how long they took. Left out: a
+//! queue of messages. A message that falls due while the last one is still being written, or waits
+//! for its answer, is not made: the application has no memory for it.
 
 use std::net::Ipv6Addr;
 
@@ -88,7 +88,7 @@ impl UnsentBytes {
         let head = number.to_be_bytes().into_iter();
         let head = head.chain(made_at.as_micros().to_be_bytes());
         let body = (MESSAGE_LEN_MIN..len).map(|place| filler(number, place));
-        // What TCP has taken need not be kept.
+        // Bytes that TCP has accepted need not be kept.
         self.bytes.drain(..std::mem::take(&mut self.taken));
         self.bytes.extend(head.chain(body).take(len));
     }
@@ -381,7 +381,8 @@ impl Shape {
 
 /// The byte at a place of a message, behind its head.
 pub(super) fn filler(number: u32, place: usize) -> u8 {
-    // Neither a message too many nor a byte too few looks like the right one.
+    // The value depends on the message and on the place, so that a repeated message or a missing
+    // byte is noticed.
     (number.wrapping_mul(31) as usize).wrapping_add(place) as u8
 }
 

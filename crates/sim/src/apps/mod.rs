@@ -62,7 +62,7 @@ pub enum App<'m> {
 }
 
 impl<'m> App<'m> {
-    /// Does what can be done without waiting; says whether that was anything.
+    /// Makes all progress that is possible without waiting; returns whether there was any.
     pub fn step(&mut self, node: &mut Node<'m>, now: Instant) -> bool {
         match self {
             Self::None => false,

@@ -1,8 +1,8 @@
 //! A sensor's readings over one TCP connection, in batches.
 //!
-//! Place: a variant of [`crate::apps::App`]; a [`Server`](super::messages::Server) reads them, who
-//! knows that some may be missing. Where the connection is lost another one follows: what TCP had
-//! taken of readings and not delivered is lost with it.
+//! Place: a variant of [`crate::apps::App`]; a [`Server`](super::messages::Server) reads them, and
+//! tolerates missing ones. If the connection is lost, another one follows; readings that TCP had
+//! accepted and not delivered are lost.
 
 use std::net::Ipv6Addr;
 
@@ -100,7 +100,7 @@ impl<'m> Reporter<'m> {
             }
             has_written = true;
         }
-        // Nobody answers; this only asks how the connection does.
+        // No answer is expected; the call only finds out whether the connection has ended.
         let end = match tcp.recv(handle, &mut [0; 16]) {
             Ok(_) => return true,
             Err(end) => end,

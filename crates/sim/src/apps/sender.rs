@@ -24,7 +24,7 @@ pub struct Sender<'m> {
 }
 
 impl<'m> Sender<'m> {
-    /// Sends `content` to a port of somebody, as soon as the node has an address for that.
+    /// Sends `content` to the address and port `to`, as soon as the node has an address of its own.
     pub fn new(content: impl Into<Content>, to: (Ipv6Addr, u16), ends: Ends<'m>) -> Self {
         Self {
             content: content.into(),
@@ -101,7 +101,7 @@ impl<'m> Sender<'m> {
         if (is_over || self.taken == self.content.len()) && may_send(tcp, handle) {
             tcp.shutdown(handle, now);
         }
-        // The peer has nothing to say; what it says nevertheless is thrown away.
+        // The peer should send nothing; bytes that it does send are discarded.
         let mut ignored = [0; 64];
         let end = loop {
             match tcp.recv(handle, &mut ignored) {

@@ -1,14 +1,14 @@
-//! The small services of old: echo, discard, character generator; a server for iperf3; and an
-//! application, where a mote has one.
+//! The classic small services (echo, discard, character generator), a server for iperf3, and the
+//! application of a mote that has one.
 //!
-//! Place: what `motet up` runs on each mote. Echo and discard answer datagrams too.
-//! All connections share one pool of buffers: their number is the service's limit. A client that
-//! is gone, or takes nothing of what was sent, loses its place after two minutes, one that is
-//! merely idle after five ([`IDLE_MAX`]). A web server's client has a minute for its whole request
-//! ([`Dialogue::idle_max`]), however it comes. Where a newcomer finds every place taken, the
-//! connection that has been idle for longest yields, from [`YIELDS_AFTER`] on.
-//! Sources: RFC 862 (echo), RFC 863 (discard), RFC 864 (character generator); RFC 9293 §3.8.4
-//! (keepalive), RFC 5482 (user timeout); RFC 9112 §9.5 (a server closes what is idle).
+//! Place: what `motet up` runs on each mote. Echo and discard answer datagrams too. All connections
+//! share one pool of buffers: their number is the service's limit. A client that is gone, or that
+//! acknowledges nothing, loses its place after two minutes; an idle client after five
+//! ([`IDLE_MAX`]). A web server's client has a minute for its whole request
+//! ([`Dialogue::idle_max`]), however it comes. If all places are taken, a new client replaces the
+//! one that has been idle for longest, if that is at least [`YIELDS_AFTER`]. Sources: RFC 862
+//! (echo), RFC 863 (discard), RFC 864 (character generator); RFC 9293 §3.8.4 (keepalive), RFC 5482
+//! (user timeout); RFC 9112 §9.5 (a server closes what is idle).
 
 use motet::node::Node;
 use motet::tcp::{self, Buffers, Config, Handle, ListenerHandle, RecvError, SegmentDrop, State};
@@ -197,8 +197,8 @@ impl<'m> Services<'m> {
         }
     }
 
-    /// Notes how many clients TCP has had no slot for. Its counter ends at its highest value, from
-    /// which on nobody can tell whether there are more: somebody is thought to wait then.
+    /// Notes how many clients TCP has refused for want of a slot. The counter saturates; from then
+    /// on a client is assumed to be waiting at any time.
     fn note_refused(&mut self, refused: u16, now: Instant) {
         if refused != self.refused || refused == u16::MAX {
             self.refused = refused;

@@ -53,7 +53,7 @@ struct Flight {
     arrival: Arrival,
 }
 
-/// Where a packet is from, as the header says it.
+/// The direction field of the capture header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum CapturedDirection {
     Advertising = 0,

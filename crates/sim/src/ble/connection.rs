@@ -98,7 +98,7 @@ pub(super) struct ConnectionEvent {
     pub(super) until: Instant,
     /// Whether the peripheral listens.
     pub(super) is_attended: bool,
-    /// Whether what the peripheral's clock says of its beginning is right enough.
+    /// Whether the peripheral's clock is accurate enough to find the beginning of the event.
     pub(super) is_found: bool,
     /// Packets in a row that each end received with a bad check sum.
     pub(super) bad: [u8; 2],
@@ -138,8 +138,8 @@ pub(super) enum Change {
 }
 
 impl ConnectionEvent {
-    /// A packet for `end` was not heard: by that end, or, where it does not even listen, by the
-    /// other one, which waits for an answer in vain.
+    /// Notes that a packet for `end` was missed. `listens`: whether that end listened. A central
+    /// also notices a packet that the peripheral missed, since no answer comes.
     pub(super) fn missed_by(mut self, end: usize, listens: bool) -> Self {
         self.missed[end] |= listens;
         self.missed[CENTRAL] |= end == PERIPHERAL;

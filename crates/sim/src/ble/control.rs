@@ -1,4 +1,5 @@
-//! Procedures of the link layer: what one end asks by control packets, and when it takes effect.
+//! Procedures of the link layer: requests by control packets, and the instants at which they take
+//! effect.
 //!
 //! Source: Bluetooth Core 5.4 Vol 6 Part B §2.4.2 and §5.1.
 
@@ -84,8 +85,8 @@ impl Air {
         pdu
     }
 
-    /// The central says what changes, and when: six events from now at the earliest, and not before
-    /// the peripheral hears.
+    /// The central announces a change and its instant: at least six events from now, plus the
+    /// events that the peripheral may skip.
     pub(super) fn propose(&mut self, at: usize, change: Change) {
         let connection = &mut self.connections[at];
         if connection.proposed.is_some() || connection.change.is_some() {

@@ -1,7 +1,7 @@
-//! Connection events: who sends when, what is heard, and when an event closes.
+//! Connection events: which end sends when, which packets are received, and when an event closes.
 //!
-//! An event goes on while an end has more to send and there is time; it closes when a packet is not
-//! heard at all, or two in a row have a bad check sum (§4.5.6 and §4.5.1).
+//! An event goes on while an end has more to send and there is time; it closes when a packet is
+//! missed, or two in a row have a bad CRC (§4.5.6 and §4.5.1).
 
 use motet::ble::{Event, EventReport, Handle, Phy};
 use motet::time::{Duration, Instant};
@@ -114,7 +114,7 @@ impl Air {
         is_lost
     }
 
-    /// Ends a connection, with what each end's host is told as the reason.
+    /// Ends a connection. `reasons`: the reason code that the host of each end gets.
     pub(super) fn end_connection(&mut self, at: usize, reasons: [u8; 2]) {
         self.close_event(at);
         self.connections[at].is_over = true;
@@ -361,8 +361,8 @@ impl Air {
         );
     }
 
-    /// Draws how a packet is heard. One with an error is not heard at all where the error is in
-    /// what a receiver looks for.
+    /// Draws whether a packet is received. A packet with an error in its preamble or access address
+    /// is missed; with an error elsewhere its CRC is wrong.
     fn draw(&mut self, (at, end): (usize, usize), event: &ConnectionEvent) -> Reception {
         let injected = self.conditions.errors[usize::from(event.channel)];
         let connection = &self.connections[at];
@@ -380,7 +380,8 @@ impl Air {
         }
     }
 
-    /// A packet was received well: what it acknowledges, and what it brings if it is new (§4.5.9).
+    /// A packet was received with a right CRC: handles its acknowledgement, and its payload if it
+    /// is new (§4.5.9).
     fn take_packet(&mut self, at: usize, end: usize) {
         let ends = &mut self.connections[at].ends;
         let sender = &ends[end];

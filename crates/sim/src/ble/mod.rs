@@ -2,12 +2,12 @@
 //!
 //! Purpose: what a controller does below HCI, packet by packet: advertising and connecting,
 //! connection events, acknowledgement and repetition, the procedures that change a connection, and
-//! buffers that are reported as they become free. Place: whoever runs it hands in commands of a
-//! [`motet::ble::Host`], lets due things happen, and hands back what each device reports. Left out:
-//! other systems on the air, and packets of other connections: each connection draws its own
-//! losses. Encryption, of which the bytes of a MIC may be counted. Extended advertising, the coded
-//! PHY and channel selection algorithm #1. Clocks are exact; how early a peripheral listens follows
-//! from what clocks may be off.
+//! buffers that are reported as they become free. Place: the caller passes in the commands of a
+//! [`motet::ble::Host`], lets due events happen, and passes each device's reports back to its host.
+//! Left out: other systems on the air, and packets of other connections: each connection draws its
+//! own losses. Encryption; only the length of its MIC may be added. Extended advertising, the coded
+//! PHY and channel selection algorithm #1. Clocks are exact; a peripheral still starts to listen as
+//! early as the allowed clock error requires.
 //!
 //! Source: Bluetooth Core 5.4 Vol 6 Part B.
 
@@ -187,7 +187,7 @@ enum Due {
     Begin { connection: usize, end: usize },
     /// A packet from this end is over.
     End { connection: usize, end: usize },
-    /// A host has given data, or is told something.
+    /// Data of a host were accepted, or an event waits for a host.
     Report,
 }
 
@@ -352,7 +352,7 @@ impl Air {
         self.signal.told(ends.into())
     }
 
-    /// Does what a command says; returns its status.
+    /// Carries out a command; returns its HCI status.
     fn carry_out(&mut self, device: usize, action: Action, bytes: &[u8], now: Instant) -> u8 {
         match action {
             Action::Connect { .. }

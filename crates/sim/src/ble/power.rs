@@ -1,7 +1,7 @@
 //! Devices that are switched off and on.
 //!
-//! A device that goes says nothing: the other end of a connection finds out when nothing has come
-//! for the supervision timeout.
+//! A device is switched off without a message: the other end of a connection notices by the
+//! supervision timeout.
 
 use super::Air;
 use super::advertise::Seeking;

@@ -50,14 +50,14 @@ impl Signal {
         self.mean_dbm + self.sigma_db * level
     }
 
-    /// The level when it was asked last, dBm, as a controller tells it.
+    /// The received level at the last packet, dBm, as a controller reports it.
     pub(super) fn told(&self, link: (usize, usize)) -> i8 {
         let level = self
             .links
             .get(&ordered(link))
             .map_or(0.0, |(_, level)| *level);
         let dbm = self.mean_dbm + self.sigma_db * level;
-        // Lossless: what it may be is told (Core 5.4 Vol 4 Part E §7.5.4).
+        // HCI limits the value to this range (Core 5.4 Vol 4 Part E §7.5.4).
         dbm.clamp(-127.0, 20.0) as i8
     }
 
@@ -94,11 +94,13 @@ fn packet_error(dbm: f64, payload: usize, phy: Phy) -> f64 {
     1.0 - libm::pow(1.0 - bit, bits as f64)
 }
 
-/// Within what a level becomes another one, µs: a person who walks at 1 m/s changes the paths of
-/// 12.5 cm waves within a fraction of that, and what shadows them within several.
+/// The coherence time of a level, µs. A person who walks at 1 m/s changes the interference of paths
+/// at a wavelength of 12.5 cm within a fraction of a second, and the shadowing within several
+/// seconds.
 const COHERENCE_US: f64 = 1e6;
 
-/// A nRF52840's (nRF52840 PS v1.11 §6.20.15.5, ideal transmitter, packets of up to 37 bytes).
+/// The sensitivity of an nRF52840, dBm (nRF52840 PS v1.11 §6.20.15.5, ideal transmitter, packets of
+/// up to 37 bytes).
 const SENSITIVITY_1M_DBM: f64 = -95.0;
 const SENSITIVITY_2M_DBM: f64 = -92.0;
 

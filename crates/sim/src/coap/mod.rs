@@ -1,4 +1,4 @@
-//! CoAP, as the studies have it that TCP is compared with: pure state machines.
+//! CoAP as in the studies that compare it with TCP, as pure state machines.
 //!
 //! Purpose: confirmable requests with a body in blocks, one under way at a time, and requests that
 //! are not confirmed. [`timing`] decides when a request is sent again and when it is given up,

@@ -7,7 +7,7 @@ use coap_lite::{CoapOption, MessageClass, MessageType, Packet, RequestType, Resp
 /// A server's state for one client.
 #[derive(Clone, Debug, Default)]
 pub struct Receiver {
-    /// Numbers of the last messages, so that one sent again is answered again and not taken twice.
+    /// Message IDs of the last messages: a retransmission is answered again, but processed once.
     seen: VecDeque<u16>,
 }
 

@@ -1,10 +1,10 @@
 //! A client's requests: a body in blocks, one after the other.
 //!
-//! Each block is a PUT of its own, numbered by Block1 (RFC 7959 §2.2). A block that is given up is
-//! left out, and the next one follows: one lost block does not cost the body (`TCPlp` §9.1). A
-//! server that wants whole bodies forgets such a body. Differs: RFC 7959 knows blocks of 16 to
-//! 1,024 bytes, powers of two. As in the study a block here may have any length; the option then
-//! has the next power of two above it, and both ends know the length.
+//! Each block is a PUT of its own, numbered by Block1 (RFC 7959 §2.2). If a block is given up, the
+//! next one follows, so one lost block does not lose the body (`TCPlp` §9.1). A server that needs
+//! whole bodies discards such a body. Differs: RFC 7959 has block sizes of 16 to 1,024 bytes,
+//! powers of two. As in the study a block here may have any length; the option then has the next
+//! power of two above it, and both ends know the length.
 
 use coap_lite::{CoapOption, MessageClass, MessageType, Packet, RequestType};
 

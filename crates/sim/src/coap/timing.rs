@@ -1,10 +1,10 @@
 //! When a confirmable request is sent again, and when it is given up.
 //!
 //! Without estimates the first timeout is drawn from a fixed range and doubles with each
-//! retransmission (RFC 7252 §4.2). CoCoA estimates it instead, from answers to requests that were
-//! sent once (strong) and from those of requests that were sent again, measured from the first
-//! transmission (weak). It is here twice: as draft-ietf-core-cocoa-03 has it, and as its authors'
-//! code for Contiki does, which gives the weak estimate three times the weight.
+//! retransmission (RFC 7252 §4.2). CoCoA estimates the timeout instead: the strong estimate uses
+//! answers to requests that were sent once, the weak estimate answers to retransmitted requests,
+//! measured from the first transmission. There are two variants: that of draft-ietf-core-cocoa-03,
+//! and that of its authors' code for Contiki, which gives the weak estimate three times the weight.
 
 use motet::random::Rng;
 use motet::time::{Duration, Instant};
@@ -245,7 +245,7 @@ const LONG_S: f64 = 3.0;
 const STRONG_K: f64 = 4.0;
 const WEAK_K: f64 = 1.0;
 
-/// An answer after more says nothing of the path (§4.2).
+/// The most retransmissions of a request whose answer still counts for the weak estimate (§4.2).
 const WEAK_RETRANSMISSIONS_MAX: u8 = 2;
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
-//! TCP over Bluetooth LE, with what makes it fast and without.
+//! TCP over Bluetooth LE, with and without the measures that make it fast.
 //!
 //! Motes send as much as they can to hosts right behind the border router. **motet**: the stack as
-//! it is, with 4 KiB of TCP buffers in all; it queues two SDUs, so that an event goes on, and
-//! chooses the interval by the losses. **tcple** is `TCPlE` on its authors' BLE stack, with a host
-//! that acknowledges each segment. **tcplp-ble** and **naive** are what its authors compare it
-//! with, on the same BLE stack: an interval of 50 ms whatever is lost, and a buffer of 1,280 bytes
-//! that is filled again when it is empty. tcplp-ble has segments of five packets, naive segments of
-//! 189 bytes and a window of ten.
+//! it is, with 4 KiB of TCP buffers in all; it queues two SDUs, so that a connection event
+//! continues, and chooses the connection interval by the losses. **tcple** is `TCPlE` on its
+//! authors' BLE stack, with a host that acknowledges each segment. **tcplp-ble** and **naive** are
+//! what its authors compare it with, on the same BLE stack: an interval of 50 ms whatever is lost,
+//! and a buffer of 1,280 bytes that is filled again when it is empty. tcplp-ble has segments of
+//! five packets, naive segments of 189 bytes and a window of ten.
 //!
-//! The losses are those of packets, each drawn alone.
-//! Sources: Performant TCP over BLE, §II and §VI; criteria are the project's.
+//! Losses are drawn independently for each packet. Sources: Performant TCP over BLE, §II and §VI;
+//! criteria are the project's.
 
 use motet::ble::Phy;
 use motet::tcp::Config;

@@ -30,7 +30,7 @@ use crate::net::network::{NetworkOptions, NodeOptions};
 use crate::net::plan;
 use crate::streams::{Purpose, happens, stream};
 
-/// Packets of one size through a chain, and what is measured of them.
+/// Packets of one size through a chain; the settings of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bulk {
     /// Bytes of a frame, FCS included.
@@ -365,7 +365,7 @@ impl<'m> Links<'m> {
         }
     }
 
-    /// Tells a MAC what its radio has to tell, and carries out what it wants.
+    /// Passes the radio's events to the MAC, and carries out the MAC's actions.
     fn drive(&mut self, node: usize, now: Instant) {
         let Link { radio, resumes, .. } = &mut self.nodes[node];
         let free_at = radio.cpu_free_at();

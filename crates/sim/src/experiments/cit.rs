@@ -3,11 +3,11 @@
 //! A batch of a thousand full packets over a chain whose nodes all hear each other, on `TelosB`'s
 //! radio, as fast as every packet arrives ([`crate::experiments::bulk`]). The ablations leave out
 //! one cost each: the copies, the channel assessment, the driver's and the system's time. Figures
-//! of one hop (Fig 3) were used to fit copy and driver, figures of forwarding (Fig 4) the time from
-//! a frame's last byte to the stack's call: twice that time contradicts them. So the rows of both
-//! are fits, and `cit-throughput` and `cit-latency` are what is predicted.
+//! of one hop (Fig 3) were used to fit copy and driver, figures of forwarding (Fig 4) to fit the
+//! time from a frame's last byte to the stack's call; twice that time contradicts them. So the rows
+//! of both figures are fits; `cit-throughput` and `cit-latency` are predictions.
 //!
-//! Copying is judged from two hops on, as the paper words it. There copies at both ends
+//! The cost of copying is judged from two hops on, as in the paper. There copies at both ends
 //! overlap with the frames of the other hop, so that two and three hops lose less than half.
 
 use motet::time::Duration;

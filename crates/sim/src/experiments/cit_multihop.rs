@@ -1,11 +1,11 @@
 //! TCP over copy-free forwarding: `combined-multihop`.
 //!
 //! `TelosB`'s radio with link ACKs on the chain of the calibrated air, no injected loss. Copy
-//! forwarding is the baseline; each way of forwarding has the settings that one search found best
-//! for it ([`crate::net::pacing`]). The estimate counts a frame on the air at each hop that may not
-//! be used at the same time: with backoff and assessment where frames are copied, without where
-//! each fires the next; and the ACKs that the receiver's rule asks for. It adds up times that may
-//! overlap, so that it is no bound.
+//! forwarding is the baseline; each way of forwarding has its best settings from one search
+//! ([`crate::net::pacing`]). The estimate adds up the frame times of the hops that exclude each
+//! other: with backoff and channel assessment if frames are copied, without them if each frame
+//! fires the next. It adds the ACKs that the receiver sends. The times may overlap, so the estimate
+//! is no bound.
 //!
 //! Latency is that of requests over TCP on an idle path: of one frame, and of several.
 
@@ -57,7 +57,8 @@ const fn request(message_len: usize) -> Shape {
     }
 }
 
-/// Answers may take so much longer than over copies: what random backoffs leave of a mean.
+/// The largest ratio of the latency to that of copy forwarding that counts as equal: random
+/// backoffs leave such a difference between means.
 const NOT_WORSE: f64 = 1.02;
 
 fn point(

@@ -1,12 +1,12 @@
-//! The gain of each feature of TCP where packets are lost: all on, and one off at a time.
+//! The gain of each TCP feature on a lossy path: all features on, compared with one off at a time.
 //!
-//! Three hops of the calibrated air, `TCPlp`'s settings, the mote sends. Packets are lost at
-//! random on the border router's wire, either way: after all link retries, so that TCP alone
-//! can repair it. Every setting runs with the same seeds, and a feature's gain is the mean
-//! of the differences seed by seed; its interval is what those differences leave open. What
-//! RACK or SACK hides is measured without them too: its gain is then over the same without.
-//! Left out: Nagle's algorithm, which a full buffer never waits for; queues that mark (RED),
-//! so that ECN has nothing to report; reordering, which this air does not do.
+//! Three hops of the calibrated air, `TCPlp`'s settings, the mote sends. Packets are lost at random
+//! on the border router's wire, either way: after all link retries, so that TCP alone can repair
+//! it. Every setting runs with the same seeds, and a feature's gain is the mean of the differences
+//! seed by seed; its confidence interval is that of these differences. A feature that RACK or SACK
+//! makes superfluous is also measured with RACK or SACK off. Left out: Nagle's algorithm, which has
+//! no effect while the send buffer is full; queues that mark (RED), hence ECN; reordering, which
+//! does not happen on this air.
 
 use motet::tcp::Config;
 
@@ -130,12 +130,12 @@ fn with_it(without: &str) -> &'static str {
     }
 }
 
-/// Losses are found by counting what the peer holds.
+/// Without RACK, losses are found by counting SACKed segments (RFC 6675).
 fn no_rack(config: &mut Config) {
     config.rack = false;
 }
 
-/// Without SACK there is no RACK either: then three duplicate ACKs tell of a loss.
+/// Without SACK there is no RACK either: three duplicate ACKs then indicate a loss.
 fn no_sack(config: &mut Config) {
     config.sack = false;
 }

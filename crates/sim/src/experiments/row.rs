@@ -71,7 +71,7 @@ pub enum Evidence {
     /// The figure follows from others by arithmetic, such as a round-trip time from the window
     /// and the goodput: it proves nothing beyond them.
     Identity,
-    /// The same measurement is judged in another row, here or in another experiment.
+    /// The same measurement is a criterion of another row, here or in another experiment.
     Repeat,
 }
 

@@ -1,8 +1,8 @@
-//! The figures of a run of one setting, and the steps that runs of every kind of traffic share.
+//! The figures of a run with one setting, and the steps common to all kinds of traffic.
 //!
 //! Purpose: a network whose motes have joined, the end of its transfers, and the check that what
-//! was sent has arrived, byte for byte.
-//! Left out: what is sent; see `traffic`. What is measured on top of a run; see `metric`.
+//! was sent has arrived, byte for byte. Left out: the traffic; see `traffic`. Figures derived from
+//! a run; see `metric`.
 
 use std::fmt;
 
@@ -217,7 +217,7 @@ pub(super) fn received(network: &Network<'_>, [_, receiver]: &[usize; 2]) -> u64
     }
 }
 
-/// Frames so far, and what became of them.
+/// The number of frames so far, and of each fate.
 pub(super) fn frames(network: &Network<'_>) -> (u64, [u64; Fate::COUNT]) {
     let (mut frames, mut fates) = (0, [0; Fate::COUNT]);
     for (_, tally) in network.world.links() {

@@ -1,9 +1,10 @@
-//! Meshes with a key: what it costs, what it keeps off, and what it outlives.
+//! Meshes with a key: its cost, the attacks that it stops, and reboots and key changes.
 //!
 //! Chains of three hops with a measured pace and an ACK for every eighth segment. Their cipher is
-//! the radio's. An attacker stands beside the first relay; its frames are compared with as many of
-//! the same length for another PAN, which take the same air, and which no node takes. Left out:
-//! mixtures of kinds other than one attacker of each; the kind `children`, since nobody sleeps.
+//! the radio's. An attacker stands beside the first relay; its frames are compared with equally
+//! many frames of the same length for another PAN, which take the same air time, and which no node
+//! accepts. Left out: mixtures of kinds other than one attacker of each; the kind `children`, since
+//! no mote sleeps.
 
 use std::sync::Arc;
 

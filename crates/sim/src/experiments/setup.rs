@@ -1,9 +1,9 @@
-//! The setting of a run: a chain, and what is changed of TCP.
+//! The setting of a run: a chain, and changes to TCP's settings.
 //!
-//! Purpose: a published figure names a topology and a window; a [`Setup`] is that, and says what a
-//! full segment is there and what the radio allows. Left out: constants of the air, which every
-//! setting shares, and who sends to whom; see `traffic`. What a key means, and which contradict
-//! each other: [`crate::scenario`] says it, of experiments as of files.
+//! Purpose: a published figure names a topology and a window; a [`Setup`] holds both, and computes
+//! the length of a full segment and the bound of the radio. Left out: constants of the air, which
+//! all settings share; flows, see `traffic`; the meaning of keys and their contradictions, which
+//! are [`crate::scenario`]'s for experiments and files alike.
 
 use std::net::Ipv6Addr;
 
@@ -230,8 +230,7 @@ impl Setup {
 
 /// Adds a mote beside node `of` of a chain, with the same parent.
 ///
-/// Two motes at the same depth sense each other, and are as far from all others as the
-/// other is.
+/// The two motes sense each other, and have the same distance to all other nodes.
 pub(super) fn add_sibling(options: &mut NetworkOptions, of: usize) {
     let sibling = options.nodes.len();
     options.nodes.push(NodeOptions {

@@ -1,9 +1,9 @@
 //! Experiments as data: settings that a scenario file sweeps over.
 //!
-//! Purpose: a file beside the functions that judge its runs says what is run: chain, keys and one
-//! flow. `motet run` takes the same file, with its own defaults for TCP's tables and its own
-//! measures. Each point of the sweep is a case.
-//! Left out: settings that are no product of lists, and traffic that no flow of a scenario is.
+//! Purpose: a scenario file beside the experiment's functions holds the settings: chain, keys and
+//! one flow. `motet run` runs the same file, with its own defaults for TCP's tables and its own
+//! figures. Each point of the sweep is a case. Left out: settings that are no product of lists, and
+//! traffic that a scenario's flows cannot express.
 
 use toml::Value;
 

@@ -1,15 +1,13 @@
-//! The TCPHC paper's measurements, and the same for TCP as it is meant to be.
+//! The TCPHC paper's measurements, and the same with a full TCP.
 //!
 //! **The paper's setting** (`tcphc-clean`, `tcphc-lossy`). 48 kB in segments of 48 B along one to
-//! five hops of motes; uIP's TCP: one segment in flight, acknowledged at once, sent again
-//! after 1.5 s. `TelosB`'s radio, the paper's currents. The paper sends from the border router
-//! to a mote, here the mote sends; either way data go all hops and ACKs all hops back. For
-//! losses a mote beside the middle of the chain sends datagrams to its neighbour, its place
-//! and rate chosen: the paper gives neither.
-//! **Sizes** (`tcphc-size`). TCP's own segments through compressor and decompressor, over a
-//! path that loses and reorders.
-//! **`combined-tcphc`.** `TCPlp`'s settings with and without compression, which nobody has
-//! measured.
+//! five hops of motes; uIP's TCP: one segment in flight, acknowledged at once, sent again after 1.5
+//! s. `TelosB`'s radio, the paper's currents. The paper sends from the border router to a mote,
+//! here the mote sends; either way data go all hops and ACKs all hops back. For losses a mote
+//! beside the middle of the chain sends datagrams to its neighbour, with place and rate chosen by
+//! us: the paper gives neither. **Sizes** (`tcphc-size`). TCP's own segments through compressor and
+//! decompressor, over a path that loses and reorders. **`combined-tcphc`.** `TCPlp`'s settings with
+//! and without compression; no paper has measured this.
 
 use motet::tcp::Config;
 use motet::tcphc::Mode;

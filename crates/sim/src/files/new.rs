@@ -1,8 +1,8 @@
 //! Files that appear under their name only when whole, or only with whole records.
 //!
-//! Purpose: whatever ends a run half way, an old file stays as it was until there is a new one,
-//! and none is left in the middle of a word. Written beside the name, so that naming it is one
-//! step on the same file system.
+//! Purpose: if a run is interrupted, the old file stays unchanged, and no half-written file is
+//! left. A new file is written in the same folder under a temporary name, so that renaming it is
+//! one atomic step.
 
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write};
@@ -21,9 +21,9 @@ impl NewFile {
     /// Begins a file that will be called `path`, with the permissions that any new file has.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`] when `path` exists and not `replace`;
-    /// [`io::ErrorKind::InvalidInput`] when it is a folder, a device or a pipe, whose place
-    /// no file may take; what the file system says when nothing can be written beside it.
+    /// [`io::ErrorKind::AlreadyExists`] when `path` exists and `replace` is false;
+    /// [`io::ErrorKind::InvalidInput`] when it is a folder, a device or a pipe, which no file may
+    /// replace; other errors of the file system when no file can be created in the folder.
     pub fn create(path: &Path, replace: bool) -> io::Result<Self> {
         if path.metadata().is_ok_and(|meta| !meta.is_file()) {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
@@ -48,11 +48,11 @@ impl NewFile {
         })
     }
 
-    /// Gives the file its name.
+    /// Renames the temporary file to its final name.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`] when another file took the name meanwhile and not
-    /// `replace`; what the file system says. Nothing stays behind then.
+    /// [`io::ErrorKind::AlreadyExists`] when a file of that name has appeared and `replace` is
+    /// false; other errors of the file system. After an error no temporary file is left.
     pub fn keep(self, replace: bool) -> io::Result<()> {
         let named = if replace {
             self.file.persist(&self.path)
@@ -89,10 +89,11 @@ pub struct RecordFile {
 }
 
 impl RecordFile {
-    /// Begins a file that will be called `path`, with what comes before its first record.
+    /// Begins a file that will be called `path`, and writes `head`, the bytes before its first
+    /// record.
     ///
     /// # Errors
-    /// As [`NewFile::create`]; what the file system says to `head`.
+    /// As [`NewFile::create`]; an error of writing `head`.
     pub fn create(path: &Path, replace: bool, head: &[u8]) -> io::Result<Self> {
         let mut new = NewFile::create(path, replace)?;
         new.write_all(head)?;
@@ -104,10 +105,11 @@ impl RecordFile {
         })
     }
 
-    /// Adds a record, and with the first one gives the file its name.
+    /// Appends a record. With the first record the file appears under its name.
     ///
     /// # Errors
-    /// As [`NewFile::keep`]; what the file system says, and nothing of the record stays.
+    /// As [`NewFile::keep`]; an error of writing, after which no part of the record is left in the
+    /// file.
     pub fn append(&mut self, record: &[u8]) -> io::Result<()> {
         if let Err(error) = self.file.write_all(record) {
             // The part that there was room for.

@@ -1,4 +1,4 @@
-//! One receiver: what it is locked on, what it measures, and the toll of interference.
+//! One receiver: the frame that it is locked on, its measurements, and the effect of interference.
 
 use std::num::NonZeroU32;
 
@@ -40,12 +40,13 @@ struct Rare {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lock {
     slot: NonZeroU32,
-    /// While no more than this reaches the receiver, its own signal included, no bit is wrong, or
-    /// nobody asks any more.
+    /// The incident power, this signal included, up to which no bit is wrong; or the highest value
+    /// if the chance of arrival is not needed any more.
     calm: Packed,
     pub(super) power: Power,
     since: Instant,
-    /// Where nobody asks for it, that of the stretch alone which was first to do harm.
+    /// The chance that no bit is wrong so far. If the chance itself is not needed, only that of the
+    /// first stretch with interference.
     pub(super) survival: f64,
 }
 
@@ -272,8 +273,8 @@ pub(super) fn sinr(signal: Power, incident: Power, noise: Power, co_channel: f64
     signal.attowatts() as f64 / (noise.attowatts().max(1) as f64 + interference)
 }
 
-/// The most that may reach a receiver, this signal included, while `phy` says that no bit of the
-/// signal is wrong; nothing where noise alone is too strong for that.
+/// The highest incident power, this signal included, at which `phy` gives no bit error. Zero if
+/// noise alone causes errors.
 fn calm(signal: Power, noise: Power, co_channel: f64) -> Power {
     let tolerated = signal.attowatts() as f64 / phy::ERROR_FREE_SINR * ROUNDED_DOWN;
     let interference = (tolerated - noise.attowatts().max(1) as f64) / co_channel;
@@ -283,7 +284,7 @@ fn calm(signal: Power, noise: Power, co_channel: f64) -> Power {
     }
 }
 
-/// Keeps [`calm`] below what [`sinr`] would tell, however either is rounded.
+/// Keeps the result of [`calm`] below that of [`sinr`], however either is rounded.
 const ROUNDED_DOWN: f64 = 1.0 - 1e-9;
 
 /// The duration of a bit, µs, at 250 kb/s (IEEE 802.15.4, O-QPSK).

@@ -13,7 +13,8 @@ use crate::air::phy;
 use crate::air::power::Power;
 use crate::air::{Air, Event};
 
-/// The neighbours for which packets wait at this node, as far as its radio was told.
+/// The neighbours for which packets wait at this node, as set in the radio's tables: they decide
+/// the frame pending bit of ACKs.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     for_anyone: bool,

@@ -1,8 +1,8 @@
 //! Fairness at the border router: TAiM, flow admission and fair queueing, against none.
 //!
 //! Purpose: thirty motes behind one border router all send to one host. Each setting runs with the
-//! same seeds under every policy, and ratios compare the runs of one seed. Each seed is another
-//! floor, and no floor is one on which a constant of a policy was chosen.
+//! same seeds under every policy, and ratios compare the runs of one seed. Each seed gives another
+//! floor, and none of these floors was used to choose the constants of a policy.
 //!
 //! - `combined-fairness`: full windows on generated floors, for twenty minutes.
 //! - `taim-testbed1`, `-testbed2`: the paper's workload, 500 segments of 38 bytes from every mote,

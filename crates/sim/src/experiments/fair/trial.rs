@@ -140,7 +140,7 @@ impl Trial {
 }
 
 impl Outcome {
-    /// Notes what has arrived; says whether all has.
+    /// Notes the bytes that have arrived; returns whether all have.
     fn note(&mut self, network: &Network<'_>, start: Instant) -> Result<bool, Failure> {
         let mut is_over = true;
         for (flow, arrived) in self.arrived.iter_mut().enumerate() {

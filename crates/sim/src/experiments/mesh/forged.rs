@@ -1,9 +1,10 @@
 //! The harm that forged messages do to a mesh, with a key and without one.
 //!
 //! An attacker stands beside the relay that most motes are behind, and sends one kind of message
-//! from the beginning to the end. When the mesh had time to form, the host asks one mote after the
-//! other for an echo. What is lost is held against the same floor without an attacker. Left out:
-//! several attackers at once, and those that answer what they hear.
+//! from the beginning to the end. After the mesh has had time to form, the host sends echo requests
+//! to one mote after the other. The loss is compared with that of the same floor without an
+//! attacker. Left out: several attackers at once, and attackers that react to frames that they
+//! hear.
 
 use std::sync::Arc;
 
@@ -141,7 +142,7 @@ impl Traffic for Forged {
     }
 }
 
-/// The part of the host's echo requests that nobody answers, each mote asked by turns.
+/// The share of the host's echo requests that stay unanswered; the motes get requests in turn.
 fn lost(network: &mut Network<'_>, seconds: u64) -> f64 {
     let motes = network.mesh_nodes() - 1;
     let start = network.world.now();

@@ -1,7 +1,7 @@
-//! Measures of a mesh that forms itself: how soon it stands, how it mends, what it costs.
+//! Measures of a mesh that forms itself: the time to form, the time to repair, and the cost.
 //!
-//! Purpose: what the experiments `mesh-*` measure, as functions of a network that runs. They ask
-//! nodes, the air and the application, and no routing protocol.
+//! Purpose: what the experiments `mesh-*` measure, as functions of a network that runs. They read
+//! the state of nodes, the air and the applications, and not that of the routing protocol.
 
 use std::collections::BinaryHeap;
 use std::net::Ipv6Addr;
@@ -21,8 +21,8 @@ use crate::net::plan;
 use crate::net::run::{self, Next};
 use crate::net::topology::expected_transmissions;
 
-/// A generated floor as a network, whose host is the caller: what joining and repair run on.
-/// None where there is no such floor.
+/// A generated floor as a network whose host is outside the lab, for joining and repair. `None` if
+/// no floor with these settings was found.
 pub fn floor(motes: usize, seed: u64) -> Option<NetworkOptions> {
     let node = NodeOptions::new("");
     let options = FloorOptions {
@@ -47,11 +47,11 @@ pub fn floor(motes: usize, seed: u64) -> Option<NetworkOptions> {
     })
 }
 
-/// When each mote first answered an echo request of the host, by node; none of the border router,
-/// and of motes that had not by `limit`.
+/// The time at which each mote first answered an echo request of the host, by node. `None` for the
+/// border router, and for motes that had not answered by `limit`.
 ///
-/// A mote is asked each second, and at most twenty motes are: they are not to be measured in
-/// their own echoes. Nodes go off and come back as `outages` says.
+/// Each mote gets at most one request a second, and the mesh at most twenty, so that echoes hardly
+/// load it. `outages` switches nodes off and on.
 pub fn answers<'m>(
     network: &mut Network<'m>,
     arena: &'m Arena,
@@ -61,7 +61,7 @@ pub fn answers<'m>(
     answers_of(network, arena, outages, limit, |_, _| true)
 }
 
-/// As [`answers`], of motes from when `is_worth_asking` says so of them on.
+/// As [`answers`], but a mote gets requests only once `is_worth_asking` is true for it.
 pub fn answers_of<'m>(
     network: &mut Network<'m>,
     arena: &'m Arena,
@@ -73,7 +73,8 @@ pub fn answers_of<'m>(
     let mut answered = vec![None; nodes];
     let mut asked: Vec<Option<Instant>> = vec![None; nodes];
     let mut next = network.world.now();
-    // An answer to what was asked before says nothing of now.
+    // Identifies the echo requests of this call, so that late answers to earlier requests do not
+    // count.
     let round = (next.as_micros() / 1_000) as u16;
     run::run(network, limit, |network| {
         outages.pass(network, arena, |_, _, _| {});
@@ -157,10 +158,10 @@ pub struct Repair {
     pub connections_lost: u32,
 }
 
-/// Switches the parent of `mote` off at once and for good, and watches the receiver until `limit`:
-/// the first application of `mote` is a [`Sender`](crate::apps::Sender), that of `receiver` the
-/// [`Receiver`](crate::apps::Receiver) of what it sends. None where the parent is the border
-/// router, or unknown.
+/// Switches the parent of `mote` off at once and for good, and watches the receiver until `limit`.
+/// The first application of `mote` must be a [`Sender`](crate::apps::Sender), that of `receiver`
+/// the matching [`Receiver`](crate::apps::Receiver). `None` if the parent is the border router, or
+/// unknown.
 pub fn repair<'m>(
     network: &mut Network<'m>,
     [mote, receiver]: [usize; 2],

@@ -200,8 +200,8 @@ fn idle(motes: u64, seed: u64, seconds: u64) -> Result<Figures, Failure> {
     Ok(vec![("control_airtime", airtime)])
 }
 
-/// The figures of a mote three hops away: first datagrams one way alone, then a transfer; then,
-/// where a path is given, the same transfer on the same floor along that path.
+/// The figures of a mote three hops away: the routing overhead of datagrams in one direction, then
+/// the goodput of a transfer, then that of the same transfer on the same floor with static routes.
 fn cost(setup: &Setup, seed: u64, seconds: u64, way: Direction) -> Result<Figures, Failure> {
     let arena = Arena::new();
     let (mut formed, mote, given) = (0..FLOORS_MAX)

@@ -157,7 +157,7 @@ const EVERY: Duration = Duration::from_secs(60);
 /// Bytes of a reading.
 const READING_LEN: usize = 50;
 
-/// Seconds are few beside hours: how often it is looked who is whose parent.
+/// How often the parents are read: one second is short against the hours of a run.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The time after which the last message sent has arrived, if it does.

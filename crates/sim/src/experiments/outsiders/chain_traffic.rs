@@ -1,11 +1,11 @@
-//! Connections into a chain, beside traffic from outside that nobody asked for.
+//! Connections into a chain, beside unsolicited traffic from outside.
 //!
-//! A host sends bulk to the mote at the end of the chain and asks it something every other second,
-//! over TCP. Beside that strangers send datagrams, echo requests or SYNs. Two figures judge the
-//! border router: [`bulk_ratio`], the part of its goodput that bulk keeps, and
-//! [`request_ratios`], the part of requests that are answered, with their time as a multiple of
-//! that beside a second bulk flow.
-//! Left out: attackers on the air, which a key keeps off (`combined-security`).
+//! Over TCP, a host sends bulk data to the mote at the end of the chain, and a request every other
+//! second. Besides, strangers send datagrams, echo requests or SYNs. Two figures judge the border
+//! router: [`bulk_ratio`], the ratio of the goodput to that without strangers, and
+//! [`request_ratios`], the share of requests that are answered and the ratio of their latency to
+//! that beside a second bulk flow. Left out: attackers on the air, which a key keeps off
+//! (`combined-security`).
 
 mod rows;
 
@@ -175,8 +175,9 @@ pub fn bulk_ratio(run: &Run, alone: &Run) -> f64 {
     kbps(run) / kbps(alone)
 }
 
-/// The part of requests that were answered, and their mean time over that of `beside_bulk`: a run
-/// of [`ChainTraffic::flows`] with two flows, in the same setting and with the same seed.
+/// The share of requests that were answered, and the ratio of their mean latency to that of
+/// `beside_bulk`: a run of [`ChainTraffic::flows`] with two flows, in the same setting and with the
+/// same seed.
 pub fn request_ratios(run: &Run, beside_bulk: &Run) -> (f64, f64) {
     let part = run.figure(ANSWERED) / run.figure(ASKED);
     (part, run.figure(LATENCY) / beside_bulk.figure(LATENCY))

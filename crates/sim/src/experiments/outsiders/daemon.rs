@@ -1,9 +1,9 @@
-//! Connections beside strangers, behind a border router that has one queue for all, and the daemon
-//! in front of it.
+//! Connections beside strangers, behind a border router with one common queue, and the daemon
+//! `motet router` in front of it.
 //!
-//! Purpose: what `motet router --nfqueue` gives a mesh that somebody else's border router serves.
-//! The traffic is that of [`ChainTraffic`], and so are the figures; a run is judged against one
-//! with the same policy and without strangers ([`super::chain_traffic::bulk_ratio`],
+//! Purpose: the effect of `motet router --nfqueue` on a mesh with a border router of another make.
+//! Traffic and figures are those of [`ChainTraffic`]; a run is compared with one with the same
+//! policy and without strangers ([`super::chain_traffic::bulk_ratio`],
 //! [`super::chain_traffic::request_ratios`]).
 
 use motet_taim::{Config, Policy};

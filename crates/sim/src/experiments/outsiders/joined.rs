@@ -1,9 +1,9 @@
 //! Whether every mote of a dense floor joins in time.
 //!
 //! All nodes are switched on at once, and a mote has joined when it has answered an echo request of
-//! a host beyond the border router: it has an address and the contexts, and a way leads to it. It
-//! is asked from when it seems to have joined on, so that the mesh does not form under a load of
-//! echoes.
+//! a host beyond the border router: it then has an address, the 6LoWPAN contexts and a route from
+//! the border router. It gets echo requests only after its own state shows that it has joined, so
+//! that echoes do not load the mesh while it forms.
 
 use motet::time::{Duration, Instant};
 

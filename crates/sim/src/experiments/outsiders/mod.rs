@@ -1,9 +1,8 @@
-//! Troubles that outsiders have brought upon the stack: floors and neighbours that nobody here
-//! chose.
+//! Regressions: floors and foreign nodes that once broke the stack.
 //!
-//! Purpose: Motet's own experiment of what once broke it. Each kind of trouble has a file, with its
-//! settings (`cases`) and what is judged of them (`rows`). Place: runs draw their floors from the
-//! seed. Left out: foreign stacks, which `peers` has.
+//! Purpose: Motet's own experiment. Each kind of trouble has a file, with its settings (`cases`)
+//! and its criteria (`rows`). Place: runs draw their floors from the seed. Left out: foreign
+//! stacks, which `peers` has.
 
 pub mod chain_traffic;
 pub mod daemon;

@@ -1,11 +1,11 @@
 //! Four anemometers that sleep, three to five hops from the border router.
 //!
 //! A reading of 82 bytes a second each, 64 at a time, to a host behind the border router, over TCP
-//! or by CoAP; by day and by night noise as it was recorded. All transports have the same MAC, the
-//! same parents and as many bytes to queue readings in. Where motes take hints (`Policy::Hinted`)
-//! TCP is Motet's as a whole: its headers are compressed, and its connections prefer energy to
-//! latency. `paced` makes the MAC Motet's, for CoAP too. Left out: that TCP and CoAP run at the
-//! same time, as in the paper; they run apart with the same seeds. Source: `TCPlp` §9.2.
+//! or by CoAP; with recorded noise of day and night. All transports have the same MAC, the same
+//! parents and as many bytes to queue readings in. Where motes take hints (`Policy::Hinted`) TCP is
+//! Motet's as a whole: its headers are compressed, and its connections prefer energy to latency.
+//! `paced` makes the MAC Motet's, for CoAP too. Left out: that TCP and CoAP run at the same time,
+//! as in the paper; they run apart with the same seeds. Source: `TCPlp` §9.2.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -281,7 +281,7 @@ impl Tally {
     fn count(&mut self, backlog: &Backlog, under_way: u64, received: u64) {
         let waiting = backlog.waiting() as u64 + under_way;
         let settled = u64::from(backlog.made).saturating_sub(waiting);
-        // What a block under way carries may have arrived before its answer has.
+        // Readings in a block under way may have arrived before the block's answer has.
         self.made += settled.max(received);
         self.delivered += received;
     }

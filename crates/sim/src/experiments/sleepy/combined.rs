@@ -1,5 +1,5 @@
-//! TCP whose motes poll when an answer is expected, against CoAP as the study has it, both above
-//! Motet's MAC with its measured pace.
+//! TCP on motes that poll when they expect an answer, compared with CoAP as in the `TCPlp` study
+//! (§9.2), both over Motet's MAC with its measured pace.
 
 use motet::mac::Policy;
 

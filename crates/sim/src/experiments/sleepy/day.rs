@@ -6,7 +6,8 @@ use crate::experiments::metric::Metric;
 use crate::experiments::row::{Point, Row};
 use crate::experiments::{Case, Results};
 
-/// Transport, its name, and readings in a batch; what Table 8 says of reliability and duty cycles.
+/// Transport, its name, and readings in a batch; then from Table 8 the reliability and the duty
+/// cycles of radio and processor, %.
 const VARIANTS: [((&str, Transport), usize, [f64; 3]); 4] = [
     (TCP, 64, [99.3, 2.29, 0.973]),
     (COAP, 64, [99.5, 1.84, 0.834]),

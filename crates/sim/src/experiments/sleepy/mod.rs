@@ -121,7 +121,7 @@ pub const EXPERIMENTS: [Experiment; 6] = [
     },
 ];
 
-/// With its name in points.
+/// A value, and its name in a row's point.
 type Named<T> = (&'static str, T);
 
 /// Transports by their names in points.

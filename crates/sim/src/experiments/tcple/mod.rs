@@ -8,10 +8,9 @@
 //! holds one. **chip**: as naive, without timestamps. **bleach**: one segment in flight, as uIP has
 //! it. All four have an interval of 50 ms. **tcple**: as tcplp-ble, with `TCPlE`.
 //!
-//! No constant is fitted: with this buffer naive is what the paper measured, whatever delay the
-//! path beyond the border router has up to an interval, so that nothing could be fitted on it; the
-//! delay is none. Energies of a reading are fits, as their rows say. Source: Performant TCP over
-//! BLE, §II, §III and §VI.
+//! No constant is fitted: with this buffer the design naive gives the paper's figures for any delay
+//! beyond the border router up to one interval, so the delay cannot be fitted; it is zero. Energies
+//! of a reading are fits, as their rows say. Source: Performant TCP over BLE, §II, §III and §VI.
 
 mod rows;
 mod trial;

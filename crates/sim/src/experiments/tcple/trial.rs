@@ -206,7 +206,8 @@ impl Load {
     ) -> Result<Run, Failure> {
         network.world.run_until(from);
         let before = Counts::of(network, pairs, self.is_down());
-        // What all share is what each has once all are there: in the last sixth of the time.
+        // The figures shared by several motes are taken in the last sixth of the time, when all
+        // motes are connected.
         let last = to.as_micros() - (to.as_micros() - from.as_micros()) / 6;
         let last = motet::time::Instant::from_micros(last);
         let settled = match self.motes() {

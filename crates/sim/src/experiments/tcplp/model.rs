@@ -1,8 +1,8 @@
-//! The models of section 8 against what was measured.
+//! The models of section 8 compared with measured goodput.
 //!
-//! Where few segments are lost, equation 2 says that goodput is the window over the round-trip
-//! time, which holds of any full window; and equation 1 follows from the loss alone. So no row
-//! here counts as a prediction. Where much is lost, equation 2 would be one: it is off there.
+//! With few losses, equation 2 gives the goodput as the window over the round-trip time, which
+//! holds for any full window; and equation 1 depends on the loss alone. So no row here counts as a
+//! prediction. With many losses equation 2 would be a prediction, but it is wrong there.
 
 use crate::experiments::Results;
 use crate::experiments::metric::{GOODPUT, LOSS, RTT};
@@ -33,8 +33,8 @@ pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
             if lossy { row } else { criterion(row) }.identity()
         };
         second.push(judged(row, |row| row.between(0.8, 1.2)));
-        // Without any loss the first equation has no value; with none in n segments the loss
-        // is below 3/n with 95 % confidence, which gives the least that it could say.
+        // Equation 1 is undefined for a loss of zero. After n segments without a loss, the loss is
+        // below 3/n with 95 % confidence; this value gives a lower limit of the goodput.
         let bytes: u64 = results.runs(&case.point).map(|run| run.bytes).sum();
         let path = crate::experiments::model::Path {
             loss: loss.max(3.0 * payload_len / bytes as f64),

@@ -40,9 +40,10 @@ pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
             .at_least(0.9)
             .fit(),
     );
-    // Beyond the knee a segment more waits for one segment's time more. By the straight line
-    // through all four: where every second segment is acknowledged, RTT grows in steps of two,
-    // and its ends alone say how many of them lie between.
+    // Beyond the knee each further segment in the window adds the time of one segment to the RTT.
+    // The slope is that of the straight line through four points: if every second segment is
+    // acknowledged, the RTT grows in steps of two segments, and the two end points alone would
+    // depend on the number of steps between them.
     let payload_len = results.segment(&at("window_segments", 4)).payload_len as f64;
     let segment_ms = payload_len * 8.0 / plateau;
     let slope = 0.3 * (mean(8, RTT) - mean(5, RTT)) + 0.1 * (mean(7, RTT) - mean(6, RTT));

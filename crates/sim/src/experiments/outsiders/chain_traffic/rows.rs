@@ -1,4 +1,4 @@
-//! In which settings connections run beside strangers, and what must be left of them.
+//! The settings in which connections run beside strangers, and the criteria.
 //!
 //! Purpose: each kind of stranger over one hop, over three, and over two of a mesh that forms
 //! itself; bulk into the mesh and out of it; sources that are forged, eight of them and 64. Each
