@@ -1,7 +1,7 @@
 //! Independent random streams, one for each node and purpose.
 //!
-//! Purpose: what one node draws never shifts what another draws, so that a change in one
-//! place of a scenario does not reshuffle the rest, and runs stay comparable.
+//! Purpose: the random numbers of one node never depend on how many another node has drawn. So a
+//! change in one place of a scenario does not change the rest, and runs stay comparable.
 
 use motet::random::Rng;
 

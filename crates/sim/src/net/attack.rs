@@ -1,10 +1,10 @@
-//! Frames of somebody who does not belong to a mesh: forged, or recorded and played back.
+//! Frames of an attacker outside the mesh: forged, or recorded and replayed.
 //!
-//! Purpose: what an outsider near a node can put on the air, without the key but with all that can
-//! be overheard: addresses, the PAN, sequence numbers, tags of fragments, the security level, the
+//! Purpose: the frames that an attacker near a node can send, without the key but with all that it
+//! can overhear: addresses, the PAN, sequence numbers, tags of fragments, the security level, the
 //! key index. Place: [`World`](crate::net::world::World) asks for a frame when an attacker's time
 //! has come, and puts it on the air. Left out: jamming, which no frame format prevents; attackers
-//! that answer what they hear.
+//! that react to what they hear.
 
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -26,15 +26,15 @@ pub(crate) use routing::Overheard;
 /// The settings of an attacker.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AttackOptions {
-    /// The node that it is beside: it hears what that node hears, and is heard there and by all who
-    /// hear that node.
+    /// The node beside which the attacker is: the attacker hears what that node hears, and is heard
+    /// by that node and by its neighbours.
     pub near: usize,
     /// Frames each second; at most [`PER_S_MAX`].
     pub per_s: f64,
     /// The frames that the attacker sends.
     pub frames: Frames,
-    /// Whether its frames are for another PAN: what remains of the attack then is the air that it
-    /// takes.
+    /// Whether its frames are for another PAN: then the only effect of the attack is the air time
+    /// that it takes.
     pub is_elsewhere: bool,
 }
 
@@ -161,8 +161,8 @@ pub(crate) struct Target {
     pub(crate) routing: Option<Overheard>,
 }
 
-/// Where forged frame counters begin: above any that a node of the lab reaches, so that a node's
-/// table says whether it has believed one.
+/// The lowest forged frame counter: higher than any that a node of the lab reaches, so that a
+/// node's table shows whether it has accepted one.
 pub(crate) const COUNTER_FROM: u32 = 1 << 30;
 
 /// More neighbours that ask than a parent has places for.
@@ -345,7 +345,8 @@ impl Forger {
         }
     }
 
-    /// As somebody without the key would seal it: with bytes of chance for what only the key gives.
+    /// Builds a secured frame without the key: random bytes take the place of the ciphertext and
+    /// the MIC.
     fn sealed(
         &mut self,
         header: &Header,

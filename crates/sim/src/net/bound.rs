@@ -1,21 +1,21 @@
-//! A bound that no run can exceed: the least time that a segment takes of the air, of its source
-//! and of the processors on its way.
+//! An upper bound of goodput that no run can exceed: from the least time that a segment takes on
+//! the air, at its source and in the processors on its way.
 //!
-//! Purpose: the figure that every measured goodput of one flow stands beside. Estimates, which
-//! good settings exceed, are in [`estimate`](crate::net::estimate).
+//! Purpose: every measured goodput of one flow is compared with it. Estimates, which good settings
+//! exceed, are in [`estimate`](crate::net::estimate).
 //!
-//! **Air.** Take a segment's exchanges over three links in a row, two where each link has a
-//! channel of its own: its frames over each link, and its share of ACKs back. From the start of
-//! one exchange to that of the next passes a least time: no node sends, receives or is deaf twice
-//! at once; no neighbour of a receiver sends during its frame; an assessment sees no frame.
-//! Each exchange has one successor and one predecessor, so that all of them take at least as long
-//! as the cheapest assignment of successors. An order of the exchanges that runs on is one such
-//! assignment; the cheapest may be none, hence a bound.
+//! **Air.** Take a segment's exchanges over three links in a row, two where each link has a channel
+//! of its own: its frames over each link, and its share of ACKs back. There is a least time from
+//! the start of one exchange to that of the next: no node sends, receives or is deaf twice at once;
+//! no neighbour of a receiver sends during its frame; an assessment sees no frame. Each exchange
+//! has one successor and one predecessor, so that all of them take at least as long as the cheapest
+//! assignment of successors. A cyclic order of the exchanges is one such assignment. The cheapest
+//! assignment need not be a cyclic order, so its cost is a lower bound.
 //!
 //! **Source.** Its frames follow one another, each with its backoff, its copy, its assessment and
 //! its link ACK. **Processors** copy one frame at a time. The largest of these times counts.
 //!
-//! Chance may spare a short run its backoffs: see [`Luck`]. And a stretch of a run begins with
+//! A short run may have short backoffs by chance: see [`Luck`]. And a stretch of a run begins with
 //! bytes in flight that were sent before it: see [`Path::of_stretch_kbps`].
 //!
 //! Sources: `TCPlp` §7.2 (three hops exclude each other); Conditional immediate transmission, §2,
@@ -96,8 +96,8 @@ impl Path {
         self.segment.payload_len as f64 * 8e6 / time_ns
     }
 
-    /// The highest goodput that such a stretch of a run can show, kb/s: what was in flight when it
-    /// began comes on top of what the path carries.
+    /// The highest goodput that a stretch of a run can show, kb/s: the bytes in flight when it
+    /// began are added to what the path carries.
     pub fn of_stretch_kbps(&self, stretch: &Stretch) -> f64 {
         let payload = self.segment.payload_len.max(1) as u64;
         let frames = stretch.bytes / payload * self.segment.frames.len() as u64;

@@ -6,9 +6,9 @@
 //!
 //! Purpose: the setting of `TCPlp`'s study, and of `motet send`. Routes are static; addresses,
 //! contexts and default routes come by router advertisement, from the border router and on from
-//! each relay.
-//! Left out: every other topology: [`crate::net::network`] has them, and builds this one. What a
-//! scenario's keys and a command line's options make of a chain: [`crate::scenario`] says it.
+//! each relay. Left out: every other topology, which [`crate::net::network`] has; it also builds
+//! this one. The translation of a scenario's keys and of a command line's options into a chain,
+//! which is [`crate::scenario`]'s.
 
 use std::net::Ipv6Addr;
 
@@ -206,7 +206,7 @@ impl<'m> Chain<'m> {
     }
 
     /// Builds a network whose nodes are a chain. `ack_every`: segments for each ACK of a receiver
-    /// that does as it is told; the estimate counts on it.
+    /// that follows its settings, for the estimate.
     ///
     /// # Errors
     /// A mote hears no other.
@@ -302,8 +302,8 @@ impl<'m> Chain<'m> {
 
     /// The frames of a full segment and its ACK on the mote's first hop.
     ///
-    /// From the stack's own MSS, headers and fragmenter; `acks_per_segment` is the one
-    /// assumption: every second segment, as RFC 9293 §3.8.6.3 has it, or what the options say.
+    /// From the stack's own MSS, headers and fragmenter; The one assumption is the number of ACKs
+    /// per segment: one for every second segment (RFC 9293 §3.8.6.3), or the value in the options.
     pub fn segment_frames(&self) -> SegmentFrames {
         let every = f64::from(self.ack_every.max(1));
         self.to_host().frames(&self.world, 1.0 / every)

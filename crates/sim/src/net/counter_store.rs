@@ -1,9 +1,9 @@
 //! The frame counters of nodes with a key, kept in a file from one run to the next.
 //!
 //! Purpose: a run against the kernel uses the same addresses as the one before, often with the same
-//! key, and the same counter twice would betray both frames. Place: between [`super::world`], which
-//! stores what each node asks for, and [`motet_state::Counters`]. Left out: runs in virtual time
-//! alone, whose frames follow from their seed: they keep nothing.
+//! key, and two frames with the same counter would reveal each other's contents. Place: between
+//! [`super::world`], which stores each node's reservations, and [`motet_state::Counters`]. Left
+//! out: runs purely in virtual time, whose frames follow from their seed; they store nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,8 +28,8 @@ struct Inner {
 }
 
 impl CounterStore {
-    /// Keeps counters for these nodes ahead, by one write. `sequence`: the key sequence that they
-    /// have at least. `tell`: takes a sentence when keeping fails, and when it works again.
+    /// Reserves counters for these nodes in advance, by one write. `sequence`: their lowest key
+    /// sequence. `tell`: called with a sentence when storing fails, and when it works again.
     ///
     /// # Errors
     /// The file system's, and those of the counters.
@@ -57,7 +57,7 @@ impl CounterStore {
         }))))
     }
 
-    /// Where a node began in this run: what it has used before.
+    /// The counters that a node had used before this run, from which it goes on.
     pub fn at_start(&self, eui64: [u8; 8]) -> Past {
         let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         inner.at_start.get(&eui64).copied().unwrap_or_default()
@@ -71,7 +71,7 @@ impl CounterStore {
         Reservation { sequence, counter }
     }
 
-    /// Keeps what a node asks for; says whether it is on the disk.
+    /// Stores a node's reservation; returns whether it is on the disk.
     pub(super) fn store(&self, eui64: [u8; 8], past: Past) -> bool {
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let outcome = inner.counters.keep(eui64, past);
@@ -136,8 +136,8 @@ impl CounterStore {
     }
 }
 
-/// Counters reserved for each node before it asks: it asks for 8,192 first, and then takes no write
-/// of its own.
+/// Counters reserved for each node before it asks: a node reserves 8,192 at first, which this
+/// covers without another write.
 const AHEAD: u32 = 8_192;
 
 /// Sequence numbers of CoJP messages that are reserved at one time.

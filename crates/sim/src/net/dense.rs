@@ -61,8 +61,8 @@ impl DenseFloor {
         Self { shape, positions }
     }
 
-    /// The floor as a mesh that forms itself by RPL, whose host is the caller. Its nodes are as a
-    /// scenario has them that says nothing of them.
+    /// The floor as a mesh that forms itself by RPL, whose host is the caller. Its nodes have the
+    /// default settings of a scenario.
     pub fn network(&self, seed: u64) -> NetworkOptions {
         network_at(&self.positions, seed)
     }

@@ -3,8 +3,8 @@
 //! Place: the caller has the controller. It carries out what [`World::take_command`] gives and
 //! reports by [`World::report`]; the mote is node 0, and its time the caller's. A mote that is a
 //! central is its peers' router, which advertises the plan's prefix. Where the caller has a kernel,
-//! the central has a wire to it, by [`World::inject_at`] and [`World::take_at`]; what is for
-//! [`plan::HOST`] and everything else that it knows no way to goes there.
+//! the central has a wire to it, by [`World::inject_at`] and [`World::take_at`]; packets to
+//! [`plan::HOST`], and packets for which it has no other route, go there.
 
 use std::net::Ipv6Addr;
 

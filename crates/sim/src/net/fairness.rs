@@ -1,9 +1,8 @@
 //! The border router's fairness, between the mesh and the wire.
 //!
-//! Purpose: keeps the packets that `motet-taim` holds, and checks that each comes out as it went
-//! in, once, and in the order of its flow, or is dropped because the router says so.
-//! Place: `world` offers it each packet that passes the border router's wire, and calls it again
-//! when it says so.
+//! Purpose: keeps the packets that `motet-taim` holds, and checks that each comes out unchanged,
+//! once, and in the order of its flow, unless the router drops it. Place: `world` passes each
+//! packet on the border router's wire to it, and calls it again at its deadline.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -22,7 +21,8 @@ pub struct Fairness {
     packets: u64,
     /// When the router is called again.
     planned: Option<Instant>,
-    /// For each mote the packets held, and its timeouts before the first of them.
+    /// For each mote, the number of its packets that are held, and the number of its TCP timeouts
+    /// before the first of them was held.
     motes: BTreeMap<usize, (u32, u16)>,
     timeouts_held: u64,
     ledger: Ledger,
@@ -37,7 +37,7 @@ pub struct Ledger {
     pub left: u64,
     /// Packets of strangers that were dropped.
     pub dropped: u64,
-    /// The sum of what tells one content from another, over all packets that went in.
+    /// The sum of the hashes of all packets that went in.
     content_in: u64,
     /// The sum of the hashes of packets that came out, or were dropped.
     content_out: u64,

@@ -129,7 +129,7 @@ fn meets(rng: &mut Rng, p: f64) -> bool {
     p > 0.0 && happens(rng, p)
 }
 
-/// Flips bits of one octet behind `intact`; says whether there is one.
+/// Flips bits of one octet behind `intact`; returns whether there is one.
 ///
 /// A one's complement sum differs whenever a single 16-bit word does, unless that turns from
 /// all zeros to all ones, which takes more than one octet.

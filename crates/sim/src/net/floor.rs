@@ -55,7 +55,8 @@ impl Floor {
     fn draw(options: &FloorOptions, length_m: f64, rng: &mut Rng) -> Self {
         let width_m = length_m * WIDTH_PER_LENGTH;
         let mut unit = || (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
-        // To a centimetre: what a report or a scenario shows is what was run.
+        // Rounds to a centimetre, so that a report or a scenario shows exactly the positions of the
+        // run.
         let round = |metres: f64| (metres * 100.0).round() / 100.0;
         let router = [0.0, round(width_m / 2.0)];
         let mote = |_| [round(length_m * unit()), round(width_m * unit())];

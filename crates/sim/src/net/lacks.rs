@@ -1,8 +1,9 @@
-//! The steps of joining that motes lack: for the sentence that says why a mesh is incomplete.
+//! The steps of joining that motes have not completed, for the message that explains why a mesh is
+//! incomplete.
 //!
-//! Purpose: a mesh that does not complete names its motes, and each one's next step that has not
-//! come about. Place: asks nodes as they are at this moment, and changes nothing.
-//! Left out: why a step has not come about, which a capture shows.
+//! Purpose: names the motes that have not joined, and the step that each one lacks. Place: it reads
+//! the present state of nodes, and changes nothing. Left out: the reason why a step is missing,
+//! which a capture shows.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -5,12 +5,11 @@
 //! host 1 ===== border router 0 ~~~ relay 1 ~~~ mote 3
 //! ```
 //!
-//! Purpose: builds a [`World`] from who hears whom and what each node is like. The mesh is a
-//! tree: each mote's parent is given, or found by [`crate::net::topology`]. Host routes downwards
-//! are static; addresses, contexts and default routes come by router advertisement, or are
-//! there from the start.
-//! Left out: several border routers, routing protocols. When nodes go off and come back,
-//! [`crate::net::outages`] says.
+//! Purpose: builds a [`World`] from path gains and the settings of each node. The mesh is a tree:
+//! each mote's parent is given, or found by [`crate::net::topology`]. Host routes downwards are
+//! static; addresses, contexts and default routes come by router advertisement, or are there from
+//! the start. Left out: several border routers, routing protocols. The times at which nodes are
+//! switched off and on, which are [`crate::net::outages`]'s.
 
 mod attackers;
 mod bluetooth;
@@ -91,8 +90,8 @@ impl<'m> Network<'m> {
         Self::new_unless(options, arena, || false)
     }
 
-    /// As [`Self::new`], which takes seconds for a large and dense mesh. Once `stops` says so the
-    /// rest of the nodes are left without a neighbour: there is to be no run.
+    /// As [`Self::new`], which takes seconds for a large and dense mesh. Once `stops` is set, the
+    /// remaining nodes get no neighbours, because the run is not wanted any more.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -216,9 +215,9 @@ impl<'m> Network<'m> {
         }
     }
 
-    /// Switches a mesh node on, unless it is: a cold start with the same identity and settings,
-    /// other random numbers, and what runs on it begins anew. Where it was switched off at the
-    /// origin of time this is its first start. It must have been off for
+    /// Switches a mesh node on, if it is off: a cold start with the same identity and settings and
+    /// new random numbers; its applications begin anew. If it was switched off at the origin of
+    /// time, this is its first start. It must have been off for
     /// [`OFF_MIN`](crate::air::radio::OFF_MIN).
     pub fn switch_on(&mut self, node: usize, arena: &'m Arena) {
         let Some(returned) = self.returned[node].take() else {
@@ -259,10 +258,10 @@ impl<'m> Network<'m> {
         self.options.security.map(|security| security.network)
     }
 
-    /// Lets the border router give another network key to all motes that have joined by `CoJP` and
-    /// are not `revoked`, and go over to it then; its link keys begin with this sequence, or later.
-    /// Returns whether it does: where motes have their key from the start, nobody can give them
-    /// another one.
+    /// Lets the border router announce another network key to all motes that have joined by `CoJP`
+    /// and are not revoked, and then change to that key. Its link keys begin with the given
+    /// sequence, or later. Returns `false` if there is no registrar: motes that have their key from
+    /// the start cannot get another one.
     pub fn replace_key(
         &mut self,
         key: (NetworkKey, u32),
@@ -448,8 +447,8 @@ pub fn join(world: &mut World<'_>, nodes: usize, limit: Duration) -> bool {
     })
 }
 
-/// Runs until every mote among the first `nodes` nodes of `world` has joined at one time or
-/// another, or `limit` has passed; says whether they have. It can be called again to go on.
+/// Runs until every mote among the first `nodes` nodes of `world` has joined at least once, or
+/// until `limit`; returns whether all have. It can be called again to continue.
 pub fn arrive(
     world: &mut World<'_>,
     arrivals: &mut Arrivals,

@@ -1,9 +1,8 @@
-//! Nodes that go off and come back while a run goes on.
+//! Nodes that are switched off and on during a run.
 //!
-//! Purpose: the one list of what happens to nodes and when, for whoever lets a network run.
-//! Place: a caller asks [`Outages::next_at`], lets the network run until then, and calls
-//! [`Outages::pass`].
-//! Left out: links that change, which are the medium's; packets that a wire loses (`faults`).
+//! Purpose: the one list of such events, for every caller that runs a network. Place: a caller asks
+//! [`Outages::next_at`], lets the network run until then, and calls [`Outages::pass`]. Left out:
+//! links that change, which are the medium's; packets that a wire loses (`faults`).
 
 use std::collections::BTreeMap;
 

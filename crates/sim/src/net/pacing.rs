@@ -1,13 +1,12 @@
 //! How chains of `TelosB`-like radios are paced: one set of settings for each way of forwarding.
 //!
 //! Purpose: experiments and `motet send --forwarding cit --pacing off` take their settings from
-//! here, so that what the one says is what the other gives. Source: the best of one search for both
-//! ways of forwarding, on goodput with TCPHC, calibrated air, nothing lost on purpose: hold 0, 3,
-//! 4, 5 and 7 ms a hop; ACK every second, fourth and sixth segment; windows of 4, 6, 8 and 10
-//! segments; 1, 2, 3, 4 and 6 hops, one channel and several. An ACK on its way down costs a chain
-//! of data frames several frame times, so few ACKs and a window that fills the path without queues
-//! win everywhere; the hold differs. Left out: radios with one buffer, whose settings are
-//! `TCPlp`'s.
+//! here, so that both run with the same settings. Source: the best of one search for both ways of
+//! forwarding, on goodput with TCPHC, calibrated air, nothing lost on purpose: hold 0, 3, 4, 5 and
+//! 7 ms a hop; ACK every second, fourth and sixth segment; windows of 4, 6, 8 and 10 segments; 1,
+//! 2, 3, 4 and 6 hops, one channel and several. An ACK on its way down costs a chain of data frames
+//! several frame times, so few ACKs and a window that fills the path without queues win everywhere;
+//! the hold differs. Left out: radios with one buffer, whose settings are `TCPlp`'s.
 
 use motet::link::Forwarding;
 use motet::mac::Channels;

@@ -1,7 +1,7 @@
-//! The run loop: lets a world go on, and somebody look at it in between.
+//! The run loop: advances a world, and calls a function that inspects it in between.
 //!
-//! Purpose: what scenarios, experiments and the soak do while time passes. Each says what it
-//! sees, and how far the world goes before it looks again.
+//! Purpose: scenarios, experiments and the soak all advance their worlds by it. Their functions
+//! decide how far the world runs before the next call.
 
 use motet::time::Instant;
 
@@ -19,8 +19,8 @@ pub enum Next {
     Over,
 }
 
-/// Looks at `run`, lets its world go on as the look says, and so on, until the look says that
-/// the run is over; says whether it did. Otherwise the world's time is `until` in the end.
+/// Calls `look`, runs the world as far as its result says, and so on, until `look` returns
+/// `Next::Over` or the time is `until`. Returns whether `look` has ended the run.
 pub fn run<'m, R: AsMut<World<'m>>>(
     run: &mut R,
     until: Instant,
@@ -29,8 +29,8 @@ pub fn run<'m, R: AsMut<World<'m>>>(
     Stretch::new(until).go(run, until, look) == Some(Ended::Over)
 }
 
-/// A run up to an instant that can be left and taken up again: what happens in it depends on
-/// neither how often that is done nor when.
+/// A run up to an instant that can be interrupted and resumed. The results do not depend on when
+/// and how often that is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stretch {
     until: Instant,

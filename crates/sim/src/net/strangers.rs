@@ -1,9 +1,9 @@
-//! Hosts on the Internet that nobody knows, and the packets that they send into a mesh.
+//! Unknown hosts on the Internet, and the packets that they send into a mesh.
 //!
 //! Purpose: floods of datagrams, echo requests and SYNs from one address or from many, also from
-//! such that belong to the mesh. Place: whoever lets a network run calls [`StrangerTraffic::send`]
-//! when it is due. Left out: attackers on the air ([`super::attack`]); strangers that answer what
-//! they get.
+//! forged addresses of the mesh. Place: the caller that runs a network calls
+//! [`StrangerTraffic::send`] when it is due. Left out: attackers on the air ([`super::attack`]);
+//! strangers that react to packets that they get.
 
 use std::net::Ipv6Addr;
 
@@ -85,8 +85,8 @@ impl StrangerTraffic {
         self.forged
     }
 
-    /// Sends what is due; says when the next packet is. What has the address of a mote is at the
-    /// border router at once, so that it is known of each whether it came.
+    /// Sends the packets that are due; returns when the next one is. A packet whose source is a
+    /// mote's address is put at the border router directly, so that it is known whether it arrived.
     pub fn send(&mut self, network: &mut Network<'_>) -> Instant {
         while self.next <= network.world.now() {
             let packet = self.packet(network);

@@ -1,9 +1,9 @@
-//! The tree of a mesh: who passes on whose packets.
+//! The tree of a mesh: the parent of each mote.
 //!
-//! Purpose: finds each mote's parent along the path of fewest expected transmissions, or
-//! checks the one it was given, and refuses what can never work, naming the node.
-//! Left out: change. The tree stands for the length of a run.
-//! Sources: ETX, De Couto et al., `MobiCom` 2003; Dijkstra 1959.
+//! Purpose: finds each mote's parent along the path of fewest expected transmissions, or checks
+//! given parents. It refuses a tree that cannot work, and names the node. Left out: changes. The
+//! tree stays the same for the length of a run. Sources: ETX, De Couto et al., `MobiCom` 2003;
+//! Dijkstra 1959.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -222,7 +222,7 @@ pub fn tree(stations: &[Station<'_>], gains: &Gains) -> Result<Tree, TopologyErr
 /// Expected transmissions of a full frame and its ACK over a link from `from` to `to`, with
 /// signals `margin_db` weaker than the gains say; huge where no frame passes.
 ///
-/// Only noise counts: what others send is not known beforehand.
+/// Only noise counts: the traffic of other nodes is not known in advance.
 pub fn expected_transmissions(
     [from, to]: [&Station<'_>; 2],
     there_db: f64,

@@ -1,11 +1,10 @@
 //! The world: nodes, air and wire under one clock.
 //!
-//! Purpose: takes the next event, lets it reach whom it concerns, carries out what the nodes
-//! want, and notes when each wants to be called again.
-//! Place: a caller builds nodes over memory of its own and hands them in; it then runs the
-//! world to an instant, in virtual time at once or paced by its wall clock, and speaks to
-//! nodes as their application in between.
-//! Left out: threads. A world is one run; runs are independent of each other.
+//! Purpose: takes the next event, delivers it to its node, carries out the nodes' actions, and
+//! notes each node's next deadline. Place: a caller builds nodes over memory of its own and hands
+//! them in; it then runs the world to an instant, in virtual time at once or paced by its wall
+//! clock, and calls nodes as their application in between. Left out: threads. A world is one run;
+//! runs are independent of each other.
 
 mod agenda;
 mod attackers;
@@ -310,8 +309,8 @@ impl<'m> World<'m> {
         radios.all(|radio| radio.is_idle(self.now()))
     }
 
-    /// Puts a node that has just started in the place of another, which has rebooted; what
-    /// ran on it is gone.
+    /// Replaces a node by one that has just started, as after a reboot. Its applications' state is
+    /// lost.
     pub fn reboot(&mut self, mote: usize, node: Node<'m>) {
         debug_assert!(
             self.may_reboot(mote),

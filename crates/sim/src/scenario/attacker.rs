@@ -1,4 +1,4 @@
-//! `[[attacker]]`: who puts frames on the air without belonging to the mesh.
+//! `[[attacker]]`: transmitters that do not belong to the mesh.
 
 use std::sync::Arc;
 

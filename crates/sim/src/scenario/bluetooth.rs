@@ -43,10 +43,10 @@ pub(super) fn options(radio: &RadioSettings) -> Result<Option<BleOptions>, Scena
     }))
 }
 
-/// Leaves out what motes do without.
+/// Applies the key `tcple` of `[[node]]` to the nodes.
 ///
 /// # Errors
-/// A mote, or the border router, cannot have what nobody else has.
+/// A node has `tcple` although `radio.tcple` is off, or is the border router.
 pub(super) fn apply_to_nodes(
     network: &mut NetworkOptions,
     tables: &[Table],

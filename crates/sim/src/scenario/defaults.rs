@@ -18,8 +18,8 @@ pub(super) fn into<T: for<'de> Deserialize<'de>>(
     name: &str,
     table: Table,
 ) -> Result<T, ScenarioError> {
-    // Every value was checked; what may still be wrong is the table of keys, for which there
-    // is a test.
+    // Every value has been checked. An error here means that the table of keys is wrong, for which
+    // there is a test.
     table.try_into().map_err(|error: toml::de::Error| {
         ScenarioError::new(format!("[{name}] cannot be used: {}", error.message()))
     })

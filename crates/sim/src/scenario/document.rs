@@ -26,10 +26,10 @@ pub struct Document {
     pub(super) sweep: Vec<(String, Vec<Value>)>,
     /// The files that the document names and the caller gave.
     pub(super) given: Files,
-    /// Put together by a program, which says itself what runs: such a document may have no flow,
-    /// and keys without effect.
+    /// The document comes from a program and not from a file. It may have no flow, and keys without
+    /// effect, because the program itself sends.
     pub(super) is_made: bool,
-    /// The first value that was refused of those that [`Self::with`] set.
+    /// The first refused value among those set by [`Self::with`].
     refused: Option<ScenarioError>,
 }
 
@@ -53,7 +53,7 @@ impl Document {
         }
     }
 
-    /// Says what a key is, by its full name; `flow.KEY` of all flows.
+    /// Sets a key, by its full name; `flow.KEY` sets the key of all flows.
     ///
     /// # Errors
     /// There is no such key, or it may not have this value.
@@ -70,7 +70,8 @@ impl Document {
         Ok(())
     }
 
-    /// The document with this key; where it may not have the value, [`Self::scenario`] says so.
+    /// The document with this key set; [`Self::scenario`] reports the error if the key may not have
+    /// the value.
     #[must_use]
     pub fn with(mut self, path: &str, value: impl Into<Value>) -> Self {
         if let Err(error) = self.set(path, value) {

@@ -151,8 +151,8 @@ impl Scenario {
         outages
     }
 
-    /// How links change by faults, where the time of faults counts from `from`. What a trace
-    /// says of a link while it has a fault holds from the fault's end on.
+    /// The changes of links by faults. `from`: the origin of the faults' times. A change of the
+    /// link in a trace takes effect after the fault has ended.
     pub fn link_faults(&self, from: Instant) -> Vec<Later> {
         let mut changes = Vec::new();
         for fault in &self.faults {

@@ -1,7 +1,7 @@
 //! Keys as options of a command line: what `motet send` and `motet up` take beside a file.
 //!
-//! Place: a key of the table has its option with it, so that one which is added there is an option
-//! at once. Left out: parsing a command line, and options that are no key.
+//! Place: a key's option stands in the table of keys, so that a new key becomes an option at once.
+//! Left out: parsing a command line, and options that are no key.
 
 use toml::Value;
 
@@ -155,8 +155,8 @@ impl Setting {
 }
 
 impl Document {
-    /// Says what an option says: this text, or with an option that has no value nothing more. One
-    /// that only repeats the default that help shows says nothing.
+    /// Sets the key of an option, from its text, or for an option without a value to the contrary
+    /// of the key's default. An option that only repeats the default shown in help sets nothing.
     ///
     /// # Errors
     /// As [`Setting::read`].

@@ -1,7 +1,7 @@
-//! Which stack of the host serves which flow, and on which ports.
+//! The stacks of a host, and the ports of each flow.
 //!
-//! Purpose: a flow has ports of its own, and one stack listens on few of them. A host with
-//! more flows is several stacks behind one address; the wire tells them apart by these ports.
+//! Purpose: a flow has ports of its own, and one stack listens on few of them. A host with more
+//! flows has several stacks behind one address; the wire selects the stack by the port.
 
 use motet::limits::TCP_LISTENERS_MAX;
 use motet::time::Duration;
@@ -114,21 +114,22 @@ fn is_hosts(flow: &FlowSettings) -> bool {
     flow.kind != FlowKind::Udp && [flow.from, flow.to].contains(&FlowEnd::Host)
 }
 
-/// Their ports lie below those that connections come from (RFC 6335 §6).
+/// The ports of flows lie below the dynamic ports, 49,152 and up (RFC 6335 §6).
 const FLOWS_MAX: usize = 40_000;
 
-/// As many as `motet::tcp::Memory` holds.
+/// The capacity of `motet::tcp::Memory`.
 const CONNECTIONS_MAX: usize = 255;
 
-/// The first flow's; the others go down from it. No dissector of Wireshark's claims the upper nine
-/// thousand: content is shown as data, not as a broken message of some protocol.
+/// The port of the first flow; each further flow has the next lower one. No dissector of Wireshark
+/// uses the ports from some 35,300 up to this one, so Wireshark shows the contents as data and not
+/// as a malformed message of some protocol.
 const TCP_PORT: u16 = 44_320;
 
-/// The first UDP port: one of those that 6LoWPAN compresses to four bits, as far as these last (RFC
-/// 6282 §4.3.1).
+/// The first UDP port. 6LoWPAN compresses the ports 0xf0b0 to 0xf0bf to four bits (RFC 6282
+/// §4.3.1).
 const UDP_PORT: u16 = 0xf0b2;
 
-/// Where ports go on behind the last one.
+/// The first of the ports that are used after the highest one.
 const LOW_PORT: u16 = 1_024;
 
 #[cfg(test)]

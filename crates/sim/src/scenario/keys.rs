@@ -62,12 +62,12 @@ pub(super) enum RadioKind {
 pub(super) struct Argument {
     /// The option's name, without the dashes.
     pub(super) name: &'static str,
-    /// The placeholder of its value in help, the choices divided by bars; empty: there is none, and
-    /// the option says the contrary of the key's default.
+    /// The placeholder of its value in help, the choices divided by bars. Empty: the option has no
+    /// value, and sets the contrary of the key's default.
     pub(super) value: &'static str,
     /// The option's help.
     pub(super) help: &'static str,
-    /// The key's default as help shows it; an option that repeats it says nothing.
+    /// The key's default as shown in help; an option that repeats it has no effect.
     pub(super) shown: Option<&'static str>,
     /// The largest whole number, where a file may have larger ones.
     pub(super) max: Option<i64>,

@@ -1,4 +1,4 @@
-//! Where nodes are and how well they hear each other, as a scenario says it.
+//! The positions of nodes and the path gains between them, from a scenario's keys.
 
 use super::error::{ScenarioError, shown};
 use super::model::PathLoss;

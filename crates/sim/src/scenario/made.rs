@@ -1,8 +1,8 @@
-//! Documents that a program puts together: what is refused there beside what a file is refused, and
-//! what is filled in for a chain that a command line describes.
+//! Documents that a program puts together: further checks beside those of a file, and defaults for
+//! a chain that a command line describes.
 //!
-//! Purpose: whoever names a single chain wants one that works well. A file compares settings, so
-//! that its defaults do not depend on one another.
+//! Purpose: a chain on a command line should work well, so its defaults depend on its other
+//! settings. A file compares settings, so its defaults are independent of each other.
 
 use motet::link::Forwarding;
 use motet::mac::Channels;
@@ -44,8 +44,8 @@ pub(super) fn check_buffers(document: &Document) -> Result<(), ScenarioError> {
 }
 
 impl Document {
-    /// A chain of motes, or over Bluetooth LE one mote, with what works well there where nothing
-    /// else is said.
+    /// Fills in good settings, for a chain of motes or, over Bluetooth LE, for one mote, where the
+    /// document has none.
     #[must_use]
     pub fn completed(mut self) -> Self {
         if is_ble(&self) {
@@ -92,7 +92,7 @@ impl Document {
         keys.fold(self, |document, (path, value)| document.or(path, value))
     }
 
-    /// With all that these settings say of a chain; what they say of TCP at its ends is left out.
+    /// Sets all keys of the chain from these settings; settings of TCP at its ends are left out.
     #[must_use]
     pub fn paced(self, pacing: &Pacing) -> Self {
         let keys = chain_keys(pacing).into_iter();
@@ -100,7 +100,7 @@ impl Document {
         document.with("wire.host_ack_every", i64::from(pacing.ack_every))
     }
 
-    /// With this key, unless something is said of it.
+    /// Sets this key, unless the document has it.
     fn or(self, path: &str, value: impl Into<Value>) -> Self {
         match self.get(path) {
             Some(_) => self,
@@ -153,9 +153,9 @@ fn has_shared_buffer(document: &Document) -> Result<bool, ScenarioError> {
     Ok(radio.unchanged_profile().capabilities.shared_buffer)
 }
 
-/// Hops of a chain, where nobody says how many.
+/// The default number of hops of a chain.
 const HOPS: u16 = 3;
 
-/// Buffers of a TCP end over Bluetooth LE, where nobody says how large: the host is 20 ms away, and
-/// at 2 Mb/s the air carries five segments meanwhile, there and back.
+/// The default size of the buffers of a TCP end over Bluetooth LE, in full segments: the host is 20
+/// ms away, and at 2 Mb/s the air carries five segments meanwhile, there and back.
 const BLE_WINDOW_SEGMENTS: i64 = 16;

@@ -13,16 +13,16 @@ use motet::tcp::CongestionAlgorithm;
 use motet::tcphc;
 use motet::time::Duration;
 
-/// One point of a scenario. Seeds are apart: each makes a run of it.
+/// One point of a scenario's sweep, without the seed: each seed gives a run of it.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Length, warm-up and the like.
+    /// Length, warm-up and other times.
     pub timing: Timing,
     /// Nodes, gains and host; the seed is the run's.
     pub network: NetworkOptions,
     /// The parent of each node.
     pub tree: Tree,
-    /// Where the nodes are, metres, if the scenario says so.
+    /// The positions of the nodes, metres, if the scenario has them.
     pub positions: Option<Vec<[f64; 2]>>,
     /// The time within which all nodes are switched on.
     pub switched_on_within: Duration,

@@ -1,5 +1,5 @@
-//! Whether a node finds its own pace: what `pacing`, `hold_ms` and `retry_delay_ms` say together.
-//! It does unless a file says otherwise.
+//! Whether a node measures its own pace: the combined meaning of `pacing`, `hold_ms` and
+//! `retry_delay_ms`. By default it does.
 
 use toml::{Table, Value};
 

@@ -1,10 +1,9 @@
 //! Keys of `[stack]` and `[[node]]` that would do nothing at the nodes they are written for.
 //!
-//! Purpose: whoever gives a relay a window, or has a mote that only sends acknowledge every
-//! fourth segment, expects a difference. What part a node has follows from tree and flows, so
-//! points are asked: a key must have its effect in one point of the sweep.
-//! Left out: most keys of the MAC, which every node has, since motes join over the air; and
-//! values that say what would hold without them.
+//! Purpose: a window for a relay, or an `ack_every` for a mote that only sends, has no effect, and
+//! its author would wait for one. The role of a node follows from tree and flows, so a key must
+//! have an effect in at least one point of the sweep. Left out: most keys of the MAC, which every
+//! node has, since motes join over the air; and values that repeat the default.
 
 use toml::{Table, Value};
 
@@ -66,7 +65,7 @@ fn check_node(document: &Document, points: &[Point], node: &Table) -> Result<(),
     Ok(())
 }
 
-/// Whether a key of `[stack]` only says what would hold without it.
+/// Whether a key of `[stack]` only repeats its default.
 fn is_default(name: &str, value: &Value) -> bool {
     filled(&Table::new(), "stack").is_ok_and(|stack| stack.get(name) == Some(value))
 }

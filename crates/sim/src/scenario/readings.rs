@@ -6,7 +6,7 @@ use super::error::ScenarioError;
 use super::model::{FlowEnd, FlowKind, FlowSettings, seconds};
 use crate::apps::backlog::Sensor;
 
-/// Gives a flow what such flows have where the file says nothing: the anemometer's readings.
+/// Fills in the defaults of a flow of readings: those of the anemometers.
 pub(super) fn fill(flow: &mut Table) {
     if flow.get("kind").and_then(Value::as_str) != Some(FlowKind::Readings.name()) {
         return;

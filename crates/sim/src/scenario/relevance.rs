@@ -1,9 +1,9 @@
-//! Keys that would do nothing where they stand.
+//! Keys that have no effect in their scenario.
 //!
-//! Purpose: whoever writes `answer_bytes` under a bulk flow expects answers; silence would leave
-//! them waiting. Defaults are not asked, only what the file says. Left out: `[stack]` and
-//! `[[node]]` (`parts`); keys whose effect depends on another key's value by degrees, such as a
-//! path loss that no node is far enough away to feel.
+//! Purpose: the author of `answer_bytes` under a bulk flow expects answers, so the key is refused.
+//! Only keys in the file are checked, not defaults. Left out: `[stack]` and `[[node]]` (`parts`);
+//! keys whose effect depends on another key's value by degrees, such as a path loss in a network
+//! whose nodes are all close together.
 
 use toml::{Table, Value};
 
@@ -106,7 +106,8 @@ fn kinds<'a>(document: &'a Document, flow: &'a Table) -> Vec<&'a str> {
     }
 }
 
-/// Full names and values of what the file says in `section`, of one key or (empty) of all.
+/// The full names and values of the keys that the file has in `section`: of the key `key`, or of
+/// all if it is empty.
 pub(super) fn given<'a>(
     document: &'a Document,
     section: &str,

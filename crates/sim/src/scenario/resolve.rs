@@ -1,4 +1,4 @@
-//! From a checked file to one point of its sweep: what only several keys together can get wrong.
+//! From a checked file to one point of its sweep, with the checks that involve several keys.
 
 use std::collections::BTreeMap;
 
@@ -363,9 +363,9 @@ fn stacks(table: &Table, nodes: usize) -> Result<Vec<StackSettings>, ScenarioErr
     }
 }
 
-/// The settings in a table of `[stack]`'s keys: no frame may wait for a retry for longer than it
-/// may live. `stack`: with defaults; `given`: without; `change`: those of them that a `[[node]]`
-/// has. A default is said to be the node's where there is one.
+/// The settings in a table of `[stack]`'s keys: a retry must not be delayed beyond the frame's
+/// lifetime. `stack`: with defaults; `given`: without; `change`: the keys in a `[[node]]`. An error
+/// about a default names the `[[node]]` if there is one.
 fn checked(stack: Table, given: &Table, change: &Table) -> Result<StackSettings, ScenarioError> {
     let mut settings: StackSettings = into("stack", stack)?;
     let is_of_node = |key: &str| change.contains_key(key) || !given.contains_key(key);
@@ -400,7 +400,7 @@ fn profiles(table: &Table) -> BTreeMap<usize, String> {
     repeated(table, "node").iter().filter_map(own).collect()
 }
 
-/// `may_be_none`: a program says itself what runs.
+/// `may_be_none`: a document of a program may have no flow, because the program itself sends.
 fn flows(
     table: &Table,
     nodes: usize,

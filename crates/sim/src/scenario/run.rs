@@ -33,7 +33,7 @@ pub struct Captures {
     pub air: Option<Capture>,
     /// The capture of the wire.
     pub wire: Option<Capture>,
-    /// Failures to finish one, told to whoever holds the other end.
+    /// Receives the errors of captures that could not be completed.
     pub failed: Option<std::sync::mpsc::Sender<(Captured, std::io::Error)>>,
 }
 
@@ -117,8 +117,8 @@ pub(super) struct Counts {
 }
 
 impl<'m> Run<'m> {
-    /// A run of which nothing has happened yet. Once `stops` says so the network is left
-    /// incomplete: there is to be no run.
+    /// A run before its first event. Once `stops` is set the network is left incomplete, because
+    /// the run is not wanted any more.
     pub(super) fn new(
         scenario: &'m Scenario,
         arena: &'m Arena,

@@ -1,9 +1,9 @@
-//! A run that is opened, advanced, looked at and ended: a point of a scenario with one seed.
+//! A run, one point of a scenario with one seed, that a caller opens, advances, inspects and ends.
 //!
-//! Purpose: whoever shows a run while it goes, or ends it early, holds one. `Plan::run` uses
-//! the same: what a run gives depends on neither how often it was left nor who looked.
-//! Place: it owns the memory of its nodes, so that it can be kept by whoever has no lifetimes.
-//! Left out: changing a run while it goes on.
+//! Purpose: for callers that show a run while it advances, or end it early. `Plan::run` uses the
+//! same code, so the results do not depend on how often a run was interrupted or inspected. Place:
+//! it owns the memory of its nodes, so that its type has no lifetime parameter. Left out: changing
+//! a run while it goes on.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,8 +28,8 @@ use crate::scenario::{RunResult, Sample};
 
 /// A run of a scenario with one seed, in virtual time.
 ///
-/// It begins with the nodes switched off or alone; [`Self::advance`] lets time pass. What it gives
-/// in the end is the same however often it was left, observed or looked at.
+/// It begins with the nodes switched off or alone; [`Self::advance`] lets time pass. Its results do
+/// not depend on how often it was interrupted, observed or inspected.
 pub struct Session {
     cell: Cell,
     tell: Option<std::sync::mpsc::Sender<(Captured, std::io::Error)>>,
@@ -161,8 +161,8 @@ impl Session {
         })
     }
 
-    /// Lets time pass up to `to`, or until the run is over; says whether it is. It is over early
-    /// once `watch` says so.
+    /// Advances virtual time to `to`, or until the run is over; returns whether it is. `watch` can
+    /// end it early.
     pub fn advance(&mut self, to: Instant, watch: &Watch<'_>) -> bool {
         self.cell
             .with_dependent_mut(|_, going| going.advance(to, watch))
@@ -180,8 +180,8 @@ impl Session {
             .with_dependent(|_, going| matches!(going.phase, Phase::Over(..)))
     }
 
-    /// Lets somebody observe frames and radios from now on, who keeps `limit` happenings from one
-    /// [`Self::take_seen`] to the next.
+    /// Begins to log frames and radio states, at most `limit` happenings between two calls of
+    /// [`Self::take_seen`].
     pub fn observe(&mut self, limit: usize) {
         self.cell
             .with_dependent_mut(|_, going| going.run.network.world.observe(Some(limit)));
@@ -210,10 +210,10 @@ impl Session {
         self.cell.with_dependent(|_, going| going.view())
     }
 
-    /// Ends the run where it is, with its captures; what it gave.
+    /// Ends the run at its present time, with its captures; returns the results.
     ///
-    /// One that was not over is incomplete. Samples are of every run: who does not want them takes
-    /// them out.
+    /// One that was not over is incomplete. Samples are kept in every run; a caller that does not
+    /// need them removes them.
     pub fn finish(mut self) -> RunResult {
         let tell = self.tell.take();
         self.cell.with_dependent_mut(|_, going| {
@@ -223,7 +223,7 @@ impl Session {
             let wire = world.wire_mut().map(Wire::finish_capture);
             for (which, finished) in [(Captured::Air, air), (Captured::Wire, wire)] {
                 if let (Some(Err(error)), Some(tell)) = (finished, &tell) {
-                    // Nobody listens: nobody asked for a capture.
+                    // The receiver is gone if the caller has not requested a capture.
                     let _ = tell.send((which, error));
                 }
             }
@@ -343,7 +343,7 @@ impl Course {
         }
     }
 
-    /// Does what is due, and says until when nothing is.
+    /// Does what is due, and returns the time up to which nothing else is.
     fn look(&mut self, run: &mut Run<'_>, watch: &Watch<'_>) -> Next {
         let joined = self.joined;
         run.switch();
@@ -388,7 +388,7 @@ impl Course {
 }
 
 impl Run<'_> {
-    /// Switches nodes on, and notes who has joined.
+    /// Switches nodes on, and notes which motes have joined.
     fn look_for_arrivals(&mut self, arrivals: &mut Arrivals, watch: &Watch<'_>) -> Next {
         self.switch();
         let network = &self.network;
@@ -427,7 +427,7 @@ fn unjoined(run: &Run<'_>, arrivals: &Arrivals) -> String {
 /// Takes the place of a phase that is just being left.
 const NOTHING: Phase = Phase::Over(None, Ok(false));
 
-/// How often it is looked who has joined, in virtual time.
+/// The interval at which motes are checked for having joined, in virtual time.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// How often a run looks whether it shall stop, in virtual time.

@@ -2,10 +2,12 @@
 
 use crate::scenario::NodeResult;
 
-/// Energy by flow, mJ; `flows` are the mesh nodes that each passes, and the bytes it carried.
+/// Energy by flow, mJ; `flows`: for each flow the mesh nodes that it passes, and the bytes that it
+/// carried.
 ///
-/// A node's energy, listening included, is shared among the flows that pass it by the bytes
-/// that each carried, evenly where none carried any. What no flow passes is nobody's.
+/// A node's energy, listening included, is shared among the flows that pass it by the bytes that
+/// each carried, evenly where none carried any. The energy of nodes that no flow passes is not
+/// counted.
 pub(super) fn energy_mj(flows: &[(&[usize], u64)], nodes: &[NodeResult]) -> Vec<f64> {
     let mut carried = vec![(0_u64, 0_u64); nodes.len()];
     for (path, bytes) in flows {

@@ -1,6 +1,6 @@
-//! Nodes that sleep, and their parents: what `[stack]` and `[[node]]` say of them.
+//! Nodes that sleep, and their parents: their settings from `[stack]` and `[[node]]`.
 //!
-//! Left out: flows. A mote that sleeps may have any.
+//! Left out: flows; a sleeping mote may have any flow.
 
 use motet::link::IndirectConfig;
 use motet::mac::{Pending, Policy, Sleep};
@@ -13,10 +13,11 @@ use super::model::{StackSettings, seconds};
 use crate::net::network::NetworkOptions;
 use crate::net::topology::Tree;
 
-/// Makes the nodes sleep that shall, and the others their parents.
+/// Applies the settings of sleep: the selected nodes sleep, and their parents keep packets for
+/// them.
 ///
 /// # Errors
-/// A node that cannot sleep is told to, or a key contradicts another.
+/// A setting makes a node sleep that cannot, or a key contradicts another.
 pub(super) fn apply(
     network: &mut NetworkOptions,
     tree: &Tree,
@@ -71,7 +72,7 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// The nodes whose own table says that they sleep, and that table's number.
+/// The nodes with `sleep` in a `[[node]]` table, and the number of that table.
 fn told_to_sleep(table: &Table) -> Vec<(usize, usize)> {
     let tables = repeated(table, "node").into_iter().zip(1..);
     let told = tables.filter_map(|(node, number)| {

@@ -155,7 +155,7 @@ pub(super) fn read_bytes(file: &Path, source: Source) -> Result<Vec<u8>, Scenari
     }
     let most = source.len_max();
     let mut bytes = Vec::new();
-    // Some files tell their length only to those who read on.
+    // The length of some files is known only after they have been read to the end.
     let read = File::open(file).and_then(|file| file.take(most + 1).read_to_end(&mut bytes));
     read.map_err(failed)?;
     if bytes.len() as u64 > most {

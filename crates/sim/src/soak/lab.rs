@@ -1,10 +1,10 @@
 //! A whole network: radios, relays, border router, wire and hosts, with faults at each.
 //!
-//! Purpose: what two engines cannot show: fragments, relays' tables, link retries, routes, and
-//! nodes that reboot in the middle of it.
-//! Place: `mod` gives it a seed; it gives back what was seen, or what went wrong. Nodes are
-//! those of every other lab run; only the applications, and who judges them, are the soak's.
-//! Left out: how fast it is. What a radio loses is no fault, so that only what is stuck is.
+//! Purpose: tests what two TCP engines alone do not have: fragments, relays' tables, link retries,
+//! routes, and nodes that reboot during a run. Place: `mod` gives it a seed; it returns a tally of
+//! what happened, or the failure. Nodes are those of every other lab run; only the applications and
+//! the checks are the soak's. Left out: speed. A lost frame is no failure; a connection that makes
+//! no progress is.
 
 mod active_outsiders;
 mod judge;
@@ -45,7 +45,7 @@ struct Lab<'m> {
     is_quiet: bool,
     /// Whether some motes sleep.
     sleeps: bool,
-    /// Where motes find their parents by RPL: who hears whom when nothing is broken.
+    /// If motes find their parents by RPL: the path gains without faults.
     gains: Option<Gains>,
     /// Nodes that are off, and when they come back.
     outages: Outages,
@@ -222,8 +222,8 @@ impl<'m> Lab<'m> {
         Ok(())
     }
 
-    /// Whatever is outstanding has a timer, or waits for room that the radio makes, or for a key
-    /// that the node's host asks for by a timer of its own.
+    /// Checks that outstanding data have a timer, or wait for room in the radio's queue, or for a
+    /// key that the node's host requests by its own timer.
     fn check_timers(&self, number: usize) -> Result<(), String> {
         let node = self.network.world.node(number);
         let is_waiting = match node.link(RADIO) {

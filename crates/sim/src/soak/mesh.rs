@@ -81,7 +81,7 @@ fn undisturbed(dice: &mut Dice, seed: u64) -> NetworkOptions {
     }
     let mut dice = Dice::new(seed, SECURITY);
     let sleeps = options.nodes.iter().any(|node| node.sleep.is_some());
-    // Not with leaves of RPL that sleep: `docs/reference/soak.md` says why.
+    // Not with sleeping RPL leaves; `docs/reference/soak.md` gives the reason.
     let is_free = !(sleeps && joining == Joining::Rpl);
     if dice.chance(0.4) && is_free {
         seal(&mut options, &mut dice);
@@ -211,8 +211,7 @@ fn nodes(dice: &mut Dice) -> Vec<NodeOptions> {
     (0..count).map(&mut node).collect()
 }
 
-/// Lets motes sleep through which nobody's packets pass, where parents can say that something
-/// waits.
+/// Lets motes without children sleep, if their parents' radios can set the frame pending bit.
 fn put_to_sleep(options: &mut NetworkOptions, dice: &mut Dice) {
     let Ok(tree) = options.tree() else {
         return;
@@ -295,10 +294,10 @@ const SLEEPERS: u64 = 8;
 /// Keeps the dice that say whether motes measure their pace apart, too.
 const PACE: u64 = 6;
 
-/// Keeps the dice apart that say whether the air is Bluetooth LE's.
+/// A separate random stream for the choice of Bluetooth LE.
 const BLUETOOTH: u64 = 7;
 
-/// Keeps the dice apart that say whether the mesh has a key, and who attacks it.
+/// A separate random stream for the key of the mesh and its attackers.
 const SECURITY: u64 = 9;
 
 /// The least time from one link key to the next; the greatest is twice that.

@@ -1,12 +1,11 @@
 //! Soak: random faults against the stack, run after run, each judged, each replayable.
 //!
-//! Purpose: finds what nobody thought of. A run draws everything from its seed: topology,
-//! settings, applications, faults; it is judged by what must hold whatever happens (bytes in
-//! order, once, equal; nothing outstanding without a timer; counters that add up; tables that
-//! are empty again in the end), so nobody has to say what should come out.
-//! Data flow: [`plan`] gives the runs of a range of seeds; [`run`] runs each on any core;
-//! [`Report`] adds up what they saw, in the order of seeds.
-//! Left out: goodput. `experiments` judges that.
+//! Purpose: finds faults that no test was written for. A run draws everything from its seed:
+//! topology, settings, applications, faults; it is judged by what must hold whatever happens (bytes
+//! in order, once, equal; nothing outstanding without a timer; counters that add up; tables that
+//! are empty again in the end), so no expected result has to be written down. Data flow: [`plan`]
+//! gives the runs of a range of seeds; [`run`] runs each on any core; [`Report`] adds up their
+//! tallies, in the order of seeds. Left out: goodput. `experiments` judges that.
 
 mod content;
 mod coverage;

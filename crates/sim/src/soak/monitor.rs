@@ -1,9 +1,9 @@
-//! A monitor between two engines: what each may send, given what the other has said.
+//! A monitor between two engines: checks that each may send its segments, given the segments of the
+//! other.
 //!
-//! Place: `pipe` shows it every segment as it leaves an engine. It knows nothing of what the
-//! engines hold, so it judges by the rules of the protocol alone.
-//! Left out: what depends on timers, and connections to strangers.
-//! Source: RFC 9293 §3.4, §3.7.1, §3.8.6.
+//! Place: `pipe` passes every segment to it as it leaves an engine. It does not read the engines'
+//! state, so it judges by the rules of the protocol alone. Left out: rules that depend on timers,
+//! and connections to strangers. Source: RFC 9293 §3.4, §3.7.1, §3.8.6.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ impl Wraps {
     }
 }
 
-/// One direction of a connection: who sends, and the ports seen from there.
+/// One direction of a connection: the sending node, its port and the peer's port.
 pub(crate) type OneWay = (usize, u16, u16);
 
 #[derive(Clone, Copy, Debug)]
@@ -109,8 +109,8 @@ impl Monitor {
         })
     }
 
-    /// The window that a side announced last; `None` when the other side has begun another
-    /// connection since, for what is said to the old one is not followed.
+    /// The window that a side announced last. `None` if the other side has since begun another
+    /// connection: segments to the old one are not tracked.
     pub(crate) fn window(&self, way: OneWay) -> Option<u16> {
         let (from, local, remote) = way;
         let flow = self.flows.get(&way)?;

@@ -4,9 +4,9 @@
 //! neighbour discovery where there is no key, floods from the Internet with forged sources among
 //! them, children that sleep and are switched off, floors where many motes hear one another. Place:
 //! `mesh` lets it change a network before it is built; `lab` does the rest while it runs. All
-//! follows from the seed, by dice of its own: the other half of the runs is what it would be
-//! without. Left out: strangers of two engines, which `trouble` has; how much outsiders may cost,
-//! which the experiment `combined-outsiders` judges.
+//! choices come from a random stream of their own, so runs without outsiders are unchanged. Left
+//! out: strangers between two TCP engines, which `trouble` has; the cost of outsiders, which the
+//! experiment `combined-outsiders` judges.
 
 use motet::mac::poll::REST_REACHABLE;
 use motet::mac::{Channels, Pending, Policy, Sleep};
@@ -136,7 +136,7 @@ impl Outsiders {
     }
 }
 
-/// The attackers on a network's air, in words, for someone who looks for the cause of a failure.
+/// The attackers on a network's air, in words, for the search for a failure's cause.
 pub(super) fn names(options: &NetworkOptions) -> String {
     let name = |attacker: &AttackOptions| {
         let what = match &attacker.frames {
@@ -167,7 +167,8 @@ fn flood(dice: &mut Dice) -> Strangers {
     }
 }
 
-/// Somebody without the key beside the first relays, who sends more than a relay wants to open.
+/// Adds attackers without the key beside the first relays, which send more frames than a relay has
+/// time to decrypt.
 fn be_strange(options: &mut NetworkOptions, dice: &mut Dice) {
     wake(options);
     mesh::give_key(options, dice);
@@ -183,8 +184,8 @@ fn be_strange(options: &mut NetworkOptions, dice: &mut Dice) {
     }
 }
 
-/// Somebody who speaks in the names of others, to a mesh that forms itself and believes what it
-/// hears.
+/// Adds attackers that send in the names of other nodes, to a mesh without a key that forms itself
+/// by RPL.
 fn forge(options: &mut NetworkOptions, dice: &mut Dice) {
     wake(options);
     options.security = None;
@@ -248,8 +249,8 @@ fn crowd_together(options: &mut NetworkOptions, (dice, seed): (&mut Dice, u64)) 
     options.gains = crowded.gains;
     for node in &mut options.nodes {
         node.parent = Parent::Shortest;
-        // Where each neighbour listens elsewhere, who speaks to all speaks as often as there are
-        // channels.
+        // With several channels each neighbour may listen on another one, and a broadcast frame is
+        // sent once on each channel.
         node.mac.channels = Channels::SINGLE;
     }
 }
@@ -279,13 +280,13 @@ fn wake(options: &mut NetworkOptions) {
     options.attackers.clear();
 }
 
-/// Keeps the dice apart that say what outsiders do.
+/// A separate random stream for the choice of outsiders.
 pub(super) const PURPOSE: u64 = 10;
 
-/// And those of what they find.
+/// A separate random stream for the preparation of networks with outsiders.
 const PREPARATION: u64 = 11;
 
-/// And those of what they do while a network runs.
+/// A separate random stream for the actions of outsiders during a run.
 pub(super) const AT_WORK: u64 = 12;
 
 /// The port that every node listens on.

@@ -49,7 +49,7 @@ pub(super) fn check_places<'m>(
     Ok(())
 }
 
-/// Somebody who takes part in nothing.
+/// The address of a node that takes no part in the run.
 pub(super) fn stranger(number: u32) -> Ipv6Addr {
     Ipv6Addr::new(0xfd6d, 0xbad, 0, 0, 0, 0, 0, number as u16)
 }

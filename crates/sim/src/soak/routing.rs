@@ -1,7 +1,7 @@
-//! Meshes that form themselves: what breaks in them, and what must hold when all is mended.
+//! Meshes that form themselves: their faults, and the checks after all faults have ended.
 //!
-//! Place: `lab` asks in those of its runs whose motes find their parents by RPL.
-//! Left out: how soon a mesh mends, which the experiments `mesh-*` judge.
+//! Place: `lab` calls this in runs whose motes find their parents by RPL. Left out: the time of a
+//! repair, which the experiments `mesh-*` judge.
 
 use motet::time::{Duration, Instant};
 
@@ -110,15 +110,16 @@ fn fault_of(network: &Network<'_>) -> Option<String> {
     None
 }
 
-/// How long a mesh may take to find its paths once nothing is broken any more: what a root has
-/// rejected is asked again after a minute and a half.
+/// The longest time that a mesh takes to find its paths after the last fault: after a rejected DAO
+/// a mote waits a minute and a half before the next one.
 const MENDED_WITHIN: Duration = Duration::from_secs(600);
 
-/// A mote whose route somebody has ended, or has acknowledged in the root's name, tells the root of
-/// it again half-way through the route's lifetime, and up to half as long again after that.
+/// The time after which a mote has sent its DAO again although an attacker has ended its route, or
+/// has acknowledged the DAO in the root's name: half of the route's lifetime, and up to half of
+/// that again.
 pub(super) const REPEATED_WITHIN: Duration = Duration::from_secs(30 * 60 / 2 * 3 / 2);
 
-/// And once it has rested: a parent may have changed this very moment.
+/// The further time within which a check may still succeed: a parent may just have changed.
 const SETTLED_WITHIN: Duration = Duration::from_secs(120);
 
 /// Two lifetimes of a route.

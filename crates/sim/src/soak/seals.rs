@@ -1,7 +1,7 @@
-//! Link security in a run: what must hold of it whoever sends, and what was counted.
+//! Link security in a run: the rules that must hold for all senders, and a tally.
 //!
-//! Place: `mesh` says whether there is a key and who attacks; `lab` asks after each step.
-//! Left out: what a forged or repeated frame would do if it were believed.
+//! Place: `mesh` draws the key and the attackers; `lab` calls the check after each step. Left out:
+//! the effects that a forged or replayed frame would have if it were accepted.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use crate::net::network::Network;
 #[derive(Debug, Default)]
 pub(super) struct Seals(BTreeMap<usize, Believed>);
 
-/// What one node has used: the key sequence, and the last frame counter of each neighbour. Neither
-/// may go back, whatever reboots.
+/// The highest key sequence that a node has accepted, and the last frame counter that it has
+/// accepted from each neighbour. Neither may decrease, even after a reboot.
 #[derive(Debug, Default)]
 struct Believed {
     sequence: u32,

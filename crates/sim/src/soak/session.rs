@@ -1,11 +1,11 @@
 //! Sessions: what applications do with their connections, and whether TCP did its part.
 //!
-//! Place: `pipe` and `lab` open them and step them; a session knows no network. Each sends
-//! content of its own, which begins with its number, and reads what the other end sends, so
-//! that every byte read is compared with the one byte that it can be. A session that could not
-//! read, or write to a ring, does not try again before TCP reports that it can: a session whose
-//! edge is lost is stuck.
-//! Left out: when sessions are opened, and what the network does to them.
+//! Place: `pipe` and `lab` open them and step them; a session knows no network. Each sends content
+//! of its own, which begins with its number, and reads what the other end sends, so every byte read
+//! is compared with the expected one. A session that could not read, or write to a ring, tries
+//! again only after TCP has reported that it can: if TCP loses such a report (an edge), the session
+//! makes no more progress, and the run fails. Left out: the times at which sessions are opened, and
+//! the faults of the network.
 
 mod judge;
 mod patience;
@@ -198,7 +198,7 @@ impl<'m> Sessions<'m> {
         Ok(())
     }
 
-    /// Lets every application of a node do what it can; says whether that was anything.
+    /// Lets every application of a node make all progress it can; returns whether there was any.
     pub(crate) fn step(
         &mut self,
         host: usize,

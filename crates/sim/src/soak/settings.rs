@@ -9,7 +9,7 @@ use crate::net::faults::Faults;
 /// The behaviour of an application on its connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Behaviour {
-    /// Bytes to send: none, or enough to say who sends.
+    /// Bytes to send: none, or enough to hold the session's number.
     pub(crate) total: u64,
     /// Bytes handed over at once.
     pub(crate) chunk: u32,
@@ -57,7 +57,7 @@ pub(crate) enum Ending {
     CloseAt(Duration),
     /// A reset at some time after opening.
     AbortAt(Duration),
-    /// Not before it is told to hurry.
+    /// At the end of the run only.
     Linger,
 }
 

@@ -1,8 +1,8 @@
 //! Forged messages of RPL and of neighbour discovery.
 //!
-//! Purpose: what somebody says in a neighbour's name to lead a mesh astray that has no key. Place:
-//! the forger of the folder above asks for a packet, which a frame in that neighbour's name
-//! carries. Left out: attackers that answer what they hear at once.
+//! Purpose: messages in a neighbour's name that mislead a mesh without a key. Place: `attack` takes
+//! a packet from here, and sends it in a frame with that neighbour's address. Left out: attackers
+//! that react at once to what they hear.
 
 use std::net::Ipv6Addr;
 
@@ -142,14 +142,15 @@ impl Overheard {
         }
     }
 
-    /// A DAO in the name of a mote below the node, or of the node itself, sent to that one's
-    /// parent. It says that the mote is the child of nobody, or of a neighbour, or not there any
-    /// more.
+    /// A DAO in the name of a mote below the node, or of the node itself, sent to that mote's
+    /// parent. It gives the mote a parent that does not exist, or a neighbour as parent, or ends
+    /// its route (lifetime 0).
     fn dao(&self, kind: Forgery, near: LinkAddr, (made, number): (u32, u32)) -> Option<Forged> {
         let (mote, _) = self.neighbour(made / 2)?;
         let (parent, _) = self.neighbours.first().copied()?;
         let is_root = plan::addr_of(plan::MESH_PREFIX, near) == self.dodag.id;
-        // The parent's own DAO goes another way; that of the node goes there.
+        // The DAO of the node's parent does not pass the node; so a DAO of the node, sent to that
+        // parent, takes its place.
         let (target, to) = match mote == parent && !is_root {
             true => (near, parent),
             false => (mote, near),

@@ -1,4 +1,5 @@
-//! Attackers beside nodes of a network: what they know, and who hears them.
+//! Attackers beside nodes of a network: the addresses and settings that they know, and the nodes
+//! that hear them.
 
 use super::NetworkOptions;
 use crate::air::gains::{Gain, Gains};

@@ -1,7 +1,7 @@
-//! The memory of a node: what the stack before it in its place gave back, or new.
+//! The memory of a node: reused from the node's previous start, or newly allocated.
 //!
-//! Purpose: a node may start a thousand times in a run, and the memory of a run is given back at
-//! its end only. Whatever a stack was lent serves the next one.
+//! Purpose: a node may start a thousand times in a run, and allocated memory is freed only at the
+//! end of the run. So the memory lent to one start serves the next one.
 
 use motet::ble::Peer;
 use motet::ip::{FragmentSlot, Fragments, Registration, Route, Step};
@@ -21,7 +21,7 @@ use super::Joining;
 use super::build::Builder;
 use crate::Arena;
 
-/// Memory that came back; what is missing or has another size is made anew.
+/// Memory from an earlier start. Parts that are missing or have another size are allocated anew.
 #[derive(Debug, Default)]
 pub(super) struct NodeMemory<'m> {
     pub(super) links: Option<&'m mut [Link<'m>]>,
@@ -127,8 +127,8 @@ impl<'m> NodeMemory<'m> {
 }
 
 impl<'m> Builder<'_, 'm> {
-    /// For each mesh node the buffers that few of its frames touch, side by side: what each frame
-    /// touches of thousands of nodes lies on few pages then.
+    /// Allocates, for each mesh node, the buffers that few of its frames touch. They lie side by
+    /// side, so that the memory that every frame touches, of thousands of nodes, covers few pages.
     pub(super) fn buffers(self) -> impl Iterator<Item = NodeMemory<'m>> {
         let lens = move |n| match self.options.ble {
             Some(_) => [0; 2],
@@ -242,7 +242,7 @@ pub(crate) fn give_new_fragments<'m>(node: &mut Node<'m>, arena: &'m Arena) {
 /// Packets in fragments that a node puts together at a time: one of each of two peers.
 const FRAGMENTED: usize = 2;
 
-/// TCP flows that a border router tells apart, for each node of its mesh; from [`FLOWS_MIN`] to
+/// TCP flows that a border router can distinguish, for each node of its mesh; from [`FLOWS_MIN`] to
 /// [`FLOWS_MAX`] in all.
 const FLOWS_EACH: usize = 4;
 

@@ -84,10 +84,10 @@ pub struct BleOptions {
     /// How many motes have `TCPlE`, the first ones; where there are any, the border router has it
     /// too, and its interval is the one that holds.
     pub tcple_motes: usize,
-    /// How far each device's clock may be off, parts in a million: by how much it is, the seed
-    /// says.
+    /// The largest error of a device's clock, parts per million. The seed decides each device's
+    /// error.
     pub drift_ppm: u16,
-    /// How strong signals are at every receiver, dBm, and by how much that varies, dB.
+    /// The mean signal strength at every receiver, dBm.
     pub rssi_dbm: f64,
     /// The standard deviation of [`Self::rssi_dbm`], dB.
     pub rssi_sigma_db: f64,
@@ -127,8 +127,8 @@ pub struct SecurityOptions {
     pub name: Option<KeyName>,
     /// The cipher, which sets how long encryption takes.
     pub cipher: Cipher,
-    /// Where motes join by CoJP: what their join keys follow from. None: every node has the network
-    /// key from the start.
+    /// The secret from which motes' join keys are derived, if motes join by CoJP. `None`: every
+    /// node has the network key from the start.
     pub join_secret: Option<JoinSecret>,
 }
 
@@ -197,9 +197,9 @@ impl Cipher {
     /// The duration of a call of the cipher, which encrypts two blocks.
     pub fn call(self, profile: &Profile) -> Duration {
         match self {
-            // CC2420 data sheet, table 8: a block takes 14 us. What copies it into the radio is
-            // charged as ever. No figure was found for the AT86RF233, whose blocks cross its SPI
-            // besides.
+            // CC2420 data sheet, table 8: a block takes 14 µs. The copy of the frame into the radio
+            // is charged separately. No figure was found for the AT86RF233, which also transfers
+            // each block over SPI.
             Self::Radio => Duration::from_micros(2 * 14),
             Self::Software => profile.cipher,
         }
@@ -255,8 +255,8 @@ pub struct NodeOptions {
     /// How much of the wait between two frames to a neighbour that the stack measures, %; 0: it
     /// measures none, and link retries wait for as long as the MAC's settings say.
     pub pace_percent: u8,
-    /// Where none is measured: how long the next frame to a neighbour waits, per hop that the last
-    /// one still has to go; zero: not at all. How far it has to go, the tree says.
+    /// Where none is measured: the wait before the next frame to a neighbour, for each hop that the
+    /// last one still has to go, by the tree; zero: no wait.
     pub pacing_step: Duration,
     /// How its queue of whole packets is kept short.
     pub discipline: Discipline,
@@ -525,8 +525,8 @@ impl NetworkOptions {
     }
 }
 
-/// Every mote hears the border router and is heard by it: gains of a network over Bluetooth LE,
-/// whose air is another one.
+/// Every mote hears the border router and is heard by it: gains for a network over Bluetooth LE,
+/// which does not use the air of 802.15.4.
 pub fn star(motes: usize) -> Gains {
     Gains::from_fn(motes + 1, |from, to| match from == 0 || to == 0 {
         true => 0.0,

@@ -1,9 +1,8 @@
-//! When each node is to be called next, and which entry of the calendar says so.
+//! The next deadline of each node, and its entry in the calendar.
 //!
-//! Purpose: the calendar cannot cancel, so that about half of its deadlines were overtaken when
-//! they come. Place: apart from the nodes. Of thousands of nodes none is in a cache when its
-//! deadline comes, and a deadline that was overtaken shall touch sixteen bytes in place of the
-//! node.
+//! Purpose: the calendar cannot cancel events, so about half of the deadlines are obsolete when
+//! they come. Place: apart from the nodes. With thousands of nodes, a node is not in the cache when
+//! its deadline comes; an obsolete deadline touches only sixteen bytes here, and not the node.
 
 use motet::time::{Duration, Instant};
 
@@ -60,8 +59,7 @@ impl Agenda {
         })
     }
 
-    /// The node has been spoken to and could not answer: what it wants is unknown until it is
-    /// called.
+    /// The node was called but could not return its deadline: it is unknown until the next call.
     pub(super) fn doubt(&mut self, node: usize) {
         self.calls[node].wanted = Instant::ORIGIN;
     }

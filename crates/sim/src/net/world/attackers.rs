@@ -149,7 +149,7 @@ impl World<'_> {
         self.attacks_ended = true;
     }
 
-    /// A frame has left the air that was for the node at `to`: whoever is near that overhears it.
+    /// A frame for the node at `to` has left the air: the attackers beside that node overhear it.
     pub(super) fn overhear(&mut self, to: usize, frame: &Frame) {
         let near = self.attackers.iter_mut();
         for attacker in near.filter(|attacker| attacker.near == to) {
@@ -157,9 +157,8 @@ impl World<'_> {
         }
     }
 
-    /// Forged frames that nodes have believed, as far as their tables say: data that was passed on
-    /// without being opened, and neighbours whose frame counter is one that only an attacker has
-    /// used.
+    /// Forged frames that nodes have accepted, by their counters and tables: data frames that were
+    /// accepted without decryption, and neighbours with a frame counter that only an attacker uses.
     pub fn forgeries_believed(&self) -> u64 {
         let macs = self.motes.iter().filter_map(|mote| mac_of(&mote.node));
         let secured = macs.filter_map(|mac| Some((mac, mac.security()?)));

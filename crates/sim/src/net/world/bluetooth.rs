@@ -85,7 +85,7 @@ impl World<'_> {
         })
     }
 
-    /// Tells such a node what that controller reports.
+    /// Passes a report of the external controller to such a node.
     pub fn report(&mut self, mote: usize, event: Event<'_>) {
         let now = self.now();
         let Mote { node, ports, .. } = &mut self.motes[mote];

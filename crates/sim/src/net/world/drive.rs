@@ -9,15 +9,14 @@ use crate::air::Event;
 use crate::air::radio::Radio;
 
 impl World<'_> {
-    /// Drives a node whose radio has something to tell; for the others nothing is new.
+    /// Drives a node whose radio has events for it; nothing has changed for the other nodes.
     pub(super) fn drive_if_told(&mut self, mote: usize, now: Instant) {
         if self.motes[mote].radios().any(Radio::has_output) {
             self.drive(mote, now);
         }
     }
 
-    /// Tells a node what its radio has to tell, carries out what it wants, and plans its
-    /// next call.
+    /// Passes the radio's events to a node, carries out its actions, and schedules its next call.
     pub(super) fn drive(&mut self, mote: usize, now: Instant) {
         if self.motes[mote].is_off {
             return;
@@ -33,8 +32,8 @@ impl World<'_> {
         self.buffer = buffer;
     }
 
-    /// Lets a node and what runs on it do all they can; says when it wants to be called next. The
-    /// node speaks last: only then does it know what waits for the clock.
+    /// Lets a node and its applications make all progress they can; returns the node's next
+    /// deadline. The node is called last: only then is its deadline known.
     fn settle(&mut self, mote: usize, buffer: &mut [u8], now: Instant) -> Option<Instant> {
         let mut is_settled = false;
         loop {
@@ -72,14 +71,14 @@ impl World<'_> {
         true
     }
 
-    /// Lets a node's applications do what they can; says whether that was anything.
+    /// Lets a node's applications make progress; returns whether there was any.
     fn step_apps(&mut self, mote: usize, now: Instant) -> bool {
         let Mote { node, apps, .. } = &mut self.motes[mote];
         apps.iter_mut()
             .fold(false, |acted, app| acted | app.step(node, now))
     }
 
-    /// Tells a node what its radio has to tell; says whether there was anything.
+    /// Passes the radio's events to a node; returns whether there were any.
     fn tell(&mut self, mote: usize, now: Instant) -> bool {
         let Mote { node, ports, .. } = &mut self.motes[mote];
         let mut told = false;
@@ -106,7 +105,7 @@ impl World<'_> {
         told
     }
 
-    /// Carries out what a node wants; says whether that was anything.
+    /// Carries out the actions of a node; returns whether there were any.
     fn act(&mut self, mote: usize, buffer: &mut [u8], now: Instant) -> bool {
         let mut acted = false;
         while let Some((interface, action)) = self.motes[mote].poll_action(now, buffer) {

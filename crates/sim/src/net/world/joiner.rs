@@ -1,8 +1,9 @@
-//! How a mote gets the key of its mesh, and who gives it: CoJP between the nodes of a world.
+//! Joining by CoJP between the nodes of a world: pledges, and the registrar that gives them the
+//! key.
 //!
-//! Purpose: what firmware and a border router's host do about joining, and what of it outlives a
-//! reboot. Left out: the processor time of a request and an answer, which is spent once in a mote's
-//! life. Source: RFC 9031 §4 and §8.
+//! Purpose: it does the part of firmware and of a border router's host in joining, and keeps the
+//! state that outlives a reboot. Left out: the processor time of a request and an answer, which
+//! occurs once in a mote's life. Source: RFC 9031 §4 and §8.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
@@ -76,7 +77,7 @@ pub struct RegistrarState {
     renewal: Option<Renewal>,
 }
 
-/// Another network key, which devices are told one by one.
+/// A change to another network key, which is announced to one device after the other.
 #[derive(Debug)]
 struct Renewal {
     given: Configuration,
@@ -117,7 +118,7 @@ impl PledgeState {
         self
     }
 
-    /// Does what is due; says whether that was anything.
+    /// Does what is due; returns whether anything was.
     fn step(&mut self, node: &mut Node<'_>, stored: Option<Reservation>, now: Instant) -> bool {
         if self.given.is_some() {
             return self.renew(node, now);
@@ -139,7 +140,7 @@ impl PledgeState {
         }
         self.ask_at = Some(now + self.wait + self.rng.uniform(WAIT_MIN));
         self.wait = self.wait.saturating_mul(2).min(WAIT_MAX);
-        // Of a number that a run before has used the answer would betray that one's.
+        // A number that an earlier run has used would encrypt a second request with the same nonce.
         if !self.numbers.allows(self.pledge.next_sequence()) {
             return false;
         }
@@ -159,7 +160,7 @@ impl PledgeState {
         if std::mem::replace(&mut self.heard, heard) == heard {
             return ask_at;
         }
-        // Such frames may be forged: whoever asks often already gains nothing by them.
+        // Such frames may be forged, so they shorten only the longest wait.
         if self.wait < WAIT_MAX {
             return ask_at;
         }
@@ -169,7 +170,7 @@ impl PledgeState {
         ask_at
     }
 
-    /// Takes another key from the registrar; says whether there was one.
+    /// Takes another key from the registrar; returns whether there was one.
     fn renew(&mut self, node: &mut Node<'_>, now: Instant) -> bool {
         let mut acted = false;
         let (mut datagram, mut out) = ([0; DATAGRAM_LEN_MAX], [0; DATAGRAM_LEN_MAX]);
@@ -224,9 +225,9 @@ impl RegistrarState {
         }
     }
 
-    /// As this, with numbers that go on from one run to the next, if something keeps them: those of
-    /// its own messages, by the registrar's `eui64`, and those of the `devices`, whose recorded
-    /// requests are old.
+    /// Continues the message numbers of earlier runs from a counter store: those of the registrar's
+    /// own messages, stored under its `eui64`, and the last request number of each of the
+    /// `devices`, so that recorded requests are refused.
     #[must_use]
     pub fn with_counter_store(
         mut self,
@@ -302,7 +303,7 @@ impl RegistrarState {
         }
     }
 
-    /// Lets a device be told of the key that will be, if there is one.
+    /// Announces the coming key to a device, if a change is under way.
     fn inform(&mut self, eui64: [u8; 8]) {
         let key = self.secret.key(eui64);
         let is_revoked = self.revoked.contains(&eui64);
@@ -409,13 +410,13 @@ impl Joiner {
 }
 
 impl World<'_> {
-    /// Says what a node does about joining, in all its lives.
+    /// Sets the joining role of a node, which it keeps across reboots.
     pub fn set_joiner(&mut self, mote: usize, joiner: Joiner) {
         self.motes[mote].security.joiner = Some(joiner);
     }
 
-    /// Lets the registrar give all but the `revoked` devices another network key, whose link keys
-    /// begin with this sequence or later; says whether there is a registrar.
+    /// Lets the registrar announce another network key to all devices but the `revoked` ones. Its
+    /// link keys begin with this sequence or later. Returns whether there is a registrar.
     pub fn replace_key(
         &mut self,
         (network, sequence): (NetworkKey, u32),
@@ -454,7 +455,8 @@ impl World<'_> {
 /// frame names a sequence up to 63 ahead: motes that are not up to date understand it, too.
 const SEQUENCES_BETWEEN: u32 = 16;
 
-/// Time between two devices that are told of another key, and how long that goes on at most.
+/// The time between the announcements to two devices, and the longest time that all announcements
+/// together take.
 const TELL_EVERY: Duration = Duration::from_millis(250);
 const RENEWAL_MAX: Duration = Duration::from_secs(60);
 

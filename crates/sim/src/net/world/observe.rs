@@ -8,8 +8,8 @@ use crate::air::radio::State;
 use crate::ble;
 
 impl World<'_> {
-    /// Lets somebody observe from now on, who keeps `limit` happenings from one look to the next;
-    /// with none nobody observes any more. Nothing else changes by it.
+    /// Begins to log happenings, at most `limit` between two calls that take them; `None` ends the
+    /// log. It changes nothing else in the run.
     pub fn observe(&mut self, limit: Option<usize>) {
         self.air.log = limit.map(Log::new);
         if let Some(ble) = &mut self.ble {

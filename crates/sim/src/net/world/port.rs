@@ -1,7 +1,7 @@
-//! Where a node meets what is outside it: radios, wires, and whoever runs the world.
+//! A node's ports to the outside: radios, wires, and the caller that runs the world.
 //!
 //! Place: a node has as many ports as interfaces, of any kinds, in any order. A new kind is a
-//! variant of [`Port`] and of [`Kind`], and what `drive` and `deliver` do with it.
+//! variant of [`Port`] and of [`Kind`], and a case in `drive` and `deliver`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

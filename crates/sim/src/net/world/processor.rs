@@ -1,11 +1,11 @@
 //! The processor time of a node's work above its driver: for each frame, and for each segment of
 //! TCP.
 //!
-//! Purpose: instructions of both were counted (`cargo xtask peers`), and a profile says how long
-//! they take. Place: called once a node has done all it can. The time counts for duty cycle and
-//! charge, and moves no frame: what a frame needs until it is on the air is in the driver's
-//! constants, which were fitted on whole frames. Left out: datagrams above IP, applications, and a
-//! host on a wire.
+//! Purpose: the instructions for both were counted (`cargo xtask peers`), and a profile has their
+//! time. Place: called once a node has done all it can. The time counts for duty cycle and charge,
+//! and delays no frame: the delay until a frame is on the air is part of the driver's constants,
+//! which were fitted on whole frames. Left out: datagrams above IP, applications, and a host on a
+//! wire.
 
 use super::Mote;
 use super::port::Attached;

@@ -1,7 +1,7 @@
 //! The reception of a frame when its last symbol has passed.
 //!
-//! Place: the medium says who was locked on it and how likely it arrived there; chance decides, and
-//! radios and nodes hear of it.
+//! Place: the medium returns the receivers that were locked on the frame, each with the chance of a
+//! correct reception. A random draw decides, and radios and nodes are notified.
 
 use motet::time::Instant;
 use motet::wire::ieee802154::Header;
@@ -66,7 +66,8 @@ impl World<'_> {
         self.receptions = receptions;
     }
 
-    /// Draws whether a frame arrives. Where nobody asks it may give anything, but draws as often.
+    /// Draws whether a frame arrives. `is_asked`: whether the result is needed; if not, it may be
+    /// wrong, but the same number of random numbers is drawn.
     fn judge(&mut self, reception: &Reception, is_asked: bool) -> Fate {
         let node = self.places.node(reception.at);
         // Certain results draw nothing: most frames have no rival at all.

@@ -34,7 +34,7 @@ pub(super) struct SecurityState {
 }
 
 impl SecurityState {
-    /// Stores what a node asks for; says whether it is stored.
+    /// Stores a node's reservation; returns whether it is stored.
     fn store(&mut self, reservation: Reservation) -> bool {
         let past = Past {
             sequence: reservation.sequence,
@@ -63,7 +63,7 @@ impl World<'_> {
         security.counter_store = Some((counter_store, eui64));
     }
 
-    /// Says what a call of a node's cipher takes.
+    /// Sets the time that a call of a node's cipher takes.
     pub fn set_cipher(&mut self, mote: usize, call: Duration) {
         self.motes[mote].security.call = call;
     }
@@ -86,7 +86,7 @@ impl Mote<'_> {
         }
     }
 
-    /// Stores what the node asks for; says whether there was anything.
+    /// Stores the node's reservations; returns whether there were any.
     fn store(&mut self, now: Instant) -> bool {
         let mut acted = false;
         while let Some((interface, reservation)) = self.node.poll_reservation(now) {
@@ -98,7 +98,7 @@ impl Mote<'_> {
         acted
     }
 
-    /// Does what is due about joining; says whether there was anything.
+    /// Does what is due in joining; returns whether anything was.
     fn join(&mut self, now: Instant) -> bool {
         let Self { security, node, .. } = self;
         let stored = security.stored;

@@ -102,7 +102,7 @@ fn figures(experiment: &Experiment, report: &Report) -> Vec<Figure> {
     let charts = (1..).zip(&report.charts);
     let figure = |(number, chart): (usize, &Chart)| Figure {
         name: format!("{}-{number}", experiment.id),
-        // The section says what all of them are about.
+        // The section's heading already names what all charts have in common.
         title: match report.charts.len() {
             _ if is_trace(chart) => chart.title.clone(),
             1 => chart.title.clone(),

@@ -202,7 +202,7 @@ fn draw_links(
             fair if fair >= 0.7 => "fair",
             _ => "bad",
         };
-        // What was a link of the tree once, or never: beside those that are.
+        // A link that is not part of the tree is dashed.
         let (opacity, dashes) = match of_tree((*a, *b)) {
             true if used == 0 => (".45", ""),
             true => (".75", ""),

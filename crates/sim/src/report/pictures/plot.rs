@@ -100,7 +100,7 @@ impl Plot {
             }
         }
         match entries.len() {
-            // One line alone is what the axis says.
+            // A single line needs no legend: the axis names it.
             0 | 1 => Vec::new(),
             _ => entries,
         }
@@ -140,7 +140,7 @@ impl Plot {
             part.draw(&Text::new((*title).to_owned(), at, style))?;
             let own = self.lines.iter().filter(|line| line.panel == *title);
             let frame = Frame {
-                // What is the same for all stands at the rim.
+                // All panels share one scale: only those at the rim show it.
                 has_y: place % columns == 0,
                 ..Frame::PANEL
             };

@@ -206,7 +206,7 @@ fn curves_of(
     curves
 }
 
-/// How curves are drawn, and what has to be said about it.
+/// The arrangement of curves: bands, lines, and a note for the caption.
 fn arranged(curves: &[Curve]) -> (Vec<Band>, Vec<Line>, String) {
     if curves.len() <= LINES_MAX {
         let lines = curves.iter().enumerate();
@@ -233,8 +233,9 @@ fn arranged(curves: &[Curve]) -> (Vec<Band>, Vec<Line>, String) {
     }
 }
 
-/// The values of swept keys that a curve is for, as far as it is told by its panel, or by its name
-/// there; `apart`: a bit for each value that panels tell.
+/// The values of swept keys that a curve stands for: those in the title of its panel (`is_panel`),
+/// or those in its name within the panel. `apart`: a bit for each value that is in the panel's
+/// title.
 fn part(curve: &Curve, apart: usize, is_panel: bool) -> String {
     let values = curve.of.iter().enumerate();
     let own = values.filter(|(place, _)| (apart >> place & 1 == 1) == is_panel);

@@ -1,7 +1,7 @@
-//! Outsiders at work in a network: what they do while it runs, and whether it recovers from them.
+//! Outsiders during a run: their actions, and the checks that the network recovers from them.
 //!
-//! Place: `lab` calls this between two looks of applications at their connections. Left out: what
-//! is drawn ([`super::super::outsiders`]); attackers on the air, which the world has.
+//! Place: `lab` calls this between two steps of the applications. Left out: the random choice of
+//! outsiders ([`super::super::outsiders`]); attackers on the air, which are the world's.
 
 use std::net::Ipv6Addr;
 

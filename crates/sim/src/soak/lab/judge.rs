@@ -68,13 +68,13 @@ impl Lab<'_> {
                 sum.attempts
             ));
         }
-        // Without a key what an attacker says is received, too.
+        // Without a key, nodes also receive the frames of attackers.
         let forged = match self.network.network_key() {
             None => world.attack_frames(),
             Some(_) => 0,
         };
-        // What is for all is received by many, and a node that reboots between two attempts
-        // knows the second as no repetition.
+        // A broadcast frame is received by many nodes. A node that reboots between two attempts of
+        // a frame does not recognise the second as a duplicate.
         let again = (sum.attempts - on_air + self.tally.reboots + forged) * nodes;
         if sum.received > sum.sent + again {
             return Err(format!(
@@ -82,17 +82,17 @@ impl Lab<'_> {
                 sum.received, sum.sent
             ));
         }
-        // A fragment for all goes out on each channel in turn: a node that listens on two of them
-        // meanwhile hears it twice. A delivery to a mote that sleeps may go on with a fragment that
-        // the mote has, whose sequence number its MAC has forgotten.
+        // A broadcast fragment is sent on each channel in turn: a node that changes its channel
+        // meanwhile may hear it twice. An interrupted delivery to a sleeping mote may resume with a
+        // fragment that the mote already has, but whose sequence number its MAC has forgotten.
         let is_alone = |mac: &Mac<'_>| mac.config().channels == Channels::SINGLE;
         let repeats = match self.network.macs().all(is_alone) {
             true => sum.repeated.saturating_sub(sum.sleep.resumed),
             false => 0,
         };
-        // A node remembers a dozen neighbours: one of many that it has forgotten between two
-        // attempts, or in whose name somebody has spoken meanwhile, does not repeat anything for
-        // all it knows.
+        // A node remembers a dozen neighbours. If it forgets a neighbour between two attempts, or
+        // if an attacker has sent in that neighbour's name meanwhile, it does not recognise the
+        // second attempt as a duplicate.
         let knows_all = !self
             .active_outsiders
             .as_ref()

@@ -220,8 +220,8 @@ impl<'m> Pipe<'m> {
         }
     }
 
-    /// ISS and timestamp of a host's first connection if its clock began at zero: from another
-    /// engine with the same secret.
+    /// ISS and timestamp of a host's first connection if its clock began at zero, computed by a
+    /// second engine with the same secret.
     fn first_numbers(&self, host: usize) -> (u32, u32) {
         let (local, remote) = if host == CLIENT {
             (FIRST_PORT, PORT)
@@ -375,7 +375,7 @@ impl<'m> Pipe<'m> {
         Ok(())
     }
 
-    /// No more faults; whoever has something to say says it now.
+    /// Ends all faults, and lets the sessions finish without pauses.
     fn calm(&mut self) -> Result<(), String> {
         self.is_quiet = true;
         for way in &mut self.ways {

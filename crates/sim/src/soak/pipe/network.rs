@@ -122,7 +122,8 @@ impl Pipe<'_> {
         self.tally.icmp_errors += 1;
     }
 
-    /// Somebody who was named as a flood's source: most are nobody.
+    /// Answers for an address that was the forged source of a flood: most such addresses do not
+    /// exist, and do not answer.
     fn answer_as_stranger(&mut self, host: usize, who: Ipv6Addr, header: &Header) {
         let number = u32::from(who.segments()[7]);
         let (flags, numbers) = match self.dice.range(0, 9) {
@@ -299,7 +300,7 @@ impl Pipe<'_> {
     }
 }
 
-/// How many of the lost segments somebody tells about.
+/// The share of lost segments for which an ICMPv6 error is sent.
 const ICMP_SHARE: f64 = 0.02;
 
 const ECT0: u8 = 2;

@@ -1,6 +1,7 @@
 //! Whether what a session read is what its peer sent, byte by byte, and all of it.
 //!
-//! Place: sessions ask after each read. Left out: how long TCP may take ([`super::patience`]).
+//! Place: sessions call the check after each read. Left out: the time that TCP may take
+//! ([`super::patience`]).
 
 use super::Sessions;
 use crate::soak::content::NAME_LEN;

@@ -1,14 +1,14 @@
-//! Which timeouts are faults where every packet arrives.
+//! The timeouts that are failures in a run whose network delivers every packet.
 
 use motet::tcp::{Connection, Error, State};
 use motet::time::{Duration, Instant};
 
 use super::{Session, Sessions};
 
-/// How far a session's peer has taken what TCP was given.
+/// The progress of a session's data: how much of it the peer has acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
-    /// Bytes that it has not.
+    /// Bytes that the peer has not acknowledged.
     left: u16,
     /// When that last changed, or the state did, by the node's clock.
     at: Instant,
@@ -66,7 +66,7 @@ impl Sessions<'_> {
             return Ok(());
         }
         let peer = session.peer.and_then(|peer| self.all.get(peer));
-        // What nobody accepts in time is not acknowledged.
+        // A connection that no application accepts in time gets no acknowledgments.
         let accepted_by = session.opened + ACCEPT_MAX;
         let is_there = |peer: &&Session| {
             !peer.is_over && peer.state.is_synchronized() && peer.opened <= accepted_by
