@@ -1,7 +1,7 @@
-//! The time in which a transport expects an answer from its peers.
+//! The time at which a transport expects an answer from its peers.
 //!
-//! Place: at the floor, because TCP makes it and the MAC of a sleeping node takes it, which import
-//! nothing of one another. Left out: what is done about it, which is `mac::poll`'s.
+//! Place: at the floor, because TCP makes it and the MAC of a sleeping node uses it, and neither
+//! may import the other. Left out: when the MAC then polls, which is `mac::poll`'s.
 
 use crate::time::{Duration, Instant};
 

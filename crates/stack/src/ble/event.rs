@@ -1,8 +1,8 @@
-//! A controller's reports and its orders: HCI's events and commands, one for one.
+//! A controller's reports and commands, which map one to one to HCI's events and commands.
 //!
-//! Place: between a driver, which has the packets of its HCI transport, and the
-//! [`Host`](super::Host). Times are in HCI's units. Left out: what a driver does once, before there
-//! is a host: reset, event masks, the sizes of buffers and the device's address.
+//! Place: between a driver, which sends and receives HCI packets, and the [`Host`](super::Host).
+//! Times are in HCI's units. Left out: the initial setup by a driver, before there is a host:
+//! reset, event masks, the sizes of buffers and the device's address.
 //!
 //! Source: Bluetooth Core 5.4 Vol 4 Part E §7.
 

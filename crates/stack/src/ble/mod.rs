@@ -1,15 +1,15 @@
 //! A host above a Bluetooth LE controller: connections, and on each the channel that carries IPv6.
 //!
-//! Place: between HCI, whose events a driver reports and whose commands it carries out, and the
-//! link, which makes IPv6 packets of SDUs. Every other device is a [`Peer`]; on a connection a
-//! central asks for one credit-based channel of the service IPSP, and a peripheral waits for that.
-//! Credits are returned early, and controller and peer hold two SDUs ahead, so that a connection
-//! event goes on as long as there is something to send.
+//! Place: between HCI and the link. A driver reports HCI events and carries out HCI commands; the
+//! link turns SDUs into IPv6 packets. Every other device is a [`Peer`]. On a connection the central
+//! opens one credit-based channel of the service IPSP, and the peripheral waits for that. Credits
+//! are returned early, and up to two SDUs are queued at controller and peer, so that a connection
+//! event continues as long as there are data to send.
 //!
 //! With the feature `tcple` there may be a second channel, for TCPlE: see `peer::attributes`.
 //!
-//! Left out: pairing and encryption; GATT, of which only the service's UUID is advertised; enhanced
-//! credit-based channels.
+//! Left out: pairing and encryption; GATT, except that the UUID of the service is advertised;
+//! enhanced credit-based channels.
 //!
 //! Sources: Bluetooth Core 5.4 Vol 3 Part A (L2CAP) and Part C (GAP); the Internet Protocol Support
 //! Profile 1.0; RFC 7668 §3.
@@ -124,7 +124,7 @@ struct Controller {
     packets: u16,
 }
 
-/// A command that was given: what its refusal undoes.
+/// The command that has no answer yet: decides what its refusal changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum PendingCommand {
     Gap,

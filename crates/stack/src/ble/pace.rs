@@ -24,9 +24,9 @@ impl Pace {
         level: 0,
     };
 
-    /// Takes what a controller says of a connection event.
+    /// Counts the packets of a connection event that the controller reports.
     pub(super) fn on_report(&mut self, report: &EventReport) {
-        // A peripheral that leaves an event out has lost nothing.
+        // An event that the peripheral skipped lost no packet.
         let missed = u16::from(report.is_missed && report.good > 0);
         self.received = self.received.saturating_add(report.good);
         self.lost = self.lost.saturating_add(report.bad.saturating_add(missed));
@@ -69,7 +69,7 @@ const SAMPLE: u16 = 600;
 /// comes.
 const LEVELS: [u16; 3] = [15, 40, 100];
 
-/// From then on: what each connection has of an interval, in units of 1.25 ms.
+/// For each level of `LEVELS`, the part of the interval for each connection, in units of 1.25 ms.
 const SHARES_1M: [u16; 3] = [16, 12, 8];
 const SHARES_2M: [u16; 3] = [16, 6, 6];
 

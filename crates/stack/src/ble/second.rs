@@ -1,4 +1,4 @@
-//! The second channel of a connection, TCPlE's: what the link above asks of it.
+//! The second channel of a connection, that of TCPlE: the calls of the link above.
 
 use super::counters::HostCounters;
 use super::peer::{Attributes, ChannelKind, Connection, Peer, State};
@@ -63,8 +63,8 @@ impl Host<'_> {
         self.peers.iter().position(|peer| peer.is_of(handle))
     }
 
-    /// Asks for this interval, in units of 1.25 ms, of all connections of a central; `None`: what
-    /// its settings say.
+    /// Sets the interval, in units of 1.25 ms, that a central requests for all its connections;
+    /// `None`: the interval of its settings.
     pub(crate) const fn lead(&mut self, interval: Option<u16>) {
         self.second.led = interval;
     }

@@ -1,13 +1,13 @@
-//! Fragments of IPv6 that are put together, in memory that the application lends.
+//! Reassembly of IPv6 fragments, in memory that the application lends.
 //!
-//! Place: the node brings each fragment that is for itself, and delivers what has become whole.
-//! Fragments of others go on as they are: routers never look into them. A stranger can send any
+//! Place: the node passes in each fragment with its own address as destination, and delivers
+//! complete packets. Fragments for other nodes are forwarded unchanged. A stranger can send any
 //! number of fragments, so everything is bounded: as many packets as there are slots, each for
-//! [`PATIENCE`]. Where all slots are taken, the oldest packet of the source that has the most of
-//! them yields to a newcomer. A packet of which two fragments overlap is dropped whole, with what
-//! still comes of it: a sender has no reason to make one, and receivers read it differently. Left
-//! out: packets above [`REASSEMBLED_LEN_MAX`]. Extension headers in front of the fragment header,
-//! which each fragment has and which were acted on with it, are no part of the packet that is put
+//! [`PATIENCE`]. If all slots are taken, the oldest packet of the source with the most packets
+//! gives way to a new one. A packet with overlapping fragments is dropped whole, with all its later
+//! fragments: no honest sender makes overlaps, and receivers interpret them differently. Left out:
+//! packets above [`REASSEMBLED_LEN_MAX`]. Extension headers in front of the fragment header, which
+//! each fragment has and which were acted on with it, are no part of the packet that is put
 //! together. Sources: RFC 8200 §4.5, §5; RFC 5722 (overlaps); RFC 7112 (the first fragment has all
 //! headers); RFC 3168 §5.3 (congestion marks).
 
@@ -175,7 +175,7 @@ impl<'m> Fragments<'m> {
         let known = self.slots.iter().position(|slot| slot.holds(&key));
         if fragment.end() > PART_LEN_MAX {
             self.counters.too_long = self.counters.too_long.wrapping_add(1);
-            // What has come of it would wait for nothing.
+            // The fragments that have already come cannot become a packet.
             if let Some(slot) = known.and_then(|index| self.slots.get_mut(index)) {
                 slot.state = State::Dropped;
             }
@@ -537,10 +537,10 @@ const UNITS: usize = PART_LEN_MAX.div_ceil(UNIT);
 /// Length of an IPv6 header and a fragment header, bytes.
 const HEADERS_LEN: usize = ipv6::HEADER_LEN + ipv6_fragment::HEADER_LEN;
 
-/// Where the fixed header says how long the payload is.
+/// Offset of the payload length in the IPv6 header.
 const PAYLOAD_LEN_AT: usize = 4;
 
-/// Where a fragment header has its offset.
+/// Offset of the fragment offset field in a fragment header.
 const OFFSET_AT: usize = 2;
 
 /// Parameter problem: the first fragment lacks headers (RFC 7112 §5).

@@ -1,11 +1,11 @@
-//! IPv6: whose packet this is, where it goes next, and what the node says about it.
+//! IPv6: whether a packet is for this node, its next hop, and ICMPv6 messages about it.
 //!
-//! Place: [`crate::node`] asks for a `Disposition` of each packet or first fragment, then delivers,
-//! forwards or answers. Neighbour discovery keeps the default route, the prefix and the 6LoWPAN
-//! contexts; ICMPv6 messages are written here. With the feature `fragments` packets that come in
-//! fragments are put together in `fragments`, which has memory of its own. Other packets are only
-//! looked at: bytes live in the interfaces' queues. Left out: multicast forwarding, redirects.
-//! Sources: RFC 8200, 4443, 4861, 4862, 6724, 6775.
+//! Place: [`crate::node`] gets a `Disposition` for each packet or first fragment from here, and
+//! then delivers, forwards or answers it. Neighbour discovery keeps the default route, the prefix
+//! and the 6LoWPAN contexts; ICMPv6 messages are written here. With the feature `fragments` packets
+//! that come in fragments are put together in `fragments`, which has memory of its own. No other
+//! packet is stored here: packets are in the queues of links. Left out: multicast forwarding,
+//! redirects. Sources: RFC 8200, 4443, 4861, 4862, 6724, 6775.
 
 mod address;
 mod drops;
@@ -318,8 +318,8 @@ impl<'m> Ip<'m> {
         self.route(dst)
     }
 
-    /// The next step towards a `dst` of global scope: a root knows its own motes, and nothing else
-    /// leads to them.
+    /// The next hop towards a global address. A root knows its own motes by their source routes;
+    /// for an address in the prefix of its DODAG no other route is used.
     fn route(&self, dst: &Ipv6Addr) -> Option<NextHop> {
         match self.rpl.next_hop(dst) {
             Some(known) => known,
@@ -350,14 +350,14 @@ impl<'m> Ip<'m> {
         &mut self.rpl
     }
 
-    /// The way of a packet that came over the hop `ingress`, by its headers alone: a first fragment
-    /// suffices. `rest`: the bytes behind the IPv6 header.
+    /// The disposition of a packet that came over the hop `ingress`. Only its headers are read, so
+    /// a first fragment suffices. `rest`: the bytes behind the IPv6 header.
     ///
-    /// Two rules depend on the link below. A packet for one node is not taken from a frame for all,
-    /// since every neighbour would pass on or answer a copy (RFC 1122 §3.3.6). And no packet goes
-    /// back to the neighbour that it came from: its route here and the one there would turn one
-    /// frame into as many as the hop limit allows. Unless it goes back by a source route, which
-    /// leaves that neighbour no choice.
+    /// Two rules depend on the link below. A packet with a unicast destination is dropped if it
+    /// came in a broadcast frame: every neighbour would forward or answer a copy (RFC 1122 §3.3.6).
+    /// And no packet is sent back to the neighbour that it came from: two routes that point at each
+    /// other would turn one packet into as many frames as the hop limit allows. An exception is a
+    /// source route, with which that neighbour makes no routing decision.
     pub(crate) fn disposition(
         &mut self,
         (header, rest): (&Header, &[u8]),
@@ -465,7 +465,7 @@ impl<'m> Ip<'m> {
     /// upper layer's protocol and bytes.
     ///
     /// `payload`: what follows the IPv6 header. `was_cut`: the packet came in fragments, which
-    /// neighbour discovery and RPL never do (RFC 6980 §5): neither in one that is the whole.
+    /// neighbour discovery and RPL messages must not (RFC 6980 §5), not even in an atomic fragment.
     ///
     /// # Errors
     /// [`Disposition::Drop`] or [`Disposition::Refuse`].
@@ -525,9 +525,9 @@ pub(crate) const UNKNOWN_PROTOCOL: Disposition = Disposition::Refuse(ErrorKind::
 /// The place of the next header field in the fixed header.
 const NEXT_HEADER_AT: usize = 6;
 
-/// Acts on one extension header at offset `at` of its packet, named by the byte at
-/// `named_at`: options and routing headers that ask something of this node are refused as
-/// RFC 8200 §4.2 and §4.4 say, since none is supported.
+/// Acts on one extension header at offset `at` of its packet, named by the byte at `named_at`:
+/// options and routing headers that this node would have to act on are refused by RFC 8200 §4.2 and
+/// §4.4, since none is supported.
 fn accept_extension(
     extension: &ExtensionHeader<'_>,
     at: usize,

@@ -1,19 +1,20 @@
 //! Neighbour discovery for a route-over 6LoWPAN: how a mote finds its router.
 //!
-//! A [`Solicitor`] asks until a router answers and again before what it learnt expires: all
-//! routers, or the only one to accept, which acknowledges and answers where a broadcast would make
-//! all neighbours answer. The node applies what [`Solicitor::on_advertisement`] accepted: prefix,
-//! contexts, default route; a relay then advertises the same (RFC 6775 §8.1), so configuration
-//! walks down the tree by itself.
+//! A [`Solicitor`] sends router solicitations until a router answers, and again before the learnt
+//! configuration expires. It sends them to all routers, or by unicast if only one router is
+//! acceptable: a unicast is acknowledged, and only one router answers it. The node applies what
+//! [`Solicitor::on_advertisement`] accepted: prefix, contexts, default route; a relay then
+//! advertises the same (RFC 6775 §8.1), so the configuration spreads down the tree.
 //!
-//! Anybody can advertise in the router's name. What repeats or prolongs what is known is taken;
-//! what would change it is a claim, and the router is asked about it, twice: only when the same
-//! comes as the answer to both questions, and nothing else from the router in between, does it
-//! hold. Questions are `INTERVAL` apart however many claims come. What remains until frames
-//! are authenticated: a neighbour that answers in the router's name and keeps the router's own
-//! answers from arriving changes everything; one that contradicts the router all the time keeps
-//! true changes away until the lease ends; and the first router of all is believed. That the
-//! router stops is believed, too, when it answers no question and acknowledges none.
+//! Anybody can advertise in the router's name. An advertisement that repeats or prolongs the known
+//! configuration is accepted. One that would change it is a claim: the router is solicited twice by
+//! unicast, and the change is accepted only if both answers contain it, with no contradicting
+//! advertisement in between. These solicitations are at least `INTERVAL` apart, however many claims
+//! come. Three attacks remain without authenticated frames. A neighbour that answers in the
+//! router's name, and keeps the router's own answers from arriving, can change the configuration. A
+//! neighbour that contradicts the router all the time can delay true changes until the lease ends.
+//! And the very first router is accepted without a check. The claim that the router stops is also
+//! accepted if the router neither answers nor acknowledges.
 //!
 //! Left out: address resolution and duplicate detection. Interface identifiers come from
 //! link addresses (RFC 6775 §5.2 and §5.6), so a neighbour's link address is read off its
@@ -46,8 +47,8 @@ const INTERVAL: Duration = Duration::from_secs(4);
 /// Bound of the doubling interval (`MAX_RTR_SOLICITATION_INTERVAL`, RFC 6775 §9).
 const INTERVAL_MAX: Duration = Duration::from_secs(60);
 
-/// Questions about a claim that go unanswered before it is dropped. Where it says that the
-/// router stops, and the router did not even acknowledge a frame meanwhile, it is true.
+/// Unanswered solicitations after which a claim is dropped. If the claim is that the router stops,
+/// and the router has acknowledged none of these frames, the claim is accepted.
 const QUESTIONS_MAX: u8 = 3;
 
 /// The time by which the clocks of router and mote, and the wait of an advertisement, may shorten a
@@ -58,8 +59,8 @@ const LEASE_SLACK: Duration = Duration::from_secs(10);
 /// once (`MAX_RTR_SOLICITATION_DELAY` of RFC 4861 §10 is 1 s; a frame lasts 4 ms here).
 const FIRST_DELAY_MAX: Duration = Duration::from_millis(250);
 
-/// Wait before all routers are asked because the router of before does not serve: what was lost
-/// with the same burst of noise is not yet known then.
+/// Wait before all routers are solicited because the present router does not serve this node:
+/// frames lost in the same burst of noise are not known to be lost before.
 const SEARCH_DELAY: Duration = Duration::from_millis(100);
 
 /// How long to wait after the `sent`-th message in a row without an answer: a few are sent fast,
@@ -75,9 +76,9 @@ pub(crate) struct Solicitor {
     parent: Option<Iid>,
     /// Whether RPL names the parent, and no other router will do.
     is_led: bool,
-    /// The router does not register this node, or takes no frames: all routers are asked, and
-    /// another one takes its place as soon as it is heard. How often they were asked, and when
-    /// next.
+    /// The router does not register this node, or does not acknowledge frames. All routers are
+    /// solicited, and the first one that advertises becomes the router. The number of solicitations
+    /// so far, and the time of the next one.
     search: Option<(u8, Instant)>,
     state: State,
 }
@@ -161,9 +162,9 @@ impl Solicitor {
         }
     }
 
-    /// Asks and hears only `router` from now on, or no router at all. The known configuration
-    /// stays: all routers of a mesh advertise the same, so another router is asked only where
-    /// nothing is known yet.
+    /// From now on sends solicitations to `router` only, and accepts only its advertisements;
+    /// `None`: no router is known. The known configuration stays: all routers of a mesh advertise
+    /// the same, so another router is solicited only if no configuration is known yet.
     #[cfg(feature = "rpl")]
     pub(crate) fn follow(&mut self, router: Option<Iid>, now: Instant, rng: &mut Rng) {
         self.is_led = true;
@@ -243,7 +244,8 @@ impl Solicitor {
         }
     }
 
-    /// The router has more to tell than it has advertised: asks it soon, but at most once a minute.
+    /// The router has more configuration than it has advertised: solicits it soon, but at most once
+    /// a minute.
     pub(crate) fn hasten(&mut self, now: Instant) {
         if let State::Bound {
             refresh, may_ask, ..
@@ -280,10 +282,10 @@ impl Solicitor {
         }
     }
 
-    /// Whether to take an advertisement from `router` (its link-local address); if so, its
-    /// lifetime starts. A bound interface stays with its router until that one expires or
-    /// says that it stops (a lease of zero), since no metric says which router is better; or until
-    /// it does not serve this node ([`Self::loosen`]).
+    /// Whether to take an advertisement from `router` (its link-local address); if so, its lifetime
+    /// starts. A bound interface keeps its router until its lifetime expires, or it advertises a
+    /// lifetime of zero, or it does not serve this node any more ([`Self::loosen`]); there is no
+    /// metric to compare routers.
     pub(crate) fn on_advertisement(
         &mut self,
         router: Ipv6Addr,
@@ -373,7 +375,8 @@ impl Solicitor {
                     is_acknowledged: false,
                     questions: 0,
                 });
-                // Not at once: all neighbours have heard it.
+                // A random delay, because all neighbours have heard the claim and will check it,
+                // too.
                 *may_ask = (*may_ask).max(now + rng.uniform(FIRST_DELAY_MAX));
                 false
             }

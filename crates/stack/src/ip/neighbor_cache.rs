@@ -1,18 +1,18 @@
 //! A router's neighbour cache entries (RFC 6775 §3.5): the addresses that its neighbours have
 //! registered with it.
 //!
-//! Place: the link checks a request and writes the answer; this table decides, and reports to the
-//! node above what has changed, which speaks for leaves in the routing protocol (RFC 9010): an
-//! entry notes whether the root is still to hear of it. The memory is the caller's: a router
-//! without any takes no registrations.
+//! Place: the link checks a request and writes the answer; this table decides, and reports changes
+//! to the node above. The node announces leaves in RPL (RFC 9010), so an entry notes whether its
+//! change has been announced. The caller lends the memory; without memory a router accepts no
+//! registrations.
 //!
-//! An identifier derives from a link address, and a request is heard only from there, so one
-//! identifier is one address of one neighbour. Nobody's request ever ends another neighbour's
-//! registration. That a sender made its address up shows when nothing acknowledges the answer:
-//! until then an entry is *tentative*, short-lived, and nobody is told of it.
+//! An identifier derives from a link address, and a request must come from that link address. So
+//! one identifier is one address of one neighbour, and no neighbour can end the registration of
+//! another. If a sender made its address up, no node acknowledges the answer. Until the answer is
+//! acknowledged, an entry is *tentative*: it is short-lived, and not reported.
 //!
 //! Left out: link-local addresses, which are unique already (RFC 6775 §5.2); duplicates beyond this
-//! router (RFC 6775 §8.2); what a lifetime above zero costs, since it costs nothing but the entry.
+//! router (RFC 6775 §8.2); a limit on lifetimes, since a registration costs only its entry.
 //! Sources: RFC 6775 §4.1 and §6.5; RFC 8505 §5.1 to §5.3 and §5.7.
 
 use super::Iid;
@@ -23,8 +23,8 @@ use crate::wire::{lollipop, same};
 /// Whether this build keeps registrations: without RPL a router could not announce the addresses.
 pub(crate) const IS_SUPPORTED: bool = cfg!(feature = "rpl");
 
-/// Whether this build routes for neighbours that look for a router. A mote that only sends and
-/// receives is built without, and does without what a router says.
+/// Whether this build can be a router of neighbours. Without the feature a mote only sends and
+/// receives its own packets, and the code for advertising is left out.
 pub(crate) const IS_ROUTER: bool = cfg!(feature = "advertise");
 
 /// How long an entry waits for its neighbour to acknowledge the answer: all attempts of the MAC,
@@ -188,7 +188,8 @@ impl Registration {
         self.expires
     }
 
-    /// Whether this node makes the address reachable: its neighbour does not route.
+    /// Whether the neighbour wants this router to make its address reachable, because it does not
+    /// take part in routing itself (R flag, RFC 8505 §5.1).
     pub const fn is_routed(&self) -> bool {
         self.is_routed
     }
@@ -264,8 +265,8 @@ impl<'m> NeighborCache<'m> {
         self.table
     }
 
-    /// Whether the table takes registrations at all: a table without room for one would only ever
-    /// say that it is full, and neighbours would ask on and on.
+    /// Whether the table takes registrations at all: with a table of length zero every answer would
+    /// be "full", and neighbours would repeat their requests for ever.
     pub(crate) const fn is_open(&self) -> bool {
         IS_SUPPORTED && !self.table.is_empty()
     }

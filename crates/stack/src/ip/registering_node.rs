@@ -1,14 +1,15 @@
 //! A node's registration of its address with its router.
 //!
 //! Place: the link starts it when it has a router and an address, sends what is due, and hands in
-//! the answers. It asks until it is accepted, ever more slowly, and again before the registration
-//! ends. A node that is refused or not answered several times in a row looks for another router as
-//! well, and keeps its own until then: a router forwards for those that it has not registered.
+//! the answers. It repeats its request at growing intervals until it is accepted, and again before
+//! the registration ends. After several refusals or missing answers in a row the node also looks
+//! for another router, and keeps its own until it has found one: a router forwards packets of
+//! unregistered neighbours, too.
 //!
-//! An answer counts only if it names the transaction that is open. One that does not means that
-//! the router knows a registration in this node's name that this node did not ask for: it is
-//! renewed, no more often than any is repeated.
-//! Sources: RFC 6775 §5.5, RFC 8505 §5.2 and §5.7.
+//! An answer counts only if its transaction ID is that of the open request. An answer with another
+//! ID shows that the router has a registration in this node's name that this node did not request:
+//! the node then registers again, no more often than it would repeat a request. Sources: RFC 6775
+//! §5.5, RFC 8505 §5.2 and §5.7.
 
 use super::ndp::pace;
 use crate::random::Rng;
@@ -41,7 +42,7 @@ pub(crate) struct RegisteringNode {
     is_open: bool,
     /// Requests since the last success.
     failures: u8,
-    /// Answers since the last success that say that another node has the address.
+    /// Answers since the last success with the status "duplicate address" (RFC 6775 §4.1).
     duplicates: u8,
     /// When the last success was.
     accepted: Instant,
@@ -54,7 +55,7 @@ pub(crate) struct RegisteringNode {
 pub(crate) enum Outcome {
     /// The address is registered, and may be used.
     Accepted,
-    /// The router has said several times that another node has the address.
+    /// The router has answered several times that another node has the address.
     Duplicate,
     /// The address is neither accepted nor given up: another request follows.
     Pending,

@@ -1,10 +1,9 @@
 //! The routes that RPL has given IP: for packets on their way up, and from a root down.
 //!
-//! Place: the node writes RPL's verdicts here, and IP's own decisions read them: the check of a
-//! packet's RPL option, the first step from a root, the routing header on its way. Left out: how
-//! the DODAG came about (`rpl`), and how all this looks on the air (`lowpan`).
-//! Sources: RFC 6550 §11.2 (loop detection), RFC 6554 §4 (source routes), RFC 9008 (which packets
-//! carry what).
+//! Place: the node stores RPL's results here, and IP's decisions read them: the check of a packet's
+//! RPL option, the first hop from a root, the next address in a routing header. Left out: the
+//! formation of the DODAG (`rpl`), and the formats on the air (`lowpan`). Sources: RFC 6550 §11.2
+//! (loop detection), RFC 6554 §4 (source routes), RFC 9008 (which packets carry what).
 
 use core::net::Ipv6Addr;
 
@@ -182,14 +181,14 @@ impl RplRoutes<'_> {
         })
     }
 
-    /// Judges a packet before it goes on by `hop`.
+    /// Checks a packet before it is forwarded over `hop`.
     ///
-    /// No source route crosses the border of the mesh: hosts beyond it could lead packets anywhere
-    /// in here (RFC 6554 §5).
+    /// No source route crosses the border of the mesh: otherwise hosts outside could send packets
+    /// along any path in the mesh (RFC 6554 §5).
     ///
-    /// One contradiction between a packet's option and the ranks (RFC 6550 §11.2.2.2) may come of
-    /// a rank that changed meanwhile; two are a loop. `router`: where the default route leads;
-    /// a packet from there that goes up would come back to it.
+    /// One contradiction between a packet's option and the ranks (RFC 6550 §11.2.2.2) may be due to
+    /// a rank that has just changed; two are a loop. `router`: the next hop of the default route; a
+    /// packet from it that goes up would be sent back to it.
     ///
     /// # Errors
     /// [`PacketDrop::ExtensionHeader`], [`PacketDrop::Loop`], [`PacketDrop::Instance`].
@@ -314,7 +313,8 @@ impl DodagPosition {
         self.rank.saturating_mul(self.unit)
     }
 
-    /// Whether a packet that this node gets goes another way than its option says.
+    /// Whether a packet's RPL option contradicts the direction in which the packet travels, by the
+    /// ranks of sender and node.
     fn contradicts(&self, option: &Rpi) -> bool {
         option.contradicts(self.rank, self.unit)
     }

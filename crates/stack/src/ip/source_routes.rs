@@ -113,13 +113,13 @@ impl<'m> SourceRoutes<'m> {
             .is_some_and(|(root, _)| prefix(&root) == prefix(dst))
     }
 
-    /// Adds or replaces the step to a mote; one that ends at once is lost from now on. Returns
-    /// whether it is one that was lost again and again: another parent would be better.
+    /// Adds or replaces the step to a mote. A step whose lifetime is over marks the mote as lost.
+    /// Returns whether the step has been lost repeatedly, so that another parent would be better.
     ///
-    /// Motes send over their parents, so a message about a mote comes by the neighbour of the root
-    /// at which the way to that mote begins. One that comes by another is forged, or overtook that
-    /// of a router between: it is taken only where the mote has no way, and yields to any that
-    /// comes by the right one.
+    /// A mote sends its DAO over its parents, so the DAO arrives by the neighbour of the root at
+    /// which the route to that mote begins. A DAO that arrives by another neighbour is forged, or
+    /// has overtaken the DAO of a router on the route. Such a DAO is accepted only if the mote has
+    /// no route, and one that arrives by the right neighbour replaces it.
     ///
     /// # Errors
     /// [`StepError`].
@@ -129,9 +129,10 @@ impl<'m> SourceRoutes<'m> {
         let known = at.and_then(|at| self.steps.get(at).copied().flatten());
         // What was lost holds no more, however new.
         let holds = known.filter(|known| !known.is_lost);
-        // One transaction of a leaf at two routers: the leaf has begun anew, and either may be the
-        // old one. It is asked for a later transaction. What another router ends is no news either:
-        // its transaction may be old enough to seem new.
+        // Two routers send a DAO for the same registration of a leaf: the leaf has registered anew,
+        // and either router may be the old one. The leaf has to register once more, with a later
+        // transaction ID. A no-path DAO of another router is ignored, too: its transaction may be
+        // so old that it compares as newer.
         let is_torn = |known: &Step| {
             known.is_leaf
                 && step.is_leaf
@@ -146,7 +147,8 @@ impl<'m> SourceRoutes<'m> {
         if !came_its_way && way.is_some() && !is_doubted {
             return Err(StepError::Strange);
         }
-        // What came the wrong way itself says nothing against what comes the right one.
+        // A step that itself came by the wrong neighbour is no reason to refuse one that comes by
+        // the right one.
         let came_right = |known: &Step| self.is_root(known.via) || way == Some(known.via);
         let holds = holds.filter(|known| !came_its_way || is_doubted || came_right(known));
         if holds.is_some_and(|known| is_old(&known) || is_torn(&known)) {

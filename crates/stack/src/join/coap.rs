@@ -168,7 +168,8 @@ pub(super) fn for_each_option<'a>(
     Some(&[])
 }
 
-/// Reads what four bits and the bytes behind them say; `None` for the reserved value 15.
+/// Reads an option delta or length (RFC 7252 §3.1): a value of four bits, or its extension in the
+/// bytes behind. `None` for the reserved value 15.
 fn extended(r: &mut Reader<'_>, coded: u8) -> Result<Option<u16>, Truncated> {
     Ok(match coded {
         0..EXTENDED => Some(u16::from(coded)),

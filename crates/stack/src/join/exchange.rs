@@ -50,7 +50,7 @@ impl core::fmt::Debug for JoinKey {
     }
 }
 
-/// Why a datagram is not believed, or does not say what was hoped for.
+/// Why a datagram is refused, or does not hold the expected answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JoinError {
     /// The datagram is no message of this protocol.
@@ -165,10 +165,10 @@ impl Pledge {
         Some(at + len)
     }
 
-    /// Takes the answer in a datagram. It counts once.
+    /// Accepts the answer in a datagram. An answer is accepted once.
     ///
     /// # Errors
-    /// Why it is not taken. A request may still be answered after [`JoinError::Forged`],
+    /// The reason of a refusal. A request may still be answered after [`JoinError::Forged`],
     /// [`JoinError::Malformed`] and [`JoinError::NotAsked`].
     pub fn on_answer(&mut self, datagram: &[u8]) -> Result<Configuration, JoinError> {
         let asked = self.asked.ok_or(JoinError::NotAsked)?;
@@ -235,8 +235,9 @@ impl UnverifiedRequest<'_> {
         self.sequence
     }
 
-    /// Writes the answer that gives the pledge what `configure` says for its request; returns its
-    /// length. `configure` may refuse by a code of CoAP, such as 0x83, forbidden.
+    /// Writes the answer with the configuration that `configure` returns for the pledge's request;
+    /// returns the answer's length. `configure` may refuse by a code of CoAP, such as 0x83,
+    /// forbidden.
     ///
     /// `key`: the join key of the device [`Self::eui64`]. `last`: the number of that device's last
     /// request that was answered.

@@ -6,10 +6,10 @@
 //!   { keys: [index, network key, sequence] }  <-----------
 //! ```
 //!
-//! Purpose: a device that knows its own join key alone gets the key of the network, and nobody
-//! between the two learns it. One request, one answer, both CoAP messages of UDP that are encrypted
-//! whole. Place: an application hands over datagrams, port 5683; nothing here knows of links. A
-//! node with a [`JoinProxy`](crate::node::JoinProxy) carries them: in clear over the hop between a
+//! Purpose: a device that has only its own join key gets the key of the network, and no node in
+//! between learns it. There is one request and one answer, both encrypted CoAP messages over UDP.
+//! Place: an application passes in the datagrams of port 5683; links are not visible here. A node
+//! with a [`JoinProxy`](crate::node::JoinProxy) carries them: in clear over the hop between a
 //! pledge and a join proxy, sealed beyond it. Left out: short addresses, more than one key, EDHOC;
 //! retransmissions, which are requests of their own. Source: RFC 9031 for the objects and the
 //! names, RFC 8613 for OSCORE, RFC 7252 for CoAP.

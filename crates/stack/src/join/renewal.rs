@@ -66,7 +66,7 @@ pub fn confirming(datagram: &[u8]) -> Option<[u8; 8]> {
     message.token.try_into().ok()
 }
 
-/// Whether a datagram is the device's answer to the announcement of this number, and says yes.
+/// Whether a datagram is the device's positive answer to the announcement with this number.
 pub fn is_confirmed(key: &JoinKey, eui64: [u8; 8], number: u32, datagram: &[u8]) -> bool {
     let read = || {
         let message = Message::parse(datagram).filter(|message| message.code != POST)?;

@@ -1,12 +1,12 @@
 //! IPv6 over Bluetooth LE: packets with compressed headers, each an SDU of the channel to one peer.
 //!
 //! Place: above [`crate::ble::Host`], which has the channels. Headers are compressed as on a mesh
-//! (RFC 6282), and nothing is cut up here: L2CAP segments. What goes to all goes to each peer once.
-//! Addresses are registered with the router as on a mesh; it is the central, and each peripheral
-//! its neighbour.
+//! (RFC 6282). Packets are not fragmented here: L2CAP does that. A multicast packet is sent to each
+//! peer once. Addresses are registered with the router as on a mesh; the router is the central, and
+//! each peripheral is its neighbour.
 //!
 //! A packet waits in one common queue until its peer is known, then in that peer's queue until the
-//! channel has credits. TCP is asked for a segment only when a channel can take it at once.
+//! channel has credits. TCP is polled for a segment only when a channel can take it at once.
 //!
 //! Left out: compression of TCP headers, which a peer need not know; routing by RPL.
 //! Source: RFC 7668 §3.
@@ -474,8 +474,9 @@ impl<'m> Ble<'m> {
         true
     }
 
-    /// Whether TCP may be asked, which says itself for which peer its segment is: no peer has a
-    /// packet waiting that would have to let another one pass, unless it has stopped taking any.
+    /// Whether TCP may be polled for a segment. Its peer is known only afterwards, so no peer may
+    /// have a packet waiting that the segment would have to queue behind, except a peer that has
+    /// stopped taking packets.
     fn may_pull(&self, now: Instant) -> bool {
         self.host.peers.iter().enumerate().all(|(at, peer)| {
             let waits = peer.open().is_some() && !peer.waiting.is_empty();

@@ -1,8 +1,8 @@
 //! Packets on their way to the peer that they are for.
 //!
 //! Place: between the queue of the link, or the queues of flows at a central that is a border
-//! router, and the queue of each peer. What comes from outside waits with its flow, and goes on
-//! when its peer has little waiting: what waits there waits in the order in which it came.
+//! router, and the queue of each peer. A packet from outside the mesh waits in the queue of its
+//! flow, and moves on when its peer's queue is short, because that queue is first in, first out.
 
 use super::Ble;
 use crate::ip::{Ip, Neighbour, PacketDrop};

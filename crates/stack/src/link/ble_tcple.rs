@@ -95,7 +95,7 @@ impl<'m> Ble<'m> {
         }
     }
 
-    /// Notes what an event says, before the host takes it.
+    /// Notes the measurements in an event, before the host handles the event.
     pub(super) fn on_tcple_event(&mut self, event: &Event<'_>, now: Instant) {
         let Some(layer) = &mut self.tcple else { return };
         let handle = match event {
@@ -299,7 +299,8 @@ impl<'m> Ble<'m> {
         if let Some(layer) = &mut self.tcple {
             layer.counters.passed_on = layer.counters.passed_on.wrapping_add(1);
         }
-        // Behind those of the peers; `Held` was told how many there can be.
+        // Numbers of held packets follow those of the peers; the length of `Held` is limited so
+        // that they fit a byte.
         let number = self.host.peers.len() + place;
         let lent = Whole::new(memory, held.start, held.len, number as u8);
         Arrival::Gathered(lent, hop)

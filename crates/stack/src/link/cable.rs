@@ -7,8 +7,8 @@ use crate::limits::IPV6_MTU_MIN;
 use crate::storage::packet_queue::PacketQueue;
 use crate::tcphc;
 
-/// A cable: whatever the driver makes of it (TUN, Ethernet behind an adapter, a serial line
-/// with frames of its own), packets go in and come out whole.
+/// A cable: a link that carries whole packets. The driver decides on the medium (TUN, Ethernet, a
+/// serial line with its own framing).
 #[derive(Debug)]
 pub struct Cable<'m> {
     id: InterfaceId,

@@ -1,8 +1,8 @@
-//! The characteristic of TCPlE, by which the ends of a connection learn of one another's TCPlE:
-//! each reads the other one's.
+//! The GATT characteristic by which the two ends of a connection announce TCPlE to each other: each
+//! end reads the characteristic of the other.
 //!
-//! A device that offers nothing takes no part in ATT at all. One that is asked and does not answer,
-//! or refuses, is a peer of IPSP alone.
+//! A device that offers nothing takes no part in ATT at all. A peer that does not answer, or
+//! refuses, is treated as one with IPSP only.
 
 use super::{ChannelKind, Connection};
 use crate::ble::IPSP;
@@ -109,8 +109,9 @@ impl Attributes {
 }
 
 impl Connection {
-    /// Whether an SDU of the other channel is not whole yet: both are gathered in one memory, so
-    /// that neither end of TCPlE begins an SDU within another one.
+    /// Whether an SDU of the other channel is still incomplete. Both channels share the memory in
+    /// which SDUs are reassembled, so an end with TCPlE must not begin an SDU on one channel within
+    /// an SDU on the other.
     pub(super) fn is_mixed(&self, which: ChannelKind) -> bool {
         let mut others = ChannelKind::ALL.into_iter().filter(|other| *other != which);
         others.any(|other| self.channel(other).sdu_len > 0)

@@ -133,10 +133,10 @@ pub struct Connection {
     pub(in crate::ble) addr: DeviceAddr,
     pub(in crate::ble) role: GapRole,
     pub(in crate::ble) timing: Timing,
-    /// The central's own interval when it asked for it last; the peripheral may have asked for
-    /// another.
+    /// The connection interval that this central requested last, in units of 1.25 ms; the
+    /// peripheral may since have requested another.
     pub(in crate::ble) wanted: u16,
-    /// Packets of it that the controller holds.
+    /// Packets of this connection that are in the controller's buffers.
     pub(in crate::ble) held: u16,
     /// The longest payload of a packet on the air, bytes.
     pub(in crate::ble) pdu_len: u16,

@@ -1,4 +1,4 @@
-//! Signals of one connection: what the peer asks, and what this end asks of it.
+//! L2CAP signals of one connection: requests of the peer, and requests of this end.
 
 use super::{ChannelKind, Connection, PerChannel, State};
 use crate::ble::counters::{ChannelDrop, HostCounters};
@@ -350,8 +350,8 @@ impl Connection {
             && self.attributes.service_of(which).is_some()
     }
 
-    /// Does what is due: a central asks for its channels, and a request that has no answer ends the
-    /// connection.
+    /// Does what is due: a central requests its channels, and a request without an answer ends the
+    /// connection after a timeout.
     pub(in crate::ble) fn poll_signals(&mut self, counters: &mut HostCounters, now: Instant) {
         for which in ChannelKind::ALL {
             let is_wanted = self.is_wanted(which);

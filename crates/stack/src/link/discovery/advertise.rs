@@ -1,14 +1,14 @@
 //! Router advertisements of this node, which carry prefix, contexts and border router: when it
 //! sends them, and to whom.
 //!
-//! A solicitation of this node alone is answered at once, and to its sender alone. One of all
-//! routers is answered to all nodes, after a random time, and only by a router that has heard too
-//! few others answer until then: of eight that hear one another one or two answer, and all that
-//! wait for an answer have it. Answers to the asker alone, as RFC 6775 §6.3 has them, are heard by
-//! no other router, so each would send one, two frames and their repetitions. What a broadcast
-//! loses its repetition brings: when the same node asks again, twice as many answers are needed
-//! before the next router stays silent, in the end all; so an asker that hears one router only gets
-//! its answer.
+//! A unicast solicitation is answered at once, by unicast. A multicast solicitation is answered by
+//! multicast, after a random delay, and only if the router has heard too few answers of other
+//! routers until then: of eight routers that hear one another, one or two answer, and every waiting
+//! node gets that answer. Unicast answers (RFC 6775 §6.3) would not be heard by other routers, so
+//! each router would send one, of two frames and their retries. A lost answer is repaired by the
+//! next solicitation: when the same node solicits again, a router needs to hear twice as many
+//! answers to stay silent, and in the end all routers answer. So a node that hears only one router
+//! gets its answer, too.
 
 use core::net::Ipv6Addr;
 
@@ -35,14 +35,14 @@ pub(super) const OPTIONS_LEN_MAX: usize = match IS_ROUTER {
     false => super::LIST_LEN_MAX,
 };
 
-/// The longest wait before an answer to all (`MAX_RA_DELAY_TIME`, RFC 4861 §10): some 30 times what
-/// an answer takes, so few routers begin before they have heard another's.
+/// The longest wait before an answer to all (`MAX_RA_DELAY_TIME`, RFC 4861 §10): some 30 times the
+/// air time of an answer, so few routers send theirs before they have heard another one.
 const ANSWER_DELAY_MAX: Duration = Duration::from_millis(500);
 
-/// Answers of others that are waited for at most.
+/// The upper limit of `Answer::needed`.
 const NEEDED_MAX: u8 = 64;
 
-/// The answer to a solicitation of all routers that waits.
+/// The pending answer to a solicitation that was sent to all routers.
 #[derive(Debug)]
 pub(super) struct Answer {
     /// When the advertisement is sent, unless others answer first.
@@ -131,7 +131,8 @@ impl Discovery<'_> {
         Ok(())
     }
 
-    /// Another router tells all nodes what this one would tell them.
+    /// Notes a multicast advertisement of another router: it counts as an answer if its contents
+    /// are the same as this node's.
     pub(super) fn hear_answer(&mut self, advertisement: &RouterAdvertisement<'_>) {
         let had = self.advertised.map(|advertised| advertised.prefix);
         let is_older = match (border_of(advertisement), self.border) {
@@ -216,7 +217,7 @@ impl Discovery<'_> {
         };
         // The options fit by construction, so none is left out.
         let _ = NdpOption::SourceLinkAddr(self.source).emit(&mut w);
-        // Without lifetime they would be withdrawn, and what they name with them.
+        // Options with a lifetime of zero would withdraw the prefix and the contexts.
         if seconds > 0 {
             let _ = NdpOption::Prefix(prefix).emit(&mut w);
             for (id, context) in self.contexts.iter() {

@@ -15,14 +15,14 @@ use crate::wire::icmpv6::RouterAdvertisement;
 use crate::wire::ndp::{BorderRouter, NdpOption, PrefixInformation};
 
 impl Discovery<'_> {
-    /// Takes an advertisement from `router` (its address, and its identifier) if it comes from the
-    /// router of this link or there is none yet: default route, prefix, contexts. What it changes
-    /// holds only once the router has confirmed it (see [`ip::ndp`]). `to_one`: whether it was
+    /// Applies an advertisement (default route, prefix, contexts) if its sender, given by address
+    /// and identifier, is the router of this link, or if there is no router yet. A change is
+    /// applied only after the router has confirmed it (see [`ip::ndp`]). `to_one`: whether it was
     /// sent to this node alone.
     ///
     /// # Errors
-    /// [`PacketDrop::BadNdp`]: it is older than what this node knows of the same border router, and
-    /// the router has not confirmed it.
+    /// [`PacketDrop::BadNdp`]: its version is older than the known one of the same border router,
+    /// and the router has not confirmed it.
     pub(super) fn on_advertisement(
         &mut self,
         (addr, neighbour): (Ipv6Addr, Iid),
@@ -41,7 +41,8 @@ impl Discovery<'_> {
             self.hear_answer(&advertisement);
         }
         if self.solicitor.is_led() && self.is_part(&advertisement, lease) {
-            // It says nothing that RPL has not: the rest is asked for, as before.
+            // It contains only the prefix, which RPL has already brought; the solicitor goes on to
+            // request the rest.
             return Ok(());
         }
         let had_router = self.solicitor.router();
@@ -83,7 +84,8 @@ impl Discovery<'_> {
                 self.registering_node.hasten(now);
             }
         }
-        // A router that RPL leads is asked by its own children, unless they asked in vain.
+        // A router whose parent RPL has chosen does not announce its first configuration, because
+        // its children solicit it; except if it could not answer an earlier solicitation.
         let is_worth_telling =
             !self.solicitor.is_led() || had_router.is_some() || self.answer.take_owed();
         if changed && is_worth_telling && ip.forwards() {
@@ -152,7 +154,8 @@ impl Discovery<'_> {
     ) {
         let usable = information.filter(|information| is_usable(information));
         let seconds = usable.map_or(0, |information| information.valid_lifetime_s);
-        // RPL says when the prefix ends, hence neighbours are to ask now and then.
+        // RPL ends the prefix itself. The lifetime for neighbours is bounded, so that they solicit
+        // again from time to time.
         let lifetime = Duration::from_secs(u64::from(seconds)).min(Advertised::LIFETIME);
         let prefix = usable.filter(|_| seconds > 0);
         self.has_led_prefix = self.solicitor.is_led() && prefix.is_some();
@@ -277,8 +280,8 @@ fn knows_earo(advertisement: &RouterAdvertisement<'_>) -> bool {
     advertisement.options.iter().any(has_flag)
 }
 
-/// The lifetime of all that an advertisement says: the shortest one above zero, so that the node
-/// asks again before any part expires. Zero where the sender is no default router.
+/// The lifetime of an advertisement as a whole: the shortest one above zero of its parts, so that
+/// the node solicits again before any part expires. Zero if the sender is no default router.
 pub(super) fn lease(advertisement: &RouterAdvertisement<'_>) -> Duration {
     let router_s = u32::from(advertisement.router_lifetime_s);
     let lifetimes = advertisement.options.iter().map(|option| match option {
