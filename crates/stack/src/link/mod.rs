@@ -1,17 +1,17 @@
-//! The door between a node and what carries its packets.
+//! The interface between a node and the links that carry its packets.
 //!
-//! A node knows packets, a [`Link`] knows frames: packets go in and come out here, and all that
-//! is smaller (frames, fragments, compressed headers, channels, link addresses) stays inside.
-//! A link knows no transport. Of IP it asks where a packet goes, for two reasons: a fragment is
-//! passed on before its packet is whole (RFC 8930), and a waiting packet's route is asked anew
-//! when the packet leaves.
+//! A node handles packets, a [`Link`] handles frames. Packets go in and come out here; frames,
+//! fragments, compressed headers, channels and link addresses stay inside. A link knows no
+//! transport protocol. It calls IP for the next hop of a packet, for two reasons: a fragment is
+//! forwarded before its packet is complete (RFC 8930), and the route of a waiting packet is looked
+//! up again when it leaves.
 //!
-//! The calls are of four kinds, as the node's own are: what happened goes in by `Link::on_event`,
-//! packets of the node by `Link::queue` and `Link::forward`; actions are pulled by
-//! `Link::poll_action`, which in turn pulls segments of the node's TCP when there is room for
-//! one; and `Link::add_deadlines` says when to pull though nothing happened. A new kind of link
-//! answers these and no others: each match names all kinds. What a mesh alone has (keys, sleep,
-//! RPL's reports, registrations) the node asks of `Link::mesh_mut`.
+//! The calls are of four kinds, as the node's own are: events go in by `Link::on_event`, packets of
+//! the node by `Link::queue` and `Link::forward`; actions are pulled by `Link::poll_action`, which
+//! in turn pulls segments of the node's TCP when there is room for one; and `Link::add_deadlines`
+//! gives the times at which to pull without an event. A new kind of link implements these calls and
+//! no others: each match names all kinds. For features of a mesh alone (keys, sleep, RPL's reports,
+//! registrations) the node uses `Link::mesh_mut`.
 //!
 //! Left out: addresses and routes (`ip`), what packets mean (`node`). No trait: links share no
 //! code that is worth one, and an enum costs no table of functions.
@@ -168,11 +168,11 @@ impl<'m> Link<'m> {
         }
     }
 
-    /// Takes what the driver reports, up to the end of the first packet in it; `scratch` holds what
-    /// comes of that. Returns with it what of the event is left, and is the next one; it is shorter
+    /// Handles an event of the driver, up to the end of the first packet in it; `scratch` holds the
+    /// resulting packet. Also returns the rest of the event, which is the next event, and shorter
     /// than `event`.
     ///
-    /// An event of another link's kind is a driver's mistake, and nothing happens.
+    /// An event of another kind of link is a mistake of the driver, and is ignored.
     pub(crate) fn on_event<'e: 's, 's>(
         &mut self,
         event: Event<'e>,

@@ -1,4 +1,5 @@
-//! The segments that a node asks a link about: what the path over it offers to TCP.
+//! A description of a connection's segments, for which a link computes the sizes that its path
+//! offers to TCP.
 
 use crate::ip::Neighbour;
 use crate::wire::ipv6::{self, Header};
@@ -15,8 +16,8 @@ pub(crate) struct Segments {
     pub(crate) timestamps: bool,
 }
 
-/// Whether any link can leave out parts of TCP headers: a build without the feature `tcphc` drops
-/// what asks how long they become.
+/// Whether any link can compress TCP headers: in a build without the feature `tcphc`, code that
+/// computes their compressed length is left out.
 pub(crate) const SHRINKS_HEADERS: bool = tcphc::IS_SUPPORTED;
 
 /// Both headers of a segment, without options.

@@ -1,20 +1,20 @@
-//! 6LoWPAN neighbour discovery on one link: what an advertisement changes, what this node
-//! advertises itself, and which addresses are registered with whom.
+//! 6LoWPAN neighbour discovery on one link: the effect of advertisements, this node's own
+//! advertisements, and the registration of addresses.
 //!
 //! Place: between [`ip::ndp`], [`ip::registering_node`] and [`ip::neighbor_cache`], which decide,
 //! and the link's queue. Shared by the links that compress headers by contexts.
 //!
-//! What the node above may ask, by way of the link ([`Mesh`](super::Mesh)):
+//! Calls for the node above, which the link ([`Mesh`](super::Mesh)) passes on:
 //! - `is_registered(iid)`: a neighbour has registered the address with this identifier, which lies
 //!   in the mesh's prefix. Packets for it go to it directly, as `Neighbour::One(iid)`.
-//! - `poll_registration()`: what has changed since the last call, each registration by itself:
-//!   begun or renewed (`lifetime_min` above zero), or over. Pull until `None` after each event
-//!   and each poll: an end that was not pulled is forgotten when its memory is needed. `is_routed`
-//!   says that the neighbour wants this router to speak for it (RFC 9010 §9.2); `tid` is then the
-//!   path sequence. A sender that acknowledges nothing is never reported.
-//! - `follow(router)`: RPL leads. Prefix and default route are RPL's business from then on;
-//!   contexts are asked of `router` alone, by unicast, when none are known or when they end. A
-//!   node that RPL leads registers nothing: its DAO says where it is.
+//! - `poll_registration()`: the registrations that have changed since the last call, one per call:
+//!   begun or renewed (`lifetime_min` above zero), or ended. Call it until `None` after each event
+//!   and each poll: an unreported end is dropped when its memory is needed. With `is_routed` the
+//!   neighbour wants this router to advertise it in RPL (RFC 9010 §9.2); `tid` is then the path
+//!   sequence. A sender that acknowledges nothing is never reported.
+//! - `follow(router)`: RPL chooses the router. From then on prefix and default route come from RPL;
+//!   contexts are solicited from `router` only, by unicast, if none are known or when they expire.
+//!   Such a node registers no address: its DAO gives its place.
 //! - `learn_prefix(information)`: the prefix of a DIO, from which the address is formed.
 //!
 //! Left out: neighbour unreachability detection of registered neighbours. A registration holds
@@ -46,13 +46,13 @@ use crate::wire::ndp::{BorderRouter, NdpOption, NdpOptions};
 use advertise::{Answer, OPTIONS_LEN_MAX};
 use core::net::Ipv6Addr;
 
-/// Solicitations answered at once, as when the neighbours of a router all start together, and
-/// milliseconds for each more: what asks more often than that is no neighbour that joins.
+/// The token bucket of answers to solicitations: a burst, for neighbours that all start together,
+/// and the milliseconds for each further answer. Joining neighbours do not solicit more often.
 const ANSWERS_MAX: u8 = 32;
 const ANSWERS_INTERVAL_MS: u16 = 250;
 
-/// Frames in a row, each with all its attempts, that a router may leave unacknowledged before
-/// another one is looked for: some second of a bulk transfer.
+/// Frames in a row that a router may leave unacknowledged, each with all its retries, before
+/// another router is sought: about one second of a bulk transfer.
 const UNTAKEN_MAX: u8 = 3;
 
 /// The lifetime in advertisements of a router that knows the prefix and waits for the contexts: no
@@ -66,7 +66,8 @@ const CAPABILITIES: u8 = 36;
 /// The capability flag of 6CIO that says that a node knows EARO (RFC 8505 §4.3).
 const KNOWS_EARO: u8 = 0x02;
 
-/// A link's neighbour discovery: what it has learnt of its router, and tells its other neighbours.
+/// A link's neighbour discovery: the configuration learnt from its router, and its advertisements
+/// to other neighbours.
 #[derive(Debug)]
 pub(super) struct Discovery<'m> {
     pub(super) id: InterfaceId,
@@ -79,15 +80,16 @@ pub(super) struct Discovery<'m> {
     /// Whether addresses are registered on this link.
     registers: bool,
     solicitor: Solicitor,
-    /// Frames in a row that the router did not take.
+    /// Frames in a row that the router did not acknowledge.
     untaken: u8,
     /// Whether RPL has brought the prefix, so that no advertisement changes it.
     has_led_prefix: bool,
-    /// The default route led to the router of this link, which has gone; no other one was looked
-    /// for yet.
+    /// The default route over the router of this link is gone, and no other default route has been
+    /// sought yet.
     has_lost_route: bool,
-    /// Solicitations that are answered: of strangers, and of neighbours that acknowledge. So
-    /// made-up sources leave the router's answers to its own neighbours alone.
+    /// Limits of answers to solicitations: one for strangers, one for neighbours that have
+    /// acknowledged frames. So made-up source addresses cannot use up the answers for real
+    /// neighbours.
     answers: [Allowance; 2],
     /// The answer to a solicitation of all routers.
     answer: Answer,
@@ -236,8 +238,8 @@ impl<'m> Discovery<'m> {
         }
     }
 
-    /// A frame to a neighbour was given up. Where several in a row were for the router, another one
-    /// is looked for: nothing else may show for hours that the router has gone.
+    /// A frame to a neighbour was given up. After several in a row to the router another router is
+    /// sought: otherwise it might take hours to notice that the router is gone.
     pub(super) fn on_given_up(&mut self, to: Iid, now: Instant) {
         if self.solicitor.is_way_up(&to) {
             self.untaken = self.untaken.saturating_add(1);
@@ -456,7 +458,7 @@ fn list<'a>(
     list.and_then(Result::ok).unwrap_or_default()
 }
 
-/// The option that says what a node can, by its flags.
+/// The capability option (6CIO, RFC 7400 §3.4) with these flags.
 const fn capabilities(flags: u8) -> NdpOption<'static> {
     NdpOption::Other {
         kind: CAPABILITIES,

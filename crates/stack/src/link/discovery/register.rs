@@ -1,11 +1,11 @@
 //! Registration of addresses: this node's with its router, and its neighbours' with this node.
 //!
-//! A request names its address in one of two ways. Where the router knows EARO the target is the
-//! address, and the source is link-local (RFC 8505 §5.5 and §5.6). Otherwise the source is the
-//! address, and the target is the router's own (RFC 6775 §5.5). A link-local address derives from
-//! the link address of its sender and is unique with it, so its registration is answered and not
-//! kept, nor made by this node. Answers go to the sender's link-local address, which needs no
-//! route.
+//! A request names its address in one of two ways. If the router supports EARO, the target address
+//! is registered, and the source address is link-local (RFC 8505 §5.5 and §5.6). Otherwise the
+//! source address is registered, and the target is the router's own address (RFC 6775 §5.5). A
+//! link-local address derives from its sender's link address and is unique with it. So its
+//! registration is answered but not stored, and this node never registers one. Answers go to the
+//! sender's link-local address, which needs no route.
 
 use core::net::Ipv6Addr;
 
@@ -63,7 +63,7 @@ impl Discovery<'_> {
         }
     }
 
-    /// Decides on the registration that the neighbour `from` asks for by a solicitation of
+    /// Decides on the registration that the neighbour `from` requests by a solicitation for
     /// `target`, and answers.
     pub(super) fn on_registration(
         &mut self,
@@ -81,7 +81,7 @@ impl Discovery<'_> {
         let mut to = ip::link_local(from);
         let is_router = ip.forwards() || self.is_border();
         if !self.takes_registrations() || !is_router {
-            // As one that never heard of registrations.
+            // Answers like a router without support for registrations.
             if !is_of_router {
                 return Err(PacketDrop::IgnoredIcmp);
             }
@@ -116,14 +116,16 @@ impl Discovery<'_> {
                 is_by_right: derived == Some(from),
                 lifetime_min: asked.lifetime_min,
                 tid: asked.transaction,
-                // Without a transaction nobody could tell which of two routers is the later one.
+                // Without a transaction ID, the newer of two routers' registrations could not be
+                // determined.
                 is_routed: asked.reachable && asked.transaction.is_some(),
                 instance: (asked.opaque_use == OPAQUE_IS_INSTANCE).then_some(asked.opaque),
             };
             self.neighbors.register(&request, received.is_trusted, now)
         };
         let status = outcome.map_or_else(RegistrationRefusal::status, |()| registration::SUCCESS);
-        // The address is another node's: the sender is named by what is its own (RFC 6775 §6.5.2).
+        // The address belongs to another node, so the answer goes to the sender's EUI-64-based
+        // link-local address (RFC 6775 §6.5.2).
         if let (registration::DUPLICATE, true, Some(iid)) = (status, is_of_router, derived) {
             to = ip::link_local(iid);
         }
@@ -137,7 +139,7 @@ impl Discovery<'_> {
     }
 
     /// Ends the registration of the neighbour with identifier `iid`, because another router has a
-    /// later one. Sends the neighbour an unsolicited answer that says so (RFC 8505 §5.7).
+    /// newer one. Sends the neighbour an unsolicited answer with status "moved" (RFC 8505 §5.7).
     #[cfg(feature = "rpl")]
     pub(in crate::link) fn end_registration(
         &mut self,
@@ -162,8 +164,9 @@ impl Discovery<'_> {
         self.answer_registration(queue, ip, (to, target), &answer);
     }
 
-    /// Tells the neighbour `from`, whose packet was forwarded, that this router has lost its
-    /// registration, unless it has one: this node has restarted, and the neighbour does not know.
+    /// If the neighbour `from`, whose packet was forwarded, is not registered here, informs it:
+    /// this node has probably restarted, and the neighbour does not know that its registration is
+    /// lost.
     #[cfg(feature = "rpl")]
     pub(in crate::link) fn remind(
         &mut self,

@@ -1,8 +1,9 @@
 //! The longest segment that fits a given number of frames.
 //!
-//! Place: the node asks before TCP announces an MSS, and for each segment of new data, since the
-//! length of a compressed header depends on its fields and on what the peer is known to hold. Left
-//! out: retransmissions, which may take one frame more; cutting them would cost one segment more.
+//! Place: the node computes it before TCP announces an MSS, and for each segment of new data, since
+//! the length of a compressed header depends on its fields and on the state of the peer's context.
+//! Left out: retransmissions, which may take one frame more; splitting them would cost one segment
+//! more.
 
 use crate::ip::{self, Neighbour};
 use crate::lowpan::{Contexts, LinkPair, compressed_header_len, fragment};
@@ -103,8 +104,9 @@ impl<'a, 'm> Budget<'a, 'm> {
         true
     }
 
-    /// The most TCP payload in a packet with this IPv6 header. `tcp_len`: of the TCP header,
-    /// compressed and uncompressed. `routing`, `numbered`: what routing adds.
+    /// The most TCP payload in a packet with this IPv6 header. `tcp_len`: the length of the TCP
+    /// header, compressed and uncompressed. `routing`, `numbered`: the length that routing headers
+    /// add, on the air and in fragment offsets.
     pub(super) fn payload(
         &self,
         header: &Header,

@@ -57,30 +57,30 @@ pub struct MeshConfig {
     pub discipline: Discipline,
 }
 
-/// After a neighbour has acknowledged a frame, the next frame for it waits until the first one must
-/// have left the hops ahead: so frames of one path do not collide.
+/// After a neighbour has acknowledged a frame, the next frame for it waits until the first frame
+/// should be out of earshot, so that frames of one path do not collide.
 ///
 /// The wait is measured where [`Self::pace_percent`] asks for it; the module `pace` describes how.
 /// Otherwise it is set by hand: (min(hops left, 3) − 1) times [`Self::step`].
 ///
-/// Hops left come from routing: upwards the rank in hops, downwards the depth of the motes below
-/// this node. Hop limits do not help: each origin chooses its own. Where routing does not know,
-/// nothing waits.
+/// The number of hops left comes from routing: upwards the rank in hops, downwards the depth of the
+/// subtree below this node. The hop limit of packets cannot be used, since each source chooses its
+/// own. If routing does not know the number, frames do not wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Pacing {
-    /// Part of the measured wait, %; 0: the wait is not measured. It goes with retries that double
-    /// ([`retry_doubles`](crate::mac::Config::retry_doubles)). A build without the feature `pace`
-    /// measures none, and takes [`Self::step`].
+    /// Part of the measured wait, %; 0: the wait is not measured. Use it together with doubling
+    /// retries ([`retry_doubles`](crate::mac::Config::retry_doubles)). A build without the feature
+    /// `pace` measures none, and uses [`Self::step`].
     pub pace_percent: u8,
-    /// Where the wait is not measured: time for one frame to go one hop on; zero: hold nothing
-    /// back. A full frame takes 7 ms with copies and mean backoff less what overlaps with this
-    /// node's own work.
+    /// If the wait is not measured: the time for one frame to travel one hop; zero: no wait. A full
+    /// frame takes 7 ms, copies and the mean backoff included, less the part that overlaps with
+    /// this node's own work.
     pub step: Duration,
-    /// Hops from here to the border router: frames to the router that the default
-    /// route over this link leads to.
+    /// Hops from this node to the border router: for frames to the router of the default route over
+    /// this link.
     pub hops_up: u8,
-    /// Hops from here to the farthest node below: frames to every other neighbour. With RPL the
-    /// source route of the last packet down says it.
+    /// Hops from here to the farthest node below: frames to every other neighbour. With RPL it is
+    /// taken from the source route of the last packet down.
     pub hops_down: u8,
 }
 
@@ -99,8 +99,8 @@ impl Pacing {
         IS_PACED && self.pace_percent > 0
     }
 
-    /// Takes over how many hops a packet that leaves downwards has before it: where RPL leads
-    /// packets by source routes, these say what no router below the root knows otherwise.
+    /// Stores the number of hops that a packet still has to go downwards, from its source route: no
+    /// router below the root has another source for it.
     pub(super) const fn note_down(&mut self, hops: Option<u8>) {
         if let Some(hops) = hops {
             self.hops_down = hops;

@@ -1,12 +1,12 @@
-//! Copies of a TCP segment: which of two packets that wait is the other one sent again.
+//! Copies of a TCP segment: finds a waiting packet of which a newer one is a retransmission.
 //!
-//! Purpose: a SYN for a child that asks once a minute is repeated six times before the child hears
-//! of it, and each would cost it a frame and an answer. Of copies only the newest waits, which has
-//! the newest timestamp, acknowledgment and window. Place: `share` asks before it keeps a packet
-//! for a child. Left out: segments that take no sequence number (each ACK in a row of the same says
-//! something: RFC 5681 §2), and headers that are compressed, which cannot be read here. What is
-//! encrypted above TCP is no matter: its bytes are compared, and those of a segment that is sent
-//! again are the same. A link's own encryption is the MAC's, and not on yet.
+//! Purpose: a SYN for a child that polls once a minute is retransmitted six times before the child
+//! polls, and each copy would cost the child a frame and an answer. So only the newest copy is
+//! kept, which has the newest timestamp, acknowledgment and window. Place: `share` calls this
+//! before it keeps a packet for a child. Left out: segments without sequence space (each duplicate
+//! ACK counts: RFC 5681 §2), and compressed headers, which cannot be read here. Encryption above
+//! TCP does no harm: payload bytes are compared, and those of a retransmission are the same. Link
+//! encryption is applied later, by the MAC.
 //!
 //! Sources: RFC 9293 §3.4 and §3.8.1.
 
@@ -16,12 +16,12 @@ use crate::wire::tcp::{self, Flags, Header as TcpHeader};
 /// The first of `older` packets of which `newer` is a copy, counted from 0: the same segment sent
 /// again, of the same flow, with the same sequence numbers, control bits and payload.
 /// Acknowledgment, window and options may differ, and so may the hop limit, the flow label (Linux
-/// chooses another one after a timeout) and whether it is capable of ECN (RFC 3168 §6.1.5: what is
-/// sent again is not), or a SYN asks for it. An older packet that has met congestion has none: it
-/// has to say so.
+/// chooses another one after a timeout) and the ECN bits (RFC 3168 §6.1.5: a retransmission is not
+/// ECN-capable; a repeated SYN may not request ECN). An older packet with a congestion mark (CE) is
+/// replaced only by one that has it, too, so that the mark is delivered.
 ///
-/// All are whole IPv6 packets, their TCP headers as TCP made them. A newer one whose checksum is
-/// wrong is no copy: a damaged packet never takes the place of a good one.
+/// All are whole IPv6 packets with uncompressed TCP headers. A newer one whose checksum is wrong is
+/// no copy: a damaged packet never takes the place of a good one.
 pub(super) fn copied<'a>(newer: &[u8], older: impl Iterator<Item = &'a [u8]>) -> Option<usize> {
     let newer = Segment::of(newer).filter(Segment::takes_numbers)?;
     let mut older = older.map(Segment::of);

@@ -1,8 +1,9 @@
-//! Packets that enter the mesh from outside: into the queue of their flow, and out of it.
+//! Packets that enter the mesh from outside: putting them into the queue of their flow, and taking
+//! them out.
 //!
 //! Place: beside the queue of whole packets, for packets that come over another link of a border
-//! router, where it was lent [`FlowQueues`]. What a router sends itself, and what it passes on
-//! within the mesh, does not come by here. [`super::flow_queues`] chooses the flow that is next.
+//! router, if it was lent [`FlowQueues`]. A router's own packets, and packets that it forwards
+//! within the mesh, do not pass here. [`super::flow_queues`] chooses the next flow.
 
 use super::flow_queues::{FlowQueues, air};
 use super::{Mesh, PacketMeta};

@@ -79,12 +79,13 @@ impl Mesh<'_> {
         }
     }
 
-    /// Writes a first fragment as it goes on, all but its tag: its header changes at each hop.
-    /// Returns its length, and `None` where its packet has to be reassembled here, because a
-    /// fragment would find no room in a frame to `next_hop`: the header has grown and its
-    /// sender left no slack, or addresses are longer on that link.
+    /// Writes a first fragment for the next hop, except its tag; its compressed header changes at
+    /// each hop. Returns its length. `None`: the packet has to be reassembled here, because a
+    /// fragment does not fit a frame to `next_hop`: the header has grown and its sender left no
+    /// slack, or addresses are longer on that link.
     ///
-    /// `piece`: the fragment decompressed, left as it is; `headers`: what its decompression said.
+    /// `piece`: the decompressed fragment, not changed in the end; `headers`: the result of its
+    /// decompression.
     pub(super) fn rewrite_first(
         &mut self,
         next_hop: LinkAddr,
@@ -161,12 +162,12 @@ impl Mesh<'_> {
         )
     }
 
-    /// Queues a fragment that came in. Where it finds no room its packet is lost, and the
-    /// packet's other fragments would only cost air.
+    /// Queues a received fragment for the next hop. If there is no room, its packet is lost, and
+    /// its other fragments are cancelled.
     ///
-    /// It may wait for the next one only where its sender has said that more follow (the frame
-    /// pending bit): the end of a window, a FIN or a pure ACK goes on at once. Where the pace is
-    /// measured a relay that copies lags behind likewise.
+    /// It waits in the radio for the next frame only if its sender has announced more (the frame
+    /// pending bit); the end of a window, a FIN or a pure ACK leaves at once. If the pace is
+    /// measured, a relay that copies frames delays the fragment likewise.
     fn relay(
         &mut self,
         next_hop: LinkAddr,

@@ -1,22 +1,22 @@
-//! Packets for children that sleep: they wait here, whole, until their receiver asks.
+//! Indirect transmission: whole packets for sleeping children wait here until the child polls.
 //!
-//! A data request makes its sender a child, and so does nothing else. A child that is not heard for
-//! [`IndirectConfig::child_timeout`] ceases to be one; a child that asks all routers has begun
-//! anew, with its receiver on. Packets for a child are compressed and cut up when it listens, so
-//! that waiting ages nothing.
+//! Only a data request makes its sender a child. A child that is not heard for
+//! [`IndirectConfig::child_timeout`] is removed. A child that solicits all routers has restarted,
+//! with its receiver on, and is removed, too. Packets for a child are compressed and fragmented
+//! only when it listens, so compression state does not age while they wait.
 //!
-//! Anybody can make requests in a child's name where frames are not sealed, and the child does not
-//! listen then. So a packet is kept until the child has acknowledged all of it. A delivery that
-//! fails costs few attempts (`Neighbors::is_worth_insisting`), and a request that comes meanwhile
+//! Without link security an attacker can send requests in a child's name while the child does not
+//! listen. So a packet is kept until the child has acknowledged all its frames. A failing delivery
+//! costs few attempts (`Neighbors::is_worth_insisting`), and a request that arrives meanwhile
 //! begins another delivery. A child that acknowledges nothing for [`IndirectConfig::child_timeout`]
-//! ceases to be one, however often it asks. A packet is dropped when [`DELIVERIES_MAX`] deliveries
-//! have broken off after the child took a part.
+//! is removed, however many requests come in its name. A packet is dropped when [`DELIVERIES_MAX`]
+//! deliveries have broken off after the child took a part.
 //!
 //! Place: between the queue of whole packets and the MAC, beside [`outward`](super::outward), with
-//! a fragmenter of its own: what is being sent to others does not hold it up. Memory is bounded for
-//! all children together and for each, and [`share`](super::share) parts it; a full table takes a
-//! newcomer for a child that has never acknowledged a frame, for made-up addresses do not. Left
-//! out: frames for all, which a sleeping node misses.
+//! its own fragmenter, so that packets to other nodes do not delay it. Memory is bounded for all
+//! children together and for each, and [`share`](super::share) divides it. In a full table a new
+//! child replaces one that has never acknowledged a frame, because its address may be made up. Left
+//! out: broadcast frames, which a sleeping node misses.
 //!
 //! Sources: IEEE 802.15.4-2006 §7.5.6.3; TCPlp §9.5 and appendix C.
 
@@ -120,8 +120,8 @@ impl<'m> Indirect<'m> {
         self.children.get_mut(usize::from(key))
     }
 
-    /// Notes which neighbour has sent a frame; returns whether its ACK says that something waits.
-    /// `radio`: what ACKs can say, where the radio sends them by itself.
+    /// Notes a frame from a possible child; returns whether the frame pending bit is set in its
+    /// ACK. `radio`: how the radio sets that bit, if it sends ACKs by itself.
     pub(super) fn on_asked(
         &mut self,
         asked: PollingFrame,
@@ -164,7 +164,8 @@ impl<'m> Indirect<'m> {
         says
     }
 
-    /// Whether an ACK says to this neighbour that something waits, without believing that it asks.
+    /// Whether the ACK to this neighbour has the frame pending bit set. Unlike `on_asked`, it does
+    /// not treat the frame as a request, because the frame may be forged.
     #[cfg(feature = "security")]
     fn waits_for(&self, asked: PollingFrame) -> bool {
         let asks = asked.is_request || self.config.data_asks;
@@ -295,7 +296,7 @@ impl<'m> Indirect<'m> {
         }
     }
 
-    /// The child whose frames in the MAC have to say that more follow.
+    /// The child whose frames in the MAC need the frame pending bit set.
     fn more_for(&self) -> Option<LinkAddr> {
         let key = self.serving?;
         let more = !self.outgoing.is_idle() || self.queues.count(key) > 1;
@@ -378,9 +379,9 @@ impl<'m> Indirect<'m> {
 }
 
 impl<'m> Mesh<'m> {
-    /// Makes this node a parent: packets for nodes that sleep wait in `indirect`. Before the link
-    /// is given to a node; a radio that acknowledges by itself must be able to say that something
-    /// waits.
+    /// Makes this node a parent: packets for nodes that sleep wait in `indirect`. Call it before
+    /// the link is given to a node. A radio that acknowledges by itself must be able to set the
+    /// frame pending bit; otherwise the call has no effect.
     pub fn serve_sleepers(&mut self, indirect: &'m mut Indirect<'m>) {
         let radio = self.mac.radio();
         if radio.auto_ack && radio.pending == Pending::None {

@@ -325,7 +325,7 @@ impl<'m> Mesh<'m> {
                 Ok(Arrival::Nothing)
             }
             FragmentOutcome::Complete(record) => Ok(self.on_gathered(record, frame)),
-            // Only a router says so, of a packet that does not go on (RFC 4443 §3.2).
+            // Only a router sends this error, about a packet that it would forward (RFC 4443 §3.2).
             FragmentOutcome::Drop(datagram::FragmentDrop::TooLarge) if !disposition.is_local() => {
                 Ok(too_big(piece, headers.tcp, len_max))
             }

@@ -1,12 +1,13 @@
-//! Joining, the packet: of a frame in clear, between a node that has no key yet and its neighbours
-//! that have one.
+//! Joining, the packet layer: packets in unsecured frames between a node without a key and its
+//! neighbours with the key.
 //!
-//! Purpose: the only frames that a mesh with a key takes unsecured. Each holds a whole packet
-//! between link-local addresses; one is kept as it came until the node asks for it, nothing else of
-//! it is remembered, and none reaches IP. Place: the second of the three files that a datagram of
-//! CoJP crosses, between `mac/secured`, which takes and sends the frames, and `node/joining`, which
-//! has the datagram; what passes by here decompresses and compresses headers. Left out: what the
-//! packets say; fragments. Source: RFC 9031 §5 and §7, of which the link is that of 6TiSCH.
+//! Purpose: handles the only unsecured frames that a mesh with a key accepts. Each holds a whole
+//! packet between link-local addresses. One packet is kept unchanged until the node takes it; no
+//! other state is kept, and no such packet reaches IP. Place: the second of the three files that a
+//! datagram of CoJP crosses, between `mac/secured`, which takes and sends the frames, and
+//! `node/joining`, which handles the datagram; this file decompresses and compresses headers. Left
+//! out: the contents of the packets; fragments. Source: RFC 9031 §5 and §7, of which the link is
+//! that of 6TiSCH.
 
 use core::net::Ipv6Addr;
 
@@ -111,11 +112,12 @@ impl Mesh<'_> {
         ((header.src, header.dst) == (src, dst)).then_some(len)
     }
 
-    /// Sends a packet in clear to one neighbour, or to all in reach: from [`Self::local`] to
-    /// that neighbour's address of the same kind, or [`ALL_NODES`].
+    /// Sends a packet in an unsecured frame to one neighbour, or to all in reach: from
+    /// [`Self::local`] to that neighbour's link-local address, or to [`ALL_NODES`].
     ///
     /// # Errors
-    /// [`Refusal::TooBig`]: it does not fit one frame; [`Refusal::Full`]: another one waits.
+    /// [`Refusal::TooBig`]: the packet does not fit one frame; [`Refusal::Full`]: another such
+    /// packet waits.
     pub(crate) fn send_in_clear(
         &mut self,
         to: Option<Iid>,

@@ -36,8 +36,8 @@ impl<'m> Mesh<'m> {
         self.discovery.remind((from, is_trusted), queue, ip, now);
     }
 
-    /// Ends the registration of the neighbour with identifier `iid`, because it is at another
-    /// router now, and tells the neighbour.
+    /// Ends the registration of the neighbour with identifier `iid`, because it has registered with
+    /// another router, and sends the neighbour a notice.
     pub(crate) fn end_registration(&mut self, iid: Iid, ip: &Ip<'_>) {
         self.discovery.end_registration(iid, &mut self.queue, ip);
     }

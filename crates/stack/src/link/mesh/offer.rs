@@ -1,7 +1,7 @@
 //! The length of a connection's segments that fill a given number of frames.
 //!
-//! Place: the node asks before TCP announces an MSS. [`Budget`](super::Budget) has the length of a
-//! segment whose header is known.
+//! Place: the node computes it before TCP announces an MSS. [`Budget`](super::Budget) has the
+//! length of a segment whose header is known.
 
 use super::tcp_headers::flow;
 use super::{Budget, Mesh};
@@ -12,11 +12,11 @@ use crate::wire::tcphc;
 
 impl Mesh<'_> {
     /// Payload and TCP options in a segment that fills the frames of
-    /// [`MeshConfig::mss_frames`](super::MeshConfig::mss_frames), bytes; 0: none has room. First of
-    /// what is sent, then of what comes.
+    /// [`MeshConfig::mss_frames`](super::MeshConfig::mss_frames), bytes; 0: no segment fits. The
+    /// first value is for segments that this node sends, the second for those that its peer sends.
     ///
-    /// Payload per frame is asked of the MAC, and room is left for what the first fragment
-    /// grows by on later hops, so that relays never find it too long.
+    /// The payload per frame comes from the MAC. Room is left for the growth of the first fragment
+    /// on later hops, so that it never becomes too long for a relay.
     pub(in crate::link) fn mss(&self, segments: &Segments, is_carried: bool) -> [usize; 2] {
         let budget = Budget::of(self);
         let timestamps = segments.timestamps;

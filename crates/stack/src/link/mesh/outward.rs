@@ -1,5 +1,6 @@
-//! Outwards: the MAC pulls. A packet is made only when the MAC has room for its frames, and
-//! TCP is asked for a segment only then: what TCP counted as sent is on its way.
+//! Outgoing packets: the MAC pulls. A packet is made only when the MAC has room for its frames, and
+//! TCP is polled for a segment only then, so that a segment that TCP counts as sent is never
+//! dropped here.
 
 use super::budget::{Budget, growth};
 use super::pace::ExchangeTimes;
@@ -114,8 +115,8 @@ impl<'m> Mesh<'m> {
             self.outgoing_class = Class::Control;
         }
         self.mac.cancel(outcome.token);
-        // Of a frame that grew old there is nothing to report, and of a packet that another node
-        // fragmented nothing to quote: of that only a lost step is known.
+        // A frame that became too old is not reported. A packet that another node fragmented cannot
+        // be quoted in an ICMPv6 error; for it only a lost step of a source route is noted.
         let is_silent = outcome.reason != Some(mac::FrameDrop::TooOld);
         if is_silent && self.outgoing.holds(outcome.token) {
             self.undelivered = Some(outcome.token);
@@ -172,8 +173,7 @@ impl<'m> Mesh<'m> {
         let quiet = settings.answered(took.exchange);
         self.pace_search.note(outcome, (took.exchange, quiet), now);
         if yielding > pace.saturating_mul(2) {
-            // Another source sends over the same router: what this one finds out would be the
-            // other's.
+            // Another source sends over the same router: the search would measure its traffic, too.
             self.pace_search.leave();
         }
         self.pace_search.slowed(yielding)

@@ -1,17 +1,17 @@
 //! The pace that a node finds for itself: how far apart frames to one neighbour start.
 //!
-//! What a frame took here, from the assessment to its ACK, it will take at each hop on. So the next
-//! one for that neighbour starts as many such exchanges after it as there are hops in earshot. No
-//! time is set by hand: an exchange follows the length of frames, the radio and its driver. Place:
-//! [`outward`](super::outward) leaves the neighbour alone for that long, and
-//! [`forward`](super::forward) lets a relay lag behind, by as much as it learns from how far apart
-//! frames come; [`pace_search`](super::pace_search) finds out whether a source had better be
-//! slower. How long an exchange took stands beside the neighbour that it was with, in the MAC,
-//! whose retries begin with the same time. A source whose frames need many attempts yields to the
-//! others that its router serves, and one that sleeps waits until nothing of its last frame can
-//! disturb the next: an attempt in vain costs it more than time. Left out: frames for all, and for
-//! children that sleep; nobody passes those on. And a packet that none has gone closely ahead of:
-//! the path before it is empty, and its fragments go as they can.
+//! A frame takes about the same time at each further hop as here, from the assessment to its ACK.
+//! So the next frame for that neighbour starts as many such exchanges later as there are hops in
+//! earshot. No time is set by hand: an exchange follows the length of frames, the radio and its
+//! driver. Place: [`outward`](super::outward) leaves the neighbour alone for that long, and
+//! [`forward`](super::forward) delays a relay's frame by a lag that the relay learns from the time
+//! between arriving frames; [`pace_search`](super::pace_search) tries whether a slower source does
+//! better. The time of an exchange is stored with the neighbour's entry in the MAC, whose retries
+//! begin with the same delay. A source whose frames need many attempts slows down in favour of the
+//! other sources at its router. A sleeping source waits until its last frame cannot disturb the
+//! next one any more, because a failed attempt costs it energy. Left out: broadcast frames and
+//! frames for sleeping children, which are not forwarded. A packet that follows no other closely is
+//! not paced either: the path ahead of it is empty.
 
 use super::Forwarding;
 use super::config::MeshSettings;
@@ -75,11 +75,11 @@ impl MeshSettings {
         }
     }
 
-    /// The time that a source leaves free once for each packet, on top of its pace. Where three
-    /// links are all the path, and relays do not copy, frames follow each other without a gap, and
-    /// whatever the border router has for the mesh meets a neighbour that listens to another frame.
-    /// In the longest first backoff it finds the air free. On longer paths a fourth exchange is
-    /// left free anyway.
+    /// The extra time that a source leaves free once for each packet. On a path of exactly three
+    /// links whose relays do not copy, frames follow each other without a gap, and a frame of the
+    /// border router into the mesh finds its neighbour receiving another frame. In a gap of the
+    /// longest first backoff it finds the air free. On longer paths the time of a fourth exchange
+    /// is free anyway.
     pub(super) fn gap(&self, is_router: bool, mac: &Mac<'_>) -> Duration {
         let is_full = is_router
             && self.pacing.hops_down == 0
@@ -109,14 +109,14 @@ impl MeshSettings {
         hop.saturating_mul(hops.into())
     }
 
-    /// How long a relay waits before it passes on a fragment of a packet of which more follow, from
-    /// when it has it. Of three links in a row the first, the third and the second then have their
-    /// turn one after the other, and relays copy while others send; without, the second follows the
-    /// first as soon as it can, and the third meets the next frame of the first.
+    /// The delay, from its reception, after which a relay forwards a fragment that is followed by
+    /// more of its packet. With the delay the first, the third and the second of three links in a
+    /// row send in this order, and relays copy while others send. Without it the second link sends
+    /// right after the first, and the third link's frame collides with the next frame of the first.
     ///
-    /// In a flow the lag is learned from the time `apart` between frames that come: the relay's own
-    /// frame is to begin two thirds of that time after the one that came, whatever the pace of the
-    /// source. `took`: a frame onward, and the copy of the one that came.
+    /// In a flow the lag follows from the time `apart` between arriving frames: the relay's frame
+    /// begins two thirds of that time after the arriving frame, at any pace of the source. `took`:
+    /// the times of an exchange with the next hop, and of the copy of the arriving frame.
     pub(super) fn lag(
         &self,
         took: ExchangeTimes,
@@ -138,9 +138,10 @@ impl MeshSettings {
         lag.min(fraction(took.exchange, 7, 8))
     }
 
-    /// The pace of a relay to which frames come so far `apart`. A relay that does not copy is fired
-    /// by each frame that comes, and its own pace only spaces frames that have gathered. If that
-    /// pace were longer, the next frame would come before the relay may send, and fire nothing.
+    /// The pace of a relay at which frames arrive `apart` from each other. At a relay that does not
+    /// copy each arriving frame fires the one that waits; its own pace matters only for frames that
+    /// have queued up. If that pace were longer than `apart`, the next frame would arrive before
+    /// the relay may send, and fire nothing.
     pub(super) fn following(
         &self,
         pace: Duration,
@@ -184,9 +185,9 @@ impl MeshSettings {
         }
     }
 
-    /// Whether a frame of packet `token`, which began or came `at`, is part of a flow: whether the
-    /// packet before it may still be on the path, or its answer. `known`: what has gone there so
-    /// far.
+    /// Whether a frame of packet `token`, which began or arrived at `at`, is part of a flow:
+    /// whether the previous packet, or its answer, may still be on the path. `known`: the record of
+    /// packets to the same neighbour.
     pub(super) fn follows(&self, known: Flow, token: u16, at: Instant, exchange: Duration) -> bool {
         match known.token == token {
             true => known.follows,
@@ -200,9 +201,9 @@ impl MeshSettings {
         exchange.saturating_mul(ANSWERED * u64::from(path.min(PATH_MAX)))
     }
 
-    /// The pace of a source whose router, `to`, takes frames from others too: slower, the more
-    /// attempts a frame needs. Two sources at full pace send twice what their relay passes on; each
-    /// then fails with every second attempt, and frames are given up.
+    /// The pace of a source that shares its router, `to`, with other sources: the more attempts a
+    /// frame needs, the slower. Two sources at full pace send twice as many frames as their relay
+    /// can forward; every second attempt then fails, and frames are given up.
     pub(super) fn yielding(
         &self,
         is_router: bool,
@@ -225,17 +226,18 @@ impl MeshSettings {
         self.is_source(is_router, to, mac) && !mac.config().channels.is_single()
     }
 
-    /// Whether what goes up to `to` begins here: nothing hangs below this node, or no fragment has
-    /// come from below to go on to `to`. A router with an idle child would else never yield, and
-    /// starve the others that its own router serves.
+    /// Whether this node is the source of the frames that it sends up to `to`: it has no nodes
+    /// below it, or no fragment from below has been forwarded to `to`. The second condition is for
+    /// a router with an idle child: otherwise it would never slow down, and starve the other
+    /// sources at its own router.
     fn is_source(&self, is_router: bool, to: LinkAddr, mac: &Mac<'_>) -> bool {
         is_router && (self.pacing.hops_down == 0 || mac.apart(to).is_none())
     }
 
     /// The cost of a frame for `to`, in 1/128 of an attempt. With a channel for each link only
     /// senders to the same neighbour make its channel busy, so there a busy channel counts as a
-    /// failed attempt. Otherwise the one of two sources whose frames come first would see no
-    /// failures, and never yield.
+    /// failed attempt. Otherwise, of two sources, the one whose frames come first would see no
+    /// failures, and never slow down.
     fn effort(&self, to: LinkAddr, mac: &Mac<'_>) -> u16 {
         let effort = match mac.config().channels.is_single() {
             true => mac.etx(to),
@@ -281,8 +283,8 @@ const PATH_MAX: u8 = 32;
 /// An ETX of one attempt for each frame, in units of 1/128 (RFC 6551 §4.3.2).
 const ETX_ONE: u64 = 128;
 
-/// Alone on a chain of four hops a source needs up to one attempt and a half a frame at the pace
-/// that suits it (measured); beside another at the same pace, more than two.
+/// The ETX of a single source, in 1/128. At its best pace on a chain of four hops it needs up to
+/// 1.5 attempts a frame (measured); beside another source at the same pace, more than 2.
 const ETX_ALONE: u16 = 196;
 
 /// A source whose frames need more attempts than this contends with others, and waits for longer

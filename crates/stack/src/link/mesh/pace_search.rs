@@ -1,12 +1,12 @@
-//! How much slower than its pace a source had better be, found by trying.
+//! Finds by trial how much slower than its measured pace a source should send.
 //!
-//! A pace that is too quick shows at the source: its frames come while the relay still passes on
-//! the one before, and fail. One that is too slow costs no more than its time. So a source that
-//! many attempts fail at tries slower paces, for as many frames each, and keeps the one at which a
-//! frame took least time, retries included. Place: behind [`pace`](super::pace), at a node that
-//! nothing hangs below, with its router. Left out: quicker paces. The queues before it would take
-//! their frames for a while, as if they were better. And a source that yields to another: what it
-//! found out would be the other's.
+//! A pace that is too quick shows at the source: its frames arrive while the relay still forwards
+//! the previous one, and fail. A pace that is too slow only costs time. So a source with many
+//! failed attempts tries slower paces, each for the same number of frames, and keeps the pace with
+//! the least time per frame, retries included. Place: after [`pace`](super::pace), at a node
+//! without nodes below it, for frames to its router. Left out: quicker paces, because the queues
+//! ahead would absorb their frames for a while and make them look better; and a source that slows
+//! down for another one, because it would measure the other's traffic.
 
 use super::pace::fraction;
 use crate::mac::Outcome;
@@ -166,7 +166,7 @@ const SLOWEST: u8 = 3;
 /// Frames in a window: two seconds, with a standard error of 4 % of what one takes.
 const FRAMES: u8 = 64;
 
-/// Frames that are left out when another pace begins: what waits at the first two relays.
+/// Frames that are not measured after a change of pace: those still queued at the first two relays.
 const SKIPPED: u8 = 8;
 
 /// More failures than that in each of two windows begin a search. At a pace that is a twentieth too

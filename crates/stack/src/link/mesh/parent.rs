@@ -8,17 +8,18 @@ use crate::wire::LinkAddr;
 pub struct IndirectConfig {
     /// How long a child may be silent.
     pub child_timeout: Duration,
-    /// Bytes of packets that wait for one child at most, seven more for each packet. Beyond what
-    /// all share it bounds nothing: then a child has what the others leave.
+    /// The most bytes that the packets for one child may take, with seven more for each packet. A
+    /// value above the memory that all children share sets no limit: a child can use what the
+    /// others leave.
     pub child_bytes_max: usize,
-    /// Whether one request brings all that waits; off, a frame upon each (OpenThread).
+    /// Whether one request delivers all waiting packets; if not, one frame (as OpenThread).
     pub drain: bool,
     /// Whether frames for a child that listens stand before all others (TCPlp §9.5).
     pub priority: bool,
-    /// Whether frames for children are tried as often as others, and soon again; off: once upon
-    /// each request.
+    /// Whether frames for children get as many attempts as other frames, in quick succession; if
+    /// not, one attempt for each request.
     pub retries: bool,
-    /// Whether data of a child is taken as a request, too.
+    /// Whether a data frame of a child counts as a data request, too.
     pub data_asks: bool,
 }
 
@@ -112,9 +113,9 @@ impl Child {
     }
 }
 
-/// How far the delivery of a packet is. A delivery that broke off goes on from there, with the same
-/// tag and the same sequence number: if the child has received the frame whose ACK is missing, it
-/// recognises the frame by these.
+/// The progress of the delivery of a packet. An interrupted delivery resumes at this point, with
+/// the same tag and the same sequence number, so that a child that has received the frame with the
+/// missing ACK recognises the duplicate.
 ///
 /// Source: OpenThread keeps the same of a child's frame between requests (`IndirectSender`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,10 +1,10 @@
 //! The headers that RPL gives a packet when it leaves: an RPL option on its way up, a source route
 //! on its way down, a tunnel around another node's packet.
 //!
-//! Place: between the queue and the fragmenter, where the route is asked. So a packet that waited
-//! takes the way that is known when it leaves. Source routes are a root's
-//! ([`super::source_route`]), and part of the feature `root`. Left out: the ways themselves,
-//! which are IP's. Sources: RFC 6554 §4.1; RFC 9008 §7 and §8: which packets carry what.
+//! Place: between the queue and the fragmenter, where the route is looked up. So a packet that has
+//! waited takes the present route. Source routes are a root's ([`super::source_route`]), and part
+//! of the feature `root`. Left out: the routes themselves, which are IP's. Sources: RFC 6554 §4.1;
+//! RFC 9008 §7 and §8: which packets carry what.
 
 use core::net::Ipv6Addr;
 
@@ -150,8 +150,8 @@ impl InsertedHeaders {
         !matches!(self, Self::Nothing | Self::Option(_))
     }
 
-    /// Whether a first fragment grows on its way by more than the packet's own header does. What is
-    /// written as RFC 8138 says does not.
+    /// Whether a first fragment grows on its way by more than the packet's own header does. With
+    /// the routing headers of RFC 8138 it does not.
     pub(super) fn grows(&self, contexts: &Contexts) -> bool {
         let routing = contexts.routing();
         self.is_long() && !routing.is_some_and(|routing| routing.is_compressed)

@@ -1,15 +1,16 @@
-//! The memory of a parent that its children share: what is kept, and what goes when there is no
-//! room.
+//! The memory of a parent that its children share: which packets are kept, and which are dropped
+//! for want of room.
 //!
-//! A child may use what the others leave. When room is needed, the oldest packet of the fullest
-//! child goes first, so that one that does not ask any more, however much is sent to it, leaves
-//! each of the others its share. Children that are overdue, silent for longer than they ever are,
-//! count as one, and their bytes [`OVERDUE_WEIGHT`] times, but for [`OVERDUE_FREE`] of each. A
-//! packet whose delivery is under way stays. Of copies of a TCP segment the newest one waits, in
-//! the place of the first: see [`copies`](super::copies).
+//! A child may use what the others leave. When room is needed, the oldest packet of the child with
+//! the most bytes is dropped first. So a child that does not poll any more leaves each other child
+//! its share, however much is sent to it. Children that are overdue, because they have been silent
+//! for longer than ever before, count together as one child, and their bytes count
+//! [`OVERDUE_WEIGHT`] times, except the first [`OVERDUE_FREE`] of each. A packet whose delivery is
+//! under way is never dropped. Of several copies of a TCP segment only the newest is kept, at the
+//! position of the first: see [`copies`](super::copies).
 //!
-//! Place: part of [`Indirect`]; `divert` gives it packets.
-//! Left out: whose turn it is to be sent to. A child that does not ask has none.
+//! Place: part of [`Indirect`]; `divert` passes packets to it. Left out: the order in which
+//! children are served, which follows from their polls.
 
 use super::copies::copied;
 use super::{Indirect, PacketMeta, link_addr};
@@ -21,9 +22,9 @@ use crate::storage::keyed_queues::OVERHEAD;
 use crate::time::Instant;
 
 impl Indirect<'_> {
-    /// Whether the longest packet to this neighbour would be kept, if it goes to a child at all,
-    /// and cost the child no other. What this node's TCP sends must be: TCP counts it as on its
-    /// way.
+    /// Whether a packet of 1,280 bytes to this neighbour would be kept without dropping another
+    /// packet of the same child; true for a neighbour that is no child. Required for segments of
+    /// this node's TCP, which counts them as sent.
     pub(super) fn has_room(&self, to: ip::Neighbour) -> bool {
         let key = link_addr(to).and_then(|addr| self.find(&addr));
         key.is_none_or(|key| {

@@ -1,8 +1,9 @@
-//! A node that sleeps, seen from its link: whom it asks, and what it waits for.
+//! A sleeping node, seen from its link: the parent that it polls, and the answers that it waits
+//! for.
 //!
-//! Place: between discovery, which chooses the parent and loses it, and the MAC, which asks it
-//! ([`mac::poll`](crate::mac::poll)). A question of discovery's own is followed by requests until
-//! its answer must have come; one to all neighbours by an open receiver.
+//! Place: between discovery, which chooses the parent and loses it, and the MAC, which polls it
+//! ([`mac::poll`](crate::mac::poll)). After a unicast solicitation the node polls until the answer
+//! must have come; after a multicast one it keeps its receiver on.
 
 use super::Mesh;
 use crate::hint::Expectation;

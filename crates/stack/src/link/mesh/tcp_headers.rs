@@ -1,9 +1,9 @@
-//! Where compressed paths begin and end: TCP headers of packets on their way.
+//! Compression and restoring of TCP headers, at the two ends of a compressed path.
 //!
-//! Place: between `ip` and the fragmenter, for this node's own packets and for those that a
-//! border router takes from one link to another. Relays have no part in it: what came
-//! compressed goes on so. Left out: contexts and rules, which are
-//! [`tcphc`](crate::tcphc)'s. Source: `docs/reference/tcphc.md`.
+//! Place: between `ip` and the fragmenter, for this node's own packets and for those that a border
+//! router takes from one link to another. Relays have no part in it: they forward compressed
+//! headers unchanged. Left out: contexts and rules, which are [`tcphc`](crate::tcphc)'s. Source:
+//! `docs/reference/tcphc.md`.
 
 use core::net::Ipv6Addr;
 
@@ -18,8 +18,8 @@ use crate::wire::{tcp, tcphc as wire};
 /// Compresses the TCP header of a packet whose path over this link begins here; returns the
 /// form that it has then.
 ///
-/// `header`: of IPv6, as it stands in `packet`. `room`: what a first fragment can hold of the
-/// compressed TCP header, bytes.
+/// `header`: the IPv6 header in `packet`. `room`: the most bytes of a compressed TCP header that
+/// fit a first fragment.
 pub(super) fn compress(
     tcphc: Option<&mut Tcphc<'_>>,
     (header, packet): (&Header, &mut [u8]),
@@ -57,7 +57,8 @@ pub(super) fn restore(
     form: TcpForm,
     now: Instant,
 ) -> Result<(), LinkDrop> {
-    // Neither end learns from a segment that the other could not compress.
+    // A plain segment updates the contexts only in the form that the compressor at the other end
+    // can read, so that both ends update theirs from the same segments.
     let segment = match form {
         TcpForm::Plain => segment_right_behind(header, packet),
         TcpForm::Full { .. } | TcpForm::Compressed => segment_of(header, packet),

@@ -1,12 +1,12 @@
 //! Thinning of ACKs where packets enter a mesh: a newer ACK takes the place of one that waits.
 //!
-//! A cumulative ACK says all that the one before it said. On a chain whose links share the air each
-//! ACK costs as much as several frames of data. So a border router keeps a pure ACK back while
-//! frames of a fragmented packet keep coming from the neighbour that it goes to, and sends the
-//! newest one. Place: before the queue of whole packets ([`forward`](super::forward)), below
+//! A cumulative ACK includes the information of the previous one. On a chain whose links share the
+//! air each ACK costs as much as several frames of data. So a border router keeps a pure ACK back
+//! while frames of a fragmented packet keep coming from the neighbour that it goes to, and sends
+//! the newest one. Place: before the queue of whole packets ([`forward`](super::forward)), below
 //! whatever makes the border router fair, and before TCP headers are compressed. Left out:
-//! duplicates, SACK, ECN's echo, changes of the window alone, SYN, FIN and RST, which pass at once,
-//! behind the ACK that waited; and whatever is not written as a pure ACK usually is.
+//! duplicate ACKs, SACK, ECN's echo, pure window updates, SYN, FIN and RST, which pass at once,
+//! after the waiting ACK; and pure ACKs in an unusual format.
 
 use core::net::Ipv6Addr;
 
@@ -93,7 +93,7 @@ impl Waiting {
         self.bytes.get(..usize::from(self.len)).unwrap_or_default()
     }
 
-    /// Whether `newer`, a pure ACK of the same flow, says all that this one says.
+    /// Whether `newer`, a pure ACK of the same flow, contains all the information of this one.
     fn is_covered_by(&self, newer: &Self) -> bool {
         let headers = [self, newer].map(|packet| {
             let packet = packet.packet();
@@ -163,7 +163,7 @@ impl Flow {
             let before = None;
             return (Offered { before, is_kept }, true);
         }
-        // What waited goes on now, and what is not kept right behind it.
+        // The waiting ACK leaves now, followed by the new packet if that is not kept.
         if earlier.is_some() || !is_kept {
             self.sent = if is_kept { last } else { self.ack }.unwrap_or_default();
         }
@@ -207,7 +207,8 @@ impl Flow {
         let ahead = ack.wrapping_sub(self.sent);
         self.sent = ack;
         if self.is_probing() {
-            // What ends before the window does says too little.
+            // A burst may end before the window does, so a smaller value lowers the estimate only
+            // slowly.
             self.widest = ahead.max((self.widest.saturating_mul(3).saturating_add(ahead)) / 4);
             self.steps = 0;
         } else {

@@ -1,30 +1,29 @@
 //! Queues of flows where packets enter a mesh: each flow has its share of the air.
 //!
-//! Behind a border router the air is the bottleneck, and one queue for all gives it to whoever
-//! sends most: a host that sends datagrams without looking starves every TCP connection. So each
-//! flow has a queue of its own, and the queues share the air by deficit round robin: a flow's turn
-//! ends when its frames have used up its share. A flow that had nothing waiting goes first (RFC
-//! 8290's sparse flows). Where no packet finds room, the longest queue loses its oldest one.
+//! Behind a border router the air is the bottleneck, and a common queue gives it to the fastest
+//! sender: a host that sends datagrams without congestion control starves every TCP connection. So
+//! each flow has a queue of its own, and the queues share the air by deficit round robin: a flow's
+//! turn ends when its frames have used up its share. A flow that had nothing waiting goes first
+//! (RFC 8290's sparse flows). If a packet finds no room, the longest queue loses its oldest packet.
 //!
-//! A flow of TCP gets its own queue once its mote has sent data in it, or has acknowledged more
-//! than the SYN: both take a handshake, which nobody completes in another host's name. All other
-//! packets are strangers': datagrams, echo requests, SYNs. They share [`STRANGERS`] queues by
-//! source, without the precedence of sparse flows. Half of these queues are TCP's, so that no
-//! datagram stands before a handshake. What a stranger makes a mote answer is charged to its queue
+//! A TCP flow gets its own queue once its mote has sent data in it, or has acknowledged more than
+//! the SYN: both require a completed handshake, so the source address is not forged. All other
+//! packets are those of strangers: datagrams, echo requests, SYNs. They share [`STRANGERS`] queues
+//! by source, without the precedence of sparse flows. Half of these queues are for TCP, so that no
+//! datagram delays a handshake. A mote's answer to a stranger is charged to the stranger's queue,
 //! too.
 //!
-//! A window of TCP is often under way whole, and nothing of its flow waits here. What strangers
-//! then send is ahead of its acknowledgments in every queue below, and so are their answers in the
-//! mote, where nobody takes turns. So while TCP is in use, strangers together have the air for a
-//! part of the time at most ([`STRANGERS_PART`]), those of TCP for one and all others for another;
-//! without TCP they have it all. TCP is in use while packets of known flows pass.
+//! Often a whole TCP window is in flight, and no packet of its flow waits here. Packets of
+//! strangers then get ahead of its acknowledgments in every later queue, and their answers do so in
+//! the mote, where flows do not take turns. So while TCP is in use, strangers together get a
+//! limited share of the air time ([`STRANGERS_PART`]): one share for their TCP packets, and one for
+//! all others. Without TCP in use they have no limit. TCP is in use while packets of known flows
+//! pass.
 //!
 //! Place: between IP and the fragmenter, at a node that also has a cable ([`super::entering`] joins
-//! it).
-//! Left out: marking and dropping before memory is full, which is the queue's discipline
-//! ([`crate::ip`]).
-//! Sources: RFC 8290 §4; Shreedhar and Varghese 1995 for deficit round robin. Differs: frames and
-//! not bytes are counted, and a round ends for all queues at once.
+//! it). Left out: marking and dropping before memory is full, which is the discipline of the queue
+//! ([`crate::ip`]). Sources: RFC 8290 §4; Shreedhar and Varghese 1995 for deficit round robin.
+//! Differs: frames and not bytes are counted, and a round ends for all queues at once.
 
 mod key;
 mod turns;
@@ -47,22 +46,22 @@ pub struct FlowQueues<'m> {
     queues: KeyedQueues<'m>,
     strangers: [Stranger; STRANGERS],
     flows: &'m mut [FlowEntry],
-    /// Places in the order of turns that were given out.
+    /// The number of turns given out so far.
     turns: u64,
     /// The queue whose packet is being sent, and since when.
     serving: Option<(u8, Instant)>,
-    /// Until when what strangers have sent, and were answered, takes their part of the time: those
-    /// of TCP, and all others.
+    /// The times until which the strangers' share of the air is used up, by their packets and the
+    /// answers to these: one for strangers' TCP packets, one for all others.
     strangers_until: Until,
     /// When a packet of a known flow last passed, either way.
     tcp_at: Option<Instant>,
-    /// Flows that are not known yet, and what their motes have acknowledged: the one that was noted
-    /// last stands last.
+    /// Unknown flows, each with the acknowledgment number that its mote has sent; the latest entry
+    /// is the last.
     handshakes: [Option<(Key, u32)>; HANDSHAKES_MAX],
-    /// Fingerprints of the address pairs of packets of unknown flows that have left last: one
-    /// packet back counts as the answer to each.
+    /// Fingerprints of the address pairs of the last strangers' packets that went into the mesh.
+    /// One packet back counts as the answer to each.
     sent: [Option<u32>; SENT_MAX],
-    /// When a packet may leave that waits only because strangers have had their part of the time.
+    /// When the next packet may leave, if only the limited share of strangers holds packets back.
     wakes_at: Option<Instant>,
     /// Whether the node's own TCP is asked before the queues are.
     pub(super) is_own_turn: bool,
@@ -242,7 +241,7 @@ impl<'m> FlowQueues<'m> {
         let total = total.saturating_add(OVERHEAD);
         let key = self.queue_of(beginning(parts, &mut [0; START_LEN]), now);
         while self.queues.room() < total {
-            // What can never fit costs nobody anything.
+            // A packet that can never fit must not push out others.
             if total > self.queues.capacity() || !self.drop_longest(key, total) {
                 return Err(self.refuse());
             }
@@ -265,10 +264,9 @@ impl<'m> FlowQueues<'m> {
     }
 
     /// Copies the packet whose turn it is into `out` and takes it out of its queue. `is_ready`:
-    /// whether the next hop of a packet takes it now; those that it does not take wait, and let
-    /// others go before. A queue of strangers is looked at so far (`LOOKS_AT` packets): where none
-    /// of these can go, the oldest are dropped, so that they do not hold up what stands behind
-    /// them.
+    /// whether the next hop of a packet can take it now; packets that cannot leave are overtaken.
+    /// In a queue of strangers only the first `LOOKS_AT` packets are considered: if none of them
+    /// can leave, the oldest are dropped, so that they do not block the packets behind them.
     pub(in crate::link) fn pop(
         &mut self,
         out: &mut [u8],
@@ -324,8 +322,9 @@ impl<'m> FlowQueues<'m> {
         self.serving = None;
     }
 
-    /// Learns from a packet that leaves the mesh for another link: some segments make their flow
-    /// known; anything else may answer a stranger's packet, whose queue pays for it.
+    /// Handles a packet that leaves the mesh for another link. Some TCP segments make their flow
+    /// known. Any other packet may be the answer to a stranger's packet, and is then charged to
+    /// that stranger's queue.
     ///
     /// `air`: what the packet took on each hop, see [`air`].
     pub(in crate::link) fn on_leaving(
@@ -363,10 +362,10 @@ impl<'m> FlowQueues<'m> {
         }
     }
 
-    /// Whether a mote sends this segment only in a connection whose handshake is complete: it has
-    /// data or a FIN, or acknowledges more than an earlier one. A bare acknowledgment also answers
-    /// what does not fit a handshake (RFC 9293 §3.10.7.4), and then repeats the number of the
-    /// SYN-ACK.
+    /// Whether a mote sends such a segment only after a complete handshake: it has data or a FIN,
+    /// or it acknowledges more than an earlier segment did. A bare ACK may also be the answer to a
+    /// segment that does not fit the handshake (RFC 9293 §3.10.7.4); it then has the same
+    /// acknowledgment number as the SYN-ACK.
     fn proves(&mut self, key: Key, segment: &tcp::Header, has_data: bool) -> bool {
         if segment.flags.contains(tcp::Flags::RST) || !segment.flags.contains(tcp::Flags::ACK) {
             return false;
@@ -388,9 +387,9 @@ impl<'m> FlowQueues<'m> {
         false
     }
 
-    /// Gives a flow a queue of its own, where there is a place: that of the flow that has been
-    /// silent for longest and has nothing waiting. Its packets that wait elsewhere come along, in
-    /// their order.
+    /// Gives a flow its own queue: a free one, or else that of the flow without waiting packets
+    /// that has been silent for longest. Packets of the flow that wait in other queues move to it,
+    /// in their order.
     fn prove(&mut self, key: Key, now: Instant) {
         if let Some(place) = self.find(&key) {
             return self.touch(place, now);
@@ -575,8 +574,8 @@ const FLOWS_AT: u8 = STRANGERS as u8;
 /// Packets whose answers are awaited: more than the mesh carries in a few round trips.
 const SENT_MAX: usize = 32;
 
-/// Flows whose handshakes are noted at once. For further flows, two more acknowledgments make the
-/// flow known.
+/// The number of handshakes that are tracked at the same time. A flow beyond that number becomes
+/// known after two more acknowledgments.
 const HANDSHAKES_MAX: usize = 16;
 
 /// How long a queue is kept for a source that sends nothing.

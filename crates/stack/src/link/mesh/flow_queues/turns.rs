@@ -175,14 +175,15 @@ fn rounds_to_credit(credit: i32) -> i32 {
 /// longer.
 const SHARE: i32 = 3_000;
 
-/// Strangers have the air for one such part of the time while TCP is in use, by [`BYTE_US`] and
-/// [`FRAME_OVERHEAD`]. A connection alone has it for some six tenths by the same measure: the rest
-/// is what hops wait for each other. So it keeps more than half of what it has alone.
+/// While TCP is in use, strangers get one part in this many of the air time, computed with
+/// [`BYTE_US`] and [`FRAME_OVERHEAD`]. A single connection uses some 60 % of the air time by the
+/// same computation; in the rest hops wait for each other. So a connection keeps more than half of
+/// its goodput.
 const STRANGERS_PART: u64 = 4;
 
-/// How far ahead strangers' part of the time may be used up: by three datagrams of IPv6's least MTU
-/// over three hops and their answers, 2.9 s each, which come together at times. More would outlast
-/// what it is for.
+/// The longest time by which strangers may use up their share in advance: three datagrams of 1,280
+/// bytes over three hops with their answers, 2.9 s each, which may come in a burst. A longer time
+/// would block strangers for too long afterwards.
 pub(super) const PART_MAX: Duration = Duration::from_secs(9);
 
 /// Packets of a queue that are looked at for one whose next hop takes it.
