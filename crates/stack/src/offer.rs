@@ -1,10 +1,10 @@
 //! The offer of the path to a peer, for TCP.
 //!
-//! Place: at the floor, beside [`limits`](crate::limits). The link at which a path begins knows
-//! frames and the compression of headers, `tcp` knows segments, and neither may import the
-//! other. `node` asks the one for an [`Offer`] and hands it to the other, with
-//! `Tcp::connect` and with each segment that begins a connection.
-//! Left out: what a single segment has room for, which is asked when it is made.
+//! Place: at the floor, beside [`limits`](crate::limits). The link at which a path begins computes
+//! frame sizes and header compression, `tcp` makes segments, and neither may import the other.
+//! `node` gets an [`Offer`] from the link and passes it to `tcp`, with `Tcp::connect` and with each
+//! segment that begins a connection. Left out: the room for a single segment, which is computed
+//! when the segment is made.
 
 /// The sizes that the path to a peer carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,9 +17,9 @@ pub struct Offer {
     pub rmss: u16,
     /// The most bytes in flight, hence also the largest window, either way.
     ///
-    /// A window that was offered cannot be taken back (RFC 9293 §3.8.6), and a connection may
-    /// move to another interface: a node names the least of all its links, from its start.
-    /// Only header compression bounds it, so that TCP looks at it with the feature `tcphc` alone.
+    /// An announced window must not shrink (RFC 9293 §3.8.6), and a connection may move to another
+    /// interface, so a node uses the least value of all its links, from its start. Only header
+    /// compression limits it, so TCP uses it only with the feature `tcphc`.
     pub flight_max: u16,
 }
 

@@ -1,8 +1,8 @@
-//! Where to: an address, a port and, for an address that many links have, which link.
+//! A remote endpoint: an address, a port and, for a link-local address, the link (zone).
 //!
-//! Place: at the floor, beside [`limits`](crate::limits), because an application gives it to `node`
-//! and gets it from `tcp` and `udp`. Left out: which interface a zone is, which `ip` says
-//! ([`InterfaceId::zone`](crate::ip::InterfaceId::zone)). Sources: RFC 4007, RFC 3493 §3.3.
+//! Place: at the floor, beside [`limits`](crate::limits), because an application passes it to
+//! `node` and gets it from `tcp` and `udp`. Left out: the mapping from zone to interface, which is
+//! in `ip` ([`InterfaceId::zone`](crate::ip::InterfaceId::zone)). Sources: RFC 4007, RFC 3493 §3.3.
 
 use core::net::{Ipv6Addr, SocketAddrV6};
 

@@ -7,7 +7,7 @@ use std::cell::Cell;
 pub(crate) struct Tally {
     /// IPv6 headers that the node has parsed.
     pub(crate) parses: u32,
-    /// Packets of which IP was asked what to do with them.
+    /// Packets about which IP has made a decision.
     pub(crate) decisions: u32,
     /// Destinations looked up in the table of routes.
     pub(crate) lookups: u32,

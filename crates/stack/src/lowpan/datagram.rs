@@ -1,19 +1,19 @@
-//! The one table of fragmented packets on their way in or through.
+//! The table of fragmented packets that this node receives or forwards.
 //!
-//! A record says which packet a fragment belongs to, which of its bytes have come, and
-//! where it goes: into a body until it is whole (this node's own packets, or reassembly at
-//! each hop), or on at once under a new tag (fragment forwarding).
+//! A record has the key of a packet, the ranges of its bytes that have arrived, and what to do with
+//! its fragments: store them in a body until the packet is complete (packets for this node, or
+//! reassembly at each hop), or forward them at once with a new tag (fragment forwarding).
 //!
 //! Place: the node parses a fragment, decompresses and routes a first one, asks this table,
 //! and acts on the [`FragmentOutcome`]. Left out: headers, routes, frames.
 //!
-//! Everything is bounded against hostile neighbours: records, bodies, both per neighbour,
-//! and the time each is kept. Where all are taken, a packet makes way for a new one: first
-//! those of strangers, then those of which only one fragment has come, and of these the one
-//! heard of least recently. A stranger is a neighbour that has never acknowledged a frame of
-//! this node; nothing of a stranger pushes out what a known neighbour sends. A packet that
-//! grows is safe from its like for 250 ms, from strangers for a second; but a known
-//! neighbour that was refused for long overtakes one that was not, now and then.
+//! Everything is bounded against hostile neighbours: records, bodies, both per neighbour, and the
+//! time each is kept. If all are taken, a new packet replaces another one: first those of
+//! strangers, then those with a single fragment, and among these the one whose last fragment is the
+//! oldest. A stranger is a neighbour that has never acknowledged a frame of this node; its packets
+//! never replace those of a known neighbour. A packet that still receives fragments cannot be
+//! replaced by one of the same rank for 250 ms, nor by a stranger's for a second. But a known
+//! neighbour that has been refused for long may now and then replace a packet of one that has not.
 //!
 //! Sources: RFC 4944 §5.3 (reassembly, overlaps, time limit); RFC 8930 §5 and §6
 //! (forwarding without reassembly; tags are a link's own).
@@ -299,9 +299,9 @@ impl<'m> Datagrams<'m> {
         self.judge(index, piece, now)
     }
 
-    /// Takes the whole packet of [`FragmentOutcome::Complete`] out of the table, to be worked on
-    /// while the table stays free; until [`Self::give_back`] no packet can be gathered.
-    /// With it comes what goes beside it. `None` once released or timed out.
+    /// Lends the complete packet of [`FragmentOutcome::Complete`], with the memory of all bodies;
+    /// until [`Self::give_back`] no packet can be reassembled. Also returns the forms of its TCP
+    /// and routing headers. `None` if it was released or has timed out.
     pub fn lend(&mut self, id: RecordId) -> Option<(Whole<'m>, HeaderForms)> {
         let record = self.records.get(usize::from(id.0))?;
         let State::Whole { body } = record.state else {

@@ -122,10 +122,10 @@ impl<'m> Fragmenter<'m> {
 
     /// Begins to send the `len` bytes written to the buffer.
     ///
-    /// `forms`: what goes with them.
-    /// `tag`: from [`super::datagram::Datagrams::new_tag`], used if the packet needs more
-    /// than one frame. `frame_payload_len_max`: asked of the MAC for this neighbour.
-    /// `slack`: bytes a first fragment leaves free, e.g. [`FIRST_SLACK`].
+    /// `forms`: the forms of their TCP and routing headers. `tag`: from
+    /// [`super::datagram::Datagrams::new_tag`], used if the packet needs more than one frame.
+    /// `frame_payload_len_max`: from the MAC, for this neighbour. `slack`: bytes a first fragment
+    /// leaves free, e.g. [`FIRST_SLACK`].
     ///
     /// # Errors
     /// [`FragmentError::BadLength`].
@@ -152,7 +152,7 @@ impl<'m> Fragmenter<'m> {
         Ok(())
     }
 
-    /// Says that what the buffer holds is not to be sent after all.
+    /// Discards the packet in the buffer.
     pub(crate) fn discard(&mut self) {
         (self.len, self.is_kept) = (0, false);
     }
@@ -298,15 +298,16 @@ impl<'m> Fragmenter<'m> {
 /// [`Compressed::unnumbered`](super::Compressed::unnumbered).
 type Cut = (usize, u16, Unnumbered);
 
-/// Writes a first fragment that a relay passes on; returns its length.
+/// Writes a first fragment that a relay forwards; returns its length.
 ///
-/// `first`: the fragment decompressed, hop limit counted down; all of it must fit, for the later
-/// fragments begin where it ends. `header`: with the tag towards the next hop.
+/// `first`: the decompressed fragment, with the decremented hop limit. All of it must fit, because
+/// the offsets of the later fragments do not change. `header`: the fragment header, with the tag
+/// towards the next hop.
 ///
 /// # Errors
 /// [`FragmentError::NoRoom`] when the header grew beyond the slack, or when its routing headers
-/// would be written in another form than they came in, so that the later fragments' offsets were
-/// wrong: the packet has to be gathered.
+/// would be written in another form than they were received in, so that the offsets of later
+/// fragments would be wrong: the packet has to be reassembled.
 pub(crate) fn forward_first(
     first: First<'_>,
     header: Header,
@@ -330,9 +331,9 @@ pub(crate) fn forward_first(
 
 /// The largest payload behind headers that travels in `frames` frames.
 ///
-/// `frame_payload_len_max`: of one frame, as the MAC says. `compressed_len` and
-/// `uncompressed_len`: of all headers, TCP's included. `slack`: as for [`Fragmenter::start`].
-/// 0 when not even the headers fit.
+/// `frame_payload_len_max`: the payload of one frame, from the MAC, bytes. `compressed_len` and
+/// `uncompressed_len`: the length of all headers, that of TCP included. `slack`: as for
+/// [`Fragmenter::start`]. 0 when not even the headers fit.
 pub(crate) fn payload_for_frames(
     frames: usize,
     frame_payload_len_max: usize,

@@ -269,7 +269,7 @@ impl<'a> Restored<'a> {
         let mut sum = Checksum::pseudo_header(&src, &dst, udp::NEXT_HEADER, len);
         sum.add(udp);
         sum.add(payload);
-        // Zero would say that there is no checksum (RFC 8200 §8.1).
+        // A checksum of zero would mean "no checksum" (RFC 8200 §8.1).
         let checksum = if sum.finish() == 0 {
             0xffff
         } else {
@@ -294,8 +294,8 @@ const PADDINGS: [&[u8]; 8] = [
     &[1, 5, 0, 0, 0, 0, 0],
 ];
 
-/// The IPv6 header that `iphc` stands for, of no length. `rest`: what follows the compressed
-/// header; tells the next header if that is elided.
+/// The IPv6 header that `iphc` stands for, with a payload length of zero. `rest`: the bytes after
+/// the compressed header, which give the next header if that is elided.
 pub(super) fn header_of(
     iphc: &lowpan_iphc::Header,
     rest: &[u8],

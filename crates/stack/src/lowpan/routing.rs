@@ -1,4 +1,4 @@
-//! Routing headers: between their form in memory and those on the air.
+//! Routing headers: conversion between their form in memory and the two forms on the air.
 //!
 //! In memory a packet holds source routes and tunnels as any IPv6 packet does, and its RPL packet
 //! information goes [beside it](super::HeaderForms). On the air they are
@@ -6,15 +6,15 @@
 //! - 6LoWPAN routing headers ahead of the IPv6 header, where the DODAG's T flag is set: the hops
 //!   yet to visit, the RPL packet information, and what is left of an outer header. The IPv6
 //!   header behind them is the inner one, or has the source route's last address as destination;
-//! - else next headers as any others, the RPL option first.
+//! - otherwise ordinary extension headers, the RPL option first.
 //!
 //! Place: [`begin`] is the first step of compression; [`LeadingHeaders`] is what decompression
-//! finds first.
-//! What 6LoRH cannot express goes as other next headers do: a source route that is not the root's
-//! or too long, an outer header whose traffic class is not its packet's or that has a flow label.
-//! Left out: what routes mean; addresses of a route already visited, which 6LoRH forgets.
-//! Sources: RFC 8138; RFC 9035; RFC 6282 §4.2; RFC 6553; RFC 6554; RFC 6040 for marks of congestion
-//! on an outer header, which has no traffic class of its own here.
+//! finds first. Headers that 6LoRH cannot express are sent as ordinary extension headers: a source
+//! route that is too long or not the root's, an outer header that has a flow label or another
+//! traffic class than its packet. Left out: the meaning of routes; the visited addresses of a
+//! route, which 6LoRH does not keep. Sources: RFC 8138; RFC 9035; RFC 6282 §4.2; RFC 6553; RFC
+//! 6554; RFC 6040 for marks of congestion on an outer header, which has no traffic class of its own
+//! here.
 
 use core::net::Ipv6Addr;
 
@@ -79,10 +79,10 @@ impl Hops {
     }
 }
 
-/// Writes what of a packet's routing goes ahead of its IPv6 header.
+/// Writes the routing headers that precede a packet's compressed IPv6 header.
 ///
-/// `header`: the packet's first; `rest`: what follows it. `routes`: whether source routes and
-/// tunnels may be written so.
+/// `header`: the packet's first IPv6 header; `rest`: the bytes after it. `routes`: whether source
+/// routes and tunnels may be written as 6LoRH.
 #[inline(never)]
 pub(super) fn begin<'p>(
     (header, rest): (ipv6::Header, &'p [u8]),
@@ -218,12 +218,13 @@ impl<'p> Path<'p> {
         Some(path)
     }
 
-    /// The addresses from which the inner ones may be elided: both those of the outer header, as
-    /// RFC 8138 §5.2.3 has it, and those of the link, because not every reader distinguishes them.
+    /// The addresses from which the inner addresses may be elided. An address is elided only if it
+    /// follows both from the outer header (RFC 8138 §5.2.3) and from the link addresses, because
+    /// implementations differ in which of these they use.
     fn encapsulation(&self, src: &Ipv6Addr, link: Encapsulation) -> Encapsulation {
         let both = |link: [u8; 8], outer: Ipv6Addr, inner: Ipv6Addr| match low_64(outer) == link {
             true => link,
-            // Elided by nobody.
+            // A value that matches no inner address, so that it is not elided.
             false => low_64(inner).map(|byte| !byte),
         };
         Encapsulation {
@@ -300,9 +301,9 @@ impl<'a> LeadingHeaders<'a> {
         self.unnumbered
     }
 
-    /// Takes the RPL option out that comes right behind an IPv6 header in hop-by-hop options of
-    /// its own, compressed or in line. `next_header`: in line, if it is; `rest`: what follows.
-    /// Returns both as they are without the option.
+    /// Removes the RPL option if it follows an IPv6 header directly, in a hop-by-hop options header
+    /// of its own, compressed or in line. `next_header`: the next header, if in line; `rest`: the
+    /// following bytes. Returns both as they are without the option.
     pub(super) fn take_option<'b>(
         &mut self,
         next_header: Option<u8>,
@@ -313,7 +314,7 @@ impl<'a> LeadingHeaders<'a> {
             None => compressed(rest),
             _ => None,
         };
-        // Behind a 6LoRH that says the same, or in an inner packet, it is somebody else's.
+        // An option after 6LoRH headers, or in an inner packet, belongs to another node, and stays.
         match found {
             Some((rpi, next_header, behind)) if self.len == 0 => {
                 self.headers.rpi = Some(rpi);
@@ -324,8 +325,8 @@ impl<'a> LeadingHeaders<'a> {
         }
     }
 
-    /// Restores the first IPv6 header, and what stands ahead of it. `iphc`: that header; `rest`:
-    /// what follows it.
+    /// Restores the first IPv6 header, with the routing headers from before it. `iphc`: that
+    /// header, compressed; `rest`: the bytes after it.
     #[inline(never)]
     pub(super) fn restore(
         &mut self,
@@ -428,7 +429,8 @@ fn put_routed(
     Ok(len as i16)
 }
 
-/// Hop-by-hop options as they are: what they say, the next header, and what follows.
+/// Uncompressed hop-by-hop options with the RPL option: its contents, the next header, and the
+/// following bytes.
 fn in_line(rest: &[u8]) -> Option<(Rpi, Option<u8>, &[u8])> {
     let (header, behind) = rest.split_at_checked(OPTION_LEN)?;
     let (_, rpi) = Rpi::parse(header)?;

@@ -79,9 +79,9 @@ impl<'m> Node<'m> {
 
     /// Sends `payload` from `port` to `remote`, an address and a port. Poll the node after.
     ///
-    /// A link-local address may be another node's on each link, and a group has members on each:
-    /// [`Remote::zone`] says on which. Without it, the first link serves that has a link-local
-    /// address. The answer to a datagram goes to its sender, zone and all:
+    /// A link-local address may belong to a different node on each link, and a group has members on
+    /// each link: [`Remote::zone`] selects the link. Without it, the first link with a link-local
+    /// address is used. The answer to a datagram goes to its sender, zone and all:
     /// [`Received::from`](udp::Received::from).
     ///
     /// # Errors

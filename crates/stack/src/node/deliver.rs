@@ -1,6 +1,6 @@
-//! Packets that a link brings: to their protocol, or on their way.
+//! Packets from links: delivery to their protocol, or forwarding.
 //!
-//! Each packet is parsed once, and IP is asked once what to do with it.
+//! Each packet is parsed once, and IP decides once about it.
 
 use super::forward::of_own;
 use super::{Classified, Node, TICK, routing};
@@ -40,9 +40,9 @@ impl<'m> Node<'m> {
         waits
     }
 
-    /// Hands link `id` an event, or asks for what waited, and deals with what comes of it. Returns
-    /// what of the event is left.
-    // Out of line: its scratch memory is to lie below nothing but the packet's work.
+    /// Passes an event to link `id`, or without an event polls it for a waiting packet, and handles
+    /// the resulting packet. Returns the rest of the event.
+    // Not inlined: its scratch memory should be on the stack only while a packet is processed.
     #[inline(never)]
     pub(super) fn on_link<'e>(
         &mut self,

@@ -8,14 +8,15 @@ use crate::link::{Link, Mesh};
 use crate::time::{Duration, Instant};
 
 impl Node<'_> {
-    /// A datagram was sent whose answer comes until then, if ever: a node that sleeps asks for it
-    /// ten times a second. `None`: nothing more is expected.
+    /// Call it after sending a datagram whose answer comes by `until`, or not at all: until then a
+    /// sleeping node polls its parent ten times a second. `None`: no answer is expected any more.
     pub fn expect_answer(&mut self, until: Option<Instant>) {
         self.answer_until = until;
         self.polled_at = None;
     }
 
-    /// Tells the links what is expected; returns whether one of them has something to do about it.
+    /// Passes the expected answers of TCP and of datagrams to the links; returns whether a link has
+    /// something to do.
     pub(super) fn hint(&mut self, now: Instant) -> bool {
         if !self
             .links

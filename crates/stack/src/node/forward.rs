@@ -84,9 +84,9 @@ impl<'m> Node<'m> {
         true
     }
 
-    /// The address to answer from, over `hop`, what came by link `id` with this `header`: where it
-    /// was sent to, if that is this node's own and means the same on the link of `hop` (RFC 4443
-    /// §2.2, RFC 4007 §9).
+    /// The source address for an answer over `hop` to a packet with this `header` from link `id`:
+    /// the packet's destination, if that is an address of this node that is also valid on the link
+    /// of `hop` (RFC 4443 §2.2, RFC 4007 §9).
     pub(super) fn answer_from(
         &self,
         header: &Header,
@@ -100,8 +100,9 @@ impl<'m> Node<'m> {
         }
     }
 
-    /// Acts on what a link has found out: the source of a packet gets an error because the packet's
-    /// last hop did not answer; the router of another link takes the place of one that has gone.
+    /// Handles a report of a link: if the last hop of a packet does not answer, the packet's source
+    /// gets an ICMPv6 error; if the router of a link is gone, the router of another link replaces
+    /// it.
     pub(super) fn on_report(&mut self, id: InterfaceId, report: Report<'m>, now: Instant) {
         match &report {
             Report::Undelivered(packet) => {

@@ -1,9 +1,9 @@
-//! Fragments of IPv6 where they meet the layers: those for this node are put together, and what
-//! this node sends is cut where a link is too narrow for it.
+//! IPv6 fragmentation at the node: fragments for this node are reassembled, and this node's own
+//! packets are fragmented if they exceed the MTU of a link.
 //!
-//! Place: `deliver` brings fragments, and takes back what has become whole. Answers and datagrams
-//! come here. Left out: segments, which TCP cuts by itself, and packets of others, which only their
-//! source may cut. Source: RFC 8200 §4.5, §5.
+//! Place: `deliver` passes in fragments, and takes complete packets back. ICMPv6 answers and
+//! datagrams to be sent pass here. Left out: TCP segments, whose length TCP chooses, and forwarded
+//! packets, which only their source may fragment. Source: RFC 8200 §4.5, §5.
 
 use super::Node;
 use crate::ip::icmp::{self, ErrorKind};
@@ -27,7 +27,7 @@ impl<'m> Node<'m> {
         self.fragments.as_ref()
     }
 
-    /// Tells the sources of packets that did not become whole in time.
+    /// Sends ICMPv6 errors to the sources of packets whose reassembly has timed out.
     pub(super) fn poll_fragments(&mut self, now: Instant) {
         let Some(mut fragments) = self.fragments.take() else {
             return;
@@ -49,8 +49,8 @@ impl<'m> Node<'m> {
     }
 
     /// A fragment for this node.
-    // Out of line: what has become whole is delivered from here, which no other packet's call stack
-    // is to bear.
+    // Not inlined: a reassembled packet is delivered from here, and other packets should not need
+    // the stack space for that.
     #[inline(never)]
     pub(super) fn on_fragment(&mut self, header: &Header, packet: &[u8], hop: &Hop, now: Instant) {
         let Some(mut fragments) = self.fragments.take() else {

@@ -1,4 +1,4 @@
-//! Joining, the datagram: what a node does with one of CoJP, by its role.
+//! Joining, the datagram layer: the handling of CoJP datagrams, by the node's role.
 //!
 //! ```text
 //! a hop in clear                          mac/secured         frame
@@ -8,10 +8,10 @@
 //!   pledge, JRC: it waits for the application, which calls `join::exchange`
 //! ```
 //!
-//! Purpose: the only place that decides what becomes of such a datagram. Place: the last of the
-//! three files that one crosses. One from or to a node with a key, beyond the hop in clear, comes
-//! and goes as any other ([`Node::send_datagram`]). Left out: what the datagrams say, which
-//! [`crate::join`] knows. Source: RFC 9031 §5 to §7.
+//! Purpose: the only place that decides what to do with such a datagram. Place: the last of the
+//! three files that a datagram passes. Datagrams from or to nodes with the key, beyond the
+//! unsecured hop, are received and sent like any others ([`Node::send_datagram`]). Left out: the
+//! contents of the datagrams, which are [`crate::join`]'s. Source: RFC 9031 §5 to §7.
 
 use core::net::Ipv6Addr;
 
@@ -55,10 +55,10 @@ pub struct JoinCounters {
     pub returned: u32,
     /// Datagrams that waited for the application.
     pub taken: u32,
-    /// Dropped: neither a request nor an answer, for another port, damaged, or an answer to no
-    /// request that this join proxy passed on.
+    /// Datagrams dropped because they were neither request nor answer, were for another port or
+    /// damaged, or answered no request that this join proxy had forwarded.
     pub refused: u32,
-    /// Dropped: one was passed on within the last second, or another one waits.
+    /// Datagrams dropped because another one was forwarded within the last second, or still waits.
     pub rationed: u32,
 }
 
@@ -82,11 +82,11 @@ struct Waiting {
 }
 
 impl<'m> Node<'m> {
-    /// Lends the node memory by which it joins, forwards for pledges or answers them, as the
-    /// [`JoinRole`] in it says.
+    /// Lends the node the memory with which it joins, forwards for pledges or answers them, by the
+    /// [`JoinRole`] in it.
     ///
-    /// A join proxy needs no further call. A pledge asks by [`Self::send_join`] and a JRC answers
-    /// by it; both read by [`Self::recv_join`].
+    /// A join proxy needs no further call. A pledge sends its request by [`Self::send_join`], and a
+    /// JRC its answer; both receive by [`Self::recv_join`].
     pub fn set_join_proxy(&mut self, proxy: &'m mut JoinProxy) {
         self.join_proxy = Some(proxy);
         self.open_to_pledges();

@@ -16,7 +16,7 @@ use crate::time::{Duration, Instant};
 use crate::wire::ipv6::Header;
 
 impl<'m> Node<'m> {
-    /// Takes what has changed among the leaves, and tells the root of the next one.
+    /// Reads the changes of registered leaves, and advertises the next one to the root.
     pub(super) fn poll_leaves(&mut self, now: Instant) {
         while let Some(change) = self
             .neighbor_cache_mut()
@@ -92,7 +92,7 @@ impl<'m> Node<'m> {
         match change.lifetime_min {
             0 => ip.remove_route(prefix),
             _ if ip.add_route(Route { prefix, next_hop }) => {}
-            // What comes for the leaf goes back up, and is dropped where that shows.
+            // A packet for the leaf would be sent back up, and is dropped there as a loop.
             _ => ip.counters.count(PacketDrop::NoRoute),
         }
         routing.leaves_at.get_or_insert(now);

@@ -1,8 +1,7 @@
-//! The root of a DODAG: it does what its motes do, and keeps their routes besides.
+//! The root of a DODAG, which also keeps the routes of its motes.
 //!
-//! Place: beside `routing`, in a build with the feature `root`. Left out: the source routes that
-//! follow, which are the link's.
-//! Sources: RFC 6550 §9, RFC 9010 §9.2 for leaves.
+//! Place: beside `routing`, in a build with the feature `root`. Left out: the source routes made
+//! from them, which are the link's. Sources: RFC 6550 §9, RFC 9010 §9.2 for leaves.
 
 use core::net::Ipv6Addr;
 
@@ -39,8 +38,8 @@ impl Root {
         }
     }
 
-    /// A message says that a mote has gone; it may be forged. The root asks all motes for their
-    /// routes once, unless it does so anyway.
+    /// A no-path DAO ends the route of a mote, but it may be forged. So the root requests the
+    /// routes of all motes once, unless such a request is already planned.
     fn ask_whether_gone(&mut self, now: Instant) {
         if self.ask_at.is_none() {
             self.asked = ASKED_MAX - 1;
@@ -55,9 +54,9 @@ impl Root {
 }
 
 impl Node<'_> {
-    /// Enters the routes of a DAO into the root's table, and answers it. A DAO that came by another
-    /// way than its routes lead is ignored: a true sender repeats it, a forger need not be
-    /// answered.
+    /// Enters the routes of a DAO into the root's table, and answers it. A DAO that arrives by
+    /// another neighbour than its routes lead over is ignored: a genuine sender repeats it, and a
+    /// forger needs no answer.
     pub(super) fn on_dao(
         &mut self,
         dao: &wire::Dao<'_>,
@@ -154,9 +153,10 @@ impl Node<'_> {
         }
     }
 
-    /// Forgets steps that are too old, and asks for routes anew where some that were lost have not
-    /// come back: the motes may be there, and would say so with their next DAOs only, minutes
-    /// later. It asks ever more seldom, and a few times only, since they may be gone.
+    /// Removes expired steps, and requests the routes of all motes (by a new DTSN) if lost steps
+    /// have not been renewed: those motes may still be there, and would send their next DAO only
+    /// minutes later. It does so at growing intervals, and `ASKED_MAX` times at most, since the
+    /// motes may be gone.
     pub(super) fn poll_root(&mut self, now: Instant) {
         let Self { routing, ip, .. } = self;
         let Some(routing) = routing.as_mut().filter(|routing| routing.is_root()) else {
@@ -186,17 +186,17 @@ impl Node<'_> {
     }
 }
 
-/// How often a root looks for steps that are too old: lifetimes are minutes.
+/// How often a root checks for expired steps: lifetimes are minutes.
 const EXPIRE_EVERY: Duration = Duration::from_secs(10);
 
 /// How long a mote whose step was lost has to send its new route by itself, s; a mote whose parent
 /// is gone does so. The time doubles with each request of the root.
 const ASK_AFTER_S: u64 = 5;
 
-/// Milliseconds of the air around the root that a DAO and its answer take with all their attempts,
-/// in a mesh where motes hear one another: in a large one, asking all of them again and again would
-/// lose more steps than it brings back.
+/// Air time around the root that a DAO and its answer take with all their attempts, ms, in a mesh
+/// where motes hear one another. In a large mesh, requests in quick succession would lose more
+/// routes than they restore.
 const ANSWER_MS: u64 = 250;
 
-/// How often a root asks for lost motes: over five minutes.
+/// How often a root requests the routes of lost motes: over five minutes in all.
 const ASKED_MAX: u8 = 5;

@@ -1,10 +1,10 @@
 //! Where RPL meets IP and the links.
 //!
-//! RPL says what it wants by actions: messages become packets here, a parent becomes the default
-//! route, the routes in DAOs become steps of the root's table. In turn RPL hears of control
-//! messages, of acknowledged frames and of packets that contradict its ranks.
-//! Left out: RPL itself (`rpl`), and how routing headers look on the air (`lowpan`).
-//! Sources: RFC 6550 §9 and §11, RFC 6554 §4, RFC 6040 §4.2, RFC 9008.
+//! RPL returns actions: its messages become packets here, its parent becomes the default route, and
+//! the routes in DAOs become steps of the root's table. In turn RPL gets control messages,
+//! acknowledgements of frames, and packets that contradict its ranks. Left out: RPL itself (`rpl`),
+//! and the formats of routing headers on the air (`lowpan`). Sources: RFC 6550 §9 and §11, RFC 6554
+//! §4, RFC 6040 §4.2, RFC 9008.
 
 #[cfg(feature = "root")]
 #[path = "root.rs"]
@@ -356,9 +356,11 @@ impl<'m> Node<'m> {
         hop.ingress.option = None;
         let mut classified = self.classify(inner, &hop)?;
         let is_amiss = match classified.disposition {
-            // What came down through a tunnel never goes up again: the root would send it back.
+            // A packet that came down through a tunnel must not go up again: the root would send it
+            // back.
             Disposition::Forward(next) => self.ip.goes_up(&classified.header, next),
-            // The root leads packets by the header around them, and nobody else leads any.
+            // The root puts source routes only into the outer header, and no other node makes
+            // source routes.
             Disposition::Route(_) => true,
             _ => false,
         };

@@ -22,8 +22,8 @@ use crate::wire::ipv6::{self, Header, TrafficClass};
 use crate::wire::tcp::{HEADER_LEN_MAX, NEXT_HEADER};
 
 impl<'m> Node<'m> {
-    /// A node over its links and layers. Addresses of mesh links are formed
-    /// here; what else it is called, its application or a router says.
+    /// A node over its links and layers. The link-local addresses of mesh links are formed here;
+    /// further addresses come from the application or from a router.
     pub fn new(
         links: &'m mut [Link<'m>],
         ip: Ip<'m>,
@@ -39,11 +39,10 @@ impl<'m> Node<'m> {
         Self::of_layers(links, ip, tcp, rng, now)
     }
 
-    /// Opens a connection to `remote`, an address and a port, speaking from the address that fits
-    /// it.
+    /// Opens a connection to `remote`, an address and a port, from the source address that fits it.
     ///
-    /// A link-local address may be another node's on each link: [`Remote::zone`] says on which.
-    /// Without it, the first link serves that has a link-local address.
+    /// A link-local address may belong to a different node on each link: [`Remote::zone`] selects
+    /// the link. Without it, the first link with a link-local address is used.
     ///
     /// # Errors
     /// [`Rejected`], with the buffers.
@@ -99,23 +98,24 @@ impl<'m> Node<'m> {
         &self.tcp
     }
 
-    /// The MSS with `remote`, counted as RFC 6691 says: without options, which each segment
-    /// subtracts. On a mesh link, what
-    /// [`MeshConfig::mss_frames`](crate::link::MeshConfig::mss_frames) hold; on a cable, what its
-    /// MTU does. 0 where no route leads there. The port does not count.
+    /// The MSS for segments to `remote`, counted without options (RFC 6691), which each segment
+    /// subtracts. On a mesh link it fills
+    /// [`MeshConfig::mss_frames`](crate::link::MeshConfig::mss_frames); on a cable it fills the
+    /// MTU. 0 if there is no route. The port is ignored.
     ///
-    /// Payload per frame is asked of the MAC, and room is left for what the first fragment
-    /// grows by on later hops, so that relays never find it too long. What header compression
-    /// usually leaves out counts as payload, more of it where segments have `timestamps`;
-    /// segments that it leaves less out of are shorter, and so is what a peer sends that
-    /// cannot know, and what belongs to connections that turn out to be plain.
+    /// The payload per frame comes from the MAC. Room is left for the growth of the first fragment
+    /// on later hops, so that it never becomes too long for a relay. Bytes that header compression
+    /// usually saves count as payload, more of them if segments have `timestamps`. Segments are
+    /// shorter if compression saves less than usual, if the connection turns out not to be
+    /// compressed, and from a peer that does not know about the compression.
     pub fn mss(&self, remote: impl Into<Remote>, timestamps: bool) -> u16 {
         let [own, _] = self.mss_to(&remote.into(), timestamps);
         own
     }
 
-    /// The MSS to announce to `remote`: [`Self::mss`], but where `remote` is outside the mesh and
-    /// cannot know how long a header becomes. What a receive buffer is measured in.
+    /// The MSS to announce to `remote`: as [`Self::mss`], but smaller if `remote` is outside the
+    /// mesh and cannot know how long a compressed header becomes. Receive buffers are measured in
+    /// this size.
     pub fn rmss(&self, remote: impl Into<Remote>, timestamps: bool) -> u16 {
         let [_, peers] = self.mss_to(&remote.into(), timestamps);
         peers
@@ -223,9 +223,9 @@ impl<'m> Node<'m> {
         self.offer(hop, &segments, Some(ports), now)
     }
 
-    /// An error about a packet this node sent; only TCP's are acted upon. Some cannot be true:
-    /// no link has a smaller MTU than IPv6's minimum (RFC 8201 §4), and this node sends to groups
-    /// nothing that has to fit another link than its own.
+    /// Handles an ICMPv6 error about a packet of this node; only errors about TCP segments have an
+    /// effect. Errors that cannot be true are dropped: an MTU below 1,280 bytes (RFC 8201 §4), and
+    /// errors about multicast packets, which this node never sends beyond its own link.
     pub(super) fn on_icmp_error(
         &mut self,
         id: InterfaceId,
@@ -317,8 +317,8 @@ fn tcp_header(segment: &[u8]) -> Option<crate::wire::tcp::Header> {
     parsed.map(|(header, _)| header)
 }
 
-/// Asks TCP for a segment that leaves by link `id`; writes the whole packet to `out`.
-/// `ask`: what the link wants.
+/// Polls TCP for a segment that leaves by link `id`; writes the whole packet to `out`. `ask`: the
+/// limits of the link.
 pub(super) fn poll_segment(
     ip: &Ip<'_>,
     tcp: &mut Tcp<'_>,
@@ -334,8 +334,8 @@ pub(super) fn poll_segment(
         Ask::Prefetch(to, len_max) => return poll_prefetch(ip, tcp, (id, to), len_max, now, out),
     };
     let (head, body) = out.split_at_mut_checked(ipv6::HEADER_LEN)?;
-    // TCP asks about the path of each segment before the segment is made: what was asked about
-    // last is on its way.
+    // TCP calls `way` for each segment before it makes the segment: the last call is for the
+    // segment that is returned.
     let path = Cell::new(None);
     let way = |ends: &Endpoints| {
         let on_link = InterfaceId::of_zone(ends.zone).unwrap_or(id);
@@ -373,8 +373,8 @@ pub(super) fn poll_segment(
     })
 }
 
-/// Asks TCP for a segment to a neighbour on a link that it may not send yet; see [`Ask::Prefetch`].
-/// Where there are data, and none of them may leave, the packet has no bytes.
+/// Polls TCP for a segment to a neighbour that TCP may not send yet; see [`Ask::Prefetch`]. If
+/// there are data, but none of them may be prefetched now, the packet has a length of zero.
 #[cfg(feature = "tcple")]
 fn poll_prefetch(
     ip: &Ip<'_>,

@@ -185,8 +185,9 @@ impl Candidate {
         !self.is_proven() && self.attempts >= VAIN_ATTEMPTS
     }
 
-    /// How easily its slot is given to another: 0 for a proven neighbour, 1 for a stranger, 2 for
-    /// one that is no way to the root; then by what its path costs, the lower half.
+    /// The higher the value, the sooner the slot is reused for another neighbour. Upper 16 bits: 0
+    /// for a proven neighbour, 1 for a stranger, 2 for one without a path to the root. Lower 16
+    /// bits: the cost of its path.
     fn badness(&self) -> u32 {
         let class = match self.is_proven() {
             _ if self.rank == INFINITE_RANK || self.is_gone() || self.is_vain() => 2,
@@ -282,9 +283,9 @@ impl<'m> Candidates<'m> {
 
     /// A frame for `to` was acknowledged after `attempts` attempts, or given up after as many.
     ///
-    /// Under load half of the repetitions count: they are due to the frames before and behind on
-    /// this very path, and would be needed on any other one, too. `is_settled`: the link had time
-    /// to show how good it is without; where motes join, the load is everybody's.
+    /// Under load only half of the retries count: they are due to neighbouring frames of the same
+    /// flow, and would occur on any other path, too. `is_settled`: the link has already been
+    /// measured without load; while motes join, the load is not this flow's.
     pub(super) fn on_sent(
         &mut self,
         to: Iid,
@@ -296,7 +297,7 @@ impl<'m> Candidates<'m> {
             return;
         };
         if acknowledged && slot.is_gone() {
-            // It is back from where it was, and what it was like before says little.
+            // The neighbour is back after it was gone; measurements from before mean little.
             slot.attempts = 0;
             slot.successes = 0;
         }

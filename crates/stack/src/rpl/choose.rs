@@ -151,9 +151,10 @@ impl Rpl<'_> {
         if !self.trickle.is_running() {
             self.start_trickle(now, rng);
         }
-        // A child that counts on much less would seem to be above this node; on much more, it
-        // might choose another parent. Ranks fall all the time where motes join: Trickle's next
-        // interval says so early enough.
+        // If the rank has risen a lot, a child that still knows the lower rank might have a rank
+        // below this node's; if it has fallen a lot, a node with another parent might now prefer
+        // this one. Small changes are frequent while motes join, and the DIO of Trickle's next
+        // interval announces them in time.
         let unit = configuration.min_hop_rank_increase;
         let far =
             |from: u16, to: u16, units: u16| to >= from.saturating_add(unit.saturating_mul(units));
@@ -200,9 +201,9 @@ impl Rpl<'_> {
         self.detached.begin((poisons, was_reachable), now, rng);
     }
 
-    /// Packets that come down over the parent do not arrive here, though the parent takes those
-    /// that go up: its link counts as a bad one until frames have shown anew how good it is. Where
-    /// there is no better candidate it stays the parent.
+    /// Packets down over the parent do not arrive here, although the parent acknowledges packets
+    /// that go up. Its link counts as bad until further frames have measured it anew. Without a
+    /// better candidate it stays the parent.
     pub(super) fn doubt_parent(&mut self) {
         if let Some(parent) = self.parent {
             self.candidates.doubt(parent);

@@ -1,9 +1,9 @@
 //! Downward routes: a mote advertises its parent to the root, which enters it in its graph.
 //!
-//! A DAO goes out a moment after its cause, is repeated ever more seldom until it is acknowledged,
-//! and again half-way through its lifetime. A new cause does not hurry one that waits for its
-//! acknowledgement: where many motes join at once, DAOs are most of what is on the air. In a
-//! storing DODAG it goes to the parent instead. Sources: RFC 6550 §9, RFC 9010 §9.2 for leaves.
+//! A DAO is sent shortly after its cause, repeated at growing intervals until it is acknowledged,
+//! and sent again after half of its lifetime. A new cause does not bring forward the repetition of
+//! an unacknowledged DAO: while many motes join at once, DAOs are most of the traffic. In a storing
+//! DODAG it goes to the parent instead. Sources: RFC 6550 §9, RFC 9010 §9.2 for leaves.
 
 use core::net::Ipv6Addr;
 
@@ -59,10 +59,11 @@ impl State {
         self.is_answered = false;
     }
 
-    /// Takes a path sequence that may be newer than one which the root has and this node has
-    /// forgotten: half-way through what follows the first of all, then at its end; one that goes
-    /// round begins again (RFC 6550 §7.2). Of three leaps in a row the root takes one at least,
-    /// whatever it has, and each one follows those before that it has taken.
+    /// Chooses a path sequence that may be newer than the one that the root has, which this node
+    /// does not know any more: half of the comparison window above the initial value, then a whole
+    /// window above it; a counter in its circular part begins again (RFC 6550 §7.2). Of three leaps
+    /// in a row the root accepts at least one, whatever sequence it has, and each leap is newer
+    /// than the accepted ones before.
     const fn leap(&mut self) {
         self.path_sequence = match self.path_sequence {
             ..lollipop::STRAIGHT => lollipop::INITIAL,
@@ -167,8 +168,8 @@ impl Rpl<'_> {
             dao.sequence = dao.counter;
             dao.path_sequence = lollipop::next(dao.path_sequence);
         }
-        // A repetition that is due before says the same, and so does a DAO that waits already; one
-        // that goes at leisure is brought forward by a cause that is urgent.
+        // A repetition that is due earlier, or a DAO that already waits, announces the same parent.
+        // A DAO with a long delay is brought forward if the new cause is urgent.
         let delay_ms = delay_ms.max(DELAY_MS << dao.tries.min(DELAY_DOUBLINGS_MAX));
         let latest = now + Duration::from_millis(2 * u64::from(delay_ms));
         if !waits || dao.at.is_none_or(|planned| planned > latest) {

@@ -158,7 +158,8 @@ const SETTLED_SOLICITATIONS: u8 = 5;
 /// DIS (one to two minutes) after which another DODAG will do.
 const LONG_SOLICITATIONS: u8 = 7;
 
-/// A root that has been switched on asks at once, and listens for this long whether its motes know
-/// a version of its DODAG: then it begins the next. Neighbours answer within `Imin`.
+/// The longest random delay before a root that has been switched on sends a DIS, and the time for
+/// which it then listens for DIOs of its own DODAG. If it hears one, it begins the next version.
+/// Neighbours answer within `Imin`.
 const ROOT_DELAY_MAX: Duration = Duration::from_millis(100);
 const ROOT_LISTENS: Duration = Duration::from_millis(800);

@@ -107,8 +107,8 @@ impl Rpl<'_> {
         rng: &mut Rng,
     ) -> Result<(), MessageDrop> {
         let options = DioOptions::of(&dio.options);
-        // The answer to a DIS has the configuration, and with it all that there is to say (RFC 6550
-        // §8.3), or says that there is no rank. A DIO without is a probe, and answers nothing.
+        // The answer to a DIS has the configuration option (RFC 6550 §8.3), or an infinite rank. A
+        // DIO without the option is a probe, and no answer.
         let is_whole = options.configuration.is_some() || dio.rank == INFINITE_RANK;
         let is_own = !to_all && is_whole && self.question.is_answer(from, now);
         if is_own && let Some(candidate) = self.candidates.find_mut(from) {
@@ -125,7 +125,7 @@ impl Rpl<'_> {
         }
         let dodag = self.dodag.as_mut().ok_or(MessageDrop::OtherDodag)?;
         if dio.mode != dodag.mode {
-            // Nor is it one where packets go another way.
+            // Neither is a neighbour in another mode of operation.
             self.lose_rank_of(from, is_own);
             return Err(MessageDrop::BadMode);
         }
@@ -134,8 +134,9 @@ impl Rpl<'_> {
             return self.on_dio_as_root(from, dio, is_own, now);
         }
         if dio.rank == INFINITE_RANK {
-            // Motes that look for their places would form a loop before an answer has come. Later
-            // two poisonings without an answer between them count: the parent may be gone already.
+            // A poisoning counts at once while motes still join, because waiting for the parent's
+            // answer could form a loop. Later it counts if it is the parent's answer, or the second
+            // one while the parent has not answered: the parent may already be gone.
             let counts = is_own || !self.is_settled(now) || self.is_asked();
             self.lose_rank_of(from, counts);
             return Ok(());
@@ -167,8 +168,8 @@ impl Rpl<'_> {
         }
     }
 
-    /// A candidate has no rank in this node's DODAG any more; the parent only if its own answer
-    /// says so (`is_own`).
+    /// Sets the rank of a candidate in this DODAG to infinite. For the parent this needs its own
+    /// answer (`is_own`); otherwise the parent is asked.
     fn lose_rank_of(&mut self, candidate: Iid, is_own: bool) {
         if self.is_parent(&candidate) && !is_own {
             return self.ask_parent();
@@ -229,8 +230,9 @@ impl Rpl<'_> {
         Ok(())
     }
 
-    /// A root hears its own DODAG: where the motes are in a version that it has not made, because
-    /// it began anew, it makes the next. Once it has sent a DIO itself, it asks such a mote first.
+    /// The root receives a DIO of its own DODAG. If its version is newer than the root's own,
+    /// because the root has restarted, the root begins the version after it. Once the root has sent
+    /// a DIO itself, it first asks the sender for confirmation.
     fn on_dio_as_root(
         &mut self,
         from: Iid,
@@ -284,10 +286,10 @@ impl Rpl<'_> {
         }
     }
 
-    /// Follows the parent into a newer version, where it says itself that it has gone there:
-    /// versions come down from the root, and a node that hears of one first asks its parent. A node
-    /// without a place follows anybody, and after a while into an older version: the root may have
-    /// forgotten.
+    /// Follows the parent into a newer version of the DODAG if the parent's own answer has that
+    /// version. Versions come from the root, so a node that hears of a newer one from another
+    /// neighbour asks its parent first. A node without a parent follows any neighbour, and after a
+    /// while also into an older version: the root may have lost its counter.
     fn check_version(
         &mut self,
         (from, is_own): (Iid, bool),
@@ -424,9 +426,9 @@ impl Rpl<'_> {
 }
 
 impl Rpl<'_> {
-    /// The root has asked for routes anew, as another neighbour's counter says, and the parent has
-    /// not passed the question on lately. It may be gone, or not be heard here any more: a DAO
-    /// finds out.
+    /// Another neighbour's DTSN shows that the root has requested all routes anew, and the parent
+    /// has not forwarded that request. The parent may be gone, or its frames may not arrive here:
+    /// sending a DAO finds out.
     fn on_ask_of_others(&mut self, now: Instant, rng: &mut Rng) {
         let parent = self.parent.and_then(|parent| self.candidates.find(parent));
         let is_silent = parent.is_some_and(|parent| parent.silence(now) >= SILENT_TICKS);

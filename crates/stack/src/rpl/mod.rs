@@ -285,8 +285,8 @@ impl<'m> Rpl<'m> {
     /// Sets the signal strength of the frame with the next message, dBm; 0, or never called: not
     /// known.
     ///
-    /// A link of which nothing else is known is taken for the better the stronger it is: where many
-    /// motes talk at once a weak one carries little, whatever it carries in quiet times.
+    /// Links without any measurement are ranked by signal strength: while many motes send at once,
+    /// a weak link loses most frames, even if it is good in quiet times.
     pub const fn on_signal(&mut self, dbm: i8) {
         self.signal_dbm = dbm;
     }
@@ -332,7 +332,7 @@ impl<'m> Rpl<'m> {
         self.candidates
             .on_sent(to, (attempts, acknowledged), is_settled, now);
         if self.probed.is_some_and(|probed| same(&probed, &to)) {
-            // What comes next follows from what it has shown.
+            // The probe's result is used to choose the next one.
             self.probed = None;
             self.probe_at = None;
             self.pace_probes(attempts, acknowledged);
@@ -343,10 +343,11 @@ impl<'m> Rpl<'m> {
         self.is_dirty = true;
     }
 
-    /// A packet that `from` has sent up to this node comes from a rank that is none further down,
-    /// or even from this node's own parent: one of the two is wrong about the other. The neighbour
-    /// is sent a DIO at once. A parent that does so is no parent any more. `is_second`: the packet
-    /// has met such a hop before, and goes no further; then the parent is given up.
+    /// A packet that `from` has sent up to this node has a sender rank that is not higher than this
+    /// node's, or comes even from this node's own parent: one of the two nodes has outdated
+    /// information. The neighbour gets a DIO at once. A parent that sends such a packet is given
+    /// up. `is_second`: the packet has met such a hop before, and is dropped; then this node's
+    /// parent is given up, too.
     ///
     /// Source: RFC 6550 §11.2.2.2.
     pub fn on_contradiction(&mut self, from: [u8; 8], is_second: bool, now: Instant) {
@@ -588,11 +589,12 @@ const RESETS_INTERVAL_MS: u16 = 4_000;
 const VERSIONS_MAX: u8 = 4;
 const VERSIONS_INTERVAL_MS: u16 = 30_000;
 
-/// Answers to a DIS that was sent to this node alone: as many at once as a parent has children.
-/// Then ten a second to neighbours: more than half of a hundred children that all ask thrice, a
-/// second apart, are answered, and the others ask upon the next DIO. More at once would bring as
-/// many DAOs at once, which two hundred motes in one room cannot send. Strangers get two a second:
-/// one that acknowledges the answer is a neighbour from then on.
+/// Answers to a DIS that was sent to this node alone: a burst of as many as a parent has children,
+/// then one each 100 ms to neighbours and one each 500 ms to strangers. So of a hundred children
+/// that all ask three times, a second apart, more than half get an answer; the others ask again
+/// after the next DIO. More answers at once would cause as many DAOs at once, which two hundred
+/// motes in one room cannot send. A stranger that acknowledges the answer is a neighbour from then
+/// on.
 const ANSWERS_MAX: u8 = 24;
 const NEIGHBOURS_INTERVAL_MS: u16 = 100;
 const STRANGERS_INTERVAL_MS: u16 = 500;

@@ -1,10 +1,10 @@
-//! Objective functions: what a path over a neighbour costs, and which rank follows from it.
+//! Objective functions: the cost of the path over a neighbour, and the rank that follows from it.
 //!
-//! With MRHOF costs count 1/128 of an expected transmission, as RFC 6551 §4.3.2 counts ETX: where
-//! no metric container says what the neighbour's path costs, its rank does (RFC 6719 §3.5). Where
-//! one does, ranks count transmissions in whole ranks, so that they are in the order of costs: a
-//! way of many good hops leads past one of few bad ones. With OF0 costs are ranks.
-//! Sources: RFC 6719 (MRHOF) and RFC 6552 (OF0).
+//! With MRHOF costs count 1/128 of an expected transmission, as RFC 6551 §4.3.2 counts ETX: without
+//! a metric container the neighbour's rank is the cost of its path (RFC 6719 §3.5). With one, a
+//! transmission is a whole rank, so that the order of ranks is that of costs: a path of many good
+//! hops may be better than one of few bad hops. With OF0 costs are ranks. Sources: RFC 6719 (MRHOF)
+//! and RFC 6552 (OF0).
 
 use crate::wire::rpl::Configuration;
 
@@ -14,15 +14,15 @@ pub const INFINITE_RANK: u16 = 0xffff;
 /// One transmission in the unit of ETX, 1/128 (RFC 6551 §4.3.2).
 pub const ETX_UNIT: u16 = 128;
 
-/// Over links of a higher ETX no parent is chosen (`MAX_LINK_METRIC`, RFC 6719 §5, where it is
-/// 512); one whose link became worse stays while there is none better. Links that need up to eight
-/// attempts a frame are what a sparse mesh has: better than none.
+/// The highest ETX of a link to a new parent (`MAX_LINK_METRIC`, RFC 6719 §5, where it is 512). A
+/// parent whose link becomes worse is kept until there is a better one. A sparse mesh may have only
+/// links that need up to eight attempts a frame.
 pub(super) const LINK_ETX_MAX: u16 = 8 * ETX_UNIT;
 
 /// Paths of a higher cost are not used (`MAX_PATH_COST`, RFC 6719 §5).
 pub(super) const PATH_COST_MAX: u16 = 32_768;
 
-/// Another parent is taken at once where its path is this much cheaper
+/// The parent is changed at once if another candidate's path is cheaper by at least this much
 /// (`PARENT_SWITCH_THRESHOLD`, RFC 6719 §5: 1.5 transmissions).
 pub(super) const SWITCH_THRESHOLD: u16 = 192;
 
@@ -50,8 +50,8 @@ impl Objective {
         Self::of(configuration).unwrap_or(Self::Mrhof)
     }
 
-    /// The cost of the path over a neighbour that says `base` of its own path, by a link with
-    /// this ETX, where `u16::MAX` is no link. `None`: not to be used.
+    /// The cost of the path over a neighbour that advertises the cost `base`, by a link with this
+    /// ETX; `u16::MAX` means no link. `None`: the path must not be used.
     pub(super) fn path_cost(self, base: u16, etx: u16, unit: u16) -> Option<u16> {
         if etx == u16::MAX {
             return None;

@@ -1,8 +1,9 @@
-//! Which neighbour is tried next with a short DIO: its acknowledgement shows how good the link is.
+//! The choice of the neighbour that gets the next probe, a short unicast DIO: its acknowledgement
+//! measures the link.
 //!
-//! One probe is under way at a time. Where many motes join at once, more would fill queues and the
-//! air with frames that show nothing but that the air is full. For the same reason the wait for the
-//! next probe doubles with each one that took many attempts, and halves with each one that did not.
+//! One probe is under way at a time. Where many motes join at once, more would only fill queues and
+//! the air, and measure the congestion that they cause. For the same reason the wait for the next
+//! probe doubles with each one that took many attempts, and halves with each one that did not.
 
 use super::candidates::{Candidate, Iid, ticks};
 use super::objective::ETX_UNIT;
@@ -223,11 +224,11 @@ const PROBE_DOUBLINGS_MAX: u8 = 4;
 /// How often the wait doubles at most where the link is weak, too.
 const WAIT_DOUBLINGS_MAX: u8 = 5;
 
-/// The time within which a neighbour that was asked answers, or is asked again: its answer waits
-/// for the frames before it.
+/// The time after which an unanswered request to a neighbour is repeated: the answer may queue
+/// behind other frames.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(1);
 
-/// Time from a question that was answered to the next.
+/// The time from an answered request to the next one.
 const QUESTION_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The ETX by which a candidate must be able to beat the parent, to be tried again and again.

@@ -1,4 +1,4 @@
-//! Trickle: seldom where neighbours agree, at once where they do not.
+//! The Trickle timer: DIOs are rare while neighbours agree, and quick when they do not.
 //!
 //! An interval lasts from `Imin` up to `Imin` doubled as often as configured. In its second half
 //! falls one moment at which the owner transmits, unless it has heard at least `k` consistent

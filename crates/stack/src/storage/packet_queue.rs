@@ -1,8 +1,8 @@
 //! Whole packets waiting, first in first out, in one ring of borrowed bytes.
 //!
-//! Place: behind a router's interfaces, where packets of very different lengths wait; they
-//! share memory by the byte. Drop-tail by itself: what smarter policies need to know
-//! ([`PacketQueue::len`]) is here, the policies are not.
+//! Place: behind a router's interfaces, where packets of very different lengths wait; they share
+//! memory by the byte. By itself it is a drop-tail queue; other policies are outside, and use
+//! [`PacketQueue::len`].
 
 use super::ring::Ring;
 

@@ -65,8 +65,8 @@ impl<'m> Ring<'m> {
         data.len() - rest.len()
     }
 
-    /// The room behind the last byte that lies in one piece: all of an empty ring, else up to the
-    /// end of its memory. What is written to its front becomes part of the ring by
+    /// The free room after the last byte, as one contiguous slice: all of an empty ring, else up to
+    /// the end of its memory. Bytes written to its front become part of the ring by
     /// [`Self::commit`].
     pub(crate) fn spare(&mut self) -> &mut [u8] {
         if self.is_empty() {

@@ -1,8 +1,8 @@
 //! A whole packet, handed over together with the memory that it lies in.
 //!
 //! Place: between a link that gathers packets in memory of its own and the node that deals with
-//! them. The link hands that memory out with the packet, so that the packet need not be copied
-//! and no borrow of the link stays open; the node hands it back. Left out: what the bytes mean.
+//! them. The link hands that memory out with the packet, so that the packet need not be copied and
+//! no borrow of the link stays open; the node hands it back. Left out: the meaning of the bytes.
 
 /// A packet and the memory around it.
 #[must_use = "the memory must be given back"]

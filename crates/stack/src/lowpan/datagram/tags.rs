@@ -2,12 +2,12 @@
 
 use crate::random::{KeyedHash, Rng};
 
-/// The tags of this node's packets: all 65,536, in an order that only the key knows. A tag that
-/// was heard does not tell the next one, a reboot continues no packet of before, and none
-/// comes again before all others have.
+/// The tags of this node's packets: all 65,536 values, in an order that depends on a secret key. So
+/// the next tag cannot be predicted from overheard ones, a tag after a reboot does not continue an
+/// earlier packet, and no tag is reused before all others have been used.
 #[derive(Debug)]
 pub(super) struct Tags {
-    /// Place of the next one in that order.
+    /// The position of the next tag in that order.
     pub(super) next: u16,
     hash: KeyedHash,
 }
