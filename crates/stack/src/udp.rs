@@ -265,7 +265,8 @@ pub(crate) fn header(
     );
     sum.add(&header);
     sum.add(payload);
-    // Zero says "no checksum", which IPv6 does not allow: all ones mean the same sum.
+    // A checksum of zero would mean "no checksum", which IPv6 does not allow. All ones are the same
+    // sum.
     let sum = match sum.finish() {
         0 => u16::MAX,
         sum => sum,

@@ -1,9 +1,8 @@
 //! Processing of acknowledgments: SND.UNA, the window, the scoreboard, round-trip times.
 //!
-//! Place: the fifth check of segment arrival, called by `input`. Left out: what was sent,
-//! what of it is lost and what that does to cwnd ([`super::loss`]), and arming the timer
-//! ([`super::retransmit`]).
-//! Sources: RFC 9293 §3.10.7.4, RFC 6298, 7323, 2018, 2883, 8985.
+//! Place: the fifth check of segment arrival, called by `input`. Left out: the scoreboard, loss
+//! detection and cwnd ([`super::loss`]), and arming the timer ([`super::retransmit`]). Sources: RFC
+//! 9293 §3.10.7.4, RFC 6298, 7323, 2018, 2883, 8985.
 
 use super::SegmentDrop;
 use super::connection::Connection;
@@ -66,10 +65,11 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// As [`Self::accept_ack`], for an acknowledgment that header prediction let through: new
-    /// data, all sent once and in order, nothing selective, no recovery under way. What is left
-    /// was sent later than what arrived, so that none of it can be deemed lost; but after an undo
-    /// a retransmission delivered before may be younger than that: then RACK is asked.
+    /// As [`Self::accept_ack`], for an acknowledgment that header prediction let through: new data,
+    /// all sent once and in order, nothing selective, no recovery under way. The remaining data in
+    /// flight were sent later than the delivered data, so none of them can be deemed lost. There is
+    /// one exception: after an undo, an earlier delivered retransmission may be newer than they
+    /// are; then RACK is run.
     pub(super) fn take_predicted_ack(&mut self, seg: &Segment<'_>) {
         let mut delivery = self.delivery(seg);
         self.take_in(&mut delivery);
@@ -161,11 +161,12 @@ impl Connection<'_> {
         }
     }
 
-    /// SND.WND, SND.WL1 (RFC 9293 §3.10.7.4; no older segment may update).
+    /// Updates SND.WND and SND.WL1 (RFC 9293 §3.10.7.4); an older segment must not.
     ///
-    /// Differs: whatever acknowledges new data was sent after all that acknowledged less, a
-    /// retransmission too, and its window counts from the new SND.UNA: with the old one, the
-    /// sum would lie beyond what the peer promised (as Linux does).
+    /// Differs: a segment that acknowledges new data always updates the window, even if it is a
+    /// retransmission (as in Linux): it was sent after all segments with lower acknowledgment
+    /// numbers. Its window counts from the new SND.UNA. The old window from the new SND.UNA would
+    /// reach beyond the right edge that the peer has announced.
     pub(super) fn update_window(&mut self, seg: &Segment<'_>, acked: u32) {
         if acked == 0 && seg.seq.before(self.snd_wl1) {
             return;

@@ -1,5 +1,4 @@
-//! From the network: which connection a segment belongs to, and what to do with one that has
-//! none.
+//! Arrival of segments: finds the connection of a segment, and handles segments without one.
 //!
 //! Place: `node` hands in what `ip` found to be for this node; a connection's segments go to
 //! [`super::input`]. Here lie demultiplexing, passive opens and resets to strangers. Left

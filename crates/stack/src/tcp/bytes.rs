@@ -26,14 +26,14 @@ impl<'m> Tcp<'m> {
         }
     }
 
-    /// Lets `fill` write the next bytes to send where they are kept until they are acknowledged:
-    /// [`Self::send`] without the copy. Returns how many bytes were taken.
+    /// Lets `fill` write the next bytes directly into the send buffer: like [`Self::send`], but
+    /// without a copy. Returns how many bytes were taken.
     ///
-    /// `fill`: gets free bytes that lie in one piece, and returns how many of them, from the
-    /// front, it has written; more than there are count as all. Those bytes are all of an empty
-    /// buffer, else at most up to the end of its memory: the next call then gets the rest, from
-    /// the beginning. They hold what an earlier use left there. Where the buffer is full, `fill`
-    /// is not called.
+    /// `fill`: gets a contiguous slice of free bytes, and returns how many of them it has written,
+    /// from the front; a larger number counts as all. The slice is the whole memory of an empty
+    /// buffer, else it ends at the end of the memory at the latest: the next call then gets the
+    /// rest, from the beginning. Its contents are undefined. If the buffer is full, `fill` is not
+    /// called.
     ///
     /// # Errors
     /// [`SendError`]; nothing was taken.

@@ -1,11 +1,11 @@
 //! The actions of a connection at its deadlines: retransmission timeout, probes, keepalive, the
 //! user timeout, the end of a closed connection, of FIN-WAIT-2 and of TIME-WAIT.
 //!
-//! Deadlines are armed here, too: what [`super::timers`] counts belongs to a connection.
+//! Deadlines are armed here, too, by means of [`super::timers`].
 //!
-//! Place: `departure` calls in before it asks for segments. What must be sent is marked due
-//! and left to `output`; what a loss changes is `reduction`'s.
-//! Sources: RFC 6298 §5, RFC 9293 §3.8.3, §3.8.4, §3.8.6.1, §3.4.2.
+//! Place: `departure` calls this before it polls for segments. Segments to be sent are marked due
+//! here, and written by `output`; the effects of a loss are in `reduction`. Sources: RFC 6298 §5,
+//! RFC 9293 §3.8.3, §3.8.4, §3.8.6.1, §3.4.2.
 
 use super::connection::Connection;
 use super::facts::Facts;
@@ -61,11 +61,12 @@ impl Connection<'_> {
         }
     }
 
-    /// Before the clock moves on, by [`LONG_STEP`] or more, to `now_ms` and `part` of the next
-    /// millisecond. The driver was suspended, or its clock set: while data were on the way, it
-    /// would not have waited so long. No peer had a chance to answer meanwhile, so that of this
-    /// time the limits of a connection's patience count a sixteenth of themselves at most: no
-    /// leap ends a healthy connection, and a driver that always wakes so late keeps none for ever.
+    /// Called before the clock moves, by [`LONG_STEP`] or more, to `now_ms` and `part` of the next
+    /// millisecond. The driver was suspended, or its clock was set: it does not wait that long
+    /// while data are in flight. In that time no segment of the peer could be processed. So a leap
+    /// counts against each time limit of the connection with at most a sixteenth of that limit: one
+    /// leap never ends a healthy connection, and a driver that always wakes so late does not keep a
+    /// dead one for ever.
     ///
     /// `step`: by how much the clock moves, in 1,024 µs, rounded down.
     #[inline(never)]
@@ -86,9 +87,10 @@ impl Connection<'_> {
         }
     }
 
-    /// The retransmission timer expired (RFC 6298 §5.4 to §5.6), or the persist timer: probe the
-    /// window (RFC 9293 §3.8.6.1). As long as the peer answers, for ever (MUST-37); the count is
-    /// of probes without any answer. With nothing on the way, a route was missing: nothing is lost.
+    /// Handles the expiry of the retransmission timer (RFC 6298 §5.4 to §5.6) or of the persist
+    /// timer, which sends a window probe (RFC 9293 §3.8.6.1). Probing goes on as long as the peer
+    /// answers (MUST-37): only probes without an answer are counted. If nothing is in flight, a
+    /// route was missing, and nothing counts as lost.
     fn on_timeout(&mut self, purpose: Purpose) {
         let most = match self.is_connecting() {
             true => self.config.syn_retransmissions_max,
@@ -237,9 +239,9 @@ impl Connection<'_> {
         present(self.now_ms, self.now_part)
     }
 
-    /// Before the clock leaps by `step` (1,024 µs, rounded down) to the present `then`: what falls
-    /// due meanwhile is due then, however late that is; but for the end of a connection that only
-    /// delivers, to which `counted` ms come nearer.
+    /// Before the clock leaps by `step` (1,024 µs, rounded down) to the present `then`: deadlines
+    /// within the leap expire at its end, however late that is. The exception is the time limit of
+    /// a connection that only delivers its last bytes: it comes nearer by `counted` ms only.
     pub(super) fn keep_deadlines(&mut self, step: u32, then: u32, counted: u32) {
         let [_, _, lifetime] = self.deadlines;
         let moved = then.wrapping_sub(self.now()).wrapping_sub(counted << 5);
@@ -256,12 +258,12 @@ impl Connection<'_> {
 /// How far the end of a connection has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Ending {
-    /// Data may come or go yet.
+    /// Data may still be sent or received.
     Lives,
-    /// The application neither reads nor writes any more: what is left is to deliver the last bytes
-    /// and the FIN.
+    /// The application neither reads nor writes any more; the last bytes and the FIN are still to
+    /// be delivered.
     Delivers,
-    /// All is delivered: the peer's FIN, or the time in TIME-WAIT, is what is missing.
+    /// All is delivered; the peer's FIN, or the end of TIME-WAIT, is awaited.
     Waits,
 }
 

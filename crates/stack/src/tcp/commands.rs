@@ -1,8 +1,8 @@
-//! The application's calls on a connection: open, wait, hand data over and read them, close.
+//! The application's calls on a connection: open, wait, send, receive, close.
 //!
-//! Place: [`Tcp`](super::Tcp) finds the connection and calls in. What must be sent is marked
-//! due and left to `output`. Left out: what passes on its own ([`super::clock`]).
-//! Sources: RFC 9293 §3.10.1 to §3.10.6, §3.8.6.2.2.
+//! Place: [`Tcp`](super::Tcp) finds the connection and calls in. Segments to be sent are marked due
+//! here, and written by `output`. Left out: changes over time ([`super::clock`]). Sources: RFC 9293
+//! §3.10.1 to §3.10.6, §3.8.6.2.2.
 
 use super::config::SMSS_FOR_OPTIONS;
 use super::connection::Connection;
@@ -26,7 +26,8 @@ impl<'m> Connection<'m> {
         self.ts_offset = ts_offset;
         self.note_progress();
         self.facts.set(Facts::SYN_DUE);
-        // The settings may change before the answer comes; what was offered does not.
+        // The settings may change before the SYN-ACK arrives, but the SYN's offer does not, so it
+        // is stored.
         self.facts.add(Facts::offered_by(self.config));
     }
 
@@ -54,8 +55,9 @@ impl<'m> Connection<'m> {
             self.rtt.sample_handshake(entry.ts_recent);
         }
         self.smss = entry.smss.min(self.config.smss);
-        // From here on it only says what a window update is worth, which RFC 9293 §3.8.6.2.2
-        // counts in Eff.snd.MSS: that of the link too. A peer that takes crumbs may send more.
+        // From now on `rmss` is used only for the threshold of window updates, which RFC 9293
+        // §3.8.6.2.2 gives in Eff.snd.MSS, limited by the link. A peer with a smaller MSS may get
+        // updates more rarely.
         self.rmss = self.config.rmss.min(self.smss.max(SMSS_FOR_OPTIONS));
         self.snd_una = entry.iss.plus(1);
         self.snd_nxt = self.snd_una;
@@ -68,7 +70,7 @@ impl<'m> Connection<'m> {
         self.rcv_wnd = self.recv.window();
         self.loss.begin_at(entry.iss);
         self.begin(entry.irs, entry.window());
-        // Data that came too early were dropped: ask for them.
+        // Data that arrived before the connection had buffers were dropped: an ACK requests them.
         self.facts.put(Facts::ACK_DUE, entry.has_missed_data());
     }
 

@@ -34,16 +34,16 @@ pub struct Config {
     pub rto_initial_ms: u16,
     /// Least RTO once a segment of data was measured, ms.
     ///
-    /// RFC 6298 §2.4 says 1 s, to be kind to delayed ACKs of up to 500 ms; as in BSD and
-    /// Linux the slop below covers those, so that a loss on a mesh with an RTT of 0.3 s does
-    /// not idle the air for another 0.7 s.
+    /// RFC 6298 §2.4 has 1 s, to allow for delayed ACKs of up to 500 ms. As in BSD and Linux,
+    /// `rto_slop_ms` covers these, so that after a loss on a mesh with an RTT of 0.3 s the air is
+    /// not idle for another 0.7 s.
     pub rto_min_ms: u16,
     /// Greatest RTO, ms (RFC 6298 §2.5: at least 60 s).
     pub rto_max_ms: u16,
-    /// Added to `SRTT + 4·RTTVAR`, ms: a steady RTT drives RTTVAR to nothing, and the next
-    /// delayed ACK (40 to 200 ms) or link retry must not look like a loss. From BSD. Where round
-    /// trips are measured without timestamps, it is not doubled with what stays doubled behind a
-    /// repair.
+    /// Added to `SRTT + 4·RTTVAR`, ms: with a steady RTT the RTTVAR goes to zero, and a delayed ACK
+    /// (40 to 200 ms) or a link retry must not look like a loss. From BSD. Without timestamps, when
+    /// a backed-off RTO stays in force after a repair, only the rest of it is doubled, and the slop
+    /// is added once.
     pub rto_slop_ms: u16,
     /// Retransmissions of one segment before the connection fails (TCPlp and BSD: 12).
     pub retransmissions_max: u8,
@@ -82,9 +82,10 @@ pub struct Config {
     /// once both sides have ended, until all is acknowledged. 0: for ever, while the peer answers.
     ///
     /// A peer whose window stays shut, and that answers every probe, must not end a connection in
-    /// use (RFC 9293 §3.8.6.1, MUST-37); but of one that no application uses any more the memory is
-    /// wanted back, which RFC 6429 §3 leaves to the implementation. 5 minutes are the default of
-    /// RFC 9293 §3.9.1's user timeout, and above the 100 s that RFC 1122 §4.2.3.5 asks for.
+    /// use (RFC 9293 §3.8.6.1, MUST-37). But the memory of a connection that no application uses
+    /// any more should be freed, which RFC 6429 §3 leaves to the implementation. 5 minutes are the
+    /// default user timeout of RFC 9293 §3.9.1, and above the 100 s that RFC 1122 §4.2.3.5
+    /// requires.
     pub close_timeout_ms: u32,
     /// Time in FIN-WAIT-2 after `close` (not `shutdown`), ms; 0: for ever.
     pub fin_wait_2_ms: u32,
@@ -204,9 +205,9 @@ impl Default for Config {
 pub(super) const SMSS_DEFAULT: u16 = 1220;
 /// Least MSS of a peer with which SACK is used: 40 bytes of options and 24 of data.
 ///
-/// Any smaller MSS is obeyed (RFC 9293 MUST-16), since options come out of it (RFC 6691); but a
-/// segment of data has at least one octet, so that the stream moves on: beside timestamps, which
-/// RFC 7323 §3.2 wants in each segment once both ends have them, an MSS below 13 is
-/// exceeded by up to 12. A peer that asks for little gets many segments, as one
-/// with a small window does; neither costs memory.
+/// A smaller MSS is obeyed, too (RFC 9293 MUST-16); options reduce the payload (RFC 6691). But each
+/// data segment has at least one octet, so that the stream advances: with timestamps, which RFC
+/// 7323 §3.2 requires in each segment once negotiated, an MSS below 13 is exceeded by up to 12
+/// octets. A peer with a small MSS gets many segments, like one with a small window; neither costs
+/// memory.
 pub(super) const SMSS_FOR_OPTIONS: u16 = 64;

@@ -1,13 +1,13 @@
 //! One connection: owns all that belongs to it; the only writer of its [`State`].
 //!
 //! Place: a slot of [`Tcp`](super::Tcp) holds it; `input`, `ack`, `output` and `path` are its
-//! halves towards the network, `commands` the one towards the application, `clock` the one
-//! towards time. Here are its variables, what may be asked of it, and what those share.
-//! Left out: finding the connection of a segment, listening (`arrival`).
+//! halves towards the network, `commands` the one towards the application, `clock` the one towards
+//! time. This file has its variables, its getters, and their common code. Left out: finding the
+//! connection of a segment, listening (`arrival`).
 //!
-//! The layout is kept small on purpose: windows are not scaled, so lengths take 16 bits;
-//! times are milliseconds modulo 2^32; SND.WL2 is missing because an ACK below SND.UNA never
-//! updates the window, so `SND.WL2 ≤ SEG.ACK` holds whenever it would be asked.
+//! The layout is kept small on purpose: windows are not scaled, so lengths take 16 bits; times are
+//! milliseconds modulo 2^32; SND.WL2 is missing because an ACK below SND.UNA never updates the
+//! window, so `SND.WL2 ≤ SEG.ACK` always holds when it would be checked.
 
 use super::config::Config;
 use super::facts::Facts;
@@ -24,11 +24,11 @@ use super::state::State;
 use super::timers::{Purpose, Timers};
 use super::types::{Buffers, Endpoints, Error};
 
-/// A TCP connection. Fields bear RFC 9293's names where it has some.
+/// A TCP connection. Fields have the names of RFC 9293, if it has one.
 ///
-/// In the order in which a Cortex-M0+ reaches them with one instruction: bytes up to 31 from
-/// the start, halfwords up to 62, words up to 124; what is used most comes first. Left to the
-/// compiler the code is larger. `loss` is large and reached through a pointer of its own.
+/// In the order in which a Cortex-M0+ reaches them with one instruction: bytes up to 31 from the
+/// start, halfwords up to 62, words up to 124; the most used fields come first. With the compiler's
+/// order the code is larger. `loss` is large and reached through a pointer of its own.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Connection<'m> {

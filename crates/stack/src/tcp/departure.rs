@@ -1,8 +1,9 @@
-//! To the network: whose turn it is to send, and when something will have to be sent.
+//! Departure of segments: the connection whose turn it is to send, and the time of the next
+//! segment.
 //!
-//! Place: `node` pulls segments from here when there is room for one; what a connection
-//! sends, [`super::output`] decides and writes. Here lie the turns, replies to strangers, the
-//! clock and the tables' look-ups.
+//! Place: `node` pulls segments from here when there is room for one; [`super::output`] decides
+//! what a connection sends, and writes it. This file has the order of turns, replies to strangers,
+//! the clock and look-ups in the tables.
 
 use super::clock::LONG_STEP;
 use super::config::Config;
@@ -37,14 +38,14 @@ impl<'m> Tcp<'m> {
         self.poll_segment_within(now, way, |_, _| u16::MAX, out)
     }
 
-    /// As [`Self::poll_segment`], for links on which a header's length depends on what it says, and
-    /// routes that may be missing.
+    /// As [`Self::poll_segment`], for links on which the length of a header depends on its
+    /// contents, and for routes that may be missing.
     ///
     /// `way`: asked as `room` is.
     ///
-    /// `payload_max`: how many bytes of new data the link takes, at least 1, behind this TCP
-    /// header between these ends; a segment that has more is cut. What is sent again is not asked
-    /// about: cutting it would cost another.
+    /// `payload_max`: how many bytes of new data the link takes, at least 1, behind this TCP header
+    /// between these ends; a longer segment is cut to that. It is not called for retransmissions:
+    /// cutting them would cost an additional segment.
     pub(crate) fn poll_segment_within(
         &mut self,
         now: Instant,
@@ -185,7 +186,8 @@ impl<'m> Tcp<'m> {
         outgoing
     }
 
-    /// The window of a SYN-ACK: of the buffers that wait for it, or what was said to come.
+    /// The window that a SYN-ACK announces: of the buffers that already wait for the connection, or
+    /// the one that the settings promise.
     pub(super) fn window_to_promise(&self, listener: u8, config: &Config) -> u16 {
         let waiting = self.waiting_for(listener);
         let waiting = waiting.and_then(|index| self.at(index));
@@ -265,12 +267,12 @@ impl<'m> Tcp<'m> {
         }
     }
 
-    /// Brings the clock to `passed_us` behind [`Self::tick`]; returns how far that is, in units of
-    /// 1,024 µs.
+    /// Advances the clock to `passed_us` after [`Self::tick`]; returns the step in units of 1,024
+    /// µs.
     ///
-    /// By 32-bit division of what passed since the last call: a 64-bit one costs a
-    /// Cortex-M0+ some 900 bytes and as many cycles. Hence what exceeds 2^32 µs is taken first,
-    /// 2^32 being 4,294,967 · 1000 + 296: that takes three rounds at most.
+    /// It divides with 32 bits: a 64-bit division costs a Cortex-M0+ some 900 bytes of flash and as
+    /// many cycles. So periods of 2^32 µs, which is 4,294,967 · 1000 + 296, are converted first, in
+    /// three rounds at most.
     fn advance(&mut self, passed_us: u64) -> u32 {
         let step = u32::try_from(passed_us >> 10).unwrap_or(u32::MAX);
         let (mut left_us, mut ms) = (passed_us, 0_u32);

@@ -1,9 +1,10 @@
 //! TCP's expectations: when an answer to what it has sent may come, for a node that sleeps until
 //! then.
 //!
-//! Place: the node asks after each poll and hands the sum of all connections to its links. Nothing
-//! is stored for it: SRTT, the transmit timer and the time of the last progress say it all. Left
-//! out: this end's delayed ACK, which brings nothing.
+//! Place: the node calls this after each poll, and passes the combined expectation of all
+//! connections to its links. No state is kept for it: it follows from SRTT, the transmit timer and
+//! the time of the last progress. Left out: this end's own delayed ACK, after which no answer is
+//! expected.
 //!
 //! Sources: TCPlp §10 and appendix C.2, which propose the RTT estimate, the timeout, the PSH flag
 //! and the bytes in flight as hints, and leave them undone.
@@ -93,10 +94,10 @@ impl Connection<'_> {
             .reduce(Expectation::or)
     }
 
-    /// The peer has just sent, and has more, as far as is known: it sends again when it has our
-    /// ACK, or when its own timer has run out, however long that may be. So the longer it is
-    /// silent, the more rarely is it asked for. What is missing before text that has come is always
-    /// expected, whatever that text says of its end.
+    /// The peer has just sent, and probably has more: it sends again when it has our ACK, or when
+    /// its own timer expires, whose length is unknown. So the longer the peer is silent, the more
+    /// rarely the node polls for its segments. If there is a gap before received data, the missing
+    /// data are always expected, even if the last segment had the PSH flag.
     fn stream(
         &self,
         ago: impl Fn(u32) -> Instant,

@@ -1,12 +1,12 @@
 //! Segment arrival, checks in the order of RFC 9293 §3.10.7.
 //!
-//! Place: `arrival` has verified the checksum, parsed the header and found the connection.
-//! Every step is a named function; the first that says so ends the processing with the
-//! reason. Left out: what acknowledgments change ([`super::ack`]); LISTEN and the half-open
-//! ([`super::listener`]); the third check (security) and the sixth (urgent data, which we
-//! deliver in line: RFC 9293 §3.8.5 asks for the pointer, no known peer of a mote uses it,
-//! and RFC 6093 advises applications against it).
-//! Sources: RFC 9293 §3.10.7.3 and .4, RFC 5961, RFC 7323 §5, RFC 3168, RFC 2883.
+//! Place: `arrival` has verified the checksum, parsed the header and found the connection. Each
+//! step is a named function; the first one that returns a `SegmentDrop` ends the processing. Left
+//! out: the effects of acknowledgments ([`super::ack`]); LISTEN and the half-open
+//! ([`super::listener`]); the third check (security) and the sixth (urgent data, which we deliver
+//! in line: RFC 9293 §3.8.5 requires the urgent pointer, but no known peer of a mote uses it, and
+//! RFC 6093 advises applications against it). Sources: RFC 9293 §3.10.7.3 and .4, RFC 5961, RFC
+//! 7323 §5, RFC 3168, RFC 2883.
 
 use super::SegmentDrop;
 use super::connection::Connection;
@@ -81,8 +81,8 @@ impl Connection<'_> {
         }
     }
 
-    /// First to fourth: is it not a leftover of the past (PAWS), is any of it in the window, and
-    /// does it neither reset nor open? Trims what lies before the window.
+    /// Checks one to four: the timestamp is not old (PAWS), part of the segment is in the window,
+    /// and it is neither RST nor SYN. Trims the part before the window.
     fn check_segment(&mut self, seg: &mut Segment<'_>) -> Result<(), SegmentDrop> {
         if !seg.has(Flags::RST) {
             self.check_timestamps(seg)?;
@@ -94,8 +94,8 @@ impl Connection<'_> {
                 match reason {
                     SegmentDrop::ConnectionReset => self.on_reset(),
                     SegmentDrop::NoAck => {}
-                    // A reset elsewhere, or a SYN: no data behind that are taken, wherever it is
-                    // (RFC 5961 §3, §4).
+                    // An RST whose number is not RCV.NXT, or a SYN: its data are not accepted (RFC
+                    // 5961 §3, §4).
                     _ => self.challenge(),
                 }
                 return Err(reason);
@@ -152,15 +152,17 @@ impl Connection<'_> {
         Err(SegmentDrop::OldTimestamp)
     }
 
-    /// Nothing of it is new: the peer learns where we are, unless it resets.
+    /// No part of the segment is in the window: an ACK informs the peer of RCV.NXT, unless the
+    /// segment is an RST.
     fn answer_unacceptable(&mut self, seg: &Segment<'_>) -> SegmentDrop {
         if seg.has(Flags::RST) {
             return SegmentDrop::OutsideWindow;
         }
         if seg.payload.is_empty() && !seg.has(Flags::FIN) {
-            // Probes of two shut windows crossed and were taken, and neither side knows: the
-            // peer acknowledges from before its own. Its ACK counts, else each would refuse
-            // the other's for ever (draft-gont-tcpm-tcp-seq-validation).
+            // Both ends probed a shut window at the same time, and both probes were accepted, which
+            // neither end knows: the peer's ACKs have the sequence number before its probe. Such an
+            // ACK is processed; otherwise each end would refuse the other's for ever
+            // (draft-gont-tcpm-tcp-seq-validation).
             if self.facts.has(Facts::WINDOW_PROBED)
                 && seg.has(Flags::ACK)
                 && seg.seq.plus(1) == self.rcv_nxt
@@ -175,14 +177,15 @@ impl Connection<'_> {
             let known = self.rcv_nxt.since(seg.seq);
             self.note_duplicate(seg.seq, seg.seq_len().min(known));
             self.quick_acks = self.config.quick_acks;
-            // Our ACK was lost, and perhaps an ACK of the peer's before this one. A peer sends
-            // again no more than a window; what begins farther back is anybody's.
+            // Our ACK was lost, and perhaps also an earlier ACK of the peer. A peer retransmits at
+            // most one window; a segment from farther back may be forged.
             if known <= u32::from(self.recv.capacity()) && self.is_plausible_ack(seg) {
-                // Echoing an older time, our ACK would tell of a round trip as long as the peer's
-                // timeout; RFC 7323 §4.3 asks for SEG.SEQ <= Last.ACK.sent only.
+                // If our ACK echoed an older timestamp, the peer would measure a round trip as long
+                // as its timeout; RFC 7323 §4.3 requires SEG.SEQ <= Last.ACK.sent only.
                 self.note_timestamp(seg);
-                // Differs from RFC 9293 §3.10.7.4, which drops all of it: news in the ACK count,
-                // as in BSD, else data that have arrived are sent again.
+                // Differs from RFC 9293 §3.10.7.4, which drops the whole segment: a new
+                // acknowledgment is processed, as in BSD; otherwise data that have arrived are
+                // retransmitted.
                 if self.state().transmits() && seg.ack().after(self.snd_una) {
                     let _ = self.accept_ack(seg);
                 }
@@ -237,8 +240,7 @@ impl Connection<'_> {
         self.accept_ack(seg)
     }
 
-    /// RFC 3168 §6.1.3: echo a congestion mark until the peer says that it has reduced, at once the
-    /// first time.
+    /// Begins to echo a congestion mark (CE), at once, until the peer sends CWR (RFC 3168 §6.1.3).
     fn note_congestion_marks(&mut self, seg: &Segment<'_>) {
         if !self.facts.has(Facts::ECN) {
             return;
@@ -300,13 +302,14 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// Notes whether the peer has more to send, as far as a segment with text says.
+    /// Notes whether the peer probably has more to send, by the length and the PSH flag of a data
+    /// segment.
     #[cfg(feature = "sleepy")]
     fn note_stream(&mut self, seg: &Segment<'_>) {
         let is_full = seg.payload.len() + TIMESTAMPS_LEN >= usize::from(self.rmss);
         self.facts
             .put(Facts::STREAMS, is_full || !seg.has(Flags::PSH));
-        // Without timestamps it says when the peer was heard, and nothing else.
+        // Without timestamps this field is free, and holds the time of the peer's last segment.
         if !self.facts.has(Facts::TIMESTAMPS) {
             self.ts_recent_at = self.now_ms;
         }
@@ -398,7 +401,7 @@ impl Connection<'_> {
         self.rcv_nxt = seg.seq.plus(1);
         self.take_syn_options(seg);
         let ecn = Flags::ECE | Flags::CWR;
-        // In a simultaneous open neither side answers with ECE: no ECN then.
+        // In a simultaneous open neither side sends ECE alone, so there is no ECN.
         let agreed = self.facts.has(Facts::ECN)
             && acknowledges
             && self.retries == 0
@@ -425,7 +428,8 @@ impl Connection<'_> {
     /// Takes the peer's MSS, as far as settings and link allow, and what both sides offered.
     fn take_syn_options(&mut self, syn: &Segment<'_>) {
         self.smss = syn.mss.min(self.smss);
-        // Until now the facts said what our SYN offered.
+        // So far the facts were those that our SYN offered; keep those that the peer's SYN offers,
+        // too.
         self.facts.keep_offered(&syn.header().options, self.smss);
         self.note_timestamp(syn);
     }
@@ -437,7 +441,8 @@ impl Connection<'_> {
         self.facts.clear(Facts::SYN_DUE);
         let rtt = self.echo_age(seg);
         if rtt != NONE {
-            // Says which SYN was answered, so the 3 s of RFC 6298 §5.7 need not be waited.
+            // The echoed timestamp shows which SYN was answered, so the RTO of 3 s after a
+            // retransmitted SYN (RFC 6298 §5.7) is not needed.
             self.rtt.sample_handshake(rtt);
         } else if self.retries > 0 {
             self.rtt.distrust();
@@ -514,9 +519,9 @@ impl Connection<'_> {
 
     // ---- shared ----
 
-    /// A challenge ACK, at most one per [`Config::challenge_interval_ms`]
-    /// (RFC 5961 §3 to §5, §7); counted per connection, so that a flood on one tells an
-    /// attacker nothing about another.
+    /// A challenge ACK, at most one per [`Config::challenge_interval_ms`] (RFC 5961 §3 to §5, §7);
+    /// the limit is per connection, so that an attacker cannot learn about one connection by a
+    /// flood on another.
     ///
     /// [`Config::challenge_interval_ms`]: super::Config::challenge_interval_ms
     pub(super) fn challenge(&mut self) {

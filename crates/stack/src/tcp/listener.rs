@@ -1,13 +1,13 @@
 //! Passive opens: listeners, half-open connections, SYN cookies.
 //!
-//! A listener is a port and a reference to its settings. A SYN costs one compact entry of a
-//! fixed table, never buffers; the application lends those when it accepts a connection
-//! whose handshake is done. When the table is full, the SYN-ACK itself carries the state
-//! (a SYN cookie), and the table is asked again only for a peer that answered it.
+//! A listener is a port and a reference to its settings. A SYN costs one compact entry of a fixed
+//! table, never buffers; the application lends those when it accepts a connection whose handshake
+//! is done. When the table is full, the SYN-ACK itself carries the state (a SYN cookie); an entry
+//! is made when the peer answers the cookie.
 //!
-//! Place: `arrival` finds listener or entry and acts on what the functions here say.
-//! Left out: data; what arrives between the handshake and `accept` is dropped and comes
-//! again. Sources: RFC 9293 §3.10.7.2, RFC 4987 §3, RFC 6528.
+//! Place: `arrival` finds the listener or the entry, and acts on the results of the functions here.
+//! Left out: data; data that arrive between the handshake and `accept` are dropped, and the peer
+//! retransmits them. Sources: RFC 9293 §3.10.7.2, RFC 4987 §3, RFC 6528.
 
 use core::net::Ipv6Addr;
 
@@ -168,9 +168,9 @@ impl HalfOpen {
         is_syn && seg.seq == self.irs && self.stage() != Stage::Ready
     }
 
-    /// The SYN came again, with `agreed` of what it offers: our SYN-ACK goes out again. What one
-    /// SYN did not offer is not used: the peer may have given it up for the path's sake (RFC 3168
-    /// §6.1.1.1), and keeps to the one that it sent last.
+    /// Handles a retransmitted SYN: the SYN-ACK is sent again. `agreed`: the options of this SYN
+    /// that this node supports. An option that any of the SYNs lacks is not used: the peer may have
+    /// dropped it because of the path (RFC 3168 §6.1.1.1), and its last SYN counts.
     pub(super) fn on_syn_again(&mut self, syn: &Segment<'_>, agreed: Facts) {
         self.bits &= agreed.agreed() << 2 | !((Facts::AGREED as u8) << 2);
         self.smss = self.smss.min(syn.mss);
@@ -189,9 +189,9 @@ impl HalfOpen {
         }
     }
 
-    /// A challenge ACK is due (RFC 9293 §3.10.7.4, RFC 5961): three at most while the entry waits
-    /// for one deadline, so that a flood on one handshake neither reveals nor costs anything of
-    /// another; and any number where [`Config::challenge_interval_ms`] is 0.
+    /// A challenge ACK is due (RFC 9293 §3.10.7.4, RFC 5961): at most three until the entry's next
+    /// deadline, so that a flood on one handshake neither reveals anything about another nor costs
+    /// it anything; there is no limit if [`Config::challenge_interval_ms`] is 0.
     pub(super) fn challenge(&mut self, config: &Config) {
         if self.listener & CHALLENGES != CHALLENGES {
             self.listener += CHALLENGE;

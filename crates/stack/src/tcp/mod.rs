@@ -3,11 +3,11 @@
 //! Purpose: RFC 9293 in full for what it claims, for paths of 1 to 8 segments over lossy
 //! radio hops, in a few hundred bytes per connection.
 //!
-//! Place: `node` hands in verified IPv6 payloads ([`Tcp::on_segment`]) and pulls segments out
-//! when there is room for one ([`Tcp::poll_segment`]); the application calls the rest. All
-//! memory is the caller's; nothing blocks, nothing calls back: after an event or a call, poll
-//! segments until there is none, then sleep until [`Tcp::next_deadline`]. An application of many
-//! tasks asks [`Tcp::poll_changed`] in between which of them to wake.
+//! Place: `node` hands in verified IPv6 payloads ([`Tcp::on_segment`]) and pulls segments out when
+//! there is room for one ([`Tcp::poll_segment`]); the application calls the rest. All memory is the
+//! caller's; nothing blocks, nothing calls back: after an event or a call, poll segments until
+//! there is none, then sleep until [`Tcp::next_deadline`]. An application of many tasks calls
+//! [`Tcp::poll_changed`] in between, to learn which tasks to wake.
 //!
 //! ```
 //! use motet::random::Rng;
@@ -47,10 +47,10 @@
 //! (ignored when offered), security options, and TCP ACK rate requests, whose
 //! codepoint the IETF has not settled.
 //!
-//! Know your peer: Linux delays ACKs by 40 ms once it leaves quick-ACK mode, so a segment
-//! that takes longer than that on the air is acknowledged one by one whatever `ack_every`
-//! says at its end; it ignores an MSS below 88 (48 of data), and resets the MSS of a SYN
-//! without the option to 536 (IPv4) or 1220 (IPv6).
+//! Know your peer: Linux delays ACKs by 40 ms once it leaves quick-ACK mode, so if a segment takes
+//! longer than that on the air, Linux acknowledges each segment, whatever `ack_every` is at this
+//! end; it ignores an MSS below 88 (48 of data), and resets the MSS of a SYN without the option to
+//! 536 (IPv4) or 1220 (IPv6).
 //!
 //! Sources: RFC 9293, 5681, 5961, 6191, 6298, 6528, 6582, 6675, 7323, 2018, 2883, 3042, 3168,
 //! 3522, 3708, 8985, 9438, 9937.

@@ -1,9 +1,10 @@
 //! The choice of the next segment, and writing it.
 //!
-//! Place: `departure` asks [`Connection::plan`] what a connection wants to send, asks for room
-//! on the way out, and only then has [`Connection::emit`] write the segment and count it
-//! sent. A plan changes nothing. Left out: IPv6, and any queue: segments are pulled.
-//! Sources: RFC 9293 §3.8.6 (window, silly windows, Nagle), RFC 5681, RFC 3042, RFC 7323.
+//! Place: `departure` calls [`Connection::plan`] for the segment that a connection wants to send,
+//! checks that the link has room for it, and only then calls [`Connection::emit`], which writes the
+//! segment and counts it as sent. A plan changes nothing. Left out: IPv6, and any queue: segments
+//! are pulled. Sources: RFC 9293 §3.8.6 (window, silly windows, Nagle), RFC 5681, RFC 3042, RFC
+//! 7323.
 
 use super::RetransmissionCause as Cause;
 use super::connection::Connection;
@@ -290,8 +291,9 @@ impl Connection<'_> {
     ) -> Option<OutgoingSegment> {
         let sends_data = matches!(plan.kind, Kind::New | Kind::Again(_));
         let seq = match plan.kind {
-            // A peer that refuses a probe refuses what stands behind it too, and with it the
-            // acknowledgment (RFC 9293 §3.10.7.4): with both windows shut neither end would get on.
+            // A peer that refuses a window probe also refuses a segment with a sequence number
+            // after it, and with that its acknowledgment (RFC 9293 §3.10.7.4): with both windows
+            // shut neither end would make progress.
             Kind::Reset | Kind::Ack if self.facts.has(Facts::WINDOW_PROBED) => self.snd_una,
             Kind::Reset | Kind::Ack => self.snd_nxt,
             Kind::Keepalive => self.snd_una.minus(1),
@@ -430,14 +432,14 @@ impl Connection<'_> {
         }
     }
 
-    /// SEG.WND: never less than announced before; more only by a segment or half the buffer
-    /// at once: the receiver's half of silly-window avoidance (RFC 9293 §3.8.6.2.2).
+    /// SEG.WND. Its right edge never moves back, and moves on only by at least a segment or half of
+    /// the buffer: the receiver's part of silly window avoidance (RFC 9293 §3.8.6.2.2).
     ///
-    /// The ACK that fills a gap bears the window as it was; behind it, and as long as segments
-    /// are acknowledged one by one after a gap or a duplicate, the window grows by steps,
-    /// a quarter of the buffer each, or a segment where that is less than two, and each step is
-    /// a window update (RFC 5681 §4.2): the peer often waits for nothing but that ACK, and of
-    /// several one gets through.
+    /// The ACK of a segment that fills a gap announces the old window. After it, and while each
+    /// segment is acknowledged after a gap or a duplicate, the window grows in steps of a quarter
+    /// of the buffer, or of one segment if a quarter is less than two segments. Each step is a
+    /// window update (RFC 5681 §4.2): the peer often waits only for that ACK, and one of several
+    /// updates gets through.
     fn window_to_announce(&self) -> u16 {
         let window = self.recv.window();
         if !self.is_gain(window) || self.facts.has(Facts::GAP_FILLED) {

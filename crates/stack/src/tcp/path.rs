@@ -2,8 +2,8 @@
 //! peer.
 //!
 //! Place: `arrival` finds the connection of the quoted segment, and `departure` finds out that a
-//! route is missing. Left out: what a smaller MSS means for each segment (`output`).
-//! Sources: RFC 1122 §4.2.3, RFC 5927, RFC 5461 §4, RFC 8201.
+//! route is missing. Left out: the effect of a smaller MSS on segments (`output`). Sources: RFC
+//! 1122 §4.2.3, RFC 5927, RFC 5461 §4, RFC 8201.
 
 use super::connection::Connection;
 use super::facts::Facts;
@@ -28,10 +28,10 @@ impl Connection<'_> {
         }
     }
 
-    /// No route leads to the peer, where `plan` should have gone. What the peer is to acknowledge
-    /// counts as sent and lost, so that the connection gives up as on a path that loses
-    /// everything; and a missing route is a soft error, no reason to end at once (RFC 1122
-    /// §4.2.3.5 and §4.2.3.9). A reset is given up: its slot is wanted back.
+    /// There is no route to the peer for the segment `plan`. If the peer would have to acknowledge
+    /// it, it counts as sent and lost, so that the connection gives up as on a path that loses
+    /// everything. A missing route is a soft error, and does not end the connection at once (RFC
+    /// 1122 §4.2.3.5 and §4.2.3.9). A reset is discarded, so that its slot becomes free.
     pub(super) fn on_no_route(&mut self, plan: &Plan) {
         self.facts.clear(Facts::RESET_DUE);
         self.facts.set(Facts::SOFT_ERROR);

@@ -1,11 +1,11 @@
-//! Prefetching (TCPlE §V): segments that are handed out before TCP may send them, for a link that
-//! brings them closer to the peer meanwhile.
+//! Prefetching (TCPlE §V): segments that the link gets before TCP may send them, and moves closer
+//! to the peer in the meantime.
 //!
-//! Place: `link` asks when TCP has nothing to send. Such a segment counts as unsent: no timer runs
-//! for it, it is no part of the flight, and what TCP sends later is what it would have sent anyway.
-//! It is within the peer's window and within what cwnd may become in the next round trip. Sent
-//! later as it was handed out, the link knows it again. Left out: a FIN, what is sent again, and
-//! segments that are not full.
+//! Place: `link` polls for them when TCP has nothing to send. Such a segment counts as unsent: no
+//! timer runs for it, it is no part of the flight, and TCP later sends the same segments as without
+//! prefetching. It lies within the peer's window, and within the cwnd that is possible in the next
+//! round trip. If TCP later sends the segment unchanged, the link recognises it. Left out: a FIN,
+//! retransmissions, and segments that are not full.
 
 use super::Tcp;
 use super::connection::Connection;

@@ -1,13 +1,14 @@
-//! Edges of connections and listeners, pulled as actions are: each says which call became possible.
+//! Edges of connections and listeners, which an application polls: each edge names a call that has
+//! become possible.
 //!
-//! A condition is a question whether a call would give something at once: [`Tcp::recv`],
-//! [`Tcp::send`], a flush, [`Tcp::remove`], [`Tcp::accept`]. An edge says that a condition holds
-//! which did not hold before; [`Tcp::poll_changed`] reports it once.
+//! A condition tells whether a call would succeed at once: [`Tcp::recv`], [`Tcp::send`], a flush,
+//! [`Tcp::remove`], [`Tcp::accept`]. An edge is the change of a condition from false to true;
+//! [`Tcp::poll_changed`] reports it once.
 //!
-//! Why no edge is lost: a connection's conditions cease only by the application's own calls, and
-//! each call that may end one notes that among its facts. The network's side does
-//! nothing: polling compares what holds now with what was noted. A half-open entry whose handshake
-//! is done has a mark of its own, set when it is reported.
+//! Why no edge is lost: a condition becomes false only by the application's own calls, and each
+//! such call notes that in the connection's facts. Code for arriving segments notes nothing:
+//! polling compares the present conditions with the notes. A half-open entry whose handshake is
+//! done has a mark of its own, set when it is reported.
 //!
 //! Place: [`super::commands`] notes, an adapter polls and wakes its tasks. Left out: wakers, and
 //! which task waits for what. A slot that becomes free is no edge: only [`Tcp::remove`] frees one,

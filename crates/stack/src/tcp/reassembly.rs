@@ -123,9 +123,9 @@ impl<'m> RecvBuffer<'m> {
         self.beyond = self.beyond.saturating_sub(count);
     }
 
-    /// Stores `data` that starts `gap` bytes behind the bytes in order; what exceeds the
-    /// window is cut. Returns by how many bytes the data in order grew. `insert(0, &[])`
-    /// joins what [`Self::keep`] stored at offset 0.
+    /// Stores `data` that starts `gap` bytes after the bytes in order; the part beyond the window
+    /// is cut. Returns by how many bytes the data in order grew. `insert(0, &[])` joins what
+    /// [`Self::keep`] stored at offset 0.
     pub(super) fn insert(&mut self, gap: u32, data: &[u8]) -> u32 {
         if gap > 0 {
             self.keep(gap, data);
@@ -191,9 +191,10 @@ impl<'m> RecvBuffer<'m> {
         }
     }
 
-    /// The range with the least key of at least `key_min`, and its key: by how many grew since
-    /// it did, the last one being number `count`, then by place. A range `(0, 0)`: there is none.
-    /// Numbers come again after 256: of ranges that old the order is not known.
+    /// The range with the least key of at least `key_min`, and its key. Ranges are ordered by age,
+    /// the number of changes since the range last grew (the latest change has the number `count`),
+    /// then by position. The range `(0, 0)` means none. Numbers wrap at 256, so the order of older
+    /// ranges is unknown.
     pub(super) fn next_by_age(&self, count: u8, key_min: u32) -> (u32, (u32, u32)) {
         let mut best = (u32::MAX, (0, 0));
         let mut range = self.next_range(0);

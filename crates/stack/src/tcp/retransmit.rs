@@ -1,9 +1,9 @@
-//! The transmission timer: what a connection with data on the way, or held back, waits for.
+//! The transmission timer of a connection with data in flight, or with data that it may not send
+//! yet.
 //!
-//! Place: last of what an acknowledgment does ([`super::ack`]), where new data are queued
-//! (`commands`) and where deadlines come ([`super::clock`]). Left out: what is lost, and what that
-//! changes ([`super::loss`]).
-//! Sources: RFC 6298 §5, RFC 8985 §7.2, RFC 9293 §3.8.6.1.
+//! Place: called at the end of processing an acknowledgment ([`super::ack`]), when new data are
+//! queued (`commands`), and at deadlines ([`super::clock`]). Left out: loss detection and its
+//! effects ([`super::loss`]). Sources: RFC 6298 §5, RFC 8985 §7.2, RFC 9293 §3.8.6.1.
 
 use super::connection::Connection;
 use super::facts::Facts;

@@ -120,9 +120,9 @@ impl RttEstimator {
 
     /// The timeout to arm now, doublings included, ms.
     ///
-    /// Without timestamps, no answer to what was sent again ends the doublings: they last until new
-    /// data are acknowledged. Once a repair was, they double what was measured alone, and the
-    /// allowance for late ACKs is added once, as in BSD, where it comes from.
+    /// Without timestamps an ACK of a retransmission does not end the doublings (Karn): they last
+    /// until data that were sent once are acknowledged. After the ACK of a repair only the measured
+    /// part is doubled, and `rto_slop_ms` is added once, as in BSD.
     pub(super) fn rto_ms(&self, config: &Config) -> u32 {
         let undoubled_ms = match self.basis {
             Basis::Repaired => u32::from(config.rto_slop_ms) * ((1 << self.doublings) - 1),

@@ -1,8 +1,8 @@
-//! Segments: what the engine takes, and the header of what it makes.
+//! Segments: received segments, and the headers of segments to send.
 //!
-//! Place: [`Segment`] is made of a verified, parsed header when one arrives, and trimmed to
-//! what is new as it passes the checks; [`Head`] is filled word by word and written in front
-//! of the payload. Left out: parsing (`wire`), and what to put in (`output`).
+//! Place: [`Segment`] is made from the parsed header of a received segment with a right checksum,
+//! and trimmed to its new part as it passes the checks; [`Head`] is filled word by word and written
+//! in front of the payload. Left out: parsing (`wire`), and the choice of contents (`output`).
 
 use super::SegmentDrop;
 use super::config::SMSS_DEFAULT;
@@ -150,8 +150,8 @@ impl PlannedHeader<'_> {
         self.1
     }
 
-    /// Writes the header to `out`, with a checksum of zero; only when asked, since most links never
-    /// ask.
+    /// Writes the header to `out`, with a checksum of zero; called only by links that need the
+    /// header's contents, which most do not.
     pub(crate) fn emit<'o>(&self, out: &'o mut [u8; HEADER_LEN_MAX]) -> &'o [u8] {
         self.0.write(out);
         out.get(..self.0.len * 4).unwrap_or_default()

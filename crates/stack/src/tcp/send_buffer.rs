@@ -1,10 +1,10 @@
 //! Bytes unacknowledged or unsent.
 //!
 //! Place: filled by the application, read by output at any offset (first transmission and
-//! retransmission alike), shortened from the front by acknowledgments.
-//! Two kinds behind one interface: a plain ring that copies what it is given, and a list of
-//! slices that stay the application's, whose small writes are coalesced in a ring.
-//! Left out: sequence numbers; the first byte held is the first one unacknowledged.
+//! retransmission alike), shortened from the front by acknowledgments. Two kinds behind one
+//! interface: a plain ring that copies its data, and a list of slices that stay the application's,
+//! with a ring for small writes. Left out: sequence numbers; the first byte in the buffer is the
+//! first unacknowledged one.
 
 use core::cell::Cell;
 

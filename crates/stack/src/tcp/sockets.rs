@@ -89,14 +89,15 @@ impl<'m> Tcp<'m> {
         self.memory
     }
 
-    /// Makes ISNs, ports and cookies this node's own, though `rng` gave another node the same
-    /// secrets; [`Node::new`](crate::node::Node::new) does so with each radio's EUI-64. To be
-    /// called before the first connection: what a cookie or TIME-WAIT rests on changes.
+    /// Makes ISNs, ports and cookies depend on `id`, so that they differ from those of another node
+    /// whose `rng` had the same seed; [`Node::new`](crate::node::Node::new) calls it with each
+    /// radio's EUI-64. It must be called before the first connection, because it invalidates
+    /// cookies and the sequence numbers of TIME-WAIT.
     pub(crate) fn personalize(&mut self, id: u64) {
         self.id = id;
     }
 
-    /// No memory, hence no TCP: neither connections nor answers.
+    /// A TCP without memory: it has no connections, and answers no segments.
     pub(crate) fn absent() -> Self {
         let memory = Memory {
             connections: &mut [],
@@ -316,9 +317,9 @@ impl<'m> Tcp<'m> {
     /// Gives buffers to the connection that has waited longest or, when none waits, to the next
     /// one: the handle is in [`State::Listen`](super::State::Listen) until its handshake is done.
     ///
-    /// Data that arrive before there are buffers are dropped, to be sent again. So lend them
-    /// in advance where a peer talks at once; call this only when [`Self::can_accept`] says
-    /// so where memory counts more.
+    /// Data that arrive before there are buffers are dropped, and the peer has to retransmit them.
+    /// So lend buffers in advance if peers send data at once. To save memory, call this only when
+    /// [`Self::can_accept`] is true.
     ///
     /// # Errors
     /// [`OpenError::NoSlot`], [`OpenError::NoListener`].
@@ -399,8 +400,9 @@ impl<'m> Tcp<'m> {
         }
     }
 
-    /// Takes the buffers back from a connection in CLOSED or TIME-WAIT; the handle is stale
-    /// from then on. `None`: not over yet (call [`Self::abort`] first to insist), or stale.
+    /// Takes the buffers back from a connection in CLOSED or TIME-WAIT; the handle is stale from
+    /// then on. `None`: the connection is not over yet (call [`Self::abort`] first to force it), or
+    /// the handle is stale.
     ///
     /// A connection in TIME-WAIT keeps its slot, without buffers, until its time is over or
     /// the slot is needed (RFC 9293 §3.4.2 allows neither less nor more).

@@ -35,9 +35,9 @@ pub enum State {
 impl State {
     /// Whether `next` can follow at once: the arrows of RFC 9293 Figure 5, and what its notes add.
     ///
-    /// One more than there: LISTEN may become ESTABLISHED, for a half-open entry was in
-    /// SYN-RECEIVED meanwhile. One less: what sends a reset is in CLOSED, not in TIME-WAIT (note
-    /// 3).
+    /// One transition is added: LISTEN may become ESTABLISHED, because a half-open entry was in
+    /// SYN-RECEIVED in between. One is removed: a connection that sends a reset is CLOSED, not in
+    /// TIME-WAIT (note 3).
     pub(super) const fn may_become(self, next: Self) -> bool {
         match self {
             _ if matches!(next, Self::Closed) => !matches!(self, Self::Closed),

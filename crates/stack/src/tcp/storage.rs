@@ -6,11 +6,11 @@ use super::listener::{HalfOpen, Listener};
 use super::sockets::{Memory, Slot};
 use super::types::Buffers;
 
-/// Room for all of [`Memory`], and for the buffers of each connection. It takes no flash: what
-/// does not start as zeros is written when it is lent.
+/// Room for all of [`Memory`], and for the buffers of each connection. A static of this type takes
+/// no flash: it is all zeros, and other initial values are written when it is lent.
 ///
-/// `CONNECTIONS`, `LISTENERS`, `HALF_OPEN`: of each table; `BUFFER`: bytes each way of each
-/// connection.
+/// `CONNECTIONS`, `LISTENERS`, `HALF_OPEN`: the length of each table; `BUFFER`: the bytes of each
+/// send buffer and of each receive buffer.
 #[derive(Debug)]
 pub struct Storage<
     'm,

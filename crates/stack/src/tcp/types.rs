@@ -82,8 +82,8 @@ pub(super) fn is_unicast(addr: &Ipv6Addr) -> bool {
 
 /// The memory a connection works in, lent until [`Tcp::remove`](super::Tcp::remove).
 ///
-/// `connect` and `accept` empty it: whatever an earlier connection left there, read or not,
-/// sent or not, in order or not, reaches neither the next peer nor the next application.
+/// `connect` and `accept` empty it: bytes of an earlier connection never reach the next peer or the
+/// next application.
 #[derive(Debug)]
 pub struct Buffers<'m> {
     /// Bytes to send, or sent and not acknowledged.
@@ -183,9 +183,9 @@ impl ListenerHandle {
 pub enum Changed {
     /// One of these edges at least, at a connection.
     Connection(Handle, Edges),
-    /// A connection waits for [`Tcp::accept`](super::Tcp::accept). Each one that comes to wait is
-    /// reported, several at once by one report: after it, accept as long as
-    /// [`Tcp::can_accept`](super::Tcp::can_accept) says so.
+    /// A connection waits for [`Tcp::accept`](super::Tcp::accept). One report may stand for several
+    /// waiting connections: after it, accept as long as [`Tcp::can_accept`](super::Tcp::can_accept)
+    /// is true.
     Listener(ListenerHandle),
 }
 

@@ -12,7 +12,7 @@ use super::numbers::{after, distance};
 use super::rules::{Cure, FLIGHT_MAX, Rules};
 use super::segment::Segment;
 
-/// Whether only a SYN-ACK may say something: whatever else comes is of an older connection.
+/// Whether only a SYN-ACK may update the context: any other segment belongs to an older connection.
 pub(super) fn awaits_answer(context: &Context, rules: Rules) -> bool {
     context.state() == State::Offered
         && context.has(bit::OPENER)
@@ -39,8 +39,8 @@ pub(super) fn is_believable(context: &Context, seg: &Segment, rules: Rules) -> b
     !acks_unseen && keeps_to_windows(seg, context.reference(bit::R_ACK, context.r_ack))
 }
 
-/// The same at the other end, where it came with a full header or plain: what one end does
-/// not count the other must not either.
+/// The same check at the other end of the path, for a segment that came with a full header or
+/// uncompressed: both ends must ignore the same segments.
 pub(super) fn is_acceptable(context: &Context, seg: &Segment, rules: Rules) -> bool {
     if !rules.cured(Cure::Poisoning) || seg.has(Flags::SYN) {
         return true;

@@ -159,7 +159,8 @@ fn provable(context: &Context, seg: &Segment, rules: Rules, now: Instant) -> Wid
         let (l_tsval, l_tsecr) = (context.l_tsval(), context.l_tsecr());
         *tsval = interval(value, l_tsval, context.u_tsval, TIMESTAMP_BEHIND, rules);
         *tsecr = interval(echo, l_tsecr, context.u_tsecr, TIMESTAMP_BEHIND, rules);
-        // Neither end learned from what this echoes: its peer would not take a part of it.
+        // The echoed timestamp did not update the contexts at either end, so the peer could not
+        // restore a part of it.
         let within = context.has(bit::R_TS) && !after(echo, context.r_tsval);
         let is_old = is_old_echo(context, echo, now) && rules.cured(Cure::OldEcho);
         if !within && rules.cured(Cure::Echo) || is_old {
@@ -186,10 +187,11 @@ fn provable(context: &Context, seg: &Segment, rules: Rules, now: Instant) -> Wid
     choices.map(|choice| choice.width)
 }
 
-/// Whether the peer's clock may be so far beyond `echo`, when it comes there, that one read a
-/// period too high would still be something that the peer has sent. It is not while `echo` is
-/// at most [`ECHO_BEHIND`] older than the latest that was heard, which is 33.6 s ago at most:
-/// with the lives of two frames that makes 58,100 ticks, and a period has 65,536.
+/// Whether a truncated `echo` could be restored wrongly at the peer: when it arrives, the value one
+/// period higher might also be a timestamp that the peer has already sent. That is impossible if
+/// `echo` is at most [`ECHO_BEHIND`] older than the latest timestamp heard, and that was heard at
+/// most 33.6 s ago: with the lifetimes of two frames this makes 58,100 ticks, and a period is
+/// 65,536.
 fn is_old_echo(context: &Context, echo: u32, now: Instant) -> bool {
     context.unheard_spells(now) > 1 || context.r_tsval.wrapping_sub(echo) > ECHO_BEHIND
 }
@@ -229,7 +231,7 @@ fn ack_choice(context: &Context, seg: &Segment, rules: Rules) -> Choice {
     let ack = seg.header.ack;
     let highest = context.u_ack;
     let whole = Choice::WHOLE;
-    // What is acknowledged was sent, as far as is known here, and not long ago.
+    // The acknowledged number must have been sent, as far as this end has seen, and recently.
     let within = context.has(bit::R_SEQ) && !after(ack, context.r_seq);
     if !within || context.r_seq.wrapping_sub(ack) > FLIGHT_MAX || is_near_zero(ack, rules) {
         return whole;

@@ -376,8 +376,9 @@ impl Context {
         self.touch(now);
     }
 
-    /// Whether no segment before this one had its TSval: its echo then says that this one, or
-    /// one after it, has come. Of what an end that joined late sends first that is not known.
+    /// Whether the TSval of this segment is new, so that an echo of it proves that this segment, or
+    /// a later one, has arrived. Unknown for the first segments of an end that joined the
+    /// connection late.
     fn is_new_tsval(&self, seg: &Segment, value: u32, rules: Rules) -> bool {
         match self.has(bit::U_TS) {
             true => after(value, self.u_tsval),

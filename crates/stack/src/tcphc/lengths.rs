@@ -1,8 +1,8 @@
-//! The length of a compressed header, asked before the segment is made.
+//! The length of a compressed header, computed before the segment is made.
 //!
-//! Purpose: the MSS announced to a peer, and the bound on a segment that shall fit its frame, count
-//! on these. Place: beside the compressor, which makes the same choices when the segment leaves.
-//! Source: `docs/reference/tcphc.md`, section 5.
+//! Purpose: the MSS announced to a peer, and the limit of a segment that has to fit its frame,
+//! depend on these lengths. Place: beside the compressor, which makes the same choices when the
+//! segment leaves. Source: `docs/reference/tcphc.md`, section 5.
 
 use crate::time::Instant;
 use crate::wire::cursor::Writer;
@@ -30,10 +30,10 @@ impl Tcphc<'_> {
     const FULL_WITH_TIMESTAMPS: usize =
         tcp::HEADER_LEN + tcp::TIMESTAMPS_LEN + tcphc::FULL_OVERHEAD;
 
-    /// The longest that headers of new data in a connection under way become, bytes: what the
-    /// MSS announced to a peer may count on that cannot ask for [`Self::header_len`]. Every field
-    /// has two bytes at most; only TSecr has four, in the first flight of an end that was connected
-    /// to. Longer ones (MH, FH, numbers near zero) are the exception.
+    /// The greatest usual length of a header of new data in an open connection, bytes: used for the
+    /// MSS announced to a peer that cannot compute [`Self::header_len`]. Each field has at most two
+    /// bytes; only TSecr has four, in the first flight of the passive end. Longer ones (MH, FH,
+    /// numbers near zero) are the exception.
     pub(crate) const fn header_len_max(&self, timestamps: bool) -> usize {
         match (timestamps, self.config.mode) {
             // They travel in full headers.

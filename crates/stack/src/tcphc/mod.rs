@@ -1,17 +1,17 @@
 //! TCP header compression: 20 bytes of TCP, or 60, into five to fifteen.
 //!
-//! Purpose: each end of a compressed path (a mote, or the router that stands for the hosts
-//! outside) keeps a context per connection, from which it leaves out what the other end knows.
-//! Place: between `ip`'s packets and their frames: outgoing segments through
-//! [`Tcphc::compress`], incoming ones through [`Tcphc::decompress`] once their packet is
-//! whole, plain TCP through [`Tcphc::on_plain`]. Formats are [`wire::tcphc`](crate::wire::tcphc)'s.
-//! Left out: signalling. A decompressor that fails is silent; the sender's retransmission
-//! carries all that was left out.
+//! Purpose: each end of a compressed path (a mote, or the router that stands for the hosts outside)
+//! keeps a context per connection, and leaves out header fields that the other end can restore from
+//! its own context. Place: between `ip`'s packets and their frames: outgoing segments through
+//! [`Tcphc::compress`], incoming ones through [`Tcphc::decompress`] once their packet is whole,
+//! plain TCP through [`Tcphc::on_plain`]. Formats are [`wire::tcphc`](crate::wire::tcphc)'s. Left
+//! out: signalling. A decompressor that fails sends nothing; the sender's retransmission has the
+//! complete header.
 //!
-//! Nothing that was received changes anything before its TCP checksum has verified. Plain TCP
-//! is legal for any segment at any time.
+//! A received segment changes a context only after its TCP checksum was found right. Any segment
+//! may be sent as plain TCP at any time.
 //!
-//! Source: `docs/reference/tcphc.md`, which says what is the draft's and what is ours.
+//! Source: `docs/reference/tcphc.md`, which separates the draft's rules from ours.
 
 mod belief;
 mod choose;
@@ -159,8 +159,8 @@ impl<'m> Tcphc<'m> {
         self.find_ports(&self.key(flow), ports).is_some()
     }
 
-    /// Whether a connection that begins now will be compressed, if there is no reason in the
-    /// peer against it. Where support has to be learned: only with a peer known to support it.
+    /// Whether a connection that begins now will be compressed, provided that the peer supports it.
+    /// If support has to be learned, this is true only for a peer that is known to support it.
     pub(crate) fn would_carry(&self, flow: &Flow, now: Instant) -> bool {
         let key = self.key(flow);
         let understands = !self.config.learned || self.peers.understands(self.remote(&key));
@@ -394,7 +394,7 @@ impl<'m> Tcphc<'m> {
         }
     }
 
-    /// Takes what a validated segment says.
+    /// Updates a context from a validated segment.
     fn learn(&mut self, at: Option<usize>, seg: &Segment, form: Form, now: Instant) {
         let rules = self.rules;
         let Some(context) = at.and_then(|at| self.contexts.get_mut(at)) else {

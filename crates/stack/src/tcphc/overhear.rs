@@ -1,10 +1,9 @@
-//! A connection as an observer knows it that only listens.
+//! The contexts of a connection at an observer that only listens.
 //!
-//! Purpose: restores headers between two other nodes, from what was heard before. The rules are the
-//! receiver's own; an observer that heard all that the receiver heard reads what the receiver
-//! reads.
-//! Place: captures on the air. A node has no use for it. Left out: which connections there
-//! are, segments heard twice, and draft mode.
+//! Purpose: restores headers between two other nodes, from the segments overheard before. The rules
+//! are those of the receiver; an observer that has heard the same segments as the receiver restores
+//! the same headers. Place: captures on the air. A node has no use for it. Left out: the list of
+//! connections, segments heard twice, and draft mode.
 
 use crate::time::Instant;
 use crate::wire::tcphc::{Compressed, Header};

@@ -1,10 +1,9 @@
-//! Which peers understand compression, as far as this node has seen.
+//! The peers that are known to support compression, or not to support it.
 //!
-//! Purpose: where compression is not known to be on in the whole network, an unknown peer is
-//! offered it once in each attempt to connect; a peer that never takes it up is left alone for a
-//! while.
-//! Place: the table asks before it makes a context. Left out: signalling; there is none.
-//! Source: section 2.2 of the proposal, with the three failures of its section 13.
+//! Purpose: if not all nodes of the network are known to compress, an unknown peer gets one offer
+//! in each attempt to connect; a peer that never accepts gets no offers for a while. Place: the
+//! table checks the peer before it makes a context. Left out: signalling; there is none. Source:
+//! section 2.2 of the proposal, with the three failures of its section 13.
 
 use crate::time::Instant;
 

@@ -14,8 +14,8 @@ use super::rules::{Behind, Cure, FLIGHT_MAX, Rules, SEQ_BEHIND, TIMESTAMP_BEHIND
 use super::segment::Segment;
 use super::{Flow, HeaderDrop, Mode};
 
-/// Writes the header that `frame` stands for to `out`, checksum included, which must verify;
-/// returns its length, and what it says.
+/// Writes the restored header of `frame` to `out`, with its checksum, which must be right; returns
+/// its length, and the parsed segment.
 pub(super) fn rebuild(
     context: &Context,
     flow: &Flow,

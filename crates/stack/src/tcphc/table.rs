@@ -1,10 +1,10 @@
-//! Which context a segment belongs to.
+//! The table of contexts: finds the context of a segment.
 //!
-//! Purpose: finds contexts by addresses and ports or by addresses and identifier, makes them
-//! when connections open, moves them when identifiers change hands, and takes the slots of
-//! those longest idle. Place: both directions ask here first. Left out: what a context says,
-//! which is [`context`](super::context)'s.
-//! Source: `docs/reference/tcphc.md`, section 2.
+//! Purpose: finds contexts by addresses and ports or by addresses and identifier, makes them when
+//! connections open, moves them when an identifier passes to another connection, and reuses the
+//! slots of those idle for longest. Place: compressor and decompressor look up contexts here. Left
+//! out: the contents of a context, which are [`context`](super::context)'s. Source:
+//! `docs/reference/tcphc.md`, section 2.
 
 use core::net::Ipv6Addr;
 
@@ -180,7 +180,8 @@ impl Tcphc<'_> {
         let at = match found {
             Some(at) => at,
             None => match self.find_cid(key, cid) {
-                // Of another connection that lives: only a new one may take it.
+                // The context belongs to another open connection: only a new connection may replace
+                // it.
                 Some(at) if opens || self.is_over(at) => at,
                 Some(_) => return None,
                 None => self.free_slot(key, now)?,

@@ -12,7 +12,7 @@ use super::windows::{Set, WindowSet};
 use crate::wire::tcp::Flags;
 
 impl Context {
-    /// Takes what a segment with a valid checksum says.
+    /// Updates the context from a segment with a valid checksum.
     pub(super) fn on_validated(&mut self, seg: &Segment, form: Form, rules: Rules, now: Instant) {
         self.touch(now);
         self.put_unheard_spells(0);

@@ -2,15 +2,16 @@
 //! ACKs.
 //!
 //! The interval is 1.25 times the sum of the time on the air of a round's data, retransmissions
-//! included, and of the round trip to the host (§IV). So ACKs are there when the next event begins.
+//! included, and of the round trip to the host (§IV). So the ACKs have arrived when the next event
+//! begins.
 //!
-//! Differs: the central has no window of TCP's to look at. What it takes for the next round is
-//! twice the last one, the most that slow start makes of it, and at most the peer's buffer. The way
-//! to the host is measured where packets pass, from data to their ACK, in the place of Eq 2. Events
-//! of several peripherals are in one interval, so that they do not drift into one another: its
-//! length counts the data of all. And the interval that is compared with the present one is the one
-//! that there can be: 0.8 is 1/1.25, so that any rounding would ask for a new interval for ever.
-//! Source: Performant TCP over BLE, §IV.
+//! Differs: the central cannot read a TCP window. It assumes for the next round twice the data of
+//! the last one, the most by which slow start can grow, and at most the peer's buffer. The round
+//! trip to the host is measured at the central, from data to their ACK, instead of Eq 2. Events of
+//! several peripherals are in one interval, so that they do not drift into one another: the
+//! interval includes the data of all of them. And the new interval is rounded to a permitted value
+//! before it is compared with the present one: the threshold 0.8 is 1/1.25, so without that any
+//! rounding error would cause requests for ever. Source: Performant TCP over BLE, §IV.
 
 use super::predictor::Predictor;
 use crate::time::Duration;

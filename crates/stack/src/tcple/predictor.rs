@@ -83,8 +83,9 @@ impl Predictor {
 
     /// The share of packets that are expected to have errors in the next two events.
     ///
-    /// The classifier says only whether it is more than [`THETA`]: then it is taken to be that or,
-    /// if more, the average; else none, for which the interval has slack.
+    /// The classifier predicts only whether the share is above [`THETA`]. If so, the share is taken
+    /// as [`THETA`] or, if higher, the average; otherwise as zero, because the interval has slack
+    /// for a few errors.
     pub(super) fn errors(&self) -> f32 {
         match self.chance() >= 0.5 {
             true => self.rate.clamp(THETA, ERRORS_MAX),

@@ -1,9 +1,8 @@
-//! cwnd and ssthresh: the initial window, slow start, and what every reduction has in common.
+//! cwnd and ssthresh: the initial window, slow start, and the common part of all reductions.
 //!
-//! Place: [`Loss`](super::Loss) reports what was acknowledged or lost, and asks how much may be in
-//! flight. Left out: which segments were lost ([`super::detection`]), when recovery ends
-//! (`reduction`), and what one algorithm does otherwise than another ([`super::control`]).
-//! Source: RFC 5681.
+//! Place: [`Loss`](super::Loss) reports acknowledgments and losses, and reads how much may be in
+//! flight. Left out: loss detection ([`super::detection`]), the end of recovery (`reduction`), and
+//! the differences between algorithms ([`super::control`]). Source: RFC 5681.
 
 use super::saturated;
 
@@ -40,13 +39,12 @@ impl Congestion {
         self.flight_max = self.flight_max.max(saturated(bytes));
     }
 
-    /// Slow start for `acked` bytes newly acknowledged outside recovery, by at most
-    /// `segments_max` per ACK. Returns whether congestion avoidance is what
-    /// cwnd is to grow by instead.
+    /// Slow start for `acked` bytes newly acknowledged outside recovery, by at most `segments_max`
+    /// per ACK. Returns whether cwnd has to grow by congestion avoidance instead.
     ///
-    /// A window that is not used does not grow, for nothing is learned about the path (RFC 7661
-    /// §4.3): not beyond twice what was in flight, nor in congestion avoidance beyond a segment
-    /// more.
+    /// An unused window does not grow, because the path has not been tested with it (RFC 7661
+    /// §4.3): in slow start cwnd stays below twice the flight, in congestion avoidance below the
+    /// flight plus one segment.
     pub(super) fn on_acked(&mut self, acked: u32, smss: u32, segments_max: u8) -> bool {
         let (cwnd, flight_max) = (u32::from(self.cwnd), u32::from(self.flight_max));
         let is_slow = self.cwnd < self.ssthresh;

@@ -1,22 +1,23 @@
 //! Loss recovery and congestion control: which bytes in flight are lost, when they are sent again,
 //! and how much may be in flight.
 //!
-//! [`Loss`] is the one owner of the scoreboard, of what RACK knows, of probes, of the phase of
-//! recovery, of what an undo restores and of cwnd: its fields are private to this folder, so that
-//! nothing else can change them.
+//! [`Loss`] alone owns the scoreboard, the state of RACK, the tail loss probes, the phase of
+//! recovery, the values that an undo restores, and cwnd. Its fields are private to this folder, so
+//! no other code can change them.
 //!
 //! Events go in. Bytes were sent: [`Loss::on_sent`], [`Loss::on_tail_probe`], [`Loss::on_resent`],
 //! [`Loss::on_repaired`]. An acknowledgment came: [`Loss::on_sacked`], [`Loss::on_dsack`],
 //! [`Loss::on_acked`], [`Loss::on_delivered`], [`Loss::on_echo`], and last [`Loss::judge`]. A timer
 //! expired: [`Loss::on_timeout`], [`Loss::on_reordering_timer`]. Segments were too big for the
-//! path: [`Loss::on_too_big`]. An event that is decided by settings, segment size or sequence
-//! numbers, too, brings a [`Sender`]: what the connection is at that moment.
+//! path: [`Loss::on_too_big`]. An event whose handling also depends on settings, segment size or
+//! sequence numbers passes a [`Sender`], the present values of the connection.
 //!
-//! Answers come out: cwnd, the pipe, what is due, whether a recovery is under way; and of an event
-//! its [`LossOutcome`], or whether it undid a reduction.
+//! Results are cwnd, the pipe, the segment that is due, and whether a recovery is under way; an
+//! event returns a [`LossOutcome`], or whether it undid a reduction.
 //!
-//! Place: between `ack`, which knows what came, and `output`, which asks what may go. Left out:
-//! round trips ([`super::rtt`]), arming timers ([`super::clock`], [`super::retransmit`]).
+//! Place: between `ack`, which processes acknowledgments, and `output`, which chooses the next
+//! segment. Left out: round trips ([`super::rtt`]), arming timers ([`super::clock`],
+//! [`super::retransmit`]).
 //!
 //! | file | what |
 //! |---|---|

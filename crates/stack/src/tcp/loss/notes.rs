@@ -10,8 +10,8 @@ impl Notes {
     pub(super) const RACK: u8 = 1;
     /// A tail loss probe is out; it is answered when SND.UNA reaches `tail_end` (RFC 8985 §7.4).
     pub(super) const TAIL_PROBED: u8 = 1 << 1;
-    /// The latest probe was a retransmission, not new data; neither a DSACK nor an ACK of what
-    /// came behind it has answered it.
+    /// The latest tail loss probe was a retransmission, not new data, and has not been answered:
+    /// neither by a DSACK, nor by an ACK of data sent after it.
     pub(super) const TAIL_RESENT: u8 = 1 << 2;
     /// The first retransmission of a recovery goes out whatever cwnd allows.
     pub(super) const FORCE_RESEND: u8 = 1 << 3;

@@ -1,8 +1,9 @@
-//! Proportional rate reduction: what fast recovery counts to let sending follow delivery.
+//! Proportional rate reduction: the counters by which fast recovery sends in proportion to
+//! delivery.
 //!
-//! Place: part of the state of each algorithm of congestion control, while a fast recovery is
-//! under way. Left out: when one begins and ends ([`super::reduction`]).
-//! Source: RFC 9937 §6; names of its own variables in parentheses.
+//! Place: part of the state of each algorithm of congestion control, while a fast recovery is under
+//! way. Left out: the beginning and the end of a recovery ([`super::reduction`]). Source: RFC 9937
+//! §6; names of its own variables in parentheses.
 
 use core::num::NonZeroU16;
 

@@ -1,11 +1,11 @@
-//! cwnd when something is lost, or marked, or proves neither: entering, leaving and undoing
-//! recovery.
+//! Recovery: the reduction of cwnd at a loss or a congestion mark, its end, and its undo if it
+//! proves spurious.
 //!
-//! Whatever finds a loss, what follows is one recovery: halve, send again what is due as the
-//! pipe drains (or by PRR), and undo it all if it proves spurious. Place: between `ack`,
-//! which knows what came, and `output`, which asks what cwnd allows. Left out: finding losses
-//! ([`super::detection`]) and the arithmetic of cwnd in the open ([`super::congestion`]).
-//! Sources: RFC 5681, 6582, 6675, 9937, 3168, 3522, 3708, 8985 §7.4.
+//! However a loss is detected, the recovery is the same: halve cwnd, retransmit as the pipe drains
+//! (or by PRR), and undo the reduction if the loss proves spurious. Place: between `ack`, which
+//! processes acknowledgments, and `output`, which sends as cwnd allows. Left out: loss detection
+//! ([`super::detection`]) and the growth of cwnd outside recovery ([`super::congestion`]). Sources:
+//! RFC 5681, 6582, 6675, 9937, 3168, 3522, 3708, 8985 §7.4.
 
 use super::control::{Algorithm, Growth};
 use super::notes::Notes;
@@ -16,17 +16,18 @@ use crate::tcp::config::Config;
 use crate::tcp::seq::SeqNum;
 
 impl Loss {
-    /// The peer received these octets twice: one of our retransmissions was not needed, or
-    /// the network doubled something. Returns whether the reduction was undone.
+    /// Handles a DSACK: the peer received these octets twice, because one of our retransmissions
+    /// was unnecessary, or the network duplicated a packet. Returns whether the reduction was
+    /// undone.
     ///
-    /// The reduction is taken back when every octet sent again in this recovery was reported
-    /// so. Reports count once and in order, and only of what the recovery is about: behind
-    /// its beginning or the last report, and before its end (RFC 3708 §3; as Linux counts
-    /// `undo_retrans`).
+    /// The reduction is undone once DSACKs have reported every octet that was retransmitted in this
+    /// recovery. A report counts once, in order, and only if it lies after the beginning of the
+    /// recovery and the last report, and before the end of the recovery (RFC 3708 §3; as Linux
+    /// counts `undo_retrans`).
     pub(in crate::tcp) fn on_dsack(&mut self, left: SeqNum, right: SeqNum) -> bool {
         if self.notes.has(Notes::TAIL_RESENT) && right == self.tail_end {
-            // The probe was needless (RFC 8985 §7.4.2). Should a timeout have sent that segment
-            // again, too, its report is taken for this one's, and undoes nothing.
+            // The probe was unnecessary (RFC 8985 §7.4.2). If a timeout has retransmitted the same
+            // segment, too, the DSACK for that is also taken for the probe's, and undoes nothing.
             self.notes.clear(Notes::TAIL_PROBED | Notes::TAIL_RESENT);
             return false;
         }
@@ -147,8 +148,9 @@ impl Loss {
         self.dup_acks = 0;
     }
 
-    /// Something is to be sent again, whatever cwnd says; probes are over. That one was a
-    /// retransmission stays known: its DSACK says nothing of what follows.
+    /// Begins retransmission: the first segment is sent even if cwnd does not allow it, and tail
+    /// loss probing ends. `TAIL_RESENT` stays set, because a DSACK for the probe must not undo the
+    /// following recovery.
     fn begin_resending(&mut self) {
         self.notes.clear(Notes::TAIL_PROBED);
         self.notes.set(Notes::FORCE_RESEND);

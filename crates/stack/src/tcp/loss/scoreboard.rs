@@ -1,14 +1,14 @@
 //! The scoreboard: what was sent, what arrived, what to send again.
 //!
-//! Place: [`Loss`](super::Loss) enters what is sent and acknowledged; `detection` decides. One
-//! table of runs serves SACK recovery (RFC 6675), RACK-TLP (RFC 8985), New Reno (RFC 6582) and
-//! Karn's rule alike: what lies between SND.UNA and SND.NXT is cut into runs of bytes that share a
-//! fate and a time of transmission. Windows of 2 to 8 segments fit one run per segment; beyond,
-//! neighbours that were sent closest together are merged, which only makes RACK slower to judge
-//! them.
+//! Place: [`Loss`](super::Loss) records transmissions and acknowledgments here; `detection` decides
+//! on losses. One table of runs serves SACK recovery (RFC 6675), RACK-TLP (RFC 8985), New Reno (RFC
+//! 6582) and Karn's rule alike: what lies between SND.UNA and SND.NXT is cut into runs of bytes
+//! that share a fate and a time of transmission. Windows of 2 to 8 segments fit one run per
+//! segment; beyond, neighbours that were sent closest together are merged, which only makes RACK
+//! slower to judge them.
 //!
-//! What is known of the runs stands in four words, one bit per run: most questions are then
-//! a few operations on words, and nothing is walked while nothing is known.
+//! The states of the runs are four words with one bit per run, so most queries are a few operations
+//! on words, and no loop runs while all words are zero.
 //!
 //! Times are 16 bits, counted from an epoch that moves on: what was sent longer ago than
 //! 32 s may be underestimated, but never below 32 s.
@@ -60,8 +60,9 @@ pub(in crate::tcp) struct Delivery {
     pub(in crate::tcp) elapsed: u32,
     /// How long ago the timestamp that it echoes was sent, ms, or [`NONE`].
     pub(in crate::tcp) echo: u32,
-    /// A retransmission younger than this, ms, was not what the peer answered (RFC 8985 §6.2
-    /// step 2): the least round trip, and the age of what is echoed.
+    /// The least age, ms, of a retransmission that this acknowledgment can be the answer to (RFC
+    /// 8985 §6.2 step 2): the minimum RTT, and the age of the echoed timestamp. A younger one was
+    /// not yet received.
     pub(in crate::tcp) age_min: u32,
     /// Offset behind the highest byte known delivered before.
     pub(in crate::tcp) highest: u32,
@@ -289,8 +290,9 @@ impl Scoreboard {
         self.marks[RESENT] = 0;
     }
 
-    /// RFC 6675 §4 `IsLost`: lost is what has [`DUP_THRESHOLD`] separate ranges, or more
-    /// segments' bytes than one fewer, held by the peer above it. Says whether any is news.
+    /// RFC 6675 §4 `IsLost`: a run is lost if the peer has received, above it, [`DUP_THRESHOLD`]
+    /// separate ranges, or more than `DUP_THRESHOLD - 1` segments' worth of bytes. Returns whether
+    /// a run is newly lost.
     pub(super) fn lose_by_count(&mut self, smss: u32) -> bool {
         let (mut ranges, mut bytes, mut lost) = (0, 0, 0);
         let sacked = self.marks[SACKED];
@@ -307,12 +309,12 @@ impl Scoreboard {
         self.lose(lost & !self.marks[RESENT])
     }
 
-    /// RFC 8985 §6.2 step 5: lost is what was sent before `newest` was, by more than
-    /// the reordering window.
+    /// RFC 8985 §6.2 step 5: a run is lost if it was sent earlier than `newest` by more than the
+    /// reordering window.
     ///
     /// `newest`: age, ms, and end offset of the newest segment delivered. `limit_ms`: its round
-    /// trip and the reordering window. Returns whether any loss is news, and the wait, ms, until
-    /// all that is not deemed lost yet can be judged; 0: there is no such.
+    /// trip and the reordering window. Returns whether a run is newly lost, and the time, ms, until
+    /// the remaining runs sent before `newest` can be judged; 0: there are none.
     pub(super) fn lose_by_time(
         &mut self,
         now_ms: u32,
@@ -452,10 +454,10 @@ impl Scoreboard {
         SENT_RUNS_MAX
     }
 
-    /// Merges neighbours until `places` are free: those of one kind sent closest together; if
-    /// there are none, the last two. Of unlike runs the whole is not known to be held, and
-    /// due only if nothing of it is on the way: were it due, sending one part again could
-    /// make another due, and so on without end.
+    /// Merges neighbouring runs until `places` are free: first runs in the same state that were
+    /// sent closest together; if there are none, the last two runs. A merged run of two states does
+    /// not count as received. It is due for retransmission only if no part of it is in flight:
+    /// otherwise retransmitting one part could make another part due, without end.
     fn make_room(&mut self, places: usize) {
         while let Some(run) = self.runs.get(SENT_RUNS_MAX - places)
             && run.len > 0

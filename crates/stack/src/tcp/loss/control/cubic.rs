@@ -5,20 +5,20 @@
 //!
 //! The curve is kept as W_max and the time since it was there, which is negative before K has
 //! passed: W_cubic(t) = W_max + C·(t − K)³ needs no more, and both numbers follow from a window and
-//! W_max alone. What recovery forgets when it proves spurious, the restored window and W_max tell
-//! again, but for W_est, which starts where its epoch did: that is never more than it was.
+//! W_max alone. If a recovery proves spurious, the curve is computed again from the restored window
+//! and W_max. W_est starts again at its value at the beginning of the epoch, which is never more
+//! than it was.
 //!
-//! W_max stays the old one until the reduction cannot be undone any more: the new epoch is computed
-//! with the first acknowledgment behind that, and counts from the end of recovery. Times are
-//! milliseconds in which the window was in use: neither idle time nor time in which application or
-//! peer left the window unused counts (§4.2, §5.8). Windows are bytes: C is 0.4 segments a cubic
-//! second.
+//! W_max keeps its old value as long as the reduction may be undone: the new epoch is computed at
+//! the first acknowledgment after that, and counts from the end of recovery. Times are milliseconds
+//! in which the window was in use: neither idle time nor time in which application or peer left the
+//! window unused counts (§4.2, §5.8). Windows are bytes: C is 0.4 segments a cubic second.
 //!
-//! What it is worth: a loss leaves 2.8 of four segments, a mesh's usual window. W_est is back at
-//! four after 2.3 round trips (0.7 s where one takes 0.3 s), the curve only after K = 1.44 s: there
-//! CUBIC is New Reno with other constants. The curve is ahead where windows have tens of segments
-//! and round trips take 100 ms and more, as between border routers over a long path. Source: RFC
-//! 9438; sections are its own.
+//! The benefit: on a mesh with its usual window of four segments a loss leaves 2.8 of them. W_est
+//! is back at four after 2.3 round trips (0.7 s where one takes 0.3 s), the curve only after K =
+//! 1.44 s: there CUBIC is New Reno with other constants. The curve is ahead where windows have tens
+//! of segments and round trips take 100 ms and more, as between border routers over a long path.
+//! Source: RFC 9438; sections are its own.
 
 use core::num::NonZeroU16;
 
@@ -229,11 +229,13 @@ impl Algorithm for Cubic {
     fn avoid(&mut self, congestion: &mut Congestion, growth: &Growth) {
         let cwnd = u32::from(congestion.cwnd).max(1);
         if growth.flight < cwnd / 2 {
-            // Not what this window allows: neither grows nor counts (§5.8; RFC 7661 §3's half).
+            // The window was not used, so it neither grows nor does its time count (§5.8; the half
+            // is from RFC 7661 §3).
             return;
         }
         if !growth.is_final {
-            // A report may yet take the reduction back. Recovery ends here: t is 0.
+            // The reduction may still be undone. The epoch begins at the end of recovery, so t is 0
+            // now.
             return self.stage.wait();
         }
         let mut epoch = match self.stage {

@@ -1,12 +1,12 @@
-//! Congestion control: how cwnd answers a loss, and how it grows in congestion avoidance.
+//! Congestion control: the reduction of cwnd at a loss, and its growth in congestion avoidance.
 //!
-//! Each algorithm is a file of this folder: a type that implements [`Algorithm`] and holds what
-//! the algorithm remembers of a connection. [`Control`] is one of them, and the list below is the
-//! only place where they are named.
+//! Each algorithm is a file of this folder: a type that implements [`Algorithm`] and holds the
+//! algorithm's state of a connection. [`Control`] is one of them, and the list below is the only
+//! place where they are named.
 //!
-//! Place: [`Loss`](super::Loss) reports what happened, and asks. Left out: slow start
-//! ([`super::congestion`]), and what a recovery does (`reduction`): both are the same with each
-//! algorithm, by RFC 5681, 6675 and 9937.
+//! Place: [`Loss`](super::Loss) reports events, and reads the results. Left out: slow start
+//! ([`super::congestion`]) and recovery (`reduction`), which are the same with each algorithm, by
+//! RFC 5681, 6675 and 9937.
 
 #[cfg(feature = "cubic")]
 pub(super) mod cubic;
@@ -29,9 +29,9 @@ pub(super) trait Algorithm {
         ssthresh
     }
 
-    /// cwnd is about to be reduced. `cwnd_prior`: what it was before the reduction that precedes
-    /// this one, bytes. `is_counted`: it was reduced already, for a mark in the same window.
-    /// Returns whether an undo restores what cwnd is now, and no longer that.
+    /// Called before cwnd is reduced. `cwnd_prior`: cwnd before the previous reduction, bytes.
+    /// `is_counted`: cwnd has already been reduced for a congestion mark in the same window.
+    /// Returns whether this reduction can be undone; an undo then restores the present cwnd.
     fn on_reduction(&mut self, cwnd_prior: u16, is_counted: bool) -> bool;
 
     /// Fast recovery begins, behind [`Self::on_reduction`].
@@ -83,8 +83,8 @@ pub(super) struct Growth {
     pub(super) is_final: bool,
 }
 
-/// Makes of the list of algorithms the enum of settings, the enum of states, the ways from one to
-/// the other, and `ask!`.
+/// Generates from the list of algorithms the enum of settings, the enum of states, the conversions
+/// between them, and `ask!`.
 ///
 /// `$dollar`: the sign itself, which a macro cannot write into another one.
 macro_rules! algorithms {
