@@ -181,7 +181,7 @@ impl<'m> Driven<'m> {
         Some(action)
     }
 
-    /// Moves the clock to the next deadline, where that lies before `end`; says whether it did.
+    /// Moves the clock to the next deadline, where that lies before `end`; returns whether it did.
     pub(crate) fn wakes_before(&mut self, end: Instant) -> bool {
         let next = self.node.next_deadline().filter(|at| *at < end);
         if let Some(at) = next {

@@ -294,7 +294,7 @@ impl Line {
         Ok(())
     }
 
-    /// Reads all that has come, up to a bound; says whether the stream is still open.
+    /// Reads the available bytes, up to a limit; returns whether the stream is still open.
     fn read(&mut self) -> Result<bool, Error> {
         let mut buffer = [0; 4_096];
         for _ in 0..READS_MAX {

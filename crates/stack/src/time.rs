@@ -133,7 +133,7 @@ impl Allowance {
         self.allows(now) && self.left > reserve
     }
 
-    /// Does it once, if it may be done now; says whether.
+    /// Uses up the permission, if the action is permitted now; returns whether it was.
     pub fn take(&mut self, now: Instant) -> bool {
         let allowed = self.allows(now);
         self.left = self.left.saturating_sub(1);

@@ -197,11 +197,11 @@ impl Disk for Folder {
     }
 }
 
-/// When a file was made: no copy has that time, and nobody can set it. `None` where the file system
-/// does not say.
+/// The creation time of a file, which no copy has, and which no program can set. `None` if the file
+/// system does not keep it.
 ///
-/// The kernel itself is asked: the standard library has this time for some C libraries alone, and
-/// one record is read by programs of any.
+/// It is read by the system call statx(2): the standard library supports the creation time with
+/// some C libraries only, and a record may be read by programs with another one.
 #[cfg(target_os = "linux")]
 fn born(file: &File) -> io::Result<Option<Duration>> {
     use rustix::fs::{AtFlags, StatxFlags, statx};
@@ -222,7 +222,7 @@ fn born(file: &File) -> io::Result<Option<Duration>> {
     Ok(made.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok()))
 }
 
-/// Whether two names are of one file, as far as the system says.
+/// Whether two paths are the same file, as far as the system can tell.
 #[cfg(unix)]
 fn is_one_file(a: &fs::Metadata, b: &fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt as _;

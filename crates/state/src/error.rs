@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Why there are no counters to go on with; each is one sentence that says what to do.
+/// The reasons why counters cannot be used. Each is displayed as one sentence with advice.
 #[derive(Debug)]
 pub enum Error {
     /// Another process has this file.

@@ -1,4 +1,4 @@
-//! Frame counters in a file, so that none is used twice whatever becomes of the power.
+//! Frame counters in a file, so that none is used twice, even after a power cut.
 //!
 //! ```no_run
 //! use motet_state::{Counters, KeyName, Past};
@@ -10,23 +10,22 @@
 //! # Ok::<(), motet_state::Error>(())
 //! ```
 //!
-//! Purpose: two frames of one key with one counter betray both. The stack uses a counter only after
-//! its host has stored a bound above it; this is such a host's storage where there is a file
-//! system.
-//! Place: between a host and its disk. It knows no protocol.
+//! Purpose: two frames with the same key and counter reveal each other's contents. The stack uses a
+//! counter only after its host has stored a bound above it; this crate is that storage for hosts
+//! with a file system. Place: between a host and its disk. It knows no protocol.
 //!
 //! # What holds
 //!
-//! - What [`Counters::keep`] has kept outlives a power cut at any moment: a new file is written,
-//!   brought to the disk, and takes the old one's name, which is brought to the disk, too.
-//! - A file that is damaged, was put back from a copy, or is missing though it was there opens
-//!   nothing. A record names the moment when its own file was made, which no copy has; and the lock
-//!   file, which is written in place, names the newest record.
+//! - Counters stored by [`Counters::keep`] survive a power cut at any moment: a new file is written
+//!   and synced, then renamed over the old one, and the folder is synced, too.
+//! - A file that is damaged, restored from a copy, or missing although it existed, is refused. A
+//!   record holds the creation time of its own file, which no copy has; and the lock file, which is
+//!   written in place, holds the number of the newest record.
 //! - One process has a file at a time.
 //!
 //! Left out: a disk that goes back as a whole, as an image of a machine or of a file system does,
-//! and a folder that is moved away and back. No file on that disk can tell. Where a file system
-//! keeps no moment of making, a folder that was put back as a whole is not noticed, either.
+//! and a folder that is moved away and back. No file on that disk can detect this. If a file system
+//! keeps no creation time, a folder that was restored as a whole is not noticed, either.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 

@@ -29,7 +29,8 @@ pub struct Past {
 }
 
 impl Past {
-    /// Both: what neither has used. A later key sequence has counters of its own.
+    /// The combination of two records: the lowest counters that neither has used. If their key
+    /// sequences differ, only the counters of the later one count.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         let (sequence, counter) =

@@ -13,8 +13,8 @@ use crate::record::{self, KeyName, ParseError, Past, Record, SLOT_LEN};
 pub struct Counters(Store<Folder>);
 
 impl Counters {
-    /// Opens the file `name` of the key `key` below `folder`, and makes what is missing. Nodes that
-    /// are in no file begin at zero: this is their first use of the key, unless their file was
+    /// Opens the file `name` of the key `key` below `folder`, and makes what is missing. A node
+    /// that is in no file begins at zero: this is its first use of the key, unless its file was
     /// deleted.
     ///
     /// `name`: letters and digits that tell this file from others of the same key, such as the

@@ -18,9 +18,9 @@ pub struct Config {
     pub held_max: usize,
     /// Packets of one flow and direction that are held at a time.
     pub held_per_flow_max: usize,
-    /// Packets of strangers into the mesh, of no known flow of TCP, that wait at a time for their
-    /// part of the air while TCP is in use; what finds no room is dropped. None: strangers pass at
-    /// once. Of use beside a border router that has one queue for all.
+    /// The most packets of strangers, which belong to no known TCP flow, that wait at a time for
+    /// the strangers' share of the air while TCP is in use; further packets are dropped. Zero:
+    /// strangers pass at once. Useful beside a border router with one common queue.
     pub strangers_max: usize,
 }
 

@@ -1,10 +1,10 @@
 //! One connection as the router sees it pass.
 //!
-//! Purpose: how far each direction's stream has come, what was sent again, how long round trips
-//! take on either side of the router, and which packets of it are held.
-//! A stream's progress is the highest number seen. Bytes below it that were never seen are holes,
-//! lost before the router; what fills them counts as new. So neither SACK nor timestamps need be
-//! read. A number too far from the others is taken for forged, unless several follow one another.
+//! Purpose: the progress of the stream in each direction, retransmissions, round-trip times on
+//! either side of the router, and held packets. A stream's progress is the highest number seen.
+//! Bytes below it that were never seen are holes, lost before the router; bytes that fill a hole
+//! count as new. So neither SACK nor timestamps need be read. A segment whose numbers are too far
+//! from the others is treated as forged, unless several such segments follow one another.
 
 use std::collections::VecDeque;
 
@@ -117,13 +117,14 @@ pub(crate) struct SegmentEffect {
     pub(crate) is_retransmission: bool,
     /// Whether its numbers are far from those of its flow.
     pub(crate) is_stray: bool,
-    /// For how long neither end wanted anything of the other before it: all that was sent was
-    /// acknowledged, and what the mote sends now no acknowledgment has called for.
+    /// The time, before this segment, in which neither end had anything to send: all data were
+    /// acknowledged, and the segment of the mote that ends it was not triggered by an
+    /// acknowledgment.
     pub(crate) rested: Duration,
-    /// Bytes that it carries which no question explains: those beyond an answer's
-    /// [`ANSWER_BYTES_MAX`], and those of an end whose other end only acknowledges, but for a
-    /// flow's first segment, which may be a question. What is sent again counts twice: a sender
-    /// that starves has nothing else to show.
+    /// The bytes of this segment that belong to a stream, and not to a request or a response: those
+    /// of a response beyond [`ANSWER_BYTES_MAX`], and those that an end sends while the other end
+    /// only acknowledges, except the first segment of a flow, which may be a request. Retransmitted
+    /// bytes count twice: a starving sender sends nothing else.
     pub(crate) streamed: u32,
 }
 
@@ -221,9 +222,9 @@ impl Flow {
         news
     }
 
-    /// Whether the flow has ended: with a FIN or a reset, unless data come behind it, which shows
-    /// that it was forged or ended one direction alone. What a mote has reset only that mote takes
-    /// up again.
+    /// Notes the end of the flow, by a FIN or an RST. Data after it show that it was forged, or
+    /// ended one direction only, and the flow goes on. After an RST from the mote only data from
+    /// the mote do so.
     fn note_end(&mut self, segment: &Segment) {
         let is_up = segment.direction == Direction::Up;
         if segment.flags.intersects(Flags::FIN | Flags::RST) {
@@ -270,8 +271,8 @@ impl Flow {
         segment.payload_len.div_ceil(mss).max(1)
     }
 
-    /// The timeout of the mote's sender, as it would reckon it itself: the round trip from it is
-    /// that through the mesh and that beyond, with the time for which packets were held (RFC 6298).
+    /// The retransmission timeout of the mote's TCP, estimated as in RFC 6298: its round-trip time
+    /// is the sum of those through the mesh and beyond the router, hold times included.
     pub(crate) fn sender_timeout(&self) -> Option<Duration> {
         let smoothed = self.mesh.smoothed()? + self.beyond.smoothed()?;
         let variation = self.mesh.variation()? + self.beyond.variation()?;
@@ -312,8 +313,8 @@ impl Flow {
         self.lanes[direction as usize].0.front()
     }
 
-    /// Lets the first packet go that is held this way; says whether the other end has anything new
-    /// by it.
+    /// Releases the first packet that is held in this direction; returns whether it brings the
+    /// other end anything new.
     pub(crate) fn release(
         &mut self,
         direction: Direction,
@@ -328,8 +329,8 @@ impl Flow {
         Some((held, is_news))
     }
 
-    /// Learns that a segment leaves, at once or released; says whether the other end has anything
-    /// new by it.
+    /// Handles a segment that leaves, at once or after it was held; returns whether it brings the
+    /// other end anything new.
     pub(crate) fn on_pass(&mut self, direction: Direction, passing: Passing, now: Instant) -> bool {
         self.moved = now;
         let mut is_news = passing.end.is_some();

@@ -1,9 +1,9 @@
-//! The table of flows, and of the motes whose they are.
+//! The table of flows, and of their motes.
 //!
 //! Purpose: a bounded memory of the flows through the router. A flow is entered when a segment of
-//! an open connection comes out of the mesh, so that no stranger's SYN, RST or data enters one:
-//! motes answer those with SYNs and RSTs, or not at all. Flows that are over or silent are
-//! forgotten; in a full table the flow that has been silent longest gives way.
+//! an open connection comes out of the mesh. So a stranger's SYN, RST or data cannot create an
+//! entry: a mote answers these with a SYN or an RST, or not at all. Flows that are over or silent
+//! are forgotten; in a full table the flow that has been silent longest gives way.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv6Addr;
@@ -50,12 +50,12 @@ pub(crate) struct Mote {
 #[derive(Debug)]
 struct Handshake {
     key: FlowKey,
-    /// The largest segments, by the direction in which they go.
+    /// The stream into the mesh: its beginning by the mote's SYN-ACK, and its progress since then.
     mss: [Option<u16>; 2],
     /// The stream into the mesh: where it begins by the mote's SYN-ACK, and how far it has come
     /// since.
     down: Option<Span>,
-    /// Where the mote's SYN-ACK says that the stream out of the mesh begins.
+    /// The sequence number at which the stream out of the mesh begins, by the mote's SYN-ACK.
     up: Option<u32>,
 }
 
@@ -151,7 +151,7 @@ impl Flows {
         } else if segment.direction == Direction::Down {
             self.note_early(segment);
         }
-        // Either end knows the other's number: neither is made up.
+        // The segment acknowledges a number of the other end, so its source address is not forged.
         let opens = match segment.direction {
             Direction::Up => segment.ack.is_some(),
             Direction::Down => self.completes_handshake(segment),
@@ -212,8 +212,8 @@ impl Flows {
         Some(id)
     }
 
-    /// Remembers what a SYN says: the segment sizes, and where a stream begins that goes into the
-    /// mesh. Of many SYNs, those of the latest.
+    /// Stores the information of a SYN: the MSS of each end, and the beginning of the stream into
+    /// the mesh. If there are several SYNs, the latest counts.
     fn note_handshake(&mut self, segment: &Segment) {
         let known = self
             .handshakes
@@ -229,7 +229,7 @@ impl Flows {
             },
         };
         if let Some(mss) = segment.mss {
-            // What it takes is what the other sends.
+            // The MSS option limits the segments of the other direction.
             seen.mss[segment.direction.back() as usize] = Some(mss);
         }
         if let (Direction::Up, Some(ack)) = (segment.direction, segment.ack) {

@@ -3,12 +3,11 @@
 //! Purpose: the motes behind one border router share its air, and TCP alone shares it badly. A
 //! [`Router`] sees each packet that passes between mesh and wire, and may hold a TCP segment for a
 //! while. No byte changes, no segment of a known flow is dropped, and no packet overtakes another
-//! of its flow and direction. Everything else passes at once, unless
-//! [`Config::strangers_max`] says otherwise: then what enters the mesh of no connection, and
-//! answers nothing that a mote has sent, has a part of the air, and what finds no room is dropped
-//! and counted.
-//! Place: the lab's wire, and the border router's TUN device or its NFQUEUE. The caller keeps the
-//! packets: a router knows only their numbers.
+//! of its flow and direction. Everything else passes at once, unless [`Config::strangers_max`] is
+//! above zero: then packets into the mesh that belong to no connection, and answer no packet of a
+//! mote, get a limited share of the air, and excess packets are dropped and counted. Place: the
+//! lab's wire, and the border router's TUN device or its NFQUEUE. The caller keeps the packets: a
+//! router knows only their numbers.
 //!
 //! ```text
 //! on_packet(number, direction, headers, length, now) -> Pass | Hold

@@ -102,7 +102,8 @@ impl Router {
         self.sweep(now);
         let id = match self.flows.find(&segment, &mut self.counters, now) {
             Found::Flow(id) => id,
-            // There is no room for it: it is no stranger's for that.
+            // The table of flows is full, but the packet belongs to an open connection, so it is
+            // not a stranger's.
             Found::Full => return self.pass_unknown(packet, &segment.flow, now),
             Found::Nothing => {
                 self.counters.strangers += 1;
@@ -225,7 +226,7 @@ impl Router {
         if packet.direction == Direction::Up
             && let Some(pair) = Pair::read(packet.direction, packet.headers)
         {
-            // What answers it may be a reset, which is of no flow.
+            // The answer may be an RST, which belongs to no flow, so the answer is expected here.
             self.strangers.on_up(pair, true, packet.len, now);
         }
         self.pass_behind_ready(packet.id)

@@ -1,9 +1,9 @@
 //! The part of a packet that the router reads: a TCP segment of a flow, or the addresses alone.
 //!
-//! Purpose: the flow, the sequence numbers and the lengths of a TCP segment. All else has none:
-//! other protocols, fragments, headers that are cut off or malformed. Of these the addresses are
-//! read, and whether they are for the link alone.
-//! Checksums are not verified: what a host would refuse only spoils an estimate.
+//! Purpose: reads the flow, the sequence numbers and the lengths of a TCP segment. Of all other
+//! packets (other protocols, fragments, truncated or malformed headers) only the addresses are
+//! read, and whether they are link-local. Checksums are not verified: a segment with a wrong one
+//! only falsifies an estimate.
 
 use std::net::Ipv6Addr;
 use std::ops::RangeInclusive;

@@ -1,19 +1,19 @@
-//! Packets into the mesh that nobody there has asked for: datagrams, echo requests, SYNs.
+//! Unsolicited packets into the mesh: datagrams, echo requests, SYNs.
 //!
-//! Purpose: behind a border router that has one queue for all, a host that sends datagrams without
-//! looking starves every TCP connection. So while TCP is in use, all strangers together have the
-//! air for a part of the time ([`PART`]); what is more waits here, or is dropped. They share that
-//! by deficit round robin over [`LANES`] queues, by pair of addresses, and the queues of one source
-//! share one queue's part. Half of the queues are those of TCP, which has a part of the time of its
-//! own: no datagram stands before a handshake. What a stranger makes a mote answer is charged to it
-//! too. Where no packet finds room, the longest queue loses its oldest one, and none waits for
-//! longer than [`WAITS_MAX`]. How long a packet takes on the air is reckoned from its length: what
-//! the border router behind does with it is not known.
-//! A packet that answers one of the mote's own is no stranger's: it passes at once.
-//! Left out: connections whose handshake is complete, which the policy holds or not; what is for a
-//! link alone, which passes at once; and everything while no known connection is in use.
-//! Sources: RFC 8290 §4; Shreedhar and Varghese 1995. In the stack's own border router
-//! `motet::link::FlowQueues` does the same, and more: it knows when the air is free.
+//! Purpose: behind a border router with one common queue, a host that sends datagrams without
+//! congestion control starves every TCP connection. So while TCP is in use, all strangers together
+//! get a limited share of the air time ([`PART`]); excess packets wait here, or are dropped. The
+//! share is divided by deficit round robin over [`LANES`] queues, by address pair, and all queues
+//! of one source together count as one queue. Half of the queues are for TCP packets, which have a
+//! share of their own, so that no datagram delays a handshake. A mote's answer to a stranger is
+//! charged to the stranger, too. If a packet finds no room, the longest queue loses its oldest
+//! packet, and no packet waits longer than [`WAITS_MAX`]. The air time of a packet is estimated
+//! from its length, since the border router's processing of it is unknown. A packet that answers
+//! one of the mote's own is no stranger's: it passes at once. Left out: connections whose handshake
+//! is complete, which the policy holds or not; what is for a link alone, which passes at once; and
+//! everything while no known connection is in use. Sources: RFC 8290 §4; Shreedhar and Varghese
+//! 1995. In the stack's own border router `motet::link::FlowQueues` does the same, and more: it
+//! knows when the air is free.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -94,8 +94,8 @@ impl Strangers {
         self.tcp_at = Some(now);
     }
 
-    /// A packet has come that goes into the mesh; says whether it passes at once. `flow`: where it
-    /// is TCP's.
+    /// Handles a packet into the mesh; returns whether it passes at once. `flow`: the flow of a TCP
+    /// packet.
     pub(crate) fn admits(
         &mut self,
         id: PacketId,
@@ -139,8 +139,9 @@ impl Strangers {
         self.spoken.put(pair, answers, now);
     }
 
-    /// A packet has come out of the mesh that is of no known flow. It answers a stranger, who pays;
-    /// or else its mote asks for an answer.
+    /// Handles a packet of no known flow that comes out of the mesh. It is either the answer to a
+    /// stranger's packet, and is charged to that stranger, or a request of its mote, whose answers
+    /// may then pass.
     pub(crate) fn on_up(&mut self, pair: Pair, is_tcp: bool, len: usize, now: Instant) {
         let answers = self.spoken.get(&pair, now);
         if let Some(left) = answers.and_then(|left| left.checked_sub(1)) {
@@ -380,13 +381,14 @@ const BYTES_MAX: usize = 64 << 10;
 /// No packet waits for longer: whoever sent it has given it up, or sent it again.
 const WAITS_MAX: Duration = Duration::from_secs(5);
 
-/// Strangers of a kind have the air for one such part of the time while TCP is in use, by the
-/// measure of [`air`], by which a connection alone has it for six tenths. A quarter is what the
-/// stack's own border router leaves them; behind one queue they then cost every tenth request.
+/// While TCP is in use, each kind of strangers (TCP, others) gets one part in this many of the air
+/// time, as computed by [`air`]; a single connection uses some 60 % by the same computation. The
+/// stack's own border router grants a quarter; behind one common queue that would lose every tenth
+/// request.
 const PART: u64 = 8;
 
-/// TCP is in use for so long behind its last segment: longer than readers rest, or a timeout lasts
-/// that has grown.
+/// The time for which TCP counts as in use after its last segment: longer than readers rest, and
+/// than a timeout that has grown.
 const IN_USE_FOR: Duration = Duration::from_secs(60);
 
 /// How long a lane is kept for a pair that sends nothing.
@@ -405,10 +407,10 @@ const DEBT_MAX: i64 = 8 * SHARE;
 /// The rounds after which a lane with that debt and an eighth of a share has credit.
 const ROUNDS_MAX: usize = 200;
 
-/// How long what comes out of the mesh is taken for an answer to a stranger, at the least.
+/// The least time for which a packet out of the mesh can count as the answer to a stranger.
 const SPOKEN_FOR: Duration = Duration::from_secs(30);
 
-/// How long an answer to a mote may take, at the least.
+/// The least time for which a packet into the mesh can count as the answer to a mote.
 const ASKED_FOR: Duration = Duration::from_secs(10);
 
 /// Packets that may answer one packet: a block in several datagrams, or an acknowledgment and,

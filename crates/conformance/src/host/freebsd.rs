@@ -72,8 +72,8 @@ struct Known {
 }
 
 impl Host<'_> {
-    /// Changes a segment on its way to the engine; says whether it gets there, and whether
-    /// with its payload.
+    /// Changes a segment on its way to the engine; returns whether it gets there, and whether with
+    /// its payload.
     pub(super) fn freebsd_inbound(&mut self, flow: Flow, segment: &mut Segment) -> Fate {
         let knobs = self.settings.freebsd;
         if knobs.drop_synfin && segment.has(SYN) && segment.has(FIN) {

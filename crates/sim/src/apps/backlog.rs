@@ -126,7 +126,7 @@ impl Backlog {
         }
     }
 
-    /// Makes the readings that are due; says whether any was.
+    /// Makes the readings that are due; returns whether any were.
     pub fn make(&mut self, now: Instant) -> bool {
         let before = self.made;
         while let Some(made_at) = self.next_deadline().filter(|due| *due <= now) {

@@ -202,7 +202,7 @@ impl<'m> Client<'m> {
         made || written || self.tally.bytes != before || self.progress.closed
     }
 
-    /// Makes a message if one is due; says whether one was.
+    /// Makes a message if one is due; returns whether one was.
     fn make(&mut self, now: Instant) -> bool {
         if !self.leave_out(now) {
             return false;
@@ -215,7 +215,7 @@ impl<'m> Client<'m> {
         true
     }
 
-    /// Counts a message that is due, and makes none; says whether one was due.
+    /// Counts a message that is due, and makes none; returns whether one was due.
     fn leave_out(&mut self, now: Instant) -> bool {
         let is_due = self.due_at().is_some_and(|due| due <= now);
         if is_due {

@@ -235,7 +235,7 @@ impl<'m> Services<'m> {
 }
 
 impl<'m> Services<'m> {
-    /// Echoes datagrams or throws them away; says whether there were any.
+    /// Echoes datagrams or throws them away; returns whether there were any.
     fn answer_datagrams(&mut self, node: &mut Node<'m>) -> bool {
         if let Some(inbox) = self.inbox.take() {
             node.set_inbox(inbox);

@@ -291,7 +291,7 @@ impl Air {
         self.devices[device].usage
     }
 
-    /// Lets the next thing happen if it is due by `until`, else moves time there; says whether
+    /// Lets the next thing happen if it is due by `until`, else moves time there; returns whether
     /// there was one.
     pub fn step(&mut self, until: Instant) -> bool {
         let Some((now, due)) = self.calendar.pop_until(until) else {

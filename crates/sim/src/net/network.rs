@@ -178,7 +178,7 @@ impl<'m> Network<'m> {
         })
     }
 
-    /// Lets a node of the world start anew, with all its tables empty; says whether that was
+    /// Lets a node of the world start anew, with all its tables empty; returns whether that was
     /// possible right now ([`World::may_reboot`]).
     pub fn reboot(&mut self, node: usize, arena: &'m Arena) -> bool {
         if !self.world.may_reboot(node) {

@@ -172,7 +172,7 @@ impl<'m> World<'m> {
         }
     }
 
-    /// Lets the next event happen if it is due by `until`; says whether there was one.
+    /// Lets the next event happen if it is due by `until`; returns whether there was one.
     pub fn step(&mut self, until: Instant) -> bool {
         if self.ble.is_some() && self.step_ble(until) {
             return true;

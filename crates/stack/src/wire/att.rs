@@ -37,8 +37,7 @@ pub enum Pdu<'a> {
         /// Opcode of the request, which an error repeats.
         opcode: u8,
     },
-    /// A command, a notification or an answer to something that was not asked here: it needs no
-    /// answer.
+    /// A command, a notification, or the response to a request of another host: it needs no answer.
     Other,
 }
 

@@ -336,9 +336,10 @@ pub(crate) const fn is_extension(next_header: u8) -> bool {
 /// One option of a hop-by-hop or destination options header (RFC 8200 §4.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeaderOption<'a> {
-    /// Option type; its two highest bits say what to do when it is not known.
+    /// Option type; its two highest bits give the action of a node that does not know the option
+    /// (RFC 8200 §4.2).
     pub kind: u8,
-    /// Where in the extension header it starts.
+    /// Offset of the option in its extension header, bytes.
     pub offset: usize,
     /// Option data, without type and length byte.
     pub data: &'a [u8],

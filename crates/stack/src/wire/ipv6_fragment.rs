@@ -50,8 +50,9 @@ impl FragmentHeader {
     }
 }
 
-/// Whether an extension header of this `kind` says that its packet is a part of another one. The
-/// header of an atomic fragment, which is the first and the last one, says nothing (RFC 6946).
+/// Whether an extension header of this `kind` marks its packet as a fragment of a longer one. The
+/// header of an atomic fragment, which is both the first and the last fragment, does not (RFC
+/// 6946).
 pub(crate) fn is_part(kind: u8, bytes: &[u8]) -> bool {
     kind == next_header::FRAGMENT && !matches!(bytes, [_, _, 0, low, ..] if low & !RESERVED == 0)
 }

@@ -120,9 +120,9 @@ pub enum Signal {
     },
     /// Answer to [`Self::ConnectionRequest`] (0x15).
     ConnectionResponse {
-        /// One of [`result`]; where it is no success, `end` says nothing.
+        /// One of [`result`]; unless it is success, `end` has no meaning.
         result: u16,
-        /// The end of the channel at the sender of this.
+        /// The channel end of the sender of this response.
         end: End,
     },
     /// More K-frames may come (0x16).

@@ -1,9 +1,10 @@
-//! Sequence counters of RPL, which tell a restart from a step: "lollipops".
+//! Sequence counters of RPL ("lollipops"), by which a receiver distinguishes a restart from an
+//! increment.
 //!
-//! Values from 128 on are the straight part, where a counter begins (at [`INITIAL`]) and through
-//! which it counts once; from 255 on it goes round the values below 128. Versions of a DODAG,
-//! DTSN, path sequences and the transaction of a registration (RFC 8505 §5.2) count so.
-//! Source: RFC 6550 §7.2.
+//! A counter begins at [`INITIAL`] in the straight part, the values 128 to 255, and passes that
+//! once; after 255 it cycles through 0 to 127, the circular part. Versions of a DODAG, DTSN, path
+//! sequences and the transaction ID of a registration (RFC 8505 §5.2) are such counters. Source:
+//! RFC 6550 §7.2.
 
 use core::cmp::Ordering;
 
@@ -24,8 +25,8 @@ pub const fn next(counter: u8) -> u8 {
     }
 }
 
-/// How `a` stands to `b`: `Greater` where `a` is newer. `None`: neither follows the other, as
-/// when one of the two has lost count.
+/// Compares two counters: `Greater` if `a` is newer than `b`. `None`: the two are too far apart to
+/// compare, as after a node has lost its counter.
 pub fn compare(a: u8, b: u8) -> Option<Ordering> {
     let newer_if = |is_newer| match is_newer {
         true => Ordering::Greater,

@@ -11,10 +11,10 @@
 //! ```
 //!
 //! They stand between the dispatch of page 1 and an IPHC header, SRHs first. In front of an
-//! IP-in-IP header they belong to the tunnel, else to the packet itself. An address lacks the
-//! bytes that it shares with the one before it, the first one those that it shares with the
-//! root's address (or, without a tunnel, with the packet's source, which is the root). With K
-//! set, the low byte of the rank is zero and missing.
+//! IP-in-IP header they belong to the tunnel, else to the packet itself. An address omits the
+//! leading bytes that are equal to those of the previous address; the first address omits those
+//! equal to the root's address (or, without a tunnel, to the packet's source, which is the root).
+//! If K is set, the low byte of the rank is zero and omitted.
 //!
 //! Place: `lowpan` reads and writes them. Left out: which addresses belong where, in the canonical
 //! form of the packet. An elective header of another type is skipped, a critical one refused.

@@ -1,8 +1,8 @@
 //! The dispatch: what the first byte of a 6LoWPAN payload announces.
 //!
-//! Place: between `mac` and `lowpan`. Left out: the formats that this stack does not read
-//! are told apart, so that each drop has its own reason, and no further.
-//! Sources: RFC 4944 §5.1, RFC 6282 §2, RFC 6971 §13.2.2, RFC 8025 §3, RFC 8138 §4, RFC 8931 §5.
+//! Place: between `mac` and `lowpan`. Left out: parsing of formats that this stack does not
+//! support; they are only distinguished, so that each has its own drop reason. Sources: RFC 4944
+//! §5.1, RFC 6282 §2, RFC 6971 §13.2.2, RFC 8025 §3, RFC 8138 §4, RFC 8931 §5.
 
 /// A format that this stack reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,7 +69,7 @@ speaks!(Unsupported);
 /// The dispatch byte of an uncompressed IPv6 packet.
 pub const IPV6: u8 = 0x41;
 
-/// Tells what `payload` (of a data frame) starts with.
+/// Returns the format with which `payload` (of a data frame) starts.
 ///
 /// # Errors
 /// [`Unsupported`]; the frame is dropped.

@@ -116,7 +116,7 @@ pub struct AddressRegistration<'a> {
     pub status: u8,
     /// Opaque data for the routing protocol that the I field names.
     pub opaque: u8,
-    /// I, 2 bits: what `opaque` is; 0: for RPL the instance.
+    /// I field, 2 bits: the meaning of `opaque`; 0: the RPLInstanceID (RFC 9010 §6.1).
     pub opaque_use: u8,
     /// R: the registered node asks its router to make the address reachable.
     pub reachable: bool,

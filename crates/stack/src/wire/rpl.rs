@@ -45,7 +45,7 @@ pub enum Message<'a> {
 /// DODAG information solicitation (RFC 6550 §6.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Dis<'a> {
-    /// Options, such as [`Solicited`], which restricts who answers.
+    /// Options, such as [`Solicited`], which limits the nodes that answer.
     pub options: RplOptions<'a>,
 }
 

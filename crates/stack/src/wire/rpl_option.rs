@@ -1,4 +1,5 @@
-//! The RPL option: what every packet of a RPL instance tells the router that takes it.
+//! The RPL option (RPL packet information), which each packet in an RPL instance has for its next
+//! router.
 //!
 //! ```text
 //! +---------------+---------------+---------------+---------------+
@@ -49,11 +50,11 @@ impl Rpi {
         self.rank_error
     }
 
-    /// Whether a packet goes another way than its option says (RFC 6550 §11.2.2.2): up from a node
-    /// that is no farther from the root, since whole ranks grow with every hop, or down from one
-    /// that is farther away. `rank`: of the node that gets it, in whole ranks; `unit`: what a whole
-    /// rank counts. A sender's rank may be in whole ranks or not, since implementations differ; 0
-    /// says nothing of a packet that goes up.
+    /// Whether the direction of a packet contradicts the ranks (RFC 6550 §11.2.2.2): it goes up
+    /// from a sender that is not farther from the root than the receiver, or down from one that is
+    /// farther. `rank`: DAGRank of the receiver; `unit`: MinHopRankIncrease. The option may have
+    /// the sender's rank or its DAGRank, since implementations differ; in a packet that goes up, 0
+    /// means unknown.
     pub fn contradicts(&self, rank: u16, unit: u16) -> bool {
         let sender = match self.sender_rank.checked_div(unit) {
             // Less than the root's: in whole ranks already.
@@ -67,8 +68,8 @@ impl Rpi {
     }
 
     /// Reads hop-by-hop options that hold this option and nothing else. `header`: the whole
-    /// extension header. Returns the option's type, and what it says; `None` of any other
-    /// hop-by-hop options.
+    /// extension header. Returns the option's type and its fields; `None` for any other hop-by-hop
+    /// options.
     pub fn parse(header: &[u8]) -> Option<(u8, Self)> {
         match *header {
             [

@@ -171,9 +171,10 @@ impl<'a> SourceRoute<'a> {
     }
 }
 
-/// The routing header, of whatever type, that leads a packet to its next segment: it comes first,
-/// or behind hop-by-hop options. `next_header`: as the fixed IPv6 header has it; `rest`: what
-/// follows that. Returns where in `rest` it begins, and its bytes.
+/// The routing header, of whatever type, that leads a packet to its next segment: it is the first
+/// extension header, or follows the hop-by-hop options. `next_header`: that of the fixed IPv6
+/// header; `rest`: the bytes after it. Returns the offset of the routing header in `rest`, and its
+/// bytes.
 pub fn header_in(next_header: u8, rest: &[u8]) -> Option<(usize, &[u8])> {
     let mut walk = ipv6::Extensions::new(next_header, rest);
     loop {

@@ -323,7 +323,7 @@ impl SackBlocks {
         self.len == 0
     }
 
-    /// Appends a block; says whether it fitted.
+    /// Appends a block; returns whether it fitted.
     pub fn push(&mut self, block: SackBlock) -> bool {
         match self.blocks.get_mut(usize::from(self.len)) {
             Some(slot) => {

@@ -430,7 +430,7 @@ impl RelativeBlocks {
         self.len == 0
     }
 
-    /// Appends a block; says whether it fitted.
+    /// Appends a block; returns whether it fitted.
     pub fn push(&mut self, block: RelativeBlock) -> bool {
         match self.blocks.get_mut(usize::from(self.len)) {
             Some(slot) => {

@@ -11,9 +11,9 @@
 //!   filler    | 4 | anything
 //! ```
 //!
-//! Left out: the paper shows no type of a frame; without one a peer that lacks the layer would read
-//! the waiting time as the beginning of a packet. Source: Performant TCP over BLE, §V and Fig 6,
-//! with what it leaves open decided here.
+//! Differs: the paper shows no type octet; without it a peer that lacks TCPlE would read the
+//! waiting time as the beginning of a packet. Source: Performant TCP over BLE, §V and Fig 6, with
+//! what it leaves open decided here.
 
 use super::cursor::{Full, Reader, Truncated, Writer};
 

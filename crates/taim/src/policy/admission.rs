@@ -1,19 +1,20 @@
 //! Flow admission: only a limited number of flows are inside the mesh at a time.
 //!
-//! Purpose: acknowledgments into the mesh are held. One that is let in and brings its mote anything
-//! new invites an answer: new data. Until that comes, or is overdue, the flow is inside. Where
-//! fewer flows are inside than the window allows, the one that was served least is let in next,
-//! with one such packet. So the mesh is never overloaded, every flow finds it equally empty, and
-//! what a flow loses it makes up for. Data into the mesh never wait: they come from one place,
-//! which can queue them by itself, and what they invite is short. Nor does a flow that sends little
-//! ([`super::heavy_flows`]). One packet at a time matters: where it is lost, the flow's next one
-//! acknowledges the same bytes, so that no sender waits for its timeout. The window follows from
-//! the size of segments: as many bytes are inside as the air between neighbours is good for. Where
-//! flows drift apart all the same, or what they send comes again, it shrinks. A packet waits for at
-//! most a minute. While less than half as many again are inside as should be, it waits no longer
-//! than its sender's timeout allows, reckoned from the round trips so far. A sender that sends
-//! again at fixed times, whatever the round trips, is recognised by them, and its packets wait no
-//! longer than it does. Source: Motet's own.
+//! Purpose: acknowledgments into the mesh are held. An acknowledgment that is released and that is
+//! new to its mote triggers new data. Until these arrive, or are overdue, the flow is inside the
+//! mesh. If fewer flows are inside than the window allows, the flow with the least service is next,
+//! and one of its acknowledgments is released. So the mesh is never overloaded, every flow finds it
+//! equally empty, and a flow that has lost packets catches up. Data into the mesh are never held:
+//! they come from one place, which can queue them itself, and they trigger only short ACKs. A flow
+//! that sends little is never held, either ([`super::heavy_flows`]). Only one packet of a flow is
+//! released at a time: if it is lost, the flow's next one acknowledges the same bytes, so the
+//! sender does not run into its timeout. The window follows from the size of segments: as many
+//! bytes are inside as the air between neighbours can carry. It shrinks if the shares of flows
+//! still diverge, or if flows retransmit. A packet waits for at most a minute. While the number of
+//! flows inside is below one and a half times the window, it also waits no longer than its sender's
+//! timeout, estimated from the round trips so far. A sender that sends again at fixed times,
+//! whatever the round trips, is recognised by them, and its packets wait no longer than it does.
+//! Source: Motet's own.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -92,7 +93,8 @@ struct WaitingFlow {
 /// Data that is sent again and again while its acknowledgment waits.
 #[derive(Clone, Copy, Debug)]
 struct Repeats {
-    /// Number of the first byte: what follows one another in a window sent again is no repeat.
+    /// Sequence number of the first byte. Successive segments of a retransmitted window have
+    /// different numbers, and are no repeats.
     seq: u32,
     /// When the segment was last sent again.
     at: Instant,
@@ -316,7 +318,7 @@ impl Gate {
         if self.inside.len() < self.window() || !self.heavy_flows.contend() {
             return Some(*first);
         }
-        // Nobody else wants a place: those who have one may as well use it.
+        // If all waiting flows already have a place inside, one of them may send.
         let has_place = |id: &FlowId| self.shares[id.index()].until.is_some();
         let all_have = self.waiting.iter().all(|(_, _, id)| has_place(id));
         all_have.then_some(*first)

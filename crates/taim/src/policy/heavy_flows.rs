@@ -1,14 +1,14 @@
-//! Which flows contend for a mesh, and which only use it now and then.
+//! The classification of flows as heavy, which contend for a mesh, or light, which use it only now
+//! and then.
 //!
-//! Purpose: where many flows send as much as they can, a policy shares the air among them. Where
-//! one or two do, nothing is to be shared, and to hold a flow that sends little costs its users
-//! time and gives nobody anything. So each flow is heavy or light. It is light until it has moved
-//! an eighth of what the busiest flow moves, and again when it moves less and is heard of
-//! nevertheless. What counts is what streams, for which no question of the other end asked: a
-//! question and its answer wait for one another, and leave the air to others. A flow that rests for
-//! half of the time, all that was sent being acknowledged, is light whatever it moves: it has what
-//! it wants. A flow that falls silent stays what it was for [`CLAIM`]: one that starves has nothing
-//! to show but timeouts. Source: Motet's own.
+//! Purpose: where many flows send as much as they can, a policy shares the air among them. With one
+//! or two such flows no sharing is needed, and holding a flow that sends little costs its users
+//! time without a benefit for others. A flow is light until it has moved an eighth of the bytes of
+//! the busiest flow; it is light again when it moves less, but is not silent. Only streamed bytes
+//! count, not requests and responses, which wait for one another and leave the air to others. A
+//! flow that rests for half of the time, with all its data acknowledged, is light however much it
+//! moves: it gets all that it needs. A flow that falls silent keeps its class for [`CLAIM`],
+//! because a starving flow shows nothing but timeouts. Source: Motet's own.
 
 use motet::time::{Duration, Instant};
 

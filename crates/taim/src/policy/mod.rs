@@ -1,8 +1,9 @@
 //! Which of the held packets go now.
 //!
-//! Each policy keeps what it must know of flows by their place in the table. The router asks it
-//! when a packet comes whether that one waits, and then, until it says no more, which flow's first
-//! packet goes next. No policy lets a packet wait for longer than [`HOLD_MAX`].
+//! Each policy keeps its own state for each flow, by the flow's place in the table. The router
+//! calls the policy for each arriving packet, to decide whether it is held, and then repeatedly for
+//! the flow whose first held packet leaves next. No policy lets a packet wait for longer than
+//! [`HOLD_MAX`].
 
 mod admission;
 mod heavy_flows;

@@ -1,13 +1,14 @@
 //! Packets of all flows leave one at a time: TAiM, and fair queueing.
 //!
-//! Purpose: packets that go either way are held, each flow's in their order. One leaves, and after
-//! the spacing the next: with TAiM one of the flow with the least throughput, with fair queueing
-//! one of each flow in turn. Each minute TAiM's Algorithm 1 makes the spacing longer where the
-//! fastest flow has more than twice the throughput of the slowest, shorter where it has less.
-//! Where no more than two flows send much, none is held; nor are those that rest, or ask and answer
-//! ([`super::heavy_flows`]): the paper's flows were thirty that were alike.
-//! A packet that has waited for a minute leaves whatever the spacing: neither a starved flow, nor a
-//! merged packet of thousands of segments, nor a spacing without bound holds it for longer.
+//! Purpose: packets of both directions are held, in the order of each flow. They leave one at a
+//! time, separated by a spacing: with TAiM one of the flow with the least throughput, with fair
+//! queueing one of each flow in turn. Each minute TAiM's Algorithm 1 makes the spacing longer where
+//! the fastest flow has more than twice the throughput of the slowest, shorter where it has less.
+//! No flow is held while at most two flows are heavy, and flows that rest, or that only exchange
+//! requests and responses, are never held ([`super::heavy_flows`]): the paper had thirty flows that
+//! were alike. A packet that has waited for a minute leaves whatever the spacing: neither a starved
+//! flow, nor a merged packet of thousands of segments, nor a spacing without bound holds it for
+//! longer.
 //!
 //! The paper leaves open what follows; `docs/reference/fairness.md` gives the reasons.
 //!
@@ -121,8 +122,9 @@ impl Pacer {
         self.spacing
     }
 
-    /// Whether packets of a flow may have to wait: where flows contend those of all that want more,
-    /// for what one that starves sends at once comes on top of the spacing.
+    /// Whether packets of a flow may be held: while flows contend, those of all flows that have
+    /// more to send. A starving flow is included, because packets that pass at once add to the
+    /// spaced ones.
     pub(crate) fn holds(&self, id: FlowId) -> bool {
         self.flows.contend() && self.flows.wants_more(id)
     }

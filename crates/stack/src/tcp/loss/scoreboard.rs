@@ -265,7 +265,7 @@ impl Scoreboard {
         }
     }
 
-    /// Deems the first `len_max` bytes outstanding lost. Says whether that is news.
+    /// Deems the first `len_max` bytes outstanding lost. Returns whether any of them is newly lost.
     pub(super) fn lose_first(&mut self, len_max: u32) -> bool {
         let which = self.select(0, len_max);
         self.lose(which & 1)

@@ -111,8 +111,8 @@ impl Auxiliary {
 
 impl Header {
     /// Reads the header of `mpdu`, a frame without its FCS that may be secured; returns it, the
-    /// auxiliary security header where there is one, and what follows: of a secured frame the
-    /// payload encrypted, with its MIC behind it.
+    /// auxiliary security header where there is one, and the remaining bytes: in a secured frame
+    /// these are the encrypted payload and the MIC.
     ///
     /// # Errors
     /// As [`Self::parse`]; [`ParseError::Security`] for a secured frame of 2003, and as
