@@ -32,7 +32,7 @@ pub struct Fair {
     router: Router,
     /// The interface into the mesh.
     interface: u32,
-    /// Where the router's time begins. The clock is the kernel's monotonic one, which nobody sets.
+    /// The origin of the router's time. The clock is CLOCK_MONOTONIC, which cannot be set.
     origin: time::Instant,
     /// The prefixes and routes behind that interface.
     inside: Inside,
@@ -196,8 +196,8 @@ pub struct FairCounters {
     pub queue: QueueCounters,
     /// Packets of other interfaces, which a rule of somebody's sends here: they passed at once.
     pub elsewhere: u64,
-    /// Packets from outside with a source inside (BCP 38): they were dropped. Of those that came to
-    /// the queue: [`crate::outside::Filter::dropped`] has the others.
+    /// Packets from outside with a source inside (BCP 38): they were dropped. Counts only packets
+    /// that reached the queue: [`crate::outside::Filter::dropped`] counts the others.
     pub forged: u64,
 }
 

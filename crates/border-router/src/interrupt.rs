@@ -17,7 +17,7 @@ use nix::{
     },
 };
 
-/// Where a SIGINT came from.
+/// The origin of a SIGINT.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
     /// A key of the terminal: every process in the terminal's foreground got the signal.

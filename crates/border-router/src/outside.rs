@@ -208,7 +208,7 @@ impl Names {
         }
     }
 
-    /// Puts other sources in the place of those that the rules name; what was counted stays.
+    /// Replaces the sources in the rules; the counters of dropped packets stay.
     fn follow(&self, tool: Tool, inside: &Inside) -> Result<(), Refusal> {
         match tool {
             Tool::Nft => {

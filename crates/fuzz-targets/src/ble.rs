@@ -288,7 +288,7 @@ impl Bench<'_> {
         self.poll();
     }
 
-    /// Has the node do what it can; it must come to rest.
+    /// Polls the node until it has no more actions; it must stop.
     fn poll(&mut self) {
         let mut out = [0; ACTION_LEN_MAX];
         for _ in 0..1_000 {

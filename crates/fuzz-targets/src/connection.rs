@@ -284,8 +284,8 @@ impl<'m> World<'m> {
             _ => input.u16(),
         };
         let len = usize::from(input.u8()) * 2;
-        // Behind a SYN comes the first byte of a stream: of this connection, or of one that opens
-        // now.
+        // The byte after a SYN is the first of the stream, both for this connection and for one
+        // that opens now.
         let place = match flags.contains(Flags::SYN) {
             true => 0,
             false => seq.wrapping_sub(self.irs).wrapping_sub(1),

@@ -91,7 +91,7 @@ impl<'m> Bench<'m> {
         }
     }
 
-    /// Hands over a fragment, and compares what comes back with what is due.
+    /// Delivers a fragment, and compares the node's answer with the expected one.
     fn give(&mut self, key: usize, place: FragmentHeader, piece: &[u8]) {
         let due = self.expect(key, place, piece);
         let header = header(source(key), US, next_header::FRAGMENT, 8 + piece.len());

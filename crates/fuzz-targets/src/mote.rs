@@ -411,7 +411,7 @@ impl Mote<'_> {
         }
     }
 
-    /// Ten minutes in which nothing more comes; then what was reached is counted.
+    /// Ten minutes without further input; then counts the parts of the stack that were reached.
     fn sleep(&mut self) {
         let end = self.driven.now + Duration::from_secs(600);
         let mut wakes = 0;

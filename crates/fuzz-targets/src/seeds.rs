@@ -14,7 +14,7 @@ use motet::wire::{LinkAddr, cursor::Writer, ieee802154, lorh, tcphc, udp};
 
 use crate::wire::{HOST, MESH};
 
-/// For [`crate::wire::run`]: the parser's number, then what it reads.
+/// For [`crate::wire::run`]: the number of a parser, then the bytes to parse.
 pub(crate) fn wire() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     let mut seed = |parser: u8, bytes: &[u8]| seeds.push([&[parser], bytes].concat());

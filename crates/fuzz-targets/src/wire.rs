@@ -252,7 +252,7 @@ fn lorh(bytes: &[u8]) {
     assert!(again.segments.iter(MESH).eq(path));
 }
 
-/// Header decompression of a whole packet: what comes out is a packet, and survives being
+/// Header decompression of a whole packet: the result is a packet that stays the same when it is
 /// compressed and decompressed again.
 pub(crate) fn headers(bytes: &[u8]) {
     let mut input = Input::new(bytes);

@@ -40,7 +40,7 @@ pub struct Controller {
     is_refused: bool,
 }
 
-/// Where an H4 packet goes to.
+/// The direction of an H4 packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     /// To the controller: a command or data.
@@ -214,7 +214,7 @@ impl Controller {
     /// any. It does not wait.
     ///
     /// # Errors
-    /// The controller is gone, or what it sends is not HCI.
+    /// The controller is gone, or its data are not HCI.
     pub fn poll(&mut self, mut tell: impl FnMut(Event<'_>)) -> Result<bool, Error> {
         let mut told = false;
         if std::mem::take(&mut self.is_refused) {
@@ -372,7 +372,7 @@ impl Start<'_> {
     }
 }
 
-/// The events that a host is told of, but for those that are always on.
+/// The events to be enabled, besides those that are always enabled.
 fn events_wanted() -> EventMask {
     EventMask::new()
         .enable_disconnection_complete(true)

@@ -33,7 +33,7 @@ impl Cutter {
     /// The next whole packet: its kind, and the bytes behind that.
     ///
     /// # Errors
-    /// What is there begins no packet, or one of a length that none has.
+    /// The bytes are not the beginning of a packet, or its length is impossible.
     pub(crate) fn next(&mut self) -> Result<Option<(u8, &[u8])>, Error> {
         let rest = self.bytes.get(self.taken..).unwrap_or_default();
         let Some((kind, rest)) = rest.split_first() else {

@@ -5,7 +5,7 @@
 
 use crate::time::{Duration, Instant};
 
-/// When an answer may come to what this node has sent.
+/// The period in which an answer to this node's segments may come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Expectation {
     /// No answer comes before this instant.

@@ -194,8 +194,8 @@ impl<'m> Inbox<'m> {
         let mut addresses = [0; ADDRESSES_LEN];
         copy(&mut addresses, &src.octets());
         copy(addresses.get_mut(16..).unwrap_or_default(), &dst.octets());
-        // While several ports are open, none takes more than it leaves to the others: of two that
-        // nobody reads, each has a third in the end.
+        // While several ports are open, no port may take more memory than it leaves to the others:
+        // if two ports are never read, each ends up with a third.
         let len = ADDRESSES_LEN.saturating_add(datagram.len());
         if len > RECORD_LEN_MAX {
             // A wire may carry longer ones, which no buffer here takes.

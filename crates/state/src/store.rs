@@ -26,7 +26,7 @@ impl Counters {
         Store::open(Folder::open(folder, key, name)?, key).map(Self)
     }
 
-    /// Where a node goes on.
+    /// The counters from which a node continues.
     pub fn past(&self, eui64: [u8; 8]) -> Past {
         self.0.past(eui64)
     }

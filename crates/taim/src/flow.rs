@@ -21,11 +21,11 @@ use crate::segment::{Direction, FlowKey, Reach, Segment};
 #[derive(Debug)]
 pub(crate) struct Flow {
     pub(crate) key: FlowKey,
-    /// When a packet of it last came.
+    /// When the last packet of the flow arrived.
     pub(crate) last: Instant,
-    /// When a packet of it last came or went on.
+    /// When the last packet of the flow arrived or was released.
     moved: Instant,
-    /// Bytes since the other end last sent any, by direction; none before it does.
+    /// Bytes since the other end last sent data, by direction; `None` before it has sent any.
     since_asked: [Option<u32>; 2],
     /// Whether any byte has been seen.
     has_begun: bool,
@@ -156,7 +156,7 @@ impl Flow {
         }
     }
 
-    /// Begins the stream into the mesh with what has passed of it before the flow was known.
+    /// Begins the stream into the mesh with the data that passed before the flow was known.
     pub(crate) fn begin_down(&mut self, span: Span, now: Instant) {
         let bytes = u64::from(span.seen);
         let stream = &mut self.streams[Direction::Down as usize];
@@ -207,7 +207,7 @@ impl Flow {
             }
         }
         if direction == Direction::Up && (news.new_bytes > 0 || news.is_retransmission) {
-            // What is sent again may have been sent before the invitation came (Karn).
+            // A retransmission may have been sent before the ACK arrived (Karn).
             let invited = self.invited.take().filter(|_| !news.is_retransmission);
             if let Some(invited) = invited {
                 self.mesh.add(now.since(invited));

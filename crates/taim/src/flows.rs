@@ -249,8 +249,8 @@ impl Flows {
         self.handshakes.push_back(seen);
     }
 
-    /// Remembers how far the stream into the mesh has come of a flow that a mote has accepted, but
-    /// has not yet said anything in.
+    /// Notes the progress of the stream into the mesh, for a flow whose mote has sent a SYN-ACK,
+    /// but no other segment yet.
     fn note_early(&mut self, segment: &Segment) {
         let mut handshakes = self.handshakes.iter_mut();
         let seen = handshakes.find(|seen| seen.key == segment.flow);

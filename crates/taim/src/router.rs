@@ -136,7 +136,7 @@ impl Router {
         Some(id)
     }
 
-    /// When [`Self::poll`] may give a packet though none has come, by the caller's clock.
+    /// When [`Self::poll`] may next return a packet without an arrival, by the caller's clock.
     pub fn next_deadline(&self) -> Option<Instant> {
         if !self.ready.is_empty() {
             return Some(self.clock.outside(self.clock.now()));
@@ -213,8 +213,8 @@ impl Router {
         Decision::Hold
     }
 
-    /// Takes the packets that waited while their flow was not known yet: they go before those that
-    /// come now.
+    /// Releases the packets that waited while their flow was still unknown: they leave before the
+    /// present one.
     fn take_strangers(&mut self, flow: &FlowKey) {
         let ready = &mut self.ready;
         self.strangers.take_flow(flow, |id| ready.push_back(id));

@@ -56,7 +56,7 @@ pub struct FlowStatus {
     pub retransmissions: u64,
     /// The flow's packets that were held.
     pub held: Held,
-    /// How long nothing has come of it.
+    /// Time since the last packet of the flow.
     pub idle: Duration,
     /// Whether an end has closed it.
     pub is_over: bool,
@@ -123,9 +123,9 @@ pub struct Fairness {
 /// Counters of a router.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
-    /// Packets that came, but for those of one link and neighbour discovery.
+    /// Packets that arrived, except link-local ones and neighbour discovery.
     pub packets: u64,
-    /// Packets that were no TCP, or not to be read.
+    /// Packets that were not TCP, or not readable.
     pub others: u64,
     /// TCP segments of no known flow, but for those that no table had room for.
     pub strangers: u64,

@@ -31,7 +31,8 @@ pub(crate) struct Strangers {
     lanes: [PairQueue; LANES],
     /// The lane whose turn it is.
     turn: usize,
-    /// Until when what has gone takes the strangers' part of the time: those of TCP last.
+    /// The times until which the share of strangers is used up: of other packets, then of TCP
+    /// packets.
     until: [Instant; 2],
     /// When a segment of a known connection last came, either way.
     tcp_at: Option<Instant>,
@@ -213,7 +214,7 @@ impl Strangers {
         None
     }
 
-    /// When [`Self::next`] may give or drop a packet though none has come.
+    /// When [`Self::next`] may next release or drop a packet without an arrival.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let unused = self.tcp_at.map(|at| at + IN_USE_FOR);
         let until = [0, 1].map(|kind| Some(self.until[kind]).filter(|_| self.has_waiting(kind)));
@@ -314,7 +315,7 @@ impl Strangers {
         }
     }
 
-    /// Drops what has waited for too long: nobody wants it any more.
+    /// Drops packets that have waited longer than `WAITS_MAX`.
     fn drop_stale(&mut self, now: Instant) {
         for lane in &mut self.lanes {
             while let Some(first) = lane.packets.front()

@@ -7,8 +7,8 @@ use crate::air::gains::Later;
 use crate::air::medium::FrameId;
 use crate::air::radio::Due;
 
-/// Something that happens at an instant of virtual time. Two words: the calendar moves each
-/// many times, hence what is rare and long is boxed.
+/// Something that happens at an instant of virtual time. Two words long, because the calendar moves
+/// each event many times; rare and long variants are boxed.
 #[derive(Debug)]
 pub enum Event {
     /// A node's deadline has come.

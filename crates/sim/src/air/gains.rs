@@ -191,7 +191,7 @@ impl LogDistance {
     }
 }
 
-/// Nodes by the square they are in, so that nobody asks for those out of earshot.
+/// Nodes by the square that they are in, so that nodes out of range are skipped.
 struct Cells {
     side: f64,
     nodes: BTreeMap<[i64; 2], Vec<usize>>,

@@ -244,7 +244,7 @@ struct Row {
     at_s: u64,
     /// Sender and receiver; none where it is a mean over several.
     ends: Option<[String; 2]>,
-    /// On which it was measured; none: nobody knows.
+    /// The channels of the measurement; empty if the trace does not name them.
     channels: Vec<u8>,
     link: Link,
 }
@@ -274,7 +274,7 @@ impl Default for Columns {
 }
 
 impl Columns {
-    /// The columns that a line of names says; none where the line is not one.
+    /// The columns in a line of column names; `None` if the line is not one.
     fn named(names: &[&str]) -> Option<Result<Self, TraceError>> {
         let place = |wanted: &[&str]| {
             let is_it = |name: &&str| wanted.contains(&name.to_ascii_lowercase().as_str());

@@ -28,8 +28,8 @@ pub enum Happening {
 pub struct LoggedFrame {
     /// The node that sent it; of attackers a number behind those of all nodes.
     pub from: usize,
-    /// The node that it was for; none of a broadcast, or of an ACK that nobody is known to have
-    /// waited for.
+    /// The destination node; `None` for a broadcast, and for an ACK that no node is known to wait
+    /// for.
     pub to: Option<usize>,
     /// When its first symbol was on the air, the preamble's.
     pub start: Instant,

@@ -378,8 +378,8 @@ impl Medium {
     }
 
     /// The frame's last symbol has passed. Adds each receiver that was locked on it to
-    /// `receptions`, except those that received it for certain and whose reception nobody has asked
-    /// for ([`Self::ask_all`]).
+    /// `receptions`, except those that received it for certain and whose reception is not needed
+    /// ([`Self::ask_all`]).
     pub fn finish(
         &mut self,
         id: FrameId,

@@ -49,9 +49,9 @@ pub struct Air {
     pub broadcasts: u64,
     nodes: HashMap<LinkAddr, usize>,
     capture: Option<Capture>,
-    /// The count of frames by what they carry, where somebody wants it.
+    /// The census of frames by what they carry, if it is on.
     pub census: Option<Census>,
-    /// Nonces on it, where somebody wants to know.
+    /// The nonces of frames on the air, if they are checked.
     pub nonces: Option<Nonces>,
     /// The log for an observer, if there is one.
     pub log: Option<Log>,

@@ -499,8 +499,8 @@ impl Radio {
         );
     }
 
-    /// A held transmission goes on once the exchange it waited for is over, ACK included: that
-    /// is so `pause` from now.
+    /// Resumes a held transmission after `pause`: then the exchange that it waited for is over, ACK
+    /// included.
     fn resume_fire(&mut self, pause: Duration, air: &mut Air, now: Instant) {
         if !matches!(self.activity, Activity::Holding) || self.is_answering() {
             return;

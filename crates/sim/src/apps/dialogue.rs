@@ -70,8 +70,8 @@ impl Application {
 }
 
 impl Dialogue {
-    /// Whether a request is to come whole: bytes of it alone are no progress, or a client that
-    /// sends one now and then would keep its place for ever.
+    /// Whether the idle time counts until a request is complete: otherwise a client that sends a
+    /// byte now and then would keep its place for ever.
     pub(super) fn awaits_request(&self) -> bool {
         self.application == Application::Http && !self.is_over
     }

@@ -137,8 +137,8 @@ impl<'m> Ends<'m> {
 pub struct Progress {
     /// When this end asked for the connection, or first had one.
     pub began: Option<Instant>,
-    /// Sender: when the peer's close came, hence after everything was read there.
-    /// Receiver: when the end of the content was read.
+    /// Sender: when the peer's FIN arrived, after the peer has read everything. Receiver: when the
+    /// end of the content was read.
     pub finished: Option<Instant>,
     /// Why the connection ended before that.
     pub error: Option<tcp::Error>,

@@ -119,8 +119,8 @@ impl Parameters {
         self.streams_each_way().saturating_mul(ways)
     }
 
-    /// Whether the mote sends on the stream that comes as number `place`. With both ways the
-    /// client opens those that it sends on first.
+    /// Whether the mote sends on the stream that is opened as number `place`. In a bidirectional
+    /// test the client first opens the streams on which it sends.
     fn mote_sends(&self, place: usize) -> bool {
         match self.bidirectional {
             true => place >= self.streams_each_way(),

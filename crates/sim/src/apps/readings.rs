@@ -197,5 +197,5 @@ const READING_LEN_MAX: usize = 1_024;
 /// Bytes of readings that wait to be read; they never do for long.
 const INBOX_LEN: usize = 4_096;
 
-/// Where readings come from: of those that 6LoWPAN compresses to four bits (RFC 6282 §4.3.1).
+/// The source port of readings: 6LoWPAN compresses it to four bits (RFC 6282 §4.3.1).
 const PORT: u16 = 0xf0b1;

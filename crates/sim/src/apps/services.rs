@@ -402,8 +402,8 @@ const KEEPALIVE_INTERVAL_S: u16 = 15;
 /// Questions without an answer before the client counts as gone: two minutes in all.
 const KEEPALIVE_PROBES: u8 = 4;
 
-/// How long a client may take nothing of what was sent, its window shut or not, ms: above the
-/// 100 s that RFC 1122 §4.2.3.5 asks for at least.
+/// The longest time for which a client may acknowledge no data, with its window shut or not, ms:
+/// above the minimum of 100 s in RFC 1122 §4.2.3.5.
 const USER_TIMEOUT_MS: u32 = 120_000;
 
 /// How long a client must have been idle before it yields its place to a newcomer: longer than a

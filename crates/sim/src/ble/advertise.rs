@@ -174,7 +174,7 @@ impl Air {
         !happens(&mut self.rng, error)
     }
 
-    /// An advertisement was heard; whether a connection comes of it.
+    /// A scanner has received an advertisement; returns whether that makes a connection.
     fn on_heard(
         &mut self,
         scanner: usize,

@@ -418,7 +418,7 @@ impl Air {
                 counter,
                 good,
                 bad,
-                // Left out: nobody asks for it.
+                // Not modelled: the host does not use it.
                 unacknowledged: 0,
                 is_missed: event.missed[end],
             };

@@ -322,7 +322,7 @@ impl Air {
         front.is_some_and(|(at, _)| *at <= self.now())
     }
 
-    /// Carries out what a device's host wants; `bytes`: those that the action speaks of.
+    /// Carries out an action of a device's host; `bytes`: the data that the action refers to.
     pub fn command(&mut self, device: usize, action: Action, bytes: &[u8]) {
         let now = self.now();
         if self.devices[device].is_off {

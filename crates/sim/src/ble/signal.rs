@@ -19,8 +19,8 @@ pub(super) struct Signal {
     mean_dbm: f64,
     sigma_db: f64,
     rng: Rng,
-    /// By both devices, the lower number first: when it was asked last, and the variation then as a
-    /// multiple of sigma.
+    /// For each pair of devices, the lower number first: the time of the last sample, and its
+    /// variation as a multiple of sigma.
     links: BTreeMap<(usize, usize), (Instant, f64)>,
 }
 

@@ -16,7 +16,7 @@ pub struct Receiver {
 pub struct MessageResult {
     /// The answer to send.
     pub answer: Option<Vec<u8>>,
-    /// Number of the body, number of the block in it, and its bytes; none where it came before.
+    /// Number of the body, number of the block in it, and its bytes; `None` for a duplicate.
     pub block: Option<(u16, u32, Vec<u8>)>,
 }
 

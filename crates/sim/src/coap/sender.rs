@@ -61,7 +61,7 @@ impl Sender {
         self.request.is_none()
     }
 
-    /// Until when an answer may come to what is under way.
+    /// The time until which an answer to the present request may come.
     pub fn answer_until(&self) -> Option<Instant> {
         self.timing.as_ref()?.answer_until()
     }

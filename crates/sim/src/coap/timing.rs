@@ -28,7 +28,7 @@ impl Parameters {
         retransmissions: 4,
     };
 
-    /// Contiki's, hence those of `TCPlp` §9.4, where a timeout begins at 3 s.
+    /// The parameters of Contiki, used in `TCPlp` §9.4: the first timeout is 3 s.
     pub const CONTIKI: Self = Self {
         ack_timeout: Duration::from_secs(3),
         ..Self::RFC7252
@@ -131,7 +131,8 @@ impl Timing {
         });
     }
 
-    /// By what a timeout grows with each retransmission, where the first one was `timeout_s`.
+    /// The factor by which a timeout grows with each retransmission, if the first one was
+    /// `timeout_s`.
     fn factor(&self, timeout_s: f64) -> f64 {
         let short = match self.algorithm {
             Algorithm::Fixed => return 2.0,
@@ -150,7 +151,7 @@ impl Timing {
         self.request.map(|request| request.expires_at)
     }
 
-    /// Until when an answer to the last transmission may come, hence when to stop listening for it.
+    /// The time until which an answer to the last transmission may come.
     pub fn answer_until(&self) -> Option<Instant> {
         self.next_deadline()
     }

@@ -220,7 +220,8 @@ struct Links<'m> {
     batch: Batch,
     /// No packet has been lost, doubled or moved so far.
     is_sound: bool,
-    /// Relays pass on what comes; in a latency run their packets wait already.
+    /// Whether relays forward arriving packets; in a latency run their packets are queued in
+    /// advance.
     passes_on: bool,
 }
 

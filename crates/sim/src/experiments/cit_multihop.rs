@@ -142,7 +142,7 @@ fn setup(hops: u64, channels: &str, forwarding: &str, compression: &str) -> Setu
     setup
 }
 
-/// Where a least goodput is asked for, kb/s.
+/// The settings with a criterion of least goodput, kb/s.
 const ASKED: [(u64, &str, f64); 2] = [(3, "single", 30.0), (6, "multi", 45.0)];
 
 fn rows(results: &Results<'_>) -> Vec<Row> {

@@ -287,7 +287,8 @@ impl Experiment {
     }
 }
 
-/// All runs; a void one counts before those that were stopped, which tell nothing.
+/// Returns all runs, or an error: that of a void run, if there is one, before those of stopped
+/// runs.
 fn all_or_first_void<T>(done: Vec<Result<T, Unfinished>>) -> Result<Vec<T>, Unfinished> {
     let is_void = |run: &Result<T, Unfinished>| matches!(run, Err(Unfinished::Void(_)));
     let void = done.iter().position(is_void);

@@ -19,7 +19,7 @@ use super::row::{Point, Row, Value};
 use super::setup::Setup;
 use super::{Case, Results};
 
-/// A chain with its best times by hand, and what is asked of the measured pace.
+/// A chain with its best times set by hand, and the criterion for the measured pace.
 struct Chain {
     kind: Kind,
     hops: u64,

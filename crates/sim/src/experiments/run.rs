@@ -161,7 +161,7 @@ impl Run {
 /// The network of a run, once every mote of it has an address.
 ///
 /// # Errors
-/// [`Failure`]: it cannot be built, or a mote has none in time.
+/// [`Failure`]: it cannot be built, or a mote gets no address in time.
 pub(super) fn joined(options: NetworkOptions, arena: &Arena) -> Result<Network<'_>, Failure> {
     let mut network =
         Network::new(options, arena).map_err(|error| Failure::Topology(error.to_string()))?;

@@ -187,8 +187,8 @@ impl Setup {
         scenario.map_err(|error| Failure::Topology(error.to_string()))
     }
 
-    /// A full segment of the flow between mote and host, and what the radio allows of it in a run
-    /// that measures for `seconds`, from the lab's own frame times.
+    /// A full segment of the flow between mote and host, and the bound of its goodput by the radio
+    /// in a run that measures for `seconds`, from the lab's own frame times.
     pub fn segment(&self, seconds: u64) -> Segment {
         self.segment_to(plan::HOST, seconds)
     }

@@ -267,7 +267,7 @@ fn clean_rows(results: &Results<'_>) -> Vec<Row> {
     rows
 }
 
-/// Processor time with what the compressor takes of it.
+/// Processor time, that of the compressor included, s.
 fn cpu_s(run: &Run) -> f64 {
     let each = Profile::TELOSB.compression.as_micros() as f64 / 1e6;
     run.spent.cpu_s + run.spent.compressions * each

@@ -2,8 +2,8 @@
 //!
 //! Purpose: the frames that an attacker near a node can send, without the key but with all that it
 //! can overhear: addresses, the PAN, sequence numbers, tags of fragments, the security level, the
-//! key index. Place: [`World`](crate::net::world::World) asks for a frame when an attacker's time
-//! has come, and puts it on the air. Left out: jamming, which no frame format prevents; attackers
+//! key index. Place: [`World`](crate::net::world::World) takes a frame from here when an attacker's
+//! next one is due, and transmits it. Left out: jamming, which no frame format prevents; attackers
 //! that react to what they hear.
 
 use std::net::Ipv6Addr;
@@ -400,7 +400,7 @@ fn link_local(addr: LinkAddr) -> Ipv6Addr {
     plan::addr_of(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), addr)
 }
 
-/// A packet behind the dispatch that says that nothing of it is compressed.
+/// An uncompressed packet, after the dispatch byte for uncompressed IPv6.
 fn uncompressed(message: &Message<'_>, src: Ipv6Addr, dst: Ipv6Addr, hop_limit: u8) -> Vec<u8> {
     let mut out = vec![0; PSDU_LEN_MAX];
     out[0] = lowpan_dispatch::IPV6;

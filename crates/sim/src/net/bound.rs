@@ -80,7 +80,7 @@ pub const LUCK_FRAMES: u64 = 1_000;
 pub struct Stretch {
     /// How long it is, s.
     pub seconds: f64,
-    /// Bytes that came out of the flow meanwhile.
+    /// Bytes that the flow delivered in that time.
     pub bytes: u64,
     /// Bytes that may have been under way when it began: the sender's window, or none where the
     /// connection was opened within it.

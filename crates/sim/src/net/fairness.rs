@@ -67,7 +67,7 @@ impl Fairness {
         &mut self.router
     }
 
-    /// Whether all that went in has come out as it was, but for what is held now.
+    /// Whether all packets that went in have come out unchanged, except those that are held now.
     pub fn is_balanced(&self) -> bool {
         let held = self.kept.values().map(|(_, packet)| content(packet));
         let held = held.fold(0, u64::wrapping_add);

@@ -21,7 +21,7 @@ use super::world::World;
 pub enum Lack {
     /// The mote is switched off.
     Power,
-    /// The mote has asked for a key and has none.
+    /// The mote has requested a key, and has not got it yet.
     Key,
     /// RPL has found no parent.
     Parent,

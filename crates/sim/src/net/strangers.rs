@@ -25,7 +25,8 @@ pub struct Strangers {
     pub sources: usize,
     /// The number of motes that packets go to, in turn, the last one first.
     pub destinations: usize,
-    /// Whether the addresses are those of motes: a border router believes none of them (BCP 38).
+    /// Whether the addresses are those of motes: a border router drops such packets from outside
+    /// (BCP 38).
     pub is_inside: bool,
 }
 

@@ -26,8 +26,8 @@ pub struct WireHost {
     pub addr: Ipv6Addr,
     /// One way, from or to the border router.
     pub delay: Duration,
-    /// Where several have this address: the first and the last of the TCP ports, at either
-    /// end of a connection, whose segments are for this one; none: all that no other takes.
+    /// If several hosts have this address: the range of TCP ports, at either end of a connection,
+    /// whose segments go to this host. `None`: all packets that no other host takes.
     pub ports: Option<[u16; 2]>,
 }
 
@@ -70,8 +70,8 @@ pub struct WireTally {
 }
 
 impl Wire {
-    /// Wires from the border router `router` to `hosts`; the first host gets what is
-    /// addressed to none of them.
+    /// Wires from the border router `router` to `hosts`; the first host gets packets with other
+    /// destinations.
     ///
     /// `loss`: the chance that a packet is lost at the border router, either way.
     pub fn new(router: usize, hosts: Vec<WireHost>, loss: f64, rng: Rng) -> Self {

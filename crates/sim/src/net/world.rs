@@ -455,8 +455,8 @@ impl<'m> World<'m> {
         self.wire.as_mut()
     }
 
-    /// Writes every frame to `capture` from now on; `None` gives it back to nobody. Where a node
-    /// has a controller of Bluetooth LE, its air's packets instead.
+    /// Writes every frame to `capture` from now on; `None` ends that. If a node has a Bluetooth LE
+    /// controller, the packets of that air are written instead.
     pub fn set_capture(&mut self, capture: Option<Capture>) {
         match &mut self.ble {
             Some(ble) => ble.air.set_capture(capture),

@@ -192,8 +192,8 @@ impl Scenario {
 }
 
 impl FlowSettings {
-    /// Whether what it loses begins anew: a fault switches one of its ends off, or it goes on for
-    /// ever.
+    /// Whether the flow opens a new connection after a loss: if a fault switches one of its ends
+    /// off, or if the flow has no end.
     pub(super) fn begins_anew(&self, faults: &[FaultSettings]) -> bool {
         if self.kind == FlowKind::Readings {
             return true;

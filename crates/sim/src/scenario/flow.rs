@@ -174,8 +174,7 @@ impl Flow<'_> {
         });
     }
 
-    /// Whether the flow has an end, and has come to it; `is_gone` says of a node that it is off for
-    /// good.
+    /// Whether the flow is complete. `is_gone`: whether a node is switched off for good.
     pub(super) fn is_over(&self, world: &World<'_>, is_gone: impl Fn(usize) -> bool) -> bool {
         let is_over = |progress: &Progress| {
             progress.finished.is_some() || (progress.closed && !self.begins_anew)
@@ -185,7 +184,7 @@ impl Flow<'_> {
             && (self.progress(world).is_some_and(is_over) || self.nodes.into_iter().any(is_gone))
     }
 
-    /// Application bytes that have come out of it.
+    /// Application bytes that the flow has delivered.
     pub(super) fn delivered(&self, world: &World<'_>) -> u64 {
         match self.ends(world) {
             Some([_, App::Receiver(receiver)]) => receiver.received,
@@ -271,8 +270,8 @@ impl Flow<'_> {
         self.began_at < at
     }
 
-    /// The flow's result; `counted_bytes` came out of it in the `seconds` since the warm-up, and
-    /// `is_gone` says of a node that it is off for good.
+    /// The flow's result; `counted_bytes`: the bytes delivered in the `seconds` since the warm-up;
+    /// `is_gone`: whether a node is switched off for good.
     pub(super) fn result(
         &self,
         world: &World<'_>,

@@ -20,7 +20,7 @@ use crate::net::topology::Tree;
 /// some point.
 ///
 /// # Errors
-/// The first that has none, with what it needs.
+/// The first key without an effect, and the condition for it.
 pub(super) fn check(document: &Document, points: &[Point]) -> Result<(), ScenarioError> {
     let stack = document.table.get("stack").and_then(Value::as_table);
     for (name, value) in stack.into_iter().flatten() {

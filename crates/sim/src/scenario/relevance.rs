@@ -13,7 +13,7 @@ use super::error::ScenarioError;
 /// Checks that every key of the file has an effect in some point of its sweep.
 ///
 /// # Errors
-/// The first that has none, with what it needs.
+/// The first key without an effect, and the condition for it.
 pub(super) fn check(document: &Document) -> Result<(), ScenarioError> {
     layout(document)?;
     flows(document)?;

@@ -113,7 +113,7 @@ fn tree(network: &NetworkOptions) -> Result<Tree, ScenarioError> {
     tree.map_err(|error| ScenarioError::new(format!("[topology] cannot work: {error}")))
 }
 
-/// Room for TCP as nodes have it that nobody has counted connections for.
+/// Gives nodes the usual room for TCP, since the number of connections is not known.
 fn make_room(network: &mut NetworkOptions) {
     for node in &mut network.nodes {
         node.tables = Tables {

@@ -97,7 +97,7 @@ pub struct View {
 /// A flow at a moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlowView {
-    /// Application bytes that have come out of it.
+    /// Application bytes that the flow has delivered.
     pub bytes: u64,
     /// Smoothed round-trip time, ms; 0 before the first one.
     pub rtt_ms: u32,
@@ -381,7 +381,7 @@ impl Course {
             let why = "the packets out of the border router are not those that went in";
             return Err(why.to_owned());
         }
-        // What was promised and not needed, so that the bar comes to its end.
+        // Reports the remaining time as done, so that the progress bar reaches its end.
         watch.tell(self.end.since(now));
         Ok(ended == Ended::Over && (now >= self.end || run.is_over()))
     }

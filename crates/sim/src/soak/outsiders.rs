@@ -272,7 +272,8 @@ fn alike(options: &mut NetworkOptions, nodes: usize) {
     }
 }
 
-/// Nobody sleeps, and no attacker asks in the names of those that did.
+/// Keeps all nodes awake, and removes the attackers that send requests in the names of sleeping
+/// children.
 fn wake(options: &mut NetworkOptions) {
     for node in &mut options.nodes {
         node.sleep = None;

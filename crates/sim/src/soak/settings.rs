@@ -103,7 +103,7 @@ impl Behaviour {
         }
     }
 
-    /// From now on: nothing but what is needed to come to an end.
+    /// From now on the application only does what is needed to end.
     pub(crate) fn hurry(&mut self, taken: u64) {
         self.total = self.total.min(taken + HURRY_BYTES_MAX);
         self.chunk = 1_024;

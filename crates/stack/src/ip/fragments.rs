@@ -325,8 +325,8 @@ fn has_all_headers(first: u8, bytes: &[u8]) -> bool {
             Ok(None) => break,
         }
     }
-    // Of a first fragment there are eight bytes or none behind extension headers: both have units
-    // of eight. That is all of UDP's header, and of ICMPv6's.
+    // Extension headers and fragments have lengths in units of eight bytes. So after the extension
+    // headers a first fragment has no byte or at least eight, enough for a header of UDP or ICMPv6.
     let least = match walk.next_header() {
         tcp::NEXT_HEADER => tcp::HEADER_LEN,
         next_header::NONE => 0,

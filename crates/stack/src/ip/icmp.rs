@@ -121,7 +121,7 @@ fn may_be_error(header: &Header, packet: &[u8]) -> bool {
     );
     loop {
         match walk.next() {
-            // Of a later fragment there is no telling.
+            // A later fragment does not show its protocol.
             Ok(Some(extension))
                 if extension.kind != next_header::FRAGMENT || is_first(extension.bytes) => {}
             Ok(None) => break,

@@ -222,7 +222,8 @@ impl Solicitor {
         self.way_up().is_some_and(|router| same(&router, iid))
     }
 
-    /// Whether all routers are asked, or will be: there is none, or it does not serve.
+    /// Whether all routers are or will be solicited: there is no router, or it does not serve this
+    /// node.
     #[cfg(feature = "sleepy")]
     pub(crate) const fn is_searching(&self) -> bool {
         self.search.is_some() || matches!(self.state, State::Asking { .. })
@@ -233,7 +234,7 @@ impl Solicitor {
         matches!(self.state, State::Asking { sent, .. } if sent >= SOLICITATIONS_FAST)
     }
 
-    /// Whether the router was asked, so that an answer may still come.
+    /// Whether a solicitation was sent, so that an answer may still come.
     pub(crate) fn has_asked(&self, now: Instant) -> bool {
         match self.state {
             State::Idle => false,
@@ -400,8 +401,8 @@ impl Solicitor {
         }
     }
 
-    /// The neighbour `by` has acknowledged a frame. A router that does so after a question is
-    /// there: it would say that it stops, and its silence proves nothing.
+    /// The neighbour `by` has acknowledged a frame. A router that acknowledges a solicitation is
+    /// present. If it stopped, it would advertise that, so a missing answer proves nothing.
     pub(crate) fn on_acknowledged(&mut self, by: Iid) {
         if let State::Bound { router, claim, .. } = &mut self.state
             && let Some(claim) = claim
@@ -437,7 +438,7 @@ impl Solicitor {
             State::Asking { sent, .. } => Some(self.ask_on(sent, now)),
             State::Bound { expires, .. } if now >= expires => {
                 self.start(now, rng);
-                // Without a parent a node that RPL leads asks nobody.
+                // A node whose router RPL chooses solicits no router while it has no parent.
                 if self.parent.is_none() && !self.is_free() {
                     self.state = State::Idle;
                 }

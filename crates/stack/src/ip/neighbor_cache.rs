@@ -148,7 +148,7 @@ pub struct Registration {
     is_routed: bool,
     /// Whether the registration, or its end, has still to be reported to RPL.
     is_news: bool,
-    /// The root has not confirmed yet what was reported of it.
+    /// The root has not yet confirmed the reported change of this entry.
     is_due: bool,
     state: State,
 }

@@ -320,8 +320,8 @@ impl DodagPosition {
     }
 }
 
-/// Whether an option of this type is RPL's (RFC 6553, RFC 9008 §4.2): what came up to here with
-/// it has done its way.
+/// Whether an option of this type is RPL's (RFC 6553, RFC 9008 §4.2). A packet that reaches its
+/// destination with such an option is accepted.
 pub(super) const fn knows_option(kind: u8) -> bool {
     matches!(kind, rpl_option::TYPE_6553 | rpl_option::TYPE_9008)
 }

@@ -22,9 +22,9 @@ use crate::wire::tcple::{HEADER_LEN_MAX, Sdu};
 pub struct TcpleMemory<'m> {
     /// One for each place for a connection.
     pub sides: &'m mut [TcpleConnection],
-    /// Places for prefetched segments of peers, as many for each connection; with fewer than
-    /// connections, TCPlE does what is left of it. Those beyond 256, places for connections counted
-    /// in, are not used.
+    /// Places for prefetched segments of peers, divided equally among the connections. With fewer
+    /// places than connections TCPlE works without prefetching. Slots beyond a total of 256,
+    /// connections included, are not used.
     pub held: &'m mut [HeldSlot<'m>],
 }
 
@@ -136,7 +136,7 @@ impl<'m> Ble<'m> {
         }
         let first = self.host.connections().next();
         let current = first.map_or(0, |connection| connection.timing().interval);
-        // A new interval goes into force some events after it was asked for.
+        // A new interval takes effect some connection events after its request.
         if usize::from(layer.settled) < SETTLES_AFTER * open {
             return;
         }

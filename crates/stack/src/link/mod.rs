@@ -410,12 +410,13 @@ impl<'m> Link<'m> {
 /// makes a [`tcp::Offer`](crate::tcp::Offer) of the answers.
 #[cfg(feature = "tcp")]
 impl Link<'_> {
-    /// How long segments may be that this node sends, and those that the peer should send: payload
-    /// and TCP options, bytes; 0: none has room.
+    /// The longest segments that this node sends, and that the peer should send: payload and TCP
+    /// options, bytes; 0: no segment fits.
     ///
-    /// `is_carried`: whether headers are compressed. Own segments then count on what headers of
-    /// bulk data shrink by, for [`Budget`] cuts the others; the peer's on what
-    /// is sure, for it may be a host that knows nothing of it.
+    /// `is_carried`: whether headers are compressed. Own segments are then sized for the usual
+    /// compressed header of bulk data, because [`Budget`] cuts segments with longer headers. The
+    /// peer's segments are sized for the longest one, because the peer may be a host that does not
+    /// know of the compression.
     pub(crate) fn mss(&self, segments: &Segments, is_carried: bool) -> [u16; 2] {
         let bytes = match self {
             Self::Mesh(mesh) => mesh.mss(segments, is_carried),

@@ -61,7 +61,7 @@ pub struct Key {
     pub size: u16,
 }
 
-/// Where a packet goes, decided from its first fragment.
+/// The handling of a packet, decided from its first fragment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FragmentHandling {
     /// The packet is for this node, or is reassembled at each hop: gather it here.

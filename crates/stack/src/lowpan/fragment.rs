@@ -241,7 +241,7 @@ impl<'m> Fragmenter<'m> {
         fcs(packet) ^ fcs(&room)
     }
 
-    /// Gives the packet just started another tag: that of an earlier delivery of it.
+    /// Sets the tag of the packet just started to that of an earlier delivery of the same packet.
     #[cfg(feature = "sleepy")]
     pub(crate) const fn set_tag(&mut self, tag: u16) {
         self.tag = tag;

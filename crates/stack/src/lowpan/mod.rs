@@ -110,8 +110,8 @@ struct PartlyCompressed<'p> {
     unnumbered: Unnumbered,
 }
 
-/// Headers compressed or restored in one packet, behind the first one. Bounds the work that
-/// one frame can ask for.
+/// The most headers after the first one that are compressed or restored in one packet. Bounds the
+/// work that one frame can cause.
 const NEXT_HEADERS_MAX: usize = 8;
 
 #[cfg(all(test, feature = "rpl"))]

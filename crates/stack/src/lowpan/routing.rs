@@ -234,7 +234,8 @@ impl<'p> Path<'p> {
     }
 }
 
-/// The destination of an outer header that says none: up, it is the root (RFC 8138 §7).
+/// The destination of an outer header that omits it: for a packet that goes up it is the root (RFC
+/// 8138 §7).
 fn implied(rpi: Option<Rpi>, inner: Ipv6Addr, root: Ipv6Addr) -> Ipv6Addr {
     match rpi {
         Some(Rpi { down: true, .. }) => inner,

@@ -29,8 +29,8 @@ pub enum TcpForm {
 }
 
 impl TcpForm {
-    /// Replaces the TCP header at the start of `segment` by `header`, what the compressor made
-    /// of it; returns the form that the packet has then.
+    /// Replaces the TCP header at the start of `segment` by its compressed form `header`; returns
+    /// the packet's form.
     pub fn put(header: &[u8], uncompressed_len: usize, segment: &mut [u8]) -> Self {
         let mut w = Writer::new(segment.get_mut(..uncompressed_len).unwrap_or_default());
         let tcp = Tcp {

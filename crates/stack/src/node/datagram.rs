@@ -67,7 +67,7 @@ pub(super) fn head(
 }
 
 impl<'m> Node<'m> {
-    /// Opens the ports of `inbox`; what comes for them waits there.
+    /// Opens the ports of `inbox`, in which their datagrams are then stored.
     pub fn set_inbox(&mut self, inbox: Inbox<'m>) {
         self.inbox = Some(inbox);
     }

@@ -61,7 +61,7 @@ impl<'m> Node<'m> {
         rest
     }
 
-    /// Deals with what came of an event on link `id`.
+    /// Handles the result of an event on link `id`.
     pub(super) fn on_arrival(&mut self, id: InterfaceId, arrival: Arrival<'m, '_>, now: Instant) {
         match arrival {
             Arrival::Nothing => {}

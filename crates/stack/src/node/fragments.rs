@@ -93,12 +93,12 @@ impl<'m> Node<'m> {
         }
     }
 
-    /// Queues a packet of this node's own, in fragments where it is longer than the link's packets:
-    /// an answer to what came in fragments is.
+    /// Queues a packet of this node's own, in fragments if it is longer than the MTU of the link,
+    /// as the answer to a fragmented packet may be.
     ///
     /// # Errors
-    /// [`Refusal::TooBig`] above [`REASSEMBLED_LEN_MAX`], or where the link's queue never has room
-    /// for all of it; [`Refusal::Full`] where it has none now. Nothing is queued then.
+    /// [`Refusal::TooBig`] above [`REASSEMBLED_LEN_MAX`], or if the link's queue is too short for
+    /// all of it; [`Refusal::Full`] if the queue has no room now. Nothing is queued then.
     pub(super) fn queue_or_cut(
         &mut self,
         hop: NextHop,

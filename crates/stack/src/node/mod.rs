@@ -339,7 +339,8 @@ impl<'m> Node<'m> {
 
     /// When [`Self::poll_action`] has something to do though no event came; `None`: never.
     pub fn next_deadline(&self) -> Option<Instant> {
-        // What was due at the last poll and is still there waits for room, hence an event.
+        // Work that was due at the last poll and is still pending waits for room, which an event
+        // will make.
         let mut deadlines = Deadlines::after(self.polled_at);
         deadlines.add(self.tcp.next_deadline());
         deadlines.add(self.news_at);

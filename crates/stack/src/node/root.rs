@@ -21,7 +21,7 @@ pub(in crate::node) struct Root {
     /// When a root that has lost steps asks for routes unless they are back, and how often it has.
     ask_at: Option<Instant>,
     asked: u8,
-    /// Until then the root asks no mote: the answers to its last requests are still to come.
+    /// Until then the root sends no further request: answers to its last one are still arriving.
     quiet_until: Instant,
     /// The version of the DODAG that the steps are of.
     version: u8,
@@ -142,7 +142,7 @@ impl Node<'_> {
             && self.ip.owns(&lost.src, ingress.interface)
             && self.ip.rpl_mut().lose_step(child, parent);
         if let Some(routing) = self.routing.as_mut().filter(|_| is_lost) {
-            // Where steps are lost all the time, it asks no more often than each ten seconds.
+            // If steps are lost all the time, requests are at least ten seconds apart.
             routing.root.asked = match routing.root.ask_at {
                 None => 0,
                 Some(_) => routing.root.asked.min(1),

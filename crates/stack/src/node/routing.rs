@@ -149,7 +149,7 @@ impl<'m> Node<'m> {
         }
     }
 
-    /// The default route leads over `parent` from now on, and contexts are asked of it.
+    /// From now on the default route leads over `parent`, and contexts are solicited from it.
     fn follow(&mut self, parent: Option<Iid>, now: Instant) {
         let Some(interface) = self.routing.as_ref().map(|routing| routing.interface) else {
             return;
@@ -371,7 +371,7 @@ impl<'m> Node<'m> {
     }
 }
 
-/// Where in a packet for this node the packet within it begins; `None`: there is none.
+/// The offset of the inner packet in a packet for this node; `None`: there is no inner packet.
 pub(super) fn inner_at(
     ip: &Ip<'_>,
     header: &Header,

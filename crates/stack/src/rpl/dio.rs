@@ -74,7 +74,8 @@ impl Rpl<'_> {
             _ => false,
         };
         let has_place = self.rank != INFINITE_RANK;
-        // A child that asks is to hear that this mote has none. A root that begins listens first.
+        // A child's unicast DIS is answered even without a rank, so that the child learns of that.
+        // A root that has just started listens first.
         let is_silent = !has_place && (to_all || self.is_root());
         if is_silent || !self.is_router() || dis.options.iter().any(is_other) {
             return Err(MessageDrop::Unwanted);

@@ -18,20 +18,21 @@
 //! | after each of these, and at [`Rpl::next_deadline`] | [`Rpl::poll`] until it gives nothing |
 //! | an action sends | [`Rpl::emit`] writes the message |
 //!
-//! How a mote finds its place: it asks (DIS, ever more seldom) and listens. A neighbour that it
-//! hears of is tried with a short DIO that says "no rank", the most promising one first and one at
-//! a time: once that is acknowledged, it may be the parent. Links are measured by [`Rpl::on_sent`];
-//! candidates that might be better, and those that were silent for long, are probed likewise. A
-//! parent that is gone is replaced by any candidate that cannot be a descendant; where there is
-//! none, the mote says so to its own children (poisoning), waits until they know, and asks again.
+//! How a mote finds its place: it sends DIS messages at growing intervals, and listens. It probes
+//! the neighbours that it hears with a short unicast DIO with infinite rank, one at a time and the
+//! most promising first: a neighbour that acknowledges it may become the parent. Links are measured
+//! by [`Rpl::on_sent`]; candidates that might be better, and those that were silent for long, are
+//! probed likewise. A parent that is gone is replaced by any candidate that cannot be a descendant;
+//! if there is none, the mote announces an infinite rank to its children (poisoning), waits until
+//! they know, and sends DIS messages again.
 //!
 //! What strangers can do: each message costs bounded work and no memory; messages that make this
-//! node send are answered within an [`Allowance`]. Neighbours that have acknowledged a frame have
-//! one of their own for their questions, so that invented addresses cannot keep a child from its
-//! parent's answer. What is said in the parent's name and would make this node act (another
-//! version, mode, DODAG or prefix, a counter that asks for DAOs, a rank that is much worse or none)
-//! is believed only as the parent's own answer to a question of this node's. An attacker that can
-//! send in a neighbour's name at that moment can mislead this node all the same, until frames are
+//! node send something are limited by an [`Allowance`]. Neighbours that have acknowledged a frame
+//! have a separate one for their DIS, so that messages from invented addresses cannot prevent a
+//! parent's answer to its child. A message in the parent's name that would make this node act
+//! (another version, mode, DODAG or prefix, a new DTSN, a much worse or an infinite rank) is
+//! accepted only as the answer to this node's own DIS to the parent. An attacker that can send in a
+//! neighbour's name at that moment can mislead this node all the same, until frames are
 //! authenticated.
 //!
 //! Left out: routers of storing mode, floating DODAGs, several parents at once, route information,
@@ -218,7 +219,8 @@ enum Kind {
 }
 
 impl<'m> Rpl<'m> {
-    /// A node that has said nothing yet. `candidates`: eight slots are plenty; a root needs none.
+    /// A node that has not sent any message yet. `candidates`: eight slots are plenty; a root needs
+    /// none.
     pub fn new(config: &Config, candidates: &'m mut [Candidate]) -> Self {
         let (kind, dodag) = match &config.role {
             #[cfg(feature = "root")]

@@ -49,7 +49,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Moves the clock on. To be called more often than times wrap, segments or not.
+    /// Sets the clock. Must be called more often than times wrap, even without segments.
     ///
     /// `part`: 32nds of the millisecond that have passed, the lowest bit as `timers` has it.
     pub(super) fn set_now(&mut self, now_ms: u32, part: u8) {

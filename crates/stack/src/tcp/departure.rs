@@ -248,7 +248,7 @@ impl<'m> Tcp<'m> {
     /// that are over.
     pub(super) fn set_now(&mut self, now: Instant) {
         let passed_us = now.since(self.tick).as_micros();
-        // Of the calls that one event leads to, the first finds that time has passed.
+        // Of several calls at the same time only the first finds that the clock has advanced.
         let step = match passed_us == u64::from(self.tick_part_us) {
             true => 0,
             false => self.advance(passed_us),

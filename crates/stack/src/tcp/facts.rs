@@ -23,8 +23,9 @@ impl Facts {
     pub(super) const AGREED: u32 = Self::TIMESTAMPS | Self::SACK | Self::ECN;
     /// The application has closed its end for sending: a FIN follows the data.
     pub(super) const FIN_QUEUED: u32 = 1 << 13;
-    /// A gap was filled and the ACK of that not sent: it bears the window as it was before
-    /// anybody read, and what was read goes out behind it, step by step.
+    /// A gap was filled, and its ACK is not sent yet. That ACK announces the window from before the
+    /// application read; the bytes read since then are added by the following window updates, in
+    /// steps.
     pub(super) const GAP_FILLED: u32 = 1 << 16;
     /// The peer's FIN was seen: `rcv_fin` is its place.
     pub(super) const FIN_SEEN: u32 = 1 << 8;

@@ -23,7 +23,7 @@ use crate::wire::tcp::TIMESTAMPS_LEN;
 
 impl Connection<'_> {
     /// A segment for this connection. An error is the reason why it (or the rest of it) was
-    /// dropped; [`SegmentDrop::UnacceptableAck`] asks the caller for a reset.
+    /// dropped; after [`SegmentDrop::UnacceptableAck`] the caller sends a reset.
     pub(super) fn on_segment(&mut self, seg: &mut Segment<'_>) -> Result<(), SegmentDrop> {
         match self.state() {
             State::Closed | State::Listen => Err(SegmentDrop::NoConnection),

@@ -108,7 +108,7 @@ impl Connection<'_> {
             flags = flags | Flags::ECE;
         }
         let payload = Some((&self.send, plan.offset as u16));
-        // Of the window only what was announced: nothing here counts as sent.
+        // Announces no more than the window already announced: this segment does not count as sent.
         let len = head.finish(&self.ends, (flags, self.rcv_wnd), payload, plan.len, out)?;
         if self.prefetched.len == 0 {
             self.prefetched.since_ms = self.now_ms;

@@ -21,7 +21,7 @@ impl Connection<'_> {
         self.settle_timer(delivery.acked > 0, wait);
     }
 
-    /// Notes what loss recovery's outcome asks of the segments to come.
+    /// Applies the outcome of loss recovery to the following segments and timers.
     pub(super) fn apply_loss_outcome(&mut self, outcome: LossOutcome) {
         if outcome.resends {
             // There is something to send again: no probe has to find out.

@@ -385,8 +385,8 @@ impl<'m> Tcphc<'m> {
             return;
         }
         self.learn(Some(at), &seg, Form::Full, now);
-        // It confirms what it acknowledges, but not that its sender holds a context: an end
-        // that has none passes on a full header, and nothing shorter.
+        // A plain segment confirms the data that it acknowledges, but not that its sender has a
+        // context: an end without a context accepts full headers only.
         if let (true, Some(context)) =
             (self.rules.cured(Cure::Recreated), self.contexts.get_mut(at))
         {

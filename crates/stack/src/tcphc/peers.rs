@@ -84,7 +84,7 @@ impl Peers {
         });
     }
 
-    /// Puts a peer first, in place of what was known of it or of the one longest unheard.
+    /// Puts a peer first, in place of its earlier entry or of the peer heard least recently.
     fn put(&mut self, peer: Peer) {
         let known = self.known.iter();
         let at = known

@@ -1,7 +1,7 @@
-//! Compressed fields back to a header.
+//! Restores headers from compressed fields.
 //!
-//! Place: incoming MH and CH. What comes out is a guess until its checksum verifies, and
-//! changes nothing.
+//! Place: incoming MH and CH. A restored header is only a guess until its checksum is found right,
+//! and changes no context before.
 
 use crate::wire::checksum::Checksum;
 use crate::wire::cursor::copy;

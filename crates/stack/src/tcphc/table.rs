@@ -284,7 +284,7 @@ fn new_context((key, remote): (&Key, u16), ports: (u16, u16), cid: u8, now: Inst
 fn on_answer(context: &mut Context, cid: u8, seg: &Segment, rules: Rules) -> bool {
     let first = context.state() == State::Offered && !context.has(bit::ANSWERED);
     if !first || context.cid != cid || !context.has(bit::OPENER) {
-        // Our acknowledgment of it may be lost: say all of it again.
+        // Our ACK of that SYN may have been lost, so the next header is an MH, with all fields.
         context.put(bit::REFRESH, context.cid == cid);
         if context.cid == cid {
             context.take_repeated_syn(seg, rules);

@@ -45,7 +45,8 @@ const RANK_ERROR: u8 = 0x40;
 const FORWARDING_ERROR: u8 = 0x20;
 
 impl Rpi {
-    /// Whether a router has seen the packet come from where none should: `rank_error`.
+    /// Whether a router has already found the packet on a hop that contradicts the ranks:
+    /// `rank_error`.
     pub(crate) const fn is_looping(self) -> bool {
         self.rank_error
     }

@@ -245,7 +245,8 @@ impl Gate {
     /// A packet waits no more. `is_news`: the mote is to answer it.
     pub(crate) fn on_released(&mut self, id: FlowId, flow: &Flow, is_news: bool, now: Instant) {
         let first = flow.first(Direction::Down);
-        // Where there is nothing new in a packet, the next one goes with it.
+        // If a released packet is nothing new to its mote, the next one of the flow is released,
+        // too.
         let goes_on = first.is_some() && !is_news;
         if !goes_on {
             self.entering = None;
@@ -279,7 +280,7 @@ impl Gate {
         self.entering
     }
 
-    /// When another packet may go though none has come.
+    /// When the next packet may leave without an arrival.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let due = self.due.first().map(|(at, _)| *at);
         let urgent = self.urgent.first().map(|(at, _)| *at);
@@ -488,8 +489,8 @@ const ADAPTS_EVERY: Duration = Duration::from_secs(10);
 /// The number of segments by which the flows may be apart.
 const SPREAD_MESSAGES: u64 = 3;
 
-/// Where more than one segment in this many comes a second time, the mesh is too full:
-/// acknowledgments are lost in it, or late. Found on floors whose seeds no experiment uses.
+/// If more than one segment in this many is a retransmission, the mesh is too full: acknowledgments
+/// in it are lost or late. Found on floors whose seeds no experiment uses.
 const AGAIN_PART: u64 = 50;
 
 /// A flow that was silent for longer does not count when flows are compared.

@@ -62,7 +62,7 @@ impl Rule {
         }
     }
 
-    /// Whether a segment that has just come goes at once, none of its flow being held.
+    /// Whether an arriving segment passes at once, if no packet of its flow is held.
     pub(crate) fn admits(&mut self, id: FlowId, now: Instant) -> bool {
         match self {
             Self::None => true,

@@ -129,7 +129,7 @@ impl Pacer {
         self.flows.contend() && self.flows.wants_more(id)
     }
 
-    /// A segment has come: what it delivers counts for its flow.
+    /// Counts the bytes that an arriving segment delivers for its flow.
     pub(crate) fn on_segment(
         &mut self,
         id: FlowId,
@@ -155,7 +155,7 @@ impl Pacer {
         }
     }
 
-    /// Whether a segment may go at once, none of its flow being held that goes its way.
+    /// Whether an arriving segment passes at once, if no packet of its flow and direction is held.
     pub(crate) fn admits(&mut self, now: Instant) -> bool {
         self.waiting.is_empty() && self.free_at <= now
     }

@@ -116,7 +116,8 @@ impl ReceiverState {
     pub(super) fn concern(&self) -> Concern {
         match &self.lock {
             _ if self.is_assessing => Concern::ALL,
-            // Most neighbours are too faint to matter: then the span goes on, whose toll is none.
+            // Most neighbours are too faint to cause errors: their frames do not end the present
+            // stretch.
             Some(lock) => Concern::above(lock.calm.power()),
             None => Concern::NONE,
         }

@@ -14,7 +14,7 @@ pub enum State {
     Listen,
     /// A frame is copied into it.
     Copy,
-    /// A frame is copied out of it, and it is deaf meanwhile.
+    /// A frame is copied out of the radio, which cannot receive meanwhile.
     Unload,
     /// Measuring energy.
     Assess,

@@ -61,7 +61,7 @@ impl Traffic for Stable {
                 App::Sink(sink) => sink.tally(port).map_or(0, |tally| tally.received),
                 _ => 0,
             };
-            // One that comes twice makes up for none that is missing.
+            // A message that arrives twice must not make up for a lost one.
             [made + reading, received + arrived.min(reading)]
         });
         let motes = 1..formed.network.mesh_nodes();

@@ -60,7 +60,7 @@ impl ChainTraffic {
         }
     }
 
-    /// A run over a network that is that of `setup` but for what `change` makes of it.
+    /// A run over the network of `setup`, modified by `change`.
     ///
     /// # Errors
     /// [`Failure`].
@@ -183,8 +183,8 @@ pub fn request_ratios(run: &Run, beside_bulk: &Run) -> (f64, f64) {
     (part, run.figure(LATENCY) / beside_bulk.figure(LATENCY))
 }
 
-/// Requests that were due, those that were answered, and the mean time that took, ms. Of all the
-/// run, the time that nineteen of twenty took at most, of the slowest reader.
+/// Requests that were due; requests that were answered; their mean latency, ms; and the 95th
+/// percentile of the latency over the whole run, of the slowest reader.
 pub const ASKED: &str = "requests_asked";
 /// The requests answered: see [`ASKED`].
 pub const ANSWERED: &str = "requests_answered";

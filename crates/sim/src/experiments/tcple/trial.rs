@@ -190,7 +190,7 @@ impl Traffic for Load {
         let bound = times.goodput_kbps(payload, payload + HEADERS_LEN_MIN, HEADERS_LEN_MIN);
         Segment {
             payload_len: payload,
-            // Of several flows there is none.
+            // There is no bound for several flows.
             bound: (self.motes() == 1).then_some(bound),
             estimate: None,
         }

@@ -192,8 +192,8 @@ impl Overheard {
         })
     }
 
-    /// To the node, as from the root over its parent. Sequences are guessed: those of young motes
-    /// first.
+    /// A DAO-ACK to the node, as if from the root by way of the node's parent. Its sequence is
+    /// guessed, beginning with those of motes that have just started.
     fn dao_ack(&self, near: LinkAddr, (made, number): (u32, u32)) -> Option<Forged> {
         let (parent, _) = self.neighbours.first().copied()?;
         let statuses = [status::ENTERED, status::OTHER_PARENT, status::REJECTED];

@@ -388,14 +388,14 @@ impl<'m> Builder<'_, 'm> {
         }
     }
 
-    /// Where ACKs wait, in memory that came back if there is some.
+    /// The memory for waiting ACKs, reused from an earlier start if possible.
     fn thinning(self, memory: Option<&'m mut Thinning>) -> &'m mut Thinning {
         let place = memory.unwrap_or_else(|| self.arena.alloc(Thinning::new()));
         *place = Thinning::new();
         place
     }
 
-    /// Where packets wait for nodes that sleep, in memory that came back if there is some.
+    /// The memory for packets to sleeping nodes, reused from an earlier start if possible.
     fn indirect(self, n: usize, memory: Option<&'m mut Indirect<'m>>) -> &'m mut Indirect<'m> {
         let options = &self.options.nodes[n];
         let arena = self.arena;
@@ -417,7 +417,7 @@ impl<'m> Builder<'_, 'm> {
 
     fn mesh_memory(self, n: usize, returned: &mut NodeMemory<'m>) -> MeshMemory<'m> {
         let is_rpl = self.options.joining == Joining::Rpl;
-        // Of a mesh that forms itself nobody knows how many children a mote will have.
+        // In a mesh that forms itself the number of a mote's children is not known in advance.
         let neighbors = match is_rpl {
             true => NEIGHBORS_OF_ROUTER,
             false => self.tree.children(n) + NEIGHBORS_SPARE,

@@ -105,7 +105,7 @@ impl<'m> NodeMemory<'m> {
     }
 
     fn take_mesh(&mut self, memory: MeshMemory<'m>) {
-        // Without `..`: what a link is lent some day must come back too.
+        // Without `..`, so that memory for a new part of a link cannot be forgotten here.
         let MeshMemory {
             frames,
             neighbors,
@@ -172,8 +172,7 @@ impl<'m> Builder<'_, 'm> {
         place
     }
 
-    /// How many bytes mesh node `n` has for packets that come in fragments, and for those that
-    /// wait.
+    /// The bytes of mesh node `n` for packets in reassembly, and for packets in its queue.
     pub(super) fn buffer_lens(self, n: usize) -> [usize; 2] {
         let tables = &self.options.nodes[n].tables;
         [
@@ -191,7 +190,7 @@ impl<'m> Builder<'_, 'm> {
     }
 }
 
-/// Memory for `entries`: what came back, if it has the right size, or memory of the arena.
+/// Memory for `entries`: returned memory if it has the right size, or new memory of the arena.
 pub(super) fn reuse_or_alloc<'m, T>(
     returned: &mut Option<&'m mut [T]>,
     arena: &'m Arena,

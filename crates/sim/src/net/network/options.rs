@@ -46,8 +46,8 @@ pub struct NetworkOptions {
     pub packet_loss: f64,
     /// How motes get their addresses.
     pub joining: Joining,
-    /// The settings of a fair border router; none: packets pass as they come, and nothing observes
-    /// them.
+    /// The settings of a fair border router; `None`: packets pass in the order of arrival, without
+    /// observation.
     pub fairness: Option<motet_taim::Config>,
     /// Whether the border router lets a newer ACK take the place of one that waits there for the
     /// mesh.

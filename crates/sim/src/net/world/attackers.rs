@@ -94,7 +94,7 @@ impl World<'_> {
             self.air.medium.set_channel(place, channel, now);
         }
         if !psdu.is_empty() {
-            // The nonces that must not come again are those of nodes.
+            // Only the nonces of nodes must be unique, not those of attackers.
             let nonces = self.air.nonces.take();
             self.air.transmit(place, Frame::new(&psdu), None, now);
             self.air.nonces = nonces;

@@ -23,7 +23,7 @@ pub(super) struct Bluetooth {
 }
 
 impl Bluetooth {
-    /// The air of these residents; none where nobody has a controller.
+    /// The Bluetooth LE air of these residents; `None` if no resident has a controller.
     pub(super) fn of(residents: &[Resident<'_>], conditions: Conditions) -> Option<Self> {
         let ports = residents.iter().flat_map(|resident| &resident.ports);
         let devices: Vec<_> = ports

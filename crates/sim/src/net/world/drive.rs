@@ -39,7 +39,8 @@ impl World<'_> {
         loop {
             let mut acted = self.step_apps(mote, now);
             let told = self.tell(mote, now);
-            // A node that nobody has spoken to since has nothing to add, unless it asks for it.
+            // Without an event or a call since the last round the node has nothing to do, unless
+            // its deadline is due.
             if is_settled && !told && !acted {
                 let at = self.motes[mote].next_deadline();
                 if self.motes[mote].is_quiet() || at.is_none_or(|at| at > now) {

@@ -87,7 +87,7 @@ struct Renewal {
     /// The device that was told last, and when the next one is.
     told: [u8; 8],
     tell_at: Instant,
-    /// When the border router goes over to it, though somebody has not confirmed.
+    /// When the border router changes to the key, even if not all devices have confirmed.
     ends_at: Instant,
 }
 
@@ -152,8 +152,8 @@ impl PledgeState {
             .is_ok()
     }
 
-    /// When the pledge asks. One that has come to wait for the longest time begins anew once it
-    /// hears that a neighbour has the key.
+    /// When the pledge sends its next request. If it has reached the longest interval, it begins
+    /// anew with the shortest one as soon as it hears a neighbour that has the key.
     fn sooner(&mut self, ask_at: Instant, node: &Node<'_>, now: Instant) -> Instant {
         let counters = mac_of(node).map(Mac::counters);
         let heard = counters.map_or(0, |it| it.dropped(FrameDrop::UnknownKey));
@@ -427,8 +427,8 @@ impl World<'_> {
         let Some(Joiner::Registrar(registrar)) = &mut mote.security.joiner else {
             return false;
         };
-        // Later than the key in force, so that no index means two keys, and than those that it may
-        // take while motes are told.
+        // The new sequence is later than that of the key in force, so that no key index stands for
+        // two keys, and later than those that may come into force during the announcements.
         let next = sequence_of(&mote.node).saturating_add(SEQUENCES_BETWEEN);
         let sequence = sequence.max(next);
         registrar.replace(Configuration { network, sequence }, revoked.collect(), now);

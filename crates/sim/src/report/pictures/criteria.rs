@@ -9,7 +9,7 @@ use crate::experiments::chart::{Chart, Style};
 use crate::experiments::row::{Evidence, Row};
 use crate::experiments::{Experiment, Report};
 
-/// The page of these experiments; `missing`: those that were asked for and have no rows.
+/// The page of these experiments; `missing`: requested experiments without rows.
 pub fn criteria_page(all: &[(Experiment, &Report)], missing: &[&str]) -> String {
     let mut body = String::from(
         "<header><h1>The published experiments, with Motet</h1><p class=\"quiet\">Virtual time, \

@@ -247,7 +247,7 @@ fn draw_line(chart: &mut Chart<'_, '_>, line: &Line) -> Drawn {
     Ok(())
 }
 
-/// Where a chart stands in its area, and what is written around it.
+/// The place of a chart in its area, and the labels around it.
 struct Frame {
     top: i32,
     left: u32,

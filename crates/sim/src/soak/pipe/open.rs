@@ -14,7 +14,7 @@ impl<'m> Pipe<'m> {
         self.settle(host)
     }
 
-    /// Accepts what waits, or lends buffers to what comes.
+    /// Accepts waiting connections, or lends buffers in advance to the next ones.
     pub(super) fn accept(&mut self, host: usize) -> Result<bool, String> {
         let Some(listener) = self.hosts[host].listener else {
             return Ok(false);

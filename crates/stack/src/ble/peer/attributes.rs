@@ -61,7 +61,7 @@ impl Attributes {
         }
     }
 
-    /// The service to ask for to open a channel; `None`: the peer is not known to have it.
+    /// The SPSM for opening the channel; `None`: the peer is not known to support it.
     pub(super) const fn service_of(&self, which: ChannelKind) -> Option<u16> {
         match which {
             ChannelKind::Ip => Some(IPSP),

@@ -52,7 +52,7 @@ impl Gather {
         ..Self::EMPTY
     };
 
-    /// Drops what is to come of a PDU for this channel.
+    /// Discards the rest of a PDU for this channel.
     pub(in crate::ble) fn skip(&mut self, which: ChannelKind) {
         if self.kind == Kind::Frame(which) {
             self.kind = Kind::Skipped;

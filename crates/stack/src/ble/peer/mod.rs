@@ -189,7 +189,7 @@ pub(in crate::ble) struct Channel {
     pub(in crate::ble) owed: u16,
     /// The length of the SDU that is coming in; 0: there is none.
     pub(in crate::ble) sdu_len: u16,
-    /// How much of it has come.
+    /// Bytes of the SDU that have arrived.
     pub(in crate::ble) sdu_have: u16,
 }
 

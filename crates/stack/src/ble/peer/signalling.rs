@@ -25,9 +25,9 @@ pub(in crate::ble) struct Signalling {
 #[derive(Clone, Copy, Debug)]
 struct Attempt {
     request: Option<Request>,
-    /// When to ask for the channel, where there is none.
+    /// When to request the channel, if there is none.
     opens_at: Instant,
-    /// How often it was refused in a row.
+    /// Number of refusals in a row.
     refusals: u8,
 }
 

@@ -116,10 +116,11 @@ impl Discovery<'_> {
             true if solicitor.has_parent() => {
                 solicitor.router().is_some() || solicitor.is_unanswered()
             }
-            // Without a way up it serves nobody, as one that asks it alone hears.
+            // Without a route upwards this router serves no node; a unicast solicitation is
+            // answered with that.
             true => !to_all,
         };
-        // Whoever hears a part now is owed the rest.
+        // A node that gets only a part of the configuration now must get the rest later.
         self.answer.is_owed |= self.is_waiting();
         if self.advertised.is_none() || !may_tell {
             self.answer.is_owed = true;

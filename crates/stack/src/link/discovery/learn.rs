@@ -34,7 +34,8 @@ impl Discovery<'_> {
     ) -> Result<(), PacketDrop> {
         let lease = lease(&advertisement);
         if self.solicitor.is_led() && lease == Duration::ZERO {
-            // RPL says itself when its parent is none any more.
+            // With RPL, a router lifetime of zero is ignored: RPL itself notices that its parent is
+            // gone.
             return Ok(());
         }
         if IS_ROUTER && !to_one && lease > Duration::ZERO {
@@ -124,9 +125,9 @@ impl Discovery<'_> {
         changed
     }
 
-    /// RPL decides where this node goes: it asks and hears `router` alone for contexts, or no
-    /// router. Neighbours without RPL are notified when the way up has gone: they may find another
-    /// router.
+    /// RPL chooses the router: contexts are solicited from `router` only, or from no router.
+    /// Neighbours without RPL are notified when the route upwards is lost, so that they can find
+    /// another router.
     #[cfg(feature = "rpl")]
     pub(in crate::link) fn follow(
         &mut self,

@@ -94,8 +94,8 @@ pub(super) struct Discovery<'m> {
     /// The answer to a solicitation of all routers.
     answer: Answer,
     pub(super) advertised: Option<Advertised>,
-    /// The border router that prefix and contexts come from; at the border router, what it has
-    /// advertised last.
+    /// The border router that prefix and contexts come from; at the border router itself, its last
+    /// advertised option.
     border: Option<BorderRouter>,
     /// A digest of the prefix and contexts that a border router has advertised last.
     advertised_digest: u32,

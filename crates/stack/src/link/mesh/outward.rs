@@ -129,7 +129,7 @@ impl<'m> Mesh<'m> {
         let pacing = &self.settings.pacing;
         let until = match pacing.is_measured() {
             false => now + pacing.after(is_router),
-            // Nobody passes them on: those for all, and those that a sleeping child has asked for.
+            // Broadcast frames, and frames to sleeping children, are not forwarded further.
             true if outcome.to.is_broadcast() || self.sleeps(outcome.to) => return,
             true => {
                 let took = ExchangeTimes {
@@ -336,7 +336,7 @@ impl<'m> Mesh<'m> {
             src: self.mac.source(),
             dst: neighbour,
         };
-        // What was compressed elsewhere has aged since it came.
+        // A header that another node has compressed has been ageing since its arrival.
         let since = match meta.egress {
             TcpEgress::As(TcpForm::Compressed) => meta.since(now),
             _ => now,

@@ -57,7 +57,7 @@ impl Indirect<'_> {
         }
     }
 
-    /// Puts a packet into the place of a copy of it that waits; false where none does.
+    /// Replaces a waiting packet by `packet` if that is a newer copy of it; returns whether it did.
     fn merge(&mut self, key: u8, packet: &[u8], meta: PacketMeta, now: Instant) -> bool {
         if meta.egress == TcpEgress::As(TcpForm::Compressed) {
             return false;

@@ -457,7 +457,8 @@ const fn advances(last: u32, ack: u32) -> bool {
     more > 0 && more <= u16::MAX as u32
 }
 
-/// Flows of which an ACK may wait at a time. Of those beyond, ACKs pass as they come.
+/// The number of flows of which an ACK may wait at the same time. ACKs of further flows pass at
+/// once.
 const FLOWS: usize = 16;
 
 /// A pure ACK with timestamps.

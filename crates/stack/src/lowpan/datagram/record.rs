@@ -19,9 +19,9 @@ pub struct Record {
     pub(super) routing: RecordRouting,
     /// Whether the packet's sender is known to exist.
     pub(super) is_known: bool,
-    /// Whether more than one fragment of it has come.
+    /// Whether more than one fragment of the packet has arrived.
     pub(super) grows: bool,
-    /// Whether another packet of its sender was put together just before.
+    /// Whether another packet of the same sender was completed just before.
     pub(super) follows: bool,
     pub(super) coverage: Coverage,
     /// When the packet's last useful fragment came.

@@ -36,8 +36,8 @@ impl Loss {
             reduced = true;
         }
         if is_new {
-            // CWR goes out with what is sent behind `recover`; until that is acknowledged,
-            // the peer echoes the same mark (RFC 3168 §6.1.2).
+            // CWR is sent with the first data after `recover`; until these are acknowledged, the
+            // peer echoes the same congestion mark (RFC 3168 §6.1.2).
             let least = i32::from(self.phase == Phase::Reduced);
             if sender.una.offset_from(self.recover) >= least {
                 self.leave_recovery(sender);

@@ -114,9 +114,10 @@ struct QueueShare {
 /// Where a queue stands. Lower turns go first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum RoundPosition {
-    /// The queue was empty when its packet came: it goes before those that were not.
+    /// The queue was empty when its packet arrived: it has precedence over queues that were not
+    /// (RFC 8290 §4.1).
     New(u64),
-    /// The queue has used up a share, or has not earned to go first.
+    /// The queue has used up a share, or has no right to precedence.
     Old(u64),
     /// The queue has no part in the round.
     Out,

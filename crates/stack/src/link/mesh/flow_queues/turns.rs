@@ -31,8 +31,8 @@ impl Until {
 }
 
 impl FlowQueues<'_> {
-    /// A queue that has got a packet takes part in the round. A flow of TCP that was empty goes
-    /// before those that were not.
+    /// Adds a queue with a new packet to the round. A known TCP flow whose queue was empty precedes
+    /// flows whose queues were not.
     pub(super) fn take_part(&mut self, key: u8) {
         self.turns = self.turns.wrapping_add(1);
         let turn = self.turns;
@@ -104,7 +104,8 @@ impl FlowQueues<'_> {
         }
     }
 
-    /// Whether a queue has packets behind those that are looked at, none of which can go.
+    /// Whether none of the first `LOOKS_AT` packets of a queue can leave, and further packets wait
+    /// behind them.
     fn is_stuck(&self, key: u8, is_ready: impl Fn(&[u8]) -> bool) -> bool {
         let lane = self.lane(key);
         lane.is_some_and(|lane| usize::from(lane.packets) > LOOKS_AT) && {
