@@ -1,8 +1,8 @@
 //! The application of `motet up --app coap`, which each mote runs: a sensor that puts its readings
 //! to this host's CoAP server, in blocks.
 //!
-//! Blocks are of a length that RFC 7959 knows, so that any server takes them; batches are small, so
-//! that somebody who looks on need not wait for a minute.
+//! Blocks have a length of RFC 7959, so that any server accepts them; batches are small, so that an
+//! observer sees readings within a minute.
 
 use motet_lab::Arena;
 use motet_lab::apps::App;

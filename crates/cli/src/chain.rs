@@ -1,8 +1,8 @@
 //! The common part of commands with a mesh in real time: the options of a chain, and the time in
 //! which its motes find each other before anything else happens.
 //!
-//! Most options are keys of a scenario ([`flags`]). What they say goes into a document, as a file's
-//! keys do, and the lab makes the mesh of it.
+//! Most options are keys of a scenario ([`flags`]). Their values go into a document, like the keys
+//! of a file, and the lab builds the mesh from that.
 
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
 //! `motet decode`: explains a capture frame by frame.
 //!
-//! Place: `motet-decode` explains; here files are opened, and what it says is printed.
+//! Place: `motet-decode` explains the frames; this file opens captures and prints the explanations.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};

@@ -1,8 +1,9 @@
-//! Options of a mesh: those that are keys of a scenario, and what becomes of them.
+//! Options of a mesh that are keys of a scenario, and their translation into a document.
 //!
-//! Place: the lab says which keys have an option ([`Setting`]); here they become clap's, with a few
-//! that are more than one key, or none. All that is said goes into one document, which the lab
-//! makes a mesh of; what that refuses is said here in the words of a command line.
+//! Place: the lab lists the keys that have an option ([`Setting`]). This file makes clap options of
+//! them, and a few further options that set several keys or none. All values go into one document,
+//! from which the lab builds a mesh. The lab's errors about keys are reworded here as errors about
+//! options.
 
 use clap::{
     Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, parser::ValueSource,

@@ -1,4 +1,4 @@
-//! Scripts on overlapping segments, written from a model of what a receiver reports.
+//! Scripts on overlapping segments, generated from a model of a receiver's reports.
 //!
 //! Purpose: [`scripts`] gives a script for each segment between any two of some places in the
 //! sequence space, over one kept block and over two, with RCV.NXT below, inside and above it; and
@@ -6,9 +6,9 @@
 //! `Receiver`, a model that shares no code with the engine.
 //!
 //! Place: the tests of this crate play them, and so does packetdrill's library
-//! (`crates/packetdrill/tests/agree`). Left out: reassembly beyond what the window holds, which
-//! scripts in `conformance/` show.
-//! Sources: RFC 2018 §4, the order of blocks; RFC 2883 §4, the report of duplicates.
+//! (`crates/packetdrill/tests/agree`). Left out: data beyond the window, which scripts in
+//! `conformance/` cover. Sources: RFC 2018 §4, the order of blocks; RFC 2883 §4, the report of
+//! duplicates.
 
 use std::fmt::Write as _;
 

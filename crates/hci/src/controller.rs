@@ -60,12 +60,12 @@ impl AsFd for Controller {
 struct PendingCommand {
     opcode: Opcode,
     until: Instant,
-    /// A connection goes on without it: silence is a refusal. Some controllers count a command
-    /// among those they know, and never answer it.
+    /// Whether a connection goes on without this command: then a missing answer counts as a
+    /// refusal. Some controllers list a command as supported, and never answer it.
     is_optional: bool,
 }
 
-/// The stream, with what waits on either side of it.
+/// The stream, with buffers for received packets and for bytes to be sent.
 #[derive(Debug)]
 struct Line {
     file: File,

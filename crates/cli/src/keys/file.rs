@@ -1,8 +1,9 @@
 //! Makes and changes key files, which [`motet_lab::keys`] describes and reads.
 //!
-//! A file is changed by another one that takes its name: until that is whole, and on the disk, the
-//! old one stands. Symbolic links stay, and what they lead to is changed. A file with further names
-//! (hard links) is refused: a program that reads it by another name would keep the old key.
+//! A file is changed by writing a new one and renaming it to the old name: until the new file is
+//! complete and synced, the old one stays in place. A symbolic link stays; its target is replaced.
+//! A file with further names (hard links) is refused: a program that reads it by another name would
+//! keep the old key.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -49,7 +50,7 @@ pub(super) fn change(
     path: &Path,
     change: impl FnOnce(&mut KeyFile) -> Result<(), String>,
 ) -> Result<(), Error> {
-    // Where there is no such file, the reader below says so.
+    // If the file does not exist, the reader below reports that.
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
     KeyFile::read(path).map_err(Error::input)?;
     let mut name = path.file_name().unwrap_or_default().to_owned();

@@ -39,7 +39,7 @@ use crate::{
 /// Runs the mesh and its router until a signal ends them.
 pub(super) fn run(scenario: &Path, args: &Args) -> Result<(), Error> {
     let (tun, connections, shared) = (&args.tun, args.connections, &args.shared);
-    // Before the mesh takes it: what is changed meanwhile is noticed at the next SIGHUP.
+    // Read before the mesh gets the key: a later change of the file is noticed at the next SIGHUP.
     let keys = args.key.as_deref().map(KeyFile::read).transpose();
     let keys = keys.map_err(Error::input)?;
     let (mesh, fairness) = mesh(scenario, args)?;

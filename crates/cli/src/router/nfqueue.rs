@@ -190,7 +190,7 @@ impl Daemon<'_> {
             snapshot.counters.overruns = counters.queue.overruns;
             snapshot.counters.gone = counters.queue.gone;
             snapshot.counters.elsewhere = counters.elsewhere;
-            // What the filter drops comes to no queue.
+            // Packets that the filter drops never reach the queue, so they are added here.
             snapshot.counters.forged =
                 counters.forged + watch.as_ref().map_or(0, |watch| watch.counts.forged());
             snapshot.counters.rules_restored =
@@ -204,7 +204,7 @@ impl Daemon<'_> {
         let interface = self.interface;
         if self.began.elapsed() >= self.inside_at {
             self.inside_at = self.began.elapsed() + INSIDE_EVERY;
-            // Where the routes cannot be read what was known still holds.
+            // If the routes cannot be read, the last known ones stay in force.
             if let Ok(inside) = Inside::read(interface) {
                 self.fair.set_inside(inside);
             }
@@ -274,7 +274,7 @@ impl InstalledRules {
     /// Puts in again what is gone; returns whether anything was.
     fn restore(&mut self) -> Result<bool, RulesError> {
         let installed = self.installed.restore()?;
-        // Where the routes cannot be read what was known still holds.
+        // If the routes cannot be read, the last known ones stay in force.
         let filter = match Inside::read(&self.interface) {
             Ok(inside) => self.filter.keep(inside)?,
             Err(_) => false,

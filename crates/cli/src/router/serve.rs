@@ -83,7 +83,7 @@ impl Socket {
         let mut last = None;
         for path in socket_path::candidates() {
             if let Some(folder) = path.parent() {
-                // Where this fails the next line says why.
+                // If this fails, the next call reports the reason.
                 let _ = fs::create_dir(folder);
             }
             match Self::at(&path) {
@@ -105,7 +105,8 @@ impl Socket {
                     "another router answers there, choose another path with --socket",
                 ));
             }
-            // Of a router that was killed; of any other file bind(2) says that it is there.
+            // The socket of a router that was killed is replaced; for any other file, bind(2)
+            // reports that it exists.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused && is_socket(path) => {
                 let _ = fs::remove_file(path);
             }
@@ -230,7 +231,7 @@ fn attend<S: Send + 'static>(
     };
     let snapshot_client = snapshot_client.clone();
     let thread = thread::Builder::new().name("connection".to_owned());
-    // Where no thread can be had the connection is closed; what a peer does wrong is its loss.
+    // If no thread can be started, the connection is closed. Errors of the peer are ignored.
     let _ = thread.spawn(move || {
         let _ = serve(stream, &snapshot_client);
         drop(slot);

@@ -1,7 +1,7 @@
-//! Where other threads ask the router's own thread for a [`Snapshot`].
+//! A channel by which other threads request a [`Snapshot`] from the router's own thread.
 //!
-//! The router's thread has packets to let go in time: it answers between two packets, all that
-//! have asked at once, with one snapshot. The threads that asked write it down.
+//! The router's thread must release packets in time. So it answers between two packets, all pending
+//! requests with one snapshot, and the requesting threads format it.
 
 use std::{
     sync::{

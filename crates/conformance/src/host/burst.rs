@@ -15,7 +15,7 @@ struct Burst {
     /// The sequence number behind the burst, and how many segments the burst has.
     next: u32,
     count: usize,
-    /// Where the last of them lies in the queue of what was sent.
+    /// The position of the last of them in the queue of sent segments.
     last: usize,
 }
 

@@ -278,8 +278,8 @@ impl Settings {
         }
     }
 
-    /// Sets a sysctl that takes a number; `false`: the sysctl is unknown, or the stack cannot do
-    /// what this number asks for.
+    /// Sets a sysctl that takes a number; `false`: the sysctl is unknown, or the stack does not
+    /// support this value.
     fn set_number(&mut self, name: &str, number: u32) -> bool {
         let config = &mut self.config;
         match name {

@@ -217,7 +217,8 @@ impl<'m> Line<'m> {
         self.handle
     }
 
-    /// Waits for a connection; none while the node has no address, after which it calls again.
+    /// Listens, and waits for a connection; `None` while the node has no address. The caller
+    /// repeats the call later.
     pub(super) fn accept(
         &mut self,
         port: u16,
