@@ -58,7 +58,7 @@ pub enum Window {
 /// The settings of TAiM.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Taim {
-    /// As the paper's Algorithm 1 says, word for word; otherwise with its faults mended.
+    /// Whether Algorithm 1 is followed literally; otherwise its faults are corrected.
     pub literal: bool,
     /// Time between two packets at the start: the paper's `Dinit`.
     pub spacing: Duration,

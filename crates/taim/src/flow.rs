@@ -68,9 +68,9 @@ struct Stream {
     holes: u32,
     /// Behind the highest byte that was acknowledged, where the acknowledgment has gone on.
     acknowledged: Option<u32>,
-    /// Segments in a row whose numbers are far from the highest.
+    /// Consecutive segments whose numbers are far from the highest.
     strays: u8,
-    /// Behind a byte whose acknowledgment is awaited, and since when.
+    /// The sequence number after a byte whose acknowledgment is awaited, and since when.
     timed: Option<(u32, Instant)>,
     /// The timed byte, until its acknowledgment has gone on.
     timed_on: Option<(u32, Instant)>,
@@ -429,7 +429,7 @@ impl Stream {
 
     /// Bytes below the highest: they fill a hole, or have passed before.
     fn on_old_data(&mut self, segment: &Segment) -> SegmentEffect {
-        // Whose acknowledgment comes is not known any more (Karn).
+        // It is unknown which transmission the ACK is for (Karn).
         (self.timed, self.timed_on) = (None, None);
         let new_bytes = segment.payload_len.min(self.holes);
         self.holes -= new_bytes;

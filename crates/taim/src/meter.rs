@@ -75,13 +75,13 @@ fn place(step: u64) -> usize {
     (step % STEPS as u64) as usize
 }
 
-/// How finely windows are told apart.
+/// The time resolution of windows.
 const STEP: Duration = Duration::from_secs(10);
 
 /// Ten minutes, the longest window.
 const STEPS: usize = 60;
 
-/// A rate over less says nothing.
+/// The shortest time over which a rate is meaningful.
 const SPAN_MIN: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ impl<T: Copy> Recent<T> {
         self.young.get(pair).or_else(|| self.old.get(pair)).copied()
     }
 
-    /// Notes something of a pair, in place of what was noted before.
+    /// Stores a note about a pair, in place of an earlier one.
     pub(crate) fn put(&mut self, pair: Pair, note: T, now: Instant) {
         self.turn(now);
         self.young.insert(pair, note);

@@ -206,7 +206,8 @@ impl Router {
             return Decision::Pass;
         }
         if passes {
-            // A caller that has not polled keeps what goes now: it goes behind that.
+            // The caller has not polled packets that may leave already: this packet must leave
+            // after them.
             self.ready.push_back(packet.id);
         }
         self.counters.held += 1;
@@ -220,7 +221,7 @@ impl Router {
         self.strangers.take_flow(flow, |id| ready.push_back(id));
     }
 
-    /// A segment whose flow finds no room goes behind what waits of that flow.
+    /// A segment whose flow does not fit the table leaves after the waiting packets of that flow.
     fn pass_unknown(&mut self, packet: &Packet<'_>, flow: &FlowKey, now: Instant) -> Decision {
         self.take_strangers(flow);
         if packet.direction == Direction::Up

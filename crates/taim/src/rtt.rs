@@ -13,7 +13,7 @@ pub(crate) struct Rtt {
 }
 
 impl Rtt {
-    /// Folds a sample in; one beyond [`SAMPLE_MAX`] says more of a clock than of a network.
+    /// Adds a sample. One beyond [`SAMPLE_MAX`] is ignored: it is due to a step of the clock.
     pub(crate) fn add(&mut self, sample: Duration) {
         if sample > SAMPLE_MAX {
             return;

@@ -54,7 +54,7 @@ pub(crate) struct Segment {
     pub(crate) payload_len: u32,
     /// Length of the whole packet, bytes.
     pub(crate) packet_len: usize,
-    /// The largest segment that its sender takes, where it says so.
+    /// The MSS option of the segment, if present.
     pub(crate) mss: Option<u16>,
 }
 

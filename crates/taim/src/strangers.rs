@@ -40,9 +40,10 @@ pub(crate) struct Strangers {
     packets_max: usize,
     /// Packets to be dropped.
     dropped: VecDeque<PacketId>,
-    /// Pairs whose strangers have been let in, and how many packets that come back answer them.
+    /// Pairs whose stranger has sent packets into the mesh, and how many packets back count as
+    /// answers.
     spoken: Recent<u8>,
-    /// Pairs whose mote has sent something unasked, and how many packets may answer that.
+    /// Pairs whose mote has sent an unsolicited packet, and how many packets may pass as answers.
     asked: Recent<u8>,
 }
 
@@ -291,7 +292,7 @@ impl Strangers {
         });
         let lane = &mut self.lanes[place];
         if now.since(lane.used) >= KEPT_FOR {
-            // What it owed is long paid.
+            // Its debt has expired.
             lane.credit = lane.credit.max(0);
         }
         lane.used = now;
@@ -379,7 +380,7 @@ const ANSWER_WEIGHT: u64 = 2;
 /// Bytes of packets that wait, at most.
 const BYTES_MAX: usize = 64 << 10;
 
-/// No packet waits for longer: whoever sent it has given it up, or sent it again.
+/// The longest wait of a packet: by then its sender has given it up, or sent it again.
 const WAITS_MAX: Duration = Duration::from_secs(5);
 
 /// While TCP is in use, each kind of strangers (TCP, others) gets one part in this many of the air

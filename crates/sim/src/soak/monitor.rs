@@ -227,7 +227,8 @@ const PROBE_LEN: u32 = 1;
 /// The MSS of a peer that offers none (RFC 9293 §3.7.1).
 const MSS_DEFAULT: u16 = 1_220;
 
-/// The stack sends no smaller segments, whoever asks for them: 40 of options, 24 of data.
+/// The stack sends no smaller segments, even if the peer's MSS is smaller: 40 bytes of options and
+/// 24 of data.
 const MSS_MIN: u16 = 64;
 
 /// A header without options, which the MSS leaves out.

@@ -15,7 +15,7 @@ pub enum ChannelDrop {
     MalformedSignal,
     /// A signal that this host does not know; it was rejected.
     UnknownSignal,
-    /// An answer to nothing that was asked.
+    /// A response to a request that was not sent.
     StrayAnswer,
     /// More signals at once than answers can wait.
     AnswersFull,

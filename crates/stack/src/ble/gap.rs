@@ -103,7 +103,7 @@ impl Gap {
 }
 
 impl Host<'_> {
-    /// The times of a central's connections, by what is lost now.
+    /// The connection parameters for a central's connections, by the present losses.
     pub(super) fn timing(&self) -> Timing {
         let Config { timing, phy, .. } = self.config;
         if let Some(interval) = self.second.led() {

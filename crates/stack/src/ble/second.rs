@@ -69,7 +69,7 @@ impl Host<'_> {
         self.second.led = interval;
     }
 
-    /// Asks how strong the signal of this peer is.
+    /// Requests the signal strength of this peer from the controller.
     pub(crate) fn ask_rssi(&mut self, at: usize) {
         let peer = self.peers.get_mut(at);
         if let Some(connection) = peer.and_then(|peer| peer.connection.as_mut()) {

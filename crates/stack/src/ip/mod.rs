@@ -179,7 +179,7 @@ enum Turn {
     Routed,
 }
 
-/// Addresses and routes of one node, and how much it says to strangers.
+/// Addresses and routes of one node, and the limits of its answers to strangers.
 #[derive(Debug)]
 pub struct Ip<'m> {
     config: Config,

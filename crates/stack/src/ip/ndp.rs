@@ -87,9 +87,10 @@ pub(crate) struct Solicitor {
 enum State {
     /// The node has not begun to look for a router.
     Idle,
-    /// Asking all routers, or the one to accept; `sent` so far.
+    /// Soliciting all routers, or the only acceptable one; `sent`: solicitations so far.
     Asking { sent: u8, at: Instant },
-    /// Configured by `router`; asked again, alone, from `refresh` on, lost at `expires`.
+    /// Configured by `router`, which is solicited again by unicast from `refresh` on; the
+    /// configuration expires at `expires`.
     Bound {
         router: Ipv6Addr,
         refresh: Instant,
@@ -104,9 +105,9 @@ enum State {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Claim {
     digest: u32,
-    /// The advertisement says that the router stops: a router lifetime of 0.
+    /// The claim is that the router stops: a router lifetime of 0.
     is_end: bool,
-    /// The router has repeated the change in answer to the first question.
+    /// The router has repeated the change in its answer to the first solicitation.
     agreed: bool,
     /// The router has not yet answered the last question.
     asked: bool,
@@ -152,7 +153,7 @@ impl Advertised {
 }
 
 impl Solicitor {
-    /// Asks any router, or only the neighbour `parent` where the tree is fixed by hand.
+    /// Solicits any router, or only the neighbour `parent` if the tree is fixed by hand.
     pub(crate) const fn new(parent: Option<Iid>) -> Self {
         Self {
             parent,

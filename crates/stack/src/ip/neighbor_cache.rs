@@ -158,7 +158,7 @@ pub struct Registration {
 enum State {
     /// No registration; one that is news has just ended.
     Free,
-    /// The neighbour has asked for the address, but has acknowledged no frame yet.
+    /// The neighbour has requested the registration, but has not acknowledged a frame yet.
     Tentative,
     Registered,
 }
@@ -209,7 +209,7 @@ impl Registration {
         }
     }
 
-    /// Ends it. What was reported is reported as over.
+    /// Ends the entry. If it was reported, its end is reported, too.
     fn end(&mut self) {
         self.is_news |= self.state == State::Registered;
         self.state = State::Free;
@@ -327,7 +327,8 @@ impl<'m> NeighborCache<'m> {
         let entry = entry.ok_or(RegistrationRefusal::Full)?;
         if entry.is_of(request.iid) {
             if !same(&entry.owner, &request.owner) {
-                // Whoever came first keeps the address, unless it is another's by right.
+                // The first owner keeps the address, unless the address derives from the EUI-64 of
+                // the new one.
                 if !request.is_by_right {
                     return Err(RegistrationRefusal::Duplicate);
                 }
@@ -400,7 +401,7 @@ impl NeighborCache<'_> {
         (self.ends_first != Instant::NEVER).then_some(self.ends_first)
     }
 
-    /// Ends what was not renewed.
+    /// Ends registrations that were not renewed.
     pub(crate) fn expire(&mut self, now: Instant) {
         if now < self.ends_first {
             return;

@@ -127,7 +127,7 @@ impl<'m> SourceRoutes<'m> {
         let same = |slot: &Option<Step>| slot.is_some_and(|known| known.child == step.child);
         let at = self.steps.iter().position(same);
         let known = at.and_then(|at| self.steps.get(at).copied().flatten());
-        // What was lost holds no more, however new.
+        // A lost step does not count, even if its sequence is newer.
         let holds = known.filter(|known| !known.is_lost);
         // Two routers send a DAO for the same registration of a leaf: the leaf has registered anew,
         // and either router may be the old one. The leaf has to register once more, with a later
@@ -264,7 +264,7 @@ impl SourceRoutes<'_> {
         }
     }
 
-    /// Forgets what is too old.
+    /// Removes expired steps.
     pub(super) fn expire(&mut self, now: Instant) {
         for slot in self.steps.iter_mut() {
             *slot = slot.filter(|step| now < step.until);
@@ -310,7 +310,7 @@ impl SourceRoutes<'_> {
     }
 }
 
-/// The neighbour that brought what was known before the motes began to find their places anew.
+/// Stands for the neighbour by which a step came that was known before the DODAG's version changed.
 const NOBODY: Iid = [0; 8];
 
 /// Places of a full table that are looked at for a step that leads nowhere when a message needs

@@ -200,7 +200,8 @@ fn authenticated(request: Number<'_>) -> Option<([u8; AAD_LEN_MAX], usize)> {
 
 /// Array, version, algorithms, the two identifiers with their lengths, no options.
 const EXTERNAL_LEN_MAX: usize = 1 + 1 + 2 + 1 + ID_LEN_MAX + 1 + PARTIAL_LEN_MAX + 1;
-/// Array, its name, no protected header, what is external with its length.
+/// Length of the AAD (RFC 8613 §5.4): the array, its name, an empty protected header, and the
+/// external AAD with its length.
 const AAD_LEN_MAX: usize = 1 + 9 + 1 + 2 + EXTERNAL_LEN_MAX;
 
 /// The value of the OSCORE option (§6.1).

@@ -434,7 +434,8 @@ impl<'m> Ble<'m> {
         let mut may_leave = alone.is_some_and(|alone| alone >= ble::STALLED_AFTER);
         for step in 0..count {
             let at = (self.turn + step).checked_rem(count).unwrap_or(0);
-            // TCP gives up a peer that takes nothing by what it has sent in vain.
+            // A peer that takes no packets may get more segments: TCP needs its unsuccessful
+            // retransmissions to give the connection up.
             may_leave |= self.host.is_stalled(at, now);
             if !self.host.is_ready(at) {
                 continue;

@@ -36,7 +36,7 @@ pub(super) struct Layer<'m> {
     counters: Counters,
     /// The waiting time that the ACK under way announces, ms.
     waited_ms: u16,
-    /// Connection events since an interval was asked for.
+    /// Connection events since the last request for an interval.
     settled: u16,
 }
 
@@ -152,7 +152,7 @@ impl<'m> Ble<'m> {
         }
     }
 
-    /// Forgets what belonged to channels that are gone, and what has been held for too long.
+    /// Discards the state of closed channels, and segments that have been held for too long.
     pub(super) fn poll_tcple(&mut self, now: Instant) {
         let Some(layer) = &mut self.tcple else { return };
         for (at, side) in layer.sides.iter_mut().enumerate() {

@@ -72,7 +72,7 @@ use offer::HEADERS_LEN;
 #[cfg(feature = "tcp")]
 pub(crate) use offer::{SHRINKS_HEADERS, Segments};
 
-/// The segment that a link asks of the node's TCP.
+/// The request of a link for a segment of the node's TCP.
 #[derive(Clone, Copy)]
 pub(crate) enum Ask<'b, 'm> {
     /// Any segment: a link that carries whole packets takes each.

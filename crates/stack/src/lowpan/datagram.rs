@@ -45,12 +45,12 @@ pub struct Datagrams<'m> {
     overtakings: Allowance,
     /// Whether a packet may begin with another fragment than its first.
     any_order: bool,
-    /// The earliest deadline of all records: asked at every poll, changed by few events.
+    /// The earliest deadline of all records: read at every poll, changed by few events.
     deadline: Option<Instant>,
     counters: DatagramCounters,
 }
 
-/// The key that tells one fragmented packet from another at a receiver (RFC 4944 §5.3).
+/// The key of a fragmented packet at a receiver (RFC 4944 §5.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Key {
     /// The neighbour that sent the fragment over this hop.

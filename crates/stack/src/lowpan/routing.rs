@@ -211,7 +211,7 @@ impl<'p> Path<'p> {
                 rest: walk.rest(),
             }
         };
-        // Whose addresses the route counts on: only the root writes one.
+        // The route is compressed relative to the root's address: only the root writes one.
         if path.hops.len > 0 && outer.src != root {
             return None;
         }

@@ -167,7 +167,7 @@ impl<'m> Node<'m> {
         }
     }
 
-    /// Counts a packet that was dropped, or tells its source.
+    /// Counts a dropped packet, or sends an ICMPv6 error to its source.
     // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
     pub(super) fn conclude(

@@ -175,7 +175,7 @@ impl<'m> Node<'m> {
         self.polled_at = None;
         let on_link = InterfaceId::of_zone(remote.zone);
         let id = on_link.unwrap_or_else(|| self.ip.first_link());
-        // Of all links only a mesh has neighbours without a key.
+        // Only a mesh link has neighbours without a key.
         let mesh = mesh_mut(self.links, id).ok_or(DatagramError::NoRoute)?;
         let src = self.ip.source_for(&remote.addr, id);
         let src = src.ok_or(DatagramError::NoAddress)?;
@@ -228,7 +228,7 @@ impl<'m> Node<'m> {
         let errand = proxy.and_then(|it| it.on_neighbour((iid, remote), datagram, now, &mut out));
         if let Some((jrc, len)) = errand {
             let datagram = out.get(..len).unwrap_or_default();
-            // The pledge asks again.
+            // A failure is ignored: the pledge repeats its request.
             let _is_sent = self.send_datagram((jrc, PORT), PORT, datagram);
         }
         self.news_at = Some(now + super::TICK);
@@ -264,7 +264,7 @@ impl<'m> Node<'m> {
                 port: PORT,
                 zone,
             };
-            // The pledge asks again.
+            // A failure is ignored: the pledge repeats its request.
             let _is_sent = self.send_join(&pledge, out.get(..len).unwrap_or_default(), now);
         }
         true

@@ -38,7 +38,7 @@ impl<'m> Node<'m> {
             return;
         };
         routing.leaves_at = None;
-        // Only a request with a transaction asks to be spoken for.
+        // Only a registration with a transaction ID is advertised in RPL.
         if let Some((change, sequence)) = due.and_then(|change| Some((change, change.tid?))) {
             let leaf = Leaf {
                 iid: change.iid,

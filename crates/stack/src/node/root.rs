@@ -47,7 +47,7 @@ impl Root {
         }
     }
 
-    /// When to ask for routes.
+    /// When to request routes.
     pub(super) const fn deadline(&self) -> Option<Instant> {
         self.ask_at
     }

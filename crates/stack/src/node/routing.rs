@@ -180,7 +180,7 @@ impl<'m> Node<'m> {
         }
     }
 
-    /// Says to IP and to the link where this node is in the DODAG.
+    /// Passes this node's place in the DODAG to IP and to the link.
     fn place(&mut self) {
         let Some(routing) = self.routing.as_ref() else {
             return;

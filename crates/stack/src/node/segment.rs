@@ -215,7 +215,7 @@ impl<'m> Node<'m> {
 
     /// The offer of the path back over `hop` to the connection that `segment` begins.
     fn offer_to(&self, hop: NextHop, header: &Header, segment: &[u8], now: Instant) -> Offer {
-        // Only compression asks which options there are, and which ports.
+        // The options and ports are needed for header compression only.
         let parsed = SHRINKS_HEADERS.then(|| tcp_header(segment)).flatten();
         let timestamps = parsed.is_some_and(|tcp| tcp.options.timestamps.is_some());
         let ports = parsed.map_or((0, 0), |tcp| (tcp.dst_port, tcp.src_port));

@@ -211,7 +211,8 @@ impl Rpl<'_> {
         }
     }
 
-    /// The parent leads in a loop: it counts again when it has said a rank again.
+    /// The parent is part of a loop: it cannot be the parent again before it has announced its rank
+    /// anew.
     pub(super) fn bar_parent(&mut self) {
         let parent = self
             .parent

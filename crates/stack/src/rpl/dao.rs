@@ -146,7 +146,7 @@ impl Rpl<'_> {
         self.schedule_dao_after(DELAY_MS, now, rng);
     }
 
-    /// The root has asked all motes for their routes: a DAO follows at leisure.
+    /// The root has requested the routes of all motes: a DAO follows after a long random delay.
     pub(super) fn schedule_asked_dao(&mut self, now: Instant, rng: &mut Rng) {
         self.schedule_dao_after(ASKED_DELAY_MS, now, rng);
     }

@@ -152,13 +152,13 @@ impl Rpl<'_> {
         self.hear((from, is_own, to_all), dio, &options, now, rng)
     }
 
-    /// Whether the parent has been asked, or is to be, and has not answered.
+    /// Whether a DIS to the parent is planned or unanswered.
     fn is_asked(&self) -> bool {
         let parent = self.parent.and_then(|parent| self.candidates.find(parent));
         parent.is_some_and(|parent| parent.questions > 0)
     }
 
-    /// A message counts only if the parent confirms it: the parent is asked soon.
+    /// A message that counts only if the parent confirms it: a DIS is sent to the parent soon.
     fn ask_parent(&mut self) {
         let parent = self
             .parent
@@ -396,7 +396,8 @@ impl Rpl<'_> {
         }
         let mut is_route_lost = core::mem::take(&mut self.is_route_lost);
         if asks_for_dao {
-            // This node's own children are asked by its DTSN (RFC 6550 §9.6).
+            // Incrementing its own DTSN passes the request on to this node's children (RFC 6550
+            // §9.6).
             self.dtsn = lollipop::next(self.dtsn);
             self.is_inconsistent = true;
             self.trickle.insist();
@@ -463,7 +464,7 @@ fn check_rank(rank: u16, unit: u16) -> Result<(), MessageDrop> {
 /// itself.
 const SILENT_TICKS: u32 = 8;
 
-/// How often the parent is asked to confirm a message in its name, until it answers.
+/// How often a DIS is sent to the parent to confirm a message in its name, until it answers.
 const QUESTIONS: u8 = 3;
 
 /// The rise of the cost of the parent's path from which the parent is asked: two transmissions.

@@ -36,7 +36,7 @@ pub enum MessageDrop {
     TooMany,
     /// A DAO without a target that can be reached, or of targets that are not this DODAG's.
     BadTarget,
-    /// A DAO that is older than what is known of its target.
+    /// The path sequence of a DAO is older than the known one of its target.
     OldSequence,
     /// The root's graph has no room.
     GraphFull,

@@ -39,7 +39,7 @@ impl Rpl<'_> {
         let dio = Dio {
             instance: dodag.instance,
             version: dodag.version,
-            // A leaf says no rank (RFC 6550 §8.5).
+            // A leaf advertises an infinite rank (RFC 6550 §8.5).
             rank: if self.is_router() {
                 self.rank
             } else {

@@ -278,7 +278,7 @@ impl<'m> Rpl<'m> {
     /// Begins: a mote looks for a DODAG; a root listens for its motes of before, then speaks.
     pub fn start(&mut self, now: Instant, rng: &mut Rng) {
         if self.is_root() {
-            // Children whose root had the same version before see by this that it began anew.
+            // A new DTSN shows children that knew the same version that the root has restarted.
             self.dtsn = 128 | rng.below(128) as u8;
         }
         self.detached.start(self.is_root(), now, rng);
@@ -434,7 +434,7 @@ impl<'m> Rpl<'m> {
         }
     }
 
-    /// A root asks every mote for its route anew, as when its graph has lost some.
+    /// Lets a root request the route of every mote anew, as when steps were lost.
     pub fn refresh_routes(&mut self) {
         self.dtsn = lollipop::next(self.dtsn);
         self.is_inconsistent = true;

@@ -74,7 +74,7 @@ impl Question {
         is_answer
     }
 
-    /// When the next question may be asked.
+    /// When the next DIS to a neighbour may be sent.
     pub(super) fn next_at(&self) -> Instant {
         let wait = match self.is_open {
             true => ANSWERED_WITHIN,

@@ -213,7 +213,7 @@ impl Connection<'_> {
         self.arm(Timer::Transmit, wait);
     }
 
-    /// Disarms `timer` and says true if it is due.
+    /// Disarms `timer` and returns true if it is due.
     pub(super) fn take_due(&mut self, timer: Timer) -> bool {
         let at = self.deadlines.get(timer as usize);
         let due = self.timers.is_armed(timer) && at.is_some_and(|at| has_come(*at, self.now()));

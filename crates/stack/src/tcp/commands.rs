@@ -167,7 +167,8 @@ impl<'m> Connection<'m> {
             && self.state().is_synchronized()
             && self.state() != State::TimeWait
         {
-            // RFC 9293 §3.10.4 via RFC 1122 §4.2.2.13: unread data are lost; say so.
+            // Unread data are lost, so the peer gets a reset (RFC 1122 §4.2.2.13, by RFC 9293
+            // §3.10.4).
             return self.abort();
         }
         if !was_closed {

@@ -124,11 +124,11 @@ pub struct Config {
     /// How cwnd answers a loss, and how it grows. Best chosen before the connection begins: another
     /// algorithm than the one so far starts as if nothing had been lost.
     pub congestion_algorithm: CongestionAlgorithm,
-    /// Congestion control at all; off only to measure what it does.
+    /// Whether there is congestion control; off only to measure its effect.
     pub congestion_control: bool,
     /// Take the short way for the segments that a bulk transfer is made of.
     pub header_prediction: bool,
-    /// How soon a node that sleeps asks for an answer.
+    /// How soon a sleeping node polls for an answer.
     #[cfg(feature = "sleepy")]
     pub economy: Economy,
 }

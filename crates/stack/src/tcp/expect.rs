@@ -76,8 +76,8 @@ impl Connection<'_> {
             // The first of several answers may be on its way already.
             let is_alone = self.flight() <= u32::from(self.smss);
             let after = match economy {
-                // What is measured includes this wait: one of a whole round trip would grow by
-                // itself.
+                // The measured RTT includes this wait: a wait of a whole RTT would make the RTT
+                // grow without end.
                 Economy::LowestEnergy => round - round / 4,
                 Economy::Balanced if is_alone => round.saturating_sub(2 * var),
                 Economy::Balanced | Economy::LowestLatency => 0,

@@ -54,7 +54,7 @@ impl Facts {
     pub(super) const CWR_DUE: u32 = 1 << 14;
     /// A duplicate (`dsack_at`, `dsack_len`) is to be reported (RFC 2883).
     pub(super) const DSACK_DUE: u32 = 1 << 15;
-    /// The network said that the peer may not be reachable (a soft error).
+    /// An ICMPv6 error reported that the peer may be unreachable (a soft error).
     pub(super) const SOFT_ERROR: u32 = 1 << 11;
     /// TS.Recent is older than PAWS may rely on.
     pub(super) const TS_OUTDATED: u32 = 1 << 21;

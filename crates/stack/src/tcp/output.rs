@@ -64,7 +64,7 @@ impl Connection<'_> {
         if facts.has(Facts::SYN_DUE) && self.is_connecting() {
             return Some(Plan::bare(Kind::Syn));
         }
-        // A handshake that the peer began too may be asked for an ACK: a challenge.
+        // In a simultaneous open a challenge ACK may be due.
         if matches!(self.state(), State::Closed | State::Listen | State::SynSent) {
             return None;
         }
@@ -84,7 +84,8 @@ impl Connection<'_> {
         facts.has(Facts::ACK_DUE).then_some(Plan::bare(Kind::Ack))
     }
 
-    /// A probe that a timer asked for: new data if there are any, else some again.
+    /// A tail loss probe that a timer has requested: new data if there are any, else a
+    /// retransmission.
     fn plan_probe(&self) -> Option<Plan> {
         let flight = self.flight();
         if self.facts.has(Facts::PERSIST_DUE) {
@@ -519,7 +520,7 @@ impl Connection<'_> {
             }
             if !self.facts.has(Facts::PERSIST_DUE) {
                 self.note_progress();
-                // Those counted so far were keepalives without an answer.
+                // The count so far was of unanswered keepalives.
                 self.retries = 0;
             }
         }

@@ -36,14 +36,15 @@ impl Connection<'_> {
         self.facts.clear(Facts::RESET_DUE);
         self.facts.set(Facts::SOFT_ERROR);
         if plan.is_insisted_on() && self.timers.purpose().is_none() {
-            // Those counted so far were keepalives without an answer.
+            // The count so far was of unanswered keepalives.
             self.retries = 0;
             self.note_progress();
             self.arm_timeout(Purpose::Retransmit);
         }
     }
 
-    /// RFC 8201: sends smaller segments from now on, and again what was too big.
+    /// Packet Too Big (RFC 8201): sends smaller segments from now on, and retransmits those that
+    /// were too big.
     fn on_packet_too_big(&mut self, mtu: u32) {
         let mss = mtu.saturating_sub(PACKET_OVERHEAD).min(u32::from(u16::MAX)) as u16;
         // Below IPv6's minimum is forged or for a fragmenting router (RFC 8201 §4).

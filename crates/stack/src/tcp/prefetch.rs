@@ -90,7 +90,7 @@ impl Connection<'_> {
             && end <= u32::from(self.snd_wnd)
             && end <= next;
         let is_calm = !self.is_recovering() && !self.facts.has(Facts::CWR_DUE | Facts::PERSIST_DUE);
-        // The link tells the segments of a connection apart by where they begin.
+        // The link identifies the segments of a connection by their first sequence number.
         let is_alike = prefetched == 0 || full == u32::from(self.prefetched.segment_len);
         (fits && is_alike && is_calm).then_some(Plan {
             offset: self.flight() + prefetched,

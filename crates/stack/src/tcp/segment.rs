@@ -173,8 +173,7 @@ impl Head {
         head
     }
 
-    /// The options of a SYN, of which `facts` says which there are; `timestamps`: TSval and
-    /// TSecr.
+    /// The options of a SYN that are set in `facts`; `timestamps`: TSval and TSecr.
     pub(super) fn push_syn_options(&mut self, mss: u16, facts: Facts, timestamps: (u32, u32)) {
         self.push(MSS | u32::from(mss));
         let mut lead = NOP_NOP;

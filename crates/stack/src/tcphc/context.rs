@@ -114,7 +114,7 @@ pub(super) mod bit {
     pub(in crate::tcphc) const OPENER: u32 = 1 << 6;
     /// The opener has its SYN-ACK: what it sends next makes the context active.
     pub(in crate::tcphc) const ANSWERED: u32 = 1 << 7;
-    /// This end joined late: perhaps more was sent before than `u_seq` says.
+    /// This end joined late: segments beyond `u_seq` may have been sent before.
     pub(in crate::tcphc) const JOINED: u32 = 1 << 12;
     pub(in crate::tcphc) const U_TSECR: u32 = 1 << 10;
     /// A segment passed that was not counted: its TSval may be echoed.
@@ -361,7 +361,7 @@ impl Context {
                 self.tpair = (value_behind, behind_by(self.u_tsecr, echo), ack_behind);
                 self.put_set(Set::SinceTpair, WindowSet::One(seg.window()));
             }
-            // Likewise: what is acknowledged here was received, though not by us.
+            // The acknowledged data were received, though not seen at this end.
             if !self.has(bit::R_SEQ) {
                 self.r_seq = ack;
                 self.put(bit::R_SEQ, true);

@@ -76,7 +76,7 @@ pub struct Tcphc<'m> {
 pub struct Flow {
     /// This node, or the host outside that it stands for.
     pub local: Ipv6Addr,
-    /// The final destination, whatever routing headers say.
+    /// The final destination, even if a routing header has another one.
     pub remote: Ipv6Addr,
     /// Both are nodes of the 6LoWPAN.
     pub within_mesh: bool,
@@ -87,7 +87,7 @@ pub struct Flow {
 pub enum Origin {
     /// This node's TCP: it keeps to the rules.
     Own,
-    /// A host outside: nothing it says is believed before checksum and bounds are right.
+    /// A host outside: a segment changes a context only if its checksum and numbers are right.
     Outside,
 }
 

@@ -65,7 +65,7 @@ impl Overheard {
         })
     }
 
-    /// Learns from a segment whose header was not compressed, and whose checksum verifies.
+    /// Updates the contexts from an uncompressed segment with a right checksum.
     pub fn learn(&mut self, from_first: bool, segment: &[u8], now: Instant) {
         if let Some(seg) = Segment::parse(segment) {
             self.take(from_first, &seg, Form::Full, now);

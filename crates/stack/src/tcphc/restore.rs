@@ -159,7 +159,7 @@ fn window(context: &Context, window: Window, rules: Rules) -> Result<u16, Header
     })
 }
 
-/// The draft's rule: what is not in line is as in the segment before.
+/// The draft's rule: a field that is not in line has the value of the previous segment.
 fn from_upper(field: Field, before: Option<u32>) -> Result<u32, HeaderDrop> {
     if let Field::Whole(value) = field {
         return Ok(value);

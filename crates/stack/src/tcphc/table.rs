@@ -121,7 +121,7 @@ impl Tcphc<'_> {
         Some(at)
     }
 
-    /// Whether the peer understands a new context, or may be asked with this SYN.
+    /// Whether the peer supports a new context, or may be offered one with this SYN.
     fn may_offer(&mut self, key: &Key, seg: &Segment, opens: bool, now: Instant) -> bool {
         if !self.config.learned {
             return true;
@@ -301,7 +301,7 @@ fn on_answer(context: &mut Context, cid: u8, seg: &Segment, rules: Rules) -> boo
 
 /// Idle for this long, a context may be taken away.
 const EVICT_AFTER_S: u32 = 60;
-/// Makes what is over go before what is idle.
+/// Contexts of ended connections are reused before idle ones.
 const EVICT_OVER_BONUS_S: u32 = 1 << 30;
 /// The part of an identifier that counts; the top bit says which end chose.
 pub(super) const CID_MASK: u8 = 0x7f;

@@ -67,7 +67,7 @@ pub struct Counters {
     pub fillers: u32,
     /// SDUs that TCPlE does not define, and releases of segments that are not held.
     pub malformed: u32,
-    /// Intervals that were asked for.
+    /// Intervals that were requested.
     pub intervals: u32,
 }
 

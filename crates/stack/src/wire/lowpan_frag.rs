@@ -34,7 +34,7 @@ const DISPATCH_NEXT: u16 = 0b11100;
 pub struct Header {
     /// Bytes of the whole packet before compression; eleven bits.
     pub datagram_size: u16,
-    /// Says, with both link addresses and the size, which packet the fragment belongs to.
+    /// Identifies the packet, together with both link addresses and the size.
     pub datagram_tag: u16,
     /// Where the fragment starts in the uncompressed packet, in units of eight bytes.
     /// `None`: FRAG1, which starts the packet and holds its compressed header.

@@ -23,7 +23,8 @@ pub const HEADER_LEN_MAX: usize = 3;
 /// An SDU of the channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sdu {
-    /// A packet for now. What was held of its connection from this peer is dropped.
+    /// A packet to be delivered at once. Segments held for the same connection of this peer are
+    /// dropped.
     Plain,
     /// A packet that acknowledges, and how long it and the data that it acknowledges waited, ms.
     Ack {
@@ -35,7 +36,7 @@ pub enum Sdu {
         /// The number by which [`Self::Release`] names the connection.
         flow: u8,
     },
-    /// TCP has sent so much of what is held.
+    /// TCP has sent this many bytes of the held segments.
     Release {
         /// The connection, as [`Self::Prefetched`] named it.
         flow: u8,

@@ -158,7 +158,7 @@ impl Gate {
         news: &SegmentEffect,
         now: Instant,
     ) {
-        // What goes into the mesh is not its to share.
+        // Data into the mesh are not shared by this policy.
         let sign = Sign::of(segment, news);
         if segment.direction == Direction::Down {
             let sign = Sign {
@@ -189,7 +189,7 @@ impl Gate {
             self.share(id).last = None;
             self.heavy_flows.on_over(id);
         }
-        // Its place follows from what it was served.
+        // A flow's position in the order follows from its service so far.
         let served = self.share(id).served;
         if let Some(place) = self.share(id).place {
             self.unqueue(id);

@@ -18,7 +18,7 @@ use crate::flow::{Flow, HeldPacket, SegmentEffect};
 use crate::flows::{FlowId, Flows};
 use crate::segment::{Direction, Segment};
 
-/// A policy with what it knows.
+/// A policy with its state.
 #[derive(Debug)]
 pub(crate) enum Rule {
     None,
@@ -115,7 +115,7 @@ impl Rule {
         }
     }
 
-    /// A flow is forgotten, none of whose packets is held.
+    /// A flow without held packets is removed.
     pub(crate) fn on_forgotten(&mut self, id: FlowId) {
         match self {
             Self::None => {}

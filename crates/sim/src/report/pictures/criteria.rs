@@ -158,7 +158,7 @@ fn plot(chart: &Chart) -> Plot {
     }
 }
 
-/// The rows that are judged, and the rest for whoever asks.
+/// Tables of the rows with a criterion, and of the other rows.
 fn tables(rows: &[Row]) -> String {
     let (judged, others): (Vec<&Row>, Vec<&Row>) =
         rows.iter().partition(|row| row.criterion.is_some());

@@ -19,7 +19,8 @@ impl Pipe<'_> {
         Ok(())
     }
 
-    /// Whoever shut its window says when it is open again (RFC 9293 §3.8.6.2.2).
+    /// Checks that an end that has shut its window announces when it opens again (RFC 9293
+    /// §3.8.6.2.2).
     pub(super) fn check_windows(&self, host: usize) -> Result<(), String> {
         let Host {
             tcp,

@@ -249,7 +249,8 @@ impl Pipe<'_> {
         }
     }
 
-    /// Segments that somebody off the path invents for a connection whose ends he knows.
+    /// Segments that an off-path attacker forges for a connection whose addresses and ports it
+    /// knows.
     fn forge(&mut self, segments: u32) {
         let live: Vec<_> = self
             .sessions

@@ -16,7 +16,7 @@ use crate::wire::tcple::Characteristic;
 pub(in crate::ble) struct Attributes {
     /// This end's; `None`: it has no TCPlE.
     offered: Option<Characteristic>,
-    /// The peer is still to be asked.
+    /// The request to the peer has not been sent yet.
     is_due: bool,
     /// The peer's characteristic of TCPlE, once the peer has answered.
     remote: Option<Characteristic>,

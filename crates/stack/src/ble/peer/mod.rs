@@ -99,7 +99,7 @@ impl<'m> Peer<'m> {
         self.connection = Some(connection);
     }
 
-    /// The connection has ended: closes its channels and forgets what was on its way.
+    /// The connection has ended: closes its channels and discards pending packets.
     pub(in crate::ble) fn end(&mut self, counters: &mut HostCounters) {
         if let Some(mut connection) = self.connection.take() {
             for which in ChannelKind::ALL {
@@ -157,7 +157,8 @@ pub(in crate::ble) struct PendingCommands {
     pub(in crate::ble) phy: bool,
     /// An update of its times.
     pub(in crate::ble) update: Option<Timing>,
-    /// The times that the peer asked for and may have, behind the shortest interval.
+    /// The connection parameters that the peer requested and that are accepted, after the shortest
+    /// interval.
     pub(in crate::ble) accept: Option<(u16, Timing)>,
     /// The end of the connection, and why.
     pub(in crate::ble) end: Option<u8>,

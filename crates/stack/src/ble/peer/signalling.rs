@@ -11,7 +11,7 @@ use crate::wire::l2cap::{
     result,
 };
 
-/// Signals asked and still to be answered.
+/// Requests that wait for a response, sent or received.
 #[derive(Debug)]
 pub(in crate::ble) struct Signalling {
     /// Answers that wait for room in the controller, each with its identifier.
@@ -334,7 +334,7 @@ impl Connection {
         self.put_off(which, now);
     }
 
-    /// Asks for a channel later, and ever later.
+    /// Repeats the request for a channel later, at growing intervals.
     fn put_off(&mut self, which: ChannelKind, now: Instant) {
         let attempt = self.signalling.attempt_mut(which);
         let pause = PAUSE.saturating_mul(1 << attempt.refusals.min(5));

@@ -171,7 +171,8 @@ impl Discovery<'_> {
         }
     }
 
-    /// A border router's version of what it advertises: the next one when that has changed.
+    /// The version in a border router's advertisements: incremented when their contents have
+    /// changed.
     fn renew_version(&mut self, advertised: &Advertised) {
         let mut digest = Digest(0);
         digest.note(0, Some(advertised.prefix));
@@ -277,7 +278,8 @@ impl Discovery<'_> {
         self.send(queue, ip, to, &advertisement);
     }
 
-    /// Tells all neighbours at once that this node can route for them, or can no longer.
+    /// Sends an advertisement to all neighbours at once: this node can route for them now, or can
+    /// no longer.
     pub(in crate::link) fn announce(
         &mut self,
         queue: &mut PacketQueue<'_>,

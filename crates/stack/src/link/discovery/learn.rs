@@ -80,7 +80,8 @@ impl Discovery<'_> {
             let moved = (had_router, had_prefix) != (Some(addr), self.prefix());
             let left = had_router.filter(|had| *had != addr);
             self.register_from_now(left, moved, queue, now, rng);
-            // A router that has lost its table says so to one that it still routes for.
+            // A router that has lost its table sends such an advertisement to a node for which it
+            // still routes.
             if to_one && !moved && !was_asked {
                 self.registering_node.hasten(now);
             }
@@ -275,7 +276,7 @@ pub(super) fn border_of(advertisement: &RouterAdvertisement<'_>) -> Option<Borde
         })
 }
 
-/// Whether the router says that it knows EARO (RFC 8505 §6.1).
+/// Whether the router announces support of EARO (RFC 8505 §6.1).
 fn knows_earo(advertisement: &RouterAdvertisement<'_>) -> bool {
     let has_flag = |option| matches!(option, NdpOption::Other { kind: CAPABILITIES, body: [_, flags, ..] } if flags & KNOWS_EARO != 0);
     advertisement.options.iter().any(has_flag)

@@ -63,7 +63,7 @@ const PART_LEASE: Duration = Duration::from_secs(60);
 /// differ.
 const CAPABILITIES: u8 = 36;
 
-/// The capability flag of 6CIO that says that a node knows EARO (RFC 8505 §4.3).
+/// The capability flag of 6CIO for support of EARO (RFC 8505 §4.3).
 const KNOWS_EARO: u8 = 0x02;
 
 /// A link's neighbour discovery: the configuration learnt from its router, and its advertisements
@@ -254,7 +254,7 @@ impl<'m> Discovery<'m> {
         self.solicitor.hasten(now);
     }
 
-    /// Whether this node asks all routers: any may answer, to all nodes.
+    /// Whether this node solicits all routers: any router may answer, by multicast.
     #[cfg(feature = "sleepy")]
     pub(super) const fn is_searching(&self) -> bool {
         self.solicitor.is_searching()
@@ -303,7 +303,8 @@ impl<'m> Discovery<'m> {
                 let said = (*advertisement, !header.dst.is_multicast());
                 self.on_advertisement((header.src, from), said, queue, ip, now, rng)
             }
-            // Detection of duplicates asks the group of the address alone (RFC 4861 §7.1.1).
+            // Duplicate address detection is sent only to the address's solicited-node group (RFC
+            // 4861 §7.1.1).
             Message::NeighborSolicitation { target, .. }
                 if is_from_nobody && header.dst != ip::solicited_node(target) =>
             {
@@ -356,8 +357,8 @@ impl<'m> Discovery<'m> {
         allowed.then_some(()).ok_or(PacketDrop::TooMany)
     }
 
-    /// Sends the solicitations, answers and registrations that are due, and forgets what has
-    /// expired.
+    /// Sends the solicitations, answers and registrations that are due, and removes expired
+    /// entries.
     pub(super) fn poll(
         &mut self,
         queue: &mut PacketQueue<'_>,
@@ -434,7 +435,7 @@ impl<'m> Discovery<'m> {
         let mut packet = [0; ipv6::HEADER_LEN + 16 + OPTIONS_LEN_MAX];
         if let Ok(len) = ip::icmp::write(message, src, to, ip::ndp::HOP_LIMIT, &mut packet) {
             let packet = packet.get(..len).unwrap_or_default();
-            // A full queue drops it; the solicitor and the registering_node ask again.
+            // If the queue is full, the message is dropped; it is repeated later.
             queue.push(packet, PacketMeta::own(Class::Control).to_bits());
         }
     }

@@ -239,7 +239,7 @@ impl Discovery<'_> {
         }
     }
 
-    /// Asks `router` to register this node's address, or with lifetime 0 to forget it.
+    /// Sends `router` a request to register this node's address, or with lifetime 0 to remove it.
     fn ask(
         &self,
         queue: &mut PacketQueue<'_>,

@@ -50,7 +50,7 @@ pub struct Indirect<'m> {
     in_mac: u8,
     /// Whether a frame of that packet was acknowledged.
     is_begun: bool,
-    /// Whether that child has asked again since.
+    /// Whether that child has sent another request since then.
     has_asked_again: bool,
     /// The flag that the radio was set to show in its ACKs to all children.
     is_any_shown: bool,
@@ -230,7 +230,7 @@ impl<'m> Indirect<'m> {
         self.outgoing.discard();
     }
 
-    /// Ends what has lasted too long.
+    /// Removes children and packets whose time is over.
     fn expire(&mut self, now: Instant) {
         for key in self.keys() {
             let timeout = self.config.child_timeout;

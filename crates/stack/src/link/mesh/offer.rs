@@ -26,7 +26,7 @@ impl Mesh<'_> {
             None => (uncompressed, uncompressed),
             Some(tcphc) => {
                 let usual = tcphc.header_len_usual(timestamps);
-                // A peer in the mesh cuts what it sends as this node does.
+                // A peer in the mesh cuts its segments in the same way as this node.
                 match flow(segments.header.src, segments.header.dst).within_mesh {
                     true => (usual, usual),
                     false => (usual, tcphc.header_len_max(timestamps)),

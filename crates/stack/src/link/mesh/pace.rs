@@ -177,7 +177,8 @@ impl MeshSettings {
         let follows = self.follows(known, outcome.token, outcome.started, took.exchange);
         Flow {
             token: outcome.token,
-            // A sleeper sends what it has gathered: its first packet is not the last.
+            // A sleeping node sends several gathered packets, so even its first packet is part of a
+            // flow.
             follows: follows || mac.sleeps(),
             taken_at: now,
             contends: self.is_source(is_router, outcome.to, mac)

@@ -32,7 +32,7 @@ pub(super) struct PaceSearch {
 /// A number of frames in a row.
 #[derive(Debug)]
 struct Window {
-    /// Frames that are still of what was tried before.
+    /// Frames since the change of pace that still do not count.
     skipped: u8,
     frames: u8,
     /// Attempts of these frames that were not acknowledged.
@@ -113,7 +113,7 @@ impl PaceSearch {
         self.window = Window::begin(0, now);
         let Some(best) = self.best else {
             self.rest = self.rest.saturating_sub(1);
-            // A slower pace has to prove itself again: what was in the way may have gone.
+            // A slower pace is checked again: its reason may be gone.
             let is_bad = failed > FAILED_MAX;
             let was_bad = core::mem::replace(&mut self.was_bad, is_bad);
             if self.rest == 0 && ((is_bad && was_bad) || self.slower > 0) {
@@ -143,7 +143,7 @@ impl PaceSearch {
         self.window = Window::begin(SKIPPED, now);
     }
 
-    /// Gives up a search, and what was found.
+    /// Ends a search, and discards its result.
     pub(super) fn leave(&mut self) {
         let now = self.window.last;
         self.best = None;

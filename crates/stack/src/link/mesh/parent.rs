@@ -1,4 +1,4 @@
-//! Settings and counters of a parent of nodes that sleep, and what it knows of each.
+//! Settings and counters of a parent of sleeping nodes, and its state of each child.
 
 use crate::time::{Duration, Instant};
 use crate::wire::LinkAddr;

@@ -28,7 +28,7 @@ impl Mesh<'_> {
         self.mac.sleep().is_some()
     }
 
-    /// Lets discovery do what is due, and waits for the answer.
+    /// Lets discovery do what is due, and polls for the answer.
     pub(super) fn poll_discovery(&mut self, ip: &mut Ip<'_>, now: Instant, rng: &mut Rng) {
         let before = self.queue.len();
         self.discovery.poll(&mut self.queue, ip, now, rng);
@@ -40,7 +40,7 @@ impl Mesh<'_> {
         }
     }
 
-    /// Tells discovery how the last request to the parent went.
+    /// Reports the outcome of the last data request to discovery.
     pub(super) fn note_polled(&mut self, now: Instant) {
         match self.mac.take_polled() {
             Some((parent, true)) => self.discovery.on_acknowledged(parent.iid(), now),

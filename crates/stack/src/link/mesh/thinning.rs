@@ -272,7 +272,7 @@ impl Thinning {
         if flow.key != Some(key) {
             let before = core::mem::replace(flow, Flow::FREE).waiting;
             flow.key = Some(key);
-            // Whether the first ACK that is seen repeats another nobody knows.
+            // It is unknown whether the first ACK seen is a duplicate.
             (flow.ack, flow.used) = (acking.map(|read| read.ack), now);
             flow.sent = flow.ack.unwrap_or_default();
             return Offered {
@@ -374,7 +374,7 @@ impl<'m> Mesh<'m> {
             Some(neighbour @ Neighbour::One(_)) => link_addr(neighbour),
             _ => None,
         };
-        // For a child that sleeps packets wait anyway.
+        // Packets for a sleeping child wait elsewhere.
         let via = via.filter(|via| !self.sleeps(*via));
         let Some(thinning) = self.thinning.as_deref_mut() else {
             return false;

@@ -1,6 +1,6 @@
 //! Facts of loss recovery in one bit each.
 
-/// Yes-or-no facts about what was sent and its losses.
+/// Boolean facts about transmissions and losses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Notes(u8);
 

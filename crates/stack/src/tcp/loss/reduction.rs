@@ -82,7 +82,7 @@ impl Loss {
             return false;
         }
         self.notes.clear(Notes::TAIL_PROBED | Notes::TAIL_RESENT);
-        // Without a DSACK by now, only one of the two copies arrived.
+        // If there was no DSACK until now, only one of the two copies arrived.
         let is_lost = was_resent && self.phase == Phase::Open;
         if is_lost {
             self.reduce_once(sender);
@@ -112,7 +112,7 @@ impl Loss {
         }
     }
 
-    /// Halves ssthresh, remembers what was before, and marks the window's end.
+    /// Halves ssthresh, stores the values from before, and marks the end of the window.
     fn halve(&mut self, sender: &Sender<'_>) {
         // Marks and drops of one window of data count once (RFC 3168 §6.1.2). A timeout always
         // counts (RFC 5681 §3.1): by then `phase` is `Loss`, so this test does not hold it back.
@@ -159,7 +159,7 @@ impl Loss {
     /// `delivered`: bytes delivered by the acknowledgment that shows the loss.
     pub(super) fn enter_recovery(&mut self, delivered: u32, sender: &Sender<'_>) {
         self.halve(sender);
-        // What was SACKed before counts no more.
+        // Data SACKed earlier are not part of the flight.
         let in_flight = sender.flight() - self.scoreboard.sacked();
         self.begin_recovery(Prr::new(in_flight + delivered));
         self.begin_resending();
@@ -185,7 +185,7 @@ impl Loss {
             self.halve(sender);
         }
         if was_resizing {
-            // What was too big for the path stays so: an undo would absolve it.
+            // Segments that were too big stay lost: an undo would mark them as in flight.
             self.notes.clear(Notes::UNDO);
         }
         self.control.on_timeout();

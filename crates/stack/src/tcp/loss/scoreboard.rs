@@ -77,7 +77,7 @@ pub(in crate::tcp) struct Delivery {
     pub(in crate::tcp) newest_age: u32,
     /// The offset behind that transmission, from [`Self::base`].
     pub(in crate::tcp) newest_end: u32,
-    /// Something arrived that was sent before what was known to have arrived.
+    /// A delivered segment was sent before another that was already known to be delivered.
     pub(in crate::tcp) reordered: bool,
 }
 

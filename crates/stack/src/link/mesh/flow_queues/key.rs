@@ -1,4 +1,4 @@
-//! The key that tells flows apart: addresses and ports, read from the packet's beginning.
+//! The key of a flow: addresses and ports, read from the beginning of a packet.
 
 use core::net::Ipv6Addr;
 

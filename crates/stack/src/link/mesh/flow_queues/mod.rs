@@ -63,7 +63,7 @@ pub struct FlowQueues<'m> {
     sent: [Option<u32>; SENT_MAX],
     /// When the next packet may leave, if only the limited share of strangers holds packets back.
     wakes_at: Option<Instant>,
-    /// Whether the node's own TCP is asked before the queues are.
+    /// Whether the node's own TCP is polled before these queues.
     pub(super) is_own_turn: bool,
     counters: FlowCounters,
 }
@@ -299,7 +299,8 @@ impl<'m> FlowQueues<'m> {
         }
     }
 
-    /// As [`Self::charge_frame`] of a packet whose frames nobody sees here. `air`: see [`air`].
+    /// As [`Self::charge_frame`], for a whole packet whose frames are not visible here. `air`: see
+    /// [`air`].
     pub(in crate::link) fn charge_packet(&mut self, air: usize, hops: u8) {
         if let Some((key, since)) = self.serving {
             self.charge(key, air, hops, since);

@@ -187,7 +187,7 @@ const STRANGERS_PART: u64 = 4;
 /// would block strangers for too long afterwards.
 pub(super) const PART_MAX: Duration = Duration::from_secs(9);
 
-/// Packets of a queue that are looked at for one whose next hop takes it.
+/// The most packets of a queue that are checked for one whose next hop can take it.
 const LOOKS_AT: usize = 8;
 
 /// TCP is in use for so long behind its last packet: longer than a timeout or two.

@@ -49,7 +49,7 @@ pub(super) trait Algorithm {
     /// The retransmission timer expired; behind [`Self::on_reduction`], if that reduced cwnd.
     fn on_timeout(&mut self) {}
 
-    /// The last reduction proved spurious. Returns whether cwnd can be what it was before.
+    /// The last reduction proved spurious. Returns whether cwnd may be restored.
     fn on_undone(&mut self) -> bool {
         true
     }
@@ -122,7 +122,7 @@ macro_rules! algorithms {
             }
         }
 
-        /// The algorithm of a connection, and what it remembers.
+        /// The algorithm of a connection, with its state.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(super) enum Control {
             $(
@@ -153,7 +153,8 @@ macro_rules! algorithms {
             }
         }
 
-        /// `ask!(control, it => question)` puts the question to the algorithm in use, `it`.
+        /// `ask!(control, it => expression)` evaluates the expression with the algorithm in use as
+        /// `it`.
         macro_rules! ask {
             ($dollar control:expr, $dollar it:ident => $dollar question:expr) => {
                 match $dollar control {
@@ -166,7 +167,8 @@ macro_rules! algorithms {
 
 algorithms! {
     $
-    /// Half of what was in flight; then a segment for each cwnd acknowledged (RFC 5681).
+    /// A loss leaves half of the flight; then cwnd grows by a segment for each cwnd acknowledged
+    /// (RFC 5681).
     NewReno(new_reno::NewReno) = "reno";
     /// Seven tenths; then a cubic function of time (RFC 9438).
     #[cfg(feature = "cubic")]
