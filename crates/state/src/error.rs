@@ -19,7 +19,7 @@ pub enum Error {
     Gone(PathBuf),
     /// The reservation to be stored is of an earlier key sequence than the stored one.
     Back(PathBuf),
-    /// The file system refuses: what was to be done, and why it was not.
+    /// An error of the file system: the operation, the path, and the reason.
     Io(&'static str, PathBuf, io::Error),
 }
 

@@ -72,9 +72,9 @@ struct Stream {
     strays: u8,
     /// The sequence number after a byte whose acknowledgment is awaited, and since when.
     timed: Option<(u32, Instant)>,
-    /// The timed byte, until its acknowledgment has gone on.
+    /// The timed byte, until its acknowledgment has left this router.
     timed_on: Option<(u32, Instant)>,
-    /// Behind its FIN, once that was seen: its sender has nothing new to send.
+    /// The sequence number after the FIN, once that was seen: the sender has no new data then.
     fin: Option<u32>,
     /// Bytes of a full segment.
     mss: Option<u16>,

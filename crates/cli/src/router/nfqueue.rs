@@ -391,10 +391,10 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How often the routes are read: prefixes of a mesh change rarely.
 const INSIDE_EVERY: Duration = Duration::from_secs(5);
 
-/// How often the rules are looked at.
+/// The interval between two checks of the rules.
 const RULES_LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// How many looks in a row may fail.
+/// The number of checks that may fail in a row.
 const RULES_FAILURES_MAX: u32 = 2;
 
 /// How long the queue must have been empty after the rules went: far longer than a packet takes

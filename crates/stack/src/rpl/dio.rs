@@ -158,7 +158,8 @@ impl Rpl<'_> {
         parent.is_some_and(|parent| parent.questions > 0)
     }
 
-    /// A message that counts only if the parent confirms it: a DIS is sent to the parent soon.
+    /// Plans a DIS to the parent, to confirm a message in its name that counts only with its
+    /// confirmation.
     fn ask_parent(&mut self) {
         let parent = self
             .parent

@@ -47,13 +47,13 @@ pub struct Load {
 /// A parent's children, some of which are off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Siblings {
-    /// How many sleep around the border router.
+    /// The number of sleeping motes around the border router.
     pub children: usize,
-    /// How many of these are switched off, after a minute and for good.
+    /// How many of them are switched off for good, after a minute.
     pub dead: usize,
     /// When each child asks its parent for packets.
     pub policy: Policy,
-    /// How long the parent keeps one that is silent.
+    /// How long the parent keeps a silent child.
     pub child_timeout: Duration,
     /// The messages to each mote that stays.
     pub load: Load,

@@ -186,7 +186,7 @@ impl Indirect<'_> {
         child.is_some_and(|child| child.is_overdue(timeout, now))
     }
 
-    /// Whether the child has taken a part of its first packet, and knows it still.
+    /// Whether the child has acknowledged a part of its first packet, and still has that part.
     fn has_part(&self, key: u8, now: Instant) -> bool {
         let child = self.children.get(usize::from(key));
         let halt = child.and_then(|child| child.halt);
