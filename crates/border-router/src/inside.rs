@@ -1,10 +1,10 @@
 //! The addresses that this machine's own routes place behind an interface.
 //!
 //! Purpose: finds forged packets. A packet from another interface whose source lies behind this one
-//! is forged (RFC 2827, BCP 38). Default routes are ignored, since they cover every address. Place:
-//! [`crate::outside`] makes rules of the addresses, and [`crate::fair`] checks the source of each
-//! packet from the queue. Left out: routing policies and tables by source; link-local addresses,
-//! which no router passes on.
+//! is forged (RFC 2827, BCP 38). Default routes are ignored, since they cover every address.
+//! Place: [`crate::outside`] makes rules of the addresses, and [`crate::fair`] checks the source of
+//! each packet from the queue. Left out: routing policies and tables by source; link-local
+//! addresses, which no router passes on.
 //!
 //! Source: the kernel's `net/ipv6/route.c`, which writes `/proc/net/ipv6_route`.
 

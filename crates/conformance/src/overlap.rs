@@ -7,8 +7,8 @@
 //!
 //! Place: the tests of this crate play them, and so does packetdrill's library
 //! (`crates/packetdrill/tests/agree`). Left out: data beyond the window, which scripts in
-//! `conformance/` cover. Sources: RFC 2018 §4, the order of blocks; RFC 2883 §4, the report of
-//! duplicates.
+//! `conformance/` cover.
+//! Sources: RFC 2018 §4, the order of blocks; RFC 2883 §4, the report of duplicates.
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! The explanation of a frame: a list of layers of named, typed fields.
 //!
-//! Purpose: one description, made once by the layers' modules, shown twice: [`super::text`]
-//! prints it for people, serde writes it for programs.
+//! Purpose: one description, made once by the layers' modules, shown twice: [`super::text`] prints
+//! it for people, serde writes it for programs.
 //! Left out: any knowledge of a protocol.
 
 use std::fmt;

@@ -1,8 +1,8 @@
 //! The calendar: what happens next in virtual time.
 //!
 //! Purpose: pending events in order of time; events at the same time in the order in which they
-//! were scheduled. So a run depends on nothing but its seed. Left out: cancelling. An owner whose
-//! plans changed ignores the event when it comes.
+//! were scheduled. So a run depends on nothing but its seed.
+//! Left out: cancelling. An owner whose plans changed ignores the event when it comes.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};

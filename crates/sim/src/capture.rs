@@ -2,11 +2,12 @@
 //!
 //! Purpose: one record for each frame or packet, stamped with virtual time, hence the same bytes
 //! from the same run. Each record is written whole and at once, to a file or to a stream, so that a
-//! capture can be watched live. A file appears under its name with its first record. Left out:
-//! pcapng. Comments on dropped packets will need it. Every number is written least significant byte
-//! first, so that every platform writes the same file. Sources: the pcap Internet-Draft of the
-//! OPSAWG; <https://www.tcpdump.org/linktypes.html>; IEEE 802.15.4 TAP link type specification,
-//! version 0 (its type-length-values are padded to four bytes).
+//! capture can be watched live. A file appears under its name with its first record.
+//! Left out: pcapng. Comments on dropped packets will need it. Every number is written least
+//! significant byte first, so that every platform writes the same file.
+//! Sources: the pcap Internet-Draft of the OPSAWG; <https://www.tcpdump.org/linktypes.html>; IEEE
+//! 802.15.4 TAP link type specification, version 0 (its type-length-values are padded to four
+//! bytes).
 
 use std::fmt;
 use std::io::{self, Write};

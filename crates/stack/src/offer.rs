@@ -3,8 +3,8 @@
 //! Place: at the floor, beside [`limits`](crate::limits). The link at which a path begins computes
 //! frame sizes and header compression, `tcp` makes segments, and neither may import the other.
 //! `node` gets an [`Offer`] from the link and passes it to `tcp`, with `Tcp::connect` and with each
-//! segment that begins a connection. Left out: the room for a single segment, which is computed
-//! when the segment is made.
+//! segment that begins a connection.
+//! Left out: the room for a single segment, which is computed when the segment is made.
 
 /// The sizes that the path to a peer carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

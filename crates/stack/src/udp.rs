@@ -1,9 +1,9 @@
 //! UDP: datagrams to and from ports, for applications that need no more.
 //!
-//! Place: a [`crate::node::Node`] that was given an [`Inbox`] keeps datagrams for its ports
-//! there, unread; [`Inbox::recv`] checks and unwraps them. Sending is the node's matter: it
-//! knows addresses and routes. A node without an inbox answers that its ports are closed, and
-//! links none of this.
+//! Place: a [`crate::node::Node`] that was given an [`Inbox`] keeps datagrams for its ports there,
+//! unread; [`Inbox::recv`] checks and unwraps them. Sending is the node's matter: it knows
+//! addresses and routes. A node without an inbox answers that its ports are closed, and links none
+//! of this.
 //! Left out: connected sockets, multicast. A packet in fragments comes here once it is whole.
 //! Sources: RFC 768, RFC 8200 §8.1, RFC 1122 §4.1.
 

@@ -12,7 +12,8 @@
 //!
 //! Purpose: two frames with the same key and counter reveal each other's contents. The stack uses a
 //! counter only after its host has stored a bound above it; this crate is that storage for hosts
-//! with a file system. Place: between a host and its disk. It knows no protocol.
+//! with a file system.
+//! Place: between a host and its disk. It knows no protocol.
 //!
 //! # What holds
 //!

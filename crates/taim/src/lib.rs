@@ -5,9 +5,9 @@
 //! while. No byte changes, no segment of a known flow is dropped, and no packet overtakes another
 //! of its flow and direction. Everything else passes at once, unless [`Config::strangers_max`] is
 //! above zero: then packets into the mesh that belong to no connection, and answer no packet of a
-//! mote, get a limited share of the air, and excess packets are dropped and counted. Place: the
-//! lab's wire, and the border router's TUN device or its NFQUEUE. The caller keeps the packets: a
-//! router knows only their numbers.
+//! mote, get a limited share of the air, and excess packets are dropped and counted.
+//! Place: the lab's wire, and the border router's TUN device or its NFQUEUE. The caller keeps the
+//! packets: a router knows only their numbers.
 //!
 //! ```text
 //! on_packet(number, direction, headers, length, now) -> Pass | Hold

@@ -9,11 +9,11 @@
 //! charged to the stranger, too. If a packet finds no room, the longest queue loses its oldest
 //! packet, and no packet waits longer than [`WAITS_MAX`]. The air time of a packet is estimated
 //! from its length, since the border router's processing of it is unknown. A packet that answers
-//! one of the mote's own is no stranger's: it passes at once. Left out: connections whose handshake
-//! is complete, which the policy holds or not; what is for a link alone, which passes at once; and
-//! everything while no known connection is in use. Sources: RFC 8290 §4; Shreedhar and Varghese
-//! 1995. In the stack's own border router `motet::link::FlowQueues` does the same, and more: it
-//! knows when the air is free.
+//! one of the mote's own is no stranger's: it passes at once.
+//! Left out: connections whose handshake is complete, which the policy holds or not; what is for a
+//! link alone, which passes at once; and everything while no known connection is in use.
+//! Sources: RFC 8290 §4; Shreedhar and Varghese 1995. In the stack's own border router
+//! `motet::link::FlowQueues` does the same, and more: it knows when the air is free.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};

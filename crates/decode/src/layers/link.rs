@@ -1,9 +1,10 @@
 //! Finds the first header that this project can read, by the capture's link type.
 //!
 //! Place: after `capture`; the next layer is an IEEE 802.15.4 frame, or the packet that the
-//! EtherType names. Left out: what Ethernet carries besides IP. Sources: the registry of link-layer
-//! header types at tcpdump.org; IEEE 802.15.4-2006 §6.3 for the PHY header; the crate `etherparse`
-//! for Ethernet.
+//! EtherType names.
+//! Left out: what Ethernet carries besides IP.
+//! Sources: the registry of link-layer header types at tcpdump.org; IEEE 802.15.4-2006 §6.3 for the
+//! PHY header; the crate `etherparse` for Ethernet.
 
 use etherparse::{EtherType, Ethernet2HeaderSlice, SingleVlanHeaderSlice};
 use motet::wire::cursor::{Reader, Truncated};

@@ -3,7 +3,8 @@
 //! Place: after `link`; what follows a data frame is 6LoWPAN. The stack's own parser decides what
 //! is well formed. Frames of version IEEE 802.15.4-2015 and secured frames, which that parser does
 //! not read, go to `envelope`. If `envelope` cannot read a frame either, only its frame control
-//! field is shown. Source: IEEE 802.15.4-2006 §7.2, §7.3.
+//! field is shown.
+//! Source: IEEE 802.15.4-2006 §7.2, §7.3.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -3,8 +3,9 @@
 //! Place: under `lowpan`, once a packet is whole. The stack's own rules restore a header from the
 //! earlier segments of its connection in the capture. It is accepted only if the TCP checksum is
 //! right. A relay passes compressed headers on unchanged: a segment heard on several hops is
-//! restored once, and the result is kept for the other hops. Left out: segments of a connection
-//! before its first full header in the capture; they stay undecoded.
+//! restored once, and the result is kept for the other hops.
+//! Left out: segments of a connection before its first full header in the capture; they stay
+//! undecoded.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::Ipv6Addr;

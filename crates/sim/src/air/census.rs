@@ -2,8 +2,9 @@
 //!
 //! Purpose: the air time that a mesh needs without any traffic of users. Frames with TCP, UDP or
 //! ICMPv6 echo, and their link ACKs, are users' data. All other frames, ICMPv6 errors among them,
-//! are control. Place: [`crate::air::Air`] shows every frame as it goes on the air. Left out:
-//! whether frames arrive.
+//! are control.
+//! Place: [`crate::air::Air`] shows every frame as it goes on the air. Left out: whether frames
+//! arrive.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -1,10 +1,10 @@
 //! The charge that a node's time costs.
 //!
-//! Place: `radio` counts how long it was in each state and how long its processor worked;
-//! this turns it into energy and duty cycles.
+//! Place: `radio` counts how long it was in each state and how long its processor worked; this
+//! turns it into energy and duty cycles.
 //! Left out: the regulator's losses, sensors, leakage, batteries.
-//! Sources: data sheets of the AT86RF233, CC2420, nRF52840, MSP430F1611 and SAM R21, each
-//! beside its figure; a figure without a document beside it is an estimate.
+//! Sources: data sheets of the AT86RF233, CC2420, nRF52840, MSP430F1611 and SAM R21, each beside
+//! its figure; a figure without a document beside it is an estimate.
 
 use motet::time::Duration;
 

@@ -1,8 +1,8 @@
 //! The address filter in a radio chip: which frames it accepts, and which it acknowledges.
 //!
 //! Place: `radio` filters each received frame with it; `air` finds the destination of a frame with
-//! it, to count the frame's fate there. Source: IEEE 802.15.4-2006 §7.5.6.2 (third level of
-//! filtering).
+//! it, to count the frame's fate there.
+//! Source: IEEE 802.15.4-2006 §7.5.6.2 (third level of filtering).
 
 use motet::wire::LinkAddr;
 use motet::wire::ieee802154::{ACK_LEN, FCS_LEN, Header, PAN_BROADCAST};

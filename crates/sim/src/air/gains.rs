@@ -2,8 +2,8 @@
 //!
 //! Purpose: path gains in decibels, from geometry, from a matrix, or from the calibrated chain;
 //! kept as a list of audible receivers for each sender, so that the processing of a frame does not
-//! grow with the number of nodes out of range. Source: log-distance model and constants, Rappaport
-//! §4.9, 40.2 dB at 1 m for 2.44 GHz.
+//! grow with the number of nodes out of range.
+//! Source: log-distance model and constants, Rappaport §4.9, 40.2 dB at 1 m for 2.44 GHz.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,12 +1,13 @@
 //! Links of a real testbed, from a K7 connectivity trace.
 //!
 //! Purpose: gains that give each link the delivery ratio that was measured on it: either the mean
-//! over the trace, or the value at a given moment and its changes from then on. Place: a source of
-//! [`Gains`] beside geometry and matrices. Left out: interference that the trace's own frames met;
-//! it counts as attenuation. A row without a channel holds for every channel on which its link has
-//! no other row. A row without a source or a destination is ignored. Source: the format of the
-//! 6TiSCH simulator and of `Mercator`, gzipped or not: a line of JSON, a line of column names, then
-//! rows like `datetime,src,dst,channel,mean_rssi,pdr,tx_count`.
+//! over the trace, or the value at a given moment and its changes from then on.
+//! Place: a source of [`Gains`] beside geometry and matrices.
+//! Left out: interference that the trace's own frames met; it counts as attenuation. A row without
+//! a channel holds for every channel on which its link has no other row. A row without a source or
+//! a destination is ignored.
+//! Source: the format of the 6TiSCH simulator and of `Mercator`, gzipped or not: a line of JSON, a
+//! line of column names, then rows like `datetime,src,dst,channel,mean_rssi,pdr,tx_count`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -2,11 +2,12 @@
 //!
 //! Purpose: reception is decided at each receiver separately. A receiver sums the power of every
 //! frame that reaches it and locks on one preamble at a time. For each stretch of the locked frame
-//! with constant interference, the chance of surviving that stretch is multiplied in. Place: radios
-//! put frames on it and take what they received; it draws no random number. Left out: propagation
-//! delay (0.3 µs per 100 m), Doppler, multipath; a receiver that begins to listen within a preamble
-//! does not find it. Sources: IEEE 802.15.4-2006 annex E for errors per stretch of a frame; `phy`
-//! names those of the constants.
+//! with constant interference, the chance of surviving that stretch is multiplied in.
+//! Place: radios put frames on it and take what they received; it draws no random number.
+//! Left out: propagation delay (0.3 µs per 100 m), Doppler, multipath; a receiver that begins to
+//! listen within a preamble does not find it.
+//! Sources: IEEE 802.15.4-2006 annex E for errors per stretch of a frame; `phy` names those of the
+//! constants.
 
 mod field;
 mod paths;

@@ -1,8 +1,9 @@
 //! The air: what radios hear of one another, and what that costs their nodes.
 //!
 //! Purpose: [`Air`] joins the medium, the calendar, the capture and the tallies behind one
-//! interface for radios. Place: radios schedule events and transmit frames here;
-//! [`crate::net::world`] takes the events out. Packets are opaque bytes here.
+//! interface for radios.
+//! Place: radios schedule events and transmit frames here; [`crate::net::world`] takes the events
+//! out. Packets are opaque bytes here.
 
 pub mod census;
 pub mod energy;

@@ -1,10 +1,12 @@
 //! Recorded noise, replayed at a receiver.
 //!
 //! Purpose: realistic interference of other systems, with its bursts: the power that a radio
-//! measured while no 802.15.4 frame was on the air. Place: `medium` reads the noise power at an
-//! instant; if it exceeds the receiver's own noise, it replaces that. Left out: partial correlation
-//! between places: all nodes hear the same noise, or each hears its own. Source: the noise traces
-//! of TOSSIM: one sample of RSSI in dBm a line, a thousand a second.
+//! measured while no 802.15.4 frame was on the air.
+//! Place: `medium` reads the noise power at an instant; if it exceeds the receiver's own noise, it
+//! replaces that.
+//! Left out: partial correlation between places: all nodes hear the same noise, or each hears its
+//! own.
+//! Source: the noise traces of TOSSIM: one sample of RSSI in dBm a line, a thousand a second.
 
 use std::fmt;
 use std::io::{BufRead, BufReader};

@@ -1,9 +1,9 @@
 //! The time and charge that a mote's radio and its driver cost.
 //!
-//! Purpose: the time between a MAC's wish and the air, which decides multi-hop goodput more
-//! than the bit rate does. Every constant names its source.
-//! Sources: `TCPlp` §4 and §6; the CIT paper; data sheets of the AT86RF233, the CC2420 and
-//! the nRF52840; TinyOS 2.1.
+//! Purpose: the time between a MAC's wish and the air, which decides multi-hop goodput more than
+//! the bit rate does. Every constant names its source.
+//! Sources: `TCPlp` §4 and §6; the CIT paper; data sheets of the AT86RF233, the CC2420 and the
+//! nRF52840; TinyOS 2.1.
 
 use motet::mac::{self, RadioCapabilities};
 use motet::time::Duration;

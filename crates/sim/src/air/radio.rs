@@ -1,10 +1,10 @@
 //! One mote's radio chip and the driver that feeds it.
 //!
-//! Purpose: carries out a MAC's actions in the time a real driver takes, and reports what
-//! happened. While the driver copies, the processor does nothing else and, depending on the
-//! profile, the radio hears nothing.
-//! Place: between `motet::mac` and the medium. [`Radio::command`] takes actions in, due
-//! times and receptions come from the world, [`Radio::poll_output`] gives events back.
+//! Purpose: carries out a MAC's actions in the time a real driver takes, and reports what happened.
+//! While the driver copies, the processor does nothing else and, depending on the profile, the
+//! radio hears nothing.
+//! Place: between `motet::mac` and the medium. [`Radio::command`] takes actions in, due times and
+//! receptions come from the world, [`Radio::poll_output`] gives events back.
 //! Left out: a receive buffer of more than one frame's order: frames come out in sequence.
 
 mod output;

@@ -15,8 +15,8 @@
 //!           IPERF_DONE           ->
 //! ```
 //!
-//! A state is one byte; lengths have four, the most significant first. Streams carry any bytes.
-//! A client that stalls loses the test, and its places: [`PATIENCE`].
+//! A state is one byte; lengths have four, the most significant first. Streams carry any bytes. A
+//! client that stalls loses the test, and its places: [`PATIENCE`].
 //! Place: [`super::Services`] accepts the connections and takes their buffers back.
 //! Left out: UDP and SCTP tests, authentication, what a server prints.
 //! Source: iperf 3.12, `iperf_api.h`, and its conversation as seen on the wire.

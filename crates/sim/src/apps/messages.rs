@@ -1,9 +1,9 @@
 //! Messages over one TCP connection, made at a constant rate, with or without answers.
 //!
 //! Place: variants of [`crate::apps::App`]. A message carries its number and the instant it was
-//! made, so that its receiver knows whether all came, in order, and how long they took. Left out: a
-//! queue of messages. A message that falls due while the last one is still being written, or waits
-//! for its answer, is not made: the application has no memory for it.
+//! made, so that its receiver knows whether all came, in order, and how long they took.
+//! Left out: a queue of messages. A message that falls due while the last one is still being
+//! written, or waits for its answer, is not made: the application has no memory for it.
 
 use std::net::Ipv6Addr;
 

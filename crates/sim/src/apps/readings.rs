@@ -1,8 +1,8 @@
 //! Readings by UDP: one side sends them at a constant rate, the other counts them.
 //!
 //! Place: variants of [`crate::apps::App`]. A reading carries its number and the instant it was
-//! made, so that its receiver knows what is missing and how long the others took. Left out: CoAP's
-//! confirmable messages, which would be acknowledged.
+//! made, so that its receiver knows what is missing and how long the others took.
+//! Left out: CoAP's confirmable messages, which would be acknowledged.
 
 use std::net::Ipv6Addr;
 

@@ -1,7 +1,7 @@
 //! Requests over TCP, one at a time, and how long their answers take.
 //!
-//! Purpose: the latency of a path that carries next to nothing else. Left out: injected frame
-//! losses, which are a setting of the chain.
+//! Purpose: the latency of a path that carries next to nothing else.
+//! Left out: injected frame losses, which are a setting of the chain.
 
 use motet::time::Duration;
 

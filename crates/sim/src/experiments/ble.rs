@@ -8,8 +8,8 @@
 //! and a buffer of 1,280 bytes that is filled again when it is empty. tcplp-ble has segments of
 //! five packets, naive segments of 189 bytes and a window of ten.
 //!
-//! Losses are drawn independently for each packet. Sources: Performant TCP over BLE, §II and §VI;
-//! criteria are the project's.
+//! Losses are drawn independently for each packet.
+//! Sources: Performant TCP over BLE, §II and §VI; criteria are the project's.
 
 use motet::ble::Phy;
 use motet::tcp::Config;

@@ -1,12 +1,12 @@
 //! The CIT paper's bulk protocol: packets at a fixed rate along a chain, nothing repeated.
 //!
-//! Purpose: what a radio and its driver can carry, with no other protocol in between. The
-//! MACs are the stack's; above them a source sends numbered packets, relays pass them on, by
-//! copy or by conditional immediate transmission, and a sink counts. All nodes hear each
-//! other. The highest rate at which every packet arrives is what the paper calls throughput.
+//! Purpose: what a radio and its driver can carry, with no other protocol in between. The MACs are
+//! the stack's; above them a source sends numbered packets, relays pass them on, by copy or by
+//! conditional immediate transmission, and a sink counts. All nodes hear each other. The highest
+//! rate at which every packet arrives is what the paper calls throughput.
 //! Left out: recovery, flow control, ACKs, address assignment: node n has short address n.
-//! Source: Conditional immediate transmission, §3 and §5. Differs: packets carry an IEEE
-//! 802.15.4 header, and radios filter by its address.
+//! Source: Conditional immediate transmission, §3 and §5. Differs: packets carry an IEEE 802.15.4
+//! header, and radios filter by its address.
 
 use motet::link::Forwarding;
 use motet::mac::{Channels, Class, Condition, Config, Frame, FrameSlot, Mac, Neighbor, Protocol};

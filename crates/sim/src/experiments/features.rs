@@ -4,9 +4,9 @@
 //! on the border router's wire, either way: after all link retries, so that TCP alone can repair
 //! it. Every setting runs with the same seeds, and a feature's gain is the mean of the differences
 //! seed by seed; its confidence interval is that of these differences. A feature that RACK or SACK
-//! makes superfluous is also measured with RACK or SACK off. Left out: Nagle's algorithm, which has
-//! no effect while the send buffer is full; queues that mark (RED), hence ECN; reordering, which
-//! does not happen on this air.
+//! makes superfluous is also measured with RACK or SACK off.
+//! Left out: Nagle's algorithm, which has no effect while the send buffer is full; queues that mark
+//! (RED), hence ECN; reordering, which does not happen on this air.
 
 use motet::tcp::Config;
 

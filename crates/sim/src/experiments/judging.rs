@@ -3,8 +3,9 @@
 //! Purpose: an experiment derives its rows from a sample of seeds. This module computes the rows
 //! for all seeds and for either set. It computes them again with each seed left out in turn: the
 //! spread of these rows gives the interval of every figure, ratios and differences included (the
-//! jackknife). For a plain mean that is Student's interval. Left out: whether a criterion is met;
-//! the row knows. Source: Efron and Stein, *The jackknife estimate of variance*, 1981.
+//! jackknife). For a plain mean that is Student's interval.
+//! Left out: whether a criterion is met; the row knows.
+//! Source: Efron and Stein, *The jackknife estimate of variance*, 1981.
 
 use super::row::Row;
 use crate::stats::Stat;

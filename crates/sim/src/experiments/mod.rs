@@ -1,11 +1,11 @@
 //! The published experiments, with this stack in this air, held against the papers.
 //!
-//! Purpose: an experiment is a list of settings, each run with two disjoint sets of seeds, and
-//! the rows that follow from the runs: a measured value with its interval, the published one,
-//! the bound, and a criterion that the interval of either set decides.
+//! Purpose: an experiment is a list of settings, each run with two disjoint sets of seeds, and the
+//! rows that follow from the runs: a measured value with its interval, the published one, the
+//! bound, and a criterion that the interval of either set decides.
 //! Place: `motet reproduce` lists, runs and prints them.
-//! Left out: constants of the air. All experiments share one calibration
-//! (`CALIBRATION.md`); what was fitted on a figure is marked there and in its row.
+//! Left out: constants of the air. All experiments share one calibration (`CALIBRATION.md`); what
+//! was fitted on a figure is marked there and in its row.
 //! Sources: `TCPlp` (NSDI 2020) for settings and figures; the criteria are the project's.
 
 pub mod ask;

@@ -1,8 +1,8 @@
 //! The rows of an experiment, one for each figure.
 //!
-//! Purpose: a row holds a measured value beside the published one and the physical bound, and
-//! a criterion. The criterion is met when the whole 95 % interval of the value meets it, on
-//! each of two disjoint sets of seeds.
+//! Purpose: a row holds a measured value beside the published one and the physical bound, and a
+//! criterion. The criterion is met when the whole 95 % interval of the value meets it, on each of
+//! two disjoint sets of seeds.
 //! Left out: how intervals are found (`judging`), and how rows are shown.
 
 use std::fmt;

@@ -1,8 +1,8 @@
 //! The figures of a run with one setting, and the steps common to all kinds of traffic.
 //!
 //! Purpose: a network whose motes have joined, the end of its transfers, and the check that what
-//! was sent has arrived, byte for byte. Left out: the traffic; see `traffic`. Figures derived from
-//! a run; see `metric`.
+//! was sent has arrived, byte for byte.
+//! Left out: the traffic; see `traffic`. Figures derived from a run; see `metric`.
 
 use std::fmt;
 

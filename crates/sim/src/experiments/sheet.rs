@@ -2,8 +2,9 @@
 //!
 //! Purpose: a scenario file beside the experiment's functions holds the settings: chain, keys and
 //! one flow. `motet run` runs the same file, with its own defaults for TCP's tables and its own
-//! figures. Each point of the sweep is a case. Left out: settings that are no product of lists, and
-//! traffic that a scenario's flows cannot express.
+//! figures. Each point of the sweep is a case.
+//! Left out: settings that are no product of lists, and traffic that a scenario's flows cannot
+//! express.
 
 use toml::Value;
 

@@ -1,7 +1,7 @@
 //! A transfer of a fixed size along a chain of motes: its duration, and the energy of the nodes.
 //!
-//! Purpose: the TCPHC paper's measurement. The farthest mote sends to the first; a mote beside
-//! the middle of the chain may send datagrams to its parent at a constant rate meanwhile.
+//! Purpose: the TCPHC paper's measurement. The farthest mote sends to the first; a mote beside the
+//! middle of the chain may send datagrams to its parent at a constant rate meanwhile.
 //! Left out: slow start and the like; there is one segment in flight.
 
 use motet::time::Duration;

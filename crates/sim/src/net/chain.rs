@@ -6,9 +6,10 @@
 //!
 //! Purpose: the setting of `TCPlp`'s study, and of `motet send`. Routes are static; addresses,
 //! contexts and default routes come by router advertisement, from the border router and on from
-//! each relay. Left out: every other topology, which [`crate::net::network`] has; it also builds
-//! this one. The translation of a scenario's keys and of a command line's options into a chain,
-//! which is [`crate::scenario`]'s.
+//! each relay.
+//! Left out: every other topology, which [`crate::net::network`] has; it also builds this one. The
+//! translation of a scenario's keys and of a command line's options into a chain, which is
+//! [`crate::scenario`]'s.
 
 use std::net::Ipv6Addr;
 

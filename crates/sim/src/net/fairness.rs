@@ -1,8 +1,9 @@
 //! The border router's fairness, between the mesh and the wire.
 //!
 //! Purpose: keeps the packets that `motet-taim` holds, and checks that each comes out unchanged,
-//! once, and in the order of its flow, unless the router drops it. Place: `world` passes each
-//! packet on the border router's wire to it, and calls it again at its deadline.
+//! once, and in the order of its flow, unless the router drops it.
+//! Place: `world` passes each packet on the border router's wire to it, and calls it again at its
+//! deadline.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -2,8 +2,8 @@
 //! incomplete.
 //!
 //! Purpose: names the motes that have not joined, and the step that each one lacks. Place: it reads
-//! the present state of nodes, and changes nothing. Left out: the reason why a step is missing,
-//! which a capture shows.
+//! the present state of nodes, and changes nothing.
+//! Left out: the reason why a step is missing, which a capture shows.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -8,8 +8,9 @@
 //! Purpose: builds a [`World`] from path gains and the settings of each node. The mesh is a tree:
 //! each mote's parent is given, or found by [`crate::net::topology`]. Host routes downwards are
 //! static; addresses, contexts and default routes come by router advertisement, or are there from
-//! the start. Left out: several border routers, routing protocols. The times at which nodes are
-//! switched off and on, which are [`crate::net::outages`]'s.
+//! the start.
+//! Left out: several border routers, routing protocols. The times at which nodes are switched off
+//! and on, which are [`crate::net::outages`]'s.
 
 mod attackers;
 mod bluetooth;

@@ -1,8 +1,9 @@
 //! Nodes that are switched off and on during a run.
 //!
-//! Purpose: the one list of such events, for every caller that runs a network. Place: a caller asks
-//! [`Outages::next_at`], lets the network run until then, and calls [`Outages::pass`]. Left out:
-//! links that change, which are the medium's; packets that a wire loses (`faults`).
+//! Purpose: the one list of such events, for every caller that runs a network.
+//! Place: a caller asks [`Outages::next_at`], lets the network run until then, and calls
+//! [`Outages::pass`].
+//! Left out: links that change, which are the medium's; packets that a wire loses (`faults`).
 
 use std::collections::BTreeMap;
 

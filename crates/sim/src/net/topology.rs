@@ -1,9 +1,9 @@
 //! The tree of a mesh: the parent of each mote.
 //!
 //! Purpose: finds each mote's parent along the path of fewest expected transmissions, or checks
-//! given parents. It refuses a tree that cannot work, and names the node. Left out: changes. The
-//! tree stays the same for the length of a run. Sources: ETX, De Couto et al., `MobiCom` 2003;
-//! Dijkstra 1959.
+//! given parents. It refuses a tree that cannot work, and names the node.
+//! Left out: changes. The tree stays the same for the length of a run.
+//! Sources: ETX, De Couto et al., `MobiCom` 2003; Dijkstra 1959.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,9 +1,9 @@
 //! The wired links between the border router and its hosts.
 //!
-//! Purpose: a one-way delay to each host, and the packet loss that experiments inject at the
-//! border router, after link retries and reassembly (`TCPlp` §9.4); for the soak, packets that
-//! are repeated, late or corrupted too. One end is the border router; the others are simulated
-//! hosts, or the outside: a caller with a kernel.
+//! Purpose: a one-way delay to each host, and the packet loss that experiments inject at the border
+//! router, after link retries and reassembly (`TCPlp` §9.4); for the soak, packets that are
+//! repeated, late or corrupted too. One end is the border router; the others are simulated hosts,
+//! or the outside: a caller with a kernel.
 //! Left out: bandwidth and queueing. It is some hundred times faster than the mesh.
 
 use std::collections::VecDeque;

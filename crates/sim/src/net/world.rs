@@ -1,10 +1,11 @@
 //! The world: nodes, air and wire under one clock.
 //!
 //! Purpose: takes the next event, delivers it to its node, carries out the nodes' actions, and
-//! notes each node's next deadline. Place: a caller builds nodes over memory of its own and hands
-//! them in; it then runs the world to an instant, in virtual time at once or paced by its wall
-//! clock, and calls nodes as their application in between. Left out: threads. A world is one run;
-//! runs are independent of each other.
+//! notes each node's next deadline.
+//! Place: a caller builds nodes over memory of its own and hands them in; it then runs the world to
+//! an instant, in virtual time at once or paced by its wall clock, and calls nodes as their
+//! application in between.
+//! Left out: threads. A world is one run; runs are independent of each other.
 
 mod agenda;
 mod attackers;

@@ -1,8 +1,8 @@
 //! Results as tables by column, for notebooks and data frames.
 //!
 //! Purpose: the same figures as in the JSON lines, rounded the same way. A column has one type in
-//! all runs. A nested object has a column for each of its members, named `object.member`. Left out:
-//! lines of kind `group`, `move` and `hour`.
+//! all runs. A nested object has a column for each of its members, named `object.member`.
+//! Left out: lines of kind `group`, `move` and `hour`.
 
 use serde_json::{Map, Value};
 

@@ -3,12 +3,13 @@
 //! Purpose: what `motet run` runs. A file says where nodes are, what radio and settings they have,
 //! which flows there are and what to sweep over; every key is in one table, from which come the
 //! error messages, `docs/reference/scenarios.md` and the options of `motet send` and `motet up`
-//! too. Data flow: a file is read into a [`Document`], and programs put one together;
+//! too.
+//! Data flow: a file is read into a [`Document`], and programs put one together;
 //! [`Document::scenario`] makes a network of that, with every default, or returns which keys
 //! contradict each other. [`Plan::read`] checks a file and every point of its sweep; [`Plan::run`]
 //! runs each point with each seed on all cores; `report` shows the results. [`Session`] is one run
-//! that a caller advances and inspects. Left out: features that the lab does not have yet; they
-//! have no keys.
+//! that a caller advances and inspects.
+//! Left out: features that the lab does not have yet; they have no keys.
 
 mod attacker;
 mod battery;

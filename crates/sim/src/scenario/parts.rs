@@ -2,8 +2,9 @@
 //!
 //! Purpose: a window for a relay, or an `ack_every` for a mote that only sends, has no effect, and
 //! its author would wait for one. The role of a node follows from tree and flows, so a key must
-//! have an effect in at least one point of the sweep. Left out: most keys of the MAC, which every
-//! node has, since motes join over the air; and values that repeat the default.
+//! have an effect in at least one point of the sweep.
+//! Left out: most keys of the MAC, which every node has, since motes join over the air; and values
+//! that repeat the default.
 
 use toml::{Table, Value};
 

@@ -1,9 +1,9 @@
 //! A run, one point of a scenario with one seed, that a caller opens, advances, inspects and ends.
 //!
 //! Purpose: for callers that show a run while it advances, or end it early. `Plan::run` uses the
-//! same code, so the results do not depend on how often a run was interrupted or inspected. Place:
-//! it owns the memory of its nodes, so that its type has no lifetime parameter. Left out: changing
-//! a run while it goes on.
+//! same code, so the results do not depend on how often a run was interrupted or inspected.
+//! Place: it owns the memory of its nodes, so that its type has no lifetime parameter.
+//! Left out: changing a run while it goes on.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,10 +1,10 @@
 //! A whole network: radios, relays, border router, wire and hosts, with faults at each.
 //!
 //! Purpose: tests what two TCP engines alone do not have: fragments, relays' tables, link retries,
-//! routes, and nodes that reboot during a run. Place: `mod` gives it a seed; it returns a tally of
-//! what happened, or the failure. Nodes are those of every other lab run; only the applications and
-//! the checks are the soak's. Left out: speed. A lost frame is no failure; a connection that makes
-//! no progress is.
+//! routes, and nodes that reboot during a run.
+//! Place: `mod` gives it a seed; it returns a tally of what happened, or the failure. Nodes are
+//! those of every other lab run; only the applications and the checks are the soak's.
+//! Left out: speed. A lost frame is no failure; a connection that makes no progress is.
 
 mod active_outsiders;
 mod judge;

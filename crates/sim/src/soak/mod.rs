@@ -3,9 +3,10 @@
 //! Purpose: finds faults that no test was written for. A run draws everything from its seed:
 //! topology, settings, applications, faults; it is judged by what must hold whatever happens (bytes
 //! in order, once, equal; nothing outstanding without a timer; counters that add up; tables that
-//! are empty again in the end), so no expected result has to be written down. Data flow: [`plan`]
-//! gives the runs of a range of seeds; [`run`] runs each on any core; [`Report`] adds up their
-//! tallies, in the order of seeds. Left out: goodput. `experiments` judges that.
+//! are empty again in the end), so no expected result has to be written down.
+//! Data flow: [`plan`] gives the runs of a range of seeds; [`run`] runs each on any core;
+//! [`Report`] adds up their tallies, in the order of seeds.
+//! Left out: goodput. `experiments` judges that.
 
 mod content;
 mod coverage;

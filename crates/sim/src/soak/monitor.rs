@@ -2,8 +2,9 @@
 //! other.
 //!
 //! Place: `pipe` passes every segment to it as it leaves an engine. It does not read the engines'
-//! state, so it judges by the rules of the protocol alone. Left out: rules that depend on timers,
-//! and connections to strangers. Source: RFC 9293 §3.4, §3.7.1, §3.8.6.
+//! state, so it judges by the rules of the protocol alone.
+//! Left out: rules that depend on timers, and connections to strangers.
+//! Source: RFC 9293 §3.4, §3.7.1, §3.8.6.
 
 use std::collections::BTreeMap;
 

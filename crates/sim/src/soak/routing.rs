@@ -1,7 +1,7 @@
 //! Meshes that form themselves: their faults, and the checks after all faults have ended.
 //!
-//! Place: `lab` calls this in runs whose motes find their parents by RPL. Left out: the time of a
-//! repair, which the experiments `mesh-*` judge.
+//! Place: `lab` calls this in runs whose motes find their parents by RPL.
+//! Left out: the time of a repair, which the experiments `mesh-*` judge.
 
 use motet::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! Link security in a run: the rules that must hold for all senders, and a tally.
 //!
-//! Place: `mesh` draws the key and the attackers; `lab` calls the check after each step. Left out:
-//! the effects that a forged or replayed frame would have if it were accepted.
+//! Place: `mesh` draws the key and the attackers; `lab` calls the check after each step.
+//! Left out: the effects that a forged or replayed frame would have if it were accepted.
 
 use std::collections::BTreeMap;
 

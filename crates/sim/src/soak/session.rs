@@ -4,8 +4,8 @@
 //! of its own, which begins with its number, and reads what the other end sends, so every byte read
 //! is compared with the expected one. A session that could not read, or write to a ring, tries
 //! again only after TCP has reported that it can: if TCP loses such a report (an edge), the session
-//! makes no more progress, and the run fails. Left out: the times at which sessions are opened, and
-//! the faults of the network.
+//! makes no more progress, and the run fails.
+//! Left out: the times at which sessions are opened, and the faults of the network.
 
 mod judge;
 mod patience;

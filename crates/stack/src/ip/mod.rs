@@ -5,7 +5,8 @@
 //! and the 6LoWPAN contexts; ICMPv6 messages are written here. With the feature `fragments` packets
 //! that come in fragments are put together in `fragments`, which has memory of its own. No other
 //! packet is stored here: packets are in the queues of links. Left out: multicast forwarding,
-//! redirects. Sources: RFC 8200, 4443, 4861, 4862, 6724, 6775.
+//! redirects.
+//! Sources: RFC 8200, 4443, 4861, 4862, 6724, 6775.
 
 mod address;
 mod drops;

@@ -16,9 +16,8 @@
 //! And the very first router is accepted without a check. The claim that the router stops is also
 //! accepted if the router neither answers nor acknowledges.
 //!
-//! Left out: address resolution and duplicate detection. Interface identifiers come from
-//! link addresses (RFC 6775 §5.2 and §5.6), so a neighbour's link address is read off its
-//! IPv6 address.
+//! Left out: address resolution and duplicate detection. Interface identifiers come from link
+//! addresses (RFC 6775 §5.2 and §5.6), so a neighbour's link address is read off its IPv6 address.
 //! Sources: RFC 4861 §6, RFC 6775 §5.3 and §5.4.
 
 use core::net::Ipv6Addr;

@@ -2,10 +2,10 @@
 //!
 //! Place: [`crate::node`] gets an `AqmDecision` for each forwarded packet before it queues it for a
 //! radio. A border router, and a relay that reassembles, decide on whole packets; with fragment
-//! forwarding the decision is on the first fragment. Left out: the count since the last drop, which
-//! would spread them evenly, and decay while idle: with an average over four packets neither is
-//! worth its bytes. Sources: Floyd and Jacobson 1993; RFC 7567; RFC 3168 §5 for marking instead of
-//! dropping.
+//! forwarding the decision is on the first fragment.
+//! Left out: the count since the last drop, which would spread them evenly, and decay while idle:
+//! with an average over four packets neither is worth its bytes.
+//! Sources: Floyd and Jacobson 1993; RFC 7567; RFC 3168 §5 for marking instead of dropping.
 
 use crate::random::Rng;
 use crate::wire::ipv6::Ecn;

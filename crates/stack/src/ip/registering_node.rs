@@ -8,8 +8,8 @@
 //!
 //! An answer counts only if its transaction ID is that of the open request. An answer with another
 //! ID shows that the router has a registration in this node's name that this node did not request:
-//! the node then registers again, no more often than it would repeat a request. Sources: RFC 6775
-//! §5.5, RFC 8505 §5.2 and §5.7.
+//! the node then registers again, no more often than it would repeat a request.
+//! Sources: RFC 6775 §5.5, RFC 8505 §5.2 and §5.7.
 
 use super::ndp::pace;
 use crate::random::Rng;

@@ -2,8 +2,9 @@
 //!
 //! Place: the node stores RPL's results here, and IP's decisions read them: the check of a packet's
 //! RPL option, the first hop from a root, the next address in a routing header. Left out: the
-//! formation of the DODAG (`rpl`), and the formats on the air (`lowpan`). Sources: RFC 6550 §11.2
-//! (loop detection), RFC 6554 §4 (source routes), RFC 9008 (which packets carry what).
+//! formation of the DODAG (`rpl`), and the formats on the air (`lowpan`).
+//! Sources: RFC 6550 §11.2 (loop detection), RFC 6554 §4 (source routes), RFC 9008 (which packets
+//! carry what).
 
 use core::net::Ipv6Addr;
 

@@ -1,10 +1,10 @@
 //! Packets into frame payloads.
 //!
-//! Place: an outgoing packet waits in the one buffer of [`Fragmenter`] while the node pulls
-//! frame after frame from it, each when the MAC has room. A relay that passes fragments on
-//! writes first ones with `forward_first`; later ones only change their tag.
-//! Fragment headers number a packet as IPHC and uncompressed headers give it: without what a 6LoRH
-//! stands for, and with the RPL option that [`HeaderForms`] keeps apart from the packet.
+//! Place: an outgoing packet waits in the one buffer of [`Fragmenter`] while the node pulls frame
+//! after frame from it, each when the MAC has room. A relay that passes fragments on writes first
+//! ones with `forward_first`; later ones only change their tag. Fragment headers number a packet as
+//! IPHC and uncompressed headers give it: without what a 6LoRH stands for, and with the RPL option
+//! that [`HeaderForms`] keeps apart from the packet.
 //! Left out: acknowledged fragments (RFC 8931).
 //!
 //! Sources: RFC 4944 §5.3 (format, units of eight bytes); RFC 8138 §4 leaves open what of it is

@@ -2,8 +2,7 @@
 //!
 //! Purpose: header compression (RFC 6282) with shared contexts, and fragmentation.
 //! Place: between `ip` and `mac`; [`wire`](crate::wire) holds the bare formats.
-//! Left out: where contexts come from and when they expire (`node`, from router
-//! advertisements).
+//! Left out: where contexts come from and when they expire (`node`, from router advertisements).
 
 mod compress;
 mod contexts;

@@ -11,10 +11,10 @@
 //! Place: [`begin`] is the first step of compression; [`LeadingHeaders`] is what decompression
 //! finds first. Headers that 6LoRH cannot express are sent as ordinary extension headers: a source
 //! route that is too long or not the root's, an outer header that has a flow label or another
-//! traffic class than its packet. Left out: the meaning of routes; the visited addresses of a
-//! route, which 6LoRH does not keep. Sources: RFC 8138; RFC 9035; RFC 6282 §4.2; RFC 6553; RFC
-//! 6554; RFC 6040 for marks of congestion on an outer header, which has no traffic class of its own
-//! here.
+//! traffic class than its packet.
+//! Left out: the meaning of routes; the visited addresses of a route, which 6LoRH does not keep.
+//! Sources: RFC 8138; RFC 9035; RFC 6282 §4.2; RFC 6553; RFC 6554; RFC 6040 for marks of congestion
+//! on an outer header, which has no traffic class of its own here.
 
 use core::net::Ipv6Addr;
 

@@ -1,7 +1,8 @@
 //! The root of a DODAG, which also keeps the routes of its motes.
 //!
 //! Place: beside `routing`, in a build with the feature `root`. Left out: the source routes made
-//! from them, which are the link's. Sources: RFC 6550 §9, RFC 9010 §9.2 for leaves.
+//! from them, which are the link's.
+//! Sources: RFC 6550 §9, RFC 9010 §9.2 for leaves.
 
 use core::net::Ipv6Addr;
 

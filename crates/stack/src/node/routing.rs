@@ -2,9 +2,9 @@
 //!
 //! RPL returns actions: its messages become packets here, its parent becomes the default route, and
 //! the routes in DAOs become steps of the root's table. In turn RPL gets control messages,
-//! acknowledgements of frames, and packets that contradict its ranks. Left out: RPL itself (`rpl`),
-//! and the formats of routing headers on the air (`lowpan`). Sources: RFC 6550 §9 and §11, RFC 6554
-//! §4, RFC 6040 §4.2, RFC 9008.
+//! acknowledgements of frames, and packets that contradict its ranks.
+//! Left out: RPL itself (`rpl`), and the formats of routing headers on the air (`lowpan`).
+//! Sources: RFC 6550 §9 and §11, RFC 6554 §4, RFC 6040 §4.2, RFC 9008.
 
 #[cfg(feature = "root")]
 #[path = "root.rs"]

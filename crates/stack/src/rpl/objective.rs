@@ -3,8 +3,8 @@
 //! With MRHOF costs count 1/128 of an expected transmission, as RFC 6551 §4.3.2 counts ETX: without
 //! a metric container the neighbour's rank is the cost of its path (RFC 6719 §3.5). With one, a
 //! transmission is a whole rank, so that the order of ranks is that of costs: a path of many good
-//! hops may be better than one of few bad hops. With OF0 costs are ranks. Sources: RFC 6719 (MRHOF)
-//! and RFC 6552 (OF0).
+//! hops may be better than one of few bad hops. With OF0 costs are ranks.
+//! Sources: RFC 6719 (MRHOF) and RFC 6552 (OF0).
 
 use crate::wire::rpl::Configuration;
 

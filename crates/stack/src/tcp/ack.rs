@@ -1,8 +1,8 @@
 //! Processing of acknowledgments: SND.UNA, the window, the scoreboard, round-trip times.
 //!
 //! Place: the fifth check of segment arrival, called by `input`. Left out: the scoreboard, loss
-//! detection and cwnd ([`super::loss`]), and arming the timer ([`super::retransmit`]). Sources: RFC
-//! 9293 §3.10.7.4, RFC 6298, 7323, 2018, 2883, 8985.
+//! detection and cwnd ([`super::loss`]), and arming the timer ([`super::retransmit`]).
+//! Sources: RFC 9293 §3.10.7.4, RFC 6298, 7323, 2018, 2883, 8985.
 
 use super::SegmentDrop;
 use super::connection::Connection;

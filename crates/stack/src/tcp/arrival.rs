@@ -1,8 +1,8 @@
 //! Arrival of segments: finds the connection of a segment, and handles segments without one.
 //!
 //! Place: `node` hands in what `ip` found to be for this node; a connection's segments go to
-//! [`super::input`]. Here lie demultiplexing, passive opens and resets to strangers. Left
-//! out: the half-open table's entries and cookies themselves ([`super::listener`]).
+//! [`super::input`]. Here lie demultiplexing, passive opens and resets to strangers. Left out: the
+//! half-open table's entries and cookies themselves ([`super::listener`]).
 //! Sources: RFC 9293 §3.10.7.1 and .2, RFC 4987, RFC 6191, RFC 5927.
 
 use core::net::Ipv6Addr;

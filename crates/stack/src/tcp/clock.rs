@@ -4,8 +4,8 @@
 //! Deadlines are armed here, too, by means of [`super::timers`].
 //!
 //! Place: `departure` calls this before it polls for segments. Segments to be sent are marked due
-//! here, and written by `output`; the effects of a loss are in `reduction`. Sources: RFC 6298 §5,
-//! RFC 9293 §3.8.3, §3.8.4, §3.8.6.1, §3.4.2.
+//! here, and written by `output`; the effects of a loss are in `reduction`.
+//! Sources: RFC 6298 §5, RFC 9293 §3.8.3, §3.8.4, §3.8.6.1, §3.4.2.
 
 use super::connection::Connection;
 use super::facts::Facts;

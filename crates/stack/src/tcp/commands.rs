@@ -1,8 +1,8 @@
 //! The application's calls on a connection: open, wait, send, receive, close.
 //!
 //! Place: [`Tcp`](super::Tcp) finds the connection and calls in. Segments to be sent are marked due
-//! here, and written by `output`. Left out: changes over time ([`super::clock`]). Sources: RFC 9293
-//! §3.10.1 to §3.10.6, §3.8.6.2.2.
+//! here, and written by `output`. Left out: changes over time ([`super::clock`]).
+//! Sources: RFC 9293 §3.10.1 to §3.10.6, §3.8.6.2.2.
 
 use super::config::SMSS_FOR_OPTIONS;
 use super::connection::Connection;

@@ -1,7 +1,7 @@
 //! Settings of a connection: each constant with its default, unit and source.
 //!
-//! Place: shared by reference between connections; a firmware keeps it in flash
-//! (`static SETTINGS: Config = Config { nagle: false, ..Config::DEFAULT };`).
+//! Place: shared by reference between connections; a firmware keeps it in flash (`static SETTINGS:
+//! Config = Config { nagle: false, ..Config::DEFAULT };`).
 //! Left out: buffer sizes, which are the lengths of the memory the caller lends.
 
 use super::loss::control::CongestionAlgorithm;

@@ -2,8 +2,8 @@
 //!
 //! Place: a slot of [`Tcp`](super::Tcp) holds it; `input`, `ack`, `output` and `path` are its
 //! halves towards the network, `commands` the one towards the application, `clock` the one towards
-//! time. This file has its variables, its getters, and their common code. Left out: finding the
-//! connection of a segment, listening (`arrival`).
+//! time. This file has its variables, its getters, and their common code.
+//! Left out: finding the connection of a segment, listening (`arrival`).
 //!
 //! The layout is kept small on purpose: windows are not scaled, so lengths take 16 bits; times are
 //! milliseconds modulo 2^32; SND.WL2 is missing because an ACK below SND.UNA never updates the

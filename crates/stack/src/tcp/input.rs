@@ -5,8 +5,8 @@
 //! out: the effects of acknowledgments ([`super::ack`]); LISTEN and the half-open
 //! ([`super::listener`]); the third check (security) and the sixth (urgent data, which we deliver
 //! in line: RFC 9293 §3.8.5 requires the urgent pointer, but no known peer of a mote uses it, and
-//! RFC 6093 advises applications against it). Sources: RFC 9293 §3.10.7.3 and .4, RFC 5961, RFC
-//! 7323 §5, RFC 3168, RFC 2883.
+//! RFC 6093 advises applications against it).
+//! Sources: RFC 9293 §3.10.7.3 and .4, RFC 5961, RFC 7323 §5, RFC 3168, RFC 2883.
 
 use super::SegmentDrop;
 use super::connection::Connection;

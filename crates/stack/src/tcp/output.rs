@@ -3,8 +3,8 @@
 //! Place: `departure` calls [`Connection::plan`] for the segment that a connection wants to send,
 //! checks that the link has room for it, and only then calls [`Connection::emit`], which writes the
 //! segment and counts it as sent. A plan changes nothing. Left out: IPv6, and any queue: segments
-//! are pulled. Sources: RFC 9293 §3.8.6 (window, silly windows, Nagle), RFC 5681, RFC 3042, RFC
-//! 7323.
+//! are pulled.
+//! Sources: RFC 9293 §3.8.6 (window, silly windows, Nagle), RFC 5681, RFC 3042, RFC 7323.
 
 use super::RetransmissionCause as Cause;
 use super::connection::Connection;

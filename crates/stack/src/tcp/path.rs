@@ -2,8 +2,8 @@
 //! peer.
 //!
 //! Place: `arrival` finds the connection of the quoted segment, and `departure` finds out that a
-//! route is missing. Left out: the effect of a smaller MSS on segments (`output`). Sources: RFC
-//! 1122 §4.2.3, RFC 5927, RFC 5461 §4, RFC 8201.
+//! route is missing. Left out: the effect of a smaller MSS on segments (`output`).
+//! Sources: RFC 1122 §4.2.3, RFC 5927, RFC 5461 §4, RFC 8201.
 
 use super::connection::Connection;
 use super::facts::Facts;

@@ -3,7 +3,8 @@
 //!
 //! Place: called at the end of processing an acknowledgment ([`super::ack`]), when new data are
 //! queued (`commands`), and at deadlines ([`super::clock`]). Left out: loss detection and its
-//! effects ([`super::loss`]). Sources: RFC 6298 §5, RFC 8985 §7.2, RFC 9293 §3.8.6.1.
+//! effects ([`super::loss`]).
+//! Sources: RFC 6298 §5, RFC 8985 §7.2, RFC 9293 §3.8.6.1.
 
 use super::connection::Connection;
 use super::facts::Facts;

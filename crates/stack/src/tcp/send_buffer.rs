@@ -3,8 +3,8 @@
 //! Place: filled by the application, read by output at any offset (first transmission and
 //! retransmission alike), shortened from the front by acknowledgments. Two kinds behind one
 //! interface: a plain ring that copies its data, and a list of slices that stay the application's,
-//! with a ring for small writes. Left out: sequence numbers; the first byte in the buffer is the
-//! first unacknowledged one.
+//! with a ring for small writes.
+//! Left out: sequence numbers; the first byte in the buffer is the first unacknowledged one.
 
 use core::cell::Cell;
 

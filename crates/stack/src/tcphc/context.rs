@@ -1,10 +1,10 @@
 //! One end's context of a connection: 80 bytes.
 //!
-//! Place: the compressor reads and advances the sending half, the decompressor the receiving
-//! half, and each validated segment confirms something about what was sent.
-//! Left out: addresses; a keyed hash of both stands for them, and the TCP checksum, which
-//! covers the addresses themselves, for the rest.
-//! Distances are kept as 16 bits where a larger one would be of no use.
+//! Place: the compressor reads and advances the sending half, the decompressor the receiving half,
+//! and each validated segment confirms something about what was sent.
+//! Left out: addresses; a keyed hash of both stands for them, and the TCP checksum, which covers
+//! the addresses themselves, for the rest. Distances are kept as 16 bits where a larger one would
+//! be of no use.
 
 use crate::time::Instant;
 use crate::wire::tcp::Flags;

@@ -2,7 +2,8 @@
 //!
 //! Purpose: the MSS announced to a peer, and the limit of a segment that has to fit its frame,
 //! depend on these lengths. Place: beside the compressor, which makes the same choices when the
-//! segment leaves. Source: `docs/reference/tcphc.md`, section 5.
+//! segment leaves.
+//! Source: `docs/reference/tcphc.md`, section 5.
 
 use crate::time::Instant;
 use crate::wire::cursor::Writer;

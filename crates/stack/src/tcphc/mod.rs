@@ -2,11 +2,12 @@
 //!
 //! Purpose: each end of a compressed path (a mote, or the router that stands for the hosts outside)
 //! keeps a context per connection, and leaves out header fields that the other end can restore from
-//! its own context. Place: between `ip`'s packets and their frames: outgoing segments through
-//! [`Tcphc::compress`], incoming ones through [`Tcphc::decompress`] once their packet is whole,
-//! plain TCP through [`Tcphc::on_plain`]. Formats are [`wire::tcphc`](crate::wire::tcphc)'s. Left
-//! out: signalling. A decompressor that fails sends nothing; the sender's retransmission has the
-//! complete header.
+//! its own context.
+//! Place: between `ip`'s packets and their frames: outgoing segments through [`Tcphc::compress`],
+//! incoming ones through [`Tcphc::decompress`] once their packet is whole, plain TCP through
+//! [`Tcphc::on_plain`]. Formats are [`wire::tcphc`](crate::wire::tcphc)'s.
+//! Left out: signalling. A decompressor that fails sends nothing; the sender's retransmission has
+//! the complete header.
 //!
 //! A received segment changes a context only after its TCP checksum was found right. Any segment
 //! may be sent as plain TCP at any time.

@@ -2,8 +2,9 @@
 //!
 //! Purpose: restores headers between two other nodes, from the segments overheard before. The rules
 //! are those of the receiver; an observer that has heard the same segments as the receiver restores
-//! the same headers. Place: captures on the air. A node has no use for it. Left out: the list of
-//! connections, segments heard twice, and draft mode.
+//! the same headers.
+//! Place: captures on the air. A node has no use for it. Left out: the list of connections,
+//! segments heard twice, and draft mode.
 
 use crate::time::Instant;
 use crate::wire::tcphc::{Compressed, Header};

@@ -1,9 +1,9 @@
 //! The peers that are known to support compression, or not to support it.
 //!
 //! Purpose: if not all nodes of the network are known to compress, an unknown peer gets one offer
-//! in each attempt to connect; a peer that never accepts gets no offers for a while. Place: the
-//! table checks the peer before it makes a context. Left out: signalling; there is none. Source:
-//! section 2.2 of the proposal, with the three failures of its section 13.
+//! in each attempt to connect; a peer that never accepts gets no offers for a while.
+//! Place: the table checks the peer before it makes a context. Left out: signalling; there is none.
+//! Source: section 2.2 of the proposal, with the three failures of its section 13.
 
 use crate::time::Instant;
 

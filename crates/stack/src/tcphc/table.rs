@@ -3,8 +3,8 @@
 //! Purpose: finds contexts by addresses and ports or by addresses and identifier, makes them when
 //! connections open, moves them when an identifier passes to another connection, and reuses the
 //! slots of those idle for longest. Place: compressor and decompressor look up contexts here. Left
-//! out: the contents of a context, which are [`context`](super::context)'s. Source:
-//! `docs/reference/tcphc.md`, section 2.
+//! out: the contents of a context, which are [`context`](super::context)'s.
+//! Source: `docs/reference/tcphc.md`, section 2.
 
 use core::net::Ipv6Addr;
 

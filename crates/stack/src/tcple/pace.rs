@@ -11,7 +11,8 @@
 //! several peripherals are in one interval, so that they do not drift into one another: the
 //! interval includes the data of all of them. And the new interval is rounded to a permitted value
 //! before it is compared with the present one: the threshold 0.8 is 1/1.25, so without that any
-//! rounding error would cause requests for ever. Source: Performant TCP over BLE, §IV.
+//! rounding error would cause requests for ever.
+//! Source: Performant TCP over BLE, §IV.
 
 use super::predictor::Predictor;
 use crate::time::Duration;

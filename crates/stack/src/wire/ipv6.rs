@@ -11,8 +11,8 @@
 //! |                 source and destination, 16 bytes each         |
 //! ```
 //!
-//! Place: read and written by `ip` and `lowpan`. Left out: jumbograms, and what an
-//! extension header means; fragment headers are in [`ipv6_fragment`](super::ipv6_fragment).
+//! Place: read and written by `ip` and `lowpan`. Left out: jumbograms, and what an extension header
+//! means; fragment headers are in [`ipv6_fragment`](super::ipv6_fragment).
 //! Sources: RFC 8200 §3, §4; RFC 2474 and RFC 3168 for the traffic class.
 
 use core::net::Ipv6Addr;

@@ -3,8 +3,8 @@
 //!
 //! A counter begins at [`INITIAL`] in the straight part, the values 128 to 255, and passes that
 //! once; after 255 it cycles through 0 to 127, the circular part. Versions of a DODAG, DTSN, path
-//! sequences and the transaction ID of a registration (RFC 8505 §5.2) are such counters. Source:
-//! RFC 6550 §7.2.
+//! sequences and the transaction ID of a registration (RFC 8505 §5.2) are such counters.
+//! Source: RFC 6550 §7.2.
 
 use core::cmp::Ordering;
 

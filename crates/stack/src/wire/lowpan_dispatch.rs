@@ -1,8 +1,8 @@
 //! The dispatch: what the first byte of a 6LoWPAN payload announces.
 //!
 //! Place: between `mac` and `lowpan`. Left out: parsing of formats that this stack does not
-//! support; they are only distinguished, so that each has its own drop reason. Sources: RFC 4944
-//! §5.1, RFC 6282 §2, RFC 6971 §13.2.2, RFC 8025 §3, RFC 8138 §4, RFC 8931 §5.
+//! support; they are only distinguished, so that each has its own drop reason.
+//! Sources: RFC 4944 §5.1, RFC 6282 §2, RFC 6971 §13.2.2, RFC 8025 §3, RFC 8138 §4, RFC 8931 §5.
 
 /// A format that this stack reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -11,9 +11,9 @@
 //!
 //! TCP: the headers of [`tcphc`], whose first bytes RFC 6282 and RFC 7400 leave free.
 //!
-//! Place: below `lowpan::{compress, decompress}`. Left out: GHC (RFC 7400). Source: RFC 6282 §4. In
-//! a compressed fragment header the reserved byte stays in place of a length. RFC 6282 does not
-//! define this; Wireshark reads it the same way.
+//! Place: below `lowpan::{compress, decompress}`. Left out: GHC (RFC 7400).
+//! Source: RFC 6282 §4. In a compressed fragment header the reserved byte stays in place of a
+//! length. RFC 6282 does not define this; Wireshark reads it the same way.
 
 use super::cursor::{Full, Reader, Truncated, Writer};
 use super::ipv6::next_header;

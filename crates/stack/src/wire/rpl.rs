@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Place: read from and written as [`icmpv6::Message::Other`](super::icmpv6::Message::Other) by
-//! `rpl`. A message with a known option that is too short or too long for its type is refused as
-//! a whole.
+//! `rpl`. A message with a known option that is too short or too long for its type is refused as a
+//! whole.
 //! Left out: secured messages, P2P-RPL, storing-mode invalidation (DCO).
 //! Source: RFC 6550 §6.
 

@@ -9,9 +9,9 @@
 //! +-+-+-+---------+---------------+-------------------------------+
 //! ```
 //!
-//! Place: `lowpan` takes the option out of packets and puts it in, here as hop-by-hop options
-//! and in [`lorh`](super::lorh) compressed. Left out: hop-by-hop options that hold more than
-//! this one; they stay in their packet.
+//! Place: `lowpan` takes the option out of packets and puts it in, here as hop-by-hop options and
+//! in [`lorh`](super::lorh) compressed. Left out: hop-by-hop options that hold more than this one;
+//! they stay in their packet.
 //! Sources: RFC 6553 §3; RFC 6550 §11.2; RFC 9008 §4.2.
 
 use super::cursor::{Reader, Truncated};

@@ -19,8 +19,8 @@
 //! |            options, a multiple of four bytes, up to 40        |
 //! ```
 //!
-//! Place: between `ip` and the `tcp` engine. Left out: sequence arithmetic, and options
-//! nobody here acts upon; those are skipped, and lost when a header is emitted again.
+//! Place: between `ip` and the `tcp` engine. Left out: sequence arithmetic, and options nobody here
+//! acts upon; those are skipped, and lost when a header is emitted again.
 //! Sources: RFC 9293 §3.1, §3.2; RFC 7323; RFC 2018; RFC 3168; RFC 9768 (the AE bit).
 
 use core::net::Ipv6Addr;

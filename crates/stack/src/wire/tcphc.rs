@@ -16,9 +16,9 @@
 //! +---+---+---+---+---+---+---+---+   then TSval, TSecr, and two numbers for each block
 //! ```
 //!
-//! Place: behind IPHC with NH = 1, in place of a TCP header; `tcphc` turns one into
-//! the other. What stands here needs no context, so a relay can tell how long a header is,
-//! compressed and not. Left out: C = 1 (16-bit CIDs), whose byte RFC 7400 gave to GHC.
+//! Place: behind IPHC with NH = 1, in place of a TCP header; `tcphc` turns one into the other. What
+//! stands here needs no context, so a relay can tell how long a header is, compressed and not. Left
+//! out: C = 1 (16-bit CIDs), whose byte RFC 7400 gave to GHC.
 //! Sources: draft-aayadi-6lowpan-tcphc-01 as far as it is known; `docs/reference/tcphc.md`.
 
 use super::cursor::{Full, Reader, Truncated, Writer};

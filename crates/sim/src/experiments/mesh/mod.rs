@@ -2,9 +2,9 @@
 //!
 //! Purpose: Motet's own experiments of RPL, on floors drawn by the seed and on a testbed's trace.
 //! Each seed is another floor, so that an interval covers floors and chances alike. All motes are
-//! switched on within five seconds, and time counts from the last of them. Place: `measure` takes
-//! the figures; `runs`, `stable` and `forged` make the runs. Left out: several flows at a time,
-//! which `combined-*` and scenarios have.
+//! switched on within five seconds, and time counts from the last of them.
+//! Place: `measure` takes the figures; `runs`, `stable` and `forged` make the runs.
+//! Left out: several flows at a time, which `combined-*` and scenarios have.
 
 mod forged;
 pub mod measure;

@@ -4,8 +4,8 @@
 //! second. Besides, strangers send datagrams, echo requests or SYNs. Two figures judge the border
 //! router: [`bulk_ratio`], the ratio of the goodput to that without strangers, and
 //! [`request_ratios`], the share of requests that are answered and the ratio of their latency to
-//! that beside a second bulk flow. Left out: attackers on the air, which a key keeps off
-//! (`combined-security`).
+//! that beside a second bulk flow.
+//! Left out: attackers on the air, which a key keeps off (`combined-security`).
 
 mod rows;
 

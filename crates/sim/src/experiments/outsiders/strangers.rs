@@ -6,8 +6,8 @@
 //! also has to form beside it. A Hamilton has no time for 200 frames of 90 bytes a second: each
 //! takes 3.1 ms of air, 0.5 ms for its ACK and 1.1 ms to be copied out of the radio. Unsecured
 //! frames, which cost no decryption, overload it as well. The same is measured with nRF52840s,
-//! whose radio writes frames into memory by DMA. Left out: the effect of the stranger's air time
-//! alone, which `combined-security` measures.
+//! whose radio writes frames into memory by DMA.
+//! Left out: the effect of the stranger's air time alone, which `combined-security` measures.
 
 use motet::mac::security::NetworkKey;
 use motet::time::Duration;

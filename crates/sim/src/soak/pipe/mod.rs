@@ -1,9 +1,9 @@
 //! Two TCP engines and a hostile pipe between them.
 //!
-//! Purpose: far more of TCP in a second of CPU than a radio carries: every option, numbers
-//! about to wrap, floods, reboots, clocks that leap.
-//! Place: `mod` gives it a seed; it gives back what was seen, or what went wrong. The engines
-//! are the stack's own; the rest of a node is in `lab`.
+//! Purpose: far more of TCP in a second of CPU than a radio carries: every option, numbers about to
+//! wrap, floods, reboots, clocks that leap.
+//! Place: `mod` gives it a seed; it gives back what was seen, or what went wrong. The engines are
+//! the stack's own; the rest of a node is in `lab`.
 //! Left out: IPv6 and everything below it.
 
 mod judge;

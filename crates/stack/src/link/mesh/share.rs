@@ -9,8 +9,8 @@
 //! under way is never dropped. Of several copies of a TCP segment only the newest is kept, at the
 //! position of the first: see [`copies`](super::copies).
 //!
-//! Place: part of [`Indirect`]; `divert` passes packets to it. Left out: the order in which
-//! children are served, which follows from their polls.
+//! Place: part of [`Indirect`]; `divert` passes packets to it.
+//! Left out: the order in which children are served, which follows from their polls.
 
 use super::copies::copied;
 use super::{Indirect, PacketMeta, link_addr};

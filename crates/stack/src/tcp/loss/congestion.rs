@@ -2,7 +2,8 @@
 //!
 //! Place: [`Loss`](super::Loss) reports acknowledgments and losses, and reads how much may be in
 //! flight. Left out: loss detection ([`super::detection`]), the end of recovery (`reduction`), and
-//! the differences between algorithms ([`super::control`]). Source: RFC 5681.
+//! the differences between algorithms ([`super::control`]).
+//! Source: RFC 5681.
 
 use super::saturated;
 

@@ -2,8 +2,8 @@
 //! delivery.
 //!
 //! Place: part of the state of each algorithm of congestion control, while a fast recovery is under
-//! way. Left out: the beginning and the end of a recovery ([`super::reduction`]). Source: RFC 9937
-//! §6; names of its own variables in parentheses.
+//! way. Left out: the beginning and the end of a recovery ([`super::reduction`]).
+//! Source: RFC 9937 §6; names of its own variables in parentheses.
 
 use core::num::NonZeroU16;
 

@@ -4,8 +4,8 @@
 //! However a loss is detected, the recovery is the same: halve cwnd, retransmit as the pipe drains
 //! (or by PRR), and undo the reduction if the loss proves spurious. Place: between `ack`, which
 //! processes acknowledgments, and `output`, which sends as cwnd allows. Left out: loss detection
-//! ([`super::detection`]) and the growth of cwnd outside recovery ([`super::congestion`]). Sources:
-//! RFC 5681, 6582, 6675, 9937, 3168, 3522, 3708, 8985 §7.4.
+//! ([`super::detection`]) and the growth of cwnd outside recovery ([`super::congestion`]).
+//! Sources: RFC 5681, 6582, 6675, 9937, 3168, 3522, 3708, 8985 §7.4.
 
 use super::control::{Algorithm, Growth};
 use super::notes::Notes;

@@ -1,11 +1,11 @@
 //! The scoreboard: what was sent, what arrived, what to send again.
 //!
-//! Place: [`Loss`](super::Loss) records transmissions and acknowledgments here; `detection` decides
-//! on losses. One table of runs serves SACK recovery (RFC 6675), RACK-TLP (RFC 8985), New Reno (RFC
-//! 6582) and Karn's rule alike: what lies between SND.UNA and SND.NXT is cut into runs of bytes
-//! that share a fate and a time of transmission. Windows of 2 to 8 segments fit one run per
-//! segment; beyond, neighbours that were sent closest together are merged, which only makes RACK
-//! slower to judge them.
+//! Place: [`Loss`](super::Loss) records transmissions and acknowledgments here; `detection`
+//! decides on losses. One table of runs serves SACK recovery (RFC 6675), RACK-TLP (RFC 8985), New
+//! Reno (RFC 6582) and Karn's rule alike: what lies between SND.UNA and SND.NXT is cut into runs
+//! of bytes that share a fate and a time of transmission. Windows of 2 to 8 segments fit one run
+//! per segment; beyond, neighbours that were sent closest together are merged, which only makes
+//! RACK slower to judge them.
 //!
 //! The states of the runs are four words with one bit per run, so most queries are a few operations
 //! on words, and no loop runs while all words are zero.

@@ -21,9 +21,11 @@
 //! pass.
 //!
 //! Place: between IP and the fragmenter, at a node that also has a cable ([`super::entering`] joins
-//! it). Left out: marking and dropping before memory is full, which is the discipline of the queue
-//! ([`crate::ip`]). Sources: RFC 8290 §4; Shreedhar and Varghese 1995 for deficit round robin.
-//! Differs: frames and not bytes are counted, and a round ends for all queues at once.
+//! it).
+//! Left out: marking and dropping before memory is full, which is the discipline of the queue
+//! ([`crate::ip`]).
+//! Sources: RFC 8290 §4; Shreedhar and Varghese 1995 for deficit round robin. Differs: frames and
+//! not bytes are counted, and a round ends for all queues at once.
 
 mod key;
 mod turns;
