@@ -68,9 +68,11 @@ const AFTER_TEST_BESIDE: &[Step] = &[
 ];
 
 /// What runs only where its name is given: it takes minutes, and others judge most of the same. The
-/// page's lab, an optimised build, gives what the command gives, a build for debugging; and the
+/// step `test` tries some of the cases of the lab's longest tests, `long` all of them. The page's
+/// lab, an optimised build, gives what the command gives, a build for debugging; and the
 /// soak's bugs are proven found in `docs/reference/soak.md`.
 const NAMED: &[Step] = &[
+    ("long", test::check_long),
     ("planted", planted::check),
     ("determinism", determinism::check),
 ];

@@ -76,6 +76,19 @@ pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
     Ok(sum.outcome())
 }
 
+/// The lab's own tests with all of their cases: without this the longest ones try some of them.
+pub(crate) fn check_long(workspace: &Workspace) -> Result<StepOutcome> {
+    let mut tests = workspace.cargo("test");
+    tests.args(["--package", "motet-lab", "--lib", "--no-fail-fast"]);
+    tests.args(locked()).env("MOTET_LONG", "1");
+    let log = workspace.scratch()?.join("test-long.log");
+    let (good, output) = run_logged(&mut tests, &log)?;
+    let mut sum = Sum::default();
+    sum.count(good, &count_tests(&output));
+    sum.output.push_str(&essence(&output));
+    Ok(sum.outcome())
+}
+
 /// What the tests gave so far.
 #[derive(Default)]
 struct Sum {

@@ -32,6 +32,8 @@ pub mod apps;
 pub mod ble;
 pub mod calendar;
 pub mod capture;
+#[cfg(test)]
+mod cases;
 pub mod coap;
 pub mod experiments;
 pub mod files;

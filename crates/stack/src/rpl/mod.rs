@@ -31,13 +31,11 @@
 //! have a separate one for their DIS, so that messages from invented addresses cannot prevent a
 //! parent's answer to its child. A message in the parent's name that would make this node act
 //! (another version, mode, DODAG or prefix, a new DTSN, a much worse or an infinite rank) is
-//! accepted only as the answer to this node's own DIS to the parent. An attacker that can send in a
-//! neighbour's name at that moment can mislead this node all the same, until frames are
-//! authenticated.
+//! accepted only as the answer to this node's own DIS to the parent. An attacker that sends in a
+//! neighbour's name at that moment can mislead this node, until frames are authenticated.
 //!
 //! Left out: routers of storing mode, floating DODAGs, several parents at once, route information,
-//! secured messages, P2P-RPL.
-//! Sources: RFC 6550, 6551, 6552, 6719, 6206, 9008, 9010, 9035.
+//! secured messages, P2P-RPL. Sources: RFC 6550, 6551, 6552, 6719, 6206, 9008, 9010, 9035.
 
 mod candidates;
 mod choose;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::super::{
     Case, Experiment, all, ble, cit, fair, mesh, outsiders, security, sleepy, tcple,
 };
+use crate::cases::{is_long, some_of};
 
 /// Every setting of few hops that has a bound, once, and the longest of bulk packets.
 fn bounded() -> Vec<Case> {
@@ -32,6 +33,7 @@ fn no_run_exceeds_its_bound() {
     use rayon::prelude::*;
     let cases = bounded();
     assert!(cases.len() > 40, "{} settings", cases.len());
+    let cases = some_of(cases, 16);
     let shares: Vec<f64> = cases
         .par_iter()
         .map(|case| {
@@ -49,7 +51,11 @@ fn no_run_exceeds_its_bound() {
         })
         .collect();
     let nearest = shares.into_iter().fold(0.0, f64::max);
-    assert!(nearest > 0.95, "{nearest}: bounds that nothing comes near");
+    // The nearest of all need not be among some of them.
+    assert!(
+        nearest > 0.95 || !is_long(),
+        "{nearest}: bounds that nothing comes near"
+    );
 }
 
 /// Of one flow over a chain there is a bound beside what the papers add up, which is none; of

@@ -20,6 +20,7 @@ use motet::wire::{lowpan_dispatch, lowpan_frag, tcp};
 
 use super::*;
 use crate::air::gains::{ChainAir, Gains, Later};
+use crate::cases::some_of;
 use crate::stats::Stat;
 
 const RELAY: usize = 1;
@@ -298,7 +299,8 @@ fn low(share: Stat) -> f64 {
 /// nodes can be blamed for, and all that is left where pings are long.
 #[test]
 fn a_mote_that_is_off_costs_the_others_little() {
-    for way in [(0, false), (0, true), (RELAY, false), (RELAY, true)] {
+    let ways = [(0, false), (RELAY, false), (0, true), (RELAY, true)];
+    for way in some_of(ways, 2) {
         let undisturbed = runs(Trouble::Nothing, way);
         for (rate, data) in [(5, 8), (10, 8), (10, 56)] {
             let beside = runs(Trouble::Pings(rate, data), way);
@@ -324,44 +326,42 @@ fn a_mote_that_is_off_costs_the_others_little() {
 
 #[test]
 fn forged_neighbours_cost_the_others_little() {
-    for up in [false, true] {
-        let undisturbed = runs(Trouble::Nothing, (0, up));
-        for kind in [
-            Kind::Echo,
-            Kind::EchoToAll,
-            Kind::NeighborSolicitation,
-            Kind::RouterSolicitation,
-            Kind::Syn,
-        ] {
-            let victims: &[usize] = if up { &[RELAY, MOTE] } else { &[0, MOTE] };
-            for victim in victims {
-                let beside = runs(Trouble::Forged(10, kind, *victim), (0, up));
-                let share = share(&beside, &undisturbed);
-                assert!(
-                    low(share) >= 0.85,
-                    "{kind:?} at {victim}, up {up}: {share:?}"
-                );
-            }
-        }
+    let undisturbed = [false, true].map(|up| runs(Trouble::Nothing, (0, up)));
+    let mut cases = Vec::new();
+    for kind in [
+        Kind::Echo,
+        Kind::EchoToAll,
+        Kind::NeighborSolicitation,
+        Kind::RouterSolicitation,
+        Kind::Syn,
+    ] {
+        cases.extend([(0, false), (MOTE, false), (RELAY, true), (MOTE, true)].map(|at| (kind, at)));
+    }
+    for (kind, (victim, up)) in some_of(cases, 7) {
+        let beside = runs(Trouble::Forged(10, kind, victim), (0, up));
+        let share = share(&beside, &undisturbed[usize::from(up)]);
+        assert!(
+            low(share) >= 0.85,
+            "{kind:?} at {victim}, up {up}: {share:?}"
+        );
     }
 }
 
 /// Their frames take air besides: at 17 a second a tenth of it.
 #[test]
 fn forged_fragments_take_no_memory_from_others() {
-    for up in [false, true] {
-        let undisturbed = runs(Trouble::Nothing, (0, up));
-        let victims: &[usize] = if up { &[0, RELAY] } else { &[RELAY, MOTE] };
-        for kind in [Kind::FirstFragment, Kind::NeighboursFirstFragment] {
-            for victim in victims {
-                for rate in [4, 8, 17] {
-                    let beside = runs(Trouble::Forged(rate, kind, *victim), (0, up));
-                    let share = share(&beside, &undisturbed);
-                    let least = if rate > 10 { 0.8 } else { 0.9 };
-                    let case = format!("{kind:?}, {rate} at {victim}, up {up}");
-                    assert!(low(share) >= least, "{case}: {share:?}");
-                }
-            }
+    let undisturbed = [false, true].map(|up| runs(Trouble::Nothing, (0, up)));
+    let mut cases = Vec::new();
+    for kind in [Kind::FirstFragment, Kind::NeighboursFirstFragment] {
+        for at in [(RELAY, false), (MOTE, false), (0, true), (RELAY, true)] {
+            cases.extend([17, 4, 8].map(|rate| (kind, rate, at)));
         }
+    }
+    for (kind, rate, (victim, up)) in some_of(cases, 7) {
+        let beside = runs(Trouble::Forged(rate, kind, victim), (0, up));
+        let share = share(&beside, &undisturbed[usize::from(up)]);
+        let least = if rate > 10 { 0.8 } else { 0.9 };
+        let case = format!("{kind:?}, {rate} at {victim}, up {up}");
+        assert!(low(share) >= least, "{case}: {share:?}");
     }
 }
