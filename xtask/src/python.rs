@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::step::{StepOutcome, essence, run_logged};
 use crate::tools;
-use crate::workspace::{Workspace, locked};
+use crate::workspace::{Workspace, linted, locked};
 
 /// Makes the environment in which the package is built and judged.
 pub(crate) fn make_ready(workspace: &Workspace) -> Result<()> {
@@ -22,12 +22,6 @@ pub(crate) fn make_ready(workspace: &Workspace) -> Result<()> {
 pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
     tools::provide(workspace, &[tools::PYTHON])?;
     let scratch = workspace.scratch()?;
-    let mut clippy = workspace.python_cargo("clippy");
-    clippy.args(locked());
-    must(
-        clippy.args(["--", "-D", "warnings"]),
-        &scratch.join("python-clippy.log"),
-    )?;
     let motet = workspace.debug_motet()?;
     let python = environment(workspace, "venv-python", &PACKAGES)?;
     let wheel = wheel(workspace, &python)?;
@@ -77,7 +71,7 @@ fn types(workspace: &Workspace, python: &Path) -> Result<Option<StepOutcome>> {
     Ok(None)
 }
 
-/// Builds the wheel of these sources.
+/// Builds the wheel of these sources, and judges their Rust.
 fn wheel(workspace: &Workspace, python: &Path) -> Result<PathBuf> {
     let folder = workspace.scratch()?.join("wheels");
     // What an older version left there would be found, too.
@@ -95,7 +89,10 @@ fn wheel(workspace: &Workspace, python: &Path) -> Result<PathBuf> {
         .arg(&folder)
         .current_dir(workspace.root.join("python"))
         .env("CARGO_TARGET_DIR", &workspace.target);
-    must(&mut maturin, &workspace.scratch()?.join("maturin.log"))?;
+    must(
+        linted(&mut maturin),
+        &workspace.scratch()?.join("maturin.log"),
+    )?;
     let mut made = fs::read_dir(&folder)
         .with_context(|| format!("cannot read {}", folder.display()))?
         .filter_map(Result::ok);

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::step::{StepOutcome, essence, run_logged};
 use crate::tools::{self, Tool};
-use crate::workspace::{Workspace, in_ci, locked};
+use crate::workspace::{Workspace, in_ci, linted, locked};
 
 /// Builds the page; then serves it, or prints how large and how fast its lab is.
 pub(crate) fn run(workspace: &Workspace, serve: bool, sizes: bool) -> Result<bool> {
@@ -50,12 +50,6 @@ pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
     let scratch = workspace.scratch()?;
     // The page first: it is the longest build, and waits for no other one.
     let page = Page::build(workspace)?;
-    for arguments in LINTED {
-        let mut clippy = workspace.web_cargo("clippy");
-        clippy.args(arguments).args(locked());
-        let log = scratch.join("web-clippy.log");
-        must(clippy.args(["--", "--deny", "warnings"]), &log)?;
-    }
     let results = page
         .script("tests/lab.mjs", &workspace.debug_motet()?)
         .arg(scratch.join("web-lab"))
@@ -113,13 +107,14 @@ impl<'w> Page<'w> {
         };
         let log = workspace.scratch()?.join("web-build.log");
         let mut lab = workspace.web_cargo("build");
-        lab.args(LINTED[0]).args(locked());
-        must(&mut lab, &log)?;
+        lab.args(LAB).args(locked());
+        must(linted(&mut lab), &log)?;
         let wasm = workspace
             .target
             .join("wasm32-unknown-unknown/release/motet_web.wasm");
         let mut bind = workspace.web_cargo("run");
-        bind.args(["--quiet", "--package", "motet-bind"])
+        linted(&mut bind)
+            .args(["--quiet", "--package", "motet-bind"])
             .args(locked())
             .arg("--")
             .arg(wasm)
@@ -363,15 +358,13 @@ fn must(command: &mut Command, log: &Path) -> Result<()> {
 }
 
 /// The lab as it is built, and what binds it.
-const LINTED: [&[&str]; 2] = [
-    &[
-        "--release",
-        "--package",
-        "motet-web",
-        "--target",
-        "wasm32-unknown-unknown",
-    ],
-    &["--package", "motet-bind"],
+/// The crate that becomes WebAssembly.
+const LAB: [&str; 5] = [
+    "--release",
+    "--package",
+    "motet-web",
+    "--target",
+    "wasm32-unknown-unknown",
 ];
 
 const BUILDERS: &[Tool] = &[tools::NODE, tools::NPM];

@@ -164,3 +164,12 @@ fn cargo() -> PathBuf {
 pub(crate) fn locked() -> Option<&'static str> {
     in_ci().then_some("--locked")
 }
+
+/// Lets a build of a workspace judge what is in it by Clippy, a warning being an error, as
+/// `cargo clippy` does for a check. What it builds on is then compiled once, not checked as well.
+pub(crate) fn linted(build: &mut Command) -> &mut Command {
+    build
+        .env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver")
+        // What separates Clippy's arguments.
+        .env("CLIPPY_ARGS", "-Dwarnings__CLIPPY_HACKERY__")
+}

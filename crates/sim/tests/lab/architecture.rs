@@ -11,6 +11,8 @@ const MODULES: &[(&str, &[&str])] = &[
     ("parallel", &[]),
     ("streams", &[]),
     ("calendar", &[]),
+    // For tests alone.
+    ("cases", &[]),
     ("files", &[]),
     ("keys", &[]),
     ("air", &["calendar", "capture", "files", "streams"]),
