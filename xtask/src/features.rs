@@ -6,7 +6,7 @@
 //! which there are too many.
 
 /// Features, separated by commas and without `default`, and who asks for them.
-pub(crate) const SETS: [(&str, &str); 27] = [
+pub(crate) const SETS: [(&str, &str); 30] = [
     ("", "datagrams by radio; what a radio's driver needs"),
     ("relay", "the same, passing on what others send"),
     ("rpl", "a relay of a mesh without TCP"),
@@ -16,11 +16,16 @@ pub(crate) const SETS: [(&str, &str); 27] = [
     ("ble", "Bluetooth LE without TCP"),
     (
         "tcp",
-        "the minimal node, `motet-c`, the smallest `motet-embassy`",
+        "the minimal node, the smallest `motet-embassy`",
+    ),
+    (
+        "offload,tcp",
+        "`motet-c`, the smallest `motet-embassy` for a radio that makes attempts by itself",
     ),
     ("relay,tcp", "a relay with applications"),
     ("rpl,tcp", "a mote of a mesh"),
     ("security,tcp", "a leaf with a key"),
+    ("offload,security,tcp", "`motet-c` with a key"),
     ("relay,security,tcp", "a relay with a key and applications"),
     ("sleepy,tcp", "a node that sleeps"),
     (
@@ -36,6 +41,10 @@ pub(crate) const SETS: [(&str, &str); 27] = [
     ("cable,tcp", "a host at a cable"),
     ("router,tcp", "a router whose routes are configured"),
     ("cit,pace,router,rpl,tcp", "`motet-embassy`"),
+    (
+        "cit,offload,pace,router,rpl,tcp",
+        "`motet-embassy` for a radio that makes attempts by itself",
+    ),
     (
         "cit,pace,router,rpl,security,tcp",
         "`motet-embassy` with a key",

@@ -376,6 +376,8 @@ fn mesh(config: &motet_config, rng: &mut Rng, memory: MeshMemory<'static>) -> Me
         stamp_delay_max: Duration::from_micros(config.stamp_delay_max_us.into()),
         fcs_by_radio: config.fcs_by_radio != 0,
         pending: mac::Pending::None,
+        assesses: false,
+        takes_acks: false,
     };
     Mesh::new(MeshConfig::default(), (mac, radio), memory, rng)
 }

@@ -22,6 +22,9 @@ pub const CAPABILITIES: RadioCapabilities = RadioCapabilities {
     fcs_by_radio: true,
     // Its ACKs say of nobody that something waits: a node with it is no parent of sleeping ones.
     pending: mac::Pending::None,
+    // CSMA and the wait for an ACK are the MAC's.
+    assesses: false,
+    takes_acks: false,
 };
 
 /// The high-frequency clock does not run from the crystal, without which the radio is beside its

@@ -71,6 +71,7 @@ fn next(bench: &mut Bench) -> Option<Seen> {
         Event::Preloaded => Seen::Preloaded,
         Event::ChannelAssessed { clear } => Seen::Assessed(clear),
         Event::TransmitDone { at } => Seen::Sent(at.as_micros()),
+        Event::Sent { outcome, .. } => panic!("of other radios: {outcome:?}"),
         Event::FrameHead { head } => Seen::Head(head.to_vec()),
         Event::FrameReceived { psdu, meta } => Seen::Frame(psdu.to_vec(), meta),
     })

@@ -6,6 +6,7 @@ use super::config::{ACK_AIR_TIME, TURNAROUND};
 use super::state::State;
 use super::{Action, FrameDrop, Mac};
 use crate::time::{Duration, Instant};
+use crate::wire::LinkAddr;
 use crate::wire::ieee802154::Header;
 
 /// The ACK this node owes; at most one, since the next frame cannot begin before it.
@@ -137,12 +138,7 @@ impl Mac<'_> {
         if slot.dsn != Some(dsn) {
             return Err(FrameDrop::StrayAck);
         }
-        if self.disbelieves(to) {
-            // The parent may be there all the same, and answer a frame under a key that this node
-            // should have left by one under the key in force.
-            self.await_answer(now);
-            return Err(FrameDrop::StrayAck);
-        }
+        self.credit(to, now)?;
         let on_time = sent_at + TURNAROUND + ACK_AIR_TIME;
         let (early, late) = (on_time.since(at), at.since(on_time));
         let stamps = self.radio.stamp_delay_max;
@@ -152,6 +148,32 @@ impl Mac<'_> {
             self.counters.mistimed_by_us = us(late).wrapping_sub(us(early));
             return Err(FrameDrop::MistimedAck);
         }
+        self.was_acknowledged(to, pending, at, now);
+        Ok(())
+    }
+
+    /// Whether an ACK in the name of `to` counts.
+    ///
+    /// # Errors
+    /// [`FrameDrop::StrayAck`]: it may come from another node.
+    pub(super) fn credit(&mut self, to: LinkAddr, now: Instant) -> Result<(), FrameDrop> {
+        if !self.disbelieves(to) {
+            return Ok(());
+        }
+        // The parent may be there all the same, and answer a frame under a key that this node
+        // should have left by one under the key in force.
+        self.await_answer(now);
+        Err(FrameDrop::StrayAck)
+    }
+
+    /// The frame under way was acknowledged by `to`; its ACK ended `at`.
+    pub(super) fn was_acknowledged(
+        &mut self,
+        to: LinkAddr,
+        pending: bool,
+        at: Instant,
+        now: Instant,
+    ) {
         let exchange = now.since(self.started);
         self.neighbors.record(to, Some(exchange), now);
         #[cfg(feature = "security")]
@@ -159,6 +181,5 @@ impl Mac<'_> {
         self.space_after(at);
         self.on_poll_answer(pending, now);
         self.finish(None);
-        Ok(())
     }
 }

@@ -40,7 +40,7 @@ pub enum FrameDrop {
     ChannelBusy,
     /// The last attempt was not acknowledged.
     NoAck,
-    /// The radio did not answer in the last attempt.
+    /// The radio did not answer in the last attempt, or said that it failed.
     RadioSilent,
     /// Taken back by the layer above before its first attempt.
     Cancelled,
@@ -152,13 +152,13 @@ pub struct MacCounters {
     pub transmissions: u32,
     /// Attempts after the first of a frame.
     pub retries: u32,
-    /// Channel assessments that found it busy.
+    /// Channel assessments that found it busy; where they are the radio's, attempts that did.
     pub channel_busy: u32,
     /// Attempts given up because the channel stayed busy.
     pub csma_failures: u32,
-    /// Attempts without an ACK in time.
+    /// Attempts without an ACK in time, whoever waited for it.
     pub ack_timeouts: u32,
-    /// Answers the radio owed and did not give.
+    /// Answers the radio owed and did not give, and attempts that it said had failed.
     pub radio_resets: u32,
     /// ACKs that software sent, not the radio.
     pub acks_sent: u32,

@@ -138,18 +138,28 @@ impl Mac<'_> {
             self.state = State::Clear;
             return;
         }
-        self.counters.channel_busy = self.counters.channel_busy.wrapping_add(1);
+        self.note_busy();
         self.csma.busy = self.csma.busy.saturating_add(1);
-        if let Some(slot) = self.queue.get(self.current) {
-            self.neighbors.note_busy(slot.to);
-        }
         if self.csma.busy > self.config.csma_backoffs_max {
-            self.counters.csma_failures = self.counters.csma_failures.wrapping_add(1);
-            self.attempt_failed(FrameDrop::ChannelBusy, now, rng);
+            self.channel_stayed_busy(now, rng);
         } else {
             self.csma.be = self.csma.be.saturating_add(1).min(self.config.be_max);
             self.back_off(now, rng);
         }
+    }
+
+    /// The channel was assessed for the frame under way, and not clear.
+    pub(super) fn note_busy(&mut self) {
+        self.counters.channel_busy = self.counters.channel_busy.wrapping_add(1);
+        if let Some(slot) = self.queue.get(self.current) {
+            self.neighbors.note_busy(slot.to);
+        }
+    }
+
+    /// The attempt is over without a frame on the air.
+    pub(super) fn channel_stayed_busy(&mut self, now: Instant, rng: &mut Rng) {
+        self.counters.csma_failures = self.counters.csma_failures.wrapping_add(1);
+        self.attempt_failed(FrameDrop::ChannelBusy, now, rng);
     }
 
     /// The frame left the antenna `at`; a driver may say so when its ACK is on the air already.
@@ -159,10 +169,7 @@ impl Mac<'_> {
         }
         self.counters.transmissions = self.counters.transmissions.wrapping_add(1);
         self.space_after(at);
-        let to_all = self
-            .queue
-            .get(self.current)
-            .is_none_or(|slot| slot.to.is_broadcast());
+        let to_all = self.is_for_all();
         if to_all && let Some(next) = self.config.channels.after(self.sweep) {
             self.sweep = Some(next);
             self.restart_csma();
@@ -175,6 +182,12 @@ impl Mac<'_> {
                 until: now + self.config.ack_wait + self.radio.stamp_delay_max.saturating_mul(2),
             };
         }
+    }
+
+    /// Whether the frame under way goes to all nodes in reach.
+    pub(super) fn is_for_all(&self) -> bool {
+        let slot = self.queue.get(self.current);
+        slot.is_none_or(|slot| slot.to.is_broadcast())
     }
 
     /// Gives the radio to an ACK: whatever it has disturbed is done again afterwards.
@@ -272,6 +285,10 @@ impl Mac<'_> {
             // The radio listens meanwhile and may receive into the buffer.
             self.loaded = NIL;
         }
+        if self.radio.backs_off() {
+            self.state = State::Backoff { until: now };
+            return;
+        }
         let periods = 1u32 << self.csma.be.min(BE_LIMIT);
         let wait = rng.below(periods).wrapping_mul(UNIT_BACKOFF_US);
         self.state = State::Backoff {
@@ -342,7 +359,7 @@ impl Mac<'_> {
 
     fn assess_or_fire(&mut self, now: Instant) -> Action {
         self.started = now;
-        if !self.config.assessed {
+        if !self.config.assessed || self.radio.backs_off() {
             return self.fire(now);
         }
         self.state = State::Assessing {

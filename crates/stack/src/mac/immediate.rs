@@ -18,8 +18,9 @@
 //! neither goes out without one nor holds up others, and has the radio when none of them waits.
 //!
 //! Place: [`Mac::enqueue_conditional`] in place of [`Mac::enqueue`]. A radio with one buffer
-//! cannot keep a frame while it receives: there the two calls do the same, and an alarm takes
-//! the normal path once it has been asked for.
+//! cannot keep a frame while it receives, and one that assesses the channel or takes ACKs by itself
+//! sends none at once: there the two calls do the same, and an alarm takes the normal path once it
+//! has been asked for.
 //!
 //! Source: Conditional immediate transmission, §4 and figure 2. Differs: the paper's packet
 //! waits for ever; here `until` bounds the wait.
@@ -114,7 +115,7 @@ impl Mac<'_> {
     /// Whether frames can wait in this radio for their condition; never without the feature
     /// `cit`.
     pub(crate) const fn can_preload(&self) -> bool {
-        ENABLED && !self.radio.shared_buffer
+        ENABLED && !self.radio.shared_buffer && !self.radio.is_offloading()
     }
 
     /// As [`Self::enqueue`], but the frame waits for `condition`, until `until` at most. Told to

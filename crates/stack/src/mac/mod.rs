@@ -34,6 +34,8 @@ mod neighbor_timing;
 #[cfg(not(feature = "pace"))]
 #[path = "neighbor_timing_absent.rs"]
 mod neighbor_timing;
+#[cfg(feature = "offload")]
+mod offload;
 #[cfg(feature = "sleepy")]
 mod pending;
 #[cfg(not(feature = "sleepy"))]
@@ -68,7 +70,7 @@ pub(crate) use pending::PollingFrame;
 #[cfg(feature = "sleepy")]
 pub use poll::{Policy, PollCounters, Sleep};
 pub use queue::{Class, Frame, FrameSlot};
-pub use radio::{Action, Event, Pending, RadioCapabilities, RxMeta};
+pub use radio::{Action, AttemptOutcome, Event, Pending, RadioCapabilities, RxMeta, Unfit};
 #[cfg(feature = "security")]
 pub(crate) use secured::Opened;
 
@@ -237,6 +239,11 @@ impl<'m> Mac<'m> {
             Event::Preloaded => self.on_preloaded(now),
             Event::ChannelAssessed { clear } => self.on_channel_assessed(clear, now, rng),
             Event::TransmitDone { at } => self.on_transmit_done(at, now, rng),
+            #[cfg(feature = "offload")]
+            Event::Sent { outcome, at } => self.on_sent(outcome, at, now, rng),
+            // The constructor has refused a radio that reports it.
+            #[cfg(not(feature = "offload"))]
+            Event::Sent { .. } => {}
         }
         None
     }

@@ -11,6 +11,7 @@
 //! Source: IEEE 802.15.4-2006 §6.2 for the PHY's services; `Preload` and `Fire` are the
 //! two halves of its PD-DATA.request, apart so that a frame can be fired with no copy.
 
+use super::Config;
 use crate::time::{Duration, Instant};
 use crate::wire::LinkAddr;
 
@@ -46,6 +47,45 @@ pub enum Event<'a> {
         /// timed from here.
         at: Instant,
     },
+    /// Answer to [`Action::Fire`] of a radio that assesses the channel or takes ACKs by itself
+    /// ([`RadioCapabilities::assesses`], [`RadioCapabilities::takes_acks`]), instead of
+    /// [`Self::TransmitDone`]: the attempt is over. One that belongs to no attempt under way is
+    /// ignored.
+    Sent {
+        /// How it ended.
+        outcome: AttemptOutcome,
+        /// When the frame's last symbol left the antenna, as [`Self::TransmitDone`] has it; a radio
+        /// that does not tell may give the time of its answer. Of no meaning where the frame was
+        /// not sent.
+        at: Instant,
+    },
+}
+
+/// How one attempt of a radio at a frame ended: one [`Action::Fire`], with the assessments and the
+/// ACK that the radio deals with by itself. Retries are the MAC's: a radio that retries by itself
+/// is told not to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AttemptOutcome {
+    /// It was sent and acknowledged. Of a frame that asks for no ACK it means the same as
+    /// [`Self::Done`].
+    Acked {
+        /// Whether the ACK said that something waits for this node: the frame pending bit. Only a
+        /// node that sleeps needs it; `true` where the radio does not tell.
+        pending: bool,
+    },
+    /// It was sent. Either it asks for no ACK, or its ACK comes as a frame
+    /// ([`RadioCapabilities::takes_acks`] off). A radio that takes ACKs and says this of a frame
+    /// that asks for one has not seen it: it counts as [`Self::NoAck`].
+    Done,
+    /// It was sent, it asks for an ACK, and none came in time.
+    NoAck,
+    /// The channel was not found clear in the whole attempt: it was not sent. It says nothing of
+    /// the link to the neighbour.
+    Busy,
+    /// The radio refused it, or does not know what became of it. Counts as
+    /// [`FrameDrop::RadioSilent`](super::FrameDrop::RadioSilent) does: the radio is tuned and
+    /// switched on again, and the frame is tried again. It says nothing of the link either.
+    Failed,
 }
 
 /// How a frame was heard.
@@ -78,6 +118,11 @@ pub enum Action {
     /// Transmit what is preloaded, one turnaround (192 µs) from now, or from the end of an ACK
     /// that the radio is sending by itself; answered by [`Event::TransmitDone`]. The frame
     /// stays preloaded where buffers are separate.
+    ///
+    /// A radio that assesses the channel by itself makes one whole attempt, which begins with its
+    /// backoff; one that does this or takes ACKs by itself answers by `Event::Sent`. A later
+    /// [`Action::Preload`] gives an attempt up that was not answered yet: from then on its answer
+    /// must not be reported.
     Fire,
     /// Transmit an immediate ACK without assessing the channel; answered by
     /// [`Event::TransmitDone`]. Leaves a preloaded frame alone where buffers are separate.
@@ -149,7 +194,60 @@ pub struct RadioCapabilities {
     pub fcs_by_radio: bool,
     /// How ACKs that the radio sends by itself say that something waits.
     pub pending: Pending,
+    /// The radio does unslotted CSMA-CA by itself: one [`Action::Fire`] is a whole attempt with its
+    /// backoffs, and is answered by [`Event::Sent`]. The MAC then neither backs off nor asks for
+    /// assessments. Its settings [`Config::be_min`](super::Config::be_min),
+    /// [`be_max`](super::Config::be_max) and
+    /// [`csma_backoffs_max`](super::Config::csma_backoffs_max) are for the driver to hand on to the
+    /// radio. The radio listens during its backoffs, and acknowledges by itself what it hears then.
+    pub assesses: bool,
+    /// The radio waits for the ACK of a frame by itself and reports both in one: [`Event::Sent`] is
+    /// its answer to [`Action::Fire`]. No stamps are compared then, so that
+    /// [`Self::stamp_delay_max`] and [`Config::ack_wait`](super::Config::ack_wait) have no effect.
+    /// [`Config::answer_timeout`](super::Config::answer_timeout) has to exceed the longest
+    /// attempt and, where the radio is behind a line, the delay of that line.
+    pub takes_acks: bool,
 }
+
+/// Why a radio does not fit the settings of its link: what a radio cannot do is refused at the
+/// start. Radios that neither assess the channel nor take ACKs by themselves fit all settings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Unfit {
+    /// The radio assesses the channel or takes ACKs by itself, and the build is without the feature
+    /// `offload`.
+    NotBuilt,
+    /// [`Forwarding::Immediate`](crate::link::Forwarding::Immediate) fires a frame within a
+    /// turnaround (192 µs) of another one, without a backoff. A radio that assesses the channel or
+    /// takes ACKs by itself does not know such an order.
+    Immediate,
+    /// [`Config::assessed`](super::Config::assessed) is off, and the radio assesses by itself.
+    Unassessed,
+    /// [`Config::deaf_backoff`](super::Config::deaf_backoff) is on, and the backoff is the radio's.
+    DeafBackoff,
+    /// The radio assesses the channel by itself and leaves its ACKs to software
+    /// ([`RadioCapabilities::auto_ack`] off): no ACK could leave while it backs off.
+    SoftwareAcks,
+}
+
+impl Unfit {
+    /// The reason in words.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::NotBuilt => "this build lacks the feature offload, which the radio needs",
+            Self::Immediate => {
+                "a radio that assesses the channel or takes ACKs by itself cannot send a frame at once"
+            }
+            Self::Unassessed => "the radio assesses the channel by itself, and shall not",
+            Self::DeafBackoff => "the radio backs off by itself, and shall sleep meanwhile",
+            Self::SoftwareAcks => {
+                "no ACK of software can leave while the radio backs off by itself"
+            }
+        }
+    }
+}
+
+speaks!(Unfit);
 
 impl RadioCapabilities {
     /// AT86RF233 as TCPlp drives it: one shared buffer, ACKs by hardware, and CSMA in
@@ -161,6 +259,8 @@ impl RadioCapabilities {
         stamp_delay_max: Duration::ZERO,
         fcs_by_radio: false,
         pending: Pending::OneForAll,
+        assesses: false,
+        takes_acks: false,
     };
 
     /// CC2420: two FIFOs of 128 B; 48 µs to switch channels (the CIT paper's measurement).
@@ -171,5 +271,43 @@ impl RadioCapabilities {
         stamp_delay_max: Duration::ZERO,
         fcs_by_radio: false,
         pending: Pending::None,
+        assesses: false,
+        takes_acks: false,
     };
+
+    /// Whether the radio can do what these settings ask for.
+    ///
+    /// # Errors
+    /// What it cannot do.
+    pub const fn check(&self, config: &Config) -> Result<(), Unfit> {
+        if (self.assesses || self.takes_acks) && !OFFLOADS {
+            return Err(Unfit::NotBuilt);
+        }
+        if self.assesses {
+            if !self.auto_ack {
+                return Err(Unfit::SoftwareAcks);
+            }
+            if !config.assessed {
+                return Err(Unfit::Unassessed);
+            }
+            if config.deaf_backoff {
+                return Err(Unfit::DeafBackoff);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the backoffs and assessments are the radio's.
+    pub(super) const fn backs_off(&self) -> bool {
+        OFFLOADS && self.assesses
+    }
+
+    /// Whether the radio makes attempts, or parts of them, that the MAC does not see.
+    pub(crate) const fn is_offloading(&self) -> bool {
+        OFFLOADS && (self.assesses || self.takes_acks)
+    }
 }
+
+/// Whether this build has radios that make attempts by themselves; a node without them pays nothing
+/// for it.
+const OFFLOADS: bool = cfg!(feature = "offload");

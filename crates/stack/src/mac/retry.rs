@@ -66,15 +66,25 @@ impl Mac<'_> {
             return;
         }
         if matches!(self.state, State::AwaitingAck { .. }) {
-            self.counters.ack_timeouts = self.counters.ack_timeouts.wrapping_add(1);
-            if let Some(slot) = self.queue.get(self.current) {
-                self.neighbors.record(slot.to, None, now);
-            }
-            self.attempt_failed(FrameDrop::NoAck, now, rng);
+            self.went_unacknowledged(now, rng);
         } else {
-            self.reset_radio(now);
-            self.attempt_failed(FrameDrop::RadioSilent, now, rng);
+            self.radio_failed(now, rng);
         }
+    }
+
+    /// The frame under way was sent, and not acknowledged.
+    pub(super) fn went_unacknowledged(&mut self, now: Instant, rng: &mut Rng) {
+        self.counters.ack_timeouts = self.counters.ack_timeouts.wrapping_add(1);
+        if let Some(slot) = self.queue.get(self.current) {
+            self.neighbors.record(slot.to, None, now);
+        }
+        self.attempt_failed(FrameDrop::NoAck, now, rng);
+    }
+
+    /// The radio has not done what was asked of it.
+    pub(super) fn radio_failed(&mut self, now: Instant, rng: &mut Rng) {
+        self.reset_radio(now);
+        self.attempt_failed(FrameDrop::RadioSilent, now, rng);
     }
 
     /// Counts the attempt; the frame waits for its next one, or is given up.

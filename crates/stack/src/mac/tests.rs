@@ -4,6 +4,8 @@ mod bench;
 #[cfg(feature = "security")]
 mod cipher;
 mod immediate;
+#[cfg(feature = "offload")]
+mod offload;
 mod queue_model;
 mod reception;
 #[cfg(feature = "security")]

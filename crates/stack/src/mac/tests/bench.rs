@@ -32,6 +32,9 @@ pub(super) enum Answer {
     Assessed(bool),
     Done,
     Ack(u8),
+    /// Of a radio that makes attempts by itself; its frame left at this instant.
+    #[cfg(feature = "offload")]
+    Sent(AttemptOutcome, Instant),
 }
 
 pub(super) struct Bench {
@@ -48,6 +51,9 @@ pub(super) struct Bench {
     pub acked: VecDeque<bool>,
     /// What the coming ACKs say of more that waits; nothing when empty.
     pub more: VecDeque<bool>,
+    /// How the coming attempts of a radio that makes them by itself end; well when empty.
+    #[cfg(feature = "offload")]
+    pub attempts: VecDeque<AttemptOutcome>,
     /// Whether a neighbour never acknowledges.
     pub absent: fn(LinkAddr) -> bool,
     /// Whether the radio does what it is asked, and may insist on being asked in order.
@@ -90,6 +96,8 @@ impl Bench {
             clear: VecDeque::new(),
             acked: VecDeque::new(),
             more: VecDeque::new(),
+            #[cfg(feature = "offload")]
+            attempts: VecDeque::new(),
             absent: |_| false,
             honest: true,
             swallow: None,
@@ -227,14 +235,13 @@ impl Bench {
             Action::Fire => {
                 let psdu = self.loaded.clone().expect("something is preloaded");
                 let air = TURNAROUND + us(32 * (6 + self.with_fcs(&psdu).len() as u64));
-                self.answer_later(air, Answer::Done);
                 let whole = self.with_fcs(&psdu);
                 let header = header_of(check_fcs(&whole).unwrap());
                 let is_absent = header.dst.is_some_and(|dst| (self.absent)(dst.addr));
                 let is_heard = header.ack_request && !is_absent;
-                if is_heard && self.acked.pop_front().unwrap_or(true) {
-                    let ack = air + TURNAROUND + ACK_AIR_TIME + us(50);
-                    self.answer_later(ack, Answer::Ack(header.sequence));
+                if !self.attempt(&header, is_heard, air) {
+                    self.answer_later(air, Answer::Done);
+                    self.acknowledge(&header, is_heard, air);
                 }
                 if self.mac.radio.shared_buffer {
                     self.loaded = None;
@@ -260,6 +267,53 @@ impl Bench {
         }
     }
 
+    /// The neighbour's ACK of a frame that takes `air` from now.
+    fn acknowledge(&mut self, header: &Header, is_heard: bool, air: Duration) {
+        if is_heard && self.acked.pop_front().unwrap_or(true) {
+            let ack = air + TURNAROUND + ACK_AIR_TIME + Duration::from_micros(50);
+            self.answer_later(ack, Answer::Ack(header.sequence));
+        }
+    }
+
+    /// What a radio answers that makes attempts by itself, or waits for ACKs; whether it does.
+    #[cfg(feature = "offload")]
+    fn attempt(&mut self, header: &Header, is_heard: bool, air: Duration) -> bool {
+        let radio = self.mac.radio;
+        if !radio.is_offloading() {
+            return false;
+        }
+        let backoff = Duration::from_micros(if radio.assesses { 1_120 } else { 0 });
+        let end = self.now + backoff + air;
+        let takes_ack = header.ack_request && radio.takes_acks;
+        let mut more = || AttemptOutcome::Acked {
+            pending: self.more.pop_front().unwrap_or(false),
+        };
+        let natural = match (takes_ack, is_heard) {
+            (true, true) => more(),
+            (true, false) => AttemptOutcome::NoAck,
+            (false, _) => AttemptOutcome::Done,
+        };
+        let outcome = self.attempts.pop_front().unwrap_or(natural);
+        let until = match outcome {
+            AttemptOutcome::Acked { .. } | AttemptOutcome::NoAck => {
+                backoff + air + TURNAROUND + ACK_AIR_TIME
+            }
+            AttemptOutcome::Busy => Duration::from_millis(12),
+            AttemptOutcome::Done | AttemptOutcome::Failed => backoff + air,
+        };
+        self.answer_later(until, Answer::Sent(outcome, end));
+        let is_sent = !matches!(outcome, AttemptOutcome::Busy | AttemptOutcome::Failed);
+        if is_sent && !radio.takes_acks {
+            self.acknowledge(header, is_heard, backoff + air);
+        }
+        true
+    }
+
+    #[cfg(not(feature = "offload"))]
+    fn attempt(&mut self, _: &Header, _: bool, _: Duration) -> bool {
+        false
+    }
+
     /// What goes on the air of the bytes that the radio was given.
     fn with_fcs(&self, bytes: &[u8]) -> Vec<u8> {
         let mut psdu = bytes.to_vec();
@@ -280,6 +334,8 @@ impl Bench {
             Answer::Preloaded => self.event(Event::Preloaded),
             Answer::Assessed(clear) => self.event(Event::ChannelAssessed { clear }),
             Answer::Done => self.event(Event::TransmitDone { at: self.now }),
+            #[cfg(feature = "offload")]
+            Answer::Sent(outcome, at) => self.event(Event::Sent { outcome, at }),
             Answer::Ack(dsn) => {
                 let mut psdu = [0; 5];
                 let more = self.more.pop_front().unwrap_or(false);
@@ -295,7 +351,7 @@ impl Bench {
         next.is_some_and(|at| at <= self.now)
     }
 
-    fn event(&mut self, event: Event<'_>) {
+    pub(super) fn event(&mut self, event: Event<'_>) {
         assert_eq!(self.mac.on_event(event, self.now, &mut self.rng), None);
     }
 
