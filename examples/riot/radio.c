@@ -14,16 +14,17 @@
 #include "flags.h"
 
 #define FRAME_LEN 127
-#define ACK_LEN 3
 
 static ieee802154_dev_t *radio;
 static thread_t *owner;
 static volatile bool received, transmitted, assessed;
 static struct { uint8_t len, bytes[FRAME_LEN]; } preloaded;
-/* Of the frame that was sent last, where the radio takes its ACK itself. */
-static uint8_t sequence;
 static uint8_t channel;
-static bool wants_ack, is_preload_due, is_sending, is_answer_due, is_clear;
+/* Whether the radio waits for ACKs by itself. */
+static bool takes_acks;
+/* Whether what is sent is an ACK of the node's own, and whether the radio has refused a frame. */
+static bool is_ack, is_refused;
+static bool is_preload_due, is_sending, is_answer_due, is_clear;
 
 static uint64_t now_us(void) {
     return ztimer64_now(ZTIMER64_USEC);
@@ -65,6 +66,8 @@ void radio_describe(ieee802154_dev_t *dev, struct motet_config *config) {
     config->auto_ack = 1;
 #endif
     config->fcs_by_radio = 1;
+    takes_acks = ieee802154_radio_has_irq_ack_timeout(dev) || ieee802154_radio_has_frame_retrans(dev);
+    config->takes_acks = takes_acks;
     /* Radios of this HAL may have one buffer; a frame that is copied again costs less than one that
      * is lost. */
     config->shared_buffer = 1;
@@ -107,12 +110,11 @@ int radio_start(ieee802154_dev_t *dev, const struct motet_config *config) {
 static void transmit(const uint8_t *frame, size_t len) {
     iolist_t list = { .iol_next = NULL, .iol_base = (void *)(uintptr_t)frame, .iol_len = len };
     ieee802154_radio_set_idle(radio, true);
-    wants_ack = len > 2 && (frame[0] & 0x20) != 0;
-    sequence = len > 2 ? frame[2] : 0;
     is_sending = ieee802154_radio_write(radio, &list) >= 0
                  && ieee802154_radio_request_transmit(radio) >= 0;
     if (!is_sending) {
-        /* The node takes the silence for a stuck radio, and tunes and starts it anew. */
+        /* The node tunes and starts the radio anew, at once or after having waited for an answer. */
+        is_refused = takes_acks && !is_ack;
         ieee802154_radio_set_rx(radio);
     }
 }
@@ -122,6 +124,8 @@ void radio_perform(const struct motet_action *action) {
     int result;
     switch (action->kind) {
     case MOTET_PRELOAD:
+        /* An attempt that has no answer yet was given up. */
+        is_sending = false;
         preloaded.len = (uint8_t)(action->len < FRAME_LEN ? action->len : FRAME_LEN);
         memcpy(preloaded.bytes, action->bytes, preloaded.len);
         is_preload_due = true;
@@ -137,11 +141,13 @@ void radio_perform(const struct motet_action *action) {
         }
         break;
     case MOTET_FIRE:
+        is_ack = false;
         transmit(preloaded.bytes, preloaded.len);
         break;
     case MOTET_TRANSMIT:
         while (now_us() < action->at_us) {
         }
+        is_ack = true;
         transmit(action->bytes, action->len);
         break;
     case MOTET_LISTEN:
@@ -185,27 +191,33 @@ static void report_received(struct motet_node *node) {
     }
 }
 
+/* How the attempt ended. Of a frame that asks for no ACK, MOTET_ACKED says no more than MOTET_DONE. */
+static uint8_t outcome_of(const ieee802154_tx_info_t *info) {
+    switch (info->status) {
+    case TX_STATUS_SUCCESS:
+    case TX_STATUS_FRAME_PENDING:
+        return MOTET_ACKED;
+    case TX_STATUS_NO_ACK:
+        return MOTET_NO_ACK;
+    case TX_STATUS_MEDIUM_BUSY:
+        return MOTET_BUSY;
+    default:
+        return MOTET_FAILED;
+    }
+}
+
 static void report_transmitted(struct motet_node *node) {
     ieee802154_tx_info_t info = { .status = TX_STATUS_SUCCESS };
     uint64_t at = now_us();
-    bool takes_acks = ieee802154_radio_has_irq_ack_timeout(radio)
-                      || ieee802154_radio_has_frame_retrans(radio);
     if (ieee802154_radio_confirm_transmit(radio, &info) == -EAGAIN) {
         return;
     }
     is_sending = false;
     ieee802154_radio_set_rx(radio);
-    if (!takes_acks) {
-        motet_on_transmitted(node, at, now_us());
+    if (takes_acks && !is_ack) {
+        motet_on_sent(node, outcome_of(&info), info.status == TX_STATUS_FRAME_PENDING, at, now_us());
     } else {
-        /* The radio waited for the ACK and kept it: the frame ended a turnaround and an ACK ago. */
-        bool arrived = info.status == TX_STATUS_SUCCESS || info.status == TX_STATUS_FRAME_PENDING;
-        uint64_t ended = at > 544 ? at - 544 : 0;
-        motet_on_transmitted(node, wants_ack && arrived ? ended : at, now_us());
-        if (wants_ack && arrived) {
-            const uint8_t ack[ACK_LEN] = { 2, 0, sequence };
-            motet_on_frame(node, ack, sizeof ack, 0, 255, channel, at, now_us());
-        }
+        motet_on_transmitted(node, at, now_us());
     }
 }
 
@@ -213,6 +225,10 @@ void radio_report(struct motet_node *node) {
     if (is_preload_due) {
         is_preload_due = false;
         motet_on_preloaded(node, now_us());
+    }
+    if (is_refused) {
+        is_refused = false;
+        motet_on_sent(node, MOTET_FAILED, false, now_us(), now_us());
     }
     if (is_answer_due) {
         is_answer_due = false;
@@ -237,6 +253,6 @@ void radio_report(struct motet_node *node) {
 }
 
 bool radio_has_report(void) {
-    return is_preload_due || is_answer_due || assessed
+    return is_preload_due || is_answer_due || is_refused || assessed
            || (is_sending && !ieee802154_radio_has_irq_tx_done(radio));
 }

@@ -14,10 +14,7 @@ pub(crate) const SETS: [(&str, &str); 30] = [
     ("relay,security", "a relay with a key, without TCP"),
     ("relay,sleepy", "a parent of nodes that sleep, without TCP"),
     ("ble", "Bluetooth LE without TCP"),
-    (
-        "tcp",
-        "the minimal node, the smallest `motet-embassy`",
-    ),
+    ("tcp", "the minimal node, the smallest `motet-embassy`"),
     (
         "offload,tcp",
         "`motet-c`, the smallest `motet-embassy` for a radio that makes attempts by itself",

@@ -76,8 +76,8 @@ fn mote(executor: &mut Executor, air: &SharedAir, place: u16, seed: u64, router:
     config.mesh = mesh();
     let seed = [seed, u64::from(place) + 1];
     let radio = LabRadio::new(air, place);
-    let (stack, mut runner) =
-        motet_embassy::new(resources, radio, plan::eui64(place), seed, config);
+    let mote = motet_embassy::new(resources, radio, plan::eui64(place), seed, config);
+    let (stack, mut runner) = mote.expect("the radio fits the settings");
     stack.with_node(|node| {
         settle(node, place);
         node.ip_mut().set_default_route(Some(next_hop(router)));
@@ -96,7 +96,8 @@ fn relay(place: u16, last: u16, seed: u64) -> Node<'static> {
     let storage: &'static mut MeshStorage<12, 4, 8, 2, 2048> =
         Box::leak(Box::new(MeshStorage::EMPTY));
     let radio = (config, PROFILE.capabilities);
-    let link = Link::Mesh(Mesh::new(mesh(), radio, storage.lend(), &mut rng));
+    let link = Mesh::new(mesh(), radio, storage.lend(), &mut rng);
+    let link = Link::Mesh(link.expect("the radio fits the settings"));
     let links = Box::leak(Box::new([link]));
     let config = ip::Config {
         forwards: true,

@@ -46,7 +46,8 @@ fn main() -> ! {
         let radio = PairRadio::new(air, me.into());
         let eui64 = [2, 0, 0, 0, 0, 0, 0, me + 1];
         let seed = [1, me.into()];
-        motet_embassy::new(resources, radio, eui64, seed, Config::mesh(0x4d54))
+        let mote = motet_embassy::new(resources, radio, eui64, seed, Config::mesh(0x4d54));
+        mote.expect("the radio fits the settings")
     };
     let (client, client_runner) = begin(&CLIENT, 0);
     let (server, server_runner) = begin(&SERVER, 1);

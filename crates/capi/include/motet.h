@@ -109,12 +109,15 @@
 #define MOTET_PRELOAD 0
 
 /**
- * Assess the channel once, 128 us; answer by motet_on_assessed.
+ * Assess the channel once, 128 us; answer by motet_on_assessed. Does not occur where `assesses` is
+ * set.
  */
 #define MOTET_ASSESS 1
 
 /**
- * Transmit what is preloaded, 192 us from now; answer by motet_on_transmitted.
+ * Transmit what is preloaded, 192 us from now; answer by motet_on_transmitted. Of a radio with
+ * `assesses` or `takes_acks`: make one attempt, with no retries of its own; answer by motet_on_sent,
+ * unless another frame was preloaded meanwhile.
  */
 #define MOTET_FIRE 2
 
@@ -138,6 +141,32 @@
  * Tune to `channel`.
  */
 #define MOTET_CHANGE_CHANNEL 6
+
+/**
+ * The frame was sent and acknowledged.
+ */
+#define MOTET_ACKED 0
+
+/**
+ * The frame was sent. It asks for no ACK, or its ACK comes by motet_on_frame (`takes_acks` is 0).
+ */
+#define MOTET_DONE 1
+
+/**
+ * The frame was sent, asks for an ACK, and none came.
+ */
+#define MOTET_NO_ACK 2
+
+/**
+ * The channel was not found clear: the frame was not sent.
+ */
+#define MOTET_BUSY 3
+
+/**
+ * The radio refused the frame, or does not know what became of it. It is tuned and switched on
+ * again.
+ */
+#define MOTET_FAILED 4
 
 /**
  * There is something to read: bytes, the end of the stream, or why there will be none. Of a
@@ -246,6 +275,16 @@ typedef struct motet_config {
      * Not 0: the radio appends and checks the FCS, and frames here are without it.
      */
     uint8_t fcs_by_radio;
+    /**
+     * Not 0: the radio does CSMA-CA by itself, and answers MOTET_FIRE by motet_on_sent. It has to set
+     * auto_ack as well.
+     */
+    uint8_t assesses;
+    /**
+     * Not 0: the radio waits for the ACK of a frame by itself, and answers MOTET_FIRE by
+     * motet_on_sent. stamp_delay_max_us is then of no effect.
+     */
+    uint8_t takes_acks;
     /**
      * The longest time from the end of a frame to its time stamp, us; 0: hardware takes the time.
      */
@@ -418,6 +457,18 @@ int32_t motet_on_assessed(struct motet_node *node, bool clear, uint64_t now_us);
  * or -MOTET_EFAULT, EBADF.
  */
 int32_t motet_on_transmitted(struct motet_node *node, uint64_t at_us, uint64_t now_us);
+
+/**
+ * How the attempt ended that MOTET_FIRE asked for, where the radio has `assesses` or `takes_acks`:
+ * MOTET_ACKED or one of the others. `pending`: whether the ACK said that something waits for this
+ * node (frame pending bit); `at_us`: when the frame's last symbol left, or the time of the radio's
+ * answer. Returns 0, or -MOTET_EFAULT, EBADF, EINVAL (no such outcome).
+ */
+int32_t motet_on_sent(struct motet_node *node,
+                      uint8_t outcome,
+                      bool pending,
+                      uint64_t at_us,
+                      uint64_t now_us);
 
 /**
  * Writes what the radio shall do next to `action`; call until it returns 0. Returns 1, 0 (nothing),

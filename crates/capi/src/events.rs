@@ -4,7 +4,7 @@ use core::mem::MaybeUninit;
 
 use motet::ip::InterfaceId;
 use motet::link::{Action, Event};
-use motet::mac::{self, RxMeta};
+use motet::mac::{self, AttemptOutcome, RxMeta};
 use motet::time::Instant;
 
 use crate::errno::{Errno, MOTET_EINVAL, MOTET_ENOENT, code};
@@ -13,9 +13,12 @@ use crate::node::{motet_node, with, with_clock};
 
 /// Copy this frame into the radio; answer by motet_on_preloaded.
 pub const MOTET_PRELOAD: u8 = 0;
-/// Assess the channel once, 128 us; answer by motet_on_assessed.
+/// Assess the channel once, 128 us; answer by motet_on_assessed. Does not occur where `assesses` is
+/// set.
 pub const MOTET_ASSESS: u8 = 1;
-/// Transmit what is preloaded, 192 us from now; answer by motet_on_transmitted.
+/// Transmit what is preloaded, 192 us from now; answer by motet_on_transmitted. Of a radio with
+/// `assesses` or `takes_acks`: make one attempt, with no retries of its own; answer by motet_on_sent,
+/// unless another frame was preloaded meanwhile.
 pub const MOTET_FIRE: u8 = 2;
 /// Transmit this frame, an ACK, without assessing the channel: its first symbol at `at_us`. Answer
 /// by motet_on_transmitted.
@@ -26,6 +29,18 @@ pub const MOTET_LISTEN: u8 = 4;
 pub const MOTET_SLEEP: u8 = 5;
 /// Tune to `channel`.
 pub const MOTET_CHANGE_CHANNEL: u8 = 6;
+
+/// The frame was sent and acknowledged.
+pub const MOTET_ACKED: u8 = 0;
+/// The frame was sent. It asks for no ACK, or its ACK comes by motet_on_frame (`takes_acks` is 0).
+pub const MOTET_DONE: u8 = 1;
+/// The frame was sent, asks for an ACK, and none came.
+pub const MOTET_NO_ACK: u8 = 2;
+/// The channel was not found clear: the frame was not sent.
+pub const MOTET_BUSY: u8 = 3;
+/// The radio refused the frame, or does not know what became of it. It is tuned and switched on
+/// again.
+pub const MOTET_FAILED: u8 = 4;
 
 /// What the radio shall do next.
 #[repr(C)]
@@ -111,6 +126,34 @@ pub unsafe extern "C" fn motet_on_transmitted(
     let at = Instant::from_micros(at_us);
     // SAFETY: the caller's promise.
     unsafe { on_event(node, mac::Event::TransmitDone { at }, now_us) }
+}
+
+/// How the attempt ended that MOTET_FIRE asked for, where the radio has `assesses` or `takes_acks`:
+/// MOTET_ACKED or one of the others. `pending`: whether the ACK said that something waits for this
+/// node (frame pending bit); `at_us`: when the frame's last symbol left, or the time of the radio's
+/// answer. Returns 0, or -MOTET_EFAULT, EBADF, EINVAL (no such outcome).
+///
+/// # Safety
+/// As motet_poll.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn motet_on_sent(
+    node: *mut motet_node,
+    outcome: u8,
+    pending: bool,
+    at_us: u64,
+    now_us: u64,
+) -> i32 {
+    let outcome = match outcome {
+        MOTET_ACKED => AttemptOutcome::Acked { pending },
+        MOTET_DONE => AttemptOutcome::Done,
+        MOTET_NO_ACK => AttemptOutcome::NoAck,
+        MOTET_BUSY => AttemptOutcome::Busy,
+        MOTET_FAILED => AttemptOutcome::Failed,
+        _ => return Errno(MOTET_EINVAL).code(),
+    };
+    let at = Instant::from_micros(at_us);
+    // SAFETY: the caller's promise.
+    unsafe { on_event(node, mac::Event::Sent { outcome, at }, now_us) }
 }
 
 /// Writes what the radio shall do next to `action`; call until it returns 0. Returns 1, 0 (nothing),

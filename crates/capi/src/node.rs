@@ -60,6 +60,12 @@ pub struct motet_config {
     pub auto_ack: u8,
     /// Not 0: the radio appends and checks the FCS, and frames here are without it.
     pub fcs_by_radio: u8,
+    /// Not 0: the radio does CSMA-CA by itself, and answers MOTET_FIRE by motet_on_sent. It has to set
+    /// auto_ack as well.
+    pub assesses: u8,
+    /// Not 0: the radio waits for the ACK of a frame by itself, and answers MOTET_FIRE by
+    /// motet_on_sent. stamp_delay_max_us is then of no effect.
+    pub takes_acks: u8,
     /// The longest time from the end of a frame to its time stamp, us; 0: hardware takes the time.
     pub stamp_delay_max_us: u32,
     /// Time to change the channel, us.
@@ -101,6 +107,8 @@ pub unsafe extern "C" fn motet_config_init(config: *mut motet_config) -> i32 {
         shared_buffer: 0,
         auto_ack: 0,
         fcs_by_radio: 0,
+        assesses: 0,
+        takes_acks: 0,
         stamp_delay_max_us: 0,
         channel_switch_us: 48,
     };
@@ -157,7 +165,7 @@ pub unsafe extern "C" fn motet_node_init(
             return Err(Errno(MOTET_ENOMEM));
         }
         // SAFETY: aligned, and as long as the layout is; the caller gives it away.
-        node.write(unsafe { start(memory.cast(), &config, now) });
+        node.write(unsafe { start(memory.cast(), &config, now) }?);
         Ok(0)
     };
     code(begin())
@@ -238,7 +246,11 @@ unsafe fn read(config: *const motet_config) -> Result<motet_config, Errno> {
         && (11..=26).contains(&config.channel)
         && config.frames >= 4
         && config.records > 0
-        && config.buffer_len >= 128;
+        && config.buffer_len >= 128
+        && {
+            let (mac, radio) = radio(&config);
+            MeshConfig::default().check(&mac, &radio).is_ok()
+        };
     is_possible.then_some(config).ok_or(Errno(MOTET_EINVAL))
 }
 
@@ -305,7 +317,11 @@ impl Layout {
 /// # Safety
 /// `memory` is aligned to [`ALIGN`], valid for writes of [`size_of`] bytes, and nobody else's until
 /// the node's end.
-unsafe fn start(memory: *mut u8, config: &motet_config, now: Instant) -> *mut motet_node {
+unsafe fn start(
+    memory: *mut u8,
+    config: &motet_config,
+    now: Instant,
+) -> Result<*mut motet_node, Errno> {
     let layout = Layout::of(config, &mut Carver::of(memory));
     let mut rng = Rng::from_seed(config.seed);
     // SAFETY: all pieces lie in `memory`, one behind the other.
@@ -323,7 +339,7 @@ unsafe fn start(memory: *mut u8, config: &motet_config, now: Instant) -> *mut mo
                 queue: layout.queue.fill(|| 0),
                 registrations: &mut [],
             },
-        );
+        )?;
         let links = core::slice::from_mut(layout.links.write(Link::Mesh(mesh)));
         let memory = Memory {
             connections: layout.connections.fill(|| Slot::EMPTY),
@@ -360,11 +376,21 @@ unsafe fn start(memory: *mut u8, config: &motet_config, now: Instant) -> *mut mo
             out: layout.out.fill(|| 0),
         });
         node.tag = tag_of(node);
-        ptr::from_mut(node)
+        Ok(ptr::from_mut(node))
     }
 }
 
-fn mesh(config: &motet_config, rng: &mut Rng, memory: MeshMemory<'static>) -> Mesh<'static> {
+fn mesh(
+    config: &motet_config,
+    rng: &mut Rng,
+    memory: MeshMemory<'static>,
+) -> Result<Mesh<'static>, Errno> {
+    let mesh = Mesh::new(MeshConfig::default(), radio(config), memory, rng);
+    mesh.map_err(|_| Errno(MOTET_EINVAL))
+}
+
+/// The settings of the MAC, and what the radio below it can do.
+fn radio(config: &motet_config) -> (mac::Config, RadioCapabilities) {
     let mut mac = mac::Config::new(config.pan, config.eui64);
     mac.channel = config.channel;
     // A leaf has no frames of others; nothing is kept free for them.
@@ -376,10 +402,10 @@ fn mesh(config: &motet_config, rng: &mut Rng, memory: MeshMemory<'static>) -> Me
         stamp_delay_max: Duration::from_micros(config.stamp_delay_max_us.into()),
         fcs_by_radio: config.fcs_by_radio != 0,
         pending: mac::Pending::None,
-        assesses: false,
-        takes_acks: false,
+        assesses: config.assesses != 0,
+        takes_acks: config.takes_acks != 0,
     };
-    Mesh::new(MeshConfig::default(), (mac, radio), memory, rng)
+    (mac, radio)
 }
 
 fn settings(config: &motet_config) -> tcp::Config {

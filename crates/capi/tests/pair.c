@@ -9,7 +9,7 @@
 #define EVENTS 32
 #define MEMORY 40000
 
-enum what { PRELOADED, ASSESSED, TRANSMITTED, HEARD };
+enum what { PRELOADED, ASSESSED, TRANSMITTED, HEARD, SENT };
 
 struct event {
     uint64_t at;
@@ -26,6 +26,8 @@ static uint64_t on_air_until[2];
 static struct { uint8_t len, psdu[127]; } preloaded[2];
 static uint64_t memory[2][MEMORY / 8];
 static struct motet_node *nodes[2];
+/* Whether the radios do CSMA and take ACKs by themselves; and how often each outcome came. */
+static int is_whole, attempts, outcomes[5];
 
 #define CHECK(what) check((what), #what, __LINE__)
 static void check(int holds, const char *what, int line) {
@@ -58,6 +60,38 @@ static void transmit(int node, const uint8_t *psdu, size_t len, uint64_t start) 
     }
 }
 
+/* A whole attempt of a radio: some find the channel busy, some frames and some ACKs are lost. */
+static void attempt(int node, const uint8_t *psdu, size_t len) {
+    int other = 1 - node, asks = (psdu[0] & 0x20) != 0, is_heard = 1;
+    uint8_t outcome = asks ? MOTET_ACKED : MOTET_DONE;
+    uint64_t start = now + 1120 + 128 + 192, end;
+    attempts++;
+    if (on_air_until[other] > start) {
+        start = on_air_until[other] + 320;
+    }
+    end = start + (6 + len) * 32;
+    if (attempts % 11 == 0) {
+        outcome = MOTET_BUSY;
+    } else if (attempts % 97 == 0) {
+        outcome = MOTET_FAILED;
+    } else if (asks && attempts % 13 == 0) {
+        is_heard = 0;
+        outcome = MOTET_NO_ACK;
+    } else if (asks && attempts % 17 == 0) {
+        outcome = MOTET_NO_ACK;
+    }
+    outcomes[outcome]++;
+    if (outcome == MOTET_BUSY || outcome == MOTET_FAILED) {
+        put(now + 10000, SENT, node, &outcome, 1);
+        return;
+    }
+    on_air_until[node] = asks ? end + 544 : end;
+    if (is_heard) {
+        put(end, HEARD, other, psdu, len);
+    }
+    put(on_air_until[node], SENT, node, &outcome, 1);
+}
+
 static void perform(int node) {
     struct motet_action action;
     int result;
@@ -69,12 +103,18 @@ static void perform(int node) {
             put(now, PRELOADED, node, NULL, 0);
             break;
         case MOTET_ASSESS:
+            CHECK(!is_whole);
             put(now + 128, ASSESSED, node, NULL, 0);
             break;
         case MOTET_FIRE:
+            if (is_whole) {
+                attempt(node, preloaded[node].psdu, preloaded[node].len);
+                break;
+            }
             transmit(node, preloaded[node].psdu, preloaded[node].len, now + 192);
             break;
         case MOTET_TRANSMIT:
+            CHECK(!is_whole);
             transmit(node, action.bytes, action.len, action.at_us);
             break;
         default:
@@ -119,6 +159,9 @@ static void advance(void) {
             CHECK(motet_on_frame(nodes[event.node], event.psdu, event.len, -50, 255, 26, event.at,
                                  now) == 0);
             break;
+        case SENT:
+            CHECK(motet_on_sent(nodes[event.node], event.psdu[0], false, event.at, now) == 0);
+            break;
         }
     }
     perform(0);
@@ -132,6 +175,7 @@ static void configure(struct motet_config *config, uint8_t number) {
     config->pan = 0x4d54;
     config->seed[0] = number;
     config->datagrams_len = 512;
+    config->assesses = config->takes_acks = config->auto_ack = (uint8_t)is_whole;
 }
 
 static void start(int node) {
@@ -160,6 +204,11 @@ static void refuse_bad_memory(void) {
     CHECK(motet_node_init(room, size - 1, &config, 0, &node) == -MOTET_ENOMEM);
     CHECK(motet_node_init(room, 0, &config, 0, &node) == -MOTET_ENOMEM);
     config.channel = 27;
+    CHECK(motet_node_size(&config) == 0);
+    CHECK(motet_node_init(room, size, &config, 0, &node) == -MOTET_EINVAL);
+    /* No ACK of software can leave while the radio backs off by itself. */
+    configure(&config, 1);
+    config.assesses = 1;
     CHECK(motet_node_size(&config) == 0);
     CHECK(motet_node_init(room, size, &config, 0, &node) == -MOTET_EINVAL);
     configure(&config, 1);
@@ -200,6 +249,8 @@ static void refuse_bad_handles(int listener, int connection, int port) {
     CHECK(motet_address(node, 0, NULL) == -MOTET_EFAULT);
     CHECK(motet_on_frame(node, NULL, 10, 0, 0, 26, now, now) == -MOTET_EFAULT);
     CHECK(motet_on_frame(node, &byte, 128, 0, 0, 26, now, now) == -MOTET_EINVAL);
+    CHECK(motet_on_sent(NULL, MOTET_ACKED, false, now, now) == -MOTET_EFAULT);
+    CHECK(motet_on_sent(node, MOTET_FAILED + 1, false, now, now) == -MOTET_EINVAL);
     const uint64_t beyond[] = {(uint64_t)1 << 63, UINT64_MAX};
     for (size_t i = 0; i < 2; i++) {
         CHECK(motet_poll(node, beyond[i], &action) == -MOTET_EINVAL);
@@ -327,6 +378,29 @@ static void exchange_datagrams(const uint8_t (*peer)[16], int port, int there) {
     CHECK(count == 4 && source.port == 90);
 }
 
+/* Radios that make whole attempts, over a channel that is often busy or loses something. */
+static void exchange_by_whole_attempts(void) {
+    uint8_t address[16];
+    const uint8_t (*peer)[16] = (const uint8_t (*)[16])&address;
+    int listener, port, there, i;
+    CHECK(motet_node_end(nodes[0]) == 0 && motet_node_end(nodes[1]) == 0);
+    is_whole = 1;
+    pending = 0;
+    start(0);
+    start(1);
+    CHECK(motet_address(nodes[1], 0, &address) == 0);
+    listener = motet_tcp_listen(nodes[1], 7);
+    port = motet_udp_open(nodes[0], 80);
+    there = motet_udp_open(nodes[1], 90);
+    exchange_datagrams(peer, port, there);
+    for (i = 0; i < 5; i++) {
+        exchange(peer, listener);
+    }
+    for (i = 0; i < 5; i++) {
+        CHECK(outcomes[i] > 0);
+    }
+}
+
 int main(void) {
     uint8_t address[16];
     const uint8_t (*peer)[16] = (const uint8_t (*)[16])&address;
@@ -365,6 +439,7 @@ int main(void) {
     CHECK(motet_tcp_connect(nodes[0], peer, 7, 0, now) == -MOTET_ENFILE);
     CHECK(motet_close(nodes[0], port, now) == 0 && motet_close(nodes[0], here, now) == 0);
     CHECK(motet_udp_send(nodes[0], port, peer, 90, 0, NULL, 0) == -MOTET_EBADF);
+    exchange_by_whole_attempts();
     printf("%llu us\n", (unsigned long long)now);
     return 0;
 }

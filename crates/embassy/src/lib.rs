@@ -1,12 +1,16 @@
 //! Motet for async firmware: a mote's sockets as futures.
 //!
 //! ```
-//! use motet_embassy::{Config, Radio, Resources, Runner, Stack};
+//! use motet_embassy::{Config, Radio, Resources, Runner, Stack, mac::Unfit};
 //! use embedded_io_async::{Read, Write};
 //!
 //! static RESOURCES: Resources<2, 2048> = Resources::new(); // connections, bytes each way
 //!
-//! fn start<R: Radio>(radio: R, eui64: [u8; 8], seed: [u64; 2]) -> (Stack, Runner<R>) {
+//! fn start<R: Radio>(
+//!     radio: R,
+//!     eui64: [u8; 8],
+//!     seed: [u64; 2],
+//! ) -> Result<(Stack, Runner<R>), Unfit> {
 //!     motet_embassy::new(&RESOURCES, radio, eui64, seed, Config::mesh(0x4d54))
 //! }
 //!

@@ -2,6 +2,7 @@
 
 use core::cell::RefCell;
 
+use motet::mac::Unfit;
 use motet::mote::{MoteConfig, MoteStorage};
 use motet::random::Rng;
 use motet::tcp::{self, Buffers};
@@ -105,7 +106,7 @@ impl<
         eui64: [u8; 8],
         seed: [u64; 2],
         config: &mut Config,
-    ) -> Stack {
+    ) -> Result<Stack, Unfit> {
         // What `Buffers::new` makes of that many bytes.
         let window = BUFFER / 9 * 8 + BUFFER % 9 * 8 / 9;
         config.tcp.accept_window = window.min(u16::MAX.into()) as u16;
@@ -116,7 +117,7 @@ impl<
             ip: config.ip,
             seed,
         };
-        let (node, buffers) = self.mote.take().lend(&mote, now());
+        let (node, buffers) = self.mote.take().lend(&mote, now())?;
         if DATAGRAMS > 0 {
             let (ports, bytes) = self.datagrams.take();
             node.set_inbox(Inbox::with_places(ports, bytes));
@@ -145,7 +146,7 @@ impl<
             connect_timeout: config.connect_timeout,
             slot_timeout: config.slot_timeout,
         };
-        Stack::new(self.shared.init(shared))
+        Ok(Stack::new(self.shared.init(shared)))
     }
 }
 
@@ -153,6 +154,9 @@ impl<
 ///
 /// `eui64`: its link address, most significant byte first; `seed`: 128 bits from a true source of
 /// randomness, that no other mote and no other start has.
+///
+/// # Errors
+/// What the radio cannot do, and the settings ask for.
 ///
 /// # Panics
 /// When `resources` are in use already.
@@ -185,11 +189,11 @@ pub fn new<
     eui64: [u8; 8],
     seed: [u64; 2],
     mut config: Config,
-) -> (Stack, Runner<R>) {
+) -> Result<(Stack, Runner<R>), Unfit> {
     config.mac.extended = eui64;
     radio.set_addresses(&config.mac);
-    let stack = resources.start(radio.capabilities(), eui64, seed, &mut config);
-    (stack, Runner::new(stack, radio))
+    let stack = resources.start(radio.capabilities(), eui64, seed, &mut config)?;
+    Ok((stack, Runner::new(stack, radio)))
 }
 
 /// UDP ports that are open at one time.

@@ -15,6 +15,10 @@ use crate::stack::Stack;
 
 /// A driver of an IEEE 802.15.4 radio: [`mac::Action`] says what each wish means, [`mac::Event`]
 /// what each report does, and the documentation of [`motet`] by when.
+///
+/// A radio whose interface is *send this frame* → acknowledged, not acknowledged, busy, says so in
+/// its capabilities ([`RadioCapabilities::assesses`], [`RadioCapabilities::takes_acks`]; they take
+/// the feature `offload`), and answers each [`mac::Action::Fire`] by one [`mac::Event::Sent`].
 pub trait Radio {
     /// The radio's capabilities.
     fn capabilities(&self) -> RadioCapabilities;

@@ -3,6 +3,7 @@
 mod common;
 
 use std::cell::Cell;
+use std::future::pending;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::rc::Rc;
 
@@ -11,7 +12,8 @@ use embassy_futures::join::join;
 use embassy_time::{Duration, Timer, with_timeout};
 use embedded_io_async::{Error as _, ErrorKind, Read, ReadReady, Write, WriteReady};
 use embedded_nal_async::{AddrType, Dns, TcpConnect};
-use motet_embassy::{Config, Error, Stack, TcpSocket};
+use motet::link::Forwarding;
+use motet_embassy::{Config, Error, Radio, Resources, Stack, TcpSocket, mac};
 use proptest::prelude::*;
 
 const SERVER: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 2);
@@ -568,4 +570,38 @@ proptest! {
         prop_assert!(received.iter().copied().eq((0..len).map(pattern)), "{} of {len}", received.len());
         all_free(&mut pair);
     }
+}
+
+/// A radio that makes attempts by itself, and reports nothing.
+struct Whole;
+
+impl Radio for Whole {
+    fn capabilities(&self) -> mac::RadioCapabilities {
+        mac::RadioCapabilities {
+            assesses: true,
+            takes_acks: true,
+            ..mac::RadioCapabilities::CC2420
+        }
+    }
+
+    fn perform(&mut self, _: mac::Action, _: &[u8]) {}
+
+    async fn event<'a>(&mut self, _: &'a mut [u8; 127]) -> mac::Event<'a> {
+        pending().await
+    }
+}
+
+#[test]
+fn a_radio_is_refused_what_it_cannot_do() {
+    let start = |config: Config| {
+        let resources: &'static Resources<1, 256> = Box::leak(Box::new(Resources::new()));
+        motet_embassy::new(resources, Whole, [2; 8], [1, 2], config).err()
+    };
+    assert_eq!(start(config()), None);
+    let mut immediate = config();
+    immediate.mesh.forwarding = Forwarding::Immediate;
+    assert_eq!(start(immediate), Some(mac::Unfit::Immediate));
+    let mut deaf = config();
+    deaf.mac.deaf_backoff = true;
+    assert_eq!(start(deaf), Some(mac::Unfit::DeafBackoff));
 }

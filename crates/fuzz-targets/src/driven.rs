@@ -88,7 +88,8 @@ impl<'m> Store<'m> {
     ) -> (Driven<'m>, ListenerHandle) {
         let mut rng = Rng::from_seed([5, 6]);
         let mac = (mac::Config::new(PAN, US), setup.capabilities);
-        let mut radio = Mesh::new(setup.radio, mac, self.mesh.lend(), &mut rng);
+        let radio = Mesh::new(setup.radio, mac, self.mesh.lend(), &mut rng);
+        let mut radio = radio.expect("the radio can do what these settings ask for");
         radio.contexts_mut().set(0, MESH, 64, true);
         if let Some(security) = security {
             radio.set_security(security);

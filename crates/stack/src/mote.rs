@@ -4,7 +4,7 @@ use core::mem::MaybeUninit;
 
 use crate::ip::{self, Ip};
 use crate::link::{Link, Mesh, MeshConfig, MeshStorage};
-use crate::mac;
+use crate::mac::{self, Unfit};
 use crate::node::Node;
 use crate::random::Rng;
 #[cfg(feature = "tcp")]
@@ -23,8 +23,9 @@ use crate::time::Instant;
 /// let mut storage = MoteStorage::<2, 2048>::EMPTY; // a static, in firmware
 /// let radio = RadioCapabilities::CC2420;
 /// let config = MoteConfig::new(0x4d54, *b"Motet\0\0\x01", radio, [1, 2]);
-/// let (node, [first, second]) = storage.lend(&config, Instant::ORIGIN);
+/// let (node, [first, second]) = storage.lend(&config, Instant::ORIGIN)?;
 /// # let _ = (node.next_deadline(), first, second);
+/// # Ok::<(), motet::mac::Unfit>(())
 /// ```
 #[derive(Debug)]
 pub struct MoteStorage<
@@ -72,6 +73,14 @@ impl MoteConfig {
             seed,
         }
     }
+
+    /// Whether the radio can do what the settings ask for.
+    ///
+    /// # Errors
+    /// What it cannot do.
+    pub const fn check(&self) -> Result<(), Unfit> {
+        self.mesh.check(&self.mac, &self.radio)
+    }
 }
 
 impl<
@@ -112,6 +121,9 @@ impl<
     ///
     /// Call it from a function that is not inlined: what it needs of the stack stays below `main`
     /// for good otherwise.
+    ///
+    /// # Errors
+    /// As [`MoteConfig::check`].
     // Inlined, so that what the settings switch off costs no flash.
     #[cfg(feature = "tcp")]
     #[inline(always)]
@@ -119,27 +131,36 @@ impl<
         &'m mut self,
         config: &MoteConfig,
         now: Instant,
-    ) -> (&'m mut Node<'m>, [Buffers<'m>; CONNECTIONS]) {
+    ) -> Result<(&'m mut Node<'m>, [Buffers<'m>; CONNECTIONS]), Unfit> {
+        config.check()?;
         let mut rng = Rng::from_seed(config.seed);
         let link = mesh(&mut self.mesh, config, &mut rng);
         let links = self.links.write([link]);
         let (memory, buffers) = self.tcp.lend();
         let tcp = Tcp::new(memory, &mut rng);
         let ip = Ip::new(config.ip, &mut []);
-        (
+        Ok((
             self.node.write(Node::new(links, ip, tcp, rng, now)),
             buffers,
-        )
+        ))
     }
 
     /// As [`Self::lend`], for a node without TCP.
+    ///
+    /// # Errors
+    /// As [`MoteConfig::check`].
     #[inline(always)]
-    pub fn lend_without_tcp(&'m mut self, config: &MoteConfig, now: Instant) -> &'m mut Node<'m> {
+    pub fn lend_without_tcp(
+        &'m mut self,
+        config: &MoteConfig,
+        now: Instant,
+    ) -> Result<&'m mut Node<'m>, Unfit> {
+        config.check()?;
         let mut rng = Rng::from_seed(config.seed);
         let link = mesh(&mut self.mesh, config, &mut rng);
         let links = self.links.write([link]);
         let ip = Ip::new(config.ip, &mut []);
-        self.node.write(Node::without_tcp(links, ip, rng, now))
+        Ok(self.node.write(Node::without_tcp(links, ip, rng, now)))
     }
 }
 
@@ -156,5 +177,5 @@ fn mesh<
     rng: &mut Rng,
 ) -> Link<'m> {
     let radio = (config.mac.clone(), config.radio);
-    Link::Mesh(Mesh::new(config.mesh, radio, storage.lend(), rng))
+    Link::Mesh(Mesh::of(config.mesh, radio, storage.lend(), rng))
 }

@@ -129,7 +129,8 @@ pub fn start(
     seed: [u64; 2],
     now: Instant,
 ) -> (&'static mut Node<'static>, Buffers<'static>) {
-    let (node, [buffers]) = storage.lend(&leaf(eui64, seed), now);
+    let lent = storage.lend(&leaf(eui64, seed), now);
+    let (node, [buffers]) = lent.unwrap_or_else(|unfit| stop(unfit));
     (node, buffers)
 }
 
@@ -141,7 +142,16 @@ pub fn start_without_tcp(
     seed: [u64; 2],
     now: Instant,
 ) -> &'static mut Node<'static> {
-    storage.lend_without_tcp(&leaf(eui64, seed), now)
+    let lent = storage.lend_without_tcp(&leaf(eui64, seed), now);
+    lent.unwrap_or_else(|unfit| stop(unfit))
+}
+
+/// Nothing can be done on a device whose radio does not fit its settings. This one does, which the
+/// compiler finds out.
+fn stop(_unfit: mac::Unfit) -> ! {
+    loop {
+        core::hint::spin_loop();
+    }
 }
 
 /// A node that passes packets on for others and speaks no TCP.
@@ -157,6 +167,7 @@ pub fn start_router(
     let radio = (config, Radio::CAPABILITIES);
     let memory = storage.mesh.lend();
     let mesh = Mesh::new(MeshConfig::default(), radio, memory, &mut rng);
+    let mesh = mesh.unwrap_or_else(|unfit| stop(unfit));
     let links = storage.links.write([Link::Mesh(mesh)]);
     let config = ip::Config {
         forwards: true,
@@ -178,6 +189,7 @@ pub fn start_two_links(
     let mut rng = Rng::from_seed(seed);
     let radio = (mac::Config::new(PAN, eui64), Radio::CAPABILITIES);
     let mesh = Mesh::new(MeshConfig::default(), radio, storage.mesh.lend(), &mut rng);
+    let mesh = mesh.unwrap_or_else(|unfit| stop(unfit));
     let links = storage.links.write([
         Link::Mesh(mesh),
         #[cfg(feature = "ble")]

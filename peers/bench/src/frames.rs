@@ -88,7 +88,8 @@ impl Air {
             let storage: &'static mut Storage = Box::leak(Box::new(Storage::EMPTY));
             let seed = [u64::from_be_bytes(eui64), 1];
             let config = MoteConfig::new(PAN, eui64, RadioCapabilities::AT86RF233, seed);
-            let (node, _) = storage.lend(&config, now);
+            let lent = storage.lend(&config, now);
+            let (node, _) = lent.expect("the radio fits the settings");
             node.set_inbox(Inbox::new(&[PORT], Box::leak(Box::new([0; 1_280]))));
             node
         });

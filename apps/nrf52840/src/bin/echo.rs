@@ -26,7 +26,7 @@ async fn main(spawner: Spawner) {
     let radio = Radio::new(p.RADIO, p.TIMER0, p.TEMP, p.PPI_CH0, Irqs).unwrap();
     let (eui64, seed) = (motet_nrf::eui64(), motet_nrf::seed(p.RNG));
     let mesh = motet_embassy::Config::mesh(0x4d54);
-    let (stack, runner) = motet_embassy::new(&RESOURCES, radio, eui64, seed, mesh);
+    let (stack, runner) = motet_embassy::new(&RESOURCES, radio, eui64, seed, mesh).unwrap();
     spawner.spawn(net(runner).unwrap());
 
     // The application. It ends only where its port cannot be had, which nobody else asks for.

@@ -351,7 +351,8 @@ impl Pair {
             let eui64 = [0x02, 0, 0, 0, 0, 0, 0, me + 1];
             let seed = [seed, me.into()];
             let config = config.clone();
-            let (stack, runner) = motet_embassy::new(resources, radio, eui64, seed, config);
+            let mote = motet_embassy::new(resources, radio, eui64, seed, config);
+            let (stack, runner) = mote.expect("the radio fits the settings");
             executor.spawn(run(eui64, runner));
             stack
         };

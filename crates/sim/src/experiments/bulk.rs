@@ -474,8 +474,9 @@ impl<'m> Link<'m> {
         };
         let jitter = stream(seed, u32::from(number), Purpose::CpuJitter);
         let profile = options.profile;
+        let mac = Mac::new(config, profile.capabilities, slots, neighbors, &mut rng);
         Self {
-            mac: Mac::new(config, profile.capabilities, slots, neighbors, &mut rng),
+            mac: mac.expect("profiles of the lab fit all settings"),
             radio: Radio::new(node, profile, filter, jitter),
             rng,
             loss: stream(seed, u32::from(number), Purpose::Reception),

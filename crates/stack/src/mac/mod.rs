@@ -34,7 +34,6 @@ mod neighbor_timing;
 #[cfg(not(feature = "pace"))]
 #[path = "neighbor_timing_absent.rs"]
 mod neighbor_timing;
-#[cfg(feature = "offload")]
 mod offload;
 #[cfg(feature = "sleepy")]
 mod pending;
@@ -179,7 +178,24 @@ impl<'m> Mac<'m> {
     /// (with none, repeated frames are not recognised and ETX is not counted).
     ///
     /// `rng` also takes in [`Config::extended`], so that nodes with one seed go their own ways.
+    ///
+    /// # Errors
+    /// What the radio cannot do, and the settings ask for.
+    // Inlined, so that a radio that is known when the node is built costs no check.
+    #[inline(always)]
     pub fn new(
+        config: Config,
+        radio: RadioCapabilities,
+        slots: &'m mut [FrameSlot],
+        neighbors: &'m mut [Neighbor],
+        rng: &mut Rng,
+    ) -> Result<Self, Unfit> {
+        radio.check(&config)?;
+        Ok(Self::of(config, radio, slots, neighbors, rng))
+    }
+
+    /// As [`Self::new`], of settings that are known to fit.
+    pub(crate) fn of(
         config: Config,
         radio: RadioCapabilities,
         slots: &'m mut [FrameSlot],
@@ -239,11 +255,7 @@ impl<'m> Mac<'m> {
             Event::Preloaded => self.on_preloaded(now),
             Event::ChannelAssessed { clear } => self.on_channel_assessed(clear, now, rng),
             Event::TransmitDone { at } => self.on_transmit_done(at, now, rng),
-            #[cfg(feature = "offload")]
             Event::Sent { outcome, at } => self.on_sent(outcome, at, now, rng),
-            // The constructor has refused a radio that reports it.
-            #[cfg(not(feature = "offload"))]
-            Event::Sent { .. } => {}
         }
         None
     }

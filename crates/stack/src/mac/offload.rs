@@ -17,6 +17,7 @@
 //! [`RadioCapabilities::takes_acks`]: super::RadioCapabilities::takes_acks
 
 use super::config::{ACK_AIR_TIME, TURNAROUND};
+use super::radio::OFFLOADS;
 use super::{AttemptOutcome, Mac};
 use crate::random::Rng;
 use crate::time::Instant;
@@ -30,7 +31,8 @@ impl Mac<'_> {
         now: Instant,
         rng: &mut Rng,
     ) {
-        if !self.state.is_firing() {
+        // In a build without such radios the constructor has refused them.
+        if !OFFLOADS || !self.state.is_firing() {
             return;
         }
         match outcome {

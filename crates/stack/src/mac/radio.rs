@@ -310,4 +310,4 @@ impl RadioCapabilities {
 
 /// Whether this build has radios that make attempts by themselves; a node without them pays nothing
 /// for it.
-const OFFLOADS: bool = cfg!(feature = "offload");
+pub(super) const OFFLOADS: bool = cfg!(feature = "offload");

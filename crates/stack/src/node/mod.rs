@@ -73,7 +73,7 @@ use crate::wire::ipv6::Header;
 ///
 /// let mut storage = MoteStorage::<1, 2048>::EMPTY; // a static, in firmware
 /// let config = MoteConfig::new(0x4d54, *b"Motet\0\0\x01", RadioCapabilities::CC2420, [1, 2]);
-/// let (node, [_buffers]) = storage.lend(&config, Instant::ORIGIN);
+/// let (node, [_buffers]) = storage.lend(&config, Instant::ORIGIN)?;
 ///
 /// // What a driver does each time it wakes.
 /// let (radio, now, mut out) = (InterfaceId(0), Instant::ORIGIN, [0; 127]);
@@ -84,6 +84,7 @@ use crate::wire::ipv6::Header;
 ///     }
 /// }
 /// assert!(node.next_deadline() > Some(now)); // sleep until then, or until an interrupt
+/// # Ok::<(), motet::mac::Unfit>(())
 /// ```
 ///
 /// # What to call, in which order

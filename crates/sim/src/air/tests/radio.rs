@@ -61,6 +61,7 @@ impl Bench {
                 let slots = Box::leak(vec![FrameSlot::EMPTY; 8].into_boxed_slice());
                 let neighbors = Box::leak(vec![Neighbor::EMPTY; nodes].into_boxed_slice());
                 let mac = Mac::new(config, profile.capabilities, slots, neighbors, &mut rng);
+                let mac = mac.expect("the profile fits");
                 let jitter = stream(seed, node as u32, Purpose::CpuJitter);
                 let radio = Radio::new(node, profile, filter(node), jitter);
                 Bare {

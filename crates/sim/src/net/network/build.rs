@@ -247,7 +247,8 @@ impl<'m> Builder<'_, 'm> {
         let mut late = options
             .tags_wrap
             .then(|| late_tags(&mac_config, capabilities, rng));
-        let mut radio = Mesh::new(config, (mac_config, capabilities), memory, rng);
+        let radio = Mesh::new(config, (mac_config, capabilities), memory, rng);
+        let mut radio = radio.expect("profiles of the lab fit all settings");
         if let Some(late) = &mut late {
             radio.renew_tags(late);
         }
@@ -540,7 +541,8 @@ fn saturated(hops: usize) -> u8 {
 fn late_tags(mac: &mac::Config, radio: RadioCapabilities, rng: &Rng) -> Rng {
     let mut rng = rng.clone();
     // A link draws for its MAC first.
-    let _mac = Mac::new(mac.clone(), radio, &mut [], &mut [], &mut rng);
+    let mac = Mac::new(mac.clone(), radio, &mut [], &mut [], &mut rng);
+    debug_assert!(mac.is_ok(), "it is the link's");
     let mut tags = rng.derive();
     while (tags.clone().next_u32() as u16) < TAGS_LAST {
         tags = tags.derive();

@@ -2,6 +2,7 @@
 
 use crate::ip::ndp::Advertised;
 use crate::ip::queue::Discipline;
+use crate::mac::{self, RadioCapabilities, Unfit};
 use crate::time::Duration;
 use crate::wire::LinkAddr;
 
@@ -22,7 +23,8 @@ pub enum Forwarding {
     #[default]
     Copy,
     /// The fragment waits in the radio for the next one, whose arrival fires it
-    /// ([`crate::mac::Mac::enqueue_conditional`]). A radio with one buffer copies all the same.
+    /// ([`crate::mac::Mac::enqueue_conditional`]). A radio with one buffer copies all the same; one
+    /// that assesses the channel or takes ACKs by itself is refused ([`Unfit::Immediate`]).
     Immediate,
 }
 
@@ -55,6 +57,19 @@ pub struct MeshConfig {
     /// Where the pace is measured, a crowded relay marks packets, also its own, whatever the
     /// discipline.
     pub discipline: Discipline,
+}
+
+impl MeshConfig {
+    /// Whether a radio can do what these settings, and those of its MAC, ask for.
+    ///
+    /// # Errors
+    /// What it cannot do.
+    pub const fn check(&self, mac: &mac::Config, radio: &RadioCapabilities) -> Result<(), Unfit> {
+        if radio.is_offloading() && matches!(self.forwarding, Forwarding::Immediate) {
+            return Err(Unfit::Immediate);
+        }
+        radio.check(mac)
+    }
 }
 
 /// After a neighbour has acknowledged a frame, the next frame for it waits until the first frame

@@ -90,7 +90,7 @@ use crate::lowpan::datagram::Datagrams;
 use crate::lowpan::fragment::Fragmenter;
 #[cfg(feature = "security")]
 use crate::mac::security::{Reservation, Security};
-use crate::mac::{self, Class, Mac, RadioCapabilities};
+use crate::mac::{self, Class, Mac, RadioCapabilities, Unfit};
 use crate::random::Rng;
 use crate::storage::packet_queue::PacketQueue;
 use crate::storage::whole::Whole;
@@ -144,14 +144,30 @@ pub struct Mesh<'m> {
 impl<'m> Mesh<'m> {
     /// A link over a radio and borrowed memory. `mac`: settings of its MAC; `radio`: what the
     /// radio can do. Where the pace is measured, link retries double.
+    ///
+    /// # Errors
+    /// As [`MeshConfig::check`].
+    // Inlined, so that a radio that is known when the node is built costs no check.
+    #[inline(always)]
     pub fn new(
+        config: MeshConfig,
+        (mac, radio): (mac::Config, RadioCapabilities),
+        memory: MeshMemory<'m>,
+        rng: &mut Rng,
+    ) -> Result<Self, Unfit> {
+        config.check(&mac, &radio)?;
+        Ok(Self::of(config, (mac, radio), memory, rng))
+    }
+
+    /// As [`Self::new`], of settings that are known to fit.
+    pub(crate) fn of(
         config: MeshConfig,
         (mut mac, radio): (mac::Config, RadioCapabilities),
         memory: MeshMemory<'m>,
         rng: &mut Rng,
     ) -> Self {
         mac.retry_doubles |= config.pacing.is_measured();
-        let mac = Mac::new(mac, radio, memory.frames, memory.neighbors, rng);
+        let mac = Mac::of(mac, radio, memory.frames, memory.neighbors, rng);
         let (records, bodies) = (memory.records, memory.bodies);
         let body_len = memory.body_len;
         // 802.15.4 keeps the order of one neighbour's frames.

@@ -335,7 +335,7 @@ mod tests {
             shared_buffer,
             ..RadioCapabilities::CC2420
         };
-        Mac::new(config, radio, &mut [], &mut [], &mut Rng::from_seed([1, 2]))
+        Mac::new(config, radio, &mut [], &mut [], &mut Rng::from_seed([1, 2])).unwrap()
     }
 
     fn settings(forwarding: Forwarding, hops_up: u8, hops_down: u8) -> MeshSettings {

@@ -87,7 +87,7 @@ impl Bench {
         let slots = std::vec![FrameSlot::EMPTY; slots].leak();
         let neighbors = std::vec![Neighbor::EMPTY; neighbors].leak();
         Self {
-            mac: Mac::new(config, radio, slots, neighbors, &mut rng),
+            mac: Mac::new(config, radio, slots, neighbors, &mut rng).unwrap(),
             rng,
             now: Instant::from_micros(1_000_000),
             actions: Vec::new(),

@@ -13,7 +13,7 @@ fn alone(auto_ack: bool, rng: &mut Rng) -> Node<'static> {
         ..RadioCapabilities::CC2420
     };
     let mac = (mac::Config::new(0x4d54, eui(1)), capabilities);
-    let radio = Link::Mesh(Mesh::new(config, mac, mesh_memory(8, 1), rng));
+    let radio = Link::Mesh(Mesh::new(config, mac, mesh_memory(8, 1), rng).unwrap());
     let interfaces = Vec::leak(std::vec![wire(), radio]);
     let tcp = tcp_engine(rng);
     let ip = Ip::new(IpConfig::default(), memory(None, 2));

@@ -392,7 +392,7 @@ fn a_datagram_whose_fragments_never_fit_is_too_long() {
         let mac = (mac::Config::new(0x4d54, eui(1)), RadioCapabilities::CC2420);
         let mut rng = Rng::from_seed([7, 1]);
         let config = MeshConfig::default();
-        world.nodes[1].links[0] = Link::Mesh(Mesh::new(config, mac, memory, &mut rng));
+        world.nodes[1].links[0] = Link::Mesh(Mesh::new(config, mac, memory, &mut rng).unwrap());
         let sent = world.nodes[1].send_datagram((HOST, 7), 7, &payload);
         assert_eq!(sent, outcome, "{room}");
     }

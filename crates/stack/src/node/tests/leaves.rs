@@ -38,7 +38,7 @@ fn member(n: usize, kind: Kind, places: usize, now: Instant) -> Node<'static> {
         registrations: memory(Registration::EMPTY, places),
         ..memory_for(32, (4, crate::limits::MESH_PACKET_LEN_MAX))
     };
-    let mut mesh = Mesh::new(config, (mac, capabilities), memory_of_mesh, &mut rng);
+    let mut mesh = Mesh::new(config, (mac, capabilities), memory_of_mesh, &mut rng).unwrap();
     let mut links = Vec::new();
     if kind == Kind::Root {
         mesh.contexts_mut().set(0, MESH, 64, true);

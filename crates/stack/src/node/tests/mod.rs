@@ -17,6 +17,8 @@ mod joining;
 mod leaves;
 mod links;
 mod marking;
+#[cfg(feature = "offload")]
+mod offload;
 mod registration;
 mod routers;
 #[cfg(feature = "rpl")]
@@ -95,13 +97,24 @@ fn radio(
     slots: usize,
     rng: &mut Rng,
 ) -> Link<'static> {
-    let mac = mac::Config {
-        retry_delay_max,
-        ..mac::Config::new(0x4d54, eui(n))
-    };
     let capabilities = RadioCapabilities {
         auto_ack: false,
         ..RadioCapabilities::CC2420
+    };
+    radio_with(capabilities, n, config, retry_delay_max, slots, rng)
+}
+
+fn radio_with(
+    capabilities: RadioCapabilities,
+    n: usize,
+    config: MeshConfig,
+    retry_delay_max: Duration,
+    slots: usize,
+    rng: &mut Rng,
+) -> Link<'static> {
+    let mac = mac::Config {
+        retry_delay_max,
+        ..mac::Config::new(0x4d54, eui(n))
     };
     // How long neighbours are left alone, and d, are what a test says.
     let config = MeshConfig {
@@ -109,7 +122,7 @@ fn radio(
         ..config
     };
     let memory = mesh_memory(slots, 4);
-    Link::Mesh(Mesh::new(config, (mac, capabilities), memory, rng))
+    Link::Mesh(Mesh::new(config, (mac, capabilities), memory, rng).unwrap())
 }
 
 /// Room for so many frames that wait, and packets that are gathered.

@@ -60,7 +60,7 @@ fn member(n: usize, variant: Variant) -> Node<'static> {
         ..RadioCapabilities::CC2420
     };
     let memory_of_mesh = memory_for(32, (4, MESH_PACKET_LEN_MAX));
-    let mut mesh = Mesh::new(config, (mac, capabilities), memory_of_mesh, &mut rng);
+    let mut mesh = Mesh::new(config, (mac, capabilities), memory_of_mesh, &mut rng).unwrap();
     mesh.contexts_mut().set(0, MESH, 64, true);
     mesh.contexts_mut().set(1, HOST, 128, true);
     let mut links = std::vec![Link::Mesh(mesh)];

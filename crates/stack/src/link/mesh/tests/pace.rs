@@ -46,7 +46,7 @@ fn mesh_with(pacing: Pacing) -> Mesh<'static> {
     };
     let mac = Config::new(1, [1; 8]);
     let mut rng = Rng::from_seed([1, 2]);
-    let mut mesh = Mesh::new(config, (mac, RadioCapabilities::CC2420), memory, &mut rng);
+    let mut mesh = Mesh::new(config, (mac, RadioCapabilities::CC2420), memory, &mut rng).unwrap();
     // The radio is tuned, and listens.
     let mut out = [0; 127];
     while mesh.mac.poll_action(NOW(0), &mut rng, &mut out).is_some() {}
