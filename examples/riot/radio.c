@@ -66,7 +66,8 @@ void radio_describe(ieee802154_dev_t *dev, struct motet_config *config) {
     config->auto_ack = 1;
 #endif
     config->fcs_by_radio = 1;
-    takes_acks = ieee802154_radio_has_irq_ack_timeout(dev) || ieee802154_radio_has_frame_retrans(dev);
+    takes_acks = ieee802154_radio_has_irq_ack_timeout(dev)
+                 || ieee802154_radio_has_frame_retrans(dev);
     config->takes_acks = takes_acks;
     /* Radios of this HAL may have one buffer; a frame that is copied again costs less than one that
      * is lost. */
@@ -113,7 +114,7 @@ static void transmit(const uint8_t *frame, size_t len) {
     is_sending = ieee802154_radio_write(radio, &list) >= 0
                  && ieee802154_radio_request_transmit(radio) >= 0;
     if (!is_sending) {
-        /* The node tunes and starts the radio anew, at once or after having waited for an answer. */
+        /* The node tunes and starts the radio anew: at once, or when an answer is overdue. */
         is_refused = takes_acks && !is_ack;
         ieee802154_radio_set_rx(radio);
     }
@@ -191,7 +192,7 @@ static void report_received(struct motet_node *node) {
     }
 }
 
-/* How the attempt ended. Of a frame that asks for no ACK, MOTET_ACKED says no more than MOTET_DONE. */
+/* How the attempt ended. Of a frame that asks for no ACK, MOTET_ACKED means what MOTET_DONE does. */
 static uint8_t outcome_of(const ieee802154_tx_info_t *info) {
     switch (info->status) {
     case TX_STATUS_SUCCESS:
@@ -215,7 +216,8 @@ static void report_transmitted(struct motet_node *node) {
     is_sending = false;
     ieee802154_radio_set_rx(radio);
     if (takes_acks && !is_ack) {
-        motet_on_sent(node, outcome_of(&info), info.status == TX_STATUS_FRAME_PENDING, at, now_us());
+        bool pending = info.status == TX_STATUS_FRAME_PENDING;
+        motet_on_sent(node, outcome_of(&info), pending, at, now_us());
     } else {
         motet_on_transmitted(node, at, now_us());
     }

@@ -116,8 +116,8 @@
 
 /**
  * Transmit what is preloaded, 192 us from now; answer by motet_on_transmitted. Of a radio with
- * `assesses` or `takes_acks`: make one attempt, with no retries of its own; answer by motet_on_sent,
- * unless another frame was preloaded meanwhile.
+ * `assesses` or `takes_acks`: make one attempt, with no retries of its own; answer by
+ * motet_on_sent, unless another frame was preloaded meanwhile.
  */
 #define MOTET_FIRE 2
 
@@ -276,8 +276,8 @@ typedef struct motet_config {
      */
     uint8_t fcs_by_radio;
     /**
-     * Not 0: the radio does CSMA-CA by itself, and answers MOTET_FIRE by motet_on_sent. It has to set
-     * auto_ack as well.
+     * Not 0: the radio does CSMA-CA by itself, and answers MOTET_FIRE by motet_on_sent. Then
+     * auto_ack has to be set as well.
      */
     uint8_t assesses;
     /**

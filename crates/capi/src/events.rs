@@ -17,8 +17,8 @@ pub const MOTET_PRELOAD: u8 = 0;
 /// set.
 pub const MOTET_ASSESS: u8 = 1;
 /// Transmit what is preloaded, 192 us from now; answer by motet_on_transmitted. Of a radio with
-/// `assesses` or `takes_acks`: make one attempt, with no retries of its own; answer by motet_on_sent,
-/// unless another frame was preloaded meanwhile.
+/// `assesses` or `takes_acks`: make one attempt, with no retries of its own; answer by
+/// motet_on_sent, unless another frame was preloaded meanwhile.
 pub const MOTET_FIRE: u8 = 2;
 /// Transmit this frame, an ACK, without assessing the channel: its first symbol at `at_us`. Answer
 /// by motet_on_transmitted.

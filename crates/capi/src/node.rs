@@ -60,8 +60,8 @@ pub struct motet_config {
     pub auto_ack: u8,
     /// Not 0: the radio appends and checks the FCS, and frames here are without it.
     pub fcs_by_radio: u8,
-    /// Not 0: the radio does CSMA-CA by itself, and answers MOTET_FIRE by motet_on_sent. It has to set
-    /// auto_ack as well.
+    /// Not 0: the radio does CSMA-CA by itself, and answers MOTET_FIRE by motet_on_sent. Then
+    /// auto_ack has to be set as well.
     pub assesses: u8,
     /// Not 0: the radio waits for the ACK of a frame by itself, and answers MOTET_FIRE by
     /// motet_on_sent. stamp_delay_max_us is then of no effect.

@@ -57,8 +57,8 @@ pub struct Config {
     /// Whether the channel is assessed before each attempt.
     pub assessed: bool,
     /// How long the radio may take to answer an action; after that the attempt has failed. A radio
-    /// that makes whole attempts by itself needs at most 45 ms for one, and as much more as the line
-    /// to it delays both ways.
+    /// that makes whole attempts by itself needs at most 45 ms for one, and as much more as the
+    /// line to it delays both ways.
     pub answer_timeout: Duration,
     /// The time for which a repeated sequence number of a neighbour marks a repeated frame.
     pub duplicate_lifetime: Duration,

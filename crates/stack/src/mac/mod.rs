@@ -12,7 +12,8 @@
 //!
 //! With the feature `sleepy` a node may sleep between the frames that wait for it at its parent
 //! (`poll`), and be the parent of such nodes (`pending`).
-//! With the feature `security` it may have a key (`secured`).
+//! With the feature `security` it may have a key (`secured`), and with the feature `offload` a
+//! radio that backs off, assesses the channel and waits for ACKs by itself (`offload`).
 //! Left out: slotted mode, association.
 //!
 //! Sources: IEEE 802.15.4-2006 §7.5.1.4 (CSMA-CA), §7.5.6 (transmission, reception, ACKs);

@@ -1,11 +1,11 @@
 //! Radios that make a whole attempt, or its end, by themselves: CSMA-CA, the ACK, or both.
 //!
-//! Co-processors behind a line and most operating systems' radio interfaces end in *send this frame*
-//! → acknowledged, not acknowledged, channel busy. Such a radio answers [`Action::Fire`] by
+//! Co-processors behind a line and most operating systems' radio interfaces end in *send this
+//! frame* → acknowledged, not acknowledged, channel busy. Such a radio answers [`Action::Fire`] by
 //! [`Event::Sent`]; backoff and assessment are left out of the attempt where they are the radio's
 //! ([`RadioCapabilities::assesses`]), and the wait for the ACK where that is
-//! ([`RadioCapabilities::takes_acks`]). Queue, retries with their random delay, duplicates, and what
-//! is known of neighbours are the same as with any radio.
+//! ([`RadioCapabilities::takes_acks`]). Queue, retries with their random delay, duplicates, and
+//! what is known of neighbours are the same as with any radio.
 //!
 //! Until the answer the attempt stands in `State::Firing`, whose deadline is that of every answer
 //! that a radio owes. Left out: the radio's own retries, which it has to be told not to make, and

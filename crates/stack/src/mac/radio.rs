@@ -235,9 +235,7 @@ impl Unfit {
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::NotBuilt => "this build lacks the feature offload, which the radio needs",
-            Self::Immediate => {
-                "a radio that assesses the channel or takes ACKs by itself cannot send a frame at once"
-            }
+            Self::Immediate => "a radio that makes attempts by itself cannot send a frame at once",
             Self::Unassessed => "the radio assesses the channel by itself, and shall not",
             Self::DeafBackoff => "the radio backs off by itself, and shall sleep meanwhile",
             Self::SoftwareAcks => {
