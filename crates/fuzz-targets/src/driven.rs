@@ -9,7 +9,7 @@ use std::net::Ipv6Addr;
 use motet::ip::{Address, Config as IpConfig, InterfaceId, Ip, Neighbour, NextHop, Prefix, Route};
 use motet::link::{Cable, Link, Mesh, MeshConfig, MeshStorage};
 use motet::mac::security::Security;
-use motet::mac::{self, RadioCapabilities, RxMeta};
+use motet::mac::{self, AttemptOutcome, RadioCapabilities, RxMeta};
 use motet::node::{ACTION_LEN_MAX, Action, Event, Node};
 use motet::random::Rng;
 use motet::tcp::{self, Config, ListenerHandle, Tcp};
@@ -134,6 +134,18 @@ fn addressed<'m>(setup: &Setup, routes: &'m mut [Option<Route>]) -> Ip<'m> {
         assert!(ip.add_route(Route { prefix, next_hop }));
     }
     ip
+}
+
+/// How an attempt of a radio ended that makes attempts by itself.
+pub(crate) const fn attempt(choice: u8) -> AttemptOutcome {
+    match choice & 7 {
+        0 => AttemptOutcome::Acked { pending: true },
+        1 => AttemptOutcome::Done,
+        2 => AttemptOutcome::NoAck,
+        3 => AttemptOutcome::Busy,
+        4 => AttemptOutcome::Failed,
+        _ => AttemptOutcome::Acked { pending: false },
+    }
 }
 
 /// A node and its clock.

@@ -10,7 +10,7 @@ use std::net::Ipv6Addr;
 use motet::ip::Prefix;
 use motet::ip::queue::{Discipline, Red};
 use motet::link::{Forwarding, MeshConfig};
-use motet::mac::{self, RadioCapabilities};
+use motet::mac::{self, AttemptOutcome, RadioCapabilities};
 use motet::node::Action;
 use motet::tcp::{
     Buffers, Config, Error, Handle, ListenerHandle, RetransmissionCause, State, recv_memory_len,
@@ -22,7 +22,7 @@ use motet::wire::ipv6::{self, TrafficClass};
 use motet::wire::tcp::{self, Flags};
 use motet::wire::{LinkAddr, ieee802154, udp};
 
-use crate::driven::{Driven, LISTENED, PAN, Setup, Store, THEM, US, framed};
+use crate::driven::{Driven, LISTENED, PAN, Setup, Store, THEM, US, attempt, framed};
 use crate::input::Input;
 use crate::wire::HOST;
 
@@ -47,6 +47,8 @@ pub struct Reached {
     pub congestion: u32,
     /// Frames fired by the one before.
     pub immediate: u32,
+    /// Attempts that the radio made by itself, and that put a frame on the air.
+    pub attempts: u32,
 }
 
 /// Runs a mote through a program.
@@ -61,7 +63,9 @@ pub(crate) fn reach(bytes: &[u8]) -> Reached {
     let (mut send, mut recv) = ([0; 1500], vec![0; recv_memory_len(1500)]);
     let mut inbox = [0; 600];
     let mut store = Store::new();
-    let (mut driven, listener) = store.node(&setup(kind));
+    let setup = setup(kind);
+    let offloads = setup.capabilities.assesses || setup.capabilities.takes_acks;
+    let (mut driven, listener) = store.node(&setup);
     driven.node.set_inbox(Inbox::new(&OPEN_PORTS, &mut inbox));
     driven.now += Duration::from_secs(1);
     let mut mote = Mote {
@@ -72,6 +76,7 @@ pub(crate) fn reach(bytes: &[u8]) -> Reached {
         served: 0,
         sent: Vec::new(),
         preloaded: None,
+        offloads,
         obeys: OBEYS_ALL,
         sequence: 0,
         reached: Reached::default(),
@@ -96,6 +101,8 @@ struct Mote<'m> {
     sent: Vec<u8>,
     /// The sequence number of the frame in the radio, where the frame wants an ACK.
     preloaded: Option<u8>,
+    /// Whether the radio makes attempts, or parts of them, by itself.
+    offloads: bool,
     /// The behaviour of the radio and its neighbours: [`OBEYS_ALL`] and its bits.
     obeys: u8,
     sequence: u8,
@@ -387,6 +394,16 @@ impl Mote<'_> {
                 let clear = self.obeys & CLEAR != 0;
                 self.driven.radio(mac::Event::ChannelAssessed { clear });
             }
+            mac::Action::Fire if self.offloads && self.obeys & SENDS != 0 => {
+                self.driven.now += Duration::from_micros(6_000);
+                let outcome = match self.obeys {
+                    obeys if obeys & CLEAR == 0 => AttemptOutcome::Busy,
+                    obeys if obeys & ANSWERED == 0 => AttemptOutcome::NoAck,
+                    obeys => attempt(obeys >> 5),
+                };
+                let at = self.driven.now;
+                self.driven.radio(mac::Event::Sent { outcome, at });
+            }
             mac::Action::Fire if self.obeys & SENDS != 0 => {
                 self.driven.now += Duration::from_micros(4_000);
                 self.driven.radio(mac::Event::TransmitDone {
@@ -427,7 +444,9 @@ impl Mote<'_> {
         self.reached.path_errors +=
             u32::from(self.driven.node.tcp().counters().retransmitted(smaller));
         let radio = self.driven.idle_radio();
-        self.reached.immediate = radio.mac().counters().immediate;
+        let counters = radio.mac().counters();
+        self.reached.immediate = counters.immediate;
+        self.reached.attempts = u32::from(self.offloads) * counters.transmissions;
         if let Some(handle) = self.handle {
             self.give_back(handle);
         }
@@ -438,15 +457,19 @@ impl Mote<'_> {
 /// `kind` choose what its radio can do and how it passes packets on.
 fn setup(kind: u8) -> Setup {
     let [by_wire, by_radio] = [HOST, BEYOND].map(|addr| Prefix { addr, len: 128 });
+    let [assesses, takes_acks] = [32, 64].map(|bit| kind & 128 != 0 && kind & bit != 0);
+    let offloads = assesses || takes_acks;
     Setup {
         capabilities: RadioCapabilities {
-            auto_ack: kind & 1 != 0,
+            auto_ack: kind & 1 != 0 || assesses,
             shared_buffer: kind & 2 != 0,
+            assesses,
+            takes_acks,
             ..RadioCapabilities::CC2420
         },
         radio: MeshConfig {
             forwarding: match kind & 4 {
-                0 => Forwarding::Immediate,
+                0 if !offloads => Forwarding::Immediate,
                 _ => Forwarding::Copy,
             },
             discipline: match kind & 8 {

@@ -10,19 +10,20 @@ use motet::tcp::Config;
 use motet::time::Duration;
 use motet::wire::{LinkAddr, ieee802154};
 
-use crate::driven::{Driven, PAN, Setup, Store, THEM, US, framed};
+use crate::driven::{Driven, PAN, Setup, Store, THEM, US, attempt, framed};
 use crate::input::Input;
 use crate::wire::{HOST, MESH};
 
 /// Runs a border router through the events of an input.
 pub(crate) fn run(bytes: &[u8]) {
     let mut input = Input::new(bytes);
-    let relaying = match input.flag() {
-        true => Relaying::Reassembly,
-        false => Relaying::Fragments,
+    let kind = input.u8();
+    let relaying = match kind & 1 {
+        0 => Relaying::Fragments,
+        _ => Relaying::Reassembly,
     };
     let mut store = Store::new();
-    let (driven, _listener) = store.node(&border_router(relaying));
+    let (driven, _listener) = store.node(&border_router(kind, relaying));
     let mut driver = Driver {
         driven,
         sequence: 0,
@@ -47,6 +48,10 @@ impl Driver<'_> {
         match op & 7 {
             0 => driven.radio(mac::Event::Preloaded),
             1 => driven.radio(mac::Event::ChannelAssessed { clear: op & 8 != 0 }),
+            2 if op & 8 != 0 => driven.radio(mac::Event::Sent {
+                outcome: attempt(op >> 4),
+                at: driven.now,
+            }),
             2 => driven.radio(mac::Event::TransmitDone { at: driven.now }),
             3 => driven.now += Duration::from_millis(u64::from(input.u16())),
             4 => {
@@ -96,12 +101,17 @@ fn frame(body: &[u8], op: u8, sequence: &mut u8) -> Vec<u8> {
     framed(&header, body)
 }
 
-/// A router that advertises the mesh's prefix, and leads to all of it by one neighbour.
-fn border_router(relaying: Relaying) -> Setup {
+/// A router that advertises the mesh's prefix, and leads to all of it by one neighbour. Bits of
+/// `kind` say what its radio does by itself.
+fn border_router(kind: u8, relaying: Relaying) -> Setup {
     let [a, b, c, d, ..] = HOST.segments();
     let [by_wire, by_radio] = [HOST, MESH].map(|addr| Prefix { addr, len: 64 });
     Setup {
-        capabilities: RadioCapabilities::CC2420,
+        capabilities: RadioCapabilities {
+            assesses: kind & 2 != 0,
+            takes_acks: kind & 4 != 0,
+            ..RadioCapabilities::CC2420
+        },
         radio: MeshConfig {
             relaying,
             solicits: false,

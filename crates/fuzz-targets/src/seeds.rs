@@ -231,7 +231,10 @@ pub(crate) fn mote() -> Vec<Vec<u8>> {
         connects.extend(block(&[5, 1], &text));
     }
     connects.extend([3 | 8, 5, 0, 60, 4, 0x10, 0]);
-    seeds.push(connects);
+    // The same with a radio that makes attempts by itself: busy, without an ACK, then in order.
+    let mut attempts = vec![128 | 64 | 32, 7, 27, 2, 0, 50, 7, 15, 2, 0, 50, 7, 255];
+    attempts.extend(&connects[1..]);
+    seeds.extend([connects, attempts]);
     // A connection accepted, and closed by both.
     let mut accepts = vec![0, 5, 8, 4 | 8, 0x02, 0];
     accepts.extend(block(&[4, 0x10], b"hello"));

@@ -73,6 +73,7 @@ fn the_corpus_reaches_what_a_mote_does() {
             datagrams,
             congestion,
             immediate,
+            attempts,
         } = reach(&fs::read(&file).unwrap());
         all.software_acks += software_acks;
         all.routers += routers;
@@ -83,13 +84,14 @@ fn the_corpus_reaches_what_a_mote_does() {
         all.datagrams += datagrams;
         all.congestion += congestion;
         all.immediate += immediate;
+        all.attempts += attempts;
     }
     println!("{all:?}");
     assert!(all.software_acks > 0 && all.routers > 0, "{all:?}");
     assert!(all.connects > 0 && all.accepts > 0, "{all:?}");
     assert!(all.recycled > 0 && all.path_errors > 1, "{all:?}");
     assert!(all.datagrams > 1 && all.congestion > 0, "{all:?}");
-    assert!(all.immediate > 0, "{all:?}");
+    assert!(all.immediate > 0 && all.attempts > 0, "{all:?}");
 }
 
 /// What the fuzzer would try first, where there is none: seeds with parts changed, cut out and
