@@ -12,9 +12,8 @@
 //!
 //! With the feature `sleepy` a node may sleep between the frames that wait for it at its parent
 //! (`poll`), and be the parent of such nodes (`pending`).
-//! With the feature `security` it may have a key (`secured`), and with the feature `offload` a
-//! radio that backs off, assesses the channel and waits for ACKs by itself (`offload`).
-//! Left out: slotted mode, association.
+//! With the feature `security` it may have a key (`secured`).
+//! Left out: slotted mode, association; what a radio does by itself (`offload`, a feature).
 //!
 //! Sources: IEEE 802.15.4-2006 §7.5.1.4 (CSMA-CA), §7.5.6 (transmission, reception, ACKs);
 //! TCPlp §4 and §7.1 for software CSMA and the retry delay.
@@ -58,6 +57,7 @@ mod secured;
 #[cfg(feature = "security")]
 pub mod security;
 mod state;
+mod unfit;
 
 pub use channels::Channels;
 pub use config::Config;
@@ -70,9 +70,10 @@ pub(crate) use pending::PollingFrame;
 #[cfg(feature = "sleepy")]
 pub use poll::{Policy, PollCounters, Sleep};
 pub use queue::{Class, Frame, FrameSlot};
-pub use radio::{Action, AttemptOutcome, Event, Pending, RadioCapabilities, RxMeta, Unfit};
+pub use radio::{Action, AttemptOutcome, Event, Pending, RadioCapabilities, RxMeta};
 #[cfg(feature = "security")]
 pub(crate) use secured::Opened;
+pub use unfit::Unfit;
 
 use crate::random::Rng;
 use crate::time::{Duration, Instant, earliest};

@@ -11,7 +11,6 @@
 //! Source: IEEE 802.15.4-2006 §6.2 for the PHY's services; `Preload` and `Fire` are the
 //! two halves of its PD-DATA.request, apart so that a frame can be fired with no copy.
 
-use super::Config;
 use crate::time::{Duration, Instant};
 use crate::wire::LinkAddr;
 
@@ -209,44 +208,6 @@ pub struct RadioCapabilities {
     pub takes_acks: bool,
 }
 
-/// Why a radio does not fit the settings of its link: what a radio cannot do is refused at the
-/// start. Radios that neither assess the channel nor take ACKs by themselves fit all settings.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum Unfit {
-    /// The radio assesses the channel or takes ACKs by itself, and the build is without the feature
-    /// `offload`.
-    NotBuilt,
-    /// [`Forwarding::Immediate`](crate::link::Forwarding::Immediate) fires a frame within a
-    /// turnaround (192 µs) of another one, without a backoff. A radio that assesses the channel or
-    /// takes ACKs by itself does not know such an order.
-    Immediate,
-    /// [`Config::assessed`](super::Config::assessed) is off, and the radio assesses by itself.
-    Unassessed,
-    /// [`Config::deaf_backoff`](super::Config::deaf_backoff) is on, and the backoff is the radio's.
-    DeafBackoff,
-    /// The radio assesses the channel by itself and leaves its ACKs to software
-    /// ([`RadioCapabilities::auto_ack`] off): no ACK could leave while it backs off.
-    SoftwareAcks,
-}
-
-impl Unfit {
-    /// The reason in words.
-    pub const fn reason(&self) -> &'static str {
-        match self {
-            Self::NotBuilt => "this build lacks the feature offload, which the radio needs",
-            Self::Immediate => "a radio that makes attempts by itself cannot send a frame at once",
-            Self::Unassessed => "the radio assesses the channel by itself, and shall not",
-            Self::DeafBackoff => "the radio backs off by itself, and shall sleep meanwhile",
-            Self::SoftwareAcks => {
-                "no ACK of software can leave while the radio backs off by itself"
-            }
-        }
-    }
-}
-
-speaks!(Unfit);
-
 impl RadioCapabilities {
     /// AT86RF233 as TCPlp drives it: one shared buffer, ACKs by hardware, and CSMA in
     /// software. Channel switching: the PLL settles in 11 µs (data sheet, tTR20 typical).
@@ -272,28 +233,6 @@ impl RadioCapabilities {
         assesses: false,
         takes_acks: false,
     };
-
-    /// Whether the radio can do what these settings ask for.
-    ///
-    /// # Errors
-    /// What it cannot do.
-    pub const fn check(&self, config: &Config) -> Result<(), Unfit> {
-        if (self.assesses || self.takes_acks) && !OFFLOADS {
-            return Err(Unfit::NotBuilt);
-        }
-        if self.assesses {
-            if !self.auto_ack {
-                return Err(Unfit::SoftwareAcks);
-            }
-            if !config.assessed {
-                return Err(Unfit::Unassessed);
-            }
-            if config.deaf_backoff {
-                return Err(Unfit::DeafBackoff);
-            }
-        }
-        Ok(())
-    }
 
     /// Whether the backoffs and assessments are the radio's.
     pub(super) const fn backs_off(&self) -> bool {
