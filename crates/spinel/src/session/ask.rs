@@ -70,7 +70,7 @@ impl Session {
         match self.phase {
             Phase::Asking(n) => self.ask_question(n, now),
             Phase::Configuring | Phase::Ready => self.ask_to_configure(now),
-            Phase::Begin | Phase::Resetting { .. } | Phase::Failed => {}
+            Phase::Begin | Phase::Away | Phase::Resetting { .. } | Phase::Failed => {}
         }
     }
 

@@ -88,6 +88,8 @@ pub struct Session {
 enum Phase {
     /// It is to be reset.
     Begin,
+    /// There is no line to it.
+    Away,
     /// A reset was sent, and the radio has not reported it.
     Resetting {
         since: Instant,
@@ -150,11 +152,17 @@ impl Session {
         self.advance(now);
     }
 
-    /// The line was opened anew: the radio was unplugged, or its process has ended. While there is
-    /// no line, no other method may be called: its time would count as the radio's silence.
-    pub fn on_restart_of_line(&mut self, now: Instant) {
+    /// The line is gone: the radio was unplugged, or its process has ended. What was open fails,
+    /// and nothing more happens before [`Self::on_restart_of_line`].
+    pub fn on_loss_of_line(&mut self, now: Instant) {
         self.decoder.reset();
         self.output.clear();
+        self.line_lost(now);
+    }
+
+    /// The line was opened anew, whether or not its loss was reported before.
+    pub fn on_restart_of_line(&mut self, now: Instant) {
+        self.on_loss_of_line(now);
         self.line_restarted(now);
         self.advance(now);
     }

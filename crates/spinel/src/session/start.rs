@@ -73,7 +73,7 @@ impl Session {
     /// Handles a restart that the radio reports.
     pub(super) fn on_restart(&mut self, status: Status, now: Instant) {
         match self.phase {
-            Phase::Begin | Phase::Failed => {}
+            Phase::Begin | Phase::Away | Phase::Failed => {}
             Phase::Resetting { .. } => {
                 // Firmware reports a restart up to twice.
                 self.echoes = 2 * u16::from(self.resets.max(1)) - 1;
@@ -98,9 +98,20 @@ impl Session {
         }
     }
 
+    /// Handles a line that is gone.
+    pub(super) fn line_lost(&mut self, now: Instant) {
+        // A start that has not begun is not disturbed.
+        if matches!(self.phase, Phase::Begin | Phase::Away | Phase::Failed) {
+            return;
+        }
+        self.lose(Cause::Line, now);
+        self.round_trips.clear();
+        self.phase = Phase::Away;
+    }
+
     /// Handles a line that was opened anew.
     pub(super) fn line_restarted(&mut self, now: Instant) {
-        if matches!(self.phase, Phase::Begin | Phase::Failed) {
+        if self.phase != Phase::Away {
             return;
         }
         // Old firmware closes its line when it is reset. A second reset would close it again.
@@ -112,8 +123,6 @@ impl Session {
                 return self.fail(Error::KeepsRestarting { last: None }, now);
             }
         }
-        self.lose(Cause::Line, now);
-        self.round_trips.clear();
         self.echoes = 2;
         if is_ours {
             self.ask_anew();

@@ -352,6 +352,31 @@ fn a_line_that_is_opened_anew_is_started_anew() {
 }
 
 #[test]
+fn while_there_is_no_line_nothing_happens() {
+    let mut bench = Bench::ready(Quirks::default());
+    bench.session.transmit(&data(1), None, bench.now()).unwrap();
+    bench.session.poll_output(bench.now());
+    bench.session.on_loss_of_line(bench.now());
+    bench.is_stopped = true;
+    bench.run_ms(0);
+    assert_eq!(bench.sent().0, Outcome::Failed(None));
+    assert_eq!(bench.events[1..], [Event::Restarted(Cause::Line)]);
+    bench.session.on_loss_of_line(bench.now());
+    bench.run_ms(3_600_000);
+    assert_eq!(bench.session.deadline(), None);
+    assert_eq!(bench.session.poll_output(bench.now()), b"");
+    let refused = bench.session.transmit(&data(2), None, bench.now());
+    assert_eq!(refused, Err(Refusal::NotReady));
+    assert_eq!(bench.events.len(), 2, "{:?}", bench.events);
+    bench.is_stopped = false;
+    bench.reopen();
+    bench.run_ms(100);
+    assert_eq!(bench.count(is_ready), 1, "{:?}", bench.events);
+    assert_eq!(bench.session.counters().restarts, 1);
+    assert!(matches!(bench.transmit(&data(2)).0, Outcome::Acked(_)));
+}
+
+#[test]
 fn a_radio_that_stands_still_is_configured_anew() {
     for stands_ms in [3_000, 5_000, 60_000] {
         let mut bench = Bench::ready(Quirks::default());
