@@ -94,6 +94,7 @@ const PACKAGES: &[(&str, &[&str])] = &[
     ("motet-nrf", &["motet", "motet-embassy"]),
     ("motet-hci", &["motet"]),
     ("motet-spinel", &["motet"]),
+    ("motet-radio", &["motet", "motet-spinel"]),
     ("motet-decode", &["motet"]),
     ("motet-state", &[]),
     ("motet-lab", &["motet", "motet-state", "motet-taim"]),

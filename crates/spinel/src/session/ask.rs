@@ -119,6 +119,8 @@ impl Session {
     fn become_ready(&mut self) {
         self.phase = Phase::Ready;
         (self.resets, self.echoes) = (0, 0);
+        // It has answered since: a line that goes away now is not closed by the reset.
+        self.reset_at = None;
         (self.is_up, self.was_ready) = (true, true);
         self.events.push_back(Event::Ready(self.radio.clone()));
     }

@@ -1,0 +1,28 @@
+//! IEEE 802.15.4 radios of a Unix host.
+//!
+//! Purpose: opens a radio that a [`RadioUrl`] names, and keeps it usable: a dongle with
+//! OpenThread's `ot-rcp` on a serial line, or an RCP that is a program behind a pseudo-terminal.
+//! Place: between a program's main loop and [`motet_spinel::Session`]; this crate owns descriptors
+//! and processes, and the session the protocol. The time is an argument here, too, so that the
+//! caller's clock is the only one. Left out: SPI, other framings than HDLC, other systems than
+//! Unix.
+//!
+//! A radio that is unplugged, or whose program ends, is opened again for as long as it takes.
+//!
+//! Sources: OpenThread's radio URL (`docs/radio-url` of its daemon); termios(3), pty(7).
+#![cfg(unix)]
+#![forbid(unsafe_code)]
+
+/// The example of the README, compiled with the documentation's own.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+mod error;
+mod line;
+mod spinel;
+mod url;
+
+pub use error::Error;
+pub use spinel::{Event, SpinelRadio};
+pub use url::{BadUrl, Parity, RadioUrl, Uart};
