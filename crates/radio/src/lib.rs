@@ -20,9 +20,11 @@ struct Readme;
 
 mod error;
 mod line;
+mod mac;
 mod spinel;
 mod url;
 
 pub use error::Error;
+pub use mac::{MacRadio, Notice};
 pub use spinel::{Event, SpinelRadio};
 pub use url::{BadUrl, Parity, RadioUrl, Uart};

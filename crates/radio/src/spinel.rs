@@ -241,7 +241,9 @@ impl SpinelRadio {
         self.write(now);
     }
 
-    /// Changes the PAN identifier and the addresses; `eui64`: big endian, `None` for the chip's own.
+    /// Changes the PAN identifier and the addresses.
+    ///
+    /// `eui64`: big endian; `None`: the chip's own.
     pub fn set_addresses(
         &mut self,
         pan: u16,

@@ -5,6 +5,7 @@ mod dongle;
 #[path = "../../../spinel/tests/spinel/fake.rs"]
 #[expect(dead_code, reason = "the tests of the protocol use the rest")]
 mod fake;
+mod mac;
 mod program;
 mod refused;
 
