@@ -35,6 +35,7 @@ mod reproduce;
 mod router;
 mod run;
 mod send;
+mod sniff;
 mod soak;
 #[cfg(target_os = "linux")]
 mod state;
@@ -72,6 +73,7 @@ enum Command {
     Reproduce(reproduce::Args),
     Model(model::Args),
     Decode(decode::Args),
+    Sniff(sniff::Args),
     Keys(keys::Args),
     Soak(soak::Args),
     Router(router::Args),
@@ -100,6 +102,7 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Reproduce(args) => reproduce::run(args),
         Command::Model(args) => model::run(args),
         Command::Decode(args) => decode::run(args),
+        Command::Sniff(args) => sniff::run(args),
         Command::Keys(args) => keys::run(args),
         Command::Soak(args) => soak::run(args),
         Command::Router(args) => router::run(args),

@@ -54,7 +54,7 @@ pub(crate) fn line_to(out: Out, text: impl std::fmt::Display) -> Result<(), Erro
 
 /// One sentence on stderr, of something that is no end of the work. A closed stderr is no reason to
 /// stop.
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 pub(crate) fn say(sentence: &str) {
     let _ = writeln!(io::stderr(), "motet: {sentence}");
 }

@@ -131,6 +131,11 @@ impl Capture {
         });
     }
 
+    /// Whether a record could not be written: those after it are dropped.
+    pub const fn has_failed(&self) -> bool {
+        self.failed.is_some()
+    }
+
     /// Ends the capture; a file without any record gets its name.
     ///
     /// # Errors

@@ -9,6 +9,13 @@ mod apps;
 mod bluetooth;
 mod decode;
 mod determinism;
+#[cfg(target_os = "linux")]
+#[path = "../../../radio/tests/radio/dongle.rs"]
+mod dongle;
+#[cfg(target_os = "linux")]
+#[path = "../../../spinel/tests/spinel/fake.rs"]
+#[expect(dead_code, reason = "the tests of the protocol use the rest")]
+mod fake;
 mod faults;
 mod guard;
 mod kernel;
@@ -19,6 +26,8 @@ mod model;
 mod reproduce;
 mod run;
 mod secured;
+#[cfg(target_os = "linux")]
+mod sniff;
 mod soak;
 mod state;
 mod trace;

@@ -116,6 +116,28 @@ fn bad_arguments_are_refused() {
             &["up", "--hops", "1", "--state", "none", "--", "true"],
             &["--state", "has none"],
         ),
+        (&["sniff", "--channel", "15"], &["sniff needs", "--radio"]),
+        (&["sniff", "--radio", "x"], &["sniff needs", "--scan"]),
+        (
+            &["sniff", "--radio", "x", "--pcap", "f"],
+            &["sniff needs --channel <N>"],
+        ),
+        (
+            &["sniff", "--radio", "x", "--channel", "27", "--pcap", "f"],
+            &["--channel", "from 11 to 26"],
+        ),
+        (
+            &["sniff", "--radio", "x", "--scan", "--channel", "15"],
+            &["--scan", "--channel"],
+        ),
+        (
+            &["sniff", "--radio", "x", "--scan", "--pcap", "f"],
+            &["--scan", "--pcap"],
+        ),
+        (
+            &["sniff", "--radio", "x", "--scan", "--seconds", "3"],
+            &["--scan", "--seconds"],
+        ),
         (&["fly"], &["fly"]),
         (&["reproduc"], &["did you mean reproduce?"]),
         (&["soak", "--seconds", "-1"], &["--seconds", "from 1 to"]),

@@ -1,0 +1,277 @@
+//! Listening: the radio, its clock, and the capture of what it hears.
+
+use std::time::{self, SystemTime};
+
+use motet::{
+    time::{Duration, Instant},
+    wire::ieee802154::fcs,
+};
+use motet_lab::capture::{Capture, Records};
+use motet_radio::{BadUrl, Event, RadioUrl, SpinelRadio};
+use motet_spinel::{Promiscuous, RadioInfo, Received, Settings};
+use serde::Serialize;
+
+use crate::{
+    capture::CaptureArgs,
+    error::Error,
+    interrupt::Interrupt,
+    output::{self, BOLD, Out, say},
+};
+
+/// A radio that receives everything, with the clock of its frames.
+pub(super) struct Radio<'i> {
+    radio: SpinelRadio,
+    info: RadioInfo,
+    channel: u8,
+    clock: Clock,
+    interrupt: &'i Interrupt,
+}
+
+/// The time of day, which never jumps: a capture's times are those of the real air.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    started: time::Instant,
+    /// What the time of day was then, since 1970.
+    epoch: Instant,
+}
+
+impl Clock {
+    fn start() -> Self {
+        let epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let micros = epoch.unwrap_or_default().as_micros();
+        Self {
+            started: time::Instant::now(),
+            epoch: Instant::from_micros(u64::try_from(micros).unwrap_or(0)),
+        }
+    }
+
+    fn now(self) -> Instant {
+        let micros = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.epoch + Duration::from_micros(micros)
+    }
+}
+
+impl<'i> Radio<'i> {
+    /// Starts a radio; none where a signal came first.
+    ///
+    /// # Errors
+    /// The URL is none; there is no such radio, or none of use.
+    pub(super) fn start(
+        url: &str,
+        channel: u8,
+        interrupt: &'i Interrupt,
+    ) -> Result<Option<Self>, Error> {
+        let url = url.parse::<RadioUrl>();
+        let url = url.map_err(|error: BadUrl| Error::input(format!("--radio: {error}")))?;
+        let settings = Settings {
+            channel,
+            pan: BROADCAST,
+            short: None,
+            eui64: None,
+            promiscuous: Promiscuous::All,
+        };
+        let clock = Clock::start();
+        let mut radio = SpinelRadio::open(&url, settings).map_err(|error| failed(&error))?;
+        match radio.start(|| clock.now(), || interrupt.has_come()) {
+            Ok(info) => Ok(Some(Self {
+                radio,
+                info,
+                channel,
+                clock,
+                interrupt,
+            })),
+            Err(motet_radio::Error::GivenUp) => Ok(None),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+
+    pub(super) const fn info(&self) -> &RadioInfo {
+        &self.info
+    }
+
+    pub(super) fn has_been_interrupted(&self) -> bool {
+        self.interrupt.has_come()
+    }
+
+    /// Begins to measure a channel; whether the radio does.
+    ///
+    /// # Errors
+    /// The radio does not have the channel.
+    pub(super) fn scan(&mut self, channel: u8, period_ms: u16) -> Result<bool, Error> {
+        match self.radio.scan(channel, period_ms, self.clock.now()) {
+            Ok(()) => Ok(true),
+            Err(motet_spinel::Refusal::NotReady) => Ok(false),
+            Err(refusal) => Err(Error::failed(refusal.to_string())),
+        }
+    }
+
+    /// The next event that is there now. What the user should know of it is said.
+    ///
+    /// # Errors
+    /// The radio cannot be used any more.
+    pub(super) fn poll(&mut self) -> Result<Option<Event>, Error> {
+        let event = self.radio.poll(self.clock.now());
+        let event = event.map_err(|error| failed(&error))?;
+        match &event {
+            Some(Event::Restarted(_)) if !self.radio.has_line() => {
+                say("the radio is gone: plug it in again, or press Ctrl-C");
+            }
+            Some(Event::Restarted(_)) => say("the radio has restarted"),
+            Some(Event::Ready(_)) => say("the radio is ready again"),
+            _ => {}
+        }
+        Ok(event)
+    }
+
+    /// Waits until there may be an event, or for `timeout`.
+    ///
+    /// # Errors
+    /// What poll(2) reports.
+    pub(super) fn wait(&mut self, timeout: time::Duration) -> Result<(), Error> {
+        let waited = self.radio.wait(Some(timeout), &[], self.clock.now());
+        waited.map_err(|error| failed(&error))
+    }
+}
+
+/// What was heard.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct Heard {
+    firmware: String,
+    api: u32,
+    eui64: String,
+    channel: u8,
+    seconds: f64,
+    frames: u64,
+    /// Frames that the radio handed out as broken.
+    broken: u64,
+    /// Frames between radio and this program that the line has spoilt.
+    spoilt: u64,
+    /// Restarts of the radio, and times that it was unplugged.
+    restarts: u64,
+}
+
+/// Captures until a signal comes, until `after`, or until the capture's reader goes away.
+///
+/// # Errors
+/// The capture cannot be written; the radio cannot be used any more.
+pub(super) fn run(
+    mut radio: Radio<'_>,
+    args: &CaptureArgs,
+    after: Option<time::Duration>,
+    json: bool,
+) -> Result<(), Error> {
+    let interrupt = radio.interrupt.clone();
+    let begun = args.create(Records::TappedFrames, move || interrupt.has_come());
+    let mut capture = match begun {
+        Err(_) if radio.has_been_interrupted() => return Ok(()),
+        // The reader has gone already.
+        Ok(None) => return Ok(()),
+        Ok(Some(capture)) => capture,
+        Err(error) => return Err(error),
+    };
+    let (firmware, channel) = (&radio.info.firmware, radio.channel);
+    say(&format!("{firmware} listens on channel {channel}"));
+    let started = time::Instant::now();
+    let until = after.map(|after| started + after);
+    let listened = listen(&mut radio, &mut capture, until);
+    let kept = args.end(Some(capture));
+    let heard = summary(&radio, started.elapsed());
+    let out = match args.takes_stdout() {
+        true => Out::Stderr,
+        false => Out::Stdout,
+    };
+    match listened {
+        Ok(()) => Error::all([kept.map(drop), show(&heard, json, out)]),
+        Err(error) => {
+            let kept_up_to_then = kept.as_ref().ok().cloned().flatten();
+            let error = error.with_partial_output(kept_up_to_then.as_slice());
+            Error::all([Err(error), kept.map(drop)])
+        }
+    }
+}
+
+fn listen(
+    radio: &mut Radio<'_>,
+    capture: &mut Capture,
+    until: Option<time::Instant>,
+) -> Result<(), Error> {
+    loop {
+        while let Some(event) = radio.poll()? {
+            if let Event::Received(frame) = event {
+                write(capture, &frame);
+            }
+        }
+        let left = until.map(|until| until.saturating_duration_since(time::Instant::now()));
+        let is_over = left.is_some_and(|left| left.is_zero());
+        if is_over || radio.has_been_interrupted() || capture.has_failed() {
+            return Ok(());
+        }
+        radio.wait(left.unwrap_or(NAP).min(NAP))?;
+    }
+}
+
+fn write(capture: &mut Capture, frame: &Received) {
+    // The radio has checked it, and keeps it to itself.
+    let fcs = fcs(&frame.psdu).to_le_bytes();
+    let psdu = [&frame.psdu[..], &fcs].concat();
+    let dbm = Some(f64::from(frame.rssi_dbm)).filter(|_| frame.rssi_dbm != RSSI_UNKNOWN);
+    capture.frame(frame.at, &psdu, frame.channel, dbm);
+}
+
+fn summary(radio: &Radio<'_>, elapsed: time::Duration) -> Heard {
+    let counters = radio.radio.session().counters();
+    let line = counters.line;
+    Heard {
+        firmware: radio.info.firmware.clone(),
+        api: radio.info.api,
+        eui64: motet_lab::keys::hex(&radio.info.eui64),
+        channel: radio.channel,
+        seconds: elapsed.as_millis() as f64 / 1_000.0,
+        frames: counters.received,
+        broken: counters.refused + counters.bad_length,
+        spoilt: line.wrong_crc + line.too_long + line.half,
+        restarts: counters.restarts,
+    }
+}
+
+fn show(heard: &Heard, json: bool, out: Out) -> Result<(), Error> {
+    if json {
+        return output::json_to(out, heard);
+    }
+    let Heard {
+        frames,
+        seconds,
+        channel,
+        broken,
+        spoilt,
+        ..
+    } = heard;
+    let frames = format!("{BOLD}{frames} frames{BOLD:#}");
+    output::line_to(
+        out,
+        format_args!("{frames} in {seconds:.1} s on channel {channel}"),
+    )?;
+    if broken + spoilt > 0 {
+        output::line_to(
+            out,
+            format_args!("lost besides: {broken} broken on the air, {spoilt} spoilt on the line"),
+        )?;
+    }
+    Ok(())
+}
+
+pub(super) fn failed(error: &motet_radio::Error) -> Error {
+    match error.is_input() {
+        true => Error::input(error.to_string()),
+        false => Error::failed(error.to_string()),
+    }
+}
+
+/// No PAN's identifier.
+const BROADCAST: u16 = 0xffff;
+
+/// A radio's signal strength where it does not measure it.
+const RSSI_UNKNOWN: i8 = 127;
+
+/// How late a signal may be noticed.
+const NAP: time::Duration = time::Duration::from_millis(50);
