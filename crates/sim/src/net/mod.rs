@@ -20,6 +20,7 @@ pub mod lacks;
 pub mod moves;
 pub mod network;
 pub mod outages;
+pub mod outside;
 pub mod pacing;
 pub mod plan;
 pub mod run;

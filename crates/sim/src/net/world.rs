@@ -20,7 +20,8 @@ mod reception;
 mod security;
 
 use motet::ip::{self, Ip};
-use motet::node::Node;
+use motet::mac;
+use motet::node::{self, Node};
 use motet::time::{Instant, earliest};
 
 use crate::air::census::Sent;
@@ -255,8 +256,29 @@ impl<'m> World<'m> {
         let mut ports = self.motes[mote].ports.iter_mut();
         ports.find_map(|port| match &mut port.kind {
             Kind::Tap(sent) => sent.pop_front(),
-            Kind::Air(_) | Kind::Ble(_) | Kind::Wire | Kind::Controller(_) => None,
+            _ => None,
         })
+    }
+
+    /// The next order to a radio outside, with the bytes that it speaks of: of a node with a port
+    /// [`Port::Outside`].
+    pub fn take_order(&mut self, mote: usize) -> Option<(mac::Action, Box<[u8]>)> {
+        let mut ports = self.motes[mote].ports.iter_mut();
+        ports.find_map(|port| match &mut port.kind {
+            Kind::Outside(orders) => orders.pop_front(),
+            _ => None,
+        })
+    }
+
+    /// Tells such a node what that radio reports.
+    pub fn hear(&mut self, mote: usize, event: mac::Event<'_>) {
+        let now = self.now();
+        let Mote { node, ports, .. } = &mut self.motes[mote];
+        let is_there = |port: &&Attached| matches!(port.kind, Kind::Outside(_));
+        if let Some(port) = ports.iter().find(is_there) {
+            node.on_event(port.interface, node::Event::Mesh(event), now);
+        }
+        self.drive(mote, now);
     }
 
     /// A frame from the caller goes on the air at the place of a node, which does not know of

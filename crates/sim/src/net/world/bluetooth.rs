@@ -29,7 +29,7 @@ impl Bluetooth {
         let devices: Vec<_> = ports
             .filter_map(|port| match port {
                 Port::Ble(port) => Some((port.address, port.profile)),
-                Port::Air(_) | Port::Wire(_) | Port::Tap(_) | Port::Controller(_) => None,
+                _ => None,
             })
             .collect();
         let rng = stream(conditions.seed, 0, Purpose::Bluetooth);
@@ -81,7 +81,7 @@ impl World<'_> {
         let mut ports = self.motes[mote].ports.iter_mut();
         ports.find_map(|port| match &mut port.kind {
             Kind::Controller(commands) => commands.pop_front(),
-            Kind::Air(_) | Kind::Ble(_) | Kind::Wire | Kind::Tap(_) => None,
+            _ => None,
         })
     }
 

@@ -1,7 +1,7 @@
 //! Lets one node do all it can: its radio, its applications, its own wishes.
 
-use motet::node;
 use motet::time::Instant;
+use motet::{mac, node};
 
 use super::port::{Attached, Kind};
 use super::{Mote, World};
@@ -96,7 +96,7 @@ impl World<'_> {
                     }
                     continue;
                 }
-                Kind::Wire | Kind::Tap(_) | Kind::Controller(_) => continue,
+                Kind::Wire | Kind::Tap(_) | Kind::Controller(_) | Kind::Outside(_) => continue,
             };
             while let Some(output) = radio.poll_output(&mut self.air, now) {
                 output.tell(|event| node.on_event(*interface, node::Event::Mesh(event), now));
@@ -128,6 +128,13 @@ impl World<'_> {
                 (node::Action::Ble(action), Some(Kind::Controller(commands))) => {
                     let bytes = buffer.get(..action.bytes_len()).unwrap_or(&[]);
                     commands.push_back((action, bytes.into()));
+                }
+                (node::Action::Mesh(action), Some(Kind::Outside(orders))) => {
+                    let len = match action {
+                        mac::Action::Preload { len } | mac::Action::Transmit { len, .. } => len,
+                        _ => 0,
+                    };
+                    orders.push_back((action, buffer.get(..len).unwrap_or(&[]).into()));
                 }
                 (node::Action::Cable { len }, Some(Kind::Tap(sent))) => {
                     sent.push_back(buffer.get(..len).unwrap_or(&[]).into());

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use motet::ble::{Action, DeviceAddr};
 use motet::ip::InterfaceId;
+use motet::mac;
 use motet::wire::LinkAddr;
 
 use super::{Mote, Resident};
@@ -31,6 +32,8 @@ pub enum Port {
     Tap(InterfaceId),
     /// A controller of Bluetooth LE that the caller has: see [`super::World::take_command`].
     Controller(InterfaceId),
+    /// A radio of IEEE 802.15.4 that the caller has: see [`super::World::take_order`].
+    Outside(InterfaceId),
 }
 
 /// A radio on the air.
@@ -78,6 +81,8 @@ pub(super) enum Kind {
     Tap(VecDeque<Box<[u8]>>),
     /// The orders to that controller, each with its bytes, until the caller takes them.
     Controller(VecDeque<(Action, Box<[u8]>)>),
+    /// The orders to that radio, each with its bytes, until the caller takes them.
+    Outside(VecDeque<(mac::Action, Box<[u8]>)>),
 }
 
 /// The devices and profiles to which the ports of a world's nodes have been attached so far.
@@ -147,7 +152,7 @@ impl Places {
             let (node, port) = (*radio)?;
             match &residents[node].ports[port] {
                 Port::Air(radio) => Some(radio),
-                Port::Ble(_) | Port::Wire(_) | Port::Tap(_) | Port::Controller(_) => None,
+                _ => None,
             }
         })
     }
@@ -209,6 +214,10 @@ impl Places {
                 interface,
                 kind: Kind::Controller(VecDeque::new()),
             },
+            Port::Outside(interface) => Attached {
+                interface,
+                kind: Kind::Outside(VecDeque::new()),
+            },
         };
         ports.iter().enumerate().map(attach).collect()
     }
@@ -228,7 +237,7 @@ impl Attached {
     pub(super) fn radio(&self) -> Option<&Radio> {
         match &self.kind {
             Kind::Air(radio) => Some(radio),
-            Kind::Ble(_) | Kind::Wire | Kind::Tap(_) | Kind::Controller(_) => None,
+            _ => None,
         }
     }
 
@@ -236,14 +245,14 @@ impl Attached {
     pub(super) fn device(&self) -> Option<usize> {
         match &self.kind {
             Kind::Ble(device) => Some(*device),
-            Kind::Air(_) | Kind::Wire | Kind::Tap(_) | Kind::Controller(_) => None,
+            _ => None,
         }
     }
 
     pub(super) fn radio_mut(&mut self) -> Option<&mut Radio> {
         match &mut self.kind {
             Kind::Air(radio) => Some(radio),
-            Kind::Ble(_) | Kind::Wire | Kind::Tap(_) | Kind::Controller(_) => None,
+            _ => None,
         }
     }
 }

@@ -1,0 +1,167 @@
+//! One node over a radio of IEEE 802.15.4 that is not the lab's: a world of one node.
+//!
+//! Place: the caller has the radio. It carries out what [`World::take_order`] gives and reports by
+//! [`World::hear`]; the node is node 0, and its time the caller's. A border router is the root of a
+//! DODAG and has a wire to the caller besides, by [`World::inject_at`] and [`World::take_at`]; a
+//! mote looks for one, and passes on the packets of others. Left out: nodes that sleep, joining by
+//! CoJP.
+
+use std::net::Ipv6Addr;
+
+use motet::ip::{self, Ip};
+use motet::limits::IPV6_MTU_MIN;
+use motet::link::{
+    Advertised, FlowEntry, FlowQueues, Link, Mesh, MeshConfig, MeshStorage, Pacing, Thinning,
+};
+use motet::mac::security::{Engine, NetworkKey, Peer, Security, SecurityConfig};
+use motet::mac::{self, RadioCapabilities};
+use motet::node::Node;
+use motet::random::Rng;
+use motet::rpl::{self, Candidate, RplRole};
+use motet::time::Instant;
+
+use super::counter_store::CounterStore;
+use super::network::{RADIO, WIRED, give_new_fragments, join_wire, new_tcp, new_wire};
+use super::plan;
+use super::world::{Conditions, Port, Resident, World};
+use crate::Arena;
+use crate::air::gains::Gains;
+use crate::apps::App;
+use crate::streams::{Purpose, stream};
+
+/// The settings of such a node.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What the radio does by itself.
+    pub radio: RadioCapabilities,
+    /// PAN, EUI-64, channel, and what else the radio asks for.
+    pub mac: mac::Config,
+    /// What the node is.
+    pub role: Role,
+    /// The network's key, the link key to begin with, and where the node's frame counters are
+    /// kept; none: frames are neither encrypted nor authenticated.
+    pub key: Option<(NetworkKey, u32, CounterStore)>,
+    /// Connections, listeners and handshakes.
+    pub sockets: [usize; 3],
+    /// Every random choice follows from it: another one at each start.
+    pub seed: u64,
+}
+
+/// What such a node is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// A mote, which takes part in RPL and passes on the packets of others.
+    Mote,
+    /// The border router of a mesh.
+    Router {
+        /// The mesh's prefix, of 64 bits.
+        prefix: Ipv6Addr,
+        /// Motes that it has room for.
+        motes: usize,
+    },
+}
+
+/// A world whose only node is one over a radio outside.
+pub fn node<'m>(settings: &Settings, arena: &'m Arena) -> World<'m> {
+    let mut rng = stream(settings.seed, 0, Purpose::Stack);
+    let is_router = matches!(settings.role, Role::Router { .. });
+    let radio = Link::Mesh(mesh(settings, &mut rng, arena));
+    let wire = is_router.then(|| new_wire(arena));
+    let links: Vec<_> = std::iter::once(radio).chain(wire).collect();
+    let links = arena.alloc_slice_fill_iter(links);
+    let leaves = if is_router { 0 } else { NEIGHBORS };
+    let config = ip::Config {
+        forwards: true,
+        ..ip::Config::default()
+    };
+    let mut ip = Ip::new(config, arena.alloc_slice_fill_with(leaves, |_| None));
+    if is_router {
+        join_wire(&mut ip);
+    }
+    let tcp = new_tcp(settings.sockets, &mut rng, arena);
+    let mut node = Node::new(links, ip, tcp, rng, Instant::ORIGIN);
+    give_new_fragments(&mut node, arena);
+    let (role, candidates, steps) = match settings.role {
+        Role::Mote => (RplRole::Router, CANDIDATES, 0),
+        Role::Router { prefix, motes } => (RplRole::Root(rpl::Root::new(prefix)), 0, motes),
+    };
+    let candidates = arena.alloc_slice_fill_with(candidates, |_| Candidate::EMPTY);
+    let steps = arena.alloc_slice_fill_with(steps, |_| None);
+    node.start_rpl(RADIO, role, candidates, steps, Instant::ORIGIN);
+    let tap = is_router.then_some(Port::Tap(WIRED));
+    let resident = Resident {
+        node,
+        ports: std::iter::once(Port::Outside(RADIO)).chain(tap).collect(),
+        app: App::None,
+    };
+    let conditions = Conditions {
+        seed: settings.seed,
+        frame_loss: 0.0,
+    };
+    let mut world = World::new(vec![resident], &Gains::default(), None, conditions);
+    if let Some((.., store)) = &settings.key {
+        world.set_counter_store(0, store.clone(), settings.mac.extended);
+    }
+    world
+}
+
+fn mesh<'m>(settings: &Settings, rng: &mut Rng, arena: &'m Arena) -> Mesh<'m> {
+    let prefix = match settings.role {
+        Role::Mote => None,
+        Role::Router { prefix, .. } => Some(prefix),
+    };
+    let config = MeshConfig {
+        // RPL leads a mote to whom to ask.
+        solicits: false,
+        registers: true,
+        advertised: prefix.map(|prefix| Advertised {
+            prefix,
+            lifetime: Advertised::LIFETIME,
+        }),
+        pacing: Pacing::MEASURED,
+        ..MeshConfig::default()
+    };
+    let storage = arena.alloc(Storage::EMPTY);
+    let radio = (settings.mac.clone(), settings.radio);
+    let mut mesh = Mesh::new(config, radio, storage.lend(), rng);
+    if let Some(prefix) = prefix {
+        *mesh.contexts_mut() = plan::contexts_under(prefix);
+        mesh.set_thinning(arena.alloc(Thinning::new()));
+        let packets = arena.alloc_slice_fill_copy(QUEUE, 0);
+        let flows = arena.alloc_slice_fill_with(FLOWS, |_| FlowEntry::EMPTY);
+        mesh.set_flow_queues(arena.alloc(FlowQueues::new(packets, flows)));
+    }
+    if let Some((network, sequence, store)) = &settings.key {
+        let config = SecurityConfig {
+            engine: Engine::Software,
+            ..SecurityConfig::new(*network, *sequence)
+        };
+        let config = config.resume(store.reservation(settings.mac.extended));
+        let peers = match settings.role {
+            Role::Mote => NEIGHBORS,
+            Role::Router { motes, .. } => motes.max(NEIGHBORS),
+        };
+        let peers = arena.alloc_slice_fill_with(peers, |_| Peer::EMPTY);
+        mesh.set_security(arena.alloc(Security::new(&config, peers)));
+    }
+    mesh
+}
+
+type Storage = MeshStorage<FRAMES, NEIGHBORS, RECORDS, BODIES, QUEUE, NEIGHBORS>;
+
+const FRAMES: usize = 32;
+/// Neighbours that the node knows, and those that register with it.
+const NEIGHBORS: usize = 32;
+/// Packets under way through it in fragments, and those being gathered.
+const RECORDS: usize = 32;
+const BODIES: usize = 8;
+/// Bytes of whole packets that wait.
+const QUEUE: usize = 16 * IPV6_MTU_MIN;
+/// Flows with a queue of their own.
+const FLOWS: usize = 64;
+/// Neighbours that a mote thinks of as its parent.
+const CANDIDATES: usize = 8;
+
+#[cfg(test)]
+#[path = "tests/outside.rs"]
+mod tests;

@@ -1,0 +1,168 @@
+//! A border router and a mote whose radios are the test's: they assess the channel and take ACKs by
+//! themselves, and hear each other always.
+
+use std::collections::VecDeque;
+use std::net::Ipv6Addr;
+
+use motet::mac::security::NetworkKey;
+use motet::mac::{self, Action, AttemptOutcome, Event, Pending, RadioCapabilities, RxMeta};
+use motet::time::{Duration, Instant};
+use motet::wire::LinkAddr;
+use motet_state::{Counters, KeyName};
+
+use super::super::counter_store::CounterStore;
+use super::super::world::World;
+use super::{Role, Settings, node};
+use crate::Arena;
+use crate::apps::content::Content;
+use crate::apps::{App, Ends, Receiver, Sender};
+use crate::net::plan;
+
+const RADIO: RadioCapabilities = RadioCapabilities {
+    shared_buffer: false,
+    auto_ack: true,
+    channel_switch: Duration::ZERO,
+    stamp_delay_max: Duration::from_millis(2),
+    fcs_by_radio: true,
+    pending: Pending::PerNeighbour,
+    assesses: true,
+    takes_acks: true,
+};
+
+/// A radio that is the test's.
+#[derive(Default)]
+struct Radio {
+    loaded: Vec<u8>,
+    /// When the frame under way has been sent and acknowledged.
+    done_at: Option<Instant>,
+    answers: VecDeque<Event<'static>>,
+}
+
+impl Radio {
+    fn perform(&mut self, action: Action, bytes: &[u8], now: Instant) {
+        match action {
+            Action::Preload { .. } => {
+                self.loaded = bytes.to_vec();
+                self.answers.push_back(Event::Preloaded);
+            }
+            Action::Fire => self.done_at = Some(now + AIRTIME),
+            Action::Listen | Action::Sleep | Action::ChangeChannel { .. } => {}
+            Action::AssessChannel | Action::Transmit { .. } | Action::SetPending { .. } => {
+                panic!("{action:?}")
+            }
+        }
+    }
+}
+
+/// Lets both worlds go on until `until`.
+fn run(worlds: &mut [World<'_>; 2], radios: &mut [Radio; 2], until: Instant) {
+    loop {
+        let now = worlds[0].now();
+        let mut acted = false;
+        for here in 0..2 {
+            while let Some((action, bytes)) = worlds[here].take_order(0) {
+                radios[here].perform(action, &bytes, now);
+                acted = true;
+            }
+            if radios[here].done_at.is_some_and(|at| at <= now) {
+                radios[here].done_at = None;
+                let meta = RxMeta {
+                    rssi_dbm: -50,
+                    lqi: 255,
+                    channel: 26,
+                    at: now,
+                };
+                let psdu = &radios[here].loaded;
+                worlds[1 - here].hear(0, Event::FrameReceived { psdu, meta });
+                let asks = psdu[0] & 0x20 != 0;
+                let outcome = match asks {
+                    true => AttemptOutcome::Acked { pending: false },
+                    false => AttemptOutcome::Done,
+                };
+                worlds[here].hear(0, Event::Sent { outcome, at: now });
+                acted = true;
+            }
+            while let Some(event) = radios[here].answers.pop_front() {
+                worlds[here].hear(0, event);
+                acted = true;
+            }
+        }
+        if acted {
+            continue;
+        }
+        if now >= until {
+            return;
+        }
+        let nexts = worlds.iter().map(World::next_event_at);
+        let nexts = nexts.chain(radios.iter().map(|radio| radio.done_at));
+        let next = nexts.flatten().min().unwrap_or(until).min(until);
+        worlds.iter_mut().for_each(|world| world.run_until(next));
+    }
+}
+
+fn settings(n: u16, role: Role, key: Option<CounterStore>) -> Settings {
+    Settings {
+        radio: RADIO,
+        mac: mac::Config {
+            answer_timeout: Duration::from_secs(1),
+            ..mac::Config::new(0xabcd, plan::eui64(n))
+        },
+        role,
+        key: key.map(|store| (NetworkKey::new([1; 16]), 0, store)),
+        sockets: [2, 1, 1],
+        seed: n.into(),
+    }
+}
+
+const ROUTER: Role = Role::Router {
+    prefix: plan::MESH_PREFIX,
+    motes: 4,
+};
+
+/// Lets a mote join, and carries a stream from it to the router.
+fn carry(keys: [Option<CounterStore>; 2]) {
+    let arena = Arena::new();
+    let [router_key, mote_key] = keys;
+    let mut worlds = [
+        node(&settings(0, ROUTER, router_key), &arena),
+        node(&settings(1, Role::Mote, mote_key), &arena),
+    ];
+    let mut radios = [Radio::default(), Radio::default()];
+    run(&mut worlds, &mut radios, Instant::from_micros(30_000_000));
+    let global = worlds[1].node(0).global_address();
+    assert_eq!(global, Some(plan::mesh_addr(1)));
+    let steps: Vec<_> = worlds[0].node(0).routes_down().copied().collect();
+    assert_eq!(steps.len(), 1, "{steps:?}");
+
+    let content = Content::made([9; 2], 20_000);
+    let link_local = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0);
+    let router = plan::addr_of(link_local, LinkAddr::Extended(plan::eui64(0)));
+    let receiver = Receiver::checking(4_000, Ends::host(&arena), content.clone());
+    worlds[0].set_app(0, App::Receiver(receiver));
+    let sender = Sender::new(content, (router, 4_000), Ends::host(&arena));
+    worlds[1].set_app(0, App::Sender(sender));
+    run(&mut worlds, &mut radios, Instant::from_micros(60_000_000));
+    let App::Receiver(receiver) = worlds[0].app(0) else {
+        panic!("it was given one");
+    };
+    assert_eq!((receiver.received, receiver.progress.error), (20_000, None));
+}
+
+#[test]
+fn a_mote_joins_and_sends_a_stream() {
+    carry([None, None]);
+}
+
+#[test]
+fn a_mote_with_a_key_joins_and_sends_a_stream() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = [0, 1].map(|n| {
+        let counters = Counters::open(folder.path(), KeyName::of(&[1; 16]), &n.to_string());
+        let node = std::iter::once(plan::eui64(n));
+        Some(CounterStore::begin(counters.unwrap(), 0, node, |_| {}).unwrap())
+    });
+    carry(keys);
+}
+
+/// From the order to send until the ACK is there.
+const AIRTIME: Duration = Duration::from_millis(5);
