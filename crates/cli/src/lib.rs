@@ -26,11 +26,14 @@ mod keys;
 mod live;
 mod manual;
 mod model;
+mod mote;
 mod number;
 mod output;
 mod pacer;
 mod progress;
 mod provenance;
+#[cfg(target_os = "linux")]
+mod radio_node;
 mod reproduce;
 mod router;
 mod run;
@@ -74,6 +77,7 @@ enum Command {
     Model(model::Args),
     Decode(decode::Args),
     Sniff(sniff::Args),
+    Mote(mote::Args),
     Keys(keys::Args),
     Soak(soak::Args),
     Router(router::Args),
@@ -103,6 +107,7 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Model(args) => model::run(args),
         Command::Decode(args) => decode::run(args),
         Command::Sniff(args) => sniff::run(args),
+        Command::Mote(args) => mote::run(args),
         Command::Keys(args) => keys::run(args),
         Command::Soak(args) => soak::run(args),
         Command::Router(args) => router::run(args),

@@ -17,6 +17,16 @@ pub(crate) fn whole<T: TryFrom<u64>>(
     }
 }
 
+/// Reads a PAN identifier: four hexadecimal digits, with or without 0x.
+pub(crate) fn pan(text: &str) -> Result<u16, String> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    let pan = u16::from_str_radix(digits, 16).ok();
+    let pan = pan.filter(|pan| *pan != 0xffff && !digits.starts_with('+'));
+    pan.ok_or_else(|| {
+        "a PAN identifier has four hexadecimal digits, such as 0xabcd, and is not 0xffff".to_owned()
+    })
+}
+
 /// Seeds of runs that count up from the first, and that a scenario can write (TOML's integers
 /// have 64 bits with sign).
 pub(crate) const SEEDS: RangeInclusive<u64> = 0..=i64::MAX as u64;
@@ -49,5 +59,14 @@ mod tests {
         );
         // A range wider than the type refuses as one that is not.
         assert!(whole::<u8>(0..=1000)("256").is_err());
+    }
+
+    #[test]
+    fn pan_identifiers_are_hexadecimal() {
+        assert_eq!(pan("0xabcd"), Ok(0xabcd));
+        assert_eq!(pan("4d54"), Ok(0x4d54));
+        for wrong in ["", "0x", "ffff", "0xFFFF", "12345", "+123", "pan", "-1"] {
+            assert!(pan(wrong).is_err(), "{wrong}");
+        }
     }
 }

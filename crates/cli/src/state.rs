@@ -7,10 +7,11 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+use motet_lab::keys::hex;
 use motet_lab::net::counter_store::CounterStore;
 use motet_lab::net::network::SecurityOptions;
 use motet_lab::net::plan;
-use motet_state::{Counters, Error as StateError};
+use motet_state::{Counters, Error as StateError, KeyName};
 
 use crate::error::Error;
 use crate::output::say;
@@ -35,6 +36,30 @@ pub(crate) fn counter_store(
             )),
         };
     };
+    let counters = open(folder, security.name(), MESH)?;
+    // Lossless: nodes have 16-bit numbers.
+    let nodes = (0..nodes).map(|n| plan::eui64(n as u16));
+    let counter_store = CounterStore::begin(counters, security.sequence, nodes, say);
+    counter_store.map(Some).map_err(|error| refuse(&error))
+}
+
+/// Keeps the counters of one node with a real radio. `folder`: what the command line names.
+///
+/// # Errors
+/// [`Error::Input`] where they cannot be kept, or are not those that were kept last.
+pub(crate) fn counters_of(
+    folder: Option<&Path>,
+    key: KeyName,
+    sequence: u32,
+    eui64: [u8; 8],
+) -> Result<CounterStore, Error> {
+    // A file for each radio: several may run at a time.
+    let counters = open(folder, key, &hex(&eui64))?;
+    let counter_store = CounterStore::begin(counters, sequence, std::iter::once(eui64), say);
+    counter_store.map_err(|error| refuse(&error))
+}
+
+fn open(folder: Option<&Path>, key: KeyName, name: &str) -> Result<Counters, Error> {
     let folder = match folder {
         Some(folder) => folder.to_owned(),
         None => usual(|variable| env::var_os(variable).map(PathBuf::from)).ok_or_else(|| {
@@ -44,12 +69,7 @@ pub(crate) fn counter_store(
             )
         })?,
     };
-    let counters =
-        Counters::open(&folder, security.name(), MESH).map_err(|error| refuse(&error))?;
-    // Lossless: nodes have 16-bit numbers.
-    let nodes = (0..nodes).map(|n| plan::eui64(n as u16));
-    let counter_store = CounterStore::begin(counters, security.sequence, nodes, say);
-    counter_store.map(Some).map_err(|error| refuse(&error))
+    Counters::open(&folder, key, name).map_err(|error| refuse(&error))
 }
 
 fn refuse(error: &StateError) -> Error {

@@ -164,7 +164,7 @@ fn reread(path: &Path, known: &mut KeyFile, network: &mut Network<'_>) -> String
 }
 
 /// The door into the network that this process was started in, with a route to the mesh.
-fn open(tun: &str, prefix: Ipv6Addr) -> Result<PacketPort, Error> {
+pub(super) fn open(tun: &str, prefix: Ipv6Addr) -> Result<PacketPort, Error> {
     let config = PortConfig {
         name: tun,
         host: plan::HOST,

@@ -7,7 +7,10 @@ use std::{
 
 use clap::{Args as ClapArgs, Subcommand};
 
-use crate::{error::Error, number::whole};
+use crate::{
+    error::Error,
+    number::{pan, whole},
+};
 
 #[cfg(target_os = "linux")]
 mod air;
@@ -15,6 +18,8 @@ mod air;
 mod metrics;
 #[cfg(target_os = "linux")]
 mod nfqueue;
+#[cfg(target_os = "linux")]
+mod radio;
 #[cfg(target_os = "linux")]
 mod serve;
 #[cfg(target_os = "linux")]
@@ -49,11 +54,16 @@ and its share of the air, and where all of them are full the longest one drops i
 Each mote answers ping, echo (TCP and UDP port 7), discard (TCP and UDP 9), chargen (TCP 19) and \
 iperf3's TCP test (5201). Root is not needed where the interface was made for this user.
 
+With --radio it is the border router of a real mesh, by a radio co-processor (OpenThread's ot-rcp): the \
+root of RPL, to which motes such as those of motet mote join. Flows into the mesh have queues of their \
+own as well. A radio that is unplugged is awaited.
+
 Examples:
   motet router --nfqueue 5 --interface wpan0 --rules install
   motet router --nfqueue 5 --interface wpan0 --rules print
   motet router --nfqueue 5 --interface wpan0 --metrics [::1]:9119
   motet router --air scenarios/office.toml --tun mesh0 --prefix fd12:3456:1::/64
+  motet router --radio spinel+hdlc+uart:///dev/ttyACM0 --key team.key
   motet router status --watch")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -61,7 +71,7 @@ pub(crate) struct Args {
 
     /// Number of the packet queue that the rules fill; auto: one that follows from the interface's
     /// name
-    #[arg(long, value_name = "N|auto", required_unless_present = "air", conflicts_with = "air", requires = "interface", allow_negative_numbers = true, value_parser = queue)]
+    #[arg(long, value_name = "N|auto", required_unless_present_any = ["air", "radio"], conflicts_with_all = ["air", "radio"], requires = "interface", allow_negative_numbers = true, value_parser = queue)]
     nfqueue: Option<QueueNumber>,
 
     /// Interface into the mesh
@@ -73,25 +83,38 @@ pub(crate) struct Args {
     rules: Option<Rules>,
 
     /// Be the border router of this scenario's mesh, in real time
-    #[arg(long, value_name = "SCENARIO.toml")]
+    #[arg(long, value_name = "SCENARIO.toml", group = "mesh")]
     air: Option<PathBuf>,
+
+    /// Be the border router of a real mesh, by this radio: spinel+hdlc+uart://DEVICE or
+    /// spinel+hdlc+forkpty://PROGRAM, as OpenThread's daemon takes it
+    #[arg(long, value_name = "URL", group = "mesh", conflicts_with = "policy")]
+    radio: Option<String>,
+
+    /// The real mesh's channel, 11 to 26
+    #[arg(long, value_name = "N", requires = "radio", conflicts_with = "air", default_value_t = 26, allow_negative_numbers = true, value_parser = whole::<u8>(11..=26))]
+    channel: u8,
+
+    /// The real mesh's PAN identifier, such as 0xabcd; where there is a key it follows from that
+    #[arg(long, value_name = "ID", requires = "radio", conflicts_with = "air", value_parser = pan)]
+    pan: Option<u16>,
 
     /// Encrypt and authenticate every frame in the mesh with the key in this file; SIGHUP rereads
     /// it
-    #[arg(long, value_name = "FILE", requires = "air")]
+    #[arg(long, value_name = "FILE", requires = "mesh")]
     key: Option<PathBuf>,
 
     /// Folder that keeps the frame counters of the key from one run to the next: a key has one, and
     /// a run at a time [default: $STATE_DIRECTORY, else ~/.local/state/motet]
-    #[arg(long, value_name = "DIR", requires = "air")]
+    #[arg(long, value_name = "DIR", requires = "mesh")]
     state: Option<PathBuf>,
 
     /// TUN interface to the mesh: made here, unless it is there and belongs to this user
-    #[arg(long, value_name = "NAME", requires = "air", default_value = "motet0")]
+    #[arg(long, value_name = "NAME", requires = "mesh", default_value = "motet0")]
     tun: String,
 
     /// The motes' prefix, of 64 bits
-    #[arg(long, value_name = "P", requires = "air", value_parser = prefix)]
+    #[arg(long, value_name = "P", requires = "mesh", value_parser = prefix)]
     prefix: Option<Ipv6Addr>,
 
     /// TCP connections that each mote serves at a time; of more, one that is idle for 10 s yields
@@ -212,6 +235,9 @@ pub(crate) fn run(_: &Args) -> Result<(), Error> {
 pub(crate) fn run(args: &Args) -> Result<(), Error> {
     if let Some(scenario) = args.air.as_deref().filter(|_| args.command.is_none()) {
         return air::run(scenario, args);
+    }
+    if let Some(url) = args.radio.as_deref().filter(|_| args.command.is_none()) {
+        return radio::run(url, args);
     }
     match (&args.command, args.nfqueue, &args.interface) {
         (Some(Command::Status(args)), ..) => status::run(args),

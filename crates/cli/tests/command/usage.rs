@@ -138,6 +138,44 @@ fn bad_arguments_are_refused() {
             &["sniff", "--radio", "x", "--scan", "--seconds", "3"],
             &["--scan", "--seconds"],
         ),
+        (&["mote"], &["mote needs --radio <URL>"]),
+        (
+            &["mote", "--radio", "x", "--pan", "ffff"],
+            &["--pan", "four hexadecimal digits"],
+        ),
+        (&["mote", "--radio", "x"], &["--pan", "--key"]),
+        (
+            &["mote", "--radio", "x", "--pan", "abcd", "--state", "d"],
+            &["--state", "name a key"],
+        ),
+        (
+            &["mote", "--radio", "x", "--pan", "abcd"],
+            &["--radio: a radio is at spinel+hdlc+uart"],
+        ),
+        (
+            &["router", "--radio", "x", "--pan", "abcd"],
+            &["--radio: a radio is at spinel+hdlc+uart"],
+        ),
+        (
+            &["router", "--radio", "x", "--air", "y"],
+            &["--radio", "--air"],
+        ),
+        (
+            &[
+                "router",
+                "--nfqueue",
+                "5",
+                "--interface",
+                "w",
+                "--radio",
+                "x",
+            ],
+            &["--radio", "--nfqueue"],
+        ),
+        (
+            &["router", "--air", "x", "--pan", "abcd"],
+            &["--air", "--pan"],
+        ),
         (&["fly"], &["fly"]),
         (&["reproduc"], &["did you mean reproduce?"]),
         (&["soak", "--seconds", "-1"], &["--seconds", "from 1 to"]),

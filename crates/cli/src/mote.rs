@@ -1,0 +1,126 @@
+//! `motet mote`: a mote over a real radio.
+//!
+//! It is a node as those of `motet up`, with the same small services; only its air is real.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+
+use crate::{
+    error::Error,
+    number::{pan, whole},
+};
+
+/// Be a mote, over an 802.15.4 radio at this machine.
+///
+/// The mote joins the mesh of a border router within reach, such as motet router --radio, answers
+/// ping, and serves echo (TCP and UDP port 7), discard (9), chargen (19) and iperf3's TCP test
+/// (5201). It passes on the packets of others. It runs until Ctrl-C. The radio is a co-processor
+/// (RCP): a dongle with OpenThread's ot-rcp. One that is unplugged is awaited, and connections go on
+/// afterwards.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:\n  \
+    motet mote --radio 'spinel+hdlc+uart:///dev/ttyACM0' --key team.key\n  \
+    motet mote --radio 'spinel+hdlc+forkpty://ot-rcp?forkpty-arg=2' --pan 0xabcd")]
+pub(crate) struct Args {
+    /// The radio, by the URL that OpenThread's daemon takes: spinel+hdlc+uart://DEVICE or
+    /// spinel+hdlc+forkpty://PROGRAM
+    #[arg(long, value_name = "URL")]
+    radio: String,
+
+    /// The mesh's channel, 11 to 26
+    #[arg(long, value_name = "N", default_value_t = 26, allow_negative_numbers = true, value_parser = whole::<u8>(11..=26))]
+    channel: u8,
+
+    /// The mesh's PAN identifier, such as 0xabcd; where there is a key it follows from that
+    #[arg(long, value_name = "ID", value_parser = pan)]
+    pan: Option<u16>,
+
+    /// Encrypt and authenticate every frame with the key in this file
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+
+    /// Folder that keeps the frame counters of the key from one run to the next [default:
+    /// $STATE_DIRECTORY, else ~/.local/state/motet]
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+
+    /// TCP connections that it serves at a time; of more, one that is idle for 10 s yields
+    #[arg(long, value_name = "N", default_value_t = 4, allow_negative_numbers = true, value_parser = whole::<usize>(1..=64))]
+    connections: usize,
+}
+
+/// Runs the mote until a signal comes: only on Linux, where its counters are kept.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn run(_: &Args) -> Result<(), Error> {
+    Err(Error::failed(
+        "a mote's radio can be driven on Linux only: run motet mote there",
+    ))
+}
+
+/// Runs the mote until a signal comes.
+///
+/// # Errors
+/// There is no radio of use, or no longer one; the key cannot be read, or its counters not be kept.
+#[cfg(target_os = "linux")]
+pub(crate) fn run(args: &Args) -> Result<(), Error> {
+    linux::run(args)
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::{net::Ipv6Addr, time};
+
+    use motet_lab::{
+        Arena,
+        apps::{App, Ends, Services},
+        net::outside::Role,
+    };
+
+    use super::Args;
+    use crate::{
+        error::Error,
+        interrupt::Interrupt,
+        output::say,
+        radio_node::{RadioNode, Start},
+    };
+
+    pub(super) fn run(args: &Args) -> Result<(), Error> {
+        let interrupt = Interrupt::install()?;
+        let arena = Arena::new();
+        let start = Start {
+            radio: &args.radio,
+            channel: args.channel,
+            pan: args.pan,
+            key: args.key.as_ref(),
+            state: args.state.as_ref(),
+            role: Role::Mote,
+            sockets: [args.connections, LISTENERS, HALF_OPEN],
+        };
+        let Some(mut node) = RadioNode::start(&start, &interrupt, &arena)? else {
+            return Ok(());
+        };
+        let services = Services::new(args.connections, Ends::host(&arena));
+        node.world.set_app(0, App::Services(services));
+        say(&format!("a mote {}; Ctrl-C ends it", node.place()));
+        let mut known: Vec<Ipv6Addr> = Vec::new();
+        while !interrupt.has_come() {
+            node.turn(&[], NAP)?;
+            let addresses: Vec<_> = node.addresses().collect();
+            for addr in addresses.iter().filter(|addr| !known.contains(addr)) {
+                say(&format!("it is {addr}"));
+            }
+            for addr in known.iter().filter(|addr| !addresses.contains(addr)) {
+                say(&format!("it is no longer {addr}"));
+            }
+            known = addresses;
+        }
+        Ok(())
+    }
+
+    /// How late a signal may be noticed.
+    const NAP: time::Duration = time::Duration::from_millis(20);
+
+    const LISTENERS: usize = 8;
+    const HALF_OPEN: usize = 8;
+}

@@ -1,0 +1,251 @@
+//! A node over a real radio, in real time: what `motet mote` and `motet router --radio` share.
+//!
+//! Place: `motet-radio` drives the radio and `motet-lab` has the node; here both meet under the
+//! clock of this machine.
+
+use std::{net::Ipv6Addr, os::fd::BorrowedFd, path::PathBuf, time};
+
+use motet::{
+    ip::Address,
+    mac,
+    time::{Duration, Instant},
+};
+use motet_lab::{
+    Arena,
+    keys::Keys,
+    net::{
+        network::RADIO,
+        outside::{self, Role},
+        world::World,
+    },
+};
+use motet_radio::{BadUrl, MacRadio, Notice, RadioUrl, SpinelRadio};
+use motet_spinel::{Promiscuous, RadioInfo, Settings};
+use sha2::{Digest as _, Sha256};
+
+use crate::{error::Error, interrupt::Interrupt, keys, output::say, state};
+
+/// What a node is started from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Start<'a> {
+    /// The radio's URL.
+    pub(crate) radio: &'a str,
+    pub(crate) channel: u8,
+    /// The PAN identifier; none: that of the key.
+    pub(crate) pan: Option<u16>,
+    /// The key file.
+    pub(crate) key: Option<&'a PathBuf>,
+    /// The folder for frame counters.
+    pub(crate) state: Option<&'a PathBuf>,
+    pub(crate) role: Role,
+    /// Connections, listeners and handshakes.
+    pub(crate) sockets: [usize; 3],
+}
+
+/// A node over a radio.
+pub(crate) struct RadioNode<'m> {
+    pub(crate) world: World<'m>,
+    radio: MacRadio,
+    info: RadioInfo,
+    clock: Clock,
+    pan: u16,
+    channel: u8,
+}
+
+/// The clock of radio and node: since the start of this program.
+#[derive(Clone, Copy, Debug)]
+struct Clock(time::Instant);
+
+impl Clock {
+    fn now(self) -> Instant {
+        let micros = u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX);
+        Instant::ORIGIN + Duration::from_micros(micros)
+    }
+}
+
+impl<'m> RadioNode<'m> {
+    /// Starts the radio, and a node over it; none where a signal came first.
+    ///
+    /// # Errors
+    /// There is no radio of use; the key cannot be read, or its counters not be kept.
+    pub(crate) fn start(
+        start: &Start<'_>,
+        interrupt: &Interrupt,
+        arena: &'m Arena,
+    ) -> Result<Option<Self>, Error> {
+        let keys = start.key.map(|key| keys::read(key)).transpose()?;
+        let pan = match (start.pan, &keys) {
+            (Some(pan), _) => pan,
+            (None, Some(keys)) => pan_of(keys),
+            (None, None) => {
+                return Err(Error::input(
+                    "a mesh without a key needs a PAN identifier: name one with --pan, such as 0xabcd, or a key \
+                     with --key",
+                ));
+            }
+        };
+        if keys.is_none() && start.state.is_some() {
+            return Err(Error::input(
+                "--state keeps the frame counters of a key: name a key with --key, or leave --state out",
+            ));
+        }
+        let clock = Clock(time::Instant::now());
+        let Some((radio, info)) = open(start, pan, clock, interrupt)? else {
+            return Ok(None);
+        };
+        let radio = MacRadio::new(radio);
+        let mac = mac::Config {
+            channel: start.channel,
+            answer_timeout: MacRadio::ANSWER_TIMEOUT,
+            ..mac::Config::new(pan, info.eui64)
+        };
+        let capabilities = radio.capabilities();
+        let fits = capabilities.check(&mac);
+        fits.map_err(|unfit| Error::failed(unfit.reason()))?;
+        let kept = |keys: Keys| {
+            let folder = start.state.map(PathBuf::as_path);
+            let store = state::counters_of(folder, keys.name, keys.sequence, info.eui64)?;
+            Ok::<_, Error>((keys.network, keys.sequence, store))
+        };
+        let seed = getrandom::u64()
+            .map_err(|error| Error::failed(format!("no random bytes from this system: {error}")))?;
+        let settings = outside::Settings {
+            radio: capabilities,
+            mac,
+            role: start.role,
+            key: keys.map(kept).transpose()?,
+            sockets: start.sockets,
+            seed,
+        };
+        let mut world = outside::node(&settings, arena);
+        world.run_until(clock.now());
+        Ok(Some(Self {
+            world,
+            radio,
+            info,
+            clock,
+            pan,
+            channel: start.channel,
+        }))
+    }
+
+    /// Lets the node do all that it can, then sleeps until there is more to do, something comes
+    /// from `others`, or for `nap`.
+    ///
+    /// # Errors
+    /// The radio cannot be used any more.
+    pub(crate) fn turn(
+        &mut self,
+        others: &[BorrowedFd<'_>],
+        nap: time::Duration,
+    ) -> Result<(), Error> {
+        self.exchange()?;
+        let now = self.clock.now();
+        let due = self.world.next_event_at().map(|due| due.since(now));
+        let due = due.map(|due| time::Duration::from_micros(due.as_micros()));
+        let nap = due.map_or(nap, |due| nap.min(due));
+        let waited = self.radio.wait(Some(nap), others, now);
+        waited.map_err(|error| failed(&error))?;
+        self.world.run_until(self.clock.now());
+        Ok(())
+    }
+
+    /// Carries orders and reports until neither side has any more.
+    fn exchange(&mut self) -> Result<(), Error> {
+        loop {
+            let now = self.clock.now();
+            self.world.run_until(now);
+            while let Some((action, bytes)) = self.world.take_order(0) {
+                self.radio.perform(action, &bytes, now);
+            }
+            let (world, mut acted) = (&mut self.world, false);
+            let polled = self.radio.poll(now, |event| {
+                world.hear(0, event);
+                acted = true;
+            });
+            let notice = polled.map_err(|error| failed(&error))?;
+            match notice {
+                Some(Notice::Restarted(_)) if !self.radio.radio().has_line() => {
+                    say("the radio is gone: plug it in again; all else goes on");
+                }
+                Some(Notice::Restarted(_)) => say("the radio has restarted"),
+                Some(Notice::Ready(_)) => say("the radio is ready again"),
+                None if !acted => return Ok(()),
+                None => {}
+            }
+        }
+    }
+
+    /// The node's addresses that are not only for this link.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = Ipv6Addr> {
+        let addresses = self.world.node(0).ip().addresses();
+        let of_mesh = addresses.filter(|address: &&Address| address.interface == RADIO);
+        of_mesh
+            .map(|address| address.addr)
+            .filter(|addr| !addr.is_unicast_link_local())
+    }
+
+    /// The radio, the channel and the PAN in words.
+    pub(crate) fn place(&self) -> String {
+        let (firmware, channel, pan) = (&self.info.firmware, self.channel, self.pan);
+        format!("by {firmware}, on channel {channel} in PAN {pan:#06x}")
+    }
+}
+
+/// The radio, once it is ready; none where a signal came first.
+fn open(
+    start: &Start<'_>,
+    pan: u16,
+    clock: Clock,
+    interrupt: &Interrupt,
+) -> Result<Option<(SpinelRadio, RadioInfo)>, Error> {
+    let url = start.radio.parse::<RadioUrl>();
+    let url = url.map_err(|error: BadUrl| Error::input(format!("--radio: {error}")))?;
+    let settings = Settings {
+        channel: start.channel,
+        pan,
+        short: None,
+        eui64: None,
+        promiscuous: Promiscuous::Off,
+    };
+    let mut radio = SpinelRadio::open(&url, settings).map_err(|error| failed(&error))?;
+    match radio.start(|| clock.now(), || interrupt.has_come()) {
+        Ok(info) => Ok(Some((radio, info))),
+        Err(motet_radio::Error::GivenUp) => Ok(None),
+        Err(error) => Err(failed(&error)),
+    }
+}
+
+/// The PAN identifier of all nodes with a key: it follows from the name of the key, which stays
+/// when the key is rotated.
+fn pan_of(keys: &Keys) -> u16 {
+    let digest = Sha256::digest(format!("motet PAN {}", keys.name));
+    let mut pairs = digest.as_chunks::<2>().0.iter();
+    // 0xffff is no PAN's.
+    let found = pairs.find_map(|pair| Some(u16::from_be_bytes(*pair)).filter(|pan| *pan != 0xffff));
+    found.unwrap_or(0)
+}
+
+fn failed(error: &motet_radio::Error) -> Error {
+    match error.is_input() {
+        true => Error::input(error.to_string()),
+        false => Error::failed(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pan_identifier_follows_from_the_key_and_outlives_its_rotation() {
+        use motet_lab::keys::KeyFile;
+        let mut file = KeyFile::new(&[7; motet_lab::keys::SECRET_LEN]);
+        let first = pan_of(&file.keys().unwrap());
+        file.rotate().unwrap();
+        file.revoke([1; 8]).unwrap();
+        assert_eq!(pan_of(&file.keys().unwrap()), first);
+        let other = KeyFile::new(&[8; motet_lab::keys::SECRET_LEN]);
+        assert_ne!(pan_of(&other.keys().unwrap()), first);
+    }
+}
