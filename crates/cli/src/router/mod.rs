@@ -15,6 +15,8 @@ use crate::{
 #[cfg(target_os = "linux")]
 mod air;
 #[cfg(target_os = "linux")]
+mod gate;
+#[cfg(target_os = "linux")]
 mod metrics;
 #[cfg(target_os = "linux")]
 mod nfqueue;
@@ -55,8 +57,8 @@ Each mote answers ping, echo (TCP and UDP port 7), discard (TCP and UDP 9), char
 iperf3's TCP test (5201). Root is not needed where the interface was made for this user.
 
 With --radio it is the border router of a real mesh, by a radio co-processor (OpenThread's ot-rcp): the \
-root of RPL, to which motes such as those of motet mote join. Flows into the mesh have queues of their \
-own as well. A radio that is unplugged is awaited.
+root of RPL, to which motes such as those of motet mote join. The policy holds packets as ever, and flows \
+into the mesh have queues of their own. A radio that is unplugged is awaited.
 
 Examples:
   motet router --nfqueue 5 --interface wpan0 --rules install
@@ -88,7 +90,7 @@ pub(crate) struct Args {
 
     /// Be the border router of a real mesh, by this radio: spinel+hdlc+uart://DEVICE or
     /// spinel+hdlc+forkpty://PROGRAM, as OpenThread's daemon takes it
-    #[arg(long, value_name = "URL", group = "mesh", conflicts_with = "policy")]
+    #[arg(long, value_name = "URL", group = "mesh")]
     radio: Option<String>,
 
     /// The real mesh's channel, 11 to 26

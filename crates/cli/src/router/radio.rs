@@ -1,25 +1,26 @@
 //! The router as the border router of a real mesh: its radio is at this machine, and a TUN
 //! interface leads to the network that it was started in.
 
-use std::{collections::BTreeMap, net::Ipv6Addr, os::fd::AsFd as _, time};
+use std::{collections::BTreeMap, net::Ipv6Addr, time};
 
 use motet::ip::PacketDrop;
 use motet_lab::{
     Arena,
     net::{outside::Role, plan},
 };
-use motet_router::{port::PacketPort, wake::Wake};
-use motet_taim::{Config, Policy};
+use motet_router::wake::Wake;
+use motet_taim::Config;
 
 use super::{
-    Args, air, serve,
+    Args, air,
+    gate::Gate,
+    serve,
     snapshot::{Place, Snapshot},
     snapshot_channel,
 };
 use crate::{
     error::Error,
     interrupt::Interrupt,
-    live,
     output::{describe, say},
     radio_node::{RadioNode, Start},
 };
@@ -50,7 +51,7 @@ pub(super) fn run(url: &str, args: &Args) -> Result<(), Error> {
     let Some(mut node) = RadioNode::start(&start, &interrupt, &arena)? else {
         return Ok(());
     };
-    let mut port = air::open(tun, prefix)?;
+    let port = air::open(tun, prefix)?;
     let wake = Wake::new().map_err(|error| Error::failed(describe(&error)))?;
     let (snapshot_server, snapshot_client) = snapshot_channel::open(wake.bell());
     let socket = serve::open_doors(shared.socket.as_deref(), shared.metrics, &snapshot_client)?;
@@ -61,33 +62,30 @@ pub(super) fn run(url: &str, args: &Args) -> Result<(), Error> {
         door.map_or(String::new(), |path| format!(", status at {path}")),
     ));
     let began = time::Instant::now();
-    let mut room = vec![0; usize::from(port.mtu())];
+    let config = shared.policy().map(Config::new).unwrap_or_default();
+    let mut gate = Gate::new(port, config);
     while !interrupt.has_come() {
-        carry(&mut port, &mut node, &mut room)?;
-        snapshot_server.answer(|| look(&node, (tun, prefix), began.elapsed()));
+        gate.turn(&mut node, NAP)?;
+        snapshot_server.answer(|| look(&mut gate, &node, (tun, prefix), began.elapsed()));
     }
-    Ok(())
-}
-
-/// Carries packets either way, then waits for more.
-fn carry(port: &mut PacketPort, node: &mut RadioNode<'_>, room: &mut [u8]) -> Result<(), Error> {
-    let broken = |error| live::broken(&error);
-    while let Some(len) = port.recv(room).map_err(broken)? {
-        node.world.inject_at(0, room.get(..len).unwrap_or_default());
-    }
-    node.turn(&[port.as_fd()], NAP)?;
-    while let Some(packet) = node.world.take_at(0) {
-        // What the kernel cannot take is lost, as on any wire.
-        let _ = port.send(&packet);
+    gate.open(&mut node);
+    // What was held leaves by the air.
+    let end = time::Instant::now() + FAREWELL;
+    while time::Instant::now() < end {
+        gate.turn(&mut node, NAP)?;
     }
     Ok(())
 }
 
 /// The router now, with each mote's place in the mesh.
-fn look(node: &RadioNode<'_>, (tun, prefix): (&str, Ipv6Addr), uptime: time::Duration) -> Snapshot {
-    // Its queues are the node's own.
-    let policy = motet_taim::Router::new(Config::new(Policy::None)).status(node.world.now());
-    let mut snapshot = Snapshot::of_mesh(&policy, tun, uptime, &motes(node, prefix));
+fn look(
+    gate: &mut Gate,
+    node: &RadioNode<'_>,
+    (tun, prefix): (&str, Ipv6Addr),
+    uptime: time::Duration,
+) -> Snapshot {
+    let status = gate.status(node.world.now());
+    let mut snapshot = Snapshot::of_mesh(&status, tun, uptime, &motes(node, prefix));
     let counters = &node.world.node(0).ip().counters;
     snapshot.counters.forged = counters.dropped(PacketDrop::ForgedSource).into();
     snapshot
@@ -116,6 +114,9 @@ fn motes(node: &RadioNode<'_>, prefix: Ipv6Addr) -> BTreeMap<Ipv6Addr, Place> {
 
 /// Motes that the root has room for.
 const MOTES_MAX: usize = 256;
+
+/// How long the node lives on behind a signal.
+const FAREWELL: time::Duration = time::Duration::from_millis(100);
 
 /// How late a signal, or a question for the status, may be noticed.
 const NAP: time::Duration = time::Duration::from_millis(20);
