@@ -16,8 +16,8 @@ use crate::{
 /// The mote joins the mesh of a border router within reach, such as motet router --radio, answers
 /// ping, and serves echo (TCP and UDP port 7), discard (9), chargen (19) and iperf3's TCP test
 /// (5201). It passes on the packets of others. It runs until Ctrl-C. The radio is a co-processor
-/// (RCP): a dongle with OpenThread's ot-rcp. One that is unplugged is awaited, and connections go on
-/// afterwards.
+/// (RCP): a dongle with OpenThread's ot-rcp. One that is unplugged is awaited, and connections go
+/// on afterwards.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
     motet mote --radio 'spinel+hdlc+uart:///dev/ttyACM0' --key team.key\n  \

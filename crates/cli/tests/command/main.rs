@@ -23,6 +23,8 @@ mod keys;
 mod matrix;
 mod mesh;
 mod model;
+#[cfg(target_os = "linux")]
+mod mote;
 mod reproduce;
 mod run;
 mod secured;
