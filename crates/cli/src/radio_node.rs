@@ -99,9 +99,6 @@ impl<'m> RadioNode<'m> {
             answer_timeout: MacRadio::ANSWER_TIMEOUT,
             ..mac::Config::new(pan, info.eui64)
         };
-        let capabilities = radio.capabilities();
-        let fits = capabilities.check(&mac);
-        fits.map_err(|unfit| Error::failed(unfit.reason()))?;
         let kept = |keys: Keys| {
             let folder = start.state.map(PathBuf::as_path);
             let store = state::counters_of(folder, keys.name, keys.sequence, info.eui64)?;
@@ -110,14 +107,15 @@ impl<'m> RadioNode<'m> {
         let seed = getrandom::u64()
             .map_err(|error| Error::failed(format!("no random bytes from this system: {error}")))?;
         let settings = outside::Settings {
-            radio: capabilities,
+            radio: radio.capabilities(),
             mac,
             role: start.role,
             key: keys.map(kept).transpose()?,
             sockets: start.sockets,
             seed,
         };
-        let mut world = outside::node(&settings, arena);
+        let world = outside::node(&settings, arena);
+        let mut world = world.map_err(|unfit| Error::failed(unfit.reason()))?;
         world.run_until(clock.now());
         Ok(Some(Self {
             world,

@@ -12,6 +12,7 @@
 //! Sources: OpenThread's radio URL (`docs/radio-url` of its daemon); termios(3), pty(7).
 #![cfg(unix)]
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 /// The example of the README, compiled with the documentation's own.
 #[cfg(doctest)]

@@ -15,7 +15,7 @@ use super::{
     Args, air,
     gate::Gate,
     serve,
-    snapshot::{Place, Snapshot},
+    snapshot::{MeshPosition, Snapshot},
     snapshot_channel,
 };
 use crate::{
@@ -92,7 +92,7 @@ fn look(
 }
 
 /// The motes that the root knows a way to, each with its parent and its distance.
-fn motes(node: &RadioNode<'_>, prefix: Ipv6Addr) -> BTreeMap<Ipv6Addr, Place> {
+fn motes(node: &RadioNode<'_>, prefix: Ipv6Addr) -> BTreeMap<Ipv6Addr, MeshPosition> {
     let addr = |iid: [u8; 8]| {
         let mut octets = prefix.octets();
         octets[8..].copy_from_slice(&iid);
@@ -107,7 +107,7 @@ fn motes(node: &RadioNode<'_>, prefix: Ipv6Addr) -> BTreeMap<Ipv6Addr, Place> {
     };
     let place = |(mote, parent): (&[u8; 8], &[u8; 8])| {
         let (parent, hops) = (Some(addr(*parent)), hops(*mote));
-        (addr(*mote), Place { parent, hops })
+        (addr(*mote), MeshPosition { parent, hops })
     };
     parents.iter().map(place).collect()
 }

@@ -14,7 +14,7 @@ use motet::link::{
     Advertised, FlowEntry, FlowQueues, Link, Mesh, MeshConfig, MeshStorage, Pacing, Thinning,
 };
 use motet::mac::security::{Engine, NetworkKey, Peer, Security, SecurityConfig};
-use motet::mac::{self, RadioCapabilities};
+use motet::mac::{self, RadioCapabilities, Unfit};
 use motet::node::Node;
 use motet::random::Rng;
 use motet::rpl::{self, Candidate, RplRole};
@@ -62,10 +62,13 @@ pub enum Role {
 }
 
 /// A world whose only node is one over a radio outside.
-pub fn node<'m>(settings: &Settings, arena: &'m Arena) -> World<'m> {
+///
+/// # Errors
+/// The radio cannot do what the settings of its MAC ask for.
+pub fn node<'m>(settings: &Settings, arena: &'m Arena) -> Result<World<'m>, Unfit> {
     let mut rng = stream(settings.seed, 0, Purpose::Stack);
     let is_router = matches!(settings.role, Role::Router { .. });
-    let radio = Link::Mesh(mesh(settings, &mut rng, arena));
+    let radio = Link::Mesh(mesh(settings, &mut rng, arena)?);
     let wire = is_router.then(|| new_wire(arena));
     let links: Vec<_> = std::iter::once(radio).chain(wire).collect();
     let links = arena.alloc_slice_fill_iter(links);
@@ -102,10 +105,10 @@ pub fn node<'m>(settings: &Settings, arena: &'m Arena) -> World<'m> {
     if let Some((.., store)) = &settings.key {
         world.set_counter_store(0, store.clone(), settings.mac.extended);
     }
-    world
+    Ok(world)
 }
 
-fn mesh<'m>(settings: &Settings, rng: &mut Rng, arena: &'m Arena) -> Mesh<'m> {
+fn mesh<'m>(settings: &Settings, rng: &mut Rng, arena: &'m Arena) -> Result<Mesh<'m>, Unfit> {
     let prefix = match settings.role {
         Role::Mote => None,
         Role::Router { prefix, .. } => Some(prefix),
@@ -123,7 +126,7 @@ fn mesh<'m>(settings: &Settings, rng: &mut Rng, arena: &'m Arena) -> Mesh<'m> {
     };
     let storage = arena.alloc(Storage::EMPTY);
     let radio = (settings.mac.clone(), settings.radio);
-    let mut mesh = Mesh::new(config, radio, storage.lend(), rng);
+    let mut mesh = Mesh::new(config, radio, storage.lend(), rng)?;
     if let Some(prefix) = prefix {
         *mesh.contexts_mut() = plan::contexts_under(prefix);
         mesh.set_thinning(arena.alloc(Thinning::new()));
@@ -144,7 +147,7 @@ fn mesh<'m>(settings: &Settings, rng: &mut Rng, arena: &'m Arena) -> Mesh<'m> {
         let peers = arena.alloc_slice_fill_with(peers, |_| Peer::EMPTY);
         mesh.set_security(arena.alloc(Security::new(&config, peers)));
     }
-    mesh
+    Ok(mesh)
 }
 
 type Storage = MeshStorage<FRAMES, NEIGHBORS, RECORDS, BODIES, QUEUE, NEIGHBORS>;

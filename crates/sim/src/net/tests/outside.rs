@@ -124,8 +124,8 @@ fn carry(keys: [Option<CounterStore>; 2]) {
     let arena = Arena::new();
     let [router_key, mote_key] = keys;
     let mut worlds = [
-        node(&settings(0, ROUTER, router_key), &arena),
-        node(&settings(1, Role::Mote, mote_key), &arena),
+        node(&settings(0, ROUTER, router_key), &arena).unwrap(),
+        node(&settings(1, Role::Mote, mote_key), &arena).unwrap(),
     ];
     let mut radios = [Radio::default(), Radio::default()];
     run(&mut worlds, &mut radios, Instant::from_micros(30_000_000));
@@ -146,6 +146,14 @@ fn carry(keys: [Option<CounterStore>; 2]) {
         panic!("it was given one");
     };
     assert_eq!((receiver.received, receiver.progress.error), (20_000, None));
+}
+
+#[test]
+fn what_the_radio_cannot_do_is_refused() {
+    let mut settings = settings(0, Role::Mote, None);
+    settings.mac.assessed = false;
+    let refused = node(&settings, &Arena::new()).map(drop);
+    assert_eq!(refused, Err(mac::Unfit::Unassessed));
 }
 
 #[test]
