@@ -71,8 +71,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
     documentation.args(["--workspace", "--doc", "--no-fail-fast"]);
     documentation.args(locked());
     let (good, output) = run_logged(&mut documentation, &scratch.join("test-doc.log"))?;
-    sum.count(good, &count_tests(&output));
-    sum.output.push_str(&essence(&output));
+    sum.add_run(good, &output);
     Ok(sum.outcome())
 }
 
@@ -84,8 +83,7 @@ pub(crate) fn check_long(workspace: &Workspace) -> Result<StepOutcome> {
     let log = workspace.scratch()?.join("test-long.log");
     let (good, output) = run_logged(&mut tests, &log)?;
     let mut sum = Sum::default();
-    sum.count(good, &count_tests(&output));
-    sum.output.push_str(&essence(&output));
+    sum.add_run(good, &output);
     Ok(sum.outcome())
 }
 
@@ -132,6 +130,12 @@ impl Sum {
         }
         self.count(good, &count);
         Ok(())
+    }
+
+    /// Counts what Cargo has run by itself.
+    fn add_run(&mut self, good: bool, output: &str) {
+        self.count(good, &count_tests(output));
+        self.output.push_str(&essence(output));
     }
 
     /// A binary that does not run to its end names no failed test, and has failed all the same.
