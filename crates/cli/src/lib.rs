@@ -34,6 +34,8 @@ mod progress;
 mod provenance;
 #[cfg(target_os = "linux")]
 mod radio_node;
+#[cfg(unix)]
+mod real_radio;
 mod reproduce;
 mod router;
 mod run;

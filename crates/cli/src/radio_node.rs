@@ -5,11 +5,7 @@
 
 use std::{net::Ipv6Addr, os::fd::BorrowedFd, path::PathBuf, time};
 
-use motet::{
-    ip::Address,
-    mac,
-    time::{Duration, Instant},
-};
+use motet::{ip::Address, mac};
 use motet_lab::{
     Arena,
     keys::Keys,
@@ -19,11 +15,18 @@ use motet_lab::{
         world::World,
     },
 };
-use motet_radio::{BadUrl, MacRadio, Notice, RadioUrl, SpinelRadio};
+use motet_radio::{MacRadio, Notice};
 use motet_spinel::{Promiscuous, RadioInfo, Settings};
 use sha2::{Digest as _, Sha256};
 
-use crate::{error::Error, interrupt::Interrupt, keys, output::say, state};
+use crate::{
+    error::Error,
+    interrupt::Interrupt,
+    keys,
+    output::say,
+    real_radio::{self, Clock, failed},
+    state,
+};
 
 /// What a node is started from.
 #[derive(Clone, Copy, Debug)]
@@ -52,17 +55,6 @@ pub(crate) struct RadioNode<'m> {
     channel: u8,
 }
 
-/// The clock of radio and node: since the start of this program.
-#[derive(Clone, Copy, Debug)]
-struct Clock(time::Instant);
-
-impl Clock {
-    fn now(self) -> Instant {
-        let micros = u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX);
-        Instant::ORIGIN + Duration::from_micros(micros)
-    }
-}
-
 impl<'m> RadioNode<'m> {
     /// Starts the radio, and a node over it; none where a signal came first.
     ///
@@ -89,8 +81,16 @@ impl<'m> RadioNode<'m> {
                 "--state keeps the frame counters of a key: name a key with --key, or leave --state out",
             ));
         }
-        let clock = Clock(time::Instant::now());
-        let Some((radio, info)) = open(start, pan, clock, interrupt)? else {
+        let settings = Settings {
+            channel: start.channel,
+            pan,
+            short: None,
+            eui64: None,
+            promiscuous: Promiscuous::Off,
+        };
+        let clock = Clock::from_zero();
+        let started = real_radio::start(start.radio, settings, clock, interrupt)?;
+        let Some((radio, info)) = started else {
             return Ok(None);
         };
         let radio = MacRadio::new(radio);
@@ -190,30 +190,6 @@ impl<'m> RadioNode<'m> {
     }
 }
 
-/// The radio, once it is ready; none where a signal came first.
-fn open(
-    start: &Start<'_>,
-    pan: u16,
-    clock: Clock,
-    interrupt: &Interrupt,
-) -> Result<Option<(SpinelRadio, RadioInfo)>, Error> {
-    let url = start.radio.parse::<RadioUrl>();
-    let url = url.map_err(|error: BadUrl| Error::input(format!("--radio: {error}")))?;
-    let settings = Settings {
-        channel: start.channel,
-        pan,
-        short: None,
-        eui64: None,
-        promiscuous: Promiscuous::Off,
-    };
-    let mut radio = SpinelRadio::open(&url, settings).map_err(|error| failed(&error))?;
-    match radio.start(|| clock.now(), || interrupt.has_come()) {
-        Ok(info) => Ok(Some((radio, info))),
-        Err(motet_radio::Error::GivenUp) => Ok(None),
-        Err(error) => Err(failed(&error)),
-    }
-}
-
 /// The PAN identifier of all nodes with a key: it follows from the name of the key, which stays
 /// when the key is rotated.
 fn pan_of(keys: &Keys) -> u16 {
@@ -222,13 +198,6 @@ fn pan_of(keys: &Keys) -> u16 {
     // 0xffff is no PAN's.
     let found = pairs.find_map(|pair| Some(u16::from_be_bytes(*pair)).filter(|pan| *pan != 0xffff));
     found.unwrap_or(0)
-}
-
-fn failed(error: &motet_radio::Error) -> Error {
-    match error.is_input() {
-        true => Error::input(error.to_string()),
-        false => Error::failed(error.to_string()),
-    }
 }
 
 #[cfg(test)]

@@ -92,19 +92,6 @@ impl MacRadio {
         &self.radio
     }
 
-    /// Changes the PAN identifier and the addresses.
-    ///
-    /// `eui64`: big endian; `None`: the chip's own.
-    pub fn set_addresses(
-        &mut self,
-        pan: u16,
-        short: Option<u16>,
-        eui64: Option<[u8; 8]>,
-        now: Instant,
-    ) {
-        self.radio.set_addresses(pan, short, eui64, now);
-    }
-
     /// Carries out an action of the MAC. `bytes`: those that it speaks of.
     pub fn perform(&mut self, action: Action, bytes: &[u8], now: Instant) {
         match action {

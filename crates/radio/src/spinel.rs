@@ -8,9 +8,7 @@ use std::{
 };
 
 use motet::time::{Duration, Instant, earliest};
-use motet_spinel::{
-    self as spinel, Cause, Peer, Promiscuous, RadioInfo, Received, Refusal, Session, Settings,
-};
+use motet_spinel::{self as spinel, Cause, Peer, RadioInfo, Received, Refusal, Session, Settings};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
@@ -193,7 +191,7 @@ impl SpinelRadio {
     }
 
     /// When to call [`Self::poll`] next though nothing came; `None`: only the line goes on.
-    pub fn deadline(&self, now: Instant) -> Option<Instant> {
+    fn deadline(&self, now: Instant) -> Option<Instant> {
         match self.line {
             Some(_) => self.session.deadline(),
             None => earliest(self.session.deadline(), Some(self.reopen_at.max(now))),
@@ -233,26 +231,6 @@ impl SpinelRadio {
         self.session.set_channel(channel, now)?;
         self.write(now);
         Ok(())
-    }
-
-    /// Changes which frames of others are received.
-    pub fn set_promiscuous(&mut self, promiscuous: Promiscuous, now: Instant) {
-        self.session.set_promiscuous(promiscuous, now);
-        self.write(now);
-    }
-
-    /// Changes the PAN identifier and the addresses.
-    ///
-    /// `eui64`: big endian; `None`: the chip's own.
-    pub fn set_addresses(
-        &mut self,
-        pan: u16,
-        short: Option<u16>,
-        eui64: Option<[u8; 8]>,
-        now: Instant,
-    ) {
-        self.session.set_addresses(pan, short, eui64, now);
-        self.write(now);
     }
 
     /// Switches the receiver on or off.
@@ -350,6 +328,10 @@ impl SpinelRadio {
             self.ends = self.ends.saturating_add(1);
         }
         self.session.on_loss_of_line(now);
+        self.reopen_later(now);
+    }
+
+    fn reopen_later(&mut self, now: Instant) {
         self.reopen_at = now + self.backoff;
         self.backoff = self.backoff.saturating_mul(2).min(BACKOFF_MAX);
     }
@@ -363,8 +345,7 @@ impl SpinelRadio {
             }
             Err(why) => {
                 self.why = Some(why);
-                self.reopen_at = now + self.backoff;
-                self.backoff = self.backoff.saturating_mul(2).min(BACKOFF_MAX);
+                self.reopen_later(now);
             }
         }
     }

@@ -1,13 +1,10 @@
 //! Listening: the radio, its clock, and the capture of what it hears.
 
-use std::time::{self, SystemTime};
+use std::time;
 
-use motet::{
-    time::{Duration, Instant},
-    wire::ieee802154::fcs,
-};
+use motet::wire::ieee802154::fcs;
 use motet_lab::capture::{Capture, Records};
-use motet_radio::{BadUrl, Event, RadioUrl, SpinelRadio};
+use motet_radio::{Event, SpinelRadio};
 use motet_spinel::{Promiscuous, RadioInfo, Received, Settings};
 use serde::Serialize;
 
@@ -16,6 +13,7 @@ use crate::{
     error::Error,
     interrupt::Interrupt,
     output::{self, BOLD, Out, say},
+    real_radio::{self, Clock, failed},
 };
 
 /// A radio that receives everything, with the clock of its frames.
@@ -25,30 +23,6 @@ pub(super) struct Radio<'i> {
     channel: u8,
     clock: Clock,
     interrupt: &'i Interrupt,
-}
-
-/// The time of day, which never jumps: a capture's times are those of the real air.
-#[derive(Clone, Copy, Debug)]
-struct Clock {
-    started: time::Instant,
-    /// What the time of day was then, since 1970.
-    epoch: Instant,
-}
-
-impl Clock {
-    fn start() -> Self {
-        let epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let micros = epoch.unwrap_or_default().as_micros();
-        Self {
-            started: time::Instant::now(),
-            epoch: Instant::from_micros(u64::try_from(micros).unwrap_or(0)),
-        }
-    }
-
-    fn now(self) -> Instant {
-        let micros = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.epoch + Duration::from_micros(micros)
-    }
 }
 
 impl<'i> Radio<'i> {
@@ -61,8 +35,6 @@ impl<'i> Radio<'i> {
         channel: u8,
         interrupt: &'i Interrupt,
     ) -> Result<Option<Self>, Error> {
-        let url = url.parse::<RadioUrl>();
-        let url = url.map_err(|error: BadUrl| Error::input(format!("--radio: {error}")))?;
         let settings = Settings {
             channel,
             pan: BROADCAST,
@@ -70,19 +42,16 @@ impl<'i> Radio<'i> {
             eui64: None,
             promiscuous: Promiscuous::All,
         };
-        let clock = Clock::start();
-        let mut radio = SpinelRadio::open(&url, settings).map_err(|error| failed(&error))?;
-        match radio.start(|| clock.now(), || interrupt.has_come()) {
-            Ok(info) => Ok(Some(Self {
-                radio,
-                info,
-                channel,
-                clock,
-                interrupt,
-            })),
-            Err(motet_radio::Error::GivenUp) => Ok(None),
-            Err(error) => Err(failed(&error)),
-        }
+        // A capture's times are those of the real air.
+        let clock = Clock::of_day();
+        let started = real_radio::start(url, settings, clock, interrupt)?;
+        Ok(started.map(|(radio, info)| Self {
+            radio,
+            info,
+            channel,
+            clock,
+            interrupt,
+        }))
     }
 
     pub(super) const fn info(&self) -> &RadioInfo {
@@ -258,13 +227,6 @@ fn show(heard: &Heard, json: bool, out: Out) -> Result<(), Error> {
         )?;
     }
     Ok(())
-}
-
-pub(super) fn failed(error: &motet_radio::Error) -> Error {
-    match error.is_input() {
-        true => Error::input(error.to_string()),
-        false => Error::failed(error.to_string()),
-    }
 }
 
 /// No PAN's identifier.

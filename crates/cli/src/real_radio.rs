@@ -1,0 +1,72 @@
+//! A radio at this machine: how `sniff`, `mote` and `router --radio` start it, the clock that it is
+//! driven by, and its errors in the command's words.
+
+use std::time::{self, SystemTime};
+
+use motet::time::{Duration, Instant};
+use motet_radio::{BadUrl, RadioUrl, SpinelRadio};
+use motet_spinel::{RadioInfo, Settings};
+
+use crate::{error::Error, interrupt::Interrupt};
+
+/// A clock that never jumps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    started: time::Instant,
+    /// What it showed then.
+    start: Instant,
+}
+
+impl Clock {
+    /// A clock that shows zero now.
+    pub(crate) fn from_zero() -> Self {
+        Self::from(Instant::ORIGIN)
+    }
+
+    /// A clock that shows the time of day, since 1970.
+    pub(crate) fn of_day() -> Self {
+        let epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let micros = epoch.unwrap_or_default().as_micros();
+        Self::from(Instant::from_micros(u64::try_from(micros).unwrap_or(0)))
+    }
+
+    fn from(start: Instant) -> Self {
+        Self {
+            started: time::Instant::now(),
+            start,
+        }
+    }
+
+    pub(crate) fn now(self) -> Instant {
+        let micros = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.start + Duration::from_micros(micros)
+    }
+}
+
+/// The radio with this URL, once it is ready; none where a signal came first.
+///
+/// # Errors
+/// The URL is none; there is no such radio, or none of use.
+pub(crate) fn start(
+    url: &str,
+    settings: Settings,
+    clock: Clock,
+    interrupt: &Interrupt,
+) -> Result<Option<(SpinelRadio, RadioInfo)>, Error> {
+    let url = url.parse::<RadioUrl>();
+    let url = url.map_err(|error: BadUrl| Error::input(format!("--radio: {error}")))?;
+    let mut radio = SpinelRadio::open(&url, settings).map_err(|error| failed(&error))?;
+    match radio.start(|| clock.now(), || interrupt.has_come()) {
+        Ok(info) => Ok(Some((radio, info))),
+        Err(motet_radio::Error::GivenUp) => Ok(None),
+        Err(error) => Err(failed(&error)),
+    }
+}
+
+/// A radio's error as the command's.
+pub(crate) fn failed(error: &motet_radio::Error) -> Error {
+    match error.is_input() {
+        true => Error::input(error.to_string()),
+        false => Error::failed(error.to_string()),
+    }
+}
