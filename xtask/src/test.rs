@@ -108,7 +108,7 @@ impl Sum {
             let names = first.failures();
             let mut is_all_flaky = true;
             for name in &names {
-                let again = first.binary.run(name.as_deref(), scratch)?;
+                let again = first.binary.run(name.as_deref(), true, scratch)?;
                 let again_count = count_tests(&again.output);
                 // A name that selects nothing proves nothing.
                 if again.good && (name.is_none() || again_count.passed == 1) {
@@ -169,11 +169,10 @@ impl Sum {
 }
 
 impl Binary {
-    /// Runs all its tests, or one.
-    fn run(&self, test: Option<&str>, scratch: &Path) -> Result<Outcome> {
+    /// Runs all its tests, or one; the log of the first run stays beside that of a later one.
+    fn run(&self, test: Option<&str>, is_again: bool, scratch: &Path) -> Result<Outcome> {
         let file = self.program.file_name().context("a program has a name")?;
-        // What the first run said stays.
-        let end = if test.is_some() { "again.log" } else { "log" };
+        let end = if is_again { "again.log" } else { "log" };
         let log = scratch.join("test").join(file).with_extension(end);
         let mut command = Command::new(&self.program);
         command
@@ -297,7 +296,7 @@ fn run_all(batches: Vec<Vec<Binary>>, scratch: &Path) -> Result<Vec<Outcome>> {
         let mut outcomes = Vec::new();
         while let Some(batch) = next() {
             for binary in batch {
-                outcomes.push(binary.run(None, scratch)?);
+                outcomes.push(binary.run(None, false, scratch)?);
             }
         }
         Ok(outcomes)
@@ -382,7 +381,7 @@ mod tests {
             program,
             folder: folder.clone(),
         };
-        let first = binary.run(None, &folder).unwrap();
+        let first = binary.run(None, false, &folder).unwrap();
         let mut sum = Sum::default();
         sum.add(&first, true, &folder).unwrap();
         let outcome = sum.outcome();
