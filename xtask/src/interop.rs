@@ -1,5 +1,7 @@
 //! `cargo xtask interop`: foreign parts as judges of Motet.
 
+mod rcp;
+
 use std::fs;
 use std::process::Command;
 
@@ -18,6 +20,8 @@ pub(crate) enum Peer {
     Linux,
     /// aiocoap, as the registrar of a mesh that a device wants to join
     Cojp,
+    /// OpenThread's simulated radio co-processors, as the radios of a router and its motes
+    Rcp,
 }
 
 /// Runs every check with `peer`, those in real time included: a table, a page of it, or JSON alone
@@ -26,6 +30,7 @@ pub(crate) fn run(workspace: &Workspace, peer: Peer, format: Format) -> Result<b
     let (judge, title, name): (fn(&Workspace, bool) -> Result<bool>, _, _) = match peer {
         Peer::Linux => (linux, "Beside Linux", "linux"),
         Peer::Cojp => (cojp, "Beside a registrar", "cojp"),
+        Peer::Rcp => (rcp::run, "On OpenThread's radios", "rcp"),
     };
     let is_page = format == Format::Markdown;
     if is_page {

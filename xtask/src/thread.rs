@@ -148,7 +148,7 @@ const BUILDS: &[Build] = &[
 ];
 
 /// The folder of OpenThread's programs: built once for each version of its sources.
-fn openthread(workspace: &Workspace) -> Result<PathBuf> {
+pub(crate) fn openthread(workspace: &Workspace) -> Result<PathBuf> {
     let package = package(workspace)?;
     let name = format!("openthread-{}", package.version);
     tools::once(workspace, &name, |folder| {

@@ -181,8 +181,8 @@ pub(crate) const UNSHARE: Tool = Tool {
 /// What speaks with motes, or judges their frames.
 pub(crate) const CLIENTS: &[Tool] = &[TSHARK, IPERF, NC, COAP_SERVER, CURL, PING];
 
-// Judges the frames that Motet emits.
-const TSHARK: Tool = Tool {
+/// Judges the frames that Motet emits.
+pub(crate) const TSHARK: Tool = Tool {
     program: "tshark",
     package: "tshark",
 };

@@ -1,0 +1,121 @@
+//! One TCP connection over two radios: whole, whatever becomes of the radios meanwhile.
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::capture::Sniffer;
+use super::echo::Echo;
+use super::report::{Report, Row, load, rounded};
+use super::rig::{Bench, KEY, Parts};
+
+/// 250 KiB and 1 MiB to a mote and back, in the clear, so that tshark sees all headers.
+pub(super) fn whole(parts: &Parts, report: &mut Report) -> Result<()> {
+    let bench = Bench::new(parts, "whole")?;
+    let pair = bench.pair([&[], &[]], &["--pan", PAN])?;
+    let sniffer = Sniffer::start(&bench, "whole", &[])?;
+    let outcome = Echo::start(pair.address, 250)?.finish();
+    let row = Row::new(
+        "two radios: 250 KiB from a socket of Linux and back, by SHA-256",
+        rounded(outcome.kib()),
+        "KiB",
+        outcome.is_whole,
+    );
+    report.add(&row.note(format!("{:.0} kb/s each way", outcome.rate())));
+    let mut pair = pair;
+    report.add(&sniffer.judge(PAN)?);
+    let outcome = Echo::start(pair.address, 1_024)?.finish();
+    let row = Row::new(
+        "two radios: 1 MiB from a socket of Linux and back, by SHA-256",
+        rounded(outcome.kib()),
+        "KiB",
+        outcome.is_whole,
+    );
+    let note = format!("{:.0} kb/s each way", outcome.rate());
+    report.add(&row.moonshot(outcome.is_whole).note(note));
+    pair.mote.end();
+    pair.router.end();
+    Ok(())
+}
+
+/// Radios killed in the midst of a transfer: the router's, the mote's, the router's again.
+pub(super) fn kills(parts: &Parts, report: &mut Report) -> Result<()> {
+    let bench = Bench::new(parts, "kills")?;
+    let pair = bench.pair([&[], &[]], &["--key", KEY])?;
+    let mut echo = Echo::start(pair.address, 250)?;
+    let mut slowest = Duration::ZERO;
+    for (part, radio) in [(0.25, 1), (0.5, 2), (0.75, 1)] {
+        echo.await_part(part)?;
+        let returned = bench.kill_radio(radio)?;
+        slowest = slowest.max(echo.await_byte_after(returned)?);
+    }
+    let outcome = echo.finish();
+    let row = Row::new(
+        "a radio killed three times, each at least once: one connection, whole",
+        rounded(outcome.kib()),
+        "KiB",
+        outcome.is_whole,
+    );
+    report.add(&row.moonshot(outcome.is_whole));
+    report.add(&returned("a radio killed", slowest));
+    Ok(())
+}
+
+/// Radios that are stopped for five seconds, first the router's, then the mote's.
+pub(super) fn stops(parts: &Parts, report: &mut Report) -> Result<()> {
+    let bench = Bench::new(parts, "stops")?;
+    let pair = bench.pair([&[], &[]], &["--key", KEY])?;
+    let mut echo = Echo::start(pair.address, 250)?;
+    let mut slowest = Duration::ZERO;
+    for (part, radio) in [(0.3, 1), (0.6, 2)] {
+        echo.await_part(part)?;
+        bench.signal(radio, "STOP")?;
+        thread::sleep(STOP);
+        let resumed = std::time::Instant::now();
+        bench.signal(radio, "CONT")?;
+        slowest = slowest.max(echo.await_byte_after(resumed)?);
+    }
+    let outcome = echo.finish();
+    report.add(&Row::new(
+        "each radio stopped for 5 s: one connection, whole",
+        rounded(outcome.kib()),
+        "KiB",
+        outcome.is_whole,
+    ));
+    report.add(&returned("a radio stopped", slowest));
+    Ok(())
+}
+
+/// Radios whose every answer and frame is late.
+pub(super) fn late(parts: &Parts, report: &mut Report) -> Result<()> {
+    let bench = Bench::new(parts, "late")?;
+    let line = ["--to-host", "100"];
+    let pair = bench.pair([&line, &line], &["--key", KEY])?;
+    let outcome = Echo::start(pair.address, 20)?.finish();
+    let row = Row::new(
+        "every answer of both radios 100 ms late: 20 KiB each way, whole",
+        rounded(outcome.kib()),
+        "KiB",
+        outcome.is_whole,
+    );
+    report.add(&row.note(format!("{:.1} kb/s each way", outcome.rate())));
+    Ok(())
+}
+
+fn returned(what: &str, after: Duration) -> Row {
+    let seconds = after.as_secs_f64();
+    Row::new(
+        format!("{what}: the connection's next byte after its return, at the latest"),
+        rounded(seconds),
+        "s",
+        seconds <= 2.0,
+    )
+    .moonshot(seconds <= 1.0)
+    .note(load())
+}
+
+/// A PAN identifier for those without a key.
+pub(super) const PAN: &str = "0xabcd";
+
+const STOP: Duration = Duration::from_secs(5);

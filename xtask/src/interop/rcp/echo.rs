@@ -1,0 +1,156 @@
+//! Bytes from a socket of this machine's kernel to a mote's echo service, and back.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{Ipv6Addr, TcpStream, UdpSocket};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use sha2::{Digest as _, Sha256};
+
+/// One TCP connection over which bytes go and come back.
+pub(super) struct Echo {
+    stream: TcpStream,
+    sent: Vec<u8>,
+    got: Vec<u8>,
+    /// Pieces of what came back, each with its time.
+    pieces: Receiver<(Instant, Vec<u8>)>,
+    began: Instant,
+    /// When the last piece came.
+    last: Instant,
+}
+
+/// How a transfer ended.
+pub(super) struct Outcome {
+    /// What came back has the digest of what was sent.
+    pub(super) is_whole: bool,
+    pub(super) bytes: usize,
+    /// From the first byte out to the last one back.
+    pub(super) took: Duration,
+}
+
+impl Outcome {
+    pub(super) fn kib(&self) -> f64 {
+        self.bytes as f64 / 1_024.0
+    }
+
+    /// Bytes in one direction, which as many went the other way meanwhile, kb/s.
+    pub(super) fn rate(&self) -> f64 {
+        self.bytes as f64 * 8.0 / 1_000.0 / self.took.as_secs_f64().max(1e-6)
+    }
+}
+
+impl Echo {
+    /// Opens the connection and sends `kib` KiB.
+    pub(super) fn start(mote: Ipv6Addr, kib: usize) -> Result<Self> {
+        let sent = bytes(kib * 1_024);
+        let address = (mote, ECHO).into();
+        let stream = TcpStream::connect_timeout(&address, PATIENCE)
+            .with_context(|| format!("no connection to {mote}"))?;
+        let (mut reader, mut writer) = (stream.try_clone()?, stream.try_clone()?);
+        let (sender, pieces) = mpsc::channel();
+        thread::spawn(move || {
+            let mut buffer = [0; 4_096];
+            while let Ok(len @ 1..) = reader.read(&mut buffer) {
+                let piece = buffer.get(..len).unwrap_or_default().to_vec();
+                if sender.send((Instant::now(), piece)).is_err() {
+                    return;
+                }
+            }
+        });
+        let began = Instant::now();
+        let out = sent.clone();
+        // An error shows as bytes that do not come back.
+        thread::spawn(move || writer.write_all(&out));
+        Ok(Self {
+            stream,
+            sent,
+            got: Vec::new(),
+            pieces,
+            began,
+            last: began,
+        })
+    }
+
+    /// Waits until `part` of the bytes is back, 1 being all.
+    pub(super) fn await_part(&mut self, part: f64) -> Result<()> {
+        let wanted = (self.sent.len() as f64 * part) as usize;
+        while self.got.len() < wanted {
+            self.take()?;
+        }
+        Ok(())
+    }
+
+    /// How long after `since` the next byte came.
+    pub(super) fn await_byte_after(&mut self, since: Instant) -> Result<Duration> {
+        while self.last <= since {
+            self.take()?;
+        }
+        Ok(self.last - since)
+    }
+
+    /// Waits for the rest. A connection that ends or stands still ends the transfer.
+    pub(super) fn finish(mut self) -> Outcome {
+        while self.got.len() < self.sent.len() && self.take().is_ok() {}
+        Outcome {
+            is_whole: Sha256::digest(&self.got) == Sha256::digest(&self.sent),
+            bytes: self.got.len(),
+            took: self.last - self.began,
+        }
+    }
+
+    fn take(&mut self) -> Result<()> {
+        let so_far = self.got.len();
+        match self.pieces.recv_timeout(PATIENCE) {
+            Ok((at, piece)) => {
+                self.got.extend(piece);
+                self.last = at;
+                Ok(())
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                bail!("nothing came for {} s after {so_far} B", PATIENCE.as_secs())
+            }
+            Err(RecvTimeoutError::Disconnected) => bail!("the connection ended after {so_far} B"),
+        }
+    }
+}
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        // Lets both threads end.
+        let _ = self.stream.shutdown(std::net::Shutdown::Both);
+    }
+}
+
+/// Waits until a datagram to the mote's echo service comes back.
+pub(super) fn await_reachable(mote: Ipv6Addr, patience: Duration) -> Result<()> {
+    let until = Instant::now() + patience;
+    let socket = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).context("no socket")?;
+    socket.set_read_timeout(Some(Duration::from_millis(500)))?;
+    let mut buffer = [0; 64];
+    while Instant::now() < until {
+        let asked: io::Result<usize> = socket.send_to(b"Are you there?", (mote, ECHO));
+        match asked.and_then(|_| socket.recv(&mut buffer)) {
+            Ok(_) => return Ok(()),
+            // A way that is not known yet is refused at once.
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
+                thread::sleep(Duration::from_millis(100));
+            }
+            Err(_) => {}
+        }
+    }
+    bail!("{mote} does not answer for {} s", patience.as_secs())
+}
+
+/// Bytes that no compression foresees, the same in each run.
+fn bytes(len: usize) -> Vec<u8> {
+    let blocks = (0..len.div_ceil(32) as u64).flat_map(|n| Sha256::digest(n.to_le_bytes()));
+    blocks.take(len).collect()
+}
+
+/// The port of RFC 862.
+const ECHO: u16 = 7;
+
+/// A connection on which nothing moves for this time has failed, however busy the machine.
+const PATIENCE: Duration = Duration::from_secs(120);
