@@ -207,14 +207,15 @@ class Line:
             frames = list(self.decoders[end].take(data))
             data = b''.join(encode(self.firmware.to_rcp(frame)) if end == HOST_IN else self.firmware.to_host(frame)
                             for frame in frames)
-            # Before the host can see anything of it.
-            self.keep_counts(now + COUNT_INTERVAL if frames else now)
+            # Before the host can see anything of it: what it counts is never more than this.
+            if frames:
+                self.keep_counts(now, True)
         if data:
             self.under_way[end].append((now + self.delays[end], data))
         return True
 
-    def keep_counts(self, now):
-        if not self.options.count or now < self.counted_at:
+    def keep_counts(self, now, is_due=False):
+        if not self.options.count or now < self.counted_at and not is_due:
             return
         self.counted_at = now + COUNT_INTERVAL
         place = f'{self.options.count}.new'

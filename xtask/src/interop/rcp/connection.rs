@@ -1,19 +1,19 @@
 //! One TCP connection over two radios: whole, whatever becomes of the radios meanwhile.
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
 use super::capture::Sniffer;
-use super::echo::Echo;
+use super::echo::{Echo, await_reachable};
 use super::report::{Report, Row, load, rounded};
-use super::rig::{Bench, KEY, Parts};
+use super::rig::{Bench, KEY, PATIENCE, Pair, Parts};
 
 /// 250 KiB and 1 MiB to a mote and back, in the clear, so that tshark sees all headers.
 pub(super) fn whole(parts: &Parts, report: &mut Report) -> Result<()> {
     let bench = Bench::new(parts, "whole")?;
-    let pair = bench.pair([&[], &[]], &["--pan", PAN])?;
+    let mut pair = bench.pair([&[], &[]], &["--pan", PAN])?;
     let sniffer = Sniffer::start(&bench, "whole", &[])?;
     let outcome = Echo::start(pair.address, 250)?.finish();
     let row = Row::new(
@@ -23,7 +23,6 @@ pub(super) fn whole(parts: &Parts, report: &mut Report) -> Result<()> {
         outcome.is_whole,
     );
     report.add(&row.note(format!("{:.0} kb/s each way", outcome.rate())));
-    let mut pair = pair;
     report.add(&sniffer.judge(PAN)?);
     let outcome = Echo::start(pair.address, 1_024)?.finish();
     let row = Row::new(
@@ -44,11 +43,11 @@ pub(super) fn kills(parts: &Parts, report: &mut Report) -> Result<()> {
     let bench = Bench::new(parts, "kills")?;
     let pair = bench.pair([&[], &[]], &["--key", KEY])?;
     let mut echo = Echo::start(pair.address, 250)?;
-    let mut slowest = Duration::ZERO;
+    let mut returns = Returns::default();
     for (part, radio) in [(0.25, 1), (0.5, 2), (0.75, 1)] {
         echo.await_part(part)?;
         let returned = bench.kill_radio(radio)?;
-        slowest = slowest.max(echo.await_byte_after(returned)?);
+        returns.measure(&pair, &mut echo, returned)?;
     }
     let outcome = echo.finish();
     let row = Row::new(
@@ -58,7 +57,7 @@ pub(super) fn kills(parts: &Parts, report: &mut Report) -> Result<()> {
         outcome.is_whole,
     );
     report.add(&row.moonshot(outcome.is_whole));
-    report.add(&returned("a radio killed", slowest));
+    returns.report("killed", report);
     Ok(())
 }
 
@@ -67,14 +66,14 @@ pub(super) fn stops(parts: &Parts, report: &mut Report) -> Result<()> {
     let bench = Bench::new(parts, "stops")?;
     let pair = bench.pair([&[], &[]], &["--key", KEY])?;
     let mut echo = Echo::start(pair.address, 250)?;
-    let mut slowest = Duration::ZERO;
+    let mut returns = Returns::default();
     for (part, radio) in [(0.3, 1), (0.6, 2)] {
         echo.await_part(part)?;
         bench.signal(radio, "STOP")?;
         thread::sleep(STOP);
-        let resumed = std::time::Instant::now();
+        let resumed = Instant::now();
         bench.signal(radio, "CONT")?;
-        slowest = slowest.max(echo.await_byte_after(resumed)?);
+        returns.measure(&pair, &mut echo, resumed)?;
     }
     let outcome = echo.finish();
     report.add(&Row::new(
@@ -83,7 +82,7 @@ pub(super) fn stops(parts: &Parts, report: &mut Report) -> Result<()> {
         "KiB",
         outcome.is_whole,
     ));
-    report.add(&returned("a radio stopped", slowest));
+    returns.report("stopped", report);
     Ok(())
 }
 
@@ -103,16 +102,40 @@ pub(super) fn late(parts: &Parts, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-fn returned(what: &str, after: Duration) -> Row {
-    let seconds = after.as_secs_f64();
-    Row::new(
-        format!("{what}: the connection's next byte after its return, at the latest"),
-        rounded(seconds),
-        "s",
-        seconds <= 2.0,
-    )
-    .moonshot(seconds <= 1.0)
-    .note(load())
+/// How long after the return of radios what came by them.
+#[derive(Default)]
+struct Returns {
+    datagrams: Vec<Duration>,
+    bytes: Vec<Duration>,
+}
+
+impl Returns {
+    /// A datagram to the mote and back, and the connection's next byte.
+    fn measure(&mut self, pair: &Pair, echo: &mut Echo, returned: Instant) -> Result<()> {
+        await_reachable(pair.address, PATIENCE)?;
+        self.datagrams.push(returned.elapsed());
+        self.bytes.push(echo.await_byte_after(returned)?);
+        Ok(())
+    }
+
+    fn report(&self, how: &str, report: &mut Report) {
+        for (what, times) in [
+            ("a datagram there and back", &self.datagrams),
+            ("the connection's next byte", &self.bytes),
+        ] {
+            let seconds: Vec<_> = times.iter().map(Duration::as_secs_f64).collect();
+            let slowest = seconds.iter().copied().fold(0.0, f64::max);
+            let row = Row::new(
+                format!("a radio {how}: {what} after its return"),
+                rounded(slowest),
+                "s",
+                slowest <= 2.0 && !seconds.is_empty(),
+            );
+            let each: Vec<_> = seconds.iter().map(|time| format!("{time:.2}")).collect();
+            let note = format!("each time: {} s, {}", each.join(", "), load());
+            report.add(&row.moonshot(slowest <= 1.0).note(note));
+        }
+    }
 }
 
 /// A PAN identifier for those without a key.

@@ -127,7 +127,7 @@ impl Drop for Echo {
 pub(super) fn await_reachable(mote: Ipv6Addr, patience: Duration) -> Result<()> {
     let until = Instant::now() + patience;
     let socket = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).context("no socket")?;
-    socket.set_read_timeout(Some(Duration::from_millis(500)))?;
+    socket.set_read_timeout(Some(ASK_AGAIN))?;
     let mut buffer = [0; 64];
     while Instant::now() < until {
         let asked: io::Result<usize> = socket.send_to(b"Are you there?", (mote, ECHO));
@@ -135,7 +135,7 @@ pub(super) fn await_reachable(mote: Ipv6Addr, patience: Duration) -> Result<()> 
             Ok(_) => return Ok(()),
             // A way that is not known yet is refused at once.
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
-                thread::sleep(Duration::from_millis(100));
+                thread::sleep(ASK_AGAIN);
             }
             Err(_) => {}
         }
@@ -151,6 +151,9 @@ fn bytes(len: usize) -> Vec<u8> {
 
 /// The port of RFC 862.
 const ECHO: u16 = 7;
+
+/// How often a mote is asked whether it is there.
+const ASK_AGAIN: Duration = Duration::from_millis(100);
 
 /// A connection on which nothing moves for this time has failed, however busy the machine.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -89,16 +89,23 @@ fn refused(check: &str, command: &mut Command, wanted: i32, words: &str) -> Resu
     let said = node.all_said();
     Ok(verdict(check, status, wanted, &said, words).note(format!(
         "{} ({:.1} s)",
-        said.join(" / "),
+        sentences(&said).join(" / "),
         took.as_secs_f64()
     )))
 }
 
 fn verdict(check: &str, status: Option<i32>, wanted: i32, said: &[String], words: &str) -> Row {
-    let is_one_sentence = said.len() == 1 && said.iter().all(|line| line.contains(words));
+    let sentences = sentences(said);
+    let is_one_sentence = sentences.len() == 1 && sentences.iter().all(|line| line.contains(words));
     let value = status.map_or(-1.0, f64::from);
     let pass = status == Some(wanted) && is_one_sentence;
     Row::new(format!("refused: {check}"), value, "status", pass)
+}
+
+/// What the command said; a radio that is a program may have words of its own.
+fn sentences(said: &[String]) -> Vec<&str> {
+    let of_motet = said.iter().filter(|line| line.starts_with("motet: "));
+    of_motet.map(String::as_str).collect()
 }
 
 /// A device of a group that the user is not in.
@@ -115,25 +122,37 @@ fn not_permitted(bench: &Bench<'_>) -> Result<Row> {
     let device = bench.folder.join("foreign");
     let _dongle = dongle(bench, &device, &["--group", group, "--mode", "660"])?;
     let device = fs::read_link(&device)?;
+    let copy = Reachable::new(&bench.parts.motet)?;
     let mut command = Command::new("setpriv");
     command
         .args(["--reuid", nobody, "--regid", nobody, "--clear-groups"])
         .args(["--inh-caps=-all", "--bounding-set=-all"])
-        .arg(reachable(&bench.parts.motet)?)
+        .arg(copy.0.join("motet"))
         .args(["mote", "--pan", PAN, "--radio"])
         .arg(format!("spinel+hdlc+uart://{}", device.display()))
         .current_dir("/");
     refused(CHECK, &mut command, 1, group)
 }
 
-/// The command where everybody may run it, whatever the folder of its build.
-fn reachable(motet: &Path) -> Result<PathBuf> {
-    let folder = std::env::temp_dir().join(format!("motet-interop-{}", std::process::id()));
-    fs::create_dir_all(&folder)?;
-    let copy = folder.join("motet");
-    fs::copy(motet, &copy).with_context(|| format!("cannot write {}", copy.display()))?;
-    run(Command::new("chmod").args(["-R", "a+rX"]).arg(&folder))?;
-    Ok(copy)
+/// A folder with the command where everybody may run it, whatever the folder of its build.
+struct Reachable(PathBuf);
+
+impl Reachable {
+    fn new(motet: &Path) -> Result<Self> {
+        let name = format!("motet-interop-{}", std::process::id());
+        let folder = Self(std::env::temp_dir().join(name));
+        fs::create_dir_all(&folder.0)?;
+        let copy = folder.0.join("motet");
+        fs::copy(motet, &copy).with_context(|| format!("cannot write {}", copy.display()))?;
+        run(Command::new("chmod").args(["-R", "a+rX"]).arg(&folder.0))?;
+        Ok(folder)
+    }
+}
+
+impl Drop for Reachable {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }
 
 /// A device of this machine that its group may use and this user may not, and the group's name.
@@ -188,26 +207,28 @@ fn in_use(bench: &Bench<'_>) -> Result<Row> {
     )
 }
 
-/// Two radios of one EUI-64 at this machine, with a key.
+/// Two radios of one EUI-64: with a key, whose counters they would share, and without one.
 pub(super) fn twins(parts: &Parts, report: &mut Report) -> Result<()> {
-    let bench = Bench::new(parts, "twins")?;
-    let line = ["--eui64", "18b4300000000007"];
-    let options = ["--key", KEY];
-    let _router = bench.router(&bench.radio(1, &line), &options)?;
-    let mut second = bench.mote(&bench.radio(2, &line), &options)?;
-    // One that is not refused goes on for ever.
-    let status = second.status(TWINS_PATIENCE)?;
-    second.end();
-    let said = second.all_said();
-    let row = verdict(
-        "two radios of one EUI-64",
-        status,
-        1,
-        &said,
-        "18b4300000000007",
-    );
-    report.add(&row.note(said.join(" / ")));
+    for (name, options) in [
+        ("with a key", ["--key", KEY]),
+        ("in the clear", ["--pan", PAN]),
+    ] {
+        let bench = Bench::new(parts, &format!("twins {name}"))?;
+        let _router = bench.router(&bench.radio(1, &[]), &options)?;
+        let line = ["--eui64", TWIN];
+        let mut first = bench.mote(&bench.radio(2, &line), &options)?;
+        first.address()?;
+        let mut second = bench.mote(&bench.radio(3, &line), &options)?;
+        // One that is not refused goes on for ever.
+        let status = second.status(TWINS_PATIENCE)?;
+        second.end();
+        let said = second.all_said();
+        let check = format!("two radios of one EUI-64, {name}");
+        let row = verdict(&check, status, 2, &said, TWIN);
+        report.add(&row.note(sentences(&said).join(" / ")));
+    }
     Ok(())
 }
 
+const TWIN: &str = "18b4300000000007";
 const TWINS_PATIENCE: Duration = Duration::from_secs(30);
