@@ -37,7 +37,7 @@ pub struct MacRadio {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Attempt {
     None,
-    /// It waits for the end of an abandoned transmission.
+    /// It waits for the end of an abandoned transmission, or for a radio that is gone.
     Held,
     /// It is the radio's.
     Flying,
@@ -48,7 +48,8 @@ enum Attempt {
 pub enum Notice {
     /// It is configured: for the first time, or again.
     Ready(spinel::RadioInfo),
-    /// It has restarted, or its line is gone. Until it is ready again, attempts fail.
+    /// It has restarted, or its line is gone. An attempt waits until it is ready again, or until
+    /// the MAC gives it up: so the first frame goes out as soon as there is a radio.
     Restarted(spinel::Cause),
 }
 
@@ -145,7 +146,12 @@ impl MacRadio {
             match event {
                 crate::Event::Received(received) => report(frame(&received)),
                 crate::Event::Sent { outcome, at } => self.on_sent(outcome, at, now),
-                crate::Event::Ready(info) => return Ok(Some(Notice::Ready(info))),
+                crate::Event::Ready(info) => {
+                    if self.attempt == Attempt::Held {
+                        self.fire(now);
+                    }
+                    return Ok(Some(Notice::Ready(info)));
+                }
                 crate::Event::Restarted(cause) => return Ok(Some(Notice::Restarted(cause))),
                 crate::Event::Scanned { .. } => {}
             }
@@ -186,6 +192,7 @@ impl MacRadio {
         match self.radio.transmit(&self.loaded, None, now) {
             Ok(()) => self.attempt = Attempt::Flying,
             Err(Refusal::InProgress) if self.has_abandoned => self.attempt = Attempt::Held,
+            Err(Refusal::NotReady) => self.attempt = Attempt::Held,
             Err(_) => {
                 self.answer(AttemptOutcome::Failed, now);
                 self.rest(now);
