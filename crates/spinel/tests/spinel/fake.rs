@@ -414,7 +414,8 @@ impl Fake {
         if !self.is_on(Property::RawStreamEnabled) {
             return;
         }
-        let began = now_us - 32 * (1 + psdu.len() as u64 + 2);
+        // The clock may have begun after the frame.
+        let began = now_us.saturating_sub(32 * (1 + psdu.len() as u64 + 2));
         self.hears_at(psdu, flags, self.clock(began), now_us);
     }
 
