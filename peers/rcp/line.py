@@ -170,7 +170,9 @@ class Line:
         for end in (ours, theirs):
             tty.setraw(end)
         self.radio = ours
-        self.process = subprocess.Popen([options.rcp, options.node], stdin=theirs, stdout=theirs)
+        # Its last words are of a line that has ended, and no part of the host's.
+        self.process = subprocess.Popen([options.rcp, options.node], stdin=theirs, stdout=theirs,
+                                        stderr=subprocess.DEVNULL)
         os.close(theirs)
         self.delays = {HOST_IN: options.to_rcp / 1e3, ours: options.to_host / 1e3}
         self.out = {HOST_IN: ours, ours: HOST_OUT}

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
+use super::connection::PAN;
 use super::report::Row;
 use super::rig::{Bench, Node, run};
 
@@ -59,6 +60,15 @@ impl Sniffer {
         let pass = wrong == 0 && frames > 0 && frames as u64 == heard;
         let row = Row::new(check, wrong as f64, "frames", pass);
         Ok(row.note(format!("of {frames}; {segments} are seen to hold TCP")))
+    }
+
+    /// Data requests of a simulated radio to another one, once the capture has ended.
+    pub(super) fn polls(&self, radio: u8) -> Result<usize> {
+        // The EUI-64 of a simulated radio ends in its number.
+        let radio = format!("18:b4:30:00:00:00:00:{radio:02x}");
+        let filter =
+            format!("wpan.frame_type == 3 && wpan.src64 == {radio} && wpan.dst64 != {radio}");
+        self.count(PAN, &filter)
     }
 
     fn count(&self, pan: &str, filter: &str) -> Result<usize> {

@@ -29,13 +29,13 @@ fn mesh(parts: &Parts, report: &mut Report, count: u8) -> Result<()> {
     let of = |row: Row, pass| {
         if is_moonshot { row.moonshot(pass) } else { row }
     };
-    let sniffer = Sniffer::start(&bench, "mesh", &[])?;
+    let mut sniffer = Sniffer::start(&bench, &format!("mesh of {count} motes"), &[])?;
     let began = Instant::now();
     let _router = bench.router(&bench.radio(1, &[]), &["--key", KEY])?;
     let mut motes: Vec<Node> = Vec::new();
     for number in 2..2 + count {
         let mut options = vec!["--key", KEY];
-        if sleeps && number == 2 {
+        if sleeps && number == SLEEPER {
             options.extend(["--sleep", SLEEP]);
         }
         motes.push(bench.mote(&bench.radio(number, &[]), &options)?);
@@ -51,17 +51,6 @@ fn mesh(parts: &Parts, report: &mut Report, count: u8) -> Result<()> {
     let check = format!("{count} motes and a root, RPL and a key: all reachable");
     let row = Row::new(check, rounded(seconds), "s", seconds <= REACHABLE_S);
     report.add(&of(row, seconds <= REACHABLE_S).note(load()));
-    let asleep = Row::new(
-        format!("{count} motes: asleep between their polls"),
-        f64::from(u8::from(sleeps)),
-        "motes",
-        sleeps,
-    );
-    let note = match sleeps {
-        true => format!("--sleep {SLEEP}"),
-        false => "`motet mote` has no --sleep here: all are awake".to_owned(),
-    };
-    report.add(&asleep.note(note));
     let echoes: Vec<_> = addresses
         .iter()
         .map(|mote| Echo::start(*mote, KIB))
@@ -77,8 +66,22 @@ fn mesh(parts: &Parts, report: &mut Report, count: u8) -> Result<()> {
     let row = Row::new(check, f64::from(whole), "motes", whole == count);
     let note = format!("the last after {:.0} s", longest.as_secs_f64());
     report.add(&of(row, whole == count).note(note));
+    if !is_moonshot {
+        sniffer.end()?;
+        report.add(&asleep(sleeps, sniffer.polls(SLEEPER)?));
+    }
     report.add(&sniffer.judge(PAN)?);
     Ok(())
+}
+
+/// A mote that sleeps asks its parent for packets: so many of its data requests were heard.
+fn asleep(sleeps: bool, polls: usize) -> Row {
+    let check = "one of 3 motes asleep: its polls of its parent";
+    let row = Row::new(check, polls as f64, "frames", sleeps && polls > 0);
+    row.note(match sleeps {
+        true => format!("--sleep {SLEEP}"),
+        false => "`motet mote` has no --sleep: all are awake".to_owned(),
+    })
 }
 
 /// Whether the command's motes know how to sleep.
@@ -87,6 +90,8 @@ fn can_sleep(bench: &Bench<'_>) -> Result<bool> {
     Ok(help.contains("--sleep"))
 }
 
+/// The radio of the mote that sleeps.
+const SLEEPER: u8 = 2;
 /// Asleep, and woken by what TCP waits for; a poll each 20 s at the least.
 const SLEEP: &str = "hinted:20";
 const KIB: usize = 20;

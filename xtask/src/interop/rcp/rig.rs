@@ -287,8 +287,10 @@ pub(super) fn run(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Notes the number of the radio's process in a file before it becomes the radio.
-const NOTE_PROCESS: &str = r#"set -e; echo $$ >"$1.new"; mv "$1.new" "$1.pid"; exec "$0" "$1""#;
+/// Notes the number of the radio's process in a file before it becomes the radio, whose last words
+/// would otherwise stand between those of the command.
+const NOTE_PROCESS: &str =
+    r#"set -e; echo $$ >"$1.new"; mv "$1.new" "$1.pid"; exec "$0" "$1" 2>"$1.log""#;
 
 /// The key of a bench.
 pub(super) const KEY: &str = "team.key";
