@@ -156,7 +156,8 @@ enum Command {
     },
     /// Let foreign parts judge Motet's packets, and speak with its motes
     ///
-    /// Needs a Linux where this user may make private networks; ends within two minutes.
+    /// Needs a Linux where this user may make private networks; ends within two minutes, rcp within
+    /// six.
     #[command(after_help = "Example: cargo xtask interop linux --json")]
     Interop {
         /// Which part

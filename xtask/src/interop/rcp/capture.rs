@@ -7,9 +7,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-use super::connection::PAN;
 use super::report::Row;
-use super::rig::{Bench, Node, run};
+use super::rig::{Bench, Node, PAN, run};
 
 /// `motet sniff` on a radio that no other program has.
 pub(super) struct Sniffer {
@@ -49,13 +48,13 @@ impl Sniffer {
         serde_json::from_str(&text).with_context(|| format!("the sniffer gave no JSON: {said}"))
     }
 
-    /// Ends it; gives what tshark finds wrong with the frames. `pan`: the PAN that has 6LoWPAN.
-    pub(super) fn judge(mut self, pan: &str) -> Result<Row> {
+    /// Ends it; gives what tshark finds wrong with the frames.
+    pub(super) fn judge(mut self) -> Result<Row> {
         let heard = self.end()?;
         let heard = heard.get("frames").and_then(Value::as_u64).unwrap_or(0);
-        let frames = self.count(pan, "wpan")?;
-        let wrong = self.count(pan, WRONG)?;
-        let segments = self.count(pan, "tcp")?;
+        let frames = self.count("wpan")?;
+        let wrong = self.count(WRONG)?;
+        let segments = self.count("tcp")?;
         let check = format!("tshark finds an error or a malformed frame ({})", self.name);
         let pass = wrong == 0 && frames > 0 && frames as u64 == heard;
         let row = Row::new(check, wrong as f64, "frames", pass);
@@ -68,13 +67,13 @@ impl Sniffer {
         let radio = format!("18:b4:30:00:00:00:00:{radio:02x}");
         let filter =
             format!("wpan.frame_type == 3 && wpan.src64 == {radio} && wpan.dst64 != {radio}");
-        self.count(PAN, &filter)
+        self.count(&filter)
     }
 
-    fn count(&self, pan: &str, filter: &str) -> Result<usize> {
+    fn count(&self, filter: &str) -> Result<usize> {
         let mut tshark = Command::new("tshark");
         tshark.arg("-r").arg(&self.capture);
-        tshark.args(["-d", &format!("wpan.panid=={pan},6lowpan")]);
+        tshark.args(["-d", &format!("wpan.panid=={PAN},6lowpan")]);
         // The contexts that a border router of Motet hands out.
         for (id, prefix) in ["fd6d:6f74:6574:1::", "fd6d:6f74:6574::"]
             .iter()

@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::capture::Sniffer;
 use super::echo::{Echo, await_reachable};
 use super::report::{Report, Row, load, rounded};
-use super::rig::{Bench, KEY, PATIENCE, Pair, Parts};
+use super::rig::{Bench, KEY, PAN, PATIENCE, Pair, Parts};
 
 /// 250 KiB and 1 MiB to a mote and back, in the clear, so that tshark sees all headers.
 pub(super) fn whole(parts: &Parts, report: &mut Report) -> Result<()> {
@@ -23,7 +23,7 @@ pub(super) fn whole(parts: &Parts, report: &mut Report) -> Result<()> {
         outcome.is_whole,
     );
     report.add(&row.note(format!("{:.0} kb/s each way", outcome.rate())));
-    report.add(&sniffer.judge(PAN)?);
+    report.add(&sniffer.judge()?);
     let outcome = Echo::start(pair.address, 1_024)?.finish();
     let row = Row::new(
         "two radios: 1 MiB from a socket of Linux and back, by SHA-256",
@@ -137,8 +137,5 @@ impl Returns {
         }
     }
 }
-
-/// A PAN identifier for those without a key.
-pub(super) const PAN: &str = "0xabcd";
 
 const STOP: Duration = Duration::from_secs(5);

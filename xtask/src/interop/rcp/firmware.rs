@@ -38,12 +38,8 @@ pub(super) fn all(parts: &Parts, report: &mut Report) -> Result<()> {
     report.add(&row.note(survived(&bench)?));
     report.add(&stamped(&bench)?);
     report.add(&dropped(&bench, &account)?);
-    report.add(&tshark_of(sniffer)?);
+    report.add(&sniffer.judge()?);
     framing(&bench, report)
-}
-
-fn tshark_of(sniffer: Sniffer) -> Result<Row> {
-    sniffer.judge(super::connection::PAN)
 }
 
 fn sum(bench: &Bench<'_>, name: &str) -> Result<u64> {

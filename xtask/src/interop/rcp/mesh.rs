@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::capture::Sniffer;
-use super::connection::PAN;
 use super::echo::{Echo, await_reachable};
 use super::report::{Report, Row, load, rounded};
 use super::rig::{Bench, KEY, Node, PATIENCE, Parts, run};
@@ -70,7 +69,7 @@ fn mesh(parts: &Parts, report: &mut Report, count: u8) -> Result<()> {
         sniffer.end()?;
         report.add(&asleep(sleeps, sniffer.polls(SLEEPER)?));
     }
-    report.add(&sniffer.judge(PAN)?);
+    report.add(&sniffer.judge()?);
     Ok(())
 }
 

@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::connection::PAN;
 use super::report::{Report, Row};
-use super::rig::{Bench, KEY, Node, PATIENCE, Parts, program, run};
+use super::rig::{Bench, KEY, Node, PAN, PATIENCE, Parts, program, run};
 
 /// All that needs no air.
 pub(super) fn all(parts: &Parts, report: &mut Report) -> Result<()> {

@@ -294,6 +294,8 @@ const NOTE_PROCESS: &str =
 
 /// The key of a bench.
 pub(super) const KEY: &str = "team.key";
+/// The PAN identifier of nodes without a key.
+pub(super) const PAN: &str = "0xabcd";
 const TUN: &str = "mesh0";
 const SOCKET: &str = "router.socket";
 /// What a mote says before its address.
