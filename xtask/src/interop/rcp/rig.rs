@@ -243,14 +243,14 @@ impl Node {
         Ok(wait(&mut self.child, limit)?.and_then(|status| status.code()))
     }
 
-    /// Ends it as Ctrl-C does.
+    /// Ends it as a system does that goes down.
     pub(super) fn end(&mut self) {
         let id = self.child.id().to_string();
         if matches!(self.child.try_wait(), Ok(Some(_))) {
             return;
         }
-        // So that its radios end with it.
-        let _ = Command::new("kill").args(["-INT", &id]).status();
+        // So that its radios end with it; SIGINT may be ignored where this runs in the background.
+        let _ = Command::new("kill").args(["-TERM", &id]).status();
         if !matches!(wait(&mut self.child, GRACE), Ok(Some(_))) {
             let _ = self.child.kill();
             let _ = self.child.wait();
