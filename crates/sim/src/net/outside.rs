@@ -3,8 +3,8 @@
 //! Place: the caller has the radio. It carries out what [`World::take_order`] gives and reports by
 //! [`World::hear`]; the node is node 0, and its time the caller's. A border router is the root of a
 //! DODAG and has a wire to the caller besides, by [`World::inject_at`] and [`World::take_at`]; a
-//! mote looks for one, and passes on the packets of others. Left out: nodes that sleep, joining by
-//! CoJP.
+//! mote looks for one, and passes on the packets of others; a host registers with the router that
+//! answers it. Left out: nodes that sleep, joining by CoJP.
 
 use std::net::Ipv6Addr;
 
@@ -52,6 +52,9 @@ pub struct Settings {
 pub enum Role {
     /// A mote, which takes part in RPL and passes on the packets of others.
     Mote,
+    /// A mote below a router without RPL: it registers with the first one that answers, and passes
+    /// nothing on.
+    Host,
     /// The border router of a mesh.
     Router {
         /// The mesh's prefix, of 64 bits.
@@ -72,9 +75,10 @@ pub fn node<'m>(settings: &Settings, arena: &'m Arena) -> Result<World<'m>, Unfi
     let wire = is_router.then(|| new_wire(arena));
     let links: Vec<_> = std::iter::once(radio).chain(wire).collect();
     let links = arena.alloc_slice_fill_iter(links);
-    let leaves = if is_router { 0 } else { NEIGHBORS };
+    let is_host = settings.role == Role::Host;
+    let leaves = if is_router || is_host { 0 } else { NEIGHBORS };
     let config = ip::Config {
-        forwards: true,
+        forwards: !is_host,
         ..ip::Config::default()
     };
     let mut ip = Ip::new(config, arena.alloc_slice_fill_with(leaves, |_| None));
@@ -84,13 +88,16 @@ pub fn node<'m>(settings: &Settings, arena: &'m Arena) -> Result<World<'m>, Unfi
     let tcp = new_tcp(settings.sockets, &mut rng, arena);
     let mut node = Node::new(links, ip, tcp, rng, Instant::ORIGIN);
     give_new_fragments(&mut node, arena);
-    let (role, candidates, steps) = match settings.role {
-        Role::Mote => (RplRole::Router, CANDIDATES, 0),
-        Role::Router { prefix, motes } => (RplRole::Root(rpl::Root::new(prefix)), 0, motes),
+    let rpl = match settings.role {
+        Role::Host => None,
+        Role::Mote => Some((RplRole::Router, CANDIDATES, 0)),
+        Role::Router { prefix, motes } => Some((RplRole::Root(rpl::Root::new(prefix)), 0, motes)),
     };
-    let candidates = arena.alloc_slice_fill_with(candidates, |_| Candidate::EMPTY);
-    let steps = arena.alloc_slice_fill_with(steps, |_| None);
-    node.start_rpl(RADIO, role, candidates, steps, Instant::ORIGIN);
+    if let Some((role, candidates, steps)) = rpl {
+        let candidates = arena.alloc_slice_fill_with(candidates, |_| Candidate::EMPTY);
+        let steps = arena.alloc_slice_fill_with(steps, |_| None);
+        node.start_rpl(RADIO, role, candidates, steps, Instant::ORIGIN);
+    }
     let tap = is_router.then_some(Port::Tap(WIRED));
     let resident = Resident {
         node,
@@ -110,12 +117,12 @@ pub fn node<'m>(settings: &Settings, arena: &'m Arena) -> Result<World<'m>, Unfi
 
 fn mesh<'m>(settings: &Settings, rng: &mut Rng, arena: &'m Arena) -> Result<Mesh<'m>, Unfit> {
     let prefix = match settings.role {
-        Role::Mote => None,
+        Role::Mote | Role::Host => None,
         Role::Router { prefix, .. } => Some(prefix),
     };
     let config = MeshConfig {
         // RPL leads a mote to whom to ask.
-        solicits: false,
+        solicits: settings.role == Role::Host,
         registers: true,
         advertised: prefix.map(|prefix| Advertised {
             prefix,
@@ -141,7 +148,7 @@ fn mesh<'m>(settings: &Settings, rng: &mut Rng, arena: &'m Arena) -> Result<Mesh
         };
         let config = config.resume(store.reservation(settings.mac.extended));
         let peers = match settings.role {
-            Role::Mote => NEIGHBORS,
+            Role::Mote | Role::Host => NEIGHBORS,
             Role::Router { motes, .. } => motes.max(NEIGHBORS),
         };
         let peers = arena.alloc_slice_fill_with(peers, |_| Peer::EMPTY);

@@ -121,12 +121,17 @@ const ROUTER: Role = Role::Router {
 
 /// Lets a mote join, and carries a stream from it to the router.
 fn carry(keys: [Option<CounterStore>; 2]) {
-    let arena = Arena::new();
     let [router_key, mote_key] = keys;
-    let mut worlds = [
-        node(&settings(0, ROUTER, router_key), &arena).unwrap(),
-        node(&settings(1, Role::Mote, mote_key), &arena).unwrap(),
-    ];
+    let mote = settings(1, Role::Mote, mote_key);
+    carry_between(&[settings(0, ROUTER, router_key), mote]);
+}
+
+/// Lets node 1 join, and carries a stream from it to node 0.
+fn carry_between(settings: &[Settings; 2]) {
+    let arena = Arena::new();
+    let mut worlds = settings
+        .each_ref()
+        .map(|settings| node(settings, &arena).unwrap());
     let mut radios = [Radio::default(), Radio::default()];
     run(&mut worlds, &mut radios, Instant::from_micros(30_000_000));
     let global = worlds[1].node(0).global_address();
@@ -159,6 +164,20 @@ fn what_the_radio_cannot_do_is_refused() {
 #[test]
 fn a_mote_joins_and_sends_a_stream() {
     carry([None, None]);
+}
+
+#[test]
+fn a_mote_whose_radio_tells_of_no_ack_joins_and_sends_a_stream() {
+    let mut both = [settings(0, ROUTER, None), settings(1, Role::Mote, None)];
+    for settings in &mut both {
+        settings.mac.acknowledged = false;
+    }
+    carry_between(&both);
+}
+
+#[test]
+fn a_host_without_rpl_registers_and_sends_a_stream() {
+    carry_between(&[settings(0, ROUTER, None), settings(1, Role::Host, None)]);
 }
 
 #[test]
