@@ -15,7 +15,7 @@ use motet_lab::{
         world::World,
     },
 };
-use motet_radio::{MacRadio, Notice};
+use motet_radio::{NodeRadio, RadioChange};
 use motet_spinel::{Promiscuous, RadioInfo, Settings};
 use sha2::{Digest as _, Sha256};
 
@@ -48,7 +48,7 @@ pub(crate) struct Start<'a> {
 /// A node over a radio.
 pub(crate) struct RadioNode<'m> {
     pub(crate) world: World<'m>,
-    radio: MacRadio,
+    radio: NodeRadio,
     info: RadioInfo,
     clock: Clock,
     pan: u16,
@@ -89,16 +89,15 @@ impl<'m> RadioNode<'m> {
             promiscuous: Promiscuous::Off,
         };
         let clock = Clock::from_zero();
-        let started = real_radio::start(start.radio, settings, clock, interrupt)?;
+        let is_secured = keys.is_some();
+        let started =
+            real_radio::start_for_node(start.radio, settings, is_secured, clock, interrupt)?;
         let Some((radio, info)) = started else {
             return Ok(None);
         };
-        let radio = MacRadio::new(radio);
-        let mac = mac::Config {
-            channel: start.channel,
-            answer_timeout: MacRadio::ANSWER_TIMEOUT,
-            ..mac::Config::new(pan, info.eui64)
-        };
+        let mut mac = mac::Config::new(pan, info.eui64);
+        mac.channel = start.channel;
+        radio.settle(&mut mac);
         let kept = |keys: Keys| {
             let folder = start.state.map(PathBuf::as_path);
             let store = state::counters_of(folder, keys.name, keys.sequence, info.eui64)?;
@@ -163,11 +162,11 @@ impl<'m> RadioNode<'m> {
             });
             let notice = polled.map_err(|error| failed(&error))?;
             match notice {
-                Some(Notice::Restarted(_)) if !self.radio.radio().has_line() => {
+                Some(RadioChange::Gone) => {
                     say("the radio is gone: plug it in again; all else goes on");
                 }
-                Some(Notice::Restarted(_)) => say("the radio has restarted"),
-                Some(Notice::Ready(_)) => say("the radio is ready again"),
+                Some(RadioChange::Restarted) => say("the radio has restarted"),
+                Some(RadioChange::Ready) => say("the radio is ready again"),
                 None if !acted => return Ok(()),
                 None => {}
             }
