@@ -16,15 +16,16 @@ use crate::{
 /// The mote joins the mesh of a border router within reach, such as motet router --radio, answers
 /// ping, and serves echo (TCP and UDP port 7), discard (9), chargen (19) and iperf3's TCP test
 /// (5201). It passes on the packets of others. It runs until Ctrl-C. The radio is a co-processor
-/// (RCP): a dongle with OpenThread's ot-rcp. One that is unplugged is awaited, and connections go
-/// on afterwards.
+/// (RCP): a dongle with OpenThread's ot-rcp; or an interface of Linux's own 802.15.4, wpan:wpan0,
+/// which carries no key. One that is unplugged is awaited, and connections go on afterwards.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
     motet mote --radio 'spinel+hdlc+uart:///dev/ttyACM0' --key team.key\n  \
-    motet mote --radio 'spinel+hdlc+forkpty://ot-rcp?forkpty-arg=2' --pan 0xabcd")]
+    motet mote --radio 'spinel+hdlc+forkpty://ot-rcp?forkpty-arg=2' --pan 0xabcd\n  \
+    motet mote --radio wpan:wpan0 --pan 0xabcd")]
 pub(crate) struct Args {
     /// The radio, by the URL that OpenThread's daemon takes: spinel+hdlc+uart://DEVICE or
-    /// spinel+hdlc+forkpty://PROGRAM
+    /// spinel+hdlc+forkpty://PROGRAM; or wpan:wpan0, an interface of Linux
     #[arg(long, value_name = "URL")]
     radio: String,
 
@@ -44,6 +45,11 @@ pub(crate) struct Args {
     /// $STATE_DIRECTORY, else ~/.local/state/motet]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
+
+    /// Be a host below a 6LoWPAN router that speaks no RPL, such as Linux's: register with the
+    /// first one that answers, and pass nothing on
+    #[arg(long)]
+    no_rpl: bool,
 
     /// TCP connections that it serves at a time; of more, one that is idle for 10 s yields
     #[arg(long, value_name = "N", default_value_t = 4, allow_negative_numbers = true, value_parser = whole::<usize>(1..=64))]
@@ -94,7 +100,10 @@ mod linux {
             pan: args.pan,
             key: args.key.as_ref(),
             state: args.state.as_ref(),
-            role: Role::Mote,
+            role: match args.no_rpl {
+                true => Role::Host,
+                false => Role::Mote,
+            },
             sockets: [args.connections, LISTENERS, HALF_OPEN],
         };
         let Some(mut node) = RadioNode::start(&start, &interrupt, &arena)? else {

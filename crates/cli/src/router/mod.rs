@@ -89,7 +89,8 @@ pub(crate) struct Args {
     air: Option<PathBuf>,
 
     /// Be the border router of a real mesh, by this radio: spinel+hdlc+uart://DEVICE or
-    /// spinel+hdlc+forkpty://PROGRAM, as OpenThread's daemon takes it
+    /// spinel+hdlc+forkpty://PROGRAM, as OpenThread's daemon takes it; or wpan:wpan0, an interface
+    /// of Linux, which carries no key
     #[arg(long, value_name = "URL", group = "mesh")]
     radio: Option<String>,
 
