@@ -152,6 +152,16 @@ fn bad_arguments_are_refused() {
             &["mote", "--radio", "x", "--pan", "abcd"],
             &["--radio: a radio is at spinel+hdlc+uart"],
         ),
+        #[cfg(target_os = "linux")]
+        (
+            &["mote", "--radio", "wpan:lo", "--pan", "abcd"],
+            &["lo is no interface of IEEE 802.15.4", "iwpan dev"],
+        ),
+        #[cfg(target_os = "linux")]
+        (
+            &["sniff", "--radio", "wpan:lo", "--scan"],
+            &["--scan needs a radio co-processor"],
+        ),
         (
             &["router", "--radio", "x", "--pan", "abcd"],
             &["--radio: a radio is at spinel+hdlc+uart"],
