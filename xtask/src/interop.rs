@@ -11,6 +11,8 @@ use crate::python::environment;
 use crate::tools;
 use crate::workspace::{Workspace, locked};
 
+mod wpan;
+
 /// A foreign part.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Peer {
@@ -18,6 +20,8 @@ pub(crate) enum Peer {
     Linux,
     /// aiocoap, as the registrar of a mesh that a device wants to join
     Cojp,
+    /// Linux's own IEEE 802.15.4, 6LoWPAN and TCP, in an emulator, as partners of a mote
+    Wpan,
 }
 
 /// Runs every check with `peer`, those in real time included: a table, a page of it, or JSON alone
@@ -26,6 +30,7 @@ pub(crate) fn run(workspace: &Workspace, peer: Peer, format: Format) -> Result<b
     let (judge, title, name): (fn(&Workspace, bool) -> Result<bool>, _, _) = match peer {
         Peer::Linux => (linux, "Beside Linux", "linux"),
         Peer::Cojp => (cojp, "Beside a registrar", "cojp"),
+        Peer::Wpan => (wpan::run, "Beside Linux's 6LoWPAN", "wpan"),
     };
     let is_page = format == Format::Markdown;
     if is_page {

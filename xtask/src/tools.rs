@@ -182,17 +182,17 @@ pub(crate) const UNSHARE: Tool = Tool {
 pub(crate) const CLIENTS: &[Tool] = &[TSHARK, IPERF, NC, COAP_SERVER, CURL, PING];
 
 // Judges the frames that Motet emits.
-const TSHARK: Tool = Tool {
+pub(crate) const TSHARK: Tool = Tool {
     program: "tshark",
     package: "tshark",
 };
 
 // Clients of the motes that `motet up` brings up.
-const IPERF: Tool = Tool {
+pub(crate) const IPERF: Tool = Tool {
     program: "iperf3",
     package: "iperf3",
 };
-const NC: Tool = Tool {
+pub(crate) const NC: Tool = Tool {
     program: "nc",
     package: "netcat-openbsd",
 };
