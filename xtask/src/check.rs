@@ -274,8 +274,9 @@ fn doc(workspace: &Workspace) -> Result<StepOutcome> {
     all(workspace, "doc", &mut [&mut command])
 }
 
-/// The stack and its C interface compile for both kinds of device, without `std`, and the sockets of
-/// async firmware for the larger one. The images of `sizes` and of the emulator are built and run.
+/// The stack and its C interface compile for both kinds of device, without `std`, and the sockets
+/// of async firmware for the larger one. Images for both are built by `sizes` and by the steps
+/// that emulate devices.
 fn thumb(workspace: &Workspace) -> Result<StepOutcome> {
     let mut sockets = workspace.cargo("check");
     sockets
