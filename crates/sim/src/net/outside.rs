@@ -3,22 +3,23 @@
 //! Place: the caller has the radio. It carries out what [`World::take_order`] gives and reports by
 //! [`World::hear`]; the node is node 0, and its time the caller's. A border router is the root of a
 //! DODAG and has a wire to the caller besides, by [`World::inject_at`] and [`World::take_at`]; a
-//! mote looks for one, and passes on the packets of others. Left out: nodes that sleep, joining by
-//! CoJP.
+//! mote looks for one, and passes on the packets of others. A mote that sleeps knows no RPL: it
+//! registers with a router, which keeps its packets. Left out: joining by CoJP.
 
 use std::net::Ipv6Addr;
 
 use motet::ip::{self, Ip};
-use motet::limits::IPV6_MTU_MIN;
+use motet::limits::{IPV6_MTU_MIN, MESH_PACKET_LEN_MAX};
 use motet::link::{
-    Advertised, FlowEntry, FlowQueues, Link, Mesh, MeshConfig, MeshStorage, Pacing, Thinning,
+    Advertised, Child, FlowEntry, FlowQueues, Indirect, IndirectConfig, Link, Mesh, MeshConfig,
+    MeshStorage, Pacing, Thinning,
 };
 use motet::mac::security::{Engine, NetworkKey, Peer, Security, SecurityConfig};
-use motet::mac::{self, RadioCapabilities, Unfit};
+use motet::mac::{self, Policy, RadioCapabilities, Sleep, Unfit};
 use motet::node::Node;
 use motet::random::Rng;
 use motet::rpl::{self, Candidate, RplRole};
-use motet::time::Instant;
+use motet::time::{Duration, Instant};
 
 use super::counter_store::CounterStore;
 use super::network::{RADIO, WIRED, give_new_fragments, join_wire, new_tcp, new_wire};
@@ -50,8 +51,11 @@ pub struct Settings {
 /// What such a node is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// A mote, which takes part in RPL and passes on the packets of others.
+    /// A mote, which takes part in RPL, passes on the packets of others, and keeps those for
+    /// neighbours that sleep.
     Mote,
+    /// A mote that sleeps, and asks its parent for packets by this policy.
+    Sleeper(Policy),
     /// The border router of a mesh.
     Router {
         /// The mesh's prefix, of 64 bits.
@@ -61,20 +65,37 @@ pub enum Role {
     },
 }
 
+impl Role {
+    const fn prefix(self) -> Option<Ipv6Addr> {
+        match self {
+            Self::Router { prefix, .. } => Some(prefix),
+            Self::Mote | Self::Sleeper(_) => None,
+        }
+    }
+
+    const fn is_router(self) -> bool {
+        matches!(self, Self::Router { .. })
+    }
+
+    const fn sleeps(self) -> bool {
+        matches!(self, Self::Sleeper(_))
+    }
+}
+
 /// A world whose only node is one over a radio outside.
 ///
 /// # Errors
 /// The radio cannot do what the settings of its MAC ask for.
 pub fn node<'m>(settings: &Settings, arena: &'m Arena) -> Result<World<'m>, Unfit> {
     let mut rng = stream(settings.seed, 0, Purpose::Stack);
-    let is_router = matches!(settings.role, Role::Router { .. });
+    let (is_router, sleeps) = (settings.role.is_router(), settings.role.sleeps());
     let radio = Link::Mesh(mesh(settings, &mut rng, arena)?);
     let wire = is_router.then(|| new_wire(arena));
     let links: Vec<_> = std::iter::once(radio).chain(wire).collect();
     let links = arena.alloc_slice_fill_iter(links);
-    let leaves = if is_router { 0 } else { NEIGHBORS };
+    let leaves = if is_router || sleeps { 0 } else { NEIGHBORS };
     let config = ip::Config {
-        forwards: true,
+        forwards: !sleeps,
         ..ip::Config::default()
     };
     let mut ip = Ip::new(config, arena.alloc_slice_fill_with(leaves, |_| None));
@@ -84,13 +105,7 @@ pub fn node<'m>(settings: &Settings, arena: &'m Arena) -> Result<World<'m>, Unfi
     let tcp = new_tcp(settings.sockets, &mut rng, arena);
     let mut node = Node::new(links, ip, tcp, rng, Instant::ORIGIN);
     give_new_fragments(&mut node, arena);
-    let (role, candidates, steps) = match settings.role {
-        Role::Mote => (RplRole::Router, CANDIDATES, 0),
-        Role::Router { prefix, motes } => (RplRole::Root(rpl::Root::new(prefix)), 0, motes),
-    };
-    let candidates = arena.alloc_slice_fill_with(candidates, |_| Candidate::EMPTY);
-    let steps = arena.alloc_slice_fill_with(steps, |_| None);
-    node.start_rpl(RADIO, role, candidates, steps, Instant::ORIGIN);
+    start_rpl(&mut node, settings.role, arena);
     let tap = is_router.then_some(Port::Tap(WIRED));
     let resident = Resident {
         node,
@@ -108,14 +123,23 @@ pub fn node<'m>(settings: &Settings, arena: &'m Arena) -> Result<World<'m>, Unfi
     Ok(world)
 }
 
-fn mesh<'m>(settings: &Settings, rng: &mut Rng, arena: &'m Arena) -> Result<Mesh<'m>, Unfit> {
-    let prefix = match settings.role {
-        Role::Mote => None,
-        Role::Router { prefix, .. } => Some(prefix),
+/// Starts RPL, unless the node sleeps.
+fn start_rpl<'m>(node: &mut Node<'m>, role: Role, arena: &'m Arena) {
+    let (role, candidates, steps) = match role {
+        Role::Sleeper(_) => return,
+        Role::Mote => (RplRole::Router, CANDIDATES, 0),
+        Role::Router { prefix, motes } => (RplRole::Root(rpl::Root::new(prefix)), 0, motes),
     };
+    let candidates = arena.alloc_slice_fill_with(candidates, |_| Candidate::EMPTY);
+    let steps = arena.alloc_slice_fill_with(steps, |_| None);
+    node.start_rpl(RADIO, role, candidates, steps, Instant::ORIGIN);
+}
+
+fn mesh<'m>(settings: &Settings, rng: &mut Rng, arena: &'m Arena) -> Result<Mesh<'m>, Unfit> {
+    let (role, prefix) = (settings.role, settings.role.prefix());
     let config = MeshConfig {
-        // RPL leads a mote to whom to ask.
-        solicits: false,
+        // RPL leads the others to whom to ask.
+        solicits: role.sleeps(),
         registers: true,
         advertised: prefix.map(|prefix| Advertised {
             prefix,
@@ -127,6 +151,15 @@ fn mesh<'m>(settings: &Settings, rng: &mut Rng, arena: &'m Arena) -> Result<Mesh
     let storage = arena.alloc(Storage::EMPTY);
     let radio = (settings.mac.clone(), settings.radio);
     let mut mesh = Mesh::new(config, radio, storage.lend(), rng)?;
+    match role {
+        Role::Sleeper(policy) => mesh.set_sleep(Some(Sleep {
+            // Not every radio says so in the ACK of a data frame.
+            rides: false,
+            answer_timeout: ANSWER_TIMEOUT,
+            ..Sleep::new(policy)
+        })),
+        Role::Mote | Role::Router { .. } => mesh.serve_sleepers(indirect(arena)),
+    }
     if let Some(prefix) = prefix {
         *mesh.contexts_mut() = plan::contexts_under(prefix);
         mesh.set_thinning(arena.alloc(Thinning::new()));
@@ -140,14 +173,23 @@ fn mesh<'m>(settings: &Settings, rng: &mut Rng, arena: &'m Arena) -> Result<Mesh
             ..SecurityConfig::new(*network, *sequence)
         };
         let config = config.resume(store.reservation(settings.mac.extended));
-        let peers = match settings.role {
-            Role::Mote => NEIGHBORS,
+        let peers = match role {
+            Role::Mote | Role::Sleeper(_) => NEIGHBORS,
             Role::Router { motes, .. } => motes.max(NEIGHBORS),
         };
         let peers = arena.alloc_slice_fill_with(peers, |_| Peer::EMPTY);
         mesh.set_security(arena.alloc(Security::new(&config, peers)));
     }
     Ok(mesh)
+}
+
+/// The place for packets to neighbours that sleep.
+fn indirect<'m>(arena: &'m Arena) -> &'m mut Indirect<'m> {
+    let children = arena.alloc_slice_fill_with(NEIGHBORS, |_| Child::EMPTY);
+    let packets = arena.alloc_slice_fill_copy(INDIRECT, 0);
+    let outgoing = arena.alloc_slice_fill_copy(MESH_PACKET_LEN_MAX, 0);
+    let config = IndirectConfig::DEFAULT;
+    arena.alloc(Indirect::new(config, children, packets, outgoing))
 }
 
 type Storage = MeshStorage<FRAMES, NEIGHBORS, RECORDS, BODIES, QUEUE, NEIGHBORS>;
@@ -162,6 +204,11 @@ const BODIES: usize = 8;
 const QUEUE: usize = 16 * IPV6_MTU_MIN;
 /// Flows with a queue of their own.
 const FLOWS: usize = 64;
+/// Bytes of packets that wait for neighbours that sleep.
+const INDIRECT: usize = 16 * IPV6_MTU_MIN;
+/// How long a mote that sleeps listens for a frame that its parent has promised: a request and its
+/// answer cross the lines of two radios.
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(250);
 /// Neighbours that a mote thinks of as its parent.
 const CANDIDATES: usize = 8;
 

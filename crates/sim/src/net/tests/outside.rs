@@ -1,13 +1,14 @@
 //! A border router and a mote whose radios are the test's: they assess the channel and take ACKs by
 //! themselves, and hear each other always.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::Ipv6Addr;
 
 use motet::mac::security::NetworkKey;
-use motet::mac::{self, Action, AttemptOutcome, Event, Pending, RadioCapabilities, RxMeta};
+use motet::mac::{self, Action, AttemptOutcome, Event, Pending, Policy, RadioCapabilities, RxMeta};
 use motet::time::{Duration, Instant};
 use motet::wire::LinkAddr;
+use motet::wire::ieee802154::{Command, FrameType, Header};
 use motet_state::{Counters, KeyName};
 
 use super::super::counter_store::CounterStore;
@@ -36,6 +37,11 @@ struct Radio {
     /// When the frame under way has been sent and acknowledged.
     done_at: Option<Instant>,
     answers: VecDeque<Event<'static>>,
+    /// Since when its receiver is off, if it is, and for how long it was before.
+    off_since: Option<Instant>,
+    off: Duration,
+    /// Those whose data requests are answered by an ACK with the frame pending bit.
+    pending: BTreeSet<[u8; 8]>,
 }
 
 impl Radio {
@@ -46,10 +52,42 @@ impl Radio {
                 self.answers.push_back(Event::Preloaded);
             }
             Action::Fire => self.done_at = Some(now + AIRTIME),
-            Action::Listen | Action::Sleep | Action::ChangeChannel { .. } => {}
-            Action::AssessChannel | Action::Transmit { .. } | Action::SetPending { .. } => {
-                panic!("{action:?}")
+            Action::Listen => {
+                let off = self.off_since.take().map(|since| now.since(since));
+                self.off = self.off + off.unwrap_or_default();
             }
+            Action::Sleep => self.off_since = self.off_since.or(Some(now)),
+            Action::ChangeChannel { .. } => {}
+            Action::SetPending { of, pending } => {
+                let Some(LinkAddr::Extended(of)) = of else {
+                    panic!("{of:?}");
+                };
+                match pending {
+                    true => self.pending.insert(of),
+                    false => self.pending.remove(&of),
+                };
+            }
+            Action::AssessChannel | Action::Transmit { .. } => panic!("{action:?}"),
+        }
+    }
+
+    /// The answer to a frame that has been sent to this radio.
+    fn answer(&self, psdu: &[u8]) -> AttemptOutcome {
+        let (header, _, payload) = Header::parse_secured(psdu).unwrap();
+        if !header.ack_request {
+            return AttemptOutcome::Done;
+        }
+        if self.off_since.is_some() {
+            return AttemptOutcome::NoAck;
+        }
+        let is_command = header.frame_type == FrameType::Command;
+        let is_request = is_command && Command::parse(payload) == Ok(Command::DataRequest);
+        let waits = header.src.is_some_and(|src| match src.addr {
+            LinkAddr::Extended(src) => self.pending.contains(&src),
+            _ => false,
+        });
+        AttemptOutcome::Acked {
+            pending: is_request && waits,
         }
     }
 }
@@ -73,12 +111,11 @@ fn run(worlds: &mut [World<'_>; 2], radios: &mut [Radio; 2], until: Instant) {
                     at: now,
                 };
                 let psdu = &radios[here].loaded;
-                worlds[1 - here].hear(0, Event::FrameReceived { psdu, meta });
-                let asks = psdu[0] & 0x20 != 0;
-                let outcome = match asks {
-                    true => AttemptOutcome::Acked { pending: false },
-                    false => AttemptOutcome::Done,
-                };
+                // Before the frame reaches the stack there: the radio acknowledges by itself.
+                let outcome = radios[1 - here].answer(psdu);
+                if radios[1 - here].off_since.is_none() {
+                    worlds[1 - here].hear(0, Event::FrameReceived { psdu, meta });
+                }
                 worlds[here].hear(0, Event::Sent { outcome, at: now });
                 acted = true;
             }
@@ -143,6 +180,45 @@ fn carry(keys: [Option<CounterStore>; 2]) {
     worlds[1].set_app(0, App::Sender(sender));
     run(&mut worlds, &mut radios, Instant::from_micros(60_000_000));
     let App::Receiver(receiver) = worlds[0].app(0) else {
+        panic!("it was given one");
+    };
+    assert_eq!((receiver.received, receiver.progress.error), (20_000, None));
+}
+
+/// A mote that asks every ten seconds registers with the router, which keeps the segments of a
+/// stream to it until it asks.
+#[test]
+fn a_mote_sleeps_while_its_router_keeps_its_packets() {
+    let arena = Arena::new();
+    let sleeper = Role::Sleeper(Policy::Hinted(Duration::from_secs(10)));
+    let mut worlds = [
+        node(&settings(0, ROUTER, None), &arena).unwrap(),
+        node(&settings(1, sleeper, None), &arena).unwrap(),
+    ];
+    let mut radios = [Radio::default(), Radio::default()];
+    run(&mut worlds, &mut radios, Instant::from_micros(30_000_000));
+    let global = worlds[1].node(0).global_address();
+    assert_eq!(global, Some(plan::mesh_addr(1)));
+    let steps: Vec<_> = worlds[0].node(0).routes_down().copied().collect();
+    assert_eq!(steps.len(), 1, "{steps:?}");
+
+    let before = radios[1].off;
+    run(&mut worlds, &mut radios, Instant::from_micros(130_000_000));
+    let off = radios[1].off.as_micros() - before.as_micros();
+    // A request each ten seconds, and neighbour discovery.
+    assert!(
+        off > 95_000_000,
+        "its receiver was off for {off} us of 100 s"
+    );
+
+    let content = Content::made([9; 2], 20_000);
+    let ends = Ends::host(&arena);
+    let receiver = Receiver::checking(4_000, ends, content.clone());
+    worlds[1].set_app(0, App::Receiver(receiver));
+    let to = (plan::mesh_addr(1), 4_000);
+    worlds[0].set_app(0, App::Sender(Sender::new(content, to, ends)));
+    run(&mut worlds, &mut radios, Instant::from_micros(200_000_000));
+    let App::Receiver(receiver) = worlds[1].app(0) else {
         panic!("it was given one");
     };
     assert_eq!((receiver.received, receiver.progress.error), (20_000, None));
