@@ -6,7 +6,10 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
+use motet_lab::apps::SERVICE_PORTS;
+
 use crate::{
+    chain::{Sleep, sleep_policy},
     error::Error,
     number::{pan, whole},
 };
@@ -14,14 +17,16 @@ use crate::{
 /// Be a mote, over an 802.15.4 radio at this machine.
 ///
 /// The mote joins the mesh of a border router within reach, such as motet router --radio, answers
-/// ping, and serves echo (TCP and UDP port 7), discard (9), chargen (19) and iperf3's TCP test
-/// (5201). It passes on the packets of others. It runs until Ctrl-C. The radio is a co-processor
+/// ping, and serves echo (TCP and UDP port 7), discard (TCP and UDP 9), chargen (TCP 19) and
+/// iperf3's TCP test (5201). It passes on the packets of others, and keeps those for motes that
+/// sleep; with --sleep it sleeps itself. It runs until Ctrl-C. The radio is a co-processor
 /// (RCP): a dongle with OpenThread's ot-rcp. One that is unplugged is awaited, and connections go
 /// on afterwards.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
     motet mote --radio 'spinel+hdlc+uart:///dev/ttyACM0' --key team.key\n  \
-    motet mote --radio 'spinel+hdlc+forkpty://ot-rcp?forkpty-arg=2' --pan 0xabcd")]
+    motet mote --radio 'spinel+hdlc+forkpty://ot-rcp?forkpty-arg=2' --pan 0xabcd --port 7\n  \
+    motet mote --radio 'spinel+hdlc+uart:///dev/ttyACM0' --key team.key --sleep hinted:20")]
 pub(crate) struct Args {
     /// The radio, by the URL that OpenThread's daemon takes: spinel+hdlc+uart://DEVICE or
     /// spinel+hdlc+forkpty://PROGRAM
@@ -45,9 +50,28 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
 
+    /// Serve this port alone, of 7, 9, 19 and 5201; may be repeated
+    #[arg(long = "port", value_name = "N", allow_negative_numbers = true, value_parser = port)]
+    ports: Vec<u16>,
+
+    /// Sleep, and ask the parent for what waits there: at an interval (fixed:SECONDS); as TCPlp's
+    /// study did, each 240 s at rest (paper); at 20 ms to 5 s, by what comes (adaptive); or when
+    /// TCP expects an answer, and at rest each SECONDS (hinted:SECONDS; hinted is hinted:60). The
+    /// first packet to a mote at rest waits up to that interval
+    #[arg(long, value_name = "POLICY", value_parser = sleep_policy)]
+    sleep: Option<Sleep>,
+
     /// TCP connections that it serves at a time; of more, one that is idle for 10 s yields
     #[arg(long, value_name = "N", default_value_t = 4, allow_negative_numbers = true, value_parser = whole::<usize>(1..=64))]
     connections: usize,
+}
+
+/// Checks that a mote has a service there.
+fn port(text: &str) -> Result<u16, String> {
+    let found = SERVICE_PORTS.iter().find(|port| port.to_string() == text);
+    found.copied().ok_or_else(|| {
+        "a mote serves 7 (echo), 9 (discard), 19 (chargen) and 5201 (iperf3)".to_owned()
+    })
 }
 
 /// Runs the mote until a signal comes: only on Linux, where its counters are kept.
@@ -83,6 +107,7 @@ mod linux {
         interrupt::Interrupt,
         output::say,
         radio_node::{RadioNode, Start},
+        up::linux as up,
     };
 
     pub(super) fn run(args: &Args) -> Result<(), Error> {
@@ -94,15 +119,26 @@ mod linux {
             pan: args.pan,
             key: args.key.as_ref(),
             state: args.state.as_ref(),
-            role: Role::Mote,
+            role: match args.sleep {
+                Some(sleep) => Role::Sleeper(sleep.policy()),
+                None => Role::Mote,
+            },
             sockets: [args.connections, LISTENERS, HALF_OPEN],
         };
         let Some(mut node) = RadioNode::start(&start, &interrupt, &arena)? else {
             return Ok(());
         };
         let services = Services::new(args.connections, Ends::host(&arena));
+        let services = match &args.ports[..] {
+            [] => services,
+            ports => services.only(ports),
+        };
         node.world.set_app(0, App::Services(services));
+        let rest = args.sleep.map(|sleep| sleep.policy().rest());
         say(&format!("a mote {}; Ctrl-C ends it", node.place()));
+        if let Some(latency) = up::latency(&[rest]) {
+            say(&latency);
+        }
         let mut known: Vec<Ipv6Addr> = Vec::new();
         while !interrupt.has_come() {
             node.turn(&[], NAP)?;

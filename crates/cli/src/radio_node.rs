@@ -3,9 +3,18 @@
 //! Place: `motet-radio` drives the radio and `motet-lab` has the node; here both meet under the
 //! clock of this machine.
 
+mod neighbors;
+mod twin;
+
 use std::{net::Ipv6Addr, os::fd::BorrowedFd, path::PathBuf, time};
 
-use motet::{ip::Address, mac};
+use motet::{
+    ip::Address,
+    link::Link,
+    mac::{self, Action, Event},
+    random::Rng,
+    time::{Duration, Instant},
+};
 use motet_lab::{
     Arena,
     keys::Keys,
@@ -19,6 +28,8 @@ use motet_radio::{MacRadio, Notice};
 use motet_spinel::{Promiscuous, RadioInfo, Settings};
 use sha2::{Digest as _, Sha256};
 
+pub(crate) use self::neighbors::LinkQuality;
+use self::neighbors::Neighbors;
 use crate::{
     error::Error,
     interrupt::Interrupt,
@@ -53,6 +64,12 @@ pub(crate) struct RadioNode<'m> {
     clock: Clock,
     pan: u16,
     channel: u8,
+    neighbors: Neighbors,
+    /// Whether the radio is configured, and how often it was so anew.
+    is_ready: bool,
+    restarts: u64,
+    /// When it was said last that another radio may have the same EUI-64.
+    warned_at: Option<Instant>,
 }
 
 impl<'m> RadioNode<'m> {
@@ -90,27 +107,33 @@ impl<'m> RadioNode<'m> {
         };
         let clock = Clock::from_zero();
         let started = real_radio::start(start.radio, settings, clock, interrupt)?;
-        let Some((radio, info)) = started else {
+        let Some((mut radio, info)) = started else {
             return Ok(None);
-        };
-        let radio = MacRadio::new(radio);
-        let mac = mac::Config {
-            channel: start.channel,
-            answer_timeout: MacRadio::ANSWER_TIMEOUT,
-            ..mac::Config::new(pan, info.eui64)
         };
         let kept = |keys: Keys| {
             let folder = start.state.map(PathBuf::as_path);
             let store = state::counters_of(folder, keys.name, keys.sequence, info.eui64)?;
             Ok::<_, Error>((keys.network, keys.sequence, store))
         };
+        // Before anything is sent.
+        let key = keys.map(kept).transpose()?;
         let seed = getrandom::u64()
             .map_err(|error| Error::failed(format!("no random bytes from this system: {error}")))?;
+        let (place, mut rng) = ((info.eui64, pan), Rng::from_seed([seed, !seed]));
+        if !twin::seek(&mut radio, place, &mut rng, clock, interrupt)? {
+            return Ok(None);
+        }
+        let radio = MacRadio::new(radio);
+        let mac = mac::Config {
+            channel: start.channel,
+            answer_timeout: MacRadio::ANSWER_TIMEOUT,
+            ..mac::Config::new(pan, info.eui64)
+        };
         let settings = outside::Settings {
             radio: radio.capabilities(),
             mac,
             role: start.role,
-            key: keys.map(kept).transpose()?,
+            key,
             sockets: start.sockets,
             seed,
         };
@@ -124,6 +147,10 @@ impl<'m> RadioNode<'m> {
             clock,
             pan,
             channel: start.channel,
+            neighbors: Neighbors::default(),
+            is_ready: true,
+            restarts: 0,
+            warned_at: None,
         }))
     }
 
@@ -154,14 +181,37 @@ impl<'m> RadioNode<'m> {
             let now = self.clock.now();
             self.world.run_until(now);
             while let Some((action, bytes)) = self.world.take_order(0) {
+                if let Action::Preload { .. } = action {
+                    self.neighbors.on_loaded(&bytes);
+                }
                 self.radio.perform(action, &bytes, now);
             }
-            let (world, mut acted) = (&mut self.world, false);
+            let (world, neighbors) = (&mut self.world, &mut self.neighbors);
+            let (mut acted, mut has_twin) = (false, false);
             let polled = self.radio.poll(now, |event| {
+                match &event {
+                    Event::FrameReceived { psdu, meta } => {
+                        let from = neighbors.on_frame(psdu, meta.rssi_dbm, now);
+                        has_twin |= from == Some(self.info.eui64);
+                    }
+                    Event::Sent { outcome, .. } => neighbors.on_sent(*outcome),
+                    _ => {}
+                }
                 world.hear(0, event);
                 acted = true;
             });
             let notice = polled.map_err(|error| failed(&error))?;
+            if has_twin {
+                self.warn(now);
+            }
+            match &notice {
+                Some(Notice::Restarted(_)) => self.is_ready = false,
+                Some(Notice::Ready(_)) => {
+                    self.is_ready = true;
+                    self.restarts += 1;
+                }
+                None => {}
+            }
             match notice {
                 Some(Notice::Restarted(_)) if !self.radio.radio().has_line() => {
                     say("the radio is gone: plug it in again; all else goes on");
@@ -174,6 +224,15 @@ impl<'m> RadioNode<'m> {
         }
     }
 
+    /// Says that a frame came from this radio's own address, unless that was said lately.
+    fn warn(&mut self, now: Instant) {
+        let is_due = |at: Instant| now >= at + WARN_EVERY;
+        if self.warned_at.is_none_or(is_due) {
+            self.warned_at = Some(now);
+            say(&twin::warning(self.info.eui64));
+        }
+    }
+
     /// The node's addresses that are not only for this link.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = Ipv6Addr> {
         let addresses = self.world.node(0).ip().addresses();
@@ -183,12 +242,45 @@ impl<'m> RadioNode<'m> {
             .filter(|addr| !addr.is_unicast_link_local())
     }
 
+    /// Lets the node take the link key of this sequence, if it is later than its own; others follow
+    /// by what they then hear.
+    pub(crate) fn rotate_key(&mut self, sequence: u32) {
+        self.world.with_node(0, |node, now| {
+            if let Some(Link::Mesh(mesh)) = node.link_mut(RADIO) {
+                mesh.rotate_key(sequence, now);
+            }
+        });
+    }
+
+    /// How good the link to a neighbour is; none: nothing has come from it.
+    pub(crate) fn quality(&self, of: [u8; 8]) -> Option<LinkQuality> {
+        self.neighbors.quality(of)
+    }
+
+    /// What the radio says of itself.
+    pub(crate) const fn info(&self) -> &RadioInfo {
+        &self.info
+    }
+
+    /// The channel and the PAN identifier.
+    pub(crate) const fn channel_and_pan(&self) -> (u8, u16) {
+        (self.channel, self.pan)
+    }
+
+    /// Whether the radio is there and configured, and how often it was configured anew.
+    pub(crate) const fn readiness(&self) -> (bool, u64) {
+        (self.is_ready, self.restarts)
+    }
+
     /// The radio, the channel and the PAN in words.
     pub(crate) fn place(&self) -> String {
         let (firmware, channel, pan) = (&self.info.firmware, self.channel, self.pan);
         format!("by {firmware}, on channel {channel} in PAN {pan:#06x}")
     }
 }
+
+/// Anybody can make it be said.
+const WARN_EVERY: Duration = Duration::from_secs(600);
 
 /// The PAN identifier of all nodes with a key: it follows from the name of the key, which stays
 /// when the key is rotated.

@@ -140,6 +140,20 @@ fn bad_arguments_are_refused() {
         ),
         (&["mote"], &["mote needs --radio <URL>"]),
         (
+            &["mote", "--radio", "x", "--port", "8"],
+            &["--port", "7 (echo), 9 (discard), 19 (chargen) and 5201"],
+        ),
+        (
+            &["mote", "--radio", "x", "--sleep", "nap"],
+            &["--sleep", "fixed:SECONDS, paper, adaptive"],
+        ),
+        (&["attach", "1"], &["process 1 is no motet up"]),
+        (&["attach", "sh"], &["invalid value 'sh'"]),
+        (
+            &["router", "status", "--hosts", "--json"],
+            &["--hosts", "--json"],
+        ),
+        (
             &["mote", "--radio", "x", "--pan", "ffff"],
             &["--pan", "four hexadecimal digits"],
         ),
