@@ -131,12 +131,14 @@ mod linux {
     /// The mesh of a process, where it has one.
     fn of_process(pid: u32) -> Option<Mesh> {
         let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-        let words = mesh_of(&line)?;
+        let own = env::current_exe().ok();
+        let own = own.as_deref().and_then(Path::file_name);
+        let words = mesh_of(&line, own.unwrap_or_default().to_str()?)?;
         Some(Mesh { pid, words })
     }
 
-    /// The words of a command line, if they are those of a mesh.
-    fn mesh_of(line: &[u8]) -> Option<Vec<String>> {
+    /// The words of a command line, if they are those of a mesh. `own`: the name of this program.
+    fn mesh_of(line: &[u8], own: &str) -> Option<Vec<String>> {
         let line = line.strip_suffix(&[0]).unwrap_or(line);
         let words = line.split(|byte| *byte == 0);
         let words: Vec<String> = words
@@ -152,7 +154,7 @@ mod linux {
             _ => false,
         };
         let words = [program.to_owned()].into_iter().chain(rest.to_vec());
-        (program == "motet" && is_mesh).then(|| words.collect())
+        (program == own && is_mesh).then(|| words.collect())
     }
 
     #[cfg(test)]
@@ -161,7 +163,7 @@ mod linux {
 
         #[test]
         fn a_mesh_is_known_by_its_command_line() {
-            let words = |line: &str| mesh_of(line.replace(' ', "\0").as_bytes());
+            let words = |line: &str| mesh_of(line.replace(' ', "\0").as_bytes(), "motet");
             for (line, expected) in [
                 ("/usr/bin/motet up --hops 2 ", Some("motet up --hops 2")),
                 ("motet router --radio x", Some("motet router --radio x")),

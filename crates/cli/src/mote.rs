@@ -26,7 +26,8 @@ use crate::{
 #[command(after_help = "Examples:\n  \
     motet mote --radio 'spinel+hdlc+uart:///dev/ttyACM0' --key team.key\n  \
     motet mote --radio 'spinel+hdlc+forkpty://ot-rcp?forkpty-arg=2' --pan 0xabcd --port 7\n  \
-    motet mote --radio 'spinel+hdlc+uart:///dev/ttyACM0' --key team.key --sleep hinted:20")]
+    motet mote --radio 'spinel+hdlc+uart:///dev/ttyACM0' --key team.key --sleep hinted:20\n  \
+    motet mote --radio 'spinel+hdlc+uart:///dev/ttyACM0' --join-key own.key --pan 0xabcd")]
 pub(crate) struct Args {
     /// The radio, by the URL that OpenThread's daemon takes: spinel+hdlc+uart://DEVICE or
     /// spinel+hdlc+forkpty://PROGRAM
@@ -44,6 +45,11 @@ pub(crate) struct Args {
     /// Encrypt and authenticate every frame with the key in this file
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
+
+    /// Ask for the network's key by CoJP (RFC 9031), with the mote's own key in this file, as motet
+    /// keys device prints it: of a router with --joining cojp, in the PAN that --pan names
+    #[arg(long, value_name = "FILE", conflicts_with = "key")]
+    join_key: Option<PathBuf>,
 
     /// Folder that keeps the frame counters of the key from one run to the next [default:
     /// $STATE_DIRECTORY, else ~/.local/state/motet]
@@ -118,6 +124,8 @@ mod linux {
             channel: args.channel,
             pan: args.pan,
             key: args.key.as_ref(),
+            join_key: args.join_key.as_ref(),
+            registers: None,
             state: args.state.as_ref(),
             role: match args.sleep {
                 Some(sleep) => Role::Sleeper(sleep.policy()),

@@ -10,6 +10,7 @@ use std::{net::Ipv6Addr, os::fd::BorrowedFd, path::PathBuf, time};
 
 use motet::{
     ip::Address,
+    join::JoinKey,
     link::Link,
     mac::{self, Action, Event},
     random::Rng,
@@ -17,15 +18,17 @@ use motet::{
 };
 use motet_lab::{
     Arena,
-    keys::Keys,
+    keys::{KeyFile, Keys},
     net::{
+        counter_store::CounterStore,
         network::RADIO,
-        outside::{self, Role},
+        outside::{self, Key, Role},
         world::World,
     },
 };
 use motet_radio::{MacRadio, Notice};
 use motet_spinel::{Promiscuous, RadioInfo, Settings};
+use motet_state::KeyName;
 use sha2::{Digest as _, Sha256};
 
 pub(crate) use self::neighbors::LinkQuality;
@@ -49,11 +52,79 @@ pub(crate) struct Start<'a> {
     pub(crate) pan: Option<u16>,
     /// The key file.
     pub(crate) key: Option<&'a PathBuf>,
+    /// The file with the node's own key, in its place.
+    pub(crate) join_key: Option<&'a PathBuf>,
+    /// What that key file says, where the node gives the key to others.
+    pub(crate) registers: Option<&'a KeyFile>,
     /// The folder for frame counters.
     pub(crate) state: Option<&'a PathBuf>,
     pub(crate) role: Role,
     /// Connections, listeners and handshakes.
     pub(crate) sockets: [usize; 3],
+}
+
+/// The secret that a node begins with.
+enum Secret {
+    Network(Keys),
+    Own(JoinKey),
+}
+
+impl Start<'_> {
+    /// The secret, if there is one, and the PAN identifier.
+    ///
+    /// # Errors
+    /// The secret cannot be read; what is named does not say which PAN it is, or is of no use.
+    fn secret(&self) -> Result<(Option<Secret>, u16), Error> {
+        let keys = self.key.map(|key| keys::read(key)).transpose()?;
+        let own = self.join_key.map(|key| keys::read_join_key(key));
+        let own = own.transpose()?;
+        let pan = match (self.pan, &keys, &own) {
+            (Some(pan), ..) => pan,
+            (None, Some(keys), _) => pan_of(keys),
+            (None, None, Some(_)) => {
+                return Err(Error::input(
+                    "no PAN identifier follows from a mote's own key: name that of the mesh with --pan, such as \
+                     0xabcd",
+                ));
+            }
+            (None, None, None) => {
+                return Err(Error::input(
+                    "a mesh without a key needs a PAN identifier: name one with --pan, such as 0xabcd, or a key \
+                     with --key",
+                ));
+            }
+        };
+        let secret = keys.map(Secret::Network).or(own.map(Secret::Own));
+        if secret.is_none() && self.state.is_some() {
+            return Err(Error::input(
+                "--state keeps the frame counters of a key: name a key with --key, or leave --state out",
+            ));
+        }
+        Ok((secret, pan))
+    }
+}
+
+impl Secret {
+    /// The node's key, and where its frame counters are kept.
+    fn kept(self, start: &Start<'_>, eui64: [u8; 8]) -> Result<(Key, CounterStore), Error> {
+        let folder = start.state.map(PathBuf::as_path);
+        match self {
+            Self::Own(own) => {
+                let name = KeyName::of(own.as_bytes());
+                Ok((Key::Join(own), state::counters_of(folder, name, 0, eui64)?))
+            }
+            Self::Network(keys) => {
+                let (network, sequence) = (keys.network, keys.sequence);
+                let store = state::counters_of(folder, keys.name, sequence, eui64)?;
+                let Some(file) = start.registers else {
+                    return Ok((Key::Network(network, sequence), store));
+                };
+                let secret = file.join_secret().map_err(Error::input)?;
+                let revoked = file.revoked().collect();
+                Ok((Key::Registrar(network, sequence, secret, revoked), store))
+            }
+        }
+    }
 }
 
 /// A node over a radio.
@@ -82,22 +153,7 @@ impl<'m> RadioNode<'m> {
         interrupt: &Interrupt,
         arena: &'m Arena,
     ) -> Result<Option<Self>, Error> {
-        let keys = start.key.map(|key| keys::read(key)).transpose()?;
-        let pan = match (start.pan, &keys) {
-            (Some(pan), _) => pan,
-            (None, Some(keys)) => pan_of(keys),
-            (None, None) => {
-                return Err(Error::input(
-                    "a mesh without a key needs a PAN identifier: name one with --pan, such as 0xabcd, or a key \
-                     with --key",
-                ));
-            }
-        };
-        if keys.is_none() && start.state.is_some() {
-            return Err(Error::input(
-                "--state keeps the frame counters of a key: name a key with --key, or leave --state out",
-            ));
-        }
+        let (secret, pan) = start.secret()?;
         let settings = Settings {
             channel: start.channel,
             pan,
@@ -110,13 +166,9 @@ impl<'m> RadioNode<'m> {
         let Some((mut radio, info)) = started else {
             return Ok(None);
         };
-        let kept = |keys: Keys| {
-            let folder = start.state.map(PathBuf::as_path);
-            let store = state::counters_of(folder, keys.name, keys.sequence, info.eui64)?;
-            Ok::<_, Error>((keys.network, keys.sequence, store))
-        };
         // Before anything is sent.
-        let key = keys.map(kept).transpose()?;
+        let key = secret.map(|secret| secret.kept(start, info.eui64));
+        let key = key.transpose()?;
         let seed = getrandom::u64()
             .map_err(|error| Error::failed(format!("no random bytes from this system: {error}")))?;
         let (place, mut rng) = ((info.eui64, pan), Rng::from_seed([seed, !seed]));
@@ -298,7 +350,6 @@ mod tests {
 
     #[test]
     fn a_pan_identifier_follows_from_the_key_and_outlives_its_rotation() {
-        use motet_lab::keys::KeyFile;
         let mut file = KeyFile::new(&[7; motet_lab::keys::SECRET_LEN]);
         let first = pan_of(&file.keys().unwrap());
         file.rotate().unwrap();

@@ -110,6 +110,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", requires = "mesh")]
     key: Option<PathBuf>,
 
+    /// How motes of the real mesh get the key: they have it from the start (provisioned), or each
+    /// asks this router for it by CoJP (RFC 9031) with a key of its own, unless it is revoked
+    /// (cojp)
+    #[arg(long, value_name = "HOW", requires_all = ["radio", "key"], conflicts_with = "air", default_value = "provisioned", hide_possible_values = true)]
+    joining: Joining,
+
     /// Folder that keeps the frame counters of the key from one run to the next: a key has one, and
     /// a run at a time [default: $STATE_DIRECTORY, else ~/.local/state/motet]
     #[arg(long, value_name = "DIR", requires = "mesh")]
@@ -154,6 +160,12 @@ enum Rules {
     Install,
     /// Show the commands, and do nothing else
     Print,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Joining {
+    Provisioned,
+    Cojp,
 }
 
 #[derive(Debug, Subcommand)]

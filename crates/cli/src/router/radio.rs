@@ -18,7 +18,7 @@ use motet_router::wake::Wake;
 use motet_taim::Config;
 
 use super::{
-    Args, air,
+    Args, Joining, air,
     gate::Gate,
     names::Names,
     reread::reread,
@@ -55,6 +55,8 @@ pub(super) fn run(url: &str, args: &Args) -> Result<(), Error> {
         channel: args.channel,
         pan: args.pan,
         key: args.key.as_ref(),
+        join_key: None,
+        registers: known.as_ref().filter(|_| args.joining == Joining::Cojp),
         state: args.state.as_ref(),
         role: Role::Router {
             prefix,
@@ -184,7 +186,8 @@ const fn eui64_of(iid: [u8; 8]) -> [u8; 8] {
 }
 
 /// Why motes cannot get another key.
-const BY_HAND: &str = "motes on real radios must be given another one by hand";
+const BY_HAND: &str = "motes that have it from the start must be given another one by hand (--joining is not \
+                       cojp)";
 
 /// Motes that the root has room for.
 const MOTES_MAX: usize = 256;

@@ -35,9 +35,8 @@ impl Rekeyed for RadioNode<'_> {
         self.rotate_key(sequence);
     }
 
-    /// It has no registrar.
-    fn replace(&mut self, _: (NetworkKey, u32), _: &KeyFile) -> bool {
-        false
+    fn replace(&mut self, key: (NetworkKey, u32), file: &KeyFile) -> bool {
+        self.world.replace_key(key, file.revoked())
     }
 }
 

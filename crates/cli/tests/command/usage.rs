@@ -147,6 +147,18 @@ fn bad_arguments_are_refused() {
             &["mote", "--radio", "x", "--sleep", "nap"],
             &["--sleep", "fixed:SECONDS, paper, adaptive"],
         ),
+        (
+            &["mote", "--radio", "x", "--key", "k", "--join-key", "j"],
+            &["--key", "--join-key"],
+        ),
+        (
+            &["mote", "--radio", "x", "--join-key", "Cargo.toml"],
+            &["no device's own key", "motet keys device"],
+        ),
+        (
+            &["router", "--radio", "x", "--pan", "1", "--joining", "cojp"],
+            &["router needs --key <FILE>"],
+        ),
         (&["attach", "1"], &["process 1 is no motet up"]),
         (&["attach", "sh"], &["invalid value 'sh'"]),
         (

@@ -4,19 +4,23 @@
 //! [`World::hear`]; the node is node 0, and its time the caller's. A border router is the root of a
 //! DODAG and has a wire to the caller besides, by [`World::inject_at`] and [`World::take_at`]; a
 //! mote looks for one, and passes on the packets of others. A mote that sleeps knows no RPL: it
-//! registers with a router, which keeps its packets. Left out: joining by CoJP.
+//! registers with a router, which keeps its packets. A mote without the network's key asks a
+//! registrar for it by CoJP, the border router; one that got its key so passes the requests of
+//! others on.
 
+use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
 use motet::ip::{self, Ip};
+use motet::join::JoinKey;
 use motet::limits::{IPV6_MTU_MIN, MESH_PACKET_LEN_MAX};
 use motet::link::{
     Advertised, Child, FlowEntry, FlowQueues, Indirect, IndirectConfig, Link, Mesh, MeshConfig,
     MeshStorage, Pacing, Thinning,
 };
-use motet::mac::security::{Engine, NetworkKey, Peer, Security, SecurityConfig};
+use motet::mac::security::{Engine, KEY_LEN, NetworkKey, Peer, Security, SecurityConfig};
 use motet::mac::{self, Policy, RadioCapabilities, Sleep, Unfit};
-use motet::node::Node;
+use motet::node::{JoinProxy, JoinRole, Node};
 use motet::random::Rng;
 use motet::rpl::{self, Candidate, RplRole};
 use motet::time::{Duration, Instant};
@@ -24,10 +28,11 @@ use motet::time::{Duration, Instant};
 use super::counter_store::CounterStore;
 use super::network::{RADIO, WIRED, give_new_fragments, join_wire, new_tcp, new_wire};
 use super::plan;
-use super::world::{Conditions, Port, Resident, World};
+use super::world::{Conditions, Joiner, PledgeState, Port, RegistrarState, Resident, World};
 use crate::Arena;
 use crate::air::gains::Gains;
 use crate::apps::App;
+use crate::keys::JoinSecret;
 use crate::streams::{Purpose, stream};
 
 /// The settings of such a node.
@@ -39,13 +44,37 @@ pub struct Settings {
     pub mac: mac::Config,
     /// What the node is.
     pub role: Role,
-    /// The network's key, the link key to begin with, and where the node's frame counters are
-    /// kept; none: frames are neither encrypted nor authenticated.
-    pub key: Option<(NetworkKey, u32, CounterStore)>,
+    /// The node's key, and where its frame counters are kept; none: frames are neither encrypted
+    /// nor authenticated.
+    pub key: Option<(Key, CounterStore)>,
     /// Connections, listeners and handshakes.
     pub sockets: [usize; 3],
     /// Every random choice follows from it: another one at each start.
     pub seed: u64,
+}
+
+/// The key that a node begins with.
+#[derive(Clone, Debug)]
+pub enum Key {
+    /// The network's, and the link key to begin with.
+    Network(NetworkKey, u32),
+    /// Its own, with which it asks for the network's.
+    Join(JoinKey),
+    /// The network's, as in [`Self::Network`], which the node gives to others, a border router's:
+    /// their own keys follow from a secret, and these are left out.
+    Registrar(NetworkKey, u32, JoinSecret, BTreeSet<[u8; 8]>),
+}
+
+impl Key {
+    /// The key of the network and the link key to begin with, as far as they are known.
+    const fn network(&self) -> Option<(NetworkKey, u32)> {
+        match self {
+            Self::Network(network, sequence) | Self::Registrar(network, sequence, ..) => {
+                Some((*network, *sequence))
+            }
+            Self::Join(_) => None,
+        }
+    }
 }
 
 /// What such a node is.
@@ -103,7 +132,16 @@ pub fn node<'m>(settings: &Settings, arena: &'m Arena) -> Result<World<'m>, Unfi
         join_wire(&mut ip);
     }
     let tcp = new_tcp(settings.sockets, &mut rng, arena);
+    let role = settings.key.as_ref().and_then(|(key, _)| match key {
+        Key::Network(..) => None,
+        Key::Join(_) => Some(JoinRole::Pledge),
+        Key::Registrar(..) => Some(JoinRole::Jrc),
+    });
+    let join_proxy = role.map(|role| arena.alloc(JoinProxy::new(role, &mut rng)));
     let mut node = Node::new(links, ip, tcp, rng, Instant::ORIGIN);
+    if let Some(join_proxy) = join_proxy {
+        node.set_join_proxy(join_proxy);
+    }
     give_new_fragments(&mut node, arena);
     start_rpl(&mut node, settings.role, arena);
     let tap = is_router.then_some(Port::Tap(WIRED));
@@ -117,10 +155,34 @@ pub fn node<'m>(settings: &Settings, arena: &'m Arena) -> Result<World<'m>, Unfi
         frame_loss: 0.0,
     };
     let mut world = World::new(vec![resident], &Gains::default(), None, conditions);
-    if let Some((.., store)) = &settings.key {
+    if let Some((key, store)) = &settings.key {
         world.set_counter_store(0, store.clone(), settings.mac.extended);
+        if let Some(joiner) = joiner(settings, key, store) {
+            world.set_joiner(0, joiner);
+        }
     }
     Ok(world)
+}
+
+/// The node's part in joining, if it has one.
+fn joiner(settings: &Settings, key: &Key, store: &CounterStore) -> Option<Joiner> {
+    let place = (settings.mac.extended, settings.mac.pan);
+    match key {
+        Key::Network(..) => None,
+        Key::Join(key) => {
+            let rng = stream(settings.seed, 0, Purpose::Joining);
+            let pledge = PledgeState::below_a_root(*key, place, rng);
+            let pledge = pledge.with_counter_store(Some(store));
+            Some(Joiner::Pledge(Box::new(pledge)))
+        }
+        Key::Registrar(network, sequence, secret, revoked) => {
+            let prefix = settings.role.prefix()?;
+            let key = (*network, *sequence);
+            let registrar = RegistrarState::new(*secret, key, prefix, revoked.clone());
+            let registrar = registrar.keeping(store, place);
+            Some(Joiner::Registrar(Box::new(registrar)))
+        }
+    }
 }
 
 /// Starts RPL, unless the node sleeps.
@@ -167,10 +229,12 @@ fn mesh<'m>(settings: &Settings, rng: &mut Rng, arena: &'m Arena) -> Result<Mesh
         let flows = arena.alloc_slice_fill_with(FLOWS, |_| FlowEntry::EMPTY);
         mesh.set_flow_queues(arena.alloc(FlowQueues::new(packets, flows)));
     }
-    if let Some((network, sequence, store)) = &settings.key {
+    if let Some((key, store)) = &settings.key {
+        let known = key.network();
+        let (network, sequence) = known.unwrap_or((NetworkKey::new([0; KEY_LEN]), 0));
         let config = SecurityConfig {
             engine: Engine::Software,
-            ..SecurityConfig::new(*network, *sequence)
+            ..SecurityConfig::new(network, sequence)
         };
         let config = config.resume(store.reservation(settings.mac.extended));
         let peers = match role {
@@ -178,7 +242,11 @@ fn mesh<'m>(settings: &Settings, rng: &mut Rng, arena: &'m Arena) -> Result<Mesh
             Role::Router { motes, .. } => motes.max(NEIGHBORS),
         };
         let peers = arena.alloc_slice_fill_with(peers, |_| Peer::EMPTY);
-        mesh.set_security(arena.alloc(Security::new(&config, peers)));
+        let security = match known {
+            Some(_) => Security::new(&config, peers),
+            None => Security::locked(&config, peers),
+        };
+        mesh.set_security(arena.alloc(security));
     }
     Ok(mesh)
 }

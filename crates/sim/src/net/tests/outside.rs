@@ -3,9 +3,11 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::Ipv6Addr;
+use std::path::Path;
 
 use motet::mac::security::NetworkKey;
 use motet::mac::{self, Action, AttemptOutcome, Event, Pending, Policy, RadioCapabilities, RxMeta};
+use motet::node::{JoinProxy, JoinRole};
 use motet::time::{Duration, Instant};
 use motet::wire::LinkAddr;
 use motet::wire::ieee802154::{Command, FrameType, Header};
@@ -13,10 +15,11 @@ use motet_state::{Counters, KeyName};
 
 use super::super::counter_store::CounterStore;
 use super::super::world::World;
-use super::{Role, Settings, node};
+use super::{Key, Role, Settings, node};
 use crate::Arena;
 use crate::apps::content::Content;
 use crate::apps::{App, Ends, Receiver, Sender};
+use crate::keys::{JoinSecret, SECRET_LEN};
 use crate::net::plan;
 
 const RADIO: RadioCapabilities = RadioCapabilities {
@@ -145,7 +148,7 @@ fn settings(n: u16, role: Role, key: Option<CounterStore>) -> Settings {
             ..mac::Config::new(0xabcd, plan::eui64(n))
         },
         role,
-        key: key.map(|store| (NetworkKey::new([1; 16]), 0, store)),
+        key: key.map(|store| (Key::Network(NetworkKey::new([1; 16]), 0), store)),
         sockets: [2, 1, 1],
         seed: n.into(),
     }
@@ -237,14 +240,68 @@ fn a_mote_joins_and_sends_a_stream() {
     carry([None, None]);
 }
 
+/// The place for the frame counters of a node in `folder`, under a key's name.
+fn store(folder: &Path, name: &[u8], n: u16) -> CounterStore {
+    let counters = Counters::open(folder, KeyName::of(name), &n.to_string());
+    let node = std::iter::once(plan::eui64(n));
+    CounterStore::begin(counters.unwrap(), 0, node, |_| {}).unwrap()
+}
+
+/// A mote gets the network's key from the border router by its own key, then another one that
+/// replaces it; a revoked mote gets none.
+#[test]
+fn a_mote_without_the_key_asks_for_it_and_a_revoked_one_gets_none() {
+    let secret = JoinSecret::new([3; SECRET_LEN]);
+    let network = NetworkKey::new([1; 16]);
+    for revoked in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let arena = Arena::new();
+        let left_out = revoked.then_some(plan::eui64(1)).into_iter().collect();
+        let registrar = Key::Registrar(network, 5, secret, left_out);
+        let stores = [0, 1].map(|n| store(folder.path(), &[7; 16], n));
+        let [router_store, mote_store] = stores;
+        let settings_of = |n, role, key| Settings {
+            key: Some(key),
+            ..settings(n, role, None)
+        };
+        let own = Key::Join(secret.key(plan::eui64(1)));
+        let mut worlds = [
+            node(
+                &settings_of(0, ROUTER, (registrar, router_store.clone())),
+                &arena,
+            )
+            .unwrap(),
+            node(&settings_of(1, Role::Mote, (own, mote_store)), &arena).unwrap(),
+        ];
+        let mut radios = [Radio::default(), Radio::default()];
+        run(&mut worlds, &mut radios, Instant::from_micros(60_000_000));
+        let given = worlds[1]
+            .given(0)
+            .map(|given| (given.network, given.sequence));
+        let global = worlds[1].node(0).global_address();
+        let role = worlds[1].node(0).join_proxy().map(JoinProxy::role);
+        let kept = router_store.stored(plan::eui64(1)).number;
+        if revoked {
+            assert_eq!((given, global, kept), (None, None, 0));
+            continue;
+        }
+        assert_eq!(given, Some((network, 5)));
+        assert_eq!(global, Some(plan::mesh_addr(1)));
+        assert_eq!(role, Some(JoinRole::Proxy(plan::mesh_addr(0))));
+        assert!(kept > 0, "the number of its request is stored");
+        // Another network key is announced to it.
+        let other = NetworkKey::new([2; 16]);
+        assert!(worlds[0].replace_key((other, 0), std::iter::empty()));
+        run(&mut worlds, &mut radios, Instant::from_micros(90_000_000));
+        assert_eq!(worlds[0].given(0).map(|given| given.network), Some(other));
+        assert_eq!(worlds[1].given(0).map(|given| given.network), Some(other));
+    }
+}
+
 #[test]
 fn a_mote_with_a_key_joins_and_sends_a_stream() {
     let folder = tempfile::tempdir().unwrap();
-    let keys = [0, 1].map(|n| {
-        let counters = Counters::open(folder.path(), KeyName::of(&[1; 16]), &n.to_string());
-        let node = std::iter::once(plan::eui64(n));
-        Some(CounterStore::begin(counters.unwrap(), 0, node, |_| {}).unwrap())
-    });
+    let keys = [0, 1].map(|n| Some(store(folder.path(), &[1; 16], n)));
     carry(keys);
 }
 
