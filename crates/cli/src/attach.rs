@@ -64,8 +64,7 @@ mod linux {
             None => only_one()?,
         };
         namespace::join(mesh.pid).map_err(|error| {
-            let Mesh { pid, words } = &mesh;
-            let command = words.join(" ");
+            let (pid, command) = (mesh.pid, mesh.name());
             match error.kind() {
                 io::ErrorKind::PermissionDenied => Error::failed(format!(
                     "{command} (process {pid}) runs in a network that this user may not enter: run motet attach as \
@@ -104,6 +103,20 @@ mod linux {
         words: Vec<String>,
     }
 
+    impl Mesh {
+        /// The beginning of its command line.
+        fn name(&self) -> String {
+            let line = self.words.join(" ");
+            match line.char_indices().nth(NAME_LEN_MAX) {
+                Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+                None => line,
+            }
+        }
+    }
+
+    /// Characters of a command line that tell one mesh from another.
+    const NAME_LEN_MAX: usize = 60;
+
     /// The mesh that runs, where it is one.
     fn only_one() -> Result<Mesh, Error> {
         let processes = fs::read_dir("/proc").map_err(|error| {
@@ -119,7 +132,7 @@ mod linux {
             )),
             several => {
                 let several = several.iter();
-                let named = several.map(|mesh| format!("{} ({})", mesh.pid, mesh.words.join(" ")));
+                let named = several.map(|mesh| format!("{} ({})", mesh.pid, mesh.name()));
                 Err(Error::input(format!(
                     "several meshes run here: name the process of one: {}",
                     named.collect::<Vec<_>>().join(", ")

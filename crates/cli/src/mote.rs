@@ -24,10 +24,10 @@ use crate::{
 /// on afterwards.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
-    motet mote --radio 'spinel+hdlc+uart:///dev/ttyACM0' --key team.key\n  \
-    motet mote --radio 'spinel+hdlc+forkpty://ot-rcp?forkpty-arg=2' --pan 0xabcd --port 7\n  \
-    motet mote --radio 'spinel+hdlc+uart:///dev/ttyACM0' --key team.key --sleep hinted:20\n  \
-    motet mote --radio 'spinel+hdlc+uart:///dev/ttyACM0' --join-key own.key --pan 0xabcd")]
+    motet mote --radio spinel+hdlc+uart:///dev/ttyACM0 --key team.key --port 7\n  \
+    motet mote --radio spinel+hdlc+uart:///dev/ttyACM0 --key k --sleep hinted:20\n  \
+    motet mote --radio spinel+hdlc+uart:///dev/ttyACM0 --join-key own --pan abcd\n  \
+    motet mote --radio 'spinel+hdlc+forkpty://ot-rcp?forkpty-arg=2' --pan 0xabcd")]
 pub(crate) struct Args {
     /// The radio, by the URL that OpenThread's daemon takes: spinel+hdlc+uart://DEVICE or
     /// spinel+hdlc+forkpty://PROGRAM

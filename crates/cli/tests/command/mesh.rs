@@ -29,57 +29,6 @@ fn lines(output: &Output) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// The command of `up` and that of `attach` find motes by their names, and one that runs elsewhere
-/// does not.
-#[test]
-fn motes_have_names_beside_their_mesh_and_in_an_attached_shell() {
-    let output = up(&[], "cat /etc/hosts");
-    let expected = format!("# motes of motet up\n{MOTE}\tmote1\n");
-    let hosts = String::from_utf8_lossy(&output.stdout);
-    assert!(hosts.ends_with(&expected), "{}", said(&output));
-    assert!(hosts.starts_with(&fs::read_to_string("/etc/hosts").unwrap_or_default()));
-    assert!(!fs::read_to_string("/etc/hosts").unwrap().contains(MOTE));
-    let mut up = motet()
-        .args(["up", "--hops", "1", "--", "sh", "-c"])
-        .arg("echo ready; read end")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    let mut stdout = BufReader::new(up.stdout.take().unwrap());
-    stdout.read_line(&mut line).unwrap();
-    assert_eq!(line, "ready\n");
-    let attach = |script: &str| {
-        let process = up.id().to_string();
-        let script = ["--", "sh", "-c", script];
-        motet()
-            .arg("attach")
-            .arg(process)
-            .args(script)
-            .output()
-            .unwrap()
-    };
-    let output = attach("echo $MOTET_MOTES; cat /etc/hosts");
-    let found = lines(&output);
-    assert_eq!(
-        found.first().map(String::as_str),
-        Some(MOTE),
-        "{}",
-        said(&output)
-    );
-    assert!(
-        found.contains(&format!("{MOTE}\tmote1")),
-        "{}",
-        said(&output)
-    );
-    let output = attach("exit 7");
-    assert_eq!(output.status.code(), Some(7), "{}", said(&output));
-    drop(up.stdin.take());
-    up.wait().unwrap();
-}
-
 /// Six clients that die in the middle of an answer leave every buffer of the mote full of it.
 #[test]
 fn no_client_reads_what_was_sent_to_another() {
