@@ -65,7 +65,7 @@ pub(crate) fn start(
 }
 
 /// The radio of a node with this URL, once it is ready, and its description; none where a signal
-/// came first. `is_secured`: its frames have link security.
+/// came first. `is_secured`: the node's frames have link security; `sleeps`: it sleeps.
 ///
 /// # Errors
 /// The URL is none; there is no such radio, or none of use.
@@ -73,7 +73,7 @@ pub(crate) fn start(
 pub(crate) fn start_for_node(
     url: &str,
     settings: Settings,
-    is_secured: bool,
+    (is_secured, sleeps): (bool, bool),
     clock: Clock,
     interrupt: &Interrupt,
 ) -> Result<Option<(NodeRadio, RadioInfo)>, Error> {
@@ -98,6 +98,9 @@ pub(crate) fn start_for_node(
     };
     if is_secured {
         radio.check_security().map_err(|error| failed(&error))?;
+    }
+    if sleeps {
+        radio.check_sleep().map_err(|error| failed(&error))?;
     }
     Ok(Some((radio, info)))
 }

@@ -61,6 +61,17 @@ impl NodeRadio {
         }
     }
 
+    /// Whether a node that sleeps can use it.
+    ///
+    /// # Errors
+    /// None can.
+    pub fn check_sleep(&self) -> Result<(), Error> {
+        match self {
+            Self::Rcp(_) => Ok(()),
+            Self::Wpan(radio) => radio.check_sleep(),
+        }
+    }
+
     /// Carries out an action of the MAC. `bytes`: those that it speaks of.
     pub fn perform(&mut self, action: Action, bytes: &[u8], now: Instant) {
         match self {

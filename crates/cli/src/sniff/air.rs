@@ -103,9 +103,9 @@ impl<'i> Radio<'i> {
     }
 }
 
-/// What was heard.
+/// A capture in figures.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-struct Heard {
+struct CaptureSummary {
     firmware: String,
     api: u32,
     eui64: String,
@@ -145,13 +145,13 @@ pub(super) fn run(
     let until = after.map(|after| started + after);
     let listened = listen(&mut radio, &mut capture, until);
     let kept = args.end(Some(capture));
-    let heard = summary(&radio, started.elapsed());
+    let figures = summary(&radio, started.elapsed());
     let out = match args.takes_stdout() {
         true => Out::Stderr,
         false => Out::Stdout,
     };
     match listened {
-        Ok(()) => Error::all([kept.map(drop), show(&heard, json, out)]),
+        Ok(()) => Error::all([kept.map(drop), show(&figures, json, out)]),
         Err(error) => {
             let kept_up_to_then = kept.as_ref().ok().cloned().flatten();
             let error = error.with_partial_output(kept_up_to_then.as_slice());
@@ -188,14 +188,14 @@ fn write(capture: &mut Capture, frame: &Received) {
     capture.frame(frame.at, &psdu, frame.channel, dbm);
 }
 
-fn summary(radio: &Radio<'_>, elapsed: time::Duration) -> Heard {
+fn summary(radio: &Radio<'_>, elapsed: time::Duration) -> CaptureSummary {
     let Counts {
         frames,
         broken,
         spoilt,
         restarts,
     } = radio.source.counts();
-    Heard {
+    CaptureSummary {
         firmware: radio.info.firmware.clone(),
         api: radio.info.api,
         eui64: motet_lab::keys::hex(&radio.info.eui64),
@@ -208,18 +208,18 @@ fn summary(radio: &Radio<'_>, elapsed: time::Duration) -> Heard {
     }
 }
 
-fn show(heard: &Heard, json: bool, out: Out) -> Result<(), Error> {
+fn show(summary: &CaptureSummary, json: bool, out: Out) -> Result<(), Error> {
     if json {
-        return output::json_to(out, heard);
+        return output::json_to(out, summary);
     }
-    let Heard {
+    let CaptureSummary {
         frames,
         seconds,
         channel,
         broken,
         spoilt,
         ..
-    } = heard;
+    } = summary;
     let frames = format!("{BOLD}{frames} frames{BOLD:#}");
     output::line_to(
         out,

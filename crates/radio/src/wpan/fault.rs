@@ -40,6 +40,8 @@ pub enum Fault {
     },
     /// Frames shall have link security, and the kernel drops those.
     Security,
+    /// The node shall sleep, and the kernel keeps the radio on and sends no data request of others.
+    Sleep,
     /// It was unplugged, and what has its name now has another EUI-64.
     Exchanged,
     /// The kernel refuses it for another reason.
@@ -56,6 +58,7 @@ impl Fault {
                 | Self::Monitor
                 | Self::NoMonitor { .. }
                 | Self::Security
+                | Self::Sleep
                 | Self::OtherPan { .. }
                 | Self::OtherChannel { .. }
         )
@@ -111,6 +114,11 @@ impl Fault {
                 f,
                 "Linux drops frames whose link security is not its own: use {name} without a key, or a radio co-processor, \
                  spinel+hdlc+uart"
+            ),
+            Self::Sleep => write!(
+                f,
+                "Linux keeps the radio of {name} on, and sends no request for waiting packets: leave out --sleep, or \
+                 use a radio co-processor, spinel+hdlc+uart"
             ),
             Self::Exchanged => write!(
                 f,

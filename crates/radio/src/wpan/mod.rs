@@ -143,6 +143,16 @@ impl WpanRadio {
         Err(Error::Interface(name, Fault::Security))
     }
 
+    /// A node that sleeps cannot use it: the kernel sends no MAC command of others, such as a data
+    /// request, does not report the ACK that answers one, and keeps the receiver on.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn check_sleep(&self) -> Result<(), Error> {
+        let name = self.name().to_owned();
+        Err(Error::Interface(name, Fault::Sleep))
+    }
+
     /// Carries out an action of the MAC. `bytes`: those that it speaks of.
     pub fn perform(&mut self, action: Action, bytes: &[u8], now: Instant) {
         match action {
