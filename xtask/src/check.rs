@@ -32,10 +32,11 @@ const FIRST: &[Step] = &[
 /// Steps that build for this machine, in one target folder, in which one Cargo works at a time.
 /// What a change breaks most often stands first.
 const HOST: &[Step] = &[
-    ("clippy", clippy),
+    ("features", features::check),
     ("doc", doc),
     ("surface", surface::check),
     ("wasm", wasm),
+    // Clippy judges the workspace in this step's build.
     ("test", test::check),
 ];
 
@@ -67,11 +68,13 @@ const AFTER_TEST_BESIDE: &[Step] = &[
     ("advisories", deny::check_advisories),
 ];
 
-/// What runs only where its name is given: it takes minutes, and others judge most of the same. The
-/// step `test` tries some of the cases of the lab's longest tests, `long` all of them. The page's
+/// What runs only where its name is given: others judge the same, or most of it. `clippy` gives
+/// Clippy's verdict without the step `test`, in whose build it is given otherwise. The step `test`
+/// tries some of the cases of the lab's longest tests, `long` all of them. The page's
 /// lab, an optimised build, gives what the command gives, a build for debugging; and the
 /// soak's bugs are proven found in `docs/reference/soak.md`.
 const NAMED: &[Step] = &[
+    ("clippy", clippy),
     ("long", test::check_long),
     ("planted", planted::check),
     ("determinism", determinism::check),
@@ -243,29 +246,12 @@ fn fmt(workspace: &Workspace) -> Result<StepOutcome> {
     all(workspace, "fmt", &mut commands)
 }
 
-/// Clippy for the workspace with all its targets; then the compiler alone for the stack with each
-/// set of features, in which only what is left out differs.
+/// Clippy for the workspace with all its targets.
 fn clippy(workspace: &Workspace) -> Result<StepOutcome> {
-    let mut workspace_wide = workspace.cargo("clippy");
-    workspace_wide.args(["--workspace", "--all-targets"]);
-    workspace_wide.args(locked()).args(["--", "-D", "warnings"]);
-    let mut outcome = all(workspace, "clippy", &mut [&mut workspace_wide])?;
-    let log = workspace.scratch()?.join("features.log");
-    for (set, _) in features::SETS {
-        let mut stack = workspace.cargo("check");
-        stack.args(["--package", "motet", "--no-default-features"]);
-        stack.args(["--features", set]).args(locked());
-        let (good, output) = run_logged(&mut stack, &log)?;
-        if !good || output.lines().any(|line| line.starts_with("warning")) {
-            outcome.failed = 1;
-            let output = essence(&output);
-            outcome
-                .output
-                .push_str(&format!("with the features `{set}`:\n{output}"));
-        }
-    }
-    outcome.passed = u32::from(outcome.failed == 0);
-    Ok(outcome)
+    let mut command = workspace.cargo("clippy");
+    command.args(["--workspace", "--all-targets"]);
+    command.args(locked()).args(["--", "-D", "warnings"]);
+    all(workspace, "clippy", &mut [&mut command])
 }
 
 fn firmware_clippy(workspace: &Workspace) -> Result<StepOutcome> {
@@ -288,8 +274,9 @@ fn doc(workspace: &Workspace) -> Result<StepOutcome> {
     all(workspace, "doc", &mut [&mut command])
 }
 
-/// The stack and its C interface build for both kinds of device, without `std`, and the sockets of
-/// async firmware for the larger one.
+/// The stack and its C interface compile for both kinds of device, without `std`, and the sockets
+/// of async firmware for the larger one. Images for both are built by `sizes` and by the steps
+/// that emulate devices.
 fn thumb(workspace: &Workspace) -> Result<StepOutcome> {
     let mut sockets = workspace.cargo("check");
     sockets
@@ -297,20 +284,13 @@ fn thumb(workspace: &Workspace) -> Result<StepOutcome> {
         .args(["--package", "motet-embassy", "--release"])
         .args(["--target", "thumbv7em-none-eabihf"])
         .args(locked());
-    let mut command = workspace.cargo("build");
-    command
-        .args([
-            "--package",
-            "motet",
-            "--package",
-            "motet-c",
-            "--release",
-            "--target",
-            "thumbv6m-none-eabi",
-        ])
+    let mut stack = workspace.cargo("check");
+    stack
+        .args(["--package", "motet", "--package", "motet-c", "--release"])
+        .args(["--target", "thumbv6m-none-eabi"])
         .args(["--target", "thumbv7em-none-eabihf"])
         .args(locked());
-    all(workspace, "thumb", &mut [&mut command, &mut sockets])
+    all(workspace, "thumb", &mut [&mut stack, &mut sockets])
 }
 
 /// The lab without its features asks nothing of a browser's virtual machine. It is judged as it

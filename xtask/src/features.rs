@@ -1,9 +1,34 @@
 //! The sets of features of the crate `motet` that are judged.
 //!
-//! The step `clippy` compiles each of them once, with every warning an error. The crate's README
+//! The step `features` compiles each of them once, with every warning an error. The crate's README
 //! has the same list as a table. Tests hold the two to one another, and to what the crates for
 //! devices and the examples ask for in their Cargo.toml. Left out: sets that nobody asks for, of
 //! which there are too many.
+
+use anyhow::Result;
+
+use crate::step::{StepOutcome, essence, run_logged};
+use crate::workspace::{Workspace, locked};
+
+/// Compiles the stack with each set. The compiler judges alone: sets differ only in what they leave
+/// out, and Clippy sees all of it in the step `test`.
+pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
+    let log = workspace.scratch()?.join("features.log");
+    let (mut good, mut output) = (true, String::new());
+    for (set, _) in SETS {
+        let mut stack = workspace.cargo("check");
+        stack.args(["--package", "motet", "--no-default-features"]);
+        stack.args(["--features", set]).args(locked());
+        let (this_good, said) = run_logged(&mut stack, &log)?;
+        if !this_good || said.lines().any(|line| line.starts_with("warning")) {
+            good = false;
+            let said = essence(&said);
+            output.push_str(&format!("with the features `{set}`:\n{said}"));
+        }
+    }
+    let note = format!("{} sets of features", SETS.len());
+    Ok(StepOutcome::single(good, note, output))
+}
 
 /// Features, separated by commas and without `default`, and who asks for them.
 pub(crate) const SETS: [(&str, &str); 30] = [

@@ -13,6 +13,8 @@ use crate::python::environment;
 use crate::tools;
 use crate::workspace::{Workspace, locked};
 
+mod wpan;
+
 /// A foreign part.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Peer {
@@ -22,6 +24,8 @@ pub(crate) enum Peer {
     Cojp,
     /// OpenThread's simulated radio co-processors, as the radios of a router and its motes
     Rcp,
+    /// Linux's own IEEE 802.15.4, 6LoWPAN and TCP, in an emulator, as partners of a mote
+    Wpan,
 }
 
 /// Runs every check with `peer`, those in real time included: a table, a page of it, or JSON alone
@@ -31,6 +35,7 @@ pub(crate) fn run(workspace: &Workspace, peer: Peer, format: Format) -> Result<b
         Peer::Linux => (linux, "Beside Linux", "linux"),
         Peer::Cojp => (cojp, "Beside a registrar", "cojp"),
         Peer::Rcp => (rcp::run, "On OpenThread's radios", "rcp"),
+        Peer::Wpan => (wpan::run, "Beside Linux's 6LoWPAN", "wpan"),
     };
     let is_page = format == Format::Markdown;
     if is_page {

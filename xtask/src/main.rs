@@ -11,6 +11,7 @@ mod ble_linux;
 mod ble_peers;
 mod check;
 mod composition;
+mod debian;
 mod deny;
 mod determinism;
 mod devices;

@@ -48,9 +48,9 @@ struct Outcome {
 /// All tests of the workspace, counted one by one.
 pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
     let scratch = workspace.scratch()?;
-    let mut build = workspace.cargo("test");
-    build.args(["--workspace", "--no-run"]).args(locked());
-    build.args(["--message-format", "json-render-diagnostics"]);
+    let mut build = workspace.linted_test();
+    build.args(["--no-run", "--message-format", "json-render-diagnostics"]);
+    build.args(locked());
     let (built, output) = run_logged(&mut build, &scratch.join("test-build.log"))?;
     if !built {
         let output = output.lines().filter(|line| !line.starts_with('{'));
@@ -67,19 +67,21 @@ pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
         let retried = named <= RETRIED_MAX;
         sum.add(&outcome, retried, &scratch)?;
     }
-    let mut documentation = workspace.cargo("test");
-    documentation.args(["--workspace", "--doc", "--no-fail-fast"]);
+    let mut documentation = workspace.linted_test();
+    documentation.args(["--doc", "--no-fail-fast"]);
     documentation.args(locked());
     let (good, output) = run_logged(&mut documentation, &scratch.join("test-doc.log"))?;
     sum.add_run(good, &output);
     Ok(sum.outcome())
 }
 
-/// The lab's own tests with all of their cases: without this the longest ones try some of them.
+/// The libraries' unit tests, the lab's longest ones with all of their cases: without this they try
+/// some of them.
 pub(crate) fn check_long(workspace: &Workspace) -> Result<StepOutcome> {
-    let mut tests = workspace.cargo("test");
-    tests.args(["--package", "motet-lab", "--lib", "--no-fail-fast"]);
-    tests.args(locked()).env("MOTET_LONG", "1");
+    // The tests of all libraries, so that the build is that of `check`.
+    let mut tests = workspace.linted_test();
+    tests.args(["--lib", "--no-fail-fast"]).args(locked());
+    tests.env("MOTET_LONG", "1");
     let log = workspace.scratch()?.join("test-long.log");
     let (good, output) = run_logged(&mut tests, &log)?;
     let mut sum = Sum::default();

@@ -188,11 +188,11 @@ pub(crate) const TSHARK: Tool = Tool {
 };
 
 // Clients of the motes that `motet up` brings up.
-const IPERF: Tool = Tool {
+pub(crate) const IPERF: Tool = Tool {
     program: "iperf3",
     package: "iperf3",
 };
-const NC: Tool = Tool {
+pub(crate) const NC: Tool = Tool {
     program: "nc",
     package: "netcat-openbsd",
 };

@@ -357,7 +357,6 @@ fn must(command: &mut Command, log: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The lab as it is built, and what binds it.
 /// The crate that becomes WebAssembly.
 const LAB: [&str; 5] = [
     "--release",

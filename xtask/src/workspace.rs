@@ -89,10 +89,18 @@ impl Workspace {
     /// The command `motet`, built for debugging from what the step `test` builds: a build of its
     /// package alone would need fewer features of forty crates, and build each of them once more.
     pub(crate) fn debug_motet(&self) -> Result<PathBuf> {
-        let mut build = self.cargo("test");
+        let mut build = self.linted_test();
         // A small test of the command's package; with it comes the command.
-        build.args(["--workspace", "--no-run", "--test", "revision"]);
+        build.args(["--no-run", "--test", "revision"]);
         self.motet(build, "debug")
+    }
+
+    /// `cargo test --workspace`, in which Clippy judges what is built. All builds of tests have
+    /// this form: Cargo keeps apart what Clippy has judged and what it has not.
+    pub(crate) fn linted_test(&self) -> Command {
+        let mut command = self.cargo("test");
+        linted(&mut command).arg("--workspace");
+        command
     }
 
     /// The command `motet`, as users get it.

@@ -3,19 +3,25 @@
 //! Place in the data flow: the first call of a command that talks to the
 //! kernel, before any thread exists. Everything the process does afterwards, and
 //! every child it starts, lives inside; the interfaces made there vanish with
-//! the last process in it, however that ends.
+//! the last process in it, however that ends. A second process comes in by
+//! [`join`].
 //!
 //! Left out: mapping more than one uid, which needs newuidmap(1) and entries in /etc/subuid.
 //! Configure daemons inside to keep their privileges.
 //!
-//! Sources: unshare(2), user_namespaces(7), namespaces(7).
+//! Sources: unshare(2), setns(2), user_namespaces(7), namespaces(7).
 
-use std::{fmt, fs, io};
+use std::{
+    env, fmt,
+    fs::{self, File},
+    io::{self, Write as _},
+    path::Path,
+};
 
 use nix::{
     errno::Errno,
     mount::{MsFlags, mount},
-    sched::{CloneFlags, unshare},
+    sched::{CloneFlags, setns, unshare},
     unistd::{Gid, Uid},
 };
 
@@ -62,6 +68,62 @@ pub fn enter() -> Result<Namespace, NamespaceError> {
     // is the first call that notices.
     bring_loopback_up().map_err(|error| NamespaceError::from_errno(errno_of(&error)))?;
     Ok(Namespace { with_user })
+}
+
+/// Moves this process into the namespaces of process `pid`, as far as they are not its own: user,
+/// mount and network. Its working directory stays, where it is there too.
+///
+/// Like [`enter`] it needs a process without further threads.
+///
+/// # Errors
+/// There is no such process; it is another user's; or this process has threads.
+pub fn join(pid: u32) -> io::Result<()> {
+    let folder = env::current_dir();
+    let place = |process: &str, kind: &str| format!("/proc/{process}/ns/{kind}");
+    let mut others = Vec::new();
+    // All are opened before the first is entered: /proc may be another one behind that. The user
+    // namespace comes first, for its owner may enter the others.
+    for (kind, flag) in [
+        ("user", CloneFlags::CLONE_NEWUSER),
+        ("mnt", CloneFlags::CLONE_NEWNS),
+        ("net", CloneFlags::CLONE_NEWNET),
+    ] {
+        let theirs = place(&pid.to_string(), kind);
+        if fs::read_link(&theirs)? != fs::read_link(place("self", kind))? {
+            others.push((File::open(theirs)?, flag));
+        }
+    }
+    for (namespace, flag) in &others {
+        setns(namespace, *flag)?;
+    }
+    if let Ok(folder) = folder {
+        // A new mount namespace is entered at its root.
+        let _ = env::set_current_dir(folder);
+    }
+    Ok(())
+}
+
+/// Shows `content` in the place of the file at `path` to all processes in the namespace.
+///
+/// # Errors
+/// What the system says.
+pub fn cover(_: &Namespace, path: &Path, content: &str) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let source = env::temp_dir().join(format!("motet-{}-{name}", std::process::id()));
+    // Not through a link that somebody else has laid there.
+    let mut file = File::create_new(&source)?;
+    file.write_all(content.as_bytes())?;
+    let bound = mount(
+        Some(&source),
+        path,
+        None::<&str>,
+        MsFlags::MS_BIND,
+        None::<&str>,
+    );
+    // The mount keeps the file itself.
+    let removed = fs::remove_file(&source);
+    bound?;
+    removed
 }
 
 /// Returns whether a user namespace was made.

@@ -10,6 +10,8 @@ use clap::{
     Arg, ArgMatches, Args as ClapArgs, Command, FromArgMatches, ValueEnum,
     builder::{EnumValueParser, PathBufValueParser},
 };
+#[cfg(target_os = "linux")]
+use motet::mac::{Policy, poll::REST_REACHABLE};
 use motet::time::Duration;
 use motet_lab::{
     net::network::{self, BleOptions, NetworkOptions},
@@ -44,9 +46,26 @@ enum RadioKind {
 
 /// How a mote sleeps: the name of a policy, and its key for an interval, s.
 #[derive(Clone, Copy, Debug)]
-struct Sleep {
+pub(crate) struct Sleep {
     name: &'static str,
     interval: Option<(&'static str, f64)>,
+}
+
+#[cfg(target_os = "linux")]
+impl Sleep {
+    /// The policy, for a mote of which no scenario speaks.
+    pub(crate) fn policy(self) -> Policy {
+        let interval = self.interval.map(|(_, seconds)| {
+            // Lossless: at most 300 s.
+            Duration::from_micros((seconds * 1e6) as u64)
+        });
+        match (self.name, interval) {
+            ("fixed", Some(interval)) => Policy::Fixed(interval),
+            ("hinted", interval) => Policy::Hinted(interval.unwrap_or(REST_REACHABLE)),
+            ("adaptive", _) => Policy::Adaptive,
+            _ => Policy::Paper,
+        }
+    }
 }
 
 impl ClapArgs for ChainArgs {
@@ -236,7 +255,7 @@ pub(crate) fn advice(options: &NetworkOptions) -> &'static str {
 }
 
 /// A policy of a mote that sleeps, as the command line names it.
-fn sleep_policy(text: &str) -> Result<Sleep, String> {
+pub(crate) fn sleep_policy(text: &str) -> Result<Sleep, String> {
     let (name, seconds) = match text.split_once(':') {
         None => (text, None),
         Some((name, seconds)) => (name, Some(seconds)),

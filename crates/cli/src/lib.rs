@@ -10,6 +10,7 @@
 
 #[cfg(target_os = "linux")]
 mod anemometers;
+mod attach;
 mod capture;
 mod chain;
 mod command;
@@ -20,6 +21,8 @@ mod files;
 mod flags;
 #[cfg(target_os = "linux")]
 mod hci;
+#[cfg(target_os = "linux")]
+mod hosts;
 mod interrupt;
 mod keys;
 #[cfg(target_os = "linux")]
@@ -83,6 +86,7 @@ enum Command {
     Keys(keys::Args),
     Soak(soak::Args),
     Router(router::Args),
+    Attach(attach::Args),
     Completions(completions::Args),
     Manual(manual::Args),
     #[command(hide = true)]
@@ -113,6 +117,7 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Keys(args) => keys::run(args),
         Command::Soak(args) => soak::run(args),
         Command::Router(args) => router::run(args),
+        Command::Attach(args) => attach::run(args),
         Command::Completions(args) => completions::run(args, &Arguments::command()),
         Command::Manual(args) => manual::run(args, Arguments::command()),
         Command::Guard(args) => command::guard(args),

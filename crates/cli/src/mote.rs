@@ -6,7 +6,10 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
+use motet_lab::apps::SERVICE_PORTS;
+
 use crate::{
+    chain::{Sleep, sleep_policy},
     error::Error,
     number::{pan, whole},
 };
@@ -14,17 +17,22 @@ use crate::{
 /// Be a mote, over an 802.15.4 radio at this machine.
 ///
 /// The mote joins the mesh of a border router within reach, such as motet router --radio, answers
-/// ping, and serves echo (TCP and UDP port 7), discard (9), chargen (19) and iperf3's TCP test
-/// (5201). It passes on the packets of others. It runs until Ctrl-C. The radio is a co-processor
-/// (RCP): a dongle with OpenThread's ot-rcp. One that is unplugged is awaited, and connections go
+/// ping, and serves echo (TCP and UDP port 7), discard (TCP and UDP 9), chargen (TCP 19) and
+/// iperf3's TCP test (5201). It passes on the packets of others, and keeps those for motes that
+/// sleep; with --sleep it sleeps itself. It runs until Ctrl-C. The radio is a co-processor
+/// (RCP): a dongle with OpenThread's ot-rcp; or an interface of Linux's own 802.15.4, wpan:wpan0,
+/// which carries no key and does not sleep. One that is unplugged is awaited, and connections go
 /// on afterwards.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
-    motet mote --radio 'spinel+hdlc+uart:///dev/ttyACM0' --key team.key\n  \
-    motet mote --radio 'spinel+hdlc+forkpty://ot-rcp?forkpty-arg=2' --pan 0xabcd")]
+    motet mote --radio spinel+hdlc+uart:///dev/ttyACM0 --key team.key --port 7\n  \
+    motet mote --radio spinel+hdlc+uart:///dev/ttyACM0 --key k --sleep hinted:20\n  \
+    motet mote --radio spinel+hdlc+uart:///dev/ttyACM0 --join-key own --pan abcd\n  \
+    motet mote --radio 'spinel+hdlc+forkpty://ot-rcp?forkpty-arg=2' --pan 0xabcd\n  \
+    motet mote --radio wpan:wpan0 --pan 0xabcd")]
 pub(crate) struct Args {
     /// The radio, by the URL that OpenThread's daemon takes: spinel+hdlc+uart://DEVICE or
-    /// spinel+hdlc+forkpty://PROGRAM
+    /// spinel+hdlc+forkpty://PROGRAM; or wpan:wpan0, an interface of Linux
     #[arg(long, value_name = "URL")]
     radio: String,
 
@@ -40,14 +48,43 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
 
+    /// Ask for the network's key by CoJP (RFC 9031), with the mote's own key in this file, as motet
+    /// keys device prints it: of a router with --joining cojp, in the PAN that --pan names
+    #[arg(long, value_name = "FILE", conflicts_with = "key")]
+    join_key: Option<PathBuf>,
+
     /// Folder that keeps the frame counters of the key from one run to the next [default:
     /// $STATE_DIRECTORY, else ~/.local/state/motet]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
 
+    /// Be a host below a 6LoWPAN router that speaks no RPL, such as Linux's: register with the
+    /// first one that answers, and pass nothing on
+    #[arg(long, conflicts_with_all = ["sleep", "join_key"])]
+    no_rpl: bool,
+
+    /// Serve this port alone, of 7, 9, 19 and 5201; may be repeated
+    #[arg(long = "port", value_name = "N", allow_negative_numbers = true, value_parser = port)]
+    ports: Vec<u16>,
+
+    /// Sleep, and ask the parent for what waits there: at an interval (fixed:SECONDS); as TCPlp's
+    /// study did, each 240 s at rest (paper); at 20 ms to 5 s, by what comes (adaptive); or when
+    /// TCP expects an answer, and at rest each SECONDS (hinted:SECONDS; hinted is hinted:60). The
+    /// first packet to a mote at rest waits up to that interval
+    #[arg(long, value_name = "POLICY", value_parser = sleep_policy)]
+    sleep: Option<Sleep>,
+
     /// TCP connections that it serves at a time; of more, one that is idle for 10 s yields
     #[arg(long, value_name = "N", default_value_t = 4, allow_negative_numbers = true, value_parser = whole::<usize>(1..=64))]
     connections: usize,
+}
+
+/// Checks that a mote has a service there.
+fn port(text: &str) -> Result<u16, String> {
+    let found = SERVICE_PORTS.iter().find(|port| port.to_string() == text);
+    found.copied().ok_or_else(|| {
+        "a mote serves 7 (echo), 9 (discard), 19 (chargen) and 5201 (iperf3)".to_owned()
+    })
 }
 
 /// Runs the mote until a signal comes: only on Linux, where its counters are kept.
@@ -83,6 +120,7 @@ mod linux {
         interrupt::Interrupt,
         output::say,
         radio_node::{RadioNode, Start},
+        up::linux as up,
     };
 
     pub(super) fn run(args: &Args) -> Result<(), Error> {
@@ -93,16 +131,30 @@ mod linux {
             channel: args.channel,
             pan: args.pan,
             key: args.key.as_ref(),
+            join_key: args.join_key.as_ref(),
+            registers: None,
             state: args.state.as_ref(),
-            role: Role::Mote,
+            role: match (args.sleep, args.no_rpl) {
+                (Some(sleep), _) => Role::Sleeper(sleep.policy()),
+                (None, true) => Role::Host,
+                (None, false) => Role::Mote,
+            },
             sockets: [args.connections, LISTENERS, HALF_OPEN],
         };
         let Some(mut node) = RadioNode::start(&start, &interrupt, &arena)? else {
             return Ok(());
         };
         let services = Services::new(args.connections, Ends::host(&arena));
+        let services = match &args.ports[..] {
+            [] => services,
+            ports => services.only(ports),
+        };
         node.world.set_app(0, App::Services(services));
+        let rest = args.sleep.map(|sleep| sleep.policy().rest());
         say(&format!("a mote {}; Ctrl-C ends it", node.place()));
+        if let Some(latency) = up::latency(&[rest]) {
+            say(&latency);
+        }
         let mut known: Vec<Ipv6Addr> = Vec::new();
         while !interrupt.has_come() {
             node.turn(&[], NAP)?;

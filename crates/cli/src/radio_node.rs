@@ -3,22 +3,36 @@
 //! Place: `motet-radio` drives the radio and `motet-lab` has the node; here both meet under the
 //! clock of this machine.
 
+mod neighbors;
+mod twin;
+
 use std::{net::Ipv6Addr, os::fd::BorrowedFd, path::PathBuf, time};
 
-use motet::{ip::Address, mac};
+use motet::{
+    ip::Address,
+    join::JoinKey,
+    link::Link,
+    mac::{self, Action, Event},
+    random::Rng,
+    time::{Duration, Instant},
+};
 use motet_lab::{
     Arena,
-    keys::Keys,
+    keys::{KeyFile, Keys},
     net::{
+        counter_store::CounterStore,
         network::RADIO,
-        outside::{self, Role},
+        outside::{self, Key, Role},
         world::World,
     },
 };
-use motet_radio::{MacRadio, Notice};
+use motet_radio::{NodeRadio, RadioChange};
 use motet_spinel::{Promiscuous, RadioInfo, Settings};
+use motet_state::KeyName;
 use sha2::{Digest as _, Sha256};
 
+pub(crate) use self::neighbors::LinkQuality;
+use self::neighbors::Neighbors;
 use crate::{
     error::Error,
     interrupt::Interrupt,
@@ -38,6 +52,10 @@ pub(crate) struct Start<'a> {
     pub(crate) pan: Option<u16>,
     /// The key file.
     pub(crate) key: Option<&'a PathBuf>,
+    /// The file with the node's own key, in its place.
+    pub(crate) join_key: Option<&'a PathBuf>,
+    /// What that key file says, where the node gives the key to others.
+    pub(crate) registers: Option<&'a KeyFile>,
     /// The folder for frame counters.
     pub(crate) state: Option<&'a PathBuf>,
     pub(crate) role: Role,
@@ -45,14 +63,84 @@ pub(crate) struct Start<'a> {
     pub(crate) sockets: [usize; 3],
 }
 
+/// The secret that a node begins with.
+enum Secret {
+    Network(Keys),
+    Own(JoinKey),
+}
+
+impl Start<'_> {
+    /// The secret, if there is one, and the PAN identifier.
+    ///
+    /// # Errors
+    /// The secret cannot be read; what is named does not say which PAN it is, or is of no use.
+    fn secret(&self) -> Result<(Option<Secret>, u16), Error> {
+        let keys = self.key.map(|key| keys::read(key)).transpose()?;
+        let own = self.join_key.map(|key| keys::read_join_key(key));
+        let own = own.transpose()?;
+        let pan = match (self.pan, &keys, &own) {
+            (Some(pan), ..) => pan,
+            (None, Some(keys), _) => pan_of(keys),
+            (None, None, Some(_)) => {
+                return Err(Error::input(
+                    "no PAN identifier follows from a mote's own key: name that of the mesh with --pan, such as \
+                     0xabcd",
+                ));
+            }
+            (None, None, None) => {
+                return Err(Error::input(
+                    "a mesh without a key needs a PAN identifier: name one with --pan, such as 0xabcd, or a key \
+                     with --key",
+                ));
+            }
+        };
+        let secret = keys.map(Secret::Network).or(own.map(Secret::Own));
+        if secret.is_none() && self.state.is_some() {
+            return Err(Error::input(
+                "--state keeps the frame counters of a key: name a key with --key, or leave --state out",
+            ));
+        }
+        Ok((secret, pan))
+    }
+}
+
+impl Secret {
+    /// The node's key, and where its frame counters are kept.
+    fn kept(self, start: &Start<'_>, eui64: [u8; 8]) -> Result<(Key, CounterStore), Error> {
+        let folder = start.state.map(PathBuf::as_path);
+        match self {
+            Self::Own(own) => {
+                let name = KeyName::of(own.as_bytes());
+                Ok((Key::Join(own), state::counters_of(folder, name, 0, eui64)?))
+            }
+            Self::Network(keys) => {
+                let (network, sequence) = (keys.network, keys.sequence);
+                let store = state::counters_of(folder, keys.name, sequence, eui64)?;
+                let Some(file) = start.registers else {
+                    return Ok((Key::Network(network, sequence), store));
+                };
+                let secret = file.join_secret().map_err(Error::input)?;
+                let revoked = file.revoked().collect();
+                Ok((Key::Registrar(network, sequence, secret, revoked), store))
+            }
+        }
+    }
+}
+
 /// A node over a radio.
 pub(crate) struct RadioNode<'m> {
     pub(crate) world: World<'m>,
-    radio: MacRadio,
+    radio: NodeRadio,
     info: RadioInfo,
     clock: Clock,
     pan: u16,
     channel: u8,
+    neighbors: Neighbors,
+    /// Whether the radio is configured, and how often it was so anew.
+    is_ready: bool,
+    restarts: u64,
+    /// When it was said last that another radio may have the same EUI-64.
+    warned_at: Option<Instant>,
 }
 
 impl<'m> RadioNode<'m> {
@@ -65,22 +153,7 @@ impl<'m> RadioNode<'m> {
         interrupt: &Interrupt,
         arena: &'m Arena,
     ) -> Result<Option<Self>, Error> {
-        let keys = start.key.map(|key| keys::read(key)).transpose()?;
-        let pan = match (start.pan, &keys) {
-            (Some(pan), _) => pan,
-            (None, Some(keys)) => pan_of(keys),
-            (None, None) => {
-                return Err(Error::input(
-                    "a mesh without a key needs a PAN identifier: name one with --pan, such as 0xabcd, or a key \
-                     with --key",
-                ));
-            }
-        };
-        if keys.is_none() && start.state.is_some() {
-            return Err(Error::input(
-                "--state keeps the frame counters of a key: name a key with --key, or leave --state out",
-            ));
-        }
+        let (secret, pan) = start.secret()?;
         let settings = Settings {
             channel: start.channel,
             pan,
@@ -89,28 +162,30 @@ impl<'m> RadioNode<'m> {
             promiscuous: Promiscuous::Off,
         };
         let clock = Clock::from_zero();
-        let started = real_radio::start(start.radio, settings, clock, interrupt)?;
-        let Some((radio, info)) = started else {
+        let needs = (secret.is_some(), start.role.sleeps());
+        let started = real_radio::start_for_node(start.radio, settings, needs, clock, interrupt)?;
+        let Some((mut radio, info)) = started else {
             return Ok(None);
         };
-        let radio = MacRadio::new(radio);
-        let mac = mac::Config {
-            channel: start.channel,
-            answer_timeout: MacRadio::ANSWER_TIMEOUT,
-            ..mac::Config::new(pan, info.eui64)
-        };
-        let kept = |keys: Keys| {
-            let folder = start.state.map(PathBuf::as_path);
-            let store = state::counters_of(folder, keys.name, keys.sequence, info.eui64)?;
-            Ok::<_, Error>((keys.network, keys.sequence, store))
-        };
+        // Before anything is sent.
+        let key = secret.map(|secret| secret.kept(start, info.eui64));
+        let key = key.transpose()?;
         let seed = getrandom::u64()
             .map_err(|error| Error::failed(format!("no random bytes from this system: {error}")))?;
+        let (place, mut rng) = ((info.eui64, pan), Rng::from_seed([seed, !seed]));
+        if let NodeRadio::Rcp(rcp) = &mut radio
+            && !twin::seek(rcp.radio_mut(), place, &mut rng, clock, interrupt)?
+        {
+            return Ok(None);
+        }
+        let mut mac = mac::Config::new(pan, info.eui64);
+        mac.channel = start.channel;
+        radio.settle(&mut mac);
         let settings = outside::Settings {
             radio: radio.capabilities(),
             mac,
             role: start.role,
-            key: keys.map(kept).transpose()?,
+            key,
             sockets: start.sockets,
             seed,
         };
@@ -124,6 +199,10 @@ impl<'m> RadioNode<'m> {
             clock,
             pan,
             channel: start.channel,
+            neighbors: Neighbors::default(),
+            is_ready: true,
+            restarts: 0,
+            warned_at: None,
         }))
     }
 
@@ -154,23 +233,55 @@ impl<'m> RadioNode<'m> {
             let now = self.clock.now();
             self.world.run_until(now);
             while let Some((action, bytes)) = self.world.take_order(0) {
+                if let Action::Preload { .. } = action {
+                    self.neighbors.on_loaded(&bytes);
+                }
                 self.radio.perform(action, &bytes, now);
             }
-            let (world, mut acted) = (&mut self.world, false);
+            let (world, neighbors) = (&mut self.world, &mut self.neighbors);
+            let (mut acted, mut has_twin) = (false, false);
             let polled = self.radio.poll(now, |event| {
+                match &event {
+                    Event::FrameReceived { psdu, meta } => {
+                        let from = neighbors.on_frame(psdu, meta.rssi_dbm, now);
+                        has_twin |= from == Some(self.info.eui64);
+                    }
+                    Event::Sent { outcome, .. } => neighbors.on_sent(*outcome),
+                    _ => {}
+                }
                 world.hear(0, event);
                 acted = true;
             });
             let notice = polled.map_err(|error| failed(&error))?;
+            if has_twin {
+                self.warn(now);
+            }
             match notice {
-                Some(Notice::Restarted(_)) if !self.radio.radio().has_line() => {
+                Some(RadioChange::Gone) => {
+                    self.is_ready = false;
                     say("the radio is gone: plug it in again; all else goes on");
                 }
-                Some(Notice::Restarted(_)) => say("the radio has restarted"),
-                Some(Notice::Ready(_)) => say("the radio is ready again"),
+                Some(RadioChange::Restarted) => {
+                    self.is_ready = false;
+                    say("the radio has restarted");
+                }
+                Some(RadioChange::Ready) => {
+                    self.is_ready = true;
+                    self.restarts += 1;
+                    say("the radio is ready again");
+                }
                 None if !acted => return Ok(()),
                 None => {}
             }
+        }
+    }
+
+    /// Says that a frame came from this radio's own address, unless that was said lately.
+    fn warn(&mut self, now: Instant) {
+        let is_due = |at: Instant| now >= at + WARN_EVERY;
+        if self.warned_at.is_none_or(is_due) {
+            self.warned_at = Some(now);
+            say(&twin::warning(self.info.eui64));
         }
     }
 
@@ -183,12 +294,45 @@ impl<'m> RadioNode<'m> {
             .filter(|addr| !addr.is_unicast_link_local())
     }
 
+    /// Lets the node take the link key of this sequence, if it is later than its own; others follow
+    /// by what they then hear.
+    pub(crate) fn rotate_key(&mut self, sequence: u32) {
+        self.world.with_node(0, |node, now| {
+            if let Some(Link::Mesh(mesh)) = node.link_mut(RADIO) {
+                mesh.rotate_key(sequence, now);
+            }
+        });
+    }
+
+    /// How good the link to a neighbour is; none: nothing has come from it.
+    pub(crate) fn quality(&self, of: [u8; 8]) -> Option<LinkQuality> {
+        self.neighbors.quality(of)
+    }
+
+    /// What the radio says of itself.
+    pub(crate) const fn info(&self) -> &RadioInfo {
+        &self.info
+    }
+
+    /// The channel and the PAN identifier.
+    pub(crate) const fn channel_and_pan(&self) -> (u8, u16) {
+        (self.channel, self.pan)
+    }
+
+    /// Whether the radio is there and configured, and how often it was configured anew.
+    pub(crate) const fn readiness(&self) -> (bool, u64) {
+        (self.is_ready, self.restarts)
+    }
+
     /// The radio, the channel and the PAN in words.
     pub(crate) fn place(&self) -> String {
         let (firmware, channel, pan) = (&self.info.firmware, self.channel, self.pan);
         format!("by {firmware}, on channel {channel} in PAN {pan:#06x}")
     }
 }
+
+/// Anybody can make it be said.
+const WARN_EVERY: Duration = Duration::from_secs(600);
 
 /// The PAN identifier of all nodes with a key: it follows from the name of the key, which stays
 /// when the key is rotated.
@@ -206,7 +350,6 @@ mod tests {
 
     #[test]
     fn a_pan_identifier_follows_from_the_key_and_outlives_its_rotation() {
-        use motet_lab::keys::KeyFile;
         let mut file = KeyFile::new(&[7; motet_lab::keys::SECRET_LEN]);
         let first = pan_of(&file.keys().unwrap());
         file.rotate().unwrap();

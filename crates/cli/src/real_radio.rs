@@ -5,6 +5,8 @@ use std::time::{self, SystemTime};
 
 use motet::time::{Duration, Instant};
 use motet_radio::{BadUrl, RadioUrl, SpinelRadio};
+#[cfg(target_os = "linux")]
+use motet_radio::{MacRadio, NodeRadio, WpanRadio};
 use motet_spinel::{RadioInfo, Settings};
 
 use crate::{error::Error, interrupt::Interrupt};
@@ -53,14 +55,61 @@ pub(crate) fn start(
     clock: Clock,
     interrupt: &Interrupt,
 ) -> Result<Option<(SpinelRadio, RadioInfo)>, Error> {
-    let url = url.parse::<RadioUrl>();
-    let url = url.map_err(|error: BadUrl| Error::input(format!("--radio: {error}")))?;
+    let url = parse(url)?;
     let mut radio = SpinelRadio::open(&url, settings).map_err(|error| failed(&error))?;
     match radio.start(|| clock.now(), || interrupt.has_come()) {
         Ok(info) => Ok(Some((radio, info))),
         Err(motet_radio::Error::GivenUp) => Ok(None),
         Err(error) => Err(failed(&error)),
     }
+}
+
+/// The radio of a node with this URL, once it is ready, and its description; none where a signal
+/// came first. `is_secured`: the node's frames have link security; `sleeps`: it sleeps.
+///
+/// # Errors
+/// The URL is none; there is no such radio, or none of use.
+#[cfg(target_os = "linux")]
+pub(crate) fn start_for_node(
+    url: &str,
+    settings: Settings,
+    (is_secured, sleeps): (bool, bool),
+    clock: Clock,
+    interrupt: &Interrupt,
+) -> Result<Option<(NodeRadio, RadioInfo)>, Error> {
+    let (radio, info) = match parse(url)? {
+        RadioUrl::Wpan { interface } => {
+            let radio = WpanRadio::open(&interface, settings.channel, settings.pan);
+            let radio = radio.map_err(|error| failed(&error))?;
+            let info = RadioInfo {
+                firmware: format!("Linux's {interface}"),
+                eui64: radio.eui64(),
+                channels: vec![settings.channel],
+                ..RadioInfo::default()
+            };
+            (NodeRadio::Wpan(Box::new(radio)), info)
+        }
+        _ => {
+            let Some((radio, info)) = start(url, settings, clock, interrupt)? else {
+                return Ok(None);
+            };
+            (NodeRadio::Rcp(Box::new(MacRadio::new(radio))), info)
+        }
+    };
+    if is_secured {
+        radio.check_security().map_err(|error| failed(&error))?;
+    }
+    if sleeps {
+        radio.check_sleep().map_err(|error| failed(&error))?;
+    }
+    Ok(Some((radio, info)))
+}
+
+/// # Errors
+/// It is no URL of a radio.
+pub(crate) fn parse(url: &str) -> Result<RadioUrl, Error> {
+    let url = url.parse();
+    url.map_err(|error: BadUrl| Error::input(format!("--radio: {error}")))
 }
 
 /// A radio's error as the command's.

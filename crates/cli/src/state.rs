@@ -59,16 +59,19 @@ pub(crate) fn counters_of(
     counter_store.map_err(|error| refuse(&error))
 }
 
-fn open(folder: Option<&Path>, key: KeyName, name: &str) -> Result<Counters, Error> {
-    let folder = match folder {
-        Some(folder) => folder.to_owned(),
-        None => usual(|variable| env::var_os(variable).map(PathBuf::from)).ok_or_else(|| {
-            Error::input(
-                "there is no folder for the frame counters of the key, which must outlive this run: name one with \
-                 --state",
-            )
-        })?,
-    };
+/// The folder that the command line names, or the usual one.
+pub(crate) fn folder(named: Option<&Path>) -> Option<PathBuf> {
+    let usual = || usual(|variable| env::var_os(variable).map(PathBuf::from));
+    named.map(Path::to_owned).or_else(usual)
+}
+
+fn open(named: Option<&Path>, key: KeyName, name: &str) -> Result<Counters, Error> {
+    let folder = folder(named).ok_or_else(|| {
+        Error::input(
+            "there is no folder for the frame counters of the key, which must outlive this run: name one with \
+             --state",
+        )
+    })?;
     Counters::open(&folder, key, name).map_err(|error| refuse(&error))
 }
 

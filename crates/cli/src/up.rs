@@ -18,7 +18,8 @@ use crate::{
 Every mote answers ping, and serves echo (TCP and UDP port 7), discard (TCP and UDP 9), chargen \
 (TCP 19) and iperf3's TCP test (5201). The command, or a shell, runs in a private network \
 namespace; its exit status is ours. It finds the motes' addresses in the variable MOTET_MOTES, \
-the first mote first (of a chain: the nearest).
+the first mote first (of a chain: the nearest), and each mote by its name: mote1, mote2, or as the scenario names it. \
+motet attach opens a second shell there.
 
 With --sleep the motes are reached when they ask their parent: the first packet to one at rest waits for \
 its interval, at most 60 s with hinted, which is printed.
@@ -40,7 +41,7 @@ whatever the command has started.
 
 Examples:
   motet up                                a shell; leave it to end the mesh
-  motet up --hops 2 -- ping -c 3 fd6d:6f74:6574:1:4d:6f74:6574:2
+  motet up --hops 2 -- ping -c 3 mote2
   motet up -- iperf3 -c fd6d:6f74:6574:1:4d:6f74:6574:3 -t 10
   motet up --app http -- sh -c 'curl -g http://[${MOTET_MOTES%% *}]/status'
   motet up --scenario scenarios/office.toml
@@ -136,7 +137,7 @@ pub(crate) mod linux {
         chain::{self, JOIN_ADVICE},
         command::linux::{Signals, report, start},
         error::Error,
-        hci,
+        hci, hosts,
         live::{self, Live},
         output::describe,
         state, targets,
@@ -218,6 +219,10 @@ pub(crate) mod linux {
         let mut live = Live::start(&namespace, network.world.now(), NO_OTHER_WAY)?;
         introduce(&network, &rests, args);
         let motes: Vec<Ipv6Addr> = (1..nodes).map(|mote| network.addr(mote)).collect();
+        hosts::name_motes(
+            &namespace,
+            (1..nodes).map(|mote| (network.addr(mote), network.name(mote))),
+        );
         signals.a_command_will_run()?;
         let mut guard = start(&args.command, &motes, args.capture.takes_stdout())?;
         let faults = Faults::begin(scenario, &mut network);
@@ -423,7 +428,7 @@ pub(crate) mod linux {
 
     /// A sentence about the delay that sleeping motes add for hosts outside; `None` if no mote
     /// sleeps.
-    pub(super) fn latency(rests: &[Option<Duration>]) -> Option<String> {
+    pub(crate) fn latency(rests: &[Option<Duration>]) -> Option<String> {
         let longest = rests.iter().flatten().max()?;
         let mut text = format!(
             "motes that sleep are reached when they ask: the first packet to one at rest waits up to {} s",

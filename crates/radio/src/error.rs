@@ -4,6 +4,10 @@ use std::{fmt, io, path::PathBuf, process::ExitStatus};
 
 use motet_spinel as spinel;
 
+use crate::why::Why;
+#[cfg(target_os = "linux")]
+use crate::wpan::Fault;
+
 /// Why a radio cannot be used.
 #[derive(Debug)]
 pub enum Error {
@@ -34,7 +38,10 @@ pub enum Error {
     Bootloader(PathBuf),
     /// The radio says so.
     Radio(PathBuf, spinel::Error),
-    /// This kind of radio cannot be driven yet.
+    /// The kernel's interface of this name cannot be used.
+    #[cfg(target_os = "linux")]
+    Interface(String, Fault),
+    /// This kind of radio cannot be driven so.
     Unsupported(&'static str),
     /// Waiting for the line failed.
     Wait(io::Error),
@@ -45,6 +52,10 @@ pub enum Error {
 impl Error {
     /// Whether another command line would mend it.
     pub const fn is_input(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        if let Self::Interface(_, fault) = self {
+            return fault.is_input();
+        }
         matches!(
             self,
             Self::NoSuchDevice(_)
@@ -114,6 +125,8 @@ impl fmt::Display for Error {
                 path.display()
             ),
             Self::Radio(path, why) => write!(f, "{}: {why}", path.display()),
+            #[cfg(target_os = "linux")]
+            Self::Interface(name, fault) => fault.explain(name, f),
             Self::Unsupported(sentence) => f.write_str(sentence),
             Self::Wait(why) => write!(f, "waiting for the radio failed: {}", Why(why)),
             Self::GivenUp => f.write_str("the radio had not started yet"),
@@ -126,20 +139,9 @@ impl std::error::Error for Error {
         match self {
             Self::Unreachable(_, why) | Self::NoProgram(_, why) | Self::Wait(why) => Some(why),
             Self::Radio(_, why) => Some(why),
+            #[cfg(target_os = "linux")]
+            Self::Interface(_, Fault::System(why)) => Some(why),
             _ => None,
         }
-    }
-}
-
-/// What the system says, without its number and without a capital.
-struct Why<'a>(&'a io::Error);
-
-impl fmt::Display for Why<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = self.0.to_string();
-        let text = text.split(" (os error").next().unwrap_or_default();
-        let mut chars = text.chars();
-        let first = chars.next().map(|first| first.to_lowercase().to_string());
-        write!(f, "{}{}", first.unwrap_or_default(), chars.as_str())
     }
 }

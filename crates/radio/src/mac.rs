@@ -93,6 +93,11 @@ impl MacRadio {
         &self.radio
     }
 
+    /// The radio itself, for what is done before the MAC's first action.
+    pub const fn radio_mut(&mut self) -> &mut SpinelRadio {
+        &mut self.radio
+    }
+
     /// Carries out an action of the MAC. `bytes`: those that it speaks of.
     pub fn perform(&mut self, action: Action, bytes: &[u8], now: Instant) {
         match action {

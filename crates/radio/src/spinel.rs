@@ -377,8 +377,7 @@ impl SpinelRadio {
     }
 }
 
-const NO_WPAN: &str =
-    "wpan interfaces cannot be driven yet: use a radio co-processor, spinel+hdlc+uart";
+const NO_WPAN: &str = "wpan:… is an interface of Linux, and no radio co-processor: one is needed here, such as spinel+hdlc+uart://DEVICE";
 
 /// Waits between attempts to open a line that is gone.
 const BACKOFF_MIN: Duration = Duration::from_millis(100);

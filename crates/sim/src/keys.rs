@@ -146,6 +146,11 @@ impl KeyFile {
         self.revoked.contains(&hex(&eui64))
     }
 
+    /// The extended addresses of the motes that are to be left behind.
+    pub fn revoked(&self) -> impl Iterator<Item = [u8; 8]> {
+        self.revoked.iter().filter_map(|mote| from_hex(mote))
+    }
+
     /// The keys by which frames are decrypted; `None` where the file is damaged.
     pub fn keys(&self) -> Option<Keys> {
         let secret = from_hex::<SECRET_LEN>(&self.secret)?;

@@ -9,9 +9,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use motet::join::JoinKey;
 use motet_lab::keys::{self, KeyFile, Keys, SECRET_LEN};
 
 use crate::error::Error;
+use crate::files;
 use crate::output::describe;
 
 /// Writes a new file with a new secret, which its owner alone may read.
@@ -40,6 +42,22 @@ pub(super) fn create(path: &Path) -> Result<(), Error> {
         Error::input(format!("cannot write {path}: {}{advice}", describe(&error)))
     })?;
     settle(path)
+}
+
+/// Reads a device's own join key, as `motet keys device` prints it.
+///
+/// # Errors
+/// [`Error::Input`] where there is none.
+pub(crate) fn read_join_key(path: &Path) -> Result<JoinKey, Error> {
+    let content = files::read(path)?;
+    let text = String::from_utf8_lossy(&content);
+    let key = keys::from_hex(text.trim()).map(JoinKey::new);
+    key.ok_or_else(|| {
+        Error::input(format!(
+            "{} holds no device's own key: put the 32 hexadecimal digits there that motet keys device prints",
+            path.display()
+        ))
+    })
 }
 
 /// Changes a key file: the old one stands until the new one is whole.

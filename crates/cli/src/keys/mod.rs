@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
-pub(crate) use self::file::read;
+pub(crate) use self::file::{read, read_join_key};
 use motet_lab::keys::{KeyFile, hex};
 use motet_lab::net::network::{NetworkOptions, SecurityOptions};
 
@@ -54,7 +54,7 @@ enum Command {
     },
     /// Go on to the next link key: motes follow a border router that has it.
     ///
-    /// A router that runs reads the file again at SIGHUP: motet router --air.
+    /// A router that runs reads the file again at SIGHUP: motet router --air, --radio.
     Rotate {
         /// The key file.
         #[arg(value_name = "FILE")]

@@ -11,7 +11,7 @@ use std::{
 use motet::{ip::PacketDrop, time::Duration};
 use motet_lab::{
     Arena,
-    keys::{KeyChange, KeyFile},
+    keys::KeyFile,
     net::{moves, network::Network, plan},
 };
 use motet_router::{
@@ -21,13 +21,16 @@ use motet_router::{
 use motet_taim::Config;
 
 use super::{
-    Args, serve,
+    Args,
+    reread::reread,
+    serve,
     snapshot::{MeshPosition, Snapshot},
     snapshot_channel,
 };
 use crate::{
     chain,
     error::Error,
+    hosts::host_name,
     interrupt::Interrupt,
     keys,
     live::Live,
@@ -87,7 +90,7 @@ pub(super) fn run(scenario: &Path, args: &Args) -> Result<(), Error> {
         if hung_up.swap(false, Ordering::Relaxed)
             && let Some((path, known)) = args.key.as_deref().zip(known.as_mut())
         {
-            say(&reread(path, known, &mut network));
+            say(&reread(path, known, &mut network, NOT_BY_COJP));
         }
         snapshot_server.answer(|| look(&mut network, tun, began.elapsed()));
     }
@@ -116,51 +119,6 @@ fn mesh(scenario: &Path, args: &Args) -> Result<(Mesh, Config), Error> {
     let security = mesh.options.security.as_ref();
     mesh.options.counter_store = state::counter_store(args.state.as_deref(), security, nodes)?;
     Ok((mesh, fairness))
-}
-
-/// Takes the keys that the file at `path` names by now, and says what it did. A file that cannot be
-/// read, or that has gone back to an older state, changes nothing. `known`: the state that is in
-/// force.
-fn reread(path: &Path, known: &mut KeyFile, network: &mut Network<'_>) -> String {
-    let stays = |why: &str| format!("the key stays as it is: {why}");
-    let file = match KeyFile::read(path) {
-        Ok(file) => file,
-        Err(error) => return stays(&error),
-    };
-    let Some(keys) = file.keys() else {
-        return stays("the file is damaged");
-    };
-    let path = path.display();
-    let did = match file.after(known) {
-        KeyChange::Unchanged => return stays(&format!("{path} names the same one as before")),
-        KeyChange::Back {
-            network: [network, back],
-            sequence,
-        } => {
-            let [sequence, back_to] = sequence;
-            return stays(&format!(
-                "{path} has gone back, from network key {network} and key sequence {sequence} to {back} and \
-                 {back_to}, and perhaps to motes that are revoked; put the newer file in its place, or rotate \
-                 the key"
-            ));
-        }
-        KeyChange::Rotated => {
-            network.rotate_key(keys.sequence);
-            format!("the key sequence is {} or later", keys.sequence)
-        }
-        KeyChange::Replaced => {
-            let is_revoked = |eui64| file.is_revoked(eui64);
-            if !network.replace_key((keys.network, keys.sequence), is_revoked) {
-                return stays(
-                    "motes that have it from the start must be given another one by hand \
-                     (security.joining is not \"cojp\")",
-                );
-            }
-            "motes get another network key, but for those that are revoked".to_owned()
-        }
-    };
-    *known = file;
-    did
 }
 
 /// The door into the network that this process was started in, with a route to the mesh.
@@ -192,8 +150,10 @@ fn look(network: &mut Network<'_>, tun: &str, uptime: time::Duration) -> Snapsho
         let way = moves::way_up(network, mote);
         let first = way.as_ref().and_then(|way| way.first());
         let place = MeshPosition {
+            name: Some(host_name(network.name(mote))),
             parent: first.map(|parent| network.addr(*parent)),
             hops: way.as_ref().map(Vec::len),
+            ..MeshPosition::default()
         };
         (network.addr(mote), place)
     });
@@ -202,6 +162,10 @@ fn look(network: &mut Network<'_>, tun: &str, uptime: time::Duration) -> Snapsho
     snapshot.counters.forged = counters.dropped(PacketDrop::ForgedSource).into();
     snapshot
 }
+
+/// Why motes cannot get another key.
+const NOT_BY_COJP: &str = "motes that have it from the start must be given another one by hand (security.joining is \
+                           not \"cojp\")";
 
 /// How late a signal, or a question for the status, may be noticed.
 const NAP: time::Duration = time::Duration::from_millis(20);

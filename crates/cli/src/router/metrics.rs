@@ -45,21 +45,32 @@ pub(super) fn text(snapshot: &Snapshot) -> String {
     for (labels, mote) in &motes {
         page.sample("motet_mote_flows", labels, mote.flows as f64);
     }
-    page.family(
-        "motet_mote_hops",
-        "gauge",
-        "Hops to our own border router, by way of the mote's parent.",
-    );
-    for (labels, mote) in &motes {
-        let parent = mote.parent.map(|parent| parent.to_string());
-        let labels = format!("{labels},parent=\"{}\"", parent.unwrap_or_default());
-        page.maybe(
-            "motet_mote_hops",
-            &labels,
-            mote.hops.map(|hops| hops as f64),
-        );
-    }
+    of_places(&mut page, &motes);
     page.text
+}
+
+/// Where the motes of our own border router are, and how good its links to them are.
+fn of_places(page: &mut Page, motes: &[(String, &MoteRow)]) {
+    let name = "motet_mote_hops";
+    let help = "Hops to our own border router, by way of the mote's parent.";
+    page.family(name, "gauge", help);
+    for (labels, mote) in motes {
+        let place = &mote.place;
+        let parent = place.parent.map(|parent| parent.to_string());
+        let labels = format!("{labels},parent=\"{}\"", parent.unwrap_or_default());
+        page.maybe(name, &labels, place.hops.map(|hops| hops as f64));
+    }
+    let name = "motet_mote_rssi_dbm";
+    page.family(name, "gauge", "Signal strength of the mote's frames.");
+    for (labels, mote) in motes {
+        page.maybe(name, labels, mote.place.rssi_dbm);
+    }
+    let name = "motet_mote_etx";
+    let help = "Attempts for each frame to the mote that it acknowledged.";
+    page.family(name, "gauge", help);
+    for (labels, mote) in motes {
+        page.maybe(name, labels, mote.place.etx);
+    }
 }
 
 fn flow_labels(flow: &FlowRow) -> String {

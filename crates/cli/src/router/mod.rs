@@ -19,9 +19,13 @@ mod gate;
 #[cfg(target_os = "linux")]
 mod metrics;
 #[cfg(target_os = "linux")]
+mod names;
+#[cfg(target_os = "linux")]
 mod nfqueue;
 #[cfg(target_os = "linux")]
 mod radio;
+#[cfg(target_os = "linux")]
+mod reread;
 #[cfg(target_os = "linux")]
 mod serve;
 #[cfg(target_os = "linux")]
@@ -58,7 +62,7 @@ iperf3's TCP test (5201). Root is not needed where the interface was made for th
 
 With --radio it is the border router of a real mesh, by a radio co-processor (OpenThread's ot-rcp): the \
 root of RPL, to which motes such as those of motet mote join. The policy holds packets as ever, and flows \
-into the mesh have queues of their own. A radio that is unplugged is awaited.
+into the mesh have queues of their own. Packets for motes that sleep wait here. A radio that is unplugged is awaited.
 
 Examples:
   motet router --nfqueue 5 --interface wpan0 --rules install
@@ -89,7 +93,8 @@ pub(crate) struct Args {
     air: Option<PathBuf>,
 
     /// Be the border router of a real mesh, by this radio: spinel+hdlc+uart://DEVICE or
-    /// spinel+hdlc+forkpty://PROGRAM, as OpenThread's daemon takes it
+    /// spinel+hdlc+forkpty://PROGRAM, as OpenThread's daemon takes it; or wpan:wpan0, an interface
+    /// of Linux, which carries no key
     #[arg(long, value_name = "URL", group = "mesh")]
     radio: Option<String>,
 
@@ -105,6 +110,12 @@ pub(crate) struct Args {
     /// it
     #[arg(long, value_name = "FILE", requires = "mesh")]
     key: Option<PathBuf>,
+
+    /// How motes of the real mesh get the key: they have it from the start (provisioned), or each
+    /// asks this router for it by CoJP (RFC 9031) with a key of its own, unless it is revoked
+    /// (cojp)
+    #[arg(long, value_name = "HOW", requires_all = ["radio", "key"], conflicts_with = "air", default_value = "provisioned", hide_possible_values = true)]
+    joining: Joining,
 
     /// Folder that keeps the frame counters of the key from one run to the next: a key has one, and
     /// a run at a time [default: $STATE_DIRECTORY, else ~/.local/state/motet]
@@ -152,6 +163,12 @@ enum Rules {
     Print,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Joining {
+    Provisioned,
+    Cojp,
+}
+
 #[derive(Debug, Subcommand)]
 enum Command {
     Status(StatusArgs),
@@ -161,9 +178,13 @@ enum Command {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Of each mote and each flow: new bytes, goodput over one minute and ten, round trips on either side \
-of the router, packets held and for how long, segments sent again.
+of the router, packets held and for how long, segments sent again. Of our own border router (--air, --radio) also each \
+mote's name, distance and parent, and with --radio the radio with its firmware, and of the motes next to it the signal \
+strength (the mean of some frames) and the attempts for each acknowledged frame (ETX).
 
-Example: motet router status --watch")]
+Examples:
+  motet router status --watch
+  motet router status --hosts | sudo tee -a /etc/hosts")]
 struct StatusArgs {
     /// Print one object for programs
     #[arg(long, conflicts_with = "watch")]
@@ -172,6 +193,10 @@ struct StatusArgs {
     /// Show it anew every second, until Ctrl-C
     #[arg(long)]
     watch: bool,
+
+    /// Print the addresses and names of the motes as /etc/hosts has them
+    #[arg(long, conflicts_with_all = ["json", "watch"])]
+    hosts: bool,
 
     /// Where the router answers, if not where it does by default
     #[arg(long, value_name = "PATH")]

@@ -1,21 +1,29 @@
 //! The router as the border router of a real mesh: its radio is at this machine, and a TUN
 //! interface leads to the network that it was started in.
 
-use std::{collections::BTreeMap, net::Ipv6Addr, time};
+use std::{
+    collections::BTreeMap,
+    net::Ipv6Addr,
+    sync::{Arc, atomic::Ordering},
+    time,
+};
 
 use motet::ip::PacketDrop;
 use motet_lab::{
     Arena,
+    keys::{KeyFile, hex},
     net::{outside::Role, plan},
 };
 use motet_router::wake::Wake;
 use motet_taim::Config;
 
 use super::{
-    Args, air,
+    Args, Joining, air,
     gate::Gate,
+    names::Names,
+    reread::reread,
     serve,
-    snapshot::{MeshPosition, Snapshot},
+    snapshot::{MeshPosition, RadioRow, Snapshot},
     snapshot_channel,
 };
 use crate::{
@@ -23,6 +31,7 @@ use crate::{
     interrupt::Interrupt,
     output::{describe, say},
     radio_node::{RadioNode, Start},
+    state,
 };
 
 /// Runs the router until a signal ends it.
@@ -33,13 +42,21 @@ use crate::{
 pub(super) fn run(url: &str, args: &Args) -> Result<(), Error> {
     let (tun, shared) = (&args.tun, &args.shared);
     let prefix = args.prefix.unwrap_or(plan::MESH_PREFIX);
-    let interrupt = Interrupt::install()?;
+    // Read before the node gets the key: a later change of the file is noticed at the next SIGHUP.
+    let keys = args.key.as_deref().map(KeyFile::read).transpose();
+    let mut known = keys.map_err(Error::input)?;
+    let (interrupt, hung_up) = match args.key {
+        Some(_) => Interrupt::install_beside_hangup()?,
+        None => (Interrupt::install()?, Arc::default()),
+    };
     let arena = Arena::new();
     let start = Start {
         radio: url,
         channel: args.channel,
         pan: args.pan,
         key: args.key.as_ref(),
+        join_key: None,
+        registers: known.as_ref().filter(|_| args.joining == Joining::Cojp),
         state: args.state.as_ref(),
         role: Role::Router {
             prefix,
@@ -64,9 +81,28 @@ pub(super) fn run(url: &str, args: &Args) -> Result<(), Error> {
     let began = time::Instant::now();
     let config = shared.policy().map(Config::new).unwrap_or_default();
     let mut gate = Gate::new(port, config);
+    let (_, pan) = node.channel_and_pan();
+    let mut names = Names::read(state::folder(args.state.as_deref()).as_deref(), pan);
+    let mut named_at = began;
     while !interrupt.has_come() {
         gate.turn(&mut node, NAP)?;
-        snapshot_server.answer(|| look(&mut gate, &node, (tun, prefix), began.elapsed()));
+        if hung_up.swap(false, Ordering::Relaxed)
+            && let Some((path, known)) = args.key.as_deref().zip(known.as_mut())
+        {
+            say(&reread(path, known, &mut node, BY_HAND));
+        }
+        // In the order in which motes come, whoever asks when.
+        if named_at.elapsed() >= NAME_EVERY {
+            named_at = time::Instant::now();
+            let motes = node.world.node(0).routes_down();
+            motes.for_each(|step| drop(names.of(eui64_of(step.child))));
+        }
+        snapshot_server.answer(|| {
+            let mut snapshot = look(&mut gate, &node, (tun, prefix), &mut names);
+            snapshot.uptime_s = began.elapsed().as_millis() as f64 / 1e3;
+            snapshot.radio = Some(radio(&node, url));
+            snapshot
+        });
     }
     gate.open(&mut node);
     // What was held leaves by the air.
@@ -82,17 +118,38 @@ fn look(
     gate: &mut Gate,
     node: &RadioNode<'_>,
     (tun, prefix): (&str, Ipv6Addr),
-    uptime: time::Duration,
+    names: &mut Names,
 ) -> Snapshot {
     let status = gate.status(node.world.now());
-    let mut snapshot = Snapshot::of_mesh(&status, tun, uptime, &motes(node, prefix));
+    let motes = motes(node, prefix, names);
+    let mut snapshot = Snapshot::of_mesh(&status, tun, time::Duration::ZERO, &motes);
     let counters = &node.world.node(0).ip().counters;
     snapshot.counters.forged = counters.dropped(PacketDrop::ForgedSource).into();
     snapshot
 }
 
-/// The motes that the root knows a way to, each with its parent and its distance.
-fn motes(node: &RadioNode<'_>, prefix: Ipv6Addr) -> BTreeMap<Ipv6Addr, MeshPosition> {
+/// The radio now.
+fn radio(node: &RadioNode<'_>, url: &str) -> RadioRow {
+    let (info, (channel, pan)) = (node.info(), node.channel_and_pan());
+    let (ready, restarts) = node.readiness();
+    RadioRow {
+        url: url.to_owned(),
+        firmware: info.firmware.clone(),
+        eui64: hex(&info.eui64),
+        channel,
+        pan,
+        ready,
+        restarts,
+    }
+}
+
+/// The motes that the root knows a way to: each with its name, its parent, its distance, and its
+/// link to the root where it is a neighbour.
+fn motes(
+    node: &RadioNode<'_>,
+    prefix: Ipv6Addr,
+    names: &mut Names,
+) -> BTreeMap<Ipv6Addr, MeshPosition> {
     let addr = |iid: [u8; 8]| {
         let mut octets = prefix.octets();
         octets[8..].copy_from_slice(&iid);
@@ -106,14 +163,37 @@ fn motes(node: &RadioNode<'_>, prefix: Ipv6Addr) -> BTreeMap<Ipv6Addr, MeshPosit
         Some(way.take(MOTES_MAX).count()).filter(|hops| *hops < MOTES_MAX)
     };
     let place = |(mote, parent): (&[u8; 8], &[u8; 8])| {
-        let (parent, hops) = (Some(addr(*parent)), hops(*mote));
-        (addr(*mote), MeshPosition { parent, hops })
+        let eui64 = eui64_of(*mote);
+        let hops = hops(*mote);
+        let quality = node.quality(eui64).filter(|_| hops == Some(1));
+        let place = MeshPosition {
+            name: names.of(eui64),
+            parent: Some(addr(*parent)),
+            hops,
+            rssi_dbm: quality.map(|quality| quality.rssi_dbm),
+            etx: quality.and_then(|quality| quality.etx),
+        };
+        (addr(*mote), place)
     };
     parents.iter().map(place).collect()
 }
 
+/// The EUI-64 from which an interface identifier is made (RFC 4291, appendix A).
+const fn eui64_of(iid: [u8; 8]) -> [u8; 8] {
+    let [first, rest @ ..] = iid;
+    let [b, c, d, e, f, g, h] = rest;
+    [first ^ 2, b, c, d, e, f, g, h]
+}
+
+/// Why motes cannot get another key.
+const BY_HAND: &str = "motes that have it from the start must be given another one by hand (--joining is not \
+                       cojp)";
+
 /// Motes that the root has room for.
 const MOTES_MAX: usize = 256;
+
+/// How late a mote may get its name.
+const NAME_EVERY: time::Duration = time::Duration::from_secs(1);
 
 /// How long the node lives on behind a signal.
 const FAREWELL: time::Duration = time::Duration::from_millis(100);

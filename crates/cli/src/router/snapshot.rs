@@ -17,6 +17,9 @@ pub(super) struct Snapshot {
     pub(super) interface: String,
     /// Number of the packet queue; none of our own border router.
     pub(super) nfqueue: Option<u16>,
+    /// The radio of a border router on real radios.
+    #[serde(default)]
+    pub(super) radio: Option<RadioRow>,
     /// How long the router has run.
     pub(super) uptime_s: f64,
     pub(super) policy: String,
@@ -42,6 +45,22 @@ pub(super) struct Snapshot {
     #[serde(default)]
     pub(super) other_motes: Others,
     pub(super) counters: Counters,
+}
+
+/// The radio of a border router.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct RadioRow {
+    pub(super) url: String,
+    /// Its firmware in its own words.
+    pub(super) firmware: String,
+    /// 16 hexadecimal digits.
+    pub(super) eui64: String,
+    pub(super) channel: u8,
+    pub(super) pan: u16,
+    /// Whether it is there now, and configured.
+    pub(super) ready: bool,
+    /// Times that it was configured anew: it had restarted, or was unplugged.
+    pub(super) restarts: u64,
 }
 
 /// Flows or motes that have no row of their own.
@@ -80,10 +99,9 @@ pub(super) struct MoteRow {
     pub(super) flows: usize,
     #[serde(flatten)]
     pub(super) traffic: Traffic,
-    /// The mote's next hop up, by its address: known to our own border router alone.
-    pub(super) parent: Option<Ipv6Addr>,
-    /// The mote's hops to the border router: known to our own one alone.
-    pub(super) hops: Option<usize>,
+    /// What our own border router alone knows of its motes.
+    #[serde(flatten)]
+    pub(super) place: MeshPosition,
 }
 
 /// Figures that a flow and a mote both have.
@@ -104,11 +122,22 @@ pub(super) struct Traffic {
     pub(super) held_longest_ms: f64,
 }
 
-/// Where a mote of our own border router's mesh is.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+/// A mote of our own border router's mesh: its name, its place, and its link to the border router
+/// where it is a neighbour.
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub(super) struct MeshPosition {
+    #[serde(default)]
+    pub(super) name: Option<String>,
+    /// The mote's next hop up, by its address.
     pub(super) parent: Option<Ipv6Addr>,
+    /// The mote's hops to the border router.
     pub(super) hops: Option<usize>,
+    /// Received signal strength of its frames at the border router's radio, dBm.
+    #[serde(default)]
+    pub(super) rssi_dbm: Option<f64>,
+    /// Attempts for each frame to the mote that it acknowledged.
+    #[serde(default)]
+    pub(super) etx: Option<f64>,
 }
 
 /// Events, counted since the router began.
@@ -165,7 +194,7 @@ impl Snapshot {
         let mut motes: BTreeMap<_, _> = motes.map(|row| (row.mote, row)).collect();
         for (addr, place) in mesh {
             let row = motes.entry(*addr).or_insert_with(|| MoteRow::silent(*addr));
-            (row.parent, row.hops) = (place.parent, place.hops);
+            row.place = place.clone();
         }
         let is_ours = |row: &MoteRow| mesh.contains_key(&row.mote);
         let (motes, other_motes) = named(motes.into_values(), |row| &row.traffic, is_ours);
@@ -173,6 +202,7 @@ impl Snapshot {
             schema: SCHEMA,
             interface: interface.to_owned(),
             nfqueue: None,
+            radio: None,
             uptime_s: uptime.as_millis() as f64 / 1e3,
             policy: status.policy.to_owned(),
             window: status.window,
@@ -227,8 +257,7 @@ impl MoteRow {
             mote: addr,
             flows: 0,
             traffic: Traffic::default(),
-            parent: None,
-            hops: None,
+            place: MeshPosition::default(),
         }
     }
 
@@ -429,6 +458,7 @@ pub(super) mod tests {
                 let place = MeshPosition {
                     parent: n.checked_sub(1).map(mote),
                     hops: Some(usize::from(n) + 1),
+                    ..MeshPosition::default()
                 };
                 (mote(n), place)
             })
@@ -444,7 +474,7 @@ pub(super) mod tests {
             for (n, row) in snapshot.motes.iter().enumerate() {
                 let bytes = if n < 299 { n as u64 } else { 0 };
                 assert_eq!(row.traffic.bytes_up, bytes, "{n}");
-                assert_eq!(row.hops, Some(n + 1));
+                assert_eq!(row.place.hops, Some(n + 1));
             }
             let others = usize::from(known.saturating_sub(300));
             assert_eq!(snapshot.other_motes.count, others);

@@ -33,6 +33,10 @@ pub(super) fn run(args: &StatusArgs) -> Result<(), Error> {
         // As the router has sent it, once it is known to be whole.
         return output::line(ask()?.0.trim_end());
     }
+    if args.hosts {
+        let lines = table::hosts_lines(&ask()?.1);
+        return lines.iter().try_for_each(output::line);
+    }
     if !args.watch {
         return show(&ask()?.1, "");
     }

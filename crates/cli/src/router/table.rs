@@ -2,8 +2,11 @@
 
 use std::net::Ipv6Addr;
 
-use super::snapshot::{FlowRow, MoteRow, Others, Snapshot, Traffic};
-use crate::output::{BOLD, DIM};
+use super::snapshot::{FlowRow, MoteRow, Others, RadioRow, Snapshot, Traffic};
+use crate::{
+    hosts,
+    output::{BOLD, DIM},
+};
 
 /// The lines of the table, without line feeds.
 pub(super) fn lines(snapshot: &Snapshot) -> Vec<String> {
@@ -14,6 +17,10 @@ pub(super) fn lines(snapshot: &Snapshot) -> Vec<String> {
         lines.push("No TCP flow has passed yet.".to_owned());
         return lines;
     }
+    if let Some(places) = places(snapshot) {
+        lines.push(String::new());
+        lines.extend(places);
+    }
     lines.push(String::new());
     lines.extend(grid(&MOTE_HEADS, &motes));
     lines.extend(further("motes", &snapshot.other_motes));
@@ -23,6 +30,63 @@ pub(super) fn lines(snapshot: &Snapshot) -> Vec<String> {
         lines.extend(further("flows", &snapshot.other_flows));
     }
     lines
+}
+
+/// The motes' names and addresses, as lines of hosts(5).
+pub(super) fn hosts_lines(snapshot: &Snapshot) -> Vec<String> {
+    let motes = snapshot.motes.iter();
+    let named = motes.filter_map(|mote| Some((mote.mote, mote.place.name.as_ref()?)));
+    named.map(|(addr, name)| hosts::line(addr, name)).collect()
+}
+
+/// Where the motes of our own border router are, if it names any.
+fn places(snapshot: &Snapshot) -> Option<Vec<String>> {
+    let ours = snapshot
+        .motes
+        .iter()
+        .filter(|mote| mote.place.name.is_some());
+    let name_of = |addr: Ipv6Addr| {
+        let mote = snapshot.motes.iter().find(|mote| mote.mote == addr);
+        mote.and_then(|mote| mote.place.name.as_deref())
+    };
+    let cells = |mote: &MoteRow| {
+        let place = &mote.place;
+        let parent = match (place.parent, place.hops) {
+            (_, Some(1)) => "router",
+            (Some(parent), _) => name_of(parent).unwrap_or("-"),
+            (None, _) => "-",
+        };
+        let figure = |value: Option<f64>, decimals: usize, unit: &str| match value {
+            Some(value) => format!("{value:.decimals$}{unit}"),
+            None => "-".to_owned(),
+        };
+        vec![
+            place.name.clone().unwrap_or_default(),
+            mote.mote.to_string(),
+            place.hops.map_or("-".to_owned(), |hops| hops.to_string()),
+            parent.to_owned(),
+            figure(place.rssi_dbm, 0, " dBm"),
+            figure(place.etx, 2, ""),
+        ]
+    };
+    let rows: Vec<Vec<String>> = ours.map(cells).collect();
+    (!rows.is_empty()).then(|| grid(&PLACE_HEADS, &rows))
+}
+
+const PLACE_HEADS: [&str; 6] = ["mote", "address", "hops", "parent", "signal", "ETX"];
+
+/// The radio in one line.
+fn radio_line(radio: &RadioRow) -> String {
+    let state = match (radio.ready, radio.restarts) {
+        (false, _) => ", away".to_owned(),
+        (true, 0) => String::new(),
+        (true, 1) => ", restarted once".to_owned(),
+        (true, times) => format!(", restarted {times} times"),
+    };
+    format!(
+        "radio {} at {}, EUI-64 {}, channel {}, PAN {:#06x}{state}",
+        radio.firmware, radio.url, radio.eui64, radio.channel, radio.pan
+    )
 }
 
 /// One line for all that has no line of its own.
@@ -91,7 +155,9 @@ fn summary(snapshot: &Snapshot) -> Vec<String> {
     let events = events.iter().filter(|(count, _)| *count > 0);
     let events = events.map(|(count, what)| format!("{count} {what}"));
     let remarks: Vec<String> = unheld.chain(events).collect();
-    let mut lines = vec![head, fairness];
+    let mut lines = vec![head];
+    lines.extend(snapshot.radio.as_ref().map(radio_line));
+    lines.push(fairness);
     if !remarks.is_empty() {
         lines.push(remarks.join("; "));
     }
@@ -125,7 +191,8 @@ const FLOW_HEADS: [&str; 10] = [
 ];
 
 fn mote_cells(mote: &MoteRow) -> Vec<String> {
-    let hops = mote.hops.map_or("-".to_owned(), |hops| hops.to_string());
+    let place = &mote.place;
+    let hops = place.hops.map_or("-".to_owned(), |hops| hops.to_string());
     let mut cells = vec![mote.mote.to_string(), hops, mote.flows.to_string()];
     let (before, after) = traffic_cells(&mote.traffic);
     cells.extend(before);
@@ -227,7 +294,10 @@ fn grid(heads: &[&str], rows: &[Vec<String>]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::router::snapshot::tests::{crowded, few_carry};
+    use crate::router::snapshot::{
+        MeshPosition,
+        tests::{crowded, few_carry},
+    };
 
     #[test]
     fn a_crowd_is_summed_up_in_one_line_each() {
@@ -240,6 +310,68 @@ mod tests {
             let found = many.iter().find(|said| said.starts_with(&line));
             assert!(found.unwrap().ends_with("79 kB up, 0 B down"), "{found:?}");
         }
+    }
+
+    #[test]
+    fn motes_of_our_own_are_named_with_their_parents_and_links() {
+        let mut snapshot = crowded(3, few_carry);
+        assert_eq!(places(&snapshot), None);
+        assert!(hosts_lines(&snapshot).is_empty());
+        let nearest = snapshot.motes[1].mote;
+        for (row, (name, hops, rssi_dbm)) in snapshot.motes[1..]
+            .iter_mut()
+            .zip([("mote1", 1, Some(-61.4)), ("mote2", 2, None)])
+        {
+            row.place = MeshPosition {
+                name: Some(name.to_owned()),
+                parent: (hops > 1).then_some(nearest),
+                hops: Some(hops),
+                rssi_dbm,
+                etx: rssi_dbm.map(|_| 1.25),
+            };
+        }
+        let lines = places(&snapshot).unwrap();
+        let words =
+            |line: &str| -> Vec<String> { line.split_whitespace().map(str::to_owned).collect() };
+        let (first, second) = (words(&lines[1]), words(&lines[2]));
+        assert_eq!(
+            first,
+            [
+                "mote1",
+                "fd00:0:0:1::1",
+                "1",
+                "router",
+                "-61",
+                "dBm",
+                "1.25"
+            ]
+        );
+        assert_eq!(second, ["mote2", "fd00:0:0:1::2", "2", "mote1", "-", "-"]);
+        let hosts = hosts_lines(&snapshot);
+        assert_eq!(hosts, ["fd00:0:0:1::1\tmote1", "fd00:0:0:1::2\tmote2"]);
+    }
+
+    #[test]
+    fn a_radio_is_named_with_its_firmware() {
+        let mut snapshot = crowded(0, few_carry);
+        let radio = RadioRow {
+            url: "spinel+hdlc+uart:///dev/ttyACM0".to_owned(),
+            firmware: "OPENTHREAD/1.0".to_owned(),
+            eui64: "18b4300000000001".to_owned(),
+            channel: 26,
+            pan: 0xcd,
+            ready: true,
+            restarts: 0,
+        };
+        let expected = "radio OPENTHREAD/1.0 at spinel+hdlc+uart:///dev/ttyACM0, EUI-64 18b4300000000001, channel 26, \
+                        PAN 0x00cd";
+        snapshot.radio = Some(radio.clone());
+        assert_eq!(lines(&snapshot)[1], expected);
+        snapshot.radio = Some(RadioRow {
+            ready: false,
+            ..radio
+        });
+        assert_eq!(lines(&snapshot)[1], format!("{expected}, away"));
     }
 
     #[test]

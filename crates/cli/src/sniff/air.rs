@@ -4,7 +4,7 @@ use std::time;
 
 use motet::wire::ieee802154::fcs;
 use motet_lab::capture::{Capture, Records};
-use motet_radio::{Event, SpinelRadio};
+use motet_radio::{Event, RadioUrl};
 use motet_spinel::{Promiscuous, RadioInfo, Received, Settings};
 use serde::Serialize;
 
@@ -13,12 +13,14 @@ use crate::{
     error::Error,
     interrupt::Interrupt,
     output::{self, BOLD, Out, say},
-    real_radio::{self, Clock, failed},
+    real_radio::{self, Clock},
 };
+
+use super::source::{Counts, RSSI_UNKNOWN, Source};
 
 /// A radio that receives everything, with the clock of its frames.
 pub(super) struct Radio<'i> {
-    radio: SpinelRadio,
+    source: Source,
     info: RadioInfo,
     channel: u8,
     clock: Clock,
@@ -44,9 +46,14 @@ impl<'i> Radio<'i> {
         };
         // A capture's times are those of the real air.
         let clock = Clock::of_day();
-        let started = real_radio::start(url, settings, clock, interrupt)?;
-        Ok(started.map(|(radio, info)| Self {
-            radio,
+        let started = match real_radio::parse(url)? {
+            #[cfg(target_os = "linux")]
+            RadioUrl::Wpan { interface } => Some(Source::monitor(&interface, channel)?),
+            _ => real_radio::start(url, settings, clock, interrupt)?
+                .map(|(radio, info)| (Source::Rcp(Box::new(radio)), info)),
+        };
+        Ok(started.map(|(source, info)| Self {
+            source,
             info,
             channel,
             clock,
@@ -65,13 +72,9 @@ impl<'i> Radio<'i> {
     /// Begins to measure a channel; whether the radio does.
     ///
     /// # Errors
-    /// The radio does not have the channel.
+    /// The radio does not have the channel, or cannot measure.
     pub(super) fn scan(&mut self, channel: u8, period_ms: u16) -> Result<bool, Error> {
-        match self.radio.scan(channel, period_ms, self.clock.now()) {
-            Ok(()) => Ok(true),
-            Err(motet_spinel::Refusal::NotReady) => Ok(false),
-            Err(refusal) => Err(Error::failed(refusal.to_string())),
-        }
+        self.source.scan(channel, period_ms, self.clock.now())
     }
 
     /// The next event that is there now. What the user should know of it is said.
@@ -79,10 +82,9 @@ impl<'i> Radio<'i> {
     /// # Errors
     /// The radio cannot be used any more.
     pub(super) fn poll(&mut self) -> Result<Option<Event>, Error> {
-        let event = self.radio.poll(self.clock.now());
-        let event = event.map_err(|error| failed(&error))?;
+        let event = self.source.poll(self.clock.now())?;
         match &event {
-            Some(Event::Restarted(_)) if !self.radio.has_line() => {
+            Some(Event::Restarted(_)) if !self.source.has_line() => {
                 say("the radio is gone: plug it in again, or press Ctrl-C");
             }
             Some(Event::Restarted(_)) => say("the radio has restarted"),
@@ -97,14 +99,13 @@ impl<'i> Radio<'i> {
     /// # Errors
     /// What poll(2) reports.
     pub(super) fn wait(&mut self, timeout: time::Duration) -> Result<(), Error> {
-        let waited = self.radio.wait(Some(timeout), &[], self.clock.now());
-        waited.map_err(|error| failed(&error))
+        self.source.wait(timeout, self.clock.now())
     }
 }
 
-/// What was heard.
+/// A capture in figures.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-struct Heard {
+struct CaptureSummary {
     firmware: String,
     api: u32,
     eui64: String,
@@ -144,13 +145,13 @@ pub(super) fn run(
     let until = after.map(|after| started + after);
     let listened = listen(&mut radio, &mut capture, until);
     let kept = args.end(Some(capture));
-    let heard = summary(&radio, started.elapsed());
+    let figures = summary(&radio, started.elapsed());
     let out = match args.takes_stdout() {
         true => Out::Stderr,
         false => Out::Stdout,
     };
     match listened {
-        Ok(()) => Error::all([kept.map(drop), show(&heard, json, out)]),
+        Ok(()) => Error::all([kept.map(drop), show(&figures, json, out)]),
         Err(error) => {
             let kept_up_to_then = kept.as_ref().ok().cloned().flatten();
             let error = error.with_partial_output(kept_up_to_then.as_slice());
@@ -187,34 +188,38 @@ fn write(capture: &mut Capture, frame: &Received) {
     capture.frame(frame.at, &psdu, frame.channel, dbm);
 }
 
-fn summary(radio: &Radio<'_>, elapsed: time::Duration) -> Heard {
-    let counters = radio.radio.session().counters();
-    let line = counters.line;
-    Heard {
+fn summary(radio: &Radio<'_>, elapsed: time::Duration) -> CaptureSummary {
+    let Counts {
+        frames,
+        broken,
+        spoilt,
+        restarts,
+    } = radio.source.counts();
+    CaptureSummary {
         firmware: radio.info.firmware.clone(),
         api: radio.info.api,
         eui64: motet_lab::keys::hex(&radio.info.eui64),
         channel: radio.channel,
         seconds: elapsed.as_millis() as f64 / 1_000.0,
-        frames: counters.received,
-        broken: counters.refused + counters.bad_length,
-        spoilt: line.wrong_crc + line.too_long + line.half,
-        restarts: counters.restarts,
+        frames,
+        broken,
+        spoilt,
+        restarts,
     }
 }
 
-fn show(heard: &Heard, json: bool, out: Out) -> Result<(), Error> {
+fn show(summary: &CaptureSummary, json: bool, out: Out) -> Result<(), Error> {
     if json {
-        return output::json_to(out, heard);
+        return output::json_to(out, summary);
     }
-    let Heard {
+    let CaptureSummary {
         frames,
         seconds,
         channel,
         broken,
         spoilt,
         ..
-    } = heard;
+    } = summary;
     let frames = format!("{BOLD}{frames} frames{BOLD:#}");
     output::line_to(
         out,
@@ -231,9 +236,6 @@ fn show(heard: &Heard, json: bool, out: Out) -> Result<(), Error> {
 
 /// No PAN's identifier.
 const BROADCAST: u16 = 0xffff;
-
-/// A radio's signal strength where it does not measure it.
-const RSSI_UNKNOWN: i8 = 127;
 
 /// How late a signal may be noticed.
 const NAP: time::Duration = time::Duration::from_millis(50);

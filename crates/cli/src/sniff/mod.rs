@@ -13,12 +13,14 @@ use crate::{capture::CaptureArgs, error::Error, number::whole};
 mod air;
 #[cfg(unix)]
 mod scan;
+#[cfg(unix)]
+mod source;
 
 /// Capture the real air with an 802.15.4 radio, or measure how busy its channels are.
 ///
-/// The radio is a co-processor (RCP): a dongle with OpenThread's ot-rcp. It receives all frames of
-/// one channel, of every network, and acknowledges none. A capture ends with Ctrl-C. A dongle that
-/// is unplugged meanwhile is awaited.
+/// The radio is a co-processor (RCP): a dongle with OpenThread's ot-rcp; or a monitor interface of
+/// Linux's own 802.15.4. It receives all frames of one channel, of every network, and acknowledges
+/// none. A capture ends with Ctrl-C. A dongle that is unplugged meanwhile is awaited.
 #[derive(Debug, ClapArgs)]
 #[command(group = ArgGroup::new("work").args(["pcap", "scan"]).required(true))]
 #[command(after_help = "Examples:\n  \
@@ -29,7 +31,7 @@ mod scan;
     --seconds 60 --pcap air.pcap")]
 pub(crate) struct Args {
     /// The radio, by the URL that OpenThread's daemon takes: spinel+hdlc+uart://DEVICE or
-    /// spinel+hdlc+forkpty://PROGRAM
+    /// spinel+hdlc+forkpty://PROGRAM; or wpan:mon0, a monitor of Linux
     #[arg(long, value_name = "URL")]
     radio: String,
 
@@ -68,6 +70,10 @@ pub(crate) fn run(_: &Args) -> Result<(), Error> {
 #[cfg(unix)]
 pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let interrupt = crate::interrupt::Interrupt::install()?;
+    #[cfg(target_os = "linux")]
+    if args.scan && args.radio.starts_with("wpan:") {
+        return Err(Error::input(source::NO_SCAN));
+    }
     let channel = args.channel.unwrap_or(CHANNEL_MIN);
     let Some(radio) = air::Radio::start(&args.radio, channel, &interrupt)? else {
         return Ok(());

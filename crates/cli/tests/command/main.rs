@@ -6,6 +6,7 @@
 mod common;
 
 mod apps;
+mod attach;
 mod bluetooth;
 mod decode;
 mod determinism;

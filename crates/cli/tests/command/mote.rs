@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use motet_spinel::frame::Property;
+use motet_spinel::frame::{Property, Status};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -16,7 +16,7 @@ use nix::{
 
 use crate::common::{assert_refused, folder, motet, run};
 use crate::dongle::Dongle;
-use crate::fake::Quirks;
+use crate::fake::{End, Quirks};
 
 /// A mote that has begun.
 struct Mote {
@@ -27,6 +27,8 @@ struct Mote {
 
 impl Mote {
     fn start(dongle: &Dongle, arguments: &[&str]) -> Self {
+        // No other radio has its address.
+        dongle.radio().ends = [End::Status(Status::NoAck); PROBES].into();
         let mut child = motet()
             .args(["mote", "--radio", &dongle.url()])
             .args(arguments)
@@ -59,7 +61,48 @@ impl Mote {
         let status = self.child.wait().expect("it ends");
         assert_eq!((status.code(), rest.as_str()), (Some(0), ""));
         assert!(dongle.radio().air.len() >= frames, "it sent too little");
+        // They went to itself.
+        for probe in dongle.radio().air.drain(..PROBES) {
+            assert_eq!(probe[5..13], probe[13..21], "{probe:x?}");
+            assert_eq!(probe[21..], [4], "a data request: {probe:x?}");
+        }
     }
+}
+
+/// Frames that a mote sends to itself before it starts.
+const PROBES: usize = 3;
+
+/// A radio that acknowledges frames to this one's address has the same EUI-64.
+#[test]
+fn a_radio_whose_address_another_one_has_is_refused() {
+    let folder = folder();
+    let dongle = Dongle::new(&folder.path().join("dongle"), Quirks::default());
+    let refused = run(["mote", "--radio", &dongle.url(), "--pan", "abcd"]);
+    assert_refused(&refused, 1, &["18b4300000000001", "another EUI-64"]);
+    let addressed = |psdu: &Vec<u8>| psdu[5..13] == [1, 0, 0, 0, 0, 0x30, 0xb4, 0x18];
+    let radio = dongle.radio();
+    assert!(radio.air.len() >= 2 && radio.air.iter().all(addressed));
+}
+
+/// One ACK may be another frame's with the same number.
+#[test]
+fn a_single_ack_is_no_other_radio() {
+    let folder = folder();
+    let dongle = Dongle::new(&folder.path().join("dongle"), Quirks::default());
+    let silence = End::Status(Status::NoAck);
+    let ack = End::Acked { pending: false };
+    dongle.radio().ends = [ack, silence, silence, silence, silence].into();
+    let mut child = motet()
+        .args(["mote", "--radio", &dongle.url(), "--pan", "abcd"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("motet starts");
+    let mut line = String::new();
+    let stderr = child.stderr.take().expect("piped");
+    BufReader::new(stderr).read_line(&mut line).expect("a line");
+    child.kill().expect("it runs");
+    let _ = child.wait();
+    assert!(line.starts_with("motet: a mote by"), "{line}");
 }
 
 #[test]
@@ -70,7 +113,7 @@ fn a_mote_looks_for_a_router_on_its_channel_and_in_its_pan() {
     let expected =
         "motet: a mote by OPENTHREAD/; SIMULATION, on channel 20 in PAN 0xabcd; Ctrl-C ends it\n";
     assert_eq!(mote.said, expected);
-    mote.end_after(&dongle, 1);
+    mote.end_after(&dongle, PROBES + 1);
     let radio = dongle.radio();
     assert!(radio.has(Property::PhyChan, &[20]));
     assert!(radio.has(Property::MacPanid, &[0xcd, 0xab]));
@@ -101,14 +144,14 @@ fn a_mote_with_a_key_uses_no_frame_counter_twice() {
     let arguments = ["--key", key, "--state", state];
     let mote = Mote::start(&dongle, &arguments);
     let said = mote.said.clone();
-    mote.end_after(&dongle, 2);
+    mote.end_after(&dongle, PROBES + 2);
     assert!(Path::new(state).is_dir());
     let before = counters(&dongle);
     dongle.radio().air.clear();
     let mote = Mote::start(&dongle, &arguments);
     // The PAN follows from the key.
     assert_eq!(mote.said, said);
-    mote.end_after(&dongle, 2);
+    mote.end_after(&dongle, PROBES + 2);
     let after = counters(&dongle);
     assert!(
         before.iter().max() < after.iter().min(),

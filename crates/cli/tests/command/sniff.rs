@@ -246,7 +246,8 @@ fn radios_of_no_use_are_refused() {
         2,
         &["--radio: a radio is at spinel+hdlc+uart"],
     );
-    refused("wpan:wpan0", 2, &["wpan interfaces cannot be driven yet"]);
+    #[cfg(target_os = "linux")]
+    refused("wpan:none", 2, &["there is no interface none", "iwpan dev"]);
     refused(
         "spinel+hdlc+forkpty:///bin/sh?forkpty-arg=-c&forkpty-arg=exit 4",
         1,

@@ -140,6 +140,32 @@ fn bad_arguments_are_refused() {
         ),
         (&["mote"], &["mote needs --radio <URL>"]),
         (
+            &["mote", "--radio", "x", "--port", "8"],
+            &["--port", "7 (echo), 9 (discard), 19 (chargen) and 5201"],
+        ),
+        (
+            &["mote", "--radio", "x", "--sleep", "nap"],
+            &["--sleep", "fixed:SECONDS, paper, adaptive"],
+        ),
+        (
+            &["mote", "--radio", "x", "--key", "k", "--join-key", "j"],
+            &["--key", "--join-key"],
+        ),
+        (
+            &["mote", "--radio", "x", "--join-key", "Cargo.toml"],
+            &["no device's own key", "motet keys device"],
+        ),
+        (
+            &["router", "--radio", "x", "--pan", "1", "--joining", "cojp"],
+            &["router needs --key <FILE>"],
+        ),
+        (&["attach", "1"], &["process 1 is no motet up"]),
+        (&["attach", "sh"], &["invalid value 'sh'"]),
+        (
+            &["router", "status", "--hosts", "--json"],
+            &["--hosts", "--json"],
+        ),
+        (
             &["mote", "--radio", "x", "--pan", "ffff"],
             &["--pan", "four hexadecimal digits"],
         ),
@@ -151,6 +177,16 @@ fn bad_arguments_are_refused() {
         (
             &["mote", "--radio", "x", "--pan", "abcd"],
             &["--radio: a radio is at spinel+hdlc+uart"],
+        ),
+        #[cfg(target_os = "linux")]
+        (
+            &["mote", "--radio", "wpan:lo", "--pan", "abcd"],
+            &["lo is no interface of IEEE 802.15.4", "iwpan dev"],
+        ),
+        #[cfg(target_os = "linux")]
+        (
+            &["sniff", "--radio", "wpan:lo", "--scan"],
+            &["--scan needs a radio co-processor"],
         ),
         (
             &["router", "--radio", "x", "--pan", "abcd"],

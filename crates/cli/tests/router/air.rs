@@ -66,6 +66,7 @@ pub(crate) fn is_a_border_router() {
     let hops: Vec<_> = motes.iter().map(|mote| mote["hops"].as_u64()).collect();
     assert_eq!(hops, [Some(1), Some(2)], "{status}");
     assert_eq!(motes[1]["mote"], FAR);
+    assert_eq!(motes[1]["name"], "mote2");
     echo(3_000);
     let status = router.status();
     let motes = status["motes"].as_array().unwrap();

@@ -18,9 +18,10 @@ fn opened(path: &Path) -> Error {
 fn refused(change: impl FnOnce(&Dongle), settings: Settings) -> Error {
     let folder = tempfile::tempdir().unwrap();
     let dongle = Dongle::new(&folder.path().join("dongle"), Quirks::default());
-    change(&dongle);
     let clock = clock();
     let mut radio = SpinelRadio::open(&url(&dongle.url()), settings).unwrap();
+    // Opening drops what has come before.
+    change(&dongle);
     radio.start(|| clock.now(), || false).unwrap_err()
 }
 
@@ -58,14 +59,37 @@ fn what_is_no_line_is_refused() {
 }
 
 #[test]
-fn an_interface_of_the_kernel_is_refused_for_now() {
+fn an_interface_of_the_kernel_is_no_co_processor() {
     let error = SpinelRadio::open(&url("wpan:wpan0"), SETTINGS).unwrap_err();
     assert!(error.is_input());
     assert!(
         error
             .to_string()
-            .starts_with("wpan interfaces cannot be driven yet")
+            .starts_with("wpan:… is an interface of Linux, and no radio co-processor")
     );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_no_interface_of_802_15_4_is_refused() {
+    use motet_radio::{WpanMonitor, WpanRadio};
+    for (name, sentence) in [
+        (
+            "no-wpan9",
+            "there is no interface no-wpan9: plug the radio in, or see by `iwpan dev` which name it has",
+        ),
+        (
+            "lo",
+            "lo is no interface of IEEE 802.15.4: `iwpan dev` shows those",
+        ),
+    ] {
+        let of_node = WpanRadio::open(name, 15, 0xabcd).map(drop).unwrap_err();
+        let of_monitor = WpanMonitor::open(name, 15).map(drop).unwrap_err();
+        for error in [of_node, of_monitor] {
+            let said = error.to_string();
+            assert_eq!((said.as_str(), error.is_input()), (sentence, true));
+        }
+    }
 }
 
 #[test]

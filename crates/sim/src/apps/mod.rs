@@ -31,7 +31,7 @@ pub use self::dialogue::Application;
 pub use self::ends::{Ends, Progress};
 pub use self::receiver::Receiver;
 pub use self::sender::Sender;
-pub use self::services::Services;
+pub use self::services::{PORTS as SERVICE_PORTS, Services};
 
 /// An application on a node.
 #[derive(Debug, Default)]

@@ -25,6 +25,8 @@ use super::readings::take_inbox;
 pub struct Services<'m> {
     ends: Ends<'m>,
     listeners: [Option<ListenerHandle>; LISTENERS],
+    /// The small services that are left out, by their ports.
+    omitted: Vec<u16>,
     application: Option<Application>,
     /// Buffers of connections that are over.
     free: Vec<Buffers<'m>>,
@@ -61,6 +63,7 @@ impl<'m> Services<'m> {
         Self {
             ends: ends.with(bound_patience),
             listeners: [None; LISTENERS],
+            omitted: Vec::new(),
             application: None,
             free: Vec::new(),
             spare: connections,
@@ -71,6 +74,22 @@ impl<'m> Services<'m> {
             inbox: Some(Inbox::new(&DATAGRAM_PORTS, memory)),
             datagram: vec![0; INBOX_LEN],
         }
+    }
+
+    /// The same, but of the small services those at these ports alone.
+    #[must_use]
+    pub fn only(mut self, ports: &[u16]) -> Self {
+        let is_left_out = |port: &&u16| !ports.contains(port);
+        self.omitted = PORTS.iter().filter(is_left_out).copied().collect();
+        let datagrams = DATAGRAM_PORTS.iter().filter(|port| ports.contains(port));
+        let datagrams: Vec<u16> = datagrams.copied().collect();
+        let arena = self.ends.arena;
+        // An inbox for no port would take datagrams to nobody.
+        self.inbox = (!datagrams.is_empty()).then(|| {
+            let memory = arena.alloc_slice_fill_copy(INBOX_LEN, 0);
+            Inbox::new(arena.alloc_slice_copy(&datagrams), memory)
+        });
+        self
     }
 
     /// The same, and an application.
@@ -130,6 +149,9 @@ impl<'m> Services<'m> {
         let application = self.application.map(Application::port);
         acted |= self.make_room(tcp, now);
         for (service, port) in PORTS.into_iter().chain(application).enumerate() {
+            if self.omitted.contains(&port) {
+                continue;
+            }
             if self.listeners[service].is_none() {
                 self.listeners[service] = tcp.listen(None, port, config).ok();
             }
@@ -387,7 +409,8 @@ fn generated(place: usize) -> u8 {
 const ECHO: u16 = 7;
 const DISCARD: u16 = 9;
 const CHARGEN: u16 = 19;
-const PORTS: [u16; 4] = [ECHO, DISCARD, CHARGEN, iperf3::PORT];
+/// The ports of the small services: echo, discard, chargen and iperf3.
+pub const PORTS: [u16; 4] = [ECHO, DISCARD, CHARGEN, iperf3::PORT];
 /// Listeners of the services, and one of an application.
 const LISTENERS: usize = PORTS.len() + 1;
 const DATAGRAM_PORTS: [u16; 2] = [ECHO, DISCARD];

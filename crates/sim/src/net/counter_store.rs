@@ -130,7 +130,7 @@ impl SenderNumbers {
 
 impl CounterStore {
     /// The counters of a node that are on the disk.
-    fn stored(&self, eui64: [u8; 8]) -> Past {
+    pub(super) fn stored(&self, eui64: [u8; 8]) -> Past {
         let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         inner.counters.past(eui64)
     }

@@ -37,6 +37,10 @@ impl<'m> Bench<'m> {
     }
 
     fn with(arena: &'m Arena, application: Option<Application>) -> Self {
+        Self::serving(arena, |services| services.with(application))
+    }
+
+    fn serving(arena: &'m Arena, change: impl FnOnce(Services<'m>) -> Services<'m>) -> Self {
         let chain = ChainOptions {
             hops: 1,
             ..ChainOptions::default()
@@ -48,7 +52,7 @@ impl<'m> Bench<'m> {
         let mut network = Network::new(options, arena).unwrap();
         assert!(network.join(Duration::from_secs(60)));
         let ends = network.ends(MOTE, plan::HOST, arena);
-        let services = Services::new(PLACES, ends).with(application);
+        let services = change(Services::new(PLACES, ends));
         network.world.set_app(MOTE, App::Services(services));
         Self { network }
     }
@@ -129,6 +133,15 @@ fn places_come_back(ports: [u16; PLACES], buffer: usize, seconds: u64, they_vani
     }
     let seconds = bench.seconds_until_free(1_000);
     assert!(seconds.is_some_and(|s| s <= 125), "{seconds:?}");
+}
+
+#[test]
+fn a_service_that_is_left_out_has_no_listener() {
+    let arena = Arena::new();
+    let mut bench = Bench::serving(&arena, |services| services.only(&[ECHO]));
+    let clients = [ECHO, DISCARD].map(|port| connect(&mut bench, port, 2_048));
+    bench.run(10);
+    assert_eq!(clients.map(|client| bench.is_open(client)), [true, false]);
 }
 
 #[test]

@@ -18,10 +18,12 @@ use motet::join::{
 use motet::link::Link;
 use motet::mac::security::{NetworkKey, Reservation, Security};
 use motet::mac::{FrameDrop, Mac};
-use motet::node::{JoinRole, Node};
+use motet::node::{JoinProxy, JoinRole, Node};
 use motet::random::Rng;
+use motet::rpl::Rpl;
 use motet::time::{Duration, Instant};
 use motet::wire::LinkAddr;
+use motet_state::Past;
 
 use super::World;
 use crate::keys::JoinSecret;
@@ -44,7 +46,10 @@ pub struct PledgeState {
     key: JoinKey,
     eui64: [u8; 8],
     pan: u16,
-    registrar: Ipv6Addr,
+    /// Where it relays requests to once it has the key; `None`: that is not known yet.
+    registrar: Option<Ipv6Addr>,
+    /// Whether the registrar is the root of the DODAG that the node is in.
+    follows_root: bool,
     pledge: Pledge,
     rng: Rng,
     numbers: SenderNumbers,
@@ -63,6 +68,7 @@ pub struct PledgeState {
 pub struct RegistrarState {
     secret: JoinSecret,
     given: Configuration,
+    pan: u16,
     /// The mesh's, of which devices have their addresses.
     prefix: Ipv6Addr,
     revoked: BTreeSet<[u8; 8]>,
@@ -71,6 +77,8 @@ pub struct RegistrarState {
     /// For each device that asked in an earlier run, the number of its last request that may have
     /// been answered.
     before: BTreeMap<[u8; 8], u32>,
+    /// Where the numbers of all devices are kept, unless the devices themselves do that there.
+    kept: Option<CounterStore>,
     /// The next number of the registrar's own messages, whatever the device.
     number: u32,
     numbers: SenderNumbers,
@@ -92,13 +100,24 @@ struct Renewal {
 }
 
 impl PledgeState {
+    /// As [`Self::new`], where the registrar is the root of the DODAG that the node will be in. A
+    /// node without RPL takes no further key from it.
+    pub fn below_a_root(key: JoinKey, place: ([u8; 8], u16), rng: Rng) -> Self {
+        Self {
+            registrar: None,
+            follows_root: true,
+            ..Self::new(key, place, Ipv6Addr::UNSPECIFIED, rng)
+        }
+    }
+
     /// `registrar`: the address that it relays requests to once it has the key.
     pub fn new(key: JoinKey, (eui64, pan): ([u8; 8], u16), registrar: Ipv6Addr, rng: Rng) -> Self {
         Self {
             key,
             eui64,
             pan,
-            registrar,
+            registrar: Some(registrar),
+            follows_root: false,
             pledge: Pledge::new(&key, eui64, 0),
             rng,
             numbers: SenderNumbers::default(),
@@ -121,13 +140,14 @@ impl PledgeState {
     /// Does what is due; returns whether anything was.
     fn step(&mut self, node: &mut Node<'_>, stored: Option<Reservation>, now: Instant) -> bool {
         if self.given.is_some() {
+            self.follow(node);
             return self.renew(node, now);
         }
         let mut datagram = [0; DATAGRAM_LEN_MAX];
         while let Some((_, len)) = node.recv_join(&mut datagram) {
             if let Ok(given) = self.pledge.on_answer(&datagram[..len]) {
                 self.given = Some(given);
-                node.unlock(&given, stored, JoinRole::Proxy(self.registrar), now);
+                node.unlock(&given, stored, self.role(), now);
                 return true;
             }
         }
@@ -150,6 +170,30 @@ impl PledgeState {
         };
         node.send_join(&(ALL_NODES, PORT).into(), &datagram[..len], now)
             .is_ok()
+    }
+
+    /// What the node does once it has the key.
+    fn role(&self) -> JoinRole {
+        match self.registrar {
+            Some(registrar) => JoinRole::Proxy(registrar),
+            None => JoinRole::Member(Ipv6Addr::UNSPECIFIED),
+        }
+    }
+
+    /// Lets the node relay to the root that it has now.
+    fn follow(&mut self, node: &mut Node<'_>) {
+        if !self.follows_root {
+            return;
+        }
+        let root = node.rpl().and_then(Rpl::dodag).map(|dodag| dodag.id);
+        if root.is_none() || root == self.registrar {
+            return;
+        }
+        self.registrar = root;
+        if let Some(proxy) = node.take_join_proxy() {
+            *proxy = JoinProxy::new(self.role(), &mut self.rng);
+            node.set_join_proxy(proxy);
+        }
     }
 
     /// When the pledge sends its next request. If it has reached the longest interval, it begins
@@ -215,10 +259,12 @@ impl RegistrarState {
         Self {
             secret,
             given: Configuration { network, sequence },
+            pan: plan::PAN,
             prefix,
             revoked,
             last: BTreeMap::new(),
             before: BTreeMap::new(),
+            kept: None,
             number: 0,
             numbers: SenderNumbers::default(),
             renewal: None,
@@ -241,6 +287,35 @@ impl RegistrarState {
         let before = devices.filter_map(|device| Some((device, last(device)?)));
         self.before = before.collect();
         self
+    }
+
+    /// As [`Self::with_counter_store`], of a mesh with this PAN identifier whose devices keep their
+    /// numbers elsewhere: the number of each request is stored before it is answered.
+    #[must_use]
+    pub fn keeping(self, counter_store: &CounterStore, (eui64, pan): ([u8; 8], u16)) -> Self {
+        let devices = std::iter::empty();
+        Self {
+            pan,
+            kept: Some(counter_store.clone()),
+            ..self.with_counter_store(Some(counter_store), eui64, devices)
+        }
+    }
+
+    /// The number of the last request of a device that may have been answered.
+    fn last_of(&self, eui64: [u8; 8]) -> Option<u32> {
+        let kept = |store: &CounterStore| store.stored(eui64).number.checked_sub(1);
+        let last = self.last.get(&eui64).or(self.before.get(&eui64)).copied();
+        last.or_else(|| self.kept.as_ref().and_then(kept))
+    }
+
+    /// Stores that this request is answered; returns whether that is stored, if it has to be.
+    fn keep(&self, eui64: [u8; 8], number: u32) -> bool {
+        let past = Past {
+            number: number.saturating_add(1),
+            ..Past::default()
+        };
+        let kept = self.kept.as_ref();
+        kept.is_none_or(|store| store.store(eui64, past))
     }
 
     fn step(&mut self, node: &mut Node<'_>, now: Instant) -> bool {
@@ -269,18 +344,20 @@ impl RegistrarState {
             return;
         }
         let key = self.secret.key(heard.eui64);
-        let before = self.before.get(&heard.eui64);
-        let last = self.last.get(&heard.eui64).or(before).copied();
+        let last = self.last_of(heard.eui64);
+        let (given, pan) = (self.given, self.pan);
         let given = Configuration {
             sequence: sequence_of(node),
-            ..self.given
+            ..given
         };
         let mut out = [0; DATAGRAM_LEN_MAX];
-        let configure = |request: Request| match request.pan == plan::PAN {
+        let configure = |request: Request| match request.pan == pan {
             true => Ok(given),
             false => Err(FORBIDDEN),
         };
-        if let Ok(len) = heard.answer(&key, last, configure, &mut out) {
+        if let Ok(len) = heard.answer(&key, last, configure, &mut out)
+            && self.keep(heard.eui64, heard.sequence())
+        {
             self.last.insert(heard.eui64, heard.sequence());
             // A pledge that hears nothing asks again.
             let _is_sent = node.send_join(from, &out[..len], now);
