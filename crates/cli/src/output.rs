@@ -56,7 +56,8 @@ pub(crate) fn line_to(out: Out, text: impl std::fmt::Display) -> Result<(), Erro
 /// stop.
 #[cfg(unix)]
 pub(crate) fn say(sentence: &str) {
-    let _ = writeln!(io::stderr(), "motet: {sentence}");
+    // In one piece: what else writes there does not come between.
+    let _ = io::stderr().write_all(format!("motet: {sentence}\n").as_bytes());
 }
 
 /// An object for programs, headed by the version of its keys.

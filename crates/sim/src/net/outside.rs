@@ -5,8 +5,8 @@
 //! DODAG and has a wire to the caller besides, by [`World::inject_at`] and [`World::take_at`]; a
 //! mote looks for one, and passes on the packets of others. A host knows no RPL: it registers with
 //! the router that answers it. A mote that sleeps does the same, and the router keeps its packets.
-//! A mote without the network's key asks a registrar for it by CoJP, the border router; one that got
-//! its key so passes the requests of others on.
+//! A mote without the network's key asks a registrar for it by CoJP, the border router; one that
+//! got its key so passes the requests of others on.
 
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;

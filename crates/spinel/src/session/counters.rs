@@ -59,10 +59,8 @@ pub struct Counters {
     pub output_dropped: u64,
 }
 
-/// Round trip times of the latest sixteen requests.
-///
-/// [`motet::mac::RadioCapabilities::stamp_delay_max`] has to exceed the delay of one direction,
-/// which is half of this where both are alike, and costs twice itself after each loss.
+/// Round trip times of the latest sixteen requests: the delay of the line both ways, and the time
+/// that the radio takes to answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RoundTrip {
     /// The shortest.
