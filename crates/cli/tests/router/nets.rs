@@ -216,6 +216,8 @@ impl Router {
         let router = Self { child, socket };
         let is_up = || UnixStream::connect(socket).is_ok() && queue_rules() == 4;
         assert!(within(Duration::from_secs(20), is_up).is_some());
+        // It answers once all its rules are in.
+        router.status();
         router
     }
 
