@@ -13,19 +13,31 @@ use crate::error::Error;
 use crate::keys::{self, Keys};
 use crate::output::{self, Versioned};
 
-/// Explain a capture frame by frame: 802.15.4, Bluetooth LE, 6LoWPAN, IPv6, TCP, RPL, CoAP.
+/// Explain a capture frame by frame: 802.15.4, Bluetooth LE, 6LoWPAN, IPv6, TCP, RPL, CoAP, Spinel.
 ///
 /// Reads pcap and pcapng files of IEEE 802.15.4 (with or without FCS, PHY or TAP header), Bluetooth
-/// LE (link type 256), raw IP, Ethernet and Linux cooked captures, and ZEP datagrams in them.
-/// Fragments are reassembled and explained with the last of them.
+/// LE (link type 256), raw IP, loopback, Ethernet and Linux cooked captures, and ZEP datagrams in
+/// them. Fragments are reassembled and explained with the last of them.
+///
+/// Spinel, which a dongle with ot-rcp speaks, is read from captures of a private link type (147 to
+/// 162) or of none (0), a frame in each packet, with or without HDLC-lite; and with --spinel from
+/// the bytes of its serial line.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  motet decode air.pcap\n  \
                         motet decode air.pcap --context 0=fd00::/64 --summary\n  \
-                        motet decode air.pcap --json | jq 'select(.status == \"malformed\")'")]
+                        motet decode air.pcap --json | jq 'select(.status == \"malformed\")'\n  \
+                        motet decode --spinel dongle.log")]
 pub(crate) struct Args {
     /// The capture file; `-` reads standard input.
     #[arg(value_name = "FILE.pcap")]
     file: PathBuf,
+
+    /// The file holds the bytes of a serial line with Spinel, and is no capture.
+    ///
+    /// It may hold either direction or both, from any moment on. It has no times: all frames are at
+    /// 0 s.
+    #[arg(long)]
+    spinel: bool,
 
     /// Print one JSON object per frame and line.
     #[arg(long)]
@@ -70,7 +82,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         Error::input(format!("cannot decode {file}: {error}"))
     };
     let keys = args.key.as_deref().map(keys).transpose()?;
-    let mut capture = open(&args.file).map_err(unreadable)?;
+    let mut capture = open(args).map_err(unreadable)?;
     let mut decoder = Decoder::new(&args.context);
     if let Some(keys) = keys {
         decoder.open_with(keys.network, keys.sequence);
@@ -101,7 +113,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
 }
 
 /// Opens a file, or standard input where the path is `-`.
-fn open(path: &Path) -> Result<Capture, CaptureError> {
+fn open(args: &Args) -> Result<Capture, CaptureError> {
+    let path = &args.file;
     let input: Box<dyn Read> = if path.as_os_str() == "-" {
         Box::new(io::stdin())
     } else {
@@ -111,7 +124,10 @@ fn open(path: &Path) -> Result<Capture, CaptureError> {
         }
         Box::new(file)
     };
-    Capture::new(input)
+    match args.spinel {
+        true => Capture::of_serial_line(input),
+        false => Capture::new(input),
+    }
 }
 
 /// As fits standard output: colour where it is a terminal and `NO_COLOR` is not set.

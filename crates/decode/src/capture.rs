@@ -1,16 +1,18 @@
-//! Capture files: pcap and pcapng, either byte order, microseconds or nanoseconds.
+//! Capture files: pcap and pcapng, either byte order, microseconds or nanoseconds; and the bytes of
+//! a serial line, without times.
 //!
 //! Place: the first step of `decode`; hands on records with their link type and time.
 //! Left out: what is in a record (`link`).
 //! Sources: the pcap Internet-Draft of the OPSAWG. The crate `pcap-file` reads pcap files, but for
 //! the rules that it applies more strictly than the programs that write captures; `pcapng` reads
-//! the others.
+//! the others, `line` the bytes of a serial line.
 
 use std::io::{self, BufRead, BufReader, Read};
 
 use pcap_file::pcap::PcapReader;
 use pcap_file::{DataLink, PcapError, TsResolution};
 
+use super::line::{Line, Piece};
 use super::pcapng;
 
 /// A link-layer type, as the registry of capture formats numbers them.
@@ -41,6 +43,8 @@ pub enum CaptureError {
     Empty,
     /// The file is not a capture. The text names the format that it looks like, if known.
     Foreign(&'static str),
+    /// The file is a capture, and was to be the bytes of a serial line.
+    NoLine,
     /// The file ends in the middle of its own header.
     HeaderTruncated,
     /// The file ends in the middle of a record (from 1) or block.
@@ -70,6 +74,7 @@ enum Format {
         link_type: LinkType,
     },
     PcapNg(pcapng::Reader),
+    Line(Line),
 }
 
 pub(super) type Input = BufReader<Box<dyn Read>>;
@@ -112,12 +117,32 @@ impl Capture {
         Ok(Self { format, records: 0 })
     }
 
+    /// Reads the bytes of a serial line with Spinel. Each record is a frame, or what lies between
+    /// two; all have the time 0.
+    ///
+    /// # Errors
+    /// It is a capture, or cannot be read.
+    pub fn of_serial_line(mut input: Box<dyn Read>) -> Result<Self, CaptureError> {
+        let mut magic = Vec::new();
+        let mut head = input.by_ref().take(4);
+        head.read_to_end(&mut magic).map_err(CaptureError::Io)?;
+        if kind_of(&magic, true).is_ok() {
+            return Err(CaptureError::NoLine);
+        }
+        let input: Input = BufReader::new(Box::new(io::Cursor::new(magic).chain(input)));
+        Ok(Self {
+            format: Format::Line(Line::new(input)),
+            records: 0,
+        })
+    }
+
     /// The next record, or `None` at the end of the file.
     pub fn next_record(&mut self) -> Option<Result<Record, CaptureError>> {
         let record = self.records + 1;
         let result = match &mut self.format {
             Format::Pcap { reader, link_type } => next_pcap(reader, *link_type)?,
             Format::PcapNg(reader) => reader.next_record()?,
+            Format::Line(line) => line.next_piece()?.map(of_piece).map_err(PcapError::IoError),
         };
         self.records = record;
         Some(result.map_err(|error| at_record(error, record)))
@@ -175,6 +200,9 @@ fn kind_of(magic: &[u8], more: bool) -> Result<Kind, CaptureError> {
             [0xa1, 0xb2, 0xcd, 0x34] | [0x34, 0xcd, 0xb2, 0xa1] => {
                 "it is in the patched pcap format of old Linux systems; convert it with editcap"
             }
+            [0x7e, 0x80..=0xbf, ..] => {
+                "it begins as a serial line with Spinel does; motet decode --spinel reads that"
+            }
             [b's', b'n', b'o', b'o'] => "it is a snoop capture; convert it with editcap",
             _ => "",
         })),
@@ -198,6 +226,15 @@ fn next_pcap(
         original_len: packet.orig_len,
         data: packet.data.into_owned(),
     }))
+}
+
+fn of_piece(piece: Piece) -> Record {
+    Record {
+        epoch_ns: 0,
+        link_type: LinkType::SERIAL_LINE,
+        original_len: piece.len,
+        data: piece.data,
+    }
 }
 
 fn in_header(error: PcapError) -> CaptureError {
@@ -239,6 +276,10 @@ impl std::fmt::Display for CaptureError {
             Self::Empty => write!(f, "the file is empty, name a pcap or pcapng capture"),
             Self::Foreign("") => write!(f, "not a pcap or pcapng capture, name one that is"),
             Self::Foreign(hint) => write!(f, "not a pcap or pcapng capture: {hint}"),
+            Self::NoLine => write!(
+                f,
+                "it is a pcap or pcapng capture and not the bytes of a serial line, leave out --spinel"
+            ),
             Self::HeaderTruncated => write!(f, "the capture is cut short within its file header"),
             Self::Truncated { record } => {
                 write!(

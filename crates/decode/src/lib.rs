@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! capture -> link -> (tap, zep) -> mac -> lowpan -> ip -> icmpv6 -> rpl
+//!                 -> hdlc -> spinel -> mac
 //!                 -> bluetooth  -------> lowpan
 //!  records            envelope   reassembly, tcphc    -> tcp     -> conversation
 //!                                                     -> udp     -> coap, zep
@@ -25,6 +26,7 @@ struct Readme;
 mod capture;
 mod conversation;
 mod layers;
+mod line;
 mod model;
 mod next;
 mod pcapng;
@@ -130,6 +132,7 @@ pub struct Decoder {
     /// The keys by which secured frames are decrypted.
     keys: Option<Keys>,
     ble: layers::bluetooth::Connections,
+    spinel: layers::spinel::Transactions,
     tally: Tally,
     /// About the frame in hand.
     now: FrameContext,
@@ -182,6 +185,7 @@ impl Decoder {
             heard: layers::mac::RecentFrames::default(),
             keys: None,
             ble: layers::bluetooth::Connections::default(),
+            spinel: layers::spinel::Transactions::default(),
             tally: Tally::default(),
             now: FrameContext::default(),
         }

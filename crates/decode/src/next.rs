@@ -18,6 +18,10 @@ pub(super) enum Next<'a> {
     End,
     /// A frame by the link type of its record.
     Link(LinkType, &'a [u8]),
+    /// Bytes of a serial line from one flag of HDLC-lite to the next.
+    Hdlc(&'a [u8]),
+    /// A frame of Spinel.
+    Spinel(Cow<'a, [u8]>),
     /// A packet by its EtherType; the first is the layer that names it.
     Ether(&'static str, u16, &'a [u8]),
     /// A frame of IEEE 802.15.4, and what it ends in.

@@ -3,6 +3,7 @@
 mod compressed;
 mod mesh;
 mod routing;
+mod spinel;
 
 use std::io::Cursor;
 
@@ -582,7 +583,7 @@ fn contexts_are_read_from_the_command_line() {
     }
 }
 
-const LINK_TYPES: [u32; 11] = [1, 12, 101, 113, 195, 215, 228, 229, 230, 276, 283];
+const LINK_TYPES: [u32; 13] = [0, 1, 12, 101, 113, 147, 195, 215, 228, 229, 230, 276, 283];
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]

@@ -538,6 +538,10 @@ fn what_is_no_capture_is_refused_in_a_sentence() {
             file("wifi", &wifi),
             "link type 105 (IEEE802_11) is not supported; supported are IEEE 802.15.4 (195,",
         ),
+        (
+            file("line", b"\x7e\x80\x06\x00\x70\xee\x74\x7e"),
+            "motet decode --spinel",
+        ),
         (folder.path().to_owned(), "directory"),
         (folder.path().join("absent"), "no such file"),
     ];
@@ -1081,5 +1085,136 @@ fn a_wrong_icmpv6_checksum_is_malformed() {
         .args(["-T", "fields", "-e", "icmpv6.checksum.status"]);
     if let Ok(theirs) = command.output() {
         assert_eq!(theirs.stdout, b"1\n0\n", "{}", said(&theirs));
+    }
+}
+
+/// The bytes of a serial line that carries this frame of Spinel; none of them needs an escape.
+fn on_a_line(frame: &[u8]) -> Vec<u8> {
+    assert!(!frame.iter().any(|byte| [0x7e, 0x7d].contains(byte)));
+    let sum = frame.iter().fold(0xffff_u16, |sum, byte| {
+        (0..8).fold(sum ^ u16::from(*byte), |sum, _| {
+            sum >> 1 ^ if sum & 1 == 1 { 0x8408 } else { 0 }
+        })
+    });
+    let sum = (!sum).to_le_bytes();
+    let escaped = sum.iter().flat_map(|byte| match byte {
+        0x7e | 0x7d => vec![0x7d, byte ^ 0x20],
+        byte => vec![*byte],
+    });
+    let escaped: Vec<u8> = escaped.collect();
+    [&[0x7e][..], frame, &escaped, &[0x7e]].concat()
+}
+
+/// What a simulated radio of OpenThread and its host wrote, the host's own frames aside.
+fn frames_of_a_radio() -> Option<Vec<Vec<u8>>> {
+    let file = capture("thread/spinel-trace.txt")?;
+    let text = fs::read_to_string(file).unwrap();
+    let of_radio = text.lines().filter_map(|line| line.strip_prefix("B < "));
+    let bytes = |hex: &str| {
+        let digits = |at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+        (0..hex.len()).step_by(2).map(digits).collect()
+    };
+    Some(of_radio.map(bytes).collect())
+}
+
+#[test]
+fn the_line_of_a_dongle_is_explained_as_its_capture_is() {
+    let Some(spinel) = frames_of_a_radio() else {
+        return;
+    };
+    let folder = folder();
+    let line = folder.path().join("dongle.log");
+    let lines: Vec<Vec<u8>> = spinel.iter().map(|frame| on_a_line(frame)).collect();
+    fs::write(&line, [b"booted\r\n", &lines.concat()[..]].concat()).unwrap();
+    let output = decode(&line, &["--spinel", "--json"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let mut of_line = objects(&output.stdout);
+    let noise = of_line.remove(0);
+    assert_eq!(noise["reason"], "check sum wrong", "{noise}");
+    for (link_type, records) in [(147, &spinel), (162, &lines), (0, &spinel), (0, &lines)] {
+        let file = folder.path().join("dongle.pcap");
+        fs::write(&file, pcap(link_type, records)).unwrap();
+        let of_capture = frames(&file);
+        assert_eq!(of_capture.len(), of_line.len());
+        for (ours, theirs) in of_capture.iter().zip(&of_line) {
+            assert_eq!(ours["summary"], theirs["summary"], "{link_type}");
+            assert_eq!(ours["status"], theirs["status"], "{link_type}");
+            let names = |frame: &Value| {
+                let layers = frame["layers"].as_array().unwrap().iter();
+                let names = layers.map(|layer| layer["layer"].to_string());
+                names.filter(|name| name != "\"hdlc\"").collect::<Vec<_>>()
+            };
+            assert_eq!(names(ours), names(theirs), "{link_type}");
+        }
+    }
+    // From a pipe, too.
+    let piped = motet()
+        .args(["decode", "--spinel", "--json", "-"])
+        .stdin(fs::File::open(&line).unwrap())
+        .output()
+        .expect("motet starts");
+    assert_eq!(piped.stdout, output.stdout);
+    // People read the same.
+    let output = decode(&line, &["--spinel"]);
+    let text = said(&output);
+    for words in [
+        "IS PHY_CHAN",
+        "channel 15",
+        "status RESET_POWER_ON (112)",
+        "OPENTHREAD",
+        "malformed at hdlc: check sum wrong",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    // A capture is none.
+    let file = folder.path().join("dongle.pcap");
+    let refused = decode(&file, &["--spinel"]);
+    assert_refused(&refused, 2, &["cannot decode", "leave out --spinel"]);
+}
+
+/// tshark knows no Spinel. What is around the frame of 802.15.4 is a header and a trailer of fixed
+/// length in these frames, which it can be told to pass over.
+#[test]
+fn tshark_reads_the_same_frames_out_of_spinel() {
+    let Some(mut spinel) = frames_of_a_radio() else {
+        return;
+    };
+    spinel.retain(|frame| frame.starts_with(&[0x80, 6, 0x71]));
+    assert!(spinel.len() > 10, "only {} frames", spinel.len());
+    let folder = folder();
+    let file = folder.path().join("dongle.pcap");
+    fs::write(&file, pcap(147, &spinel)).unwrap();
+    let mut command = Command::new("tshark");
+    command
+        .arg("-r")
+        .arg(&file)
+        .args([
+            "-o",
+            r#"uat:user_dlts:"User 0 (DLT=147)","wpan","5","","26","""#,
+        ])
+        .args(["-T", "fields", "-E", "separator=|"]);
+    for field in ["wpan.seq_no", "wpan.dst_pan", "wpan.src16", "wpan.fcs"] {
+        command.args(["-e", field]);
+    }
+    let Ok(output) = command.output() else {
+        not_run("tshark is not installed");
+        return;
+    };
+    assert!(output.status.success(), "{}", said(&output));
+    let theirs = String::from_utf8(output.stdout).unwrap();
+    let ours = frames(&file);
+    assert_eq!(theirs.lines().count(), ours.len());
+    for ((frame, theirs), bytes) in ours.iter().zip(theirs.lines()).zip(&spinel) {
+        let mac = layer(frame, "mac").unwrap();
+        let end = bytes.len() - 26;
+        let fcs = u16::from_le_bytes([bytes[end - 2], bytes[end - 1]]);
+        let ours = format!(
+            "{}|0x{:04x}|{}|0x{fcs:04x}",
+            mac["seq"],
+            mac["pan"].as_u64().unwrap(),
+            mac["src"].as_str().unwrap()
+        );
+        assert_eq!(mac["fcs_ok"], true);
+        assert_eq!(ours, theirs, "frame {}", frame["frame"]);
     }
 }

@@ -24,6 +24,15 @@ impl LinkType {
     pub(crate) const IEEE802154_TAP: Self = Self(283);
     /// Bluetooth LE's link layer behind a header that says how each packet was received.
     pub(crate) const BLUETOOTH_LE: Self = Self(256);
+    /// An address family in the byte order of the machine that captured it, and an IP packet; or
+    /// Spinel, where a program wrote it without a link type.
+    pub(crate) const NULL: Self = Self(0);
+    /// The first of the link types for private use; here Spinel, with or without HDLC-lite.
+    pub(crate) const USER_FIRST: u32 = 147;
+    /// The last of them.
+    pub(crate) const USER_LAST: u32 = 162;
+    /// Bytes of a serial line from flag to flag; not a number of the registry, which has 16 bits.
+    pub(crate) const SERIAL_LINE: Self = Self(1 << 16);
     pub(crate) const ETHERNET: Self = Self(1);
     pub(crate) const LINUX_SLL: Self = Self(113);
     pub(crate) const LINUX_SLL2: Self = Self(276);
@@ -35,12 +44,14 @@ impl LinkType {
 
     /// The link types that can be decoded, for people.
     pub(crate) const SUPPORTED: &str = "IEEE 802.15.4 (195, 215, 230, 283), Bluetooth LE (256), raw IP \
-                                        (12, 14, 101, 228, 229), Ethernet (1) and Linux cooked \
-                                        (113, 276)";
+                                        (12, 14, 101, 228, 229), loopback (0), Ethernet (1), \
+                                        Linux cooked (113, 276) and Spinel (0, 147 to 162)";
 
     /// Whether frames of the type can be explained.
     pub fn is_supported(self) -> bool {
         [
+            Self::NULL,
+            Self::SERIAL_LINE,
             Self::IEEE802154,
             Self::IEEE802154_NONASK_PHY,
             Self::IEEE802154_NOFCS,
@@ -54,6 +65,7 @@ impl LinkType {
         ]
         .contains(&self)
             || Self::RAW.contains(&self)
+            || (Self::USER_FIRST..=Self::USER_LAST).contains(&self.0)
     }
 }
 
@@ -111,6 +123,22 @@ pub(super) fn ethernet<'a>(frame: &mut Frame, bytes: &'a [u8]) -> Next<'a> {
     Next::Ether("ethernet", ether_type.0, payload)
 }
 
+/// The address family in front of packets of BSD's and macOS's loopback interface.
+pub(super) fn loopback<'a>(frame: &mut Frame, bytes: &'a [u8]) -> Next<'a> {
+    let Some((family, packet)) = bytes.split_first_chunk() else {
+        return frame.malformed("loopback", "loopback header truncated");
+    };
+    // The number is below 256, so the byte order does not matter.
+    let family = u32::from_be_bytes(*family).min(u32::from_le_bytes(*family));
+    frame.push(Layer::new("loopback", "").with("family", family));
+    match family {
+        AF_INET | AF_INET6_LINUX | AF_INET6_BSD | AF_INET6_FREEBSD | AF_INET6_DARWIN => {
+            Next::Ip(packet.into())
+        }
+        _ => frame.undecoded("loopback", format!("address family {family} is not IP")),
+    }
+}
+
 /// The header that `tcpdump -i any` wrote for decades (Linux cooked capture, SLL).
 pub(super) fn linux_sll<'a>(frame: &mut Frame, bytes: &'a [u8]) -> Next<'a> {
     // By hand: `etherparse` refuses the types of hardware that it does not know.
@@ -148,6 +176,13 @@ pub(super) fn linux_sll2<'a>(frame: &mut Frame, bytes: &'a [u8]) -> Next<'a> {
     );
     Next::Ether("sll", protocol, r.rest())
 }
+
+/// Address families of IPv4 and, by system, of IPv6.
+const AF_INET: u32 = 2;
+const AF_INET6_LINUX: u32 = 10;
+const AF_INET6_BSD: u32 = 24;
+const AF_INET6_FREEBSD: u32 = 28;
+const AF_INET6_DARWIN: u32 = 30;
 
 /// Start-of-frame delimiter of the 2.4 GHz O-QPSK PHY (IEEE 802.15.4-2006 §6.3.2).
 const START_OF_FRAME: u8 = 0xa7;

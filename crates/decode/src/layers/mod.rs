@@ -8,12 +8,14 @@ pub(crate) mod bluetooth;
 mod coap;
 mod elements;
 mod envelope;
+mod hdlc;
 mod icmpv6;
 mod ip;
 mod link;
 mod lowpan;
 pub(crate) mod mac;
 mod rpl;
+pub(crate) mod spinel;
 mod tap;
 mod tcp;
 pub(crate) mod tcphc;
@@ -39,6 +41,11 @@ fn walk(decoder: &mut Decoder, frame: &mut Frame, next: Next<'_>) {
     let next = match next {
         Next::End => return,
         Next::Link(link_type, bytes) => of_link_type(decoder, frame, link_type, bytes),
+        Next::Hdlc(bytes) => hdlc::explain(frame, bytes),
+        Next::Spinel(bytes) => {
+            let next = spinel::explain(decoder, frame, &bytes);
+            return walk(decoder, frame, next);
+        }
         Next::Ether(layer, number, payload) => of_ether_type(frame, layer, number, payload),
         Next::Mac(bytes, fcs) => mac::explain(decoder, frame, bytes, fcs),
         Next::Envelope(mpdu, fcs_ok, refusal) => {
@@ -77,6 +84,11 @@ fn of_link_type<'a>(
         LinkType::LINUX_SLL2 => link::linux_sll2(frame, bytes),
         LinkType::IPV4 | LinkType::IPV6 => Next::Ip(bytes.into()),
         raw if LinkType::RAW.contains(&raw) => Next::Ip(bytes.into()),
+        LinkType::NULL if !hdlc::is_spinel(bytes) => link::loopback(frame, bytes),
+        LinkType::SERIAL_LINE => Next::Hdlc(bytes),
+        LinkType::NULL | LinkType(LinkType::USER_FIRST..=LinkType::USER_LAST) => {
+            hdlc::record(bytes)
+        }
         LinkType(other) => {
             let supported = LinkType::SUPPORTED;
             frame.undecoded(
