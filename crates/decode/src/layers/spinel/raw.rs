@@ -97,8 +97,8 @@ pub(super) fn report<'a>(
     Ok(psdu)
 }
 
-/// Whether the last two bytes are the FCS. The radio has checked it, and some radios put other bytes
-/// in its place.
+/// Whether the last two bytes are the FCS. The radio has checked it, and some radios put other
+/// bytes in its place.
 fn fcs_of(psdu: &[u8], flags: u16) -> Fcs {
     match ieee802154::check_fcs(psdu) {
         Err(ParseError::Fcs) if flags & BAD_FCS == 0 => Fcs::Replaced,
