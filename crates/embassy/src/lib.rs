@@ -54,6 +54,8 @@ mod connection;
 mod error;
 mod listener;
 mod names;
+#[cfg(feature = "offload")]
+pub mod offload;
 mod resolver;
 mod resources;
 mod runner;
