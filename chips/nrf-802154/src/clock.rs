@@ -4,8 +4,8 @@ use motet::time::Instant;
 
 /// How far the node's clock is ahead of the driver's.
 ///
-/// Both count the chip's low-frequency crystal, so that the distance is constant. A frame's stamp is
-/// read late, by what an interrupt and a task take: the smallest distance seen is the best.
+/// Both count the chip's low-frequency crystal, so that the distance is constant. A frame's stamp
+/// is read late, by what an interrupt and a task take: the smallest distance seen is the best.
 #[derive(Debug)]
 pub(crate) struct Clock {
     ahead_us: Option<u64>,

@@ -1,8 +1,8 @@
 //! Radios whose interface is *send this frame* → acknowledged, not acknowledged, busy.
 //!
-//! Vendors' drivers back off, assess the channel and wait for ACKs by themselves. Their futures must
-//! not be dropped half way, whereas [`Radio::event`] is dropped all the time: so a [`Driver`], with
-//! a task of its own, owns the [`Chip`], and the node holds the [`Port`] to it.
+//! Vendors' drivers back off, assess the channel and wait for ACKs by themselves. Their futures
+//! must not be dropped half way, whereas [`Radio::event`] is dropped all the time: so a [`Driver`],
+//! with a task of its own, owns the [`Chip`], and the node holds the [`Port`] to it.
 //!
 //! ```
 //! use motet_embassy::offload::{Chip, Driver, Port, Shared};

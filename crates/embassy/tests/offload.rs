@@ -216,7 +216,13 @@ fn two_motes_speak_over_radios_that_make_whole_attempts() {
     assert!(echoed);
     // A frame that found the channel busy is sent again, as the one that was not acknowledged is.
     let sides = sides.borrow();
-    let again = |pair: &&[(Vec<u8>, AttemptOutcome)]| matches!(pair, [(one, AttemptOutcome::Busy | AttemptOutcome::NoAck), (two, _)] if one == two);
+    let again = |pair: &&[(Vec<u8>, AttemptOutcome)]| {
+        use AttemptOutcome::{Busy, NoAck};
+        let [(one, outcome), (two, _)] = pair else {
+            return false;
+        };
+        matches!(outcome, Busy | NoAck) && one == two
+    };
     assert!(sides[0].sent.windows(2).filter(again).count() > 5);
 }
 
