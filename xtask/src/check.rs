@@ -13,8 +13,8 @@ use anyhow::Result;
 use crate::step::{StepOutcome, essence, run_logged};
 use crate::workspace::{Workspace, locked};
 use crate::{
-    ble_peers, deny, determinism, devices, features, firmware, foreign, oldest, peers, planted,
-    prose, python, sizes, surface, symbols, test, thread as openthread, tidy, tools, web,
+    ble_peers, chips, deny, determinism, devices, features, firmware, foreign, oldest, peers,
+    planted, prose, python, sizes, surface, symbols, test, thread as openthread, tidy, tools, web,
 };
 
 type Step = (&'static str, fn(&Workspace) -> Result<StepOutcome>);
@@ -70,13 +70,15 @@ const AFTER_TEST_BESIDE: &[Step] = &[
 
 /// What runs only where its name is given: others judge the same, or most of it. `clippy` gives
 /// Clippy's verdict without the step `test`, in whose build it is given otherwise. The step `test`
-/// tries some of the cases of the lab's longest tests, `long` all of them. The page's
+/// tries some of the cases of the lab's longest tests, `long` all of them. `chips` builds dozens of
+/// vendors' crates. The page's
 /// lab, an optimised build, gives what the command gives, a build for debugging; and the
 /// soak's bugs are proven found in `docs/reference/soak.md`.
 const NAMED: &[Step] = &[
     ("clippy", clippy),
     ("long", test::check_long),
     ("planted", planted::check),
+    ("chips", chips::check),
     ("determinism", determinism::check),
 ];
 
@@ -239,10 +241,11 @@ fn fmt(workspace: &Workspace) -> Result<StepOutcome> {
     let firmware = &mut workspace.firmware_cargo("fmt");
     let peers = &mut workspace.peers_cargo("fmt");
     let apps = &mut workspace.apps_cargo("fmt");
+    let chips = &mut workspace.chips_cargo("fmt");
     let python = &mut workspace.python_cargo("fmt");
     let web = &mut workspace.web_cargo("fmt");
     let mut commands =
-        [here, firmware, peers, apps, python, web].map(|command| command.args(ARGUMENTS));
+        [here, firmware, peers, apps, chips, python, web].map(|command| command.args(ARGUMENTS));
     all(workspace, "fmt", &mut commands)
 }
 

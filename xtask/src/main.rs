@@ -10,6 +10,7 @@ mod apps;
 mod ble_linux;
 mod ble_peers;
 mod check;
+mod chips;
 mod composition;
 mod debian;
 mod deny;

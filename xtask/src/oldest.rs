@@ -106,7 +106,7 @@ fn build(
 }
 
 /// `rustup`, without what the Cargo that runs this has set for its own compiler.
-fn rustup(workspace: &Workspace) -> Command {
+pub(crate) fn rustup(workspace: &Workspace) -> Command {
     let mut command = Command::new("rustup");
     command.current_dir(&workspace.root);
     for name in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"] {

@@ -76,6 +76,11 @@ pub(crate) const CMAKE: Tool = Tool {
     program: "cmake",
     package: "cmake",
 };
+/// Compiles Nordic's driver, and describes it to Rust.
+pub(crate) const CLANG: Tool = Tool {
+    program: "clang",
+    package: "clang libclang-dev",
+};
 pub(crate) const NINJA: Tool = Tool {
     program: "ninja",
     package: "ninja-build",

@@ -133,6 +133,13 @@ impl Workspace {
         command
     }
 
+    /// `cargo SUBCOMMAND` in the workspace of chips' radios.
+    pub(crate) fn chips_cargo(&self, subcommand: &str) -> Command {
+        let mut command = self.cargo(subcommand);
+        command.current_dir(self.root.join("chips"));
+        command
+    }
+
     /// `cargo SUBCOMMAND` in the peers' workspace.
     pub(crate) fn peers_cargo(&self, subcommand: &str) -> Command {
         let mut command = self.cargo(subcommand);
