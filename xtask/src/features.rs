@@ -31,7 +31,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
 }
 
 /// Features, separated by commas and without `default`, and who asks for them.
-pub(crate) const SETS: [(&str, &str); 30] = [
+pub(crate) const SETS: [(&str, &str); 34] = [
     ("", "datagrams by radio; what a radio's driver needs"),
     ("relay", "the same, passing on what others send"),
     ("rpl", "a relay of a mesh without TCP"),
@@ -48,6 +48,15 @@ pub(crate) const SETS: [(&str, &str); 30] = [
     ("rpl,tcp", "a mote of a mesh"),
     ("security,tcp", "a leaf with a key"),
     ("offload,security,tcp", "`motet-c` with a key"),
+    ("offload,sleepy,tcp", "`motet-c` that sleeps"),
+    (
+        "offload,rpl,sleepy,tcp",
+        "`motet-c` as a router of the mesh, whose neighbours may sleep",
+    ),
+    (
+        "offload,rpl,security,sleepy,tcp",
+        "`motet-c` with all that it has",
+    ),
     ("relay,security,tcp", "a relay with a key and applications"),
     ("sleepy,tcp", "a node that sleeps"),
     (
@@ -70,6 +79,10 @@ pub(crate) const SETS: [(&str, &str); 30] = [
     (
         "cit,pace,router,rpl,security,tcp",
         "`motet-embassy` with a key",
+    ),
+    (
+        "cit,pace,router,rpl,sleepy,tcp",
+        "`motet-embassy` that sleeps, or keeps packets for others that do",
     ),
     ("default", "what is on by default"),
     ("default,join", "a node that gets its key by CoJP"),

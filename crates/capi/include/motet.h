@@ -104,6 +104,21 @@
 #define MOTET_EHOSTUNREACH 113
 
 /**
+ * The radio cannot say that something waits: its node is no parent of nodes that sleep.
+ */
+#define MOTET_PENDING_NONE 0
+
+/**
+ * One flag for the ACKs of all data requests.
+ */
+#define MOTET_PENDING_ONE_FOR_ALL 1
+
+/**
+ * A table of neighbours, whose frames of any kind are acknowledged so (source match table).
+ */
+#define MOTET_PENDING_PER_NEIGHBOUR 2
+
+/**
  * Copy this frame into the radio; answer by motet_on_preloaded.
  */
 #define MOTET_PRELOAD 0
@@ -143,6 +158,18 @@
 #define MOTET_CHANGE_CHANNEL 6
 
 /**
+ * From now on the ACKs that the radio sends by itself say that something waits (frame pending bit)
+ * for the neighbour whose address is `bytes`: `len` is 8 (EUI-64) or 2 (short address), most
+ * significant byte first, or 0 (all data requests). Occurs where `pending` and `children` are set.
+ */
+#define MOTET_SET_PENDING 7
+
+/**
+ * The same, but nothing waits any more.
+ */
+#define MOTET_CLEAR_PENDING 8
+
+/**
  * The frame was sent and acknowledged.
  */
 #define MOTET_ACKED 0
@@ -167,6 +194,31 @@
  * again.
  */
 #define MOTET_FAILED 4
+
+/**
+ * The receiver is always on.
+ */
+#define MOTET_AWAKE 0
+
+/**
+ * Asks the parent each `interval_ms` (TCPlp appendix C.1).
+ */
+#define MOTET_SLEEP_FIXED 1
+
+/**
+ * Asks each 240 s, and each 100 ms while an answer is due (TCPlp section 9.2).
+ */
+#define MOTET_SLEEP_PAPER 2
+
+/**
+ * Asks 20 ms after a packet, then after ever longer times, up to 5 s (TCPlp appendix C.2).
+ */
+#define MOTET_SLEEP_ADAPTIVE 3
+
+/**
+ * Asks each `interval_ms`, and when TCP or motet_expect_answer expect an answer.
+ */
+#define MOTET_SLEEP_HINTED 4
 
 /**
  * There is something to read: bytes, the end of the stream, or why there will be none. Of a
@@ -293,6 +345,32 @@ typedef struct motet_config {
      * Time to change the channel, us.
      */
     uint32_t channel_switch_us;
+    /**
+     * Short address (16 bits) of the node in its PAN; 0xffff: none. Frames to it are accepted; a radio
+     * that filters frames has to be given it, too. Nobody assigns one: each node's is set here.
+     */
+    uint16_t short_address;
+    /**
+     * Not 0: frames name the short address as their source, 6 bytes less in each, and the node's
+     * IPv6 addresses follow from it. Not with a key, whose nonces need the EUI-64.
+     */
+    uint8_t short_source;
+    /**
+     * How a radio with auto_ack shows in its ACKs that something waits: MOTET_PENDING_NONE or one of
+     * the others. Only a node with children needs it.
+     */
+    uint8_t pending;
+    /**
+     * Nodes below this one at most, whether they sleep or not; 0: a leaf. With any it is a router of the
+     * mesh: it takes part in RPL, passes on the packets of others, and needs `frames` of 12, as
+     * many `neighbors` as children, and some 2,600 bytes in `queue_len`. Takes the feature `relay`.
+     */
+    uint8_t children;
+    /**
+     * Bytes of packets that wait for children that sleep, with 7 bytes more for each packet; 0: it
+     * serves none.
+     */
+    uint16_t children_len;
 } motet_config;
 
 /**
@@ -304,7 +382,8 @@ typedef struct motet_action {
      */
     uint64_t at_us;
     /**
-     * The frame, for MOTET_PRELOAD and MOTET_TRANSMIT; the node's until the next call of it.
+     * The frame, for MOTET_PRELOAD and MOTET_TRANSMIT, or an address; the node's until the next call
+     * of it.
      */
     const uint8_t *bytes;
     /**
@@ -339,7 +418,8 @@ typedef struct motet_reservation {
 } motet_reservation;
 
 /**
- * A network key.
+ * A network key: what `motet keys network` prints of a key file, for nodes of a mesh whose router
+ * has that file (`motet router --key`).
  */
 typedef struct motet_key {
     /**
@@ -359,6 +439,39 @@ typedef struct motet_key {
      */
     uint8_t neighbors;
 } motet_key;
+
+/**
+ * How a node sleeps. motet_sleep_init fills it for a parent that runs Motet.
+ */
+typedef struct motet_sleep {
+    /**
+     * Time between requests at rest, ms, for MOTET_SLEEP_FIXED and MOTET_SLEEP_HINTED: what a peer
+     * sends unasked, such as a SYN, waits so long. 60,000 for a node that listens on a port.
+     */
+    uint32_t interval_ms;
+    /**
+     * How long the node listens for a packet that its parent has promised, ms; 250 where the parent's
+     * radio is behind a line.
+     */
+    uint16_t answer_timeout_ms;
+    /**
+     * MOTET_AWAKE or one of the others.
+     */
+    uint8_t policy;
+    /**
+     * Not 0: the parent sends all that waits upon one request; else one frame (OpenThread).
+     */
+    uint8_t drained;
+    /**
+     * Not 0: the parent says in the ACK of any frame that something waits, not only of a request.
+     * Not every radio does: 0 where the parent is `motet router` or `motet mote` on a dongle.
+     */
+    uint8_t rides;
+    /**
+     * Not 0: the node's own frames wait while it listens for those that were promised.
+     */
+    uint8_t alternates;
+} motet_sleep;
 
 /**
  * What became possible at a socket.
@@ -400,6 +513,12 @@ extern "C" {
  * Fills a configuration with values for a leaf with two connections of 2 KiB each way.
  */
 int32_t motet_config_init(struct motet_config *config);
+
+/**
+ * What is wrong with a configuration that cannot be, in words; null: nothing. A program that does
+ * not call it has none of the words in its flash.
+ */
+const char *motet_config_fault(const struct motet_config *config);
 
 /**
  * Bytes of memory that a node with this configuration takes; 0: the configuration cannot be.
@@ -495,11 +614,16 @@ int32_t motet_address(struct motet_node *node, size_t index, uint8_t (*address)[
 size_t motet_key_size(const struct motet_key *key);
 
 /**
+ * What is wrong with a key that cannot be, in words; null: nothing.
+ */
+const char *motet_key_fault(const struct motet_key *key);
+
+/**
  * Gives a node a key, after motet_node_init and before any other call of it: from then on every
  * frame is sealed, and no other believed. Nothing is sent before the first reservation is stored
  * (motet_poll_reservation). The memory, aligned as the node's, is the node's until its end.
- * Returns 0, or -MOTET_EFAULT, EBADF, EINVAL (a key that cannot be, or the node has one), ENOMEM
- * (too small).
+ * Returns 0, or -MOTET_EFAULT, EBADF, EINVAL (motet_key_fault says what is wrong; or the node has a
+ * key, or short_source), ENOMEM (too small).
  */
 int32_t motet_set_key(struct motet_node *node,
                       void *memory,
@@ -524,6 +648,36 @@ int32_t motet_on_reserved(struct motet_node *node,
                           const struct motet_reservation *answered,
                           bool is_stored,
                           uint64_t now_us);
+
+/**
+ * Fills the settings of sleep with values for a parent that runs Motet: MOTET_SLEEP_HINTED, 60 s. Of
+ * an archive with the feature `sleepy`, as all functions of sleep. Returns 0 or -MOTET_EFAULT.
+ */
+int32_t motet_sleep_init(struct motet_sleep *sleep);
+
+/**
+ * What is wrong with settings of sleep that cannot be, in words; null: nothing.
+ */
+const char *motet_sleep_fault(const struct motet_sleep *sleep);
+
+/**
+ * Makes a node sleep, or with MOTET_AWAKE stay awake, from now on; call motet_poll then. Its receiver
+ * stays on until a router has answered and become its parent. It asks that one at the times of the
+ * policy, by frames of its own: the program asks nothing. Returns 0, or -MOTET_EFAULT, EBADF, EINVAL
+ * (motet_sleep_fault says what is wrong, or the node is a router of the mesh).
+ */
+int32_t motet_set_sleep(struct motet_node *node,
+                        const struct motet_sleep *sleep);
+
+/**
+ * Says that the answer to a datagram comes by `until_us` or not at all: until then a node that sleeps
+ * asks its parent ten times a second, unless its policy is MOTET_SLEEP_FIXED or
+ * MOTET_SLEEP_ADAPTIVE. 0: no answer is expected any more. Call it after motet_udp_send, and
+ * motet_poll then; what TCP expects the node knows. Returns 0, or -MOTET_EFAULT, EBADF, EINVAL (the
+ * clock).
+ */
+int32_t motet_expect_answer(struct motet_node *node,
+                            uint64_t until_us);
 
 /**
  * Writes the next thing that became possible at a socket to `change`, each once: ask when

@@ -6,6 +6,8 @@ use motet::ip::InterfaceId;
 use motet::link::{Action, Event};
 use motet::mac::{self, AttemptOutcome, RxMeta};
 use motet::time::Instant;
+#[cfg(feature = "relay")]
+use motet::wire::LinkAddr;
 
 use crate::errno::{Errno, MOTET_EINVAL, MOTET_ENOENT, code};
 use crate::memory::{bytes, place};
@@ -29,6 +31,12 @@ pub const MOTET_LISTEN: u8 = 4;
 pub const MOTET_SLEEP: u8 = 5;
 /// Tune to `channel`.
 pub const MOTET_CHANGE_CHANNEL: u8 = 6;
+/// From now on the ACKs that the radio sends by itself say that something waits (frame pending bit)
+/// for the neighbour whose address is `bytes`: `len` is 8 (EUI-64) or 2 (short address), most
+/// significant byte first, or 0 (all data requests). Occurs where `pending` and `children` are set.
+pub const MOTET_SET_PENDING: u8 = 7;
+/// The same, but nothing waits any more.
+pub const MOTET_CLEAR_PENDING: u8 = 8;
 
 /// The frame was sent and acknowledged.
 pub const MOTET_ACKED: u8 = 0;
@@ -48,7 +56,8 @@ pub const MOTET_FAILED: u8 = 4;
 pub struct motet_action {
     /// When, for MOTET_TRANSMIT.
     pub at_us: u64,
-    /// The frame, for MOTET_PRELOAD and MOTET_TRANSMIT; the node's until the next call of it.
+    /// The frame, for MOTET_PRELOAD and MOTET_TRANSMIT, or an address; the node's until the next call
+    /// of it.
     pub bytes: *const u8,
     /// Its length.
     pub len: u16,
@@ -192,16 +201,24 @@ pub unsafe extern "C" fn motet_poll(
     })
 }
 
-fn write(place: &mut MaybeUninit<motet_action>, action: mac::Action, out: &[u8]) {
+fn write(place: &mut MaybeUninit<motet_action>, action: mac::Action, out: &mut [u8]) {
     let (kind, len, at, channel) = match action {
         mac::Action::Preload { len } => (MOTET_PRELOAD, len, Instant::ORIGIN, 0),
         mac::Action::AssessChannel => (MOTET_ASSESS, 0, Instant::ORIGIN, 0),
         mac::Action::Fire => (MOTET_FIRE, 0, Instant::ORIGIN, 0),
         mac::Action::Transmit { len, at } => (MOTET_TRANSMIT, len, at, 0),
-        // Such a node is nobody's parent, and says nothing of packets that wait.
-        mac::Action::Listen | mac::Action::SetPending { .. } => {
-            (MOTET_LISTEN, 0, Instant::ORIGIN, 0)
+        #[cfg(feature = "relay")]
+        mac::Action::SetPending { of, pending } => {
+            let kind = match pending {
+                true => MOTET_SET_PENDING,
+                false => MOTET_CLEAR_PENDING,
+            };
+            (kind, write_address(of, out), Instant::ORIGIN, 0)
         }
+        mac::Action::Listen => (MOTET_LISTEN, 0, Instant::ORIGIN, 0),
+        // A leaf is nobody's parent, and says nothing of packets that wait.
+        #[cfg(not(feature = "relay"))]
+        mac::Action::SetPending { .. } => (MOTET_LISTEN, 0, Instant::ORIGIN, 0),
         mac::Action::Sleep => (MOTET_SLEEP, 0, Instant::ORIGIN, 0),
         mac::Action::ChangeChannel { channel } => {
             (MOTET_CHANGE_CHANNEL, 0, Instant::ORIGIN, channel)
@@ -215,6 +232,28 @@ fn write(place: &mut MaybeUninit<motet_action>, action: mac::Action, out: &[u8])
         kind,
         channel,
     });
+}
+
+/// Writes a neighbour's address to the begin of `out`; returns its length, 0 for all neighbours.
+#[cfg(feature = "relay")]
+fn write_address(of: Option<LinkAddr>, out: &mut [u8]) -> usize {
+    let (short, extended);
+    let bytes: &[u8] = match of {
+        Some(LinkAddr::Short(addr)) => {
+            short = addr.to_be_bytes();
+            &short
+        }
+        Some(LinkAddr::Extended(addr)) => {
+            extended = addr;
+            &extended
+        }
+        _ => &[],
+    };
+    let Some(place) = out.get_mut(..bytes.len()) else {
+        return 0;
+    };
+    place.copy_from_slice(bytes);
+    bytes.len()
 }
 
 /// Writes when to call motet_poll again though nothing happened to `at_us`. Returns 1, 0 (never), or

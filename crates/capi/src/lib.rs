@@ -14,21 +14,32 @@
     reason = "these are the names that C programs use"
 )]
 
+#[cfg(feature = "relay")]
+mod below;
+#[cfg(not(feature = "relay"))]
+#[path = "below_absent.rs"]
+mod below;
+mod config;
 mod errno;
 mod events;
 mod memory;
 mod node;
 #[cfg(feature = "security")]
 mod security;
+#[cfg(feature = "sleepy")]
+mod sleep;
 mod sockets;
 mod tcp;
 mod udp;
 
+pub use config::*;
 pub use errno::*;
 pub use events::*;
 pub use node::*;
 #[cfg(feature = "security")]
 pub use security::*;
+#[cfg(feature = "sleepy")]
+pub use sleep::*;
 pub use sockets::*;
 pub use tcp::*;
 pub use udp::*;

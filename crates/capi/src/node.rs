@@ -1,76 +1,23 @@
-//! The node: its settings, its memory, its beginning and its end.
+//! The node: its memory, its beginning and its end.
 
 use core::ptr;
 
 use motet::ip::{self, Ip};
 use motet::limits::{IPV6_MTU_MIN, MESH_PACKET_LEN_MAX, PSDU_LEN_MAX};
-use motet::link::{Link, Mesh, MeshConfig, MeshMemory};
+use motet::link::{Link, Mesh, MeshMemory};
 use motet::lowpan::datagram::Record;
-use motet::mac::{self, FrameSlot, Neighbor, RadioCapabilities};
+use motet::mac::{FrameSlot, Neighbor};
 use motet::node::Node;
 use motet::random::Rng;
 use motet::tcp::{self, Buffers, HalfOpen, Listener, Memory, Slot, Tcp};
-use motet::time::{Duration, Instant};
+use motet::time::Instant;
 use motet::udp::Inbox;
 
+use crate::below::{self, Below};
+use crate::config::{self, motet_config, read};
 use crate::errno::{Errno, MOTET_EBADF, MOTET_EFAULT, MOTET_EINVAL, MOTET_ENOMEM, code};
-use crate::memory::{ALIGN, Carver, Piece, place, value};
+use crate::memory::{ALIGN, Carver, Piece, place};
 use crate::sockets::{Entry, Listening, Sockets, UDP_PORTS};
-
-/// What a node is, and how much of everything it has. motet_config_init fills it with values for a
-/// leaf; addresses and seed are the caller's to set.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct motet_config {
-    /// 128 bits that no other node and no other start has, from a true source of randomness.
-    pub seed: [u64; 2],
-    /// EUI-64, most significant byte first.
-    pub eui64: [u8; 8],
-    /// PAN identifier.
-    pub pan: u16,
-    /// Channel, 11 to 26.
-    pub channel: u8,
-    /// TCP connections at one time, 1 to 255.
-    pub connections: u8,
-    /// Listeners at one time, 0 to 16.
-    pub listeners: u8,
-    /// Handshakes at one time, as many as listeners at least.
-    pub half_open: u8,
-    /// Frames that wait for the air, 4 at least.
-    pub frames: u8,
-    /// Neighbours that are told apart.
-    pub neighbors: u8,
-    /// Packets that arrive in fragments at one time, 1 at least.
-    pub records: u8,
-    /// Bytes each way of each connection, 128 at least.
-    pub buffer_len: u16,
-    /// Bytes of UDP datagrams that wait, each with 46 bytes more; 0: no UDP.
-    pub datagrams_len: u16,
-    /// Bytes of whole packets that wait; a datagram takes 54 more than its payload.
-    pub queue_len: u16,
-    /// Idle time before a peer is asked whether it is there, s; 0: never.
-    pub keepalive_idle_s: u16,
-    /// Time without progress before a connection fails, ms; 0: as TCP's retransmissions end.
-    pub user_timeout_ms: u32,
-    /// Not 0: wait for more to send (Nagle's algorithm).
-    pub nagle: u8,
-    /// Not 0: the radio has one buffer for both directions: a preloaded frame is lost with each reception.
-    pub shared_buffer: u8,
-    /// Not 0: the radio answers frames with ACKs by itself.
-    pub auto_ack: u8,
-    /// Not 0: the radio appends and checks the FCS, and frames here are without it.
-    pub fcs_by_radio: u8,
-    /// Not 0: the radio does CSMA-CA by itself, and answers MOTET_FIRE by motet_on_sent. Then
-    /// auto_ack has to be set as well.
-    pub assesses: u8,
-    /// Not 0: the radio waits for the ACK of a frame by itself, and answers MOTET_FIRE by
-    /// motet_on_sent. stamp_delay_max_us is then of no effect.
-    pub takes_acks: u8,
-    /// The longest time from the end of a frame to its time stamp, us; 0: hardware takes the time.
-    pub stamp_delay_max_us: u32,
-    /// Time to change the channel, us.
-    pub channel_switch_us: u32,
-}
 
 /// A node. Opaque: it lives in memory of motet_node_size bytes, and must not be moved or copied.
 pub struct motet_node {
@@ -79,44 +26,6 @@ pub struct motet_node {
     pub(crate) node: Node<'static>,
     pub(crate) sockets: Sockets,
     pub(crate) out: &'static mut [u8],
-}
-
-/// Fills a configuration with values for a leaf with two connections of 2 KiB each way.
-///
-/// # Safety
-/// Unless it is null or misaligned, `config` points to room for a configuration.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn motet_config_init(config: *mut motet_config) -> i32 {
-    let default = motet_config {
-        seed: [0; 2],
-        eui64: [0; 8],
-        pan: 0xffff,
-        channel: CHANNEL,
-        connections: 2,
-        listeners: 1,
-        half_open: 2,
-        frames: 8,
-        neighbors: 4,
-        records: 2,
-        buffer_len: 2048,
-        datagrams_len: 0,
-        queue_len: 256,
-        keepalive_idle_s: 90,
-        user_timeout_ms: 60_000,
-        nagle: 0,
-        shared_buffer: 0,
-        auto_ack: 0,
-        fcs_by_radio: 0,
-        assesses: 0,
-        takes_acks: 0,
-        stamp_delay_max_us: 0,
-        channel_switch_us: 48,
-    };
-    // SAFETY: the caller's promise.
-    code(unsafe { place(config) }.map(|config| {
-        config.write(default);
-        0
-    }))
 }
 
 /// Bytes of memory that a node with this configuration takes; 0: the configuration cannot be.
@@ -221,7 +130,7 @@ pub(crate) unsafe fn with_clock(
 }
 
 /// A clock's value that leaves room for deadlines.
-fn instant(now_us: u64) -> Result<Instant, Errno> {
+pub(crate) fn instant(now_us: u64) -> Result<Instant, Errno> {
     let is_possible = now_us <= CLOCK_US_MAX;
     is_possible
         .then_some(Instant::from_micros(now_us))
@@ -231,27 +140,6 @@ fn instant(now_us: u64) -> Result<Instant, Errno> {
 /// The tag of a node at its address: neither other memory nor a copy of a node has it.
 fn tag_of(node: *const motet_node) -> usize {
     node.addr() ^ 0x4d6f_7465
-}
-
-/// A configuration that can be.
-///
-/// # Safety
-/// Unless it is null or misaligned, `config` points to a configuration.
-unsafe fn read(config: *const motet_config) -> Result<motet_config, Errno> {
-    // SAFETY: the caller's promise.
-    let config = unsafe { value(config) }?;
-    let is_possible = config.connections > 0
-        && config.listeners <= 16
-        && config.half_open >= config.listeners
-        && (11..=26).contains(&config.channel)
-        && config.frames >= 4
-        && config.records > 0
-        && config.buffer_len >= 128
-        && {
-            let (mac, radio) = radio(&config);
-            MeshConfig::default().check(&mac, &radio).is_ok()
-        };
-    is_possible.then_some(config).ok_or(Errno(MOTET_EINVAL))
 }
 
 fn size_of(config: &motet_config) -> Option<usize> {
@@ -282,6 +170,7 @@ struct Layout {
     queue: Piece<u8>,
     out: Piece<u8>,
     datagrams: Piece<u8>,
+    below: Below,
 }
 
 impl Layout {
@@ -302,12 +191,14 @@ impl Layout {
             spare: carver.take(connections),
             ports: carver.take(UDP_PORTS),
             buffers: carver.take(2 * connections * usize::from(config.buffer_len)),
-            bodies: carver.take(MESH_PACKET_LEN_MAX),
+            // A router gathers packets for children beside its own.
+            bodies: carver.take(MESH_PACKET_LEN_MAX << u32::from(config.is_router())),
             outgoing: carver.take(IPV6_MTU_MIN),
             queue: carver.take(config.queue_len.into()),
             // The node's one link is a mesh: its actions are of frames.
             out: carver.take(PSDU_LEN_MAX),
             datagrams: carver.take(config.datagrams_len.into()),
+            below: Below::of(config, carver),
         }
     }
 }
@@ -326,6 +217,7 @@ unsafe fn start(
     let mut rng = Rng::from_seed(config.seed);
     // SAFETY: all pieces lie in `memory`, one behind the other.
     unsafe {
+        let below = layout.below.fill(config);
         let mesh = mesh(
             config,
             &mut rng,
@@ -337,8 +229,9 @@ unsafe fn start(
                 body_len: MESH_PACKET_LEN_MAX,
                 outgoing: layout.outgoing.fill(|| 0),
                 queue: layout.queue.fill(|| 0),
-                registrations: &mut [],
+                registrations: below.registrations,
             },
+            below.parent,
         )?;
         let links = core::slice::from_mut(layout.links.write(Link::Mesh(mesh)));
         let memory = Memory {
@@ -348,13 +241,12 @@ unsafe fn start(
         };
         let tcp = Tcp::new(memory, &mut rng);
         let first = rng.next_u32();
-        let mut node = Node::new(
-            links,
-            Ip::new(ip::Config::default(), &mut []),
-            tcp,
-            rng,
-            now,
-        );
+        let ip = ip::Config {
+            forwards: config.is_router(),
+            ..ip::Config::default()
+        };
+        let mut node = Node::new(links, Ip::new(ip, below.routes), tcp, rng, now);
+        below.candidates.begin(&mut node, now);
         if config.datagrams_len > 0 {
             let ports = layout.ports.fill(|| 0);
             node.set_inbox(Inbox::with_places(ports, layout.datagrams.fill(|| 0)));
@@ -384,28 +276,12 @@ fn mesh(
     config: &motet_config,
     rng: &mut Rng,
     memory: MeshMemory<'static>,
+    parent: below::Parent,
 ) -> Result<Mesh<'static>, Errno> {
-    let mesh = Mesh::new(MeshConfig::default(), radio(config), memory, rng);
-    mesh.map_err(|_| Errno(MOTET_EINVAL))
-}
-
-/// The settings of the MAC, and what the radio below it can do.
-fn radio(config: &motet_config) -> (mac::Config, RadioCapabilities) {
-    let mut mac = mac::Config::new(config.pan, config.eui64);
-    mac.channel = config.channel;
-    // A leaf has no frames of others; nothing is kept free for them.
-    mac.reserve_forward = 0;
-    let radio = RadioCapabilities {
-        shared_buffer: config.shared_buffer != 0,
-        auto_ack: config.auto_ack != 0,
-        channel_switch: Duration::from_micros(config.channel_switch_us.into()),
-        stamp_delay_max: Duration::from_micros(config.stamp_delay_max_us.into()),
-        fcs_by_radio: config.fcs_by_radio != 0,
-        pending: mac::Pending::None,
-        assesses: config.assesses != 0,
-        takes_acks: config.takes_acks != 0,
-    };
-    (mac, radio)
+    let mesh = Mesh::new(config::mesh(config), config::radio(config), memory, rng);
+    let mut mesh = mesh.map_err(|_| Errno(MOTET_EINVAL))?;
+    parent.serve(&mut mesh);
+    Ok(mesh)
 }
 
 fn settings(config: &motet_config) -> tcp::Config {
@@ -421,9 +297,6 @@ fn settings(config: &motet_config) -> tcp::Config {
         ..tcp::Config::DEFAULT
     }
 }
-
-/// The channel of TCPlp's testbed, as `motet::mac` has it.
-const CHANNEL: u8 = 26;
 
 /// 292,000 years.
 const CLOCK_US_MAX: u64 = u64::MAX >> 1;

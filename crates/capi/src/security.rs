@@ -1,5 +1,8 @@
 //! A network key, and frame counters that the program stores.
 
+use core::ffi::c_char;
+use core::ptr;
+
 use motet::ip::InterfaceId;
 use motet::link::Link;
 use motet::mac::security::{NetworkKey, Peer, Reservation, Security, SecurityConfig};
@@ -21,7 +24,8 @@ pub struct motet_reservation {
     pub counter: u32,
 }
 
-/// A network key.
+/// A network key: what `motet keys network` prints of a key file, for nodes of a mesh whose router
+/// has that file (`motet router --key`).
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct motet_key {
@@ -47,11 +51,25 @@ pub unsafe extern "C" fn motet_key_size(key: *const motet_key) -> usize {
     key.map_or(0, |key| size_of(&key).unwrap_or(0))
 }
 
+/// What is wrong with a key that cannot be, in words; null: nothing.
+///
+/// # Safety
+/// Unless it is null or misaligned, `key` points to a key.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn motet_key_fault(key: *const motet_key) -> *const c_char {
+    // SAFETY: the caller's promise.
+    match unsafe { value(key) } {
+        Err(_) => c"the pointer is null or misaligned".as_ptr(),
+        Ok(key) if key.neighbors < NEIGHBORS_MIN => c"neighbors is below 4".as_ptr(),
+        Ok(_) => ptr::null(),
+    }
+}
+
 /// Gives a node a key, after motet_node_init and before any other call of it: from then on every
 /// frame is sealed, and no other believed. Nothing is sent before the first reservation is stored
 /// (motet_poll_reservation). The memory, aligned as the node's, is the node's until its end.
-/// Returns 0, or -MOTET_EFAULT, EBADF, EINVAL (a key that cannot be, or the node has one), ENOMEM
-/// (too small).
+/// Returns 0, or -MOTET_EFAULT, EBADF, EINVAL (motet_key_fault says what is wrong; or the node has a
+/// key, or short_source), ENOMEM (too small).
 ///
 /// # Safety
 /// As motet_poll; unless they are null or misaligned, `memory` points to `size` bytes and `key` to
@@ -76,7 +94,8 @@ pub unsafe extern "C" fn motet_set_key(
         let Some(Link::Mesh(mesh)) = node.node.link_mut(InterfaceId(0)) else {
             return Err(Errno(MOTET_EINVAL));
         };
-        if mesh.mac().security().is_some() {
+        let has_key = mesh.mac().security().is_some();
+        if has_key || mesh.mac().config().short_source {
             return Err(Errno(MOTET_EINVAL));
         }
         let config = SecurityConfig::new(NetworkKey::new(key.network), key.sequence);
