@@ -61,6 +61,8 @@ mod resources;
 mod runner;
 #[cfg(feature = "security")]
 mod secured;
+#[cfg(feature = "sleepy")]
+mod sleeping;
 mod stack;
 mod stack_state;
 mod udp;
@@ -74,6 +76,8 @@ pub use resources::{Resources, new};
 pub use runner::{Radio, Runner};
 #[cfg(feature = "security")]
 pub use secured::{Secured, SecuredRunner, Storage};
+#[cfg(feature = "sleepy")]
+pub use sleeping::{ServeError, SleepError, Sleepers};
 pub use stack::Stack;
 pub use udp::UdpSocket;
 

@@ -20,7 +20,8 @@ use crate::stack_state::{AcceptQueue, ConnectionSlot, StackState};
 /// `DATAGRAMS`: bytes of UDP datagrams that wait, 46 more than the payload of each, 0: no UDP and
 /// no asking for names; `LISTENERS`: ports to listen at. The others are those of [`MoteStorage`],
 /// and their defaults suit a leaf. A datagram waits in `QUEUE` for the air, and takes 54 bytes more
-/// than its payload there: by default the longest payload is 202 bytes.
+/// than its payload there: by default the longest payload is 202 bytes. `REGISTRATIONS`: neighbours
+/// below a mote that passes packets on, whether they sleep or not; a leaf needs none.
 pub struct Resources<
     const CONNECTIONS: usize,
     const BUFFER: usize,
@@ -32,6 +33,7 @@ pub struct Resources<
     const RECORDS: usize = 2,
     const BODIES: usize = 1,
     const QUEUE: usize = 256,
+    const REGISTRATIONS: usize = 0,
 > {
     mote: ConstStaticCell<
         MoteStorage<
@@ -45,6 +47,7 @@ pub struct Resources<
             RECORDS,
             BODIES,
             QUEUE,
+            REGISTRATIONS,
         >,
     >,
     tables: StaticCell<Tables<CONNECTIONS, LISTENERS>>,
@@ -70,6 +73,7 @@ impl<
     const RECORDS: usize,
     const BODIES: usize,
     const QUEUE: usize,
+    const REGISTRATIONS: usize,
 >
     Resources<
         CONNECTIONS,
@@ -82,6 +86,7 @@ impl<
         RECORDS,
         BODIES,
         QUEUE,
+        REGISTRATIONS,
     >
 {
     /// Memory that no mote uses yet. It takes no flash.
@@ -145,6 +150,8 @@ impl<
             state: RefCell::new(StackState::new(node, connections, spare, queues, tcp)),
             connect_timeout: config.connect_timeout,
             slot_timeout: config.slot_timeout,
+            #[cfg(feature = "sleepy")]
+            passes_on: config.ip.forwards,
         };
         Ok(Stack::new(self.shared.init(shared)))
     }
@@ -172,6 +179,7 @@ pub fn new<
     const RECORDS: usize,
     const BODIES: usize,
     const QUEUE: usize,
+    const REGISTRATIONS: usize,
 >(
     resources: &'static Resources<
         CONNECTIONS,
@@ -184,6 +192,7 @@ pub fn new<
         RECORDS,
         BODIES,
         QUEUE,
+        REGISTRATIONS,
     >,
     mut radio: R,
     eui64: [u8; 8],

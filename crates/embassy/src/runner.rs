@@ -45,7 +45,7 @@ pub trait Radio {
 #[derive(Debug)]
 pub struct Runner<R> {
     pub(crate) stack: Stack,
-    radio: R,
+    pub(crate) radio: R,
 }
 
 impl<R: Radio> Runner<R> {

@@ -70,7 +70,9 @@ impl<R: Radio> Runner<R> {
     /// Gives the mote a key, before it runs: every frame is sealed then, and no other believed. Its
     /// counters go on behind those that `storage` has.
     ///
-    /// `config`: the settings of a mote that has never sent with this key.
+    /// `config`: the settings of a mote that has never sent with this key. The network key and the
+    /// sequence to begin with are those that `motet keys network` prints of a key file. Nonces are
+    /// made of the EUI-64: [`short_source`](crate::mac::Config::short_source) has to be off.
     ///
     /// # Errors
     /// The storage's, of loading.

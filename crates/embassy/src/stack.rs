@@ -30,6 +30,9 @@ pub(crate) struct Shared {
     pub(crate) names: RefCell<Names>,
     pub(crate) connect_timeout: Duration,
     pub(crate) slot_timeout: Duration,
+    /// Whether the mote passes on the packets of others.
+    #[cfg(feature = "sleepy")]
+    pub(crate) passes_on: bool,
 }
 
 /// The names known without asking, and the resolver for others.
@@ -54,6 +57,11 @@ impl Stack {
     /// Never held across an await.
     pub(crate) fn state(self) -> RefMut<'static, StackState> {
         self.shared.state.borrow_mut()
+    }
+
+    #[cfg(feature = "sleepy")]
+    pub(crate) const fn passes_on(self) -> bool {
+        self.shared.passes_on
     }
 
     pub(crate) fn names(self) -> RefMut<'static, Names> {

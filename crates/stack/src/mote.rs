@@ -2,7 +2,7 @@
 
 use core::mem::MaybeUninit;
 
-use crate::ip::{self, Ip};
+use crate::ip::{self, Ip, Route};
 use crate::link::{Link, Mesh, MeshConfig, MeshStorage};
 use crate::mac::{self, Unfit};
 use crate::node::Node;
@@ -14,8 +14,8 @@ use crate::time::Instant;
 /// All memory of a node with one mesh link, for one static. It takes no flash.
 ///
 /// `CONNECTIONS`: how many TCP connections at one time; `BUFFER`: bytes each way of each of them.
-/// The others are those of [`tcp::Storage`] and [`MeshStorage`], and their
-/// defaults suit a leaf. A node of another shape lends from those two by itself.
+/// The others are those of [`tcp::Storage`] and [`MeshStorage`], with a route for each registration,
+/// and their defaults suit a leaf. A node of another shape lends from those two by itself.
 ///
 /// ```
 /// use motet::{mac::RadioCapabilities, mote::{MoteConfig, MoteStorage}, time::Instant};
@@ -39,8 +39,10 @@ pub struct MoteStorage<
     const RECORDS: usize = 2,
     const BODIES: usize = 1,
     const QUEUE: usize = 256,
+    const REGISTRATIONS: usize = 0,
 > {
-    mesh: MeshStorage<FRAMES, NEIGHBORS, RECORDS, BODIES, QUEUE>,
+    mesh: MeshStorage<FRAMES, NEIGHBORS, RECORDS, BODIES, QUEUE, REGISTRATIONS>,
+    routes: [Option<Route>; REGISTRATIONS],
     #[cfg(feature = "tcp")]
     tcp: tcp::Storage<'m, CONNECTIONS, BUFFER, LISTENERS, HALF_OPEN>,
     links: MaybeUninit<[Link<'m>; 1]>,
@@ -94,6 +96,7 @@ impl<
     const RECORDS: usize,
     const BODIES: usize,
     const QUEUE: usize,
+    const REGISTRATIONS: usize,
 >
     MoteStorage<
         'm,
@@ -106,11 +109,13 @@ impl<
         RECORDS,
         BODIES,
         QUEUE,
+        REGISTRATIONS,
     >
 {
     /// Memory before it is lent to a node, for use in a `static`.
     pub const EMPTY: Self = Self {
         mesh: MeshStorage::EMPTY,
+        routes: [None; REGISTRATIONS],
         #[cfg(feature = "tcp")]
         tcp: tcp::Storage::EMPTY,
         links: MaybeUninit::uninit(),
@@ -138,7 +143,7 @@ impl<
         let links = self.links.write([link]);
         let (memory, buffers) = self.tcp.lend();
         let tcp = Tcp::new(memory, &mut rng);
-        let ip = Ip::new(config.ip, &mut []);
+        let ip = Ip::new(config.ip, &mut self.routes);
         Ok((
             self.node.write(Node::new(links, ip, tcp, rng, now)),
             buffers,
@@ -159,7 +164,7 @@ impl<
         let mut rng = Rng::from_seed(config.seed);
         let link = mesh(&mut self.mesh, config, &mut rng);
         let links = self.links.write([link]);
-        let ip = Ip::new(config.ip, &mut []);
+        let ip = Ip::new(config.ip, &mut self.routes);
         Ok(self.node.write(Node::without_tcp(links, ip, rng, now)))
     }
 }
@@ -171,8 +176,9 @@ fn mesh<
     const RECORDS: usize,
     const BODIES: usize,
     const QUEUE: usize,
+    const REGISTRATIONS: usize,
 >(
-    storage: &'m mut MeshStorage<FRAMES, NEIGHBORS, RECORDS, BODIES, QUEUE>,
+    storage: &'m mut MeshStorage<FRAMES, NEIGHBORS, RECORDS, BODIES, QUEUE, REGISTRATIONS>,
     config: &MoteConfig,
     rng: &mut Rng,
 ) -> Link<'m> {

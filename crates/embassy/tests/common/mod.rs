@@ -166,6 +166,9 @@ struct Side {
     preloaded: Vec<u8>,
     /// From when to when it sends, or sent last.
     on_air: (u64, u64),
+    /// Since when the receiver is off, and for how long it was before.
+    off_since: Option<u64>,
+    off_us: u64,
     waker: Option<Waker>,
 }
 
@@ -181,12 +184,37 @@ pub(crate) struct Air {
     pub(crate) frames: Vec<Vec<u8>>,
 }
 
+impl Air {
+    /// An air without a frame in it.
+    pub(crate) fn new() -> Rc<RefCell<Self>> {
+        NOW_US.set(0);
+        ALARMS.take();
+        Rc::new(RefCell::new(Self {
+            sides: Default::default(),
+            loses_every: 0,
+            is_jammed: false,
+            sent: 0,
+            frames: Vec::new(),
+        }))
+    }
+
+    /// How long the receiver of this radio has been off, us.
+    pub(crate) fn off_us(&self, side: usize) -> u64 {
+        let side = &self.sides[side];
+        side.off_us + side.off_since.map_or(0, |since| now_us() - since)
+    }
+}
+
 pub(crate) struct AirRadio {
     air: Rc<RefCell<Air>>,
     me: usize,
 }
 
 impl AirRadio {
+    pub(crate) const fn new(air: Rc<RefCell<Air>>, me: usize) -> Self {
+        Self { air, me }
+    }
+
     fn transmit(&self, psdu: Vec<u8>, start: u64) {
         let mut air = self.air.borrow_mut();
         let end = start + (6 + psdu.len() as u64) * 32;
@@ -200,7 +228,8 @@ impl AirRadio {
         let me = &mut air.sides[self.me];
         me.on_air = (start, end);
         me.reports.push_back((end, Report::Done));
-        if !collides && !is_lost {
+        let is_deaf = air.sides[1 - self.me].off_since.is_some();
+        if !collides && !is_lost && !is_deaf {
             let other = &mut air.sides[1 - self.me];
             other.reports.push_back((end, Report::Heard(psdu)));
             if let Some(waker) = other.waker.take() {
@@ -246,10 +275,15 @@ impl Radio for AirRadio {
             mac::Action::Transmit { len, at } => {
                 self.transmit(bytes[..len].to_vec(), at.as_micros());
             }
-            mac::Action::Listen
-            | mac::Action::Sleep
-            | mac::Action::ChangeChannel { .. }
-            | mac::Action::SetPending { .. } => {}
+            mac::Action::Listen => {
+                let side = &mut self.air.borrow_mut().sides[self.me];
+                side.off_us += side.off_since.take().map_or(0, |since| now - since);
+            }
+            mac::Action::Sleep => {
+                let side = &mut self.air.borrow_mut().sides[self.me];
+                side.off_since = side.off_since.or(Some(now));
+            }
+            mac::Action::ChangeChannel { .. } | mac::Action::SetPending { .. } => {}
         }
     }
 
@@ -331,23 +365,12 @@ impl Pair {
         config: &Config,
         mut run: impl FnMut([u8; 8], Runner<AirRadio>) -> F,
     ) -> Self {
-        NOW_US.set(0);
-        ALARMS.take();
-        let air = Rc::new(RefCell::new(Air {
-            sides: Default::default(),
-            loses_every: 0,
-            is_jammed: false,
-            sent: 0,
-            frames: Vec::new(),
-        }));
+        let air = Air::new();
         let mut executor = Executor::default();
         let mut mote = |me: u8| {
             let resources: &'static Resources<CONNECTIONS, 2048, 1024, 2> =
                 Box::leak(Box::new(Resources::new()));
-            let radio = AirRadio {
-                air: air.clone(),
-                me: me.into(),
-            };
+            let radio = AirRadio::new(air.clone(), me.into());
             let eui64 = [0x02, 0, 0, 0, 0, 0, 0, me + 1];
             let seed = [seed, me.into()];
             let config = config.clone();
