@@ -29,7 +29,6 @@ use motet_lab::{
 use motet_radio::{NodeRadio, RadioChange};
 use motet_spinel::{Promiscuous, RadioInfo, Settings};
 use motet_state::KeyName;
-use sha2::{Digest as _, Sha256};
 
 pub(crate) use self::neighbors::LinkQuality;
 use self::neighbors::Neighbors;
@@ -80,7 +79,7 @@ impl Start<'_> {
         let own = own.transpose()?;
         let pan = match (self.pan, &keys, &own) {
             (Some(pan), ..) => pan,
-            (None, Some(keys), _) => pan_of(keys),
+            (None, Some(keys), _) => keys::pan_of(keys),
             (None, None, Some(_)) => {
                 return Err(Error::input(
                     "no PAN identifier follows from a mote's own key: name that of the mesh with --pan, such as \
@@ -333,29 +332,3 @@ impl<'m> RadioNode<'m> {
 
 /// Anybody can make it be said.
 const WARN_EVERY: Duration = Duration::from_secs(600);
-
-/// The PAN identifier of all nodes with a key: it follows from the name of the key, which stays
-/// when the key is rotated.
-fn pan_of(keys: &Keys) -> u16 {
-    let digest = Sha256::digest(format!("motet PAN {}", keys.name));
-    let mut pairs = digest.as_chunks::<2>().0.iter();
-    // 0xffff is no PAN's.
-    let found = pairs.find_map(|pair| Some(u16::from_be_bytes(*pair)).filter(|pan| *pan != 0xffff));
-    found.unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pan_identifier_follows_from_the_key_and_outlives_its_rotation() {
-        let mut file = KeyFile::new(&[7; motet_lab::keys::SECRET_LEN]);
-        let first = pan_of(&file.keys().unwrap());
-        file.rotate().unwrap();
-        file.revoke([1; 8]).unwrap();
-        assert_eq!(pan_of(&file.keys().unwrap()), first);
-        let other = KeyFile::new(&[8; motet_lab::keys::SECRET_LEN]);
-        assert_ne!(pan_of(&other.keys().unwrap()), first);
-    }
-}
