@@ -12,6 +12,8 @@ export default defineConfig({
   // One browser at a time: two cores draw and simulate.
   workers: 1,
   timeout: 90_000,
+  // The check names what failed once.
+  retries: 1,
   expect: { timeout: 30_000 },
   reporter: "line",
   use: {

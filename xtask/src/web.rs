@@ -58,6 +58,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
     let mut outcome = StepOutcome {
         passed: results.passed + seen.passed,
         failed: results.failed + seen.failed,
+        flaky: [results.flaky, seen.flaky].concat(),
         note: String::new(),
         output: format!("{}{}", results.output, seen.output),
         ..StepOutcome::default()
@@ -84,6 +85,8 @@ pub(crate) struct Page<'w> {
 struct Judged {
     passed: u32,
     failed: u32,
+    /// Tests that failed once and then held.
+    flaky: Vec<String>,
     output: String,
 }
 
@@ -290,7 +293,8 @@ impl Script<'_> {
 impl Judged {
     /// Counts what the last lines say; what failed without saying so failed once.
     fn of(good: bool, output: String) -> Self {
-        let passed = counted(&output, "passed");
+        let flaky = flaky(&output);
+        let passed = counted(&output, "passed") + counted(&output, "flaky");
         let failed = match good {
             true => 0,
             false => counted(&output, "failed").max(1),
@@ -298,9 +302,20 @@ impl Judged {
         Self {
             passed,
             failed,
+            flaky,
             output: if good { String::new() } else { output },
         }
     }
+}
+
+/// The tests that Playwright lists below its line `N flaky`.
+fn flaky(output: &str) -> Vec<String> {
+    let mut lines = output.lines().map(str::trim);
+    let _ = lines.find(|line| line.ends_with(" flaky"));
+    let listed = lines.take_while(|line| line.contains(" › "));
+    listed
+        .map(|line| line.trim_end_matches(['─', ' ']).to_owned())
+        .collect()
 }
 
 /// The number before the last `word`.

@@ -14,8 +14,9 @@ use crate::time::Instant;
 /// All memory of a node with one mesh link, for one static. It takes no flash.
 ///
 /// `CONNECTIONS`: how many TCP connections at one time; `BUFFER`: bytes each way of each of them.
-/// The others are those of [`tcp::Storage`] and [`MeshStorage`], with a route for each registration,
-/// and their defaults suit a leaf. A node of another shape lends from those two by itself.
+/// The others are those of [`tcp::Storage`] and [`MeshStorage`], with a route for each
+/// registration, and their defaults suit a leaf. A node of another shape lends from those two by
+/// itself.
 ///
 /// ```
 /// use motet::{mac::RadioCapabilities, mote::{MoteConfig, MoteStorage}, time::Instant};
