@@ -61,7 +61,6 @@ pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
         flaky: [results.flaky, seen.flaky].concat(),
         note: String::new(),
         output: format!("{}{}", results.output, seen.output),
-        ..StepOutcome::default()
     };
     outcome.note = format!(
         "{} passed, {} failed{}",

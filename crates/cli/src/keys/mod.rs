@@ -125,7 +125,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
                 KeyFormat::Rust => format!("[{}]", list(key.as_bytes())),
             })
         }
-        Command::Network { file, format } => output::line(&constants(&read(file)?, *format)),
+        Command::Network { file, format } => output::line(constants(&read(file)?, *format)),
         Command::Rotate { file } => file::change(file, KeyFile::rotate),
         Command::Revoke { file, mote } => file::change(file, |keys| keys.revoke(mote.0)),
         Command::Wireshark { file } => {
