@@ -1,6 +1,8 @@
 //! `cargo xtask interop`: foreign parts as judges of Motet.
 
 mod rcp;
+mod report;
+mod wpan;
 
 use std::fs;
 use std::process::Command;
@@ -12,8 +14,6 @@ use crate::provenance::heading;
 use crate::python::environment;
 use crate::tools;
 use crate::workspace::{Workspace, locked};
-
-mod wpan;
 
 /// A foreign part.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -5,6 +5,7 @@
 //! mote's, another has Linux's 6LoWPAN interface, a third one captures. What is done there is in
 //! `peers/wpan/init`, which prints a line for each check; here those lines become rows.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -14,9 +15,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use serde::Serialize;
 
 use crate::debian::{self, Parcel};
+use crate::interop::report::{Report, Row};
 use crate::tools::{self, Tool};
 use crate::workspace::Workspace;
 
@@ -39,32 +40,28 @@ pub(crate) fn run(workspace: &Workspace, json: bool) -> Result<bool> {
     let log = scratch.join("wpan.log");
     let mut console =
         File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
-    let mut rows = Vec::new();
+    let mut report = Report::new(PEER, json);
+    let mut seen = BTreeSet::new();
+    let mut add = |row: Row| {
+        seen.insert(row.check.clone());
+        report.add(row);
+    };
     let capture = scratch.join("wpan.pcap");
     let mut guest = Guest::start(&kernel, &place, &capture)?;
     let lines = guest.watch(|line| {
         writeln!(console, "{line}")?;
         if let Some(row) = Row::read(line) {
-            row.show(json);
-            rows.push(row);
+            add(row);
         }
         Ok(())
     })?;
     drop(guest);
-    let judged = judge(&capture)?;
-    judged.iter().for_each(|row| row.show(json));
-    rows.extend(judged);
-    for check in CHECKS
-        .iter()
-        .filter(|check| rows.iter().all(|row| row.check != **check))
-    {
-        Row::missing(check).show(json);
+    judge(&capture)?.into_iter().for_each(add);
+    // What said nothing has failed.
+    for check in CHECKS.iter().filter(|check| !seen.contains(**check)) {
+        report.add(Row::new(*check, None, "", false));
     }
-    let is_good = CHECKS.iter().all(|check| {
-        let mut of_check = rows.iter().filter(|row| row.check == *check).peekable();
-        of_check.peek().is_some() && of_check.all(|row| row.pass)
-    });
-    let is_good = is_good && rows.iter().all(|row| row.pass);
+    let is_good = report.is_good();
     if !is_good {
         let last = lines.len().saturating_sub(LAST_LINES);
         eprintln!("Linux said last:\n{}", lines[last..].join("\n"));
@@ -115,12 +112,8 @@ fn judge(capture: &Path) -> Result<Vec<Row>> {
             .context("cannot run tshark")?;
         Ok::<_, anyhow::Error>(output.stdout.split(|byte| *byte == b'\n').count() - 1)
     };
-    let row = |check: &str, count: usize, pass| Row {
-        peer: "tshark",
-        check: check.to_owned(),
-        value: Some(count as f64),
-        unit: "frames".to_owned(),
-        pass,
+    let row = |check: &str, count: usize, pass| {
+        Row::new(check, count as f64, "frames", pass).by("tshark")
     };
     let (read, malformed) = (count("wpan")?, count("_ws.malformed")?);
     Ok(vec![
@@ -133,55 +126,16 @@ fn judge(capture: &Path) -> Result<Vec<Row>> {
     ])
 }
 
-/// A check as one line of output.
-#[derive(Serialize)]
-struct Row {
-    peer: &'static str,
-    check: String,
-    value: Option<f64>,
-    unit: String,
-    pass: bool,
-}
-
 impl Row {
     /// Of a line `row CHECK VALUE UNIT PASS`; none of another one.
     fn read(line: &str) -> Option<Self> {
         let (_, words) = line.split_once("row ")?;
         let mut words = words.split_whitespace();
         let check = words.next()?.replace('_', " ");
-        let value = words.next()?.parse().ok();
-        Some(Self {
-            peer: PEER,
-            check,
-            value,
-            unit: words.next()?.replace('_', " "),
-            pass: words.next()? == "1" && value.is_some(),
-        })
-    }
-
-    /// Of a check that said nothing.
-    fn missing(check: &str) -> Self {
-        Self {
-            peer: PEER,
-            check: check.to_owned(),
-            value: None,
-            unit: String::new(),
-            pass: false,
-        }
-    }
-
-    fn show(&self, json: bool) {
-        let line = match (json, serde_json::to_string(self)) {
-            (true, Ok(line)) => line,
-            _ => {
-                let value = self
-                    .value
-                    .map_or_else(|| "-".to_owned(), |value| value.to_string());
-                let verdict = if self.pass { "ok" } else { "FAILED" };
-                format!("{:<44} {value:>9} {:<6} {verdict}", self.check, self.unit)
-            }
-        };
-        println!("{line}");
+        let value: Option<f64> = words.next()?.parse().ok();
+        let unit = words.next()?.replace('_', " ");
+        let holds = words.next()? == "1" && value.is_some();
+        Some(Self::new(check, value, unit, holds))
     }
 }
 

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-use super::report::Row;
 use super::rig::{Bench, Node, PAN, run};
+use crate::interop::report::Row;
 
 /// `motet sniff` on a radio that no other program has.
 pub(super) struct Sniffer {

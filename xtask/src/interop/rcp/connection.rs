@@ -7,8 +7,8 @@ use anyhow::Result;
 
 use super::capture::Sniffer;
 use super::echo::{Echo, await_reachable};
-use super::report::{Report, Row, load, rounded};
 use super::rig::{Bench, KEY, PAN, PATIENCE, Pair, Parts};
+use crate::interop::report::{Report, Row, load, rounded};
 
 /// 250 KiB and 1 MiB to a mote and back, in the clear, so that tshark sees all headers.
 pub(super) fn whole(parts: &Parts, report: &mut Report) -> Result<()> {
@@ -22,8 +22,8 @@ pub(super) fn whole(parts: &Parts, report: &mut Report) -> Result<()> {
         "KiB",
         outcome.is_whole,
     );
-    report.add(&row.note(format!("{:.0} kb/s each way", outcome.rate())));
-    report.add(&sniffer.judge()?);
+    report.add(row.note(format!("{:.0} kb/s each way", outcome.rate())));
+    report.add(sniffer.judge()?);
     let outcome = Echo::start(pair.address, 1_024)?.finish();
     let row = Row::new(
         "two radios: 1 MiB from a socket of Linux and back, by SHA-256",
@@ -32,7 +32,7 @@ pub(super) fn whole(parts: &Parts, report: &mut Report) -> Result<()> {
         outcome.is_whole,
     );
     let note = format!("{:.0} kb/s each way", outcome.rate());
-    report.add(&row.moonshot(outcome.is_whole).note(note));
+    report.add(row.moonshot(outcome.is_whole).note(note));
     pair.mote.end();
     pair.router.end();
     Ok(())
@@ -56,7 +56,7 @@ pub(super) fn kills(parts: &Parts, report: &mut Report) -> Result<()> {
         "KiB",
         outcome.is_whole,
     );
-    report.add(&row.moonshot(outcome.is_whole));
+    report.add(row.moonshot(outcome.is_whole));
     returns.report("killed", report);
     Ok(())
 }
@@ -76,7 +76,7 @@ pub(super) fn stops(parts: &Parts, report: &mut Report) -> Result<()> {
         returns.measure(&pair, &mut echo, resumed)?;
     }
     let outcome = echo.finish();
-    report.add(&Row::new(
+    report.add(Row::new(
         "each radio stopped for 5 s: one connection, whole",
         rounded(outcome.kib()),
         "KiB",
@@ -98,7 +98,7 @@ pub(super) fn late(parts: &Parts, report: &mut Report) -> Result<()> {
         "KiB",
         outcome.is_whole,
     );
-    report.add(&row.note(format!("{:.1} kb/s each way", outcome.rate())));
+    report.add(row.note(format!("{:.1} kb/s each way", outcome.rate())));
     Ok(())
 }
 
@@ -133,7 +133,7 @@ impl Returns {
             );
             let each: Vec<_> = seconds.iter().map(|time| format!("{time:.2}")).collect();
             let note = format!("each time: {} s, {}", each.join(", "), load());
-            report.add(&row.moonshot(slowest <= 1.0).note(note));
+            report.add(row.moonshot(slowest <= 1.0).note(note));
         }
     }
 }

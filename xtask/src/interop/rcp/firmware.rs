@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::capture::Sniffer;
 use super::echo::Echo;
-use super::report::{Report, Row, rounded};
 use super::rig::{Bench, KEY, Parts, run};
+use crate::interop::report::{Report, Row, rounded};
 
 /// Both radios with nRF's stamping, short structs, strange transactions and garbage on their lines.
 pub(super) fn all(parts: &Parts, report: &mut Report) -> Result<()> {
@@ -38,10 +38,10 @@ pub(super) fn all(parts: &Parts, report: &mut Report) -> Result<()> {
         "KiB",
         outcome.is_whole,
     );
-    report.add(&row.note(survived(&bench)?));
-    report.add(&stamped(&bench)?);
-    report.add(&dropped(&bench, &account)?);
-    report.add(&sniffer.judge()?);
+    report.add(row.note(survived(&bench)?));
+    report.add(stamped(&bench)?);
+    report.add(dropped(&bench, &account)?);
+    report.add(sniffer.judge()?);
     framing(&bench, report)
 }
 
@@ -105,7 +105,7 @@ fn framing(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
         Ok(python) => python,
         Err(why) => {
             let check = "frames that aiospinel and pyspinel read";
-            report.add(&Row::failed(check, why.clone()));
+            report.add(Row::failed(check, why.clone()));
             return Ok(());
         }
     };
@@ -132,7 +132,7 @@ fn framing(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
     ] {
         let good = count(good);
         let row = Row::new(check, good as f64, "frames", good == of && of > 0);
-        report.add(&row.note(format!("of {of}")));
+        report.add(row.note(format!("of {of}")));
     }
     Ok(())
 }

@@ -6,8 +6,8 @@ use anyhow::Result;
 
 use super::capture::Sniffer;
 use super::echo::{Echo, await_reachable};
-use super::report::{Report, Row, load, rounded};
 use super::rig::{Bench, KEY, Node, PATIENCE, Parts, run};
+use crate::interop::report::{Report, Row, load, rounded};
 
 /// Three motes, then eight.
 pub(super) fn all(parts: &Parts, report: &mut Report) -> Result<()> {
@@ -15,7 +15,7 @@ pub(super) fn all(parts: &Parts, report: &mut Report) -> Result<()> {
         let added = mesh(parts, report, count);
         if let Err(error) = added {
             let check = format!("{count} motes and a root");
-            report.add(&Row::failed(check, format!("{error:#}")));
+            report.add(Row::failed(check, format!("{error:#}")));
         }
     }
     Ok(())
@@ -49,7 +49,7 @@ fn mesh(parts: &Parts, report: &mut Report, count: u8) -> Result<()> {
     let seconds = began.elapsed().as_secs_f64();
     let check = format!("{count} motes and a root, RPL and a key: all reachable");
     let row = Row::new(check, rounded(seconds), "s", seconds <= REACHABLE_S);
-    report.add(&of(row, seconds <= REACHABLE_S).note(load()));
+    report.add(of(row, seconds <= REACHABLE_S).note(load()));
     let echoes: Vec<_> = addresses
         .iter()
         .map(|mote| Echo::start(*mote, KIB))
@@ -64,12 +64,12 @@ fn mesh(parts: &Parts, report: &mut Report, count: u8) -> Result<()> {
     let check = format!("{count} motes at once: 20 KiB each way, whole");
     let row = Row::new(check, f64::from(whole), "motes", whole == count);
     let note = format!("the last after {:.0} s", longest.as_secs_f64());
-    report.add(&of(row, whole == count).note(note));
+    report.add(of(row, whole == count).note(note));
     if !is_moonshot {
         sniffer.end()?;
-        report.add(&asleep(sleeps, sniffer.polls(SLEEPER)?));
+        report.add(asleep(sleeps, sniffer.polls(SLEEPER)?));
     }
-    report.add(&sniffer.judge()?);
+    report.add(sniffer.judge()?);
     Ok(())
 }
 

@@ -13,7 +13,6 @@ mod firmware;
 mod mesh;
 mod rates;
 mod refusals;
-mod report;
 mod rig;
 
 use std::env;
@@ -23,11 +22,11 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::interop::report::{Report, Row};
 use crate::python::environment;
 use crate::thread::openthread;
 use crate::tools::{self, Tool};
 use crate::workspace::Workspace;
-use report::{Report, Row};
 use rig::Parts;
 
 /// A group of checks.
@@ -80,14 +79,14 @@ pub(super) fn run(workspace: &Workspace, json: bool) -> Result<bool> {
 
 /// The groups that run inside a network of their own, or those outside.
 fn run_groups(parts: &Parts, json: bool, is_inside: bool) -> bool {
-    let mut report = Report::new(json);
+    let mut report = Report::new("ot-rcp", json);
     let wanted = env::var(CHECKS).unwrap_or_default();
     let is_wanted =
         |group: &&Group| wanted.is_empty() || wanted.split(',').any(|name| name == group.name);
     let here = GROUPS.iter().filter(|group| group.needs_air == is_inside);
     for group in here.filter(is_wanted) {
         if let Err(error) = (group.run)(parts, &mut report) {
-            report.add(&Row::failed(group.name, format!("{error:#}")));
+            report.add(Row::failed(group.name, format!("{error:#}")));
         }
     }
     report.is_good()

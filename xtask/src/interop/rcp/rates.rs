@@ -3,8 +3,8 @@
 use anyhow::Result;
 
 use super::echo::Echo;
-use super::report::{Report, Row, load, rounded};
 use super::rig::{Bench, KEY, Parts};
+use crate::interop::report::{Report, Row, load, rounded};
 
 /// Echoes with lines of several delays.
 pub(super) fn all(parts: &Parts, report: &mut Report) -> Result<()> {
@@ -34,7 +34,7 @@ pub(super) fn all(parts: &Parts, report: &mut Report) -> Result<()> {
             "{must} asked; {least:.0} to {most:.0} in {RUNS} runs, {}",
             load()
         );
-        report.add(&row.moonshot(is_whole && median >= moonshot).note(note));
+        report.add(row.moonshot(is_whole && median >= moonshot).note(note));
     }
     Ok(())
 }

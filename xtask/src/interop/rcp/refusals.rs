@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::report::{Report, Row};
 use super::rig::{Bench, KEY, Node, PAN, PATIENCE, Parts, program, run};
+use crate::interop::report::{Report, Row};
 
 /// All that needs no air.
 pub(super) fn all(parts: &Parts, report: &mut Report) -> Result<()> {
     let bench = Bench::new(parts, "refusals")?;
     for (check, kind, status, words) in FAKES {
         let radio = fake(&bench, kind);
-        report.add(&refused(check, &mut mote(&bench, &radio), *status, words)?);
+        report.add(refused(check, &mut mote(&bench, &radio), *status, words)?);
     }
     let absent = "spinel+hdlc+uart:///dev/motet-has-no-such-line";
     let absent = refused(
@@ -25,12 +25,12 @@ pub(super) fn all(parts: &Parts, report: &mut Report) -> Result<()> {
         2,
         "there is no",
     );
-    report.add(&absent?);
+    report.add(absent?);
     let found = not_permitted(&bench);
-    report.add(&found.unwrap_or_else(|error| {
+    report.add(found.unwrap_or_else(|error| {
         Row::failed("no permission: the group is named", format!("{error:#}"))
     }));
-    report.add(&in_use(&bench)?);
+    report.add(in_use(&bench)?);
     Ok(())
 }
 
@@ -226,7 +226,7 @@ pub(super) fn twins(parts: &Parts, report: &mut Report) -> Result<()> {
         // Refused at once where both are here, and by what is heard where they are not.
         let wanted = status.filter(|status| *status == 1).unwrap_or(2);
         let row = verdict(&check, status, wanted, &said, TWIN);
-        report.add(&row.note(sentences(&said).join(" / ")));
+        report.add(row.note(sentences(&said).join(" / ")));
     }
     Ok(())
 }

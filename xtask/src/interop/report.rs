@@ -2,30 +2,39 @@
 
 use std::fs;
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
 
 /// What one check measured.
+#[derive(Serialize)]
 pub(super) struct Row {
-    check: String,
-    value: f64,
-    unit: &'static str,
-    pass: bool,
+    /// The version of these keys.
+    schema: u32,
+    /// What judges; none: the peer of the report.
+    peer: Option<&'static str>,
+    pub(super) check: String,
+    pub(super) value: Option<f64>,
+    pub(super) unit: String,
+    pub(super) pass: bool,
     /// Whether more is reached than is asked for, where there is such a goal.
+    #[serde(skip_serializing_if = "Option::is_none")]
     moonshot: Option<bool>,
+    #[serde(skip_serializing_if = "String::is_empty")]
     note: String,
 }
 
 impl Row {
     pub(super) fn new(
         check: impl Into<String>,
-        value: f64,
-        unit: &'static str,
+        value: impl Into<Option<f64>>,
+        unit: impl Into<String>,
         pass: bool,
     ) -> Self {
         Self {
+            schema: 1,
+            peer: None,
             check: check.into(),
-            value,
-            unit,
+            value: value.into(),
+            unit: unit.into(),
             pass,
             moonshot: None,
             note: String::new(),
@@ -37,6 +46,11 @@ impl Row {
         Self::new(check, 0.0, "", false).note(why)
     }
 
+    pub(super) fn by(mut self, peer: &'static str) -> Self {
+        self.peer = Some(peer);
+        self
+    }
+
     pub(super) fn moonshot(mut self, is_reached: bool) -> Self {
         self.moonshot = Some(is_reached);
         self
@@ -46,51 +60,39 @@ impl Row {
         self.note = note.into();
         self
     }
-
-    fn json(&self) -> Value {
-        let mut object = Map::new();
-        object.insert("schema".to_owned(), json!(1));
-        object.insert("peer".to_owned(), json!(PEER));
-        object.insert("check".to_owned(), json!(self.check));
-        object.insert("value".to_owned(), json!(self.value));
-        object.insert("unit".to_owned(), json!(self.unit));
-        object.insert("pass".to_owned(), json!(self.pass));
-        if let Some(is_reached) = self.moonshot {
-            object.insert("moonshot".to_owned(), json!(is_reached));
-        }
-        if !self.note.is_empty() {
-            object.insert("note".to_owned(), json!(self.note));
-        }
-        Value::Object(object)
-    }
 }
 
 /// Prints what the checks found, and whether all is well.
 pub(super) struct Report {
+    peer: &'static str,
     is_json: bool,
     is_good: bool,
 }
 
 impl Report {
-    pub(super) const fn new(is_json: bool) -> Self {
+    pub(super) const fn new(peer: &'static str, is_json: bool) -> Self {
         Self {
+            peer,
             is_json,
             is_good: true,
         }
     }
 
-    pub(super) fn add(&mut self, row: &Row) {
+    pub(super) fn add(&mut self, mut row: Row) {
         self.is_good &= row.pass;
-        if self.is_json {
-            println!("{}", row.json());
-            return;
-        }
-        let word = if row.pass { "ok" } else { "FAILED" };
-        let Row { check, unit, .. } = row;
-        println!(
-            "{word:<7}{check:<66}{:>9} {unit:<8} {}",
-            row.value, row.note
-        );
+        row.peer = row.peer.or(Some(self.peer));
+        let line = match (self.is_json, serde_json::to_string(&row)) {
+            (true, Ok(line)) => line,
+            _ => {
+                let word = if row.pass { "ok" } else { "FAILED" };
+                let value = row.value.map_or("-".to_owned(), |value| value.to_string());
+                let Row {
+                    check, unit, note, ..
+                } = row;
+                format!("{word:<7}{check:<66}{value:>9} {unit:<8} {note}")
+            }
+        };
+        println!("{line}");
     }
 
     pub(super) const fn is_good(&self) -> bool {
@@ -109,5 +111,3 @@ pub(super) fn load() -> String {
     let minute = text.split_whitespace().next().unwrap_or("unknown");
     format!("load {minute}")
 }
-
-const PEER: &str = "ot-rcp";
