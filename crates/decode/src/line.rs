@@ -71,7 +71,8 @@ impl Piece {
     }
 }
 
-const FLAG: u8 = 0x7e;
+/// The byte before and behind each frame (RFC 1662 §3.1).
+pub(crate) const FLAG: u8 = 0x7e;
 
 /// Bytes of a piece that are kept. The longest Spinel frame has 1,302 bytes with its check sum,
 /// twice that if each is escaped.

@@ -12,6 +12,7 @@
 
 use crc::{CRC_16_IBM_SDLC, Crc, NoTable};
 
+use crate::line::FLAG;
 use crate::model::{Frame, Layer, hex16};
 use crate::next::Next;
 
@@ -107,7 +108,6 @@ fn unescaped(body: &[u8]) -> Content {
     content
 }
 
-const FLAG: u8 = 0x7e;
 const ESCAPE: u8 = 0x7d;
 const FLIP: u8 = 0x20;
 const CRC_LEN: usize = 2;
