@@ -87,19 +87,14 @@ addEventListener("install", (event) => {
   const requests = FILES.map((file) => new Request(file, { cache: "reload" }));
   event.waitUntil(caches.open(NAME).then((cache) => cache.addAll(requests)));
 });
-async function clean(isSafe) {
+addEventListener("activate", (event) => {
   const old = (name) => name.startsWith(OWN) && name !== NAME;
-  const names = (await caches.keys()).filter(old);
-  if (isSafe()) await Promise.all(names.map((name) => caches.delete(name)));
-}
-addEventListener("activate", (event) => event.waitUntil(clean(() => true).then(() => clients.claim())));
-// Whether no newer build had added its own when the names were read.
-const isAlone = () => !registration.installing && !registration.waiting;
+  const clean = caches.keys().then((names) => Promise.all(names.filter(old).map((name) => caches.delete(name))));
+  event.waitUntil(clean.then(() => clients.claim()));
+});
 addEventListener("fetch", (event) => {
   const url = new URL(event.request.url);
   if (event.request.method !== "GET" || url.origin !== location.origin) return;
-  // A browser that is busy may cut an activation short.
-  if (event.request.mode === "navigate") event.waitUntil(clean(isAlone));
   // Not by caches.open(), which makes anew what a newer build has let go.
   const kept = caches.match(event.request, { cacheName: NAME, ignoreSearch: true, ignoreVary: true });
   event.respondWith(kept.then((response) => response ?? fetch(event.request)));
