@@ -5,7 +5,7 @@ use embassy_time::{Duration, Timer, with_timeout};
 use motet::limits::PSDU_LEN_MAX;
 use motet::time::Instant;
 use motet_embassy::mac::{AttemptOutcome, Pending, RadioCapabilities, RxMeta};
-use motet_embassy::offload::{Chip, Settings};
+use motet_embassy::offload::{Chip, Settings, now};
 
 use crate::raw::{ACK_US, FCS_LEN, Raw, asks_for_ack, before};
 use crate::reports::{Reports, Transmission};
@@ -49,15 +49,10 @@ pub struct Configuration {
 
 /// What radio and adaptor do by themselves.
 pub const CAPABILITIES: RadioCapabilities = RadioCapabilities {
-    shared_buffer: false,
-    auto_ack: true,
-    channel_switch: motet::time::Duration::ZERO,
     stamp_delay_max: motet::time::Duration::from_millis(5),
-    fcs_by_radio: true,
     // Its ACKs say always that something waits.
     pending: Pending::None,
-    assesses: true,
-    takes_acks: true,
+    ..RadioCapabilities::OFFLOADING
 };
 
 /// A radio of the ESP32-C6 or ESP32-H2.
@@ -221,10 +216,6 @@ fn why_failed(psdu: &[u8], took: motet::time::Duration) -> AttemptOutcome {
 /// The time of a frame on the air, with preamble, delimiter and PHR. `len`: with its FCS, bytes.
 const fn air_us(len: usize) -> u64 {
     (6 + len as u64) * 32
-}
-
-fn now() -> Instant {
-    Instant::from_micros(embassy_time::Instant::now().as_micros())
 }
 
 /// What says that a node has no short address.

@@ -4,8 +4,7 @@ use esp_hal::efuse;
 use esp_hal::peripherals::IEEE802154;
 use esp_hal::rng::Rng;
 use esp_radio::ieee802154::{CcaMode, Config, Ieee802154, RawReceived};
-use motet::time::Instant;
-use motet_embassy::offload::{Driver, Port, Shared};
+use motet_embassy::offload::{Driver, Port, Shared, now};
 
 use crate::chip::{Configuration, Esp, Hardware};
 use crate::raw::Raw;
@@ -49,7 +48,8 @@ pub fn eui64() -> [u8; 8] {
     eui64
 }
 
-/// 128 random bits. True ones only once the radio has been started, whose noise they come from.
+/// 128 random bits. They come from the noise of the radio, and are true ones only after it was
+/// started.
 pub fn seed() -> [u64; 2] {
     let rng = Rng::new();
     let word = || u64::from(rng.random()) << 32 | u64::from(rng.random());
@@ -104,11 +104,6 @@ fn raw(received: RawReceived) -> Raw {
         data: received.data,
         channel: received.channel,
     }
-}
-
-/// The time, also in an interrupt.
-fn now() -> Instant {
-    Instant::from_micros(embassy_time::Instant::now().as_micros())
 }
 
 static REPORTS: Reports = Reports::new();

@@ -7,7 +7,7 @@ use motet::limits::PSDU_LEN_MAX;
 use motet::time::Instant;
 use motet::wire::LinkAddr;
 use motet_embassy::mac::{AttemptOutcome, Pending, RadioCapabilities, RxMeta};
-use motet_embassy::offload::{Chip, Settings};
+use motet_embassy::offload::{Chip, Settings, now};
 
 use crate::clock::Clock;
 
@@ -82,15 +82,10 @@ impl Failure {
 
 /// What driver and radio do by themselves.
 pub const CAPABILITIES: RadioCapabilities = RadioCapabilities {
-    shared_buffer: false,
-    auto_ack: true,
-    channel_switch: motet::time::Duration::ZERO,
-    // Until the first frames have told how far apart the clocks are.
+    // The distance of the two clocks is known only after the first frames.
     stamp_delay_max: motet::time::Duration::from_millis(5),
-    fcs_by_radio: true,
     pending: Pending::PerNeighbour,
-    assesses: true,
-    takes_acks: true,
+    ..RadioCapabilities::OFFLOADING
 };
 
 /// A radio under Nordic's driver.
@@ -105,7 +100,7 @@ pub struct Nordic<H> {
 }
 
 impl<H: Hardware> Nordic<H> {
-    /// A radio that has not been told anything yet.
+    /// A radio without addresses, on channel 26, its receiver off.
     pub const fn new(hardware: H) -> Self {
         Self {
             hardware,
@@ -186,10 +181,6 @@ impl<H: Hardware> Chip for Nordic<H> {
             Err(failure) => (failure.outcome(), now),
         }
     }
-}
-
-fn now() -> Instant {
-    Instant::from_micros(embassy_time::Instant::now().as_micros())
 }
 
 /// The frame pending bit, in an ACK's first byte (IEEE 802.15.4-2006 §7.2.1.1.3).

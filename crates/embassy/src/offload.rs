@@ -30,6 +30,8 @@ use static_cell::ConstStaticCell;
 
 use crate::runner::Radio;
 
+pub use crate::runner::now;
+
 /// A vendor's driver of a radio. Frames have no FCS here; the radio appends and checks it.
 pub trait Chip {
     /// What it does by itself: [`RadioCapabilities::assesses`], [`RadioCapabilities::takes_acks`],

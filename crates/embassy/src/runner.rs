@@ -98,8 +98,8 @@ impl<R: Radio> Runner<R> {
     }
 }
 
-/// The clock.
-pub(crate) fn now() -> Instant {
+/// The time of the executor's clock, also in an interrupt: the one that reports of a radio name.
+pub fn now() -> Instant {
     Instant::from_micros(embassy_time::Instant::now().as_micros())
 }
 

@@ -234,6 +234,20 @@ impl RadioCapabilities {
         takes_acks: false,
     };
 
+    /// A radio that makes whole attempts by itself, as co-processors and vendors' drivers do:
+    /// backoffs, assessments, ACKs in both directions, and the FCS. What differs among them is
+    /// [`Self::pending`] and [`Self::stamp_delay_max`].
+    pub const OFFLOADING: Self = Self {
+        shared_buffer: false,
+        auto_ack: true,
+        channel_switch: Duration::ZERO,
+        stamp_delay_max: Duration::ZERO,
+        fcs_by_radio: true,
+        pending: Pending::None,
+        assesses: true,
+        takes_acks: true,
+    };
+
     /// Whether the backoffs and assessments are the radio's.
     pub(super) const fn backs_off(&self) -> bool {
         OFFLOADS && self.assesses
