@@ -114,7 +114,7 @@
 #define MOTET_PENDING_ONE_FOR_ALL 1
 
 /**
- * A table of neighbours, whose frames of any kind are acknowledged so (source match table).
+ * A table of neighbours (source match table): the ACKs of all their frames say so.
  */
 #define MOTET_PENDING_PER_NEIGHBOUR 2
 
@@ -284,7 +284,7 @@ typedef struct motet_config {
      */
     uint8_t frames;
     /**
-     * Neighbours that are told apart.
+     * Neighbours that the node knows at one time.
      */
     uint8_t neighbors;
     /**
@@ -352,7 +352,7 @@ typedef struct motet_config {
     uint16_t short_address;
     /**
      * Not 0: frames name the short address as their source, 6 bytes less in each, and the node's
-     * IPv6 addresses follow from it. Not with a key, whose nonces need the EUI-64.
+     * IPv6 addresses follow from it. A node with a key cannot do so: its nonces need the EUI-64.
      */
     uint8_t short_source;
     /**
@@ -435,7 +435,7 @@ typedef struct motet_key {
      */
     struct motet_reservation stored;
     /**
-     * Neighbours that are told apart by their counters, 4 at least; 16 suit a mote.
+     * Neighbours whose frame counters are kept, 4 at least; 16 suit a mote.
      */
     uint8_t neighbors;
 } motet_key;

@@ -14,7 +14,7 @@ use crate::memory::{place, value};
 pub const MOTET_PENDING_NONE: u8 = 0;
 /// One flag for the ACKs of all data requests.
 pub const MOTET_PENDING_ONE_FOR_ALL: u8 = 1;
-/// A table of neighbours, whose frames of any kind are acknowledged so (source match table).
+/// A table of neighbours (source match table): the ACKs of all their frames say so.
 pub const MOTET_PENDING_PER_NEIGHBOUR: u8 = 2;
 
 /// What a node is, and how much of everything it has. motet_config_init fills it with values for a
@@ -38,7 +38,7 @@ pub struct motet_config {
     pub half_open: u8,
     /// Frames that wait for the air, 4 at least.
     pub frames: u8,
-    /// Neighbours that are told apart.
+    /// Neighbours that the node knows at one time.
     pub neighbors: u8,
     /// Packets that arrive in fragments at one time, 1 at least.
     pub records: u8,
@@ -74,7 +74,7 @@ pub struct motet_config {
     /// that filters frames has to be given it, too. Nobody assigns one: each node's is set here.
     pub short_address: u16,
     /// Not 0: frames name the short address as their source, 6 bytes less in each, and the node's
-    /// IPv6 addresses follow from it. Not with a key, whose nonces need the EUI-64.
+    /// IPv6 addresses follow from it. A node with a key cannot do so: its nonces need the EUI-64.
     pub short_source: u8,
     /// How a radio with auto_ack shows in its ACKs that something waits: MOTET_PENDING_NONE or one of
     /// the others. Only a node with children needs it.

@@ -35,7 +35,7 @@ pub struct motet_key {
     pub sequence: u32,
     /// The last reservation that was stored; zeros for a node that has never had this key.
     pub stored: motet_reservation,
-    /// Neighbours that are told apart by their counters, 4 at least; 16 suit a mote.
+    /// Neighbours whose frame counters are kept, 4 at least; 16 suit a mote.
     pub neighbors: u8,
 }
 

@@ -14,7 +14,7 @@ use motet::mac::{self, AttemptOutcome, Pending, RadioCapabilities, RxMeta};
 use motet::node::Node;
 use motet::random::Rng;
 use motet::rpl::{self, RplRole};
-use motet::time::{Duration, Instant};
+use motet::time::Instant;
 use motet::udp::Inbox;
 use motet::wire::LinkAddr;
 use motet::wire::ieee802154::Header;
@@ -65,14 +65,8 @@ enum Order {
 }
 
 const CAPABILITIES: RadioCapabilities = RadioCapabilities {
-    shared_buffer: false,
-    auto_ack: true,
-    channel_switch: Duration::ZERO,
-    stamp_delay_max: Duration::ZERO,
-    fcs_by_radio: true,
     pending: Pending::PerNeighbour,
-    assesses: true,
-    takes_acks: true,
+    ..RadioCapabilities::OFFLOADING
 };
 
 fn leak<T>(value: T) -> &'static mut T {

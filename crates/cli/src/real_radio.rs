@@ -45,18 +45,17 @@ impl Clock {
     }
 }
 
-/// The radio with this URL, once it is ready; none where a signal came first.
+/// The radio co-processor with this URL, once it is ready; none where a signal came first.
 ///
 /// # Errors
-/// The URL is none; there is no such radio, or none of use.
+/// There is no such radio, or none of use.
 pub(crate) fn start(
-    url: &str,
+    url: &RadioUrl,
     settings: Settings,
     clock: Clock,
     interrupt: &Interrupt,
 ) -> Result<Option<(SpinelRadio, RadioInfo)>, Error> {
-    let url = parse(url)?;
-    let mut radio = SpinelRadio::open(&url, settings).map_err(|error| failed(&error))?;
+    let mut radio = SpinelRadio::open(url, settings).map_err(|error| failed(&error))?;
     match radio.start(|| clock.now(), || interrupt.has_come()) {
         Ok(info) => Ok(Some((radio, info))),
         Err(motet_radio::Error::GivenUp) => Ok(None),
@@ -81,28 +80,30 @@ pub(crate) fn start_for_node(
         RadioUrl::Wpan { interface } => {
             let radio = WpanRadio::open(&interface, settings.channel, settings.pan);
             let radio = radio.map_err(|error| failed(&error))?;
-            let info = RadioInfo {
-                firmware: format!("Linux's {interface}"),
-                eui64: radio.eui64(),
-                channels: vec![settings.channel],
-                ..RadioInfo::default()
-            };
+            let info = info_of_linux(&interface, radio.eui64(), settings.channel);
             (NodeRadio::Wpan(Box::new(radio)), info)
         }
-        _ => {
-            let Some((radio, info)) = start(url, settings, clock, interrupt)? else {
+        url => {
+            let Some((radio, info)) = start(&url, settings, clock, interrupt)? else {
                 return Ok(None);
             };
             (NodeRadio::Rcp(Box::new(MacRadio::new(radio))), info)
         }
     };
-    if is_secured {
-        radio.check_security().map_err(|error| failed(&error))?;
-    }
-    if sleeps {
-        radio.check_sleep().map_err(|error| failed(&error))?;
-    }
+    let fits = radio.check(is_secured, sleeps);
+    fits.map_err(|error| failed(&error))?;
     Ok(Some((radio, info)))
+}
+
+/// The description of an interface of Linux, which has no firmware to ask.
+#[cfg(target_os = "linux")]
+pub(crate) fn info_of_linux(interface: &str, eui64: [u8; 8], channel: u8) -> RadioInfo {
+    RadioInfo {
+        firmware: format!("Linux's {interface}"),
+        eui64,
+        channels: vec![channel],
+        ..RadioInfo::default()
+    }
 }
 
 /// # Errors

@@ -72,15 +72,10 @@ impl MacRadio {
         let round_trip = self.radio.session().round_trip();
         let longest = round_trip.map_or(Duration::ZERO, |round_trip| round_trip.max);
         RadioCapabilities {
-            shared_buffer: false,
-            auto_ack: true,
-            channel_switch: Duration::ZERO,
             // For frames that come without a time of the radio's clock.
             stamp_delay_max: longest.max(STAMP_DELAY_MIN),
-            fcs_by_radio: true,
             pending: Pending::PerNeighbour,
-            assesses: true,
-            takes_acks: true,
+            ..RadioCapabilities::OFFLOADING
         }
     }
 

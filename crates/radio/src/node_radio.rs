@@ -50,25 +50,14 @@ impl NodeRadio {
         }
     }
 
-    /// Whether it carries frames with link security.
+    /// Whether a node with link security, or one that sleeps, can use it.
     ///
     /// # Errors
-    /// It does not.
-    pub fn check_security(&self) -> Result<(), Error> {
+    /// It cannot.
+    pub fn check(&self, is_secured: bool, sleeps: bool) -> Result<(), Error> {
         match self {
             Self::Rcp(_) => Ok(()),
-            Self::Wpan(radio) => radio.check_security(),
-        }
-    }
-
-    /// Whether a node that sleeps can use it.
-    ///
-    /// # Errors
-    /// None can.
-    pub fn check_sleep(&self) -> Result<(), Error> {
-        match self {
-            Self::Rcp(_) => Ok(()),
-            Self::Wpan(radio) => radio.check_sleep(),
+            Self::Wpan(radio) => radio.check(is_secured, sleeps),
         }
     }
 

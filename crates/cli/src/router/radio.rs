@@ -98,8 +98,8 @@ pub(super) fn run(url: &str, args: &Args) -> Result<(), Error> {
             motes.for_each(|step| drop(names.of(eui64_of(step.child))));
         }
         snapshot_server.answer(|| {
-            let mut snapshot = look(&mut gate, &node, (tun, prefix), &mut names);
-            snapshot.uptime_s = began.elapsed().as_millis() as f64 / 1e3;
+            let uptime = began.elapsed();
+            let mut snapshot = look(&mut gate, &node, (tun, prefix), &mut names, uptime);
             snapshot.radio = Some(radio(&node, url));
             snapshot
         });
@@ -119,10 +119,11 @@ fn look(
     node: &RadioNode<'_>,
     (tun, prefix): (&str, Ipv6Addr),
     names: &mut Names,
+    uptime: time::Duration,
 ) -> Snapshot {
     let status = gate.status(node.world.now());
     let motes = motes(node, prefix, names);
-    let mut snapshot = Snapshot::of_mesh(&status, tun, time::Duration::ZERO, &motes);
+    let mut snapshot = Snapshot::of_mesh(&status, tun, uptime, &motes);
     let counters = &node.world.node(0).ip().counters;
     snapshot.counters.forged = counters.dropped(PacketDrop::ForgedSource).into();
     snapshot

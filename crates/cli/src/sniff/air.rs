@@ -49,7 +49,7 @@ impl<'i> Radio<'i> {
         let started = match real_radio::parse(url)? {
             #[cfg(target_os = "linux")]
             RadioUrl::Wpan { interface } => Some(Source::monitor(&interface, channel)?),
-            _ => real_radio::start(url, settings, clock, interrupt)?
+            url => real_radio::start(&url, settings, clock, interrupt)?
                 .map(|(radio, info)| (Source::Rcp(Box::new(radio)), info)),
         };
         Ok(started.map(|(source, info)| Self {

@@ -9,6 +9,8 @@ use motet_radio::{Event, SpinelRadio};
 #[cfg(target_os = "linux")]
 use motet_spinel::{RadioInfo, Received, raw::Flags};
 
+#[cfg(target_os = "linux")]
+use crate::real_radio::info_of_linux;
 use crate::{error::Error, real_radio::failed};
 
 /// A radio that receives everything.
@@ -39,12 +41,7 @@ impl Source {
     #[cfg(target_os = "linux")]
     pub(super) fn monitor(name: &str, channel: u8) -> Result<(Self, RadioInfo), Error> {
         let monitor = WpanMonitor::open(name, channel).map_err(|error| failed(&error))?;
-        let info = RadioInfo {
-            firmware: format!("Linux's {name}"),
-            eui64: monitor.eui64(),
-            channels: vec![channel],
-            ..RadioInfo::default()
-        };
+        let info = info_of_linux(name, monitor.eui64(), channel);
         Ok((Self::Monitor(monitor, channel, Counts::default()), info))
     }
 

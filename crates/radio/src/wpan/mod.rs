@@ -23,7 +23,7 @@ mod socket;
 use std::{collections::VecDeque, io, os::fd::BorrowedFd, time};
 
 use motet::{
-    mac::{self, Action, AttemptOutcome, Event, Pending, RadioCapabilities, RxMeta},
+    mac::{self, Action, AttemptOutcome, Event, RadioCapabilities, RxMeta},
     time::{Duration, Instant},
     wire::ieee802154::fcs,
 };
@@ -115,14 +115,8 @@ impl WpanRadio {
     /// What the kernel and its radio do by themselves.
     pub const fn capabilities(&self) -> RadioCapabilities {
         RadioCapabilities {
-            shared_buffer: false,
-            auto_ack: true,
-            channel_switch: Duration::ZERO,
             stamp_delay_max: STAMP_DELAY_MAX,
-            fcs_by_radio: true,
-            pending: Pending::None,
-            assesses: true,
-            takes_acks: true,
+            ..RadioCapabilities::OFFLOADING
         }
     }
 
@@ -133,24 +127,19 @@ impl WpanRadio {
         config.answer_timeout = ANSWER_TIMEOUT;
     }
 
-    /// Frames with link security cannot be sent: the kernel drops those that it has not secured
-    /// itself.
+    /// Whether a node with link security, or one that sleeps, can use it.
     ///
     /// # Errors
-    /// Always.
-    pub fn check_security(&self) -> Result<(), Error> {
-        let name = self.name().to_owned();
-        Err(Error::Interface(name, Fault::Security))
-    }
-
-    /// A node that sleeps cannot use it: the kernel sends no MAC command of others, such as a data
-    /// request, does not report the ACK that answers one, and keeps the receiver on.
-    ///
-    /// # Errors
-    /// Always.
-    pub fn check_sleep(&self) -> Result<(), Error> {
-        let name = self.name().to_owned();
-        Err(Error::Interface(name, Fault::Sleep))
+    /// None of the two can. The kernel drops frames with link security that it has not secured
+    /// itself. It sends no MAC command of others, such as a data request, does not report the ACK
+    /// that answers one, and keeps the receiver on.
+    pub fn check(&self, is_secured: bool, sleeps: bool) -> Result<(), Error> {
+        let fault = match (is_secured, sleeps) {
+            (true, _) => Fault::Security,
+            (false, true) => Fault::Sleep,
+            (false, false) => return Ok(()),
+        };
+        Err(Error::Interface(self.name().to_owned(), fault))
     }
 
     /// Carries out an action of the MAC. `bytes`: those that it speaks of.

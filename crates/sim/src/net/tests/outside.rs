@@ -23,14 +23,9 @@ use crate::keys::{JoinSecret, SECRET_LEN};
 use crate::net::plan;
 
 const RADIO: RadioCapabilities = RadioCapabilities {
-    shared_buffer: false,
-    auto_ack: true,
-    channel_switch: Duration::ZERO,
     stamp_delay_max: Duration::from_millis(2),
-    fcs_by_radio: true,
     pending: Pending::PerNeighbour,
-    assesses: true,
-    takes_acks: true,
+    ..RadioCapabilities::OFFLOADING
 };
 
 /// A radio that is the test's.
