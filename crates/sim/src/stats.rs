@@ -32,22 +32,190 @@ impl Stat {
         });
         Self { mean, ci95, runs }
     }
+}
 
-    /// A figure of `runs` independent runs, `value`, with the interval that follows from
-    /// `without`: the same figure with each run left out in turn. A figure that is no number
-    /// with some run left out has an interval that is no number either.
-    pub fn jackknife(value: f64, without: &[f64], runs: usize) -> Self {
-        let spread = mean(without);
-        let squares: f64 = without.iter().map(|value| (value - spread).powi(2)).sum();
-        let count = without.len();
-        let ci95 = (count > 1)
-            .then(|| student_t(count - 1) * (squares * (count - 1) as f64 / count as f64).sqrt());
+/// A 95 % confidence interval.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Interval {
+    /// Its lower end.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+}
+
+/// A figure over independent runs, and the interval in which its true value lies.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Estimate {
+    /// The figure over all runs.
+    pub value: f64,
+    /// Its interval; `None` where the runs bound it on no side.
+    pub interval: Option<Interval>,
+    /// The number of runs.
+    pub runs: usize,
+}
+
+impl Interval {
+    /// The interval that reaches `half` to either side of `value`.
+    pub fn around(value: f64, half: f64) -> Self {
         Self {
-            mean: value,
-            ci95,
+            low: value - half,
+            high: value + half,
+        }
+    }
+
+    /// Half its width.
+    pub fn half(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+
+    /// The interval of the median of the distribution that `values` were drawn from, whatever
+    /// its shape: between two of the values, as far from either end.
+    ///
+    /// `None` with fewer than five values, for even the least and the greatest of four hold the
+    /// median in 87.5 % of samples alone. Five hold it in 93.75 %. Of six and more, the ends lie
+    /// between two neighbouring values, so that 95 % are met (Hettmansperger and Sheather,
+    /// *Confidence intervals based on interpolated order statistics*, 1986).
+    pub fn of_median(values: &[f64]) -> Option<Self> {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let len = sorted.len();
+        let coverage = |place: usize| 1.0 - 2.0 * fewer_than(place, len);
+        if len < MEDIAN_RUNS_MIN {
+            return None;
+        }
+        // The innermost pair of values, counted from either end, that covers enough.
+        let place = (1..=len / 2).rev().find(|place| coverage(*place) >= 0.95);
+        let Some(place) = place else {
+            return Some(Self {
+                low: sorted[0],
+                high: sorted[len - 1],
+            });
+        };
+        let inner = place + 1;
+        let spare = (coverage(place) - 0.95) / (coverage(place) - coverage(inner));
+        let weight =
+            (len - place) as f64 * spare / (place as f64 + (len - 2 * place) as f64 * spare);
+        let between = |outer: f64, inner: f64| outer + weight * (inner - outer);
+        Some(Self {
+            low: between(sorted[place - 1], sorted[inner - 1]),
+            high: between(sorted[len - place], sorted[len - inner]),
+        })
+    }
+}
+
+impl Estimate {
+    /// A figure of `runs` independent runs, `value`, that changes smoothly with each of them: a
+    /// mean, or what follows from several. Its interval follows from `without`, the same figure
+    /// with each run left out in turn (the jackknife; Efron and Stein 1981). A figure that is no
+    /// number with some run left out has an interval that is no number either.
+    pub fn jackknife(value: f64, without: &[f64], runs: usize) -> Self {
+        let half = jackknife_error(without).map(|error| student_t(without.len() - 1) * error);
+        Self {
+            value,
+            interval: half.map(|half| Interval::around(value, half)),
             runs,
         }
     }
+
+    /// The least of several smooth figures of the same `runs`: each figure, and the same with
+    /// each run left out in turn.
+    ///
+    /// Where several figures are nearly equal, the jackknife of their least is inconsistent. The
+    /// interval reaches from the least lower end to the least upper end of theirs. The lower one
+    /// lies too high only where that of the least figure does. The upper one lies too low where
+    /// that of any figure does: so upper ends are those of 98 %, and with five equal figures 94 %
+    /// are met.
+    pub fn least(figures: &[(f64, Vec<f64>)], runs: usize) -> Self {
+        let end = |of: &dyn Fn(f64, f64, usize) -> f64| {
+            let ends = figures.iter().map(|(value, without)| {
+                let error = jackknife_error(without)?;
+                Some(of(*value, error, without.len() - 1))
+            });
+            ends.collect::<Option<Vec<f64>>>().map(|ends| least(&ends))
+        };
+        let low = end(&|value, error, degrees| value - student_t(degrees) * error);
+        let high = end(&|value, error, degrees| value + student_t_98(degrees) * error);
+        let values: Vec<f64> = figures.iter().map(|(value, _)| *value).collect();
+        Self {
+            value: least(&values),
+            interval: low.zip(high).map(|(low, high)| Interval { low, high }),
+            runs,
+        }
+    }
+
+    /// The greatest of several smooth figures; see [`least`](Self::least).
+    pub fn greatest(figures: &[(f64, Vec<f64>)], runs: usize) -> Self {
+        let negated = figures.iter().map(|(value, without)| {
+            let without = without.iter().map(|value| -value).collect();
+            (-value, without)
+        });
+        let Self {
+            value, interval, ..
+        } = Self::least(&negated.collect::<Vec<_>>(), runs);
+        Self {
+            value: -value,
+            interval: interval.map(|Interval { low, high }| Interval {
+                low: -high,
+                high: -low,
+            }),
+            runs,
+        }
+    }
+
+    /// The median of `values`, one of each independent run.
+    pub fn of_median(values: &[f64]) -> Self {
+        Self {
+            value: median(&mut values.to_vec()),
+            interval: Interval::of_median(values),
+            runs: values.len(),
+        }
+    }
+
+    /// Half the width of the interval; `None` where there is none.
+    pub fn ci95(&self) -> Option<f64> {
+        self.interval.map(|interval| interval.half())
+    }
+
+    /// A figure that no number of runs bounds on both sides, such as the greatest of them.
+    pub const fn unbounded(value: f64, runs: usize) -> Self {
+        Self {
+            value,
+            interval: None,
+            runs,
+        }
+    }
+}
+
+/// The jackknife's standard error of a figure by its values with each run left out in turn;
+/// `None` with fewer than two.
+fn jackknife_error(without: &[f64]) -> Option<f64> {
+    let spread = mean(without);
+    let squares: f64 = without.iter().map(|value| (value - spread).powi(2)).sum();
+    let count = without.len();
+    (count > 1).then(|| (squares * (count - 1) as f64 / count as f64).sqrt())
+}
+
+/// The least of `values`; no number if one of them is none.
+pub(crate) fn least(values: &[f64]) -> f64 {
+    let or_nan = |least: f64, value: &f64| match least.is_nan() || value.is_nan() {
+        true => f64::NAN,
+        false => least.min(*value),
+    };
+    values.iter().fold(f64::INFINITY, or_nan)
+}
+
+/// Fewer runs bound no median.
+const MEDIAN_RUNS_MIN: usize = 5;
+
+/// The probability that fewer than `count` of `len` values lie below their distribution's median.
+fn fewer_than(count: usize, len: usize) -> f64 {
+    let mut term = 0.5f64.powi(len as i32);
+    let mut sum = 0.0;
+    for below in 0..count {
+        sum += term;
+        term *= (len - below) as f64 / (below + 1) as f64;
+    }
+    sum
 }
 
 /// The mean; no number if there are no values.
@@ -80,8 +248,21 @@ fn student_t(degrees: usize) -> f64 {
         2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
         2.052, 2.048, 2.045, 2.042,
     ];
-    let place = degrees.saturating_sub(1).min(T.len() - 1);
-    T[place]
+    of_degrees(&T, degrees)
+}
+
+/// The same for an interval of 98 %.
+fn student_t_98(degrees: usize) -> f64 {
+    const T: [f64; 30] = [
+        31.821, 6.965, 4.541, 3.747, 3.365, 3.143, 2.998, 2.896, 2.821, 2.764, 2.7181, 2.681,
+        2.650, 2.624, 2.602, 2.583, 2.567, 2.552, 2.539, 2.528, 2.518, 2.508, 2.500, 2.492, 2.485,
+        2.479, 2.473, 2.467, 2.462, 2.457,
+    ];
+    of_degrees(&T, degrees)
+}
+
+fn of_degrees(table: &[f64; 30], degrees: usize) -> f64 {
+    table[degrees.saturating_sub(1).min(table.len() - 1)]
 }
 
 /// A part of a whole; of nothing, none.

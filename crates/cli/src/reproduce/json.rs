@@ -1,7 +1,7 @@
 //! Rows of experiments as JSON, for programs.
 
 use motet_lab::experiments::row::{Point, Row, Value};
-use motet_lab::stats::Stat;
+use motet_lab::stats::Estimate;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::output::Versioned;
@@ -15,6 +15,9 @@ struct Line<'a> {
     unit: &'a str,
     /// `null` where it is no number.
     value: Option<f64>,
+    /// Ends of the 95 % interval, and half its width.
+    low: Option<f64>,
+    high: Option<f64>,
     ci95: Option<f64>,
     /// Seeds of both sets together.
     runs: usize,
@@ -33,14 +36,18 @@ struct Line<'a> {
 #[derive(serde::Serialize)]
 struct Set {
     value: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
     ci95: Option<f64>,
 }
 
 impl Set {
-    fn of(stat: &Stat) -> Self {
+    fn of(figure: &Estimate) -> Self {
         Self {
-            value: finite(stat.mean),
-            ci95: stat.ci95.and_then(finite),
+            value: finite(figure.value),
+            low: figure.interval.and_then(|interval| finite(interval.low)),
+            high: figure.interval.and_then(|interval| finite(interval.high)),
+            ci95: figure.ci95().and_then(finite),
         }
     }
 }
@@ -69,7 +76,9 @@ pub(super) fn line(row: &Row) -> String {
         metric: row.metric,
         unit: row.unit,
         value: finite(row.value),
-        ci95: row.ci95.and_then(finite),
+        low: row.interval.and_then(|interval| finite(interval.low)),
+        high: row.interval.and_then(|interval| finite(interval.high)),
+        ci95: row.ci95().and_then(finite),
         runs: row.runs,
         sets: row.sets.each_ref().map(Set::of),
         paper: row.paper,

@@ -1,6 +1,7 @@
 //! Rows for a page of measurements: Markdown, headed by revision, date and command.
 
 use motet_lab::experiments::row::{Evidence, Row};
+use motet_lab::stats::Estimate;
 
 use super::table::{HEAD, cells, extent, number};
 use super::{Args, Done};
@@ -78,8 +79,14 @@ fn sets(row: &Row) -> String {
         return String::new();
     }
     let set = |n: usize| {
-        let half = row.sets[n].ci95.map(|half| format!(" ± {}", number(half)));
-        number(row.sets[n].mean) + &half.unwrap_or_default()
+        let Estimate {
+            value, interval, ..
+        } = row.sets[n];
+        match super::table::interval(value, interval) {
+            half if half.is_empty() => number(value),
+            ends if ends.contains("to") => format!("{} ({ends})", number(value)),
+            half => format!("{} ± {half}", number(value)),
+        }
     };
     format!("{}; {}", set(0), set(1))
 }

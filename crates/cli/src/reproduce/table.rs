@@ -1,6 +1,7 @@
 //! Rows for people: one table for each experiment.
 
 use motet_lab::experiments::row::{Evidence, Row};
+use motet_lab::stats::Interval;
 
 use super::Done;
 use crate::error::Error;
@@ -77,11 +78,25 @@ pub(super) fn cells(row: &Row) -> [String; 7] {
         row.point.to_string(),
         format!("{} {unit}", row.metric).trim_end().to_owned(),
         number(row.value),
-        optional(row.ci95),
+        interval(row.value, row.interval),
         optional(row.paper),
         optional(row.bound),
         optional(row.estimate),
     ]
+}
+
+/// Half the width of an interval around its value; of one that is not, its ends.
+pub(super) fn interval(value: f64, interval: Option<Interval>) -> String {
+    let Some(Interval { low, high }) = interval else {
+        return String::new();
+    };
+    let [below, above] = [value - low, high - value];
+    // What is left of an exact middle after rounding to four digits.
+    let rounding = 2e-3 * value.abs();
+    match (above - below).abs() <= rounding.max(0.02 * (above + below)) {
+        true => number(f64::midpoint(below, above)),
+        false => format!("{} to {}", number(low), number(high)),
+    }
 }
 
 /// Enough digits to compare, and no exponent.

@@ -113,10 +113,9 @@ fn rows(results: &Results<'_>) -> Vec<Row> {
     for (phy, _) in PHYS {
         for loss in LOSSES {
             let of = |design| results.mean(&one(design, phy, loss), GOODPUT);
-            let others = DESIGNS[1..].iter().map(|design| of(design));
-            let part = of(MOTET) / others.fold(0.0, f64::max);
+            let parts = DESIGNS[1..].iter().map(|other| of(MOTET) / of(other));
             let name = ("goodput_over_others", "1");
-            let row = results.derived(one(MOTET, phy, loss), name, part);
+            let row = results.least(one(MOTET, phy, loss), name, parts.collect());
             rows.push(row.at_least(1.0));
         }
     }

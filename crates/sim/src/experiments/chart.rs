@@ -68,7 +68,7 @@ pub fn of_rows(title: &str, axis: &str, rows: &[Row]) -> Vec<Chart> {
             &mut charts[last]
         };
         let name = row.point.without(axis).to_string();
-        let measured = (x, row.value, row.ci95.unwrap_or(0.0));
+        let measured = (x, row.value, row.ci95().unwrap_or(0.0));
         chart.add(named(&name, "measured"), Style::Measured, measured);
         if let Some(paper) = row.paper {
             chart.add(named(&name, "paper"), Style::Paper, (x, paper, 0.0));

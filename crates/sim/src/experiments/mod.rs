@@ -271,7 +271,7 @@ impl Experiment {
             is_full: budget.runs >= full.runs && budget.seconds >= full.seconds,
             ..Measured::new(self.id, cases, runs, budget.seconds)
         };
-        let rows = judging::judge(budget.runs as usize, |seeds| {
+        let rows = judging::judge(budget.runs as usize, measured.is_full, |seeds| {
             let measured = &measured;
             (self.rows)(&Results { measured, seeds })
         });
@@ -368,6 +368,16 @@ impl<'a> Results<'a> {
     /// A row with a value that follows from one point or from several.
     pub fn derived(&self, point: Point, name: (&'static str, &'static str), value: f64) -> Row {
         Row::new(self.measured.experiment, point, name, value)
+    }
+
+    /// The row of the least of several figures, one for each of several settings.
+    pub fn least(&self, point: Point, name: (&'static str, &'static str), of: Vec<f64>) -> Row {
+        self.derived(point, name, f64::NAN).least_of(of)
+    }
+
+    /// The row of the greatest of several figures.
+    pub fn greatest(&self, point: Point, name: (&'static str, &'static str), of: Vec<f64>) -> Row {
+        self.derived(point, name, f64::NAN).greatest_of(of)
     }
 
     /// A row whose criterion only the full form of the experiment judges: the quick form runs too

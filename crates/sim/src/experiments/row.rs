@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use crate::stats::Stat;
+use crate::stats::{Estimate, Interval, least, median};
 
 /// The setting of a row, by key, in the order given.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -88,12 +88,12 @@ pub struct Row {
     pub unit: &'static str,
     /// The figure over all runs; once measured, to four significant digits.
     pub value: f64,
-    /// Half the width of its 95 % confidence interval; `None` where it has none.
-    pub ci95: Option<f64>,
+    /// Its 95 % confidence interval; `None` where it has none.
+    pub interval: Option<Interval>,
     /// Independent runs for each setting, of both sets of seeds.
     pub runs: usize,
     /// The figure over the first and over the second set of seeds: they decide `pass`.
-    pub sets: [Stat; 2],
+    pub sets: [Estimate; 2],
     /// The published value.
     pub paper: Option<f64>,
     /// The value that no stack can exceed on this radio.
@@ -104,8 +104,34 @@ pub struct Row {
     pub evidence: Evidence,
     /// The criterion that the value must meet, if there is one.
     pub criterion: Option<Criterion>,
-    /// Whether runs vary it, and their spread says how far.
-    has_interval: bool,
+    /// What the value is of the runs.
+    statistic: Statistic,
+}
+
+/// What a value is of the runs. It says which interval the value has.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Statistic {
+    /// A mean, or a figure that follows smoothly from means.
+    Smooth,
+    /// The median of one figure of each run.
+    Median(Vec<f64>),
+    /// The least of several smooth figures, such as one for each setting.
+    Least(Vec<f64>),
+    /// The greatest of several smooth figures.
+    Greatest(Vec<f64>),
+    /// A constant, or the least or greatest of all runs: their spread is no measure of its
+    /// certainty.
+    Unbounded,
+}
+
+/// Whether a criterion is judged on these runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Judged {
+    Yes,
+    /// The runs are too few or too short for a verdict; those of `--full` are enough.
+    InFull,
+    /// No number of runs bears a verdict.
+    Never,
 }
 
 /// A range in words and numbers.
@@ -117,8 +143,7 @@ pub struct Criterion {
     max: f64,
     /// Whether `max` itself is too much.
     is_open: bool,
-    /// Whether too little was run for a verdict.
-    is_deferred: bool,
+    judged: Judged,
 }
 
 impl Point {
@@ -211,18 +236,14 @@ impl Row {
         (metric, unit): (&'static str, &'static str),
         value: f64,
     ) -> Self {
-        let nothing = Stat {
-            mean: f64::NAN,
-            ci95: None,
-            runs: 0,
-        };
+        let nothing = Estimate::unbounded(f64::NAN, 0);
         Self {
             experiment,
             point,
             metric,
             unit,
             value,
-            ci95: None,
+            interval: None,
             runs: 0,
             sets: [nothing; 2],
             paper: None,
@@ -230,22 +251,34 @@ impl Row {
             estimate: None,
             evidence: Evidence::Prediction,
             criterion: None,
-            has_interval: true,
+            statistic: Statistic::Smooth,
         }
     }
 
     /// With what was measured: over all runs, and over either set of seeds.
     #[must_use]
-    pub(super) fn measured(mut self, all: Stat, sets: [Stat; 2]) -> Self {
-        let printed = |stat: Stat| Stat {
-            mean: four_digits(stat.mean),
-            ci95: stat.ci95.filter(|_| self.has_interval).map(four_digits),
-            runs: stat.runs,
+    pub(super) fn measured(mut self, all: Estimate, sets: [Estimate; 2]) -> Self {
+        let printed = |estimate: Estimate| Estimate {
+            value: four_digits(estimate.value),
+            interval: estimate.interval.map(|interval| Interval {
+                low: four_digits(interval.low),
+                high: four_digits(interval.high),
+            }),
+            runs: estimate.runs,
         };
         let all = printed(all);
         self.sets = sets.map(printed);
-        (self.value, self.ci95, self.runs) = (all.mean, all.ci95, all.runs);
+        (self.value, self.interval, self.runs) = (all.value, all.interval, all.runs);
         self
+    }
+
+    /// Half the width of the interval; `None` where there is none.
+    pub fn ci95(&self) -> Option<f64> {
+        self.interval.map(|interval| four_digits(interval.half()))
+    }
+
+    pub(super) fn statistic(&self) -> &Statistic {
+        &self.statistic
     }
 
     /// The row with the published value.
@@ -290,11 +323,47 @@ impl Row {
         self
     }
 
-    /// As a figure whose spread over runs is no measure of its certainty: a constant, or the
-    /// worst of all runs.
+    /// As a figure whose spread over runs is no measure of its certainty: a constant.
     #[must_use]
     pub fn without_interval(mut self) -> Self {
-        self.has_interval = false;
+        self.statistic = Statistic::Unbounded;
+        self
+    }
+
+    /// As the median of `values`, one of each run.
+    #[must_use]
+    pub(super) fn median_of(mut self, values: Vec<f64>) -> Self {
+        self.value = median(&mut values.clone());
+        self.statistic = Statistic::Median(values);
+        self
+    }
+
+    /// As the least of several smooth figures.
+    #[must_use]
+    pub(super) fn least_of(mut self, figures: Vec<f64>) -> Self {
+        self.value = least(&figures);
+        self.statistic = Statistic::Least(figures);
+        self
+    }
+
+    /// As the greatest of several smooth figures.
+    #[must_use]
+    pub(super) fn greatest_of(mut self, figures: Vec<f64>) -> Self {
+        let negated: Vec<f64> = figures.iter().map(|figure| -figure).collect();
+        self.value = -least(&negated);
+        self.statistic = Statistic::Greatest(figures);
+        self
+    }
+
+    /// As the least or the greatest of all runs: shown beside what a good one would be, and never
+    /// judged, for more runs go farther.
+    #[must_use]
+    pub fn extreme(mut self) -> Self {
+        self.statistic = Statistic::Unbounded;
+        if let Some(criterion) = &mut self.criterion {
+            criterion.text = format!("shown, the worst of all runs: {}", criterion.text);
+            criterion.judged = Judged::Never;
+        }
         self
     }
 
@@ -355,11 +424,27 @@ impl Row {
     /// Without a verdict: what was run is too little for one, and `--full` runs enough.
     #[must_use]
     pub(super) fn deferred(mut self) -> Self {
-        if let Some(criterion) = &mut self.criterion {
+        if let Some(criterion) = &mut self.criterion
+            && criterion.judged == Judged::Yes
+        {
             criterion.text = format!("judged with --full: {}", criterion.text);
-            criterion.is_deferred = true;
+            criterion.judged = Judged::InFull;
         }
         self
+    }
+
+    /// Without a verdict where few runs leave it open: where they bound the value too loosely to
+    /// say on which side of the criterion it lies.
+    #[must_use]
+    pub(super) fn deferred_where_open(self) -> Self {
+        let is_open = |criterion: &Criterion| {
+            let outcomes = self.sets.map(|set| criterion.outcome(&set));
+            outcomes.contains(&None) && !outcomes.contains(&Some(false))
+        };
+        match self.criterion.as_ref().is_some_and(is_open) {
+            true => self.deferred(),
+            false => self,
+        }
     }
 
     /// Whether the whole interval meets the criterion on both sets of seeds; `None` where
@@ -367,7 +452,8 @@ impl Row {
     pub fn pass(&self) -> Option<bool> {
         match self.evidence {
             Evidence::Prediction => {
-                let holds = |c: &Criterion| self.sets.iter().all(|set| c.holds_throughout(set));
+                let holds =
+                    |c: &Criterion| self.sets.iter().all(|set| c.outcome(set) == Some(true));
                 self.judging().map(holds)
             }
             Evidence::Fit | Evidence::Identity | Evidence::Repeat => None,
@@ -380,9 +466,9 @@ impl Row {
         self.judging().map(|c| c.holds(self.value))
     }
 
-    /// The criterion, unless it is another form of the experiment that judges it.
+    /// The criterion, where these runs judge it.
     fn judging(&self) -> Option<&Criterion> {
-        self.criterion.as_ref().filter(|c| !c.is_deferred)
+        self.criterion.as_ref().filter(|c| c.judged == Judged::Yes)
     }
 
     fn judged(mut self, text: String, min: f64, max: f64) -> Self {
@@ -391,7 +477,7 @@ impl Row {
             min,
             max,
             is_open: false,
-            is_deferred: false,
+            judged: Judged::Yes,
         });
         self
     }
@@ -408,10 +494,16 @@ impl Criterion {
         value >= self.min && is_below
     }
 
-    /// Whether the whole interval of `stat` meets it.
-    fn holds_throughout(&self, stat: &Stat) -> bool {
-        let Some(half) = stat.ci95 else { return false };
-        self.holds(stat.mean - half) && self.holds(stat.mean + half)
+    /// Whether the whole interval of a figure meets it, or the whole of it misses; `None` where it
+    /// lies on both sides of a limit, or there is none.
+    fn outcome(&self, figure: &Estimate) -> Option<bool> {
+        let Interval { low, high } = figure.interval?;
+        let is_outside = high < self.min || low > self.max || (self.is_open && low >= self.max);
+        match self.holds(low) && self.holds(high) {
+            true => Some(true),
+            false if is_outside || low.is_nan() || high.is_nan() => Some(false),
+            false => None,
+        }
     }
 }
 

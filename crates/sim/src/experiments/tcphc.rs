@@ -243,8 +243,7 @@ fn clean_rows(results: &Results<'_>) -> Vec<Row> {
         .map(|pair| spared(pair[1]) / spared(pair[0]));
     let name = ("transmit_energy_spared_least_step", "1");
     let all = Point::default().with("compression", COMPRESSION[1]);
-    let least = steps.fold(f64::INFINITY, f64::min);
-    rows.push(results.derived(all, name, least).at_least(1.0));
+    rows.push(results.least(all, name, steps.collect()).at_least(1.0));
     for hops in HOPS.into_iter().rev() {
         let over_none = |name, cpu_s: fn(&Run) -> f64| {
             let [without, with] = COMPRESSION.map(|compression| {

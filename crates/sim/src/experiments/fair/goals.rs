@@ -3,7 +3,7 @@
 use crate::experiments::Results;
 use crate::experiments::row::{Point, Row};
 use crate::experiments::run::Run;
-use crate::stats::{mean, median};
+use crate::stats::mean;
 
 /// The mean of a figure over the runs at a point.
 pub(super) fn figure(results: &Results<'_>, point: &Point, name: &str) -> f64 {
@@ -29,12 +29,12 @@ pub(super) fn row(results: &Results<'_>, point: &Point, name: &'static str) -> R
 
 /// How much sooner the same work was done than without a policy: the median, and the worst.
 pub(super) fn makespans(results: &Results<'_>, point: &Point, none: &Point) -> [Row; 2] {
-    let mut all = ratios(results, [none, point], |run| run.figure("makespan_s"));
+    let all = ratios(results, [none, point], |run| run.figure("makespan_s"));
     let worst = all.iter().copied().fold(f64::INFINITY, f64::min);
     let row = |name, value| results.derived(point.clone(), (name, "1"), value);
     [
-        row("makespan_ratio", median(&mut all)),
-        row("makespan_ratio_worst", worst),
+        row("makespan_ratio", f64::NAN).median_of(all),
+        row("makespan_ratio_worst", worst).without_interval(),
     ]
 }
 

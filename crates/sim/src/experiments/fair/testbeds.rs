@@ -177,7 +177,7 @@ fn admission(results: &Results<'_>, design: &'static str) -> Vec<Row> {
             .at_most(1.1)
             .moonshot(1.03),
         median.at_least(1.0).moonshot(1.05),
-        worst.at_least(0.97).about("worst"),
+        worst.at_least(0.97).extreme(),
     ];
     rows.extend(timeouts(results, &point, &none));
     let [minutes, first] = over_time(results, &point, &none);

@@ -18,7 +18,7 @@ use self::runs::{Direction, Kind};
 use super::row::{Point, Row};
 use super::setup::Setup;
 use super::{Budget, Case, Experiment, Results};
-use crate::stats::{mean, median};
+use crate::stats::mean;
 
 /// The experiments, in the order of the command's list.
 pub const EXPERIMENTS: [Experiment; 7] = [
@@ -133,32 +133,33 @@ fn rows(results: &Results<'_>) -> Vec<Row> {
     for goal in GOALS.iter().filter(|goal| goal.experiment == id) {
         let points = results.cases().map(|case| &case.point);
         for point in points.filter(|point| goal.is_of(point)) {
-            let value = figure(results, point, goal.metric);
-            let row = results.derived(point.clone(), (goal.metric, goal.unit), value);
-            rows.push(goal.judge(row));
+            rows.push(goal.judge(row(results, point, (goal.metric, goal.unit))));
         }
     }
     for (experiment, metric, unit) in SHOWN {
         let points = results.cases().map(|case| &case.point);
         for point in points.filter(|_| experiment == id) {
-            let value = figure(results, point, metric);
-            rows.push(results.derived(point.clone(), (metric, unit), value));
+            rows.push(row(results, point, (metric, unit)));
         }
     }
     rows
 }
 
-/// A figure over the runs at a point.
-fn figure(results: &Results<'_>, point: &Point, metric: &str) -> f64 {
+/// The row of a figure over the runs at a point.
+fn row(results: &Results<'_>, point: &Point, name: (&'static str, &'static str)) -> Row {
     let of = |name: &str| -> Vec<f64> { results.runs(point).map(|run| run.figure(name)).collect() };
-    match metric {
-        "repair_worst_s" => of("repair_s").into_iter().fold(f64::NAN, f64::max),
-        "connections_lost" => of(metric).into_iter().fold(0.0, |sum, lost| sum + lost),
-        "goodput_ratio" => mean(&of("goodput")) / mean(&of("goodput_static")),
-        "joined_s" | "repair_s" | "reboot_s" => median(&mut of(metric)),
-        _ => mean(&of(metric)),
+    let of_value = |value| results.derived(point.clone(), name, value);
+    match name.0 {
+        WORST => of_value(of("repair_s").into_iter().fold(f64::NAN, f64::max)),
+        metric @ "connections_lost" => of_value(of(metric).iter().sum()),
+        "goodput_ratio" => of_value(mean(&of("goodput")) / mean(&of("goodput_static"))),
+        metric @ ("joined_s" | "repair_s" | "reboot_s") => of_value(f64::NAN).median_of(of(metric)),
+        metric => of_value(mean(&of(metric))),
     }
 }
+
+/// The longest repair of all runs.
+const WORST: &str = "repair_worst_s";
 
 impl Goal {
     fn is_of(&self, point: &Point) -> bool {
@@ -171,7 +172,11 @@ impl Goal {
             true => row.at_least(self.must),
             false => row.at_most(self.must),
         };
-        row.moonshot(self.moonshot)
+        let row = row.moonshot(self.moonshot);
+        match self.metric {
+            WORST => row.extreme(),
+            _ => row,
+        }
     }
 }
 
@@ -230,7 +235,7 @@ pub const GOALS: [Goal; 13] = [
         [120.0, 45.0],
     ),
     at_most(["mesh-repair", "repair_s", "s"], None, [30.0, 5.0]),
-    at_most(["mesh-repair", "repair_worst_s", "s"], None, [60.0, 15.0]),
+    at_most(["mesh-repair", WORST, "s"], None, [60.0, 15.0]),
     at_most(["mesh-repair", "connections_lost", "1"], None, [0.0, 0.0]),
     at_most(["mesh-repair", "reboot_s", "s"], None, [120.0, 45.0]),
     at_most(["mesh-path", "etx_ratio", "1"], None, [1.15, 1.05]),

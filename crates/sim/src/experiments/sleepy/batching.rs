@@ -30,23 +30,22 @@ pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
     for batch in BATCHES {
         for metric in [RADIO, CPU] {
             let all = names.map(|name| results.mean(&point(name, batch), metric));
-            let most = all.into_iter().fold(0.0, f64::max);
-            let least = all.into_iter().fold(f64::MAX, f64::min);
+            let over = |most: f64| all.into_iter().map(move |least| most / least);
+            let parts = all.into_iter().flat_map(over).collect();
             let name = match metric.name {
                 "radio_duty_cycle" => ("radio_max_over_min", "1"),
                 _ => ("cpu_max_over_min", "1"),
             };
             let at = Point::default().with("batch", batch as u64);
-            rows.push(results.derived(at, name, most / least).at_most(1.5));
+            rows.push(results.greatest(at, name, parts).at_most(1.5));
         }
     }
     let saved = names.map(|name| {
         let duty = |batch| results.mean(&point(name, batch), RADIO);
         1.0 - duty(BATCHES[1]) / duty(BATCHES[0])
     });
-    let least = saved.into_iter().fold(1.0, f64::min);
     let name = ("radio_saved_least", "1");
-    let row = results.derived(Point::default(), name, least);
+    let row = results.least(Point::default(), name, saved.into());
     rows.push(row.at_least(0.3));
     for (name, saved) in names.into_iter().zip(saved) {
         let at = of(name, "paper");

@@ -40,9 +40,9 @@ pub(super) fn table4(results: &Results<'_>) -> Vec<Row> {
     for design in [NAIVE, TCPLP] {
         let at = |ms| of_transfer(results, &every(design, ms), 600);
         let [first, second, third] = INTERVALS.map(at);
-        let step = (second / first).max(third / second);
+        let steps = vec![second / first, third / second];
         let point = of(design).with("size", 600);
-        let row = results.derived(point, ("goodput_over_shorter_interval", "1"), step);
+        let row = results.greatest(point, ("goodput_over_shorter_interval", "1"), steps);
         rows.push(row.below(1.0));
     }
     for ms in INTERVALS {
@@ -104,27 +104,27 @@ pub(super) fn goodput(results: &Results<'_>) -> Vec<Row> {
 pub(super) fn loss(results: &Results<'_>) -> Vec<Row> {
     let designs = [(TCPLE, 20.5), (TCPLP, 5.1), (CHIP, 4.5), (BLEACH, 0.4)];
     let at = |design, loss| of_transfer(results, &lossy(design, loss), 1000);
-    let drop = |design| {
+    let drops = |design| -> Vec<f64> {
         let lossy = LOSSES[1..].iter();
         let rest = lossy.map(|loss| at(design, *loss) / at(design, 0));
-        100.0 * (1.0 - rest.fold(f64::INFINITY, f64::min))
+        rest.map(|part| 100.0 * (1.0 - part)).collect()
     };
     let mut rows = Vec::new();
     for (design, paper) in designs {
-        let row = results.derived(of(design), ("goodput_lost_at_most", "%"), drop(design));
+        let row = results.greatest(of(design), ("goodput_lost_at_most", "%"), drops(design));
         rows.push(match design == TCPLE {
             true => row.paper(paper).between(10.0, 35.0),
             false => row.paper(paper),
         });
     }
-    let others = [TCPLP, CHIP, BLEACH].map(drop);
-    let more = drop(TCPLE) - others.into_iter().fold(f64::NEG_INFINITY, f64::max);
-    let row = results.derived(of(TCPLE), ("lost_more_than_others", "%"), more);
+    let drop = |design| drops(design).into_iter().fold(f64::NEG_INFINITY, f64::max);
+    let more = [TCPLP, CHIP, BLEACH].map(|other| drop(TCPLE) - drop(other));
+    let row = results.least(of(TCPLE), ("lost_more_than_others", "%"), more.into());
     rows.push(row.at_least(0.0));
     for loss in LOSSES {
-        let best = [TCPLP, CHIP, BLEACH].map(|design| at(design, loss));
-        let part = at(TCPLE, loss) / best.into_iter().fold(0.0, f64::max);
-        let row = results.derived(lossy(TCPLE, loss), ("goodput_over_others", "1"), part);
+        let parts = [TCPLP, CHIP, BLEACH].map(|other| at(TCPLE, loss) / at(other, loss));
+        let name = ("goodput_over_others", "1");
+        let row = results.least(lossy(TCPLE, loss), name, parts.into());
         rows.push(row.at_least(1.0));
         for (design, _) in designs {
             let point = lossy(design, loss);

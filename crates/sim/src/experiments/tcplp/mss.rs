@@ -46,11 +46,10 @@ pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
         results.derived(point, (name, "1"), value)
     };
     let steps = [3, 4, 5].map(|frames| goodput("down", frames) / goodput("down", frames - 1));
-    let least = steps.into_iter().fold(f64::INFINITY, f64::min);
     let down = Point::default().with("direction", "down");
     rows.push(
         results
-            .derived(down, ("goodput_least_step_to_5", "1"), least)
+            .least(down, ("goodput_least_step_to_5", "1"), steps.into())
             .at_least(1.0)
             .about("goodput rises with each frame up to 5"),
     );

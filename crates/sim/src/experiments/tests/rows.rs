@@ -13,13 +13,13 @@ use super::super::{Case, Effort, Measured, Results, all};
 use super::*;
 
 fn row(value: f64) -> Row {
-    let stat = Stat {
-        mean: value,
-        ci95: Some(0.0),
+    let figure = Estimate {
+        value,
+        interval: Some(Interval::around(value, 0.0)),
         runs: 3,
     };
     let row = Row::new("id", Point::default(), ("goodput", "kb/s"), f64::NAN);
-    row.measured(stat, [stat; 2])
+    row.measured(figure, [figure; 2])
 }
 
 #[test]
@@ -37,9 +37,9 @@ fn limits_are_those_that_the_criterion_says() {
 
 #[test]
 fn the_whole_interval_decides_on_both_sets() {
-    let set = |mean, half| Stat {
-        mean,
-        ci95: half,
+    let set = |value, half: Option<f64>| Estimate {
+        value,
+        interval: half.map(|half| Interval::around(value, half)),
         runs: 3,
     };
     let good = set(10.0, Some(1.0));
@@ -284,7 +284,8 @@ fn nothing_is_judged_but_predictions() {
     let mut of_role: HashMap<&str, usize> = HashMap::new();
     for row in all_rows() {
         *of_role.entry(row.evidence.name()).or_default() += 1;
-        let is_criterion = row.criterion.is_some();
+        let criterion = row.criterion.as_ref();
+        let is_criterion = criterion.is_some_and(|c| c.judged != Judged::Never);
         let expected = row.evidence == Evidence::Prediction && is_criterion;
         assert_eq!(
             is_judged(&row),

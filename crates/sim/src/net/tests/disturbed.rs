@@ -4,7 +4,7 @@
 use super::*;
 use crate::air::gains::{ChainAir, Gains};
 use crate::cases::some_of;
-use crate::stats::Stat;
+use crate::stats::Estimate;
 
 /// How long a transfer is watched.
 const SPAN: Duration = Duration::from_secs(60);
@@ -60,7 +60,7 @@ fn bytes(disturbance: Disturbance, (hops, up): (usize, bool), backs_off: bool, s
 }
 
 /// Goodput with back-off over that without, of the same seeds, with its interval.
-fn share(disturbance: Disturbance, way: (usize, bool), seeds: core::ops::Range<u64>) -> Stat {
+fn share(disturbance: Disturbance, way: (usize, bool), seeds: core::ops::Range<u64>) -> Estimate {
     let pairs: Vec<[f64; 2]> = seeds
         .map(|seed| [true, false].map(|backs_off| bytes(disturbance, way, backs_off, seed)))
         .collect();
@@ -73,7 +73,7 @@ fn share(disturbance: Disturbance, way: (usize, bool), seeds: core::ops::Range<u
         with / without
     };
     let without: Vec<f64> = (0..pairs.len()).map(|n| ratio(Some(n))).collect();
-    Stat::jackknife(ratio(None), &without, pairs.len())
+    Estimate::jackknife(ratio(None), &without, pairs.len())
 }
 
 /// Down, the border router is the one that gives frames up; up, the mote is.
@@ -99,7 +99,7 @@ fn a_disturbed_neighbour_is_not_left_alone() {
     }
     for (disturbance, way, seeds) in some_of(cases, 9) {
         let share = share(disturbance, way, seeds.clone());
-        let low = share.mean - share.ci95.unwrap_or(f64::NAN);
+        let low = share.interval.map_or(f64::NAN, |interval| interval.low);
         assert!(
             low >= 0.95,
             "{disturbance:?}, {way:?}, {seeds:?}: {share:?}"

@@ -21,7 +21,7 @@ use motet::wire::{lowpan_dispatch, lowpan_frag, tcp};
 use super::*;
 use crate::air::gains::{ChainAir, Gains, Later};
 use crate::cases::some_of;
-use crate::stats::Stat;
+use crate::stats::Estimate;
 
 const RELAY: usize = 1;
 const MOTE: usize = 2;
@@ -276,7 +276,7 @@ fn runs(trouble: Trouble, way: (usize, bool)) -> [f64; 6] {
 }
 
 /// Mean goodput over that of the `others`, of the same seeds, with its interval.
-fn share(runs: &[f64; 6], others: &[f64; 6]) -> Stat {
+fn share(runs: &[f64; 6], others: &[f64; 6]) -> Estimate {
     let ratio = |left_out: Option<usize>| {
         let sum = |runs: &[f64]| -> f64 {
             let kept = runs.iter().enumerate();
@@ -286,12 +286,12 @@ fn share(runs: &[f64; 6], others: &[f64; 6]) -> Stat {
         sum(runs) / sum(others)
     };
     let without = [0, 1, 2, 3, 4, 5].map(|n| ratio(Some(n)));
-    Stat::jackknife(ratio(None), &without, SEEDS.len())
+    Estimate::jackknife(ratio(None), &without, SEEDS.len())
 }
 
 /// The lower end of the interval.
-fn low(share: Stat) -> f64 {
-    share.mean - share.ci95.unwrap_or(f64::NAN)
+fn low(share: Estimate) -> f64 {
+    share.interval.map_or(f64::NAN, |interval| interval.low)
 }
 
 /// The requirement, and what it comes from: where the mote hangs behind a relay, its pings take
@@ -309,11 +309,11 @@ fn a_mote_that_is_off_costs_the_others_little() {
                 _ => undisturbed,
             };
             let [whole, own] = [&undisturbed, &carried].map(|others| share(&beside, others));
-            let air = share(&carried, &undisturbed).mean;
+            let air = share(&carried, &undisturbed).value;
             let case = format!("{rate} pings a second of {data} bytes, {way:?}");
             println!(
                 "{case}: {:.3} in all, {air:.3} for their air, {:.3} beyond",
-                whole.mean, own.mean
+                whole.value, own.value
             );
             assert!(low(own) >= 0.9, "{case}: {own:?} beyond their air");
             // Ten frames a second of this length take a tenth of the first hop for themselves.

@@ -8,6 +8,7 @@ use super::theme::{escape, standalone};
 use crate::experiments::chart::{Chart, Style};
 use crate::experiments::row::{Evidence, Row};
 use crate::experiments::{Experiment, Report};
+use crate::stats::Interval;
 
 /// The page of these experiments; `missing`: requested experiments without rows.
 pub fn criteria_page(all: &[(Experiment, &Report)], missing: &[&str]) -> String {
@@ -191,7 +192,9 @@ fn cells(row: &Row) -> String {
         let finite = value.filter(|value| value.is_finite());
         finite.map_or_else(String::new, |value| value.to_string())
     };
-    let interval = row.ci95.map(|ci| format!(" <small>± {ci}</small>"));
+    let interval = row
+        .interval
+        .map(|Interval { low, high }| format!(" <small>{low} to {high}</small>"));
     let (class, verdict) = match (row.evidence, row.pass()) {
         (_, Some(true)) => ("holds", "holds"),
         (_, Some(false)) => ("missed", "missed"),
