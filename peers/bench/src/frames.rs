@@ -4,6 +4,8 @@
 //! Place: as in [`crate::count`], callgrind counts what is called `counted_*`, here all that one of
 //! the two nodes does: IP, UDP, 6LoWPAN and MAC, from a datagram's bytes to the radio's commands,
 //! and back. Datagrams have five frames, as full segments do; the radio acknowledges by itself.
+//! Radios of this kind compute the frame check sequence (FCS); a mote that computes it by software is
+//! counted beside.
 //! Left out: the driver; TCP, which [`crate::count`] has; relays.
 
 use motet::ip::InterfaceId;
@@ -14,9 +16,9 @@ use motet::time::{Duration, Instant, earliest};
 use motet::udp::Inbox;
 use motet::wire::ieee802154::{ACK_LEN, FCS_LEN, Header};
 
-/// Which of the two is counted.
+/// One of the two motes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Side {
+enum Side {
     /// The one that sends.
     Sender,
     /// The other.
@@ -25,13 +27,36 @@ pub enum Side {
 
 impl Side {
     /// Both.
-    pub const ALL: [Self; 2] = [Self::Sender, Self::Receiver];
+    const ALL: [Self; 2] = [Self::Sender, Self::Receiver];
+}
 
-    /// As tables and JSON call what is counted there.
+/// A load: the mote that is counted, and where both have their FCS from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Load {
+    side: Side,
+    fcs_by_radio: bool,
+}
+
+impl Load {
+    /// Every load, those of radios that compute the FCS first.
+    pub const ALL: [Self; 4] = [
+        Self::new(Side::Sender, true),
+        Self::new(Side::Receiver, true),
+        Self::new(Side::Sender, false),
+        Self::new(Side::Receiver, false),
+    ];
+
+    const fn new(side: Side, fcs_by_radio: bool) -> Self {
+        Self { side, fcs_by_radio }
+    }
+
+    /// As tables and JSON call what is counted.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sender => "frame_sent",
-            Self::Receiver => "frame_received",
+        match (self.side, self.fcs_by_radio) {
+            (Side::Sender, true) => "frame_sent",
+            (Side::Receiver, true) => "frame_received",
+            (Side::Sender, false) => "frame_sent_fcs_by_software",
+            (Side::Receiver, false) => "frame_received_fcs_by_software",
         }
     }
 }
@@ -43,8 +68,8 @@ pub const FRAMES: u32 = 10_000;
 ///
 /// # Panics
 /// A datagram does not arrive, or is not of five frames: a fault of this harness.
-pub fn run(counted: Side) {
-    let mut air = Air::new(counted);
+pub fn run(load: Load) {
+    let mut air = Air::new(load);
     // The motes listen and say what they have to say of themselves.
     air.settle(|_| false);
     let (mut frames, mut before) = (0, air.fired);
@@ -66,7 +91,7 @@ type Storage = MoteStorage<'static, 1, 64, 1, 1, 8, 4, 2, 1, 1_280>;
 
 /// Two nodes, their radios, and the time.
 struct Air {
-    counted: Side,
+    load: Load,
     nodes: [&'static mut Node<'static>; 2],
     loaded: [Vec<u8>; 2],
     now: Instant,
@@ -82,19 +107,23 @@ struct Air {
 }
 
 impl Air {
-    fn new(counted: Side) -> Self {
+    fn new(load: Load) -> Self {
         let now = Instant::ORIGIN;
+        let radio = RadioCapabilities {
+            fcs_by_radio: load.fcs_by_radio,
+            ..RadioCapabilities::AT86RF233
+        };
         let nodes = EUI64.map(|eui64| {
             let storage: &'static mut Storage = Box::leak(Box::new(Storage::EMPTY));
             let seed = [u64::from_be_bytes(eui64), 1];
-            let config = MoteConfig::new(PAN, eui64, RadioCapabilities::AT86RF233, seed);
+            let config = MoteConfig::new(PAN, eui64, radio, seed);
             let lent = storage.lend(&config, now);
             let (node, _) = lent.expect("the radio fits the settings");
             node.set_inbox(Inbox::new(&[PORT], Box::leak(Box::new([0; 1_280]))));
             node
         });
         Self {
-            counted,
+            load,
             nodes,
             loaded: [Vec::new(), Vec::new()],
             now,
@@ -109,7 +138,7 @@ impl Air {
     /// Does something to a node; `act` is told whether that counts.
     fn node<T>(&mut self, side: Side, act: impl FnOnce(&mut Node<'static>, bool) -> T) -> T {
         self.is_up[side as usize] = true;
-        act(self.nodes[side as usize], side == self.counted)
+        act(self.nodes[side as usize], side == self.load.side)
     }
 
     /// Lets both nodes do what they want until `is_done`, or for [`SETTLE`] of them; says whether
@@ -136,7 +165,7 @@ impl Air {
     fn deadline(&mut self, side: Side) -> Option<Instant> {
         let place = side as usize;
         if std::mem::take(&mut self.is_new[place]) {
-            let is_counted = side == self.counted;
+            let is_counted = side == self.load.side;
             self.deadlines[place] = match is_counted {
                 true => counted_deadline(self.nodes[place]),
                 false => self.nodes[place].next_deadline(),
@@ -190,21 +219,23 @@ impl Air {
     /// What is in a node's radio goes to the other one, which acknowledges it where it is asked to.
     fn fire(&mut self, side: Side) {
         let psdu = self.loaded[side as usize].clone();
-        self.now += TURNAROUND + air_time(psdu.len());
+        // The bytes of the FCS are on the air in any case.
+        let added = FCS_LEN * usize::from(self.load.fcs_by_radio);
+        self.now += TURNAROUND + air_time(psdu.len() + added);
         self.tell(side, mac::Event::TransmitDone { at: self.now });
         let other = match side {
             Side::Sender => Side::Receiver,
             Side::Receiver => Side::Sender,
         };
         self.hear(other, &psdu);
-        let (header, _) = Header::parse(&psdu[..psdu.len() - FCS_LEN]).expect("a node's own frame");
+        let (header, _) = Header::parse(&psdu[..psdu.len() + added - FCS_LEN]).expect("a node's own frame");
         if header.ack_request {
             self.fired += u32::from(side == Side::Sender);
             let mut ack = [0; ACK_LEN];
             let emitted = Header::ack(header.sequence, false).emit_frame(&[], &mut ack);
             assert!(emitted.is_ok(), "an ACK has a length of its own");
             self.now += TURNAROUND + air_time(ACK_LEN);
-            self.hear(side, &ack);
+            self.hear(side, &ack[..ACK_LEN - added]);
         }
     }
 
@@ -299,9 +330,9 @@ mod tests {
 
     /// It checks itself that datagrams have five frames, and arrive.
     #[test]
-    fn each_side_can_be_counted() {
-        for side in Side::ALL {
-            run(side);
+    fn each_load_can_be_counted() {
+        for load in Load::ALL {
+            run(load);
         }
     }
 }

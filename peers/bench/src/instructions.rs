@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::count::{Load, UNITS};
 use crate::endpoint::Stack;
-use crate::frames::{FRAMES, Side};
+use crate::frames::{self, FRAMES};
 
 /// One figure.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -37,19 +37,20 @@ pub fn measure() -> Result<Vec<Count>> {
 /// How the code that is counted was compiled.
 pub const FLAGS: &str = "TCPlp's core, lwIP and their hosts: C at -O2; Motet and smoltcp: Rust at opt-level 3, one codegen unit";
 
-/// Counts a frame sent and one received; Motet alone has frames.
+/// Counts a frame sent and one received, with the check sequence by the radio and by software; Motet
+/// alone has frames.
 ///
 /// # Errors
 /// valgrind is missing, or failed.
-pub fn measure_frames() -> Result<Vec<(Side, f64)>> {
-    let of = |side: Side| {
+pub fn measure_frames() -> Result<Vec<(frames::Load, f64)>> {
+    let of = |load: frames::Load| {
         let number = callgrind(
             "motet_peers::frames::counted_*",
-            &["count-frames", side.name()],
+            &["count-frames", load.name()],
         )?;
-        Ok((side, number / f64::from(FRAMES)))
+        Ok((load, number / f64::from(FRAMES)))
     };
-    Side::ALL.into_iter().map(of).collect()
+    frames::Load::ALL.into_iter().map(of).collect()
 }
 
 fn count(stack: Stack, load: Load) -> Result<Count> {

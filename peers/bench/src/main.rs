@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use motet_peers::compare::{self, Effort, Role, Selection};
 use motet_peers::count::{self, Load};
 use motet_peers::endpoint::Stack;
-use motet_peers::frames::{self, Side};
+use motet_peers::frames;
 use motet_peers::{instructions, memory, plain, report};
 
 /// Motet, TCPlp, smoltcp and lwIP on the same simulated air, and under the same counter
@@ -43,7 +43,7 @@ enum Part {
     Count { stack: String, load: String },
     /// The load under which callgrind counts a frame
     #[command(hide = true)]
-    CountFrames { side: String },
+    CountFrames { load: String },
     /// Motet against this machine's own kernel
     Kernel,
     /// Only transfers over a pipe, to and from lwIP
@@ -73,9 +73,9 @@ fn run(arguments: &Arguments) -> Result<()> {
         );
         return Ok(());
     }
-    if let Some(Part::CountFrames { side }) = &arguments.part {
-        let side = Side::ALL.into_iter().find(|known| known.name() == side);
-        frames::run(side.context("no such side")?);
+    if let Some(Part::CountFrames { load }) = &arguments.part {
+        let mut loads = frames::Load::ALL.into_iter();
+        frames::run(loads.find(|known| known.name() == load).context("no such load")?);
         return Ok(());
     }
     if let Some(Part::Plain) = &arguments.part {

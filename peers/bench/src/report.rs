@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::compare::{Effort, Point, Role};
 use crate::count::Load;
 use crate::endpoint::Stack;
-use crate::frames::Side;
+use crate::frames;
 use crate::instructions::{Count, FLAGS};
 use crate::memory::Memory;
 use crate::plain::{CONTENT_LEN, STACKS, Transfer};
@@ -17,7 +17,7 @@ use crate::plain::{CONTENT_LEN, STACKS, Transfer};
 ///
 /// # Errors
 /// Of the output.
-pub fn print_json(points: &[Point], counts: &[Count], frames: &[(Side, f64)]) -> Result<()> {
+pub fn print_json(points: &[Point], counts: &[Count], frames: &[(frames::Load, f64)]) -> Result<()> {
     let mut out = io::stdout().lock();
     for point in points.iter().filter(|point| point.role != Role::Both) {
         let goodput = point.goodput();
@@ -39,10 +39,10 @@ pub fn print_json(points: &[Point], counts: &[Count], frames: &[(Side, f64)]) ->
         });
         writeln!(out, "{row}")?;
     }
-    for (side, instructions) in frames {
+    for (load, instructions) in frames {
         let row = json!({
             "stack": Stack::Motet.name(),
-            "test": side.name(),
+            "test": load.name(),
             "instructions_per_frame": instructions,
         });
         writeln!(out, "{row}")?;
@@ -51,10 +51,10 @@ pub fn print_json(points: &[Point], counts: &[Count], frames: &[(Side, f64)]) ->
 }
 
 /// Instructions per frame, which the lab's processors are charged with.
-pub fn print_frames(frames: &[(Side, f64)]) {
+pub fn print_frames(frames: &[(frames::Load, f64)]) {
     println!("\nInstructions per frame above the driver, without TCP\n");
-    for (side, instructions) in frames {
-        println!("{:14}{instructions:>9.0}", side.name());
+    for (load, instructions) in frames {
+        println!("{:30}{instructions:>9.0}", load.name());
     }
 }
 

@@ -83,9 +83,9 @@ impl Mac<'_> {
         }
         self.acknowledgment = Acknowledgment::None;
         let len = Header::ack(dsn, self.serving.take_pending())
-            .emit_frame(&[], out)
+            .emit_mpdu(&[], out)
             .ok()?;
-        let len = self.handed_len(len);
+        let len = self.checked(len, out)?;
         if late > self.config.ack_slack {
             self.counters.acks_late = self.counters.acks_late.wrapping_add(1);
         }

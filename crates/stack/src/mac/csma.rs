@@ -11,7 +11,7 @@ use super::{Action, FrameDrop, Mac};
 use crate::limits::PSDU_LEN_MAX;
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
-use crate::wire::ieee802154::FCS_LEN;
+use crate::wire::ieee802154::append_fcs;
 
 /// The variables of the algorithm; NB is `busy`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -253,11 +253,12 @@ impl Mac<'_> {
         now >= self.spaced_until
     }
 
-    /// Bytes of `out` that go to the radio with a PSDU of `psdu_len` bytes.
-    pub(super) const fn handed_len(&self, psdu_len: usize) -> usize {
+    /// Appends the FCS to the frame of `mpdu_len` bytes in `out`, unless the radio does; returns the
+    /// bytes that go to the radio.
+    pub(super) fn checked(&self, mpdu_len: usize, out: &mut [u8]) -> Option<usize> {
         match self.radio.fcs_by_radio {
-            true => psdu_len.saturating_sub(FCS_LEN),
-            false => psdu_len,
+            true => Some(mpdu_len),
+            false => append_fcs(mpdu_len, out).ok(),
         }
     }
 
@@ -327,13 +328,11 @@ impl Mac<'_> {
         self.loaded = NIL;
         self.promises = promises;
         self.state = state;
-        Some(Action::Preload {
-            len: self.handed_len(len),
-        })
+        Some(Action::Preload { len })
     }
 
-    /// Writes the frame under way; returns its length, and whether it says that more follow. Each
-    /// copy of a frame that is sealed has a counter of its own.
+    /// Writes the frame under way; returns the bytes for the radio, and whether the frame says that
+    /// more follow. Each copy of a frame that is sealed has a counter of its own.
     fn emit_current(&mut self, out: &mut [u8]) -> Option<(usize, bool)> {
         let slot = self.queue.get(self.current)?;
         let mut header = self.header_of(slot)?;
@@ -341,10 +340,10 @@ impl Mac<'_> {
         header.frame_pending = header.ack_request && self.is_followed(self.current);
         let own = self.config.extended;
         let len = match slot.is_in_clear() {
-            true => header.emit_frame(slot.payload(), out).ok()?,
+            true => header.emit_mpdu(slot.payload(), out).ok()?,
             false => self.guard.emit(&header, slot.payload(), own, out)?,
         };
-        Some((len, header.frame_pending))
+        Some((self.checked(len, out)?, header.frame_pending))
     }
 
     /// Whether another frame goes to the same neighbour after this one: it is queued, or will

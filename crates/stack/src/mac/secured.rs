@@ -34,7 +34,7 @@ use super::{Mac, Received};
 use crate::random::Rng;
 use crate::time::{Instant, earliest};
 use crate::wire::LinkAddr;
-use crate::wire::ieee802154::{Auxiliary, FCS_LEN, FrameType, Header, fcs};
+use crate::wire::ieee802154::{Auxiliary, FrameType, Header};
 
 /// Link security, where the node has a key.
 #[derive(Debug, Default)]
@@ -75,7 +75,7 @@ impl Guard<'_> {
             .is_some_and(|security| security.sealed.is_some())
     }
 
-    /// Writes a frame for `out`, sealed where there is a key; returns the length of the PSDU.
+    /// Writes a frame into `out`, sealed where there is a key, without its FCS; returns its length.
     pub(super) fn emit(
         &mut self,
         header: &Header,
@@ -84,15 +84,11 @@ impl Guard<'_> {
         out: &mut [u8],
     ) -> Option<usize> {
         let Some(security) = self.0.as_deref_mut() else {
-            return header.emit_frame(payload, out).ok();
+            return header.emit_mpdu(payload, out).ok();
         };
         let is_command = header.frame_type == FrameType::Command;
         let payload = (payload, usize::from(is_command));
-        let len = security.seal(header, payload, source, out)?;
-        let sum = fcs(out.get(..len).unwrap_or_default()).to_le_bytes();
-        let place = out.get_mut(len..).and_then(|rest| rest.first_chunk_mut());
-        *place? = sum;
-        Some(len + FCS_LEN)
+        security.seal(header, payload, source, out)
     }
 
     /// Why a frame could not be written.

@@ -41,7 +41,7 @@ impl Guard<'_> {
         _: [u8; 8],
         out: &mut [u8],
     ) -> Option<usize> {
-        header.emit_frame(payload, out).ok()
+        header.emit_mpdu(payload, out).ok()
     }
 
     pub(super) const fn refusal(&self) -> FrameDrop {

@@ -305,6 +305,15 @@ impl Header {
     /// # Errors
     /// [`Full`] when `out` is too short or the frame longer than 127 bytes.
     pub fn emit_frame(&self, payload: &[u8], out: &mut [u8]) -> Result<usize, Full> {
+        let mpdu_len = self.emit_mpdu(payload, out)?;
+        append_fcs(mpdu_len, out)
+    }
+
+    /// Writes header and `payload`, without the FCS. Returns their length.
+    ///
+    /// # Errors
+    /// [`Full`] when `out` is too short or the frame, with an FCS, longer than 127 bytes.
+    pub(crate) fn emit_mpdu(&self, payload: &[u8], out: &mut [u8]) -> Result<usize, Full> {
         let mpdu_len = self.header_len() + payload.len();
         if mpdu_len + FCS_LEN > PSDU_LEN_MAX {
             return Err(Full);
@@ -312,9 +321,7 @@ impl Header {
         let header_len = self.emit(out)?;
         let mut w = Writer::new(out.get_mut(header_len..).unwrap_or_default());
         w.put(payload)?;
-        let fcs = fcs(out.get(..mpdu_len).unwrap_or_default());
-        Writer::new(out.get_mut(mpdu_len..).unwrap_or_default()).u16_le(fcs)?;
-        Ok(mpdu_len + FCS_LEN)
+        Ok(mpdu_len)
     }
 
     fn compresses_pan_id(&self) -> bool {
@@ -476,6 +483,16 @@ pub fn fcs(mpdu: &[u8]) -> u16 {
         let mixed = u16::from(low ^ (low << 4));
         (mixed << 8 | crc >> 8) ^ mixed >> 4 ^ mixed << 3
     })
+}
+
+/// Writes the FCS behind the first `mpdu_len` bytes of `out`; returns the length of both.
+///
+/// # Errors
+/// [`Full`] when `out` has no room for it.
+pub(crate) fn append_fcs(mpdu_len: usize, out: &mut [u8]) -> Result<usize, Full> {
+    let fcs = fcs(out.get(..mpdu_len).unwrap_or_default());
+    Writer::new(out.get_mut(mpdu_len..).unwrap_or_default()).u16_le(fcs)?;
+    Ok(mpdu_len + FCS_LEN)
 }
 
 /// Checks the FCS of `psdu` and takes it off; returns the frame without it.

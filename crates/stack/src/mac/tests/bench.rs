@@ -340,7 +340,8 @@ impl Bench {
                 let mut psdu = [0; 5];
                 let more = self.more.pop_front().unwrap_or(false);
                 Header::ack(dsn, more).emit_frame(&[], &mut psdu).unwrap();
-                let len = self.mac.handed_len(psdu.len());
+                let kept = 2 * usize::from(self.mac.radio.fcs_by_radio);
+                let len = psdu.len() - kept;
                 assert!(self.hear(&psdu[..len]).is_none());
             }
         }

@@ -254,6 +254,28 @@ fn a_radio_that_keeps_the_fcs_sees_frames_without_it() {
     assert_eq!(bench.mac.counters().dropped(FrameDrop::Malformed), 1);
 }
 
+/// The bytes of the FCS stay as they were: nobody computes what the radio does.
+#[test]
+fn the_fcs_of_a_radio_that_keeps_it_is_not_computed() {
+    let radio = RadioCapabilities {
+        fcs_by_radio: true,
+        ..SEPARATE
+    };
+    let mut bench = Bench::new(radio, 1);
+    let mut out = [0xaa; 127];
+    bench.enqueue(PEER, 7, b"hello", Class::Own).unwrap();
+    let actions = std::iter::from_fn(|| {
+        bench.now += us(320);
+        Some(bench.mac.poll_action(bench.now, &mut bench.rng, &mut out))
+    });
+    let mut actions = actions.take(100).flatten();
+    let loaded = actions.find_map(|action| match action {
+        Action::Preload { len } => Some(len),
+        _ => None,
+    });
+    assert_eq!(out[loaded.expect("it copies the frame")..][..2], [0xaa; 2]);
+}
+
 proptest! {
     /// Whatever is sent and heard in between, in whatever order.
     #[test]
