@@ -21,6 +21,8 @@ mod fragments;
 #[path = "fragments_absent.rs"]
 mod fragments;
 #[cfg(feature = "join")]
+mod joiner;
+#[cfg(feature = "join")]
 mod joining;
 #[cfg(not(feature = "join"))]
 #[path = "joining_absent.rs"]
@@ -43,6 +45,8 @@ use core::net::Ipv6Addr;
 use segment::{Tcp, poll_segment};
 
 pub use datagram::DatagramError;
+#[cfg(feature = "join")]
+pub use joiner::{JoinState, Joiner, JoinerConfig};
 #[cfg(feature = "join")]
 pub use joining::{JoinCounters, JoinProxy, JoinRole};
 #[cfg(feature = "tcp")]

@@ -5,7 +5,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::ip::ALL_NODES;
-use crate::join::{Configuration, DATAGRAM_LEN_MAX, JoinKey, PORT, Pledge, Request, hear};
+use crate::join::{
+    Configuration, DATAGRAM_LEN_MAX, JoinError, JoinKey, PORT, Pledge, Request, hear,
+};
 use crate::mac::security::{KEY_LEN, NetworkKey, Peer, Security, SecurityConfig};
 use crate::node::datagram::{DatagramError, head};
 use crate::random::Rng;
@@ -213,4 +215,117 @@ proptest! {
         message.extend([0x90, 0xff, 1]);
         prop_assert_eq!(homeward(&mut proxy, &message, NOW), None);
     }
+}
+
+/// A node that has no key.
+fn pledge_node() -> Node<'static> {
+    let mut rng = Rng::from_seed([2, 1]);
+    let mut radio = radio(1, MeshConfig::default(), Duration::ZERO, 8, &mut rng);
+    let config = SecurityConfig::new(NetworkKey::new([0; 16]), 0);
+    let security = Security::locked(&config, memory(Peer::EMPTY, 4));
+    if let Link::Mesh(mesh) = &mut radio {
+        mesh.set_security(Box::leak(Box::new(security)));
+    }
+    let ip = Ip::new(IpConfig::default(), memory(None, 4));
+    let tcp = tcp_engine(&mut rng);
+    let proxy = JoinProxy::new(JoinRole::Pledge, &mut rng);
+    let links = Vec::leak(std::vec![radio]);
+    let mut node = Node::new(links, ip, tcp, rng, Instant::ORIGIN);
+    node.set_join_proxy(Box::leak(Box::new(proxy)));
+    node
+}
+
+fn joiner(number: u32) -> Joiner {
+    let config = JoinerConfig {
+        key: KEY,
+        eui64: EUI64,
+        pan: PAN.pan,
+        number,
+        registrar: Some(JRC),
+    };
+    Joiner::new(config, Rng::from_seed([3, 3]))
+}
+
+/// The registrar's answer to the last request of a pledge of which only its number is known.
+fn answer_to(sequence: u32) -> Vec<u8> {
+    answer(&asked(&mut Pledge::new(&KEY, EUI64, sequence)))
+}
+
+/// Puts an answer to where the pledge finds it.
+fn deliver(node: &mut Node<'_>, datagram: &[u8]) {
+    let proxy = node.join_proxy.as_mut().unwrap();
+    let mut out = [0; DATAGRAM_LEN_MAX];
+    let errand = proxy.on_neighbour((IID, NEIGHBOUR), datagram, NOW, &mut out);
+    assert_eq!(errand, None);
+}
+
+#[test]
+fn no_request_leaves_before_its_number_is_stored() {
+    let (mut node, mut joiner) = (pledge_node(), joiner(7));
+    let at = |seconds: u64| Instant::from_micros(seconds * 1_000_000);
+    assert_eq!(joiner.next_deadline(), Some(Instant::ORIGIN));
+    assert!(!joiner.poll(&mut node, None, at(0)));
+    assert_eq!(joiner.poll_number(), None, "nothing is due yet");
+    assert!(!joiner.poll(&mut node, None, at(3)));
+    assert_eq!(joiner.poll_number(), Some(71));
+    assert_eq!(joiner.poll_number(), None, "once");
+    assert_eq!(joiner.next_deadline(), None, "it waits for its host");
+    assert!(!joiner.poll(&mut node, None, at(30)));
+    // Of another question, and not stored.
+    joiner.on_number(70, true, at(30));
+    joiner.on_number(71, false, at(30));
+    assert_eq!(joiner.state(), JoinState::Unstored);
+    assert!(!joiner.poll(&mut node, None, at(39)));
+    assert_eq!(joiner.next_deadline(), Some(at(40)));
+    assert!(!joiner.poll(&mut node, None, at(40)));
+    assert_eq!(joiner.poll_number(), Some(71));
+    joiner.on_number(71, true, at(41));
+    assert!(joiner.poll(&mut node, None, at(41)), "it asks");
+    assert_eq!(joiner.state(), JoinState::Asking);
+    // The next numbers need no answer of the host, a request after a restart has another number.
+    joiner.restart();
+    assert!(!joiner.poll(&mut node, None, at(50)));
+    let next = joiner.next_deadline().unwrap();
+    assert!(next > at(50) && next <= at(52));
+}
+
+#[test]
+fn an_answer_gives_the_node_its_key_and_its_role() {
+    let (mut node, mut joiner) = (pledge_node(), joiner(0));
+    let stored = Some(Reservation {
+        sequence: 3,
+        counter: 900,
+    });
+    joiner.poll(&mut node, stored, Instant::ORIGIN);
+    assert!(!joiner.poll(&mut node, stored, NOW));
+    assert_eq!(joiner.poll_number(), Some(64));
+    joiner.on_number(64, true, NOW);
+    assert!(joiner.poll(&mut node, stored, NOW));
+    // To a request that nobody has sent, then a damaged one.
+    deliver(&mut node, &answer_to(5));
+    assert!(!joiner.poll(&mut node, stored, NOW));
+    assert_eq!(joiner.state(), JoinState::Asking);
+    let mut damaged = answer_to(0);
+    *damaged.last_mut().unwrap() ^= 1;
+    deliver(&mut node, &damaged);
+    assert!(!joiner.poll(&mut node, stored, NOW));
+    assert_eq!(joiner.state(), JoinState::Refused(JoinError::Forged));
+    deliver(&mut node, &answer_to(0));
+    assert!(joiner.poll(&mut node, stored, NOW));
+    assert_eq!(
+        (joiner.state(), joiner.given()),
+        (JoinState::Joined, Some(GIVEN))
+    );
+    assert_eq!(joiner.next_deadline(), None);
+    assert_eq!(node.join_proxy().unwrap().role(), JoinRole::Proxy(JRC));
+    let security = node.links[0].mesh().unwrap().mac().security().unwrap();
+    assert_eq!((security.is_locked(), security.sequence()), (false, 300));
+}
+
+#[test]
+fn a_device_whose_numbers_are_used_up_asks_no_more() {
+    let (mut node, mut joiner) = (pledge_node(), joiner(u32::MAX));
+    assert!(!joiner.poll(&mut node, None, NOW));
+    assert_eq!(joiner.state(), JoinState::Exhausted);
+    assert_eq!((joiner.next_deadline(), joiner.poll_number()), (None, None));
 }
