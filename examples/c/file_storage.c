@@ -46,9 +46,9 @@ static int born(int file, char text[40]) {
 
 static int emit(const struct file_storage *storage, const struct motet_reservation *reservation,
                 const char *born_at, char line[LINE]) {
-    int len = snprintf(line, LINE, "motet-c-counters 1 %llu %lu %lu %s ", storage->generation,
+    int len = snprintf(line, LINE, "motet-c-counters 2 %llu %lu %lu %lu %s ", storage->generation,
                        (unsigned long)reservation->sequence, (unsigned long)reservation->counter,
-                       born_at);
+                       (unsigned long)reservation->requests, born_at);
     return len + snprintf(line + len, LINE - (size_t)len, "%016llx\n", check(line, (size_t)len));
 }
 
@@ -65,7 +65,7 @@ static unsigned long long counted(int lock) {
 
 static int read_record(struct file_storage *storage, struct motet_reservation *stored) {
     char line[LINE] = "", same[LINE], born_at[40], path[96];
-    unsigned long sequence, counter;
+    unsigned long sequence, counter, requests;
     unsigned long long newest = counted(storage->lock);
     int file = openat(storage->folder, with(storage, "", path), O_RDONLY | O_CLOEXEC);
     ssize_t len;
@@ -83,11 +83,13 @@ static int read_record(struct file_storage *storage, struct motet_reservation *s
         return fail(storage, "cannot be read");
     }
     close(file);
-    if (sscanf(line, "motet-c-counters 1 %llu %lu %lu", &storage->generation, &sequence, &counter) != 3) {
+    if (sscanf(line, "motet-c-counters 2 %llu %lu %lu %lu", &storage->generation, &sequence, &counter,
+               &requests) != 4) {
         return fail(storage, "is damaged: the node needs another key");
     }
     stored->sequence = (uint32_t)sequence;
     stored->counter = (uint32_t)counter;
+    stored->requests = (uint32_t)requests;
     /* What is read is what would be written into this very file. */
     if (emit(storage, stored, born_at, same) == len && memcmp(line, same, (size_t)len) == 0 &&
         storage->generation >= newest) {

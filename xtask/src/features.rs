@@ -31,7 +31,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
 }
 
 /// Features, separated by commas and without `default`, and who asks for them.
-pub(crate) const SETS: [(&str, &str); 34] = [
+pub(crate) const SETS: [(&str, &str); 36] = [
     ("", "datagrams by radio; what a radio's driver needs"),
     ("relay", "the same, passing on what others send"),
     ("rpl", "a relay of a mesh without TCP"),
@@ -54,7 +54,15 @@ pub(crate) const SETS: [(&str, &str); 34] = [
         "`motet-c` as a router of the mesh, whose neighbours may sleep",
     ),
     (
+        "join,offload,tcp",
+        "`motet-c` that joins with a key of its own",
+    ),
+    (
         "offload,rpl,security,sleepy,tcp",
+        "`motet-c` as a router of a mesh with a key",
+    ),
+    (
+        "join,offload,rpl,sleepy,tcp",
         "`motet-c` with all that it has",
     ),
     ("relay,security,tcp", "a relay with a key and applications"),

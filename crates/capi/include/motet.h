@@ -196,6 +196,45 @@
 #define MOTET_FAILED 4
 
 /**
+ * The node asks for the key, and has had no answer: no neighbour with the key is in reach, or the
+ * registrar does not know this EUI-64 and join key. It asks again, at first after 2 s, then ever
+ * more rarely, up to 18 s.
+ */
+#define MOTET_JOIN_ASKS 0
+
+/**
+ * The node has the network's key.
+ */
+#define MOTET_JOINED 1
+
+/**
+ * The registrar refuses: the PAN identifier is another mesh's. It asks again.
+ */
+#define MOTET_JOIN_REFUSED 2
+
+/**
+ * An answer came that another key sealed: the join key is wrong, or a neighbour forges. It asks
+ * again.
+ */
+#define MOTET_JOIN_FORGED 3
+
+/**
+ * An answer came that is none of this protocol. It asks again.
+ */
+#define MOTET_JOIN_MALFORMED 4
+
+/**
+ * The node does not ask before the program has stored the number of its requests:
+ * motet_poll_reservation gives it, motet_on_reserved answers.
+ */
+#define MOTET_JOIN_UNSTORED 5
+
+/**
+ * Each number of a request was used: the device needs another join key.
+ */
+#define MOTET_JOIN_EXHAUSTED 6
+
+/**
  * The receiver is always on.
  */
 #define MOTET_AWAKE 0
@@ -415,6 +454,11 @@ typedef struct motet_reservation {
      * The first frame counter that it has not used when it starts again.
      */
     uint32_t counter;
+    /**
+     * The first number that no request to join has had when it starts again; of a node that does
+     * not join, 0.
+     */
+    uint32_t requests;
 } motet_reservation;
 
 /**
@@ -439,6 +483,32 @@ typedef struct motet_key {
      */
     uint8_t neighbors;
 } motet_key;
+
+/**
+ * A key of the device's own, with which it gets that of the network: what `motet keys device`
+ * prints for this EUI-64, for a mesh whose router lets devices join
+ * (`motet router --key FILE --joining cojp`).
+ */
+typedef struct motet_join_key {
+    /**
+     * The key's bytes.
+     */
+    uint8_t key[16];
+    /**
+     * Address of the registrar, to which a router of the mesh passes on the requests of others;
+     * zeros: the root of its mesh, as `motet router` is. A leaf with zeros takes no further key
+     * from the registrar: started again, it joins anew.
+     */
+    uint8_t registrar[16];
+    /**
+     * The last reservation that was stored; zeros for a device that has never had this join key.
+     */
+    struct motet_reservation stored;
+    /**
+     * Neighbours whose frame counters are kept, 4 at least; 16 suit a mote.
+     */
+    uint8_t neighbors;
+} motet_join_key;
 
 /**
  * How a node sleeps. motet_sleep_init fills it for a parent that runs Motet.
@@ -632,8 +702,11 @@ int32_t motet_set_key(struct motet_node *node,
 
 /**
  * Writes what the program shall store next to `wanted`; call it whenever motet_poll has returned
- * 0. Each is asked once, and answered by motet_on_reserved; until then frames may have to wait.
- * Returns 1, 0 (nothing), or -MOTET_EFAULT, EBADF.
+ * 0. Each is asked once, and answered by motet_on_reserved, at once or later: flash may be slow, and
+ * the node goes on meanwhile with the counters stored before. At its start and at another key it
+ * has none and sends nothing; later it asks when half of 8,192 are left. A record may overwrite
+ * those that were asked for before it, answered or not. Returns 1, 0 (nothing), or
+ * -MOTET_EFAULT, EBADF.
  */
 int32_t motet_poll_reservation(struct motet_node *node,
                                uint64_t now_us,
@@ -642,12 +715,48 @@ int32_t motet_poll_reservation(struct motet_node *node,
 /**
  * The reservation of motet_poll_reservation is stored, and no power cut takes it back; or it could
  * not be stored, or nobody knows: then the node stops when the counters before are used up, and
- * asks again after 10 s. Call motet_poll then. Returns 0, or -MOTET_EFAULT, EBADF.
+ * asks again after 10 s; it never asks a second time what has no answer. Call motet_poll then.
+ * Returns 0, or -MOTET_EFAULT, EBADF.
  */
 int32_t motet_on_reserved(struct motet_node *node,
                           const struct motet_reservation *answered,
                           bool is_stored,
                           uint64_t now_us);
+
+/**
+ * Bytes of memory that a join key with this configuration takes; 0: it cannot be. Of an archive
+ * with the feature `join`, as all functions of joining.
+ */
+size_t motet_join_key_size(const struct motet_join_key *key);
+
+/**
+ * What is wrong with a join key that cannot be, in words; null: nothing.
+ */
+const char *motet_join_key_fault(const struct motet_join_key *key);
+
+/**
+ * Lets a node join, after motet_node_init and before any other call of it: it sends only requests
+ * for the network's key, to all neighbours, until a registrar has answered; then it is as after
+ * motet_set_key. No request is sent before its number is stored (motet_poll_reservation), which the
+ * program does as for frame counters. The memory, aligned as the node's, is the node's until its
+ * end. Returns 0, or -MOTET_EFAULT, EBADF, EINVAL (motet_join_key_fault says what is wrong; or the
+ * node has a key, or short_source), ENOMEM (too small).
+ */
+int32_t motet_set_join_key(struct motet_node *node,
+                           void *memory,
+                           size_t size,
+                           const struct motet_join_key *key);
+
+/**
+ * How far joining is: MOTET_JOIN_ASKS or one of the others; or -MOTET_EFAULT, EBADF, EINVAL (the
+ * node does not join). What it says of a failure is of the last answer, and may change.
+ */
+int32_t motet_join_state(struct motet_node *node);
+
+/**
+ * What a value of motet_join_state means, in words.
+ */
+const char *motet_join_words(int32_t state);
 
 /**
  * Fills the settings of sleep with values for a parent that runs Motet: MOTET_SLEEP_HINTED, 60 s. Of

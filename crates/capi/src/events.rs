@@ -183,14 +183,23 @@ pub unsafe extern "C" fn motet_poll(
             node,
             now_us,
             |motet_node {
-                 node, sockets, out, ..
+                 node,
+                 sockets,
+                 joining,
+                 out,
+                 ..
              },
              now| {
                 let place = place(action)?;
-                while let Some((_, action)) = node.poll_action(now, out) {
-                    if let Action::Mesh(action) = action {
-                        write(place, action, out);
-                        return Ok(1);
+                loop {
+                    match node.poll_action(now, out) {
+                        Some((_, Action::Mesh(action))) => {
+                            write(place, action, out);
+                            return Ok(1);
+                        }
+                        Some(_) => {}
+                        None if joining.poll(node, now) => {}
+                        None => break,
                     }
                 }
                 // Resets are out: what closed in the background may end.
@@ -267,7 +276,8 @@ pub unsafe extern "C" fn motet_next_deadline(node: *mut motet_node, at_us: *mut 
     code(unsafe {
         with(node, |node| {
             let place = place(at_us)?;
-            Ok(node.node.next_deadline().map_or(0, |at| {
+            let at = node.joining.or_deadline(node.node.next_deadline());
+            Ok(at.map_or(0, |at| {
                 place.write(at.as_micros());
                 1
             }))

@@ -22,8 +22,17 @@ mod below;
 mod config;
 mod errno;
 mod events;
+#[cfg(feature = "join")]
+mod join;
+#[cfg(feature = "join")]
+mod joining;
+#[cfg(not(feature = "join"))]
+#[path = "joining_absent.rs"]
+mod joining;
 mod memory;
 mod node;
+#[cfg(feature = "security")]
+mod record;
 #[cfg(feature = "security")]
 mod security;
 #[cfg(feature = "sleepy")]
@@ -35,7 +44,11 @@ mod udp;
 pub use config::*;
 pub use errno::*;
 pub use events::*;
+#[cfg(feature = "join")]
+pub use join::*;
 pub use node::*;
+#[cfg(feature = "security")]
+pub use record::*;
 #[cfg(feature = "security")]
 pub use security::*;
 #[cfg(feature = "sleepy")]

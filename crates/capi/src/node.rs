@@ -16,6 +16,7 @@ use motet::udp::Inbox;
 use crate::below::{self, Below};
 use crate::config::{self, motet_config, read};
 use crate::errno::{Errno, MOTET_EBADF, MOTET_EFAULT, MOTET_EINVAL, MOTET_ENOMEM, code};
+use crate::joining::Joining;
 use crate::memory::{ALIGN, Carver, Piece, place};
 use crate::sockets::{Entry, Listening, Sockets, UDP_PORTS};
 
@@ -25,6 +26,7 @@ pub struct motet_node {
     tag: usize,
     pub(crate) node: Node<'static>,
     pub(crate) sockets: Sockets,
+    pub(crate) joining: Joining,
     pub(crate) out: &'static mut [u8],
 }
 
@@ -241,6 +243,7 @@ unsafe fn start(
         };
         let tcp = Tcp::new(memory, &mut rng);
         let first = rng.next_u32();
+        let joining = Joining::new(&mut rng);
         let ip = ip::Config {
             forwards: config.is_router(),
             ..ip::Config::default()
@@ -265,6 +268,7 @@ unsafe fn start(
             tag: 0,
             node,
             sockets,
+            joining,
             out: layout.out.fill(|| 0),
         });
         node.tag = tag_of(node);

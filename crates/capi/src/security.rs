@@ -5,24 +5,12 @@ use core::ptr;
 
 use motet::ip::InterfaceId;
 use motet::link::Link;
-use motet::mac::security::{NetworkKey, Peer, Reservation, Security, SecurityConfig};
+use motet::mac::security::{NetworkKey, Peer, Security, SecurityConfig};
 
 use crate::errno::{Errno, MOTET_EFAULT, MOTET_EINVAL, MOTET_ENOMEM, code};
 use crate::memory::{ALIGN, Carver, Piece, place, value};
 use crate::node::{motet_node, with, with_clock};
-
-/// What the program stores so that it outlives the power, for each key and each EUI-64. Two frames
-/// of one key with one counter betray both: what is stored must be what is read after a power cut
-/// at any moment, never something older. A store that is damaged, or not the last one, needs
-/// another key.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct motet_reservation {
-    /// The key sequence that the node has.
-    pub sequence: u32,
-    /// The first frame counter that it has not used when it starts again.
-    pub counter: u32,
-}
+use crate::record::{NEIGHBORS_MIN, motet_reservation, reservation};
 
 /// A network key: what `motet keys network` prints of a key file, for nodes of a mesh whose router
 /// has that file (`motet router --key`).
@@ -114,8 +102,11 @@ pub unsafe extern "C" fn motet_set_key(
 }
 
 /// Writes what the program shall store next to `wanted`; call it whenever motet_poll has returned
-/// 0. Each is asked once, and answered by motet_on_reserved; until then frames may have to wait.
-/// Returns 1, 0 (nothing), or -MOTET_EFAULT, EBADF.
+/// 0. Each is asked once, and answered by motet_on_reserved, at once or later: flash may be slow, and
+/// the node goes on meanwhile with the counters stored before. At its start and at another key it
+/// has none and sends nothing; later it asks when half of 8,192 are left. A record may overwrite
+/// those that were asked for before it, answered or not. Returns 1, 0 (nothing), or
+/// -MOTET_EFAULT, EBADF.
 ///
 /// # Safety
 /// As motet_poll; unless it is null or misaligned, `wanted` points to room for a reservation.
@@ -129,11 +120,9 @@ pub unsafe extern "C" fn motet_poll_reservation(
     code(unsafe {
         with_clock(node, now_us, |node, now| {
             let place = place(wanted)?;
-            Ok(node.node.poll_reservation(now).map_or(0, |(_, wanted)| {
-                place.write(motet_reservation {
-                    sequence: wanted.sequence,
-                    counter: wanted.counter,
-                });
+            let frames = node.node.poll_reservation(now).map(|(_, wanted)| wanted);
+            Ok(node.joining.wanted(frames).map_or(0, |wanted| {
+                place.write(wanted);
                 1
             }))
         })
@@ -142,7 +131,8 @@ pub unsafe extern "C" fn motet_poll_reservation(
 
 /// The reservation of motet_poll_reservation is stored, and no power cut takes it back; or it could
 /// not be stored, or nobody knows: then the node stops when the counters before are used up, and
-/// asks again after 10 s. Call motet_poll then. Returns 0, or -MOTET_EFAULT, EBADF.
+/// asks again after 10 s; it never asks a second time what has no answer. Call motet_poll then.
+/// Returns 0, or -MOTET_EFAULT, EBADF.
 ///
 /// # Safety
 /// As motet_poll; unless it is null or misaligned, `answered` points to a reservation.
@@ -156,19 +146,14 @@ pub unsafe extern "C" fn motet_on_reserved(
     // SAFETY: the caller's promises.
     code(unsafe {
         with_clock(node, now_us, |node, now| {
-            let answered = reservation(value(answered)?);
-            let node = &mut node.node;
-            node.on_reserved(InterfaceId(0), answered, is_stored, now);
+            let answered = value(answered)?;
+            let motet_node { node, joining, .. } = node;
+            if joining.on_answer(answered, is_stored, now) {
+                node.on_reserved(InterfaceId(0), reservation(answered), is_stored, now);
+            }
             Ok(0)
         })
     })
-}
-
-const fn reservation(of: motet_reservation) -> Reservation {
-    Reservation {
-        sequence: of.sequence,
-        counter: of.counter,
-    }
 }
 
 fn size_of(key: &motet_key) -> Option<usize> {
@@ -192,6 +177,3 @@ impl Layout {
         }
     }
 }
-
-/// With fewer a mote knows hardly more than its parent.
-const NEIGHBORS_MIN: u8 = 4;

@@ -13,7 +13,8 @@ fn the_committed_header_is_what_cbindgen_makes() {
     let config = cbindgen::Config::from_file(here("cbindgen.toml")).expect("a configuration");
     let mut builder = cbindgen::Builder::new().with_config(config);
     for source in [
-        "errno", "config", "node", "events", "security", "sleep", "sockets", "tcp", "udp",
+        "errno", "config", "node", "events", "record", "security", "join", "sleep", "sockets",
+        "tcp", "udp",
     ] {
         builder = builder.with_src(here(&format!("src/{source}.rs")));
     }

@@ -2,16 +2,17 @@
 //! sleeps below that router, all of them with one key. Their radios are the test's: they assess the
 //! channel and take ACKs by themselves, as those behind an operating system's driver do.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ffi::CStr;
 use std::net::Ipv6Addr;
 use std::ptr;
 
 use motet::ip::{self, InterfaceId, Ip, Registration};
+use motet::join::{self, Configuration, DATAGRAM_LEN_MAX, JoinKey};
 use motet::link::{self, Advertised, Link, Mesh, MeshConfig, MeshMemory, MeshStorage};
-use motet::mac::security::{NetworkKey, Peer, Security, SecurityConfig};
+use motet::mac::security::{NetworkKey, Peer, Reservation, Security, SecurityConfig};
 use motet::mac::{self, AttemptOutcome, Pending, RadioCapabilities, RxMeta};
-use motet::node::Node;
+use motet::node::{JoinProxy, JoinRole, Node};
 use motet::random::Rng;
 use motet::rpl::{self, RplRole};
 use motet::time::Instant;
@@ -107,6 +108,49 @@ fn root() -> Mote {
     let steps = leak([None; 4]);
     node.start_rpl(InterfaceId(0), role, &mut [], steps, Instant::ORIGIN);
     Mote::Rust(Box::new(node))
+}
+
+/// A root that gives devices the key; the other half of it is [`World::register`].
+fn registrar() -> Mote {
+    let Mote::Rust(mut node) = root() else {
+        panic!("the root is of Rust");
+    };
+    let mut rng = Rng::from_seed([1, 2]);
+    node.set_join_proxy(leak(JoinProxy::new(JoinRole::Jrc, &mut rng)));
+    Mote::Rust(node)
+}
+
+/// The own key of a device.
+fn join_key(n: usize, stored: motet_reservation) -> motet_join_key {
+    motet_join_key {
+        key: [n as u8 + 0x40; 16],
+        registrar: [0; 16],
+        stored,
+        neighbors: 16,
+    }
+}
+
+/// A node of the C API that joins.
+fn pledge(config: &motet_config, key: &motet_join_key, now: u64) -> *mut motet_node {
+    let room = |size: usize| leak(vec![0_u64; size.div_ceil(8)]).as_mut_ptr();
+    let mut node = ptr::null_mut();
+    // SAFETY: memory as long as was asked for, and values.
+    unsafe {
+        let size = motet_node_size(config);
+        let memory = room(size).cast();
+        assert_eq!(motet_node_init(memory, size, config, now, &mut node), 0);
+        assert_eq!(motet_join_state(node), -MOTET_EINVAL);
+        let size = motet_join_key_size(key);
+        // As much as the examples give.
+        assert!(size <= 4_000, "{size}");
+        let memory = room(size).cast();
+        let less = motet_set_join_key(node, memory, size - 1, key);
+        assert_eq!(less, -MOTET_ENOMEM);
+        assert_eq!(motet_set_join_key(node, memory, size, key), 0);
+        let again = motet_set_join_key(node, memory, size, key);
+        assert_eq!(again, -MOTET_EINVAL);
+    }
+    node
 }
 
 fn config(n: usize) -> motet_config {
@@ -268,26 +312,40 @@ impl Mote {
         assert_eq!(result, 0);
     }
 
-    /// Stores what is asked for at once; gives what it is.
-    fn reserve(&mut self, now: u64) -> Option<motet_reservation> {
+    /// What it asks to be stored.
+    fn wanted(&mut self, now: u64) -> Option<motet_reservation> {
         match self {
             Self::Rust(node) => {
-                let at = Instant::from_micros(now);
-                let (interface, wanted) = node.poll_reservation(at)?;
-                node.on_reserved(interface, wanted, true, at);
-                let (sequence, counter) = (wanted.sequence, wanted.counter);
-                Some(motet_reservation { sequence, counter })
+                let (_, wanted) = node.poll_reservation(Instant::from_micros(now))?;
+                Some(motet_reservation {
+                    sequence: wanted.sequence,
+                    counter: wanted.counter,
+                    requests: 0,
+                })
             }
             Self::C(node) => {
                 let mut wanted = NEVER;
                 // SAFETY: a node, and room for a reservation.
-                unsafe {
-                    if motet_poll_reservation(*node, now, &mut wanted) == 0 {
-                        return None;
-                    }
-                    assert_eq!(motet_on_reserved(*node, &wanted, true, now), 0);
-                }
-                Some(wanted)
+                let asks = unsafe { motet_poll_reservation(*node, now, &mut wanted) };
+                (asks == 1).then_some(wanted)
+            }
+        }
+    }
+
+    fn on_reserved(&mut self, wanted: motet_reservation, is_stored: bool, now: u64) {
+        match self {
+            Self::Rust(node) => {
+                let reservation = Reservation {
+                    sequence: wanted.sequence,
+                    counter: wanted.counter,
+                };
+                let at = Instant::from_micros(now);
+                node.on_reserved(InterfaceId(0), reservation, is_stored, at);
+            }
+            Self::C(node) => {
+                // SAFETY: a node, and a reservation.
+                let result = unsafe { motet_on_reserved(*node, &wanted, is_stored, now) };
+                assert_eq!(result, 0);
             }
         }
     }
@@ -297,7 +355,20 @@ impl Mote {
 const NEVER: motet_reservation = motet_reservation {
     sequence: 0,
     counter: 0,
+    requests: 0,
 };
+
+/// Flash, as slow as it is made, or broken.
+#[derive(Default)]
+struct Flash {
+    takes_us: u64,
+    is_broken: bool,
+    /// What is being written, and when that ends.
+    writes: VecDeque<(u64, motet_reservation)>,
+    /// How often it was asked to.
+    asked: u32,
+    stored: Option<motet_reservation>,
+}
 
 // ---- The air. ----
 
@@ -316,7 +387,14 @@ struct World {
     now: u64,
     motes: [Mote; 3],
     radios: [Radio; 3],
-    stored: [motet_reservation; 3],
+    flashes: [Flash; 3],
+    /// What the registrar says instead of the key; and whether it is damaged on its way.
+    refuses: Option<u8>,
+    damages: bool,
+    /// Of each device, the number of its last request.
+    requests: HashMap<[u8; 8], u32>,
+    /// Frames in clear, of each mote.
+    in_clear: [u32; 3],
     /// Of each sender, key index and counter: the frame.
     nonces: HashMap<(String, u8, u32), Vec<u8>>,
 }
@@ -327,7 +405,11 @@ impl World {
             now: 0,
             motes,
             radios: Default::default(),
-            stored: [NEVER; 3],
+            flashes: Default::default(),
+            refuses: None,
+            damages: false,
+            requests: HashMap::new(),
+            in_clear: [0; 3],
             nonces: HashMap::new(),
         }
     }
@@ -370,14 +452,15 @@ impl World {
     fn deliver(&mut self, from: usize) {
         let psdu = std::mem::take(&mut self.radios[from].loaded);
         let (header, auxiliary, _) = Header::parse_secured(&psdu).unwrap();
-        let auxiliary = auxiliary.expect("it is sealed");
-        let nonce = (
-            format!("{:?}", header.src),
-            auxiliary.key_index,
-            auxiliary.counter,
-        );
-        let before = self.nonces.entry(nonce.clone()).or_insert(psdu.clone());
-        assert_eq!(*before, psdu, "{nonce:?} is of two frames");
+        match auxiliary {
+            None => self.in_clear[from] += 1,
+            Some(auxiliary) => {
+                let source = format!("{:?}", header.src);
+                let nonce = (source, auxiliary.key_index, auxiliary.counter);
+                let before = self.nonces.entry(nonce.clone()).or_insert(psdu.clone());
+                assert_eq!(*before, psdu, "{nonce:?} is of two frames");
+            }
+        }
         let hears = |n: &usize| are_near(from, *n) && self.radios[*n].off_since.is_none();
         let hearers: Vec<usize> = (0..3).filter(hears).collect();
         let to = header.dst.map(|dst| dst.addr);
@@ -408,16 +491,13 @@ impl World {
 
     /// All that is to be done now; whether something was.
     fn settle(&mut self) -> bool {
-        let mut acted = false;
+        let mut acted = self.register();
         for n in 0..3 {
             while let Some(order) = self.motes[n].poll(self.now) {
                 self.perform(n, order);
                 acted = true;
             }
-            if let Some(stored) = self.motes[n].reserve(self.now) {
-                self.stored[n] = stored;
-                acted = true;
-            }
+            acted |= self.store(n);
             if std::mem::take(&mut self.radios[n].is_loaded) {
                 self.motes[n].report(mac::Event::Preloaded, self.now);
                 acted = true;
@@ -429,6 +509,71 @@ impl World {
             }
         }
         acted
+    }
+
+    /// How many sealed frames this mote has sent.
+    fn sealed(&self, n: usize) -> usize {
+        let source = format!("{:?}", LinkAddr::Extended(eui64(n)));
+        let nonces = self.nonces.keys();
+        nonces.filter(|(of, ..)| of.contains(&source)).count()
+    }
+
+    /// Lets a mote's flash go on.
+    fn store(&mut self, n: usize) -> bool {
+        let (now, flash) = (self.now, &mut self.flashes[n]);
+        let mut acted = false;
+        while let Some(wanted) = self.motes[n].wanted(now) {
+            flash.writes.push_back((now + flash.takes_us, wanted));
+            flash.asked += 1;
+            acted = true;
+        }
+        while flash.writes.front().is_some_and(|(at, _)| *at <= now) {
+            let Some((_, wanted)) = flash.writes.pop_front() else {
+                break;
+            };
+            if !flash.is_broken {
+                flash.stored = Some(wanted);
+            }
+            self.motes[n].on_reserved(wanted, !flash.is_broken, now);
+            acted = true;
+        }
+        acted
+    }
+
+    /// What the host of the root does: gives devices the key. Whether it did something.
+    fn register(&mut self) -> bool {
+        let Mote::Rust(node) = &mut self.motes[ROOT] else {
+            panic!("the root is of Rust");
+        };
+        let mut datagram = [0; DATAGRAM_LEN_MAX];
+        let Some((from, len)) = node.recv_join(&mut datagram) else {
+            return false;
+        };
+        let Ok(heard) = join::hear(&datagram[..len]) else {
+            return true;
+        };
+        let n = usize::from(heard.eui64[7]) - 1;
+        let key = JoinKey::new([n as u8 + 0x40; 16]);
+        let given = Configuration {
+            network: NetworkKey::new(KEY),
+            sequence: SEQUENCE,
+        };
+        let configure = |request: join::Request| {
+            assert_eq!(request.pan, PAN);
+            self.refuses.map_or(Ok(given), Err)
+        };
+        let last = self.requests.get(&heard.eui64).copied();
+        let mut out = [0; DATAGRAM_LEN_MAX];
+        // A request with another key is not answered.
+        let Ok(len) = heard.answer(&key, last, configure, &mut out) else {
+            assert!(last.is_none_or(|last| heard.sequence() > last));
+            return true;
+        };
+        self.requests.insert(heard.eui64, heard.sequence());
+        out[len - 1] ^= u8::from(self.damages);
+        let at = Instant::from_micros(self.now);
+        assert_eq!(node.send_join(&from, &out[..len], at), Ok(()));
+        true
     }
 
     /// Goes on until `done`; fails after so many seconds.
@@ -443,7 +588,9 @@ impl World {
             assert!(self.now < end, "{what}: not after {seconds} s");
             let deadlines = self.motes.iter().filter_map(Mote::next_deadline);
             let radios = self.radios.iter().filter_map(|radio| radio.done_at);
-            let next = deadlines.chain(radios).min().unwrap_or(end);
+            let writes = self.flashes.iter().filter_map(|flash| flash.writes.front());
+            let writes = writes.map(|(at, _)| *at);
+            let next = deadlines.chain(radios).chain(writes).min().unwrap_or(end);
             self.now = next.clamp(self.now, end);
         }
     }
@@ -580,7 +727,7 @@ fn a_node_with_a_key_sleeps_below_another_and_no_nonce_repeats_after_its_restart
         assert!(took < longest, "life {life}: answered after {took} us");
         world.transfer(3_000);
         // The power goes, and comes back.
-        let stored = world.stored[SLEEPER];
+        let stored = world.flashes[SLEEPER].stored.expect("it has sent");
         assert_eq!(stored.sequence, SEQUENCE);
         // SAFETY: a node.
         assert_eq!(unsafe { motet_node_end(world.c(SLEEPER)) }, 0);
@@ -695,5 +842,174 @@ fn settings_that_cannot_be_are_refused_and_said() {
         let memory = leak(vec![0_u64; size.div_ceil(8)]).as_mut_ptr();
         let given = motet_set_key(short, memory.cast(), size, &key);
         assert_eq!(given, -MOTET_EINVAL);
+    }
+}
+
+fn state(node: *mut motet_node) -> i32 {
+    // SAFETY: a node.
+    unsafe { motet_join_state(node) }
+}
+
+/// A router and a leaf that join, as far as they are not told otherwise.
+fn pledges() -> World {
+    let leaf = pledge(&config(SLEEPER), &join_key(SLEEPER, NEVER), 0);
+    let router = pledge(&router(), &join_key(ROUTER, NEVER), 0);
+    World::new([registrar(), Mote::C(router), Mote::C(leaf)])
+}
+
+#[test]
+fn nodes_join_one_below_another_and_once_more_after_a_restart() {
+    let mut world = pledges();
+    let mut last = 0;
+    for life in 0..3 {
+        assert_eq!(state(world.c(SLEEPER)), MOTET_JOIN_ASKS);
+        // SAFETY: a node, and settings.
+        let set = unsafe { motet_set_sleep(world.c(SLEEPER), &sleep()) };
+        assert_eq!(set, 0);
+        let port = open(world.c(SLEEPER));
+        world.run_until("the key", 120, |world| {
+            [ROUTER, SLEEPER].map(|n| state(world.c(n))) == [MOTET_JOINED; 2]
+        });
+        world.run_until("addresses", 120, |world| {
+            world.has_address(ROUTER) && world.has_address(SLEEPER)
+        });
+        let in_clear = world.in_clear;
+        world.run(30);
+        world.ask(port);
+        world.transfer(2_000);
+        // Who has the key, speaks in clear to nobody.
+        assert_eq!(world.in_clear, in_clear);
+        let requests = world.requests[&eui64(SLEEPER)];
+        assert!(life == 0 || requests > last, "{requests} after {last}");
+        last = requests;
+        let stored = world.flashes[SLEEPER].stored.expect("it has sent");
+        assert!(
+            stored.requests > requests && stored.counter > 0,
+            "{stored:?}"
+        );
+        // SAFETY: a node.
+        assert_eq!(unsafe { motet_node_end(world.c(SLEEPER)) }, 0);
+        let mut config = config(SLEEPER);
+        config.seed[1] += life + 1;
+        let leaf = pledge(&config, &join_key(SLEEPER, stored), world.now);
+        world.motes[SLEEPER] = Mote::C(leaf);
+        world.radios[SLEEPER] = Radio::default();
+    }
+}
+
+#[test]
+fn a_node_that_does_not_get_the_key_says_why() {
+    let mut world = pledges();
+    // SAFETY: a node.
+    assert_eq!(unsafe { motet_node_end(world.c(ROUTER)) }, 0);
+    let mut key = join_key(ROUTER, NEVER);
+    key.key[0] ^= 1;
+    world.motes[ROUTER] = Mote::C(pledge(&router(), &key, 0));
+    world.run(60);
+    assert!(world.in_clear[ROUTER] > 3);
+    assert_eq!(state(world.c(ROUTER)), MOTET_JOIN_ASKS);
+
+    let mut world = pledges();
+    world.refuses = Some(0x83);
+    world.run(30);
+    assert_eq!(state(world.c(ROUTER)), MOTET_JOIN_REFUSED);
+    (world.refuses, world.damages) = (None, true);
+    world.run(40);
+    assert_eq!(state(world.c(ROUTER)), MOTET_JOIN_FORGED);
+    world.damages = false;
+    world.run_until("the key", 60, |world| {
+        state(world.c(ROUTER)) == MOTET_JOINED
+    });
+    for state in MOTET_JOIN_ASKS..=MOTET_JOIN_EXHAUSTED {
+        let text = words(motet_join_words(state));
+        assert!(!text.is_empty() && !text.contains("not join"), "{text}");
+    }
+    assert!(words(motet_join_words(-1)).contains("not join"));
+}
+
+#[test]
+fn nothing_is_asked_before_slow_or_broken_flash_has_stored_its_number() {
+    let mut world = pledges();
+    world.flashes[ROUTER].takes_us = 5 * SECOND;
+    world.flashes[SLEEPER].is_broken = true;
+    world.run(4);
+    assert_eq!(state(world.c(ROUTER)), MOTET_JOIN_UNSTORED);
+    assert_eq!(world.in_clear, [0; 3]);
+    world.run_until("the key", 60, |world| {
+        state(world.c(ROUTER)) == MOTET_JOINED
+    });
+    // Its frame counters take as long.
+    let joined_at = world.now;
+    world.run_until("a frame", 60, |world| world.sealed(ROUTER) > 0);
+    assert!(
+        world.now >= joined_at + 5 * SECOND,
+        "{}",
+        world.now - joined_at
+    );
+    world.run(60);
+    // Asked each 10 s, and nothing sent.
+    assert_eq!(state(world.c(SLEEPER)), MOTET_JOIN_UNSTORED);
+    let asked = u64::from(world.flashes[SLEEPER].asked);
+    let expected = world.now / (10 * SECOND);
+    assert!(asked.abs_diff(expected) <= 1, "{asked}, {expected}");
+    assert_eq!((world.in_clear[SLEEPER], world.sealed(SLEEPER)), (0, 0));
+    world.flashes[SLEEPER].is_broken = false;
+    world.run_until("an address", 120, |world| world.has_address(SLEEPER));
+    world.transfer(500);
+}
+
+#[test]
+fn a_node_with_a_key_waits_for_slow_flash_and_for_broken_flash() {
+    let nodes = [
+        root(),
+        Mote::C(node(&router(), NEVER, 0)),
+        Mote::C(node(&config(SLEEPER), NEVER, 0)),
+    ];
+    let mut world = World::new(nodes);
+    world.flashes[ROUTER].takes_us = 5 * SECOND;
+    world.flashes[SLEEPER].is_broken = true;
+    world.run(4);
+    assert_eq!(world.sealed(ROUTER), 0);
+    world.run_until("an address", 60, |world| world.has_address(ROUTER));
+    assert!(world.sealed(ROUTER) > 0);
+    world.run(40);
+    assert!(world.flashes[SLEEPER].asked >= 4);
+    assert_eq!(world.sealed(SLEEPER), 0);
+    world.flashes[SLEEPER].is_broken = false;
+    world.run_until("an address", 60, |world| world.has_address(SLEEPER));
+    world.transfer(500);
+}
+
+#[test]
+fn join_keys_that_cannot_be_are_refused_and_said() {
+    type Change = fn(&mut motet_join_key);
+    let cases: [(Change, &str); 4] = [
+        (|key| key.neighbors = 3, "neighbors"),
+        (|key| key.registrar[0] = 0xff, "registrar"),
+        (
+            |key| key.registrar[..2].copy_from_slice(&[0xfe, 0x80]),
+            "registrar",
+        ),
+        (|key| key.stored.requests = u32::MAX, "no number"),
+    ];
+    for (change, said) in cases {
+        let mut key = join_key(SLEEPER, NEVER);
+        change(&mut key);
+        // SAFETY: a key.
+        let (why, size) = unsafe { (motet_join_key_fault(&key), motet_join_key_size(&key)) };
+        assert!(words(why).contains(said), "{said}: {}", words(why));
+        assert_eq!(size, 0, "{said}");
+    }
+    let key = join_key(SLEEPER, NEVER);
+    // SAFETY: a key, null, and a node that has a key.
+    unsafe {
+        assert!(motet_join_key_fault(&key).is_null());
+        assert_eq!(motet_join_key_size(ptr::null()), 0);
+        let keyed = node(&config(SLEEPER), NEVER, 0);
+        let size = motet_join_key_size(&key);
+        let memory = leak(vec![0_u64; size.div_ceil(8)]).as_mut_ptr();
+        let given = motet_set_join_key(keyed, memory.cast(), size, &key);
+        assert_eq!(given, -MOTET_EINVAL);
+        assert_eq!(motet_join_state(keyed), -MOTET_EINVAL);
     }
 }
