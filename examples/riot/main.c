@@ -19,10 +19,13 @@
 #endif
 
 #include "flags.h"
+#include "mesh.h"
 #include "radio.h"
 
 #define NODE_MEMORY 24000
+#ifndef PAN
 #define PAN 0x4d54
+#endif
 #define PORT 7
 /* A peer that says nothing for so long makes room for another one. */
 #define IDLE_MAX_US (120 * 1000000ULL)
@@ -53,6 +56,7 @@ static void configure(struct motet_config *config) {
     config->eui64[0] = (uint8_t)((config->eui64[0] | 2) & ~1);
     config->pan = PAN;
     random_bytes((uint8_t *)config->seed, sizeof config->seed);
+    mesh_configure(config);
     radio_describe(&dev, config);
 }
 
@@ -127,6 +131,11 @@ int main(void) {
                (unsigned)motet_node_size(&config));
         return 1;
     }
+    result = mesh_start(node);
+    if (result < 0) {
+        printf("the node gets no key, or does not sleep: %d\n", result);
+        return 1;
+    }
     result = radio_start(&dev, &config);
     if (result < 0) {
         printf("the radio does not start: %d\n", result);
@@ -145,7 +154,8 @@ int main(void) {
         while (motet_poll(node, now_us(), &action) == 1) {
             radio_perform(&action);
         }
-        if (radio_has_report()) {
+        mesh_print(node);
+        if (mesh_store(node, now_us()) || radio_has_report()) {
             continue;
         }
         at = UINT64_MAX;

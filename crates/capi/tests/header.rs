@@ -63,25 +63,42 @@ fn the_header_is_c99_without_a_warning() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("c99.c");
     fs::write(&file, source).expect("writable");
-    compile(&file, None);
+    compile(&file, None, &[]);
 }
 
 /// RIOT itself is not there: declarations stand for what the example uses of it.
 #[test]
 fn the_example_for_riot_is_c99_without_a_warning() {
     let example = here("../../examples/riot");
-    for file in ["main.c", "radio.c"] {
-        compile(&example.join(file), Some(&example.join("stub")));
+    // What `motet keys` prints of a key file.
+    let keys = tempfile::tempdir().expect("a folder");
+    let network = "static const uint8_t network_key[16] = {1, 2};\nstatic const uint32_t key_sequence = 1;\n\
+                   static const uint16_t pan = 0x1234;\n";
+    for (name, text) in [("key.h", network), ("join_key.h", "{0x01, 0x02}\n")] {
+        fs::write(keys.path().join(name), text).expect("writable");
+    }
+    let include = format!("-I{}", keys.path().display());
+    for wanted in [
+        &[][..],
+        &["-DMESH_SLEEP"],
+        &["-DMESH_KEY"],
+        &["-DMESH_JOIN", "-DMESH_SLEEP", "-DPAN=0x1234"],
+    ] {
+        let arguments = [&[&*include][..], wanted].concat();
+        for file in ["main.c", "mesh.c", "counters.c", "radio.c"] {
+            compile(&example.join(file), Some(&example.join("stub")), &arguments);
+        }
     }
 }
 
-fn compile(file: &Path, stub: Option<&Path>) {
+fn compile(file: &Path, stub: Option<&Path>, arguments: &[&str]) {
     let mut compiler = Command::new("cc");
     compiler
         .args(["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror"])
         .arg("-I")
         .arg(here("include"))
         .args(stub.iter().flat_map(|stub| [Path::new("-I"), stub]))
+        .args(arguments)
         .arg("-fsyntax-only")
         .arg(file);
     let output = compiler

@@ -46,6 +46,12 @@ fn the_service_of_the_example_for_riot_loses_nothing_for_want_of_room() {
     );
 }
 
+#[test]
+fn the_flash_of_the_example_for_riot_loses_no_counter_wherever_the_power_is_cut() {
+    let stub = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/riot/stub");
+    run("flash.c", &["-I".as_ref(), stub.as_os_str()], &[]);
+}
+
 /// Compiles a file of this folder with these arguments behind it, and runs it with others.
 fn run(file: &str, arguments: &[&OsStr], words: &[&OsStr]) {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
