@@ -4,9 +4,8 @@
 //! Place: as in [`crate::count`], callgrind counts what is called `counted_*`, here all that one of
 //! the two nodes does: IP, UDP, 6LoWPAN and MAC, from a datagram's bytes to the radio's commands,
 //! and back. Datagrams have five frames, as full segments do; the radio acknowledges by itself.
-//! Radios of this kind compute the frame check sequence (FCS); a mote that computes it by software is
-//! counted beside.
-//! Left out: the driver; TCP, which [`crate::count`] has; relays.
+//! Radios of this kind compute the frame check sequence (FCS); a mote that computes it by software
+//! is counted beside. Left out: the driver; TCP, which [`crate::count`] has; relays.
 
 use motet::ip::InterfaceId;
 use motet::mac::{self, RadioCapabilities, RxMeta};
@@ -228,7 +227,8 @@ impl Air {
             Side::Receiver => Side::Sender,
         };
         self.hear(other, &psdu);
-        let (header, _) = Header::parse(&psdu[..psdu.len() + added - FCS_LEN]).expect("a node's own frame");
+        let (header, _) =
+            Header::parse(&psdu[..psdu.len() + added - FCS_LEN]).expect("a node's own frame");
         if header.ack_request {
             self.fired += u32::from(side == Side::Sender);
             let mut ack = [0; ACK_LEN];

@@ -37,8 +37,8 @@ pub fn measure() -> Result<Vec<Count>> {
 /// How the code that is counted was compiled.
 pub const FLAGS: &str = "TCPlp's core, lwIP and their hosts: C at -O2; Motet and smoltcp: Rust at opt-level 3, one codegen unit";
 
-/// Counts a frame sent and one received, with the check sequence by the radio and by software; Motet
-/// alone has frames.
+/// Counts a frame sent and one received, with the check sequence by the radio and by software;
+/// Motet alone has frames.
 ///
 /// # Errors
 /// valgrind is missing, or failed.

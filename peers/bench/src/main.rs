@@ -75,7 +75,11 @@ fn run(arguments: &Arguments) -> Result<()> {
     }
     if let Some(Part::CountFrames { load }) = &arguments.part {
         let mut loads = frames::Load::ALL.into_iter();
-        frames::run(loads.find(|known| known.name() == load).context("no such load")?);
+        frames::run(
+            loads
+                .find(|known| known.name() == load)
+                .context("no such load")?,
+        );
         return Ok(());
     }
     if let Some(Part::Plain) = &arguments.part {

@@ -17,7 +17,11 @@ use crate::plain::{CONTENT_LEN, STACKS, Transfer};
 ///
 /// # Errors
 /// Of the output.
-pub fn print_json(points: &[Point], counts: &[Count], frames: &[(frames::Load, f64)]) -> Result<()> {
+pub fn print_json(
+    points: &[Point],
+    counts: &[Count],
+    frames: &[(frames::Load, f64)],
+) -> Result<()> {
     let mut out = io::stdout().lock();
     for point in points.iter().filter(|point| point.role != Role::Both) {
         let goodput = point.goodput();

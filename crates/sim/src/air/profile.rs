@@ -272,8 +272,8 @@ const fn worked(instructions: u64, cycles_each: u64, mhz: u64) -> Duration {
     Duration::from_micros((instructions * cycles_each + mhz / 2) / mhz)
 }
 
-/// `frame_sent` and `frame_received` of `cargo xtask peers`, counted on x86-64. The radios compute the
-/// frame check sequence.
+/// `frame_sent` and `frame_received` of `cargo xtask peers`, counted on x86-64. The radios compute
+/// the frame check sequence.
 const FRAME_SENT_INSTRUCTIONS: u64 = 7_667;
 const FRAME_RECEIVED_INSTRUCTIONS: u64 = 4_136;
 

@@ -253,8 +253,8 @@ impl Mac<'_> {
         now >= self.spaced_until
     }
 
-    /// Appends the FCS to the frame of `mpdu_len` bytes in `out`, unless the radio does; returns the
-    /// bytes that go to the radio.
+    /// Appends the FCS to the frame of `mpdu_len` bytes in `out`, unless the radio does; returns
+    /// the bytes that go to the radio.
     pub(super) fn checked(&self, mpdu_len: usize, out: &mut [u8]) -> Option<usize> {
         match self.radio.fcs_by_radio {
             true => Some(mpdu_len),
