@@ -9,7 +9,7 @@ use motet::wire::rpl_option::{self, Rpi};
 use motet::wire::source_route::{self, SourceRoute};
 use motet::wire::{
     LinkAddr, icmpv6, ieee802154, ipv6, lorh, lowpan_dispatch, lowpan_frag, lowpan_iphc,
-    lowpan_nhc, rpl, tcp, tcphc, udp,
+    lowpan_mesh, lowpan_nhc, rpl, tcp, tcphc, udp,
 };
 
 use crate::input::Input;
@@ -54,6 +54,13 @@ fn ieee802154(bytes: &[u8]) {
 
 fn dispatch_and_fragment(bytes: &[u8]) {
     let _kind = lowpan_dispatch::classify(bytes);
+    let _broadcast = lowpan_mesh::Broadcast::parse(bytes);
+    if let Ok((header, _)) = lowpan_mesh::Header::parse(bytes) {
+        let mut out = [0; lowpan_mesh::LEN_MAX];
+        let len = header.emit(&mut out).expect("18 bytes at most");
+        let again = lowpan_mesh::Header::parse(&out[..len]).expect("what was written is read");
+        assert_eq!(again.0, header);
+    }
     if let Ok((header, _)) = lowpan_frag::Header::parse(bytes) {
         let mut out = [0; 8];
         let len = header.emit(&mut out).expect("five bytes at most");

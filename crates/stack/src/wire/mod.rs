@@ -101,6 +101,7 @@ pub mod lorh;
 pub mod lowpan_dispatch;
 pub mod lowpan_frag;
 pub mod lowpan_iphc;
+pub mod lowpan_mesh;
 pub mod lowpan_nhc;
 pub mod ndp;
 #[cfg(feature = "rpl")]
