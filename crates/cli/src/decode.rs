@@ -53,8 +53,8 @@ pub(crate) struct Args {
 
     /// Decrypt 802.15.4 frames: a key file, or a network key.
     ///
-    /// A network key has 32 hexadecimal digits; that of a Thread network does as well. Only frames
-    /// with their sender's extended address can be decrypted.
+    /// A network key has 32 hexadecimal digits; that of a Thread network does as well. Where frames
+    /// have short addresses, the extended ones are learned from the capture.
     #[arg(long, value_name = "FILE|KEY")]
     key: Option<String>,
 }
@@ -86,6 +86,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let mut decoder = Decoder::new(&args.context);
     if let Some(keys) = keys {
         decoder.open_with(keys.network, keys.sequence);
+        if is_read_twice(args) {
+            decoder = informed(decoder, open(args).map_err(unreadable)?);
+        }
     }
     let mut printer = Printer::new(args);
     let ended = loop {
@@ -110,6 +113,21 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
             .map_err(|error| output::stdout_error(&error))?;
     }
     ended
+}
+
+/// Whether the capture can be read twice: it is a file, not a pipe and nothing that grows.
+fn is_read_twice(args: &Args) -> bool {
+    args.file.as_os_str() != "-" && args.file.metadata().is_ok_and(|file| file.is_file())
+}
+
+/// A decoder that knows what `capture` shows, so that frames are opened that are ahead of the
+/// message which explains them.
+fn informed(mut decoder: Decoder, mut capture: Capture) -> Decoder {
+    // What cannot be read is reported when the frames are shown.
+    while let Some(Ok(record)) = capture.next_record() {
+        decoder.decode(&record);
+    }
+    decoder.rewound()
 }
 
 /// Opens a file, or standard input where the path is `-`.

@@ -5,7 +5,7 @@
 //!                 -> hdlc -> spinel -> mac
 //!                 -> bluetooth  -------> lowpan
 //!  records            envelope   reassembly, tcphc    -> tcp     -> conversation
-//!                                                     -> udp     -> coap, zep
+//!                                                     -> udp     -> coap, zep, thread
 //! ```
 //!
 //! Each layer's module adds its layer to a [`Frame`] and returns what follows: the next layer's
@@ -23,10 +23,12 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod addresses;
 mod capture;
 mod conversation;
 mod layers;
 mod line;
+mod mask;
 mod model;
 mod next;
 mod pcapng;
@@ -51,6 +53,7 @@ pub use self::model::{Audience, Field, Frame, Layer, Problem, Status, Value};
 pub use self::summary::Summary;
 pub use self::text::{COLUMNS, Look};
 
+use self::addresses::Addresses;
 use self::secured::Keys;
 use self::summary::Tally;
 
@@ -123,14 +126,20 @@ pub fn explain(bytes: Vec<u8>, out: &mut dyn Write) -> io::Result<u64> {
 /// Explains records in the order of a capture, by what is remembered from frame to frame.
 pub struct Decoder {
     contexts: Contexts,
+    /// Each context as it was when it was first known.
+    first_contexts: Contexts,
     /// The root's address, as the last DIO gave it.
     dodag: Option<Ipv6Addr>,
     reassembly: reassembly::Reassembly,
     compressions: layers::tcphc::Compressions,
     conversations: conversation::Conversations,
     heard: layers::mac::RecentFrames,
+    /// The nodes of each PAN.
+    addresses: Addresses,
     /// The keys by which secured frames are decrypted.
     keys: Option<Keys>,
+    /// Keys in the frame in hand, which are not to be shown.
+    secrets: Vec<Vec<u8>>,
     ble: layers::bluetooth::Connections,
     spinel: layers::spinel::Transactions,
     tally: Tally,
@@ -145,6 +154,8 @@ struct FrameContext {
     at_ns: u64,
     /// The link sender, where the link has one.
     heard_from: Option<LinkAddr>,
+    /// The sender's PAN, where the link has one.
+    pan: Option<u16>,
     /// Whether the frame was heard before: a retry of the link.
     repeat: bool,
     /// The FCS does not match.
@@ -177,13 +188,16 @@ impl Decoder {
             contexts.set(context.id, context.prefix, context.len, true);
         }
         Self {
+            first_contexts: contexts.clone(),
             contexts,
             dodag: None,
             reassembly: reassembly::Reassembly::default(),
             compressions: layers::tcphc::Compressions::default(),
             conversations: conversation::Conversations::default(),
             heard: layers::mac::RecentFrames::default(),
+            addresses: Addresses::default(),
             keys: None,
+            secrets: Vec::new(),
             ble: layers::bluetooth::Connections::default(),
             spinel: layers::spinel::Transactions::default(),
             tally: Tally::default(),
@@ -194,7 +208,29 @@ impl Decoder {
     /// Opens frames that are encrypted with the keys that follow from a network key by Thread's
     /// rule; `sequence` is where the key sequence stands, as far as is known.
     pub fn open_with(&mut self, network: NetworkKey, sequence: u32) {
-        self.keys = Some(Keys { network, sequence });
+        self.keys = Some(Keys::new(network, sequence));
+    }
+
+    /// A decoder for the same capture from its begin, which knows from the start what this one has
+    /// learned on the way: whose a short address is, key sequences, header compression contexts.
+    ///
+    /// So frames are opened that are ahead of the message that explains them.
+    #[must_use]
+    pub fn rewound(self) -> Self {
+        Self {
+            contexts: self.first_contexts,
+            addresses: self.addresses,
+            keys: self.keys.map(Keys::rewound),
+            ..Self::new(&[])
+        }
+    }
+
+    /// Takes over a header compression context.
+    fn learn_context(&mut self, id: u8, prefix: Ipv6Addr, len: u8, compress: bool) {
+        if self.first_contexts.get(id).is_none() {
+            self.first_contexts.set(id, prefix, len, compress);
+        }
+        self.contexts.set(id, prefix, len, compress);
     }
 
     /// How many frames it has explained.
@@ -229,8 +265,20 @@ impl Decoder {
         };
         layers::explain(self, &mut frame, record);
         self.conclude(&mut frame);
+        self.hide_secrets(&mut frame);
         self.tally.count(&frame);
         frame
+    }
+
+    /// Leaves keys out of what is shown.
+    fn hide_secrets(&mut self, frame: &mut Frame) {
+        let mut secrets = std::mem::take(&mut self.secrets);
+        secrets.extend(
+            self.keys
+                .iter()
+                .map(|keys| keys.network.as_bytes().to_vec()),
+        );
+        mask::hide(frame, &secrets);
     }
 
     /// Concludes the frame as a whole from the problem met inside it.

@@ -397,6 +397,7 @@ const PREVIEW_LEN: usize = 20;
 /// Key endings that name a unit, and what people read behind the number.
 const UNITS: &[(&str, &str)] = &[
     ("_dbm", " dBm"),
+    ("_db", " dB"),
     ("_us", " µs"),
     ("_ms", " ms"),
     ("_ns", " ns"),

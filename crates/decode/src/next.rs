@@ -10,6 +10,7 @@ use motet::lowpan::LinkPair;
 use motet::wire::ieee802154::ParseError;
 
 use crate::capture::LinkType;
+use crate::conversation::End;
 
 /// The payload of a layer, and the numbering that names its protocol.
 #[derive(Debug)]
@@ -37,8 +38,8 @@ pub(super) enum Next<'a> {
     Protocol(u8, Upper<'a>),
     /// The body of an ICMPv6 message, by type.
     Control(Control<'a>),
-    /// The payload of a UDP datagram, by its two ports.
-    Ports([u16; 2], &'a [u8]),
+    /// The payload of a UDP datagram, by its ends: source, then destination.
+    Datagram([End; 2], &'a [u8]),
 }
 
 /// The bytes behind the payload of a captured frame.

@@ -3,7 +3,9 @@
 mod compressed;
 mod mesh;
 mod routing;
+mod secured;
 mod spinel;
+mod under;
 
 use std::io::Cursor;
 

@@ -26,7 +26,7 @@ use super::mac::{self, link_addr};
 use crate::Decoder;
 use crate::model::{Frame, Layer, hex, hex16};
 use crate::next::Next;
-use crate::secured;
+use crate::secured::{self, Sealed};
 
 /// A frame's kind, as the first three bits of its frame control say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,14 +95,20 @@ impl Security<'_> {
     fn auxiliary(self) -> Result<Auxiliary, &'static str> {
         let level = Level::from_number(self.level)
             .ok_or("the payload is encrypted, and nothing shows which key is right")?;
-        match (self.key_mode, self.frame_counter, self.key_index) {
-            (1, Some(counter), Some(key_index)) => Ok(Auxiliary {
+        let is_of_network = self.key_mode == 1 || self.is_well_known();
+        match (is_of_network, self.frame_counter, self.key_index) {
+            (true, Some(counter), Some(key_index)) => Ok(Auxiliary {
                 level,
                 counter,
                 key_index,
             }),
             _ => Err("the payload is encrypted with a key of another kind"),
         }
+    }
+
+    /// Whether the key is Thread's well-known one, by its source and index.
+    const fn is_well_known(self) -> bool {
+        matches!(self.key_source, [0xff, 0xff, 0xff, 0xff]) && matches!(self.key_index, Some(0xff))
     }
 
     const fn name(self) -> &'static str {
@@ -137,8 +143,11 @@ pub(super) fn explain<'a>(
         Ok(security) => security,
         Err(Truncated) => return mac::refused(frame, mpdu, fcs_ok, ParseError::Truncated),
     };
-    decoder.now.heard_from = envelope.src;
     let header = envelope.header();
+    match &header {
+        Some(header) => mac::hear(decoder, header, fcs_ok),
+        None => decoder.now.heard_from = envelope.src,
+    }
     // Without a sequence number a repeat looks like another frame with the same content.
     let numbered = header.as_ref().filter(|_| envelope.sequence.is_some());
     let repeat_of = mac::note(decoder, numbered, r.rest(), fcs_ok);
@@ -196,14 +205,14 @@ impl Inside<'_> {
             frame.push(Layer::new("mic", hex(mic, "")).hidden("mic", mic));
         }
         let Some(security) = security else {
-            return self.payload(frame, r.rest().into());
+            return self.payload(decoder, frame, r.rest().into());
         };
         let opened = match elements {
             Elements::Done => self.open(decoder, security, mpdu, content.len() - r.len()),
             Elements::Encrypted => Err("the payload is encrypted, information elements included"),
         };
         match opened {
-            Ok(payload) => self.payload(frame, payload.into()),
+            Ok(payload) => self.payload(decoder, frame, payload.into()),
             Err(reason) => {
                 frame.payload(r.rest());
                 frame.undecoded("security", reason)
@@ -224,23 +233,33 @@ impl Inside<'_> {
         let split = mpdu.split_at_checked(at + identifier_len);
         let (header, body) = split.ok_or("the frame ends before what it encrypts")?;
         let keys = decoder.keys.as_mut().ok_or("the payload is encrypted")?;
-        let Some(LinkAddr::Extended(source)) = self.envelope.src else {
-            return Err(
-                "the payload is encrypted, and its nonce has an address that is not in the frame",
-            );
+        let sender = self.envelope.sender();
+        let sealed = Sealed {
+            sender: sender.ok_or("the payload is encrypted, and the frame names no sender")?,
+            auxiliary: security.auxiliary()?,
+            header,
+            body,
         };
-        let auxiliary = security.auxiliary()?;
-        let opened = secured::open(keys, source, auxiliary, (header, body))?;
+        let opened = match security.is_well_known() {
+            true => secured::open_well_known(sealed)
+                .ok_or("the payload is encrypted, and Thread's well-known key does not open it")?,
+            false => keys.open(&mut decoder.addresses, sealed)?,
+        };
         Ok([header.get(at..).unwrap_or_default(), &opened].concat())
     }
 
     /// Explains the payload in clear.
-    fn payload<'m>(self, frame: &mut Frame, payload: Cow<'m, [u8]>) -> Next<'m> {
+    fn payload<'m>(
+        self,
+        decoder: &mut Decoder,
+        frame: &mut Frame,
+        payload: Cow<'m, [u8]>,
+    ) -> Next<'m> {
         match (self.envelope.kind, self.header) {
             (Kind::Data, Some(header)) if !payload.is_empty() => {
                 Next::Lowpan(mac::link_pair(header), payload)
             }
-            (Kind::Command, _) => mac::command(frame, &payload),
+            (Kind::Command, Some(header)) => mac::command(decoder, frame, header, &payload),
             (Kind::Beacon, Some(header)) if self.envelope.version < VERSION_2015 => {
                 mac::beacon(frame, header, &payload)
             }
@@ -389,15 +408,15 @@ fn security_layer(security: Security<'_>) -> Layer {
 }
 
 impl Envelope {
+    /// The sender, and the PAN that it is in as far as the frame says.
+    fn sender(&self) -> Option<Address> {
+        let pan_id = self.src_pan.or(self.dst_pan).unwrap_or(PAN_BROADCAST);
+        self.src.map(|addr| Address { pan_id, addr })
+    }
+
     /// The same header in the terms of 2006, as far as they go, for the layers inside and for
     /// recognising repeats. Both work without a PAN id or a sequence number.
     fn header(&self) -> Option<Header> {
-        let address = |pan: Option<u16>, addr: Option<LinkAddr>| {
-            addr.map(|addr| Address {
-                pan_id: pan.unwrap_or(PAN_BROADCAST),
-                addr,
-            })
-        };
         let frame_type = match self.kind {
             Kind::Beacon => FrameType::Beacon,
             Kind::Data => FrameType::Data,
@@ -411,8 +430,11 @@ impl Envelope {
             ack_request: self.ack_request,
             pan_id_compression: self.pan_id_compression,
             sequence: self.sequence.unwrap_or(0),
-            dst: address(self.dst_pan, self.dst),
-            src: address(self.src_pan.or(self.dst_pan), self.src),
+            dst: self.dst.map(|addr| Address {
+                pan_id: self.dst_pan.unwrap_or(PAN_BROADCAST),
+                addr,
+            }),
+            src: self.sender(),
         })
     }
 

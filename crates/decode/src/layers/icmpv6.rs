@@ -78,7 +78,7 @@ pub(super) fn conclude(frame: &mut Frame, intact: bool) {
 fn learn(decoder: &mut Decoder, advertisement: &RouterAdvertisement<'_>) {
     for option in advertisement.options.iter() {
         if let NdpOption::Context(context) = option {
-            decoder.contexts.set(
+            decoder.learn_context(
                 context.id,
                 context.prefix,
                 context.prefix_len,

@@ -20,7 +20,7 @@ use motet::wire::lowpan_iphc::{
 use motet::wire::lowpan_nhc::{self, Nhc};
 use motet::wire::rpl_option::{self, Rpi};
 
-use super::{Decoder, ip, tcphc};
+use super::{Decoder, ip, mesh, tcphc};
 use crate::model::{Field, Frame, Layer, Value, group, hex16};
 use crate::next::Next;
 use crate::reassembly::{Key, Outcome, Piece};
@@ -32,6 +32,9 @@ pub(super) fn explain<'a>(
     pair: LinkPair,
     payload: &[u8],
 ) -> Next<'a> {
+    let Some((pair, payload)) = mesh::headers(frame, pair, payload) else {
+        return Next::End;
+    };
     let Some(payload) = routing_headers(decoder, frame, payload) else {
         return Next::End;
     };

@@ -41,7 +41,7 @@ pub(super) fn explain<'a>(
         ) => return Next::Envelope(mpdu, fcs_ok, error),
         Err(error) => return refused(frame, mpdu, fcs_ok, error),
     };
-    decoder.now.heard_from = header.src.map(|src| src.addr);
+    hear(decoder, &header, fcs_ok);
     let repeat_of = note(decoder, Some(&header), payload, fcs_ok);
     frame.between(name(header.src), name(header.dst));
     let layer = layer_of(&header, fcs_ok, repeat_of);
@@ -56,7 +56,7 @@ pub(super) fn explain<'a>(
         }
         FrameType::Command => {
             frame.push(layer);
-            command(frame, payload)
+            command(decoder, frame, &header, payload)
         }
         FrameType::Data => {
             frame.push(layer);
@@ -94,6 +94,19 @@ fn layer_of(header: &Header, fcs_ok: Option<bool>, repeat_of: Option<u64>) -> La
         .hidden("fcs_ok", fcs_ok)
         .remark("fcs", fcs_ok.map(|ok| if ok { "ok" } else { "wrong" }))
         .with("repeat_of", repeat_of)
+}
+
+/// Notes between which nodes a frame goes.
+pub(super) fn hear(decoder: &mut Decoder, header: &Header, fcs_ok: Option<bool>) {
+    decoder.now.heard_from = header.src.map(|src| src.addr);
+    decoder.now.pan = header.src.map(|src| src.pan_id);
+    if fcs_ok == Some(false) {
+        return;
+    }
+    // The sender last: it is the likelier one to send with its short address next.
+    for address in [header.dst, header.src].into_iter().flatten() {
+        decoder.addresses.hear(address);
+    }
 }
 
 /// Notes a frame; returns the frame that it repeats.
@@ -230,7 +243,12 @@ pub(super) fn beacon(frame: &mut Frame, header: &Header, payload: &[u8]) -> Next
     Next::End
 }
 
-pub(super) fn command(frame: &mut Frame, payload: &[u8]) -> Next<'static> {
+pub(super) fn command(
+    decoder: &mut Decoder,
+    frame: &mut Frame,
+    header: &Header,
+    payload: &[u8],
+) -> Next<'static> {
     let command = match Command::parse(payload) {
         Ok(command) => command,
         Err(ParseError::CommandId) => {
@@ -238,6 +256,9 @@ pub(super) fn command(frame: &mut Frame, payload: &[u8]) -> Next<'static> {
         }
         Err(error) => return frame.malformed("command", error.reason()),
     };
+    if decoder.now.countable() {
+        learn(decoder, header, &command);
+    }
     let layer = |title: &'static str| Layer::new("command", title);
     let layer = match command {
         Command::AssociationRequest { capability } => {
@@ -272,6 +293,36 @@ pub(super) fn command(frame: &mut Frame, payload: &[u8]) -> Next<'static> {
     frame.say(format_args!("802.15.4 {}", layer.title));
     frame.push(layer);
     Next::End
+}
+
+/// Learns the short addresses that a coordinator gives, and its own (IEEE 802.15.4-2006 §7.3.2,
+/// §7.3.8).
+fn learn(decoder: &mut Decoder, header: &Header, command: &Command) {
+    let mut note = |pan_id, short, address: Option<Address>| {
+        if let Some(LinkAddr::Extended(extended)) = address.map(|address| address.addr) {
+            decoder.addresses.learn(pan_id, short, extended);
+        }
+    };
+    match *command {
+        Command::AssociationResponse {
+            short_addr,
+            status: 0,
+        } => {
+            if let Some(dst) = header.dst {
+                note(dst.pan_id, short_addr, header.dst);
+            }
+        }
+        Command::CoordinatorRealignment {
+            pan_id,
+            coordinator,
+            short_addr,
+            ..
+        } => {
+            note(pan_id, coordinator, header.src);
+            note(pan_id, short_addr, header.dst);
+        }
+        _ => {}
+    }
 }
 
 /// A link address as people write it: `0x1234`, `02:4d:6f:74:65:74:00:01`.

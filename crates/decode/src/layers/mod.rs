@@ -14,6 +14,7 @@ mod ip;
 mod link;
 mod lowpan;
 pub(crate) mod mac;
+mod mesh;
 mod rpl;
 pub(crate) mod spinel;
 mod tap;
@@ -27,6 +28,7 @@ use motet::wire::{icmpv6 as wire_icmpv6, ipv6, tcp as wire_tcp, udp as wire_udp}
 
 use crate::Decoder;
 use crate::capture::{LinkType, Record};
+use crate::conversation::End;
 use crate::model::Frame;
 use crate::next::{Control, Fcs, Next, Upper};
 
@@ -61,7 +63,7 @@ fn walk(decoder: &mut Decoder, frame: &mut Frame, next: Next<'_>) {
         }
         Next::Protocol(number, upper) => of_protocol(decoder, frame, number, upper),
         Next::Control(control) => of_icmp_type(decoder, frame, control),
-        Next::Ports(ports, payload) => of_ports(frame, ports, payload),
+        Next::Datagram(ends, payload) => of_ports(frame, ends, payload),
     };
     walk(decoder, frame, next);
 }
@@ -145,7 +147,8 @@ fn of_icmp_type<'a>(decoder: &mut Decoder, frame: &mut Frame, control: Control<'
 }
 
 /// Explains a datagram by its UDP ports.
-fn of_ports<'a>(frame: &mut Frame, ports: [u16; 2], payload: &'a [u8]) -> Next<'a> {
+fn of_ports<'a>(frame: &mut Frame, ends: [End; 2], payload: &'a [u8]) -> Next<'a> {
+    let ports = ends.map(|(_, port)| port);
     if ports.contains(&coap::PORT) {
         coap::explain(frame, payload)
     } else if ports.contains(&zep::PORT) {

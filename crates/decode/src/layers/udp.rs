@@ -48,5 +48,6 @@ pub(super) fn explain<'a>(decoder: &Decoder, frame: &mut Frame, upper: Upper<'a>
         frame.payload(payload);
         return Next::End;
     }
-    Next::Ports([header.src_port, header.dst_port], payload)
+    let ends = [(upper.src, header.src_port), (upper.dst, header.dst_port)];
+    Next::Datagram(ends, payload)
 }

@@ -18,7 +18,7 @@ use super::super::model::{Frame, Status, Value};
 use super::super::{Context, Decoder};
 use super::{field, with_fcs};
 
-const PAN: u16 = 0x4d54;
+pub(super) const PAN: u16 = 0x4d54;
 pub(super) const A: LinkAddr = LinkAddr::Extended([2, 0x4d, 0x6f, 0x74, 0x65, 0x74, 0, 1]);
 pub(super) const B: LinkAddr = LinkAddr::Extended([2, 0x4d, 0x6f, 0x74, 0x65, 0x74, 0, 2]);
 pub(super) const C: LinkAddr = LinkAddr::Extended([2, 0x4d, 0x6f, 0x74, 0x65, 0x74, 0, 3]);
@@ -90,7 +90,7 @@ pub(super) fn compressed(packet: &[u8], link: LinkPair, contexts: &Contexts) -> 
 
 /// A network on the air, and a decoder that listens.
 pub(super) struct Air {
-    decoder: Decoder,
+    pub(super) decoder: Decoder,
     pub(super) contexts: Contexts,
     sequence: u8,
     now_ns: u64,
@@ -193,7 +193,7 @@ impl Air {
     }
 }
 
-fn last<'a>(frame: &'a Frame, layer: &str, key: &str) -> &'a Value {
+pub(super) fn last<'a>(frame: &'a Frame, layer: &str, key: &str) -> &'a Value {
     let layer = frame
         .layers
         .iter()
