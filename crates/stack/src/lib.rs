@@ -64,7 +64,7 @@
 //! |---|---|
 //! | a driver: events, actions, deadlines, memory | [`node`], [`link`], [`mac`], with the feature `ble` `ble`, [`mote`], [`time`], [`random`], [`limits`] |
 //! | an application: connections, datagrams, addresses, settings and counters | [`tcp`], [`udp`], [`ip`], [`tcphc`], [`rpl`], [`Remote`], with the feature `join` `join` |
-//! | a decoder: bytes to headers and back | [`wire`], [`lowpan`], [`tcphc`] |
+//! | a decoder: bytes to headers and back | [`wire`], [`lowpan`], [`tcphc`], with the feature `thread` the codecs of `thread` |
 //! | a lab or a fuzzer, which runs parts alone; expect these to change | [`lowpan::datagram`], [`lowpan::fragment`], [`ip::icmp`], [`mac::Mac`], [`tcphc::Tcphc`] and [`rpl::Rpl`] without a node, [`tcp::Tcp::on_segment`] |
 #![no_std]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
@@ -141,6 +141,8 @@ pub mod tcp;
 pub mod tcphc;
 #[cfg(feature = "tcple")]
 pub mod tcple;
+#[cfg(feature = "thread")]
+pub mod thread;
 pub mod time;
 pub mod udp;
 pub mod wire;

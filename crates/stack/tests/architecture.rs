@@ -39,6 +39,7 @@ const MODULES: &[(&str, &[&str])] = &[
         &["limits", "time", "random", "wire", "storage", "hint"],
     ),
     ("join", &["time", "random", "wire", "remote", "mac"]),
+    ("thread", &["time", "random", "wire", "mac"]),
     ("ble", PROTOCOL),
     ("tcphc", PROTOCOL),
     ("tcple", PROTOCOL),

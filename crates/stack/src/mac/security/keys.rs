@@ -8,6 +8,7 @@ use sha2::Sha256;
 
 use super::aes::Aes128;
 use super::ccm::{Block, Cipher};
+use crate::wire::cursor;
 
 /// Length of an AES-128 key, bytes.
 pub const KEY_LEN: usize = 16;
@@ -44,6 +45,14 @@ impl NetworkKey {
     pub fn link_key(&self, sequence: u32) -> LinkKey {
         LinkKey(upper_half(&self.0, &[&sequence.to_be_bytes(), b"Thread"]))
     }
+
+    /// The key of MLE messages at that sequence: the lower half, of which [`Self::link_key`] is the
+    /// upper one.
+    #[cfg(feature = "thread")]
+    pub fn mle_key(&self, sequence: u32) -> LinkKey {
+        let [lower, _] = hmac(&self.0, &[&sequence.to_be_bytes(), b"Thread"]);
+        LinkKey(lower)
+    }
 }
 
 impl core::fmt::Debug for NetworkKey {
@@ -78,16 +87,19 @@ impl core::fmt::Debug for LinkKey {
 
 /// The upper half of HMAC-SHA256(key, message).
 pub(crate) fn upper_half(key: &[u8], message: &[&[u8]]) -> [u8; KEY_LEN] {
+    let [_, upper] = hmac(key, message);
+    upper
+}
+
+/// Both halves of HMAC-SHA256(key, message), the first one first.
+fn hmac(key: &[u8], message: &[&[u8]]) -> [[u8; KEY_LEN]; 2] {
+    let mut halves = [[0; KEY_LEN]; 2];
     // A key of any length is good for HMAC.
-    let mut hash = [0; 32];
     if let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) {
         message.iter().for_each(|part| mac.update(part));
-        hash = mac.finalize().into_bytes().into();
+        cursor::copy(halves.as_flattened_mut(), &mac.finalize().into_bytes());
     }
-    let mut half = [0; KEY_LEN];
-    let (_, upper) = hash.split_at(KEY_LEN);
-    half.copy_from_slice(upper);
-    half
+    halves
 }
 
 /// The key index by which frames name the key of `sequence`: 1 to 128.

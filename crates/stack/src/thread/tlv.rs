@@ -1,0 +1,64 @@
+//! Type, length, value: the one form of datasets, of MLE and of network data.
+
+use crate::wire::cursor::{Full, Reader, Truncated, Writer};
+
+/// TLVs whose lengths were checked, so that each of them can be read.
+///
+/// As an iterator: the type byte and the value of each, in their order.
+#[derive(Clone, Copy, Debug)]
+pub struct Tlvs<'a>(Reader<'a>);
+
+impl<'a> Tlvs<'a> {
+    /// The TLVs of `bytes`.
+    ///
+    /// # Errors
+    /// [`Truncated`]: the last one is longer than the bytes that are left.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Truncated> {
+        let tlvs = Self(Reader::new(bytes));
+        let mut rest = tlvs.0;
+        while !rest.is_empty() {
+            read(&mut rest)?;
+        }
+        Ok(tlvs)
+    }
+
+    /// The value of the first TLV of this type.
+    pub fn find(mut self, kind: u8) -> Option<&'a [u8]> {
+        self.find_map(|(other, value)| (other == kind).then_some(value))
+    }
+
+    /// The first `N` bytes of the first TLV of this type; `None` where it is absent or shorter.
+    pub fn array<const N: usize>(self, kind: u8) -> Option<[u8; N]> {
+        self.find(kind)?.first_chunk().copied()
+    }
+}
+
+impl<'a> Iterator for Tlvs<'a> {
+    type Item = (u8, &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        read(&mut self.0).ok()
+    }
+}
+
+fn read<'a>(r: &mut Reader<'a>) -> Result<(u8, &'a [u8]), Truncated> {
+    let kind = r.u8()?;
+    let len = match r.u8()? {
+        EXTENDED => r.u16()?,
+        len => u16::from(len),
+    };
+    Ok((kind, r.slice(usize::from(len))?))
+}
+
+/// Writes a TLV whose value is `parts`, one behind the other: at most 254 bytes.
+///
+/// # Errors
+/// [`Full`]: the output is too short.
+pub(super) fn put(w: &mut Writer<'_>, kind: u8, parts: &[&[u8]]) -> Result<(), Full> {
+    let len: usize = parts.iter().map(|part| part.len()).sum();
+    w.put(&[kind, len as u8])?;
+    parts.iter().try_for_each(|part| w.put(part))
+}
+
+/// The length of a TLV whose length follows in two bytes.
+const EXTENDED: u8 = 0xff;
