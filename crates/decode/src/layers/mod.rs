@@ -20,6 +20,7 @@ pub(crate) mod spinel;
 mod tap;
 mod tcp;
 pub(crate) mod tcphc;
+mod thread;
 mod udp;
 mod zep;
 
@@ -63,7 +64,7 @@ fn walk(decoder: &mut Decoder, frame: &mut Frame, next: Next<'_>) {
         }
         Next::Protocol(number, upper) => of_protocol(decoder, frame, number, upper),
         Next::Control(control) => of_icmp_type(decoder, frame, control),
-        Next::Datagram(ends, payload) => of_ports(frame, ends, payload),
+        Next::Datagram(ends, payload) => of_ports(decoder, frame, ends, payload),
     };
     walk(decoder, frame, next);
 }
@@ -147,9 +148,19 @@ fn of_icmp_type<'a>(decoder: &mut Decoder, frame: &mut Frame, control: Control<'
 }
 
 /// Explains a datagram by its UDP ports.
-fn of_ports<'a>(frame: &mut Frame, ends: [End; 2], payload: &'a [u8]) -> Next<'a> {
+fn of_ports<'a>(
+    decoder: &mut Decoder,
+    frame: &mut Frame,
+    ends: [End; 2],
+    payload: &'a [u8],
+) -> Next<'a> {
     let ports = ends.map(|(_, port)| port);
     if ports.contains(&coap::PORT) {
+        coap::explain(frame, payload)
+    } else if ports.contains(&thread::PORT) {
+        thread::explain(decoder, frame, ends, payload)
+    } else if ports.contains(&thread::MANAGEMENT_PORT) {
+        thread::hide_keys(decoder, payload);
         coap::explain(frame, payload)
     } else if ports.contains(&zep::PORT) {
         zep::explain(frame, payload)
