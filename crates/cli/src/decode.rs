@@ -4,13 +4,14 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
+use std::net::Ipv6Addr;
+use std::path::PathBuf;
 
 use anstream::{AutoStream, ColorChoice};
 use motet_decode::{COLUMNS, Capture, CaptureError, Context, Decoder, Frame, Look};
 
 use crate::error::Error;
-use crate::keys::{self, Keys};
+use crate::keys::CaptureKey;
 use crate::output::{self, Versioned};
 
 /// Explain a capture frame by frame: 802.15.4, Bluetooth LE, 6LoWPAN, IPv6, TCP, RPL, CoAP, Spinel.
@@ -26,6 +27,7 @@ use crate::output::{self, Versioned};
 #[command(after_help = "Examples:\n  motet decode air.pcap\n  \
                         motet decode air.pcap --context 0=fd00::/64 --summary\n  \
                         motet decode air.pcap --json | jq 'select(.status == \"malformed\")'\n  \
+                        motet decode home.pcap --key \"$(ot-ctl dataset active -x)\"\n  \
                         motet decode --spinel dongle.log")]
 pub(crate) struct Args {
     /// The capture file; `-` reads standard input.
@@ -51,20 +53,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ID=PREFIX/LEN", value_parser = str::parse::<Context>)]
     context: Vec<Context>,
 
-    /// Decrypt 802.15.4 frames: a key file, or a network key.
+    /// Decrypt 802.15.4 frames and Thread's messages: a key file, a network key, or a dataset.
     ///
-    /// A network key has 32 hexadecimal digits; that of a Thread network does as well. Where frames
-    /// have short addresses, the extended ones are learned from the capture.
-    #[arg(long, value_name = "FILE|KEY")]
+    /// A network key has 32 hexadecimal digits. A dataset is what ot-ctl dataset active -x prints of a
+    /// Thread network: its digits, a file with them, or - for standard input. Where frames have short
+    /// addresses, the extended ones are learned from the capture. No key is shown.
+    #[arg(long, value_name = "FILE|KEY|DATASET")]
     key: Option<String>,
-}
-
-/// The keys that `--key` names: digits or a file.
-fn keys(text: &str) -> Result<Keys, Error> {
-    match keys::from_hex(text) {
-        Some(bytes) => Ok(Keys::of_network_key(bytes)),
-        None => keys::read(Path::new(text)),
-    }
 }
 
 /// Runs `motet decode`.
@@ -81,11 +76,19 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         };
         Error::input(format!("cannot decode {file}: {error}"))
     };
-    let keys = args.key.as_deref().map(keys).transpose()?;
+    if args.key.as_deref() == Some("-") && args.file.as_os_str() == "-" {
+        return Err(Error::input(
+            "the capture and --key cannot both be standard input: name a file for one of them",
+        ));
+    }
+    let key = args.key.as_deref().map(CaptureKey::read).transpose()?;
     let mut capture = open(args).map_err(unreadable)?;
-    let mut decoder = Decoder::new(&args.context);
-    if let Some(keys) = keys {
-        decoder.open_with(keys.network, keys.sequence);
+    let mesh_local = key.and_then(|key| key.mesh_local_prefix);
+    let mut contexts: Vec<Context> = mesh_local.map(mesh_local_context).into_iter().collect();
+    contexts.extend(&args.context);
+    let mut decoder = Decoder::new(&contexts);
+    if let Some(key) = key {
+        decoder.open_with(key.network, key.sequence);
         if is_read_twice(args) {
             decoder = informed(decoder, open(args).map_err(unreadable)?);
         }
@@ -113,6 +116,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
             .map_err(|error| output::stdout_error(&error))?;
     }
     ended
+}
+
+/// The context that every node of a Thread network knows.
+const fn mesh_local_context(prefix: Ipv6Addr) -> Context {
+    Context {
+        id: 0,
+        prefix,
+        len: 64,
+    }
 }
 
 /// Whether the capture can be read twice: it is a file, not a pipe and nothing that grows.

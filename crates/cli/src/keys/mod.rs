@@ -3,6 +3,7 @@
 //! Place: the key file is read by the commands that take `--key`.
 //! Source: Thread 1.1 §7.1.4, by whose rule link keys follow from a network key.
 
+mod dataset;
 mod file;
 
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use sha2::{Digest as _, Sha256};
 
+pub(crate) use self::dataset::CaptureKey;
 pub(crate) use self::file::{read, read_join_key};
 use motet_lab::keys::{KeyFile, hex};
 use motet_lab::net::network::{NetworkOptions, SecurityOptions};
