@@ -69,8 +69,7 @@ impl Keys {
         self
     }
 
-    /// The payload in clear of a frame. The sender's extended address is learned where that opens
-    /// it.
+    /// The sender's extended address, which is learned, and the payload in clear of a frame.
     ///
     /// # Errors
     /// Why it stays closed, in words.
@@ -78,21 +77,25 @@ impl Keys {
         &mut self,
         addresses: &mut Addresses,
         sealed: Sealed<'_>,
-    ) -> Result<Vec<u8>, &'static str> {
+    ) -> Result<(Extended, Vec<u8>), &'static str> {
         let Address { pan_id, addr } = sealed.sender;
+        let open_from = |keys: &mut Self, source| {
+            let payload = keys.open_from(source, sealed)?;
+            Some((source, payload))
+        };
         match addr {
-            LinkAddr::Extended(source) => self.open_from(source, sealed).ok_or(WRONG_KEY),
+            LinkAddr::Extended(source) => open_from(self, source).ok_or(WRONG_KEY),
             LinkAddr::Short(short) => {
                 let known = addresses.of_short(pan_id, short);
-                if let Some(payload) = known.and_then(|source| self.open_from(source, sealed)) {
-                    return Ok(payload);
+                if let Some(opened) = known.and_then(|source| open_from(self, source)) {
+                    return Ok(opened);
                 }
-                let (source, payload) = self.search(addresses, sealed).ok_or(match known {
+                let opened = self.search(addresses, sealed).ok_or(match known {
                     Some(_) => WRONG_KEY,
                     None => UNKNOWN_SENDER,
                 })?;
-                addresses.learn(pan_id, short, source);
-                Ok(payload)
+                addresses.learn(pan_id, short, opened.0);
+                Ok(opened)
             }
             // No frame of 802.15.4 has such an address.
             LinkAddr::Device(_) => Err(UNKNOWN_SENDER),

@@ -5,6 +5,7 @@ mod mesh;
 mod routing;
 mod secured;
 mod spinel;
+mod thread;
 mod under;
 
 use std::io::Cursor;

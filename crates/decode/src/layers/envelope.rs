@@ -24,7 +24,7 @@ use motet::wire::ieee802154::{
 use super::elements::{self, Elements};
 use super::mac::{self, link_addr};
 use crate::Decoder;
-use crate::model::{Frame, Layer, hex, hex16};
+use crate::model::{Audience, Field, Frame, Layer, hex, hex16};
 use crate::next::Next;
 use crate::secured::{self, Sealed};
 
@@ -204,11 +204,11 @@ impl Inside<'_> {
         if !mic.is_empty() {
             frame.push(Layer::new("mic", hex(mic, "")).hidden("mic", mic));
         }
-        let Some(security) = security else {
+        if security.is_none() {
             return self.payload(decoder, frame, r.rest().into());
-        };
+        }
         let opened = match elements {
-            Elements::Done => self.open(decoder, security, mpdu, content.len() - r.len()),
+            Elements::Done => self.open(decoder, frame, mpdu, content.len() - r.len()),
             Elements::Encrypted => Err("the payload is encrypted, information elements included"),
         };
         match opened {
@@ -224,10 +224,11 @@ impl Inside<'_> {
     fn open(
         self,
         decoder: &mut Decoder,
-        security: Security<'_>,
+        frame: &mut Frame,
         mpdu: &[u8],
         at: usize,
     ) -> Result<Vec<u8>, &'static str> {
+        let security = self.security.ok_or("the frame is not secured")?;
         // The identifier of a command goes in clear.
         let identifier_len = usize::from(self.envelope.kind == Kind::Command);
         let split = mpdu.split_at_checked(at + identifier_len);
@@ -243,7 +244,11 @@ impl Inside<'_> {
         let opened = match security.is_well_known() {
             true => secured::open_well_known(sealed)
                 .ok_or("the payload is encrypted, and Thread's well-known key does not open it")?,
-            false => keys.open(&mut decoder.addresses, sealed)?,
+            false => {
+                let (source, opened) = keys.open(&mut decoder.addresses, sealed)?;
+                name_sender(frame, sealed.sender, source);
+                opened
+            }
         };
         Ok([header.get(at..).unwrap_or_default(), &opened].concat())
     }
@@ -268,6 +273,19 @@ impl Inside<'_> {
                 Next::End
             }
         }
+    }
+}
+
+/// Says which node a short address stands for.
+fn name_sender(frame: &mut Frame, sender: Address, source: [u8; 8]) {
+    let mut layers = frame.layers.iter_mut().rev();
+    let layer = layers.find(|layer| layer.name == "security");
+    if let (Some(layer), LinkAddr::Short(_)) = (layer, sender.addr) {
+        layer.fields.push(Field {
+            key: "sender",
+            value: link_addr(LinkAddr::Extended(source)).into(),
+            audience: Audience::All,
+        });
     }
 }
 

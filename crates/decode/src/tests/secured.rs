@@ -8,10 +8,10 @@ use super::super::model::{Frame, Status};
 use super::mesh::{A, Air, B, PAN};
 use super::with_fcs;
 
-const KEY: NetworkKey = NetworkKey::new([7; 16]);
-const SHORT: u16 = 0x2c01;
+pub(super) const KEY: NetworkKey = NetworkKey::new([7; 16]);
+pub(super) const SHORT: u16 = 0x2c01;
 
-fn eui64(addr: LinkAddr) -> [u8; 8] {
+pub(super) fn eui64(addr: LinkAddr) -> [u8; 8] {
     match addr {
         LinkAddr::Extended(bytes) => bytes,
         _ => panic!("an extended address"),
@@ -19,7 +19,7 @@ fn eui64(addr: LinkAddr) -> [u8; 8] {
 }
 
 /// A frame from the short address of `owner`, sealed by it; the payload is no 6LoWPAN.
-fn sealed(pan: u16, owner: LinkAddr, sequence: u32, counter: u32) -> Vec<u8> {
+pub(super) fn sealed(pan: u16, owner: LinkAddr, sequence: u32, counter: u32) -> Vec<u8> {
     let auxiliary = Auxiliary {
         level: Level::Mic32,
         counter,
@@ -40,14 +40,14 @@ fn sealed(pan: u16, owner: LinkAddr, sequence: u32, counter: u32) -> Vec<u8> {
     with_fcs(&mpdu)
 }
 
-fn air() -> Air {
+pub(super) fn air() -> Air {
     let mut air = Air::new(&[]);
     air.decoder.open_with(KEY, 0);
     air
 }
 
 /// Whether the frame's payload is in clear.
-fn is_open(frame: &Frame) -> bool {
+pub(super) fn is_open(frame: &Frame) -> bool {
     let Status::Undecoded(problem) = &frame.status else {
         panic!("{:?}", frame.status)
     };

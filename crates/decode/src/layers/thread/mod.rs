@@ -12,8 +12,8 @@ mod tlvs;
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use motet::thread::mle::{self, Ends, MleError, command, tlv_type};
 use motet::thread::Tlvs;
+use motet::thread::mle::{self, Ends, MleError, command, tlv_type};
 use motet::thread::network_data::NetworkData;
 use motet::wire::cursor::{Reader, Truncated};
 

@@ -10,7 +10,7 @@ use motet::thread::mle::tlv_type;
 use motet::wire::cursor::{Reader, Truncated};
 
 use super::{dataset, network_data};
-use crate::model::{Field, Value, group, hex, hex8, hex16};
+use crate::model::{Audience, Field, Value, group, hex, hex8, hex16};
 
 /// A TLV.
 pub(super) fn value(kind: u8, bytes: &[u8]) -> Value {
@@ -60,7 +60,15 @@ fn known(kind: u8, bytes: &[u8]) -> Result<Value, Truncated> {
                 Some(name) => Value::from(name),
                 None => (*kind).into(),
             });
-            group([("tlv_request", wanted.collect::<Vec<_>>().into())])
+            let types = bytes.iter().map(|kind| Value::from(*kind));
+            Value::Group(vec![
+                Field {
+                    key: "tlv_request",
+                    value: wanted.collect::<Vec<_>>().into(),
+                    audience: Audience::All,
+                },
+                Field::for_programs("types", types.collect::<Vec<_>>()),
+            ])
         }
         tlv_type::SCAN_MASK => scan_mask(r.u8()?),
         tlv_type::CONNECTIVITY => connectivity(r)?,
@@ -171,9 +179,9 @@ fn connectivity(r: &mut Reader<'_>) -> Result<Value, Truncated> {
     let priority = r.u8()?.cast_signed() >> 6;
     let mut fields = vec![
         ("parent_priority", i64::from(priority).into()),
-        ("link_quality_3", r.u8()?.into()),
-        ("link_quality_2", r.u8()?.into()),
-        ("link_quality_1", r.u8()?.into()),
+        ("neighbors_of_quality_3", r.u8()?.into()),
+        ("neighbors_of_quality_2", r.u8()?.into()),
+        ("neighbors_of_quality_1", r.u8()?.into()),
         ("leader_cost", r.u8()?.into()),
         ("id_sequence", r.u8()?.into()),
         ("active_routers", r.u8()?.into()),
