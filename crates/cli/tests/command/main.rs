@@ -33,5 +33,6 @@ mod secured;
 mod sniff;
 mod soak;
 mod state;
+mod thread_captures;
 mod trace;
 mod usage;
