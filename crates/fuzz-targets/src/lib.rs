@@ -23,6 +23,7 @@ mod join;
 mod mesh;
 mod mote;
 mod node;
+mod overheard;
 mod radio;
 mod sealed;
 mod seeds;
@@ -44,7 +45,7 @@ pub struct Target {
 }
 
 /// All fuzz targets.
-pub const TARGETS: [Target; 21] = [
+pub const TARGETS: [Target; 22] = [
     Target {
         name: "wire",
         run: wire::run,
@@ -144,6 +145,11 @@ pub const TARGETS: [Target; 21] = [
         name: "script",
         run: text::script,
         seeds: seeds::scripts,
+    },
+    Target {
+        name: "overheard",
+        run: overheard::run,
+        seeds: overheard::seeds,
     },
     Target {
         name: "decode",

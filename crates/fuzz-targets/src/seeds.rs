@@ -323,6 +323,11 @@ pub(crate) fn captures() -> Vec<Vec<u8>> {
     ]
 }
 
+/// A capture of 802.15.4 frames, which end in their FCS.
+pub(crate) fn air_capture(frames: &[Vec<u8>]) -> Vec<u8> {
+    pcap(LINKTYPE_IEEE802_15_4, frames)
+}
+
 /// A file of the pcap format: one record per frame, a millisecond apart.
 fn pcap(link_type: u16, frames: &[Vec<u8>]) -> Vec<u8> {
     let words = [0xa1b2_c3d4, 4 << 16 | 2, 0, 0, 65_535, u32::from(link_type)];

@@ -7,7 +7,7 @@ use std::net::Ipv6Addr;
 use motet::thread::Tlvs;
 use motet::wire::cursor::{Reader, Truncated};
 
-use super::tlvs::typed;
+use super::values::typed;
 use crate::model::{Value, group, hex, hex16};
 
 /// The TLVs of a dataset.

@@ -9,8 +9,9 @@
 mod dataset;
 mod network_data;
 mod tlvs;
+mod values;
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 
 use motet::thread::Tlvs;
 use motet::thread::mle::{self, Ends, MleError, command, tlv_type};
@@ -175,11 +176,6 @@ fn learn(decoder: &mut Decoder, ends: &Ends, command: u8, tlvs: Tlvs<'_>) {
             decoder.learn_context(0, prefix, 64, true);
         }
     }
-}
-
-/// The first 64 bits of an address, as a prefix.
-fn prefix_of(addr: Ipv6Addr) -> Ipv6Addr {
-    Ipv6Addr::from_bits(addr.to_bits() >> 64 << 64)
 }
 
 /// Thread 1.1 §4.4; 18 to 20 as in OpenThread.

@@ -10,8 +10,8 @@ use motet::thread::Tlvs;
 use motet::thread::network_data::{BorderRouter, NetworkData, Prefix, flag};
 use motet::wire::cursor::{Reader, Truncated};
 
-use super::tlvs::{content_of, typed};
-use super::{dataset, prefix_of};
+use super::dataset;
+use super::values::{content_of, typed};
 use crate::model::{Value, group, hex, hex16};
 
 /// The TLVs of network data.
@@ -50,6 +50,11 @@ pub(super) fn mesh_local_prefix(bytes: &[u8]) -> Option<Ipv6Addr> {
             _ => None,
         })
     })
+}
+
+/// The first 64 bits of an address, as a prefix.
+fn prefix_of(addr: Ipv6Addr) -> Ipv6Addr {
+    Ipv6Addr::from_bits(addr.to_bits() >> 64 << 64)
 }
 
 fn prefix_value(prefix: &Prefix<'_>) -> Value {

@@ -9,6 +9,7 @@ use std::net::Ipv6Addr;
 use motet::thread::mle::tlv_type;
 use motet::wire::cursor::{Reader, Truncated};
 
+use super::values::{content_of, typed};
 use super::{dataset, network_data};
 use crate::model::{Audience, Field, Value, group, hex, hex8, hex16};
 
@@ -16,17 +17,6 @@ use crate::model::{Audience, Field, Value, group, hex, hex8, hex16};
 pub(super) fn value(kind: u8, bytes: &[u8]) -> Value {
     let fields = known(kind, bytes).unwrap_or_else(|Truncated| other(kind, bytes));
     typed(fields, kind)
-}
-
-/// Fields of a TLV of this type.
-pub(super) fn typed(fields: Value, kind: u8) -> Value {
-    match fields {
-        Value::Group(mut fields) => {
-            fields.push(Field::for_programs("type", kind));
-            Value::Group(fields)
-        }
-        value => value,
-    }
 }
 
 /// A TLV that is not taken apart.
@@ -55,42 +45,13 @@ fn known(kind: u8, bytes: &[u8]) -> Result<Value, Truncated> {
             let content = network_data::values(all_of(r))?;
             content_of("network_data_bytes", bytes, content)
         }
-        tlv_type::TLV_REQUEST => {
-            let wanted = all_of(r).iter().map(|kind| match name(*kind) {
-                Some(name) => Value::from(name),
-                None => (*kind).into(),
-            });
-            let types = bytes.iter().map(|kind| Value::from(*kind));
-            Value::Group(vec![
-                Field {
-                    key: "tlv_request",
-                    value: wanted.collect::<Vec<_>>().into(),
-                    audience: Audience::All,
-                },
-                Field::for_programs("types", types.collect::<Vec<_>>()),
-            ])
-        }
+        tlv_type::TLV_REQUEST => request(all_of(r)),
         tlv_type::SCAN_MASK => scan_mask(r.u8()?),
         tlv_type::CONNECTIVITY => connectivity(r)?,
         tlv_type::LINK_MARGIN => group([("link_margin_db", r.u8()?.into())]),
-        tlv_type::STATUS => group([(
-            "status",
-            match r.u8()? {
-                1 => "error".into(),
-                status => status.into(),
-            },
-        )]),
+        tlv_type::STATUS => status(r.u8()?),
         tlv_type::VERSION => group([("version", r.u16()?.into())]),
-        tlv_type::ADDRESS_REGISTRATION => {
-            let mut entries = Vec::new();
-            while !r.is_empty() {
-                entries.push(registration(r)?);
-            }
-            group([
-                ("address_registration", entries.len().into()),
-                ("entries", entries.into()),
-            ])
-        }
+        tlv_type::ADDRESS_REGISTRATION => registrations(r)?,
         CHANNEL => group([("page", r.u8()?.into()), ("channel", r.u16()?.into())]),
         PAN => group([("pan", hex16(r.u16()?))]),
         tlv_type::ACTIVE_TIMESTAMP => dataset::timestamp("active_timestamp_s", r)?,
@@ -119,11 +80,6 @@ fn known(kind: u8, bytes: &[u8]) -> Result<Value, Truncated> {
     }
 }
 
-/// A TLV that holds others: its length, then they.
-pub(super) fn content_of(name: &'static str, bytes: &[u8], content: Vec<Value>) -> Value {
-    group([(name, bytes.len().into()), ("content", content.into())])
-}
-
 fn mode(mode: u8) -> Value {
     group([
         ("mode", hex8(mode)),
@@ -132,6 +88,31 @@ fn mode(mode: u8) -> Value {
         ("full_thread_device", (mode & 2 != 0).into()),
         ("full_network_data", (mode & 1 != 0).into()),
     ])
+}
+
+/// What the receiver is asked for.
+fn request(wanted: &[u8]) -> Value {
+    let names = wanted.iter().map(|kind| match name(*kind) {
+        Some(name) => Value::from(name),
+        None => (*kind).into(),
+    });
+    let types = wanted.iter().map(|kind| Value::from(*kind));
+    Value::Group(vec![
+        Field {
+            key: "tlv_request",
+            value: names.collect::<Vec<_>>().into(),
+            audience: Audience::All,
+        },
+        Field::for_programs("types", types.collect::<Vec<_>>()),
+    ])
+}
+
+fn status(status: u8) -> Value {
+    let status = match status {
+        1 => Value::from("error"),
+        status => status.into(),
+    };
+    group([("status", status)])
 }
 
 fn scan_mask(mask: u8) -> Value {
@@ -191,6 +172,18 @@ fn connectivity(r: &mut Reader<'_>) -> Result<Value, Truncated> {
         fields.push(("datagrams", r.u8()?.into()));
     }
     Ok(group(fields))
+}
+
+/// The addresses of a child.
+fn registrations(r: &mut Reader<'_>) -> Result<Value, Truncated> {
+    let mut entries = Vec::new();
+    while !r.is_empty() {
+        entries.push(registration(r)?);
+    }
+    Ok(group([
+        ("address_registration", entries.len().into()),
+        ("entries", entries.into()),
+    ]))
 }
 
 /// An address of a child: the interface identifier behind a context's prefix, or all of it.
