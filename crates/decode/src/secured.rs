@@ -1,7 +1,7 @@
 //! Frames that are opened with a key.
 //!
 //! Place: `envelope` calls [`Keys::open`] for a frame that is encrypted; the cipher is the stack's
-//! own. A MIC shows which of several keys and addresses is right, so whatever may be right is tried:
+//! own. A MIC shows which of several keys and addresses is right, so all that may be right is tried:
 //! the key sequences that a key index can stand for, and for a sender with a short address the
 //! extended ones that were heard in its PAN.
 //! Left out: keys that a frame names by a source of its own (other than Thread's well-known one),
@@ -230,7 +230,7 @@ const ROUNDS_MAX: u32 = 16;
 const SEQUENCES_MAX: usize = 8;
 /// Ciphers kept; each has 176 bytes.
 const LINKS_MAX: usize = 32;
-/// Attempts that may fail in one PAN in a row, beyond those with what is known; together some 50 ms.
+/// Attempts that may fail in one PAN in a row, beyond those with what is known; some 50 ms.
 const PATIENCE: u32 = 4_096;
 
 /// Thread's key of key identifier mode 2, as in OpenThread's `Mac::kMode2Key`.

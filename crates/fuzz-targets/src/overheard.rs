@@ -241,7 +241,10 @@ mod tests {
         motet_decode::explain(seeds::air_capture(&frames(&first)), &mut text).expect("memory");
         let text = String::from_utf8(text).expect("UTF-8");
         // Of the key sequence at the begin, and of a later one.
-        assert!(text.matches("6LoWPAN first fragment").count() >= 2, "{text}");
+        assert!(
+            text.matches("6LoWPAN first fragment").count() >= 2,
+            "{text}"
+        );
         assert!(text.contains("hops left 5"), "{text}");
     }
 }

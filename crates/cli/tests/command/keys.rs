@@ -543,7 +543,7 @@ fn tshark(file: &Path, key: Option<&PathBuf>) -> Option<Vec<String>> {
 #[test]
 fn a_key_is_a_file_or_digits() {
     for (key, words) in [
-        ("00112233445566778899aabbccddeef", "no such file"),
+        ("00112233445566778899aabbccddeef", "32 hexadecimal digits"),
         ("nothing.key", "no such file"),
     ] {
         assert_refused(&run(["decode", "/dev/null", "--key", key]), 2, &[words]);

@@ -1,7 +1,8 @@
 //! 6LoWPAN mesh addressing and broadcast headers, of networks that forward below IP.
 //!
-//! Place: `lowpan` calls [`headers`] before all else. Behind them addresses are the originator's and
-//! the final one: interface identifiers derive from those, and fragments belong together by them.
+//! Place: `lowpan` calls [`headers`] before all else. Behind them addresses are the originator's
+//! and the final one: interface identifiers derive from those, and fragments belong together by
+//! them.
 //! Source: RFC 4944 §5.2, §11.1.
 
 use motet::lowpan::LinkPair;

@@ -35,8 +35,8 @@ pub use tcp_form::TcpForm;
 
 /// The two ends of the hop that a frame takes: interface identifiers derive from them.
 ///
-/// In this stack they are of the frame itself, since it routes by IP. Behind a mesh header (RFC 4944
-/// §5.2) they are the originator and the final address.
+/// In this stack they are of the frame itself, since it routes by IP. Behind a mesh header (RFC
+/// 4944 §5.2) they are the originator and the final address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LinkPair {
     /// The node that transmits the frame.

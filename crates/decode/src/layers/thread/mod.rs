@@ -1,8 +1,8 @@
 //! Mesh Link Establishment, Thread's messages between neighbours: UDP port 19788.
 //!
-//! Place: under `udp`. The stack's codec opens the messages; `tlvs`, `network_data` and `dataset` put
-//! their content into words. They teach the decoder whose a short address is, the key sequence, and
-//! the 6LoWPAN contexts of the network.
+//! Place: under `udp`. The stack's codec opens the messages; `tlvs`, `network_data` and `dataset`
+//! put their content into words. They teach the decoder whose a short address is, the key sequence,
+//! and the 6LoWPAN contexts of the network.
 //! Left out: whether a message answers another one.
 //! Sources: `draft-ietf-mle` 00; Thread 1.1 §4 and §5.18.
 

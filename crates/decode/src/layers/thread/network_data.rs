@@ -1,7 +1,7 @@
 //! Network data in words: what the leader of a Thread network tells all its nodes.
 //!
-//! Prefixes are read by the stack's own codec; services and commissioning data, of which a child has
-//! no need, are read here.
+//! Prefixes are read by the stack's own codec; services and commissioning data, of which a child
+//! has no need, are read here.
 //! Source: Thread 1.1 §5.18; the service of DNS and SRP as in OpenThread (`DnsSrpUnicast`).
 
 use std::net::Ipv6Addr;
