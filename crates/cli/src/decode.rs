@@ -55,9 +55,9 @@ pub(crate) struct Args {
 
     /// Decrypt 802.15.4 frames and Thread's messages: a key file, a network key, or a dataset.
     ///
-    /// A network key has 32 hexadecimal digits. A dataset is what ot-ctl dataset active -x prints of
-    /// a Thread network: its digits, a file with them, or - for standard input. Where frames have
-    /// short addresses, the extended ones are learned from the capture. No key is shown.
+    /// A network key has 32 hexadecimal digits. A dataset is what ot-ctl dataset active -x prints
+    /// of a Thread network: its digits, a file with them, or - for standard input. Where frames
+    /// have short addresses, the extended ones are learned from the capture. No key is shown.
     #[arg(long, value_name = "FILE|KEY|DATASET")]
     key: Option<String>,
 }

@@ -1,7 +1,7 @@
 //! Frames that are opened with a key.
 //!
 //! Place: `envelope` calls [`Keys::open`] for a frame that is encrypted; the cipher is the stack's
-//! own. A MIC shows which of several keys and addresses is right, so all that may be right is tried:
+//! own. A MIC shows which of several keys and addresses is right, so all that may be is tried:
 //! the key sequences that a key index can stand for, and for a sender with a short address the
 //! extended ones that were heard in its PAN.
 //! Left out: keys that a frame names by a source of its own (other than Thread's well-known one),
