@@ -112,12 +112,17 @@ impl SenderNumbers {
 
     /// Whether the message number `number` may be used.
     pub(super) fn allows(&mut self, number: u32) -> bool {
-        let Some((store, eui64)) = self.counter_store.as_ref().filter(|_| number >= self.bound)
-        else {
+        number < self.bound || self.store(number.saturating_add(NUMBERS))
+    }
+
+    /// Reserves the numbers below `bound`; returns whether that is on the disk, if anything keeps
+    /// it.
+    pub(super) fn store(&mut self, bound: u32) -> bool {
+        let Some((store, eui64)) = &self.counter_store else {
             return true;
         };
         let past = Past {
-            number: number.saturating_add(NUMBERS),
+            number: bound,
             ..store.stored(*eui64)
         };
         let is_stored = store.store(*eui64, past);

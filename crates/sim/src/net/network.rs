@@ -432,8 +432,8 @@ impl NetworkOptions {
         for n in 1..self.nodes.len() {
             let key = secret.key(eui64(n));
             let rng = stream(self.seed, n as u32, Purpose::Joining);
-            let state = PledgeState::new(key, (eui64(n), plan::PAN), registrar, rng);
-            let state = state.with_counter_store(counter_store);
+            let place = (eui64(n), plan::PAN);
+            let state = PledgeState::new(key, place, Some(registrar), counter_store, rng);
             world.set_joiner(n, Joiner::Pledge(Box::new(state)));
         }
     }

@@ -176,8 +176,7 @@ fn joiner(settings: &Settings, key: &Key, store: &CounterStore) -> Option<Joiner
         Key::Network(..) => None,
         Key::Join(key) => {
             let rng = stream(settings.seed, 0, Purpose::Joining);
-            let pledge = PledgeState::below_a_root(*key, place, rng);
-            let pledge = pledge.with_counter_store(Some(store));
+            let pledge = PledgeState::new(*key, place, None, Some(store), rng);
             Some(Joiner::Pledge(Box::new(pledge)))
         }
         Key::Registrar(network, sequence, secret, revoked) => {

@@ -1,26 +1,23 @@
 //! Joining by CoJP between the nodes of a world: pledges, and the registrar that gives them the
 //! key.
 //!
-//! Purpose: it does the part of firmware and of a border router's host in joining, and keeps the
-//! state that outlives a reboot. Left out: the processor time of a request and an answer, which
-//! occurs once in a mote's life. Source: RFC 9031 §4 and §8.
+//! Purpose: it gives [`motet::node::Joiner`] the storage of firmware, does the part of a border
+//! router's host in joining, and keeps the state that outlives a reboot. Left out: the processor
+//! time of a request and an answer, which occurs once in a mote's life. Source: RFC 9031 §4 and §8.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 use std::ops::Bound::{Excluded, Unbounded};
 
 use motet::Remote;
-use motet::ip::ALL_NODES;
 use motet::join::{
-    Configuration, DATAGRAM_LEN_MAX, JoinKey, PORT, Pledge, Request, UnverifiedRequest, announce,
+    Configuration, DATAGRAM_LEN_MAX, JoinKey, PORT, Request, UnverifiedRequest, announce,
     confirming, hear, is_confirmed,
 };
 use motet::link::Link;
 use motet::mac::security::{NetworkKey, Reservation, Security};
-use motet::mac::{FrameDrop, Mac};
-use motet::node::{JoinProxy, JoinRole, Node};
+use motet::node::{self, JoinerConfig, Node};
 use motet::random::Rng;
-use motet::rpl::Rpl;
 use motet::time::{Duration, Instant};
 use motet::wire::LinkAddr;
 use motet_state::Past;
@@ -43,24 +40,8 @@ pub enum Joiner {
 /// A pledge, through all its lives.
 #[derive(Debug)]
 pub struct PledgeState {
-    key: JoinKey,
-    eui64: [u8; 8],
-    pan: u16,
-    /// Where it relays requests to once it has the key; `None`: that is not known yet.
-    registrar: Option<Ipv6Addr>,
-    /// Whether the registrar is the root of the DODAG that the node is in.
-    follows_root: bool,
-    pledge: Pledge,
-    rng: Rng,
+    joiner: node::Joiner,
     numbers: SenderNumbers,
-    /// When the pledge asks next, and how long it waits then.
-    ask_at: Option<Instant>,
-    wait: Duration,
-    /// Sealed frames that it has heard.
-    heard: u32,
-    given: Option<Configuration>,
-    /// The key that was announced.
-    next: Option<Configuration>,
 }
 
 /// A registrar's state of the devices that join.
@@ -100,150 +81,40 @@ struct Renewal {
 }
 
 impl PledgeState {
-    /// As [`Self::new`], where the registrar is the root of the DODAG that the node will be in. A
-    /// node without RPL takes no further key from it.
-    pub fn below_a_root(key: JoinKey, place: ([u8; 8], u16), rng: Rng) -> Self {
-        Self {
-            registrar: None,
-            follows_root: true,
-            ..Self::new(key, place, Ipv6Addr::UNSPECIFIED, rng)
-        }
-    }
-
-    /// `registrar`: the address that it relays requests to once it has the key.
-    pub fn new(key: JoinKey, (eui64, pan): ([u8; 8], u16), registrar: Ipv6Addr, rng: Rng) -> Self {
-        Self {
+    /// `registrar`: the address that it relays requests to once it has the key; `None`: the root of
+    /// the DODAG that the node will be in. `counter_store`: where its numbers go on from one run to
+    /// the next, if anything keeps them.
+    pub fn new(
+        key: JoinKey,
+        (eui64, pan): ([u8; 8], u16),
+        registrar: Option<Ipv6Addr>,
+        counter_store: Option<&CounterStore>,
+        rng: Rng,
+    ) -> Self {
+        let numbers = SenderNumbers::new(counter_store, eui64);
+        let config = JoinerConfig {
             key,
             eui64,
             pan,
-            registrar: Some(registrar),
-            follows_root: false,
-            pledge: Pledge::new(&key, eui64, 0),
-            rng,
-            numbers: SenderNumbers::default(),
-            ask_at: None,
-            wait: WAIT_MIN,
-            heard: 0,
-            given: None,
-            next: None,
+            number: numbers.first(),
+            registrar,
+        };
+        Self {
+            joiner: node::Joiner::new(config, rng),
+            numbers,
         }
-    }
-
-    /// As this, with numbers that go on from one run to the next, if something keeps them.
-    #[must_use]
-    pub fn with_counter_store(mut self, counter_store: Option<&CounterStore>) -> Self {
-        self.numbers = SenderNumbers::new(counter_store, self.eui64);
-        self.pledge = Pledge::new(&self.key, self.eui64, self.numbers.first());
-        self
     }
 
     /// Does what is due; returns whether anything was.
     fn step(&mut self, node: &mut Node<'_>, stored: Option<Reservation>, now: Instant) -> bool {
-        if self.given.is_some() {
-            self.follow(node);
-            return self.renew(node, now);
-        }
-        let mut datagram = [0; DATAGRAM_LEN_MAX];
-        while let Some((_, len)) = node.recv_join(&mut datagram) {
-            if let Ok(given) = self.pledge.on_answer(&datagram[..len]) {
-                self.given = Some(given);
-                node.unlock(&given, stored, self.role(), now);
-                return true;
-            }
-        }
-        // Nodes that are switched on at one time do not ask at one time.
-        let first = || now + self.rng.uniform(WAIT_MIN);
-        let ask_at = *self.ask_at.get_or_insert_with(first);
-        let ask_at = self.sooner(ask_at, node, now);
-        if now < ask_at {
-            return false;
-        }
-        self.ask_at = Some(now + self.wait + self.rng.uniform(WAIT_MIN));
-        self.wait = self.wait.saturating_mul(2).min(WAIT_MAX);
-        // A number that an earlier run has used would encrypt a second request with the same nonce.
-        if !self.numbers.allows(self.pledge.next_sequence()) {
-            return false;
-        }
-        let request = Request { pan: self.pan };
-        let Some(len) = self.pledge.ask(&request, &mut datagram) else {
-            return false;
+        let acted = self.joiner.poll(node, stored, now);
+        let Some(bound) = self.joiner.poll_number() else {
+            return acted;
         };
-        node.send_join(&(ALL_NODES, PORT).into(), &datagram[..len], now)
-            .is_ok()
-    }
-
-    /// What the node does once it has the key.
-    fn role(&self) -> JoinRole {
-        match self.registrar {
-            Some(registrar) => JoinRole::Proxy(registrar),
-            None => JoinRole::Member(Ipv6Addr::UNSPECIFIED),
-        }
-    }
-
-    /// Lets the node relay to the root that it has now.
-    fn follow(&mut self, node: &mut Node<'_>) {
-        if !self.follows_root {
-            return;
-        }
-        let root = node.rpl().and_then(Rpl::dodag).map(|dodag| dodag.id);
-        if root.is_none() || root == self.registrar {
-            return;
-        }
-        self.registrar = root;
-        if let Some(proxy) = node.take_join_proxy() {
-            *proxy = JoinProxy::new(self.role(), &mut self.rng);
-            node.set_join_proxy(proxy);
-        }
-    }
-
-    /// When the pledge sends its next request. If it has reached the longest interval, it begins
-    /// anew with the shortest one as soon as it hears a neighbour that has the key.
-    fn sooner(&mut self, ask_at: Instant, node: &Node<'_>, now: Instant) -> Instant {
-        let counters = mac_of(node).map(Mac::counters);
-        let heard = counters.map_or(0, |it| it.dropped(FrameDrop::UnknownKey));
-        if std::mem::replace(&mut self.heard, heard) == heard {
-            return ask_at;
-        }
-        // Such frames may be forged, so they shorten only the longest wait.
-        if self.wait < WAIT_MAX {
-            return ask_at;
-        }
-        self.wait = WAIT_MIN;
-        let ask_at = ask_at.min(now + self.rng.uniform(WAIT_MIN));
-        self.ask_at = Some(ask_at);
-        ask_at
-    }
-
-    /// Takes another key from the registrar; returns whether there was one.
-    fn renew(&mut self, node: &mut Node<'_>, now: Instant) -> bool {
-        let mut acted = false;
-        let (mut datagram, mut out) = ([0; DATAGRAM_LEN_MAX], [0; DATAGRAM_LEN_MAX]);
-        while let Some((from, len)) = node.recv_join(&mut datagram) {
-            acted = true;
-            let announced = self.pledge.on_announcement(&datagram[..len], &mut out);
-            if let Ok((next, len)) = announced {
-                self.next = Some(next);
-                node.expect_key(&next);
-                // It is told again until this arrives.
-                let _is_sent = node.send_join(&from, &out[..len], now);
-            }
-        }
-        // A node that starts again knows of it only what is stored.
-        if let Some(next) = &self.next {
-            node.expect_key(next);
-        }
-        // Only the key in force is stored as the one to begin with.
-        if let Some(next) = self.next.filter(|next| sequence_of(node) >= next.sequence) {
-            (self.given, self.next) = (Some(next), None);
-        }
-        acted
-    }
-
-    /// The node is switched off: the numbers that it has used are stored.
-    fn rest(&mut self) {
-        self.pledge = Pledge::new(&self.key, self.eui64, self.pledge.next_sequence());
-        self.ask_at = None;
-        self.wait = WAIT_MIN;
+        let is_stored = self.numbers.store(bound);
+        self.joiner.on_number(bound, is_stored, now);
+        // Again, since it may ask now.
+        self.joiner.poll(node, stored, now) | acted
     }
 }
 
@@ -461,7 +332,7 @@ impl Joiner {
 
     pub(super) fn rest(&mut self) {
         match self {
-            Self::Pledge(pledge) => pledge.rest(),
+            Self::Pledge(pledge) => pledge.joiner.restart(),
             Self::Registrar(_) => {}
         }
     }
@@ -469,18 +340,15 @@ impl Joiner {
     /// When the joiner wants to be called though nothing has come.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self {
-            Self::Pledge(pledge) if pledge.given.is_none() => {
-                Some(pledge.ask_at.unwrap_or(Instant::ORIGIN))
-            }
-            Self::Pledge(_) => None,
+            Self::Pledge(pledge) => pledge.joiner.next_deadline(),
             Self::Registrar(registrar) => registrar.renewal.as_ref().map(|renewal| renewal.tell_at),
         }
     }
 
     /// The key in force that a node has.
-    const fn given(&self) -> Option<Configuration> {
+    fn given(&self) -> Option<Configuration> {
         match self {
-            Self::Pledge(pledge) => pledge.given,
+            Self::Pledge(pledge) => pledge.joiner.given(),
             Self::Registrar(registrar) => Some(registrar.given),
         }
     }
@@ -539,8 +407,3 @@ const RENEWAL_MAX: Duration = Duration::from_secs(60);
 
 /// The response code to a pledge of another PAN, 4.03 (RFC 7252 §5.9.2.4).
 const FORBIDDEN: u8 = 0x83;
-
-/// Time between a mote's requests at first, and at most; up to as much as the first again at
-/// random. A relay passes on one request a second, whoever asks.
-const WAIT_MIN: Duration = Duration::from_secs(2);
-const WAIT_MAX: Duration = Duration::from_secs(16);
