@@ -41,6 +41,7 @@ enum RadioKind {
     #[value(name = "telosb")]
     TelosB,
     Nrf52840,
+    Rcp,
     Ble,
 }
 
@@ -107,9 +108,10 @@ fn others() -> [(Arg, &'static str); 5] {
         (
             option(
                 RADIO,
-                "hamilton|telosb|nrf52840|ble",
+                "hamilton|telosb|nrf52840|rcp|ble",
                 "Radio and driver of every mote; telosb where relays are to forward without copies, \
-                 else hamilton; ble: Bluetooth LE, one hop",
+                 else hamilton; rcp: a co-processor that makes attempts by itself, as a dongle; ble: \
+                 Bluetooth LE, one hop",
             )
             .hide_possible_values(true)
             .value_parser(EnumValueParser::<RadioKind>::new()),
@@ -169,6 +171,7 @@ fn said(document: Document, radio: Option<RadioKind>, sleep: Option<Sleep>) -> D
         Some(RadioKind::Hamilton) => document.with("radio.profile", "hamilton"),
         Some(RadioKind::TelosB) => document.with("radio.profile", "telosb"),
         Some(RadioKind::Nrf52840) => document.with("radio.profile", "nrf52840"),
+        Some(RadioKind::Rcp) => document.with("radio.profile", "rcp"),
     };
     let Some(sleep) = sleep else {
         return document;

@@ -63,6 +63,9 @@ pub(crate) fn sentence(error: &ScenarioError) -> String {
                                      copy: name --radio telosb, which has two, or leave out --forwarding \
                                      cit"
         .to_owned(),
+        Some(Rule::OwnAttempts) => "this radio makes attempts by itself, so no relay can send a frame on at \
+                                    once: name --radio telosb, or leave out --forwarding cit"
+            .to_owned(),
         Some(Rule::PaceByHand) => "with --pacing auto no time is set by hand: leave out --hold and \
                                    --retry-delay"
             .to_owned(),

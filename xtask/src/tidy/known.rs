@@ -58,7 +58,12 @@ pub(super) const KNOWN: [Known; 18] = [
     },
     Known {
         root: "crates/sim/src",
-        files: &["air::event", "air::radio", "air::radio::receive"],
+        files: &[
+            "air::event",
+            "air::radio",
+            "air::radio::receive",
+            "air::radio::transmit",
+        ],
         why: "an event is for a radio, and a radio brings about events",
     },
     Known {

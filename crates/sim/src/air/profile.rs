@@ -188,6 +188,20 @@ impl Profile {
         currents: Currents::NRF52840,
     };
 
+    /// A radio co-processor: an nRF52840 whose firmware backs off, assesses, and takes ACKs by
+    /// itself, as `ot-rcp` does, without the line to its host. The same seam as a dongle's: the MAC
+    /// hears how an attempt ended.
+    pub const RCP: Self = Self {
+        capabilities: RadioCapabilities {
+            channel_switch: Self::NRF52840.capabilities.channel_switch,
+            pending: mac::Pending::PerNeighbour,
+            ..RadioCapabilities::OFFLOADING
+        },
+        // Its host hears of whole frames.
+        head_first: false,
+        ..Self::NRF52840
+    };
+
     /// A driver with no cost at all on a radio with separate buffers: what the standard
     /// alone allows. ACKs come from software in no time.
     pub const IDEAL: Self = Self {

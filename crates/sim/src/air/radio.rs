@@ -10,6 +10,7 @@
 mod output;
 mod queue;
 mod receive;
+mod transmit;
 mod usage;
 
 use std::sync::Arc;
@@ -29,6 +30,7 @@ use crate::air::{Air, Event};
 
 use queue::Queue;
 use receive::{Waits, head_of, with_fcs};
+use transmit::Attempt;
 
 pub use output::Output;
 pub use usage::{State, Usage};
@@ -55,6 +57,8 @@ pub struct Radio {
     unloading: Queue<(Frame, RxMeta)>,
     /// The driver has done what precedes a turnaround.
     prepared: bool,
+    /// The attempt under way, where the radio makes them by itself.
+    attempt: Option<Attempt>,
     /// The node that the ACK which software sends is for.
     heard_from: Option<usize>,
     cpu_free_at: Instant,
@@ -102,6 +106,8 @@ pub enum Due {
     Awake,
     /// The processor is free again.
     CpuFree,
+    /// A step of the radio's own attempt is over: a backoff, or the wait for an ACK.
+    Step,
 }
 
 impl Radio {
@@ -128,6 +134,7 @@ impl Radio {
             waiting: Queue::new(),
             unloading: Queue::new(),
             prepared: false,
+            attempt: None,
             heard_from: None,
             cpu_free_at: Instant::ORIGIN,
             waits: Waits::default(),
@@ -147,6 +154,7 @@ impl Radio {
         self.waiting.clear();
         self.unloading.clear();
         self.prepared = false;
+        self.attempt = None;
         self.heard_from = None;
         self.cpu_free_at = now;
         self.waits = Waits::default();
@@ -176,7 +184,10 @@ impl Radio {
             }
         };
         match action {
-            Action::Preload { len } => self.waiting.push(Command::Preload(frame(len))),
+            Action::Preload { len } => {
+                self.waiting.push(Command::Preload(frame(len)));
+                self.give_up();
+            }
             Action::AssessChannel => self.waiting.push(Command::Assess),
             Action::Fire => self.waiting.push(Command::Fire),
             Action::ChangeChannel { channel } => {
@@ -215,7 +226,7 @@ impl Radio {
                 self.activity = Activity::Idle;
                 let clear = !air.medium.is_receiving(self.place) && !self.is_answering();
                 self.prepared = clear;
-                self.outputs.push(Output::Assessed { clear });
+                self.on_assessed(clear, air, now);
             }
             (Due::Readied, Activity::Readying) => {
                 self.prepared = true;
@@ -234,6 +245,7 @@ impl Radio {
                 self.activity = Activity::Idle;
                 air.medium.set_channel(self.place, channel, now);
             }
+            (Due::Step, _) => self.on_step(air, now),
             (Due::AnswerTurned, _) => self.send_answer(air, now),
             (Due::HeadUnloaded, _) => {
                 if let Some((frame, _)) = self.unloading.first() {
@@ -277,7 +289,10 @@ impl Radio {
                 .filter(|header| header.ack_request)
                 .map(|header| header.sequence);
             let at = self.notice(now);
-            self.outputs.push(Output::TransmitDone(at));
+            match self.attempt {
+                Some(_) => self.await_ack(at, air, now),
+                None => self.outputs.push(Output::TransmitDone(at)),
+            }
         }
         self.proceed(air, now);
     }
@@ -400,6 +415,10 @@ impl Radio {
                 air.medium.assess(self.place, now);
                 (Activity::Assessing, phy::CCA, Due::Assessed)
             }
+            Command::Fire if self.profile.capabilities.assesses => {
+                self.begin_attempt(air, now);
+                return;
+            }
             Command::Fire if self.prepared => {
                 self.turn_around(air, now);
                 return;
@@ -425,27 +444,6 @@ impl Radio {
         );
     }
 
-    /// A busy channel is reported at once. After a clear one the driver needs time to start the
-    /// frame. The radio still listens in that time, and a frame that it hears also holds the
-    /// transmission back.
-    fn judge_channel(&mut self, busy: bool, air: &mut Air, now: Instant) {
-        if busy {
-            self.activity = Activity::Idle;
-            self.outputs.push(Output::Assessed { clear: false });
-            return;
-        }
-        self.activity = Activity::Preparing;
-        let prepare = self.prepare();
-        let ready_at = self.occupy(prepare, now);
-        air.calendar.schedule(
-            ready_at,
-            Event::Radio {
-                place: self.place,
-                due: Due::Prepared,
-            },
-        );
-    }
-
     /// Gives the processor so much more to do; says when it will have done it.
     pub(crate) fn occupy(&mut self, span: Duration, now: Instant) -> Instant {
         self.cpu_free_at = self.cpu_free_at.max(now) + span;
@@ -467,53 +465,6 @@ impl Radio {
 
     fn is_answering(&self) -> bool {
         !matches!(self.answer, Answer::None)
-    }
-
-    /// The driver's time before a turnaround, varied.
-    fn prepare(&mut self) -> Duration {
-        let Profile {
-            prepare, jitter, ..
-        } = *self.profile;
-        if jitter == Duration::ZERO {
-            return prepare;
-        }
-        prepare + self.jitter.uniform(jitter + jitter) - jitter
-    }
-
-    /// Leaves reception for the frame's turnaround, unless a frame is coming in or an ACK
-    /// of ours is due: then after that.
-    fn turn_around(&mut self, air: &mut Air, now: Instant) {
-        let receiving = !self.profile.deaf && air.medium.is_receiving(self.place);
-        if receiving || self.is_answering() {
-            self.activity = Activity::Holding;
-            return;
-        }
-        self.activity = Activity::Turning;
-        self.prepared = false;
-        air.calendar.schedule(
-            now + phy::TURNAROUND,
-            Event::Radio {
-                place: self.place,
-                due: Due::Turned,
-            },
-        );
-    }
-
-    /// Resumes a held transmission after `pause`: then the exchange that it waited for is over, ACK
-    /// included.
-    fn resume_fire(&mut self, pause: Duration, air: &mut Air, now: Instant) {
-        if !matches!(self.activity, Activity::Holding) || self.is_answering() {
-            return;
-        }
-        self.activity = Activity::Turning;
-        self.prepared = false;
-        air.calendar.schedule(
-            now + pause,
-            Event::Radio {
-                place: self.place,
-                due: Due::Turned,
-            },
-        );
     }
 
     /// Updates the medium and the energy account with the present state of the radio.
@@ -545,7 +496,7 @@ impl Radio {
             (_, Activity::Copying) => State::Copy,
             (_, Activity::Preparing | Activity::Readying) => State::Prepare,
             (_, Activity::Assessing) => State::Assess,
-            (_, Activity::Holding) => State::Listen,
+            (_, Activity::Holding | Activity::Attempting) => State::Listen,
             (_, Activity::Idle) if self.asleep => State::Sleep,
             (_, Activity::Idle) => State::Listen,
         }
@@ -565,6 +516,8 @@ enum Activity {
     Holding,
     Turning,
     Sending,
+    /// In an attempt of the radio's own, a backoff or the wait for the ACK.
+    Attempting,
     Tuning(u8),
     Waking,
 }

@@ -23,6 +23,8 @@ pub enum Rule {
     IntervalOfTcple,
     /// Relays are to forward without copies, and no radio can keep a frame while another comes.
     SharedBuffer,
+    /// Something is asked of a radio that makes attempts by itself, and cannot do it.
+    OwnAttempts,
     /// A time of the pace is set by hand, and the pace is measured.
     PaceByHand,
     /// A mote is to sleep, and its parent's radio cannot say that something waits.

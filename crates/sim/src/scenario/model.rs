@@ -411,6 +411,7 @@ fn profile_named(name: &str) -> Profile {
     match name {
         "ideal" => Profile::IDEAL,
         "nrf52840" => Profile::NRF52840,
+        "rcp" => Profile::RCP,
         "telosb" => Profile::TELOSB,
         _ => Profile::HAMILTON,
     }

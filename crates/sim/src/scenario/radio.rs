@@ -92,7 +92,7 @@ pub(super) const SECTION: Section = Section {
             "profile",
             Choice(PROFILES),
             Some("\"hamilton\""),
-            "`hamilton`: SAM R21 (Cortex-M0+, AT86RF233) as in TCPlp's testbed; `telosb`: MSP430 and CC2420; `nrf52840`: DMA from RAM; `ideal`: what the standard alone allows.",
+            "`hamilton`: SAM R21 (Cortex-M0+, AT86RF233) as in TCPlp's testbed; `telosb`: MSP430 and CC2420; `nrf52840`: DMA from RAM; `rcp`: the same radio as a co-processor, which backs off, assesses and takes ACKs by itself with the standard's defaults, whatever `[stack]` says of CSMA and ACKs; `ideal`: what the standard alone allows.",
         ).only_802_15_4(),
         key(
             "deaf",

@@ -10,7 +10,7 @@ use super::battery::battery;
 use super::bluetooth;
 use super::defaults::{fill, filled, into, repeated, section, set};
 use super::document::Document;
-use super::error::ScenarioError;
+use super::error::{Rule, ScenarioError};
 use super::fault::faults;
 use super::hosts;
 use super::interference::interference;
@@ -31,7 +31,8 @@ use crate::net::network::{
     HostOptions, Joining, NODES_MAX, NetworkOptions, NodeOptions, Parent, Tables,
 };
 use crate::net::topology::Tree;
-use motet::mac;
+use motet::link::MeshConfig;
+use motet::mac::{self, Unfit};
 
 impl Scenario {
     /// One point: the document with the values of the sweep at that point.
@@ -85,6 +86,7 @@ impl Scenario {
             },
             ..network
         };
+        check_radios(&network)?;
         let tree = tree(&network)?;
         apply_to_nodes(&mut network, &tree, &stacks, &table)?;
         security::apply(&mut network, &table, files)?;
@@ -111,6 +113,31 @@ impl Scenario {
 fn tree(network: &NetworkOptions) -> Result<Tree, ScenarioError> {
     let tree = network.tree();
     tree.map_err(|error| ScenarioError::new(format!("[topology] cannot work: {error}")))
+}
+
+/// # Errors
+/// Settings that a node's radio cannot do: one that makes attempts by itself cannot do all.
+fn check_radios(network: &NetworkOptions) -> Result<(), ScenarioError> {
+    for (n, node) in network.nodes.iter().enumerate() {
+        let mesh = MeshConfig {
+            forwarding: node.forwarding,
+            ..MeshConfig::default()
+        };
+        let Err(unfit) = mesh.check(&node.mac, &node.profile.capabilities) else {
+            continue;
+        };
+        let (key, must) = match unfit {
+            Unfit::Immediate => ("stack.forwarding is \"cit\"", "\"copy\""),
+            Unfit::DeafBackoff => ("stack.deaf_backoff is true", "false"),
+            _ => ("radio.profile", "another one"),
+        };
+        return Err(ScenarioError::new(format!(
+            "{key}, but must be {must} at node {n}: {} (rcp)",
+            unfit.reason()
+        ))
+        .by(Rule::OwnAttempts));
+    }
+    Ok(())
 }
 
 /// Gives nodes the usual room for TCP, since the number of connections is not known.

@@ -4,7 +4,7 @@ use super::keys::Kind::{Choice, End, File, Flag, Integer, Nodes, Number, Positio
 use super::keys::{Section, key};
 use super::stack_keys::STACK_KEYS;
 
-pub(super) const PROFILES: &[&str] = &["hamilton", "telosb", "nrf52840", "ideal"];
+pub(super) const PROFILES: &[&str] = &["hamilton", "telosb", "nrf52840", "rcp", "ideal"];
 
 /// All tables, in the order of the documentation.
 pub(super) const SECTIONS: &[Section] = &[

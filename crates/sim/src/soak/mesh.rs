@@ -176,8 +176,14 @@ fn nodes(dice: &mut Dice) -> Vec<NodeOptions> {
         Profile::HAMILTON,
         Profile::HAMILTON.hearing(),
         Profile::NRF52840,
+        Profile::RCP,
         Profile::TELOSB,
     ]);
+    // What makes attempts by itself sends nothing at once.
+    let forwarding = match profile.capabilities.assesses {
+        true => Forwarding::Copy,
+        false => forwarding,
+    };
     let channels = dice.pick(&[
         Channels::SINGLE,
         Channels::SINGLE,

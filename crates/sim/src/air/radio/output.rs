@@ -1,6 +1,6 @@
 //! The reports of a driver to the MAC.
 
-use motet::mac::{self, RxMeta};
+use motet::mac::{self, AttemptOutcome, RxMeta};
 use motet::time::Instant;
 
 use crate::air::medium::Frame;
@@ -17,6 +17,8 @@ pub enum Output {
     },
     /// The frame, or the ACK that software asked for, left at this instant.
     TransmitDone(Instant),
+    /// The radio's own attempt has ended so; the frame left at this instant, if it did.
+    Sent(AttemptOutcome, Instant),
     /// The first bytes of a frame that came without error, and no more.
     Head(Frame),
     /// A frame was copied out of the radio.
@@ -30,6 +32,10 @@ impl Output {
             Self::Preloaded => listener(mac::Event::Preloaded),
             Self::Assessed { clear } => listener(mac::Event::ChannelAssessed { clear: *clear }),
             Self::TransmitDone(at) => listener(mac::Event::TransmitDone { at: *at }),
+            Self::Sent(outcome, at) => listener(mac::Event::Sent {
+                outcome: *outcome,
+                at: *at,
+            }),
             Self::Head(head) => listener(mac::Event::FrameHead { head: head.psdu() }),
             Self::Frame(frame, meta) => listener(mac::Event::FrameReceived {
                 psdu: frame.psdu(),

@@ -58,6 +58,9 @@ impl Radio {
         if !self.filter.accepts(header) || self.is_foreign_ack(header) {
             return;
         }
+        if self.takes_ack(header) {
+            return;
+        }
         self.heard_from = Some(from);
         if self.profile.capabilities.auto_ack && header.ack_request && self.filter.is_mine(header) {
             let pending = self.waits.says(self.profile.capabilities.pending, header);
@@ -173,7 +176,8 @@ impl Radio {
     }
 
     pub(super) fn cancel_assessment(&mut self) {
-        if matches!(self.activity, Activity::Assessing | Activity::Preparing) {
+        let is_assessing = matches!(self.activity, Activity::Assessing | Activity::Preparing);
+        if is_assessing && self.attempt.is_none() {
             self.activity = Activity::Idle;
             self.prepared = false;
         }

@@ -318,6 +318,7 @@ fn every_radio_carries_a_transfer_at_its_own_cost() {
         (Profile::HAMILTON, [50.0, 80.0], 0.15),
         (Profile::TELOSB, [60.0, 95.0], 0.2),
         (Profile::NRF52840, [75.0, 115.0], 0.001),
+        (Profile::RCP, [75.0, 115.0], 0.001),
     ] {
         let arena = Arena::new();
         let options = ChainOptions {
@@ -580,4 +581,28 @@ fn motes_serve_echo_and_chargen() {
         0,
         "ended connections give their buffers back"
     );
+}
+
+/// A dongle's seam: the MAC hears only how each attempt ended.
+#[test]
+fn a_radio_that_makes_attempts_by_itself_carries_as_much_as_the_same_radio_told_each_step() {
+    for (hops, frame_loss) in [(1, 0.0), (3, 0.0), (2, 0.05)] {
+        let options = |profile| ChainOptions {
+            hops,
+            profile,
+            frame_loss,
+            ..ChainOptions::default()
+        };
+        let total = 100_000;
+        let own = transfer(options(Profile::RCP), true, total);
+        let told = transfer(options(Profile::NRF52840), true, total);
+        assert_eq!(own.received, told.received);
+        let ratio = told.seconds / own.seconds;
+        assert!(
+            (0.9..1.1).contains(&ratio),
+            "{hops} hops, {frame_loss}: {ratio:.2} of the goodput"
+        );
+        let down = transfer(options(Profile::RCP), false, 20_000);
+        assert_eq!(down.received.len(), 20_000);
+    }
 }

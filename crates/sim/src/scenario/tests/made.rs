@@ -115,6 +115,10 @@ fn what_contradicts_itself_is_refused_by_a_rule_that_has_a_name() {
     let profile = |name| Document::new().with("radio.profile", name);
     let copies = profile("hamilton").with("stack.forwarding", "cit");
     assert_eq!(rule(copies.completed()), Some(Rule::SharedBuffer));
+    let rcp = profile("rcp").with("stack.forwarding", "cit");
+    assert_eq!(rule(rcp.completed()), Some(Rule::OwnAttempts));
+    let rcp = profile("rcp").with("stack.deaf_backoff", true);
+    assert_eq!(rule(rcp.completed()), Some(Rule::OwnAttempts));
     let silent = profile("telosb").with("stack.sleep", "hinted");
     assert_eq!(rule(silent.completed()), Some(Rule::NoPending));
     let tcple = Document::new().with("radio.kind", "ble");
