@@ -36,8 +36,8 @@ pub(crate) fn check_advisories(workspace: &Workspace) -> Result<StepOutcome> {
     Ok(StepOutcome::single(good, "", output))
 }
 
-/// Runs the named checks on the product, the firmware, the applications, the Python package and the
-/// live page.
+/// Runs the named checks on the product, the firmware, the applications, the radios by vendors'
+/// drivers, the Python package and the live page.
 fn deny(workspace: &Workspace, checks: &[&str]) -> Result<(bool, String)> {
     let program = tools::cargo_deny(workspace)?;
     let log = workspace.scratch()?.join("deny.log");
@@ -46,6 +46,7 @@ fn deny(workspace: &Workspace, checks: &[&str]) -> Result<(bool, String)> {
         "Cargo.toml",
         "firmware/Cargo.toml",
         "apps/Cargo.toml",
+        "chips/Cargo.toml",
         "python/Cargo.toml",
         "web/Cargo.toml",
     ] {
