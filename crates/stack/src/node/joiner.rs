@@ -9,10 +9,11 @@
 use core::net::Ipv6Addr;
 
 use super::joining::{JoinProxy, JoinRole};
-use super::{Link, Node};
+use super::{Link, Mesh, Node};
 use crate::ip::ALL_NODES;
 use crate::join::{Configuration, DATAGRAM_LEN_MAX, JoinError, JoinKey, PORT, Pledge, Request};
 use crate::link::Reservation;
+use crate::mac::security::Security;
 use crate::mac::{FrameDrop, Mac};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
@@ -311,16 +312,13 @@ impl Numbers {
 }
 
 fn mac_of<'n, 'm>(node: &'n Node<'m>) -> Option<&'n Mac<'m>> {
-    node.links
-        .iter()
-        .find_map(Link::mesh)
-        .map(|mesh| mesh.mac())
+    node.links.iter().find_map(Link::mesh).map(Mesh::mac)
 }
 
 /// The sequence of the link key that a node's radio has in force.
 fn sequence_of(node: &Node<'_>) -> u32 {
     let security = mac_of(node).and_then(|mac| mac.security());
-    security.map_or(0, |security| security.sequence())
+    security.map_or(0, Security::sequence)
 }
 
 #[cfg(feature = "rpl")]
