@@ -170,7 +170,26 @@ fn run(workspace: &Workspace, command: &mut Command) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use super::lines_before_application;
+
+    /// Lines of code of one's own: the application that boards share, and what a board adds.
+    #[test]
+    fn an_led_over_tcp_takes_at_most_30_lines_of_ones_own() {
+        let apps = Path::new(env!("CARGO_MANIFEST_DIR")).join("../apps");
+        let read = |path: &str| fs::read_to_string(apps.join(path)).expect("a source");
+        let shared = lines_before_application(&read("shared/led.rs"));
+        assert!((10..=30).contains(&shared), "{shared}");
+        for board in ["nrf52840/src/bin/led.rs", "esp32/src/bin/led.rs"] {
+            let source = read(board);
+            let (_, rest) = source.split_once("// The application").expect("a mark");
+            let (own, _) = rest.split_once("\n}").expect("the end of main");
+            let lines = shared + lines_before_application(own.split_once('\n').expect("code").1);
+            assert!((shared + 1..=30).contains(&lines), "{board}: {lines}");
+        }
+    }
 
     #[test]
     fn lines_are_those_of_code_above_the_application() {
