@@ -72,7 +72,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
     }
     for chip in &ESP {
         let mut image = workspace.apps_cargo("build");
-        image.args(["--package", "esp32", "--features", chip.feature]);
+        image.args(["--package", "esp32-led", "--features", chip.feature]);
         image.args(["--target", chip.target, "--profile", "device"]);
         image.args(locked());
         commands.push(image);
