@@ -9,6 +9,7 @@
 //! | [`dataset`] | what a child needs of an Active Operational Dataset |
 //! | [`mle`] | messages of Mesh Link Establishment: sealed, opened, TLV by TLV |
 //! | [`network_data`] | prefixes, contexts, border routers, external routes |
+//! | [`Child`] | the state machine of a child |
 //!
 //! Place: pure. Datagrams are taken from and given to the link (`link/mesh/thread`). Left out: the
 //! role of a router, commissioning, CSL, link metrics, and the services of network data. Motet is not
@@ -16,10 +17,15 @@
 //!
 //! Source: Thread 1.1 and 1.3 as far as OpenThread shows them on the air; `draft-ietf-mle` 00 for MLE.
 
+mod child;
 pub mod dataset;
 pub mod mle;
 pub mod network_data;
 mod tlv;
 
+pub use child::{
+    CHILD_TIMEOUT, Child, ChildConfig, ChildCounters, ChildState, Identity, MleDrop, Parent, Place,
+    Refusal,
+};
 pub use dataset::{Dataset, DatasetError};
 pub use tlv::Tlvs;

@@ -30,7 +30,7 @@ mod tests;
 pub use ccm::{BLOCK_LEN, Block, Cipher, Forged};
 pub use counter::Reservation;
 pub use engine::Engine;
-#[cfg(feature = "join")]
+#[cfg(any(feature = "join", feature = "thread"))]
 pub(crate) use keys::upper_half;
 pub use keys::{KEY_LEN, LinkKey, NetworkKey, Software, index, sequence_of};
 pub use peers::Peer;

@@ -1,0 +1,583 @@
+//! A child of a Thread network: finds a parent, attaches, stays attached, moves on.
+//!
+//! ```text
+//! searching  Parent Request → Parent Responses, the best of which is asked
+//! asking     Child ID Request → Child ID Response: attached
+//! restoring  Child Update Request with a challenge → the former parent still knows this node
+//! attached   Child Updates, Data Requests; searches for a better parent while the link is poor
+//! ```
+//!
+//! Purpose: all decisions. A datagram goes in by [`Child::on_message`], the fate of frames by
+//! [`Child::on_sent`], time by [`Child::poll`]; datagrams come out of [`Child::write`], one for each
+//! bit of `due`. What the link has to do follows from the getters, see `link/mesh/thread`.
+//!
+//! A node that has lost its parent keeps its addresses while it searches, so that connections last.
+//! A key sequence is followed only where an authentic message of the parent shows it, and never
+//! downwards; messages of an earlier sequence are read by their own key.
+//! Place: pure; nothing here knows of frames. Source: Thread 1.1 §4.
+
+mod message;
+mod receive;
+
+use core::net::Ipv6Addr;
+
+use super::dataset::Dataset;
+use super::mle::{MleError, Numbers};
+use crate::mac::security::{NetworkKey, upper_half};
+use crate::random::Rng;
+use crate::time::{Duration, Instant, earliest};
+use crate::wire::LinkAddr;
+use receive::Candidate;
+
+/// What makes a node of a network this one, and not another: to be stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// The extended address, which the MAC has as well.
+    pub extended: [u8; 8],
+    /// The interface identifier of the mesh-local address (ML-EID).
+    pub iid: [u8; 8],
+}
+
+impl Identity {
+    /// A new one: a random, locally administered extended address, and a random identifier.
+    pub fn random(rng: &mut Rng) -> Self {
+        let [first, rest @ ..] = rng.next_u64().to_be_bytes();
+        let [a, b, c, d, e, f, g] = rest;
+        Self {
+            extended: [first & 0xfc | 0x02, a, b, c, d, e, f, g],
+            iid: rng.next_u64().to_be_bytes(),
+        }
+    }
+}
+
+/// A router that a child is attached to.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Parent {
+    /// Its extended address.
+    pub extended: [u8; 8],
+    /// Its short address, which is also where it is in the mesh.
+    pub rloc16: u16,
+}
+
+/// Where a child was attached; stored, it spares the search after a restart.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Place {
+    /// The parent.
+    pub parent: Parent,
+    /// The short address that the parent has given to the child.
+    pub rloc16: u16,
+}
+
+/// Settings of a child.
+#[derive(Clone, Copy, Debug)]
+pub struct ChildConfig {
+    /// The network.
+    pub dataset: Dataset,
+    /// Who this node is.
+    pub identity: Identity,
+    /// How long the parent keeps a child that it does not hear: [`CHILD_TIMEOUT`].
+    pub timeout: Duration,
+    /// Where the child was attached before it started again.
+    pub former: Option<Place>,
+}
+
+/// Whether a child has a parent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ChildState {
+    /// It looks for one.
+    Searching,
+    /// It has one.
+    Attached,
+    /// It has left the network, and does nothing more.
+    Left,
+}
+
+/// Why the last attempt to attach led to nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// No router of the network has answered: there is none in reach, or the key is another one.
+    Silence,
+    /// The routers in reach have this version, which is too old.
+    Version(u16),
+    /// The router has refused: it has no address left, or does not want another child.
+    Status(u8),
+}
+
+/// Counters of a child; all wrap at 2^32.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct ChildCounters {
+    /// Times that it was attached.
+    pub attached: u32,
+    /// Times that it has lost its parent.
+    pub lost: u32,
+    /// Messages sent.
+    pub sent: u32,
+    /// Messages of the parent, and answers of candidates, that were believed.
+    pub believed: u32,
+    /// Announcements of another channel or PAN, which are not followed.
+    pub announces: u32,
+    dropped: [u32; MleDrop::COUNT],
+}
+
+impl ChildCounters {
+    /// Messages dropped for `reason` since start.
+    pub fn dropped(&self, reason: MleDrop) -> u32 {
+        let count = self.dropped.get(reason as usize);
+        count.copied().unwrap_or_default()
+    }
+}
+
+/// Why a message of MLE was dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MleDrop {
+    /// Shorter than its header, or with a TLV that ends too early.
+    Malformed,
+    /// Without security, or of another suite.
+    Unsecured,
+    /// Changed, or sealed with another key.
+    Forged,
+    /// Of a neighbour that is not the parent, and from which nothing is awaited.
+    NotParent,
+    /// A counter that is not above the last one: a recording, or overtaken.
+    Replayed,
+    /// An answer to no open question, or with another challenge's response.
+    Unasked,
+    /// A TLV is missing that the command needs, or cannot be read.
+    Incomplete,
+    /// Of a router whose version is too old.
+    OldVersion,
+    /// A command that is not for children.
+    NotForChildren,
+}
+
+impl MleDrop {
+    /// How many reasons there are.
+    pub const COUNT: usize = Self::NotForChildren as usize + 1;
+
+    /// The reason in words, for counters and captures.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Malformed => "MLE message of a wrong length",
+            Self::Unsecured => "MLE message without security",
+            Self::Forged => "MLE message sealed with another key",
+            Self::NotParent => "MLE message of another router",
+            Self::Replayed => "MLE counter of the past",
+            Self::Unasked => "MLE answer that nobody waits for",
+            Self::Incomplete => "MLE message that lacks a TLV",
+            Self::OldVersion => "MLE answer of a router of an old version",
+            Self::NotForChildren => "MLE message that is for routers",
+        }
+    }
+}
+
+speaks!(MleDrop);
+
+impl From<MleError> for MleDrop {
+    fn from(error: MleError) -> Self {
+        match error {
+            MleError::Truncated | MleError::BadTlv => Self::Malformed,
+            MleError::Unsecured => Self::Unsecured,
+            MleError::Forged => Self::Forged,
+        }
+    }
+}
+
+/// What a child is after, whether it is attached or not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Quest {
+    /// Nothing; where it is not attached, until the next search.
+    Rest,
+    /// The answers of routers, then of all that can be routers.
+    Routers,
+    All,
+    /// An address of the best of them.
+    Address,
+    /// A sign of the former parent.
+    Former,
+}
+
+/// A prefix that this node has formed an address with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Formed {
+    prefix: [u8; 8],
+    /// Its context, or [`NO_CONTEXT`].
+    context: u8,
+}
+
+/// A node's part in a Thread network.
+#[derive(Debug)]
+pub struct Child {
+    network: NetworkKey,
+    timestamp: [u8; 8],
+    prefix: [u8; 8],
+    identity: Identity,
+    timeout: u32,
+    sequence: u32,
+    is_sleepy: bool,
+    state: ChildState,
+    quest: Quest,
+    /// Searches in vain, in a row.
+    searches: u8,
+    /// Messages to write, bits of [`Due`].
+    due: u8,
+    /// Requests to the parent that it has not answered.
+    asked: u8,
+    unanswered: u8,
+    /// Frames in a row that the parent has not acknowledged.
+    untaken: u8,
+    has_news: bool,
+    refusal: Option<Refusal>,
+    place: Place,
+    /// The last message of the parent.
+    heard: Numbers,
+    /// The margin of the link from the parent, dB.
+    margin: u8,
+    leader: [u8; 8],
+    /// The version of the network data in force.
+    data_version: Option<u8>,
+    /// The first frame counter of a former parent that is new.
+    link_counter: u32,
+    border_router: Option<u16>,
+    formed: [Option<Formed>; FORMED_MAX],
+    /// This node's open challenge, and the parent's that is answered.
+    challenge: [u8; 8],
+    their_challenge: Option<[u8; 8]>,
+    candidate: Option<Candidate>,
+    /// When the quest goes on.
+    quest_at: Option<Instant>,
+    /// When the parent is asked again, or anew.
+    update_at: Option<Instant>,
+    counters: ChildCounters,
+}
+
+/// Messages to write: bits, the first of which is written first.
+struct Due;
+
+impl Due {
+    const UPDATE_RESPONSE: u8 = 0x01;
+    const CHILD_ID_REQUEST: u8 = 0x02;
+    const UPDATE_REQUEST: u8 = 0x04;
+    const DATA_REQUEST: u8 = 0x08;
+    const PARENT_REQUEST: u8 = 0x10;
+}
+
+impl Child {
+    /// A child that begins to look for its parent at its first [`Self::poll`].
+    pub fn new(config: &ChildConfig) -> Self {
+        let dataset = &config.dataset;
+        Self {
+            network: dataset.network,
+            timestamp: dataset.timestamp,
+            prefix: dataset.mesh_local_prefix,
+            identity: config.identity,
+            timeout: config.timeout.as_secs(),
+            sequence: 0,
+            is_sleepy: false,
+            state: ChildState::Searching,
+            quest: match config.former {
+                Some(_) => Quest::Former,
+                None => Quest::Rest,
+            },
+            searches: 0,
+            due: 0,
+            asked: 0,
+            unanswered: 0,
+            untaken: 0,
+            has_news: true,
+            refusal: None,
+            place: config.former.unwrap_or_default(),
+            heard: Numbers::default(),
+            margin: 0,
+            leader: [0; 8],
+            data_version: None,
+            link_counter: 0,
+            border_router: None,
+            formed: [None; FORMED_MAX],
+            challenge: [0; 8],
+            their_challenge: None,
+            candidate: None,
+            quest_at: Some(Instant::ORIGIN),
+            update_at: None,
+            counters: ChildCounters::default(),
+        }
+    }
+
+    /// Whether it is attached.
+    pub const fn state(&self) -> ChildState {
+        self.state
+    }
+
+    /// Where it is attached; `None` while it searches.
+    pub fn place(&self) -> Option<Place> {
+        self.is_attached().then_some(self.place)
+    }
+
+    /// The identifier of the network's partition.
+    pub const fn partition(&self) -> u32 {
+        let [a, b, c, d, ..] = self.leader;
+        u32::from_be_bytes([a, b, c, d])
+    }
+
+    /// The RLOC16 of a border router with a default route, if there is one.
+    pub const fn border_router(&self) -> Option<u16> {
+        self.border_router
+    }
+
+    /// Why the last attempt to attach led to nothing; `None` once it is attached.
+    pub const fn refusal(&self) -> Option<Refusal> {
+        self.refusal
+    }
+
+    /// Messages sent, believed and dropped since start.
+    pub const fn counters(&self) -> &ChildCounters {
+        &self.counters
+    }
+
+    /// The mesh-local address of this interface identifier.
+    const fn mesh_local(&self, iid: [u8; 8]) -> Ipv6Addr {
+        with(self.prefix, iid)
+    }
+
+    /// The addresses of this node beside its link-local one: the ML-EID, the RLOC while it is
+    /// attached, and one for each prefix of the network that invites to form them.
+    pub fn addresses(&self) -> impl Iterator<Item = Ipv6Addr> {
+        let eid = self.mesh_local(self.identity.iid);
+        let rloc = self.mesh_local(LinkAddr::Short(self.place.rloc16).iid());
+        let formed = self.formed.iter().flatten();
+        let rloc = self.is_attached().then_some(rloc);
+        [Some(eid), rloc]
+            .into_iter()
+            .flatten()
+            .chain(formed.map(|formed| with(formed.prefix, self.iid_in(formed.prefix))))
+    }
+
+    /// The interface identifier in a prefix: always the same one of this node, and known to nobody
+    /// else (RFC 7217).
+    fn iid_in(&self, prefix: [u8; 8]) -> [u8; 8] {
+        let half = upper_half(self.network.as_bytes(), &[&self.identity.iid, &prefix]);
+        half.first_chunk().copied().unwrap_or_default()
+    }
+
+    pub(crate) fn is_attached(&self) -> bool {
+        self.state == ChildState::Attached
+    }
+
+    /// Leaves the network: tells the parent, and then does nothing more.
+    pub fn leave(&mut self) {
+        self.due = match self.is_attached() {
+            true => Due::UPDATE_REQUEST,
+            false => 0,
+        };
+        (self.state, self.quest) = (ChildState::Left, Quest::Rest);
+        (self.quest_at, self.update_at, self.candidate) = (None, None, None);
+        self.has_news = true;
+    }
+
+    /// Takes over whether the node sleeps, and the key sequence of the MAC.
+    pub(crate) fn note(&mut self, is_sleepy: bool, sequence: u32) {
+        if self.is_sleepy != is_sleepy || sequence > self.sequence {
+            self.is_sleepy = is_sleepy;
+            self.sequence = self.sequence.max(sequence);
+            self.update();
+        }
+    }
+
+    /// The neighbour to bind to: the parent, or the candidate that was asked; whether it is asked
+    /// from the extended address.
+    pub(crate) fn tie(&self) -> Option<LinkAddr> {
+        match (self.quest, &self.candidate) {
+            (Quest::Address, Some(candidate)) => {
+                Some(LinkAddr::Extended(candidate.parent.extended))
+            }
+            (Quest::Former, _) => Some(LinkAddr::Extended(self.place.parent.extended)),
+            _ => self
+                .place()
+                .map(|place| LinkAddr::Short(place.parent.rloc16)),
+        }
+    }
+
+    /// The key sequence in force.
+    pub(crate) const fn sequence(&self) -> u32 {
+        self.sequence
+    }
+
+    /// Whether something has changed that the link has to take over, once.
+    pub(crate) const fn take_news(&mut self) -> bool {
+        core::mem::replace(&mut self.has_news, false)
+    }
+
+    /// When [`Self::poll`] or [`Self::write`] has something to do.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        match self.due {
+            0 => earliest(self.quest_at, self.update_at),
+            _ => Some(Instant::ORIGIN),
+        }
+    }
+
+    /// A frame to the parent was acknowledged, or given up.
+    pub(crate) fn on_sent(&mut self, was_taken: bool, now: Instant) {
+        if !self.is_attached() {
+            return;
+        }
+        match was_taken {
+            true => self.untaken = 0,
+            false => self.untaken += 1,
+        }
+        if self.untaken >= UNTAKEN_MAX {
+            self.lose(now);
+        }
+    }
+
+    /// The parent has sent an authentic frame: a child that sleeps need not ask it.
+    pub(crate) fn on_heard(&mut self, now: Instant) {
+        if self.is_sleepy && self.asked == 0 && self.is_attached() {
+            self.update_at = Some(now + self.pace());
+        }
+    }
+
+    /// Does what is due.
+    pub(crate) fn poll(&mut self, now: Instant, rng: &mut Rng) {
+        let is_over = |at: &Option<Instant>| at.is_some_and(|at| now >= at);
+        if is_over(&self.update_at) {
+            self.update_at = None;
+            self.unanswered += u8::from(self.asked != 0);
+            self.due |= match self.asked {
+                0 => Due::UPDATE_REQUEST,
+                asked => asked,
+            };
+            if self.unanswered >= UNANSWERED_MAX {
+                self.lose(now);
+            }
+        }
+        if is_over(&self.quest_at) {
+            self.quest_at = None;
+            self.go_on(now, rng);
+        }
+    }
+
+    /// The next step of the quest, whose last one has brought all that it brings.
+    fn go_on(&mut self, now: Instant, rng: &mut Rng) {
+        match (self.quest, self.candidate) {
+            (Quest::Routers | Quest::All, Some(_)) => {
+                self.quest = Quest::Address;
+                self.due = Due::CHILD_ID_REQUEST;
+                self.has_news = true;
+            }
+            (Quest::Former, _) if self.unanswered < FORMER_MAX => {
+                self.unanswered += 1;
+                self.challenge = rng.next_u64().to_be_bytes();
+                self.due = Due::UPDATE_REQUEST;
+                self.has_news = true;
+            }
+            (Quest::Rest, _) if self.is_attached() && margin_quality(self.margin) > POOR => {
+                self.quest_at = Some(now + BETTER_PACE);
+            }
+            (Quest::Rest | Quest::Former, _) => self.search(Quest::Routers, rng),
+            (Quest::Routers, None) => self.search(Quest::All, rng),
+            (Quest::All | Quest::Address, _) => {
+                if self.quest == Quest::All && self.refusal.is_none() {
+                    self.refusal = Some(Refusal::Silence);
+                }
+                self.has_news = true;
+                (self.quest, self.candidate) = (Quest::Rest, None);
+                let wait = match self.is_attached() {
+                    true => BETTER_PACE,
+                    false => REST.saturating_mul(1 << self.searches.min(REST_DOUBLINGS_MAX)),
+                };
+                self.searches = self.searches.saturating_add(1);
+                self.quest_at = Some(now + wait + rng.uniform(wait));
+            }
+        }
+    }
+
+    fn search(&mut self, quest: Quest, rng: &mut Rng) {
+        if quest == Quest::Routers {
+            (self.refusal, self.candidate) = (None, None);
+            self.challenge = rng.next_u64().to_be_bytes();
+        }
+        self.quest = quest;
+        self.due |= Due::PARENT_REQUEST;
+        self.has_news = true;
+    }
+
+    /// The parent has gone, or does not know this node: looks for another one at once.
+    fn lose(&mut self, now: Instant) {
+        self.counters.lost = self.counters.lost.wrapping_add(1);
+        self.state = ChildState::Searching;
+        (self.quest, self.candidate) = (Quest::Rest, None);
+        (self.due, self.asked, self.unanswered, self.untaken) = (0, 0, 0, 0);
+        (self.update_at, self.quest_at) = (None, Some(now));
+        self.searches = 0;
+        self.has_news = true;
+    }
+
+    /// Tells the parent what has changed.
+    const fn update(&mut self) {
+        if matches!(self.state, ChildState::Attached) {
+            self.due |= Due::UPDATE_REQUEST;
+        }
+    }
+
+    /// The time between Child Updates: two may be lost.
+    const fn pace(&self) -> Duration {
+        Duration::from_secs(self.timeout as u64 / 3)
+    }
+
+    /// The byte of leader data that says which network data is in force: for a child that sleeps
+    /// only the stable part counts.
+    const fn version(&self, leader: &[u8; 8]) -> u8 {
+        let [_, _, _, _, _, all, stable, _] = *leader;
+        match self.is_sleepy {
+            true => stable,
+            false => all,
+        }
+    }
+}
+
+/// An address of a prefix and an interface identifier.
+const fn with(prefix: [u8; 8], iid: [u8; 8]) -> Ipv6Addr {
+    let high = u64::from_be_bytes(prefix) as u128;
+    Ipv6Addr::from_bits(high << 64 | u64::from_be_bytes(iid) as u128)
+}
+
+/// The quality of a link with this margin, 0 to 3 (Thread 1.1 §4.10.1.1).
+const fn margin_quality(margin_db: u8) -> u8 {
+    match margin_db {
+        0..=1 => 0,
+        2..=9 => 1,
+        10..=19 => 2,
+        20.. => 3,
+    }
+}
+
+/// How long a parent keeps a child that it does not hear: a third of it passes between updates, and
+/// a parent that has forgotten the child is found out within a minute.
+pub const CHILD_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Stands for a context that a prefix does not have.
+const NO_CONTEXT: u8 = 16;
+
+/// Prefixes of which addresses are formed.
+const FORMED_MAX: usize = 2;
+
+/// Frames in a row that the parent may leave without an ACK, each with all its attempts.
+const UNTAKEN_MAX: u8 = 3;
+
+/// Requests in a row that it may leave unanswered (OpenThread: four), and that a former parent may.
+const UNANSWERED_MAX: u8 = 4;
+const FORMER_MAX: u8 = 2;
+
+/// How long answers are waited for: of routers, of all, of a parent (OpenThread: 0.75 s, 1.25 s).
+const ROUTERS_WAIT: Duration = Duration::from_millis(750);
+const ALL_WAIT: Duration = Duration::from_millis(1_250);
+const ANSWER_WAIT: Duration = Duration::from_millis(1_500);
+
+/// The shortest rest between two searches in vain, and how often it doubles: to 64 s at most, and
+/// as long again at random.
+const REST: Duration = Duration::from_millis(500);
+const REST_DOUBLINGS_MAX: u8 = 7;
+
+/// The time between searches for a better parent, and the quality of the link from which on none is
+/// sought.
+const BETTER_PACE: Duration = Duration::from_secs(600);
+const POOR: u8 = 1;

@@ -1,0 +1,347 @@
+//! What a child makes of the messages that it gets.
+
+use super::{
+    Child, ChildState, Due, FORMED_MAX, Formed, MleDrop, Parent, Place, Quest, Refusal,
+    margin_quality,
+};
+use crate::thread::mle::{self, Ends, Message, Numbers, command, tlv_type as tlv};
+use crate::thread::network_data::{NetworkData, flag};
+use crate::time::Instant;
+
+/// A router that has answered a Parent Request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate {
+    pub(super) parent: Parent,
+    /// The challenge that the request for an address answers.
+    pub(super) challenge: [u8; 8],
+    heard: Numbers,
+    /// The frame counter of its MAC.
+    link_counter: u32,
+    margin: u8,
+    rank: u32,
+}
+
+impl Child {
+    /// Acts on a datagram of [`mle::PORT`]: the payload, which is opened where it is. Returns the
+    /// network data in it, of which the link takes the contexts.
+    ///
+    /// `rssi_dbm`: the signal strength of its frame, where that is known.
+    ///
+    /// # Errors
+    /// Why the message has changed nothing; counted.
+    pub(crate) fn on_message<'a>(
+        &mut self,
+        ends: &Ends,
+        payload: &'a mut [u8],
+        rssi_dbm: Option<i8>,
+        now: Instant,
+    ) -> Result<Option<NetworkData<'a>>, MleDrop> {
+        let outcome = self.take(ends, payload, rssi_dbm, now);
+        let counters = &mut self.counters;
+        let count = match &outcome {
+            Ok(_) => Some(&mut counters.believed),
+            Err(reason) => counters.dropped.get_mut(*reason as usize),
+        };
+        if let Some(count) = count {
+            *count = count.wrapping_add(1);
+        }
+        outcome
+    }
+
+    fn take<'a>(
+        &mut self,
+        ends: &Ends,
+        payload: &'a mut [u8],
+        rssi_dbm: Option<i8>,
+        now: Instant,
+    ) -> Result<Option<NetworkData<'a>>, MleDrop> {
+        let sender = ends.sender();
+        let has_parent = self.is_attached() || self.quest == Quest::Former;
+        let is_parent = has_parent && sender == self.place.parent.extended;
+        let candidate = self.candidate.filter(|candidate| {
+            self.quest == Quest::Address && candidate.parent.extended == sender
+        });
+        let searches = matches!(self.quest, Quest::Routers | Quest::All);
+        // Nobody else is worth the cipher.
+        if !is_parent && !searches && candidate.is_none() {
+            return Err(MleDrop::NotParent);
+        }
+        let message = mle::open(&self.network, ends, payload)?;
+        let margin = rssi_dbm.map(|rssi| (i16::from(rssi) - NOISE_DBM).clamp(0, 127) as u8);
+        match (message.command, candidate) {
+            (command::PARENT_RESPONSE, _) if searches => {
+                self.on_offer(sender, &message, margin.unwrap_or_default(), now)?;
+                Ok(None)
+            }
+            (command::CHILD_ID_RESPONSE, Some(candidate)) => {
+                self.on_address(&candidate, &message, now)
+            }
+            (command::PARENT_RESPONSE | command::CHILD_ID_RESPONSE, _) => Err(MleDrop::Unasked),
+            _ if !is_parent => Err(MleDrop::NotParent),
+            _ => {
+                self.margin = margin.unwrap_or(self.margin);
+                self.on_parent(&message, now)
+            }
+        }
+    }
+
+    /// A router offers to be the parent: the best one is asked when the time for answers is over, a
+    /// perfect one at once.
+    fn on_offer(
+        &mut self,
+        sender: [u8; 8],
+        message: &Message<'_>,
+        margin: u8,
+        now: Instant,
+    ) -> Result<(), MleDrop> {
+        let tlvs = message.tlvs;
+        if tlvs.find(tlv::RESPONSE) != Some(&self.challenge) {
+            return Err(MleDrop::Unasked);
+        }
+        let rloc16 = tlvs.array(tlv::SOURCE_ADDRESS).ok_or(MleDrop::Incomplete)?;
+        let challenge = tlvs.array(tlv::CHALLENGE).ok_or(MleDrop::Incomplete)?;
+        let counter = tlvs.array(tlv::LINK_FRAME_COUNTER);
+        let [their_margin] = tlvs.array(tlv::LINK_MARGIN).ok_or(MleDrop::Incomplete)?;
+        let connectivity = tlvs.array(tlv::CONNECTIVITY);
+        let [priority, _, _, _, cost] = connectivity.ok_or(MleDrop::Incomplete)?;
+        let version = tlvs.array(tlv::VERSION).ok_or(MleDrop::Incomplete)?;
+        let version = u16::from_be_bytes(version);
+        if version < VERSION_MIN {
+            self.refusal = Some(Refusal::Version(version));
+            return Err(MleDrop::OldVersion);
+        }
+        let quality = margin_quality(margin).min(margin_quality(their_margin));
+        if self.is_attached() && quality <= margin_quality(self.margin) {
+            return Ok(());
+        }
+        let priority = match priority >> 6 {
+            0b01 => 2,
+            0b11 => 0,
+            _ => 1,
+        };
+        let rank = u32::from_be_bytes([0, quality, priority, u8::MAX - cost]);
+        if self.candidate.is_none_or(|best| best.rank < rank) {
+            self.candidate = Some(Candidate {
+                parent: Parent {
+                    extended: sender,
+                    rloc16: u16::from_be_bytes(rloc16),
+                },
+                challenge,
+                heard: message.numbers,
+                link_counter: u32::from_be_bytes(counter.ok_or(MleDrop::Incomplete)?),
+                margin,
+                rank,
+            });
+        }
+        if quality == 3 && priority > 0 {
+            self.quest_at = Some(now);
+        }
+        Ok(())
+    }
+
+    /// The candidate has given this node an address, or refused to.
+    fn on_address<'a>(
+        &mut self,
+        candidate: &Candidate,
+        message: &Message<'a>,
+        now: Instant,
+    ) -> Result<Option<NetworkData<'a>>, MleDrop> {
+        let tlvs = message.tlvs;
+        if message.numbers <= candidate.heard {
+            return Err(MleDrop::Replayed);
+        }
+        if let Some([status]) = tlvs.array(tlv::STATUS) {
+            self.refusal = Some(Refusal::Status(status));
+            (self.candidate, self.quest_at) = (None, Some(now));
+            return Ok(None);
+        }
+        let parent = tlvs.array(tlv::SOURCE_ADDRESS).ok_or(MleDrop::Incomplete)?;
+        let rloc16 = tlvs.array(tlv::ADDRESS16).ok_or(MleDrop::Incomplete)?;
+        let leader = tlvs.array(tlv::LEADER_DATA).ok_or(MleDrop::Incomplete)?;
+        let data = read(message)?;
+        self.place = Place {
+            parent: Parent {
+                extended: candidate.parent.extended,
+                rloc16: u16::from_be_bytes(parent),
+            },
+            rloc16: u16::from_be_bytes(rloc16),
+        };
+        self.margin = candidate.margin;
+        self.settle(message.numbers, now);
+        self.learn(leader, data);
+        // The request had no room for them.
+        if self.formed.iter().any(Option::is_some) {
+            self.update();
+        }
+        Ok(data)
+    }
+
+    /// This node is attached where [`Self::place`] says.
+    fn settle(&mut self, heard: Numbers, now: Instant) {
+        self.counters.attached = self.counters.attached.wrapping_add(1);
+        self.state = ChildState::Attached;
+        self.heard = heard;
+        self.sequence = self.sequence.max(heard.sequence);
+        (self.quest, self.candidate, self.refusal) = (Quest::Rest, None, None);
+        (self.due, self.asked, self.unanswered, self.untaken) = (0, 0, 0, 0);
+        self.searches = 0;
+        self.quest_at = Some(now + super::BETTER_PACE);
+        self.update_at = Some(now + self.pace());
+        self.has_news = true;
+    }
+
+    /// A message of the parent, or of the former one.
+    fn on_parent<'a>(
+        &mut self,
+        message: &Message<'a>,
+        now: Instant,
+    ) -> Result<Option<NetworkData<'a>>, MleDrop> {
+        let (tlvs, numbers) = (message.tlvs, message.numbers);
+        let is_challenged = self.unanswered > 0;
+        let is_answer = is_challenged && tlvs.find(tlv::RESPONSE) == Some(&self.challenge);
+        let challenge = match message.command {
+            command::CHILD_UPDATE_REQUEST => tlvs.array(tlv::CHALLENGE),
+            _ => None,
+        };
+        if self.quest == Quest::Former && !is_answer {
+            return Err(MleDrop::Unasked);
+        }
+        if numbers <= self.heard && !is_answer {
+            // One that has lost its key sequence asks in an earlier one, and takes nothing of this
+            // node before it has an answer. It may be a recording: so it is asked itself.
+            if challenge.is_none() || numbers.sequence >= self.heard.sequence || is_challenged {
+                return Err(MleDrop::Replayed);
+            }
+            self.unanswered = 1;
+            self.answer(challenge);
+            return Ok(None);
+        }
+        let data = read(message)?;
+        let leader = tlvs.array(tlv::LEADER_DATA).unwrap_or(self.leader);
+        self.heard = numbers;
+        if numbers.sequence > self.sequence {
+            self.sequence = numbers.sequence;
+            self.has_news = true;
+        }
+        let rloc16 = tlvs.array(tlv::SOURCE_ADDRESS).map(u16::from_be_bytes);
+        let has_moved = rloc16.is_some_and(|rloc16| rloc16 != self.place.parent.rloc16);
+        let status = tlvs.array(tlv::STATUS);
+        if has_moved || status.is_some() {
+            self.lose(now);
+            self.refusal = status.map(|[status]| Refusal::Status(status));
+            return Ok(None);
+        }
+        match message.command {
+            command::ADVERTISEMENT => {}
+            command::CHILD_UPDATE_RESPONSE => self.on_answer(Due::UPDATE_REQUEST, tlvs, now),
+            command::DATA_RESPONSE => self.on_answer(Due::DATA_REQUEST, tlvs, now),
+            command::CHILD_UPDATE_REQUEST => self.answer(challenge),
+            command::ANNOUNCE => self.counters.announces = self.counters.announces.wrapping_add(1),
+            _ => return Err(MleDrop::NotForChildren),
+        }
+        self.learn(leader, data);
+        Ok(data)
+    }
+
+    /// Answers a Child Update Request of the parent, and asks it to confirm.
+    const fn answer(&mut self, challenge: Option<[u8; 8]>) {
+        self.their_challenge = challenge;
+        self.due |= Due::UPDATE_RESPONSE;
+        if challenge.is_some() {
+            self.due |= Due::UPDATE_REQUEST;
+        }
+    }
+
+    /// The parent has answered a request.
+    fn on_answer(&mut self, request: u8, tlvs: super::super::Tlvs<'_>, now: Instant) {
+        if self.quest == Quest::Former {
+            let counter = tlvs.array(tlv::LINK_FRAME_COUNTER).unwrap_or_default();
+            self.link_counter = u32::from_be_bytes(counter);
+            self.settle(self.heard, now);
+            // Whatever the network data was before.
+            self.data_version = None;
+            return;
+        }
+        self.asked &= !request;
+        self.unanswered = 0;
+        if self.asked == 0 {
+            self.update_at = Some(now + self.pace());
+        }
+    }
+
+    /// Takes over leader data, and the network data of it.
+    fn learn(&mut self, leader: [u8; 8], data: Option<NetworkData<'_>>) {
+        let former = self.partition();
+        self.leader = leader;
+        if self.partition() != former {
+            self.update();
+        }
+        let version = Some(self.version(&leader));
+        match data {
+            Some(data) => {
+                self.data_version = version;
+                self.form(data);
+            }
+            None if version != self.data_version && self.asked & Due::DATA_REQUEST == 0 => {
+                self.due |= Due::DATA_REQUEST;
+            }
+            None => {}
+        }
+    }
+
+    /// Forms an address of each prefix that invites to it.
+    fn form(&mut self, data: NetworkData<'_>) {
+        let mut formed = [None; FORMED_MAX];
+        let mut free = formed.iter_mut();
+        self.border_router = None;
+        for prefix in data {
+            let mut invites = false;
+            for router in prefix.border_routers() {
+                invites |= router.is(flag::SLAAC) && prefix.bits == 64;
+                if router.is(flag::DEFAULT_ROUTE) {
+                    self.border_router = self.border_router.or(Some(router.rloc16));
+                }
+            }
+            let bits = (prefix.addr.to_bits() >> 64) as u64;
+            if invites && let Some(place) = free.next() {
+                *place = Some(Formed {
+                    prefix: bits.to_be_bytes(),
+                    context: prefix.context().unwrap_or(super::NO_CONTEXT),
+                });
+            }
+        }
+        if formed != self.formed {
+            self.formed = formed;
+            self.update();
+        }
+        self.has_news = true;
+    }
+
+    /// The extended address of the neighbour that [`Self::tie`] names, and its first frame counter
+    /// that is new.
+    pub(crate) fn binding(&self) -> ([u8; 8], Numbers) {
+        let (extended, heard, counter) = match &self.candidate {
+            Some(candidate) => (
+                candidate.parent.extended,
+                candidate.heard,
+                candidate.link_counter,
+            ),
+            None => (self.place.parent.extended, self.heard, self.link_counter),
+        };
+        let sequence = heard.sequence;
+        (extended, Numbers { sequence, counter })
+    }
+}
+
+/// The network data of a message, if there is any.
+fn read<'a>(message: &Message<'a>) -> Result<Option<NetworkData<'a>>, MleDrop> {
+    let data = message.tlvs.find(tlv::NETWORK_DATA);
+    let data = data.map(NetworkData::parse).transpose();
+    data.map_err(|_| MleDrop::Incomplete)
+}
+
+/// The level from which the margin of a link counts (OpenThread's noise floor).
+const NOISE_DBM: i16 = -100;
+
+/// Thread 1.1.
+const VERSION_MIN: u16 = 2;
