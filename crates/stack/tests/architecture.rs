@@ -48,7 +48,7 @@ const MODULES: &[(&str, &[&str])] = &[
         "link",
         &[
             "limits", "time", "random", "wire", "storage", "hint", "ip", "lowpan", "mac", "ble",
-            "tcphc", "tcple",
+            "tcphc", "tcple", "thread",
         ],
     ),
     (

@@ -29,6 +29,9 @@ pub struct Address {
 #[derive(Debug, Default)]
 pub(super) struct Addresses {
     table: [Option<Address>; ADDRESSES_MAX],
+    /// The prefix of 64 bits whose addresses are valid within a mesh alone.
+    #[cfg(feature = "thread")]
+    pub(super) mesh_local: Option<Ipv6Addr>,
 }
 
 impl Addresses {
@@ -53,6 +56,33 @@ impl Addresses {
                 *slot = None;
             }
         }
+    }
+
+    /// Forgets the addresses of `interface` that are neither link-local nor to be kept.
+    #[cfg(feature = "thread")]
+    pub(super) fn keep(&mut self, interface: InterfaceId, keeps: impl Fn(&Ipv6Addr) -> bool) {
+        for slot in &mut self.table {
+            *slot = slot.filter(|a| {
+                a.interface != interface || a.addr.is_unicast_link_local() || keeps(&a.addr)
+            });
+        }
+    }
+
+    /// How well an address of this node suits to speak to `dst` from, the best being 128: as many
+    /// bits as they have in common (RFC 6724 §5 rule 8). Within a Thread network the prefix alone
+    /// counts, so that the first of several addresses is taken, not the one that changes with the
+    /// place; and an address that is valid there alone is the last choice for others (rule 2).
+    fn nearness(&self, addr: &Ipv6Addr, dst: &Ipv6Addr) -> u8 {
+        let bits = common_prefix_len(addr, dst);
+        #[cfg(feature = "thread")]
+        if let Some(prefix) = self.mesh_local {
+            let is_local = common_prefix_len(addr, &prefix) >= 64;
+            return match bits.min(64) {
+                ..64 if is_local => 0,
+                bits => bits + 1,
+            };
+        }
+        bits
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Address> {
@@ -89,8 +119,8 @@ impl Addresses {
             if is_link_local && !leaves_here {
                 continue;
             }
-            let score = u32::from(common_prefix_len(&address.addr, dst))
-                + if leaves_here { 256 } else { 0 };
+            let score =
+                u32::from(self.nearness(&address.addr, dst)) + if leaves_here { 256 } else { 0 };
             if best.is_none_or(|(highest, _)| score > highest) {
                 best = Some((score, address.addr));
             }

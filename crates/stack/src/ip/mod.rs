@@ -233,6 +233,23 @@ impl<'m> Ip<'m> {
         self.addresses.remove(interface, prefix);
     }
 
+    /// Forgets the addresses of `interface` that are neither link-local nor to be kept.
+    #[cfg(feature = "thread")]
+    pub(crate) fn keep_addresses(
+        &mut self,
+        interface: InterfaceId,
+        keeps: impl Fn(&Ipv6Addr) -> bool,
+    ) {
+        self.addresses.keep(interface, keeps);
+    }
+
+    /// Sets the prefix of 64 bits that is valid within a mesh: its addresses are no sources of
+    /// packets that leave the mesh where there are others.
+    #[cfg(feature = "thread")]
+    pub(crate) const fn set_mesh_local(&mut self, prefix: Ipv6Addr) {
+        self.addresses.mesh_local = Some(prefix);
+    }
+
     /// The addresses of all interfaces, at most [`crate::limits::ADDRESSES_MAX`].
     pub fn addresses(&self) -> impl Iterator<Item = &Address> {
         self.addresses.iter()

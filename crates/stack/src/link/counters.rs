@@ -21,7 +21,7 @@ pub enum LinkDrop {
     /// A packet for which ICMPv6 answered.
     Refused,
     /// A frame in clear that bears no datagram for a key, or that came while another one waited.
-    #[cfg(feature = "join")]
+    #[cfg(any(feature = "join", feature = "thread"))]
     InClear,
 }
 
@@ -37,8 +37,8 @@ impl LinkDrop {
             Self::FragmentTooLong => "fragment longer than a frame of the next hop",
             Self::RelayQueueFull => "no room to pass a fragment on",
             Self::Refused => "refused by ICMPv6",
-            #[cfg(feature = "join")]
-            Self::InClear => "frame in clear that asks for no key",
+            #[cfg(any(feature = "join", feature = "thread"))]
+            Self::InClear => "frame in clear that neither asks for a key nor is of MLE",
         }
     }
 }
@@ -47,10 +47,10 @@ speaks!(LinkDrop);
 
 impl LinkDrop {
     /// How many reasons there are.
-    #[cfg(not(feature = "join"))]
+    #[cfg(not(any(feature = "join", feature = "thread")))]
     pub const COUNT: usize = Self::Refused as usize + 1;
     /// How many reasons there are.
-    #[cfg(feature = "join")]
+    #[cfg(any(feature = "join", feature = "thread"))]
     pub const COUNT: usize = Self::InClear as usize + 1;
 }
 

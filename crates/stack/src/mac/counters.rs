@@ -75,6 +75,9 @@ pub enum FrameDrop {
     /// The sender is unknown, and too many frames of unknown senders were decrypted lately.
     #[cfg(feature = "security")]
     Rationed,
+    /// Secured by another node of a Thread network than the parent of this child.
+    #[cfg(feature = "security")]
+    NotParent,
     /// No frame counter was left to send the frame with: the next ones were not stored, or all are
     /// used.
     #[cfg(feature = "security")]
@@ -122,6 +125,8 @@ impl FrameDrop {
             Self::Unproven => "secured frame of a neighbour that has not answered a challenge",
             #[cfg(feature = "security")]
             Self::Rationed => "too many secured frames of strangers",
+            #[cfg(feature = "security")]
+            Self::NotParent => "secured frame of a node that is not the parent",
             #[cfg(feature = "security")]
             Self::NoCounter => "no frame counter stored to send with",
         }

@@ -340,7 +340,13 @@ impl Mac<'_> {
         header.frame_pending = header.ack_request && self.is_followed(self.current);
         let own = self.config.extended;
         let len = match slot.is_in_clear() {
-            true => header.emit_mpdu(slot.payload(), out).ok()?,
+            true => {
+                #[cfg(feature = "thread")]
+                if self.guard.is_child() {
+                    self.dress(&mut header);
+                }
+                header.emit_mpdu(slot.payload(), out).ok()?
+            }
             false => self.guard.emit(&header, slot.payload(), own, out)?,
         };
         Some((self.checked(len, out)?, header.frame_pending))

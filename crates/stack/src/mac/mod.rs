@@ -324,8 +324,8 @@ impl<'m> Mac<'m> {
 
     /// Frames of `class` that [`Self::enqueue`] would take now.
     pub fn room(&self, class: Class) -> usize {
-        // Frames would wait for a key, and fill the queue.
-        if self.guard.is_locked() {
+        // Frames would wait for a key or a parent, and fill the queue.
+        if self.guard.is_closed() {
             return 0;
         }
         self.slots(class).saturating_sub(self.queue.len())
@@ -474,7 +474,7 @@ impl<'m> Mac<'m> {
 
     /// Payload bytes of one frame to `to`, with the addresses this interface would use.
     pub fn payload_len_max(&self, to: LinkAddr) -> usize {
-        self.sealed_len_max(&Header::data(self.config.pan, to, self.source(), 0))
+        self.sealed_len_max(&Header::data(self.config.pan, to, self.source_to(to), 0))
     }
 
     /// Payload bytes of a frame with this header, if this interface sealed it.
@@ -520,6 +520,17 @@ impl<'m> Mac<'m> {
         match self.config.short {
             Some(short) if self.config.short_source => LinkAddr::Short(short),
             _ => LinkAddr::Extended(self.config.extended),
+        }
+    }
+
+    /// The source address of a frame to `to`: in a Thread network as long as that one is.
+    pub(crate) fn source_to(&self, to: LinkAddr) -> LinkAddr {
+        match to {
+            #[cfg(feature = "thread")]
+            LinkAddr::Extended(_) if self.guard.is_child() => {
+                LinkAddr::Extended(self.config.extended)
+            }
+            _ => self.source(),
         }
     }
 

@@ -41,6 +41,21 @@ pub struct Sleep {
     pub answer_timeout: Duration,
 }
 
+impl Sleep {
+    /// Settings for a parent of a Thread network: it sends a frame upon each request, and says in
+    /// the ACKs of requests alone, on some radios, that something waits.
+    #[cfg(feature = "thread")]
+    pub const fn thread(policy: Policy) -> Self {
+        Self {
+            policy,
+            drained: false,
+            rides: false,
+            alternates: true,
+            answer_timeout: THREAD_ANSWER_TIMEOUT,
+        }
+    }
+}
+
 /// When a sleeping node asks its parent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Policy {
@@ -430,7 +445,7 @@ impl Mac<'_> {
 
     /// The header of the frame in this slot, which may be a data request.
     pub(super) fn header_of(&self, slot: &FrameSlot) -> Option<Header> {
-        let (pan, source) = (self.config.pan, self.source());
+        let (pan, source) = (self.config.pan, self.source_to(slot.to));
         Some(match slot.is_request {
             true => Header::command(pan, slot.to, source, slot.dsn?),
             false => Header::data(pan, slot.to, source, slot.dsn?),
@@ -450,6 +465,8 @@ impl Mac<'_> {
 
     /// A data frame from `src` has come, new or again.
     pub(super) fn on_poll_data(&mut self, src: LinkAddr, pending: bool, now: Instant) {
+        #[cfg(feature = "thread")]
+        let src = self.security().map_or(src, |it| it.polled_as(src));
         if self.poll.is_parent(src) {
             self.poll.on_data(pending, now);
         }
@@ -495,6 +512,10 @@ pub const ADAPTIVE_MAX: Duration = Duration::from_secs(5);
 /// a few attempts of the one that follows. OpenThread waits 100 ms; TCPlp §9.5 found a shorter wait
 /// better.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_millis(50);
+
+/// The same below a parent of a Thread network, whose radio may be behind a line.
+#[cfg(feature = "thread")]
+pub const THREAD_ANSWER_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Longest random wait between attempts at a request, or at a frame for a child that listens: its
 /// receiver is on meanwhile (TCPlp §9.5).

@@ -37,7 +37,7 @@ impl Mac<'_> {
         Some(Header::data(
             self.config.pan,
             slot.to,
-            self.source(),
+            self.source_to(slot.to),
             slot.dsn?,
         ))
     }

@@ -75,8 +75,9 @@ pub struct FrameSlot {
     /// Whether the frame is a challenge or an answer to one, of which the link above knows nothing.
     #[cfg(feature = "security")]
     pub(super) is_proof: bool,
-    /// Whether the frame goes out in clear: a datagram of a node that has no key yet, or for one.
-    #[cfg(feature = "join")]
+    /// Whether the frame goes out in clear: a datagram of a node that has no key yet, or for one; or
+    /// one of MLE, which is sealed itself.
+    #[cfg(any(feature = "join", feature = "thread"))]
     pub(super) is_clear: bool,
     /// Whether the condition in [`super::immediate`] is this frame's.
     pub(super) is_conditional: bool,
@@ -104,7 +105,7 @@ impl FrameSlot {
         is_indirect: false,
         #[cfg(feature = "security")]
         is_proof: false,
-        #[cfg(feature = "join")]
+        #[cfg(any(feature = "join", feature = "thread"))]
         is_clear: false,
         is_conditional: false,
         wait: Wait::No,
@@ -137,9 +138,9 @@ impl FrameSlot {
     /// Whether the frame goes out in clear though the node may have a key.
     #[inline(always)]
     pub(super) const fn is_in_clear(&self) -> bool {
-        #[cfg(feature = "join")]
+        #[cfg(any(feature = "join", feature = "thread"))]
         return self.is_clear;
-        #[cfg(not(feature = "join"))]
+        #[cfg(not(any(feature = "join", feature = "thread")))]
         return false;
     }
 
@@ -209,7 +210,7 @@ impl<'m> FrameQueue<'m> {
         {
             slot.is_proof = false;
         }
-        #[cfg(feature = "join")]
+        #[cfg(any(feature = "join", feature = "thread"))]
         {
             slot.is_clear = false;
         }

@@ -22,7 +22,7 @@
 
 use super::acknowledge::Acknowledgment;
 use super::counters::FrameDrop;
-#[cfg(feature = "join")]
+#[cfg(any(feature = "join", feature = "thread"))]
 use super::queue::FrameSlot;
 use super::queue::{Class, Frame};
 use super::radio::RxMeta;
@@ -34,6 +34,8 @@ use super::{Mac, Received};
 use crate::random::Rng;
 use crate::time::{Instant, earliest};
 use crate::wire::LinkAddr;
+#[cfg(feature = "thread")]
+use crate::wire::ieee802154::Version;
 use crate::wire::ieee802154::{Auxiliary, FrameType, Header};
 
 /// Link security, where the node has a key.
@@ -60,6 +62,17 @@ impl Guard<'_> {
     /// Whether the node has no key yet.
     pub(super) fn is_locked(&self) -> bool {
         self.0.as_ref().is_some_and(|security| security.is_locked())
+    }
+
+    /// Whether frames would wait for a key, or for a parent.
+    pub(super) fn is_closed(&self) -> bool {
+        let security = self.0.as_ref();
+        security.is_some_and(|security| security.is_locked() || security.has_no_parent())
+    }
+
+    /// Whether this node is a child in a Thread network.
+    pub(super) fn is_child(&self) -> bool {
+        self.0.as_ref().is_some_and(|security| security.is_child())
     }
 
     /// The earlier of `own` and when it has something to do itself.
@@ -249,12 +262,12 @@ impl<'m> Mac<'m> {
             FrameType::Data | FrameType::Command => {}
         }
         let (src, dst) = self.filter(&header)?;
-        let source = extended(src).ok_or(FrameDrop::BadSource)?;
         let Some(auxiliary) = auxiliary else {
             return self
-                .hear_in_clear(&header, (src, dst), body, meta)
+                .hear_in_clear(&header, (src, dst), body, meta, now)
                 .map(Some);
         };
+        let source = self.sender(src)?;
         let security = self.guard.0.as_deref_mut().ok_or(FrameDrop::Secured)?;
         let admitted = security.admit(source, &auxiliary, now);
         if admitted == Err(FrameDrop::UnknownKey) && !dst.is_broadcast() {
@@ -291,22 +304,29 @@ impl<'m> Mac<'m> {
         (src, dst): (LinkAddr, LinkAddr),
         payload: &'a [u8],
         meta: RxMeta,
+        now: Instant,
     ) -> Result<Received<'a>, FrameDrop> {
+        let is_child = self.guard.is_child();
         let is_wanted = match dst.is_broadcast() {
+            _ if is_child => true,
             true => self.serves_pledges(),
             false => self.guard.is_locked(),
         };
+        extended(src).ok_or(FrameDrop::BadSource)?;
         if !is_wanted || header.frame_type != FrameType::Data {
             return Err(FrameDrop::Unsecured);
         }
         if header.ack_request && !dst.is_broadcast() {
             self.owe_acknowledgment(header.sequence, meta.at);
         }
+        if is_child && !dst.is_broadcast() {
+            self.on_poll_data(src, header.frame_pending, now);
+        }
         Ok(Received {
             src,
             dst,
             payload,
-            pending: false,
+            pending: header.frame_pending,
             meta,
         })
     }
@@ -327,7 +347,7 @@ impl<'m> Mac<'m> {
         is_answered: bool,
         now: Instant,
     ) {
-        let Some((source, &first)) = extended(src).zip(body.first()) else {
+        let Some((source, &first)) = self.sender(src).ok().zip(body.first()) else {
             return;
         };
         if !self.waiting.is_owed {
@@ -352,7 +372,7 @@ impl<'m> Mac<'m> {
         let Ok((src, _)) = self.filter(&header) else {
             return;
         };
-        let Some((source, &first)) = extended(src).zip(body.first()) else {
+        let Some((source, &first)) = self.sender(src).ok().zip(body.first()) else {
             return;
         };
         let lifetime = self.config.duplicate_lifetime;
@@ -405,7 +425,7 @@ impl<'m> Mac<'m> {
         let (header, auxiliary, body) = Header::parse_secured(mpdu)?;
         let auxiliary = auxiliary.ok_or(FrameDrop::Unsecured)?;
         let (src, dst) = self.filter(&header)?;
-        let source = extended(src).ok_or(FrameDrop::BadSource)?;
+        let source = self.sender(src)?;
         let is_command = header.frame_type == FrameType::Command;
         let payload_at = mpdu.len() - body.len();
         let clear_len = payload_at + usize::from(is_command);
@@ -468,6 +488,23 @@ impl<'m> Mac<'m> {
     }
 }
 
+impl Mac<'_> {
+    /// The extended address that the nonces of this neighbour are made of. A short address has one
+    /// where it is the parent's in a Thread network.
+    ///
+    /// # Errors
+    /// [`FrameDrop::BadSource`], [`FrameDrop::NotParent`].
+    fn sender(&self, addr: LinkAddr) -> Result<[u8; 8], FrameDrop> {
+        match (addr, self.security()) {
+            (LinkAddr::Extended(addr), _) => Ok(addr),
+            (LinkAddr::Short(short), Some(security)) if security.is_child() => {
+                security.extended_of(short).ok_or(FrameDrop::NotParent)
+            }
+            _ => Err(FrameDrop::BadSource),
+        }
+    }
+}
+
 #[cfg(feature = "join")]
 impl Mac<'_> {
     /// Whether the node has no key yet.
@@ -499,7 +536,36 @@ impl Mac<'_> {
             security.expect(network, sequence);
         }
     }
+}
 
+#[cfg(feature = "thread")]
+impl Mac<'_> {
+    /// This node's own short address, and the extended and the short one of its parent; `None`: it
+    /// has no parent.
+    pub(crate) fn set_place(&mut self, own: Option<u16>, parent: Option<([u8; 8], u16)>) {
+        self.config.short = own;
+        self.config.short_source = own.is_some();
+        if let Some(security) = self.security_mut() {
+            security.set_parent(parent);
+        }
+    }
+
+    /// Whether a frame in clear may be queued.
+    pub(crate) fn may_send_in_clear(&self) -> bool {
+        self.queue.count(FrameSlot::is_in_clear) == 0
+    }
+
+    /// The header of a message of MLE: as others send it, from the extended address.
+    pub(super) const fn dress(&self, header: &mut Header) {
+        header.version = Version::V2006;
+        if let Some(src) = &mut header.src {
+            src.addr = LinkAddr::Extended(self.config.extended);
+        }
+    }
+}
+
+#[cfg(any(feature = "join", feature = "thread"))]
+impl Mac<'_> {
     /// Queues a frame that is not sealed. No outcome follows.
     ///
     /// # Errors
@@ -518,7 +584,9 @@ impl Mac<'_> {
             since: now,
         };
         let waits = self.queue.count(FrameSlot::is_in_clear) > 0;
-        let pushed = match payload.len() > self.payload_len_max(to) {
+        let own = LinkAddr::Extended(self.config.extended);
+        let len_max = Header::data(self.config.pan, to, own, 0).payload_len_max();
+        let pushed = match payload.len() > len_max {
             true => Err(FrameDrop::BadLength),
             false if waits => Err(FrameDrop::QueueFull),
             false => self.queue.push(&frame).ok_or(FrameDrop::QueueFull),

@@ -30,6 +30,10 @@ impl Guard<'_> {
         false
     }
 
+    pub(super) const fn is_closed(&self) -> bool {
+        false
+    }
+
     pub(super) const fn or_deadline(&self, own: Option<Instant>) -> Option<Instant> {
         own
     }

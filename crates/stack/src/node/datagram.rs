@@ -131,6 +131,10 @@ impl<'m> Node<'m> {
         datagram: &[u8],
         now: Instant,
     ) -> Result<(), Disposition> {
+        #[cfg(feature = "thread")]
+        if super::mesh_mut(self.links, id).is_some_and(|it| it.takes_mle(header, datagram, now)) {
+            return Ok(());
+        }
         let zone = id.zone_between(&header.src, &header.dst);
         if self.takes_join((header, zone), datagram, now) {
             return Ok(());

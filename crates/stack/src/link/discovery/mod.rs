@@ -158,6 +158,13 @@ impl<'m> Discovery<'m> {
         }
     }
 
+    /// Neither looks for a router nor registers: something else does in its place.
+    #[cfg(feature = "thread")]
+    pub(super) const fn be_quiet(&mut self) {
+        (self.solicits, self.registers) = (false, false);
+        self.advertised = None;
+    }
+
     /// Gives back the memory it was lent.
     pub(super) fn into_memory(self) -> &'m mut [Registration] {
         self.neighbors.into_memory()

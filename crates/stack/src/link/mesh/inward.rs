@@ -47,6 +47,10 @@ impl<'m> Mesh<'m> {
         let received = self.without_clear(received);
         #[cfg(feature = "security")]
         if let Some(earlier) = earlier {
+            #[cfg(feature = "thread")]
+            if let Some(frame) = received {
+                self.deferred = DeferredFrame::of(&frame);
+            }
             return self.on_frame(&earlier.frame(), ip, scratch, now, rng);
         }
         let Some(frame) = received else {
@@ -58,10 +62,10 @@ impl<'m> Mesh<'m> {
         };
         // Frames are dealt with in the order in which they came.
         if self.deferred.is_none() && !self.mac.owes_acknowledgment() {
-            return self.on_frame(&frame, ip, scratch, now, rng);
+            return self.on_heard(&frame, ip, scratch, now, rng);
         }
         match self.exchange_deferred(&frame) {
-            Some(earlier) => self.on_frame(&earlier.frame(), ip, scratch, now, rng),
+            Some(earlier) => self.on_heard(&earlier.frame(), ip, scratch, now, rng),
             None => Arrival::Nothing,
         }
     }
@@ -93,7 +97,7 @@ impl<'m> Mesh<'m> {
         rng: &mut Rng,
     ) -> Arrival<'m, 's> {
         match self.deferred.take() {
-            Some(deferred) => self.on_frame(&deferred.frame(), ip, scratch, now, rng),
+            Some(deferred) => self.on_heard(&deferred.frame(), ip, scratch, now, rng),
             #[cfg(feature = "security")]
             None => self.on_sealed(ip, scratch, now, rng),
             #[cfg(not(feature = "security"))]
@@ -124,7 +128,29 @@ impl<'m> Mesh<'m> {
         if self.mac.take_news() {
             self.discovery.ask_again(now, rng);
         }
+        #[cfg(feature = "thread")]
+        if let (Some(child), Some(_)) = (&mut self.thread, &opened) {
+            child.on_heard(now);
+        }
         opened
+    }
+
+    /// A frame that the MAC has handed up at once: in a Thread network one in clear.
+    #[inline(always)]
+    fn on_heard<'s>(
+        &mut self,
+        frame: &Received<'_>,
+        ip: &mut Ip<'_>,
+        scratch: &'s mut Scratch,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Arrival<'m, 's> {
+        #[cfg(feature = "thread")]
+        if self.thread.is_some() {
+            self.on_clear(frame, scratch, now);
+            return Arrival::Nothing;
+        }
+        self.on_frame(frame, ip, scratch, now, rng)
     }
 
     /// A frame for this node: a packet, or a part of one.

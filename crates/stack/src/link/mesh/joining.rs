@@ -15,13 +15,12 @@ use super::Mesh;
 use super::inward::restore;
 use crate::ip::{self, ALL_NODES, Iid};
 use crate::limits::PSDU_LEN_MAX;
-use crate::link::{LinkDrop, Refusal};
-use crate::lowpan::{LinkPair, compress};
+use crate::link::LinkDrop;
+use crate::lowpan::LinkPair;
 use crate::mac::security::{NetworkKey, Reservation};
-use crate::mac::{FrameDrop, Received};
+use crate::mac::Received;
 use crate::random::Rng;
 use crate::time::Instant;
-use crate::wire::LinkAddr;
 use crate::wire::cursor::copy;
 use crate::wire::ipv6::Header;
 
@@ -72,7 +71,7 @@ impl Mesh<'_> {
         received: Option<Received<'f>>,
     ) -> Option<Received<'f>> {
         let frame = received?;
-        if self.mac.security().is_none() {
+        if self.mac.security().is_none() || self.is_child() {
             return Some(frame);
         }
         if self.heard_in_clear.is_some() {
@@ -103,6 +102,14 @@ impl Mesh<'_> {
         Some((heard.link.src.iid(), len?))
     }
 
+    /// Whether this node is a child of a Thread network, where frames in clear have another purpose.
+    const fn is_child(&self) -> bool {
+        #[cfg(feature = "thread")]
+        return self.thread.is_some();
+        #[cfg(not(feature = "thread"))]
+        return false;
+    }
+
     fn unpack(&self, heard: &WaitingFrame, out: &mut [u8]) -> Option<usize> {
         let payload = heard.bytes.get(..usize::from(heard.len))?;
         let contexts = &self.discovery.contexts;
@@ -110,40 +117,6 @@ impl Mesh<'_> {
         let (header, _) = Header::parse(out.get(..len)?).ok()?;
         let [src, dst] = ends(heard.link);
         ((header.src, header.dst) == (src, dst)).then_some(len)
-    }
-
-    /// Sends a packet in an unsecured frame to one neighbour, or to all in reach: from
-    /// [`Self::local`] to that neighbour's link-local address, or to [`ALL_NODES`].
-    ///
-    /// # Errors
-    /// [`Refusal::TooBig`]: the packet does not fit one frame; [`Refusal::Full`]: another such
-    /// packet waits.
-    pub(crate) fn send_in_clear(
-        &mut self,
-        to: Option<Iid>,
-        packet: &[u8],
-        now: Instant,
-    ) -> Result<(), Refusal> {
-        const TOO_BIG: Refusal = Refusal::TooBig { mtu: 0 };
-        let link = LinkPair {
-            src: self.mac.source(),
-            dst: to.map_or(LinkAddr::BROADCAST, LinkAddr::from_iid),
-        };
-        let mut frame = [0; PSDU_LEN_MAX];
-        let compressed = compress(packet, link, &self.discovery.contexts, &mut frame);
-        let compressed = compressed.map_err(|_| TOO_BIG)?;
-        let rest = packet
-            .get(compressed.uncompressed_len..)
-            .unwrap_or_default();
-        let end = compressed.compressed_len + rest.len();
-        let room = frame.get_mut(compressed.compressed_len..end);
-        room.ok_or(TOO_BIG)?.copy_from_slice(rest);
-        let frame = frame.get(..end).unwrap_or_default();
-        let sent = self.mac.send_in_clear(link.dst, frame, now);
-        sent.map_err(|reason| match reason {
-            FrameDrop::BadLength => TOO_BIG,
-            _ => Refusal::Full,
-        })
     }
 }
 

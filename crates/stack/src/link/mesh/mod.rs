@@ -24,6 +24,8 @@ mod entering;
 #[cfg(feature = "entry")]
 mod flow_queues;
 mod forward;
+#[cfg(any(feature = "join", feature = "thread"))]
+mod in_clear;
 #[cfg(feature = "sleepy")]
 mod indirect;
 #[cfg(not(feature = "sleepy"))]
@@ -65,6 +67,8 @@ mod thinning;
 #[cfg(not(feature = "entry"))]
 #[path = "thinning_absent.rs"]
 mod thinning;
+#[cfg(feature = "thread")]
+mod thread;
 
 pub(crate) use budget::Budget;
 pub use config::{Forwarding, MeshConfig, Pacing, Relaying};
@@ -132,6 +136,9 @@ pub struct Mesh<'m> {
     /// The frame in clear of a node that has no key yet, or for this one, which has none.
     #[cfg(feature = "join")]
     heard_in_clear: Option<joining::WaitingFrame>,
+    /// The child of a Thread network that this node is, in place of neighbour discovery.
+    #[cfg(feature = "thread")]
+    thread: Option<&'m mut crate::thread::Child>,
     /// Where ACKs that enter the mesh wait for newer ones.
     #[cfg(feature = "entry")]
     thinning: Option<&'m mut Thinning>,
@@ -200,6 +207,8 @@ impl<'m> Mesh<'m> {
             deferred: None,
             #[cfg(feature = "join")]
             heard_in_clear: None,
+            #[cfg(feature = "thread")]
+            thread: None,
             #[cfg(feature = "entry")]
             thinning: None,
             #[cfg(feature = "entry")]
@@ -337,6 +346,8 @@ impl<'m> Mesh<'m> {
         deadlines.add(self.indirect_deadline());
         self.add_thinning_deadlines(deadlines);
         self.add_entering_deadlines(deadlines);
+        #[cfg(feature = "thread")]
+        deadlines.add(self.thread.as_ref().and_then(|child| child.next_deadline()));
     }
 
     pub(crate) fn poll_acknowledgment(
@@ -355,6 +366,10 @@ impl<'m> Mesh<'m> {
         now: Instant,
         rng: &mut Rng,
     ) -> Result<(), ip::PacketDrop> {
+        #[cfg(feature = "thread")]
+        if self.thread.is_some() {
+            return Err(ip::PacketDrop::IgnoredIcmp);
+        }
         let is_trusted = match ingress.from {
             Neighbour::One(iid) => self.mac.is_trusted(LinkAddr::from_iid(iid)),
             Neighbour::Only | Neighbour::All => false,

@@ -34,6 +34,8 @@ impl<'m> Mesh<'m> {
     ) -> Option<mac::Action> {
         self.datagrams.expire(now);
         self.poll_discovery(ip, now, rng);
+        #[cfg(feature = "thread")]
+        self.poll_thread(ip, now, rng);
         self.end_entering_deadline();
         loop {
             self.queue_due(ip, now);
@@ -92,6 +94,8 @@ impl<'m> Mesh<'m> {
         now: Instant,
     ) {
         self.on_indirect_outcome(outcome, now);
+        #[cfg(feature = "thread")]
+        self.note_sent(outcome, now);
         let was_passed_on = !outcome.delivered && self.datagrams.fragment_lost(outcome.token);
         #[cfg(feature = "rpl")]
         // Where a link is busy both ways a frame is given up now and then: that loses a packet, and
@@ -332,8 +336,10 @@ impl<'m> Mesh<'m> {
             self.outgoing.discard();
             return ip.counters.count(ip::PacketDrop::NoRoute);
         };
+        #[cfg(feature = "thread")]
+        let neighbour = self.taker(neighbour);
         let link = LinkPair {
-            src: self.mac.source(),
+            src: self.mac.source_to(neighbour),
             dst: neighbour,
         };
         // A header that another node has compressed has been ageing since its arrival.

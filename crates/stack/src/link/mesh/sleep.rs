@@ -42,7 +42,12 @@ impl Mesh<'_> {
 
     /// Reports the outcome of the last data request to discovery.
     pub(super) fn note_polled(&mut self, now: Instant) {
-        match self.mac.take_polled() {
+        let polled = self.mac.take_polled();
+        #[cfg(feature = "thread")]
+        if let Some((parent, was_taken)) = polled {
+            self.note_taken(parent, was_taken, now);
+        }
+        match polled {
             Some((parent, true)) => self.discovery.on_acknowledged(parent.iid(), now),
             Some((parent, false)) => self.discovery.on_given_up(parent.iid(), now),
             None => {}

@@ -16,9 +16,9 @@ pub struct Peer {
     is_known: bool,
     /// Whether the neighbour is a parent or child: its entry is never replaced.
     is_kin: bool,
-    /// The key sequence of its last frame, and that frame's counter.
+    /// The key sequence of its last frame, and the first counter that is new.
     sequence: u32,
-    counter: u32,
+    next: u32,
     /// When the last believed frame came, in ticks.
     believed_at: u32,
     /// Since when its heads fire nothing, in ticks, and how often that time was doubled.
@@ -34,24 +34,25 @@ impl Peer {
         is_known: false,
         is_kin: false,
         sequence: 0,
-        counter: 0,
+        next: 0,
         believed_at: 0,
         muted_at: 0,
         doublings: 0,
         is_muted: false,
     };
 
-    /// Key sequence and counter of the last frame that was believed of this neighbour.
-    pub(super) const fn last(&self) -> (u32, u32) {
-        (self.sequence, self.counter)
+    /// Key sequence of the last frame that was believed of this neighbour, and the counter behind
+    /// that frame's.
+    pub(super) const fn next(&self) -> (u32, u32) {
+        (self.sequence, self.next)
     }
 
     /// Whether a frame with this counter would be new.
     pub(super) fn admits(&self, sequence: u32, counter: u32) -> Result<(), FrameDrop> {
-        match (sequence, counter).cmp(&self.last()) {
-            core::cmp::Ordering::Greater => Ok(()),
-            core::cmp::Ordering::Equal => Err(FrameDrop::Duplicate),
-            core::cmp::Ordering::Less => Err(FrameDrop::Replayed),
+        match (sequence, counter) {
+            numbers if numbers >= self.next() => Ok(()),
+            _ if self.next() == (sequence, counter.saturating_add(1)) => Err(FrameDrop::Duplicate),
+            _ => Err(FrameDrop::Replayed),
         }
     }
 
@@ -109,7 +110,7 @@ impl<'m> Peers<'m> {
     /// The address of each, and its last frame counter.
     pub(super) fn counters(&self) -> impl Iterator<Item = ([u8; 8], u32)> {
         let known = self.0.iter().filter(|peer| peer.is_known);
-        known.map(|peer| (peer.addr, peer.counter))
+        known.map(|peer| (peer.addr, peer.next.saturating_sub(1)))
     }
 
     /// Whether one more neighbour finds room without pushing another out.
@@ -127,7 +128,7 @@ impl<'m> Peers<'m> {
         let Some(peer) = self.find_mut(addr) else {
             return false;
         };
-        (peer.sequence, peer.counter) = (sequence, counter);
+        (peer.sequence, peer.next) = (sequence, counter.saturating_add(1));
         peer.believed_at = ticks(now);
         true
     }
@@ -152,11 +153,32 @@ impl<'m> Peers<'m> {
             is_known: true,
             is_kin,
             sequence,
-            counter,
+            next: counter.saturating_add(1),
             believed_at: now,
             ..Peer::EMPTY
         };
         true
+    }
+
+    /// Makes an entry of a neighbour that has shown by other means that it has the key. `next`: its
+    /// key sequence, and its first counter that is new.
+    #[cfg(feature = "thread")]
+    pub(super) fn bind(&mut self, addr: [u8; 8], next: (u32, u32), now: Instant) {
+        if let Some(former) = self.find_mut(addr) {
+            *former = Peer::EMPTY;
+        }
+        if self.insert(addr, next, false, now)
+            && let Some(peer) = self.find_mut(addr)
+        {
+            (_, peer.next) = next;
+        }
+    }
+
+    /// Forgets all neighbours but this one.
+    #[cfg(feature = "thread")]
+    pub(super) fn retain(&mut self, addr: [u8; 8]) {
+        let others = self.0.iter_mut().filter(|peer| peer.addr != addr);
+        others.for_each(|peer| *peer = Peer::EMPTY);
     }
 
     /// Sets anew which entries are never replaced.

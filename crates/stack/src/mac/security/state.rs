@@ -11,11 +11,19 @@
 //! Left out: what the frames mean, which is the MAC's (`secured`).
 //! Source: IEEE 802.15.4-2006 §7.5.8.2; Thread 1.1 §7.1.4 and §7.1.5 for the sequence of keys.
 
+#[cfg(not(feature = "thread"))]
+#[path = "state/child_absent.rs"]
+mod child;
+#[cfg(feature = "thread")]
+mod child;
 #[cfg(feature = "join")]
 mod given;
 mod look;
 mod rotation;
 mod strangers;
+
+#[cfg(feature = "thread")]
+use child::Bond;
 
 use super::counter::{Counters, Reservation};
 use super::engine::{Engine, Keyed};
@@ -70,6 +78,9 @@ pub struct Security<'m> {
     next: Option<(NetworkKey, u32)>,
     /// Whether there is a new neighbour that was not reported yet.
     has_news: bool,
+    /// The parent in a Thread network, where this node is a child there.
+    #[cfg(feature = "thread")]
+    bond: Option<Bond>,
     counters: SecurityCounters,
 }
 
@@ -142,6 +153,8 @@ impl<'m> Security<'m> {
             #[cfg(feature = "join")]
             next: None,
             has_news: false,
+            #[cfg(feature = "thread")]
+            bond: None,
             counters: SecurityCounters {
                 keys_made: 1,
                 ..SecurityCounters::default()
@@ -281,13 +294,12 @@ impl<'m> Security<'m> {
 
     /// Computes the keystream ahead with which the next frames of this neighbour begin.
     pub(in crate::mac) fn prepare(&mut self, source: [u8; 8]) {
-        let Some((sequence, counter)) = self.peers.find(source).map(Peer::last) else {
+        let Some((sequence, counter)) = self.peers.find(source).map(Peer::next) else {
             return;
         };
-        let counter = match sequence == self.sequence {
-            true => counter.saturating_add(1),
-            false => return,
-        };
+        if sequence != self.sequence {
+            return;
+        }
         let is_ready = |keystream: Keystream| {
             (keystream.source, keystream.sequence, keystream.counter) == (source, sequence, counter)
         };
@@ -395,6 +407,9 @@ impl<'m> Security<'m> {
         now: Instant,
         rng: &mut Rng,
     ) -> Option<([u8; 8], Proof)> {
+        if self.is_child() {
+            return None;
+        }
         let addr = self.parent.addr.filter(|_| self.parent.has_acknowledged)?;
         let is_quiet = match self.peers.silence(addr, now) {
             Some(silence) => silence >= QUIET_MAX,

@@ -333,6 +333,11 @@ impl Child {
         &self.counters
     }
 
+    /// The prefix of addresses that are valid within the mesh: 64 bits.
+    pub(crate) const fn mesh_local_prefix(&self) -> Ipv6Addr {
+        self.mesh_local([0; 8])
+    }
+
     /// The mesh-local address of this interface identifier.
     const fn mesh_local(&self, iid: [u8; 8]) -> Ipv6Addr {
         with(self.prefix, iid)
@@ -394,6 +399,12 @@ impl Child {
                 .place()
                 .map(|place| LinkAddr::Short(place.parent.rloc16)),
         }
+    }
+
+    /// Whether the parent, or a candidate, owes an answer.
+    #[cfg(feature = "sleepy")]
+    pub(crate) fn awaits_answer(&self) -> bool {
+        self.asked != 0 || self.quest != Quest::Rest
     }
 
     /// The key sequence in force.

@@ -69,7 +69,7 @@ impl Security<'_> {
     /// part to neighbours that are known.
     pub(in crate::mac) fn reminds(&mut self, source: [u8; 8], index: u8, now: Instant) -> bool {
         let named = sequence_of(index, self.sequence);
-        let is_earlier = named.is_some_and(|it| it < self.sequence);
+        let is_earlier = !self.is_child() && named.is_some_and(|it| it < self.sequence);
         let may_remind = match self.peers.find(source).is_some() {
             true => self.reminders.allows(now),
             false => self.reminders.is_full(now),

@@ -39,6 +39,9 @@ impl Security<'_> {
         if auxiliary.level < self.level {
             return Err(FrameDrop::LowLevel);
         }
+        if self.refuses(source) {
+            return Err(FrameDrop::NotParent);
+        }
         if auxiliary.counter == u32::MAX {
             return Err(FrameDrop::LastCounter);
         }

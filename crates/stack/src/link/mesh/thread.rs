@@ -1,0 +1,289 @@
+//! A child of a Thread network, seen from its link.
+//!
+//! ```text
+//! a frame in clear, or a datagram of port 19788   → thread::Child → a datagram in a frame in clear
+//!                                                              └→ MAC: addresses, key, counters
+//!                                                              └→ contexts, IP addresses, default route
+//! ```
+//!
+//! Purpose: carries out what [`Child`] decides; it stands in the place of neighbour discovery, which
+//! is off. The only frames in clear that a mesh with a key takes beside those of nodes that join.
+//! Left out: fragments in clear, which Thread does not have.
+
+use super::Mesh;
+use super::inward::restore;
+use crate::ip::{self, Address, Ip, Neighbour, NextHop};
+use crate::limits::PSDU_LEN_MAX;
+use crate::link::LinkDrop;
+use crate::link::arrival::Scratch;
+use crate::lowpan::LinkPair;
+use crate::mac::{FrameDrop, Outcome, Received};
+use crate::random::Rng;
+use crate::thread::Child;
+use crate::thread::mle::{self, Ends};
+#[cfg(feature = "sleepy")]
+use crate::time::Duration;
+use crate::time::Instant;
+use crate::wire::LinkAddr;
+use crate::wire::ipv6::{self, Header, TrafficClass};
+use crate::wire::udp;
+
+impl<'m> Mesh<'m> {
+    /// Makes this node a child of a Thread network, before the link is given to a node, and after
+    /// [`Self::set_security`] with the key of the same network. No TCP header compression may be on.
+    /// It is awake or asleep as [`Self::set_sleep`] has it.
+    pub fn set_thread(&mut self, child: &'m mut Child) {
+        debug_assert!(self.tcphc.is_none(), "Thread has plain TCP headers only");
+        self.discovery.be_quiet();
+        if let Some(security) = self.mac.security_mut() {
+            security.set_child();
+        }
+        self.thread = Some(child);
+    }
+
+    /// Gives back what [`Self::set_thread`] was lent.
+    pub fn take_thread(&mut self) -> Option<&'m mut Child> {
+        self.thread.take()
+    }
+
+    /// The child of a Thread network that this node is, to look at.
+    pub fn thread(&self) -> Option<&Child> {
+        self.thread.as_deref()
+    }
+
+    /// Leaves the Thread network; poll the node afterwards.
+    pub fn leave_thread(&mut self) {
+        if let Some(child) = &mut self.thread {
+            child.leave();
+        }
+    }
+
+    /// A frame in clear: one message of MLE, or nothing.
+    pub(super) fn on_clear(
+        &mut self,
+        frame: &Received<'_>,
+        Scratch(bytes): &mut Scratch,
+        now: Instant,
+    ) {
+        let link = LinkPair {
+            src: frame.src,
+            dst: frame.dst,
+        };
+        let contexts = &self.discovery.contexts;
+        let restored = restore(contexts, frame.payload, link, None, bytes);
+        let Ok((len, _)) = restored else {
+            return self.count(LinkDrop::InClear);
+        };
+        let packet = bytes.get_mut(..len).unwrap_or_default();
+        let Some((header, datagram)) = Header::parse(packet).ok() else {
+            return self.count(LinkDrop::InClear);
+        };
+        let at = packet.len().min(ipv6::HEADER_LEN);
+        let end = at + datagram.len();
+        let is_its_own = header.src == ip::link_local(frame.src.iid());
+        if header.next_header != udp::NEXT_HEADER || !is_its_own {
+            return self.count(LinkDrop::InClear);
+        }
+        let datagram = packet.get_mut(at..end).unwrap_or_default();
+        if !self.on_mle(&header, datagram, Some(frame.meta.rssi_dbm), now) {
+            self.count(LinkDrop::InClear);
+        }
+    }
+
+    /// A UDP datagram for this node; returns whether it was one of MLE, which ends here.
+    pub(crate) fn on_mle(
+        &mut self,
+        header: &Header,
+        datagram: &mut [u8],
+        rssi_dbm: Option<i8>,
+        now: Instant,
+    ) -> bool {
+        let Some(child) = self.thread.as_deref_mut() else {
+            return false;
+        };
+        let Ok((ports, payload)) = udp::Header::parse(datagram) else {
+            return false;
+        };
+        let is_mle = ports.dst_port == mle::PORT
+            && header.src.is_unicast_link_local()
+            && header.hop_limit == ip::ndp::HOP_LIMIT
+            && udp::is_checksum_valid(&header.src, &header.dst, datagram);
+        if !is_mle {
+            return ports.dst_port == mle::PORT;
+        }
+        let len = payload.len();
+        let payload = datagram.get_mut(udp::HEADER_LEN..udp::HEADER_LEN + len);
+        let ends = Ends {
+            src: header.src,
+            dst: header.dst,
+        };
+        let taken = child.on_message(&ends, payload.unwrap_or_default(), rssi_dbm, now);
+        if let Ok(Some(prefixes)) = taken {
+            let contexts = &mut self.discovery.contexts;
+            (1..16).for_each(|id| contexts.remove(id));
+            for prefix in prefixes {
+                if let Some(id @ 1..16) = prefix.context() {
+                    contexts.set(id, prefix.addr, prefix.bits, true);
+                }
+            }
+        }
+        true
+    }
+
+    /// As [`Self::on_mle`], of a datagram that came in secured frames, as one in fragments does.
+    #[inline(never)]
+    pub(crate) fn takes_mle(&mut self, header: &Header, datagram: &[u8], now: Instant) -> bool {
+        let mut copy = [0; DATAGRAM_LEN_MAX];
+        match copy.get_mut(..datagram.len()) {
+            Some(copy) => {
+                copy.copy_from_slice(datagram);
+                self.on_mle(header, copy, None, now)
+            }
+            None => false,
+        }
+    }
+
+    /// Lets the child do what is due, and carries it out.
+    pub(super) fn poll_thread(&mut self, ip: &mut Ip<'_>, now: Instant, rng: &mut Rng) {
+        let sleeps = self.mac.sleeps();
+        let Some(child) = self.thread.as_deref_mut() else {
+            return;
+        };
+        let sequence = self.mac.security().map_or(0, |it| it.sequence());
+        child.note(sleeps, sequence);
+        child.poll(now, rng);
+        #[cfg(feature = "sleepy")]
+        if !child.awaits_answer() {
+            self.mac.solicit_until(Instant::ORIGIN);
+        }
+        if child.take_news() {
+            self.follow_child(ip, now);
+        }
+        self.send_mle(now, rng);
+    }
+
+    /// Writes the messages that are due, one at a time.
+    fn send_mle(&mut self, now: Instant, rng: &mut Rng) {
+        let Some(child) = self.thread.as_deref_mut() else {
+            return;
+        };
+        if !child.has_message() || !self.mac.may_send_in_clear() {
+            return;
+        }
+        let Some(counter) = self.mac.security_mut().and_then(|it| it.take_counter()) else {
+            return;
+        };
+        let mut packet = [0; HEADERS_LEN + PSDU_LEN_MAX];
+        let room = packet.get_mut(HEADERS_LEN..).unwrap_or_default();
+        let Ok((ends, len)) = child.write(counter, now, rng, room) else {
+            return;
+        };
+        let header = Header {
+            traffic_class: TrafficClass::default(),
+            flow_label: 0,
+            payload_len: (udp::HEADER_LEN + len) as u16,
+            next_header: udp::NEXT_HEADER,
+            hop_limit: ip::ndp::HOP_LIMIT,
+            src: ends.src,
+            dst: ends.dst,
+        };
+        let ports = udp::Header {
+            src_port: mle::PORT,
+            dst_port: mle::PORT,
+        };
+        let (head, datagram) = packet.split_at_mut(ipv6::HEADER_LEN);
+        let datagram = datagram
+            .get_mut(..udp::HEADER_LEN + len)
+            .unwrap_or_default();
+        let written = header.emit(head).and(ports.emit(len, datagram));
+        debug_assert!(written.is_ok(), "there is room for two headers");
+        udp::fill_checksum(&ends.src, &ends.dst, datagram);
+        let to = (!ends.dst.is_multicast()).then(|| ip::iid_of(&ends.dst));
+        let packet = packet.get(..HEADERS_LEN + len).unwrap_or_default();
+        // If it finds no room, it is as if it were lost: the child repeats it.
+        let _is_sent = self.send_in_clear(to, packet, now);
+        #[cfg(feature = "sleepy")]
+        self.await_reply(to.is_none(), now);
+    }
+
+    /// Polls for the answer of the parent, or listens for the answers of all.
+    #[cfg(feature = "sleepy")]
+    fn await_reply(&mut self, is_to_all: bool, now: Instant) {
+        self.mac.solicit_until(now + REPLY_MAX);
+        if is_to_all {
+            self.mac.listen_until(now + REPLY_MAX);
+        }
+    }
+
+    /// Takes over what has changed: addresses, the parent, its key and its counters.
+    fn follow_child(&mut self, ip: &mut Ip<'_>, now: Instant) {
+        let Some(child) = self.thread.as_deref() else {
+            return;
+        };
+        let (tie, place) = (child.tie(), child.place());
+        let (extended, next) = child.binding();
+        if let Some(security) = self.mac.security_mut() {
+            security.rotate(child.sequence(), now);
+            if tie.is_some() && !security.knows(extended) {
+                security.bind(extended, (next.sequence, next.counter), now);
+            }
+        }
+        let parent = place.map(|place| (place.parent.extended, place.parent.rloc16));
+        self.mac.set_place(place.map(|place| place.rloc16), parent);
+        self.mac.keep(tie);
+        let Some(place) = place else {
+            // Addresses last, for the connections that have them.
+            return;
+        };
+        let id = self.discovery.id;
+        let mesh_local = child.mesh_local_prefix();
+        self.discovery.contexts.set(0, mesh_local, 64, true);
+        ip.set_mesh_local(mesh_local);
+        let router = LinkAddr::Short(place.parent.rloc16).iid();
+        ip.set_default_route(Some(NextHop {
+            interface: id,
+            neighbour: Neighbour::One(router),
+        }));
+        ip.keep_addresses(id, |addr| child.addresses().any(|own| own == *addr));
+        for addr in child.addresses() {
+            ip.add_address(Address {
+                addr,
+                interface: id,
+            });
+        }
+    }
+
+    /// Tells the child what became of a frame to its parent.
+    pub(super) fn note_sent(&mut self, outcome: &Outcome, now: Instant) {
+        let was_lost = outcome.reason != Some(FrameDrop::TooOld);
+        if outcome.delivered || was_lost {
+            self.note_taken(outcome.to, outcome.delivered, now);
+        }
+    }
+
+    pub(super) fn note_taken(&mut self, by: LinkAddr, was_taken: bool, now: Instant) {
+        if let Some(child) = &mut self.thread
+            && child.tie() == Some(by)
+        {
+            child.on_sent(was_taken, now);
+        }
+    }
+
+    /// The neighbour that takes a packet: in a Thread network the parent takes those for all.
+    pub(super) fn taker(&self, neighbour: LinkAddr) -> LinkAddr {
+        let parent = self.thread.as_ref().and_then(|child| child.tie());
+        parent
+            .filter(|_| neighbour.is_broadcast())
+            .unwrap_or(neighbour)
+    }
+}
+
+/// How long an answer may take, or answers to all.
+#[cfg(feature = "sleepy")]
+const REPLY_MAX: Duration = Duration::from_millis(1_500);
+
+/// The longest datagram of MLE: with a dataset of 254 bytes, and as much network data.
+const DATAGRAM_LEN_MAX: usize = 640;
+
+/// Bytes before a message of MLE.
+const HEADERS_LEN: usize = ipv6::HEADER_LEN + udp::HEADER_LEN;
