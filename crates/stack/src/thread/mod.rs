@@ -21,6 +21,8 @@ mod child;
 pub mod dataset;
 pub mod mle;
 pub mod network_data;
+#[cfg(test)]
+mod tests;
 mod tlv;
 
 pub use child::{

@@ -227,7 +227,7 @@ mod tests {
     fn a_counter_must_be_above_the_last_of_its_key_or_of_a_later_key() {
         let peer = Peer {
             sequence: 5,
-            counter: 9,
+            next: 10,
             ..Peer::EMPTY
         };
         for (numbers, expected) in [
@@ -278,7 +278,7 @@ mod tests {
         assert!(peers.believe([1; 8], (5, 1), after(300)));
         assert!(peers.insert([3; 8], (5, 0), false, after(400)));
         assert!(peers.find([1; 8]).is_some() && peers.find([2; 8]).is_none());
-        assert_eq!(peers.find([1; 8]).map(Peer::last), Some((5, 1)));
+        assert_eq!(peers.find([1; 8]).map(Peer::next), Some((5, 2)));
         // All are of parents and children.
         peers.keep(|_| true);
         assert!(!peers.insert([4; 8], (5, 0), false, after(500)));

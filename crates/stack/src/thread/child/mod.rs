@@ -184,7 +184,7 @@ impl From<MleError> for MleDrop {
 
 /// What a child is after, whether it is attached or not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Quest {
+pub(super) enum Quest {
     /// Nothing; where it is not attached, until the next search.
     Rest,
     /// The answers of routers, then of all that can be routers.
@@ -215,11 +215,11 @@ pub struct Child {
     sequence: u32,
     is_sleepy: bool,
     state: ChildState,
-    quest: Quest,
+    pub(super) quest: Quest,
     /// Searches in vain, in a row.
     searches: u8,
     /// Messages to write, bits of [`Due`].
-    due: u8,
+    pub(super) due: u8,
     /// Requests to the parent that it has not answered.
     asked: u8,
     unanswered: u8,
@@ -231,7 +231,7 @@ pub struct Child {
     /// The last message of the parent.
     heard: Numbers,
     /// The margin of the link from the parent, dB.
-    margin: u8,
+    pub(super) margin: u8,
     leader: [u8; 8],
     /// The version of the network data in force.
     data_version: Option<u8>,
@@ -240,9 +240,9 @@ pub struct Child {
     border_router: Option<u16>,
     formed: [Option<Formed>; FORMED_MAX],
     /// This node's open challenge, and the parent's that is answered.
-    challenge: [u8; 8],
+    pub(super) challenge: [u8; 8],
     their_challenge: Option<[u8; 8]>,
-    candidate: Option<Candidate>,
+    pub(super) candidate: Option<Candidate>,
     /// When the quest goes on.
     quest_at: Option<Instant>,
     /// When the parent is asked again, or anew.
@@ -251,14 +251,14 @@ pub struct Child {
 }
 
 /// Messages to write: bits, the first of which is written first.
-struct Due;
+pub(super) struct Due;
 
 impl Due {
-    const UPDATE_RESPONSE: u8 = 0x01;
-    const CHILD_ID_REQUEST: u8 = 0x02;
-    const UPDATE_REQUEST: u8 = 0x04;
-    const DATA_REQUEST: u8 = 0x08;
-    const PARENT_REQUEST: u8 = 0x10;
+    pub(super) const UPDATE_RESPONSE: u8 = 0x01;
+    pub(super) const CHILD_ID_REQUEST: u8 = 0x02;
+    pub(super) const UPDATE_REQUEST: u8 = 0x04;
+    pub(super) const DATA_REQUEST: u8 = 0x08;
+    pub(super) const PARENT_REQUEST: u8 = 0x10;
 }
 
 impl Child {
@@ -503,7 +503,10 @@ impl Child {
 
     fn search(&mut self, quest: Quest, rng: &mut Rng) {
         if quest == Quest::Routers {
-            (self.refusal, self.candidate) = (None, None);
+            // That nobody answered holds until somebody does.
+            let is_silence = |refusal: &Refusal| *refusal == Refusal::Silence;
+            self.refusal = self.refusal.filter(is_silence);
+            self.candidate = None;
             self.challenge = rng.next_u64().to_be_bytes();
         }
         self.quest = quest;

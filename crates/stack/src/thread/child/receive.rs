@@ -10,7 +10,7 @@ use crate::time::Instant;
 
 /// A router that has answered a Parent Request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Candidate {
+pub(in crate::thread) struct Candidate {
     pub(super) parent: Parent,
     /// The challenge that the request for an address answers.
     pub(super) challenge: [u8; 8],
@@ -167,7 +167,7 @@ impl Child {
             rloc16: u16::from_be_bytes(rloc16),
         };
         self.margin = candidate.margin;
-        self.settle(message.numbers, now);
+        self.settle(message.numbers, leader, now);
         self.learn(leader, data);
         // The request had no room for them.
         if self.formed.iter().any(Option::is_some) {
@@ -177,10 +177,10 @@ impl Child {
     }
 
     /// This node is attached where [`Self::place`] says.
-    fn settle(&mut self, heard: Numbers, now: Instant) {
+    fn settle(&mut self, heard: Numbers, leader: [u8; 8], now: Instant) {
         self.counters.attached = self.counters.attached.wrapping_add(1);
         self.state = ChildState::Attached;
-        self.heard = heard;
+        (self.heard, self.leader) = (heard, leader);
         self.sequence = self.sequence.max(heard.sequence);
         (self.quest, self.candidate, self.refusal) = (Quest::Rest, None, None);
         (self.due, self.asked, self.unanswered, self.untaken) = (0, 0, 0, 0);
@@ -233,8 +233,15 @@ impl Child {
         }
         match message.command {
             command::ADVERTISEMENT => {}
-            command::CHILD_UPDATE_RESPONSE => self.on_answer(Due::UPDATE_REQUEST, tlvs, now),
-            command::DATA_RESPONSE => self.on_answer(Due::DATA_REQUEST, tlvs, now),
+            command::CHILD_UPDATE_RESPONSE if self.quest == Quest::Former => {
+                let counter = tlvs.array(tlv::LINK_FRAME_COUNTER);
+                self.link_counter = u32::from_be_bytes(counter.ok_or(MleDrop::Incomplete)?);
+                self.settle(numbers, leader, now);
+                // Whatever the network data was before.
+                self.data_version = None;
+            }
+            command::CHILD_UPDATE_RESPONSE => self.on_answer(Due::UPDATE_REQUEST, now),
+            command::DATA_RESPONSE => self.on_answer(Due::DATA_REQUEST, now),
             command::CHILD_UPDATE_REQUEST => self.answer(challenge),
             command::ANNOUNCE => self.counters.announces = self.counters.announces.wrapping_add(1),
             _ => return Err(MleDrop::NotForChildren),
@@ -253,15 +260,7 @@ impl Child {
     }
 
     /// The parent has answered a request.
-    fn on_answer(&mut self, request: u8, tlvs: super::super::Tlvs<'_>, now: Instant) {
-        if self.quest == Quest::Former {
-            let counter = tlvs.array(tlv::LINK_FRAME_COUNTER).unwrap_or_default();
-            self.link_counter = u32::from_be_bytes(counter);
-            self.settle(self.heard, now);
-            // Whatever the network data was before.
-            self.data_version = None;
-            return;
-        }
+    fn on_answer(&mut self, request: u8, now: Instant) {
         self.asked &= !request;
         self.unanswered = 0;
         if self.asked == 0 {
