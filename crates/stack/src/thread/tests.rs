@@ -385,7 +385,7 @@ fn updates_keep_the_parent_and_four_unanswered_ones_lose_it() {
     };
     assert_eq!(update.command, command::CHILD_UPDATE_REQUEST);
     assert_eq!(update.types(), [1, 0, 11, 2, 19]);
-    assert_eq!(update.tlv(tlv::TIMEOUT).unwrap(), [0, 0, 0, 120]);
+    assert_eq!(update.tlv(tlv::TIMEOUT).unwrap(), [0, 0, 0, 240]);
     assert_eq!(update.bytes.len(), 34);
     let answer: [(u8, &[u8]); 2] = [
         (tlv::SOURCE_ADDRESS, &[0xa8, 0]),
@@ -506,11 +506,11 @@ fn a_later_key_of_the_parent_is_followed_and_an_earlier_one_read() {
 #[test]
 fn a_mac_that_went_over_to_a_later_key_makes_an_update() {
     let mut lone = Lone::attached();
-    lone.child.note(false, 5);
+    lone.child.note(false, 5, 0);
     let sent = lone.poll();
     assert_eq!(sent[0].numbers.sequence, 5);
     assert_eq!(sent[0].command, command::CHILD_UPDATE_REQUEST);
-    lone.child.note(false, 4);
+    lone.child.note(false, 4, 0);
     assert!(lone.poll().is_empty());
 }
 
@@ -717,7 +717,7 @@ fn it_leaves_with_a_timeout_of_zero() {
 #[test]
 fn a_child_that_sleeps_says_so_and_updates_only_when_nothing_was_heard() {
     let mut lone = Lone::attached();
-    lone.child.note(true, 0);
+    lone.child.note(true, 0, 0);
     let sent = lone.poll();
     assert_eq!(sent[0].tlv(tlv::MODE).unwrap(), [0x04]);
     lone.hear(PARENT, command::CHILD_UPDATE_RESPONSE, &[])
@@ -728,10 +728,10 @@ fn a_child_that_sleeps_says_so_and_updates_only_when_nothing_was_heard() {
         .unwrap();
     for _ in 0..10 {
         assert!(lone.run(Duration::from_secs(30)).is_empty());
-        lone.child.on_heard(lone.now);
+        lone.child.on_heard(0, lone.now);
     }
     assert_eq!(
-        lone.run(Duration::from_secs(41))[0].command,
+        lone.run(Duration::from_secs(81))[0].command,
         command::CHILD_UPDATE_REQUEST
     );
 }

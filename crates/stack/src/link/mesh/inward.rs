@@ -129,8 +129,8 @@ impl<'m> Mesh<'m> {
             self.discovery.ask_again(now, rng);
         }
         #[cfg(feature = "thread")]
-        if let (Some(child), Some(_)) = (&mut self.thread, &opened) {
-            child.on_heard(now);
+        if opened.is_some() {
+            self.note_heard(now);
         }
         opened
     }

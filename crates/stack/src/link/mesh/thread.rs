@@ -145,12 +145,12 @@ impl<'m> Mesh<'m> {
 
     /// Lets the child do what is due, and carries it out.
     pub(super) fn poll_thread(&mut self, ip: &mut Ip<'_>, now: Instant, rng: &mut Rng) {
-        let sleeps = self.mac.sleeps();
+        let (sleeps, unkept) = (self.mac.sleeps(), self.unkept());
         let Some(child) = self.thread.as_deref_mut() else {
             return;
         };
         let sequence = self.mac.security().map_or(0, |it| it.sequence());
-        child.note(sleeps, sequence);
+        child.note(sleeps, sequence, unkept);
         child.poll(now, rng);
         #[cfg(feature = "sleepy")]
         if !child.awaits_answer() {
@@ -250,6 +250,22 @@ impl<'m> Mesh<'m> {
                 addr,
                 interface: id,
             });
+        }
+    }
+
+    /// Frames that the parent has promised to this node while it slept, and not sent, modulo 256.
+    const fn unkept(&self) -> u8 {
+        #[cfg(feature = "sleepy")]
+        return self.mac.poll_counters().unanswered as u8;
+        #[cfg(not(feature = "sleepy"))]
+        return 0;
+    }
+
+    /// The parent has sent an authentic frame.
+    pub(super) fn note_heard(&mut self, now: Instant) {
+        let unkept = self.unkept();
+        if let Some(child) = &mut self.thread {
+            child.on_heard(unkept, now);
         }
     }
 

@@ -26,6 +26,8 @@ mod routing;
 mod secrets;
 mod strangers;
 mod streams;
+#[cfg(all(feature = "thread", feature = "tcp", feature = "offload"))]
+mod thread;
 mod work;
 mod zones;
 

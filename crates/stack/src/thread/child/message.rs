@@ -82,8 +82,11 @@ impl Child {
             };
             self.quest_at = Some(now + wait);
         } else if kind != Due::UPDATE_RESPONSE {
+            // What is asked beside an open question gets no time of its own.
+            if self.asked == 0 || self.update_at.is_none() {
+                self.update_at = Some(now + ANSWER_WAIT);
+            }
             self.asked |= kind;
-            self.update_at = Some(now + ANSWER_WAIT);
         }
     }
 

@@ -225,6 +225,8 @@ pub struct Child {
     unanswered: u8,
     /// Frames in a row that the parent has not acknowledged.
     untaken: u8,
+    /// Frames that the parent had promised and not sent, before its last one.
+    unkept: u8,
     has_news: bool,
     refusal: Option<Refusal>,
     place: Place,
@@ -283,6 +285,7 @@ impl Child {
             asked: 0,
             unanswered: 0,
             untaken: 0,
+            unkept: 0,
             has_news: true,
             refusal: None,
             place: config.former.unwrap_or_default(),
@@ -378,11 +381,15 @@ impl Child {
         self.has_news = true;
     }
 
-    /// Takes over whether the node sleeps, and the key sequence of the MAC.
-    pub(crate) fn note(&mut self, is_sleepy: bool, sequence: u32) {
-        if self.is_sleepy != is_sleepy || sequence > self.sequence {
+    /// Takes over whether the node sleeps, and the key sequence of the MAC. `unkept`: frames that
+    /// the parent has promised and not sent, modulo 256. After some in a row it is asked: one that
+    /// has another key acknowledges all, and takes nothing.
+    pub(crate) fn note(&mut self, is_sleepy: bool, sequence: u32, unkept: u8) {
+        let is_ignored = self.asked == 0 && unkept.wrapping_sub(self.unkept) >= UNKEPT_MAX;
+        if self.is_sleepy != is_sleepy || sequence > self.sequence || is_ignored {
             self.is_sleepy = is_sleepy;
             self.sequence = self.sequence.max(sequence);
+            self.unkept = unkept;
             self.update();
         }
     }
@@ -439,8 +446,10 @@ impl Child {
         }
     }
 
-    /// The parent has sent an authentic frame: a child that sleeps need not ask it.
-    pub(crate) fn on_heard(&mut self, now: Instant) {
+    /// The parent has sent an authentic frame: a child that sleeps need not ask it. `unkept`: as
+    /// [`Self::note`] has it.
+    pub(crate) fn on_heard(&mut self, unkept: u8, now: Instant) {
+        self.unkept = unkept;
         if self.is_sleepy && self.asked == 0 && self.is_attached() {
             self.update_at = Some(now + self.pace());
         }
@@ -469,8 +478,10 @@ impl Child {
     /// The next step of the quest, whose last one has brought all that it brings.
     fn go_on(&mut self, now: Instant, rng: &mut Rng) {
         match (self.quest, self.candidate) {
-            (Quest::Routers | Quest::All, Some(_)) => {
+            (Quest::Routers | Quest::All, Some(candidate)) => {
                 self.quest = Quest::Address;
+                // It has answered a challenge: its key is in force, and what it sends is sealed so.
+                self.sequence = self.sequence.max(candidate.heard.sequence);
                 self.due = Due::CHILD_ID_REQUEST;
                 self.has_news = true;
             }
@@ -532,9 +543,14 @@ impl Child {
         }
     }
 
-    /// The time between Child Updates: two may be lost.
-    const fn pace(&self) -> Duration {
-        Duration::from_secs(self.timeout as u64 / 3)
+    /// The time between Child Updates: two may be lost. Of a child that sleeps it counts from the
+    /// last frame of the parent, which its polls keep informed.
+    fn pace(&self) -> Duration {
+        let third = Duration::from_secs(u64::from(self.timeout / 3));
+        match self.is_sleepy {
+            true => third,
+            false => third.min(AWAKE_PACE_MAX),
+        }
     }
 
     /// The byte of leader data that says which network data is in force: for a child that sleeps
@@ -564,9 +580,12 @@ const fn margin_quality(margin_db: u8) -> u8 {
     }
 }
 
-/// How long a parent keeps a child that it does not hear: a third of it passes between updates, and
-/// a parent that has forgotten the child is found out within a minute.
-pub const CHILD_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long a parent keeps a child that it does not hear (OpenThread's default).
+pub const CHILD_TIMEOUT: Duration = Duration::from_secs(240);
+
+/// The longest time between updates of a child that is awake: so one that its parent has forgotten
+/// finds out within a minute.
+const AWAKE_PACE_MAX: Duration = Duration::from_secs(40);
 
 /// Stands for a context that a prefix does not have.
 const NO_CONTEXT: u8 = 16;
@@ -576,6 +595,9 @@ const FORMED_MAX: usize = 2;
 
 /// Frames in a row that the parent may leave without an ACK, each with all its attempts.
 const UNTAKEN_MAX: u8 = 3;
+
+/// Promised frames in a row that it may not send: one may be lost.
+const UNKEPT_MAX: u8 = 2;
 
 /// Requests in a row that it may leave unanswered (OpenThread: four), and that a former parent may.
 const UNANSWERED_MAX: u8 = 4;

@@ -14,7 +14,7 @@ pub(in crate::thread) struct Candidate {
     pub(super) parent: Parent,
     /// The challenge that the request for an address answers.
     pub(super) challenge: [u8; 8],
-    heard: Numbers,
+    pub(super) heard: Numbers,
     /// The frame counter of its MAC.
     link_counter: u32,
     margin: u8,
