@@ -32,11 +32,13 @@
 
 mod disk;
 mod error;
+mod identity;
 pub mod record;
 mod store;
 #[cfg(test)]
 mod tests;
 
 pub use error::Error;
+pub use identity::{Identity, IdentityFile, Parent};
 pub use record::{KeyName, Past};
 pub use store::Counters;

@@ -206,13 +206,13 @@ fn digest(parts: &[&[u8]]) -> [u8; 8] {
     upper
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Eight bytes of sixteen digits, in the one spelling that [`hex`] has: `emit` is compared with
 /// what was read.
-fn from_hex(digits: &str) -> Option<[u8; 8]> {
+pub(crate) fn from_hex(digits: &str) -> Option<[u8; 8]> {
     let is_whole = digits.len() == 16 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
     let number = u64::from_str_radix(digits, 16).ok()?;
     is_whole.then_some(number.to_be_bytes())
