@@ -8,7 +8,9 @@ use std::{
 };
 
 use motet::time::{Duration, Instant, earliest};
-use motet_spinel::{self as spinel, Cause, Peer, RadioInfo, Received, Refusal, Session, Settings};
+use motet_spinel::{
+    self as spinel, Cause, Peer, Promiscuous, RadioInfo, Received, Refusal, Session, Settings,
+};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
@@ -231,6 +233,24 @@ impl SpinelRadio {
         self.session.set_channel(channel, now)?;
         self.write(now);
         Ok(())
+    }
+
+    /// Changes the PAN identifier and the addresses; no extended address: the radio's own EUI-64.
+    pub fn set_addresses(
+        &mut self,
+        pan: u16,
+        short: Option<u16>,
+        extended: Option<[u8; 8]>,
+        now: Instant,
+    ) {
+        self.session.set_addresses(pan, short, extended, now);
+        self.write(now);
+    }
+
+    /// Changes which frames of others are received.
+    pub fn set_promiscuous(&mut self, promiscuous: Promiscuous, now: Instant) {
+        self.session.set_promiscuous(promiscuous, now);
+        self.write(now);
     }
 
     /// Switches the receiver on or off.
