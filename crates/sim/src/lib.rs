@@ -45,6 +45,7 @@ pub mod scenario;
 pub mod soak;
 pub mod stats;
 pub mod streams;
+pub mod thread;
 
 /// Where a run's nodes have their memory; one for each run, and gone with it.
 pub use bumpalo::Bump as Arena;

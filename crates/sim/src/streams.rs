@@ -35,6 +35,8 @@ pub enum Purpose {
     Attack = 12,
     /// When a mote asks for its key.
     Joining = 13,
+    /// The backoffs, times and challenges of a Thread router.
+    Thread = 14,
 }
 
 /// The generator of `node` for `purpose` in the run seeded with `seed`.

@@ -89,6 +89,16 @@ impl Air {
         }
     }
 
+    /// The node at a place has another short address than before.
+    pub fn rename(&mut self, (before, after): (Option<u16>, Option<u16>), place: usize) {
+        if let Some(before) = before {
+            self.nodes.remove(&LinkAddr::Short(before));
+        }
+        if let Some(after) = after {
+            self.nodes.insert(LinkAddr::Short(after), place);
+        }
+    }
+
     /// Writes every frame to `capture` from now on.
     pub fn set_capture(&mut self, capture: Option<Capture>) {
         self.capture = capture;

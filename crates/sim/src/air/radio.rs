@@ -7,6 +7,7 @@
 //! receptions come from the world, [`Radio::poll_output`] gives events back.
 //! Left out: a receive buffer of more than one frame's order: frames come out in sequence.
 
+mod address;
 mod output;
 mod queue;
 mod receive;

@@ -17,6 +17,7 @@ mod bluetooth;
 mod build;
 mod memory;
 mod options;
+mod thread;
 
 use std::collections::HashSet;
 use std::net::Ipv6Addr;
@@ -51,7 +52,7 @@ pub(crate) use self::build::{join_wire, new_tcp, new_wire, wired_node};
 pub(crate) use self::memory::give_new_fragments;
 pub use self::options::{
     BleOptions, Cipher, HOST_DELAY, Host, HostOptions, Interference, Joining, NetworkOptions,
-    NodeOptions, Parent, Part, SecurityOptions, Tables, star,
+    NodeOptions, Parent, Part, SecurityOptions, Tables, ThreadOptions, star,
 };
 
 /// A network ready to run.
@@ -166,6 +167,7 @@ impl<'m> Network<'m> {
         options.set_ciphers(&mut world);
         options.set_counter_store(&mut world);
         options.set_joiners(&mut world, prefix);
+        options.set_thread(&mut world, prefix);
         options.set_attackers(&mut world, &gains, &tree);
         let nodes = options.nodes.len();
         Ok(Self {
@@ -252,6 +254,8 @@ impl<'m> Network<'m> {
                 mesh.rotate_key(sequence, now);
             }
         });
+        self.world
+            .with_thread_router(0, |router, _| router.rotate_key(sequence));
     }
 
     /// The network key that the mesh began with, if it has one.
@@ -382,7 +386,7 @@ impl NetworkOptions {
 
     /// Lets ciphers take their time.
     fn set_ciphers(&self, world: &mut World<'_>) {
-        let Some(security) = &self.security else {
+        let Some(security) = self.link_security() else {
             return;
         };
         for (n, node) in self.nodes.iter().enumerate() {

@@ -23,6 +23,7 @@ use motet::mac::{self, Pending, Policy, RadioCapabilities, Sleep, Unfit};
 use motet::node::{JoinProxy, JoinRole, Node};
 use motet::random::Rng;
 use motet::rpl::{self, Candidate, RplRole};
+use motet::thread::{Child as ThreadChild, ChildConfig};
 use motet::time::{Duration, Instant};
 
 use super::counter_store::CounterStore;
@@ -47,6 +48,9 @@ pub struct Settings {
     /// The node's key, and where its frame counters are kept; none: frames are neither encrypted
     /// nor authenticated.
     pub key: Option<(Key, CounterStore)>,
+    /// The Thread network of which the node is to be a child, a host or one that sleeps; its key is
+    /// then the network's.
+    pub thread: Option<ChildConfig>,
     /// Connections, listeners and handshakes.
     pub sockets: [usize; 3],
     /// Every random choice follows from it: another one at each start.
@@ -204,9 +208,9 @@ fn start_rpl<'m>(node: &mut Node<'m>, role: Role, arena: &'m Arena) {
 fn mesh<'m>(settings: &Settings, rng: &mut Rng, arena: &'m Arena) -> Result<Mesh<'m>, Unfit> {
     let (role, prefix) = (settings.role, settings.role.prefix());
     let config = MeshConfig {
-        // RPL leads the others to whom to ask.
-        solicits: role.sleeps() || role == Role::Host,
-        registers: true,
+        // RPL leads the others to whom to ask, and MLE those of Thread.
+        solicits: settings.thread.is_none() && (role.sleeps() || role == Role::Host),
+        registers: settings.thread.is_none(),
         advertised: prefix.map(|prefix| Advertised {
             prefix,
             lifetime: Advertised::LIFETIME,
@@ -222,7 +226,10 @@ fn mesh<'m>(settings: &Settings, rng: &mut Rng, arena: &'m Arena) -> Result<Mesh
             // Not every radio says so in the ACK of a data frame.
             rides: false,
             answer_timeout: ANSWER_TIMEOUT,
-            ..Sleep::new(policy)
+            ..match settings.thread {
+                Some(_) => Sleep::thread(policy),
+                None => Sleep::new(policy),
+            }
         })),
         Role::Host => {}
         // Without a frame pending bit a neighbour that sleeps would not know when to listen.
@@ -254,6 +261,9 @@ fn mesh<'m>(settings: &Settings, rng: &mut Rng, arena: &'m Arena) -> Result<Mesh
             None => Security::locked(&config, peers),
         };
         mesh.set_security(arena.alloc(security));
+    }
+    if let Some(config) = &settings.thread {
+        mesh.set_thread(arena.alloc(ThreadChild::new(config)));
     }
     Ok(mesh)
 }

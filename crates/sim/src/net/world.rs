@@ -18,6 +18,7 @@ mod port;
 mod processor;
 mod reception;
 mod security;
+mod thread;
 
 use motet::ip::{self, Ip};
 use motet::mac;
@@ -36,6 +37,7 @@ use crate::capture::Capture;
 use crate::net::fairness::Fairness;
 use crate::net::wire::Wire;
 use crate::streams::{Draws, Purpose};
+use crate::thread::Router;
 
 use self::agenda::{Agenda, Turn};
 use self::attackers::Attacker;
@@ -81,6 +83,8 @@ pub struct World<'m> {
     /// The router that makes the border router fair, if there is one.
     fairness: Option<Fairness>,
     frame_loss: f64,
+    /// Whether a node is a Thread router.
+    has_thread: bool,
     /// Whether frames survive interference, and injected loss.
     survivals: Draws,
     losses: Draws,
@@ -99,6 +103,8 @@ struct Mote<'m> {
     is_off: bool,
     /// The node's cipher time, and the counters that it has stored.
     security: SecurityState,
+    /// The Thread router that is in the place of the stack.
+    thread: Option<Box<Router>>,
     /// The work that the node's processor has been charged with.
     work: Work,
 }
@@ -139,6 +145,7 @@ impl<'m> World<'m> {
             wire,
             fairness: None,
             frame_loss: conditions.frame_loss,
+            has_thread: false,
             survivals,
             losses,
             receptions: Vec::new(),
@@ -501,7 +508,14 @@ impl<'m> Mote<'m> {
     fn next_deadline(&self) -> Option<Instant> {
         let apps = self.apps.iter().filter_map(App::next_deadline).min();
         let joins = self.security.joiner.as_ref().and_then(Joiner::deadline);
-        earliest(earliest(self.node.next_deadline(), apps), joins)
+        let thread = self
+            .thread
+            .as_ref()
+            .and_then(|router| router.next_deadline());
+        earliest(
+            earliest(earliest(self.node.next_deadline(), apps), joins),
+            thread,
+        )
     }
 
     /// Whether no application could have spoken to its node.
@@ -529,6 +543,7 @@ impl<'m> Mote<'m> {
             resumes: None,
             is_off: false,
             security: SecurityState::default(),
+            thread: None,
             work: Work::default(),
         }
     }

@@ -58,7 +58,13 @@ impl Document {
             }
             return self.or("stack.window_segments", BLE_WINDOW_SEGMENTS);
         }
-        self = self.or("topology.chain", i64::from(HOPS));
+        let joining = self.get("topology.joining").and_then(Value::as_str);
+        let hops = match joining {
+            // A router's children are one hop away.
+            Some("thread") => 1,
+            _ => HOPS,
+        };
+        self = self.or("topology.chain", i64::from(hops));
         if !is_immediate(&self) {
             return self;
         }

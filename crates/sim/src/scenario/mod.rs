@@ -47,6 +47,7 @@ mod sources;
 mod stack_keys;
 mod sweep;
 mod tables;
+mod thread;
 
 pub use crate::net::moves::Move;
 pub use battery::Battery;

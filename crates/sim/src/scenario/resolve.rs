@@ -26,6 +26,7 @@ use super::router::{self, RouterSettings};
 use super::security;
 use super::sleep;
 use super::sources::ScenarioFiles;
+use super::thread;
 use crate::air::gains::Gains;
 use crate::net::network::{
     HostOptions, Joining, NODES_MAX, NetworkOptions, NodeOptions, Parent, Tables,
@@ -82,6 +83,7 @@ impl Scenario {
             joining: match joining.as_str() {
                 "rpl" => Joining::Rpl,
                 "static" => Joining::Static,
+                "thread" => Joining::Thread,
                 _ => Joining::Advertised,
             },
             ..network
@@ -90,6 +92,7 @@ impl Scenario {
         let tree = tree(&network)?;
         apply_to_nodes(&mut network, &tree, &stacks, &table)?;
         security::apply(&mut network, &table, files)?;
+        thread::apply(&mut network, &tree, &table)?;
         attacker::apply(&mut network, &table, files)?;
         if document.is_made {
             make_room(&mut network);

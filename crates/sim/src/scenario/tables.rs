@@ -134,9 +134,9 @@ pub(super) const SECTIONS: &[Section] = &[
             ).only_802_15_4(),
             key(
                 "joining",
-                Choice(&["advertised", "static", "rpl"]),
+                Choice(&["advertised", "static", "rpl", "thread"]),
                 Some("\"advertised\""),
-                "How motes get addresses and routes: by router advertisement along the tree of `parents`; from the start (large meshes need minutes otherwise); or by RPL, where they find parents by themselves, and others when links change.",
+                "How motes get addresses and routes: by router advertisement along the tree of `parents`; from the start (large meshes need minutes otherwise); or by RPL, where they find parents by themselves, and others when links change; or by Thread's MLE: the border router is a Thread router, and every mote its child (`[thread]`).",
             ),
             key(
                 "switch_on_s",
@@ -249,6 +249,7 @@ pub(super) const SECTIONS: &[Section] = &[
     },
     super::router::SECTION,
     super::security::SECTION,
+    super::thread::SECTION,
     super::attacker::SECTION,
     super::battery::SECTION,
     Section {

@@ -20,7 +20,12 @@ const MODULES: &[(&str, &[&str])] = &[
     ("capture", &["files"]),
     ("coap", &[]),
     ("apps", &["coap", "streams"]),
-    ("net", &["air", "apps", "ble", "capture", "keys", "streams"]),
+    // What a Thread router does, without air and clock.
+    ("thread", &[]),
+    (
+        "net",
+        &["air", "apps", "ble", "capture", "keys", "streams", "thread"],
+    ),
     (
         "experiments",
         &[

@@ -11,3 +11,4 @@ mod link_timing;
 mod mesh_records;
 mod mesh_techniques;
 mod pace;
+mod thread;

@@ -159,8 +159,10 @@ impl Stranger {
         let design = match (self.joining, self.radio) {
             (Joining::Rpl, Radio::Hamilton) => "rpl",
             (Joining::Rpl, Radio::Nrf52840) => "rpl, nrf52840",
-            (Joining::Advertised | Joining::Static, Radio::Hamilton) => "given",
-            (Joining::Advertised | Joining::Static, Radio::Nrf52840) => "given, nrf52840",
+            (Joining::Advertised | Joining::Static | Joining::Thread, Radio::Hamilton) => "given",
+            (Joining::Advertised | Joining::Static | Joining::Thread, Radio::Nrf52840) => {
+                "given, nrf52840"
+            }
         };
         Point::default()
             .with("hops", HOPS)

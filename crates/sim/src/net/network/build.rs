@@ -64,6 +64,9 @@ impl<'m> Builder<'_, 'm> {
         // Lossless: `topology::tree` has refused more nodes.
         let mut rng = stream(self.seed, n as u32, Purpose::Stack);
         let is_router = n == 0;
+        if is_router && self.options.joining == Joining::Thread {
+            return self.thread_router(rng);
+        }
         let is_tapped = options.transport == Host::Outside;
         let radio = match &self.options.ble {
             Some(ble) => Link::Ble(self.ble(n, ble, &mut returned)),
@@ -105,6 +108,15 @@ impl<'m> Builder<'_, 'm> {
         }
     }
 
+    /// The place of a Thread router: a radio and a wire, and no stack of its own between them.
+    fn thread_router(self, rng: Rng) -> Resident<'m> {
+        Resident {
+            node: wired_node(plan::ROUTER_WIRED, [0; 3], rng, self.arena),
+            ports: vec![Port::Air(self.radio_port(0)), Port::Wire(WIRED)],
+            app: App::None,
+        }
+    }
+
     /// How mesh node `n` is attached to the air.
     fn radio_port(self, n: usize) -> RadioPort {
         let options = &self.options.nodes[n];
@@ -115,7 +127,10 @@ impl<'m> Builder<'_, 'm> {
                 pan: plan::PAN,
                 // Lossless: nodes have 16-bit numbers.
                 extended: plan::eui64(n as u16),
-                short: options.mac.short,
+                short: match self.options.joining {
+                    Joining::Thread if n == 0 => Some(crate::thread::OWN_SHORT),
+                    _ => options.mac.short,
+                },
             },
             channel: options.channel,
         }
@@ -227,8 +242,9 @@ impl<'m> Builder<'_, 'm> {
         let memory = self.mesh_memory(n, returned);
         let is_rpl = self.options.joining == Joining::Rpl;
         let capabilities = options.profile.capabilities;
-        let parent = self.tree.parent(n).filter(|_| !is_rpl);
         let (joining, is_rpl_node) = (self.options.joining, self.speaks_rpl(n));
+        let is_thread = joining == Joining::Thread;
+        let parent = self.tree.parent(n).filter(|_| !is_rpl && !is_thread);
         let config = MeshConfig {
             relaying: options.relaying,
             forwarding: options.forwarding,
@@ -237,8 +253,8 @@ impl<'m> Builder<'_, 'm> {
             discipline: options.discipline,
             parent: parent.map(|parent| plan::link_addr(parent as u16)),
             // RPL leads the others to whom to ask.
-            solicits: joining != Joining::Static && n > 0 && !is_rpl_node,
-            registers: joining != Joining::Static,
+            solicits: joining != Joining::Static && !is_thread && n > 0 && !is_rpl_node,
+            registers: joining != Joining::Static && !is_thread,
             advertised: (n == 0).then_some(Advertised {
                 prefix: self.prefix,
                 lifetime: Advertised::LIFETIME,
@@ -259,7 +275,7 @@ impl<'m> Builder<'_, 'm> {
             rides: sleep.rides && self.parents_answer_data(),
             ..sleep
         }));
-        if options.sleep.is_none() && self.options.has_sleepers() {
+        if options.sleep.is_none() && self.options.has_sleepers() && !is_thread {
             radio.serve_sleepers(self.indirect(n, returned.indirect.take()));
         }
         if n == 0 && self.options.thins_acks {
@@ -271,7 +287,8 @@ impl<'m> Builder<'_, 'm> {
         if let Some(security) = self.security(n, returned.security.take()) {
             radio.set_security(security);
         }
-        if let Some(mode) = options.compression {
+        self.join_thread(n, &mut radio);
+        if let Some(mode) = options.compression.filter(|_| !is_thread) {
             radio.set_tcphc(self.tcphc(n, mode, returned.tcphc.take(), rng));
         }
         radio
@@ -317,7 +334,7 @@ impl<'m> Builder<'_, 'm> {
         n: usize,
         memory: Option<&'m mut Security<'m>>,
     ) -> Option<&'m mut Security<'m>> {
-        let options = self.options.security.as_ref()?;
+        let options = &self.options.link_security()?;
         let config = SecurityConfig {
             level: options.level,
             engine: Engine::Software,

@@ -185,7 +185,7 @@ impl<'m> Builder<'_, 'm> {
     pub(super) fn packet_len_max(self) -> usize {
         match self.options.joining {
             Joining::Rpl => MESH_PACKET_LEN_MAX,
-            Joining::Static | Joining::Advertised => IPV6_MTU_MIN,
+            Joining::Static | Joining::Advertised | Joining::Thread => IPV6_MTU_MIN,
         }
     }
 }

@@ -9,6 +9,7 @@ use motet::link::{Forwarding, IndirectConfig, Relaying};
 use motet::mac::security::NetworkKey;
 use motet::mac::{self, Sleep};
 use motet::tcphc;
+use motet::thread::CHILD_TIMEOUT;
 use motet::time::Duration;
 use motet::wire::LinkAddr;
 use motet::wire::ieee802154::Level;
@@ -59,11 +60,37 @@ pub struct NetworkOptions {
     pub ble: Option<BleOptions>,
     /// Link security, where the mesh has a key.
     pub security: Option<SecurityOptions>,
+    /// The Thread network, with [`Joining::Thread`]; it has a key of its own.
+    pub thread: Option<ThreadOptions>,
     /// The store that keeps the nodes' frame counters from one run to the next; none: each run
     /// begins at the first one, as runs do whose frames follow from their seed.
     pub counter_store: Option<CounterStore>,
     /// Attackers: they put frames on the air without belonging to the mesh.
     pub attackers: Vec<AttackOptions>,
+}
+
+/// A Thread network.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ThreadOptions {
+    /// The network key.
+    pub network: NetworkKey,
+    /// The key sequence to begin with.
+    pub sequence: u32,
+    /// Children that the router has room for.
+    pub children_max: usize,
+    /// How long the router keeps a child that is silent.
+    pub child_timeout: Duration,
+}
+
+impl Default for ThreadOptions {
+    fn default() -> Self {
+        Self {
+            network: NetworkKey::of_secret(b"a Thread network of Motet's lab", 0),
+            sequence: 0,
+            children_max: 64,
+            child_timeout: CHILD_TIMEOUT,
+        }
+    }
 }
 
 /// A network over Bluetooth LE: the border router is a central, and every mote a peripheral of it.
@@ -367,6 +394,9 @@ pub enum Joining {
     Static,
     /// By RPL: motes find their parents themselves, and the border router is the root.
     Rpl,
+    /// By MLE: the border router is a Thread router ([`NetworkOptions::thread`]), and all motes are
+    /// its children.
+    Thread,
 }
 
 impl NodeOptions {
@@ -468,6 +498,7 @@ impl NetworkOptions {
             frame_loss: 0.0,
             packet_loss: 0.0,
             joining: Joining::Advertised,
+            thread: None,
             fairness: None,
             thins_acks: false,
             queues_flows: true,

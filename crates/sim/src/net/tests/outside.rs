@@ -137,6 +137,7 @@ fn run(worlds: &mut [World<'_>; 2], radios: &mut [Radio; 2], until: Instant) {
 
 fn settings(n: u16, role: Role, key: Option<CounterStore>) -> Settings {
     Settings {
+        thread: None,
         radio: RADIO,
         mac: mac::Config {
             answer_timeout: Duration::from_secs(1),

@@ -26,6 +26,9 @@ impl World<'_> {
             self.agenda.doubt(mote);
         } else {
             let at = self.settle(mote, &mut buffer, now);
+            if self.has_thread {
+                self.follow_short_address(mote);
+            }
             self.motes[mote].charge_work();
             self.plan(mote, at, now);
         }
@@ -81,7 +84,12 @@ impl World<'_> {
 
     /// Passes the radio's events to a node; returns whether there were any.
     fn tell(&mut self, mote: usize, now: Instant) -> bool {
-        let Mote { node, ports, .. } = &mut self.motes[mote];
+        let Mote {
+            node,
+            ports,
+            thread,
+            ..
+        } = &mut self.motes[mote];
         let mut told = false;
         for Attached { interface, kind } in ports {
             let radio = match kind {
@@ -99,7 +107,10 @@ impl World<'_> {
                 Kind::Wire | Kind::Tap(_) | Kind::Controller(_) | Kind::Outside(_) => continue,
             };
             while let Some(output) = radio.poll_output(&mut self.air, now) {
-                output.tell(|event| node.on_event(*interface, node::Event::Mesh(event), now));
+                output.tell(|event| match thread {
+                    Some(router) => router.on_event(event, now),
+                    None => node.on_event(*interface, node::Event::Mesh(event), now),
+                });
                 told = true;
             }
         }
@@ -146,7 +157,7 @@ impl World<'_> {
                 (action, port) => debug_assert!(false, "{action:?} at {port:?}"),
             }
         }
-        acted
+        acted | self.act_for_thread(mote, buffer, now)
     }
 
     /// Lets a node be called when it wants to be, unless it is before that anyway.

@@ -40,11 +40,16 @@ impl World<'_> {
             node,
             ports,
             is_off: false,
+            thread,
             ..
         } = &mut self.motes[mote]
         else {
             return;
         };
+        if let Some(router) = thread {
+            router.on_packet(packet, now);
+            return self.drive(mote, now);
+        }
         let takes = |port: &&Attached| matches!(port.kind, Kind::Wire | Kind::Tap(_));
         if let Some(port) = ports.iter().find(takes) {
             node.on_event(port.interface, node::Event::Cable(packet), now);
