@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use clap::{
-    Arg, ArgMatches, Args as ClapArgs, Command, FromArgMatches, ValueEnum,
+    Arg, ArgAction, ArgMatches, Args as ClapArgs, Command, FromArgMatches, ValueEnum,
     builder::{EnumValueParser, PathBufValueParser},
 };
 #[cfg(target_os = "linux")]
@@ -85,6 +85,9 @@ impl FromArgMatches for ChainArgs {
         flags::say(matches, &mut document)?;
         let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
         let (radio, sleep) = (matches.get_one(RADIO), matches.get_one(SLEEP));
+        if matches.get_flag(THREAD) {
+            document = document.with("topology.joining", "thread");
+        }
         Ok(Self {
             document: said(document, radio.copied(), sleep.copied()),
             key: path(KEY),
@@ -100,7 +103,7 @@ impl FromArgMatches for ChainArgs {
 }
 
 /// Options that are no key, or several, each with the one that it stands behind.
-fn others() -> [(Arg, &'static str); 5] {
+fn others() -> [(Arg, &'static str); 6] {
     let option = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(value).help(help)
     };
@@ -129,6 +132,16 @@ fn others() -> [(Arg, &'static str); 5] {
             )
             .value_parser(sleep_policy),
             "window",
+        ),
+        (
+            Arg::new(THREAD)
+                .long(THREAD)
+                .help(
+                    "Let the border router be a Thread router, and the mote its child: one hop, with a key \
+                     that such networks of the lab have",
+                )
+                .action(ArgAction::SetTrue),
+            SLEEP,
         ),
         (
             option(
@@ -294,12 +307,13 @@ const SLEEP: &str = "sleep";
 const KEY: &str = "key";
 const STATE: &str = "state";
 const SEED: &str = "seed";
+const THREAD: &str = "thread";
 
 /// Options that are no key of a scenario of their own, and that a scenario's keys say, too.
-pub(crate) const SAID_BY_SCENARIO: [&str; 3] = [RADIO, SLEEP, KEY];
+pub(crate) const SAID_BY_SCENARIO: [&str; 4] = [RADIO, SLEEP, KEY, THREAD];
 
 /// Options of this file that a mote over a controller of Bluetooth LE has no use for.
-pub(crate) const FOREIGN_TO_CONTROLLER: [&str; 4] = [RADIO, SLEEP, KEY, STATE];
+pub(crate) const FOREIGN_TO_CONTROLLER: [&str; 5] = [RADIO, SLEEP, KEY, STATE, THREAD];
 
 /// The shortest and the longest interval of a mote that sleeps, s: one frame's exchange, and half
 /// the time that its parent keeps it.

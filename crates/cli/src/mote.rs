@@ -19,7 +19,8 @@ use crate::{
 /// The mote joins the mesh of a border router within reach, such as motet router --radio, answers
 /// ping, and serves echo (TCP and UDP port 7), discard (TCP and UDP 9), chargen (TCP 19) and
 /// iperf3's TCP test (5201). It passes on the packets of others, and keeps those for motes that
-/// sleep; with --sleep it sleeps itself. It runs until Ctrl-C. The radio is a co-processor
+/// sleep; with --sleep it sleeps itself. With --thread it joins a Thread network in their place, as
+/// a child of the router that it hears best. It runs until Ctrl-C. The radio is a co-processor
 /// (RCP): a dongle with OpenThread's ot-rcp; or an interface of Linux's own 802.15.4, wpan:wpan0,
 /// which carries no key and does not sleep. One that is unplugged is awaited, and connections go
 /// on afterwards.
@@ -29,6 +30,7 @@ use crate::{
     motet mote --radio spinel+hdlc+uart:///dev/ttyACM0 --key k --sleep hinted:20\n  \
     motet mote --radio spinel+hdlc+uart:///dev/ttyACM0 --join-key own --pan abcd\n  \
     motet mote --radio 'spinel+hdlc+forkpty://ot-rcp?forkpty-arg=2' --pan 0xabcd\n  \
+    motet mote --radio spinel+hdlc+uart:///dev/ttyACM0 --thread \"$(ot-ctl dataset active -x)\"\n  \
     motet mote --radio wpan:wpan0 --pan 0xabcd")]
 pub(crate) struct Args {
     /// The radio, by the URL that OpenThread's daemon takes: spinel+hdlc+uart://DEVICE or
@@ -52,6 +54,11 @@ pub(crate) struct Args {
     /// keys device prints it: of a router with --joining cojp, in the PAN that --pan names
     #[arg(long, value_name = "FILE", conflicts_with = "key")]
     join_key: Option<PathBuf>,
+
+    /// Join the Thread network with this dataset, which ot-ctl dataset active -x and Home Assistant
+    /// print: its hexadecimal digits, a file that holds them, or - for standard input
+    #[arg(long, value_name = "DATASET", conflicts_with_all = ["channel", "pan", "key", "join_key", "no_rpl"])]
+    thread: Option<String>,
 
     /// Folder that keeps the frame counters of the key from one run to the next [default:
     /// $STATE_DIRECTORY, else ~/.local/state/motet]
@@ -119,22 +126,24 @@ mod linux {
         error::Error,
         interrupt::Interrupt,
         output::say,
-        radio_node::{RadioNode, Start},
+        radio_node::{RadioNode, Start, read_dataset},
         up::linux as up,
     };
 
     pub(super) fn run(args: &Args) -> Result<(), Error> {
         let interrupt = Interrupt::install()?;
         let arena = Arena::new();
+        let dataset = args.thread.as_deref().map(read_dataset).transpose()?;
         let start = Start {
             radio: &args.radio,
-            channel: args.channel,
+            channel: dataset.map_or(args.channel, |dataset| dataset.channel),
             pan: args.pan,
+            thread: dataset.as_ref(),
             key: args.key.as_ref(),
             join_key: args.join_key.as_ref(),
             registers: None,
             state: args.state.as_ref(),
-            role: match (args.sleep, args.no_rpl) {
+            role: match (args.sleep, args.no_rpl || dataset.is_some()) {
                 (Some(sleep), _) => Role::Sleeper(sleep.policy()),
                 (None, true) => Role::Host,
                 (None, false) => Role::Mote,
@@ -151,13 +160,14 @@ mod linux {
         };
         node.world.set_app(0, App::Services(services));
         let rest = args.sleep.map(|sleep| sleep.policy().rest());
-        say(&format!("a mote {}; Ctrl-C ends it", node.place()));
+        say(&format!("{}; Ctrl-C ends it", node.introduction()));
         if let Some(latency) = up::latency(&[rest]) {
             say(&latency);
         }
         let mut known: Vec<Ipv6Addr> = Vec::new();
         while !interrupt.has_come() {
             node.turn(&[], NAP)?;
+            node.watch_thread(&interrupt)?;
             let addresses: Vec<_> = node.addresses().collect();
             for addr in addresses.iter().filter(|addr| !known.contains(addr)) {
                 say(&format!("it is {addr}"));
@@ -167,7 +177,7 @@ mod linux {
             }
             known = addresses;
         }
-        Ok(())
+        node.leave_thread()
     }
 
     /// How late a signal may be noticed.

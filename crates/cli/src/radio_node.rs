@@ -4,6 +4,7 @@
 //! clock of this machine.
 
 mod neighbors;
+mod thread;
 mod twin;
 
 use std::{net::Ipv6Addr, os::fd::BorrowedFd, path::PathBuf, time};
@@ -14,11 +15,12 @@ use motet::{
     link::Link,
     mac::{self, Action, Event},
     random::Rng,
+    thread::Dataset,
     time::{Duration, Instant},
 };
 use motet_lab::{
     Arena,
-    keys::{KeyFile, Keys},
+    keys::{KeyFile, Keys, hex},
     net::{
         counter_store::CounterStore,
         network::RADIO,
@@ -32,6 +34,8 @@ use motet_state::KeyName;
 
 pub(crate) use self::neighbors::LinkQuality;
 use self::neighbors::Neighbors;
+use self::thread::ThreadPlace;
+pub(crate) use self::thread::read_dataset;
 use crate::{
     error::Error,
     interrupt::Interrupt,
@@ -49,6 +53,8 @@ pub(crate) struct Start<'a> {
     pub(crate) channel: u8,
     /// The PAN identifier; none: that of the key.
     pub(crate) pan: Option<u16>,
+    /// The Thread network of which the node is a child.
+    pub(crate) thread: Option<&'a Dataset>,
     /// The key file.
     pub(crate) key: Option<&'a PathBuf>,
     /// The file with the node's own key, in its place.
@@ -66,6 +72,7 @@ pub(crate) struct Start<'a> {
 enum Secret {
     Network(Keys),
     Own(JoinKey),
+    Thread(Dataset),
 }
 
 impl Start<'_> {
@@ -74,6 +81,9 @@ impl Start<'_> {
     /// # Errors
     /// The secret cannot be read; what is named does not say which PAN it is, or is of no use.
     fn secret(&self) -> Result<(Option<Secret>, u16), Error> {
+        if let Some(dataset) = self.thread {
+            return Ok((Some(Secret::Thread(*dataset)), dataset.pan));
+        }
         let keys = self.key.map(|key| keys::read(key)).transpose()?;
         let own = self.join_key.map(|key| keys::read_join_key(key));
         let own = own.transpose()?;
@@ -108,6 +118,11 @@ impl Secret {
     fn kept(self, start: &Start<'_>, eui64: [u8; 8]) -> Result<(Key, CounterStore), Error> {
         let folder = start.state.map(PathBuf::as_path);
         match self {
+            Self::Thread(dataset) => {
+                let name = KeyName::of(dataset.network.as_bytes());
+                let store = state::counters_of(folder, name, 0, eui64)?;
+                Ok((Key::Network(dataset.network, 0), store))
+            }
             Self::Own(own) => {
                 let name = KeyName::of(own.as_bytes());
                 Ok((Key::Join(own), state::counters_of(folder, name, 0, eui64)?))
@@ -135,6 +150,10 @@ pub(crate) struct RadioNode<'m> {
     pan: u16,
     channel: u8,
     neighbors: Neighbors,
+    /// The node's extended address.
+    extended: [u8; 8],
+    /// The node's place in a Thread network, where it is to have one.
+    thread: Option<ThreadPlace>,
     /// Whether the radio is configured, and how often it was so anew.
     is_ready: bool,
     restarts: u64,
@@ -166,18 +185,26 @@ impl<'m> RadioNode<'m> {
         let Some((mut radio, info)) = started else {
             return Ok(None);
         };
+        let mut place = match start.thread {
+            Some(dataset) => Some(ThreadPlace::of(dataset, start.state, info.eui64)?),
+            None => None,
+        };
+        let extended = place.as_ref().map_or(info.eui64, ThreadPlace::extended);
+        if let Some(place) = &mut place {
+            place.name(&mut radio, clock.now())?;
+        }
         // Before anything is sent.
-        let key = secret.map(|secret| secret.kept(start, info.eui64));
+        let key = secret.map(|secret| secret.kept(start, extended));
         let key = key.transpose()?;
         let seed = getrandom::u64()
             .map_err(|error| Error::failed(format!("no random bytes from this system: {error}")))?;
-        let (place, mut rng) = ((info.eui64, pan), Rng::from_seed([seed, !seed]));
+        let mut rng = Rng::from_seed([seed, !seed]);
         if let NodeRadio::Rcp(rcp) = &mut radio
-            && !twin::seek(rcp.radio_mut(), place, &mut rng, clock, interrupt)?
+            && !twin::seek(rcp.radio_mut(), (extended, pan), &mut rng, clock, interrupt)?
         {
             return Ok(None);
         }
-        let mut mac = mac::Config::new(pan, info.eui64);
+        let mut mac = mac::Config::new(pan, extended);
         mac.channel = start.channel;
         radio.settle(&mut mac);
         let settings = outside::Settings {
@@ -185,6 +212,7 @@ impl<'m> RadioNode<'m> {
             mac,
             role: start.role,
             key,
+            thread: place.as_ref().map(ThreadPlace::config),
             sockets: start.sockets,
             seed,
         };
@@ -199,6 +227,8 @@ impl<'m> RadioNode<'m> {
             pan,
             channel: start.channel,
             neighbors: Neighbors::default(),
+            extended,
+            thread: place,
             is_ready: true,
             restarts: 0,
             warned_at: None,
@@ -235,6 +265,9 @@ impl<'m> RadioNode<'m> {
                 if let Action::Preload { .. } = action {
                     self.neighbors.on_loaded(&bytes);
                 }
+                if let Some(thread) = &mut self.thread {
+                    thread.note(action, now);
+                }
                 self.radio.perform(action, &bytes, now);
             }
             let (world, neighbors) = (&mut self.world, &mut self.neighbors);
@@ -243,7 +276,7 @@ impl<'m> RadioNode<'m> {
                 match &event {
                     Event::FrameReceived { psdu, meta } => {
                         let from = neighbors.on_frame(psdu, meta.rssi_dbm, now);
-                        has_twin |= from == Some(self.info.eui64);
+                        has_twin |= from == Some(self.extended);
                     }
                     Event::Sent { outcome, .. } => neighbors.on_sent(*outcome),
                     _ => {}
@@ -280,7 +313,7 @@ impl<'m> RadioNode<'m> {
         let is_due = |at: Instant| now >= at + WARN_EVERY;
         if self.warned_at.is_none_or(is_due) {
             self.warned_at = Some(now);
-            say(&twin::warning(self.info.eui64));
+            say(&twin::warning(self.extended));
         }
     }
 
@@ -327,6 +360,15 @@ impl<'m> RadioNode<'m> {
     pub(crate) fn place(&self) -> String {
         let (firmware, channel, pan) = (&self.info.firmware, self.channel, self.pan);
         format!("by {firmware}, on channel {channel} in PAN {pan:#06x}")
+    }
+
+    /// A mote and its place in words.
+    pub(crate) fn introduction(&self) -> String {
+        let place = self.place();
+        match &self.thread {
+            Some(_) => format!("a Thread child {} {place}", hex(&self.extended)),
+            None => format!("a mote {place}"),
+        }
     }
 }
 

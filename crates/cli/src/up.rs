@@ -46,6 +46,7 @@ Examples:
   motet up --app http -- sh -c 'curl -g http://[${MOTET_MOTES%% *}]/status'
   motet up --scenario scenarios/office.toml
   motet up --hops 1 --sleep hinted:20     a mote that sleeps for 20 s at a time
+  motet up --thread -- ping -c 3 mote1    a child of a Thread router
   motet up --hci tcp:127.0.0.1:7002 --role peripheral
   motet up --hci serial:/dev/ttyACM0 --role central -- sh
   motet up --pcap >(wireshark -k -i -)    watch the air live (bash, zsh)")]

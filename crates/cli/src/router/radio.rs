@@ -51,6 +51,7 @@ pub(super) fn run(url: &str, args: &Args) -> Result<(), Error> {
     };
     let arena = Arena::new();
     let start = Start {
+        thread: None,
         radio: url,
         channel: args.channel,
         pan: args.pan,
