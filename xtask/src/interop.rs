@@ -2,6 +2,7 @@
 
 mod rcp;
 mod report;
+mod thread_child;
 mod wpan;
 
 use std::fs;
@@ -26,16 +27,40 @@ pub(crate) enum Peer {
     Rcp,
     /// Linux's own IEEE 802.15.4, 6LoWPAN and TCP, in an emulator, as partners of a mote
     Wpan,
+    /// OpenThread's routers and its border router, as the network of which a mote is a child;
+    /// within twenty minutes
+    ThreadChild,
 }
 
 /// Runs every check with `peer`, those in real time included: a table, a page of it, or JSON alone
 /// goes to stdout.
-pub(crate) fn run(workspace: &Workspace, peer: Peer, format: Format) -> Result<bool> {
+///
+/// `is_full`: those that take half an hour and more, too.
+pub(crate) fn run(
+    workspace: &Workspace,
+    peer: Peer,
+    is_full: bool,
+    format: Format,
+) -> Result<bool> {
+    ensure!(
+        !is_full || peer == Peer::ThreadChild,
+        "only thread-child has checks that --full adds"
+    );
     let (judge, title, name): (fn(&Workspace, bool) -> Result<bool>, _, _) = match peer {
         Peer::Linux => (linux, "Beside Linux", "linux"),
         Peer::Cojp => (cojp, "Beside a registrar", "cojp"),
         Peer::Rcp => (rcp::run, "On OpenThread's radios", "rcp"),
         Peer::Wpan => (wpan::run, "Beside Linux's 6LoWPAN", "wpan"),
+        Peer::ThreadChild if is_full => (
+            |workspace, json| thread_child::run(workspace, json, true),
+            "In a Thread network",
+            "thread-child --full",
+        ),
+        Peer::ThreadChild => (
+            |workspace, json| thread_child::run(workspace, json, false),
+            "In a Thread network",
+            "thread-child",
+        ),
     };
     let is_page = format == Format::Markdown;
     if is_page {

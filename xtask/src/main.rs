@@ -159,11 +159,17 @@ enum Command {
     /// Let foreign parts judge Motet's packets, and speak with its motes
     ///
     /// Needs a Linux where this user may make private networks; ends within two minutes, rcp within
-    /// six.
+    /// six, thread-child within twenty.
     #[command(after_help = "Example: cargo xtask interop linux --json")]
     Interop {
         /// Which part
         peer: interop::Peer,
+        /// Leave out what takes half an hour or more: the default
+        #[arg(long, conflicts_with = "full")]
+        quick: bool,
+        /// Run that, too
+        #[arg(long)]
+        full: bool,
         /// Print one JSON object a line, one for each check
         #[arg(long)]
         json: bool,
@@ -283,9 +289,11 @@ fn run(command: &Command) -> Result<bool> {
         Command::Apps { json, markdown } => apps::run(&workspace, Format::of(*json, *markdown)),
         Command::Interop {
             peer,
+            full,
             json,
             markdown,
-        } => interop::run(&workspace, *peer, Format::of(*json, *markdown)),
+            ..
+        } => interop::run(&workspace, *peer, *full, Format::of(*json, *markdown)),
         Command::Thread { json, markdown } => thread::run(&workspace, Format::of(*json, *markdown)),
         Command::Release {
             dry_run,

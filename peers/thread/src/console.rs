@@ -146,9 +146,16 @@ impl Console {
     }
 }
 
-impl Drop for Console {
-    fn drop(&mut self) {
+impl Console {
+    /// Ends the program as a power cut does.
+    pub(crate) fn end(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+impl Drop for Console {
+    fn drop(&mut self) {
+        self.end();
     }
 }

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail};
 use sha2::{Digest as _, Sha256};
 
 /// One TCP connection over which bytes go and come back.
-pub(super) struct Echo {
+pub(in crate::interop) struct Echo {
     stream: TcpStream,
     sent: Vec<u8>,
     got: Vec<u8>,
@@ -19,31 +19,71 @@ pub(super) struct Echo {
     began: Instant,
     /// When the last piece came.
     last: Instant,
+    /// When each piece came.
+    arrivals: Vec<Instant>,
+    patience: Duration,
+}
+
+/// How slowly bytes are given to a connection.
+#[derive(Clone, Copy)]
+pub(in crate::interop) struct Pace {
+    /// Bytes at a time.
+    pub(in crate::interop) piece: usize,
+    pub(in crate::interop) every: Duration,
+    /// A pause once half of the bytes are out.
+    pub(in crate::interop) half_time: Duration,
+}
+
+impl Pace {
+    /// All bytes at once.
+    const NONE: Self = Self {
+        piece: usize::MAX,
+        every: Duration::ZERO,
+        half_time: Duration::ZERO,
+    };
 }
 
 /// How a transfer ended.
-pub(super) struct Outcome {
+pub(in crate::interop) struct Outcome {
     /// What came back has the digest of what was sent.
-    pub(super) is_whole: bool,
-    pub(super) bytes: usize,
+    pub(in crate::interop) is_whole: bool,
+    pub(in crate::interop) bytes: usize,
     /// From the first byte out to the last one back.
-    pub(super) took: Duration,
+    pub(in crate::interop) took: Duration,
+    arrivals: Vec<Instant>,
 }
 
 impl Outcome {
-    pub(super) fn kib(&self) -> f64 {
+    /// The longest time after `since` in which nothing came.
+    pub(in crate::interop) fn silence_after(&self, since: Instant) -> Duration {
+        let later = self.arrivals.iter().filter(|at| **at > since);
+        let mut last = since;
+        let silences = later.map(|at| {
+            let silence = *at - last;
+            last = *at;
+            silence
+        });
+        silences.max().unwrap_or_default()
+    }
+
+    pub(in crate::interop) fn kib(&self) -> f64 {
         self.bytes as f64 / 1_024.0
     }
 
     /// Bytes in one direction, which as many went the other way meanwhile, kb/s.
-    pub(super) fn rate(&self) -> f64 {
+    pub(in crate::interop) fn rate(&self) -> f64 {
         self.bytes as f64 * 8.0 / 1_000.0 / self.took.as_secs_f64().max(1e-6)
     }
 }
 
 impl Echo {
     /// Opens the connection and sends `kib` KiB.
-    pub(super) fn start(mote: Ipv6Addr, kib: usize) -> Result<Self> {
+    pub(in crate::interop) fn start(mote: Ipv6Addr, kib: usize) -> Result<Self> {
+        Self::start_slowly(mote, kib, Pace::NONE)
+    }
+
+    /// As [`Self::start`], with bytes that become ready little by little.
+    pub(in crate::interop) fn start_slowly(mote: Ipv6Addr, kib: usize, pace: Pace) -> Result<Self> {
         let sent = bytes(kib * 1_024);
         let address = (mote, ECHO).into();
         let stream = TcpStream::connect_timeout(&address, PATIENCE)
@@ -62,7 +102,7 @@ impl Echo {
         let began = Instant::now();
         let out = sent.clone();
         // An error shows as bytes that do not come back.
-        thread::spawn(move || writer.write_all(&out));
+        thread::spawn(move || write(&mut writer, &out, pace));
         Ok(Self {
             stream,
             sent,
@@ -70,11 +110,13 @@ impl Echo {
             pieces,
             began,
             last: began,
+            arrivals: Vec::new(),
+            patience: PATIENCE + pace.half_time,
         })
     }
 
     /// Waits until `part` of the bytes is back, 1 being all.
-    pub(super) fn await_part(&mut self, part: f64) -> Result<()> {
+    pub(in crate::interop) fn await_part(&mut self, part: f64) -> Result<()> {
         let wanted = (self.sent.len() as f64 * part) as usize;
         while self.got.len() < wanted {
             self.take()?;
@@ -83,7 +125,7 @@ impl Echo {
     }
 
     /// How long after `since` the next byte came.
-    pub(super) fn await_byte_after(&mut self, since: Instant) -> Result<Duration> {
+    pub(in crate::interop) fn await_byte_after(&mut self, since: Instant) -> Result<Duration> {
         while self.last <= since {
             self.take()?;
         }
@@ -91,25 +133,30 @@ impl Echo {
     }
 
     /// Waits for the rest. A connection that ends or stands still ends the transfer.
-    pub(super) fn finish(mut self) -> Outcome {
+    pub(in crate::interop) fn finish(mut self) -> Outcome {
         while self.got.len() < self.sent.len() && self.take().is_ok() {}
         Outcome {
             is_whole: Sha256::digest(&self.got) == Sha256::digest(&self.sent),
             bytes: self.got.len(),
             took: self.last - self.began,
+            arrivals: std::mem::take(&mut self.arrivals),
         }
     }
 
     fn take(&mut self) -> Result<()> {
         let so_far = self.got.len();
-        match self.pieces.recv_timeout(PATIENCE) {
+        match self.pieces.recv_timeout(self.patience) {
             Ok((at, piece)) => {
+                self.arrivals.push(at);
                 self.got.extend(piece);
                 self.last = at;
                 Ok(())
             }
             Err(RecvTimeoutError::Timeout) => {
-                bail!("nothing came for {} s after {so_far} B", PATIENCE.as_secs())
+                bail!(
+                    "nothing came for {} s after {so_far} B",
+                    self.patience.as_secs()
+                )
             }
             Err(RecvTimeoutError::Disconnected) => bail!("the connection ended after {so_far} B"),
         }
@@ -123,8 +170,23 @@ impl Drop for Echo {
     }
 }
 
+/// Gives bytes to a connection.
+fn write(stream: &mut TcpStream, bytes: &[u8], pace: Pace) -> io::Result<()> {
+    let mut written = 0;
+    for piece in bytes.chunks(pace.piece) {
+        stream.write_all(piece)?;
+        let before = written;
+        written += piece.len();
+        if before < bytes.len() / 2 && written >= bytes.len() / 2 {
+            thread::sleep(pace.half_time);
+        }
+        thread::sleep(pace.every);
+    }
+    Ok(())
+}
+
 /// Waits until a datagram to the mote's echo service comes back.
-pub(super) fn await_reachable(mote: Ipv6Addr, patience: Duration) -> Result<()> {
+pub(in crate::interop) fn await_reachable(mote: Ipv6Addr, patience: Duration) -> Result<()> {
     let until = Instant::now() + patience;
     let socket = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).context("no socket")?;
     socket.set_read_timeout(Some(ASK_AGAIN))?;

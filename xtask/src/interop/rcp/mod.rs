@@ -8,12 +8,12 @@
 
 mod capture;
 mod connection;
-mod echo;
+pub(in crate::interop) mod echo;
 mod firmware;
 mod mesh;
 mod rates;
 mod refusals;
-mod rig;
+pub(in crate::interop) mod rig;
 
 use std::env;
 use std::fs;

@@ -17,29 +17,29 @@ use crate::step::wait;
 
 /// All that was built or fetched for the checks.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Parts {
+pub(in crate::interop) struct Parts {
     /// The command.
-    pub(super) motet: PathBuf,
+    pub(in crate::interop) motet: PathBuf,
     /// OpenThread's simulated RCP.
-    pub(super) rcp: PathBuf,
-    pub(super) python: PathBuf,
+    pub(in crate::interop) rcp: PathBuf,
+    pub(in crate::interop) python: PathBuf,
     /// The folder of line.py and its like.
-    pub(super) scripts: PathBuf,
+    pub(in crate::interop) scripts: PathBuf,
     /// Python with the judges of framing, or why there is none.
-    pub(super) judges: Result<PathBuf, String>,
+    pub(in crate::interop) judges: Result<PathBuf, String>,
     /// A folder for all that is written meanwhile.
-    pub(super) folder: PathBuf,
+    pub(in crate::interop) folder: PathBuf,
 }
 
 /// A folder in which programs run.
-pub(super) struct Bench<'p> {
-    pub(super) parts: &'p Parts,
-    pub(super) folder: PathBuf,
+pub(in crate::interop) struct Bench<'p> {
+    pub(in crate::interop) parts: &'p Parts,
+    pub(in crate::interop) folder: PathBuf,
 }
 
 impl<'p> Bench<'p> {
     /// An empty folder of this name, with a key in it.
-    pub(super) fn new(parts: &'p Parts, name: &str) -> Result<Self> {
+    pub(in crate::interop) fn new(parts: &'p Parts, name: &str) -> Result<Self> {
         let folder = parts.folder.join(name);
         fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let bench = Self { parts, folder };
@@ -48,7 +48,7 @@ impl<'p> Bench<'p> {
     }
 
     /// The command in this folder.
-    pub(super) fn motet(&self) -> Command {
+    pub(in crate::interop) fn motet(&self) -> Command {
         let mut command = Command::new(&self.parts.motet);
         command
             .current_dir(&self.folder)
@@ -59,7 +59,7 @@ impl<'p> Bench<'p> {
     }
 
     /// The URL of the simulated radio `number`; with `line`: behind line.py with these arguments.
-    pub(super) fn radio(&self, number: u8, line: &[&str]) -> String {
+    pub(in crate::interop) fn radio(&self, number: u8, line: &[&str]) -> String {
         let number = number.to_string();
         let rcp = self.parts.rcp.display().to_string();
         if line.is_empty() {
@@ -71,12 +71,12 @@ impl<'p> Bench<'p> {
         program(&python, &arguments)
     }
 
-    pub(super) fn script(&self, name: &str) -> String {
+    pub(in crate::interop) fn script(&self, name: &str) -> String {
         self.parts.scripts.join(name).display().to_string()
     }
 
     /// Starts a border router on a radio, and waits until it has its interface.
-    pub(super) fn router(&self, radio: &str, options: &[&str]) -> Result<Node> {
+    pub(in crate::interop) fn router(&self, radio: &str, options: &[&str]) -> Result<Node> {
         let mut command = self.motet();
         command
             .args(["router", "--radio", radio, "--tun", TUN, "--socket", SOCKET])
@@ -87,14 +87,14 @@ impl<'p> Bench<'p> {
     }
 
     /// Starts a mote on a radio.
-    pub(super) fn mote(&self, radio: &str, options: &[&str]) -> Result<Node> {
+    pub(in crate::interop) fn mote(&self, radio: &str, options: &[&str]) -> Result<Node> {
         let mut command = self.motet();
         command.args(["mote", "--radio", radio]).args(options);
         Node::start("a mote", &mut command)
     }
 
     /// A router on radio 1 and a mote on radio 2, once a datagram to the mote comes back.
-    pub(super) fn pair(&self, lines: [&[&str]; 2], options: &[&str]) -> Result<Pair> {
+    pub(in crate::interop) fn pair(&self, lines: [&[&str]; 2], options: &[&str]) -> Result<Pair> {
         let router = self.router(&self.radio(1, lines[0]), options)?;
         let mut mote = self.mote(&self.radio(2, lines[1]), options)?;
         let address = mote.address()?;
@@ -115,13 +115,13 @@ impl<'p> Bench<'p> {
     }
 
     /// Sends a signal to a radio's process.
-    pub(super) fn signal(&self, number: u8, signal: &str) -> Result<()> {
+    pub(in crate::interop) fn signal(&self, number: u8, signal: &str) -> Result<()> {
         let process = self.process(number)?;
         run(Command::new("kill").args([&format!("-{signal}"), process.as_str()])).map(drop)
     }
 
     /// Kills a radio's process; gives when the one in its place began.
-    pub(super) fn kill_radio(&self, number: u8) -> Result<Instant> {
+    pub(in crate::interop) fn kill_radio(&self, number: u8) -> Result<Instant> {
         let killed = self.process(number)?;
         self.signal(number, "KILL")?;
         let until = Instant::now() + PATIENCE;
@@ -136,7 +136,7 @@ impl<'p> Bench<'p> {
     }
 
     /// What line.py has counted in this file.
-    pub(super) fn count(&self, file: &str, name: &str) -> Result<u64> {
+    pub(in crate::interop) fn count(&self, file: &str, name: &str) -> Result<u64> {
         let path = self.folder.join(file);
         let text = fs::read_to_string(&path);
         let text = text.with_context(|| format!("cannot read {}", path.display()))?;
@@ -147,27 +147,27 @@ impl<'p> Bench<'p> {
 }
 
 /// A router and a mote.
-pub(super) struct Pair {
-    pub(super) router: Node,
-    pub(super) mote: Node,
-    pub(super) address: Ipv6Addr,
+pub(in crate::interop) struct Pair {
+    pub(in crate::interop) router: Node,
+    pub(in crate::interop) mote: Node,
+    pub(in crate::interop) address: Ipv6Addr,
 }
 
 /// A running program, and what it says on its standard error. It ends with this value.
-pub(super) struct Node {
+pub(in crate::interop) struct Node {
     name: &'static str,
     child: Child,
     lines: Receiver<String>,
-    pub(super) heard: Vec<String>,
+    pub(in crate::interop) heard: Vec<String>,
 }
 
 impl Node {
-    pub(super) fn start(name: &'static str, command: &mut Command) -> Result<Self> {
+    pub(in crate::interop) fn start(name: &'static str, command: &mut Command) -> Result<Self> {
         Self::start_into(name, command, Stdio::null())
     }
 
     /// Starts it with this standard output.
-    pub(super) fn start_into(
+    pub(in crate::interop) fn start_into(
         name: &'static str,
         command: &mut Command,
         stdout: Stdio,
@@ -196,7 +196,7 @@ impl Node {
     }
 
     /// The next line with this word in it.
-    pub(super) fn await_line(&mut self, word: &str) -> Result<String> {
+    pub(in crate::interop) fn await_line(&mut self, word: &str) -> Result<String> {
         let until = Instant::now() + PATIENCE;
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -217,13 +217,13 @@ impl Node {
     }
 
     /// All that was said so far.
-    pub(super) fn said(&mut self) -> String {
+    pub(in crate::interop) fn said(&mut self) -> String {
         self.heard.extend(self.lines.try_iter());
         self.heard.join(" / ")
     }
 
     /// All lines of a program that has ended.
-    pub(super) fn all_said(&mut self) -> Vec<String> {
+    pub(in crate::interop) fn all_said(&mut self) -> Vec<String> {
         // Ends with the pipe.
         while let Ok(line) = self.lines.recv_timeout(GRACE) {
             self.heard.push(line);
@@ -232,19 +232,19 @@ impl Node {
     }
 
     /// A mote's address, once it has one.
-    pub(super) fn address(&mut self) -> Result<Ipv6Addr> {
+    pub(in crate::interop) fn address(&mut self) -> Result<Ipv6Addr> {
         let line = self.await_line(ADDRESS)?;
         let address = line.rsplit(' ').next().unwrap_or_default().parse();
         address.with_context(|| format!("no address in `{line}`"))
     }
 
     /// How it has ended, if it does within `limit`.
-    pub(super) fn status(&mut self, limit: Duration) -> Result<Option<i32>> {
+    pub(in crate::interop) fn status(&mut self, limit: Duration) -> Result<Option<i32>> {
         Ok(wait(&mut self.child, limit)?.and_then(|status| status.code()))
     }
 
     /// Ends it as a system does that goes down.
-    pub(super) fn end(&mut self) {
+    pub(in crate::interop) fn end(&mut self) {
         let id = self.child.id().to_string();
         if matches!(self.child.try_wait(), Ok(Some(_))) {
             return;
@@ -265,7 +265,7 @@ impl Drop for Node {
 }
 
 /// The URL of a program as a radio.
-pub(super) fn program(path: &str, arguments: &[&str]) -> String {
+pub(in crate::interop) fn program(path: &str, arguments: &[&str]) -> String {
     let arguments: Vec<_> = arguments
         .iter()
         .map(|argument| format!("forkpty-arg={argument}"))
@@ -274,7 +274,7 @@ pub(super) fn program(path: &str, arguments: &[&str]) -> String {
 }
 
 /// Runs a command to its end; gives what it printed.
-pub(super) fn run(command: &mut Command) -> Result<String> {
+pub(in crate::interop) fn run(command: &mut Command) -> Result<String> {
     let name = Path::new(command.get_program()).display().to_string();
     let output = command
         .output()
@@ -293,15 +293,15 @@ const NOTE_PROCESS: &str =
     r#"set -e; echo $$ >"$1.new"; mv "$1.new" "$1.pid"; exec "$0" "$1" 2>"$1.log""#;
 
 /// The key of a bench.
-pub(super) const KEY: &str = "team.key";
+pub(in crate::interop) const KEY: &str = "team.key";
 /// The PAN identifier of nodes without a key.
-pub(super) const PAN: &str = "0xabcd";
+pub(in crate::interop) const PAN: &str = "0xabcd";
 const TUN: &str = "mesh0";
 const SOCKET: &str = "router.socket";
 /// What a mote says before its address.
 const ADDRESS: &str = "it is fd";
 
 /// What a program that works needs at most, however busy the machine.
-pub(super) const PATIENCE: Duration = Duration::from_secs(120);
+pub(in crate::interop) const PATIENCE: Duration = Duration::from_secs(120);
 /// How long a program may take to end.
 const GRACE: Duration = Duration::from_secs(20);

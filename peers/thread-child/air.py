@@ -1,0 +1,281 @@
+#!/usr/bin/env python3
+"""OpenThread's simulated air: a recorder and an attacker, for `cargo xtask interop thread-child`.
+
+Simulated radios send each frame as a UDP datagram to 224.0.0.116 port 9000 on `lo`: one byte with the channel, then
+the frame with its FCS (openthread/examples/platforms/simulation/radio.c).
+
+record FILE           writes every frame into a capture until the input ends
+attack CAPTURE …      takes what a capture of this air has of a child and its parent, sends frames that must change
+                      nothing, and prints what it sent as JSON
+
+What the attacker forges is made after Thread 1.1 (keys: section 7.1.4; MLE security: section 4.9) without Motet's code.
+"""
+
+import argparse
+import hashlib
+import hmac
+import json
+import random
+import select
+import socket
+import struct
+import sys
+import time
+
+GROUP, PORT = '224.0.0.116', 9000
+MLE_PORT = 19788
+# Link type IEEE 802.15.4 with FCS.
+LINK_TYPE = 195
+# Commands of MLE, in the order of their numbers from 4 on.
+COMMANDS = {
+    'Advertisement': 4, 'Data Response': 8, 'Parent Response': 10, 'Child ID Response': 12, 'Child Update Request': 13,
+    'Child Update Response': 14, 'Announce': 15,
+}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    commands = parser.add_subparsers(dest='command', required=True)
+    recorder = commands.add_parser('record')
+    recorder.add_argument('file')
+    attacker = commands.add_parser('attack')
+    attacker.add_argument('capture')
+    attacker.add_argument('--kind', choices=KINDS, required=True)
+    attacker.add_argument('--key', type=bytes.fromhex, required=True, help='network key')
+    attacker.add_argument('--child', type=bytes.fromhex, required=True, help='extended address')
+    attacker.add_argument('--parent', type=bytes.fromhex, required=True, help='extended address')
+    attacker.add_argument('--sequence', type=int, default=0, help='key sequence of the network')
+    attacker.add_argument('--channel', type=int, required=True)
+    attacker.add_argument('--count', type=int, default=100)
+    attacker.add_argument('--rate', type=float, default=400, help='frames a second')
+    options = parser.parse_args()
+    if options.command == 'record':
+        record(options.file)
+    else:
+        attack(options)
+
+
+def listener():
+    air = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+        air.setsockopt(socket.SOL_SOCKET, option, 1)
+    # A burst of frames waits here while the disk is slow.
+    air.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+    air.bind((GROUP, PORT))
+    member = socket.inet_aton(GROUP) + socket.inet_aton('127.0.0.1')
+    air.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, member)
+    return air
+
+
+def record(path):
+    air = listener()
+    with open(path, 'wb') as file:
+        file.write(struct.pack('<IHHiIII', 0xA1B2C3D4, 2, 4, 0, 0, 65535, LINK_TYPE))
+        file.flush()
+        print('listening', flush=True)
+        while True:
+            ready, _, _ = select.select([air, sys.stdin], [], [])
+            if air in ready:
+                datagram = air.recv(300)
+                now, psdu = time.time(), datagram[1:]
+                file.write(struct.pack('<IIII', int(now), int(now % 1 * 1e6), len(psdu), len(psdu)) + psdu)
+                file.flush()
+            elif not sys.stdin.readline():
+                return
+
+
+def frames_of(path):
+    with open(path, 'rb') as file:
+        content = file.read()
+    at, frames = 24, []
+    while at + 16 <= len(content):
+        length = struct.unpack_from('<I', content, at + 8)[0]
+        frames.append(content[at + 16 : at + 16 + length])
+        at += 16 + length
+    return frames
+
+
+def fcs(frame):
+    """ITU-T CRC of 16 bits, reflected, as IEEE 802.15.4 has it."""
+    crc = 0
+    for byte in frame:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x8408 if crc & 1 else 0)
+    return struct.pack('<H', crc)
+
+
+def addresses(psdu):
+    """PAN, destination and source of a data or command frame with both, as bytes most significant first."""
+    if len(psdu) < 5:
+        return None
+    control = struct.unpack_from('<H', psdu)[0]
+    destination, source = control >> 10 & 3, control >> 14
+    if control & 7 not in (1, 3) or destination < 2 or source < 2 or not control & 0x40:
+        return None
+    lengths = {2: 2, 3: 8}
+    first = 5 + lengths[destination]
+    last = first + lengths[source]
+    return struct.unpack_from('<H', psdu, 3)[0], psdu[5:first][::-1], psdu[first:last][::-1], psdu[last:-2]
+
+
+def interface_of(extended):
+    return bytes([extended[0] ^ 2]) + extended[1:]
+
+
+def link_local(extended):
+    return bytes.fromhex('fe80000000000000') + interface_of(extended)
+
+
+def checksum(source, destination, datagram):
+    whole = source + destination + struct.pack('>II', len(datagram), 17) + datagram
+    whole += b'\0' * (len(whole) & 1)
+    total = sum(struct.unpack(f'>{len(whole) // 2}H', whole))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF or 0xFFFF
+
+
+class Forger:
+    """Makes MLE messages that a parent could have sent."""
+
+    def __init__(self, options, pan):
+        from cryptography.hazmat.primitives.ciphers.aead import AESCCM
+
+        self.cipher = AESCCM
+        self.options, self.pan = options, pan
+        self.number = random.randrange(256)
+
+    def message(self, command, tlvs, *, key, sequence, counter, sender, hops=255):
+        """A frame from `sender`, an extended address, to the child."""
+        derived = hmac.new(key, struct.pack('>I', sequence) + b'Thread', hashlib.sha256).digest()
+        auxiliary = bytes([0x15]) + struct.pack('<I', counter) + struct.pack('>I', sequence) + bytes([sequence % 128 + 1])
+        source, destination = link_local(sender), link_local(self.options.child)
+        nonce = sender + struct.pack('>I', counter) + b'\5'
+        sealed = self.cipher(derived[:16], tag_length=4).encrypt(nonce, bytes([command]) + tlvs, source + destination + auxiliary)
+        payload = b'\0' + auxiliary + sealed
+        datagram = struct.pack('>HHHH', MLE_PORT, MLE_PORT, len(payload) + 8, 0) + payload
+        check = struct.pack('>H', checksum(source, destination, datagram))
+        # IPHC: traffic class elided, UDP compressed, both addresses from the frame's.
+        limit = {255: b'\x7f', 64: b'\x7e', 1: b'\x7d'}[hops]
+        packet = limit + b'\x33' + b'\xf0' + datagram[:4] + check + payload
+        return self.frame(packet, sender)
+
+    def frame(self, packet, sender):
+        self.number = self.number + 1 & 0xFF
+        # Data, ACK wanted, one PAN, extended addresses, 2006.
+        header = struct.pack('<HBH', 0xDC61, self.number, self.pan)
+        body = header + self.options.child[::-1] + sender[::-1] + packet
+        return body + fcs(body)
+
+
+def tlv(kind, value):
+    return bytes([kind, len(value)]) + value
+
+
+def plausible(rng):
+    """TLVs of a message that would change a child's state if it were believed."""
+    leader = struct.pack('>I', rng.getrandbits(32)) + bytes([64, rng.randrange(256), rng.randrange(256), rng.randrange(63)])
+    own = struct.pack('>H', rng.randrange(63) << 10)
+    return (
+        tlv(0, own) + tlv(11, leader) + tlv(5, bytes(4)) + tlv(8, bytes(4)) + tlv(4, rng.randbytes(8))
+        + tlv(3, rng.randbytes(8)) + tlv(16, b'\x7f') + tlv(10, struct.pack('>H', rng.randrange(63) << 10 | 1))
+        + tlv(17, b'\1') + tlv(18, b'\0\4') + tlv(12, b'')
+    )
+
+
+def attack(options):
+    rng = random.Random(7)
+    frames = frames_of(options.capture)
+    known = [(addresses(frame), frame) for frame in frames]
+    to_child = [frame for place, frame in known if place and place[1] == options.child and place[2] == options.parent]
+    pans = [place[0] for place, _ in known if place]
+    if not pans:
+        sys.exit('the capture has no frame with addresses')
+    forger = Forger(options, pans[-1])
+    sent = KINDS[options.kind](options, forger, frames, to_child, rng)
+    out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    out.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton('127.0.0.1'))
+    out.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
+    began, count = time.monotonic(), 0
+    for frame in sent:
+        due = began + count / options.rate
+        time.sleep(max(0, due - time.monotonic()))
+        out.sendto(bytes([options.channel]) + frame, (GROUP, PORT))
+        count += 1
+    print(json.dumps({'kind': options.kind, 'sent': count, 'known': len(to_child)}))
+
+
+def forged(options, forger, _frames, _to_child, rng):
+    """No key: everything about the message is right except its seal."""
+    for number in range(options.count):
+        command = rng.choice(list(COMMANDS.values()))
+        yield forger.message(
+            command, plausible(rng), key=rng.randbytes(16), sequence=options.sequence + number % 3,
+            counter=0x7000_0000 + number, sender=options.parent,
+        )
+
+
+def other_key(options, forger, _frames, _to_child, rng):
+    """A network of the same PAN and channel with a key of its own."""
+    key = hashlib.sha256(b'another network').digest()[:16]
+    stranger = bytes([rng.randrange(256) & 0xFC | 2]) + rng.randbytes(7)
+    for number in range(options.count):
+        sender = stranger if number % 2 else options.parent
+        yield forger.message(
+            rng.choice(list(COMMANDS.values())), plausible(rng), key=key, sequence=options.sequence,
+            counter=0x7000_0000 + number, sender=sender,
+        )
+
+
+def lower(options, forger, _frames, _to_child, rng):
+    """The network's own key, of a sequence that is past: a router that missed a rotation."""
+    router = bytes([rng.randrange(256) & 0xFC | 2]) + rng.randbytes(7)
+    for number in range(options.count):
+        yield forger.message(
+            rng.choice([4, 8, 10, 15]), plausible(rng), key=options.key, sequence=max(0, options.sequence - 1),
+            counter=1 + number, sender=router,
+        )
+
+
+def replayed(options, _forger, _frames, to_child, _rng):
+    """What the parent sent, once more, in order."""
+    return cycled(to_child, options.count)
+
+
+def reordered(options, _forger, _frames, to_child, _rng):
+    """What the parent sent, once more, the last frame first."""
+    return cycled(to_child[::-1], options.count)
+
+
+def mutated(options, _forger, frames, to_child, rng):
+    """What the parent or anybody else sent, with bits changed and bytes added or missing."""
+    pool = to_child * 4 + [frame for frame in frames if len(frame) > 5]
+    for _ in range(options.count):
+        frame = bytearray(rng.choice(pool)[:-2])
+        for _ in range(rng.randint(1, 4)):
+            at = rng.randrange(len(frame))
+            # Addresses that are no longer the child's say nothing about the child.
+            low = 21 if len(frame) > 30 and rng.random() < 0.8 else 0
+            at = max(at, low)
+            frame[at] ^= 1 << rng.randrange(8)
+        if rng.random() < 0.2:
+            del frame[rng.randrange(1, len(frame)) :]
+        elif rng.random() < 0.1 and len(frame) < 120:
+            frame += rng.randbytes(rng.randint(1, 124 - len(frame)))
+        yield bytes(frame) + fcs(frame)
+
+
+def cycled(frames, count):
+    for number in range(count if frames else 0):
+        yield frames[number % len(frames)]
+
+
+KINDS = {
+    'forged': forged, 'other-key': other_key, 'lower': lower, 'replayed': replayed, 'reordered': reordered,
+    'mutated': mutated,
+}
+
+
+if __name__ == '__main__':
+    main()

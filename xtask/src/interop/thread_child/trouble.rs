@@ -1,0 +1,213 @@
+//! What becomes of a connection when keys rotate, and when routers end and begin.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use super::attach::FIRST_RADIO;
+use super::capture::judge;
+use super::openthread::{Border, Mote, PREFIX};
+use super::rig::{Bench, Child, Parts};
+use super::transfer::{Place, outside};
+use crate::interop::rcp::echo::{Echo, Pace, await_reachable};
+use crate::interop::rcp::rig::PATIENCE;
+use crate::interop::report::{Report, Row, rounded};
+
+/// Every disturbance in a transfer of its own.
+pub(super) fn all(parts: &Parts, report: &mut Report) -> Result<()> {
+    let mut bench = Bench::new(parts, "trouble")?;
+    let child = {
+        let mut leader = Some(Mote::form(&bench, 2)?);
+        let dataset = leader.as_mut().map(Mote::dataset).transpose()?;
+        let border = Border::start(&bench, dataset.as_deref())?;
+        let mut place = Place::around(&bench, border)?;
+        if let Some(leader) = &mut leader {
+            let child = &place.child.extended;
+            leader.console.ask(&format!("macfilter addr add {child}"))?;
+            leader.console.ask("macfilter addr denylist")?;
+        }
+        rotations(report, &mut place, leader.as_mut())?;
+        report.add(parent(&bench, &mut place, false)?);
+        report.add(border_router(&mut place)?);
+        for row in prefix(&mut place)? {
+            report.add(row);
+        }
+        report.add(parent(&bench, &mut place, true)?);
+        report.add(leader_killed(&mut place, leader.take())?);
+        place.child
+    };
+    for row in judge(&mut bench, "trouble", &mut [child])? {
+        report.add(row);
+    }
+    Ok(())
+}
+
+/// Three keys, each taken at once by all routers.
+fn rotations(report: &mut Report, place: &mut Place<'_>, leader: Option<&mut Mote>) -> Result<()> {
+    let mut echo = Echo::start_slowly(place.address, KIB, PACE)?;
+    let mut events = Vec::new();
+    let mut leader = leader;
+    for (sequence, part) in [(5, 0.2), (6, 0.45), (7, 0.7)] {
+        echo.await_part(part)?;
+        events.push(Instant::now());
+        if let Some(leader) = &mut leader {
+            leader
+                .console
+                .ask(&format!("keysequence counter {sequence}"))?;
+        }
+    }
+    let row = verdict(
+        "three rotations of the key",
+        echo,
+        &events,
+        BACK_S,
+        Some(3.0),
+    );
+    let sequence = place.router.one("keysequence counter")?;
+    report.add(row.note(format!("the parent's key sequence is {sequence}")));
+    Ok(())
+}
+
+/// The only parent within reach, killed and started again a second later.
+fn parent(bench: &Bench<'_>, place: &mut Place<'_>, forgets: bool) -> Result<Row> {
+    let mut echo = Echo::start_slowly(place.address, KIB, PACE)?;
+    echo.await_part(0.3)?;
+    let killed = Instant::now();
+    let memory = forgets.then_some(place.dataset.as_str());
+    let pause = Duration::from_secs(1);
+    place.router.restart(bench, memory, pause)?;
+    Ok(match forgets {
+        false => verdict(
+            "the parent killed, back with its memory",
+            echo,
+            &[killed],
+            BACK_S,
+            Some(3.0),
+        ),
+        true => verdict(
+            "the parent killed, back without its memory",
+            echo,
+            &[killed],
+            BACK_WITHOUT_MEMORY_S,
+            Some(20.0),
+        ),
+    })
+}
+
+/// The border router killed, which is the way to Linux.
+fn border_router(place: &mut Place<'_>) -> Result<Row> {
+    let mut echo = Echo::start_slowly(place.address, KIB, PACE)?;
+    echo.await_part(0.3)?;
+    let killed = Instant::now();
+    place.border.restart(Duration::from_secs(1))?;
+    let up = killed.elapsed().as_secs_f64();
+    let row = verdict(
+        "the border router killed, back with its memory",
+        echo,
+        &[killed],
+        up + BACK_S,
+        None,
+    );
+    Ok(row.note(format!("itself back after {up:.1} s")))
+}
+
+/// A new prefix beside the old one, which motes are no longer to prefer.
+fn prefix(place: &mut Place<'_>) -> Result<[Row; 2]> {
+    let mut echo = Echo::start_slowly(place.address, KIB, PACE)?;
+    echo.await_part(0.3)?;
+    let changed = Instant::now();
+    place
+        .border
+        .control(&format!("prefix add {PREFIX}/64 aros"))?;
+    place.border.add_prefix(NEW_PREFIX)?;
+    place.border.control("netdata register")?;
+    let address = place.child.address(NEW_PREFIX.trim_end_matches(':'))?;
+    await_reachable(address, PATIENCE)?;
+    let seconds = changed.elapsed().as_secs_f64();
+    let row = verdict("another prefix", echo, &[changed], BACK_S, Some(3.0));
+    let new = Row::new(
+        "another prefix: Linux reaches the child's address in it",
+        rounded(seconds),
+        "s",
+        seconds <= BACK_S,
+    );
+    place.address = address;
+    place
+        .border
+        .control(&format!("prefix remove {PREFIX}/64"))?;
+    place.border.control("netdata register")?;
+    Ok([row, new.moonshot(seconds <= 3.0)])
+}
+
+/// The leader killed for good: the routers that are left agree upon another one.
+fn leader_killed(place: &mut Place<'_>, leader: Option<Mote>) -> Result<Row> {
+    place.router.console.ask("networkidtimeout 10")?;
+    place.border.control("networkidtimeout 10")?;
+    let mut echo = Echo::start_slowly(place.address, KIB, PACE)?;
+    echo.await_part(0.2)?;
+    let killed = Instant::now();
+    drop(leader);
+    let row = verdict("the leader killed", echo, &[killed], BACK_S, Some(3.0));
+    let state = place.router.state()?;
+    Ok(row.note(format!("the parent is {state} now")))
+}
+
+/// Nothing said for half an hour, in the midst of a transfer.
+pub(super) fn silent(parts: &Parts, report: &mut Report) -> Result<()> {
+    if !parts.is_full {
+        return Ok(());
+    }
+    let bench = Bench::new(parts, "silent")?;
+    let border = Border::start(&bench, None)?;
+    let dataset = border.dataset()?;
+    let mut child = Child::start(&bench, FIRST_RADIO, &dataset, &[])?;
+    let address = outside(&mut child)?;
+    let half = Duration::from_secs(30 * 60);
+    let pace = Pace {
+        half_time: half,
+        ..PACE
+    };
+    let outcome = Echo::start_slowly(address, KIB, pace)?.finish();
+    report.add(Row::new(
+        "30 silent minutes: one connection, whole",
+        rounded(outcome.kib()),
+        "KiB",
+        outcome.is_whole && outcome.took >= half,
+    ));
+    Ok(())
+}
+
+/// Waits for the end of a transfer: whether it is whole, and how long nothing came after events.
+fn verdict(
+    name: &str,
+    echo: Echo,
+    events: &[Instant],
+    limit_s: f64,
+    moonshot_s: Option<f64>,
+) -> Row {
+    let outcome = echo.finish();
+    let silences = events.iter().map(|event| outcome.silence_after(*event));
+    let longest = silences.max().unwrap_or_default().as_secs_f64();
+    let pass = outcome.is_whole && longest <= limit_s;
+    let check = format!("{name}: 250 KiB each way whole, the longest silence after it");
+    let row = Row::new(check, rounded(longest), "s", pass);
+    let row = match outcome.is_whole {
+        true => row,
+        false => row.note(format!("only {:.1} KiB came back", outcome.kib())),
+    };
+    match moonshot_s {
+        Some(moonshot_s) => row.moonshot(outcome.is_whole && longest <= moonshot_s),
+        None => row,
+    }
+}
+
+const KIB: usize = 250;
+/// So slow that a transfer outlasts what is done to it: 8 KiB/s.
+const PACE: Pace = Pace {
+    piece: 1_024,
+    every: Duration::from_millis(125),
+    half_time: Duration::ZERO,
+};
+const BACK_S: f64 = 10.0;
+const BACK_WITHOUT_MEMORY_S: f64 = 60.0;
+const NEW_PREFIX: &str = "fd11:33::";
