@@ -160,6 +160,15 @@ impl Child {
         Ok(child)
     }
 
+    /// What it has said of its place, its first attaching left out.
+    pub(super) fn history(&mut self) -> String {
+        self.node.said();
+        let said = self.node.heard.iter();
+        let said = said.filter(|line| line.contains("attached as") || line.contains("detached"));
+        let said = said.skip(1).map(|line| line.trim_start_matches("motet: "));
+        said.collect::<Vec<_>>().join(" / ")
+    }
+
     /// Its address that begins so.
     pub(super) fn address(&mut self, start: &str) -> Result<Ipv6Addr> {
         let wanted = format!("it is {start}");

@@ -175,6 +175,8 @@ pub(super) struct Place<'b> {
     pub(super) dataset: String,
     /// The child's address in the prefix of the border router.
     pub(super) address: Ipv6Addr,
+    /// The prefix of [`Self::address`].
+    pub(super) prefix: &'static str,
     router_extended: String,
     border_extended: String,
 }
@@ -191,15 +193,12 @@ impl<'b> Place<'b> {
         let mut router = Mote::join(bench, 3, &dataset, None)?;
         border.control("parentpriority -1")?;
         router.console.ask("parentpriority 1")?;
-        let options = ["--connections", "8"];
-        let mut child = Child::start(bench, FIRST_RADIO, &dataset, &options)?;
+        let mut child = Child::start(bench, FIRST_RADIO, &dataset, OPTIONS)?;
         let border_extended = border.control("extaddr")?;
         let border_extended = border_extended.into_iter().next().context("no address")?;
-        // So that the second router stays the only parent.
-        border.control(&format!("macfilter addr add {}", child.extended))?;
-        border.control("macfilter addr denylist")?;
         Ok(Self {
             address: outside(&mut child)?,
+            prefix: PREFIX,
             router_extended: router.one("extaddr")?,
             border_extended,
             child,
@@ -208,8 +207,21 @@ impl<'b> Place<'b> {
             dataset,
         })
     }
+
+    /// Puts a new child, with nothing in its memory, below the second router; gives the old one.
+    pub(super) fn renew_child(&mut self, bench: &Bench<'_>, number: u8) -> Result<Child> {
+        let state = format!("state{number}");
+        let options = [OPTIONS, &["--state", &state]].concat();
+        self.child.node.end();
+        let child = Child::start(bench, number, &self.dataset, &options)?;
+        let old = std::mem::replace(&mut self.child, child);
+        self.address = self.child.address(self.prefix.trim_end_matches(':'))?;
+        await_reachable(self.address, PATIENCE)?;
+        Ok(old)
+    }
 }
 
+const OPTIONS: &[&str] = &["--connections", "8"];
 const BYTES: usize = 256_000;
 const TCP_PATIENCE: Duration = Duration::from_secs(150);
 /// The longest text that a benchmark could repeat.

@@ -16,45 +16,39 @@ use crate::interop::report::{Report, Row, rounded};
 /// Every disturbance in a transfer of its own.
 pub(super) fn all(parts: &Parts, report: &mut Report) -> Result<()> {
     let mut bench = Bench::new(parts, "trouble")?;
-    let child = {
-        let mut leader = Some(Mote::form(&bench, 2)?);
-        let dataset = leader.as_mut().map(Mote::dataset).transpose()?;
-        let border = Border::start(&bench, dataset.as_deref())?;
+    let mut children = {
+        let mut leader = Mote::form(&bench, 2)?;
+        let dataset = leader.dataset()?;
+        let border = Border::start(&bench, Some(&dataset))?;
+        leader.console.ask("parentpriority -1")?;
         let mut place = Place::around(&bench, border)?;
-        if let Some(leader) = &mut leader {
-            let child = &place.child.extended;
-            leader.console.ask(&format!("macfilter addr add {child}"))?;
-            leader.console.ask("macfilter addr denylist")?;
-        }
-        rotations(report, &mut place, leader.as_mut())?;
-        report.add(parent(&bench, &mut place, false)?);
+        rotations(report, &mut place, &mut leader)?;
         report.add(border_router(&mut place)?);
         for row in prefix(&mut place)? {
             report.add(row);
         }
+        report.add(parent(&bench, &mut place, false)?);
+        let first = place.renew_child(&bench, FIRST_RADIO + 1)?;
         report.add(parent(&bench, &mut place, true)?);
-        report.add(leader_killed(&mut place, leader.take())?);
-        place.child
+        report.add(leader_killed(&mut place, leader)?);
+        [first, place.child]
     };
-    for row in judge(&mut bench, "trouble", &mut [child])? {
+    for row in judge(&mut bench, "trouble", &mut children)? {
         report.add(row);
     }
     Ok(())
 }
 
 /// Three keys, each taken at once by all routers.
-fn rotations(report: &mut Report, place: &mut Place<'_>, leader: Option<&mut Mote>) -> Result<()> {
+fn rotations(report: &mut Report, place: &mut Place<'_>, leader: &mut Mote) -> Result<()> {
     let mut echo = Echo::start_slowly(place.address, KIB, PACE)?;
     let mut events = Vec::new();
-    let mut leader = leader;
     for (sequence, part) in [(5, 0.2), (6, 0.45), (7, 0.7)] {
         echo.await_part(part)?;
         events.push(Instant::now());
-        if let Some(leader) = &mut leader {
-            leader
-                .console
-                .ask(&format!("keysequence counter {sequence}"))?;
-        }
+        leader
+            .console
+            .ask(&format!("keysequence counter {sequence}"))?;
     }
     let row = verdict(
         "three rotations of the key",
@@ -68,7 +62,7 @@ fn rotations(report: &mut Report, place: &mut Place<'_>, leader: Option<&mut Mot
     Ok(())
 }
 
-/// The only parent within reach, killed and started again a second later.
+/// The parent, killed and started again a second later: there are others within reach.
 fn parent(bench: &Bench<'_>, place: &mut Place<'_>, forgets: bool) -> Result<Row> {
     let mut echo = Echo::start_slowly(place.address, KIB, PACE)?;
     echo.await_part(0.3)?;
@@ -76,7 +70,7 @@ fn parent(bench: &Bench<'_>, place: &mut Place<'_>, forgets: bool) -> Result<Row
     let memory = forgets.then_some(place.dataset.as_str());
     let pause = Duration::from_secs(1);
     place.router.restart(bench, memory, pause)?;
-    Ok(match forgets {
+    let row = match forgets {
         false => verdict(
             "the parent killed, back with its memory",
             echo,
@@ -91,7 +85,8 @@ fn parent(bench: &Bench<'_>, place: &mut Place<'_>, forgets: bool) -> Result<Row
             BACK_WITHOUT_MEMORY_S,
             Some(20.0),
         ),
-    })
+    };
+    Ok(row.note(place.child.history()))
 }
 
 /// The border router killed, which is the way to Linux.
@@ -122,6 +117,7 @@ fn prefix(place: &mut Place<'_>) -> Result<[Row; 2]> {
     place.border.add_prefix(NEW_PREFIX)?;
     place.border.control("netdata register")?;
     let address = place.child.address(NEW_PREFIX.trim_end_matches(':'))?;
+    let formed = changed.elapsed().as_secs_f64();
     await_reachable(address, PATIENCE)?;
     let seconds = changed.elapsed().as_secs_f64();
     let row = verdict("another prefix", echo, &[changed], BACK_S, Some(3.0));
@@ -131,16 +127,17 @@ fn prefix(place: &mut Place<'_>) -> Result<[Row; 2]> {
         "s",
         seconds <= BACK_S,
     );
-    place.address = address;
+    (place.address, place.prefix) = (address, NEW_PREFIX);
     place
         .border
         .control(&format!("prefix remove {PREFIX}/64"))?;
     place.border.control("netdata register")?;
+    let new = new.note(format!("the child has it after {formed:.1} s"));
     Ok([row, new.moonshot(seconds <= 3.0)])
 }
 
 /// The leader killed for good: the routers that are left agree upon another one.
-fn leader_killed(place: &mut Place<'_>, leader: Option<Mote>) -> Result<Row> {
+fn leader_killed(place: &mut Place<'_>, leader: Mote) -> Result<Row> {
     place.router.console.ask("networkidtimeout 10")?;
     place.border.control("networkidtimeout 10")?;
     let mut echo = Echo::start_slowly(place.address, KIB, PACE)?;
