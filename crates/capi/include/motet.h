@@ -196,6 +196,12 @@
 #define MOTET_FAILED 4
 
 /**
+ * The frame was sent, asks for an ACK, and the radio does not tell whether one came. It says
+ * nothing of the link, and shows nobody to be there; a node that sleeps cannot use such a radio.
+ */
+#define MOTET_UNKNOWN 5
+
+/**
  * The node asks for the key, and has had no answer: no neighbour with the key is in reach, or the
  * registrar does not know this EUI-64 and join key. It asks again, at first after 2 s, then ever
  * more rarely, up to 18 s.

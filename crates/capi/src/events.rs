@@ -49,6 +49,9 @@ pub const MOTET_BUSY: u8 = 3;
 /// The radio refused the frame, or does not know what became of it. It is tuned and switched on
 /// again.
 pub const MOTET_FAILED: u8 = 4;
+/// The frame was sent, asks for an ACK, and the radio does not tell whether one came. It says
+/// nothing of the link, and shows nobody to be there; a node that sleeps cannot use such a radio.
+pub const MOTET_UNKNOWN: u8 = 5;
 
 /// What the radio shall do next.
 #[repr(C)]
@@ -158,6 +161,7 @@ pub unsafe extern "C" fn motet_on_sent(
         MOTET_NO_ACK => AttemptOutcome::NoAck,
         MOTET_BUSY => AttemptOutcome::Busy,
         MOTET_FAILED => AttemptOutcome::Failed,
+        MOTET_UNKNOWN => AttemptOutcome::Unknown,
         _ => return Errno(MOTET_EINVAL).code(),
     };
     let at = Instant::from_micros(at_us);

@@ -303,6 +303,7 @@ impl Mote {
                         AttemptOutcome::NoAck => (MOTET_NO_ACK, false),
                         AttemptOutcome::Busy => (MOTET_BUSY, false),
                         AttemptOutcome::Failed => (MOTET_FAILED, false),
+                        AttemptOutcome::Unknown => (MOTET_UNKNOWN, false),
                     };
                     motet_on_sent(node, outcome, pending, now, now)
                 }

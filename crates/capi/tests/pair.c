@@ -250,7 +250,7 @@ static void refuse_bad_handles(int listener, int connection, int port) {
     CHECK(motet_on_frame(node, NULL, 10, 0, 0, 26, now, now) == -MOTET_EFAULT);
     CHECK(motet_on_frame(node, &byte, 128, 0, 0, 26, now, now) == -MOTET_EINVAL);
     CHECK(motet_on_sent(NULL, MOTET_ACKED, false, now, now) == -MOTET_EFAULT);
-    CHECK(motet_on_sent(node, MOTET_FAILED + 1, false, now, now) == -MOTET_EINVAL);
+    CHECK(motet_on_sent(node, MOTET_UNKNOWN + 1, false, now, now) == -MOTET_EINVAL);
     const uint64_t beyond[] = {(uint64_t)1 << 63, UINT64_MAX};
     for (size_t i = 0; i < 2; i++) {
         CHECK(motet_poll(node, beyond[i], &action) == -MOTET_EINVAL);

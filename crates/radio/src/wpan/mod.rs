@@ -1,10 +1,9 @@
 //! Linux's own IEEE 802.15.4 (`wpan0`) as the radio of a MAC, and as a monitor of the air.
 //!
 //! The kernel and its hardware back off, assess the channel, retry and take ACKs, and acknowledge
-//! what is for the interface. How a transmission ends they keep to themselves; so the MAC must not
-//! count on ACKs ([`WpanRadio::settle`]): it knows no ETX, delays no retry, and notices a neighbour
-//! that is gone by neighbour discovery alone. Unicast frames ask for an ACK on the air all the
-//! same, for the sake of the hardware's retries.
+//! what is for the interface. How a transmission ends they keep to themselves: each is reported as
+//! [`AttemptOutcome::Unknown`]. So the MAC knows no ETX and delays no retry. RPL asks neighbours for
+//! answers instead; without RPL a neighbour that is gone is noticed by neighbour discovery alone.
 //!
 //! Frames have neither FCS nor signal strength nor a time of the radio's. Channel, PAN and EUI-64
 //! are the interface's: they are read and compared, and set by `iwpan`. The kernel drops frames
@@ -120,10 +119,9 @@ impl WpanRadio {
         }
     }
 
-    /// Changes the settings of a MAC to those of one over this radio: it must not ask for ACKs,
-    /// since it is told of none.
+    /// Changes the settings of a MAC to those of one over this radio. It asks for ACKs, since the
+    /// hardware repeats only what does, and is told of none.
     pub const fn settle(config: &mut mac::Config) {
-        config.acknowledged = false;
         config.answer_timeout = ANSWER_TIMEOUT;
     }
 
@@ -149,7 +147,6 @@ impl WpanRadio {
                 self.attempt = Attempt::None;
                 self.loaded.clear();
                 self.loaded.extend_from_slice(bytes);
-                ask_for_ack(&mut self.loaded);
                 self.answers.push_back(Event::Preloaded);
             }
             Action::Fire => {
@@ -253,7 +250,7 @@ impl WpanRadio {
             }
         }
         if self.attempt == Attempt::Queued && self.socket.as_ref().is_some_and(Socket::has_room) {
-            self.answer(AttemptOutcome::Done, now);
+            self.answer(AttemptOutcome::Unknown, now);
         }
     }
 
@@ -376,23 +373,6 @@ fn is_whole(psdu: &[u8]) -> bool {
     fcs(mpdu).to_le_bytes() == *end
 }
 
-/// Sets the ACK request of a data frame for one neighbour: the hardware retries only what asks for
-/// an ACK, and the MAC asks for none.
-fn ask_for_ack(mpdu: &mut [u8]) {
-    let [control, modes, _, _, _, rest @ ..] = mpdu else {
-        return;
-    };
-    let is_data = *control & TYPE_MASK == DATA;
-    let is_for_one = match *modes & ADDRESS_MASK {
-        ADDRESS_EXTENDED => true,
-        ADDRESS_SHORT => !matches!(rest, [0xff, 0xff, ..]),
-        _ => false,
-    };
-    if is_data && is_for_one {
-        *control |= ACK_REQUEST;
-    }
-}
-
 /// Whether the interface is down or gone.
 fn is_loss(error: &io::Error) -> bool {
     use io::ErrorKind::{NetworkDown, NotConnected};
@@ -403,15 +383,6 @@ fn is_loss(error: &io::Error) -> bool {
 
 const ENXIO: Option<i32> = Some(6);
 const ENODEV: Option<i32> = Some(19);
-
-/// The frame control field, byte by byte (IEEE 802.15.4-2006 §7.2.1.1).
-const TYPE_MASK: u8 = 0b111;
-const DATA: u8 = 1;
-const ACK_REQUEST: u8 = 1 << 5;
-/// The destination's.
-const ADDRESS_MASK: u8 = 0b11 << 2;
-const ADDRESS_SHORT: u8 = 0b10 << 2;
-const ADDRESS_EXTENDED: u8 = 0b11 << 2;
 
 /// A frame's way through the kernel to this program; a busy machine takes longer. Nothing is timed
 /// by it, for the ACKs are the hardware's.
@@ -436,33 +407,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_data_frames_for_one_neighbour_ask_for_an_ack() {
-        // Frame control, sequence number, PAN, destination.
-        let cases: &[(&str, &[u8], bool)] = &[
-            (
-                "to an EUI-64",
-                &[0x41, 0xcc, 1, 2, 3, 0xff, 0xff, 6, 7],
-                true,
-            ),
-            ("to a short address", &[0x41, 0xc8, 1, 2, 3, 4, 5], true),
-            ("to all", &[0x41, 0xc8, 1, 2, 3, 0xff, 0xff], false),
-            ("to nobody", &[0x41, 0xc0, 1, 2, 3, 4, 5], false),
-            ("a command", &[0x43, 0xc8, 1, 2, 3, 4, 5], false),
-            ("an ACK", &[0x02, 0x00, 1], false),
-            ("nothing", &[], false),
-        ];
-        for (name, frame, asks) in cases {
-            let mut asked = frame.to_vec();
-            ask_for_ack(&mut asked);
-            let mut wanted = frame.to_vec();
-            if *asks {
-                wanted[0] |= 0x20;
-            }
-            assert_eq!(asked, wanted, "{name}");
-        }
-    }
-
-    #[test]
     fn the_fcs_of_a_monitor_is_checked() {
         let mpdu = [0x02, 0x00, 1];
         let psdu = [&mpdu[..], &fcs(&mpdu).to_le_bytes()].concat();
@@ -476,10 +420,9 @@ mod tests {
     }
 
     #[test]
-    fn a_mac_over_the_kernel_fits_it_and_counts_on_no_ack() {
+    fn a_mac_waits_for_the_kernel_as_long_as_three_frames_take() {
         let mut config = mac::Config::new(0xabcd, [1; 8]);
         WpanRadio::settle(&mut config);
-        assert!(!config.acknowledged);
         assert!(config.answer_timeout > Duration::from_millis(3 * 45));
     }
 }

@@ -100,9 +100,13 @@ pub(crate) enum Report<'m> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Sent {
     pub(crate) to: Iid,
-    /// 0: the channel was never clear, or the frame grew too old.
+    /// Attempts in which the frame went out; 0: the channel was never clear, or the frame grew too
+    /// old.
     pub(crate) attempts: u8,
-    pub(crate) acknowledged: bool,
+    /// Attempts in which it did not.
+    pub(crate) unsent: u8,
+    /// `None`: the radio does not know, or no ACK was asked for.
+    pub(crate) acknowledged: Option<bool>,
     /// The frame was given up, and with it a packet that another node fragmented. This node has no
     /// copy to quote in an ICMPv6 error.
     pub(crate) is_step_lost: bool,

@@ -180,6 +180,7 @@ impl Mac<'_> {
         self.note_acknowledged(to);
         self.space_after(at);
         self.on_poll_answer(pending, now);
+        self.is_acknowledged = true;
         self.finish(None);
     }
 }

@@ -35,6 +35,7 @@ mod neighbor_timing;
 #[path = "neighbor_timing_absent.rs"]
 mod neighbor_timing;
 mod offload;
+mod outcome;
 #[cfg(feature = "sleepy")]
 mod pending;
 #[cfg(not(feature = "sleepy"))]
@@ -65,6 +66,7 @@ pub use counters::{FrameDrop, MacCounters};
 pub(crate) use flow::Flow;
 pub use immediate::{Condition, Protocol};
 pub use neighbor::Neighbor;
+pub use outcome::Outcome;
 #[cfg(feature = "sleepy")]
 pub(crate) use pending::PollingFrame;
 #[cfg(feature = "sleepy")]
@@ -116,6 +118,8 @@ pub struct Mac<'m> {
     copied: Duration,
     /// Whether the frame under way was fired by its condition.
     is_immediate: bool,
+    /// Whether it was acknowledged.
+    is_acknowledged: bool,
     /// The next frame's sequence number.
     dsn: u8,
     /// The ACK owed to a neighbour.
@@ -153,26 +157,6 @@ pub struct Received<'a> {
     pub pending: bool,
     /// Signal strength, channel and time of the frame.
     pub meta: RxMeta,
-}
-
-/// The outcome of an enqueued frame.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Outcome {
-    /// The [`Frame::token`] of the frame.
-    pub token: u16,
-    /// The [`Frame::to`] of the frame: a neighbour, or all.
-    pub to: LinkAddr,
-    /// Whether the frame was acknowledged, or was sent to all nodes in reach.
-    pub delivered: bool,
-    /// Why the last attempt failed; `None` when delivered.
-    pub reason: Option<FrameDrop>,
-    /// Attempts made; 0 for a frame that grew too old before its first, or whose neighbour is
-    /// left alone.
-    pub attempts: u8,
-    /// When the frame's last attempt assessed the channel, or was fired without an assessment.
-    pub started: Instant,
-    /// How long the copy of the frame into the radio took.
-    pub copied: Duration,
 }
 
 impl<'m> Mac<'m> {
@@ -223,6 +207,7 @@ impl<'m> Mac<'m> {
             copy_began: Instant::ORIGIN,
             copied: Duration::ZERO,
             is_immediate: false,
+            is_acknowledged: false,
             // Random, so that a reboot does not look like a repetition (§7.5.6.1).
             dsn: rng.next_u32() as u8,
             acknowledgment: Acknowledgment::None,

@@ -15,6 +15,7 @@
 
 use super::flow::Flow;
 use super::neighbor_timing::NeighborTiming;
+use super::radio::OFFLOADS;
 use crate::time::{Allowance, Duration, Instant};
 use crate::wire::LinkAddr;
 
@@ -97,6 +98,9 @@ pub(super) struct Neighbors<'m> {
     /// Whether a neighbour that does not acknowledge is doubted; none is where no ACKs are asked
     /// for.
     doubts: bool,
+    /// Whether the radio does not tell which frames are acknowledged: who never acknowledged one is
+    /// then no stranger.
+    is_blind: bool,
     /// The neighbour whose entry is never replaced.
     kept: Option<LinkAddr>,
     /// Attempts in vain at neighbours that are in doubt.
@@ -110,6 +114,7 @@ impl<'m> Neighbors<'m> {
         }
         Self {
             doubts: doubts && !table.is_empty(),
+            is_blind: false,
             table,
             kept: None,
             in_vain: Allowance::new(IN_VAIN_MAX, IN_VAIN_INTERVAL_MS),
@@ -122,6 +127,17 @@ impl<'m> Neighbors<'m> {
         self.kept = addr;
     }
 
+    /// The radio does not know whether a frame was acknowledged. Until it knows of another one, no
+    /// neighbour is doubted: none could show that it is there.
+    pub(super) const fn see_nothing(&mut self) {
+        self.is_blind = true;
+    }
+
+    /// Whether a neighbour that does not acknowledge is doubted.
+    const fn may_doubt(&self) -> bool {
+        self.doubts && !(OFFLOADS && self.is_blind)
+    }
+
     /// The entries it was lent.
     pub(super) fn into_memory(self) -> &'m mut [Neighbor] {
         self.table
@@ -130,17 +146,21 @@ impl<'m> Neighbors<'m> {
     /// Whether `addr` acknowledges frames for it, as far as is known. With an empty table every
     /// neighbour counts as trusted; a broadcast needs no trust.
     pub(super) fn is_trusted(&self, addr: LinkAddr) -> bool {
-        addr.is_broadcast() || !self.doubts || self.find(addr).is_some_and(Neighbor::is_trusted)
+        addr.is_broadcast()
+            || !self.may_doubt()
+            || self.find(addr).is_some_and(Neighbor::is_trusted)
     }
 
     /// Whether `addr` has not taken the last frames for it.
     pub(super) fn is_silent(&self, addr: LinkAddr) -> bool {
-        self.doubts && self.find(addr).is_some_and(Neighbor::is_silent)
+        self.may_doubt() && self.find(addr).is_some_and(Neighbor::is_silent)
     }
 
     /// Whether `addr` may not be there, so that frames for it shall not hold up frames for others.
     pub(super) fn is_doubtful(&self, addr: LinkAddr) -> bool {
-        self.doubts && !addr.is_broadcast() && self.find(addr).is_none_or(Neighbor::is_doubtful)
+        self.may_doubt()
+            && !addr.is_broadcast()
+            && self.find(addr).is_none_or(Neighbor::is_doubtful)
     }
 
     /// Whether to begin with a frame for `addr`, or to try again: not when it is in doubt and
@@ -154,7 +174,7 @@ impl<'m> Neighbors<'m> {
     /// Whether enough failed attempts are left in the allowance to try one more neighbour unasked.
     #[cfg(feature = "security")]
     pub(super) fn has_attempts_to_spare(&mut self, now: Instant) -> bool {
-        !self.doubts || self.in_vain.allows_beyond(IN_VAIN_MAX / 2, now)
+        !self.may_doubt() || self.in_vain.allows_beyond(IN_VAIN_MAX / 2, now)
     }
 
     /// Whether to retry a frame that `addr` has requested: if it has acknowledged the last one, or
@@ -179,7 +199,7 @@ impl<'m> Neighbors<'m> {
 
     /// A frame for `addr` was given up because it was not acknowledged.
     pub(super) fn gave_up(&mut self, addr: LinkAddr, now: Instant) {
-        let doubts = self.doubts;
+        let doubts = self.may_doubt();
         let Some(entry) = self.entry(addr, now) else {
             return;
         };
@@ -197,8 +217,9 @@ impl<'m> Neighbors<'m> {
     /// A frame came that says it is from `addr`. That may be made up: what follows is tried
     /// at once, but nothing is trusted yet.
     pub(super) fn heard(&mut self, addr: LinkAddr) {
+        let doubts = self.may_doubt();
         if let Some(entry) = self.table.iter_mut().find(|entry| entry.is(addr))
-            && self.doubts
+            && doubts
             && entry.is_silent()
         {
             entry.held_until = Instant::ORIGIN;
@@ -263,6 +284,7 @@ impl<'m> Neighbors<'m> {
                 false => _ = self.in_vain.take(now),
             }
         }
+        self.is_blind &= exchange.is_none();
         let Some(entry) = self.entry(addr, now) else {
             return;
         };

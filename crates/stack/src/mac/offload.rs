@@ -41,7 +41,10 @@ impl Mac<'_> {
                 return self.channel_stayed_busy(now, rng);
             }
             AttemptOutcome::Failed => return self.radio_failed(now, rng),
-            AttemptOutcome::Acked { .. } | AttemptOutcome::Done | AttemptOutcome::NoAck => {}
+            AttemptOutcome::Acked { .. }
+            | AttemptOutcome::Done
+            | AttemptOutcome::NoAck
+            | AttemptOutcome::Unknown => {}
         }
         // By the radio's own clock it may have left in the future.
         let at = at.min(now);
@@ -59,6 +62,11 @@ impl Mac<'_> {
                     self.went_unacknowledged(now, rng);
                 }
             },
+            (AttemptOutcome::Unknown, _) => {
+                self.neighbors.see_nothing();
+                self.space_after(at);
+                self.finish(None);
+            }
             _ => {
                 self.space_after(at);
                 self.went_unacknowledged(now, rng);

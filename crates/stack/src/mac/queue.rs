@@ -59,6 +59,8 @@ pub struct FrameSlot {
     used: bool,
     /// Attempts at this frame that have failed.
     pub(super) attempts: u8,
+    /// Those of them in which the frame did not go out.
+    pub(super) unsent: u8,
     /// Sequence number, given at the first attempt and kept for every retry.
     pub(super) dsn: Option<u8>,
     pub(super) token: u16,
@@ -95,6 +97,7 @@ impl FrameSlot {
         next: 0,
         used: false,
         attempts: 0,
+        unsent: 0,
         dsn: None,
         token: 0,
         since: None,
@@ -202,6 +205,7 @@ impl<'m> FrameQueue<'m> {
         slot.next = NIL;
         slot.used = true;
         slot.attempts = 0;
+        slot.unsent = 0;
         slot.dsn = None;
         slot.token = frame.token;
         slot.since = Some(ticks(frame.since));

@@ -78,6 +78,11 @@ pub enum AttemptOutcome {
     Done,
     /// It was sent, it asks for an ACK, and none came in time.
     NoAck,
+    /// It was sent, it asks for an ACK, and the radio does not tell whether one came: Linux, and
+    /// drivers that report only that a frame has left. The frame is done with. It says nothing of
+    /// the link, for good or bad, does not show that the neighbour is there, and has no frame
+    /// pending bit: a node that sleeps cannot use such a radio.
+    Unknown,
     /// The channel was not found clear in the whole attempt: it was not sent. It says nothing of
     /// the link to the neighbour.
     Busy,

@@ -105,6 +105,9 @@ impl Mac<'_> {
             return;
         };
         let to = slot.to;
+        if reason != FrameDrop::NoAck {
+            slot.unsent = slot.unsent.saturating_add(1);
+        }
         let is_last = slot.attempts.saturating_add(1) >= attempts_max;
         let neighbors = &mut self.neighbors;
         let is_over = is_last
@@ -153,7 +156,8 @@ impl Mac<'_> {
         self.end_immediate(reason.is_none());
         self.state = State::Idle;
         let index = core::mem::replace(&mut self.current, NIL);
-        let is_own = self.end_request(index, reason.is_none()) || self.is_proof(index);
+        let acknowledged = core::mem::take(&mut self.is_acknowledged);
+        let is_own = self.end_request(index, acknowledged) || self.is_proof(index);
         let Some(slot) = self.queue.get(index) else {
             return;
         };
@@ -161,12 +165,14 @@ impl Mac<'_> {
             token: slot.token,
             to: slot.to,
             delivered: reason.is_none(),
+            acknowledged,
             reason,
-            // One that is too old is not tried again.
-            attempts: slot.attempts.saturating_add(u8::from(!matches!(
+            // What ends a frame for another reason ends it instead of an attempt.
+            attempts: slot.attempts.saturating_add(u8::from(matches!(
                 reason,
-                Some(FrameDrop::TooOld | FrameDrop::Silent)
+                None | Some(FrameDrop::NoAck | FrameDrop::ChannelBusy | FrameDrop::RadioSilent)
             ))),
+            unsent: slot.unsent,
             started: self.started,
             copied: self.copied,
         };

@@ -57,6 +57,10 @@ impl<'m> Node<'m> {
             Some(event) => link.on_event(event, ip, &mut scratch, now, rng),
             None => (link.poll_arrival(ip, &mut scratch, now, rng), None),
         };
+        #[cfg(feature = "rpl")]
+        if let Some(routing) = self.routing.as_mut() {
+            routing.note_heard(id, link, now);
+        }
         self.on_arrival(id, arrival, now);
         rest
     }

@@ -21,8 +21,8 @@ use crate::ip::{
     Neighbour, NextHop, PacketDrop, Step,
     icmp::{self, ErrorKind},
 };
-use crate::link::{Class, Hop, Routing, Sent};
-use crate::rpl::{self, ControlMessage, Destination, MessageOutcome, Rpl, RplRole};
+use crate::link::{Class, Hop, Link, Mesh, Routing, Sent};
+use crate::rpl::{self, ControlMessage, Destination, FrameReport, MessageOutcome, Rpl, RplRole};
 use crate::time::{Deadlines, Instant};
 use crate::wire::cursor::Writer;
 use crate::wire::ipv6::{HEADER_LEN, Header, TrafficClass, next_header, take_over_ecn};
@@ -48,6 +48,14 @@ impl<'m> State<'m> {
 
     pub(super) fn into_rpl(self) -> Rpl<'m> {
         self.rpl
+    }
+
+    /// Lets RPL know which neighbour's frame has come over link `id`.
+    pub(super) fn note_heard(&mut self, id: InterfaceId, link: &mut Link<'m>, now: Instant) {
+        let mesh = link.mesh_mut().filter(|_| id == self.interface);
+        if let Some(from) = mesh.and_then(Mesh::take_heard) {
+            self.rpl.on_heard(from, now);
+        }
     }
 }
 
@@ -323,10 +331,16 @@ impl<'m> Node<'m> {
             let Sent {
                 to,
                 attempts,
+                unsent,
                 acknowledged,
                 is_step_lost,
             } = sent;
-            routing.rpl.on_sent(to, attempts, acknowledged, now);
+            let frame = FrameReport {
+                attempts,
+                unsent,
+                acknowledged,
+            };
+            routing.rpl.on_sent(to, frame, now);
             self.must_poll_again = true;
             if is_step_lost {
                 self.report_lost_step(id, to, now);

@@ -37,7 +37,12 @@ pub struct Candidate {
     /// Signal strength of its messages, dBm, an average in which the last ones count most; 0: not
     /// known.
     signal_dbm: i8,
-    /// When the neighbour's last message came, in [`ticks`].
+    /// Whether a frame of it came since the last frame to it was sent, while it is gone.
+    is_heard: bool,
+    /// Trials of it since it was silent, or took several frames: more than one where its frames
+    /// come, and hardly any arrives.
+    trials: u8,
+    /// When the neighbour's last message came, while it is gone its last frame, in [`ticks`].
     heard: u32,
     /// When the last frame to it was reported, in [`ticks`].
     pub(super) tested: u32,
@@ -68,6 +73,8 @@ impl Candidate {
         load: 0,
         questions: 0,
         signal_dbm: 0,
+        is_heard: false,
+        trials: 0,
         heard: 0,
         tested: 0,
     };
@@ -163,21 +170,57 @@ impl Candidate {
     /// whether it was heard since.
     pub(super) fn is_untested(&self) -> bool {
         match self.is_gone() {
-            true => self.heard > self.tested,
+            true => self.is_heard,
             false => self.attempts < TESTED_ATTEMPTS,
         }
+    }
+
+    /// Whether a neighbour that was gone is heard again, and was not tried since: it may be back, and
+    /// the next frame to it finds out.
+    pub(super) fn may_be_back(&self) -> bool {
+        self.is_heard && self.trials == 0 && self.is_proven() && self.is_gone()
+    }
+
+    /// A frame of the neighbour came.
+    fn hear(&mut self, now: Instant) {
+        let now = ticks(now);
+        if now.saturating_sub(self.heard) >= VAIN_TICKS {
+            // It was away, so what was tried meanwhile shows nothing.
+            self.trials = 0;
+        }
+        self.is_heard = true;
+        self.heard = now;
+    }
+
+    /// A frame to the neighbour is sent: what was heard of it before says nothing of what becomes
+    /// of that.
+    pub(super) fn test(&mut self, now: Instant) {
+        self.tested = ticks(now);
+        self.trials = match self.is_heard && self.is_gone() {
+            true => self.trials.saturating_add(1),
+            false => self.trials,
+        };
+        self.is_heard = false;
     }
 
     /// Whether a frame may show anything, `idle` steps after the last: it leads somewhere, and was
     /// not just tried in vain.
     pub(super) fn is_worth_testing(&self, idle: u32) -> bool {
-        let was_heard = self.heard > self.tested;
         self.rank != INFINITE_RANK
             && match () {
-                () if self.is_vain() => was_heard && idle >= VAIN_TICKS,
-                () if self.is_gone() => (was_heard && idle >= VAIN_TICKS) || idle >= GONE_TICKS,
+                () if self.is_vain() => self.is_heard && idle >= VAIN_TICKS,
+                () if self.is_gone() => {
+                    (self.is_heard && idle >= self.trial_wait()) || idle >= GONE_TICKS
+                }
                 () => true,
             }
+    }
+
+    /// Steps from one trial of a neighbour that is heard, but takes no frame, to the next one: none
+    /// at first, then one, and twice as many each time.
+    fn trial_wait(&self) -> u32 {
+        let doublings = self.trials.saturating_sub(1).min(TRIAL_DOUBLINGS_MAX);
+        u32::from(self.trials > 0) << doublings
     }
 
     /// Whether the neighbour may be made up: a stranger that has taken none of several frames.
@@ -268,8 +311,18 @@ impl<'m> Candidates<'m> {
         let change = i16::from(signal_dbm) - i16::from(slot.signal_dbm);
         let step = (change + 3 * change.signum()) / 4;
         slot.signal_dbm = slot.signal_dbm.saturating_add(step as i8);
-        slot.heard = ticks(now);
+        slot.hear(now);
         Ok(slot)
+    }
+
+    /// A frame of `from` came, of whatever kind. Returns whether that is news: it was gone, and is
+    /// worth another frame.
+    pub(super) fn heard_again(&mut self, from: Iid, now: Instant) -> bool {
+        let gone = self.find_mut(from).filter(|slot| slot.is_gone());
+        gone.is_some_and(|slot| {
+            slot.hear(now);
+            slot.is_worth_testing(ticks(now).saturating_sub(slot.tested))
+        })
     }
 
     /// The link to `to` counts as one of three transmissions from now on.
@@ -317,8 +370,17 @@ impl<'m> Candidates<'m> {
                 slot.standing = Standing::Proven;
                 slot.successes += 1;
                 slot.unanswered = 0;
+                if slot.successes >= BACK_SUCCESSES {
+                    slot.trials = 0;
+                }
             }
-            false => slot.unanswered = slot.unanswered.saturating_add(1),
+            false => {
+                if !slot.is_gone() {
+                    // Until now it took frames, so that it was heard is no news.
+                    slot.is_heard = false;
+                }
+                slot.unanswered = slot.unanswered.saturating_add(1);
+            }
         }
     }
 }
@@ -388,10 +450,19 @@ const TESTED_ATTEMPTS: u8 = 24;
 /// Attempts in vain after which a stranger is taken for made up: three frames, mostly.
 const VAIN_ATTEMPTS: u8 = 12;
 
-/// Silence after which a neighbour that was tried in vain is tried again, in steps of 1.05 s: a
-/// stranger that speaks, and one that was there before.
+/// Time after which a neighbour that was tried in vain is tried again, in steps of 1.05 s: a
+/// stranger that speaks, and one that was there before and is silent.
 const VAIN_TICKS: u32 = 8;
 const GONE_TICKS: u32 = 60;
+
+/// How often the wait between trials of a neighbour that was there before, and speaks, is doubled:
+/// up to that for strangers. So whoever sends in such a neighbour's name wastes no more of this
+/// node's frames than a stranger does.
+const TRIAL_DOUBLINGS_MAX: u8 = 3;
+
+/// Frames that a neighbour which was gone has to take before its next trial is its first again: a
+/// link over which one frame of several passes is not to make a mote change its place each second.
+const BACK_SUCCESSES: u8 = 8;
 
 /// Frames given up in a row after which a neighbour counts as gone: at least, and at most.
 const GONE_MIN: u16 = 3;
@@ -633,8 +704,8 @@ mod tests {
         assert_eq!([attempts(11), attempts(12), attempts(13)], [33, 35, 37]);
     }
 
-    /// A neighbour that was tried in vain, or is gone: whether it is worth another frame after so
-    /// many steps, heard in the very step of the last frame or since.
+    /// A neighbour that was tried in vain, or is gone: whether it is worth another frame so many
+    /// steps after the last one, heard since or not.
     #[test]
     fn whom_no_frame_reached_is_tried_again_after_a_while() {
         let worth = |frames: &[(u8, bool)], is_heard: bool, idle: u32| {
@@ -644,8 +715,10 @@ mod tests {
             for frame in frames {
                 candidates.on_sent(iid(1), *frame, false, NOW);
             }
-            let now = NOW + Duration::from_secs(if is_heard { 2 } else { 0 });
-            let slot = candidates.heard(iid(1), (128, 0), None, now).unwrap();
+            if is_heard {
+                candidates.heard(iid(1), (128, 0), None, NOW).unwrap();
+            }
+            let slot = candidates.find(iid(1)).unwrap();
             assert!(!slot.is_gone() || slot.is_untested() == is_heard);
             slot.is_worth_testing(idle)
         };
@@ -668,11 +741,48 @@ mod tests {
             ("gone and silent", gone, false, 8, false),
             ("gone and silent", gone, false, 59, false),
             ("gone and silent", gone, false, 60, true),
-            ("gone and heard", gone, true, 7, false),
-            ("gone and heard", gone, true, 8, true),
+            ("gone and heard", gone, true, 0, true),
             ("gone and heard", gone, true, 60, true),
         ] {
             assert_eq!(worth(frames, is_heard, idle), is_worth, "{name} {idle}");
+        }
+    }
+
+    /// The steps between trials of one that is heard and takes nothing, and that they begin anew
+    /// after it was silent, or has taken several frames.
+    #[test]
+    fn trials_of_one_that_is_heard_are_ever_further_apart() {
+        let after = |steps: u64| NOW + Duration::from_micros(steps << 20);
+        let mut slots = [Candidate::EMPTY];
+        let mut candidates = Candidates::new(&mut slots);
+        says(&mut candidates, 1, 128, None);
+        candidates.on_sent(iid(1), (1, true), false, NOW);
+        for _ in 0..8 {
+            candidates.on_sent(iid(1), (1, false), false, NOW);
+        }
+        let wait = |candidates: &mut Candidates<'_>, now: Instant| {
+            let is_news = candidates.heard_again(iid(1), now);
+            let slot = candidates.find_mut(iid(1)).unwrap();
+            let least = (0..60).find(|idle| slot.is_worth_testing(*idle));
+            assert_eq!(is_news, least == Some(0), "{least:?}");
+            slot.test(now);
+            least
+        };
+        let waits: Vec<_> = (0..7).map(|_| wait(&mut candidates, NOW)).collect();
+        assert_eq!(waits, [0, 1, 2, 4, 8, 8, 8].map(Some));
+        assert_eq!(wait(&mut candidates, after(7)), Some(8), "not long silent");
+        assert_eq!(
+            wait(&mut candidates, after(15)),
+            Some(0),
+            "silent for 8 steps"
+        );
+        for (taken, least) in [(7, 1), (8, 0)] {
+            for acknowledged in [true, false] {
+                for _ in 0..if acknowledged { taken } else { 8 } {
+                    candidates.on_sent(iid(1), (1, acknowledged), false, after(15));
+                }
+            }
+            assert_eq!(wait(&mut candidates, after(15)), Some(least), "{taken}");
         }
     }
 }

@@ -12,6 +12,8 @@ pub(super) struct State {
     at: Option<Instant>,
     /// Steps done, or left out: first poisonings, then solicitations.
     step: u8,
+    /// Solicitations in a row at the shortest interval.
+    hurried: u8,
     /// Places lost in a row that no root has acknowledged: there may be none.
     in_vain: u8,
 }
@@ -20,6 +22,7 @@ impl State {
     pub(super) const NEW: Self = Self {
         at: None,
         step: 0,
+        hurried: 0,
         in_vain: 0,
     };
 
@@ -41,9 +44,9 @@ impl State {
         now: Instant,
         rng: &mut Rng,
     ) {
-        self.in_vain = match was_reachable {
-            true => 0,
-            false => self.in_vain.saturating_add(1),
+        (self.in_vain, self.hurried) = match was_reachable {
+            true => (0, HURRIED_SOLICITATIONS),
+            false => (self.in_vain.saturating_add(1), 0),
         };
         self.step = if poisons { 0 } else { POISONINGS };
         self.at = Some(now + rng.uniform(POISON_DELAY_MAX));
@@ -73,12 +76,17 @@ impl State {
     /// Whether the node has had no place for so long that nodes of a loop have given one another
     /// up.
     pub(super) const fn is_settled(&self) -> bool {
-        self.at.is_some() && self.step >= POISONINGS + SETTLED_SOLICITATIONS
+        self.at.is_some() && self.patience() >= SETTLED_SOLICITATIONS
     }
 
     /// Whether the DODAG of before has been silent for a minute or two.
     pub(super) const fn is_long(&self) -> bool {
-        self.step >= POISONINGS + LONG_SOLICITATIONS
+        self.patience() >= LONG_SOLICITATIONS
+    }
+
+    /// Solicitations, those left out that came before their interval doubles.
+    const fn patience(&self) -> u8 {
+        self.step.saturating_sub(POISONINGS + self.hurried)
     }
 }
 
@@ -101,8 +109,10 @@ impl Rpl<'_> {
             self.detached.end();
             return None;
         }
-        let doublings = step
-            .saturating_sub(POISONINGS)
+        let doublings = self
+            .detached
+            .patience()
+            .saturating_sub(1)
             .saturating_add(self.detached.doublings())
             .min(SOLICITATION_DOUBLINGS_MAX);
         let wait_ms = match step < POISONINGS {
@@ -148,6 +158,10 @@ const MOTE_DELAY_MAX: Duration = Duration::from_secs(1);
 /// s and as much again.
 const SOLICITATION_INTERVAL_MS: u32 = 1_000;
 const SOLICITATION_DOUBLINGS_MAX: u8 = 4;
+
+/// Solicitations after a place was lost that had served, before their interval doubles: about six
+/// seconds, for as long as a radio may take to be back that was reset or unplugged.
+const HURRIED_SOLICITATIONS: u8 = 4;
 
 /// The places in a row that came to nothing before waits double: joining a crowd takes that many.
 const IN_VAIN_FREE: u8 = 2;

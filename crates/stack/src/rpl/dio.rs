@@ -112,8 +112,11 @@ impl Rpl<'_> {
         // DIO without the option is a probe, and no answer.
         let is_whole = options.configuration.is_some() || dio.rank == INFINITE_RANK;
         let is_own = !to_all && is_whole && self.question.is_answer(from, now);
-        if is_own && let Some(candidate) = self.candidates.find_mut(from) {
-            candidate.questions = 0;
+        if is_own {
+            if let Some(candidate) = self.candidates.find_mut(from) {
+                candidate.questions = 0;
+            }
+            self.on_answered(from, now);
         }
         let is_here = |dodag: &Dodag| (dodag.id, dodag.instance) == (dio.dodag, dio.instance);
         if !self.dodag.as_ref().is_some_and(is_here) {

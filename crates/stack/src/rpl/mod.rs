@@ -13,6 +13,7 @@
 //! | once | [`Rpl::new`], then [`Rpl::start`] |
 //! | ICMPv6 type 155 came | [`Rpl::on_signal`], [`Rpl::on_message`]; at a root: see [`MessageOutcome`] |
 //! | a unicast frame was acknowledged or given up | [`Rpl::on_sent`] |
+//! | any frame of a neighbour came | [`Rpl::on_heard`] |
 //! | a packet shows by its RPL option that ranks contradict | [`Rpl::on_contradiction`] |
 //! | a leaf registers with this router, or leaves | [`Rpl::advertise_leaf`] |
 //! | after each of these, and at [`Rpl::next_deadline`] | [`Rpl::poll`] until it gives nothing |
@@ -24,7 +25,8 @@
 //! by [`Rpl::on_sent`]; candidates that might be better, and those that were silent for long, are
 //! probed likewise. A parent that is gone is replaced by any candidate that cannot be a descendant;
 //! if there is none, the mote announces an infinite rank to its children (poisoning), waits until
-//! they know, and sends DIS messages again.
+//! they know, and sends DIS messages again. A neighbour that was gone is tried again when a frame of
+//! it is heard: at once, and ever more seldom while it takes none.
 //!
 //! What strangers can do: each message costs bounded work and no memory; messages that make this
 //! node send something are limited by an [`Allowance`]. Neighbours that have acknowledged a frame
@@ -46,6 +48,7 @@ mod dodag;
 mod drops;
 mod emit;
 mod leaves;
+mod link_report;
 mod objective;
 mod probe;
 mod proven;
@@ -60,6 +63,7 @@ pub use dao::{Route, routes, status};
 pub use dodag::{Config, Dodag, Root, RplRole};
 pub use drops::MessageDrop;
 pub use leaves::{Leaf, LeafOutcome};
+pub use link_report::FrameReport;
 pub use objective::{ETX_UNIT, INFINITE_RANK, dag_rank};
 
 use candidates::{Candidates, Iid};
@@ -174,6 +178,8 @@ pub struct Rpl<'m> {
     probe_at: Option<Instant>,
     /// The neighbour that a probe is under way to.
     probed: Option<Iid>,
+    /// Whether the radio does not tell which frames are acknowledged.
+    is_blind: bool,
     /// How often the wait for the next probe is doubled, since the air is full.
     probe_doublings: u8,
     /// The reply that is due to a neighbour, and the neighbour to which a No-Path DAO is due. A
@@ -246,6 +252,7 @@ impl<'m> Rpl<'m> {
             detached: detached::State::NEW,
             probe_at: None,
             probed: None,
+            is_blind: false,
             probe_doublings: 0,
             reply: None,
             no_path_to: None,
@@ -324,25 +331,6 @@ impl<'m> Rpl<'m> {
         heard.inspect_err(|reason| self.count(*reason))
     }
 
-    /// The link has sent a frame to the neighbour `to`: acknowledged after `attempts` attempts, or
-    /// given up after as many. 0 attempts, as where the channel was never clear, show nothing.
-    pub fn on_sent(&mut self, to: [u8; 8], attempts: u8, acknowledged: bool, now: Instant) {
-        let is_parent = self.parent.is_some_and(|parent| same(&parent, &to));
-        let is_settled = is_parent && self.is_settled(now);
-        self.candidates
-            .on_sent(to, (attempts, acknowledged), is_settled, now);
-        if self.probed.is_some_and(|probed| same(&probed, &to)) {
-            // The probe's result is used to choose the next one.
-            self.probed = None;
-            self.probe_at = None;
-            self.pace_probes(attempts, acknowledged);
-        }
-        if acknowledged {
-            self.proven.note(to);
-        }
-        self.is_dirty = true;
-    }
-
     /// A packet that `from` has sent up to this node has a sender rank that is not higher than this
     /// node's, or comes even from this node's own parent: one of the two nodes has outdated
     /// information. The neighbour gets a DIO at once. A parent that sends such a packet is given
@@ -372,6 +360,7 @@ impl<'m> Rpl<'m> {
         if let Some(old) = self.no_path_to.take() {
             return self.withdraw_route(old);
         }
+        self.end_question(now);
         if core::mem::take(&mut self.is_dirty) {
             self.choose(now, rng);
         }

@@ -19,6 +19,8 @@ enum ProbeReason {
     Doubt,
     /// The parent is to confirm a message that was sent in its name.
     Claim,
+    /// The node has no parent, and this neighbour was gone, but is heard again.
+    Return,
     /// The node has no parent, and this neighbour might become it.
     Wanted,
     /// The neighbour might be better than the parent, but little is known of its link.
@@ -34,7 +36,7 @@ impl ProbeReason {
             // The frames of others are to pass, too.
             Self::Doubt => 150,
             // Other children have heard the same.
-            Self::Claim => 40,
+            Self::Claim | Self::Return => 40,
             // Other neighbours may answer the same question.
             Self::Wanted => 100,
             Self::Promise => 2_000,
@@ -144,12 +146,18 @@ impl Rpl<'_> {
         self.probed = Some(iid);
         self.probe_at = Some(jittered(now, LOST_MS, rng));
         let candidate = self.candidates.find_mut(iid)?;
-        candidate.tested = ticks(now);
+        candidate.test(now);
         let message = match why {
             // The neighbour's answer is worth more than its acknowledgement.
             ProbeReason::Claim => {
                 candidate.questions = candidate.questions.saturating_sub(1);
                 self.question = Question::to(iid, now);
+                ControlMessage::Dis
+            }
+            // So it is where the radio tells of no acknowledgement.
+            _ if self.is_blind => {
+                self.question = Question::to(iid, now);
+                self.probe_at = Some(self.question.next_at());
                 ControlMessage::Dis
             }
             _ => ControlMessage::Dio { full: false },
@@ -195,6 +203,7 @@ impl Rpl<'_> {
             }
             // It counts on no root any more, and this node would not follow it.
             () if candidate.rank >= rank_max => None,
+            () if self.parent.is_none() && candidate.may_be_back() => Some(ProbeReason::Return),
             () if self.parent.is_none() && (!candidate.is_proven() || is_silent) => {
                 Some(ProbeReason::Wanted)
             }

@@ -162,6 +162,7 @@ impl<'m> Mesh<'m> {
         now: Instant,
         rng: &mut Rng,
     ) -> Arrival<'m, 's> {
+        self.routing.note_heard(frame.src);
         let outcome = match classify(frame.payload) {
             Ok(Dispatch::Fragment) => self.on_fragment(frame, ip, scratch, now, rng),
             Ok(_) => self.on_whole(frame, scratch),

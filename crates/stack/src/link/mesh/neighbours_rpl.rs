@@ -13,6 +13,11 @@ impl<'m> Mesh<'m> {
         self.discovery.neighbor_cache_mut()
     }
 
+    /// The neighbour whose frame came last, since the last call.
+    pub(crate) fn take_heard(&mut self) -> Option<Iid> {
+        self.routing.take_heard()
+    }
+
     /// RPL leads, and contexts are asked of `router` alone, its preferred parent.
     pub(crate) fn follow(&mut self, router: Option<Iid>, ip: &Ip<'_>, now: Instant, rng: &mut Rng) {
         let queue = &mut self.queue;

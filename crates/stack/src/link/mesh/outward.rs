@@ -106,7 +106,7 @@ impl<'m> Mesh<'m> {
         if outcome.delivered {
             self.pace(is_router, outcome, now);
         }
-        if outcome.delivered && self.mac.config().acknowledged {
+        if outcome.acknowledged {
             self.discovery.on_acknowledged(outcome.to.iid(), now);
         }
         if outcome.delivered {

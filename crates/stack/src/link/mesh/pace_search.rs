@@ -217,8 +217,10 @@ mod tests {
                     token: 1,
                     to,
                     delivered: true,
+                    acknowledged: true,
                     reason: None,
                     attempts: 1 + failed as u8,
+                    unsent: 0,
                     started: self.now,
                     copied: Duration::ZERO,
                 };

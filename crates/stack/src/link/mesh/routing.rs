@@ -12,11 +12,12 @@ use super::budget::Overhead;
 use super::packet_meta::{PacketMeta, RplDirection};
 #[cfg(feature = "root")]
 use super::source_route::Route;
-use crate::ip::{InterfaceId, Ip, NextHop, PacketDrop};
+use crate::ip::{Iid, InterfaceId, Ip, NextHop, PacketDrop};
 use crate::limits::ROUTING_LEN_MAX;
 use crate::link::arrival::Sent;
 use crate::lowpan::{Contexts, Routing};
 use crate::mac::Outcome;
+use crate::wire::LinkAddr;
 use crate::wire::cursor::{Writer, copy};
 use crate::wire::ipv6::{HEADER_LEN, Header, TrafficClass, next_header};
 use crate::wire::rpl_option::Rpi;
@@ -28,6 +29,8 @@ pub(super) struct State {
     /// Whether the node wants to know the outcomes of frames.
     pub(super) reports: bool,
     pub(super) sent: Option<Sent>,
+    /// The neighbour whose frame came last, until the node has taken note of it.
+    heard: Option<LinkAddr>,
     pub(super) overhead: Overhead,
 }
 
@@ -36,13 +39,25 @@ impl State {
     /// this node has not gathered.
     pub(super) fn note(&mut self, outcome: &Outcome, was_passed_on: bool) {
         if self.reports && !outcome.to.is_broadcast() {
+            let attempts = outcome.attempts.saturating_sub(outcome.unsent);
             self.sent = Some(Sent {
                 to: outcome.to.iid(),
-                attempts: outcome.attempts,
-                acknowledged: outcome.delivered,
-                is_step_lost: was_passed_on && !outcome.delivered && outcome.attempts > 0,
+                attempts,
+                unsent: outcome.unsent,
+                acknowledged: (outcome.acknowledged || !outcome.delivered)
+                    .then_some(outcome.acknowledged),
+                is_step_lost: was_passed_on && !outcome.delivered && attempts > 0,
             });
         }
+    }
+
+    /// A frame of this neighbour came.
+    pub(super) fn note_heard(&mut self, from: LinkAddr) {
+        self.heard = Some(from).filter(|_| self.reports);
+    }
+
+    pub(super) fn take_heard(&mut self) -> Option<Iid> {
+        self.heard.take().map(|from| from.iid())
     }
 
     pub(super) const fn has_report(&self) -> bool {

@@ -5,6 +5,7 @@ use super::budget::Overhead;
 use crate::ip::{InterfaceId, Ip, NextHop, PacketDrop};
 use crate::lowpan::Contexts;
 use crate::mac::Outcome;
+use crate::wire::LinkAddr;
 use crate::wire::ipv6::Header;
 use crate::wire::rpl_option::Rpi;
 
@@ -15,6 +16,8 @@ pub(super) struct State {
 
 impl State {
     pub(super) const fn note(&self, _: &Outcome, _: bool) {}
+
+    pub(super) const fn note_heard(&self, _: LinkAddr) {}
 
     pub(super) const fn has_report(&self) -> bool {
         false

@@ -299,7 +299,9 @@ impl Bench {
                 backoff + air + TURNAROUND + ACK_AIR_TIME
             }
             AttemptOutcome::Busy => Duration::from_millis(12),
-            AttemptOutcome::Done | AttemptOutcome::Failed => backoff + air,
+            AttemptOutcome::Done | AttemptOutcome::Unknown | AttemptOutcome::Failed => {
+                backoff + air
+            }
         };
         self.answer_later(until, Answer::Sent(outcome, end));
         let is_sent = !matches!(outcome, AttemptOutcome::Busy | AttemptOutcome::Failed);

@@ -7,7 +7,7 @@ use crate::mac::config::{ATTEMPTS_MAX, UNIT_BACKOFF_US};
 use crate::mac::*;
 use crate::time::Duration;
 use crate::wire::ieee802154::Header;
-use AttemptOutcome::{Acked, Busy, Done, Failed, NoAck};
+use AttemptOutcome::{Acked, Busy, Done, Failed, NoAck, Unknown};
 
 /// A co-processor: all by itself.
 const WHOLE: RadioCapabilities = RadioCapabilities {
@@ -157,6 +157,7 @@ fn a_frame_for_all_has_one_attempt_whatever_the_radio_says_of_acks() {
     // (outcome, delivered, counters)
     let cases = [
         (Done, None, [1, 0, 0, 0, 0, 0]),
+        (Unknown, None, [1, 0, 0, 0, 0, 0]),
         (ACKED, None, [1, 0, 0, 0, 0, 0]),
         (NoAck, None, [1, 0, 0, 0, 0, 0]),
         (Busy, Some(FrameDrop::ChannelBusy), [0, 0, 1, 1, 0, 0]),
@@ -179,7 +180,7 @@ fn a_frame_for_all_has_one_attempt_whatever_the_radio_says_of_acks() {
 /// Without ACKs every frame that was sent is delivered, and says nothing of its receiver.
 #[test]
 fn frames_that_ask_for_no_ack_are_done_when_they_are_sent() {
-    for outcome in [Done, ACKED, NoAck] {
+    for outcome in [Done, ACKED, NoAck, Unknown] {
         let mut config = Config::new(PAN, ME);
         config.acknowledged = false;
         let mut bench = Bench::with(config, WHOLE, 4, 4, 4);
@@ -189,6 +190,41 @@ fn frames_that_ask_for_no_ack_are_done_when_they_are_sent() {
         assert!(bench.outcomes[0].delivered, "{outcome:?}");
         assert_eq!(counts(&bench), [1, 0, 0, 0, 0, 0]);
         assert!(bench.mac.neighbor(PEER).is_none());
+    }
+}
+
+/// A frame of which the radio does not know whether it was acknowledged is done with, after one
+/// attempt, and leaves what is known of its neighbour as it was.
+#[test]
+fn an_unknown_outcome_shows_nothing() {
+    for radio in [WHOLE, TAKING, with_one_buffer(WHOLE)] {
+        let mut bench = Bench::new(radio, 6);
+        assert!(bench.mac.neighbors.is_doubtful(PEER));
+        bench.attempts = [Unknown; 40].into();
+        for token in 1..=20 {
+            bench.send(PEER, token);
+            bench.run();
+        }
+        assert_eq!(counts(&bench), [20, 0, 0, 0, 0, 0]);
+        for outcome in &bench.outcomes {
+            let of_it = (outcome.delivered, outcome.acknowledged, outcome.attempts);
+            assert_eq!(of_it, (true, false, 1));
+        }
+        let etx = |bench: &Bench| bench.mac.neighbor(PEER).and_then(Neighbor::etx);
+        assert_eq!(etx(&bench), None);
+        // Nobody can show that it is there, so nobody is held for made up.
+        assert!(!bench.mac.neighbors.is_doubtful(PEER));
+        // The first ACK counts alone, and from then on strangers are doubted again.
+        bench.attempts = [ACKED].into();
+        bench.send(PEER, 30);
+        bench.run();
+        assert!(bench.outcomes.last().unwrap().acknowledged);
+        assert_eq!(etx(&bench), Some(128));
+        assert!(bench.mac.neighbors.is_doubtful(OTHER));
+        bench.attempts = [NoAck, Unknown].into();
+        bench.send(PEER, 31);
+        bench.run();
+        assert_eq!(etx(&bench), Some(256), "one attempt of three is unknown");
     }
 }
 
@@ -214,6 +250,9 @@ fn all_attempts_in_vain_end_with_the_reason_of_the_last() {
                 (failed.reason, failed.attempts),
                 (Some(reason), ATTEMPTS_MAX)
             );
+            // What was not sent says nothing of the link, whoever counts its attempts.
+            let unsent = if is_worse { 0 } else { ATTEMPTS_MAX };
+            assert_eq!(failed.unsent, unsent, "{reason:?}");
             assert_eq!(bench.mac.counters().dropped(reason), 1);
             let after = counts(&bench);
             let counted: Vec<u32> = after.iter().zip(before).map(|(a, b)| a - b).collect();

@@ -1,3 +1,4 @@
+use std::vec;
 use std::vec::Vec;
 
 use super::bench::*;
@@ -41,8 +42,10 @@ fn a_frame_is_delivered() {
                 token: 7,
                 to: PEER,
                 delivered: true,
+                acknowledged: true,
                 reason: None,
                 attempts: 1,
+                unsent: 0,
                 started,
                 copied,
             }]
@@ -231,8 +234,29 @@ fn a_busy_channel_is_given_up_with_its_reason() {
     bench.send(PEER, 1);
     bench.run();
     assert_eq!(bench.outcomes[0].reason, Some(FrameDrop::ChannelBusy));
-    assert_eq!(bench.outcomes[0].attempts, 8);
+    assert_eq!(
+        (bench.outcomes[0].attempts, bench.outcomes[0].unsent),
+        (8, 8)
+    );
     assert!(bench.fired.is_empty());
+}
+
+/// An attempt is busy after five assessments. It says nothing of the link, so it is told apart.
+#[test]
+fn attempts_that_found_the_channel_busy_are_told_apart_from_lost_ones() {
+    for (busy, lost) in [(0, 0), (1, 0), (2, 0), (0, 2), (2, 3)] {
+        let mut bench = Bench::new(SHARED, 4);
+        bench.clear = vec![false; 5 * busy].into();
+        bench.acked = vec![false; lost].into();
+        bench.send(PEER, 1);
+        bench.run();
+        let outcome = bench.outcomes[0];
+        assert!(outcome.delivered);
+        let counted = (usize::from(outcome.attempts), usize::from(outcome.unsent));
+        assert_eq!(counted, (busy + lost + 1, busy));
+        let etx = bench.mac.neighbor(PEER).unwrap().etx();
+        assert_eq!(etx, Some(128 * (1 + lost as u16)));
+    }
 }
 
 #[test]

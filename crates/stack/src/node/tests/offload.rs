@@ -92,6 +92,7 @@ impl Pair {
             AttemptOutcome::NoAck => 2,
             AttemptOutcome::Busy => 3,
             AttemptOutcome::Failed => 4,
+            AttemptOutcome::Unknown => unreachable!("it is not among the cases"),
         }] += 1;
         if matches!(outcome, AttemptOutcome::Busy | AttemptOutcome::Failed) {
             let (at, until) = (self.now, self.now + us(10_000));

@@ -4,7 +4,7 @@ use super::*;
 use crate::ip::PacketDrop;
 use crate::limits::MESH_PACKET_LEN_MAX;
 use crate::lowpan::{HeaderForms, LinkPair, fragment::Fragmenter};
-use crate::rpl::{self, Candidate, RplRole};
+use crate::rpl::{self, Candidate, FrameReport, RplRole};
 use crate::wire::cursor::Writer;
 use crate::wire::icmpv6::unreachable;
 use crate::wire::ipv6::{HOP_LIMIT_AT, next_header};
@@ -478,7 +478,7 @@ fn a_rank_that_changes_is_in_the_next_option() {
     for _ in 0..8 {
         let now = world.now;
         let rpl = world.nodes[2].rpl_mut().unwrap();
-        rpl.on_sent(link(1).iid(), 7, true, now);
+        rpl.on_sent(link(1).iid(), FrameReport::of(7, true), now);
         world.run_for(Duration::from_millis(20));
     }
     assert!(rank(&world, 2) > before);

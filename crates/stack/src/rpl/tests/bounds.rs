@@ -13,8 +13,8 @@ use super::messages::{
 };
 use crate::rpl::proven::ProvenNeighbours;
 use crate::rpl::{
-    Candidate, Config, ControlMessage, Destination, INFINITE_RANK, Leaf, LeafOutcome, MessageDrop,
-    Rpl, RplRole, dao,
+    Candidate, Config, ControlMessage, Destination, FrameReport, INFINITE_RANK, Leaf, LeafOutcome,
+    MessageDrop, Rpl, RplRole, dao,
 };
 use crate::time::{Duration, Instant};
 use crate::wire::cursor::Writer;
@@ -845,7 +845,9 @@ fn a_minute_after_joining_repetitions_under_load_count_half() {
         assert_eq!(bench.rpl.parent(), Some(iid(7)));
         bench.now += Duration::from_secs(seconds);
         for _ in 0..20 {
-            bench.rpl.on_sent(iid(to), 3, true, bench.now);
+            bench
+                .rpl
+                .on_sent(iid(to), FrameReport::of(3, true), bench.now);
         }
         etx(&bench, to)
     };
@@ -959,7 +961,9 @@ fn a_mote_without_a_parent_looks_for_whom_to_try() {
     bench.dio(&says(1, 300)).unwrap();
     bench.run(Duration::from_secs(90));
     for _ in 0..3 {
-        bench.rpl.on_sent(iid(1), 8, false, bench.now);
+        bench
+            .rpl
+            .on_sent(iid(1), FrameReport::of(8, false), bench.now);
     }
     bench.poll();
     // It has just been tried in vain, so it is left alone for eight seconds, though it speaks.
@@ -991,7 +995,9 @@ fn beside_a_weak_neighbour(cost: impl Fn(u16, u16) -> u16) -> (Bench, u64) {
     bench.acknowledges(7, 30);
     bench.dio(&says(8, 400)).unwrap();
     for _ in 0..10 {
-        bench.rpl.on_sent(iid(8), 5, true, bench.now);
+        bench
+            .rpl
+            .on_sent(iid(8), FrameReport::of(5, true), bench.now);
     }
     bench.poll();
     bench.run(Duration::from_secs(3));

@@ -10,8 +10,8 @@ use core::net::Ipv6Addr;
 
 use crate::random::Rng;
 use crate::rpl::{
-    Candidate, Config, ControlMessage, Destination, INFINITE_RANK, MessageDrop, MessageOutcome,
-    Root, Route, Rpl, RplAction, RplRole, iid_of, routes, with_iid,
+    Candidate, Config, ControlMessage, Destination, FrameReport, INFINITE_RANK, MessageDrop,
+    MessageOutcome, Root, Route, Rpl, RplAction, RplRole, iid_of, routes, with_iid,
 };
 use crate::time::{Duration, Instant};
 use crate::wire::cursor::Writer;
@@ -324,7 +324,8 @@ impl Lab {
             } => {
                 let node = &mut self.nodes[by];
                 if node.is_on && node.boots == boots {
-                    node.rpl.on_sent(iid(to), attempts, acknowledged, self.now);
+                    node.rpl
+                        .on_sent(iid(to), FrameReport::of(attempts, acknowledged), self.now);
                     self.poll(by);
                 }
             }
@@ -343,6 +344,7 @@ impl Lab {
     }
 
     fn arrive(&mut self, at: usize, from: usize, to_all: bool, mut packet: Packet) {
+        self.nodes[at].rpl.on_heard(iid(from), self.now);
         if !packet.down.is_empty() {
             packet.down.remove(0);
             if let Some(next) = packet.down.first().copied() {

@@ -5,3 +5,4 @@ mod forming;
 mod lab;
 mod leaves;
 mod messages;
+mod returning;

@@ -59,8 +59,10 @@ fn taken(to: LinkAddr, now: Instant, ms: u64) -> Outcome {
         token: 1,
         to,
         delivered: true,
+        acknowledged: true,
         reason: None,
         attempts: 1,
+        unsent: 0,
         started: Instant::from_micros(now.as_micros() - ms * 1_000),
         copied: Duration::ZERO,
     }
