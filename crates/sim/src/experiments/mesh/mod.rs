@@ -8,6 +8,8 @@
 
 mod forged;
 pub mod measure;
+#[cfg(test)]
+mod returning;
 mod runs;
 mod stable;
 
