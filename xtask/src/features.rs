@@ -31,20 +31,21 @@ pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
 }
 
 /// Features, separated by commas and without `default`, and who asks for them.
-pub(crate) const SETS: [(&str, &str); 36] = [
-    ("", "datagrams by radio; what a radio's driver needs"),
-    ("relay", "the same, passing on what others send"),
+pub(crate) const SETS: [(&str, &str); 38] = [
+    ("mesh", "datagrams by radio; what a radio's driver needs"),
+    ("mesh,relay", "the same, passing on what others send"),
     ("rpl", "a relay of a mesh without TCP"),
     ("rpl,root", "the root of a mesh without TCP"),
     ("relay,security", "a relay with a key, without TCP"),
     ("relay,sleepy", "a parent of nodes that sleep, without TCP"),
     ("ble", "Bluetooth LE without TCP"),
-    ("tcp", "the minimal node, the smallest `motet-embassy`"),
+    ("tcp", "what every node with TCP has, without a link"),
+    ("mesh,tcp", "the minimal node, the smallest `motet-embassy`"),
     (
         "offload,tcp",
         "`motet-c`, the smallest `motet-embassy` for a radio that makes attempts by itself",
     ),
-    ("relay,tcp", "a relay with applications"),
+    ("mesh,relay,tcp", "a relay with applications"),
     ("rpl,tcp", "a mote of a mesh"),
     ("security,tcp", "a leaf with a key"),
     ("offload,security,tcp", "`motet-c` with a key"),
@@ -76,8 +77,15 @@ pub(crate) const SETS: [(&str, &str); 36] = [
     ("tcp,tcphc", "a leaf with compressed TCP headers"),
     ("cit,tcp", "a relay that passes frames on without copying"),
     ("pace,tcp", "a leaf that measures its pace"),
-    ("fragments,tcp", "a leaf that takes packets in fragments"),
-    ("cable,tcp", "a host at a cable"),
+    (
+        "fragments,mesh,tcp",
+        "a leaf that takes packets in fragments",
+    ),
+    (
+        "cable,tcp",
+        "a host at a cable; `motet-embassy` above another stack",
+    ),
+    ("serial,tcp", "a host at a serial line"),
     ("router,tcp", "a router whose routes are configured"),
     ("cit,pace,router,rpl,tcp", "`motet-embassy`"),
     (

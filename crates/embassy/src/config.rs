@@ -6,6 +6,8 @@ use embassy_time::Duration;
 use motet::link::MeshConfig;
 use motet::{ip, mac, tcp};
 
+use crate::parts::SOCKETS;
+
 /// Settings of a mote and of its sockets.
 ///
 /// [`Self::mesh`] gives values for all of them; change what is to differ.
@@ -45,15 +47,7 @@ impl Config {
             mac: mac::Config::new(pan, [0; 8]),
             mesh: MeshConfig::default(),
             ip: ip::Config::default(),
-            tcp: tcp::Config {
-                nagle: false,
-                keepalive_idle_s: 90,
-                keepalive_interval_s: 10,
-                keepalive_probes: 3,
-                user_timeout_ms: 60_000,
-                close_timeout_ms: 60_000,
-                ..tcp::Config::DEFAULT
-            },
+            tcp: SOCKETS,
             connect_timeout: Duration::from_secs(30),
             slot_timeout: Duration::from_secs(5),
             names: &[],

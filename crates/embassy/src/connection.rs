@@ -7,8 +7,8 @@ use core::task::{Context, Poll};
 use embedded_io_async::{ErrorType, Read, ReadReady, Write, WriteReady};
 use motet::tcp::{Connection, Handle};
 
+use crate::clock::now;
 use crate::error::{Error, of_recv, of_send};
-use crate::runner::now;
 use crate::stack::Stack;
 use crate::stack_state::Awaits;
 

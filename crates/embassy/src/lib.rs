@@ -49,6 +49,11 @@
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 #![forbid(unsafe_code)]
 
+#[cfg(not(any(feature = "mesh", feature = "over")))]
+compile_error!("a node needs a link: the feature `mesh`, `over`, or both");
+
+mod clock;
+#[cfg(feature = "mesh")]
 mod config;
 mod connection;
 mod error;
@@ -56,8 +61,15 @@ mod listener;
 mod names;
 #[cfg(feature = "offload")]
 pub mod offload;
+#[cfg(feature = "over")]
+mod packet_resources;
+#[cfg(feature = "over")]
+mod packet_runner;
+mod parts;
 mod resolver;
+#[cfg(feature = "mesh")]
 mod resources;
+#[cfg(feature = "mesh")]
 mod runner;
 #[cfg(feature = "security")]
 mod secured;
@@ -68,11 +80,18 @@ mod stack_state;
 mod udp;
 mod waiters;
 
+#[cfg(feature = "mesh")]
 pub use config::Config;
 pub use connection::{ReadHalf, TcpSocket, WriteHalf};
 pub use error::Error;
 pub use listener::TcpListener;
+#[cfg(feature = "over")]
+pub use packet_resources::{OverError, PacketConfig, PacketResources, over};
+#[cfg(feature = "over")]
+pub use packet_runner::PacketRunner;
+#[cfg(feature = "mesh")]
 pub use resources::{Resources, new};
+#[cfg(feature = "mesh")]
 pub use runner::{Radio, Runner};
 #[cfg(feature = "security")]
 pub use secured::{Secured, SecuredRunner, Storage};
@@ -81,7 +100,8 @@ pub use sleeping::{ServeError, SleepError, Sleepers};
 pub use stack::Stack;
 pub use udp::UdpSocket;
 
-/// Re-exported for drivers: the events and actions of a [`Radio`].
+/// Re-exported for drivers: the events and actions of a radio.
+#[cfg(feature = "mesh")]
 pub use motet::mac;
 /// Re-exported for what an application asks of the node itself: [`Stack::with_node`].
 pub use motet::node::Node;

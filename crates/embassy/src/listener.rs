@@ -2,9 +2,9 @@
 
 use motet::tcp::ListenerHandle;
 
+use crate::clock::now;
 use crate::connection::TcpSocket;
 use crate::error::Error;
-use crate::runner::now;
 use crate::stack::Stack;
 use crate::waiters::wait;
 

@@ -30,7 +30,7 @@ use static_cell::ConstStaticCell;
 
 use crate::runner::Radio;
 
-pub use crate::runner::now;
+pub use crate::clock::now;
 
 /// A vendor's driver of a radio. Frames have no FCS here; the radio appends and checks it.
 pub trait Chip {

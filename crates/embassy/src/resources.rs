@@ -1,18 +1,15 @@
 //! All memory of a mote in one static, and the call that starts it.
 
-use core::cell::RefCell;
-
 use motet::mac::Unfit;
 use motet::mote::{MoteConfig, MoteStorage};
-use motet::random::Rng;
-use motet::tcp::{self, Buffers};
 use motet::udp::Inbox;
 use static_cell::{ConstStaticCell, StaticCell};
 
+use crate::clock::now;
 use crate::config::Config;
-use crate::runner::{Radio, Runner, now};
-use crate::stack::{Names, Shared, Stack};
-use crate::stack_state::{AcceptQueue, ConnectionSlot, StackState};
+use crate::parts::{Parts, Tables, UDP_PORTS, share, window_of};
+use crate::runner::{Radio, Runner};
+use crate::stack::{Shared, Stack};
 
 /// All memory of one mote, for one static.
 ///
@@ -53,13 +50,6 @@ pub struct Resources<
     tables: StaticCell<Tables<CONNECTIONS, LISTENERS>>,
     datagrams: ConstStaticCell<([u16; UDP_PORTS], [u8; DATAGRAMS])>,
     shared: StaticCell<Shared>,
-}
-
-struct Tables<const CONNECTIONS: usize, const LISTENERS: usize> {
-    connections: [ConnectionSlot; CONNECTIONS],
-    spare: [Option<Buffers<'static>>; CONNECTIONS],
-    queues: [AcceptQueue; LISTENERS],
-    tcp: tcp::Config,
 }
 
 impl<
@@ -112,9 +102,7 @@ impl<
         seed: [u64; 2],
         config: &mut Config,
     ) -> Result<Stack, Unfit> {
-        // What `Buffers::new` makes of that many bytes.
-        let window = BUFFER / 9 * 8 + BUFFER % 9 * 8 / 9;
-        config.tcp.accept_window = window.min(u16::MAX.into()) as u16;
+        config.tcp.accept_window = window_of(BUFFER);
         let mote = MoteConfig {
             radio,
             mac: config.mac.clone(),
@@ -127,32 +115,19 @@ impl<
             let (ports, bytes) = self.datagrams.take();
             node.set_inbox(Inbox::with_places(ports, bytes));
         }
-        let Tables {
-            connections,
-            spare,
-            queues,
-            tcp,
-        } = self.tables.init(Tables {
-            connections: [const { ConnectionSlot::EMPTY }; CONNECTIONS],
-            spare: buffers.map(Some),
-            queues: [const { AcceptQueue::EMPTY }; LISTENERS],
-            tcp: config.tcp,
-        });
-        let [a, b] = seed;
-        let shared = Shared {
-            // Apart from the node's own numbers, and from those of a node with the same seed.
-            names: RefCell::new(Names {
-                rng: Rng::from_seed([a ^ u64::from_be_bytes(eui64), !b]),
-                known: config.names,
-                resolver: config.resolver,
-                timeout: config.resolve_timeout,
-            }),
-            state: RefCell::new(StackState::new(node, connections, spare, queues, tcp)),
+        let shared = share(Parts {
+            node,
+            tables: self.tables.init(Tables::new(buffers, config.tcp)),
+            seed,
+            salt: u64::from_be_bytes(eui64),
+            known: config.names,
+            resolver: config.resolver,
+            resolve_timeout: config.resolve_timeout,
             connect_timeout: config.connect_timeout,
             slot_timeout: config.slot_timeout,
             #[cfg(feature = "sleepy")]
             passes_on: config.ip.forwards,
-        };
+        });
         Ok(Stack::new(self.shared.init(shared)))
     }
 }
@@ -204,6 +179,3 @@ pub fn new<
     let stack = resources.start(radio.capabilities(), eui64, seed, &mut config)?;
     Ok((stack, Runner::new(stack, radio)))
 }
-
-/// UDP ports that are open at one time.
-pub(crate) const UDP_PORTS: usize = 4;

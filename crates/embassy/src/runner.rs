@@ -4,14 +4,14 @@ use core::future::{Future, pending, poll_fn};
 use core::task::Poll;
 
 use embassy_futures::select::{Either3, select3};
-use embassy_time::{TICK_HZ, Timer};
-use motet::ip::InterfaceId;
+use embassy_time::Timer;
 use motet::limits::PSDU_LEN_MAX;
 use motet::link::{Action, Event};
 use motet::mac::{self, RadioCapabilities};
 use motet::time::Instant;
 
-use crate::stack::Stack;
+use crate::clock::{now, tick_of};
+use crate::stack::{LINK, Stack};
 
 /// A driver of an IEEE 802.15.4 radio: [`mac::Action`] says what each wish means, [`mac::Event`]
 /// what each report does, and the documentation of [`motet`] by when.
@@ -80,7 +80,7 @@ impl<R: Radio> Runner<R> {
         let first = select3(self.radio.event(psdu), until, kicked).await;
         if let Either3::First(event) = first {
             let mut state = stack.state();
-            state.node.on_event(RADIO, Event::Mesh(event), now());
+            state.node.on_event(LINK, Event::Mesh(event), now());
         }
     }
 
@@ -95,78 +95,5 @@ impl<R: Radio> Runner<R> {
         }
         state.note_changes();
         state.node.next_deadline()
-    }
-}
-
-/// The time of the executor's clock, also in an interrupt: the one that reports of a radio name.
-pub fn now() -> Instant {
-    Instant::from_micros(embassy_time::Instant::now().as_micros())
-}
-
-/// The first tick of the clock that is not before `at`: one earlier, nothing would be due yet.
-fn tick_of(at: Instant) -> embassy_time::Instant {
-    // Beyond any deadline where it saturates: at 32,768 Hz after a thousand years.
-    let scaled = at.as_micros().saturating_mul(TICK_HZ / COMMON);
-    embassy_time::Instant::from_ticks(div_ceil(scaled, (MICROS_HZ / COMMON) as u32))
-}
-
-/// `value` divided by `by`, at most 2^24, rounded up.
-///
-/// Byte after byte: a division of 64 bits, or of 128, would be a kilobyte of a mote's flash.
-fn div_ceil(value: u64, by: u32) -> u64 {
-    let (mut quotient, mut rest) = (0, 0);
-    for byte in value.to_be_bytes() {
-        let part = rest << 8 | u32::from(byte);
-        quotient = quotient << 8 | u64::from(part / by);
-        rest = part % by;
-    }
-    quotient + u64::from(rest > 0)
-}
-
-const MICROS_HZ: u64 = 1_000_000;
-
-/// The greatest common divisor of ticks a second and microseconds a second.
-const COMMON: u64 = {
-    let (mut a, mut b) = (MICROS_HZ, TICK_HZ);
-    while b > 0 {
-        (a, b) = (b, a % b);
-    }
-    a
-};
-
-/// The node's one link.
-pub(crate) const RADIO: InterfaceId = InterfaceId(0);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_tick_is_before_its_time() {
-        let divisors = [1, 3, 125, 15_625, 1_000_000, 1 << 24];
-        let values = [
-            0,
-            1,
-            15_624,
-            15_625,
-            15_626,
-            1 << 32,
-            u64::MAX - 1,
-            u64::MAX,
-        ];
-        for by in divisors {
-            for value in values {
-                assert_eq!(
-                    div_ceil(value, by),
-                    value.div_ceil(by.into()),
-                    "{value} / {by}"
-                );
-            }
-        }
-        for micros in [0, 1, 30, 31, 999_999, 1_000_000, 86_400_000_000] {
-            let exact = (u128::from(micros) * u128::from(TICK_HZ)).div_ceil(1_000_000);
-            let tick = tick_of(Instant::from_micros(micros)).as_ticks();
-            assert_eq!(u128::from(tick), exact, "{micros} µs");
-        }
     }
 }

@@ -11,7 +11,9 @@ use motet::link::Link;
 use motet::mac::security::{Peer, Reservation, Security, SecurityConfig};
 use static_cell::{ConstStaticCell, StaticCell};
 
-use crate::runner::{RADIO, Radio, Runner, now};
+use crate::clock::now;
+use crate::runner::{Radio, Runner};
+use crate::stack::LINK;
 
 /// A storage that keeps a [`Reservation`] while the power is gone: a page of flash, a file.
 ///
@@ -91,7 +93,7 @@ impl<R: Radio> Runner<R> {
         };
         let security = Security::new(&config, memory.peers.take());
         let security = memory.security.init(security);
-        if let Some(Link::Mesh(mesh)) = self.stack.state().node.link_mut(RADIO) {
+        if let Some(Link::Mesh(mesh)) = self.stack.state().node.link_mut(LINK) {
             mesh.set_security(security);
         }
         Ok(SecuredRunner {

@@ -8,8 +8,8 @@ use motet::mac::{Pending, Policy, Sleep};
 use motet::time::Instant;
 use static_cell::{ConstStaticCell, StaticCell};
 
-use crate::runner::{RADIO, Radio, Runner};
-use crate::stack::Stack;
+use crate::runner::{Radio, Runner};
+use crate::stack::{LINK, Stack};
 
 /// Why a mote cannot sleep as it was asked to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -130,7 +130,7 @@ impl<R: Radio> Runner<R> {
             return Err(ServeError::NoPending);
         }
         let mut state = self.stack.state();
-        let Some(Link::Mesh(mesh)) = state.node.link_mut(RADIO) else {
+        let Some(Link::Mesh(mesh)) = state.node.link_mut(LINK) else {
             return Ok(());
         };
         if mesh.mac().sleep().is_some() {
@@ -162,7 +162,7 @@ impl Stack {
             return Err(SleepError::PassesOn);
         }
         let mut state = self.state();
-        let Some(Link::Mesh(mesh)) = state.node.link_mut(RADIO) else {
+        let Some(Link::Mesh(mesh)) = state.node.link_mut(LINK) else {
             return Ok(());
         };
         if sleep.is_some() && mesh.indirect().is_some() {

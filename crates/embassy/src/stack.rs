@@ -7,13 +7,14 @@ use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use embassy_time::{Duration, with_timeout};
 use embedded_nal_async::TcpConnect;
 use motet::Remote;
+use motet::ip::InterfaceId;
 use motet::node::Node;
 use motet::random::Rng;
 
+use crate::clock::now;
 use crate::connection::TcpSocket;
 use crate::error::Error;
 use crate::listener::TcpListener;
-use crate::runner::now;
 use crate::stack_state::StackState;
 use crate::udp::UdpSocket;
 use crate::waiters::wait;
@@ -164,3 +165,6 @@ pub(crate) fn remote_of(remote: SocketAddr) -> Result<Remote, Error> {
     let is_end = remote.port() != 0 && !remote.ip().is_unspecified();
     is_end.then(|| remote.into()).ok_or(Error::Address)
 }
+
+/// The node's one link.
+pub(crate) const LINK: InterfaceId = InterfaceId(0);

@@ -5,7 +5,7 @@ use core::net::{SocketAddr, SocketAddrV6};
 use motet::node::DatagramError;
 
 use crate::error::Error;
-use crate::resources::UDP_PORTS;
+use crate::parts::UDP_PORTS;
 use crate::stack::{Stack, remote_of};
 use crate::waiters::wait;
 

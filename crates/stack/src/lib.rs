@@ -69,6 +69,12 @@
 #![no_std]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 #![forbid(unsafe_code)]
+// What only links over radios call is in many modules; the linker leaves it out, and builds with the
+// feature find what nobody calls.
+#![cfg_attr(
+    not(feature = "mesh"),
+    expect(dead_code, reason = "only links over radios call it")
+)]
 // Bytes from the network must never reach a panic: the linked minimal node is checked to
 // hold no panic machinery (`cargo xtask sizes`), and these lints keep it so at the source.
 #![cfg_attr(
@@ -125,6 +131,7 @@ pub mod limits;
 pub mod link;
 pub mod lowpan;
 pub mod mac;
+#[cfg(feature = "mesh")]
 pub mod mote;
 pub mod node;
 #[cfg(feature = "tcp")]

@@ -45,6 +45,12 @@ impl embassy_time_driver::Driver for Clock {
 
 embassy_time_driver::time_driver_impl!(static CLOCK: Clock = Clock);
 
+/// The clock of this thread begins anew.
+pub(crate) fn restart_clock() {
+    NOW_US.set(0);
+    ALARMS.take();
+}
+
 pub(crate) fn now_us() -> u64 {
     NOW_US.get()
 }
@@ -187,8 +193,7 @@ pub(crate) struct Air {
 impl Air {
     /// An air without a frame in it.
     pub(crate) fn new() -> Rc<RefCell<Self>> {
-        NOW_US.set(0);
-        ALARMS.take();
+        restart_clock();
         Rc::new(RefCell::new(Self {
             sides: Default::default(),
             loses_every: 0,

@@ -28,8 +28,10 @@ pub(crate) mod source_routes;
 
 use core::net::Ipv6Addr;
 
+pub(crate) use address::iid_of;
 pub use address::{ALL_NODES, ALL_ROUTERS, ALL_RPL_NODES, Address};
-pub(crate) use address::{iid_of, link_local, solicited_node, with_iid};
+#[cfg(feature = "mesh")]
+pub(crate) use address::{link_local, solicited_node, with_iid};
 pub use drops::{IpCounters, PacketDrop};
 #[cfg(feature = "fragments")]
 pub(crate) use fragments::{Fragment, Gathered};

@@ -14,6 +14,7 @@ pub struct Cable<'m> {
     id: InterfaceId,
     queue: PacketQueue<'m>,
     mtu: u16,
+    is_full: bool,
 }
 
 impl<'m> Cable<'m> {
@@ -24,12 +25,20 @@ impl<'m> Cable<'m> {
             id: InterfaceId(0),
             queue: PacketQueue::new(queue),
             mtu: mtu.max(IPV6_MTU_MIN as u16),
+            is_full: false,
         }
     }
 
     /// Gives back the memory it was lent.
     pub fn into_memory(self) -> &'m mut [u8] {
         self.queue.into_memory()
+    }
+
+    /// Says whether the driver has no room for a packet. Until it has, packets and segments wait
+    /// here, where segments are not made yet; TCP's deadlines are met all the same, so that a
+    /// driver which never has room again ends connections by their time limits.
+    pub const fn set_full(&mut self, is_full: bool) {
+        self.is_full = is_full;
     }
 
     /// The longest packet it carries, bytes.
@@ -78,6 +87,9 @@ impl<'m> Cable<'m> {
         mut pull: impl FnMut(&Ip<'_>, Ask<'_, 'm>, &mut [u8]) -> Option<Pulled>,
         out: &mut [u8],
     ) -> Option<usize> {
+        if self.is_full {
+            return pull(ip, Ask::Nothing, out).map(|pulled| pulled.len);
+        }
         while let Some(front) = self.queue.front() {
             let len = self.queue.peek(out);
             self.queue.pop();

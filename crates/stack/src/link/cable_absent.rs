@@ -5,7 +5,7 @@ use core::convert::Infallible;
 use core::marker::PhantomData;
 
 use super::Ask;
-use super::arrival::{Arrival, Hop, Pulled, Refusal};
+use super::arrival::{Arrival, Pulled, Refusal};
 use crate::ip::{InterfaceId, Ip};
 use crate::storage::packet_queue::PacketQueue;
 
@@ -24,10 +24,6 @@ impl<'m> Cable<'m> {
     }
 
     pub(super) fn on_packet<'s>(&self, _: &'s [u8]) -> Arrival<'m, 's> {
-        match self.0 {}
-    }
-
-    pub(super) const fn hop(&self) -> Hop {
         match self.0 {}
     }
 

@@ -28,11 +28,20 @@ mod cable;
 #[path = "cable_absent.rs"]
 mod cable;
 mod counters;
+#[cfg(feature = "mesh")]
 mod discovery;
 mod event;
+#[cfg(feature = "mesh")]
+mod mesh;
+#[cfg(not(feature = "mesh"))]
+#[path = "mesh_absent.rs"]
 mod mesh;
 #[cfg(feature = "tcp")]
 mod offer;
+#[cfg(feature = "serial")]
+mod serial;
+#[cfg(not(feature = "serial"))]
+#[path = "serial_absent.rs"]
 mod serial;
 
 pub use crate::ip::ndp::Advertised;
@@ -52,12 +61,16 @@ pub use ble::{BleConfig, BleMemory};
 pub use cable::Cable;
 pub use counters::{LinkCounters, LinkDrop};
 pub use event::{Action, Event};
+pub use mesh::Mesh;
 #[cfg(feature = "sleepy")]
 pub use mesh::{Child, Indirect, IndirectConfig, IndirectCounters};
 #[cfg(feature = "entry")]
 pub use mesh::{FlowCounters, FlowEntry, FlowQueues, Thinning};
-pub use mesh::{Forwarding, Mesh, MeshConfig, MeshMemory, MeshStorage, Pacing, Relaying};
-pub use serial::{Serial, SerialCounters, SerialMemory};
+#[cfg(feature = "mesh")]
+pub use mesh::{Forwarding, MeshConfig, MeshMemory, MeshStorage, Pacing, Relaying};
+pub use serial::Serial;
+#[cfg(feature = "serial")]
+pub use serial::{SerialCounters, SerialMemory};
 
 use crate::ip::{Ingress, InterfaceId, Ip, Neighbour, NextHop};
 use crate::random::Rng;
@@ -81,6 +94,9 @@ pub(crate) enum Ask<'b, 'm> {
         expect(dead_code, reason = "links of whole packets ask so")
     )]
     Any,
+    /// No segment: the link has no room, and TCP shall see what time it is.
+    #[cfg(feature = "cable")]
+    Nothing,
     /// A segment within what the link allows, where that differs from header to header.
     Within(
         #[cfg_attr(
@@ -144,7 +160,7 @@ impl<'m> Link<'m> {
     /// Whether such a neighbour can exist on this link.
     pub(crate) fn reaches(&self, neighbour: Neighbour) -> bool {
         match self {
-            Self::Mesh(_) => mesh::link_addr(neighbour).is_some(),
+            Self::Mesh(mesh) => mesh.reaches(neighbour),
             Self::Cable(_) | Self::Serial(_) => true,
             Self::Ble(ble) => ble.reaches(neighbour),
         }
@@ -453,7 +469,7 @@ impl Link<'_> {
     /// A number that no other node has, where the link knows one: its EUI-64.
     pub(crate) const fn unique(&self) -> Option<u64> {
         match self {
-            Self::Mesh(mesh) => Some(u64::from_be_bytes(mesh.mac().config().extended)),
+            Self::Mesh(mesh) => Some(mesh.unique()),
             Self::Ble(ble) => Some(ble.unique()),
             Self::Cable(_) | Self::Serial(_) => None,
         }

@@ -53,8 +53,6 @@ pub struct SerialCounters {
     pub overlong: u32,
 }
 
-/// Without the feature `cable` there is no cable that a line could be above its framing.
-#[cfg(feature = "cable")]
 impl<'m> Serial<'m> {
     /// A line on which nothing has come yet.
     pub fn new(memory: SerialMemory<'m>) -> Self {

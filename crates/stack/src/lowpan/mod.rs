@@ -22,6 +22,7 @@ use core::net::Ipv6Addr;
 use crate::wire::rpl_option::Rpi;
 use crate::wire::{LinkAddr, ipv6};
 
+#[cfg(feature = "mesh")]
 pub(crate) use compress::compressed_header_len;
 pub use compress::{CompressError, Compressed, compress, compress_form};
 #[cfg(feature = "rpl")]

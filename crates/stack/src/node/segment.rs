@@ -330,9 +330,13 @@ pub(super) fn poll_segment(
     let budget = match ask {
         Ask::Any => None,
         Ask::Within(budget) => Some(budget),
+        #[cfg(feature = "cable")]
+        Ask::Nothing => None,
         #[cfg(feature = "tcple")]
         Ask::Prefetch(to, len_max) => return poll_prefetch(ip, tcp, (id, to), len_max, now, out),
     };
+    #[cfg(feature = "cable")]
+    let is_full = matches!(ask, Ask::Nothing);
     let (head, body) = out.split_at_mut_checked(ipv6::HEADER_LEN)?;
     // TCP calls `way` for each segment before it makes the segment: the last call is for the
     // segment that is returned.
@@ -345,6 +349,8 @@ pub(super) fn poll_segment(
         match (hop, path.get()) {
             (None, _) => Reachability::Missing,
             (_, None) => Reachability::Shut,
+            #[cfg(feature = "cable")]
+            _ if is_full => Reachability::Full,
             (_, Some(hop)) => match budget.is_none_or(|budget| budget.takes(hop.neighbour)) {
                 true => Reachability::Open,
                 false => Reachability::Shut,

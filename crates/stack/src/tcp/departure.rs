@@ -115,6 +115,8 @@ impl<'m> Tcp<'m> {
                 match way(&connection.ends) {
                     Reachability::Open => return connection.emit(plan, payload_max, out),
                     Reachability::Shut => {}
+                    #[cfg(feature = "cable")]
+                    Reachability::Full => connection.on_wait(&plan),
                     Reachability::Missing => connection.on_no_route(&plan),
                 }
             }

@@ -35,6 +35,12 @@ impl Connection<'_> {
     pub(super) fn on_no_route(&mut self, plan: &Plan) {
         self.facts.clear(Facts::RESET_DUE);
         self.facts.set(Facts::SOFT_ERROR);
+        self.on_wait(plan);
+    }
+
+    /// The segment `plan` has to wait for as long as the link pleases. If the peer would have to
+    /// acknowledge it, the connection gives up in time, as on a path that loses everything.
+    pub(super) fn on_wait(&mut self, plan: &Plan) {
         if plan.is_insisted_on() && self.timers.purpose().is_none() {
             // The count so far was of unanswered keepalives.
             self.retries = 0;

@@ -32,6 +32,9 @@ pub(crate) enum Reachability {
     Open,
     /// A packet can leave later, or over another link.
     Shut,
+    /// The link takes no packet, and nobody knows when it will.
+    #[cfg(feature = "cable")]
+    Full,
     /// No route leads to the peer.
     Missing,
 }

@@ -336,6 +336,17 @@ impl<'m> Mesh<'m> {
         }
     }
 
+    /// Whether such a neighbour can exist on a mesh.
+    pub(super) fn reaches(&self, neighbour: Neighbour) -> bool {
+        link_addr(neighbour).is_some()
+    }
+
+    /// A number that no other node has: the EUI-64.
+    #[cfg(feature = "tcp")]
+    pub(super) const fn unique(&self) -> u64 {
+        u64::from_be_bytes(self.mac.config().extended)
+    }
+
     pub(super) fn add_deadlines(&self, deadlines: &mut Deadlines) {
         if self.has_arrival() {
             return deadlines.add(Some(Instant::ORIGIN));

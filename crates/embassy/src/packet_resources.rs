@@ -1,0 +1,250 @@
+//! The memory of a node above another stack, its settings, and the call that starts it.
+
+use core::fmt;
+use core::net::Ipv6Addr;
+
+use embassy_net_driver::{Driver, HardwareAddress};
+use embassy_time::Duration;
+use motet::ip::{self, Ip, Neighbour, NextHop};
+use motet::limits::IPV6_MTU_MIN;
+use motet::link::{Cable, Link};
+use motet::node::Node;
+use motet::random::Rng;
+use motet::tcp::{self, Tcp};
+use motet::udp::Inbox;
+use static_cell::{ConstStaticCell, StaticCell};
+
+use crate::clock::now;
+use crate::packet_runner::PacketRunner;
+use crate::parts::{Parts, SOCKETS, Tables, UDP_PORTS, share, window_of};
+use crate::stack::{LINK, Shared, Stack};
+
+/// Settings of a node whose packets another stack carries, and of its sockets.
+#[derive(Clone, Debug)]
+pub struct PacketConfig {
+    /// Settings of IP. A node above another stack passes nothing on.
+    pub ip: ip::Config,
+    /// Settings of every connection. Its `accept_window` is replaced by what the buffers of the
+    /// [`PacketResources`] hold.
+    pub tcp: tcp::Config,
+    /// How long `connect` waits for the peer.
+    pub connect_timeout: Duration,
+    /// How long `connect` waits for a connection to become free.
+    pub slot_timeout: Duration,
+    /// Names that are known without asking; letters match in either case.
+    pub names: &'static [(&'static str, Ipv6Addr)],
+    /// The DNS server that is asked for other names, at port 53; `None`: names that are not listed
+    /// do not resolve.
+    pub resolver: Option<Ipv6Addr>,
+    /// How long a resolver is given for an answer; it is asked three times.
+    pub resolve_timeout: Duration,
+}
+
+impl Default for PacketConfig {
+    /// As [`Config::mesh`](crate::Config::mesh) has them.
+    fn default() -> Self {
+        Self {
+            ip: ip::Config::default(),
+            tcp: SOCKETS,
+            connect_timeout: Duration::from_secs(30),
+            slot_timeout: Duration::from_secs(5),
+            names: &[],
+            resolver: None,
+            resolve_timeout: Duration::from_secs(3),
+        }
+    }
+}
+
+/// Why a node cannot be put above a driver.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum OverError {
+    /// The driver carries frames, not packets: its
+    /// [`hardware_address`](Driver::hardware_address) is not [`HardwareAddress::Ip`].
+    Medium,
+    /// The driver's packets, or those of the [`PacketResources`], are shorter than the 1,280 bytes
+    /// of IPv6 (RFC 8200 §5).
+    Mtu,
+    /// More addresses than a node has room for
+    /// ([`ADDRESSES_MAX`](motet::limits::ADDRESSES_MAX)).
+    Addresses,
+}
+
+impl OverError {
+    /// The reason in words.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Medium => "the driver carries frames, not IP packets",
+            Self::Mtu => "packets shorter than the 1,280 bytes of IPv6",
+            Self::Addresses => "more addresses than a node has room for",
+        }
+    }
+}
+
+impl fmt::Display for OverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.reason())
+    }
+}
+
+impl core::error::Error for OverError {}
+
+/// All memory of a node above another stack, for one static.
+///
+/// `CONNECTIONS`, `BUFFER`, `DATAGRAMS`, `LISTENERS` and `HALF_OPEN` are those of
+/// [`Resources`](crate::Resources). `PACKET`: the longest packet, bytes; with the driver's own
+/// limit it makes the MTU. `QUEUE`: bytes of datagrams and of ICMPv6 that wait for the driver, each
+/// with six more than its packet has; by default the longest payload of a datagram is 202 bytes.
+pub struct PacketResources<
+    const CONNECTIONS: usize,
+    const BUFFER: usize,
+    const DATAGRAMS: usize = 0,
+    const LISTENERS: usize = 1,
+    const HALF_OPEN: usize = 2,
+    const PACKET: usize = IPV6_MTU_MIN,
+    const QUEUE: usize = 256,
+> {
+    tcp: ConstStaticCell<tcp::Storage<'static, CONNECTIONS, BUFFER, LISTENERS, HALF_OPEN>>,
+    bytes: ConstStaticCell<([u8; QUEUE], [u8; PACKET])>,
+    links: StaticCell<[Link<'static>; 1]>,
+    node: StaticCell<Node<'static>>,
+    tables: StaticCell<Tables<CONNECTIONS, LISTENERS>>,
+    datagrams: ConstStaticCell<([u16; UDP_PORTS], [u8; DATAGRAMS])>,
+    shared: StaticCell<Shared>,
+}
+
+impl<
+    const CONNECTIONS: usize,
+    const BUFFER: usize,
+    const DATAGRAMS: usize,
+    const LISTENERS: usize,
+    const HALF_OPEN: usize,
+    const PACKET: usize,
+    const QUEUE: usize,
+> PacketResources<CONNECTIONS, BUFFER, DATAGRAMS, LISTENERS, HALF_OPEN, PACKET, QUEUE>
+{
+    /// Memory that no node uses yet. It takes no flash.
+    #[expect(
+        clippy::new_without_default,
+        reason = "it is for a static, which needs a constant"
+    )]
+    pub const fn new() -> Self {
+        Self {
+            tcp: ConstStaticCell::new(tcp::Storage::EMPTY),
+            bytes: ConstStaticCell::new(([0; QUEUE], [0; PACKET])),
+            links: StaticCell::new(),
+            node: StaticCell::new(),
+            tables: StaticCell::new(),
+            datagrams: ConstStaticCell::new(([0; UDP_PORTS], [0; DATAGRAMS])),
+            shared: StaticCell::new(),
+        }
+    }
+
+    // Not inlined: what starting needs of the call stack does not stay below `main`.
+    #[inline(never)]
+    fn start(
+        &'static self,
+        mtu: usize,
+        seed: [u64; 2],
+        mut config: PacketConfig,
+    ) -> (Stack, &'static mut [u8]) {
+        config.tcp.accept_window = window_of(BUFFER);
+        let (queue, packet) = self.bytes.take();
+        let mtu = mtu.min(usize::from(u16::MAX)) as u16;
+        let links = self.links.init([Link::Cable(Cable::new(queue, mtu))]);
+        let mut rng = Rng::from_seed(seed);
+        let (memory, buffers) = self.tcp.take().lend();
+        let tcp = Tcp::new(memory, &mut rng);
+        let mut ip = Ip::new(config.ip, &mut []);
+        ip.set_default_route(Some(NextHop {
+            interface: LINK,
+            neighbour: Neighbour::Only,
+        }));
+        let node = self.node.init(Node::new(links, ip, tcp, rng, now()));
+        if DATAGRAMS > 0 {
+            let (ports, bytes) = self.datagrams.take();
+            node.set_inbox(Inbox::with_places(ports, bytes));
+        }
+        let shared = share(Parts {
+            node,
+            tables: self.tables.init(Tables::new(buffers, config.tcp)),
+            seed,
+            salt: 0,
+            known: config.names,
+            resolver: config.resolver,
+            resolve_timeout: config.resolve_timeout,
+            connect_timeout: config.connect_timeout,
+            slot_timeout: config.slot_timeout,
+            #[cfg(feature = "sleepy")]
+            passes_on: config.ip.forwards,
+        });
+        (Stack::new(self.shared.init(shared)), packet)
+    }
+}
+
+/// Puts Motet's sockets above a stack that carries IPv6 packets: a [`Stack`] for the application,
+/// and the [`PacketRunner`] that one task has to run.
+///
+/// `driver`: one of embassy-net's, of packets ([`HardwareAddress::Ip`]). `addresses`: those of the
+/// driver's owner; where they change later, [`Stack::set_addresses`]. The whole link is one step
+/// away: there is no neighbour discovery, and the driver's owner finds routers. `seed`: 128 bits
+/// from a true source of randomness, that no other node and no other start has.
+///
+/// ```
+/// use core::net::Ipv6Addr;
+/// use motet_embassy::{OverError, PacketConfig, PacketResources, PacketRunner, Stack, over};
+///
+/// static RESOURCES: PacketResources<2, 4096> = PacketResources::new();
+///
+/// fn start<D: embassy_net_driver::Driver>(
+///     driver: D,
+///     mine: &[Ipv6Addr],
+///     seed: [u64; 2],
+/// ) -> Result<(Stack, PacketRunner<D>), OverError> {
+///     over(driver, &RESOURCES, mine, seed, PacketConfig::default())
+/// }
+/// ```
+///
+/// # Errors
+/// [`OverError`]; the resources are not used then.
+///
+/// # Panics
+/// When `resources` are in use already.
+pub fn over<
+    D: Driver,
+    const CONNECTIONS: usize,
+    const BUFFER: usize,
+    const DATAGRAMS: usize,
+    const LISTENERS: usize,
+    const HALF_OPEN: usize,
+    const PACKET: usize,
+    const QUEUE: usize,
+>(
+    driver: D,
+    resources: &'static PacketResources<
+        CONNECTIONS,
+        BUFFER,
+        DATAGRAMS,
+        LISTENERS,
+        HALF_OPEN,
+        PACKET,
+        QUEUE,
+    >,
+    addresses: &[Ipv6Addr],
+    seed: [u64; 2],
+    config: PacketConfig,
+) -> Result<(Stack, PacketRunner<D>), OverError> {
+    if driver.hardware_address() != HardwareAddress::Ip {
+        return Err(OverError::Medium);
+    }
+    let mtu = driver.capabilities().max_transmission_unit.min(PACKET);
+    if mtu < IPV6_MTU_MIN {
+        return Err(OverError::Mtu);
+    }
+    if addresses.len() > motet::limits::ADDRESSES_MAX {
+        return Err(OverError::Addresses);
+    }
+    let (stack, packet) = resources.start(mtu, seed, config);
+    stack.set_addresses(addresses)?;
+    Ok((stack, PacketRunner::new(stack, driver, packet)))
+}
