@@ -1,5 +1,6 @@
 //! `cargo xtask interop`: foreign parts as judges of Motet.
 
+mod over;
 mod rcp;
 mod report;
 mod thread_child;
@@ -25,6 +26,8 @@ pub(crate) enum Peer {
     Cojp,
     /// OpenThread's simulated radio co-processors, as the radios of a router and its motes
     Rcp,
+    /// embassy-net above the same driver, and Linux behind it, as neighbours of Motet's sockets
+    Over,
     /// Linux's own IEEE 802.15.4, 6LoWPAN and TCP, in an emulator, as partners of a mote
     Wpan,
     /// OpenThread's routers and its border router, as the network of which a mote is a child;
@@ -50,6 +53,7 @@ pub(crate) fn run(
         Peer::Linux => (linux, "Beside Linux", "linux"),
         Peer::Cojp => (cojp, "Beside a registrar", "cojp"),
         Peer::Rcp => (rcp::run, "On OpenThread's radios", "rcp"),
+        Peer::Over => (over::run, "Above another stack", "over"),
         Peer::Wpan => (wpan::run, "Beside Linux's 6LoWPAN", "wpan"),
         Peer::ThreadChild if is_full => (
             |workspace, json| thread_child::run(workspace, json, true),
