@@ -62,13 +62,13 @@ impl Kind {
         executor: &mut Executor,
         shim: &Shim,
         (remote, task): (SocketAddrV6, Task),
-        seed: u64,
+        (buffer, seed): (usize, u64),
     ) -> (Stack, Rc<Outcome>) {
         let outcome = Rc::new(Outcome::default());
         let result = outcome.clone();
         match self {
             Self::Motet => {
-                let stack = start_motet(executor, shim, seed);
+                let stack = start_motet(executor, shim, buffer, seed);
                 executor.spawn(async move {
                     let end = motet(stack, remote.into(), task, &result).await;
                     result.end.set(end.map_or(End::Failed, |()| End::Done));
@@ -78,7 +78,8 @@ impl Kind {
             Self::EmbassyNet => {
                 let stack = start_embassy_net(executor, shim, seed);
                 executor.spawn(async move {
-                    let end = embassy_net(stack, remote, task, &result).await;
+                    let what = (remote, task);
+                    let end = embassy_net(stack, what, buffer, &result).await;
                     result.end.set(end.map_or(End::Failed, |()| End::Done));
                 });
                 (Stack::EmbassyNet(stack), outcome)
@@ -87,9 +88,26 @@ impl Kind {
     }
 }
 
-/// Motet above the shim, with one connection of [`BUFFER`] bytes each way.
-pub(crate) fn start_motet(executor: &mut Executor, shim: &Shim, seed: u64) -> motet_embassy::Stack {
-    let memory: &'static PacketResources<2, BUFFER> = Box::leak(Box::new(PacketResources::new()));
+/// Motet above the shim, with connections of `buffer` bytes each way: one of [`BUFFERS`].
+fn start_motet(
+    executor: &mut Executor,
+    shim: &Shim,
+    buffer: usize,
+    seed: u64,
+) -> motet_embassy::Stack {
+    match buffer {
+        4096 => start_sized::<4096>(executor, shim, seed),
+        6144 => start_sized::<6144>(executor, shim, seed),
+        _ => start_sized::<8192>(executor, shim, seed),
+    }
+}
+
+fn start_sized<const BUFFER: usize>(
+    executor: &mut Executor,
+    shim: &Shim,
+    seed: u64,
+) -> motet_embassy::Stack {
+    let memory: &'static PacketResources<1, BUFFER> = Box::leak(Box::new(PacketResources::new()));
     let config = PacketConfig::default();
     let started = over(shim.clone(), memory, &[DEVICE], [seed, 5], config);
     let (stack, mut runner) = started.expect("a driver of packets");
@@ -151,13 +169,13 @@ async fn motet(
 
 async fn embassy_net(
     stack: embassy_net::Stack<'static>,
-    remote: SocketAddrV6,
-    task: Task,
+    (remote, task): (SocketAddrV6, Task),
+    buffer: usize,
     outcome: &Outcome,
 ) -> Result<(), embassy_net::tcp::Error> {
     stack.wait_config_up().await;
-    let buffer = || Box::leak(vec![0; BUFFER].into_boxed_slice());
-    let mut socket = TcpSocket::new(stack, buffer(), buffer());
+    let memory = || Box::leak(vec![0; buffer].into_boxed_slice());
+    let mut socket = TcpSocket::new(stack, memory(), memory());
     // What Motet's settings have.
     socket.set_timeout(Some(embassy_time::Duration::from_secs(60)));
     socket.set_nagle_enabled(false);
@@ -194,8 +212,8 @@ async fn receive<S: Read>(socket: &mut S, outcome: &Outcome) -> Result<(), S::Er
     }
 }
 
-/// Bytes of each buffer: those of embassy-net's examples.
-pub(crate) const BUFFER: usize = 4096;
+/// Bytes of each of a connection's two buffers; 4 KiB are those of embassy-net's examples.
+pub(crate) const BUFFERS: [usize; 3] = [4096, 6144, 8192];
 
 pub(crate) const DEVICE: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 1, 0, 0, 0, 1);
 const GATEWAY: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 1, 0, 0, 0, 0xff);

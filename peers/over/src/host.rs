@@ -81,7 +81,9 @@ impl Host {
                 Ok(count) => {
                     let start = self.read;
                     let right = bytes[..count].iter().zip(start..);
-                    self.read += right.take_while(|(b, place)| **b == pattern(*place)).count();
+                    self.read += right
+                        .take_while(|(b, place)| **b == pattern(*place))
+                        .count();
                 }
                 Err(RecvError::Finished) => {
                     tcp.shutdown(self.handle, now);

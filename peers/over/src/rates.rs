@@ -6,10 +6,10 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 
 use crate::clock::{self, Executor, now_us};
-use crate::device::{End, Kind, Task};
+use crate::device::{BUFFERS, End, Kind, Task};
 use crate::host::{HOST, Host, PORT};
 use crate::link::{Air, Loss, carry};
-use crate::report::{Report, Row};
+use crate::report::{Report, Row, rounded};
 use crate::shim::Shim;
 
 /// One comparison.
@@ -74,31 +74,38 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// Runs every case with so many seeds.
+/// Runs every case with each size of buffers and so many seeds; the note has both rates for each
+/// size.
 pub(crate) fn run(report: &mut Report, seeds: u64) -> Result<()> {
     for case in CASES {
-        let [mut ours, mut theirs] = [0.0; 2];
-        for seed in 1..=seeds {
-            for (kind, sum) in [(Kind::Motet, &mut ours), (Kind::EmbassyNet, &mut theirs)] {
-                let took = transfer(kind, case.sends, case.loss, seed);
-                *sum += took.with_context(|| format!("{kind:?}, {}, seed {seed}", case.check))?;
+        // Whole seconds of each size count alike.
+        let (mut sums, mut notes) = ([0.0; 2], Vec::new());
+        for buffer in BUFFERS {
+            let mut seconds = [0.0; 2];
+            for seed in 1..=seeds {
+                for (kind, sum) in [Kind::Motet, Kind::EmbassyNet]
+                    .into_iter()
+                    .zip(&mut seconds)
+                {
+                    let took = transfer(kind, case, buffer, seed);
+                    *sum += took.with_context(|| format!("{kind:?}, {}, {seed}", case.check))?;
+                }
             }
+            let [ours, theirs] = seconds.map(|sum| seeds as f64 * LEN as f64 / 1000.0 / sum);
+            notes.push(format!("{ours:.2}/{theirs:.2}"));
+            sums = [sums[0] + seconds[0], sums[1] + seconds[1]];
         }
-        let ratio = theirs / ours;
-        let rate = |sum: f64| seeds as f64 * LEN as f64 / 1000.0 / sum;
-        let note = format!(
-            "{:.2} against {:.2} kB/s, {seeds} seeds",
-            rate(ours),
-            rate(theirs)
-        );
-        let row = Row::new(case.check, ratio, "x", ratio >= case.must);
-        report.add(row.moonshot(ratio >= case.moonshot).note(note));
+        let ratio = sums[1] / sums[0];
+        let note = format!("{} kB/s", notes.join(", "));
+        let row = Row::new(case.check, ratio, "x", rounded(ratio) >= case.must);
+        report.add(row.moonshot(rounded(ratio) >= case.moonshot).note(note));
     }
     Ok(())
 }
 
 /// Carries [`LEN`] bytes; gives the seconds until the last of them was read.
-fn transfer(kind: Kind, sends: bool, loss: Loss, seed: u64) -> Result<f64> {
+fn transfer(kind: Kind, case: &Case, buffer: usize, seed: u64) -> Result<f64> {
+    let (sends, loss) = (case.sends, case.loss);
     clock::restart(false);
     let mut executor = Executor::default();
     let shim = Shim::default();
@@ -109,7 +116,7 @@ fn transfer(kind: Kind, sends: bool, loss: Loss, seed: u64) -> Result<f64> {
     let air = Air::new(&shim, Host::new(of_host, seed), loss, seed);
     executor.spawn(carry(air.clone()));
     let remote = SocketAddrV6::new(HOST, PORT, 0, 0);
-    let (_, outcome) = kind.start(&mut executor, &shim, (remote, task), seed);
+    let (_, outcome) = kind.start(&mut executor, &shim, (remote, task), (buffer, seed));
     let is_over = || match sends {
         true => air.borrow().host.read >= LEN || outcome.end.get() == End::Failed,
         false => outcome.read.get() >= LEN || outcome.end.get() != End::Open,

@@ -23,7 +23,7 @@ impl Row {
         Self {
             peer: "embassy-net",
             check: check.into(),
-            value: value.into().map(|value| (value * 100.0).round() / 100.0),
+            value: value.into().map(rounded),
             unit,
             pass,
             moonshot: None,
@@ -85,4 +85,9 @@ impl Report {
             println!("{word:<7}{check:<44}{value:>9} {unit:<4} {note}");
         }
     }
+}
+
+/// As many digits as are worth something.
+pub(crate) fn rounded(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
 }

@@ -31,7 +31,7 @@ impl World {
         let air = Air::new(&shim, Host::new(0, 1), Loss::Packets(0.0), 1);
         executor.spawn(carry(air.clone()));
         let what = (SocketAddrV6::new(HOST, PORT, 0, 0), Task::Send(LEN));
-        let (stack, outcome) = Kind::Motet.start(&mut executor, &shim, what, 1);
+        let (stack, outcome) = Kind::Motet.start(&mut executor, &shim, what, (4096, 1));
         let mut world = Self {
             executor,
             shim,
@@ -99,15 +99,11 @@ pub(crate) fn run(report: &mut Report) {
     check("the address is another one", false, &mut |world| {
         world.stack.set_address(OTHER);
     });
-    check(
-        "the address is another one for 5 s",
-        true,
-        &mut |world| {
-            world.stack.set_address(OTHER);
-            world.wait(5);
-            world.stack.set_address(DEVICE);
-        },
-    );
+    check("the address is another one for 5 s", true, &mut |world| {
+        world.stack.set_address(OTHER);
+        world.wait(5);
+        world.stack.set_address(DEVICE);
+    });
     check("the link is down for 10 s", true, &mut |world| {
         world.shim.set_down(true);
         world.wait(10);

@@ -60,7 +60,7 @@ fn transfer(
         false => Task::Receive,
     };
     let remote = SocketAddrV6::new(host, number, 0, 0);
-    let (_, outcome) = Kind::Motet.start(&mut executor, &shim, (remote, task), 1);
+    let (_, outcome) = Kind::Motet.start(&mut executor, &shim, (remote, task), (4096, 1));
     let failed = Rc::new(RefCell::new(None));
     let idle = |most: Option<Duration>| {
         if let Err(error) = exchange(&mut port.borrow_mut(), &shim, most) {

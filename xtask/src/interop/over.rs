@@ -13,9 +13,7 @@ use crate::workspace::{Workspace, locked};
 /// Runs every check: a table, or JSON alone, goes to stdout.
 pub(crate) fn run(workspace: &Workspace, json: bool) -> Result<bool> {
     let mut build = workspace.peers_cargo("build");
-    build
-        .args(["--package", "motet-over"])
-        .args(locked());
+    build.args(["--package", "motet-over"]).args(locked());
     let log = workspace.scratch()?.join("over-build.log");
     let (good, output) = run_logged(&mut build, &log)?;
     ensure!(good, "{}", essence(&output));
