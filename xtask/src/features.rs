@@ -86,6 +86,11 @@ pub(crate) const SETS: [(&str, &str); 38] = [
         "a host at a cable; `motet-embassy` above another stack",
     ),
     ("serial,tcp", "a host at a serial line"),
+    ("icmp,tcp", "what every node with TCP has, with answers"),
+    (
+        "cable,icmp,tcp",
+        "`motet-embassy` above another stack, which answers for itself",
+    ),
     ("router,tcp", "a router whose routes are configured"),
     ("cit,pace,router,rpl,tcp", "`motet-embassy`"),
     (

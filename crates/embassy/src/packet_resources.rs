@@ -1,6 +1,7 @@
 //! The memory of a node above another stack, its settings, and the call that starts it.
 
 use core::fmt;
+use core::mem::MaybeUninit;
 use core::net::Ipv6Addr;
 
 use embassy_net_driver::{Driver, HardwareAddress};
@@ -12,7 +13,7 @@ use motet::node::Node;
 use motet::random::Rng;
 use motet::tcp::{self, Buffers, Tcp};
 use motet::udp::Inbox;
-use static_cell::{ConstStaticCell, StaticCell};
+use static_cell::ConstStaticCell;
 
 use crate::clock::now;
 use crate::packet_runner::PacketRunner;
@@ -113,14 +114,30 @@ pub struct PacketResources<
     const PACKET: usize = IPV6_MTU_MIN,
     const QUEUE: usize = 256,
 > {
-    tcp: ConstStaticCell<tcp::Storage<'static, CONNECTIONS, 0, LISTENERS, HALF_OPEN>>,
-    buffers: ConstStaticCell<[[[u8; BUFFER]; 2]; CONNECTIONS]>,
-    bytes: ConstStaticCell<([u8; QUEUE], [u8; PACKET])>,
-    links: StaticCell<[Link<'static>; 1]>,
-    node: StaticCell<Node<'static>>,
-    tables: StaticCell<Tables<CONNECTIONS, LISTENERS>>,
-    datagrams: ConstStaticCell<([u16; UDP_PORTS], [u8; DATAGRAMS])>,
-    shared: StaticCell<Shared>,
+    // One cell, because each takes code by itself.
+    memory: ConstStaticCell<
+        Memory<CONNECTIONS, BUFFER, DATAGRAMS, LISTENERS, HALF_OPEN, PACKET, QUEUE>,
+    >,
+}
+
+struct Memory<
+    const CONNECTIONS: usize,
+    const BUFFER: usize,
+    const DATAGRAMS: usize,
+    const LISTENERS: usize,
+    const HALF_OPEN: usize,
+    const PACKET: usize,
+    const QUEUE: usize,
+> {
+    tcp: tcp::Storage<'static, CONNECTIONS, 0, LISTENERS, HALF_OPEN>,
+    buffers: [[[u8; BUFFER]; 2]; CONNECTIONS],
+    queue: [u8; QUEUE],
+    packet: [u8; PACKET],
+    links: MaybeUninit<[Link<'static>; 1]>,
+    node: MaybeUninit<Node<'static>>,
+    tables: MaybeUninit<Tables<CONNECTIONS, LISTENERS>>,
+    datagrams: ([u16; UDP_PORTS], [u8; DATAGRAMS]),
+    shared: MaybeUninit<Shared>,
 }
 
 impl<
@@ -140,14 +157,17 @@ impl<
     )]
     pub const fn new() -> Self {
         Self {
-            tcp: ConstStaticCell::new(tcp::Storage::EMPTY),
-            buffers: ConstStaticCell::new([[[0; BUFFER]; 2]; CONNECTIONS]),
-            bytes: ConstStaticCell::new(([0; QUEUE], [0; PACKET])),
-            links: StaticCell::new(),
-            node: StaticCell::new(),
-            tables: StaticCell::new(),
-            datagrams: ConstStaticCell::new(([0; UDP_PORTS], [0; DATAGRAMS])),
-            shared: StaticCell::new(),
+            memory: ConstStaticCell::new(Memory {
+                tcp: tcp::Storage::EMPTY,
+                buffers: [[[0; BUFFER]; 2]; CONNECTIONS],
+                queue: [0; QUEUE],
+                packet: [0; PACKET],
+                links: MaybeUninit::uninit(),
+                node: MaybeUninit::uninit(),
+                tables: MaybeUninit::uninit(),
+                datagrams: ([0; UDP_PORTS], [0; DATAGRAMS]),
+                shared: MaybeUninit::uninit(),
+            }),
         }
     }
 
@@ -160,29 +180,31 @@ impl<
         mut config: PacketConfig,
     ) -> (Stack, &'static mut [u8]) {
         config.tcp.accept_window = window_of(recv_len(BUFFER));
-        let (queue, packet) = self.bytes.take();
+        let memory = self.memory.take();
         let mtu = mtu.min(usize::from(u16::MAX)) as u16;
-        let links = self.links.init([Link::Cable(Cable::new(queue, mtu))]);
+        let links = memory
+            .links
+            .write([Link::Cable(Cable::new(&mut memory.queue, mtu))]);
         let mut rng = Rng::from_seed(seed);
-        let (memory, _) = self.tcp.take().lend();
-        let buffers = self.buffers.take().each_mut().map(|pair| {
+        let (tables, _) = memory.tcp.lend();
+        let buffers = memory.buffers.each_mut().map(|pair| {
             let (recv, send) = pair.as_flattened_mut().split_at_mut(recv_len(BUFFER));
             Buffers::new(send, recv)
         });
-        let tcp = Tcp::new(memory, &mut rng);
+        let tcp = Tcp::new(tables, &mut rng);
         let mut ip = Ip::new(config.ip, &mut []);
         ip.set_default_route(Some(NextHop {
             interface: LINK,
             neighbour: Neighbour::Only,
         }));
-        let node = self.node.init(Node::new(links, ip, tcp, rng, now()));
+        let node = memory.node.write(Node::new(links, ip, tcp, rng, now()));
         if DATAGRAMS > 0 {
-            let (ports, bytes) = self.datagrams.take();
+            let (ports, bytes) = &mut memory.datagrams;
             node.set_inbox(Inbox::with_places(ports, bytes));
         }
         let shared = share(Parts {
             node,
-            tables: self.tables.init(Tables::new(buffers, config.tcp)),
+            tables: memory.tables.write(Tables::new(buffers, config.tcp)),
             seed,
             salt: 0,
             known: config.names,
@@ -193,7 +215,7 @@ impl<
             #[cfg(feature = "sleepy")]
             passes_on: config.ip.forwards,
         });
-        (Stack::new(self.shared.init(shared)), packet)
+        (Stack::new(memory.shared.write(shared)), &mut memory.packet)
     }
 }
 

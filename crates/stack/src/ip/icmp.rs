@@ -8,8 +8,8 @@ use super::PacketDrop;
 use crate::limits::IPV6_MTU_MIN;
 use crate::time::Allowance;
 use crate::wire::checksum::Checksum;
-use crate::wire::cursor::Full;
-use crate::wire::icmpv6::{self, Echo, Message};
+use crate::wire::cursor::{Full, copy};
+use crate::wire::icmpv6::{self, Echo, Message, kind, unreachable};
 use crate::wire::ipv6::{self, Extensions, Header, TrafficClass, next_header};
 
 /// An error a node reports to the source of a packet.
@@ -74,26 +74,27 @@ impl ErrorKind {
         }
     }
 
-    /// The ICMPv6 message of this error about `invoking`, the start of the offending packet.
-    fn message(self, invoking: &[u8]) -> Message<'_> {
-        let unreachable = |code| Message::DestinationUnreachable { code, invoking };
-        match self {
-            Self::NoRoute | Self::SentBack => unreachable(icmpv6::unreachable::NO_ROUTE),
-            Self::AddressUnreachable => unreachable(icmpv6::unreachable::ADDRESS),
-            Self::SourceRoute => unreachable(icmpv6::unreachable::SOURCE_ROUTE),
-            Self::PortUnreachable => unreachable(icmpv6::unreachable::PORT),
-            Self::PacketTooBig { mtu } => Message::PacketTooBig { mtu, invoking },
-            Self::HopLimitExceeded => Message::TimeExceeded { code: 0, invoking },
+    /// The beginning of the ICMPv6 message of this error: what stands before the packet that it
+    /// quotes.
+    const fn fixed(self) -> Fixed {
+        let (kind, code, word) = match self {
+            Self::NoRoute | Self::SentBack => (kind::UNREACHABLE, unreachable::NO_ROUTE, 0),
+            Self::AddressUnreachable => (kind::UNREACHABLE, unreachable::ADDRESS, 0),
+            Self::SourceRoute => (kind::UNREACHABLE, unreachable::SOURCE_ROUTE, 0),
+            Self::PortUnreachable => (kind::UNREACHABLE, unreachable::PORT, 0),
+            Self::PacketTooBig { mtu } => (kind::TOO_BIG, 0, mtu),
+            Self::HopLimitExceeded => (kind::TIME_EXCEEDED, 0, 0),
             #[cfg(feature = "fragments")]
-            Self::ReassemblyTimeExceeded => Message::TimeExceeded { code: 1, invoking },
-            Self::ParameterProblem { code, pointer } => Message::ParameterProblem {
-                code,
-                pointer,
-                invoking,
-            },
-        }
+            Self::ReassemblyTimeExceeded => (kind::TIME_EXCEEDED, 1, 0),
+            Self::ParameterProblem { code, pointer } => (kind::PARAMETER, code, pointer),
+        };
+        let [a, b, c, d] = word.to_be_bytes();
+        [kind, code, 0, 0, a, b, c, d]
     }
 }
+
+/// Type, code, a zero checksum and the fixed word of a message.
+type Fixed = [u8; icmpv6::HEADER_LEN];
 
 /// Limit on the ICMPv6 errors that a node sends: a burst of 10, as RFC 4443 §2.4 f proposes for a
 /// small device, then one a second. That section's 10 a second, of two frames each, would be a
@@ -159,7 +160,7 @@ pub(crate) fn error(
         .len()
         .min(IPV6_MTU_MIN - ipv6::HEADER_LEN - icmpv6::HEADER_LEN);
     let body = offending.get(..quoted)?;
-    Some((head(&kind.message(&[]), body, src, to, hop_limit)?, body))
+    Some((head(kind.fixed(), body, src, to, hop_limit)?, body))
 }
 
 /// The head of the reply to `request`; its data follow.
@@ -169,47 +170,48 @@ pub(crate) fn echo_reply(
     src: Ipv6Addr,
     hop_limit: u8,
 ) -> Option<Head> {
-    let reply = Message::EchoReply(Echo {
-        data: &[],
-        ..*request
-    });
-    head(&reply, request.data, src, to, hop_limit)
+    let [a, b] = request.identifier.to_be_bytes();
+    let [c, d] = request.sequence.to_be_bytes();
+    let fixed = [kind::ECHO_REPLY, 0, 0, 0, a, b, c, d];
+    head(fixed, request.data, src, to, hop_limit)
 }
 
-/// The head of `message`, which is written without its body.
+/// The head of the message that begins with `fixed`, whose body lies elsewhere.
+// Not inlined: it has two callers, and one copy saves flash.
+#[inline(never)]
 fn head(
-    message: &Message<'_>,
+    mut fixed: Fixed,
     body: &[u8],
     src: Ipv6Addr,
     dst: Ipv6Addr,
     hop_limit: u8,
 ) -> Option<Head> {
-    let mut head = [0; ipv6::HEADER_LEN + icmpv6::HEADER_LEN];
-    write(message, src, dst, hop_limit, &mut head).ok()?;
     let len = icmpv6::HEADER_LEN + body.len();
     let mut sum = Checksum::pseudo_header(&src, &dst, icmpv6::NEXT_HEADER, len);
-    let [
-        _,
-        _,
-        _,
-        _,
-        len_high,
-        len_low,
-        ..,
-        kind,
-        code,
-        sum_high,
-        sum_low,
-        a,
-        b,
-        c,
-        d,
-    ] = &mut head;
-    sum.add(&[*kind, *code, 0, 0, *a, *b, *c, *d]);
+    sum.add(&fixed);
     sum.add(body);
-    [*sum_high, *sum_low] = sum.finish().to_be_bytes();
-    [*len_high, *len_low] = u16::try_from(len).ok()?.to_be_bytes();
+    let [_, _, high, low, ..] = &mut fixed;
+    [*high, *low] = sum.finish().to_be_bytes();
+    let mut head = [0; ipv6::HEADER_LEN + icmpv6::HEADER_LEN];
+    let (first, rest) = head.split_at_mut(ipv6::HEADER_LEN);
+    header(u16::try_from(len).ok()?, (src, dst), hop_limit)
+        .emit(first)
+        .ok()?;
+    copy(rest, &fixed);
     Some(head)
+}
+
+/// The IPv6 header of a message of `len` bytes.
+fn header(len: u16, (src, dst): (Ipv6Addr, Ipv6Addr), hop_limit: u8) -> Header {
+    Header {
+        traffic_class: TrafficClass::default(),
+        flow_label: 0,
+        payload_len: len,
+        next_header: icmpv6::NEXT_HEADER,
+        hop_limit,
+        src,
+        dst,
+    }
 }
 
 /// Writes `message` as a whole packet; returns its length.
@@ -241,16 +243,8 @@ pub(crate) fn finish(
 ) -> Result<usize, Full> {
     let (head, body) = out.split_at_mut_checked(ipv6::HEADER_LEN).ok_or(Full)?;
     icmpv6::fill_checksum(&src, &dst, body.get_mut(..len).ok_or(Full)?);
-    let header = Header {
-        traffic_class: TrafficClass::default(),
-        flow_label: 0,
-        payload_len: u16::try_from(len).map_err(|_| Full)?,
-        next_header: icmpv6::NEXT_HEADER,
-        hop_limit,
-        src,
-        dst,
-    };
-    header.emit(head)?;
+    let len16 = u16::try_from(len).map_err(|_| Full)?;
+    header(len16, (src, dst), hop_limit).emit(head)?;
     Ok(ipv6::HEADER_LEN + len)
 }
 

@@ -208,7 +208,9 @@ impl<'m> Node<'m> {
         let (protocol, upper) = self.ip.upper_layer((header, was_cut), payload)?;
         // A packet from the unspecified address is accepted only if it is neighbour discovery,
         // which a node may send before it has an address.
-        let asks_for_one = protocol == icmpv6::NEXT_HEADER && header.hop_limit == ndp::HOP_LIMIT;
+        let asks_for_one = cfg!(feature = "mesh")
+            && protocol == icmpv6::NEXT_HEADER
+            && header.hop_limit == ndp::HOP_LIMIT;
         if header.src.is_unspecified() && !asks_for_one {
             return Err(Disposition::Drop(ip::PacketDrop::BadAddress));
         }
@@ -245,6 +247,7 @@ impl<'m> Node<'m> {
         };
         let id = ingress.interface;
         match message {
+            Message::EchoRequest(_) if !cfg!(feature = "icmp") => drop(ip::PacketDrop::IgnoredIcmp),
             Message::EchoRequest(request) => match self.ip.may_answer_echo(now) {
                 true => self.answer_echo(id, header, &request),
                 false => drop(ip::PacketDrop::TooMany),

@@ -60,6 +60,9 @@ impl<'m> Node<'m> {
         packet: &[u8],
         now: Instant,
     ) -> bool {
+        if !cfg!(feature = "icmp") {
+            return false;
+        }
         if kind == ErrorKind::SentBack {
             self.ip.counters.count(ip::PacketDrop::SentBack);
         }

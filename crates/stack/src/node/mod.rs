@@ -281,10 +281,13 @@ impl<'m> Node<'m> {
         if self.news_at.is_some_and(|at| now >= at) {
             self.news_at = None;
         }
-        if let Some(action) = self.poll_acknowledgment(now, out) {
-            return Some(action);
+        // Only a radio's links acknowledge, and have packets that wait for that.
+        if cfg!(feature = "mesh") {
+            if let Some(action) = self.poll_acknowledgment(now, out) {
+                return Some(action);
+            }
+            self.poll_arrivals(now);
         }
-        self.poll_arrivals(now);
         self.poll_fragments(now);
         loop {
             self.must_poll_again = false;

@@ -146,19 +146,19 @@ pub mod unreachable {
     pub const SOURCE_ROUTE: u8 = 7;
 }
 
-mod kind {
-    pub(super) const UNREACHABLE: u8 = 1;
-    pub(super) const TOO_BIG: u8 = 2;
-    pub(super) const TIME_EXCEEDED: u8 = 3;
-    pub(super) const PARAMETER: u8 = 4;
-    pub(super) const ECHO_REQUEST: u8 = 128;
-    pub(super) const ECHO_REPLY: u8 = 129;
-    pub(super) const ROUTER_SOLICITATION: u8 = 133;
-    pub(super) const ROUTER_ADVERTISEMENT: u8 = 134;
-    pub(super) const NEIGHBOR_SOLICITATION: u8 = 135;
-    pub(super) const NEIGHBOR_ADVERTISEMENT: u8 = 136;
-    pub(super) const REDIRECT: u8 = 137;
-    pub(super) const RPL: u8 = 155;
+pub(crate) mod kind {
+    pub(crate) const UNREACHABLE: u8 = 1;
+    pub(crate) const TOO_BIG: u8 = 2;
+    pub(crate) const TIME_EXCEEDED: u8 = 3;
+    pub(crate) const PARAMETER: u8 = 4;
+    pub(crate) const ECHO_REQUEST: u8 = 128;
+    pub(crate) const ECHO_REPLY: u8 = 129;
+    pub(crate) const ROUTER_SOLICITATION: u8 = 133;
+    pub(crate) const ROUTER_ADVERTISEMENT: u8 = 134;
+    pub(crate) const NEIGHBOR_SOLICITATION: u8 = 135;
+    pub(crate) const NEIGHBOR_ADVERTISEMENT: u8 = 136;
+    pub(crate) const REDIRECT: u8 = 137;
+    pub(crate) const RPL: u8 = 155;
 }
 
 /// Whether a message that begins with these bytes goes from one neighbour to another: of neighbour
@@ -225,7 +225,10 @@ impl<'a> Message<'a> {
             }
             kind::ECHO_REQUEST => Self::EchoRequest(Echo::parse(r)?),
             kind::ECHO_REPLY => Self::EchoReply(Echo::parse(r)?),
-            kind::ROUTER_SOLICITATION..=kind::REDIRECT => Self::parse_ndp(kind, r)?,
+            // Only links over radios discover neighbours.
+            kind::ROUTER_SOLICITATION..=kind::REDIRECT if cfg!(feature = "mesh") => {
+                Self::parse_ndp(kind, r)?
+            }
             _ => Self::Other {
                 kind,
                 code,
