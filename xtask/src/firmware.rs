@@ -10,7 +10,7 @@ use crate::panics::reachable_panics;
 use crate::step::{StepOutcome, run_logged, wait};
 use crate::symbols::without_paths;
 use crate::tools::{self, QEMU};
-use crate::workspace::{Workspace, in_ci};
+use crate::workspace::{Workspace, in_ci, locked};
 
 /// The image that is built with TCP and without.
 pub(crate) const TCP_COST: &str = "tcp-cost";
@@ -26,6 +26,11 @@ pub(crate) const SECURITY_COST: &str = "security-cost";
 
 /// The image that is built with nodes that sleep and without.
 pub(crate) const SLEEPY_COST: &str = "sleepy-cost";
+
+/// The images above a driver of packets, and what they are built for: a Cortex-M4, as Thread's
+/// devices have.
+pub(crate) const OVER_NODE: &str = "over-node";
+pub(crate) const OVER_TARGET: &str = "thumbv7em-none-eabihf";
 
 /// A Cortex-M0+.
 pub(crate) const TARGET: &str = "thumbv6m-none-eabi";
@@ -176,6 +181,25 @@ fn build_over_ble(
         bail!("{output}\nthe node with {features} does not build");
     }
     panics_in(workspace, BLE_COST, &output)
+}
+
+/// Builds the client and server above a driver of packets, with Motet and with embassy-net; gives
+/// where both images are.
+pub(crate) fn build_over(workspace: &Workspace) -> Result<[PathBuf; 2]> {
+    let mut command = workspace.firmware_cargo("build");
+    command
+        .args(["--release", "--target", OVER_TARGET, "--package", OVER_NODE])
+        .args(locked());
+    without_paths(workspace, &mut command)?;
+    let log = workspace.scratch()?.join("firmware.log");
+    let (good, output) = run_logged(&mut command, &log)?;
+    ensure!(
+        good,
+        "{output}
+the node above another stack does not build"
+    );
+    let folder = workspace.target.join(OVER_TARGET).join("release");
+    Ok(["over-motet", "over-embassy-net"].map(|name| folder.join(name)))
 }
 
 /// What cargo is told to build one image of no protocol beyond those that every node has.

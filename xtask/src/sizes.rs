@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use crate::Format;
 use crate::composition::{code_by, file_of, module_of};
 use crate::firmware::{
-    BLE_COST, RPL_COST, SECURITY_COST, SLEEPY_COST, TCP_COST, build_minimal_node, build_with_ble,
-    build_with_rpl, build_with_security, build_with_sleepy, build_with_tcple, build_without_ble,
-    build_without_rpl, build_without_security, build_without_sleepy, build_without_tcp, image_path,
-    run_pair,
+    BLE_COST, RPL_COST, SECURITY_COST, SLEEPY_COST, TCP_COST, build_minimal_node, build_over,
+    build_with_ble, build_with_rpl, build_with_security, build_with_sleepy, build_with_tcple,
+    build_without_ble, build_without_rpl, build_without_security, build_without_sleepy,
+    build_without_tcp, image_path, run_pair,
 };
 use crate::image::Image;
 use crate::provenance::heading;
@@ -52,6 +52,9 @@ const TCPLE_RAM_MAX: u32 = 12_194;
 const SECURITY_TEXT_MAX: u32 = 12 * 1024;
 const SECURITY_RAM_MAX: u32 = 1_280;
 
+/// What a client and a server above another stack's driver should take on a Cortex-M4 in all.
+const OVER_TEXT_MAX: u32 = 40_000;
+
 /// What Contiki-NG's RPL-lite alone takes on the same processor, with `-Os`.
 const RPL_LITE_TEXT: u32 = 10_414;
 
@@ -62,7 +65,7 @@ const RPL_LITE_TEXT: u32 = 10_414;
 const GROWTH_SHARE: u32 = 200;
 
 /// How many figures there are.
-const FIGURES: usize = 17;
+const FIGURES: usize = 18;
 
 /// The figures, in bytes.
 #[derive(Serialize, Deserialize, Clone, Copy)]
@@ -107,6 +110,10 @@ struct Sizes {
     /// Static RAM that they add, with four children and room for two packets of full length.
     #[serde(default)]
     sleepy_ram_bytes: Option<u32>,
+    /// Flash of a client and a server above another stack's driver, with TCP and IP alone. None in
+    /// a snapshot of before.
+    #[serde(default)]
+    over_text_bytes: Option<u32>,
     /// Flash of the minimal node.
     minimal_node_text_bytes: u32,
     /// Its static RAM, buffers and queues included.
@@ -132,6 +139,7 @@ impl Sizes {
             ("security_ram_bytes", self.security_ram_bytes),
             ("sleepy_text_bytes", self.sleepy_text_bytes),
             ("sleepy_ram_bytes", self.sleepy_ram_bytes),
+            ("over_text_bytes", self.over_text_bytes),
             (
                 "minimal_node_text_bytes",
                 Some(self.minimal_node_text_bytes),
@@ -153,6 +161,7 @@ pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result
         tcple_code,
         security_code,
         sleepy_code,
+        embassy_net_text_bytes,
         panics,
     } = measure(workspace)?;
     match format {
@@ -185,6 +194,7 @@ pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result
             print!("\n{}{}", tcple_verdict(&sizes), rows(&tcple_code));
             print!("\n{}{}", security_verdict(&sizes), rows(&security_code));
             print!("\n{}{}", sleepy_verdict(&sizes), rows(&sleepy_code));
+            print!("\n{}", over_verdict(&sizes, embassy_net_text_bytes));
         }
     }
     for line in &panics {
@@ -247,6 +257,8 @@ struct Measured {
     security_code: BTreeMap<String, i64>,
     /// What both sides of sleep add to a router, by file.
     sleepy_code: BTreeMap<String, i64>,
+    /// What the same client and server take with embassy-net.
+    embassy_net_text_bytes: u32,
     /// Lines that can panic.
     panics: Vec<String>,
 }
@@ -277,6 +289,8 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
     let tcple = tcple_cost(workspace)?;
     let security = security_cost(workspace)?;
     let sleepy = sleepy_cost(workspace)?;
+    let [over, embassy_net] = build_over(workspace)?;
+    let over = Image::open(&over)?.flash_bytes()?;
     let sizes = Sizes {
         connection_bytes,
         listener_bytes,
@@ -292,6 +306,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         security_ram_bytes: Some(security.ram_bytes),
         sleepy_text_bytes: Some(sleepy.text_bytes),
         sleepy_ram_bytes: Some(sleepy.ram_bytes),
+        over_text_bytes: Some(over),
         minimal_node_text_bytes,
         minimal_node_ram_bytes: echo_node.ram_bytes()?,
         stack_high_water_bytes,
@@ -305,6 +320,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         tcple_code: tcple.code,
         security_code: security.code,
         sleepy_code: sleepy.code,
+        embassy_net_text_bytes: Image::open(&embassy_net)?.flash_bytes()?,
         panics: [
             node.panics,
             rpl.panics,
@@ -466,6 +482,17 @@ fn sleepy_verdict(sizes: &Sizes) -> String {
     format!("Sleep, child and parent, adds {text} B, and its RAM is {ram} B; of its code:\n")
 }
 
+/// Whether a client and a server above another stack keep to their limit, in a line.
+fn over_verdict(sizes: &Sizes, embassy_net: u32) -> String {
+    let text = sizes.over_text_bytes.unwrap_or_default();
+    let takes = against(
+        "A client and a server above another stack take",
+        text,
+        OVER_TEXT_MAX,
+    );
+    format!("{takes} (with embassy-net: {embassy_net})\n")
+}
+
 /// What something adds to flash and RAM, and the limits of both.
 fn verdict(adds: &str, figures: [Option<u32>; 2], [text_max, ram_max]: [u32; 2]) -> String {
     let [text, ram] = figures.map(Option::unwrap_or_default);
@@ -607,6 +634,7 @@ mod tests {
         security_ram_bytes: None,
         sleepy_text_bytes: None,
         sleepy_ram_bytes: None,
+        over_text_bytes: None,
         minimal_node_text_bytes: 40_000,
         minimal_node_ram_bytes: 9_000,
         stack_high_water_bytes: Some(2_000),

@@ -110,3 +110,8 @@ pub use motet::node::Node;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/sockets.md")]
 struct Guide;
+
+// So does this one's.
+#[cfg(all(doctest, feature = "over"))]
+#[doc = include_str!("../../../docs/guide/above-another-stack.md")]
+struct AboveAnotherStack;
