@@ -25,6 +25,7 @@ mod image;
 mod interop;
 mod mutants;
 mod oldest;
+mod over_text;
 mod panics;
 mod peers;
 mod planted;

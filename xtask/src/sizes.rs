@@ -20,6 +20,7 @@ use crate::firmware::{
     build_without_tcp, image_path, run_pair,
 };
 use crate::image::Image;
+use crate::over_text::OverText;
 use crate::provenance::heading;
 use crate::step::StepOutcome;
 use crate::tools::{self, QEMU};
@@ -51,9 +52,6 @@ const TCPLE_RAM_MAX: u32 = 12_194;
 /// neighbours.
 const SECURITY_TEXT_MAX: u32 = 12 * 1024;
 const SECURITY_RAM_MAX: u32 = 1_280;
-
-/// What a client and a server above another stack's driver should take on a Cortex-M4 in all.
-const OVER_TEXT_MAX: u32 = 40_000;
 
 /// What Contiki-NG's RPL-lite alone takes on the same processor, with `-Os`.
 const RPL_LITE_TEXT: u32 = 10_414;
@@ -161,7 +159,7 @@ pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result
         tcple_code,
         security_code,
         sleepy_code,
-        embassy_net_text_bytes,
+        over,
         panics,
     } = measure(workspace)?;
     match format {
@@ -194,7 +192,7 @@ pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result
             print!("\n{}{}", tcple_verdict(&sizes), rows(&tcple_code));
             print!("\n{}{}", security_verdict(&sizes), rows(&security_code));
             print!("\n{}{}", sleepy_verdict(&sizes), rows(&sleepy_code));
-            print!("\n{}", over_verdict(&sizes, embassy_net_text_bytes));
+            print!("\n{}", over.verdict());
         }
     }
     for line in &panics {
@@ -257,8 +255,7 @@ struct Measured {
     security_code: BTreeMap<String, i64>,
     /// What both sides of sleep add to a router, by file.
     sleepy_code: BTreeMap<String, i64>,
-    /// What the same client and server take with embassy-net.
-    embassy_net_text_bytes: u32,
+    over: OverText,
     /// Lines that can panic.
     panics: Vec<String>,
 }
@@ -289,8 +286,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
     let tcple = tcple_cost(workspace)?;
     let security = security_cost(workspace)?;
     let sleepy = sleepy_cost(workspace)?;
-    let [over, embassy_net] = build_over(workspace)?;
-    let over = Image::open(&over)?.flash_bytes()?;
+    let over = OverText::measure(workspace)?;
     let sizes = Sizes {
         connection_bytes,
         listener_bytes,
@@ -306,7 +302,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         security_ram_bytes: Some(security.ram_bytes),
         sleepy_text_bytes: Some(sleepy.text_bytes),
         sleepy_ram_bytes: Some(sleepy.ram_bytes),
-        over_text_bytes: Some(over),
+        over_text_bytes: Some(over.motet),
         minimal_node_text_bytes,
         minimal_node_ram_bytes: echo_node.ram_bytes()?,
         stack_high_water_bytes,
@@ -320,7 +316,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         tcple_code: tcple.code,
         security_code: security.code,
         sleepy_code: sleepy.code,
-        embassy_net_text_bytes: Image::open(&embassy_net)?.flash_bytes()?,
+        over,
         panics: [
             node.panics,
             rpl.panics,
@@ -482,17 +478,6 @@ fn sleepy_verdict(sizes: &Sizes) -> String {
     format!("Sleep, child and parent, adds {text} B, and its RAM is {ram} B; of its code:\n")
 }
 
-/// Whether a client and a server above another stack keep to their limit, in a line.
-fn over_verdict(sizes: &Sizes, embassy_net: u32) -> String {
-    let text = sizes.over_text_bytes.unwrap_or_default();
-    let takes = against(
-        "A client and a server above another stack take",
-        text,
-        OVER_TEXT_MAX,
-    );
-    format!("{takes} (with embassy-net: {embassy_net})\n")
-}
-
 /// What something adds to flash and RAM, and the limits of both.
 fn verdict(adds: &str, figures: [Option<u32>; 2], [text_max, ram_max]: [u32; 2]) -> String {
     let [text, ram] = figures.map(Option::unwrap_or_default);
@@ -502,7 +487,7 @@ fn verdict(adds: &str, figures: [Option<u32>; 2], [text_max, ram_max]: [u32; 2])
 }
 
 /// A figure and its limit.
-fn against(what: &str, bytes: u32, limit: u32) -> String {
+pub(crate) fn against(what: &str, bytes: u32, limit: u32) -> String {
     match bytes.checked_sub(limit) {
         None | Some(0) => format!("{what} {bytes} B, of {limit}"),
         Some(above) => format!("{what} {bytes} B, {above} more than {limit}"),

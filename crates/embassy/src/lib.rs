@@ -62,6 +62,8 @@ mod names;
 #[cfg(feature = "offload")]
 pub mod offload;
 #[cfg(feature = "over")]
+mod over_error;
+#[cfg(feature = "over")]
 mod packet_resources;
 #[cfg(feature = "over")]
 mod packet_runner;
@@ -86,7 +88,9 @@ pub use connection::{ReadHalf, TcpSocket, WriteHalf};
 pub use error::Error;
 pub use listener::TcpListener;
 #[cfg(feature = "over")]
-pub use packet_resources::{OverError, PacketConfig, PacketResources, over};
+pub use over_error::OverError;
+#[cfg(feature = "over")]
+pub use packet_resources::{PacketConfig, PacketResources, over};
 #[cfg(feature = "over")]
 pub use packet_runner::PacketRunner;
 #[cfg(feature = "mesh")]

@@ -1,6 +1,5 @@
 //! The memory of a node above another stack, its settings, and the call that starts it.
 
-use core::fmt;
 use core::mem::MaybeUninit;
 use core::net::Ipv6Addr;
 
@@ -16,9 +15,11 @@ use motet::udp::Inbox;
 use static_cell::ConstStaticCell;
 
 use crate::clock::now;
+use crate::over_error::OverError;
 use crate::packet_runner::PacketRunner;
-use crate::parts::{Parts, SOCKETS, Tables, UDP_PORTS, share, window_of};
+use crate::parts::{Parts, SOCKETS, Tables, share, window_of};
 use crate::stack::{LINK, Shared, Stack};
+use crate::udp::UDP_PORTS;
 
 /// Settings of a node whose packets another stack carries, and of its sockets.
 #[derive(Clone, Debug)]
@@ -43,8 +44,8 @@ pub struct PacketConfig {
 
 impl Default for PacketConfig {
     /// As for a mote of a mesh, but for what whole packets change: time stamps would take 1 % of a
-    /// slow link and are off; ACKs for each segment behind a gap, which may be as long on the air as
-    /// the peer's next segment, are two; and cwnd grows by two segments for an ACK that stands for
+    /// slow link and are off; behind a gap two segments are acknowledged one by one, because each
+    /// ACK takes the time of a part of the peer's next segment; and cwnd grows by two segments for an ACK that stands for
     /// two (RFC 3465). Measured by `cargo xtask interop over`.
     fn default() -> Self {
         Self {
@@ -64,47 +65,14 @@ impl Default for PacketConfig {
     }
 }
 
-/// Why a node cannot be put above a driver.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum OverError {
-    /// The driver carries frames, not packets: its
-    /// [`hardware_address`](Driver::hardware_address) is not [`HardwareAddress::Ip`].
-    Medium,
-    /// The driver's packets, or those of the [`PacketResources`], are shorter than the 1,280 bytes
-    /// of IPv6 (RFC 8200 §5).
-    Mtu,
-    /// More addresses than a node has room for
-    /// ([`ADDRESSES_MAX`](motet::limits::ADDRESSES_MAX)).
-    Addresses,
-}
-
-impl OverError {
-    /// The reason in words.
-    pub const fn reason(&self) -> &'static str {
-        match self {
-            Self::Medium => "the driver carries frames, not IP packets",
-            Self::Mtu => "packets shorter than the 1,280 bytes of IPv6",
-            Self::Addresses => "more addresses than a node has room for",
-        }
-    }
-}
-
-impl fmt::Display for OverError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.reason())
-    }
-}
-
-impl core::error::Error for OverError {}
-
 /// All memory of a node above another stack, for one static.
 ///
 /// `CONNECTIONS`, `DATAGRAMS`, `LISTENERS` and `HALF_OPEN` are those of
 /// [`Resources`](crate::Resources). `BUFFER`: half of the bytes of each connection; 16/17 of it are
-/// the window each way, and the rest says which bytes have come out of order. `PACKET`: the longest packet, bytes; with the driver's own
-/// limit it makes the MTU. `QUEUE`: bytes of datagrams and of ICMPv6 that wait for the driver, each
-/// with six more than its packet has; by default the longest payload of a datagram is 202 bytes.
+/// the window each way, and the rest says which bytes have come out of order. `PACKET`: the longest
+/// packet, bytes; with the driver's own limit it makes the MTU. `QUEUE`: bytes of datagrams and of
+/// ICMPv6 that wait for the driver, each with six more than its packet has; by default the longest
+/// payload of a datagram is 202 bytes.
 pub struct PacketResources<
     const CONNECTIONS: usize,
     const BUFFER: usize,

@@ -14,7 +14,7 @@ use motet::limits::ADDRESSES_MAX;
 use motet::link::{Action, Event, Link};
 
 use crate::clock::{now, tick_of};
-use crate::packet_resources::OverError;
+use crate::over_error::OverError;
 use crate::stack::{LINK, Stack};
 
 /// Moves packets between a node and a driver, and wakes the tasks that wait for the node.

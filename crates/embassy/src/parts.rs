@@ -1,5 +1,5 @@
-//! The parts of a [`Stack`](crate::Stack) beside its links: the same above a radio and above another
-//! stack.
+//! The parts of a [`Stack`](crate::Stack) beside its links: the same above a radio and above
+//! another stack.
 
 use core::cell::RefCell;
 use core::net::Ipv6Addr;
@@ -83,9 +83,6 @@ pub(crate) const fn window_of(bytes: usize) -> u16 {
         window as u16
     }
 }
-
-/// UDP ports that are open at one time.
-pub(crate) const UDP_PORTS: usize = 4;
 
 /// What the connections of an application on a device want: answers at once, and slots that do not
 /// wait for peers that are gone.

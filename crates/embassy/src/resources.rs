@@ -7,9 +7,10 @@ use static_cell::{ConstStaticCell, StaticCell};
 
 use crate::clock::now;
 use crate::config::Config;
-use crate::parts::{Parts, Tables, UDP_PORTS, share, window_of};
+use crate::parts::{Parts, Tables, share, window_of};
 use crate::runner::{Radio, Runner};
 use crate::stack::{Shared, Stack};
+use crate::udp::UDP_PORTS;
 
 /// All memory of one mote, for one static.
 ///

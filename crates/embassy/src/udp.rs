@@ -5,7 +5,6 @@ use core::net::{SocketAddr, SocketAddrV6};
 use motet::node::DatagramError;
 
 use crate::error::Error;
-use crate::parts::UDP_PORTS;
 use crate::stack::{Stack, remote_of};
 use crate::waiters::wait;
 
@@ -90,3 +89,6 @@ impl Drop for UdpSocket {
 
 /// The dynamic ports 49152 to 65535 (RFC 6335 §6).
 const EPHEMERAL_FIRST: u16 = 0xc000;
+
+/// UDP ports that are open at one time.
+pub(crate) const UDP_PORTS: usize = 4;

@@ -69,8 +69,8 @@
 #![no_std]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 #![forbid(unsafe_code)]
-// What only links over radios call is in many modules; the linker leaves it out, and builds with the
-// feature find what nobody calls.
+// What only links over radios call is in many modules; the linker leaves it out, and builds with
+// the feature find what nobody calls.
 #![cfg_attr(
     not(feature = "mesh"),
     expect(dead_code, reason = "only links over radios call it")

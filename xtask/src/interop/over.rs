@@ -1,7 +1,7 @@
 //! `cargo xtask interop over`: Motet's sockets above a driver of whole packets, beside embassy-net.
 //!
-//! `peers/over` has the checks, and prints their rows by itself: embassy-net is a dependency of that
-//! workspace alone.
+//! `peers/over` has the checks, and prints their rows by itself: embassy-net is a dependency of
+//! that workspace alone.
 
 use std::process::Command;
 

@@ -37,8 +37,6 @@ pub(super) const KNOWN: [Known; 18] = [
         files: &[
             "connection",
             "listener",
-            "resources",
-            "runner",
             "stack",
             "stack_state",
             "udp",

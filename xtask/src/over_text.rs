@@ -1,0 +1,34 @@
+//! The flash of a client and a server above another stack's driver, with Motet and with embassy-net.
+
+use anyhow::Result;
+
+use crate::firmware::build_over;
+use crate::image::Image;
+use crate::sizes::against;
+use crate::workspace::Workspace;
+
+/// What such a program should take on a Cortex-M4 in all.
+const OVER_TEXT_MAX: u32 = 40_000;
+
+/// Flash of both images, bytes.
+pub(crate) struct OverText {
+    pub(crate) motet: u32,
+    embassy_net: u32,
+}
+
+impl OverText {
+    pub(crate) fn measure(workspace: &Workspace) -> Result<Self> {
+        let [motet, embassy_net] = build_over(workspace)?;
+        Ok(Self {
+            motet: Image::open(&motet)?.flash_bytes()?,
+            embassy_net: Image::open(&embassy_net)?.flash_bytes()?,
+        })
+    }
+
+    /// Whether the program keeps to its limit, in a line.
+    pub(crate) fn verdict(&self) -> String {
+        let what = "A client and a server above another stack take";
+        let takes = against(what, self.motet, OVER_TEXT_MAX);
+        format!("{takes} (with embassy-net: {})\n", self.embassy_net)
+    }
+}
