@@ -1,5 +1,6 @@
 //! `cargo xtask interop`: foreign parts as judges of Motet.
 
+mod openthread;
 mod over;
 mod rcp;
 mod report;
@@ -26,6 +27,8 @@ pub(crate) enum Peer {
     Cojp,
     /// OpenThread's simulated radio co-processors, as the radios of a router and its motes
     Rcp,
+    /// OpenThread below Motet's sockets, by the crate `openthread` on a simulated radio
+    Openthread,
     /// embassy-net above the same driver, and Linux behind it, as neighbours of Motet's sockets
     Over,
     /// Linux's own IEEE 802.15.4, 6LoWPAN and TCP, in an emulator, as partners of a mote
@@ -53,6 +56,7 @@ pub(crate) fn run(
         Peer::Linux => (linux, "Beside Linux", "linux"),
         Peer::Cojp => (cojp, "Beside a registrar", "cojp"),
         Peer::Rcp => (rcp::run, "On OpenThread's radios", "rcp"),
+        Peer::Openthread => (openthread::run, "Above OpenThread", "openthread"),
         Peer::Over => (over::run, "Above another stack", "over"),
         Peer::Wpan => (wpan::run, "Beside Linux's 6LoWPAN", "wpan"),
         Peer::ThreadChild if is_full => (

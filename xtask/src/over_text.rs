@@ -1,10 +1,10 @@
-//! The flash of a client and a server above another stack's driver, with Motet and with embassy-net.
+//! The flash of a client and a server above another stack's driver, with Motet and with
+//! embassy-net.
 
 use anyhow::Result;
 
 use crate::firmware::build_over;
 use crate::image::Image;
-use crate::sizes::against;
 use crate::workspace::Workspace;
 
 /// What such a program should take on a Cortex-M4 in all.
@@ -30,5 +30,13 @@ impl OverText {
         let what = "A client and a server above another stack take";
         let takes = against(what, self.motet, OVER_TEXT_MAX);
         format!("{takes} (with embassy-net: {})\n", self.embassy_net)
+    }
+}
+
+/// A figure and its limit.
+pub(crate) fn against(what: &str, bytes: u32, limit: u32) -> String {
+    match bytes.checked_sub(limit) {
+        None | Some(0) => format!("{what} {bytes} B, of {limit}"),
+        Some(above) => format!("{what} {bytes} B, {above} more than {limit}"),
     }
 }

@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 use crate::Format;
 use crate::composition::{code_by, file_of, module_of};
 use crate::firmware::{
-    BLE_COST, RPL_COST, SECURITY_COST, SLEEPY_COST, TCP_COST, build_minimal_node, build_over,
-    build_with_ble, build_with_rpl, build_with_security, build_with_sleepy, build_with_tcple,
-    build_without_ble, build_without_rpl, build_without_security, build_without_sleepy,
-    build_without_tcp, image_path, run_pair,
+    BLE_COST, RPL_COST, SECURITY_COST, SLEEPY_COST, TCP_COST, build_minimal_node, build_with_ble,
+    build_with_rpl, build_with_security, build_with_sleepy, build_with_tcple, build_without_ble,
+    build_without_rpl, build_without_security, build_without_sleepy, build_without_tcp, image_path,
+    run_pair,
 };
 use crate::image::Image;
-use crate::over_text::OverText;
+use crate::over_text::{OverText, against};
 use crate::provenance::heading;
 use crate::step::StepOutcome;
 use crate::tools::{self, QEMU};
@@ -484,14 +484,6 @@ fn verdict(adds: &str, figures: [Option<u32>; 2], [text_max, ram_max]: [u32; 2])
     let adds = against(adds, text, text_max);
     let ram = against("its RAM is", ram, ram_max);
     format!("{adds}, and {ram}; of its code:\n")
-}
-
-/// A figure and its limit.
-pub(crate) fn against(what: &str, bytes: u32, limit: u32) -> String {
-    match bytes.checked_sub(limit) {
-        None | Some(0) => format!("{what} {bytes} B, of {limit}"),
-        Some(above) => format!("{what} {bytes} B, {above} more than {limit}"),
-    }
 }
 
 fn rows(code: &BTreeMap<String, i64>) -> String {

@@ -94,7 +94,7 @@ fn program(workspace: &Workspace) -> Result<Command> {
 
 /// `program`, without the rights of root: as uid 0 of a user namespace, which any user may make. A
 /// machine that forbids those runs it as it is.
-fn as_anybody(program: &Path) -> Command {
+pub(crate) fn as_anybody(program: &Path) -> Command {
     const ANYBODY: [&str; 3] = ["--user", "--map-root-user", "--"];
     let unshare = || {
         let mut command = Command::new("unshare");

@@ -45,8 +45,8 @@ pub struct PacketConfig {
 impl Default for PacketConfig {
     /// As for a mote of a mesh, but for what whole packets change: time stamps would take 1 % of a
     /// slow link and are off; behind a gap two segments are acknowledged one by one, because each
-    /// ACK takes the time of a part of the peer's next segment; and cwnd grows by two segments for an ACK that stands for
-    /// two (RFC 3465). Measured by `cargo xtask interop over`.
+    /// ACK takes the time of a part of the peer's next segment; and cwnd grows by two segments for
+    /// an ACK that stands for two (RFC 3465). Measured by `cargo xtask interop over`.
     fn default() -> Self {
         Self {
             ip: ip::Config::default(),

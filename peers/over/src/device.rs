@@ -33,6 +33,8 @@ pub(crate) enum Task {
 pub(crate) struct Outcome {
     /// Bytes read, as far as they were the right ones.
     pub(crate) read: Cell<usize>,
+    /// Bytes read, whatever they were.
+    pub(crate) all: Cell<usize>,
     pub(crate) end: Cell<End>,
 }
 
@@ -89,7 +91,7 @@ impl Kind {
 }
 
 /// Motet above the shim, with connections of `buffer` bytes each way: one of [`BUFFERS`].
-fn start_motet(
+pub(crate) fn start_motet(
     executor: &mut Executor,
     shim: &Shim,
     buffer: usize,
@@ -149,7 +151,7 @@ impl Stack {
     }
 }
 
-async fn motet(
+pub(crate) async fn motet(
     stack: motet_embassy::Stack,
     remote: SocketAddr,
     task: Task,
@@ -204,6 +206,7 @@ async fn receive<S: Read>(socket: &mut S, outcome: &Outcome) -> Result<(), S::Er
         if count == 0 {
             return Ok(());
         }
+        outcome.all.set(outcome.all.get() + count);
         for byte in &bytes[..count] {
             let is_right = *byte == pattern(place) && outcome.read.get() == place;
             place += 1;

@@ -13,6 +13,8 @@ mod device;
 mod host;
 #[cfg(target_os = "linux")]
 mod link;
+#[cfg(all(target_os = "linux", feature = "openthread"))]
+mod mote;
 #[cfg(target_os = "linux")]
 mod rates;
 #[cfg(target_os = "linux")]
@@ -37,6 +39,15 @@ struct Arguments {
     /// Seeds of each comparison
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     seeds: u64,
+    #[command(subcommand)]
+    part: Option<Part>,
+}
+
+#[derive(clap::Subcommand)]
+enum Part {
+    /// A mote of a Thread network, with Motet above OpenThread
+    #[cfg(all(target_os = "linux", feature = "openthread"))]
+    Mote(mote::Arguments),
 }
 
 #[cfg(target_os = "linux")]
@@ -52,6 +63,10 @@ fn main() -> ExitCode {
 
 #[cfg(target_os = "linux")]
 fn run(arguments: &Arguments) -> anyhow::Result<bool> {
+    #[cfg(feature = "openthread")]
+    if let Some(Part::Mote(arguments)) = &arguments.part {
+        return mote::run(arguments).map(|()| true);
+    }
     // Before any thread is started.
     let namespace = motet_router::namespace::enter()?;
     let mut report = report::Report::new(arguments.json);

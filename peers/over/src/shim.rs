@@ -45,6 +45,25 @@ impl Shim {
         Some(packet)
     }
 
+    /// A copy of the next packet of the stack, whose place stays taken until [`Self::release`].
+    #[cfg(feature = "openthread")]
+    pub(crate) async fn next(&self) -> Vec<u8> {
+        std::future::poll_fn(|cx| {
+            self.register(cx);
+            match self.queues.borrow().outward.front() {
+                Some(packet) => std::task::Poll::Ready(packet.clone()),
+                None => std::task::Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// Gives the place of the packet back that [`Self::next`] gave.
+    #[cfg(feature = "openthread")]
+    pub(crate) fn release(&self) {
+        drop(self.pop());
+    }
+
     pub(crate) fn has_packet(&self) -> bool {
         !self.queues.borrow().outward.is_empty()
     }

@@ -15,7 +15,7 @@ use crate::network::run;
 /// The interface that the host makes.
 pub(crate) const INTERFACE: &str = "wpan0";
 /// The prefix of the motes' addresses.
-const PREFIX: &str = "fd11:22::";
+pub(crate) const PREFIX: &str = "fd11:22::";
 
 /// Where OpenThread's programs are.
 pub(crate) struct Programs {
@@ -40,6 +40,13 @@ impl Programs {
             radio: at("simulation/examples/apps/ncp/ot-rcp")?,
             mote: at("simulation/examples/apps/cli/ot-cli-ftd")?,
         })
+    }
+}
+
+impl Programs {
+    /// The simulated radio co-processor.
+    pub(crate) fn radio(&self) -> &Path {
+        &self.radio
     }
 }
 
@@ -123,6 +130,11 @@ impl<'a> Border<'a> {
         };
         console.ask("tcp init")?;
         Ok(Mote { addr, console })
+    }
+
+    /// The network's parameters, hexadecimal.
+    pub(crate) fn dataset(&self) -> &str {
+        &self.dataset
     }
 
     /// The border router's own address in the prefix of its motes.

@@ -17,6 +17,8 @@ mod console;
 #[cfg(target_os = "linux")]
 mod network;
 #[cfg(target_os = "linux")]
+mod over;
+#[cfg(target_os = "linux")]
 mod report;
 #[cfg(target_os = "linux")]
 mod router;
@@ -50,6 +52,18 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Let Motet above OpenThread exchange bytes with Linux and with TCPlp
+    Over {
+        /// The folder in which OpenThread was built
+        #[arg(long)]
+        openthread: PathBuf,
+        /// The program `motet-over`, built with the feature `openthread`
+        #[arg(long)]
+        mote: PathBuf,
+        /// Print one JSON object a line, one for each check
+        #[arg(long)]
+        json: bool,
+    },
     /// Receive whatever comes over TCP, and print its digest
     Serve { port: u16 },
     /// Send a text to a mote over TCP
@@ -69,6 +83,11 @@ fn main() -> ExitCode {
                 motet,
                 json,
             } => checks::run(&openthread, &motet, json),
+            Command::Over {
+                openthread,
+                mote,
+                json,
+            } => over::run(&openthread, &mote, json),
             Command::Serve { port } => serve::serve(port).map(|()| true),
             Command::Send { mote, port, text } => serve::send(mote, port, &text).map(|()| true),
         };

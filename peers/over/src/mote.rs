@@ -1,0 +1,236 @@
+//! A mote of a Thread network: OpenThread by the crate `openthread`, on a simulated radio
+//! co-processor, and Motet's sockets above it.
+//!
+//! The crate's own runner for embassy-net panics where OpenThread refuses a packet, and takes
+//! packets that OpenThread has no buffers for; [`move_packets`] stands in its place.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io::Read as _;
+use std::net::{Ipv6Addr, SocketAddrV6};
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use embassy_time::Timer;
+use nix::pty::openpty;
+use openthread::spinel::{
+    SerialPort, SpinelRadio, SpinelRadioResources, UartSpinelTransport, UartTransportResources,
+};
+use openthread::{OpenThread, OtResources, SimpleRamSettings};
+use rand_core::{TryCryptoRng, TryRng};
+
+use crate::clock::{self, Executor, now_us};
+use crate::device::{self, End, Outcome, Task};
+use crate::shim::{MTU, Shim};
+
+/// What the mote is asked to do.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// OpenThread's simulated radio co-processor
+    #[arg(long)]
+    rcp: PathBuf,
+    /// The mote's number on the simulated air
+    #[arg(long)]
+    number: u32,
+    /// The network's dataset, hexadecimal
+    #[arg(long)]
+    dataset: String,
+    /// The prefix of the addresses that hosts know motes by
+    #[arg(long)]
+    prefix: Ipv6Addr,
+    /// Where it connects to, one after the other: `send` or `receive`, address, port
+    #[arg(num_args = 3)]
+    tasks: Vec<String>,
+}
+
+/// Joins the network and does what it is asked to; prints a line for each.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let (path, _rcp) = start_radio(&arguments.rcp, arguments.number)?;
+    clock::restart(true);
+    let mut executor = Executor::default();
+    let ot = join(arguments, &path, &mut executor)?;
+    let shim = Shim::default();
+    executor.spawn(move_packets(ot, shim.clone()));
+
+    let own = Rc::new(Cell::new(None));
+    let seen = own.clone();
+    let prefix = arguments.prefix;
+    executor.spawn(async move {
+        loop {
+            seen.set(addresses(ot).into_iter().find(|a| shares(a, &prefix)));
+            Timer::after_millis(200).await;
+        }
+    });
+    ensure!(
+        executor.run_until(PATIENCE, || own.get().is_some()),
+        "the mote does not join the network"
+    );
+    println!("joined {}", own.get().context("no address")?);
+    let stack = device::start_motet(&mut executor, &shim, 8192, 1);
+    // The owner's addresses, for as long as this runs: those of Thread change.
+    executor.spawn(async move {
+        loop {
+            let mut all = addresses(ot);
+            all.retain(|addr| shares(addr, &prefix) || addr.is_unicast_link_local());
+            all.truncate(motet::limits::ADDRESSES_MAX);
+            let _ = stack.set_addresses(&all);
+            Timer::after_secs(1).await;
+        }
+    });
+    for task in arguments.tasks.chunks(3) {
+        let [what, addr, port] = task else {
+            bail!("a task has three words");
+        };
+        let remote = SocketAddrV6::new(addr.parse()?, port.parse()?, 0, 0);
+        let task = match what.as_str() {
+            "send" => Task::Send(LEN),
+            "receive" => Task::Receive,
+            other => bail!("`{other}` is no task"),
+        };
+        let outcome = Rc::new(Outcome::default());
+        let result = outcome.clone();
+        let begun = now_us();
+        executor.spawn(async move {
+            let end = device::motet(stack, remote.into(), task, &result).await;
+            result.end.set(end.map_or(End::Failed, |()| End::Done));
+        });
+        executor.run_until(PATIENCE, || outcome.end.get() != End::Open);
+        let seconds = (now_us() - begun) as f64 / 1e6;
+        let word = match outcome.end.get() {
+            End::Done => "done",
+            End::Open => "hangs",
+            End::Failed => "failed",
+        };
+        println!("{word} {what} {} {seconds:.1}", outcome.all.get());
+    }
+    Ok(())
+}
+
+/// The radio co-processor on a pseudo-terminal: the terminal's path, and the process.
+fn start_radio(rcp: &Path, number: u32) -> Result<(PathBuf, Radio)> {
+    let pty = openpty(None, None).context("there is no pseudo-terminal")?;
+    let path = nix::unistd::ttyname(pty.slave.as_fd()).context("a terminal without a name")?;
+    let child = Command::new(rcp)
+        .arg(number.to_string())
+        .stdin(Stdio::from(pty.master.try_clone()?))
+        .stdout(Stdio::from(pty.master))
+        .stderr(Stdio::null())
+        .spawn()
+        .with_context(|| format!("cannot start {}", rcp.display()))?;
+    Ok((path, Radio(child, pty.slave)))
+}
+
+/// Ends with this value.
+struct Radio(
+    Child,
+    #[expect(dead_code, reason = "held open")] std::os::fd::OwnedFd,
+);
+
+impl Drop for Radio {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn join(
+    arguments: &Arguments,
+    path: &Path,
+    executor: &mut Executor,
+) -> Result<&'static OpenThread<'static>> {
+    let settings = Box::leak(Box::new(SimpleRamSettings::new(vec![0; 4096].leak())));
+    let resources = Box::leak(Box::new(OtResources::new()));
+    let [a, b, c, d] = arguments.number.to_be_bytes();
+    let eui64 = [0x02, 0x4d, 0x54, 0x4f, a, b, c, d];
+    let refused = |error| anyhow::anyhow!("OpenThread refuses: {error:?}");
+    let rng = Box::leak(Box::new(Random(File::open("/dev/urandom")?)));
+    let ot = OpenThread::new(eui64, rng, settings, resources).map_err(refused)?;
+    let ot: &'static OpenThread<'static> = Box::leak(Box::new(ot));
+    ot.set_active_dataset_tlv_hexstr(&arguments.dataset)
+        .map_err(refused)?;
+    ot.set_link_mode(true, false, false).map_err(refused)?;
+    ot.enable_ipv6(true).map_err(refused)?;
+    ot.enable_thread(true).map_err(refused)?;
+    ot.enable_ipv6_rx(true);
+    let serial = SerialPort::open(path, 115_200).context("the radio's line cannot be opened")?;
+    let uart = Box::leak(Box::new(UartTransportResources::new()));
+    let buffers = Box::leak(Box::new(SpinelRadioResources::<8>::new()));
+    let radio = SpinelRadio::new(UartSpinelTransport::new(serial, uart), buffers);
+    executor.spawn(async move {
+        ot.run(radio).await;
+    });
+    Ok(ot)
+}
+
+/// Moves packets between OpenThread and the driver. A packet that OpenThread refuses is offered
+/// again, which holds the stack above back, and is dropped after a second as a network would.
+async fn move_packets(ot: &'static OpenThread<'static>, shim: Shim) {
+    let inward = async {
+        let mut packet = [0; MTU];
+        loop {
+            if let Ok(len) = ot.rx(&mut packet).await {
+                shim.push(packet[..len].to_vec());
+            }
+        }
+    };
+    let outward = async {
+        loop {
+            let packet = shim.next().await;
+            let mut attempts = 0;
+            while ot.tx(&packet).is_err() && attempts < 50 {
+                attempts += 1;
+                Timer::after_millis(20).await;
+            }
+            shim.release();
+        }
+    };
+    let _: ((), ()) = embassy_futures::join::join(inward, outward).await;
+}
+
+fn addresses(ot: &OpenThread<'_>) -> Vec<Ipv6Addr> {
+    let mut all = Vec::new();
+    let _ = ot.ipv6_addrs(|addr| {
+        all.extend(addr.map(|(addr, _)| addr));
+        Ok(())
+    });
+    all
+}
+
+fn shares(addr: &Ipv6Addr, prefix: &Ipv6Addr) -> bool {
+    addr.to_bits() >> 64 == prefix.to_bits() >> 64
+}
+
+/// The kernel's randomness.
+struct Random(File);
+
+impl TryRng for Random {
+    type Error = std::convert::Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
+        let mut bytes = [0; 4];
+        self.try_fill_bytes(&mut bytes)?;
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
+        let mut bytes = [0; 8];
+        self.try_fill_bytes(&mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), Self::Error> {
+        self.0.read_exact(out).expect("the kernel's randomness");
+        Ok(())
+    }
+}
+
+impl TryCryptoRng for Random {}
+
+/// 250 KiB.
+const LEN: usize = 250 * 1024;
+/// On a busy machine.
+const PATIENCE: Duration = Duration::from_secs(300);
