@@ -13,7 +13,7 @@ use std::net::Ipv6Addr;
 use motet::ip::Step;
 use motet::random::Rng;
 use motet::rpl::{
-    Candidate, Config, ControlMessage, Destination, INFINITE_RANK, Leaf, MessageDrop,
+    Candidate, Config, ControlMessage, Destination, FrameReport, INFINITE_RANK, Leaf, MessageDrop,
     MessageOutcome, Root, Rpl, RplAction, RplRole, routes,
 };
 use motet::time::{Duration, Instant};
@@ -154,10 +154,14 @@ impl Mesh<'_> {
                 }
             }
             3 => {
-                let attempts = input.u8();
+                let drawn = input.u8();
+                let frame = FrameReport {
+                    attempts: drawn & 15,
+                    unsent: drawn >> 6,
+                    acknowledged: (drawn & 32 == 0).then_some(drawn & 16 != 0),
+                };
                 let now = self.now;
-                let rpl = &mut self.nodes[n].rpl;
-                rpl.on_sent(iid(peer), attempts & 15, attempts & 16 != 0, now);
+                self.nodes[n].rpl.on_sent(iid(peer), frame, now);
             }
             4 => self.reboot(n),
             5 => self.send_up(n),
@@ -307,8 +311,8 @@ impl Mesh<'_> {
                 }
                 let is_acknowledged = to.is_some_and(|to| self.links[to] >> n & 1 == 1);
                 let attempts = if is_acknowledged { 1 } else { 8 };
-                let rpl = &mut self.nodes[n].rpl;
-                rpl.on_sent(neighbour, attempts, is_acknowledged, self.now);
+                let frame = FrameReport::of(attempts, is_acknowledged);
+                self.nodes[n].rpl.on_sent(neighbour, frame, self.now);
             }
             Destination::Node(addr) => {
                 let src = self.nodes[n].rpl.address();
@@ -407,13 +411,9 @@ impl Mesh<'_> {
             let to = node_of(parent).filter(|to| self.links[at] >> to & 1 == 1);
             let now = self.now;
             let is_acknowledged = to.is_some_and(|to| self.links[to] >> at & 1 == 1);
-            let rpl = &mut self.nodes[at].rpl;
-            rpl.on_sent(
-                parent,
-                1 + 7 * u8::from(!is_acknowledged),
-                is_acknowledged,
-                now,
-            );
+            let attempts = 1 + 7 * u8::from(!is_acknowledged);
+            let frame = FrameReport::of(attempts, is_acknowledged);
+            self.nodes[at].rpl.on_sent(parent, frame, now);
             self.poll(at);
             let Some(to) = to.filter(|to| *to != 0) else {
                 return false;
