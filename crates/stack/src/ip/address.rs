@@ -58,13 +58,14 @@ impl Addresses {
         }
     }
 
-    /// Forgets the addresses of `interface` that are neither link-local nor to be kept.
+    /// Forgets the addresses of `interface` but the link-local one.
     #[cfg(feature = "thread")]
-    pub(super) fn keep(&mut self, interface: InterfaceId, keeps: impl Fn(&Ipv6Addr) -> bool) {
+    pub(super) fn forget(&mut self, interface: InterfaceId) {
         for slot in &mut self.table {
-            *slot = slot.filter(|a| {
-                a.interface != interface || a.addr.is_unicast_link_local() || keeps(&a.addr)
-            });
+            let stays = |a: &Address| a.interface != interface || a.addr.is_unicast_link_local();
+            if !slot.as_ref().is_some_and(stays) {
+                *slot = None;
+            }
         }
     }
 

@@ -235,14 +235,17 @@ impl<'m> Ip<'m> {
         self.addresses.remove(interface, prefix);
     }
 
-    /// Forgets the addresses of `interface` that are neither link-local nor to be kept.
+    /// Gives `interface` these addresses in place of those that it had beside its link-local one.
     #[cfg(feature = "thread")]
-    pub(crate) fn keep_addresses(
+    pub(crate) fn replace_addresses(
         &mut self,
         interface: InterfaceId,
-        keeps: impl Fn(&Ipv6Addr) -> bool,
+        addresses: impl Iterator<Item = Ipv6Addr>,
     ) {
-        self.addresses.keep(interface, keeps);
+        self.addresses.forget(interface);
+        for addr in addresses {
+            self.addresses.add(Address { addr, interface });
+        }
     }
 
     /// Sets the prefix of 64 bits that is valid within a mesh: its addresses are no sources of

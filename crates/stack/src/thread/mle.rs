@@ -14,7 +14,7 @@
 use core::net::Ipv6Addr;
 
 use super::tlv::{self, Tlvs};
-use crate::mac::security::{self, NetworkKey, Software, index};
+use crate::mac::security::{self, Engine, Keyed, NetworkKey, index};
 use crate::wire::cursor::{self, Full, Writer};
 use crate::wire::ieee802154::{Auxiliary, Level};
 
@@ -235,7 +235,7 @@ impl<'a> Builder<'a> {
 
 /// What a message is sealed with and opened with, beside its bytes.
 struct Envelope {
-    cipher: Software,
+    cipher: Keyed,
     auxiliary: Auxiliary,
     /// Both addresses, and the auxiliary security header.
     authenticated: [u8; AUTHENTICATED_LEN],
@@ -261,7 +261,8 @@ impl Envelope {
         let written = parts.iter().try_for_each(|part| w.put(part));
         debug_assert!(written.is_ok(), "the parts have this length");
         Self {
-            cipher: Software::new(&network.mle_key(numbers.sequence)),
+            // The type of the cipher of frames: one copy of CCM* serves both.
+            cipher: Keyed::new(Engine::Software, &network.mle_key(numbers.sequence)),
             auxiliary,
             authenticated,
         }

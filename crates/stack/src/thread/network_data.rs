@@ -28,7 +28,7 @@ pub struct Prefix<'a> {
     pub bits: u8,
     /// Whether it stays when the border router leaves for a short time.
     pub is_stable: bool,
-    details: Tlvs<'a>,
+    pub(super) details: Tlvs<'a>,
 }
 
 /// A border router, or a router with a route to the outside.
@@ -149,5 +149,5 @@ fn prefix(kind: u8, value: &[u8]) -> Result<Prefix<'_>, Truncated> {
 /// Types of network data.
 const PREFIX: u8 = 1;
 const HAS_ROUTE: u8 = 0;
-const BORDER_ROUTER: u8 = 2;
-const CONTEXT: u8 = 3;
+pub(super) const BORDER_ROUTER: u8 = 2;
+pub(super) const CONTEXT: u8 = 3;

@@ -1,6 +1,6 @@
 //! Type, length, value: the one form of datasets, of MLE and of network data.
 
-use crate::wire::cursor::{Full, Reader, Truncated, Writer};
+use crate::wire::cursor::{self, Full, Reader, Truncated, Writer};
 
 /// TLVs whose lengths were checked, so that each of them can be read.
 ///
@@ -29,7 +29,15 @@ impl<'a> Tlvs<'a> {
 
     /// The first `N` bytes of the first TLV of this type; `None` where it is absent or shorter.
     pub fn array<const N: usize>(self, kind: u8) -> Option<[u8; N]> {
-        self.find(kind)?.first_chunk().copied()
+        let mut array = [0; N];
+        self.fill(kind, &mut array).then_some(array)
+    }
+
+    /// Copies the first bytes of the first TLV of this type; false where there are too few.
+    #[inline(never)]
+    fn fill(self, kind: u8, out: &mut [u8]) -> bool {
+        let value = self.find(kind).unwrap_or_default();
+        cursor::copy(out, value) == out.len()
     }
 }
 

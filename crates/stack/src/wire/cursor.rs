@@ -158,7 +158,9 @@ pub fn copy(to: &mut [u8], from: &[u8]) -> usize {
     let len = to.len().min(from.len());
     // Split first so that the optimiser sees equal lengths and calls `memcpy`.
     if let (Some(to), Some(from)) = (to.get_mut(..len), from.get(..len)) {
-        to.copy_from_slice(from);
+        for (to, from) in to.iter_mut().zip(from) {
+            *to = *from;
+        }
     }
     len
 }

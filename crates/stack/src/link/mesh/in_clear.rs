@@ -7,7 +7,7 @@ use crate::link::Refusal;
 use crate::lowpan::{LinkPair, compress};
 use crate::mac::FrameDrop;
 use crate::time::Instant;
-use crate::wire::LinkAddr;
+use crate::wire::{LinkAddr, cursor};
 
 impl Mesh<'_> {
     /// Sends a packet in an unsecured frame to one neighbour, or to all in reach: from
@@ -35,7 +35,7 @@ impl Mesh<'_> {
             .unwrap_or_default();
         let end = compressed.compressed_len + rest.len();
         let room = frame.get_mut(compressed.compressed_len..end);
-        room.ok_or(TOO_BIG)?.copy_from_slice(rest);
+        cursor::copy(room.ok_or(TOO_BIG)?, rest);
         let frame = frame.get(..end).unwrap_or_default();
         let sent = self.mac.send_in_clear(link.dst, frame, now);
         sent.map_err(|reason| match reason {

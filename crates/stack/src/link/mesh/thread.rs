@@ -12,7 +12,7 @@
 
 use super::Mesh;
 use super::inward::restore;
-use crate::ip::{self, Address, Ip, Neighbour, NextHop};
+use crate::ip::{self, Ip, Neighbour, NextHop};
 use crate::limits::PSDU_LEN_MAX;
 use crate::link::LinkDrop;
 use crate::link::arrival::Scratch;
@@ -24,9 +24,10 @@ use crate::thread::mle::{self, Ends};
 #[cfg(feature = "sleepy")]
 use crate::time::Duration;
 use crate::time::Instant;
-use crate::wire::LinkAddr;
-use crate::wire::ipv6::{self, Header, TrafficClass};
+use crate::wire::cursor::Writer;
+use crate::wire::ipv6::{self, Header};
 use crate::wire::udp;
+use crate::wire::{LinkAddr, cursor};
 
 impl<'m> Mesh<'m> {
     /// Makes this node a child of a Thread network, before the link is given to a node, and after
@@ -136,7 +137,7 @@ impl<'m> Mesh<'m> {
         let mut copy = [0; DATAGRAM_LEN_MAX];
         match copy.get_mut(..datagram.len()) {
             Some(copy) => {
-                copy.copy_from_slice(datagram);
+                cursor::copy(copy, datagram);
                 self.on_mle(header, copy, None, now)
             }
             None => false,
@@ -178,25 +179,24 @@ impl<'m> Mesh<'m> {
         let Ok((ends, len)) = child.write(counter, now, rng, room) else {
             return;
         };
-        let header = Header {
-            traffic_class: TrafficClass::default(),
-            flow_label: 0,
-            payload_len: (udp::HEADER_LEN + len) as u16,
-            next_header: udp::NEXT_HEADER,
-            hop_limit: ip::ndp::HOP_LIMIT,
-            src: ends.src,
-            dst: ends.dst,
-        };
-        let ports = udp::Header {
-            src_port: mle::PORT,
-            dst_port: mle::PORT,
-        };
-        let (head, datagram) = packet.split_at_mut(ipv6::HEADER_LEN);
-        let datagram = datagram
-            .get_mut(..udp::HEADER_LEN + len)
-            .unwrap_or_default();
-        let written = header.emit(head).and(ports.emit(len, datagram));
+        let payload_len = ((udp::HEADER_LEN + len) as u16).to_be_bytes();
+        let port = mle::PORT.to_be_bytes();
+        let mut w = Writer::new(&mut packet);
+        let parts: [&[u8]; 9] = [
+            &[0x60, 0, 0, 0],
+            &payload_len,
+            &[udp::NEXT_HEADER, ip::ndp::HOP_LIMIT],
+            &ends.src.octets(),
+            &ends.dst.octets(),
+            &port,
+            &port,
+            &payload_len,
+            &[0; 2],
+        ];
+        let written = parts.iter().try_for_each(|part| w.put(part));
         debug_assert!(written.is_ok(), "there is room for two headers");
+        let datagram = packet.get_mut(ipv6::HEADER_LEN..HEADERS_LEN + len);
+        let datagram = datagram.unwrap_or_default();
         udp::fill_checksum(&ends.src, &ends.dst, datagram);
         let to = (!ends.dst.is_multicast()).then(|| ip::iid_of(&ends.dst));
         let packet = packet.get(..HEADERS_LEN + len).unwrap_or_default();
@@ -244,13 +244,7 @@ impl<'m> Mesh<'m> {
             interface: id,
             neighbour: Neighbour::One(router),
         }));
-        ip.keep_addresses(id, |addr| child.addresses().any(|own| own == *addr));
-        for addr in child.addresses() {
-            ip.add_address(Address {
-                addr,
-                interface: id,
-            });
-        }
+        ip.replace_addresses(id, child.addresses());
     }
 
     /// Frames that the parent has promised to this node while it slept, and not sent, modulo 256.

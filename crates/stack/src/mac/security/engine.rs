@@ -14,13 +14,13 @@ pub enum Engine {
 
 /// The cipher with a key, ready for frames.
 #[derive(Debug)]
-pub(super) enum Keyed {
+pub(crate) enum Keyed {
     Software(Software),
     Chip(fn(&LinkKey, &mut [Block; 2]), LinkKey),
 }
 
 impl Keyed {
-    pub(super) fn new(engine: Engine, key: &LinkKey) -> Self {
+    pub(crate) fn new(engine: Engine, key: &LinkKey) -> Self {
         match engine {
             Engine::Software => Self::Software(Software::new(key)),
             Engine::Chip(encrypt) => Self::Chip(encrypt, *key),

@@ -30,6 +30,8 @@ mod tests;
 pub use ccm::{BLOCK_LEN, Block, Cipher, Forged};
 pub use counter::Reservation;
 pub use engine::Engine;
+#[cfg(feature = "thread")]
+pub(crate) use engine::Keyed;
 #[cfg(any(feature = "join", feature = "thread"))]
 pub(crate) use keys::upper_half;
 pub use keys::{KEY_LEN, LinkKey, NetworkKey, Software, index, sequence_of};

@@ -42,12 +42,13 @@ impl Child {
             Due::CHILD_ID_REQUEST => (command::CHILD_ID_REQUEST, &CHILD_ID_REQUEST),
             Due::UPDATE_RESPONSE => (command::CHILD_UPDATE_RESPONSE, &UPDATE_RESPONSE),
             Due::DATA_REQUEST => (command::DATA_REQUEST, &DATA_REQUEST),
-            _ if is_challenged => (command::CHILD_UPDATE_REQUEST, &UPDATE_REQUEST),
-            _ => (command::CHILD_UPDATE_REQUEST, UPDATE_REQUEST.split_at(5).0),
+            _ => (command::CHILD_UPDATE_REQUEST, &UPDATE_REQUEST),
         };
         let mut builder = Builder::new(number, out);
         for &kind in types {
-            self.put(kind, number, counter, &mut builder);
+            if kind != tlv::CHALLENGE || number != command::CHILD_UPDATE_REQUEST || is_challenged {
+                self.put(kind, number, counter, &mut builder);
+            }
         }
         let ends = self.ends(kind);
         let numbers = Numbers {

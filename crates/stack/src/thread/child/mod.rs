@@ -349,14 +349,20 @@ impl Child {
     /// The addresses of this node beside its link-local one: the ML-EID, the RLOC while it is
     /// attached, and one for each prefix of the network that invites to form them.
     pub fn addresses(&self) -> impl Iterator<Item = Ipv6Addr> {
-        let eid = self.mesh_local(self.identity.iid);
-        let rloc = self.mesh_local(LinkAddr::Short(self.place.rloc16).iid());
-        let formed = self.formed.iter().flatten();
-        let rloc = self.is_attached().then_some(rloc);
-        [Some(eid), rloc]
-            .into_iter()
-            .flatten()
-            .chain(formed.map(|formed| with(formed.prefix, self.iid_in(formed.prefix))))
+        self.address_list().into_iter().flatten()
+    }
+
+    #[inline(never)]
+    fn address_list(&self) -> [Option<Ipv6Addr>; 2 + FORMED_MAX] {
+        let mut list = [None; 2 + FORMED_MAX];
+        let [eid, rloc, formed @ ..] = &mut list;
+        *eid = Some(self.mesh_local(self.identity.iid));
+        let short = LinkAddr::Short(self.place.rloc16).iid();
+        *rloc = self.is_attached().then(|| self.mesh_local(short));
+        for (place, formed) in formed.iter_mut().zip(&self.formed) {
+            *place = formed.map(|formed| with(formed.prefix, self.iid_in(formed.prefix)));
+        }
+        list
     }
 
     /// The interface identifier in a prefix: always the same one of this node, and known to nobody

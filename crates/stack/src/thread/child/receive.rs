@@ -5,7 +5,7 @@ use super::{
     margin_quality,
 };
 use crate::thread::mle::{self, Ends, Message, Numbers, command, tlv_type as tlv};
-use crate::thread::network_data::{NetworkData, flag};
+use crate::thread::network_data::{BORDER_ROUTER, CONTEXT, NetworkData, flag};
 use crate::time::Instant;
 
 /// A router that has answered a Parent Request.
@@ -294,18 +294,34 @@ impl Child {
         let mut free = formed.iter_mut();
         self.border_router = None;
         for prefix in data {
-            let mut invites = false;
-            for router in prefix.border_routers() {
-                invites |= router.is(flag::SLAAC) && prefix.bits == 64;
-                if router.is(flag::DEFAULT_ROUTE) {
-                    self.border_router = self.border_router.or(Some(router.rloc16));
+            let (mut flags, mut context) = (0, super::NO_CONTEXT);
+            for (kind, value) in prefix.details {
+                match (kind >> 1, value) {
+                    (CONTEXT, [id, ..]) => context = id & 0x0f,
+                    (BORDER_ROUTER, value) => {
+                        // One entry, or a few.
+                        for entry in value.chunks_exact(4) {
+                            if let [r1, r0, f1, f0] = *entry {
+                                let of_this = u16::from_be_bytes([f1, f0]);
+                                flags |= of_this;
+                                let rloc16 = u16::from_be_bytes([r1, r0]);
+                                if of_this & flag::DEFAULT_ROUTE != 0 {
+                                    self.border_router.get_or_insert(rloc16);
+                                }
+                            }
+                        }
+                    }
+                    _ => {}
                 }
             }
             let bits = (prefix.addr.to_bits() >> 64) as u64;
-            if invites && let Some(place) = free.next() {
+            if flags & flag::SLAAC != 0
+                && prefix.bits == 64
+                && let Some(place) = free.next()
+            {
                 *place = Some(Formed {
                     prefix: bits.to_be_bytes(),
-                    context: prefix.context().unwrap_or(super::NO_CONTEXT),
+                    context,
                 });
             }
         }
