@@ -140,7 +140,7 @@ pub(crate) mod linux {
         error::Error,
         hci, hosts,
         live::{self, Live},
-        output::describe,
+        output::{describe, say},
         state, targets,
     };
 
@@ -219,6 +219,9 @@ pub(crate) mod linux {
         chain::join(world, nodes, limit, advice, interrupt)?;
         let mut live = Live::start(&namespace, network.world.now(), NO_OTHER_WAY)?;
         introduce(&network, &rests, args);
+        if let Some(dataset) = network.dataset_hex() {
+            say(&format!("the Thread network's dataset: {dataset}"));
+        }
         let motes: Vec<Ipv6Addr> = (1..nodes).map(|mote| network.addr(mote)).collect();
         hosts::name_motes(
             &namespace,

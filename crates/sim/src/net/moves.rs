@@ -140,6 +140,10 @@ pub fn parent(network: &Network<'_>, mote: usize) -> Option<usize> {
 /// A mote's way to the border router at this moment, by everyone's parent: the motes that it is
 /// passed on by, then 0. None where it does not lead there.
 pub fn way_up(network: &Network<'_>, mote: usize) -> Option<Vec<usize>> {
+    if network.world.thread_router(0).is_some() {
+        // The parent of a child is its default route, and there is one router.
+        return up(network, mote).map(|_| vec![0]);
+    }
     let mut way = Vec::new();
     let mut at = mote;
     while at > 0 && way.len() < network.mesh_nodes() {

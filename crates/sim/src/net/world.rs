@@ -383,6 +383,9 @@ impl<'m> World<'m> {
         let switched = &mut motes[mote];
         switched.node = node;
         switched.is_off = false;
+        if let Some(router) = &mut switched.thread {
+            router.restart();
+        }
         for app in &mut switched.apps {
             app.switch_on(now);
         }

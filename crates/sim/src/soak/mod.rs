@@ -23,6 +23,7 @@ mod routing;
 mod seals;
 mod session;
 mod settings;
+mod thread;
 mod trouble;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -60,6 +61,8 @@ pub enum Level {
     Pipe,
     /// A mesh behind a border router, and hosts beyond it.
     Lab,
+    /// A Thread router of the lab's, and its children.
+    Thread,
 }
 
 /// The report on all runs.
@@ -169,6 +172,8 @@ impl Run {
         let span = dice.scale_ms(30_000, 600_000);
         // A network costs a thousand times what a pipe does.
         let level = match dice.range(0, 9) {
+            // Of a dice of its own, so that all other runs are what they were without it.
+            0 if Dice::new(seed, THREAD).chance(0.1) => Level::Thread,
             0 => Level::Lab,
             _ => Level::Pipe,
         };
@@ -179,6 +184,7 @@ impl Run {
         let run = || match self.level {
             Level::Pipe => pipe::run(self.seed, self.span),
             Level::Lab => lab::run(self.seed, self.span),
+            Level::Thread => thread::run(self.seed, self.span),
         };
         catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
             let what = panic
@@ -192,6 +198,9 @@ impl Run {
         })
     }
 }
+
+/// Keeps the dice that say which networks are of Thread apart from others.
+const THREAD: u64 = 19;
 
 impl Report {
     fn add(&mut self, seed: u64, seen: &Seen) {
@@ -320,6 +329,22 @@ mod tests {
         assert_eq!(report.failures, []);
         let seals = report.tally.seals;
         assert!(seals.opened > 0 && seals.replayed > 0, "{seals:?}");
+    }
+
+    #[test]
+    fn networks_of_thread_are_among_the_runs() {
+        let runs = plan(1, 400_000.0);
+        let of_thread = runs.iter().filter(|run| run.level == Level::Thread);
+        let mut of_thread: Vec<_> = of_thread.copied().collect();
+        of_thread.sort_by_key(|run| run.span.as_millis());
+        of_thread.truncate(3);
+        assert_eq!(of_thread.len(), 3, "one in a hundred");
+        let report = soak(&of_thread, false).0;
+        assert_eq!(report.failures, []);
+        let RunTally {
+            seals, connects, ..
+        } = report.tally;
+        assert!(seals.opened > 0 && connects > 0, "{report:?}");
     }
 
     #[test]

@@ -106,6 +106,15 @@ impl Children {
         self.all.iter().filter(|child| child.is_attached)
     }
 
+    /// Begins again after the radio was off; gives the addresses of those for which frames wait.
+    pub(super) fn waiting(&mut self) -> impl Iterator<Item = [LinkAddr; 2]> {
+        self.all
+            .iter_mut()
+            .for_each(|child| child.is_served = false);
+        let waiting = self.all.iter().filter(|child| child.waits());
+        waiting.map(Child::addrs)
+    }
+
     /// Whether another one would find room.
     pub(super) fn have_room(&self) -> bool {
         self.iter().count() < self.max

@@ -140,6 +140,18 @@ impl Router {
         self.seal.go_on(sequence);
     }
 
+    /// Begins again after its radio was off, with its memory: children, counters, and what waits for
+    /// children that sleep.
+    pub fn restart(&mut self) {
+        self.transmitter.restart();
+        self.later.clear();
+        self.orders = VecDeque::from([Action::Listen]);
+        let waiting: Vec<_> = self.children.waiting().collect();
+        for addrs in waiting {
+            self.say_pending(addrs, true);
+        }
+    }
+
     /// Takes a report of its radio.
     pub fn on_event(&mut self, event: Event<'_>, now: Instant) {
         match event {

@@ -66,6 +66,15 @@ impl Transmitter {
         }
     }
 
+    /// Begins again after the radio was off: frames that were to be sent are lost.
+    pub(super) fn restart(&mut self) {
+        self.queue.clear();
+        self.actions.clear();
+        self.done.clear();
+        self.current = None;
+        self.phase = Phase::Idle;
+    }
+
     /// Sends a frame behind all others; one that finds no room is lost, as in any router.
     pub(super) fn push(&mut self, frame: Outgoing) {
         match self.queue.len() < QUEUE_MAX {
