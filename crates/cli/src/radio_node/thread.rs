@@ -1,8 +1,8 @@
 //! A mote as a child in a Thread network: its dataset, its identity, and what it says of its place.
 //!
-//! Purpose: reads the dataset, keeps who the mote is in that network, gives the radio its addresses,
-//! and says when it is attached, or why no router takes it. Place: the stack's [`Child`] does the
-//! rest. Left out: datasets that change while the mote runs.
+//! Purpose: reads the dataset, keeps who the mote is in that network, gives the radio its
+//! addresses, and says when it is attached, or why no router takes it. Place: the stack's [`Child`]
+//! does the rest. Left out: datasets that change while the mote runs.
 
 use std::{
     collections::BTreeSet,

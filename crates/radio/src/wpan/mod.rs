@@ -2,8 +2,9 @@
 //!
 //! The kernel and its hardware back off, assess the channel, retry and take ACKs, and acknowledge
 //! what is for the interface. How a transmission ends they keep to themselves: each is reported as
-//! [`AttemptOutcome::Unknown`]. So the MAC knows no ETX and delays no retry. RPL asks neighbours for
-//! answers instead; without RPL a neighbour that is gone is noticed by neighbour discovery alone.
+//! [`AttemptOutcome::Unknown`]. So the MAC knows no ETX and delays no retry. RPL asks neighbours
+//! for answers instead; without RPL a neighbour that is gone is noticed by neighbour discovery
+//! alone.
 //!
 //! Frames have neither FCS nor signal strength nor a time of the radio's. Channel, PAN and EUI-64
 //! are the interface's: they are read and compared, and set by `iwpan`. The kernel drops frames

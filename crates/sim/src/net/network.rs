@@ -18,6 +18,7 @@ mod build;
 mod memory;
 mod options;
 mod thread;
+mod wired;
 
 use std::collections::HashSet;
 use std::net::Ipv6Addr;
@@ -48,12 +49,12 @@ use crate::net::world::{Conditions, Joiner, PledgeState, RegistrarState, World};
 use crate::streams::{Purpose, stream};
 
 pub(crate) use self::bluetooth::tcple_memory;
-pub(crate) use self::build::{join_wire, new_tcp, new_wire, wired_node};
-pub(crate) use self::memory::give_new_fragments;
+pub(crate) use self::memory::{give_new_fragments, new_tcp};
 pub use self::options::{
     BleOptions, Cipher, HOST_DELAY, Host, HostOptions, Interference, Joining, NetworkOptions,
     NodeOptions, Parent, Part, SecurityOptions, Tables, ThreadOptions, star,
 };
+pub(crate) use self::wired::{join_wire, new_wire, wired_node};
 
 /// A network ready to run.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use motet::time::{Duration, Instant};
 use motet::wire::LinkAddr;
 
 use super::OWN_SHORT;
-use super::transmitter::Outgoing;
+use super::outgoing::Outgoing;
 
 /// One child.
 #[derive(Debug)]

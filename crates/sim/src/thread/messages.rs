@@ -9,7 +9,7 @@ use motet::thread::network_data::flag;
 use motet::time::{Duration, Instant};
 use motet::wire::{LinkAddr, ipv6, udp};
 
-use super::transmitter::Outgoing;
+use super::outgoing::Outgoing;
 use super::{OWN_SHORT, PREFIX_CONTEXT, Router, of_64_bits};
 
 /// A message before it is sealed.

@@ -16,6 +16,7 @@
 
 mod children;
 mod messages;
+mod outgoing;
 mod packets;
 mod transmitter;
 
@@ -31,8 +32,9 @@ use motet::wire::LinkAddr;
 use motet::wire::ieee802154::{self, Command, FrameType, Header};
 
 use self::children::{Child, Children};
+use self::outgoing::Outgoing;
 use self::packets::{Gathering, Seal};
-use self::transmitter::{Outgoing, Transmitter};
+use self::transmitter::Transmitter;
 
 /// The settings of a network and of its one router.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,8 +142,8 @@ impl Router {
         self.seal.go_on(sequence);
     }
 
-    /// Begins again after its radio was off, with its memory: children, counters, and what waits for
-    /// children that sleep.
+    /// Begins again after its radio was off, with its memory: children, counters, and what waits
+    /// for children that sleep.
     pub fn restart(&mut self) {
         self.transmitter.restart();
         self.later.clear();

@@ -9,7 +9,7 @@ use motet::wire::LinkAddr;
 use motet::wire::ieee802154::{Auxiliary, FrameType, Header, Level};
 use motet::wire::{ipv6, lowpan_frag, udp};
 
-use super::transmitter::Outgoing;
+use super::outgoing::Outgoing;
 use super::{OWN_SHORT, Router};
 use motet::thread::mle;
 

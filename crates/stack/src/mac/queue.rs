@@ -77,8 +77,8 @@ pub struct FrameSlot {
     /// Whether the frame is a challenge or an answer to one, of which the link above knows nothing.
     #[cfg(feature = "security")]
     pub(super) is_proof: bool,
-    /// Whether the frame goes out in clear: a datagram of a node that has no key yet, or for one; or
-    /// one of MLE, which is sealed itself.
+    /// Whether the frame goes out in clear: a datagram of a node that has no key yet, or for one;
+    /// or one of MLE, which is sealed itself.
     #[cfg(any(feature = "join", feature = "thread"))]
     pub(super) is_clear: bool,
     /// Whether the condition in [`super::immediate`] is this frame's.

@@ -175,8 +175,8 @@ impl Candidate {
         }
     }
 
-    /// Whether a neighbour that was gone is heard again, and was not tried since: it may be back, and
-    /// the next frame to it finds out.
+    /// Whether a neighbour that was gone is heard again, and was not tried since: it may be back,
+    /// and the next frame to it finds out.
     pub(super) fn may_be_back(&self) -> bool {
         self.is_heard && self.trials == 0 && self.is_proven() && self.is_gone()
     }

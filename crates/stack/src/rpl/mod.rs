@@ -25,8 +25,8 @@
 //! by [`Rpl::on_sent`]; candidates that might be better, and those that were silent for long, are
 //! probed likewise. A parent that is gone is replaced by any candidate that cannot be a descendant;
 //! if there is none, the mote announces an infinite rank to its children (poisoning), waits until
-//! they know, and sends DIS messages again. A neighbour that was gone is tried again when a frame of
-//! it is heard: at once, and ever more seldom while it takes none.
+//! they know, and sends DIS messages again. A neighbour that was gone is tried again when a frame
+//! of it is heard: at once, and ever more seldom while it takes none.
 //!
 //! What strangers can do: each message costs bounded work and no memory; messages that make this
 //! node send something are limited by an [`Allowance`]. Neighbours that have acknowledged a frame

@@ -12,10 +12,11 @@
 //! | [`Child`] | the state machine of a child |
 //!
 //! Place: pure. Datagrams are taken from and given to the link (`link/mesh/thread`). Left out: the
-//! role of a router, commissioning, CSL, link metrics, and the services of network data. Motet is not
-//! certified; it joins networks of Thread with their dataset.
+//! role of a router, commissioning, CSL, link metrics, and the services of network data. Motet is
+//! not certified; it joins networks of Thread with their dataset.
 //!
-//! Source: Thread 1.1 and 1.3 as far as OpenThread shows them on the air; `draft-ietf-mle` 00 for MLE.
+//! Source: Thread 1.1 and 1.3 as far as OpenThread shows them on the air; `draft-ietf-mle` 00 for
+//! MLE.
 
 mod child;
 pub mod dataset;

@@ -7,8 +7,8 @@
 //!                                         3 context        C 0x10 | id 4 bits  length 1
 //! ```
 //!
-//! Place: takes the place of router advertisements. Left out: services and commissioning data, which
-//! are skipped. Source: Thread 1.1 §5.18.
+//! Place: takes the place of router advertisements. Left out: services and commissioning data,
+//! which are skipped. Source: Thread 1.1 §5.18.
 
 use core::net::Ipv6Addr;
 

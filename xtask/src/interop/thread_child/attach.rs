@@ -5,8 +5,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 
 use super::capture::judge;
-use super::openthread::{MESH_LOCAL, Mote};
-use super::rig::{Bench, Child, Parts};
+use super::openthread::Mote;
+use super::rig::{Bench, Child, MESH_LOCAL, Parts};
 use crate::interop::report::{Report, Row, load, rounded};
 
 /// Attaches three times awake and three times asleep, a new child each time.

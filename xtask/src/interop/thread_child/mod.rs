@@ -1,9 +1,9 @@
 //! `cargo xtask interop thread-child`: a Motet mote as a child in a Thread network of OpenThread.
 //!
 //! Parents are `ot-cli-ftd`, the border router is OpenThread's POSIX host, and the radio below
-//! `motet mote --thread` is `ot-rcp`. All radios live in a network of their own, `air`; this program
-//! is the Linux host behind the border router. That air has no air time and loses nothing: times are
-//! bounds of the protocol and this machine.
+//! `motet mote --thread` is `ot-rcp`. All radios live in a network of their own, `air`; this
+//! program is the Linux host behind the border router. That air has no air time and loses nothing:
+//! times are bounds of the protocol and this machine.
 //!
 //! `MOTET_THREAD_CHECKS=attach,linux` runs these groups alone.
 
@@ -46,7 +46,8 @@ const GROUPS: &[Group] = &[
     ("silent", trouble::silent),
 ];
 
-/// Runs all checks: a table, or JSON alone, goes to stdout. `is_full`: those that take an hour, too.
+/// Runs all checks: a table, or JSON alone, goes to stdout. `is_full`: those that take an hour,
+/// too.
 pub(super) fn run(workspace: &Workspace, json: bool, is_full: bool) -> Result<bool> {
     if let Some(parts) = env::var_os(PARTS) {
         let parts = serde_json::from_slice(parts.as_encoded_bytes())?;

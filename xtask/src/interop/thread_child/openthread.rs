@@ -31,8 +31,6 @@ const NETWORK: &[&str] = &[
 /// The network key of [`NETWORK`].
 pub(super) const KEY: &str = "00112233445566778899aabbccddeeff";
 pub(super) const CHANNEL: u8 = 15;
-/// How the mesh-local addresses of [`NETWORK`] begin.
-pub(super) const MESH_LOCAL: &str = "fd00:db8:";
 
 /// A mote of OpenThread. It ends with this value.
 pub(super) struct Mote {

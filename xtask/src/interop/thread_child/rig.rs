@@ -9,9 +9,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::openthread::MESH_LOCAL;
 use crate::interop::rcp::rig::{Node, program};
 use crate::step::wait;
+
+/// How the mesh-local addresses of [`NETWORK`] begin.
+pub(super) const MESH_LOCAL: &str = "fd00:db8:";
 
 /// All that was built or fetched for the checks.
 #[derive(Serialize, Deserialize)]

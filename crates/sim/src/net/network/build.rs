@@ -6,7 +6,7 @@ use motet::ip::{self, Address, Ip, Neighbour, NextHop, Prefix, Registration, Rou
 use motet::join::Configuration;
 use motet::limits::MESH_PACKET_LEN_MAX;
 use motet::link::{
-    Advertised, Cable, Child, Indirect, Link, Mesh, MeshConfig, MeshMemory, Pacing, Thinning,
+    Advertised, Child, Indirect, Link, Mesh, MeshConfig, MeshMemory, Pacing, Thinning,
 };
 use motet::lowpan::datagram::Record;
 use motet::mac::security::{Engine, Peer, Reservation, Security, SecurityConfig};
@@ -14,11 +14,11 @@ use motet::mac::{self, Channels, FrameSlot, Mac, Neighbor, Pending, RadioCapabil
 use motet::node::{JoinProxy, JoinRole, Node};
 use motet::random::Rng;
 use motet::rpl::{self, Candidate, RplRole};
-use motet::tcp::{self, HalfOpen, Listener, Slot, Tcp};
 use motet::tcphc::{self, Tcphc};
 use motet::time::{Duration, Instant};
 
-use super::memory::{NodeMemory, give_fragments, reuse_or_alloc, reuse_or_fill};
+use super::memory::{NodeMemory, give_fragments, reuse_or_alloc, reuse_or_fill, tcp, wire};
+use super::wired::{join_wire, wired_node};
 use super::{HOST_WIRED, Host, Joining, NetworkOptions, RADIO, WIRED};
 use crate::Arena;
 use crate::air::filter::Filter;
@@ -503,51 +503,6 @@ impl<'m> Builder<'_, 'm> {
     }
 }
 
-/// Gives a border router its address on the wire, and the way there.
-pub(crate) fn join_wire(ip: &mut Ip<'_>) {
-    ip.add_address(Address {
-        addr: plan::ROUTER_WIRED,
-        interface: WIRED,
-    });
-    ip.set_default_route(Some(NextHop {
-        interface: WIRED,
-        neighbour: Neighbour::Only,
-    }));
-}
-
-/// A wire of a node that stands alone.
-pub(crate) fn new_wire<'m>(arena: &'m Arena) -> Link<'m> {
-    Link::Cable(wire(&mut NodeMemory::default(), arena))
-}
-
-/// A node with a wire and nothing else; `sockets`: its connections, listeners and handshakes.
-pub(crate) fn wired_node<'m>(
-    addr: Ipv6Addr,
-    sockets: [usize; 3],
-    mut rng: Rng,
-    arena: &'m Arena,
-) -> Node<'m> {
-    let interfaces = arena.alloc_slice_fill_iter([new_wire(arena)]);
-    let mut ip = Ip::new(ip::Config::default(), &mut []);
-    ip.add_address(Address {
-        addr,
-        interface: HOST_WIRED,
-    });
-    ip.set_default_route(Some(NextHop {
-        interface: HOST_WIRED,
-        neighbour: Neighbour::Only,
-    }));
-    let tcp = tcp(&mut NodeMemory::default(), arena, sockets, &mut rng);
-    let mut node = Node::new(interfaces, ip, tcp, rng, Instant::ORIGIN);
-    give_fragments(&mut node, &mut NodeMemory::default(), arena);
-    node
-}
-
-/// The TCP of a node with these numbers of connections, listeners and handshakes.
-pub(crate) fn new_tcp<'m>(sockets: [usize; 3], rng: &mut Rng, arena: &'m Arena) -> Tcp<'m> {
-    tcp(&mut NodeMemory::default(), arena, sockets, rng)
-}
-
 /// Hops as the stack counts them: beyond three they make no difference.
 fn saturated(hops: usize) -> u8 {
     u8::try_from(hops).unwrap_or(u8::MAX)
@@ -567,30 +522,6 @@ fn late_tags(mac: &mac::Config, radio: RadioCapabilities, rng: &Rng) -> Rng {
     tags
 }
 
-fn wire<'m>(returned: &mut NodeMemory<'m>, arena: &'m Arena) -> Cable<'m> {
-    let queue = reuse_or_fill(&mut returned.cable, arena, WIRE_QUEUE_LEN, || 0);
-    Cable::new(queue, WIRED_MTU)
-}
-
-fn tcp<'m>(
-    returned: &mut NodeMemory<'m>,
-    arena: &'m Arena,
-    [connections, listeners, half_open]: [usize; 3],
-    rng: &mut Rng,
-) -> Tcp<'m> {
-    let free = || Slot::EMPTY;
-    let memory = tcp::Memory {
-        connections: reuse_or_fill(&mut returned.connections, arena, connections, free),
-        listeners: reuse_or_fill(&mut returned.listeners, arena, listeners, || {
-            Listener::EMPTY
-        }),
-        half_open: reuse_or_fill(&mut returned.half_open, arena, half_open, || {
-            HalfOpen::EMPTY
-        }),
-    };
-    Tcp::new(memory, rng)
-}
-
 /// Tags from here on wrap soon enough for a run to see it.
 const TAGS_LAST: u16 = u16::MAX - 64;
 
@@ -608,12 +539,6 @@ const CHILDREN_MIN: usize = 16;
 
 /// Neighbours that a mote thinks of as its parent.
 const CANDIDATES: usize = 8;
-
-/// Bytes of packets that wait for the wire; they never do for long.
-const WIRE_QUEUE_LEN: usize = 8 * 1_500;
-
-/// Ethernet's; the mesh's own MTU bounds what comes from the motes.
-const WIRED_MTU: u16 = 1_280;
 
 #[cfg(test)]
 #[path = "../tests/ports.rs"]

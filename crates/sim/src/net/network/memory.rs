@@ -13,8 +13,9 @@ use motet::lowpan::datagram::Record;
 use motet::mac::security::Security;
 use motet::mac::{FrameSlot, Neighbor};
 use motet::node::{JoinProxy, Node};
+use motet::random::Rng;
 use motet::rpl::{Candidate, Rpl};
-use motet::tcp::{self, HalfOpen, Listener, Slot};
+use motet::tcp::{self, HalfOpen, Listener, Slot, Tcp};
 use motet::tcphc::Tcphc;
 
 use super::Joining;
@@ -250,3 +251,38 @@ const FLOWS_MIN: usize = 32;
 
 /// The stack numbers its queues by a byte, of which the first eight are those of strangers.
 const FLOWS_MAX: usize = 1 + u8::MAX as usize - 8;
+
+/// The TCP of a node with these numbers of connections, listeners and handshakes.
+pub(crate) fn new_tcp<'m>(sockets: [usize; 3], rng: &mut Rng, arena: &'m Arena) -> Tcp<'m> {
+    tcp(&mut NodeMemory::default(), arena, sockets, rng)
+}
+
+pub(super) fn wire<'m>(returned: &mut NodeMemory<'m>, arena: &'m Arena) -> Cable<'m> {
+    let queue = reuse_or_fill(&mut returned.cable, arena, WIRE_QUEUE_LEN, || 0);
+    Cable::new(queue, WIRED_MTU)
+}
+
+pub(super) fn tcp<'m>(
+    returned: &mut NodeMemory<'m>,
+    arena: &'m Arena,
+    [connections, listeners, half_open]: [usize; 3],
+    rng: &mut Rng,
+) -> Tcp<'m> {
+    let free = || Slot::EMPTY;
+    let memory = tcp::Memory {
+        connections: reuse_or_fill(&mut returned.connections, arena, connections, free),
+        listeners: reuse_or_fill(&mut returned.listeners, arena, listeners, || {
+            Listener::EMPTY
+        }),
+        half_open: reuse_or_fill(&mut returned.half_open, arena, half_open, || {
+            HalfOpen::EMPTY
+        }),
+    };
+    Tcp::new(memory, rng)
+}
+
+/// Bytes of packets that wait for the wire; they never do for long.
+const WIRE_QUEUE_LEN: usize = 8 * 1_500;
+
+/// Ethernet's; the mesh's own MTU bounds what comes from the motes.
+const WIRED_MTU: u16 = 1_280;

@@ -1,8 +1,8 @@
 //! A Thread router in the place of a node's stack, and the short addresses of children.
 //!
-//! Purpose: a node with a router has a radio and a wire as a border router has; what comes by either
-//! goes to the router, and its orders to the radio and its packets to the wire. Children get their
-//! short addresses from it, which their radios have to filter by.
+//! Purpose: a node with a router has a radio and a wire as a border router has; what comes by
+//! either goes to the router, and its orders to the radio and its packets to the wire. Children get
+//! their short addresses from it, which their radios have to filter by.
 
 use motet::time::Instant;
 

@@ -102,7 +102,8 @@ impl Mesh<'_> {
         Some((heard.link.src.iid(), len?))
     }
 
-    /// Whether this node is a child of a Thread network, where frames in clear have another purpose.
+    /// Whether this node is a child of a Thread network, where frames in clear have another
+    /// purpose.
     const fn is_child(&self) -> bool {
         #[cfg(feature = "thread")]
         return self.thread.is_some();

@@ -6,9 +6,9 @@
 //!                                                              └→ contexts, IP addresses, default route
 //! ```
 //!
-//! Purpose: carries out what [`Child`] decides; it stands in the place of neighbour discovery, which
-//! is off. The only frames in clear that a mesh with a key takes beside those of nodes that join.
-//! Left out: fragments in clear, which Thread does not have.
+//! Purpose: carries out what [`Child`] decides; it stands in the place of neighbour discovery,
+//! which is off. The only frames in clear that a mesh with a key takes beside those of nodes that
+//! join. Left out: fragments in clear, which Thread does not have.
 
 use super::Mesh;
 use super::inward::restore;
@@ -31,8 +31,8 @@ use crate::wire::{LinkAddr, cursor};
 
 impl<'m> Mesh<'m> {
     /// Makes this node a child of a Thread network, before the link is given to a node, and after
-    /// [`Self::set_security`] with the key of the same network. No TCP header compression may be on.
-    /// It is awake or asleep as [`Self::set_sleep`] has it.
+    /// [`Self::set_security`] with the key of the same network. No TCP header compression may be
+    /// on. It is awake or asleep as [`Self::set_sleep`] has it.
     pub fn set_thread(&mut self, child: &'m mut Child) {
         debug_assert!(self.tcphc.is_none(), "Thread has plain TCP headers only");
         self.discovery.be_quiet();

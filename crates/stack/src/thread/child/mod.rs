@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Purpose: all decisions. A datagram goes in by [`Child::on_message`], the fate of frames by
-//! [`Child::on_sent`], time by [`Child::poll`]; datagrams come out of [`Child::write`], one for each
-//! bit of `due`. What the link has to do follows from the getters, see `link/mesh/thread`.
+//! [`Child::on_sent`], time by [`Child::poll`]; datagrams come out of [`Child::write`], one for
+//! each bit of `due`. What the link has to do follows from the getters, see `link/mesh/thread`.
 //!
 //! A node that has lost its parent keeps its addresses while it searches, so that connections last.
 //! A key sequence is followed only where an authentic message of the parent shows it, and never

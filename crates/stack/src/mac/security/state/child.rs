@@ -1,8 +1,8 @@
 //! A child in a Thread network: the key is everybody's, and the parent alone is believed.
 //!
 //! The parent's frames bear its short address, and its extended address is in their nonces: MLE has
-//! told both. Others are refused before the cipher runs; nobody is challenged, and nobody reminded of
-//! a key. Place: part of [`Security`]; the link says who the parent is.
+//! told both. Others are refused before the cipher runs; nobody is challenged, and nobody reminded
+//! of a key. Place: part of [`Security`]; the link says who the parent is.
 
 use super::Security;
 use crate::time::Instant;
@@ -27,8 +27,8 @@ impl Security<'_> {
         self.peers.bind(extended, next, now);
     }
 
-    /// The parent is this neighbour, which was bound before, and no other is believed; `None`: there
-    /// is no parent now.
+    /// The parent is this neighbour, which was bound before, and no other is believed; `None`:
+    /// there is no parent now.
     pub(in crate::mac) fn set_parent(&mut self, parent: Option<([u8; 8], u16)>) {
         let extended = parent.map_or([0; 8], |(extended, _)| extended);
         let rloc16 = parent.map(|(_, rloc16)| rloc16);
