@@ -4,7 +4,7 @@
 //! security policy, the channel mask. Source: Thread 1.1 §8.10.1.
 
 use super::tlv::Tlvs;
-use crate::mac::security::NetworkKey;
+use crate::mac::security::{KEY_LEN, NetworkKey};
 
 /// The longest dataset, bytes (Thread 1.1 §8.10.1).
 pub const DATASET_LEN_MAX: usize = 254;
@@ -76,22 +76,41 @@ impl Dataset {
             return Err(DatasetError::TooLong);
         }
         let tlvs = Tlvs::parse(bytes).map_err(|_| DatasetError::Truncated)?;
-        let [page, high, low] = tlvs.array(CHANNEL).ok_or(DatasetError::NoChannel)?;
-        let channel = match (page, high, low) {
-            (0, 0, 11..=26) => low,
+        let mut dataset = Self {
+            channel: 0,
+            pan: 0,
+            network: NetworkKey::new([0; KEY_LEN]),
+            mesh_local_prefix: [0; 8],
+            timestamp: [0; 8],
+        };
+        let (mut place, mut pan, mut key) = ([0; 3], [0; 2], [0; KEY_LEN]);
+        let needed: [(u8, &mut [u8], DatasetError); 5] = [
+            (CHANNEL, &mut place, DatasetError::NoChannel),
+            (PAN, &mut pan, DatasetError::NoPan),
+            (NETWORK_KEY, &mut key, DatasetError::NoKey),
+            (
+                MESH_LOCAL_PREFIX,
+                &mut dataset.mesh_local_prefix,
+                DatasetError::NoPrefix,
+            ),
+            (
+                ACTIVE_TIMESTAMP,
+                &mut dataset.timestamp,
+                DatasetError::NoTimestamp,
+            ),
+        ];
+        for (kind, value, error) in needed {
+            if !tlvs.fill(kind, value) {
+                return Err(error);
+            }
+        }
+        dataset.channel = match place {
+            [0, 0, channel @ 11..=26] => channel,
             _ => return Err(DatasetError::OtherBand),
         };
-        let pan = tlvs.array(PAN).ok_or(DatasetError::NoPan)?;
-        let key = tlvs.array(NETWORK_KEY).ok_or(DatasetError::NoKey)?;
-        let prefix = tlvs.array(MESH_LOCAL_PREFIX);
-        let timestamp = tlvs.array(ACTIVE_TIMESTAMP);
-        Ok(Self {
-            channel,
-            pan: u16::from_be_bytes(pan),
-            network: NetworkKey::new(key),
-            mesh_local_prefix: prefix.ok_or(DatasetError::NoPrefix)?,
-            timestamp: timestamp.ok_or(DatasetError::NoTimestamp)?,
-        })
+        dataset.pan = u16::from_be_bytes(pan);
+        dataset.network = NetworkKey::new(key);
+        Ok(dataset)
     }
 
     /// As [`Self::parse`], of hexadecimal digits. Blanks are skipped, and a last line `Done`, which

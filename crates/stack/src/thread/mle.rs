@@ -94,8 +94,11 @@ pub struct Ends {
 impl Ends {
     /// The extended address that the sender's link-local address is made of.
     pub fn sender(&self) -> [u8; 8] {
-        let iid = self.src.to_bits() as u64 ^ UNIVERSAL;
-        iid.to_be_bytes()
+        let octets = self.src.octets();
+        let mut sender: [u8; 8] = octets.last_chunk().copied().unwrap_or_default();
+        let [first, ..] = &mut sender;
+        *first ^= UNIVERSAL;
+        sender
     }
 }
 
@@ -283,4 +286,4 @@ const SUITE: u8 = 0;
 const CONTROL: u8 = 0x15;
 
 /// The bit in which an extended address and the interface identifier of it differ.
-const UNIVERSAL: u64 = 0x0200_0000_0000_0000;
+const UNIVERSAL: u8 = 0x02;

@@ -33,9 +33,23 @@ impl<'a> Tlvs<'a> {
         self.fill(kind, &mut array).then_some(array)
     }
 
+    /// The first bytes of the first TLVs of these types, one behind the other; `N` of them in all.
+    pub(super) fn gather<const N: usize>(self, types: &[(u8, usize)]) -> Option<[u8; N]> {
+        let mut values = [0; N];
+        let mut rest = &mut values[..];
+        for &(kind, len) in types {
+            let (value, others) = rest.split_at_mut_checked(len)?;
+            if !self.fill(kind, value) {
+                return None;
+            }
+            rest = others;
+        }
+        Some(values)
+    }
+
     /// Copies the first bytes of the first TLV of this type; false where there are too few.
     #[inline(never)]
-    fn fill(self, kind: u8, out: &mut [u8]) -> bool {
+    pub(super) fn fill(self, kind: u8, out: &mut [u8]) -> bool {
         let value = self.find(kind).unwrap_or_default();
         cursor::copy(out, value) == out.len()
     }

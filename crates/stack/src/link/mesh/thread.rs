@@ -19,8 +19,8 @@ use crate::link::arrival::Scratch;
 use crate::lowpan::LinkPair;
 use crate::mac::{FrameDrop, Outcome, Received};
 use crate::random::Rng;
-use crate::thread::Child;
 use crate::thread::mle::{self, Ends};
+use crate::thread::{Child, MleDrop};
 #[cfg(feature = "sleepy")]
 use crate::time::Duration;
 use crate::time::Instant;
@@ -105,12 +105,15 @@ impl<'m> Mesh<'m> {
         let Ok((ports, payload)) = udp::Header::parse(datagram) else {
             return false;
         };
-        let is_mle = ports.dst_port == mle::PORT
-            && header.src.is_unicast_link_local()
+        if ports.dst_port != mle::PORT {
+            return false;
+        }
+        let is_local = header.src.is_unicast_link_local()
             && header.hop_limit == ip::ndp::HOP_LIMIT
             && udp::is_checksum_valid(&header.src, &header.dst, datagram);
-        if !is_mle {
-            return ports.dst_port == mle::PORT;
+        if !is_local {
+            child.count(MleDrop::NotLocal);
+            return true;
         }
         let len = payload.len();
         let payload = datagram.get_mut(udp::HEADER_LEN..udp::HEADER_LEN + len);

@@ -599,7 +599,8 @@ fn frames_of_others_and_recordings_are_dropped_and_counted() {
     air.report(&frame);
     air.run(Duration::from_millis(10));
     assert_eq!(air.child().counters().believed, before);
-    assert_eq!(air.child().counters().dropped(MleDrop::Unsecured), 1);
+    let reasons = [MleDrop::Unsecured, MleDrop::NotLocal];
+    assert_eq!(reasons.map(|it| air.child().counters().dropped(it)), [1, 1]);
 }
 
 #[test]

@@ -3,14 +3,13 @@
 use core::net::Ipv6Addr;
 
 use super::{
-    ALL_WAIT, ANSWER_WAIT, Child, ChildState, Due, FORMED_MAX, Formed, NO_CONTEXT, Quest,
-    ROUTERS_WAIT,
+    ALL_WAIT, ANSWER_WAIT, Child, ChildState, Due, FORMED_MAX, Formed, Quest, ROUTERS_WAIT,
 };
 use crate::random::Rng;
 use crate::thread::mle::{Builder, Ends, Numbers, command, tlv_type as tlv};
 use crate::time::Instant;
 use crate::wire::LinkAddr;
-use crate::wire::cursor::{Full, Writer};
+use crate::wire::cursor::Full;
 
 impl Child {
     /// Whether a message is to be written: [`Self::write`] takes the first one.
@@ -37,13 +36,8 @@ impl Child {
             is_challenged = true;
             self.challenge = rng.next_u64().to_be_bytes();
         }
-        let (number, types): (u8, &[u8]) = match kind {
-            Due::PARENT_REQUEST => (command::PARENT_REQUEST, &PARENT_REQUEST),
-            Due::CHILD_ID_REQUEST => (command::CHILD_ID_REQUEST, &CHILD_ID_REQUEST),
-            Due::UPDATE_RESPONSE => (command::CHILD_UPDATE_RESPONSE, &UPDATE_RESPONSE),
-            Due::DATA_REQUEST => (command::DATA_REQUEST, &DATA_REQUEST),
-            _ => (command::CHILD_UPDATE_REQUEST, &UPDATE_REQUEST),
-        };
+        let message = MESSAGES.get(kind.trailing_zeros() as usize);
+        let &(number, types) = message.ok_or(Full)?;
         let mut builder = Builder::new(number, out);
         for &kind in types {
             if kind != tlv::CHALLENGE || number != command::CHILD_UPDATE_REQUEST || is_challenged {
@@ -94,7 +88,7 @@ impl Child {
     fn ends(&self, kind: u8) -> Ends {
         let local = |extended: [u8; 8]| {
             let iid = LinkAddr::Extended(extended).iid();
-            super::with(LINK_LOCAL, iid)
+            super::with(&LINK_LOCAL, &iid)
         };
         let dst = match (kind, &self.candidate) {
             (Due::PARENT_REQUEST, _) => ALL_ROUTERS,
@@ -152,7 +146,7 @@ impl Child {
     /// Appends the addresses that the parent shall know: the ML-EID, and those that were formed,
     /// which a parent that is new gets in the update that follows.
     fn put_addresses(&self, is_asking: bool, builder: &mut Builder<'_>) {
-        let mut entries = [[0; ENTRY_LEN_MAX]; 1 + FORMED_MAX];
+        let mut entries = [[0; ENTRY_LEN]; 1 + FORMED_MAX];
         let mut parts: [&[u8]; 1 + FORMED_MAX] = [&[]; 1 + FORMED_MAX];
         let eid = Formed {
             prefix: self.prefix,
@@ -161,25 +155,26 @@ impl Child {
         let formed = self.formed.iter().flatten().filter(|_| !is_asking);
         let all = core::iter::once(&eid).chain(formed);
         for ((entry, part), address) in entries.iter_mut().zip(&mut parts).zip(all) {
-            let iid = match address.context {
+            let [first, iid @ ..] = entry;
+            *first = COMPRESSED | address.context;
+            *iid = match address.context {
                 0 => self.identity.iid,
-                _ => self.iid_in(address.prefix),
+                _ => self.iid_in(&address.prefix),
             };
-            let (first, prefix) = match address.context {
-                NO_CONTEXT => (0, &address.prefix[..]),
-                context => (COMPRESSED | context, &[][..]),
-            };
-            let mut w = Writer::new(entry);
-            let written = w.u8(first).and(w.put(prefix)).and(w.put(&iid));
-            debug_assert!(written.is_ok(), "an entry is no longer");
-            let len = w.written();
-            *part = entry.get(..len).unwrap_or_default();
+            *part = entry;
         }
         builder.tlv(tlv::ADDRESS_REGISTRATION, &parts);
     }
 }
 
-/// The TLVs of each message, in their order.
+/// The command and the TLVs of each message, in the order of the bits of [`Due`].
+const MESSAGES: [(u8, &[u8]); 5] = [
+    (command::CHILD_UPDATE_RESPONSE, &UPDATE_RESPONSE),
+    (command::CHILD_ID_REQUEST, &CHILD_ID_REQUEST),
+    (command::CHILD_UPDATE_REQUEST, &UPDATE_REQUEST),
+    (command::DATA_REQUEST, &DATA_REQUEST),
+    (command::PARENT_REQUEST, &PARENT_REQUEST),
+];
 const PARENT_REQUEST: [u8; 4] = [tlv::MODE, tlv::CHALLENGE, tlv::SCAN_MASK, tlv::VERSION];
 const CHILD_ID_REQUEST: [u8; 9] = [
     tlv::RESPONSE,
@@ -223,8 +218,8 @@ const SCAN_ALL: u8 = 0xc0;
 /// Thread 1.3.
 const VERSION: [u8; 2] = [0, 4];
 
-/// The longest entry of an address: a byte that stands for a context, or not, and then all of it.
-const ENTRY_LEN_MAX: usize = 17;
+/// An address as a context and an interface identifier.
+const ENTRY_LEN: usize = 9;
 const COMPRESSED: u8 = 0x80;
 
 const LINK_LOCAL: [u8; 8] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0];

@@ -26,7 +26,7 @@ use super::mle::{MleError, Numbers};
 use crate::mac::security::{NetworkKey, upper_half};
 use crate::random::Rng;
 use crate::time::{Duration, Instant, earliest};
-use crate::wire::LinkAddr;
+use crate::wire::{LinkAddr, cursor};
 use receive::Candidate;
 
 /// What makes a node of a network this one, and not another: to be stored.
@@ -148,11 +148,13 @@ pub enum MleDrop {
     OldVersion,
     /// A command that is not for children.
     NotForChildren,
+    /// From beyond the link, by its addresses or its hop limit, or with a wrong checksum.
+    NotLocal,
 }
 
 impl MleDrop {
     /// How many reasons there are.
-    pub const COUNT: usize = Self::NotForChildren as usize + 1;
+    pub const COUNT: usize = Self::NotLocal as usize + 1;
 
     /// The reason in words, for counters and captures.
     pub const fn reason(&self) -> &'static str {
@@ -166,6 +168,7 @@ impl MleDrop {
             Self::Incomplete => "MLE message that lacks a TLV",
             Self::OldVersion => "MLE answer of a router of an old version",
             Self::NotForChildren => "MLE message that is for routers",
+            Self::NotLocal => "MLE message that is damaged or from beyond the link",
         }
     }
 }
@@ -200,7 +203,7 @@ pub(super) enum Quest {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Formed {
     prefix: [u8; 8],
-    /// Its context, or [`NO_CONTEXT`].
+    /// Its context, by which it is registered; the leader gives one to every such prefix.
     context: u8,
 }
 
@@ -337,13 +340,8 @@ impl Child {
     }
 
     /// The prefix of addresses that are valid within the mesh: 64 bits.
-    pub(crate) const fn mesh_local_prefix(&self) -> Ipv6Addr {
-        self.mesh_local([0; 8])
-    }
-
-    /// The mesh-local address of this interface identifier.
-    const fn mesh_local(&self, iid: [u8; 8]) -> Ipv6Addr {
-        with(self.prefix, iid)
+    pub(crate) fn mesh_local_prefix(&self) -> Ipv6Addr {
+        with(&self.prefix, &[0; 8])
     }
 
     /// The addresses of this node beside its link-local one: the ML-EID, the RLOC while it is
@@ -356,19 +354,19 @@ impl Child {
     fn address_list(&self) -> [Option<Ipv6Addr>; 2 + FORMED_MAX] {
         let mut list = [None; 2 + FORMED_MAX];
         let [eid, rloc, formed @ ..] = &mut list;
-        *eid = Some(self.mesh_local(self.identity.iid));
+        *eid = Some(with(&self.prefix, &self.identity.iid));
         let short = LinkAddr::Short(self.place.rloc16).iid();
-        *rloc = self.is_attached().then(|| self.mesh_local(short));
+        *rloc = self.is_attached().then(|| with(&self.prefix, &short));
         for (place, formed) in formed.iter_mut().zip(&self.formed) {
-            *place = formed.map(|formed| with(formed.prefix, self.iid_in(formed.prefix)));
+            *place = formed.map(|formed| with(&formed.prefix, &self.iid_in(&formed.prefix)));
         }
         list
     }
 
     /// The interface identifier in a prefix: always the same one of this node, and known to nobody
     /// else (RFC 7217).
-    fn iid_in(&self, prefix: [u8; 8]) -> [u8; 8] {
-        let half = upper_half(self.network.as_bytes(), &[&self.identity.iid, &prefix]);
+    fn iid_in(&self, prefix: &[u8; 8]) -> [u8; 8] {
+        let half = upper_half(self.network.as_bytes(), &[&self.identity.iid, prefix]);
         half.first_chunk().copied().unwrap_or_default()
     }
 
@@ -571,9 +569,14 @@ impl Child {
 }
 
 /// An address of a prefix and an interface identifier.
-const fn with(prefix: [u8; 8], iid: [u8; 8]) -> Ipv6Addr {
-    let high = u64::from_be_bytes(prefix) as u128;
-    Ipv6Addr::from_bits(high << 64 | u64::from_be_bytes(iid) as u128)
+#[inline(never)]
+fn with(prefix: &[u8; 8], iid: &[u8; 8]) -> Ipv6Addr {
+    // By bytes: a processor of 32 bits shifts 128 of them in many steps.
+    let mut octets = [0; 16];
+    let (high, low) = octets.split_at_mut(8);
+    cursor::copy(high, prefix);
+    cursor::copy(low, iid);
+    Ipv6Addr::from(octets)
 }
 
 /// The quality of a link with this margin, 0 to 3 (Thread 1.1 §4.10.1.1).
@@ -592,9 +595,6 @@ pub const CHILD_TIMEOUT: Duration = Duration::from_secs(240);
 /// The longest time between updates of a child that is awake: so one that its parent has forgotten
 /// finds out within a minute.
 const AWAKE_PACE_MAX: Duration = Duration::from_secs(40);
-
-/// Stands for a context that a prefix does not have.
-const NO_CONTEXT: u8 = 16;
 
 /// Prefixes of which addresses are formed.
 const FORMED_MAX: usize = 2;

@@ -37,15 +37,18 @@ impl Child {
         now: Instant,
     ) -> Result<Option<NetworkData<'a>>, MleDrop> {
         let outcome = self.take(ends, payload, rssi_dbm, now);
-        let counters = &mut self.counters;
-        let count = match &outcome {
-            Ok(_) => Some(&mut counters.believed),
-            Err(reason) => counters.dropped.get_mut(*reason as usize),
-        };
-        if let Some(count) = count {
-            *count = count.wrapping_add(1);
+        match &outcome {
+            Ok(_) => self.counters.believed = self.counters.believed.wrapping_add(1),
+            Err(reason) => self.count(*reason),
         }
         outcome
+    }
+
+    /// Counts a message that was dropped.
+    pub(crate) fn count(&mut self, reason: MleDrop) {
+        if let Some(count) = self.counters.dropped.get_mut(reason as usize) {
+            *count = count.wrapping_add(1);
+        }
     }
 
     fn take<'a>(
@@ -58,25 +61,22 @@ impl Child {
         let sender = ends.sender();
         let has_parent = self.is_attached() || self.quest == Quest::Former;
         let is_parent = has_parent && sender == self.place.parent.extended;
-        let candidate = self.candidate.filter(|candidate| {
-            self.quest == Quest::Address && candidate.parent.extended == sender
-        });
+        let is_its = |it: &Candidate| it.parent.extended == sender;
+        let is_asked = self.quest == Quest::Address && self.candidate.as_ref().is_some_and(is_its);
         let searches = matches!(self.quest, Quest::Routers | Quest::All);
         // Nobody else is worth the cipher.
-        if !is_parent && !searches && candidate.is_none() {
+        if !is_parent && !searches && !is_asked {
             return Err(MleDrop::NotParent);
         }
         let message = mle::open(&self.network, ends, payload)?;
         let margin = rssi_dbm.map(|rssi| (i16::from(rssi) - NOISE_DBM).clamp(0, 127) as u8);
-        match (message.command, candidate) {
-            (command::PARENT_RESPONSE, _) if searches => {
+        match message.command {
+            command::PARENT_RESPONSE if searches => {
                 self.on_offer(sender, &message, margin.unwrap_or_default(), now)?;
                 Ok(None)
             }
-            (command::CHILD_ID_RESPONSE, Some(candidate)) => {
-                self.on_address(&candidate, &message, now)
-            }
-            (command::PARENT_RESPONSE | command::CHILD_ID_RESPONSE, _) => Err(MleDrop::Unasked),
+            command::CHILD_ID_RESPONSE if is_asked => self.on_address(&message, now),
+            command::PARENT_RESPONSE | command::CHILD_ID_RESPONSE => Err(MleDrop::Unasked),
             _ if !is_parent => Err(MleDrop::NotParent),
             _ => {
                 self.margin = margin.unwrap_or(self.margin);
@@ -98,14 +98,35 @@ impl Child {
         if tlvs.find(tlv::RESPONSE) != Some(&self.challenge) {
             return Err(MleDrop::Unasked);
         }
-        let rloc16 = tlvs.array(tlv::SOURCE_ADDRESS).ok_or(MleDrop::Incomplete)?;
-        let challenge = tlvs.array(tlv::CHALLENGE).ok_or(MleDrop::Incomplete)?;
-        let counter = tlvs.array(tlv::LINK_FRAME_COUNTER);
-        let [their_margin] = tlvs.array(tlv::LINK_MARGIN).ok_or(MleDrop::Incomplete)?;
-        let connectivity = tlvs.array(tlv::CONNECTIVITY);
-        let [priority, _, _, _, cost] = connectivity.ok_or(MleDrop::Incomplete)?;
-        let version = tlvs.array(tlv::VERSION).ok_or(MleDrop::Incomplete)?;
-        let version = u16::from_be_bytes(version);
+        let mut challenge = [0; 8];
+        let needed = [
+            (tlv::SOURCE_ADDRESS, 2),
+            (tlv::LINK_FRAME_COUNTER, 4),
+            (tlv::LINK_MARGIN, 1),
+            (tlv::CONNECTIVITY, 5),
+            (tlv::VERSION, 2),
+        ];
+        let values = tlvs.gather(&needed).ok_or(MleDrop::Incomplete)?;
+        let [
+            r1,
+            r0,
+            c3,
+            c2,
+            c1,
+            c0,
+            their_margin,
+            priority,
+            _,
+            _,
+            _,
+            cost,
+            v1,
+            v0,
+        ] = values;
+        if !tlvs.fill(tlv::CHALLENGE, &mut challenge) {
+            return Err(MleDrop::Incomplete);
+        }
+        let version = u16::from_be_bytes([v1, v0]);
         if version < VERSION_MIN {
             self.refusal = Some(Refusal::Version(version));
             return Err(MleDrop::OldVersion);
@@ -124,11 +145,11 @@ impl Child {
             self.candidate = Some(Candidate {
                 parent: Parent {
                     extended: sender,
-                    rloc16: u16::from_be_bytes(rloc16),
+                    rloc16: u16::from_be_bytes([r1, r0]),
                 },
                 challenge,
                 heard: message.numbers,
-                link_counter: u32::from_be_bytes(counter.ok_or(MleDrop::Incomplete)?),
+                link_counter: u32::from_be_bytes([c3, c2, c1, c0]),
                 margin,
                 rank,
             });
@@ -142,11 +163,11 @@ impl Child {
     /// The candidate has given this node an address, or refused to.
     fn on_address<'a>(
         &mut self,
-        candidate: &Candidate,
         message: &Message<'a>,
         now: Instant,
     ) -> Result<Option<NetworkData<'a>>, MleDrop> {
         let tlvs = message.tlvs;
+        let candidate = self.candidate.as_ref().ok_or(MleDrop::Unasked)?;
         if message.numbers <= candidate.heard {
             return Err(MleDrop::Replayed);
         }
@@ -155,16 +176,17 @@ impl Child {
             (self.candidate, self.quest_at) = (None, Some(now));
             return Ok(None);
         }
-        let parent = tlvs.array(tlv::SOURCE_ADDRESS).ok_or(MleDrop::Incomplete)?;
-        let rloc16 = tlvs.array(tlv::ADDRESS16).ok_or(MleDrop::Incomplete)?;
+        let needed = [(tlv::SOURCE_ADDRESS, 2), (tlv::ADDRESS16, 2)];
+        let values = tlvs.gather(&needed).ok_or(MleDrop::Incomplete)?;
+        let [p1, p0, r1, r0] = values;
         let leader = tlvs.array(tlv::LEADER_DATA).ok_or(MleDrop::Incomplete)?;
         let data = read(message)?;
         self.place = Place {
             parent: Parent {
                 extended: candidate.parent.extended,
-                rloc16: u16::from_be_bytes(parent),
+                rloc16: u16::from_be_bytes([p1, p0]),
             },
-            rloc16: u16::from_be_bytes(rloc16),
+            rloc16: u16::from_be_bytes([r1, r0]),
         };
         self.margin = candidate.margin;
         self.settle(message.numbers, leader, now);
@@ -184,7 +206,8 @@ impl Child {
         self.sequence = self.sequence.max(heard.sequence);
         (self.quest, self.candidate, self.refusal) = (Quest::Rest, None, None);
         (self.due, self.asked, self.unanswered, self.untaken) = (0, 0, 0, 0);
-        self.searches = 0;
+        // Whatever the network data was before.
+        (self.searches, self.data_version) = (0, None);
         self.quest_at = Some(now + super::BETTER_PACE);
         self.update_at = Some(now + self.pace());
         self.has_news = true;
@@ -237,8 +260,6 @@ impl Child {
                 let counter = tlvs.array(tlv::LINK_FRAME_COUNTER);
                 self.link_counter = u32::from_be_bytes(counter.ok_or(MleDrop::Incomplete)?);
                 self.settle(numbers, leader, now);
-                // Whatever the network data was before.
-                self.data_version = None;
             }
             command::CHILD_UPDATE_RESPONSE => self.on_answer(Due::UPDATE_REQUEST, now),
             command::DATA_RESPONSE => self.on_answer(Due::DATA_REQUEST, now),
@@ -294,10 +315,10 @@ impl Child {
         let mut free = formed.iter_mut();
         self.border_router = None;
         for prefix in data {
-            let (mut flags, mut context) = (0, super::NO_CONTEXT);
+            let (mut flags, mut context) = (0, None);
             for (kind, value) in prefix.details {
                 match (kind >> 1, value) {
-                    (CONTEXT, [id, ..]) => context = id & 0x0f,
+                    (CONTEXT, [id, ..]) => context = Some(id & 0x0f),
                     (BORDER_ROUTER, value) => {
                         // One entry, or a few.
                         for entry in value.chunks_exact(4) {
@@ -314,13 +335,14 @@ impl Child {
                     _ => {}
                 }
             }
-            let bits = (prefix.addr.to_bits() >> 64) as u64;
+            let octets = prefix.addr.octets();
             if flags & flag::SLAAC != 0
                 && prefix.bits == 64
+                && let Some(context) = context
                 && let Some(place) = free.next()
             {
                 *place = Some(Formed {
-                    prefix: bits.to_be_bytes(),
+                    prefix: octets.first_chunk().copied().unwrap_or_default(),
                     context,
                 });
             }
