@@ -43,7 +43,6 @@ pub(crate) struct Arguments {
     #[arg(long)]
     prefix: Ipv6Addr,
     /// Where it connects to, one after the other: `send` or `receive`, address, port
-    #[arg(num_args = 3)]
     tasks: Vec<String>,
 }
 
