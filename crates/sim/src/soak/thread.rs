@@ -7,8 +7,9 @@
 //! thread-child`; several routers.
 
 use motet::link::Link;
+use motet::mac::security::Security;
 use motet::mac::{Policy, Sleep};
-use motet::thread::ChildState;
+use motet::thread::{Child, ChildState};
 use motet::time::Duration;
 
 use super::dice::Dice;
@@ -206,13 +207,16 @@ impl<'m> Lab<'m> {
     /// The first mote that is no child of the router.
     fn children_missing(&self) -> Option<usize> {
         (1..self.network.mesh_nodes()).find(|mote| {
-            let link = self.network.world.node(*mote).link(RADIO);
-            let child = match link {
-                Some(Link::Mesh(mesh)) => mesh.thread(),
-                _ => None,
-            };
+            let child = self.child(*mote);
             child.is_none_or(|child| child.state() != ChildState::Attached)
         })
+    }
+
+    fn child(&self, mote: usize) -> Option<&Child> {
+        match self.network.world.node(mote).link(RADIO)? {
+            Link::Mesh(mesh) => mesh.thread(),
+            _ => None,
+        }
     }
 
     /// Checks what holds at any moment.
@@ -234,7 +238,21 @@ impl<'m> Lab<'m> {
     /// Checks what holds in the end.
     fn judge(&self) -> Result<(), String> {
         if let Some(mote) = self.children_missing() {
-            return Err(format!("mote {mote} is no child"));
+            let router = self.network.world.thread_router(0);
+            let counters = router.map(|router| *router.counters());
+            let child = self.child(mote);
+            let refusal = child.and_then(|child| child.refusal());
+            let own = child.map(|child| *child.counters());
+            let sleeps = self
+                .network
+                .mac(mote)
+                .is_some_and(|mac| mac.sleep().is_some());
+            let sequence = self.network.mac(mote).and_then(|mac| mac.security());
+            let sequence = sequence.map(Security::sequence);
+            return Err(format!(
+                "mote {mote} is no child: {refusal:?}, sleeps {sleeps}, sequence {sequence:?} of {}, {own:?}, {counters:?}",
+                self.sequence
+            ));
         }
         let mut receivers = self.receivers();
         match receivers.find(|(transfer, receiver)| receiver.received != transfer.len) {

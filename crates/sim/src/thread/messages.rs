@@ -41,12 +41,14 @@ impl Router {
         };
         let (sender, numbers, tlvs) = (ends.sender(), message.numbers, message.tlvs);
         let child = self.children.by_extended(sender);
+        // A node that starts anew may have a key sequence of the past: its challenge protects it.
+        let is_search = [command::PARENT_REQUEST, command::CHILD_ID_REQUEST];
         let is_old = child.is_some_and(|child| {
             let is_old = child.is_attached && numbers <= child.mle;
             child.mle = child.mle.max(numbers);
             is_old
         });
-        if is_old {
+        if is_old && !is_search.contains(&message.command) {
             self.counters.refused += 1;
             return;
         }
@@ -134,6 +136,7 @@ impl Router {
         child.is_attached = true;
         child.mode = mode;
         child.mle = numbers;
+        child.mac_counter = None;
         child.heard_at = now;
         child.timeout = seconds(timeout);
         let short = child.short;
