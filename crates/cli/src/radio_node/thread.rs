@@ -444,6 +444,7 @@ const DROPS: [MleDrop; MleDrop::COUNT] = [
     MleDrop::Incomplete,
     MleDrop::OldVersion,
     MleDrop::NotForChildren,
+    MleDrop::NotLocal,
 ];
 
 /// How long routers may take until the mote is taken for the first time.

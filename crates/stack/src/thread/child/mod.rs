@@ -16,17 +16,19 @@
 //! downwards; messages of an earlier sequence are read by their own key.
 //! Place: pure; nothing here knows of frames. Source: Thread 1.1 §4.
 
+mod counters;
 mod message;
 mod receive;
 
 use core::net::Ipv6Addr;
 
 use super::dataset::Dataset;
-use super::mle::{MleError, Numbers};
+use super::mle::Numbers;
 use crate::mac::security::{NetworkKey, upper_half};
 use crate::random::Rng;
 use crate::time::{Duration, Instant, earliest};
 use crate::wire::{LinkAddr, cursor};
+pub use counters::{ChildCounters, MleDrop};
 use receive::Candidate;
 
 /// What makes a node of a network this one, and not another: to be stored.
@@ -101,88 +103,6 @@ pub enum Refusal {
     Version(u16),
     /// The router has refused: it has no address left, or does not want another child.
     Status(u8),
-}
-
-/// Counters of a child; all wrap at 2^32.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct ChildCounters {
-    /// Times that it was attached.
-    pub attached: u32,
-    /// Times that it has lost its parent.
-    pub lost: u32,
-    /// Messages sent.
-    pub sent: u32,
-    /// Messages of the parent, and answers of candidates, that were believed.
-    pub believed: u32,
-    /// Announcements of another channel or PAN, which are not followed.
-    pub announces: u32,
-    dropped: [u32; MleDrop::COUNT],
-}
-
-impl ChildCounters {
-    /// Messages dropped for `reason` since start.
-    pub fn dropped(&self, reason: MleDrop) -> u32 {
-        let count = self.dropped.get(reason as usize);
-        count.copied().unwrap_or_default()
-    }
-}
-
-/// Why a message of MLE was dropped.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum MleDrop {
-    /// Shorter than its header, or with a TLV that ends too early.
-    Malformed,
-    /// Without security, or of another suite.
-    Unsecured,
-    /// Changed, or sealed with another key.
-    Forged,
-    /// Of a neighbour that is not the parent, and from which nothing is awaited.
-    NotParent,
-    /// A counter that is not above the last one: a recording, or overtaken.
-    Replayed,
-    /// An answer to no open question, or with another challenge's response.
-    Unasked,
-    /// A TLV is missing that the command needs, or cannot be read.
-    Incomplete,
-    /// Of a router whose version is too old.
-    OldVersion,
-    /// A command that is not for children.
-    NotForChildren,
-    /// From beyond the link, by its addresses or its hop limit, or with a wrong checksum.
-    NotLocal,
-}
-
-impl MleDrop {
-    /// How many reasons there are.
-    pub const COUNT: usize = Self::NotLocal as usize + 1;
-
-    /// The reason in words, for counters and captures.
-    pub const fn reason(&self) -> &'static str {
-        match self {
-            Self::Malformed => "MLE message of a wrong length",
-            Self::Unsecured => "MLE message without security",
-            Self::Forged => "MLE message sealed with another key",
-            Self::NotParent => "MLE message of another router",
-            Self::Replayed => "MLE counter of the past",
-            Self::Unasked => "MLE answer that nobody waits for",
-            Self::Incomplete => "MLE message that lacks a TLV",
-            Self::OldVersion => "MLE answer of a router of an old version",
-            Self::NotForChildren => "MLE message that is for routers",
-            Self::NotLocal => "MLE message that is damaged or from beyond the link",
-        }
-    }
-}
-
-speaks!(MleDrop);
-
-impl From<MleError> for MleDrop {
-    fn from(error: MleError) -> Self {
-        match error {
-            MleError::Truncated | MleError::BadTlv => Self::Malformed,
-            MleError::Unsecured => Self::Unsecured,
-            MleError::Forged => Self::Forged,
-        }
-    }
 }
 
 /// What a child is after, whether it is attached or not.
