@@ -26,10 +26,6 @@ impl Guard<'_> {
         false
     }
 
-    pub(super) const fn is_locked(&self) -> bool {
-        false
-    }
-
     pub(super) const fn is_closed(&self) -> bool {
         false
     }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::interop::rcp::rig::{Node, program};
 use crate::step::wait;
 
-/// How the mesh-local addresses of [`NETWORK`] begin.
+/// How the mesh-local addresses of the network begin.
 pub(super) const MESH_LOCAL: &str = "fd00:db8:";
 
 /// All that was built or fetched for the checks.

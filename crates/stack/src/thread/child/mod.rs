@@ -187,7 +187,7 @@ impl Due {
 }
 
 impl Child {
-    /// A child that begins to look for its parent at its first [`Self::poll`].
+    /// A child that begins to look for its parent at its first `poll`.
     pub fn new(config: &ChildConfig) -> Self {
         let dataset = &config.dataset;
         Self {
@@ -348,7 +348,7 @@ impl Child {
         core::mem::replace(&mut self.has_news, false)
     }
 
-    /// When [`Self::poll`] or [`Self::write`] has something to do.
+    /// When `poll` or `write` has something to do.
     pub fn next_deadline(&self) -> Option<Instant> {
         match self.due {
             0 => earliest(self.quest_at, self.update_at),
