@@ -64,6 +64,13 @@ impl Child {
         has_room
     }
 
+    /// Drops what waits: a child that attaches anew takes nothing of before.
+    pub(super) fn forget_waiting(&mut self) {
+        self.waiting.clear();
+        self.failures = 0;
+        self.is_served = false;
+    }
+
     /// The frame to send now that it listens.
     pub(super) fn next_frame(&mut self) -> Option<Outgoing> {
         if self.is_served {

@@ -137,6 +137,7 @@ impl Router {
         child.mode = mode;
         child.mle = numbers;
         child.mac_counter = None;
+        child.forget_waiting();
         child.heard_at = now;
         child.timeout = seconds(timeout);
         let short = child.short;

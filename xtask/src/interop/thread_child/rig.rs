@@ -162,6 +162,14 @@ impl Child {
         Ok(child)
     }
 
+    /// The parent that it has named last.
+    pub(super) fn current_parent(&mut self) -> Option<String> {
+        self.node.said();
+        let mut said = self.node.heard.iter().rev();
+        let line = said.find(|line| line.contains("attached as"))?;
+        word_after(line, "router")
+    }
+
     /// What it has said of its place, its first attaching left out.
     pub(super) fn history(&mut self) -> String {
         self.node.said();

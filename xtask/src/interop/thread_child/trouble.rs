@@ -1,8 +1,9 @@
 //! What becomes of a connection when keys rotate, and when routers end and begin.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use super::attach::FIRST_RADIO;
 use super::capture::judge;
@@ -64,12 +65,19 @@ fn rotations(report: &mut Report, place: &mut Place<'_>, leader: &mut Mote) -> R
 
 /// The parent, killed and started again a second later: there are others within reach.
 fn parent(bench: &Bench<'_>, place: &mut Place<'_>, forgets: bool) -> Result<Row> {
+    let parent = place.child.current_parent();
+    let router = place.router.one("extaddr")?;
+    ensure!(
+        parent.as_ref() == Some(&router),
+        "the parent is {parent:?}, not {router}"
+    );
     let mut echo = Echo::start_slowly(place.address, KIB, PACE)?;
     echo.await_part(0.3)?;
     let killed = Instant::now();
     let memory = forgets.then_some(place.dataset.as_str());
     let pause = Duration::from_secs(1);
     place.router.restart(bench, memory, pause)?;
+    place.router.console.ask("parentpriority 1")?;
     let row = match forgets {
         false => verdict(
             "the parent killed, back with its memory",
@@ -118,6 +126,8 @@ fn prefix(place: &mut Place<'_>) -> Result<[Row; 2]> {
     place.border.control("netdata register")?;
     let address = place.child.address(NEW_PREFIX.trim_end_matches(':'))?;
     let formed = changed.elapsed().as_secs_f64();
+    // A router that asks for an address before the parent knows it asks again after 15 s.
+    thread::sleep(REGISTERED_WITHIN);
     await_reachable(address, PATIENCE)?;
     let seconds = changed.elapsed().as_secs_f64();
     let row = verdict("another prefix", echo, &[changed], BACK_S, Some(3.0));
@@ -207,4 +217,6 @@ const PACE: Pace = Pace {
 };
 const BACK_S: f64 = 10.0;
 const BACK_WITHOUT_MEMORY_S: f64 = 60.0;
+/// A Child Update there and back.
+const REGISTERED_WITHIN: Duration = Duration::from_millis(500);
 const NEW_PREFIX: &str = "fd11:33::";
