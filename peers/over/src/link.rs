@@ -105,7 +105,7 @@ impl Air {
             Loss::Packets(chance) => (chance, 1),
             Loss::Frames(chance) => (chance, len.div_ceil(FRAME)),
         };
-        (0..times).any(|_| (self.rng.next_u32() as f64) < chance * f64::from(u32::MAX))
+        (0..times).any(|_| f64::from(self.rng.next_u32()) < chance * f64::from(u32::MAX))
     }
 }
 
