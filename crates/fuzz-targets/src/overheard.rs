@@ -171,9 +171,11 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
             leader.clone(),
             tlv(tlv_type::ADDRESS16, &short(2).to_be_bytes()),
             tlv(tlv_type::NETWORK_DATA, &network_data),
-            tlv(tlv_type::ACTIVE_DATASET, &dataset),
         ],
     );
+    // In a message of its own: both do not fit a frame.
+    let dataset = [tlv(tlv_type::ACTIVE_DATASET, &dataset)];
+    let response = [response, message(1, 0, command::DATA_RESPONSE, &dataset)].concat();
     let advertisement = message(
         1,
         3,
