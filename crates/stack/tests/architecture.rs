@@ -231,7 +231,12 @@ const CHANGES: [Change; 10] = [
         what: "a kind of link",
         within: "crates/stack/src",
         example: "Serial",
-        files: &["link/event.rs", "link/mod.rs", "link/serial.rs"],
+        files: &[
+            "link/event.rs",
+            "link/mod.rs",
+            "link/serial.rs",
+            "link/serial_absent.rs",
+        ],
     },
     Change {
         what: "a wire format",
