@@ -13,8 +13,6 @@ use super::{Link, Mesh, Node};
 use crate::ip::ALL_NODES;
 use crate::join::{Configuration, DATAGRAM_LEN_MAX, JoinError, JoinKey, PORT, Pledge, Request};
 use crate::link::Reservation;
-use crate::mac::security::Security;
-use crate::mac::{FrameDrop, Mac};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
 
@@ -195,8 +193,7 @@ impl Joiner {
     /// When the pledge sends its next request. If it has reached the longest interval, it begins
     /// anew with the shortest one as soon as it hears a neighbour that has the key.
     fn sooner(&mut self, ask_at: Instant, node: &Node<'_>, now: Instant) -> Instant {
-        let counters = mac_of(node).map(Mac::counters);
-        let heard = counters.map_or(0, |it| it.dropped(FrameDrop::UnknownKey));
+        let heard = mesh_of(node).map_or(0, Mesh::unknown_keys);
         if core::mem::replace(&mut self.heard, heard) == heard {
             return ask_at;
         }
@@ -229,7 +226,10 @@ impl Joiner {
             node.expect_key(next);
         }
         // Only the key in force is the one to begin with after a restart.
-        if let Some(next) = self.next.filter(|next| sequence_of(node) >= next.sequence) {
+        if let Some(next) = self
+            .next
+            .filter(|next| mesh_of(node).map_or(0, Mesh::key_sequence) >= next.sequence)
+        {
             (self.given, self.next) = (Some(next), None);
         }
         acted
@@ -311,14 +311,8 @@ impl Numbers {
     }
 }
 
-fn mac_of<'n, 'm>(node: &'n Node<'m>) -> Option<&'n Mac<'m>> {
-    node.links.iter().find_map(Link::mesh).map(Mesh::mac)
-}
-
-/// The sequence of the link key that a node's radio has in force.
-fn sequence_of(node: &Node<'_>) -> u32 {
-    let security = mac_of(node).and_then(|mac| mac.security());
-    security.map_or(0, Security::sequence)
+fn mesh_of<'n, 'm>(node: &'n Node<'m>) -> Option<&'n Mesh<'m>> {
+    node.links.iter().find_map(Link::mesh)
 }
 
 #[cfg(feature = "rpl")]

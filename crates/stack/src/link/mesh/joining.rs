@@ -17,8 +17,8 @@ use crate::ip::{self, ALL_NODES, Iid};
 use crate::limits::PSDU_LEN_MAX;
 use crate::link::LinkDrop;
 use crate::lowpan::LinkPair;
-use crate::mac::Received;
-use crate::mac::security::{NetworkKey, Reservation};
+use crate::mac::security::{NetworkKey, Reservation, Security};
+use crate::mac::{FrameDrop, Received};
 use crate::random::Rng;
 use crate::time::Instant;
 use crate::wire::cursor::copy;
@@ -36,6 +36,16 @@ impl Mesh<'_> {
     /// Whether the node has no key yet.
     pub(crate) fn is_locked(&self) -> bool {
         self.mac.is_locked()
+    }
+
+    /// Frames that were dropped since they are sealed with a key that this node has not.
+    pub(crate) fn unknown_keys(&self) -> u32 {
+        self.mac.counters().dropped(FrameDrop::UnknownKey)
+    }
+
+    /// The sequence of the link key in force.
+    pub(crate) fn key_sequence(&self) -> u32 {
+        self.mac.security().map_or(0, Security::sequence)
     }
 
     /// Whether frames of nodes without a key are taken from now on.
