@@ -51,13 +51,18 @@ pub(crate) struct Parts<const CONNECTIONS: usize, const LISTENERS: usize> {
 pub(crate) fn share<const CONNECTIONS: usize, const LISTENERS: usize>(
     parts: Parts<CONNECTIONS, LISTENERS>,
 ) -> Shared {
-    let Tables {
-        connections,
-        spare,
-        queues,
-        tcp,
-    } = parts.tables;
-    let [a, b] = parts.seed;
+    let Parts {
+        tables:
+            Tables {
+                connections,
+                spare,
+                queues,
+                tcp,
+            },
+        node,
+        seed: [a, b],
+        ..
+    } = parts;
     Shared {
         // Apart from the node's own numbers, and from those of a node with the same seed.
         names: RefCell::new(Names {
@@ -66,7 +71,7 @@ pub(crate) fn share<const CONNECTIONS: usize, const LISTENERS: usize>(
             resolver: parts.resolver,
             timeout: parts.resolve_timeout,
         }),
-        state: RefCell::new(StackState::new(parts.node, connections, spare, queues, tcp)),
+        state: RefCell::new(StackState::new(node, connections, spare, queues, tcp)),
         connect_timeout: parts.connect_timeout,
         slot_timeout: parts.slot_timeout,
         #[cfg(feature = "sleepy")]

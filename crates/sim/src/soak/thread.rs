@@ -241,7 +241,7 @@ impl<'m> Lab<'m> {
             let router = self.network.world.thread_router(0);
             let counters = router.map(|router| *router.counters());
             let child = self.child(mote);
-            let refusal = child.and_then(|child| child.refusal());
+            let refusal = child.and_then(Child::refusal);
             let own = child.map(|child| *child.counters());
             let sleeps = self
                 .network

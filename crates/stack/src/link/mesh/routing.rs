@@ -57,7 +57,7 @@ impl State {
     }
 
     pub(super) fn take_heard(&mut self) -> Option<Iid> {
-        self.heard.take().map(|from| from.iid())
+        self.heard.take().map(LinkAddr::iid)
     }
 
     pub(super) const fn has_report(&self) -> bool {

@@ -17,6 +17,7 @@ use crate::limits::PSDU_LEN_MAX;
 use crate::link::LinkDrop;
 use crate::link::arrival::Scratch;
 use crate::lowpan::LinkPair;
+use crate::mac::security::Security;
 use crate::mac::{FrameDrop, Outcome, Received};
 use crate::random::Rng;
 use crate::thread::mle::{self, Ends};
@@ -153,7 +154,7 @@ impl<'m> Mesh<'m> {
         let Some(child) = self.thread.as_deref_mut() else {
             return;
         };
-        let sequence = self.mac.security().map_or(0, |it| it.sequence());
+        let sequence = self.mac.security().map_or(0, Security::sequence);
         child.note(sleeps, sequence, unkept);
         child.poll(now, rng);
         #[cfg(feature = "sleepy")]
@@ -174,7 +175,7 @@ impl<'m> Mesh<'m> {
         if !child.has_message() || !self.mac.may_send_in_clear() {
             return;
         }
-        let Some(counter) = self.mac.security_mut().and_then(|it| it.take_counter()) else {
+        let Some(counter) = self.mac.security_mut().and_then(Security::take_counter) else {
             return;
         };
         let mut packet = [0; HEADERS_LEN + PSDU_LEN_MAX];

@@ -199,7 +199,7 @@ impl Air {
                     RadioEvent::Preloaded
                 }
                 RadioAction::Fire => {
-                    self.now = self.now + Duration::from_millis(4);
+                    self.now += Duration::from_millis(4);
                     let frame = self.loaded.clone();
                     let outcome = self.hear(&frame);
                     RadioEvent::Sent {
