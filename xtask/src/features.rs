@@ -31,7 +31,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
 }
 
 /// Features, separated by commas and without `default`, and who asks for them.
-pub(crate) const SETS: [(&str, &str); 40] = [
+pub(crate) const SETS: [(&str, &str); 42] = [
     ("mesh", "datagrams by radio; what a radio's driver needs"),
     ("mesh,relay", "the same, passing on what others send"),
     ("rpl", "a relay of a mesh without TCP"),
@@ -68,6 +68,11 @@ pub(crate) const SETS: [(&str, &str); 40] = [
     ),
     ("relay,security,tcp", "a relay with a key and applications"),
     ("sleepy,tcp", "a node that sleeps"),
+    ("tcp,thread", "a child in Thread networks"),
+    (
+        "offload,sleepy,tcp,thread",
+        "one that may sleep, over a radio that makes attempts by itself",
+    ),
     (
         "relay,sleepy,tcp",
         "a parent of nodes that sleep, with applications",

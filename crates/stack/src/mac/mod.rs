@@ -27,6 +27,8 @@ mod counters;
 mod csma;
 mod flow;
 mod immediate;
+#[cfg(feature = "security")]
+mod in_clear;
 mod marking_threshold;
 mod neighbor;
 #[cfg(feature = "pace")]
@@ -57,6 +59,7 @@ mod secured;
 mod secured;
 #[cfg(feature = "security")]
 pub mod security;
+mod source;
 mod state;
 mod unfit;
 
@@ -79,7 +82,9 @@ pub use unfit::Unfit;
 
 use crate::random::Rng;
 use crate::time::{Duration, Instant, earliest};
-use crate::wire::{LinkAddr, ieee802154::Header};
+use crate::wire::LinkAddr;
+#[cfg(test)]
+use crate::wire::ieee802154::Header;
 use acknowledge::Acknowledgment;
 use csma::Csma;
 use immediate::Waiting;
@@ -457,19 +462,6 @@ impl<'m> Mac<'m> {
         self.neighbors.apart(to)
     }
 
-    /// Payload bytes of one frame to `to`, with the addresses this interface would use.
-    pub fn payload_len_max(&self, to: LinkAddr) -> usize {
-        self.sealed_len_max(&Header::data(self.config.pan, to, self.source_to(to), 0))
-    }
-
-    /// Payload bytes of a frame with this header, if this interface sealed it.
-    #[inline(always)]
-    pub(crate) fn sealed_len_max(&self, header: &Header) -> usize {
-        header
-            .payload_len_max()
-            .saturating_sub(self.guard.overhead())
-    }
-
     /// Whether a neighbour has acknowledged a frame, and not missed all of late: it is there,
     /// which a source address alone does not prove.
     pub(crate) fn is_trusted(&self, addr: LinkAddr) -> bool {
@@ -498,25 +490,6 @@ impl<'m> Mac<'m> {
     pub(crate) fn is_failing(&self, to: LinkAddr) -> bool {
         let failed = |slot: &FrameSlot| slot.to.is(&to) && slot.attempts > 0;
         self.neighbors.is_silent(to) && self.queue.count(failed) > 0
-    }
-
-    /// The source address of this interface's data frames.
-    pub(crate) fn source(&self) -> LinkAddr {
-        match self.config.short {
-            Some(short) if self.config.short_source => LinkAddr::Short(short),
-            _ => LinkAddr::Extended(self.config.extended),
-        }
-    }
-
-    /// The source address of a frame to `to`: in a Thread network as long as that one is.
-    pub(crate) fn source_to(&self, to: LinkAddr) -> LinkAddr {
-        match to {
-            #[cfg(feature = "thread")]
-            LinkAddr::Extended(_) if self.guard.is_child() => {
-                LinkAddr::Extended(self.config.extended)
-            }
-            _ => self.source(),
-        }
     }
 
     /// Frames waiting or under way.

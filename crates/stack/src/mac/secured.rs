@@ -20,16 +20,11 @@
 //! Left out: short source addresses; beacons; secured ACKs, which 802.15.4-2006 does not have.
 //! Source: IEEE 802.15.4-2006 §7.5.8.2.
 
-#[cfg(any(feature = "join", feature = "thread"))]
-mod clear;
-
 use super::acknowledge::Acknowledgment;
 use super::counters::FrameDrop;
 use super::queue::{Class, Frame};
 use super::radio::RxMeta;
 use super::receive::Answer;
-#[cfg(feature = "join")]
-use super::security::NetworkKey;
 use super::security::{Proof, Reservation, Sealed, Security};
 use super::{Mac, Received};
 use crate::random::Rng;
@@ -292,51 +287,6 @@ impl<'m> Mac<'m> {
         Ok(None)
     }
 
-    /// Takes a frame in clear: one for all, if this node serves nodes without a key; one for this
-    /// node alone, if it has no key itself.
-    ///
-    /// # Errors
-    /// [`FrameDrop::Unsecured`]: any other.
-    fn hear_in_clear<'a>(
-        &mut self,
-        header: &Header,
-        (src, dst): (LinkAddr, LinkAddr),
-        payload: &'a [u8],
-        meta: RxMeta,
-        now: Instant,
-    ) -> Result<Received<'a>, FrameDrop> {
-        let is_child = self.guard.is_child();
-        let is_wanted = match dst.is_broadcast() {
-            _ if is_child => true,
-            true => self.serves_pledges(),
-            false => self.guard.is_locked(),
-        };
-        extended(src).ok_or(FrameDrop::BadSource)?;
-        if !is_wanted || header.frame_type != FrameType::Data {
-            return Err(FrameDrop::Unsecured);
-        }
-        if header.ack_request && !dst.is_broadcast() {
-            self.owe_acknowledgment(header.sequence, meta.at);
-        }
-        if is_child && !dst.is_broadcast() {
-            self.on_poll_data(src, header.frame_pending, now);
-        }
-        Ok(Received {
-            src,
-            dst,
-            payload,
-            pending: header.frame_pending,
-            meta,
-        })
-    }
-
-    const fn serves_pledges(&self) -> bool {
-        #[cfg(feature = "join")]
-        return self.serves_pledges;
-        #[cfg(not(feature = "join"))]
-        return false;
-    }
-
     /// The last frame of a neighbour, again: its first byte suffices to fire what it did not fire
     /// for want of an ACK.
     fn hear_again(
@@ -504,39 +454,6 @@ impl Mac<'_> {
     }
 }
 
-#[cfg(feature = "join")]
-impl Mac<'_> {
-    /// Whether the node has no key yet.
-    pub(crate) fn is_locked(&self) -> bool {
-        self.guard.is_locked()
-    }
-
-    /// Whether frames in clear for all are handed up from now on: those of nodes that have no key
-    /// yet.
-    pub(crate) const fn serve_pledges(&mut self, serves: bool) {
-        self.serves_pledges = serves;
-    }
-
-    /// Takes the key of the network, where the node has none.
-    pub(crate) fn unlock(
-        &mut self,
-        network: NetworkKey,
-        sequence: u32,
-        stored: Option<Reservation>,
-    ) {
-        if let Some(security) = self.security_mut() {
-            security.unlock(network, sequence, stored);
-        }
-    }
-
-    /// Notes the network key that will take the place of the one in force.
-    pub(crate) fn expect_key(&mut self, network: NetworkKey, sequence: u32) {
-        if let Some(security) = self.security_mut() {
-            security.expect(network, sequence);
-        }
-    }
-}
-
 impl Mac<'_> {
     /// Reminds a neighbour that uses an earlier key of the one in force. A stranger is reminded by
     /// a broadcast frame: even if an attacker without the key has provoked it, nodes that have
@@ -577,7 +494,7 @@ impl Mac<'_> {
 }
 
 /// The extended address that a nonce is made of.
-fn extended(addr: LinkAddr) -> Option<[u8; 8]> {
+pub(super) fn extended(addr: LinkAddr) -> Option<[u8; 8]> {
     match addr {
         LinkAddr::Extended(addr) => Some(addr),
         _ => None,

@@ -369,7 +369,7 @@ fn refusals_are_said() {
         let said = lone.hear(PARENT, command::PARENT_RESPONSE, &left);
         let expected = match missing {
             tlv::RESPONSE => Err(MleDrop::Unasked),
-            tlv::LEADER_DATA | tlv::LINK_FRAME_COUNTER => Err(MleDrop::OldVersion),
+            tlv::LEADER_DATA => Err(MleDrop::OldVersion),
             _ => Err(MleDrop::Incomplete),
         };
         assert_eq!(said, expected, "without {missing}");

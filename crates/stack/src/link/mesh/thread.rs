@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! a frame in clear, or a datagram of port 19788   → thread::Child → a datagram in a frame in clear
-//!                                                              └→ MAC: addresses, key, counters
-//!                                                              └→ contexts, IP addresses, default route
+//!                                                         └→ MAC: addresses, key, counters
+//!                                                         └→ contexts, IP addresses, default route
 //! ```
 //!
 //! Purpose: carries out what [`Child`] decides; it stands in the place of neighbour discovery,
-//! which is off. The only frames in clear that a mesh with a key takes beside those of nodes that
-//! join. Left out: fragments in clear, which Thread does not have.
+//! which is off. No other frames in clear enter a mesh with a key, those of nodes that join aside.
+//! Left out: fragments in clear, which Thread does not have.
 
 use super::Mesh;
 use super::inward::restore;

@@ -6,6 +6,7 @@
 
 use super::Security;
 use crate::time::Instant;
+#[cfg(feature = "sleepy")]
 use crate::wire::LinkAddr;
 
 /// The parent, once there is one.

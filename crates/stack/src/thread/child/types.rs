@@ -1,6 +1,84 @@
-//! What a child has done, and why it dropped messages.
+//! Settings of a child, what its owner sees of it, and its counters.
 
+use crate::random::Rng;
+use crate::thread::Dataset;
 use crate::thread::mle::MleError;
+use crate::time::Duration;
+
+/// What makes a node of a network this one, and not another: to be stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// The extended address, which the MAC has as well.
+    pub extended: [u8; 8],
+    /// The interface identifier of the mesh-local address (ML-EID).
+    pub iid: [u8; 8],
+}
+
+impl Identity {
+    /// A new one: a random, locally administered extended address, and a random identifier.
+    pub fn random(rng: &mut Rng) -> Self {
+        let [first, rest @ ..] = rng.next_u64().to_be_bytes();
+        let [a, b, c, d, e, f, g] = rest;
+        Self {
+            extended: [first & 0xfc | 0x02, a, b, c, d, e, f, g],
+            iid: rng.next_u64().to_be_bytes(),
+        }
+    }
+}
+
+/// A router that a child is attached to.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Parent {
+    /// Its extended address.
+    pub extended: [u8; 8],
+    /// Its short address, which is also where it is in the mesh.
+    pub rloc16: u16,
+}
+
+/// Where a child was attached; stored, it spares the search after a restart.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Place {
+    /// The parent.
+    pub parent: Parent,
+    /// The short address that the parent has given to the child.
+    pub rloc16: u16,
+}
+
+/// Settings of a child.
+#[derive(Clone, Copy, Debug)]
+pub struct ChildConfig {
+    /// The network.
+    pub dataset: Dataset,
+    /// Who this node is.
+    pub identity: Identity,
+    /// How long the parent keeps a child that it does not hear:
+    /// [`CHILD_TIMEOUT`](super::CHILD_TIMEOUT).
+    pub timeout: Duration,
+    /// Where the child was attached before it started again.
+    pub former: Option<Place>,
+}
+
+/// Whether a child has a parent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ChildState {
+    /// It looks for one.
+    Searching,
+    /// It has one.
+    Attached,
+    /// It has left the network, and does nothing more.
+    Left,
+}
+
+/// Why the last attempt to attach led to nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// No router of the network has answered: there is none in reach, or the key is another one.
+    Silence,
+    /// The routers in reach have this version, which is too old.
+    Version(u16),
+    /// The router has refused: it has no address left, or does not want another child.
+    Status(u8),
+}
 
 /// Counters of a child; all wrap at 2^32.
 #[derive(Clone, Copy, Default, Debug)]

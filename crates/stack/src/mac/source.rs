@@ -1,0 +1,39 @@
+//! The source address that frames bear, and the room that their headers leave.
+
+use super::Mac;
+use crate::wire::LinkAddr;
+use crate::wire::ieee802154::Header;
+
+impl Mac<'_> {
+    /// Payload bytes of one frame to `to`, with the addresses this interface would use.
+    pub fn payload_len_max(&self, to: LinkAddr) -> usize {
+        self.sealed_len_max(&Header::data(self.config.pan, to, self.source_to(to), 0))
+    }
+
+    /// Payload bytes of a frame with this header, if this interface sealed it.
+    #[inline(always)]
+    pub(crate) fn sealed_len_max(&self, header: &Header) -> usize {
+        header
+            .payload_len_max()
+            .saturating_sub(self.guard.overhead())
+    }
+
+    /// The source address of this interface's data frames.
+    pub(crate) fn source(&self) -> LinkAddr {
+        match self.config.short {
+            Some(short) if self.config.short_source => LinkAddr::Short(short),
+            _ => LinkAddr::Extended(self.config.extended),
+        }
+    }
+
+    /// The source address of a frame to `to`: in a Thread network as long as that one is.
+    pub(crate) fn source_to(&self, to: LinkAddr) -> LinkAddr {
+        match to {
+            #[cfg(feature = "thread")]
+            LinkAddr::Extended(_) if self.guard.is_child() => {
+                LinkAddr::Extended(self.config.extended)
+            }
+            _ => self.source(),
+        }
+    }
+}
