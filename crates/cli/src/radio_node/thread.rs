@@ -1,8 +1,9 @@
-//! A mote as a child in a Thread network: its dataset, its identity, and what it says of its place.
+//! A mote as a child in a Thread network: its dataset, its identity, and what it says of its
+//! place.
 //!
 //! Purpose: reads the dataset, keeps who the mote is in that network, gives the radio its
-//! addresses, and says when it is attached, or why no router takes it. Place: the stack's [`Child`]
-//! does the rest. Left out: datasets that change while the mote runs.
+//! addresses, and says when it is attached, or why no router takes it. Place: the stack's
+//! [`Child`] does the rest. Left out: datasets that change while the mote runs.
 
 use std::{
     collections::BTreeSet,
@@ -332,8 +333,8 @@ impl RadioNode<'_> {
         listen(rcp.radio_mut(), clock, interrupt)
     }
 
-    /// Leaves a Thread network, so that the parent has room for another child; says what there was
-    /// to count.
+    /// Leaves a Thread network, so that the parent has room for another child; says what there
+    /// was to count.
     ///
     /// # Errors
     /// The radio cannot be used any more.

@@ -172,3 +172,21 @@ fn counters_that_cannot_be_kept_are_refused() {
     assert_refused(&refused, 2, &[state]);
     assert!(dongle.radio().air.is_empty());
 }
+
+#[test]
+fn what_is_no_dataset_of_a_thread_network_is_refused_with_a_reason() {
+    let key = format!("0510{}", "11".repeat(16));
+    let whole = format!("0e080000000000010000000300000f{key}0708fd000db8000000000102abcd");
+    let without_key = whole.replace(&key, "");
+    let other_channel = whole.replace("00000f", "000001");
+    for (dataset, why) in [
+        ("nothing-of-the-kind", "hexadecimal"),
+        (&whole[..whole.len() - 2], "ends too early"),
+        (&without_key, "network key"),
+        (&other_channel, "channel"),
+    ] {
+        let radio = "spinel+hdlc+forkpty:///nowhere";
+        let arguments = ["mote", "--radio", radio, "--thread", dataset];
+        assert_refused(&run(arguments), 2, &[why, "ot-ctl dataset active -x"]);
+    }
+}

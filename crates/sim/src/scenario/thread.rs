@@ -1,5 +1,6 @@
 //! `[thread]`: a network of Thread, whose router is the border router.
 
+use motet::time::Duration;
 use serde::Deserialize;
 use toml::Table;
 
@@ -7,7 +8,6 @@ use super::defaults::section;
 use super::error::ScenarioError;
 use super::keys::Kind::{Integer, Number};
 use super::keys::{Section, key};
-use super::model::seconds;
 use crate::net::network::{Joining, NetworkOptions, ThreadOptions};
 use crate::net::topology::Tree;
 
@@ -76,7 +76,7 @@ pub(super) fn apply(
     let keys: Keys = section(table, "thread")?;
     network.thread = Some(ThreadOptions {
         children_max: keys.children_max,
-        child_timeout: seconds(keys.child_timeout_s),
+        child_timeout: Duration::from_micros((keys.child_timeout_s * 1e6) as u64),
         ..ThreadOptions::default()
     });
     Ok(())

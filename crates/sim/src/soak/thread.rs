@@ -1,10 +1,11 @@
 //! A network of Thread: one router, children awake and asleep, a transfer with each, and faults.
 //!
 //! Purpose: tests the stack's child beside the lab's router: frames that get lost, keys that
-//! rotate, a router that goes off and comes back with its memory, motes that start anew. What must
-//! hold: bytes in order, once, equal; no nonce twice; in the end every mote is a child and every
-//! transfer is whole. Left out: attackers, who are the matter of `cargo xtask interop
-//! thread-child`; several routers.
+//! rotate, a router that goes off and comes back with its memory, motes that start anew. What
+//! must hold: bytes in order, once, equal; no nonce twice; in the end every mote is a child and
+//! every transfer is whole.
+//! Left out: attackers, who are the matter of `cargo xtask interop thread-child`; several
+//! routers.
 
 use motet::link::Link;
 use motet::mac::security::Security;

@@ -6,13 +6,13 @@
 //! ```
 //!
 //! Purpose: networks of Thread with Motet's children, without anybody's radio. It answers MLE as
-//! OpenThread's router does, in the same order of messages and TLVs, hands out short addresses and
-//! network data, keeps frames for children that sleep, and forgets those that are silent for their
-//! timeout. Place: the node with it has a radio and a wire to hosts; [`crate::net::world`] gives it
-//! the radio's events and carries out its actions. It is no part of the stack, whose motes are
-//! children only. Left out: further routers, commissioning, CSL, services, and all that a leader
-//! does for others. Source: Thread 1.1 as far as OpenThread shows it on the air; captures of that
-//! are what its tests compare it with.
+//! OpenThread's router does, in the same order of messages and TLVs, hands out short addresses
+//! and network data, keeps frames for children that sleep, and forgets those that are silent for
+//! their timeout. Place: the node with it has a radio and a wire to hosts; [`crate::net::world`]
+//! gives it the radio's events and carries out its actions. It is no part of the stack, whose
+//! motes are children only. Left out: further routers, commissioning, CSL, services, and all that
+//! a leader does for others. Source: Thread 1.1 as far as OpenThread shows it on the air;
+//! captures of that are what its tests compare it with.
 
 mod children;
 mod messages;

@@ -1,4 +1,4 @@
-//! A frame of the lab's Thread router before it has its number and its counter.
+//! A frame before it has its numbers.
 
 use motet::wire::LinkAddr;
 

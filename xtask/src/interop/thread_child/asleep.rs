@@ -81,7 +81,7 @@ fn duty(child: &mut Child) -> Result<Row> {
         words.get(at.checked_sub(1)?)?.parse::<f64>().ok()
     };
     let on_s = number_before("s").context("no seconds")?;
-    let lasted_s = number_before("seconds").context("no seconds")?;
+    let lasted_s = number_before("seconds,").context("no seconds")?;
     let percent = on_s / lasted_s * 100.0;
     let row = Row::new(
         "asleep: receiver on",

@@ -2,8 +2,8 @@
 //!
 //! Parents are `ot-cli-ftd`, the border router is OpenThread's POSIX host, and the radio below
 //! `motet mote --thread` is `ot-rcp`. All radios live in a network of their own, `air`; this
-//! program is the Linux host behind the border router. That air has no air time and loses nothing:
-//! times are bounds of the protocol and this machine.
+//! program is the Linux host behind the border router. That air has no air time and loses
+//! nothing: times are bounds of the protocol and this machine.
 //!
 //! `MOTET_THREAD_CHECKS=attach,linux` runs these groups alone.
 

@@ -12,9 +12,6 @@ use serde::{Deserialize, Serialize};
 use crate::interop::rcp::rig::{Node, program};
 use crate::step::wait;
 
-/// How the mesh-local addresses of the network begin.
-pub(super) const MESH_LOCAL: &str = "fd00:db8:";
-
 /// All that was built or fetched for the checks.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Parts {
@@ -211,5 +208,7 @@ pub(super) fn word_after(line: &str, before: &str) -> Option<String> {
     Some(word.trim_end_matches([',', ';', ':']).to_owned())
 }
 
+/// How the mesh-local addresses of all networks here begin.
+pub(super) const MESH_LOCAL: &str = "fd00:db8:";
 /// In the middle of addresses that follow from a short address.
 const LOCATOR: &str = ":ff:fe00:";

@@ -5,9 +5,7 @@ use std::net::Ipv6Addr;
 use motet::ip::{self, Address, Ip, Neighbour, NextHop, Prefix, Registration, Route};
 use motet::join::Configuration;
 use motet::limits::MESH_PACKET_LEN_MAX;
-use motet::link::{
-    Advertised, Child, Indirect, Link, Mesh, MeshConfig, MeshMemory, Pacing, Thinning,
-};
+use motet::link::{Advertised, Child, Indirect, Link, Mesh, MeshConfig, MeshMemory, Pacing};
 use motet::lowpan::datagram::Record;
 use motet::mac::security::{Engine, Peer, Reservation, Security, SecurityConfig};
 use motet::mac::{self, Channels, FrameSlot, Mac, Neighbor, Pending, RadioCapabilities, Sleep};
@@ -108,17 +106,8 @@ impl<'m> Builder<'_, 'm> {
         }
     }
 
-    /// The place of a Thread router: a radio and a wire, and no stack of its own between them.
-    fn thread_router(self, rng: Rng) -> Resident<'m> {
-        Resident {
-            node: wired_node(plan::ROUTER_WIRED, [0; 3], rng, self.arena),
-            ports: vec![Port::Air(self.radio_port(0)), Port::Wire(WIRED)],
-            app: App::None,
-        }
-    }
-
     /// How mesh node `n` is attached to the air.
-    fn radio_port(self, n: usize) -> RadioPort {
+    pub(super) fn radio_port(self, n: usize) -> RadioPort {
         let options = &self.options.nodes[n];
         RadioPort {
             interface: RADIO,
@@ -127,10 +116,7 @@ impl<'m> Builder<'_, 'm> {
                 pan: plan::PAN,
                 // Lossless: nodes have 16-bit numbers.
                 extended: plan::eui64(n as u16),
-                short: match self.options.joining {
-                    Joining::Thread if n == 0 => Some(crate::thread::OWN_SHORT),
-                    _ => options.mac.short,
-                },
+                short: self.short_of_router(n).or(options.mac.short),
             },
             channel: options.channel,
         }
@@ -404,13 +390,6 @@ impl<'m> Builder<'_, 'm> {
             }
             None => Some(self.arena.alloc(join_proxy)),
         }
-    }
-
-    /// The memory for waiting ACKs, reused from an earlier start if possible.
-    fn thinning(self, memory: Option<&'m mut Thinning>) -> &'m mut Thinning {
-        let place = memory.unwrap_or_else(|| self.arena.alloc(Thinning::new()));
-        *place = Thinning::new();
-        place
     }
 
     /// The memory for packets to sleeping nodes, reused from an earlier start if possible.

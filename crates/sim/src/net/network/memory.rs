@@ -182,6 +182,13 @@ impl<'m> Builder<'_, 'm> {
         ]
     }
 
+    /// The memory for waiting ACKs, reused from an earlier start if possible.
+    pub(super) fn thinning(self, memory: Option<&'m mut Thinning>) -> &'m mut Thinning {
+        let place = memory.unwrap_or_else(|| self.arena.alloc(Thinning::new()));
+        *place = Thinning::new();
+        place
+    }
+
     /// The longest packet of the mesh.
     pub(super) fn packet_len_max(self) -> usize {
         match self.options.joining {

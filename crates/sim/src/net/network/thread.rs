@@ -10,12 +10,14 @@ use std::net::Ipv6Addr;
 
 use motet::link::Mesh;
 use motet::mac::Sleep;
+use motet::random::Rng;
 use motet::thread::{Child, ChildConfig, Dataset, Identity};
 
-use super::build::Builder;
-use super::{Network, NetworkOptions, SecurityOptions, ThreadOptions};
+use super::build::{Builder, wired_node};
+use super::{Network, NetworkOptions, SecurityOptions, ThreadOptions, WIRED};
+use crate::apps::App;
 use crate::net::plan;
-use crate::net::world::World;
+use crate::net::world::{Port, Resident, World};
 use crate::streams::{Purpose, stream};
 use crate::thread::{Router, RouterOptions};
 
@@ -63,6 +65,21 @@ impl NetworkOptions {
 }
 
 impl<'m> Builder<'_, 'm> {
+    /// The place of a Thread router: a radio and a wire, and no stack of its own between them.
+    pub(super) fn thread_router(self, rng: Rng) -> Resident<'m> {
+        Resident {
+            node: wired_node(plan::ROUTER_WIRED, [0; 3], rng, self.arena),
+            ports: vec![Port::Air(self.radio_port(0)), Port::Wire(WIRED)],
+            app: App::None,
+        }
+    }
+
+    /// The short address of mesh node `n`, if it is a Thread router.
+    pub(super) fn short_of_router(self, n: usize) -> Option<u16> {
+        let is_router = n == 0 && self.options.thread.is_some();
+        is_router.then_some(crate::thread::OWN_SHORT)
+    }
+
     /// Makes a mote a child, if the network is one of Thread.
     pub(super) fn join_thread(self, n: usize, radio: &mut Mesh<'m>) {
         let dataset = self.options.dataset(self.prefix).filter(|_| n > 0);

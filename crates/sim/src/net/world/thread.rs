@@ -1,8 +1,8 @@
 //! A Thread router in the place of a node's stack, and the short addresses of children.
 //!
 //! Purpose: a node with a router has a radio and a wire as a border router has; what comes by
-//! either goes to the router, and its orders to the radio and its packets to the wire. Children get
-//! their short addresses from it, which their radios have to filter by.
+//! either goes to the router, and its orders to the radio and its packets to the wire. Children
+//! get their short addresses from it, which their radios have to filter by.
 
 use motet::time::Instant;
 
@@ -12,8 +12,8 @@ use crate::net::network::mac_of;
 use crate::thread::Router;
 
 impl<'m> World<'m> {
-    /// Puts a Thread router in the place of a node's stack; all other nodes with a radio may be its
-    /// children.
+    /// Puts a Thread router in the place of a node's stack; all other nodes with a radio may be
+    /// its children.
     pub fn set_thread_router(&mut self, mote: usize, router: Router) {
         self.motes[mote].thread = Some(Box::new(router));
         self.has_thread = true;
