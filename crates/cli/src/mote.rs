@@ -30,7 +30,7 @@ use crate::{
     motet mote --radio spinel+hdlc+uart:///dev/ttyACM0 --key k --sleep hinted:20\n  \
     motet mote --radio spinel+hdlc+uart:///dev/ttyACM0 --join-key own --pan abcd\n  \
     motet mote --radio 'spinel+hdlc+forkpty://ot-rcp?forkpty-arg=2' --pan 0xabcd\n  \
-    motet mote --radio spinel+hdlc+uart:///dev/ttyACM0 --thread \"$(ot-ctl dataset active -x)\"\n  \
+    motet mote --radio spinel+hdlc+uart:///dev/ttyACM0 --thread home.dataset\n  \
     motet mote --radio wpan:wpan0 --pan 0xabcd")]
 pub(crate) struct Args {
     /// The radio, by the URL that OpenThread's daemon takes: spinel+hdlc+uart://DEVICE or

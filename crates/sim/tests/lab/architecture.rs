@@ -41,7 +41,7 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "soak",
         &[
-            "air", "calendar", "keys", "net", "parallel", "scenario", "streams",
+            "air", "apps", "calendar", "keys", "net", "parallel", "scenario", "streams",
         ],
     ),
     (

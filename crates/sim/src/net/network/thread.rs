@@ -13,7 +13,8 @@ use motet::mac::Sleep;
 use motet::random::Rng;
 use motet::thread::{Child, ChildConfig, Dataset, Identity};
 
-use super::build::{Builder, wired_node};
+use super::build::Builder;
+use super::wired::wired_node;
 use super::{Network, NetworkOptions, SecurityOptions, ThreadOptions, WIRED};
 use crate::apps::App;
 use crate::net::plan;
