@@ -1,5 +1,5 @@
-//! Frames in clear in a network with a key: of nodes that join, and of MLE, which seals its messages
-//! itself.
+//! Frames in clear in a network with a key: of nodes that join, and of MLE, which seals its
+//! messages itself.
 //!
 //! Place: part of [`Mac`], beside [`super::secured`], which refuses all others.
 

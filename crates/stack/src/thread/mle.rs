@@ -8,8 +8,8 @@
 //! The nonce has the extended address of the sender, which its link-local address is made of. Both
 //! IPv6 addresses are authenticated before the header. Place: [`super::Child`] and analysers of
 //! captures open and seal messages; whether a counter is new is their business. Left out: suite
-//! 255, messages without security, which are for discovery only. Source: `draft-ietf-mle` 00 §7; Thread
-//! 1.1 §4.
+//! 255, messages without security, which are for discovery only. Source: `draft-ietf-mle` 00 §7;
+//! Thread 1.1 §4.
 
 use core::net::Ipv6Addr;
 

@@ -1,6 +1,7 @@
 //! What a child of a Thread network costs. Built with the feature `thread`, a mote with a key that
 //! may sleep attaches to the routers of such a network; built without, the same mote has its key
-//! and its sleep alone. Neither speaks TCP. `cargo xtask sizes` takes the difference of the two images.
+//! and its sleep alone. Neither speaks TCP. `cargo xtask sizes` takes the difference of the two
+//! images.
 #![no_std]
 #![no_main]
 
