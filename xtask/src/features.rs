@@ -31,7 +31,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
 }
 
 /// Features, separated by commas and without `default`, and who asks for them.
-pub(crate) const SETS: [(&str, &str); 42] = [
+pub(crate) const SETS: [(&str, &str); 44] = [
     ("mesh", "datagrams by radio; what a radio's driver needs"),
     ("mesh,relay", "the same, passing on what others send"),
     ("rpl", "a relay of a mesh without TCP"),
@@ -69,6 +69,14 @@ pub(crate) const SETS: [(&str, &str); 42] = [
     ("relay,security,tcp", "a relay with a key and applications"),
     ("sleepy,tcp", "a node that sleeps"),
     ("tcp,thread", "a child in Thread networks"),
+    (
+        "relay,sleepy,thread",
+        "the image by which the cost of a child is measured",
+    ),
+    (
+        "relay,sleepy,tcp,thread",
+        "the smallest echo node as a child that may sleep",
+    ),
     (
         "offload,sleepy,tcp,thread",
         "one that may sleep, over a radio that makes attempts by itself",
@@ -113,7 +121,7 @@ pub(crate) const SETS: [(&str, &str); 42] = [
     ("default", "what is on by default"),
     ("default,join", "a node that gets its key by CoJP"),
     (
-        "default,ble,fragments,join,security,sleepy,tcple",
+        "default,ble,fragments,join,security,sleepy,tcple,thread",
         "everything: the lab and the command `motet`",
     ),
 ];

@@ -327,7 +327,7 @@ fn addresses_follow_the_owner_of_the_driver() {
     });
     assert_eq!(error, Error::TimedOut);
     assert_eq!(
-        client.set_addresses(&[CLIENT; 5]),
+        client.set_addresses(&[CLIENT; motet::limits::ADDRESSES_MAX + 1]),
         Err(OverError::Addresses)
     );
     assert_eq!(client.global_address(), Some(OTHER));
@@ -360,6 +360,9 @@ fn a_driver_of_frames_or_of_short_packets_is_refused() {
     port.wire.borrow_mut().mtu = 1279;
     assert_eq!(start(&port, &[CLIENT]).err(), Some(OverError::Mtu));
     port.wire.borrow_mut().mtu = 1500;
-    assert_eq!(start(&port, &[CLIENT; 5]).err(), Some(OverError::Addresses));
-    assert!(start(&port, &[CLIENT; 4]).is_ok());
+    assert_eq!(
+        start(&port, &[CLIENT; motet::limits::ADDRESSES_MAX + 1]).err(),
+        Some(OverError::Addresses)
+    );
+    assert!(start(&port, &[CLIENT; motet::limits::ADDRESSES_MAX]).is_ok());
 }
