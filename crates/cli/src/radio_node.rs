@@ -246,6 +246,18 @@ impl<'m> RadioNode<'m> {
         nap: time::Duration,
     ) -> Result<(), Error> {
         self.exchange()?;
+        self.rest(others, nap)
+    }
+
+    /// Sleeps as [`Self::turn`] does, behind [`Self::exchange`].
+    ///
+    /// # Errors
+    /// As [`Self::turn`].
+    pub(crate) fn rest(
+        &mut self,
+        others: &[BorrowedFd<'_>],
+        nap: time::Duration,
+    ) -> Result<(), Error> {
         let now = self.clock.now();
         let due = self.world.next_event_at().map(|due| due.since(now));
         let due = due.map(|due| time::Duration::from_micros(due.as_micros()));
@@ -257,7 +269,10 @@ impl<'m> RadioNode<'m> {
     }
 
     /// Carries orders and reports until neither side has any more.
-    fn exchange(&mut self) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// The radio cannot be used any more.
+    pub(crate) fn exchange(&mut self) -> Result<(), Error> {
         loop {
             let now = self.clock.now();
             self.world.run_until(now);

@@ -44,19 +44,34 @@ impl Gate {
         node: &mut RadioNode<'_>,
         nap: time::Duration,
     ) -> Result<(), Error> {
+        // Before it waits: what the node has taken from the air by now is not to lie until then.
+        let mut rounds = 0;
+        while self.carry(node)? {
+            rounds += 1;
+            if rounds == ROUNDS_MAX {
+                return Ok(());
+            }
+        }
+        let now = node.world.now();
+        let due = self.router.next_deadline().map(|due| due.since(now));
+        let due = due.map(|due| time::Duration::from_micros(due.as_micros()));
+        node.rest(&[self.port.as_fd()], due.map_or(nap, |due| nap.min(due)))
+    }
+
+    /// Carries what there is either way, and lets the node work; whether a packet passed, so that
+    /// there may be more to do.
+    fn carry(&mut self, node: &mut RadioNode<'_>) -> Result<bool, Error> {
         let mut room = std::mem::take(&mut self.room);
         let heard = self.hear(node, &mut room);
         self.room = room;
         heard?;
-        let now = node.world.now();
-        let due = self.router.next_deadline().map(|due| due.since(now));
-        let due = due.map(|due| time::Duration::from_micros(due.as_micros()));
-        node.turn(&[self.port.as_fd()], due.map_or(nap, |due| nap.min(due)))?;
+        node.exchange()?;
+        let mut has_passed = false;
         while let Some(packet) = node.world.take_at(0) {
+            has_passed = true;
             self.offer(node, Direction::Up, &packet);
         }
-        self.release(node);
-        Ok(())
+        Ok(self.release(node) || has_passed)
     }
 
     /// Lets all go that is held: the router is about to end.
@@ -89,9 +104,11 @@ impl Gate {
         }
     }
 
-    /// Lets go what the policy says by now.
-    fn release(&mut self, node: &mut RadioNode<'_>) {
+    /// Lets go what the policy says by now; whether that is anything.
+    fn release(&mut self, node: &mut RadioNode<'_>) -> bool {
+        let mut has_passed = false;
         while let Some(id) = self.router.poll(node.world.now()) {
+            has_passed = true;
             if let Some((direction, packet)) = self.held.remove(&id) {
                 self.pass(node, direction, &packet);
             }
@@ -99,6 +116,7 @@ impl Gate {
         while let Some(id) = self.router.poll_dropped() {
             self.held.remove(&id);
         }
+        has_passed
     }
 
     fn pass(&mut self, node: &mut RadioNode<'_>, direction: Direction, packet: &[u8]) {
@@ -109,3 +127,6 @@ impl Gate {
         }
     }
 }
+
+/// Rounds after which the router looks to its other duties, though packets still pass.
+const ROUNDS_MAX: usize = 16;

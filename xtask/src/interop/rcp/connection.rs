@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::capture::Sniffer;
-use super::echo::{Echo, await_reachable};
+use super::echo::{Echo, await_reachable, round_trip};
 use super::rig::{Bench, KEY, PAN, PATIENCE, Pair, Parts};
 use crate::interop::report::{Report, Row, load, rounded};
 
@@ -15,6 +15,14 @@ pub(super) fn whole(parts: &Parts, report: &mut Report) -> Result<()> {
     let bench = Bench::new(parts, "whole")?;
     let mut pair = bench.pair([&[], &[]], &["--pan", PAN])?;
     let sniffer = Sniffer::start(&bench, "whole", &[])?;
+    let round_trip = round_trip(pair.address)?.as_secs_f64() * 1_000.0;
+    let row = Row::new(
+        "a datagram to a mote and back, with nothing else on its way",
+        rounded(round_trip),
+        "ms",
+        round_trip <= ROUND_TRIP_MAX_MS,
+    );
+    report.add(row.note(format!("{ROUND_TRIP_MAX_MS} asked; {}", load())));
     let outcome = Echo::start(pair.address, 250)?.finish();
     let row = Row::new(
         "two radios: 250 KiB from a socket of Linux and back, by SHA-256",
@@ -139,3 +147,6 @@ impl Returns {
 }
 
 const STOP: Duration = Duration::from_secs(5);
+
+/// Less than any pause of a program at one of the ends.
+const ROUND_TRIP_MAX_MS: f64 = 15.0;

@@ -205,6 +205,28 @@ pub(in crate::interop) fn await_reachable(mote: Ipv6Addr, patience: Duration) ->
     bail!("{mote} does not answer for {} s", patience.as_secs())
 }
 
+/// How long a datagram takes to the mote's echo service and back when nothing else is on its way:
+/// the middle one of several.
+pub(in crate::interop) fn round_trip(mote: Ipv6Addr) -> Result<Duration> {
+    let socket = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).context("no socket")?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    let mut buffer = [0; 64];
+    let mut times = Vec::new();
+    for _ in 0..ROUND_TRIPS {
+        // What the one before has left to do is done.
+        thread::sleep(AT_REST);
+        let began = Instant::now();
+        socket.send_to(b"How far are you?", (mote, ECHO))?;
+        socket.recv(&mut buffer)?;
+        times.push(began.elapsed());
+    }
+    times.sort_unstable();
+    Ok(times.get(ROUND_TRIPS / 2).copied().unwrap_or_default())
+}
+
+const ROUND_TRIPS: usize = 9;
+const AT_REST: Duration = Duration::from_millis(200);
+
 /// Bytes that no compression foresees, the same in each run.
 fn bytes(len: usize) -> Vec<u8> {
     let blocks = (0..len.div_ceil(32) as u64).flat_map(|n| Sha256::digest(n.to_le_bytes()));
