@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
 };
 
-use clap::{Args as ClapArgs, Subcommand};
+use clap::{ArgGroup, Args as ClapArgs, Subcommand};
 
 use crate::{
     error::Error,
@@ -42,6 +42,7 @@ mod table;
 /// Make the motes behind a border router share its air fairly
 #[derive(Debug, ClapArgs)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(group = ArgGroup::new("kind").args(["nfqueue", "air", "radio"]).required(true))]
 #[command(after_help = "\
 Beside any border router for 6LoWPAN, Thread's included: the kernel hands over the IPv6 packets of \
 its interface by a packet queue, and the policy says when each of TCP goes on. No packet is altered, \
@@ -77,7 +78,7 @@ pub(crate) struct Args {
 
     /// Number of the packet queue that the rules fill; auto: one that follows from the interface's
     /// name
-    #[arg(long, value_name = "N|auto", required_unless_present_any = ["air", "radio"], conflicts_with_all = ["air", "radio"], requires = "interface", allow_negative_numbers = true, value_parser = queue)]
+    #[arg(long, value_name = "N|auto", requires = "interface", allow_negative_numbers = true, value_parser = queue)]
     nfqueue: Option<QueueNumber>,
 
     /// Interface into the mesh
