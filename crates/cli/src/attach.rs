@@ -10,9 +10,9 @@ use crate::error::Error;
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 From a second terminal, as the user who started the mesh. The shell, or the command, reaches the motes as that of \
-motet up does, by name too, and finds their addresses in the variable MOTET_MOTES. A router that was not started in \
-a network of its own is found in the machine's. The mesh does not wait for the shell: when it ends, the shell goes on \
-without motes.
+motet up does, by name too, and finds their addresses in the variable MOTET_MOTES. Beside motet router motes have \
+addresses alone: motet router status --hosts prints them with their names. A router that was not started in a network \
+of its own is found in the machine's. The mesh does not wait for the shell: when it ends, the shell goes on without motes.
 
 Examples:
   motet attach
