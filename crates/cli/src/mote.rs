@@ -126,7 +126,7 @@ mod linux {
         error::Error,
         interrupt::Interrupt,
         output::say,
-        radio_node::{RadioNode, Start, read_dataset},
+        radio_node::{LONELY_S, RadioNode, Start, read_dataset},
         up::linux as up,
     };
 
@@ -165,6 +165,8 @@ mod linux {
             say(&latency);
         }
         let mut known: Vec<Ipv6Addr> = Vec::new();
+        // Once for each time without an address; a Thread child speaks for itself.
+        let mut lonely_since = dataset.is_none().then(time::Instant::now);
         while !interrupt.has_come() {
             node.turn(&[], NAP)?;
             node.watch_thread(&interrupt)?;
@@ -175,10 +177,19 @@ mod linux {
             for addr in known.iter().filter(|addr| !addresses.contains(addr)) {
                 say(&format!("it is no longer {addr}"));
             }
+            if known.is_empty() != addresses.is_empty() {
+                lonely_since = addresses.is_empty().then(time::Instant::now);
+            }
+            if lonely_since.is_some_and(|since| since.elapsed() >= LONELY) {
+                lonely_since = None;
+                say(&node.loneliness());
+            }
             known = addresses;
         }
         node.leave_thread()
     }
+
+    const LONELY: time::Duration = time::Duration::from_secs(LONELY_S);
 
     /// How late a signal may be noticed.
     const NAP: time::Duration = time::Duration::from_millis(20);

@@ -149,6 +149,7 @@ pub(crate) struct RadioNode<'m> {
     clock: Clock,
     pan: u16,
     channel: u8,
+    is_secured: bool,
     neighbors: Neighbors,
     /// The node's extended address.
     extended: [u8; 8],
@@ -180,11 +181,13 @@ impl<'m> RadioNode<'m> {
             promiscuous: Promiscuous::Off,
         };
         let clock = Clock::from_zero();
-        let needs = (secret.is_some(), start.role.sleeps());
+        let is_secured = secret.is_some();
+        let needs = (is_secured, start.role.sleeps());
         let started = real_radio::start_for_node(start.radio, settings, needs, clock, interrupt)?;
         let Some((mut radio, info)) = started else {
             return Ok(None);
         };
+        has_eui64(&info)?;
         let mut place = match start.thread {
             Some(dataset) => Some(ThreadPlace::of(dataset, start.state, info.eui64)?),
             None => None,
@@ -226,6 +229,7 @@ impl<'m> RadioNode<'m> {
             clock,
             pan,
             channel: start.channel,
+            is_secured,
             neighbors: Neighbors::default(),
             extended,
             thread: place,
@@ -312,6 +316,12 @@ impl<'m> RadioNode<'m> {
                     self.is_ready = false;
                     say("the radio has restarted");
                 }
+                Some(RadioChange::Silent) => {
+                    self.is_ready = false;
+                    say(
+                        "the radio does not answer: plug it in anew, unless it returns; all else goes on",
+                    );
+                }
                 Some(RadioChange::Ready) => {
                     self.is_ready = true;
                     self.restarts += 1;
@@ -356,6 +366,19 @@ impl<'m> RadioNode<'m> {
         self.neighbors.quality(of)
     }
 
+    /// What to say of a router that does not answer.
+    pub(crate) fn loneliness(&self) -> String {
+        let (channel, pan) = (self.channel, self.pan);
+        let key = match self.is_secured {
+            true => ", and with this key",
+            false => "",
+        };
+        format!(
+            "no router has answered for {LONELY_S} s: see whether one is in reach, on channel {channel}, in PAN \
+             {pan:#06x}{key}; this mote goes on asking"
+        )
+    }
+
     /// What the radio says of itself.
     pub(crate) const fn info(&self) -> &RadioInfo {
         &self.info
@@ -386,6 +409,25 @@ impl<'m> RadioNode<'m> {
         }
     }
 }
+
+/// Makes sure that the radio has an EUI-64: all nodes without one would have one address.
+///
+/// # Errors
+/// Memory of the chip that was erased, or never written, is in its place.
+fn has_eui64(info: &RadioInfo) -> Result<(), Error> {
+    match info.eui64 {
+        [0, 0, 0, 0, 0, 0, 0, 0] | [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff] => {
+            Err(Error::failed(format!(
+                "the radio has no EUI-64 of its own, but {}: set one by its firmware, or use another radio",
+                hex(&info.eui64)
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// How long a mote may be without a router before that is said, in seconds.
+pub(crate) const LONELY_S: u64 = 30;
 
 /// Anybody can make it be said.
 const WARN_EVERY: Duration = Duration::from_secs(600);

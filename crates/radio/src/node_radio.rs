@@ -7,6 +7,8 @@ use motet::{
     time::Instant,
 };
 
+use motet_spinel::Cause;
+
 use crate::{Change, Error, MacRadio, Notice, WpanRadio};
 
 /// A radio of this machine as the radio of a node, whichever kind it is.
@@ -25,10 +27,12 @@ pub enum NodeRadio {
 /// What the owner of a node may want to know of its radio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RadioChange {
-    /// It was unplugged, or switched off. Until it is ready again, attempts fail.
+    /// It was unplugged, or switched off.
     Gone,
-    /// It has restarted. Until it is ready again, attempts fail.
+    /// It has restarted.
     Restarted,
+    /// It has not answered for two seconds, and is reset until it answers.
+    Silent,
     /// It is ready again, or for the first time.
     Ready,
 }
@@ -84,6 +88,7 @@ impl NodeRadio {
                 None => None,
                 Some(Notice::Ready(_)) => Some(RadioChange::Ready),
                 Some(Notice::Restarted(_)) if !radio.radio().has_line() => Some(RadioChange::Gone),
+                Some(Notice::Restarted(Cause::Silence)) => Some(RadioChange::Silent),
                 Some(Notice::Restarted(_)) => Some(RadioChange::Restarted),
             },
             Self::Wpan(radio) => match radio.poll(now, report)? {

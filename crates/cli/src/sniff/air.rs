@@ -5,7 +5,7 @@ use std::time;
 use motet::wire::ieee802154::fcs;
 use motet_lab::capture::{Capture, Records};
 use motet_radio::{Event, RadioUrl};
-use motet_spinel::{Promiscuous, RadioInfo, Received, Settings};
+use motet_spinel::{Cause, Promiscuous, RadioInfo, Received, Settings};
 use serde::Serialize;
 
 use crate::{
@@ -86,6 +86,11 @@ impl<'i> Radio<'i> {
         match &event {
             Some(Event::Restarted(_)) if !self.source.has_line() => {
                 say("the radio is gone: plug it in again, or press Ctrl-C");
+            }
+            Some(Event::Restarted(Cause::Silence)) => {
+                say(
+                    "the radio does not answer: plug it in anew, unless it returns, or press Ctrl-C",
+                );
             }
             Some(Event::Restarted(_)) => say("the radio has restarted"),
             Some(Event::Ready(_)) => say("the radio is ready again"),

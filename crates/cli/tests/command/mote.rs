@@ -84,6 +84,41 @@ fn a_radio_whose_address_another_one_has_is_refused() {
     assert!(radio.air.len() >= 2 && radio.air.iter().all(addressed));
 }
 
+/// Chips whose memory was erased would all have one address.
+#[test]
+fn a_radio_without_an_eui64_is_refused() {
+    let folder = folder();
+    let dongle = Dongle::new(&folder.path().join("dongle"), Quirks::default());
+    for blank in [0, 0xff] {
+        let hwaddr = Property::Hwaddr.number();
+        dongle.radio().properties.insert(hwaddr, vec![blank; 8]);
+        let refused = run(["mote", "--radio", &dongle.url(), "--pan", "abcd"]);
+        assert_refused(&refused, 1, &["no EUI-64 of its own"]);
+        assert_eq!(dongle.radio().air.len(), 0);
+    }
+}
+
+/// A radio that hangs is not said to have restarted.
+#[test]
+fn a_radio_that_does_not_answer_is_told_from_one_that_has_restarted() {
+    let folder = folder();
+    let dongle = Dongle::new(&folder.path().join("dongle"), Quirks::default());
+    let mut mote = Mote::start(&dongle, &["--pan", "abcd"]);
+    dongle.radio().is_deaf = true;
+    let mut line = String::new();
+    mote.stderr.read_line(&mut line).expect("a line");
+    assert!(
+        line.starts_with("motet: the radio does not answer"),
+        "{line}"
+    );
+    dongle.radio().is_deaf = false;
+    line.clear();
+    mote.stderr.read_line(&mut line).expect("a line");
+    assert_eq!(line, "motet: the radio is ready again\n");
+    mote.child.kill().expect("it runs");
+    let _ = mote.child.wait();
+}
+
 /// One ACK may be another frame's with the same number.
 #[test]
 fn a_single_ack_is_no_other_radio() {
