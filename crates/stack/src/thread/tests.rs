@@ -653,6 +653,9 @@ fn a_poor_link_makes_it_look_for_a_better_parent_now_and_then() {
     );
     lone.address(OTHER, 0x4400, 0x4403).unwrap();
     assert_eq!(lone.child.place().unwrap().parent.extended, OTHER);
+    // Its frames are new from the counter on that it has told, not from the former parent's.
+    let told = lone.child.binding().map(|(it, next)| (it, next.counter));
+    assert_eq!(told, Some((OTHER, 5)));
 }
 
 #[test]
@@ -667,6 +670,7 @@ fn a_child_that_started_again_asks_its_former_parent_first() {
     let mut lone = Lone::new(Some(place));
     let sent = lone.poll();
     assert_eq!(sent[0].command, command::CHILD_UPDATE_REQUEST);
+    assert_eq!(lone.child.binding(), None, "its recordings would be new");
     let challenge = sent[0].tlv(tlv::CHALLENGE).unwrap();
     let mut answer = [
         (tlv::SOURCE_ADDRESS, &[0xa8, 0][..]),
@@ -682,13 +686,13 @@ fn a_child_that_started_again_asks_its_former_parent_first() {
     assert_eq!(lone.child.place(), Some(place));
     assert_eq!(
         lone.child.binding(),
-        (
+        Some((
             PARENT,
             Numbers {
                 sequence: 0,
                 counter: 256
             }
-        )
+        ))
     );
     assert_eq!(lone.poll()[0].command, command::DATA_REQUEST);
     // One that does not answer is not waited for.

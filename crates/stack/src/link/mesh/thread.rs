@@ -225,15 +225,14 @@ impl<'m> Mesh<'m> {
             return;
         };
         let (tie, place) = (child.tie(), child.place());
-        let (extended, next) = child.binding();
-        if let Some(security) = self.mac.security_mut() {
-            security.rotate(child.sequence(), now);
-            if tie.is_some() && !security.knows(extended) {
-                security.bind(extended, (next.sequence, next.counter), now);
-            }
-        }
         let parent = place.map(|place| (place.parent.extended, place.parent.rloc16));
         self.mac.set_place(place.map(|place| place.rloc16), parent);
+        if let Some(security) = self.mac.security_mut() {
+            security.rotate(child.sequence(), now);
+            let binding = child.binding();
+            let binding = binding.map(|(it, next)| (it, (next.sequence, next.counter)));
+            security.bind(binding, now);
+        }
         self.mac.keep(tie);
         let Some(place) = place else {
             // Addresses last, for the connections that have them.

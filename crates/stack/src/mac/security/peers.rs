@@ -174,10 +174,10 @@ impl<'m> Peers<'m> {
         }
     }
 
-    /// Forgets all neighbours but this one.
+    /// Forgets all neighbours but these.
     #[cfg(feature = "thread")]
-    pub(super) fn retain(&mut self, addr: [u8; 8]) {
-        let others = self.0.iter_mut().filter(|peer| peer.addr != addr);
+    pub(super) fn retain(&mut self, is_kept: impl Fn([u8; 8]) -> bool) {
+        let others = self.0.iter_mut().filter(|peer| !is_kept(peer.addr));
         others.for_each(|peer| *peer = Peer::EMPTY);
     }
 

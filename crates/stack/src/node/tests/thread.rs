@@ -668,6 +668,23 @@ fn a_parent_that_is_gone_or_has_forgotten_is_found_again() {
     }
 }
 
+#[test]
+fn a_parent_that_counts_anew_is_heard_once_it_has_told_so() {
+    let mut air = attached(false);
+    air.mac_counter = 5_000;
+    let eid = air.address(0);
+    air.send(NEAR, eid, b"1");
+    air.run(Duration::from_millis(100));
+    assert_eq!(air.received(), [b"1"]);
+    // It has started anew, without its memory, and says in its Parent Response where it counts.
+    (air.knows, air.mac_counter) = (false, 10);
+    air.run_until(|air| air.child().counters().attached == 2);
+    air.run(Duration::from_millis(300));
+    air.send(NEAR, eid, b"2");
+    air.run(Duration::from_millis(100));
+    assert_eq!(air.received(), [b"2"]);
+}
+
 #[cfg(feature = "sleepy")]
 #[test]
 fn a_node_that_sleeps_attaches_and_polls_by_its_short_address() {

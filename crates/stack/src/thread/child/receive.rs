@@ -188,7 +188,7 @@ impl Child {
             },
             rloc16: u16::from_be_bytes([r1, r0]),
         };
-        self.margin = candidate.margin;
+        (self.margin, self.link_counter) = (candidate.margin, candidate.link_counter);
         self.settle(message.numbers, leader, now);
         self.learn(leader, data);
         // The request had no room for them.
@@ -354,19 +354,21 @@ impl Child {
         self.has_news = true;
     }
 
-    /// The extended address of the neighbour that [`Self::tie`] names, and its first frame counter
-    /// that is new.
-    pub(crate) fn binding(&self) -> ([u8; 8], Numbers) {
-        let (extended, heard, counter) = match &self.candidate {
-            Some(candidate) => (
+    /// The extended address of the neighbour whose frames are believed, the parent's or that of the
+    /// candidate that was asked, and its first frame counter that is new. A former parent has none
+    /// before it has answered: any frame of the past would be new.
+    pub(crate) fn binding(&self) -> Option<([u8; 8], Numbers)> {
+        let (extended, heard, counter) = match (self.quest, &self.candidate) {
+            (Quest::Address, Some(candidate)) => (
                 candidate.parent.extended,
                 candidate.heard,
                 candidate.link_counter,
             ),
-            None => (self.place.parent.extended, self.heard, self.link_counter),
+            _ if self.is_attached() => (self.place.parent.extended, self.heard, self.link_counter),
+            _ => return None,
         };
         let sequence = heard.sequence;
-        (extended, Numbers { sequence, counter })
+        Some((extended, Numbers { sequence, counter }))
     }
 }
 

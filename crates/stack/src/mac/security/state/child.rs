@@ -22,20 +22,26 @@ impl Security<'_> {
         self.bond = Some(Bond::default());
     }
 
-    /// Believes a neighbour that has answered this node's challenge by MLE. `next`: its key
-    /// sequence, and its first frame counter that is new.
-    pub(crate) fn bind(&mut self, extended: [u8; 8], next: (u32, u32), now: Instant) {
-        self.peers.bind(extended, next, now);
+    /// Believes a neighbour that has answered this node's challenge by MLE, beside the parent, and
+    /// forgets all others: one that comes back is believed from the counter on that it tells then.
+    /// With it: its key sequence, and its first frame counter that is new.
+    pub(crate) fn bind(&mut self, neighbour: Option<([u8; 8], (u32, u32))>, now: Instant) {
+        let parent = self.bond.filter(|bond| bond.rloc16.is_some());
+        let parent = parent.map(|bond| bond.extended);
+        let extended = neighbour.map(|(extended, _)| extended);
+        self.peers
+            .retain(|addr| [parent, extended].contains(&Some(addr)));
+        if let Some((extended, next)) = neighbour
+            && self.peers.find(extended).is_none()
+        {
+            self.peers.bind(extended, next, now);
+        }
     }
 
-    /// The parent is this neighbour, which was bound before, and no other is believed; `None`:
-    /// there is no parent now.
+    /// The parent is this neighbour, which was bound before; `None`: there is no parent now.
     pub(in crate::mac) fn set_parent(&mut self, parent: Option<([u8; 8], u16)>) {
         let extended = parent.map_or([0; 8], |(extended, _)| extended);
         let rloc16 = parent.map(|(_, rloc16)| rloc16);
-        if rloc16.is_some() {
-            self.peers.retain(extended);
-        }
         self.bond = Some(Bond { extended, rloc16 });
     }
 
