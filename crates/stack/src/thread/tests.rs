@@ -703,6 +703,28 @@ fn a_child_that_started_again_asks_its_former_parent_first() {
     assert_eq!(commands[..3], [update, update, search]);
 }
 
+/// All nodes have the key: what the parent has told another child opens, and its counter is new.
+#[test]
+fn a_message_for_another_child_that_a_stranger_sends_on_has_no_effect() {
+    let mut lone = Lone::attached();
+    let to = local([0x02, 0, 0, 0, 0, 0, 0, 77]);
+    let ends = Ends {
+        src: local(PARENT),
+        dst: to,
+    };
+    let numbers = Numbers {
+        sequence: 0,
+        counter: 5_000,
+    };
+    let mut out = [0; 80];
+    let mut builder = Builder::new(command::CHILD_UPDATE_RESPONSE, &mut out);
+    builder.tlv(tlv::STATUS, &[&[1]]);
+    let len = builder.seal(&KEY, &ends, numbers).unwrap();
+    let taken = lone.take((PARENT, to), &out[..len]);
+    assert_eq!(taken, Err(MleDrop::NotLocal));
+    assert_eq!(lone.child.state(), ChildState::Attached);
+}
+
 #[test]
 fn it_leaves_with_a_timeout_of_zero() {
     let mut lone = Lone::attached();

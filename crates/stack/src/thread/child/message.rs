@@ -3,12 +3,11 @@
 use core::net::Ipv6Addr;
 
 use super::{
-    ALL_WAIT, ANSWER_WAIT, Child, ChildState, Due, FORMED_MAX, Formed, Quest, ROUTERS_WAIT,
+    ALL_WAIT, ANSWER_WAIT, Child, ChildState, Due, FORMED_MAX, Formed, Quest, ROUTERS_WAIT, local,
 };
 use crate::random::Rng;
 use crate::thread::mle::{Builder, Ends, Numbers, command, tlv_type as tlv};
 use crate::time::Instant;
-use crate::wire::LinkAddr;
 use crate::wire::cursor::Full;
 
 impl Child {
@@ -86,10 +85,6 @@ impl Child {
     }
 
     fn ends(&self, kind: u8) -> Ends {
-        let local = |extended: [u8; 8]| {
-            let iid = LinkAddr::Extended(extended).iid();
-            super::with(&LINK_LOCAL, &iid)
-        };
         let dst = match (kind, &self.candidate) {
             (Due::PARENT_REQUEST, _) => ALL_ROUTERS,
             (Due::CHILD_ID_REQUEST, Some(candidate)) => local(candidate.parent.extended),
@@ -222,5 +217,4 @@ const VERSION: [u8; 2] = [0, 4];
 const ENTRY_LEN: usize = 9;
 const COMPRESSED: u8 = 0x80;
 
-const LINK_LOCAL: [u8; 8] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0];
 const ALL_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2);

@@ -426,6 +426,11 @@ fn with(prefix: &[u8; 8], iid: &[u8; 8]) -> Ipv6Addr {
     Ipv6Addr::from(octets)
 }
 
+/// The link-local address of a node.
+fn local(extended: [u8; 8]) -> Ipv6Addr {
+    with(&LINK_LOCAL, &LinkAddr::Extended(extended).iid())
+}
+
 /// The quality of a link with this margin, 0 to 3 (Thread 1.1 §4.10.1.1).
 const fn margin_quality(margin_db: u8) -> u8 {
     match margin_db {
@@ -435,6 +440,8 @@ const fn margin_quality(margin_db: u8) -> u8 {
         20.. => 3,
     }
 }
+
+const LINK_LOCAL: [u8; 8] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0];
 
 /// How long a parent keeps a child that it does not hear (OpenThread's default).
 pub const CHILD_TIMEOUT: Duration = Duration::from_secs(240);

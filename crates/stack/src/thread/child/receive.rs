@@ -2,7 +2,7 @@
 
 use super::{
     Child, ChildState, Due, FORMED_MAX, Formed, MleDrop, Parent, Place, Quest, Refusal,
-    margin_quality,
+    local, margin_quality,
 };
 use crate::thread::mle::{self, Ends, Message, Numbers, command, tlv_type as tlv};
 use crate::thread::network_data::{BORDER_ROUTER, CONTEXT, NetworkData, flag};
@@ -58,6 +58,10 @@ impl Child {
         rssi_dbm: Option<i8>,
         now: Instant,
     ) -> Result<Option<NetworkData<'a>>, MleDrop> {
+        // The key is everybody's: what the parent has said to another child is authentic, too.
+        if !ends.dst.is_multicast() && ends.dst != local(self.identity.extended) {
+            return Err(MleDrop::NotLocal);
+        }
         let sender = ends.sender();
         let has_parent = self.is_attached() || self.quest == Quest::Former;
         let is_parent = has_parent && sender == self.place.parent.extended;

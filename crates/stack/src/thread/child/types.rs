@@ -125,7 +125,8 @@ pub enum MleDrop {
     OldVersion,
     /// A command that is not for children.
     NotForChildren,
-    /// From beyond the link, by its addresses or its hop limit, or with a wrong checksum.
+    /// From beyond the link, by its addresses or its hop limit; for another node; or with a wrong
+    /// checksum.
     NotLocal,
 }
 
