@@ -726,6 +726,28 @@ fn a_message_for_another_child_that_a_stranger_sends_on_has_no_effect() {
 }
 
 #[test]
+fn a_router_that_gave_no_address_is_asked_again_only_where_no_other_offers_itself() {
+    for says_so in [false, true] {
+        let mut lone = Lone::new(None);
+        lone.poll();
+        lone.offer(PARENT, 0xa800, 80, 0).unwrap();
+        assert_eq!(lone.poll()[0].ends.dst, local(PARENT));
+        if says_so {
+            let status = [(tlv::STATUS, &[1][..])];
+            lone.hear(PARENT, command::CHILD_ID_RESPONSE, &status)
+                .unwrap();
+        }
+        let is_search = |sent: &Sent| sent.command == command::PARENT_REQUEST;
+        while !lone.run(Duration::from_millis(100)).iter().any(is_search) {}
+        // The better one, and another one that takes it.
+        lone.offer(PARENT, 0xa800, 80, 0).unwrap();
+        lone.offer(OTHER, 0x4400, 15, 2).unwrap();
+        let sent = lone.run(Duration::from_secs(1));
+        assert_eq!(sent[0].ends.dst, local(OTHER), "{says_so}");
+    }
+}
+
+#[test]
 fn it_leaves_with_a_timeout_of_zero() {
     let mut lone = Lone::attached();
     lone.child.leave();

@@ -95,6 +95,8 @@ pub struct Child {
     pub(super) challenge: [u8; 8],
     their_challenge: Option<[u8; 8]>,
     pub(super) candidate: Option<Candidate>,
+    /// The last router that offered itself and then gave no address: others go before it.
+    shunned: Option<[u8; 8]>,
     /// When the quest goes on.
     quest_at: Option<Instant>,
     /// When the parent is asked again, or anew.
@@ -149,6 +151,7 @@ impl Child {
             challenge: [0; 8],
             their_challenge: None,
             candidate: None,
+            shunned: None,
             quest_at: Some(Instant::ORIGIN),
             update_at: None,
             counters: ChildCounters::default(),
@@ -352,6 +355,8 @@ impl Child {
                     self.refusal = Some(Refusal::Silence);
                 }
                 self.has_news = true;
+                let refused = self.candidate.map(|candidate| candidate.parent.extended);
+                self.shunned = refused.or(self.shunned);
                 (self.quest, self.candidate) = (Quest::Rest, None);
                 let wait = match self.is_attached() {
                     true => BETTER_PACE,

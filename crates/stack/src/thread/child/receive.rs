@@ -144,7 +144,9 @@ impl Child {
             0b11 => 0,
             _ => 1,
         };
-        let rank = u32::from_be_bytes([0, quality, priority, u8::MAX - cost]);
+        let is_shunned = self.shunned == Some(sender);
+        let order = [u8::from(!is_shunned), quality, priority, u8::MAX - cost];
+        let rank = u32::from_be_bytes(order);
         if self.candidate.is_none_or(|best| best.rank < rank) {
             self.candidate = Some(Candidate {
                 parent: Parent {
@@ -158,7 +160,7 @@ impl Child {
                 rank,
             });
         }
-        if quality == 3 && priority > 0 {
+        if quality == 3 && priority > 0 && !is_shunned {
             self.quest_at = Some(now);
         }
         Ok(())
@@ -177,7 +179,7 @@ impl Child {
         }
         if let Some([status]) = tlvs.array(tlv::STATUS) {
             self.refusal = Some(Refusal::Status(status));
-            (self.candidate, self.quest_at) = (None, Some(now));
+            self.quest_at = Some(now);
             return Ok(None);
         }
         let needed = [(tlv::SOURCE_ADDRESS, 2), (tlv::ADDRESS16, 2)];
@@ -209,6 +211,7 @@ impl Child {
         (self.heard, self.leader) = (heard, leader);
         self.sequence = self.sequence.max(heard.sequence);
         (self.quest, self.candidate, self.refusal) = (Quest::Rest, None, None);
+        self.shunned = None;
         (self.due, self.asked, self.unanswered, self.untaken) = (0, 0, 0, 0);
         // Whatever the network data was before.
         (self.searches, self.data_version) = (0, None);
