@@ -107,9 +107,11 @@ impl Mac<'_> {
         }
     }
 
-    /// Whether a frame in clear may be queued.
+    /// Whether a message of MLE may be sealed and queued: one waits at a time, and its counter must
+    /// be stored.
     pub(crate) fn may_send_in_clear(&self) -> bool {
-        self.queue.count(FrameSlot::is_in_clear) == 0
+        let has_counter = self.security().is_none_or(|it| !it.has_no_counter());
+        has_counter && self.queue.count(FrameSlot::is_in_clear) == 0
     }
 
     /// The header of a message of MLE: as others send it, from the extended address.

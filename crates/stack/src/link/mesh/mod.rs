@@ -358,7 +358,7 @@ impl<'m> Mesh<'m> {
         self.add_thinning_deadlines(deadlines);
         self.add_entering_deadlines(deadlines);
         #[cfg(feature = "thread")]
-        deadlines.add(self.thread.as_ref().and_then(|child| child.next_deadline()));
+        deadlines.add(self.thread_deadline());
     }
 
     pub(crate) fn poll_acknowledgment(

@@ -167,6 +167,15 @@ impl<'m> Mesh<'m> {
         self.send_mle(now, rng);
     }
 
+    /// When the child has something to do: not while the MAC takes no message of it.
+    pub(super) fn thread_deadline(&self) -> Option<Instant> {
+        let child = self.thread.as_deref()?;
+        match self.mac.may_send_in_clear() {
+            true => child.next_deadline(),
+            false => child.next_step(),
+        }
+    }
+
     /// Writes the messages that are due, one at a time.
     fn send_mle(&mut self, now: Instant, rng: &mut Rng) {
         let Some(child) = self.thread.as_deref_mut() else {

@@ -669,6 +669,18 @@ fn a_parent_that_is_gone_or_has_forgotten_is_found_again() {
 }
 
 #[test]
+fn a_node_rests_until_its_counters_are_stored() {
+    let mut air = Air::new(false);
+    let mut out = [0; ACTION_LEN_MAX];
+    let (id, reservation) = air.node.poll_reservation(air.now).unwrap();
+    while air.node.poll_action(air.now, &mut out).is_some() {}
+    let rests_until = air.node.next_deadline();
+    assert!(rests_until.is_none_or(|at| at > air.now), "{rests_until:?}");
+    air.node.on_reserved(id, reservation, true, air.now);
+    air.run_until(|air| air.child().state() == ChildState::Attached);
+}
+
+#[test]
 fn a_parent_that_counts_anew_is_heard_once_it_has_told_so() {
     let mut air = attached(false);
     air.mac_counter = 5_000;

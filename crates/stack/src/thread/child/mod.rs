@@ -281,9 +281,14 @@ impl Child {
     /// When [`Self::poll`] or [`Self::write`] has something to do.
     pub fn next_deadline(&self) -> Option<Instant> {
         match self.due {
-            0 => earliest(self.quest_at, self.update_at),
+            0 => self.next_step(),
             _ => Some(Instant::ORIGIN),
         }
+    }
+
+    /// When `poll` has something to do, whatever is to be written.
+    pub(crate) fn next_step(&self) -> Option<Instant> {
+        earliest(self.quest_at, self.update_at)
     }
 
     /// A frame to the parent was acknowledged, or given up.
