@@ -155,7 +155,7 @@ fn samples() -> Vec<(&'static str, Box<dyn Error>)> {
         ("wire/udp.rs ParseError", Box::new(udp::ParseError::Length)),
         (
             "wire/lowpan_mesh.rs ParseError",
-            Box::new(motet::wire::lowpan_mesh::ParseError::Dispatch),
+            Box::new(wire::lowpan_mesh::ParseError::Dispatch),
         ),
         #[cfg(feature = "thread")]
         (

@@ -1,8 +1,8 @@
 //! What a child makes of the messages that it gets.
 
 use super::{
-    Child, ChildState, Due, FORMED_MAX, Formed, MleDrop, Parent, Place, Quest, Refusal,
-    local, margin_quality,
+    Child, ChildState, Due, FORMED_MAX, Formed, MleDrop, Parent, Place, Quest, Refusal, local,
+    margin_quality,
 };
 use crate::thread::mle::{self, Ends, Message, Numbers, command, tlv_type as tlv};
 use crate::thread::network_data::{BORDER_ROUTER, CONTEXT, NetworkData, flag};
