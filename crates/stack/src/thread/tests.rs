@@ -703,6 +703,23 @@ fn a_child_that_started_again_asks_its_former_parent_first() {
     assert_eq!(commands[..3], [update, update, search]);
 }
 
+#[test]
+fn the_signal_of_a_recording_says_nothing_of_the_parent() {
+    let mut lone = Lone::attached();
+    let advertisement = lone.sealed(PARENT, command::ADVERTISEMENT, &[]);
+    lone.take((PARENT, local(CHILD)), &advertisement).unwrap();
+    let ends = Ends {
+        src: local(PARENT),
+        dst: local(CHILD),
+    };
+    let mut again = advertisement;
+    let taken = lone
+        .child
+        .on_message(&ends, &mut again, Some(-99), lone.now);
+    assert!(matches!(taken, Err(MleDrop::Replayed)));
+    assert_eq!(lone.child.margin, 60);
+}
+
 /// All nodes have the key: what the parent has told another child opens, and its counter is new.
 #[test]
 fn a_message_for_another_child_that_a_stranger_sends_on_has_no_effect() {

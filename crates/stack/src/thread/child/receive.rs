@@ -83,8 +83,10 @@ impl Child {
             command::PARENT_RESPONSE | command::CHILD_ID_RESPONSE => Err(MleDrop::Unasked),
             _ if !is_parent => Err(MleDrop::NotParent),
             _ => {
+                let taken = self.on_parent(&message, now)?;
+                // Of a recording the signal says where the stranger is that sent it.
                 self.margin = margin.unwrap_or(self.margin);
-                self.on_parent(&message, now)
+                Ok(taken)
             }
         }
     }
