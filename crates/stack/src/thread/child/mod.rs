@@ -116,7 +116,7 @@ impl Due {
 }
 
 impl Child {
-    /// A child that begins to look for its parent at its first [`Self::poll`].
+    /// A child that begins to look for its parent at its first `poll`.
     pub fn new(config: &ChildConfig) -> Self {
         let dataset = &config.dataset;
         Self {
@@ -278,7 +278,7 @@ impl Child {
         core::mem::replace(&mut self.has_news, false)
     }
 
-    /// When [`Self::poll`] or [`Self::write`] has something to do.
+    /// When `poll` or `write` has something to do.
     pub fn next_deadline(&self) -> Option<Instant> {
         match self.due {
             0 => self.next_step(),
