@@ -31,7 +31,7 @@ pub const PSDU_LEN_MAX: usize = 127;
 pub const CONTEXTS_MAX: usize = 16;
 
 /// Addresses of one node, over all its interfaces.
-pub const ADDRESSES_MAX: usize = if cfg!(feature = "thread") { 6 } else { 4 };
+pub const ADDRESSES_MAX: usize = if cfg!(feature = "thread") { 5 } else { 4 };
 
 /// Longest MAC payload: a PSDU less FCS, frame control, sequence number, one PAN id and two
 /// short addresses (IEEE 802.15.4-2006 §7.2.2.2). Longer addresses leave less.

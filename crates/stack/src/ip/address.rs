@@ -31,7 +31,7 @@ pub(super) struct Addresses {
     table: [Option<Address>; ADDRESSES_MAX],
     /// The prefix of 64 bits whose addresses are valid within a mesh alone.
     #[cfg(feature = "thread")]
-    pub(super) mesh_local: Option<Ipv6Addr>,
+    pub(super) mesh_local: Option<[u8; 8]>,
 }
 
 impl Addresses {
@@ -77,7 +77,7 @@ impl Addresses {
         let bits = common_prefix_len(addr, dst);
         #[cfg(feature = "thread")]
         if let Some(prefix) = self.mesh_local {
-            let is_local = common_prefix_len(addr, &prefix) >= 64;
+            let is_local = addr.octets().starts_with(&prefix);
             return match bits.min(64) {
                 ..64 if is_local => 0,
                 bits => bits + 1,

@@ -251,7 +251,7 @@ impl<'m> Ip<'m> {
     /// Sets the prefix of 64 bits that is valid within a mesh: its addresses are no sources of
     /// packets that leave the mesh where there are others.
     #[cfg(feature = "thread")]
-    pub(crate) const fn set_mesh_local(&mut self, prefix: Ipv6Addr) {
+    pub(crate) const fn set_mesh_local(&mut self, prefix: [u8; 8]) {
         self.addresses.mesh_local = Some(prefix);
     }
 

@@ -49,7 +49,7 @@ impl<'m> Mesh<'m> {
         if let Some(earlier) = earlier {
             #[cfg(feature = "thread")]
             if let Some(frame) = received {
-                self.deferred = DeferredFrame::of(&frame);
+                let _overtaken = self.exchange_deferred(&frame);
             }
             return self.on_frame(&earlier.frame(), ip, scratch, now, rng);
         }

@@ -249,7 +249,8 @@ impl<'m> Mesh<'m> {
         };
         let id = self.discovery.id;
         let mesh_local = child.mesh_local_prefix();
-        self.discovery.contexts.set(0, mesh_local, 64, true);
+        let context = child.mesh_local(&[0; 8]);
+        self.discovery.contexts.set(0, context, 64, true);
         ip.set_mesh_local(mesh_local);
         let router = LinkAddr::Short(place.parent.rloc16).iid();
         ip.set_default_route(Some(NextHop {
@@ -285,7 +286,7 @@ impl<'m> Mesh<'m> {
 
     pub(super) fn note_taken(&mut self, by: LinkAddr, was_taken: bool, now: Instant) {
         if let Some(child) = &mut self.thread
-            && child.tie() == Some(by)
+            && child.tie().is_some_and(|tie| tie.is(&by))
         {
             child.on_sent(was_taken, now);
         }

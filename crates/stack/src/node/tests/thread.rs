@@ -697,6 +697,22 @@ fn a_parent_that_counts_anew_is_heard_once_it_has_told_so() {
     assert_eq!(air.received(), [b"2"]);
 }
 
+#[test]
+fn a_node_that_leaves_says_so_and_is_silent() {
+    let mut air = attached(false);
+    air.messages.clear();
+    let link = air.node.link_mut(RADIO).and_then(Link::mesh_mut);
+    link.unwrap().leave_thread();
+    air.run(Duration::from_secs(600));
+    let [(command, tlvs)] = &air.messages[..] else {
+        panic!("{:?}", air.messages);
+    };
+    let told = Tlvs::parse(tlvs).unwrap();
+    assert_eq!(*command, command::CHILD_UPDATE_REQUEST);
+    assert_eq!(told.array(tlv::TIMEOUT), Some([0; 4]));
+    assert_eq!(air.child().state(), ChildState::Left);
+}
+
 #[cfg(feature = "sleepy")]
 #[test]
 fn a_node_that_sleeps_attaches_and_polls_by_its_short_address() {

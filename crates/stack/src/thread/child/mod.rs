@@ -190,8 +190,13 @@ impl Child {
     }
 
     /// The prefix of addresses that are valid within the mesh: 64 bits.
-    pub(crate) fn mesh_local_prefix(&self) -> Ipv6Addr {
-        with(&self.prefix, &[0; 8])
+    pub(crate) const fn mesh_local_prefix(&self) -> [u8; 8] {
+        self.prefix
+    }
+
+    /// The mesh-local address of this interface identifier.
+    pub(crate) fn mesh_local(&self, iid: &[u8; 8]) -> Ipv6Addr {
+        with(&self.prefix, iid)
     }
 
     /// The addresses of this node beside its link-local one: the ML-EID, the RLOC while it is
@@ -204,9 +209,9 @@ impl Child {
     fn address_list(&self) -> [Option<Ipv6Addr>; 2 + FORMED_MAX] {
         let mut list = [None; 2 + FORMED_MAX];
         let [eid, rloc, formed @ ..] = &mut list;
-        *eid = Some(with(&self.prefix, &self.identity.iid));
+        *eid = Some(self.mesh_local(&self.identity.iid));
         let short = LinkAddr::Short(self.place.rloc16).iid();
-        *rloc = self.is_attached().then(|| with(&self.prefix, &short));
+        *rloc = self.is_attached().then(|| self.mesh_local(&short));
         for (place, formed) in formed.iter_mut().zip(&self.formed) {
             *place = formed.map(|formed| with(&formed.prefix, &self.iid_in(&formed.prefix)));
         }
