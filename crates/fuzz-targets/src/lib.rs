@@ -31,6 +31,7 @@ mod serial;
 mod spinel;
 mod tcphc;
 mod text;
+mod thread;
 mod wire;
 
 /// A fuzz target.
@@ -110,6 +111,11 @@ pub const TARGETS: [Target; 22] = [
         name: "join",
         run: join::run,
         seeds: join::seeds,
+    },
+    Target {
+        name: "thread",
+        run: thread::run,
+        seeds: thread::seeds,
     },
     Target {
         name: "mesh",
