@@ -31,6 +31,8 @@ pub(crate) const SLEEPY_COST: &str = "sleepy-cost";
 /// devices have.
 pub(crate) const OVER_NODE: &str = "over-node";
 pub(crate) const OVER_TARGET: &str = "thumbv7em-none-eabihf";
+/// The image that is built as a child of a Thread network and as a mote with a key alone.
+pub(crate) const THREAD_COST: &str = "thread-cost";
 
 /// A Cortex-M0+.
 pub(crate) const TARGET: &str = "thumbv6m-none-eabi";
@@ -120,6 +122,18 @@ pub(crate) fn build_without_sleepy(workspace: &Workspace) -> Result<()> {
 /// that can panic.
 pub(crate) fn build_with_sleepy(workspace: &Workspace) -> Result<Vec<String>> {
     build_router(workspace, SLEEPY_COST, ["sleepy", "sleepy,trap-panics"])
+}
+
+/// Builds [`THREAD_COST`] with a key and sleep alone.
+pub(crate) fn build_without_thread(workspace: &Workspace) -> Result<()> {
+    let (good, output) = build(workspace, &router(THREAD_COST, "security,sleepy"))?;
+    ensure!(good, "{output}\nthe mote with a key does not build");
+    Ok(())
+}
+
+/// Builds [`THREAD_COST`] as a child, in place of the one without; gives the lines that can panic.
+pub(crate) fn build_with_thread(workspace: &Workspace) -> Result<Vec<String>> {
+    build_router(workspace, THREAD_COST, ["thread", "thread,trap-panics"])
 }
 
 /// Builds an image with the first of these features, or the second where a panic is reachable.

@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use crate::Format;
 use crate::composition::{code_by, file_of, module_of};
 use crate::firmware::{
-    BLE_COST, RPL_COST, SECURITY_COST, SLEEPY_COST, TCP_COST, build_minimal_node, build_with_ble,
-    build_with_rpl, build_with_security, build_with_sleepy, build_with_tcple, build_without_ble,
-    build_without_rpl, build_without_security, build_without_sleepy, build_without_tcp, image_path,
-    run_pair,
+    BLE_COST, RPL_COST, SECURITY_COST, SLEEPY_COST, TCP_COST, THREAD_COST, build_minimal_node,
+    build_with_ble, build_with_rpl, build_with_security, build_with_sleepy, build_with_tcple,
+    build_with_thread, build_without_ble, build_without_rpl, build_without_security,
+    build_without_sleepy, build_without_tcp, build_without_thread, image_path, run_pair,
 };
 use crate::image::Image;
 use crate::over_text::{OverText, against};
@@ -53,6 +53,10 @@ const TCPLE_RAM_MAX: u32 = 12_194;
 const SECURITY_TEXT_MAX: u32 = 12 * 1024;
 const SECURITY_RAM_MAX: u32 = 1_280;
 
+/// What a child of a Thread network should add to a mote with a key that may sleep.
+const THREAD_TEXT_MAX: u32 = 10_240;
+const THREAD_RAM_MAX: u32 = 320;
+
 /// What Contiki-NG's RPL-lite alone takes on the same processor, with `-Os`.
 const RPL_LITE_TEXT: u32 = 10_414;
 
@@ -63,7 +67,7 @@ const RPL_LITE_TEXT: u32 = 10_414;
 const GROWTH_SHARE: u32 = 200;
 
 /// How many figures there are.
-const FIGURES: usize = 18;
+const FIGURES: usize = 20;
 
 /// The figures, in bytes.
 #[derive(Serialize, Deserialize, Clone, Copy)]
@@ -112,6 +116,13 @@ struct Sizes {
     /// a snapshot of before.
     #[serde(default)]
     over_text_bytes: Option<u32>,
+    /// Code and constants that a child of a Thread network adds to a mote with a key that may sleep,
+    /// without TCP. None in a snapshot of before.
+    #[serde(default)]
+    thread_text_bytes: Option<u32>,
+    /// Static RAM that it adds.
+    #[serde(default)]
+    thread_ram_bytes: Option<u32>,
     /// Flash of the minimal node.
     minimal_node_text_bytes: u32,
     /// Its static RAM, buffers and queues included.
@@ -138,6 +149,8 @@ impl Sizes {
             ("sleepy_text_bytes", self.sleepy_text_bytes),
             ("sleepy_ram_bytes", self.sleepy_ram_bytes),
             ("over_text_bytes", self.over_text_bytes),
+            ("thread_text_bytes", self.thread_text_bytes),
+            ("thread_ram_bytes", self.thread_ram_bytes),
             (
                 "minimal_node_text_bytes",
                 Some(self.minimal_node_text_bytes),
@@ -160,6 +173,7 @@ pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result
         security_code,
         sleepy_code,
         over,
+        thread_code,
         panics,
     } = measure(workspace)?;
     match format {
@@ -178,7 +192,8 @@ pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result
                         ble_code,
                         tcple_code,
                         security_code,
-                        sleepy_code
+                        sleepy_code,
+                        thread_code
                     ]
                 )
             );
@@ -193,6 +208,7 @@ pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result
             print!("\n{}{}", security_verdict(&sizes), rows(&security_code));
             print!("\n{}{}", sleepy_verdict(&sizes), rows(&sleepy_code));
             print!("\n{}", over.verdict());
+            print!("\n{}{}", thread_verdict(&sizes), rows(&thread_code));
         }
     }
     for line in &panics {
@@ -256,6 +272,8 @@ struct Measured {
     /// What both sides of sleep add to a router, by file.
     sleepy_code: BTreeMap<String, i64>,
     over: OverText,
+    /// What a child of a Thread network adds to a mote with a key, by file.
+    thread_code: BTreeMap<String, i64>,
     /// Lines that can panic.
     panics: Vec<String>,
 }
@@ -287,6 +305,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
     let security = security_cost(workspace)?;
     let sleepy = sleepy_cost(workspace)?;
     let over = OverText::measure(workspace)?;
+    let thread = thread_cost(workspace)?;
     let sizes = Sizes {
         connection_bytes,
         listener_bytes,
@@ -303,6 +322,8 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         sleepy_text_bytes: Some(sleepy.text_bytes),
         sleepy_ram_bytes: Some(sleepy.ram_bytes),
         over_text_bytes: Some(over.motet),
+        thread_text_bytes: Some(thread.text_bytes),
+        thread_ram_bytes: Some(thread.ram_bytes),
         minimal_node_text_bytes,
         minimal_node_ram_bytes: echo_node.ram_bytes()?,
         stack_high_water_bytes,
@@ -317,6 +338,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         security_code: security.code,
         sleepy_code: sleepy.code,
         over,
+        thread_code: thread.code,
         panics: [
             node.panics,
             rpl.panics,
@@ -324,6 +346,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
             tcple.panics,
             security.panics,
             sleepy.panics,
+            thread.panics,
         ]
         .concat(),
     })
@@ -427,6 +450,15 @@ fn sleepy_cost(workspace: &Workspace) -> Result<Cost> {
     )
 }
 
+fn thread_cost(workspace: &Workspace) -> Result<Cost> {
+    Cost::of(
+        workspace,
+        THREAD_COST,
+        build_without_thread,
+        build_with_thread,
+    )
+}
+
 /// What is in `code` more than in `without`, by file; less is negative.
 fn difference(
     mut code: BTreeMap<String, i64>,
@@ -478,6 +510,13 @@ fn sleepy_verdict(sizes: &Sizes) -> String {
     format!("Sleep, child and parent, adds {text} B, and its RAM is {ram} B; of its code:\n")
 }
 
+/// Whether a child of a Thread network keeps to its limits, in a line.
+fn thread_verdict(sizes: &Sizes) -> String {
+    let figures = [sizes.thread_text_bytes, sizes.thread_ram_bytes];
+    let limits = [THREAD_TEXT_MAX, THREAD_RAM_MAX];
+    verdict("A child of a Thread network adds", figures, limits)
+}
+
 /// What something adds to flash and RAM, and the limits of both.
 fn verdict(adds: &str, figures: [Option<u32>; 2], [text_max, ram_max]: [u32; 2]) -> String {
     let [text, ram] = figures.map(Option::unwrap_or_default);
@@ -502,7 +541,8 @@ fn page(
         tcple_code,
         security_code,
         sleepy_code,
-    ]: &[BTreeMap<String, i64>; 6],
+        thread_code,
+    ]: &[BTreeMap<String, i64>; 7],
 ) -> String {
     let figures = sizes.rows().map(|(name, value)| {
         let value = value.map_or_else(|| "not measured".to_owned(), |value| value.to_string());
@@ -522,7 +562,8 @@ fn page(
          ## Bluetooth LE's code by file\n\n{}\n| file | bytes |\n|---|---:|\n{}\n\
          ## TCPlE's code by file\n\n{}\n| file | bytes |\n|---|---:|\n{}\n\
          ## Link security's code by file\n\n{}\n| file | bytes |\n|---|---:|\n{}\n\
-         ## Sleep's code by file\n\n{}\n| file | bytes |\n|---|---:|\n{}",
+         ## Sleep's code by file\n\n{}\n| file | bytes |\n|---|---:|\n{}\n\
+         ## A Thread child's code by file\n\n{}\n| file | bytes |\n|---|---:|\n{}",
         figures.concat(),
         by_size(code),
         tcp_verdict(sizes),
@@ -536,7 +577,9 @@ fn page(
         security_verdict(sizes),
         by_size(security_code),
         sleepy_verdict(sizes),
-        by_size(sleepy_code)
+        by_size(sleepy_code),
+        thread_verdict(sizes),
+        by_size(thread_code)
     )
 }
 
@@ -612,6 +655,8 @@ mod tests {
         sleepy_text_bytes: None,
         sleepy_ram_bytes: None,
         over_text_bytes: None,
+        thread_text_bytes: None,
+        thread_ram_bytes: None,
         minimal_node_text_bytes: 40_000,
         minimal_node_ram_bytes: 9_000,
         stack_high_water_bytes: Some(2_000),
