@@ -3,6 +3,8 @@
 //! Every figure comes from a linked thumbv6m image, the call stack's depth from a run of
 //! the node pair under QEMU.
 
+mod verdicts;
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
@@ -20,45 +22,19 @@ use crate::firmware::{
     build_without_sleepy, build_without_tcp, build_without_thread, image_path, run_pair,
 };
 use crate::image::Image;
-use crate::over_text::{OverText, against};
+use crate::over_text::OverText;
 use crate::provenance::heading;
 use crate::step::StepOutcome;
 use crate::tools::{self, QEMU};
 use crate::workspace::{Workspace, in_ci};
+use verdicts::{
+    ble_verdict, rpl_verdict, security_verdict, sleepy_verdict, tcp_verdict, tcple_verdict,
+    thread_verdict,
+};
 
 /// Bytes of RAM that a minimal node may take, static and stack together: three quarters of
 /// a 32 KiB mote, the rest is the application's.
 const NODE_RAM_MAX: u32 = 24 * 1024;
-
-/// What TCP should add to a node, at most.
-const TCP_TEXT_MAX: u32 = 20 * 1024;
-
-/// What RPL, registration and routing headers should add to a mote that passes packets on: flash,
-/// and RAM with eight neighbours that may become its parent.
-const RPL_TEXT_MAX: u32 = 12 * 1024;
-const RPL_RAM_MAX: u32 = 600;
-
-/// What a link over Bluetooth LE should add to a mote with TCP: flash, and RAM with all its
-/// buffers, as TCPlE's layer takes them above another host (Performant TCP over BLE, Table VI; the
-/// RAM is less).
-const BLE_TEXT_MAX: u32 = 15_700;
-const BLE_RAM_MAX: u32 = 8_192;
-
-/// What TCPlE should add to that: flash and RAM of its layer as published (Table VI of the same).
-const TCPLE_TEXT_MAX: u32 = 15_692;
-const TCPLE_RAM_MAX: u32 = 12_194;
-
-/// What link security with AES in software should add to a mote: flash, and RAM with sixteen
-/// neighbours.
-const SECURITY_TEXT_MAX: u32 = 12 * 1024;
-const SECURITY_RAM_MAX: u32 = 1_280;
-
-/// What a child of a Thread network should add to a mote with a key that may sleep.
-const THREAD_TEXT_MAX: u32 = 10_240;
-const THREAD_RAM_MAX: u32 = 320;
-
-/// What Contiki-NG's RPL-lite alone takes on the same processor, with `-Os`.
-const RPL_LITE_TEXT: u32 = 10_414;
 
 /// The share of a figure that it may grow by without failing the check: 1 in 200.
 ///
@@ -116,8 +92,8 @@ struct Sizes {
     /// a snapshot of before.
     #[serde(default)]
     over_text_bytes: Option<u32>,
-    /// Code and constants that a child of a Thread network adds to a mote with a key that may sleep,
-    /// without TCP. None in a snapshot of before.
+    /// Code and constants that a child of a Thread network adds to a mote with a key that may
+    /// sleep, without TCP. None in a snapshot of before.
     #[serde(default)]
     thread_text_bytes: Option<u32>,
     /// Static RAM that it adds.
@@ -469,60 +445,6 @@ fn difference(
     }
     code.retain(|_, bytes| *bytes != 0);
     code
-}
-
-/// Whether TCP keeps to its limit, in a line.
-fn tcp_verdict(sizes: &Sizes) -> String {
-    let adds = against("TCP adds", sizes.tcp_text_bytes, TCP_TEXT_MAX);
-    format!("{adds}; of its code:\n")
-}
-
-/// Whether RPL keeps to its limits, in a line.
-fn rpl_verdict(sizes: &Sizes) -> String {
-    let adds = against("RPL adds", sizes.rpl_text_bytes, RPL_TEXT_MAX);
-    let ram = against("its RAM is", sizes.rpl_ram_bytes, RPL_RAM_MAX);
-    format!("{adds} (RPL-lite alone: {RPL_LITE_TEXT}), and {ram}; of its code:\n")
-}
-
-/// Whether Bluetooth LE keeps to its limits, in a line.
-fn ble_verdict(sizes: &Sizes) -> String {
-    let figures = [sizes.ble_text_bytes, sizes.ble_ram_bytes];
-    verdict("Bluetooth LE adds", figures, [BLE_TEXT_MAX, BLE_RAM_MAX])
-}
-
-/// Whether TCPlE keeps to its limits, in a line.
-fn tcple_verdict(sizes: &Sizes) -> String {
-    let figures = [sizes.tcple_text_bytes, sizes.tcple_ram_bytes];
-    verdict("TCPlE adds", figures, [TCPLE_TEXT_MAX, TCPLE_RAM_MAX])
-}
-
-/// Whether link security keeps to its limits, in a line.
-fn security_verdict(sizes: &Sizes) -> String {
-    let figures = [sizes.security_text_bytes, sizes.security_ram_bytes];
-    let limits = [SECURITY_TEXT_MAX, SECURITY_RAM_MAX];
-    verdict("Link security adds", figures, limits)
-}
-
-/// What sleep costs, in a line; nobody has set a limit to that.
-fn sleepy_verdict(sizes: &Sizes) -> String {
-    let figures = [sizes.sleepy_text_bytes, sizes.sleepy_ram_bytes];
-    let [text, ram] = figures.map(Option::unwrap_or_default);
-    format!("Sleep, child and parent, adds {text} B, and its RAM is {ram} B; of its code:\n")
-}
-
-/// Whether a child of a Thread network keeps to its limits, in a line.
-fn thread_verdict(sizes: &Sizes) -> String {
-    let figures = [sizes.thread_text_bytes, sizes.thread_ram_bytes];
-    let limits = [THREAD_TEXT_MAX, THREAD_RAM_MAX];
-    verdict("A child of a Thread network adds", figures, limits)
-}
-
-/// What something adds to flash and RAM, and the limits of both.
-fn verdict(adds: &str, figures: [Option<u32>; 2], [text_max, ram_max]: [u32; 2]) -> String {
-    let [text, ram] = figures.map(Option::unwrap_or_default);
-    let adds = against(adds, text, text_max);
-    let ram = against("its RAM is", ram, ram_max);
-    format!("{adds}, and {ram}; of its code:\n")
 }
 
 fn rows(code: &BTreeMap<String, i64>) -> String {

@@ -46,7 +46,7 @@ pub struct Target {
 }
 
 /// All fuzz targets.
-pub const TARGETS: [Target; 22] = [
+pub const TARGETS: [Target; 23] = [
     Target {
         name: "wire",
         run: wire::run,

@@ -2,9 +2,9 @@
 //!
 //! The input is a program: messages of routers with arbitrary TLVs, sealed with the network's key
 //! at arbitrary sequences; answers to the child's own challenges; frames, sealed and not; ACKs that
-//! do not come; time; a host that stores counters, or fails to. Invariants: nothing panics, the node
-//! rests after each step, no counter is used twice or beyond what was stored, and the key sequence
-//! neither goes back nor beyond what a router has shown.
+//! do not come; time; a host that stores counters, or fails to. Invariants: nothing panics, the
+//! node rests after each step, no counter is used twice or beyond what was stored, and the key
+//! sequence neither goes back nor beyond what a router has shown.
 
 use std::net::Ipv6Addr;
 
