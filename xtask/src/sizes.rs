@@ -626,7 +626,7 @@ mod tests {
         assert!(text.contains("| `connection_bytes` | 300 |\n"), "{text}");
         assert_eq!(
             text.matches("| `tcp` | 90 |\n| `mac` | 7 |").count(),
-            7,
+            8,
             "{text}"
         );
         let without = Sizes {

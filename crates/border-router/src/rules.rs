@@ -143,6 +143,18 @@ impl Rules {
         }
     }
 
+    fn quieten_with(&self, tool: Tool) -> Result<(), Refusal> {
+        match tool {
+            Tool::Nft => {
+                let table = self.table();
+                let lines = format!("add table ip6 {table}\nflush table ip6 {table}\n");
+                run("nft", &["--file", "-"], &lines).map(drop)
+            }
+            // The chains are not ours, and stay.
+            Tool::Ip6tables(_) => self.remove_with(tool),
+        }
+    }
+
     fn remove_with(&self, tool: Tool) -> Result<(), Refusal> {
         match tool {
             Tool::Nft => {
@@ -305,6 +317,16 @@ impl Installed {
         };
         restored.map_err(|refusal| RulesError::of(vec![refusal]))?;
         Ok(true)
+    }
+
+    /// Sends no further packet into the queue. Then read the queue until it is empty, before
+    /// [`Self::remove`]: with a chain the kernel drops every packet that any queue holds.
+    ///
+    /// # Errors
+    /// See [`RulesError`].
+    pub fn quieten(&self) -> Result<(), RulesError> {
+        let quiet = self.rules.quieten_with(self.tool);
+        quiet.map_err(|refusal| RulesError::of(vec![refusal]))
     }
 
     /// Takes the rules out.

@@ -227,18 +227,20 @@ impl Daemon<'_> {
         let mut released = self.fair.release_all();
         let mut removed = Ok(());
         if let Some(watch) = self.watch.take() {
-            let remover = watch.end();
+            let quieter = watch.end();
             // Packets pass on, at once, while the tools do their work.
-            while !remover.is_finished() {
+            while !quieter.is_finished() {
                 released = released.and(self.fair.turn().map(drop));
                 let _ = wake::wait(&[self.fair.as_fd()], Some(REMOVER_LOOK));
             }
-            removed = remover.join().unwrap_or_else(|_| {
-                Err(Error::failed(
-                    "the thread that takes the rules out panicked",
-                ))
-            });
+            // Empty before the rules' chains go: with a chain the kernel drops what queues hold.
             released = released.and(self.settle());
+            removed = match quieter.join() {
+                Ok((rules, quiet)) => Error::all([quiet, rules.remove()]),
+                Err(_) => Err(Error::failed(
+                    "the thread that takes the rules out panicked",
+                )),
+            };
         }
         released = released.and(self.fair.turn().map(drop));
         released = released.and(self.fair.close());
@@ -282,6 +284,11 @@ impl InstalledRules {
         Ok(installed || filter)
     }
 
+    /// Sends no further packet into the queue.
+    fn quieten(&self) -> Result<(), Error> {
+        self.installed.quieten().map_err(|error| failed(&error))
+    }
+
     fn remove(self) -> Result<(), Error> {
         let removed = [self.installed.remove(), self.filter.remove()];
         Error::all(removed.map(|removed| removed.map_err(|error| failed(&error))))
@@ -310,7 +317,7 @@ impl RulesCounts {
 /// Puts rules in again that another program has removed, in a thread of its own: the tools take
 /// milliseconds.
 struct RulesWatch {
-    thread: JoinHandle<Result<(), Error>>,
+    thread: JoinHandle<(InstalledRules, Result<(), Error>)>,
     /// Dropped when the rules are to go.
     stop: Sender<()>,
     counts: Arc<RulesCounts>,
@@ -338,8 +345,8 @@ impl RulesWatch {
         self.has_failed.load(Ordering::Relaxed)
     }
 
-    /// Ends the thread, which takes the rules out.
-    fn end(self) -> JoinHandle<Result<(), Error>> {
+    /// Ends the thread, which sends no further packet into the queue and gives the rules back.
+    fn end(self) -> JoinHandle<(InstalledRules, Result<(), Error>)> {
         drop(self.stop);
         self.thread
     }
@@ -351,7 +358,7 @@ fn watch_rules(
     counts: &RulesCounts,
     has_failed: &AtomicBool,
     bell: &Bell,
-) -> Result<(), Error> {
+) -> (InstalledRules, Result<(), Error>) {
     let mut failures = 0;
     while matches!(
         stopped.recv_timeout(RULES_LOOK_EVERY),
@@ -378,7 +385,8 @@ fn watch_rules(
             }
         }
     }
-    rules.remove()
+    let quiet = rules.quieten();
+    (rules, quiet)
 }
 
 /// Packets that are held at a time. The kernel looks for a packet from the oldest on: with more
