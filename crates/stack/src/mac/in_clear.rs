@@ -4,7 +4,7 @@
 //! Place: part of [`Mac`], beside [`super::secured`], which refuses all others.
 
 #[cfg(any(feature = "join", feature = "thread"))]
-use super::queue::{Class, Frame, FrameSlot};
+use super::queue::{Class, Frame, FrameSlot, Secret};
 use super::secured::extended;
 #[cfg(feature = "join")]
 use super::security::{NetworkKey, Reservation};
@@ -152,7 +152,7 @@ impl Mac<'_> {
         };
         let index = pushed.inspect_err(|&reason| self.counters.drop(reason))?;
         if let Some(slot) = self.queue.get_mut(index) {
-            slot.is_clear = true;
+            slot.secret = Secret::Clear;
         }
         self.counters.accepted = self.counters.accepted.wrapping_add(1);
         Ok(())

@@ -32,6 +32,20 @@ pub(super) enum Wait {
     Notice,
 }
 
+/// What a frame is in a network with a key. One byte, for a slot has little to spare.
+#[cfg(feature = "security")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Secret {
+    /// A part of a packet of the link, sealed where there is a key.
+    Packet,
+    /// A challenge or an answer to one, of which the link above knows nothing.
+    Proof,
+    /// In clear: a datagram of a node that has no key yet, or for one; or one of MLE, which is
+    /// sealed itself.
+    #[cfg(any(feature = "join", feature = "thread"))]
+    Clear,
+}
+
 /// A frame to be queued.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
@@ -74,13 +88,9 @@ pub struct FrameSlot {
     /// Whether the frame is for a child that listens.
     #[cfg(feature = "sleepy")]
     pub(super) is_indirect: bool,
-    /// Whether the frame is a challenge or an answer to one, of which the link above knows nothing.
+    /// What the frame is, beside a part of a packet of the link.
     #[cfg(feature = "security")]
-    pub(super) is_proof: bool,
-    /// Whether the frame goes out in clear: a datagram of a node that has no key yet, or for one;
-    /// or one of MLE, which is sealed itself.
-    #[cfg(any(feature = "join", feature = "thread"))]
-    pub(super) is_clear: bool,
+    pub(super) secret: Secret,
     /// Whether the condition in [`super::immediate`] is this frame's.
     pub(super) is_conditional: bool,
     /// The event that the frame waits for before it is sent.
@@ -107,9 +117,7 @@ impl FrameSlot {
         #[cfg(feature = "sleepy")]
         is_indirect: false,
         #[cfg(feature = "security")]
-        is_proof: false,
-        #[cfg(any(feature = "join", feature = "thread"))]
-        is_clear: false,
+        secret: Secret::Packet,
         is_conditional: false,
         wait: Wait::No,
         not_before: Instant::ORIGIN,
@@ -142,7 +150,7 @@ impl FrameSlot {
     #[inline(always)]
     pub(super) const fn is_in_clear(&self) -> bool {
         #[cfg(any(feature = "join", feature = "thread"))]
-        return self.is_clear;
+        return matches!(self.secret, Secret::Clear);
         #[cfg(not(any(feature = "join", feature = "thread")))]
         return false;
     }
@@ -212,11 +220,7 @@ impl<'m> FrameQueue<'m> {
         slot.to = frame.to;
         #[cfg(feature = "security")]
         {
-            slot.is_proof = false;
-        }
-        #[cfg(any(feature = "join", feature = "thread"))]
-        {
-            slot.is_clear = false;
+            slot.secret = Secret::Packet;
         }
         slot.is_conditional = false;
         slot.wait = Wait::No;

@@ -22,7 +22,7 @@
 
 use super::acknowledge::Acknowledgment;
 use super::counters::FrameDrop;
-use super::queue::{Class, Frame};
+use super::queue::{Class, Frame, Secret};
 use super::radio::RxMeta;
 use super::receive::Answer;
 use super::security::{Proof, Reservation, Sealed, Security};
@@ -211,7 +211,7 @@ impl<'m> Mac<'m> {
     /// Whether the link above knows nothing of the frame in this slot, and so gets no outcome.
     pub(super) fn is_proof(&self, index: u8) -> bool {
         let slot = self.queue.get(index);
-        slot.is_some_and(|slot| slot.is_proof || slot.is_in_clear())
+        slot.is_some_and(|slot| slot.secret != Secret::Packet)
     }
 
     /// Takes a new key where that is due, doubts the parent, and computes ahead.
@@ -488,7 +488,7 @@ impl Mac<'_> {
         if let Ok(index) = self.push(&frame)
             && let Some(slot) = self.queue.get_mut(index)
         {
-            slot.is_proof = true;
+            slot.secret = Secret::Proof;
         }
     }
 }
