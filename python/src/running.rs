@@ -5,19 +5,20 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use motet_lab::report::{self, Of};
+use motet_lab::report::{self, Of, Provenance};
 use motet_lab::scenario::{self, Captures, Overrides, RunResult, Watch};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use crate::REVISION;
 use crate::pool;
 use crate::scenario as given;
 use crate::steps::Steps;
 use crate::sweep;
-use crate::table::Table;
+use crate::table::{self, Table};
 
 /// A scenario that was read and found right.
 #[pyclass(frozen, module = "motet")]
@@ -134,7 +135,8 @@ impl Plan {
     /// All runs together: results bit for bit, by point, in the order of points and seeds.
     fn gather(&self, exact: Vec<(usize, Bound<'_, PyBytes>)>, took_s: f64) -> PyResult<Outcome> {
         let took = Duration::try_from_secs_f64(took_s).unwrap_or_default();
-        sweep::gather(&self.0, exact, took)
+        let results = sweep::gather(&self.0, exact)?;
+        Ok(Outcome::new(self.0.clone(), results, took))
     }
 
     fn steps(&self, step: f64, observe: usize, progress: Option<Py<PyAny>>) -> PyResult<Steps> {
@@ -181,16 +183,30 @@ pub(crate) struct Outcome {
     plan: Arc<scenario::Plan>,
     results: Vec<RunResult>,
     took: Duration,
+    /// When it was made, year-month-day.
+    date: String,
     /// By [`Of`], once somebody has asked for it.
     tables: [OnceLock<Table>; 6],
 }
 
 impl Outcome {
+    /// What runs gave that ended today.
     pub(crate) fn new(plan: Arc<scenario::Plan>, results: Vec<RunResult>, took: Duration) -> Self {
+        Self::of(plan, results, took, today())
+    }
+
+    /// What runs gave on that date.
+    pub(crate) fn of(
+        plan: Arc<scenario::Plan>,
+        results: Vec<RunResult>,
+        took: Duration,
+        date: String,
+    ) -> Self {
         Self {
             plan,
             results,
             took,
+            date,
             tables: Default::default(),
         }
     }
@@ -200,8 +216,21 @@ impl Outcome {
         if let Some(table) = place.get() {
             return Ok(table.again());
         }
-        let table = Table::of(report::table(&self.plan, &self.results, of))?;
+        let table = report::table(&self.plan, &self.results, of);
+        let table = Table::of(table, Some(&self.origin()))?;
         Ok(place.get_or_init(|| table).again())
+    }
+
+    /// Where it comes from, in JSON.
+    fn origin(&self) -> String {
+        let provenance = Provenance {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            revision: Some(REVISION.to_owned()),
+            date: self.date.clone(),
+            command: "motet.run(scenario)".to_owned(),
+            inputs: None,
+        };
+        provenance.line(&self.plan)
     }
 }
 
@@ -223,6 +252,12 @@ impl Outcome {
     #[getter]
     fn run_s(&self) -> f64 {
         self.took.as_secs_f64()
+    }
+
+    /// Where it comes from: version, revision, date, seeds, and the whole scenario in TOML.
+    #[getter]
+    fn provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        table::json(py, &self.origin())
     }
 
     /// A row for each run.
@@ -269,7 +304,7 @@ impl Outcome {
         let restore = py.import("motet._motet")?.getattr("restore_result")?;
         Ok((
             restore,
-            sweep::pack(py, &self.plan, &self.results, self.took)?,
+            sweep::pack(py, &self.plan, &self.results, self.took, &self.date)?,
         ))
     }
 
@@ -287,6 +322,14 @@ impl Outcome {
         format!("<motet.Result of {title:?}: {runs} runs, {is}>")
     }
 }
+
+/// The date in UTC, year-month-day.
+fn today() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    report::date(since.unwrap_or_default().as_secs() / SECONDS_PER_DAY)
+}
+
+const SECONDS_PER_DAY: u64 = 86_400;
 
 /// How late a signal may be noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(50);

@@ -450,10 +450,11 @@ fn table(rows: usize, columns: Vec<(&str, Values)>) -> PyResult<Table> {
         name: name.to_owned(),
         values,
     });
-    Table::of(Columns {
+    let columns = Columns {
         rows,
         columns: columns.collect(),
-    })
+    };
+    Table::of(columns, None)
 }
 
 fn whole<T: Into<u64>>(all: impl Iterator<Item = T>) -> Values {

@@ -87,12 +87,11 @@ impl Task {
     }
 }
 
-/// All runs of a plan together: `exact` by point, in the order of points and seeds.
+/// What all runs of a plan gave: `exact` by point, in the order of points and seeds.
 pub(crate) fn gather(
-    plan: &Arc<Plan>,
+    plan: &Plan,
     exact: Vec<(usize, Bound<'_, PyBytes>)>,
-    took: Duration,
-) -> PyResult<Outcome> {
+) -> PyResult<Vec<RunResult>> {
     let results = exact.into_iter().map(|(point, exact)| {
         if point >= plan.points.len() {
             return Err(no_point(point));
@@ -100,8 +99,7 @@ pub(crate) fn gather(
         let result = read(exact.as_bytes())?;
         Ok(RunResult { point, ..result })
     });
-    let results = results.collect::<PyResult<Vec<RunResult>>>()?;
-    Ok(Outcome::new(plan.clone(), results, took))
+    results.collect()
 }
 
 /// What runs at a point depend on, and the names of the files that they read.
@@ -126,13 +124,14 @@ pub(crate) fn fits(exact: &[u8], seed: u64) -> bool {
 }
 
 /// What [`restore_result`] takes: the scenario in TOML, its title, the files that it names, what runs gave by point,
-/// and how long they took, s.
+/// how long they took, s, and on which date.
 pub(crate) type Packed<'py> = (
     String,
     String,
     BTreeMap<String, Cow<'static, [u8]>>,
     Vec<(usize, Bound<'py, PyBytes>)>,
     f64,
+    String,
 );
 
 /// The results of a plan, as bytes and plain values.
@@ -141,6 +140,7 @@ pub(crate) fn pack<'py>(
     plan: &Plan,
     results: &[RunResult],
     took: Duration,
+    date: &str,
 ) -> PyResult<Packed<'py>> {
     let exact = results.iter().map(|result| {
         let bytes = rmp_serde::to_vec(result);
@@ -155,6 +155,7 @@ pub(crate) fn pack<'py>(
         files,
         exact,
         took.as_secs_f64(),
+        date.to_owned(),
     ))
 }
 
@@ -167,6 +168,7 @@ pub(crate) fn restore_result(
     files: BTreeMap<String, Vec<u8>>,
     exact: Vec<(usize, Bound<'_, PyBytes>)>,
     took_s: f64,
+    date: String,
 ) -> PyResult<Outcome> {
     let pool = pool::own()?;
     let files = given(files);
@@ -175,7 +177,8 @@ pub(crate) fn restore_result(
     let mut plan = plan.map_err(|error| ScenarioError::new_err(error.to_string()))?;
     plan.title = title;
     let took = Duration::try_from_secs_f64(took_s).unwrap_or_default();
-    gather(&Arc::new(plan), exact, took)
+    let results = gather(&plan, exact)?;
+    Ok(Outcome::of(Arc::new(plan), results, took, date))
 }
 
 fn no_point(point: usize) -> PyErr {

@@ -2,6 +2,7 @@
 //!
 //! Source: the Arrow PyCapsule interface, <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -24,9 +25,16 @@ use crate::scenario::shown;
 pub(crate) struct Table(RecordBatch);
 
 impl Table {
-    /// The same columns, as Arrow has them.
-    pub(crate) fn of(table: report::Table) -> PyResult<Self> {
-        batch(table).map(Self).map_err(|error| failed(&error))
+    /// The same columns, as Arrow has them; `origin` says where they come from, in JSON.
+    pub(crate) fn of(table: report::Table, origin: Option<&str>) -> PyResult<Self> {
+        batch(table, origin)
+            .map(Self)
+            .map_err(|error| failed(&error))
+    }
+
+    /// Where it comes from, in JSON.
+    fn origin(&self) -> Option<String> {
+        self.0.schema_ref().metadata().get(ORIGIN).cloned()
     }
 
     pub(crate) fn again(&self) -> Self {
@@ -42,6 +50,12 @@ impl Table {
         let schema = self.0.schema();
         let fields = schema.fields().iter();
         fields.map(|field| field.name().clone()).collect()
+    }
+
+    /// Where it comes from: version, revision, date, seeds, scenario. Arrow has it in the schema's metadata.
+    #[getter]
+    fn provenance<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.origin().map(|text| json(py, &text)).transpose()
     }
 
     fn __len__(&self) -> usize {
@@ -105,7 +119,11 @@ impl Table {
         });
         Ok((
             restore,
-            (self.0.num_rows(), columns.collect::<PyResult<_>>()?),
+            (
+                self.0.num_rows(),
+                columns.collect::<PyResult<_>>()?,
+                self.origin(),
+            ),
         ))
     }
 
@@ -122,14 +140,19 @@ impl Table {
     /// The same for pandas.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let pandas = package(slf.py(), "to_pandas", "pandas", "pandas")?;
-        if slf.py().import("pyarrow").is_err() {
+        let frame = if slf.py().import("pyarrow").is_err() {
             let columns = slf.get().to_dict(slf.py())?;
-            return pandas.call_method1("DataFrame", (columns,));
+            pandas.call_method1("DataFrame", (columns,))?
+        } else {
+            // A block a column: numbers without gaps stay where they are.
+            let how = PyDict::new(slf.py());
+            how.set_item("split_blocks", true)?;
+            Self::to_arrow(slf)?.call_method("to_pandas", (), Some(&how))?
+        };
+        if let Some(provenance) = slf.get().provenance(slf.py())? {
+            frame.getattr("attrs")?.set_item(ORIGIN, provenance)?;
         }
-        // A block a column: numbers without gaps stay where they are.
-        let how = PyDict::new(slf.py());
-        how.set_item("split_blocks", true)?;
-        Self::to_arrow(slf)?.call_method("to_pandas", (), Some(&how))
+        Ok(frame)
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
@@ -168,14 +191,26 @@ fn package<'py>(
     })
 }
 
-/// What [`restore_table`] takes: how many rows there are, and of each column its name, what it has, and its values.
-type Packed<'py> = (usize, Vec<(String, &'static str, Bound<'py, PyList>)>);
+/// What [`restore_table`] takes: how many rows there are; of each column its name, what it has, and its values; where
+/// all comes from.
+type Packed<'py> = (
+    usize,
+    Vec<(String, &'static str, Bound<'py, PyList>)>,
+    Option<String>,
+);
+
+/// What a text in JSON says.
+pub(crate) fn json<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
+    py.import("json")?.call_method1("loads", (text,))
+}
 
 /// A table that was pickled.
 #[pyfunction]
+#[pyo3(signature = (rows, columns, origin = None))]
 pub(crate) fn restore_table(
     rows: usize,
     columns: Vec<(String, String, Bound<'_, PyList>)>,
+    origin: Option<&str>,
 ) -> PyResult<Table> {
     let columns = columns.into_iter().map(|(name, kind, list)| {
         let values = match &kind[..] {
@@ -187,10 +222,10 @@ pub(crate) fn restore_table(
         Ok(Column { name, values })
     });
     let columns = columns.collect::<PyResult<_>>()?;
-    Table::of(report::Table { rows, columns })
+    Table::of(report::Table { rows, columns }, origin)
 }
 
-fn batch(table: report::Table) -> Result<RecordBatch, ArrowError> {
+fn batch(table: report::Table, origin: Option<&str>) -> Result<RecordBatch, ArrowError> {
     let (mut fields, mut arrays) = (Vec::new(), Vec::<ArrayRef>::new());
     for column in table.columns {
         let array: ArrayRef = match column.values {
@@ -203,7 +238,10 @@ fn batch(table: report::Table) -> Result<RecordBatch, ArrowError> {
         arrays.push(array);
     }
     let options = RecordBatchOptions::new().with_row_count(Some(table.rows));
-    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
+    let origin = origin.map(|origin| (ORIGIN.to_owned(), origin.to_owned()));
+    let metadata: HashMap<String, String> = origin.into_iter().collect();
+    let schema = Schema::new_with_metadata(fields, metadata);
+    RecordBatch::try_new_with_options(Arc::new(schema), arrays, &options)
 }
 
 fn list<'py>(py: Python<'py>, column: &ArrayRef) -> PyResult<Bound<'py, PyList>> {
@@ -231,6 +269,9 @@ fn list<'py>(py: Python<'py>, column: &ArrayRef) -> PyResult<Bound<'py, PyList>>
 fn failed(error: &ArrowError) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }
+
+/// The key of a table's origin, in Arrow's metadata and among the attributes of pandas.
+const ORIGIN: &str = "motet";
 
 const WHOLE: &str = "whole";
 const REAL: &str = "real";

@@ -45,6 +45,20 @@ def test_a_table_is_pickled(result: motet.Result) -> None:
     assert pyarrow.schema(pickle.loads(pickle.dumps(result.nodes))) == pyarrow.schema(result.nodes)
 
 
+def test_results_and_tables_say_where_they_come_from(result: motet.Result) -> None:
+    origin = result.provenance
+    assert origin["version"] == motet.__version__ and origin["seeds"] == [1, 2]
+    assert len(origin["date"]) == 10 and origin["revision"]
+    # The scenario in them repeats them.
+    assert motet.run(origin["scenario"]).json_lines() == result.json_lines()
+    again = pickle.loads(pickle.dumps(result))
+    assert again.provenance == origin
+    assert pickle.loads(pickle.dumps(result.flows)).provenance == result.flows.provenance == origin
+    pandas = pytest.importorskip("pandas")
+    assert isinstance(result.flows.to_pandas(), pandas.DataFrame)
+    assert result.flows.to_pandas().attrs["motet"] == origin
+
+
 def test_to_dict(result: motet.Result) -> None:
     table = result.flows
     columns = table.to_dict()

@@ -16,6 +16,7 @@ mod debian;
 mod deny;
 mod determinism;
 mod devices;
+mod evidence;
 mod features;
 mod firmware;
 mod footprint;
@@ -86,6 +87,20 @@ enum Command {
         /// Write the snapshot, firmware/sizes.json, anew
         #[arg(long)]
         update: bool,
+    },
+    /// Measure pages of docs/evidence again, in full, and write them
+    ///
+    /// docs/evidence/pages.toml lists them. All of them take hours: name those that a change
+    /// concerns.
+    #[command(
+        after_help = "Example: cargo xtask evidence mesh\nExample: cargo xtask evidence --rewrite"
+    )]
+    Evidence {
+        /// Only these pages
+        pages: Vec<String>,
+        /// Measure nothing: make pages of experiments from the rows that are there
+        #[arg(long)]
+        rewrite: bool,
     },
     /// Write the list of the public items of `motet` anew
     ///
@@ -305,6 +320,9 @@ fn run(command: &Command) -> Result<bool> {
         Command::Web { serve, sizes } => web::run(&workspace, *serve, *sizes),
         Command::Mutants { files, shard } => mutants::run(&workspace, files, shard.as_deref()),
         Command::Equal { before } => determinism::compare(&workspace, before),
+        Command::Evidence { pages, rewrite } => {
+            evidence::run(&workspace, pages, *rewrite).map(|()| true)
+        }
         Command::Surface => surface::update(&workspace),
         Command::Fuzz { seeds: true, .. } => fuzz::write_seeds(&workspace),
         Command::Fuzz {

@@ -1,6 +1,11 @@
-//! The head of a page of measurements: which command wrote it, when, and from which revision.
+//! Where measurements come from: which command made them, when, and from which revision.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use motet_lab::report::{self, Inputs, Provenance};
+use sha2::{Digest as _, Sha256};
 
 /// The version of this program, with the revision that it is built from where that is known.
 pub(crate) const VERSION: &str = match option_env!("MOTET_VERSION") {
@@ -8,18 +13,48 @@ pub(crate) const VERSION: &str = match option_env!("MOTET_VERSION") {
     None => env!("CARGO_PKG_VERSION"),
 };
 
-/// The first lines of such a page, in Markdown; `command` repeats the measurement.
+/// The origin of results that `command` makes today from these files.
+pub(crate) fn of(command: String, inputs: Option<Inputs>) -> Provenance {
+    Provenance {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        revision: option_env!("MOTET_REVISION").map(str::to_owned),
+        date: today(),
+        command,
+        inputs,
+    }
+}
+
+/// A scenario, the file of its key where the command line gave one, and `others`, the files that
+/// the scenario names. A file that is gone meanwhile has no digest.
+pub(crate) fn inputs(scenario: &Path, key: Option<&Path>, others: &[PathBuf]) -> Inputs {
+    let others = others.iter().filter_map(|path| {
+        let digest = digest(path)?;
+        Some((path.to_string_lossy().into_owned(), digest))
+    });
+    Inputs {
+        scenario: scenario.to_owned(),
+        key: key.map(Path::to_owned),
+        others: others.collect(),
+    }
+}
+
+/// The SHA-256 of a file in hexadecimal; `None` where it cannot be read.
+pub(crate) fn digest(path: &Path) -> Option<String> {
+    let bytes = fs::read(path).ok()?;
+    let digest = Sha256::digest(bytes);
+    Some(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The first lines of a page of measurements, in Markdown; `command` repeats the measurement.
 pub(crate) fn heading(title: &str, command: &str) -> String {
     let source = option_env!("MOTET_REVISION").map_or_else(
         || concat!("version ", env!("CARGO_PKG_VERSION")).to_owned(),
         |revision| format!("revision {revision}"),
     );
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let days = since.unwrap_or_default().as_secs() / SECONDS_PER_DAY;
     format!(
         "# {title}\n\n<!-- Written by the command below. Do not edit. -->\n\n\
          Measured with `{command}` on {} at {source}.\n",
-        date(days)
+        today()
     )
 }
 
@@ -28,33 +63,10 @@ pub(crate) fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-/// The date `days` days after 1 January 1970, as year-month-day.
-fn date(mut days: u64) -> String {
-    let mut year = 1970;
-    while days >= days_in_year(year) {
-        days -= days_in_year(year);
-        year += 1;
-    }
-    let mut month = 1;
-    for length in month_lengths(year) {
-        if days < length {
-            break;
-        }
-        days -= length;
-        month += 1;
-    }
-    format!("{year}-{month:02}-{:02}", days + 1)
-}
-
-fn days_in_year(year: u64) -> u64 {
-    month_lengths(year).iter().sum()
-}
-
-/// Days of each month in the Gregorian calendar.
-fn month_lengths(year: u64) -> [u64; 12] {
-    let is_leap = year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
-    let february = if is_leap { 29 } else { 28 };
-    [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+/// Today, in UTC.
+fn today() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    report::date(since.unwrap_or_default().as_secs() / SECONDS_PER_DAY)
 }
 
 const SECONDS_PER_DAY: u64 = 86_400;
@@ -62,23 +74,6 @@ const SECONDS_PER_DAY: u64 = 86_400;
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn days_have_dates() {
-        for (days, expected) in [
-            (0, "1970-01-01"),
-            (58, "1970-02-28"),
-            (59, "1970-03-01"),
-            (11_016, "2000-02-29"),
-            (11_017, "2000-03-01"),
-            (20_453, "2025-12-31"),
-            (20_454, "2026-01-01"),
-            (47_540, "2100-02-28"),
-            (47_541, "2100-03-01"),
-        ] {
-            assert_eq!(date(days), expected);
-        }
-    }
 
     #[test]
     fn a_page_names_its_command_its_date_and_its_source() {

@@ -36,6 +36,9 @@ class Table:
     @property
     def columns(self) -> list[str]:
         """The names of the columns."""
+    @property
+    def provenance(self) -> dict[str, Any] | None:
+        """Where it comes from: version, revision, date, seeds, scenario; ``None`` of a moment's tables."""
     def __len__(self) -> int:
         """How many rows there are."""
     def __iter__(self) -> Iterator[str]:
@@ -71,6 +74,9 @@ class Result:
     @property
     def run_s(self) -> float:
         """How long the runs took, seconds of the wall clock."""
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """Where it comes from: version, revision, date, seeds, and the whole scenario in TOML."""
     @property
     def runs(self) -> Table:
         """A row for each run."""

@@ -21,6 +21,7 @@ use sha2::{Digest, Sha256};
 
 use crate::Format;
 use crate::apps::Line;
+use crate::evidence;
 use crate::provenance::heading;
 use crate::step::{essence, run_logged};
 use crate::tools;
@@ -70,6 +71,10 @@ pub(crate) fn run(workspace: &Workspace, is_dry: bool, format: Format) -> Result
         is_clean(workspace),
         "the checkout has changes: a release is of a revision"
     );
+    let mut faults = Vec::new();
+    let old = evidence::judge(workspace, &mut faults)?;
+    faults.extend(old);
+    ensure!(faults.is_empty(), "{}", faults.join("\n"));
     tools::provide(workspace, tools::RELEASE)?;
     if let Some(advice) = tools::absent(tools::RELEASE) {
         bail!("{advice}");

@@ -2,7 +2,8 @@
 //!
 //! No file is longer than [`FILE_LINES_MAX`], no comment wider than [`COMMENT_COLUMNS_MAX`]
 //! columns, no files of a crate import one another in a circle that is not named, files that are
-//! copies read as their originals, and no text has codes of a list of requirements. Files that no
+//! copies read as their originals, no text has codes of a list of requirements, and pages of
+//! measurements come from this history, as [`crate::evidence`] judges them. Files that no
 //! person writes by hand do not exist here, so none is exempt. How long functions may be, Clippy
 //! knows: `clippy.toml`.
 
@@ -19,6 +20,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::evidence;
 use crate::step::StepOutcome;
 use crate::workspace::Workspace;
 
@@ -48,6 +50,9 @@ pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
         columns::judge(source, &mut faults);
     }
     circles::judge(&sources, &mut faults);
+    for remark in evidence::judge(workspace, &mut faults)? {
+        println!("{remark}");
+    }
     let note = format!("{} files", sources.len());
     Ok(StepOutcome::single(
         faults.is_empty(),

@@ -8,6 +8,7 @@ use motet_lab::report;
 use super::{Args, Done, json, markdown, table};
 use crate::error::Error;
 use crate::output::{self, BAD, DIM};
+use crate::provenance;
 use crate::targets::{self, Folder};
 
 /// The files that are written.
@@ -50,12 +51,11 @@ impl Target {
             (false, true) => Format::Markdown,
             (false, false) => Format::Table,
         };
-        let page = folder.as_ref().map(|folder| folder.file(PAGE));
-        let outputs: Vec<&Path> = lines
-            .as_deref()
-            .into_iter()
-            .chain(page.as_deref())
-            .collect();
+        let ours = folder.iter();
+        let ours = ours.flat_map(|folder| [PAGE, LINES].map(|name| folder.file(name)));
+        let ours: Vec<PathBuf> = ours.collect();
+        let ours = ours.iter().map(PathBuf::as_path);
+        let outputs: Vec<&Path> = lines.as_deref().into_iter().chain(ours).collect();
         targets::check(&outputs, &[], replace)?;
         Ok(Self {
             stdout,
@@ -96,21 +96,31 @@ impl Target {
     ///
     /// # Errors
     /// When something cannot be written.
-    pub(super) fn close(&self, all: &[Done], missing: &[&str], seconds: f64) -> Result<(), Error> {
+    pub(super) fn close(
+        &self,
+        args: &Args,
+        all: &[Done],
+        missing: &[&str],
+        seconds: f64,
+    ) -> Result<(), Error> {
         let incomplete = (!missing.is_empty()).then(|| json::incomplete(missing));
+        let rows = all.iter().flat_map(|done| &done.report.rows);
+        let lines = rows.map(json::line).chain(incomplete.clone());
+        let lines: String = lines.map(|line| line + "\n").collect();
         if let Some(path) = &self.lines {
-            let rows = all.iter().flat_map(|done| &done.report.rows);
-            let lines = rows.map(json::line).chain(incomplete.clone());
-            let text: String = lines.map(|line| line + "\n").collect();
-            targets::write(path, text.as_bytes(), self.replace)?;
+            targets::write(path, lines.as_bytes(), self.replace)?;
         }
         if let Some(folder) = &self.folder {
             let all: Vec<_> = all
                 .iter()
                 .map(|done| (done.experiment, &done.report))
                 .collect();
+            let origin = provenance::of(super::command(args), None);
+            let first = origin.line_of_experiments(&all, args.seed);
+            let lines = format!("{first}\n{lines}");
+            targets::write(&folder.file(LINES), lines.as_bytes(), self.replace)?;
             folder.write_plots(report::criteria_plots(&all))?;
-            let page = report::criteria_page(&all, missing);
+            let page = report::criteria_page(&all, missing, &origin);
             targets::write(&folder.file(PAGE), page.as_bytes(), self.replace)?;
         }
         let summary = summary(all);
@@ -147,3 +157,6 @@ fn summary(all: &[Done]) -> String {
 
 /// The page's file name.
 const PAGE: &str = "report.html";
+
+/// The rows' file name.
+const LINES: &str = "results.jsonl";

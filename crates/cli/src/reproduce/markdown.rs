@@ -14,17 +14,7 @@ use crate::provenance;
 /// # Errors
 /// When standard output cannot be written to.
 pub(super) fn open(args: &Args) -> Result<(), Error> {
-    let mut command = "motet reproduce".to_owned();
-    for id in &args.ids {
-        command = format!("{command} {}", id.to_ascii_lowercase());
-    }
-    if args.full {
-        command += " --full";
-    }
-    if args.seed != 1 {
-        command = format!("{command} --seed {}", args.seed);
-    }
-    command += " --markdown";
+    let command = super::command(args) + " --markdown";
     output::line(provenance::heading("Experiments", &command))
 }
 

@@ -34,7 +34,7 @@ use crate::output::{self, BOLD};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  motet reproduce --list\n  \
                         motet reproduce tcplp-hops\n  \
-                        motet reproduce --full --out results --json results.jsonl")]
+                        motet reproduce --full --out results")]
 pub(crate) struct Args {
     /// Experiments by ID, in capitals or not; all of them if none is named.
     #[arg(value_name = "ID")]
@@ -57,7 +57,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = whole::<u64>(0..=u64::MAX))]
     seed: u64,
 
-    /// Write plots (SVG) and report.html to this folder.
+    /// Write plots (SVG), report.html and results.jsonl to this folder; the first line of
+    /// results.jsonl says command, date and revision, the others are rows.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
@@ -121,7 +122,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         .map(|experiment| experiment.id)
         .filter(|id| done.iter().all(|done| done.experiment.id != *id))
         .collect();
-    target.close(&done, &missing, progress.started.elapsed().as_secs_f64())?;
+    target.close(
+        args,
+        &done,
+        &missing,
+        progress.started.elapsed().as_secs_f64(),
+    )?;
     shown?;
     match progress.interrupt.take() {
         Some(signal) if !missing.is_empty() => {
@@ -137,6 +143,21 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
             failures.join("; ")
         ))),
     }
+}
+
+/// The command without where its rows go.
+fn command(args: &Args) -> String {
+    let mut command = "motet reproduce".to_owned();
+    for id in &args.ids {
+        command = format!("{command} {}", id.to_ascii_lowercase());
+    }
+    if args.full {
+        command += " --full";
+    }
+    if args.seed != 1 {
+        command = format!("{command} --seed {}", args.seed);
+    }
+    command
 }
 
 /// Prints the experiments of these IDs, or all of them.

@@ -2,6 +2,7 @@
 
 mod columns;
 mod grid;
+mod origin;
 mod remarks;
 mod table;
 
@@ -9,7 +10,6 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::{
-        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc,
     },
@@ -20,15 +20,14 @@ use std::{
 use clap::Args as ClapArgs;
 use motet_lab::{
     capture::Records,
-    report,
-    scenario::{self, Captured, Captures, Overrides, Plan, Point, RunResult, Watch},
+    report::{self, Provenance},
+    scenario::{self, Captured, Captures, Plan, Point, RunResult, Watch},
 };
 
 use crate::{
     capture::{self, is_stdout, is_stream},
     error::Error,
     interrupt::Interrupt,
-    keys,
     number::{SEEDS, whole},
     output::{Out, stdout_error},
     progress::Progress,
@@ -45,11 +44,12 @@ the result depends on neither their number nor the machine.
 Examples:
   motet run scenarios/three-hops.toml
   motet run scenarios/retry-delay.toml --seeds 8 --out study
+  motet run study/results.jsonl      the same once more
   motet run scenarios/three-hops.toml --json - | jq 'select(.record==\"summary\")'
   motet run scenarios/three-hops.toml --pcap - | tshark -r -
   motet run --keys      every key of a scenario, and its default")]
 pub(crate) struct Args {
-    /// The scenario
+    /// The scenario, or results.jsonl of a run that is to be repeated
     #[arg(value_name = "SCENARIO.toml", required_unless_present = "keys")]
     file: Option<PathBuf>,
 
@@ -101,19 +101,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let Some(file) = &args.file else {
         return print(&scenario::documentation());
     };
-    let overrides = Overrides {
-        seed: args.seed,
-        seeds: args.seeds,
-        duration_s: args.duration,
-        ..Overrides::default()
-    };
-    let mut plan = Plan::read(file, overrides).map_err(|error| Error::input(error.to_string()))?;
-    if let Some(key) = &args.key {
-        for point in &mut plan.points {
-            keys::give(&mut Arc::make_mut(&mut point.scenario).network, key)?;
-        }
-        plan.files.push(key.clone());
-    }
+    let (plan, provenance) = origin::read(args, file)?;
     let folder = prepare(args, file, &plan)?;
     let interrupt = Interrupt::install()?;
     let (told, failures) = mpsc::channel();
@@ -141,7 +129,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     // The files are kept even when the reader of the table goes away.
     let shown = show(args, &plan, &results);
     let folder = folder.as_ref();
-    let written = folder.map(|folder| write_folder(folder, &plan, &results, args.force));
+    let written =
+        folder.map(|folder| write_folder(folder, &plan, &results, &provenance, args.force));
     let captured = failures.try_iter().filter_map(|(captured, error)| {
         let path = match captured {
             Captured::Air => args.pcap.as_ref(),
@@ -244,12 +233,14 @@ fn write_folder(
     folder: &Folder,
     plan: &Plan,
     results: &[RunResult],
+    provenance: &Provenance,
     force: bool,
 ) -> Result<(), Error> {
     let lines = report::json_lines(plan, results);
+    let lines = format!("{}\n{lines}", provenance.line(plan));
     targets::write(&folder.file(LINES), lines.as_bytes(), force)?;
     folder.write_plots(report::plots(plan, results))?;
-    let page = report::page(plan, results);
+    let page = report::page(plan, results, provenance);
     targets::write(&folder.file(PAGE), page.as_bytes(), force)
 }
 

@@ -26,6 +26,7 @@ mod mesh;
 mod model;
 #[cfg(target_os = "linux")]
 mod mote;
+mod provenance;
 mod reproduce;
 mod run;
 mod secured;

@@ -148,7 +148,9 @@ transfer that time cut short does not; the table counts those, and flows that de
   a point, of a flow or, where `flow` is null, of all together). `complete` says whether every
   seed ran to its end and no flow failed.
 - `--out DIR`: `report.html`, one page without external resources, to look at; its plots as SVG
-  files; `results.jsonl`, the same lines as above.
+  files; `results.jsonl`, the same lines as above after a first one of record `provenance`: version,
+  revision, date, command, seeds, the files that were read with their SHA-256, and the whole scenario
+  with all that the command line changed. `motet run DIR/results.jsonl` repeats the run from that line.
 - `--pcap PATH`, `--wire-pcap PATH`: the air (with channel and signal strength at the receiver)
   and the border router's wire of the first run, as Wireshark reads them.
 

@@ -3,15 +3,21 @@
 use std::fmt::Write as _;
 
 use super::html::{Figure, document, grid};
+use super::page::origin;
 use super::plot::{Line, Look, Plot};
 use super::theme::{escape, standalone};
 use crate::experiments::chart::{Chart, Style};
 use crate::experiments::row::{Evidence, Row};
 use crate::experiments::{Experiment, Report};
+use crate::report::Provenance;
 use crate::stats::Interval;
 
 /// The page of these experiments; `missing`: requested experiments without rows.
-pub fn criteria_page(all: &[(Experiment, &Report)], missing: &[&str]) -> String {
+pub fn criteria_page(
+    all: &[(Experiment, &Report)],
+    missing: &[&str],
+    provenance: &Provenance,
+) -> String {
     let mut body = String::from(
         "<header><h1>The published experiments, with Motet</h1><p class=\"quiet\">Virtual time, \
          one calibration for all. A criterion holds when the whole 95 % interval meets it on \
@@ -41,6 +47,7 @@ pub fn criteria_page(all: &[(Experiment, &Report)], missing: &[&str]) -> String 
             id = experiment.id,
         );
     }
+    body += &origin(provenance);
     document("Motet: the published experiments", &body)
 }
 

@@ -7,12 +7,13 @@ use super::html::{document, grid};
 use super::map::moved;
 use super::sweeps::sweep_figures;
 use super::theme::{escape, series_css, standalone};
+use crate::report::Provenance;
 use crate::report::metrics::{METRICS, Metric, Summary, groups};
 use crate::scenario::RunResult;
 use crate::scenario::{Plan, Point};
 
-/// The report as one HTML page.
-pub fn page(plan: &Plan, results: &[RunResult]) -> String {
+/// The report as one HTML page, with the origin of its results and the whole scenario at the end.
+pub fn page(plan: &Plan, results: &[RunResult], provenance: &Provenance) -> String {
     let mut body = header(plan, results);
     let sweep = sweep_figures(plan, results);
     if !sweep.is_empty() {
@@ -50,7 +51,32 @@ pub fn page(plan: &Plan, results: &[RunResult]) -> String {
             "<p class=\"quiet\">{left_out} more points are in results.jsonl.</p>"
         );
     }
+    let _ = write!(
+        body,
+        "{}<details><summary>Scenario</summary><pre>{}</pre></details>",
+        origin(provenance),
+        escape(&plan.text())
+    );
     document(&plan.title, &body)
+}
+
+/// Where results come from, as a line of a page.
+pub(super) fn origin(provenance: &Provenance) -> String {
+    let Provenance {
+        command,
+        date,
+        version,
+        revision,
+        ..
+    } = provenance;
+    let revision = revision.as_ref();
+    let revision = revision.map_or(String::new(), |revision| format!(" ({})", escape(revision)));
+    format!(
+        "<p class=\"quiet\">Written by <code>{}</code>, Motet {}{revision}, on {}.</p>",
+        escape(command),
+        escape(version),
+        escape(date)
+    )
 }
 
 /// The page's plots as SVG files: name and text.

@@ -1,0 +1,175 @@
+//! A short page from rows: what was measured, how sure it is, what missed and why.
+
+use std::fmt::Write as _;
+
+use anyhow::{Result, ensure};
+
+use super::Page;
+use super::rows::{Results, Row};
+
+/// The page in Markdown.
+///
+/// # Errors
+/// Where a criterion is missed and the list of pages has no reason.
+pub(super) fn markdown(page: &Page, results: &Results) -> Result<String> {
+    let origin = &results.origin;
+    let name = &page.name;
+    let mut text = format!(
+        "# {}\n\n<!-- Made from {name}.jsonl by `cargo xtask evidence --rewrite`. Do not edit. -->\n\n\
+         Measured with `{}` on {} at {}. Every row is in [{name}.jsonl]({name}.jsonl).\n\n{}\n\n",
+        page.title,
+        origin.command,
+        origin.date,
+        origin.source(),
+        page.summary.trim()
+    );
+    let count = |wanted: bool| {
+        let rows = results.rows.iter();
+        rows.filter(|row| row.pass == Some(wanted)).count()
+    };
+    let _ = writeln!(
+        text,
+        "{} criteria hold, {} are missed. {SURE}\n",
+        count(true),
+        count(false)
+    );
+    for id in &page.experiments {
+        let rows: Vec<&Row> = results
+            .rows
+            .iter()
+            .filter(|row| row.experiment == *id)
+            .collect();
+        ensure!(!rows.is_empty(), "{name}.jsonl has no rows of {id}");
+        if let Some(experiment) = origin.experiments.get(id) {
+            let [first, second] = experiment.seeds;
+            let _ = writeln!(
+                text,
+                "## {id}\n\n{}. Runs of {} s, seeds {} to {} and {} to {}.\n",
+                experiment.title, experiment.seconds, first[0], first[1], second[0], second[1]
+            );
+        }
+        text += &table(&rows);
+        let missed: Vec<&&Row> = rows.iter().filter(|row| row.pass == Some(false)).collect();
+        if !missed.is_empty() {
+            let Some(why) = page.why.get(id) else {
+                anyhow::bail!("{name}: {id} misses criteria, and pages.toml does not say why");
+            };
+            text += "\nMissed:\n\n";
+            for row in missed {
+                let _ = writeln!(
+                    text,
+                    "- {}: {} is {} ({}); asked: {}.",
+                    escape(&row.setting()),
+                    row.named(),
+                    number(row.value),
+                    interval(row),
+                    row.criterion.as_deref().unwrap_or_default()
+                );
+            }
+            let _ = writeln!(text, "\n{}", why.trim());
+        }
+        text.push('\n');
+    }
+    Ok(text.trim_end().to_owned() + "\n")
+}
+
+/// A line for each metric: its least and its greatest value, and the verdicts.
+fn table(rows: &[&Row]) -> String {
+    let mut text = String::from(
+        "| metric | settings | from | to | widest interval | beside the paper | criteria |\n\
+         |---|---:|---:|---:|---:|---|---|\n",
+    );
+    let mut metrics: Vec<String> = Vec::new();
+    for row in rows {
+        let named = row.named();
+        if !metrics.contains(&named) {
+            metrics.push(named);
+        }
+    }
+    for metric in metrics {
+        let of: Vec<&&Row> = rows.iter().filter(|row| row.named() == metric).collect();
+        let values = of.iter().filter_map(|row| row.value);
+        let least = values.clone().reduce(f64::min);
+        let most = values.reduce(f64::max);
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} | {} |",
+            escape(&metric),
+            of.len(),
+            number(least),
+            number(most),
+            widest(&of),
+            beside(&of),
+            verdicts(&of)
+        );
+    }
+    text
+}
+
+/// The widest interval among rows, relative to the value.
+fn widest(rows: &[&&Row]) -> String {
+    let shares = rows.iter().filter_map(|row| {
+        let (low, high, value) = (row.low?, row.high?, row.value?);
+        (value.abs() > f64::EPSILON).then(|| (high - low) / 2.0 / value.abs())
+    });
+    let widest = shares.reduce(f64::max);
+    widest.map_or(String::new(), |share| format!("± {:.0} %", share * 100.0))
+}
+
+/// How far values are from those of the papers: the middle and the farthest.
+fn beside(rows: &[&&Row]) -> String {
+    let shares = rows.iter().filter_map(|row| {
+        let (value, paper) = (row.value?, row.paper?);
+        (paper.abs() > f64::EPSILON && row.role != "fit").then(|| value / paper)
+    });
+    let mut shares: Vec<f64> = shares.collect();
+    shares.sort_by(f64::total_cmp);
+    match shares[..] {
+        [] => String::new(),
+        [one] => format!("{one:.2} ×"),
+        [first, .., last] => format!(
+            "{:.2} × ({first:.2} to {last:.2}, {} figures)",
+            shares[shares.len() / 2],
+            shares.len()
+        ),
+    }
+}
+
+fn verdicts(rows: &[&&Row]) -> String {
+    let count = |wanted: bool| rows.iter().filter(|row| row.pass == Some(wanted)).count();
+    match (count(true), count(false)) {
+        (0, 0) => "shown".to_owned(),
+        (hold, 0) => format!("{hold} hold"),
+        (hold, missed) => format!("{hold} hold, **{missed} missed**"),
+    }
+}
+
+fn interval(row: &Row) -> String {
+    match (row.low, row.high) {
+        (Some(low), Some(high)) => format!("{} to {}", number(Some(low)), number(Some(high))),
+        _ => "no interval".to_owned(),
+    }
+}
+
+/// Enough digits to compare, and no exponent.
+fn number(value: Option<f64>) -> String {
+    let Some(value) = value else {
+        return "-".to_owned();
+    };
+    match value.abs() {
+        0.0 => "0".into(),
+        size if size < 0.1 => format!("{value:.4}"),
+        size if size < 2.0 => format!("{value:.3}"),
+        size if size < 10.0 => format!("{value:.2}"),
+        size if size < 1_000.0 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+/// What a verdict is worth.
+const SURE: &str = "A criterion holds when the whole 95 % interval meets it on each of two disjoint \
+                    sets of seeds; intervals are of the air's chance alone, not of the models.";
