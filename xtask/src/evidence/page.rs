@@ -42,10 +42,15 @@ pub(super) fn markdown(page: &Page, results: &Results) -> Result<String> {
         ensure!(!rows.is_empty(), "{name}.jsonl has no rows of {id}");
         if let Some(experiment) = origin.experiments.get(id) {
             let [first, second] = experiment.seeds;
+            // An experiment that ends by itself has no length.
+            let runs = match experiment.seconds {
+                0 => String::new(),
+                seconds => format!("Runs of {seconds} s. "),
+            };
             let _ = writeln!(
                 text,
-                "## {id}\n\n{}. Runs of {} s, seeds {} to {} and {} to {}.\n",
-                experiment.title, experiment.seconds, first[0], first[1], second[0], second[1]
+                "## {id}\n\n{}. {runs}Seeds {} to {} and {} to {}.\n",
+                experiment.title, first[0], first[1], second[0], second[1]
             );
         }
         text += &table(&rows);
@@ -173,3 +178,52 @@ fn escape(text: &str) -> String {
 /// What a verdict is worth.
 const SURE: &str = "A criterion holds when the whole 95 % interval meets it on each of two disjoint \
                     sets of seeds; intervals are of the air's chance alone, not of the models.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROWS: &str = r#"{"schema":1,"record":"provenance","version":"0.1.0","revision":"abcdef0","date":"2026-01-02","command":"motet reproduce a-b --full","experiments":{"a-b":{"title":"A beside B","seconds":60,"seeds":[[1,2],[3,4]]}}}
+{"experiment":"a-b","point":{"hops":3,"design":"x|y"},"metric":"goodput","unit":"kb/s","value":20.0,"low":19.0,"high":21.0,"paper":25.0,"role":"prediction","criterion":"at least 18","pass":true}
+{"experiment":"a-b","point":{"hops":4,"design":"x|y"},"metric":"goodput","unit":"kb/s","value":10.0,"low":5.0,"high":15.0,"paper":10.0,"role":"prediction","criterion":"at least 18","pass":false}
+"#;
+
+    fn page(why: &[(&str, &str)]) -> Page {
+        let why = why.iter();
+        let why = why.map(|(id, why)| ((*id).to_owned(), (*why).to_owned()));
+        Page {
+            name: "ab".to_owned(),
+            title: "A and B".to_owned(),
+            summary: "Two things.".to_owned(),
+            experiments: vec!["a-b".to_owned()],
+            command: None,
+            measures: Vec::new(),
+            why: why.collect(),
+        }
+    }
+
+    #[test]
+    fn a_page_says_what_was_measured_how_sure_it_is_and_what_missed() {
+        let results = Results::read(ROWS).unwrap();
+        let text = markdown(&page(&[("a-b", "B is slow.")]), &results).unwrap();
+        for line in [
+            "Measured with `motet reproduce a-b --full` on 2026-01-02 at revision abcdef0. Every row is in \
+             [ab.jsonl](ab.jsonl).",
+            "| goodput (kb/s) | 2 | 10.0 | 20.0 | ± 50 % | 1.00 × (0.80 to 1.00, 2 figures) | 1 hold, **1 missed** |",
+            "- hops=4 design=x\\|y: goodput (kb/s) is 10.0 (5.00 to 15.0); asked: at least 18.",
+            "B is slow.",
+        ] {
+            assert!(text.lines().any(|other| other == line), "{line}\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_miss_without_a_reason_and_rows_of_another_version_are_refused() {
+        let results = Results::read(ROWS).unwrap();
+        let error = markdown(&page(&[]), &results).unwrap_err();
+        assert!(error.to_string().contains("does not say why"), "{error}");
+        let other = ROWS.replacen("\"schema\":1", "\"schema\":2", 1);
+        assert!(Results::read(&other).is_err());
+        assert!(Results::read("").is_err());
+    }
+}
