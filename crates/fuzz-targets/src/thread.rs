@@ -38,7 +38,7 @@ fn reach(bytes: &[u8]) -> u32 {
         for prefix in prefixes {
             let routers = prefix.border_routers().chain(prefix.external_routes());
             assert!(routers.count() <= bytes.len() && prefix.bits <= 128);
-            assert!(prefix.context().is_none_or(|id| id < 16));
+            assert!(prefix.context().is_none_or(|it| it.id < 16));
         }
     }
     let mut input = Input::new(bytes);
@@ -63,7 +63,8 @@ fn reach(bytes: &[u8]) -> u32 {
     let mesh = Mesh::new(MeshConfig::default(), radio, storage.lend(), &mut rng);
     let mut mesh = mesh.expect("the radio can do what these settings ask for");
     mesh.set_security(&mut security);
-    mesh.set_thread(&mut child);
+    mesh.set_thread(&mut child)
+        .expect("a key, and two neighbours");
     let mut links = [Link::Mesh(mesh)];
     let ip = Ip::new(IpConfig::default(), &mut []);
     let mut world = World {

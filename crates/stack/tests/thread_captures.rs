@@ -193,12 +193,14 @@ fn network_data_names_the_prefix_of_a_border_router() {
             let router = prefix.border_routers().next().unwrap();
             assert!(router.is(flag::SLAAC | flag::ON_MESH | flag::DEFAULT_ROUTE));
             assert!(prefix.is_stable && !router.is(flag::DNS));
-            found.push((message.command, prefix.addr, prefix.bits, prefix.context()));
+            let context = prefix.context().unwrap();
+            assert!(context.compresses && context.bits == 64);
+            found.push((message.command, prefix.addr, prefix.bits, context.id));
         }
     }
     let addr = "fd11:22:33:44::".parse().unwrap();
     let expected = [command::DATA_RESPONSE, command::CHILD_ID_RESPONSE];
-    assert_eq!(found, expected.map(|command| (command, addr, 64, Some(1))));
+    assert_eq!(found, expected.map(|command| (command, addr, 64, 1)));
 }
 
 /// `netdata show` of an OpenThread leader with `prefix add fd11:22:33:44::/64 paros`, and a route.
@@ -217,7 +219,12 @@ fn prefixes_are_read_with_their_details() {
         (prefix.addr, prefix.bits),
         ("fd11:22:33:44::".parse().unwrap(), 64)
     );
-    assert_eq!((prefix.context(), prefix.is_stable), (Some(1), true));
+    let context = prefix.context().unwrap();
+    assert_eq!(
+        (context.id, context.bits, context.compresses),
+        (1, 64, true)
+    );
+    assert!(prefix.is_stable);
     let router = prefix.border_routers().next().unwrap();
     assert_eq!(router.rloc16, 0x7400);
     assert!(router.is(flag::SLAAC | flag::PREFERRED | flag::DEFAULT_ROUTE | flag::ON_MESH));

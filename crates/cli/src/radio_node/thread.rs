@@ -446,6 +446,7 @@ const DROPS: [MleDrop; MleDrop::COUNT] = [
     MleDrop::OldVersion,
     MleDrop::NotForChildren,
     MleDrop::NotLocal,
+    MleDrop::Rationed,
 ];
 
 /// How long routers may take until the mote is taken for the first time.

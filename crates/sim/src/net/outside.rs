@@ -263,7 +263,8 @@ fn mesh<'m>(settings: &Settings, rng: &mut Rng, arena: &'m Arena) -> Result<Mesh
         mesh.set_security(arena.alloc(security));
     }
     if let Some(config) = &settings.thread {
-        mesh.set_thread(arena.alloc(ThreadChild::new(config)));
+        let placed = mesh.set_thread(arena.alloc(ThreadChild::new(config)));
+        debug_assert!(placed.is_ok(), "it has a key, and room for its neighbours");
     }
     Ok(mesh)
 }

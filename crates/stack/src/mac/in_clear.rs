@@ -27,7 +27,6 @@ impl Mac<'_> {
         (src, dst): (LinkAddr, LinkAddr),
         payload: &'a [u8],
         meta: RxMeta,
-        now: Instant,
     ) -> Result<Received<'a>, FrameDrop> {
         let is_child = self.guard.is_child();
         let is_wanted = match dst.is_broadcast() {
@@ -41,9 +40,6 @@ impl Mac<'_> {
         }
         if header.ack_request && !dst.is_broadcast() {
             self.owe_acknowledgment(header.sequence, meta.at);
-        }
-        if is_child && !dst.is_broadcast() {
-            self.on_poll_data(src, header.frame_pending, now);
         }
         Ok(Received {
             src,

@@ -533,7 +533,7 @@ impl<'m> Mac<'m> {
         }
         let backoff = matches!(self.state, State::Backoff { until } if now < until);
         let is_deaf = backoff && self.config.deaf_backoff;
-        let listen = !is_deaf && (self.poll.is_awake(now) || self.needs_receiver(now));
+        let listen = !is_deaf && (self.is_awake(now) || self.needs_receiver(now));
         if self.listening == Some(listen) {
             return None;
         }
@@ -543,6 +543,16 @@ impl<'m> Mac<'m> {
         } else {
             Action::Sleep
         })
+    }
+
+    /// Whether the receiver is on though no frame is under way: a child of a Thread network that
+    /// sleeps and has no parent listens only for answers.
+    fn is_awake(&self, now: Instant) -> bool {
+        #[cfg(feature = "thread")]
+        let rests_alone = self.guard.is_child();
+        #[cfg(not(feature = "thread"))]
+        let rests_alone = false;
+        self.poll.is_awake(rests_alone, now)
     }
 
     /// Whether the attempt under way has the channel assessed, or a frame on the air or its ACK to

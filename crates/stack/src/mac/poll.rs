@@ -197,12 +197,15 @@ impl Poll {
     }
 
     /// Whether the receiver is on though no frame is under way.
-    pub(super) fn is_awake(&self, now: Instant) -> bool {
+    /// `rests_alone`: not while it has no parent.
+    pub(super) fn is_awake(&self, rests_alone: bool, now: Instant) -> bool {
         let lasts = |until: Option<Instant>| until.is_some_and(|until| now < until);
-        self.bond().is_none()
-            || (!self.is_child && self.failures == 0)
-            || lasts(self.awake_until)
-            || lasts(self.attentive_until)
+        let is_on = match (&self.sleep, self.parent) {
+            (None, _) => true,
+            (_, None) => !rests_alone,
+            _ => !self.is_child && self.failures == 0,
+        };
+        is_on || lasts(self.awake_until) || lasts(self.attentive_until)
     }
 
     /// Whether this node's own frames wait until it has listened for the promised ones; for no
@@ -434,7 +437,9 @@ impl Mac<'_> {
 
     /// When the parent is to be asked, or the receiver switched off.
     pub(super) fn poll_deadline(&self) -> Option<Instant> {
-        self.poll.bond()?;
+        if self.poll.bond().is_none() {
+            return self.poll.attentive_until;
+        }
         let asks_at = match self.poll.awake_until.is_some() || self.is_requesting() {
             true => None,
             false => self.poll.asks_at(),
@@ -463,8 +468,9 @@ impl Mac<'_> {
         }
     }
 
-    /// A data frame from `src` has come, new or again.
-    pub(super) fn on_poll_data(&mut self, src: LinkAddr, pending: bool, now: Instant) {
+    /// A data frame from `src` has come, new or again, which is authentic as far as this node has a
+    /// key.
+    pub(crate) fn on_poll_data(&mut self, src: LinkAddr, pending: bool, now: Instant) {
         #[cfg(feature = "thread")]
         let src = self.security().map_or(src, |it| it.polled_as(src));
         if self.poll.is_parent(src) {

@@ -13,7 +13,7 @@ impl Poll {
 
     pub(super) const fn follow(&self, _: Option<LinkAddr>) {}
 
-    pub(super) const fn is_awake(&self, _: Instant) -> bool {
+    pub(super) const fn is_awake(&self, _: bool, _: Instant) -> bool {
         true
     }
 
@@ -44,7 +44,7 @@ impl Mac<'_> {
 
     pub(super) const fn on_poll_answer(&self, _: bool, _: Instant) {}
 
-    pub(super) const fn on_poll_data(&self, _: LinkAddr, _: bool, _: Instant) {}
+    pub(crate) const fn on_poll_data(&self, _: LinkAddr, _: bool, _: Instant) {}
 
     pub(super) const fn end_request(&self, _: u8, _: bool) -> bool {
         false

@@ -258,7 +258,7 @@ impl<'m> Mac<'m> {
         let (src, dst) = self.filter(&header)?;
         let Some(auxiliary) = auxiliary else {
             return self
-                .hear_in_clear(&header, (src, dst), body, meta, now)
+                .hear_in_clear(&header, (src, dst), body, meta)
                 .map(Some);
         };
         let source = self.sender(src)?;

@@ -32,3 +32,29 @@ pub use child::{
 };
 pub use dataset::{Dataset, DatasetError};
 pub use tlv::Tlvs;
+
+/// Why a node cannot be a child of a Thread network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ThreadUnfit {
+    /// It has no key yet.
+    NoKey,
+    /// Its table has fewer than two entries for neighbours with the key: a parent, and the next one.
+    FewNeighbours,
+    /// TCP header compression is on, which no other node of such a network has.
+    TcpHeaders,
+}
+
+impl ThreadUnfit {
+    /// The reason in words.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::NoKey => "a child of a Thread network needs its key first",
+            Self::FewNeighbours => {
+                "a child of a Thread network needs room for two neighbours with the key"
+            }
+            Self::TcpHeaders => "TCP header compression is on, which Thread does not have",
+        }
+    }
+}
+
+speaks!(ThreadUnfit);

@@ -31,6 +31,18 @@ pub struct Prefix<'a> {
     pub(super) details: Tlvs<'a>,
 }
 
+/// The number that stands for a prefix in compressed addresses (RFC 6282 §3.1.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Context {
+    /// 0 to 15.
+    pub id: u8,
+    /// The bits of the prefix that it stands for.
+    pub bits: u8,
+    /// Whether it may be used to compress. One of a prefix that leaves the network only decompresses,
+    /// until no packet uses it (RFC 6775 §5.4.2).
+    pub compresses: bool,
+}
+
 /// A border router, or a router with a route to the outside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BorderRouter {
@@ -85,10 +97,16 @@ impl<'a> Iterator for NetworkData<'a> {
 }
 
 impl<'a> Prefix<'a> {
-    /// The number of the 6LoWPAN context that stands for the prefix, 0 to 15.
-    pub fn context(&self) -> Option<u8> {
-        self.values(CONTEXT)
-            .find_map(|value| Some(value.first()? & 0x0f))
+    /// The 6LoWPAN context of the prefix.
+    pub fn context(&self) -> Option<Context> {
+        self.values(CONTEXT).find_map(|value| match *value {
+            [first, bits, ..] => Some(Context {
+                id: first & CONTEXT_ID,
+                bits,
+                compresses: first & COMPRESSES != 0,
+            }),
+            _ => None,
+        })
     }
 
     /// The border routers that advertise the prefix.
@@ -151,3 +169,7 @@ const PREFIX: u8 = 1;
 const HAS_ROUTE: u8 = 0;
 pub(super) const BORDER_ROUTER: u8 = 2;
 pub(super) const CONTEXT: u8 = 3;
+
+/// The first byte of a context.
+pub(super) const COMPRESSES: u8 = 0x10;
+pub(super) const CONTEXT_ID: u8 = 0x0f;

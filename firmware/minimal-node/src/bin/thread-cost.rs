@@ -106,7 +106,7 @@ mod keyed {
             let security = Security::new(&config, &mut self.peers);
             mesh.set_security(self.security.write(security));
             #[cfg(feature = "thread")]
-            mesh.set_thread(self.child.write(Child::new(&ChildConfig {
+            let _placed = mesh.set_thread(self.child.write(Child::new(&ChildConfig {
                 dataset,
                 identity: Identity {
                     extended: eui64,

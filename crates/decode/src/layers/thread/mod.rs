@@ -165,8 +165,8 @@ fn learn(decoder: &mut Decoder, ends: &Ends, command: u8, tlvs: Tlvs<'_>) {
         && let Ok(data) = NetworkData::parse(bytes)
     {
         for prefix in data {
-            if let Some(id) = prefix.context() {
-                decoder.learn_context(id, prefix.addr, prefix.bits, true);
+            if let Some(context) = prefix.context() {
+                decoder.learn_context(context.id, prefix.addr, context.bits, true);
             }
         }
         // Where no dataset was heard, the address of a server tells the mesh-local prefix.

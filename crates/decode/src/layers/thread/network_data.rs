@@ -80,7 +80,7 @@ fn prefix_value(prefix: &Prefix<'_>) -> Value {
     let details: Vec<Value> = routers.chain(routes).collect();
     group([
         ("prefix", format!("{}/{}", prefix.addr, prefix.bits).into()),
-        ("context", prefix.context().into()),
+        ("context", prefix.context().map(|context| context.id).into()),
         ("by", details.into()),
     ])
 }

@@ -97,7 +97,8 @@ impl<'m> Builder<'_, 'm> {
             timeout: thread.child_timeout,
             former: None,
         };
-        radio.set_thread(self.arena.alloc(Child::new(&config)));
+        let placed = radio.set_thread(self.arena.alloc(Child::new(&config)));
+        debug_assert!(placed.is_ok(), "it has a key, and room for its neighbours");
         let sleep = self.options.nodes[n].sleep;
         radio.set_sleep(sleep.map(|sleep| Sleep {
             answer_timeout: sleep.answer_timeout,

@@ -21,7 +21,8 @@ use crate::mac::security::Security;
 use crate::mac::{FrameDrop, Outcome, Received};
 use crate::random::Rng;
 use crate::thread::mle::{self, Ends};
-use crate::thread::{Child, MleDrop};
+use crate::thread::network_data::Context;
+use crate::thread::{Child, MleDrop, ThreadUnfit};
 #[cfg(feature = "sleepy")]
 use crate::time::Duration;
 use crate::time::Instant;
@@ -32,15 +33,22 @@ use crate::wire::{LinkAddr, cursor};
 
 impl<'m> Mesh<'m> {
     /// Makes this node a child of a Thread network, before the link is given to a node, and after
-    /// [`Self::set_security`] with the key of the same network. No TCP header compression may be
-    /// on. It is awake or asleep as [`Self::set_sleep`] has it.
-    pub fn set_thread(&mut self, child: &'m mut Child) {
-        debug_assert!(self.tcphc.is_none(), "Thread has plain TCP headers only");
-        self.discovery.be_quiet();
-        if let Some(security) = self.mac.security_mut() {
-            security.set_child();
+    /// [`Self::set_security`] with the key of the same network. It is awake or asleep as
+    /// [`Self::set_sleep`] has it.
+    ///
+    /// # Errors
+    /// [`ThreadUnfit`]: what is missing, or in the way; the link is then of no use.
+    pub fn set_thread(&mut self, child: &'m mut Child) -> Result<(), ThreadUnfit> {
+        if self.tcphc.is_some() {
+            return Err(ThreadUnfit::TcpHeaders);
         }
+        let security = self.mac.security_mut().ok_or(ThreadUnfit::NoKey)?;
+        if !security.set_child() {
+            return Err(ThreadUnfit::FewNeighbours);
+        }
+        self.discovery.be_quiet();
         self.thread = Some(child);
+        Ok(())
     }
 
     /// Gives back what [`Self::set_thread`] was lent.
@@ -87,34 +95,34 @@ impl<'m> Mesh<'m> {
             return self.count(LinkDrop::InClear);
         }
         let datagram = packet.get_mut(at..end).unwrap_or_default();
-        if !self.on_mle(&header, datagram, Some(frame.meta.rssi_dbm), now) {
-            self.count(LinkDrop::InClear);
+        match self.on_mle(&header, datagram, Some(frame.meta.rssi_dbm), now) {
+            // What nobody has sealed neither ends the wait for a frame nor asks for the next one.
+            Some(true) => self.mac.on_poll_data(frame.src, frame.pending, now),
+            Some(false) => {}
+            None => self.count(LinkDrop::InClear),
         }
     }
 
-    /// A UDP datagram for this node; returns whether it was one of MLE, which ends here.
+    /// A UDP datagram for this node; returns whether it was believed, if it was one of MLE, which
+    /// ends here.
     pub(crate) fn on_mle(
         &mut self,
         header: &Header,
         datagram: &mut [u8],
         rssi_dbm: Option<i8>,
         now: Instant,
-    ) -> bool {
-        let Some(child) = self.thread.as_deref_mut() else {
-            return false;
-        };
-        let Ok((ports, payload)) = udp::Header::parse(datagram) else {
-            return false;
-        };
+    ) -> Option<bool> {
+        let child = self.thread.as_deref_mut()?;
+        let (ports, payload) = udp::Header::parse(datagram).ok()?;
         if ports.dst_port != mle::PORT {
-            return false;
+            return None;
         }
         let is_local = header.src.is_unicast_link_local()
             && header.hop_limit == ip::ndp::HOP_LIMIT
             && udp::is_checksum_valid(&header.src, &header.dst, datagram);
         if !is_local {
             child.count(MleDrop::NotLocal);
-            return true;
+            return Some(false);
         }
         let len = payload.len();
         let payload = datagram.get_mut(udp::HEADER_LEN..udp::HEADER_LEN + len);
@@ -123,16 +131,24 @@ impl<'m> Mesh<'m> {
             dst: header.dst,
         };
         let taken = child.on_message(&ends, payload.unwrap_or_default(), rssi_dbm, now);
+        let is_believed = taken.is_ok();
         if let Ok(Some(prefixes)) = taken {
             let contexts = &mut self.discovery.contexts;
             (1..16).for_each(|id| contexts.remove(id));
             for prefix in prefixes {
-                if let Some(id @ 1..16) = prefix.context() {
-                    contexts.set(id, prefix.addr, prefix.bits, true);
+                if let Some(context) = prefix.context()
+                    && context.id > 0
+                {
+                    let Context {
+                        id,
+                        bits,
+                        compresses,
+                    } = context;
+                    contexts.set(id, prefix.addr, bits, compresses);
                 }
             }
         }
-        true
+        Some(is_believed)
     }
 
     /// As [`Self::on_mle`], of a datagram that came in secured frames, as one in fragments does.
@@ -142,7 +158,7 @@ impl<'m> Mesh<'m> {
         match copy.get_mut(..datagram.len()) {
             Some(copy) => {
                 cursor::copy(copy, datagram);
-                self.on_mle(header, copy, None, now)
+                self.on_mle(header, copy, None, now).is_some()
             }
             None => false,
         }
@@ -230,9 +246,10 @@ impl<'m> Mesh<'m> {
 
     /// Takes over what has changed: addresses, the parent, its key and its counters.
     fn follow_child(&mut self, ip: &mut Ip<'_>, now: Instant) {
-        let Some(child) = self.thread.as_deref() else {
+        let Some(child) = self.thread.as_deref_mut() else {
             return;
         };
+        let is_anew = child.take_recount();
         let (tie, place) = (child.tie(), child.place());
         let parent = place.map(|place| (place.parent.extended, place.parent.rloc16));
         self.mac.set_place(place.map(|place| place.rloc16), parent);
@@ -240,7 +257,7 @@ impl<'m> Mesh<'m> {
             security.rotate(child.sequence(), now);
             let binding = child.binding();
             let binding = binding.map(|(it, next)| (it, (next.sequence, next.counter)));
-            security.bind(binding, now);
+            security.bind(binding, is_anew, now);
         }
         self.mac.keep(tie);
         let Some(place) = place else {

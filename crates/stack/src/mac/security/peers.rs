@@ -174,6 +174,12 @@ impl<'m> Peers<'m> {
         }
     }
 
+    /// How many neighbours there is room for.
+    #[cfg(feature = "thread")]
+    pub(super) const fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Forgets all neighbours but these.
     #[cfg(feature = "thread")]
     pub(super) fn retain(&mut self, is_kept: impl Fn([u8; 8]) -> bool) {

@@ -11,7 +11,7 @@ use crate::mac::{Action as RadioAction, AttemptOutcome, Event as RadioEvent, Fra
 use crate::mac::{Policy, Sleep};
 use crate::thread::mle::{self, Builder, Ends, Numbers, command, tlv_type as tlv};
 use crate::thread::{
-    CHILD_TIMEOUT, Child, ChildConfig, ChildState, Dataset, Identity, MleDrop, Tlvs,
+    CHILD_TIMEOUT, Child, ChildConfig, ChildState, Dataset, Identity, MleDrop, ThreadUnfit, Tlvs,
 };
 use crate::udp::Inbox;
 use crate::wire::ieee802154::{Auxiliary, FrameType, Header as FrameHeader, Level, fcs};
@@ -97,7 +97,7 @@ impl Air {
             timeout: CHILD_TIMEOUT,
             former: None,
         });
-        mesh.set_thread(Box::leak(Box::new(child)));
+        mesh.set_thread(Box::leak(Box::new(child))).unwrap();
         #[cfg(feature = "sleepy")]
         if sleeps {
             let policy = Policy::Hinted(Duration::from_secs(30));
@@ -363,7 +363,9 @@ impl Air {
             }
             command::CHILD_UPDATE_REQUEST => {
                 let status = (!self.knows).then_some((tlv::STATUS, &[1][..]));
-                let answer = [Some(source), Some(leader), response, status];
+                let counter = self.mac_counter.to_be_bytes();
+                let counts = response.map(|_| (tlv::LINK_FRAME_COUNTER, &counter[..]));
+                let answer = [Some(source), Some(leader), response, counts, status];
                 let answer: Vec<_> = answer.into_iter().flatten().collect();
                 self.answer(command::CHILD_UPDATE_RESPONSE, &answer);
             }
@@ -767,4 +769,82 @@ fn a_later_key_and_a_challenge_reach_a_node_that_sleeps() {
         "{commands:?}"
     );
     assert_eq!(air.child().state(), ChildState::Attached);
+}
+
+/// With the counters that it has lost, all its frames would be recordings.
+#[test]
+fn a_parent_that_counts_anew_with_its_memory_is_heard_after_a_challenge() {
+    let mut air = attached(false);
+    air.mac_counter = 5_000;
+    let eid = air.address(0);
+    air.send(NEAR, eid, b"1");
+    air.run(Duration::from_millis(100));
+    assert_eq!(air.received(), [b"1"]);
+    (air.mac_counter, air.mle_counter) = (10, 0);
+    air.send(NEAR, eid, b"2");
+    air.run(Duration::from_millis(100));
+    assert!(air.received().is_empty(), "it may be a recording");
+    air.run(Duration::from_secs(45));
+    air.send(NEAR, eid, b"3");
+    air.run(Duration::from_millis(100));
+    assert_eq!(air.received(), [b"3"]);
+    assert_eq!(air.child().counters().attached, 1);
+}
+
+#[test]
+fn a_node_without_room_for_two_neighbours_or_without_a_key_is_refused() {
+    for (peers, expected) in [(0, ThreadUnfit::NoKey), (1, ThreadUnfit::FewNeighbours)] {
+        let mut rng = Rng::from_seed([3, 4]);
+        let config = mac::Config::new(PAN, OWN);
+        let parts = (config, RadioCapabilities::OFFLOADING);
+        let mut mesh =
+            Mesh::new(MeshConfig::default(), parts, mesh_memory(16, 4), &mut rng).unwrap();
+        if peers > 0 {
+            let security = Security::new(&SecurityConfig::new(KEY, 0), memory(Peer::EMPTY, peers));
+            mesh.set_security(Box::leak(Box::new(security)));
+        }
+        let child = Child::new(&ChildConfig {
+            dataset: dataset(),
+            identity: Identity {
+                extended: OWN,
+                iid: [8; 8],
+            },
+            timeout: CHILD_TIMEOUT,
+            former: None,
+        });
+        assert_eq!(mesh.set_thread(Box::leak(Box::new(child))), Err(expected));
+    }
+}
+
+/// What nobody has sealed: its bit that more follows, and that it is there at all.
+#[cfg(feature = "sleepy")]
+#[test]
+fn frames_in_clear_that_are_not_believed_steer_no_poll() {
+    let mut air = attached(true);
+    air.run(Duration::from_secs(40));
+    air.polls.clear();
+    for _ in 0..200 {
+        let mut forged = air.mle(command::ADVERTISEMENT, &[], OWN);
+        let at = forged.len() - 3;
+        forged[at] ^= 1;
+        let forged = air.promise(forged);
+        air.report(&forged);
+        air.run(Duration::from_millis(50));
+    }
+    assert!(air.polls.len() <= 1, "{:?}", air.polls);
+}
+
+#[cfg(feature = "sleepy")]
+#[test]
+fn a_node_that_sleeps_and_has_no_parent_listens_only_for_answers() {
+    let mut air = Air::new(true);
+    air.is_there = false;
+    air.run(Duration::from_secs(60));
+    air.listened = Duration::ZERO;
+    air.run(Duration::from_secs(600));
+    // Less than twenty searches of two rounds each, of three seconds.
+    assert!(air.listened < Duration::from_secs(60), "{:?}", air.listened);
+    assert!(air.listened > Duration::from_secs(5), "{:?}", air.listened);
+    air.is_there = true;
+    air.run_until(|air| air.child().state() == ChildState::Attached);
 }

@@ -8,7 +8,7 @@ use super::{
 use crate::random::Rng;
 use crate::thread::mle::{Builder, Ends, Numbers, command, tlv_type as tlv};
 use crate::time::Instant;
-use crate::wire::cursor::Full;
+use crate::wire::cursor::{Full, Writer};
 
 impl Child {
     /// Whether a message is to be written: [`Self::write`] takes the first one.
@@ -29,19 +29,16 @@ impl Child {
     ) -> Result<(Ends, usize), Full> {
         let kind = self.due & self.due.wrapping_neg();
         self.due &= !kind;
-        let mut is_challenged = self.quest == Quest::Former;
-        if kind == Due::UPDATE_REQUEST && self.unanswered > 0 && !is_challenged {
-            // An answer to it is authentic whatever the parent's counters.
-            is_challenged = true;
-            self.challenge = rng.next_u64().to_be_bytes();
+        if kind == Due::UPDATE_REQUEST && (self.unanswered > 0 || self.quest == Quest::Former) {
+            // An answer to it is authentic whatever the parent's counters; a late one counts, too.
+            let challenge = || rng.next_u64().to_be_bytes();
+            self.own_challenge.get_or_insert_with(challenge);
         }
         let message = MESSAGES.get(kind.trailing_zeros() as usize);
         let &(number, types) = message.ok_or(Full)?;
         let mut builder = Builder::new(number, out);
         for &kind in types {
-            if kind != tlv::CHALLENGE || number != command::CHILD_UPDATE_REQUEST || is_challenged {
-                self.put(kind, number, counter, &mut builder);
-            }
+            self.put(kind, number, counter, &mut builder);
         }
         let ends = self.ends(kind);
         let numbers = Numbers {
@@ -110,7 +107,6 @@ impl Child {
             true => asked_for,
             false => self.their_challenge,
         };
-        let response = response.unwrap_or_default();
         let mode = match self.is_sleepy {
             true => [MODE_SLEEPY],
             false => [MODE_AWAKE],
@@ -122,9 +118,15 @@ impl Child {
         let value: &[u8] = match kind {
             tlv::MODE => &mode,
             tlv::TIMEOUT => &timeout,
-            tlv::CHALLENGE => &self.challenge,
-            tlv::RESPONSE if !is_asking && self.their_challenge.is_none() => return,
-            tlv::RESPONSE => &response,
+            tlv::CHALLENGE if number == command::PARENT_REQUEST => &self.challenge,
+            tlv::CHALLENGE => match &self.own_challenge {
+                Some(challenge) => challenge,
+                None => return,
+            },
+            tlv::RESPONSE => match &response {
+                Some(response) => response,
+                None => return,
+            },
             tlv::LINK_FRAME_COUNTER | tlv::MLE_FRAME_COUNTER => &next,
             tlv::SCAN_MASK => &scan,
             tlv::VERSION => &VERSION,
@@ -141,24 +143,22 @@ impl Child {
     /// Appends the addresses that the parent shall know: the ML-EID, and those that were formed,
     /// which a parent that is new gets in the update that follows.
     fn put_addresses(&self, is_asking: bool, builder: &mut Builder<'_>) {
-        let mut entries = [[0; ENTRY_LEN]; 1 + FORMED_MAX];
-        let mut parts: [&[u8]; 1 + FORMED_MAX] = [&[]; 1 + FORMED_MAX];
-        let eid = Formed {
-            prefix: self.prefix,
-            context: 0,
-        };
-        let formed = self.formed.iter().flatten().filter(|_| !is_asking);
-        let all = core::iter::once(&eid).chain(formed);
-        for ((entry, part), address) in entries.iter_mut().zip(&mut parts).zip(all) {
-            let [first, iid @ ..] = entry;
-            *first = COMPRESSED | address.context;
-            *iid = match address.context {
-                0 => self.identity.iid,
-                _ => self.iid_in(&address.prefix),
+        let mut entries = [0; ENTRY_LEN_MAX * (1 + FORMED_MAX)];
+        let mut w = Writer::new(&mut entries);
+        let mut written = w.put(&[BY_CONTEXT]).and(w.put(&self.identity.iid));
+        for &Formed { prefix, context } in self.formed.iter().flatten().filter(|_| !is_asking) {
+            let whole: &[u8] = match context {
+                0 => &prefix,
+                _ => &[],
             };
-            *part = entry;
+            let iid = self.iid_in(&prefix);
+            let parts: [&[u8]; 3] = [&[context], whole, &iid];
+            written = written.and(parts.iter().try_for_each(|part| w.put(part)));
         }
-        builder.tlv(tlv::ADDRESS_REGISTRATION, &parts);
+        debug_assert!(written.is_ok(), "the entries have at most this length");
+        let len = w.written();
+        let entries = entries.get(..len).unwrap_or_default();
+        builder.tlv(tlv::ADDRESS_REGISTRATION, &[entries]);
     }
 }
 
@@ -213,8 +213,10 @@ const SCAN_ALL: u8 = 0xc0;
 /// Thread 1.3.
 const VERSION: [u8; 2] = [0, 4];
 
-/// An address as a context and an interface identifier.
-const ENTRY_LEN: usize = 9;
-const COMPRESSED: u8 = 0x80;
+/// An address in a registration: a byte, and all of it at most.
+const ENTRY_LEN_MAX: usize = 17;
+
+/// In the byte before an address: the number of a context stands for its first half.
+pub(super) const BY_CONTEXT: u8 = 0x80;
 
 const ALL_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2);

@@ -25,7 +25,7 @@ use core::net::Ipv6Addr;
 use super::mle::Numbers;
 use crate::mac::security::{NetworkKey, upper_half};
 use crate::random::Rng;
-use crate::time::{Duration, Instant, earliest};
+use crate::time::{Allowance, Duration, Instant, earliest};
 use crate::wire::{LinkAddr, cursor};
 use receive::Candidate;
 pub use types::{
@@ -50,7 +50,8 @@ pub(super) enum Quest {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Formed {
     prefix: [u8; 8],
-    /// Its context, by which it is registered; the leader gives one to every such prefix.
+    /// The first byte of its entry in a registration: the context that stands for the prefix, or 0,
+    /// where none does and the whole address follows.
     context: u8,
 }
 
@@ -91,8 +92,11 @@ pub struct Child {
     link_counter: u32,
     border_router: Option<u16>,
     formed: [Option<Formed>; FORMED_MAX],
-    /// This node's open challenge, and the parent's that is answered.
+    /// This node's challenge to the routers that it searches.
     pub(super) challenge: [u8; 8],
+    /// Its challenge to the parent, until that has answered it; and the parent's, until this node
+    /// has.
+    own_challenge: Option<[u8; 8]>,
     their_challenge: Option<[u8; 8]>,
     pub(super) candidate: Option<Candidate>,
     /// The last router that offered itself and then gave no address: others go before it.
@@ -101,6 +105,12 @@ pub struct Child {
     quest_at: Option<Instant>,
     /// When the parent is asked again, or anew.
     update_at: Option<Instant>,
+    /// Messages that are opened without being believed.
+    openings: Allowance,
+    /// From when on a request of the past is answered again.
+    answers_past_at: Instant,
+    /// Whether the parent has told this node's challenge from which frame counter on it counts.
+    counts_anew: bool,
     counters: ChildCounters,
 }
 
@@ -149,11 +159,15 @@ impl Child {
             border_router: None,
             formed: [None; FORMED_MAX],
             challenge: [0; 8],
+            own_challenge: None,
             their_challenge: None,
             candidate: None,
             shunned: None,
             quest_at: Some(Instant::ORIGIN),
             update_at: None,
+            openings: Allowance::new(OPENINGS, OPENING_PACE_MS),
+            answers_past_at: Instant::ORIGIN,
+            counts_anew: false,
             counters: ChildCounters::default(),
         }
     }
@@ -346,13 +360,13 @@ impl Child {
                 self.quest = Quest::Address;
                 // It has answered a challenge: its key is in force, and what it sends is sealed so.
                 self.sequence = self.sequence.max(candidate.heard.sequence);
-                self.due = Due::CHILD_ID_REQUEST;
+                // What is owed to a parent that there still is stays due.
+                self.due = self.due & !Due::PARENT_REQUEST | Due::CHILD_ID_REQUEST;
                 self.has_news = true;
             }
             (Quest::Former, _) if self.unanswered < FORMER_MAX => {
                 self.unanswered += 1;
-                self.challenge = rng.next_u64().to_be_bytes();
-                self.due = Due::UPDATE_REQUEST;
+                self.due |= Due::UPDATE_REQUEST;
                 self.has_news = true;
             }
             (Quest::Rest, _) if self.is_attached() && margin_quality(self.margin) > POOR => {
@@ -396,10 +410,16 @@ impl Child {
         self.counters.lost = self.counters.lost.wrapping_add(1);
         self.state = ChildState::Searching;
         (self.quest, self.candidate) = (Quest::Rest, None);
-        (self.due, self.asked, self.unanswered, self.untaken) = (0, 0, 0, 0);
+        self.ask_no_more();
         (self.update_at, self.quest_at) = (None, Some(now));
         self.searches = 0;
         self.has_news = true;
+    }
+
+    /// What was asked of a parent, and owed to it, is over.
+    const fn ask_no_more(&mut self) {
+        (self.due, self.asked, self.unanswered, self.untaken) = (0, 0, 0, 0);
+        (self.own_challenge, self.their_challenge) = (None, None);
     }
 
     /// Tells the parent what has changed.
@@ -477,6 +497,15 @@ const UNKEPT_MAX: u8 = 2;
 /// Requests in a row that it may leave unanswered (OpenThread: four), and that a former parent may.
 const UNANSWERED_MAX: u8 = 4;
 const FORMER_MAX: u8 = 2;
+
+/// Messages that are opened at once, and milliseconds for each more, those that are believed left
+/// out: strangers that send more than that keep the receiver busy, and not the cipher as well.
+const OPENINGS: u8 = 32;
+const OPENING_PACE_MS: u16 = 20;
+
+/// How long after a request of the past the next one is answered: whoever has a recording of one
+/// can send it for ever.
+const PAST_PACE: Duration = Duration::from_secs(15);
 
 /// How long answers are waited for: of routers, of all, of a parent (OpenThread: 0.75 s, 1.25 s).
 const ROUTERS_WAIT: Duration = Duration::from_millis(750);

@@ -2,10 +2,12 @@
 
 use super::{
     Child, ChildState, Due, FORMED_MAX, Formed, MleDrop, Parent, Place, Quest, Refusal, local,
-    margin_quality,
+    margin_quality, message::BY_CONTEXT,
 };
 use crate::thread::mle::{self, Ends, Message, Numbers, command, tlv_type as tlv};
-use crate::thread::network_data::{BORDER_ROUTER, CONTEXT, NetworkData, flag};
+use crate::thread::network_data::{
+    BORDER_ROUTER, COMPRESSES, CONTEXT, CONTEXT_ID, NetworkData, flag,
+};
 use crate::time::Instant;
 
 /// A router that has answered a Parent Request.
@@ -38,7 +40,10 @@ impl Child {
     ) -> Result<Option<NetworkData<'a>>, MleDrop> {
         let outcome = self.take(ends, payload, rssi_dbm, now);
         match &outcome {
-            Ok(_) => self.counters.believed = self.counters.believed.wrapping_add(1),
+            Ok(_) => {
+                self.openings.give_back();
+                self.counters.believed = self.counters.believed.wrapping_add(1);
+            }
             Err(reason) => self.count(*reason),
         }
         outcome
@@ -47,7 +52,7 @@ impl Child {
     /// Counts a message that was dropped.
     pub(crate) fn count(&mut self, reason: MleDrop) {
         if let Some(count) = self.counters.dropped.get_mut(reason as usize) {
-            *count = count.wrapping_add(1);
+            *count = count.saturating_add(1);
         }
     }
 
@@ -68,9 +73,15 @@ impl Child {
         let is_its = |it: &Candidate| it.parent.extended == sender;
         let is_asked = self.quest == Quest::Address && self.candidate.as_ref().is_some_and(is_its);
         let searches = matches!(self.quest, Quest::Routers | Quest::All);
-        // Nobody else is worth the cipher.
-        if !is_parent && !searches && !is_asked {
+        // Nobody else is worth the cipher: offers are for one node.
+        let may_offer = searches && !ends.dst.is_multicast();
+        if !is_parent && !may_offer && !is_asked {
             return Err(MleDrop::NotParent);
+        }
+        // An answer that is awaited is opened in a flood, too: that takes no longer than the wait.
+        let is_awaited = self.asked != 0 || matches!(self.quest, Quest::Address | Quest::Former);
+        if !is_awaited && !self.openings.take(now) {
+            return Err(MleDrop::Rationed);
         }
         let message = mle::open(&self.network, ends, payload)?;
         let margin = rssi_dbm.map(|rssi| (i16::from(rssi) - NOISE_DBM).clamp(0, 127) as u8);
@@ -214,7 +225,7 @@ impl Child {
         self.sequence = self.sequence.max(heard.sequence);
         (self.quest, self.candidate, self.refusal) = (Quest::Rest, None, None);
         self.shunned = None;
-        (self.due, self.asked, self.unanswered, self.untaken) = (0, 0, 0, 0);
+        self.ask_no_more();
         // Whatever the network data was before.
         (self.searches, self.data_version) = (0, None);
         self.quest_at = Some(now + super::BETTER_PACE);
@@ -229,8 +240,10 @@ impl Child {
         now: Instant,
     ) -> Result<Option<NetworkData<'a>>, MleDrop> {
         let (tlvs, numbers) = (message.tlvs, message.numbers);
-        let is_challenged = self.unanswered > 0;
-        let is_answer = is_challenged && tlvs.find(tlv::RESPONSE) == Some(&self.challenge);
+        let is_answer = self.own_challenge.is_some_and(|it| {
+            message.command == command::CHILD_UPDATE_RESPONSE
+                && tlvs.find(tlv::RESPONSE) == Some(&it)
+        });
         let challenge = match message.command {
             command::CHILD_UPDATE_REQUEST => tlvs.array(tlv::CHALLENGE),
             _ => None,
@@ -241,9 +254,11 @@ impl Child {
         if numbers <= self.heard && !is_answer {
             // One that has lost its key sequence asks in an earlier one, and takes nothing of this
             // node before it has an answer. It may be a recording: so it is asked itself.
-            if challenge.is_none() || numbers.sequence >= self.heard.sequence || is_challenged {
+            let is_past = challenge.is_some() && numbers.sequence < self.heard.sequence;
+            if !is_past || self.unanswered > 0 || now < self.answers_past_at {
                 return Err(MleDrop::Replayed);
             }
+            self.answers_past_at = now + super::PAST_PACE;
             self.unanswered = 1;
             self.answer(challenge);
             return Ok(None);
@@ -265,13 +280,25 @@ impl Child {
         }
         match message.command {
             command::ADVERTISEMENT => {}
-            command::CHILD_UPDATE_RESPONSE if self.quest == Quest::Former => {
+            command::CHILD_UPDATE_RESPONSE => {
                 let counter = tlvs.array(tlv::LINK_FRAME_COUNTER);
-                self.link_counter = u32::from_be_bytes(counter.ok_or(MleDrop::Incomplete)?);
-                self.settle(numbers, leader, now);
+                let counter = counter.filter(|_| is_answer).map(u32::from_be_bytes);
+                self.link_counter = counter.unwrap_or(self.link_counter);
+                // In an earlier sequence it has not yet gone over to this node's.
+                self.counts_anew |= counter.is_some() && numbers.sequence >= self.sequence;
+                self.has_news |= self.counts_anew;
+                match (self.quest, counter) {
+                    (Quest::Former, None) => return Err(MleDrop::Incomplete),
+                    (Quest::Former, _) => self.settle(numbers, leader, now),
+                    _ => self.on_answer(Due::UPDATE_REQUEST, now),
+                }
+                self.own_challenge = self.own_challenge.filter(|_| !is_answer);
             }
-            command::CHILD_UPDATE_RESPONSE => self.on_answer(Due::UPDATE_REQUEST, now),
-            command::DATA_RESPONSE => self.on_answer(Due::DATA_REQUEST, now),
+            command::DATA_RESPONSE => {
+                self.on_answer(Due::DATA_REQUEST, now);
+                // One that gives no network data is asked again when that has changed.
+                self.data_version = Some(self.version(&leader));
+            }
             command::CHILD_UPDATE_REQUEST => self.answer(challenge),
             command::ANNOUNCE => self.counters.announces = self.counters.announces.wrapping_add(1),
             _ => return Err(MleDrop::NotForChildren),
@@ -324,10 +351,12 @@ impl Child {
         let mut free = formed.iter_mut();
         self.border_router = None;
         for prefix in data {
-            let (mut flags, mut context) = (0, None);
+            let (mut flags, mut context) = (0, 0);
             for (kind, value) in prefix.details {
                 match (kind >> 1, value) {
-                    (CONTEXT, [id, ..]) => context = Some(id & 0x0f),
+                    (CONTEXT, [id, ..]) if id & COMPRESSES != 0 => {
+                        context = BY_CONTEXT | id & CONTEXT_ID;
+                    }
                     (BORDER_ROUTER, value) => {
                         // One entry, or a few.
                         for entry in value.chunks_exact(4) {
@@ -347,7 +376,6 @@ impl Child {
             let octets = prefix.addr.octets();
             if flags & flag::SLAAC != 0
                 && prefix.bits == 64
-                && let Some(context) = context
                 && let Some(place) = free.next()
             {
                 *place = Some(Formed {
@@ -361,6 +389,12 @@ impl Child {
             self.update();
         }
         self.has_news = true;
+    }
+
+    /// Whether the parent's frames are new from its last [`Self::binding`] on, whatever was heard of
+    /// it; once.
+    pub(crate) const fn take_recount(&mut self) -> bool {
+        core::mem::replace(&mut self.counts_anew, false)
     }
 
     /// The extended address of the neighbour whose frames are believed, the parent's or that of the

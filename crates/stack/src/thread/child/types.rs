@@ -80,7 +80,7 @@ pub enum Refusal {
     Status(u8),
 }
 
-/// Counters of a child; all wrap at 2^32.
+/// Counters of a child; all wrap at 2^32, those of dropped messages end at 65,535.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct ChildCounters {
     /// Times that it was attached.
@@ -93,14 +93,14 @@ pub struct ChildCounters {
     pub believed: u32,
     /// Announcements of another channel or PAN, which are not followed.
     pub announces: u32,
-    pub(super) dropped: [u32; MleDrop::COUNT],
+    pub(super) dropped: [u16; MleDrop::COUNT],
 }
 
 impl ChildCounters {
     /// Messages dropped for `reason` since start.
     pub fn dropped(&self, reason: MleDrop) -> u32 {
         let count = self.dropped.get(reason as usize);
-        count.copied().unwrap_or_default()
+        count.map_or(0, |count| (*count).into())
     }
 }
 
@@ -128,11 +128,13 @@ pub enum MleDrop {
     /// From beyond the link, by its addresses or its hop limit; for another node; or with a wrong
     /// checksum.
     NotLocal,
+    /// One more than is opened in so short a time.
+    Rationed,
 }
 
 impl MleDrop {
     /// How many reasons there are.
-    pub const COUNT: usize = Self::NotLocal as usize + 1;
+    pub const COUNT: usize = Self::Rationed as usize + 1;
 
     /// The reason in words, for counters and captures.
     pub const fn reason(&self) -> &'static str {
@@ -147,6 +149,7 @@ impl MleDrop {
             Self::OldVersion => "MLE answer of a router of an old version",
             Self::NotForChildren => "MLE message that is for routers",
             Self::NotLocal => "MLE message that is damaged or from beyond the link",
+            Self::Rationed => "MLE message in a flood",
         }
     }
 }

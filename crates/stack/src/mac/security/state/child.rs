@@ -17,22 +17,30 @@ pub(super) struct Bond {
 }
 
 impl Security<'_> {
-    /// Believes nobody from now on but the neighbours that [`Self::bind`] names.
-    pub(crate) fn set_child(&mut self) {
+    /// Believes nobody from now on but the neighbours that [`Self::bind`] names. Returns whether
+    /// there is room for two of them.
+    pub(crate) fn set_child(&mut self) -> bool {
         self.bond = Some(Bond::default());
+        self.peers.len() >= 2
     }
 
     /// Believes a neighbour that has answered this node's challenge by MLE, beside the parent, and
     /// forgets all others: one that comes back is believed from the counter on that it tells then.
-    /// With it: its key sequence, and its first frame counter that is new.
-    pub(crate) fn bind(&mut self, neighbour: Option<([u8; 8], (u32, u32))>, now: Instant) {
+    /// With it: its key sequence, and its first frame counter that is new. `is_anew`: that holds for
+    /// one that is bound, too.
+    pub(crate) fn bind(
+        &mut self,
+        neighbour: Option<([u8; 8], (u32, u32))>,
+        is_anew: bool,
+        now: Instant,
+    ) {
         let parent = self.bond.filter(|bond| bond.rloc16.is_some());
         let parent = parent.map(|bond| bond.extended);
         let extended = neighbour.map(|(extended, _)| extended);
         self.peers
             .retain(|addr| [parent, extended].contains(&Some(addr)));
         if let Some((extended, next)) = neighbour
-            && self.peers.find(extended).is_none()
+            && (is_anew || self.peers.find(extended).is_none())
         {
             self.peers.bind(extended, next, now);
         }

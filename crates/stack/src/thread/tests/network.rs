@@ -1,0 +1,123 @@
+//! What the parent tells of the network: prefixes, contexts, partitions.
+
+use super::*;
+
+#[test]
+fn network_data_is_asked_for_when_its_version_changes_and_addresses_are_registered() {
+    let mut lone = Lone::attached();
+    let mut leader = LEADER;
+    leader[5] += 1;
+    let told: [(u8, &[u8]); 2] = [
+        (tlv::SOURCE_ADDRESS, &[0xa8, 0]),
+        (tlv::LEADER_DATA, &leader),
+    ];
+    lone.hear(PARENT, command::ADVERTISEMENT, &told).unwrap();
+    let sent = lone.poll();
+    assert_eq!(sent[0].command, command::DATA_REQUEST);
+    assert_eq!(sent[0].types(), [13, 11, 22]);
+    assert_eq!(sent[0].tlv(tlv::TLV_REQUEST).unwrap(), [12]);
+    let data = [told[0], told[1], (tlv::NETWORK_DATA, &PREFIX)];
+    lone.hear(PARENT, command::DATA_RESPONSE, &data).unwrap();
+    assert_eq!(lone.child.border_router(), Some(0x7400));
+    let addresses: Vec<_> = lone.child.addresses().collect();
+    assert_eq!(addresses.len(), 3);
+    assert!(addresses[2].octets().starts_with(&PREFIX[4..12]));
+    let sent = lone.poll();
+    assert_eq!(sent[0].command, command::CHILD_UPDATE_REQUEST);
+    let registered = sent[0].tlv(tlv::ADDRESS_REGISTRATION).unwrap();
+    assert_eq!(
+        (registered.len(), registered[0], registered[9]),
+        (18, 0x80, 0x81)
+    );
+    assert_eq!(registered[10..], addresses[2].octets()[8..]);
+    // A new parent gets them again.
+    lone.hear(
+        PARENT,
+        command::CHILD_UPDATE_RESPONSE,
+        &[(tlv::STATUS, &[1])],
+    )
+    .unwrap();
+    assert_eq!(lone.child.addresses().count(), 2, "all but the RLOC last");
+    lone.poll();
+    lone.offer(OTHER, 0x4400, 80, 0).unwrap();
+    lone.poll();
+    let given = [
+        (tlv::SOURCE_ADDRESS, &[0x44, 0][..]),
+        (tlv::LEADER_DATA, &leader),
+        (tlv::ADDRESS16, &[0x44, 1]),
+        (tlv::NETWORK_DATA, &PREFIX),
+    ];
+    lone.hear(OTHER, command::CHILD_ID_RESPONSE, &given)
+        .unwrap();
+    let sent = lone.poll();
+    let registered = sent[0].tlv(tlv::ADDRESS_REGISTRATION).unwrap();
+    assert_eq!(registered.len(), 18);
+    assert_eq!(
+        lone.child.addresses().nth(2),
+        Some(addresses[2]),
+        "the same address"
+    );
+    // Damaged network data changes nothing.
+    let cut = [given[0], given[1], (tlv::NETWORK_DATA, &PREFIX[..20])];
+    lone.poll();
+    assert_eq!(
+        lone.hear(OTHER, command::DATA_RESPONSE, &cut),
+        Err(MleDrop::Incomplete)
+    );
+    assert_eq!(lone.child.addresses().count(), 3);
+}
+
+#[test]
+fn another_partition_makes_an_update_and_a_parent_that_moved_is_asked_anew() {
+    let mut lone = Lone::attached();
+    let mut leader = LEADER;
+    leader[0] ^= 1;
+    let told: [(u8, &[u8]); 2] = [
+        (tlv::SOURCE_ADDRESS, &[0xa8, 0]),
+        (tlv::LEADER_DATA, &leader),
+    ];
+    lone.hear(PARENT, command::ADVERTISEMENT, &told).unwrap();
+    let sent = lone.poll();
+    assert_eq!(sent[0].tlv(tlv::LEADER_DATA).unwrap(), leader);
+    let moved = [(tlv::SOURCE_ADDRESS, &[0x44, 0][..]), told[1]];
+    lone.hear(PARENT, command::ADVERTISEMENT, &moved).unwrap();
+    assert_eq!(lone.child.state(), ChildState::Searching);
+}
+
+/// A context without the flag for it only decompresses: its prefix leaves the network.
+#[test]
+fn an_address_is_registered_whole_where_its_context_may_not_compress() {
+    let mut lone = Lone::attached();
+    let mut leader = LEADER;
+    leader[5] += 1;
+    let mut prefix = PREFIX;
+    prefix[14] = 0x01;
+    let data = [
+        (tlv::SOURCE_ADDRESS, &[0xa8, 0][..]),
+        (tlv::LEADER_DATA, &leader),
+        (tlv::NETWORK_DATA, &prefix),
+    ];
+    lone.hear(PARENT, command::DATA_RESPONSE, &data).unwrap();
+    let formed = lone.child.addresses().nth(2).unwrap();
+    let sent = lone.poll();
+    let registered = sent[0].tlv(tlv::ADDRESS_REGISTRATION).unwrap();
+    assert_eq!(registered[9..], [&[0][..], &formed.octets()].concat());
+}
+
+#[test]
+fn a_parent_that_gives_no_network_data_is_asked_once_for_each_version() {
+    let mut lone = Lone::attached();
+    let mut leader = LEADER;
+    for version in 1..=3 {
+        leader[5] += 1;
+        let told: [(u8, &[u8]); 2] = [
+            (tlv::SOURCE_ADDRESS, &[0xa8, 0]),
+            (tlv::LEADER_DATA, &leader),
+        ];
+        lone.hear(PARENT, command::ADVERTISEMENT, &told).unwrap();
+        let sent = lone.poll();
+        assert_eq!(sent[0].command, command::DATA_REQUEST, "{version}");
+        lone.hear(PARENT, command::DATA_RESPONSE, &told).unwrap();
+        assert!(lone.run(Duration::from_secs(5)).is_empty(), "{version}");
+    }
+}
