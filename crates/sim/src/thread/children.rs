@@ -23,8 +23,8 @@ pub(super) struct Child {
     pub(super) mle: Numbers,
     /// Key sequence and counter of its last frame.
     pub(super) mac_counter: Option<(u32, u32)>,
-    /// What was sent to it to prove that its answer is new.
-    pub(super) challenge: [u8; 8],
+    /// What was sent to it to prove that its answer is new, until it has answered.
+    pub(super) challenge: Option<[u8; 8]>,
     /// Whether it has got a short address; before it is a candidate.
     pub(super) is_attached: bool,
     /// Whether one of its frames is under way.
@@ -153,7 +153,7 @@ impl Children {
     /// The entry of a node that asks for a parent, new or old, with this challenge.
     pub(super) fn candidate(&mut self, extended: [u8; 8], challenge: [u8; 8], now: Instant) {
         if let Some(child) = self.by_extended(extended) {
-            child.challenge = challenge;
+            child.challenge = Some(challenge);
             return;
         }
         let short = self.free_short();
@@ -166,7 +166,7 @@ impl Children {
             addresses: Vec::new(),
             mle: Numbers::default(),
             mac_counter: None,
-            challenge,
+            challenge: Some(challenge),
             is_attached: false,
             is_served: false,
             waiting: VecDeque::new(),

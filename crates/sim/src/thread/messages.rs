@@ -119,9 +119,11 @@ impl Router {
         let response = tlvs.array::<8>(tlv_type::RESPONSE);
         let mode = tlvs.array::<1>(tlv_type::MODE);
         let timeout = tlvs.array::<4>(tlv_type::TIMEOUT);
-        let (true, Some([mode]), Some(timeout)) =
-            (response == Some(child.challenge), mode, timeout)
-        else {
+        let (true, Some([mode]), Some(timeout)) = (
+            response.is_some() && response == child.challenge,
+            mode,
+            timeout,
+        ) else {
             self.counters.refused += 1;
             return;
         };
@@ -133,6 +135,8 @@ impl Router {
             self.children.remove(sender);
             return self.push(message);
         }
+        // A recording of this request is none.
+        child.challenge = None;
         child.is_attached = true;
         child.mode = mode;
         child.mle = numbers;
@@ -448,3 +452,7 @@ const LINK_LOCAL: u128 = 0xfe80 << 112;
 /// The interface identifier that a short address follows.
 const LOCATOR: u128 = 0xff_fe00_0000;
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
+
+#[cfg(test)]
+#[path = "tests/messages.rs"]
+mod tests;
