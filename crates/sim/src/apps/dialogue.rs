@@ -211,9 +211,9 @@ fn status_of(facts: &Facts) -> String {
     format!("uptime {uptime_s} s\nconnections {connections}\nsegments {segments}\n{addresses}")
 }
 
-/// How long a client of a shell, or of a small service, may be idle: as long as many of the boxes
-/// that translate addresses remember it.
-pub(super) const IDLE_MAX: Duration = Duration::from_secs(300);
+/// How long a client of a shell may be idle: as long as many of the boxes that translate addresses
+/// remember it.
+const IDLE_MAX: Duration = Duration::from_secs(300);
 
 /// How long a web server's client may take for its request, and then for what it has to take of the
 /// answer or to close.

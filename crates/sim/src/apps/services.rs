@@ -3,8 +3,9 @@
 //!
 //! Place: what `motet up` runs on each mote. Echo and discard answer datagrams too. All connections
 //! share one pool of buffers: their number is the service's limit. A client that is gone, or that
-//! acknowledges nothing, loses its place after two minutes; an idle client after five
-//! ([`IDLE_MAX`]). A web server's client has a minute for its whole request
+//! acknowledges nothing, loses its place after two minutes. An idle client of a small service keeps
+//! its place until somebody else needs it, as with everybody's echo service; one of a shell loses it
+//! after five minutes, and a web server's client has a minute for its whole request
 //! ([`Dialogue::idle_max`]), however it comes. If all places are taken, a new client replaces the
 //! one that has been idle for longest, if that is at least [`YIELDS_AFTER`].
 //! Sources: RFC 862 (echo), RFC 863 (discard), RFC 864 (character generator); RFC 9293 §3.8.4
@@ -15,7 +16,7 @@ use motet::tcp::{self, Buffers, Config, Handle, ListenerHandle, RecvError, Segme
 use motet::time::{Duration, Instant};
 use motet::udp::Inbox;
 
-use super::dialogue::{Application, Dialogue, Facts, IDLE_MAX};
+use super::dialogue::{Application, Dialogue, Facts};
 use super::ends::Ends;
 use super::iperf3;
 use super::readings::take_inbox;
@@ -111,7 +112,7 @@ impl<'m> Services<'m> {
         let idle = self
             .served
             .iter()
-            .map(|served| served.active + served.idle_max());
+            .filter_map(|served| Some(served.active + served.idle_max()?));
         let oldest = self.served.iter().map(|served| self.active(served)).min();
         let yields = oldest.filter(|_| self.newcomer_at.is_some() && !self.has_room());
         let yields = yields.map(|active| active + YIELDS_AFTER);
@@ -302,17 +303,16 @@ impl Served {
         if gets_on {
             self.active = now;
         }
-        if now < self.active + self.idle_max() {
+        if self.idle_max().is_none_or(|idle| now < self.active + idle) {
             return acted;
         }
         tcp.abort(self.handle);
         true
     }
 
-    /// How long the client may be idle.
-    fn idle_max(&self) -> Duration {
-        let dialogue = self.dialogue.as_ref();
-        dialogue.map_or(IDLE_MAX, Dialogue::idle_max)
+    /// How long the client may be idle where nobody else needs its place.
+    fn idle_max(&self) -> Option<Duration> {
+        self.dialogue.as_ref().map(Dialogue::idle_max)
     }
 
     /// The port of its service, unless that is the application.
