@@ -339,8 +339,45 @@ impl RadioNode<'_> {
     /// # Errors
     /// The radio cannot be used any more.
     pub(crate) fn leave_thread(&mut self) -> Result<(), Error> {
-        let Some(place) = &self.thread else {
+        self.tell_parent()?;
+        self.say_counts();
+        Ok(())
+    }
+
+    /// Tells the parent that this child leaves. Started again, it has no parent to ask first.
+    fn tell_parent(&mut self) -> Result<(), Error> {
+        let Some(place) = &mut self.thread else {
             return Ok(());
+        };
+        if place.is_attached {
+            place.kept.parent = None;
+            place.keep()?;
+        }
+        self.world.with_node(0, |node, _| {
+            if let Some(mesh) = node.link_mut(RADIO).and_then(Link::mesh_mut) {
+                mesh.leave_thread();
+            }
+        });
+        let until = self.clock.now() + LEAVES_WITHIN;
+        while self.is_leaving() && self.clock.now() < until {
+            self.turn(&[], NAP)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the parent is still to be told.
+    fn is_leaving(&self) -> bool {
+        let Some(Link::Mesh(mesh)) = self.world.node(0).link(RADIO) else {
+            return false;
+        };
+        let is_due = mesh.thread().and_then(Child::next_deadline).is_some();
+        is_due || mesh.mac().queue_len() > 0
+    }
+
+    /// Says what there was to count.
+    fn say_counts(&self) {
+        let Some(place) = &self.thread else {
+            return;
         };
         let now = self.clock.now();
         let Duty { on, since, began } = place.duty;
@@ -369,7 +406,6 @@ impl RadioNode<'_> {
                 seconds(lasted)
             ));
         }
-        Ok(())
     }
 
     /// The mote's data requests, if it sleeps.
@@ -451,6 +487,9 @@ const DROPS: [MleDrop; MleDrop::COUNT] = [
 
 /// How long routers may take until the mote is taken for the first time.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long the last message to the parent may take.
+const LEAVES_WITHIN: Duration = Duration::from_secs(1);
 
 /// How long other PANs are listened for.
 const LISTENS_FOR: Duration = Duration::from_secs(2);
