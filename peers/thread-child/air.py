@@ -7,6 +7,7 @@ the frame with its FCS (openthread/examples/platforms/simulation/radio.c).
 record FILE           writes every frame into a capture until the input ends
 attack CAPTURE …      takes what a capture of this air has of a child and its parent, sends frames that must change
                       nothing, and prints what it sent as JSON
+router …              is a router that offers itself to every child and has no address for it, until the input ends
 
 What the attacker forges is made after Thread 1.1 (keys: section 7.1.4; MLE security: section 4.9) without Motet's code.
 """
@@ -48,9 +49,14 @@ def main():
     attacker.add_argument('--channel', type=int, required=True)
     attacker.add_argument('--count', type=int, default=100)
     attacker.add_argument('--rate', type=float, default=400, help='frames a second')
+    router = commands.add_parser('router')
+    router.add_argument('--key', type=bytes.fromhex, required=True, help='network key')
+    router.add_argument('--channel', type=int, required=True)
     options = parser.parse_args()
     if options.command == 'record':
         record(options.file)
+    elif options.command == 'router':
+        refuse(options)
     else:
         attack(options)
 
@@ -136,6 +142,84 @@ def checksum(source, destination, datagram):
     return ~total & 0xFFFF or 0xFFFF
 
 
+def sender_socket():
+    out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    out.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton('127.0.0.1'))
+    out.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
+    return out
+
+
+def opened(psdu, key):
+    """Source and PAN of a frame with an MLE message, its command, and its TLVs by their types."""
+    from cryptography.hazmat.primitives.ciphers.aead import AESCCM
+
+    place = addresses(psdu)
+    if not place or len(place[2]) != 8:
+        return None
+    pan, destination, source, packet = place
+    # IPHC: the addresses from the frame's, or the group of all routers; UDP with both ports and its checksum.
+    if packet[1:2] == b'\x33':
+        to, datagram = link_local(destination), packet[2:]
+    elif packet[1:3] == b'\x3b\x02':
+        to, datagram = bytes.fromhex('ff020000000000000000000000000002'), packet[3:]
+    else:
+        return None
+    if datagram[:5] != b'\xf0' + struct.pack('>HH', MLE_PORT, MLE_PORT) or datagram[7:9] != b'\0\x15':
+        return None
+    auxiliary, sealed = datagram[8:18], datagram[18:]
+    counter, = struct.unpack_from('<I', auxiliary, 1)
+    derived = hmac.new(key, auxiliary[5:9] + b'Thread', hashlib.sha256).digest()
+    nonce = source + struct.pack('>I', counter) + b'\5'
+    clear = AESCCM(derived[:16], tag_length=4).decrypt(nonce, sealed, link_local(source) + to + auxiliary)
+    tlvs, at = {}, 1
+    while at + 2 <= len(clear):
+        tlvs[clear[at]] = clear[at + 2 : at + 2 + clear[at + 1]]
+        at += 2 + clear[at + 1]
+    return pan, source, clear[0], tlvs
+
+
+def refuse(options):
+    """Offers itself as OpenThread's router does (Thread 1.1, section 4.5), and answers each Child ID Request with a Status."""
+    from cryptography.exceptions import InvalidTag
+
+    own, short, leader = bytes.fromhex('02feedfeedfeed01'), struct.pack('>H', 0x2800), struct.pack('>I', 7) + bytes([64, 1, 1, 10])
+    air, out, counter = listener(), sender_socket(), 1
+    print('listening', flush=True)
+    while True:
+        ready, _, _ = select.select([air, sys.stdin], [], [])
+        if air not in ready:
+            if not sys.stdin.readline():
+                return
+            continue
+        datagram = air.recv(300)
+        psdu = datagram[1:]
+        place = addresses(psdu)
+        if place and place[1] == own and psdu[0] & 0x20:
+            acknowledgment = b'\2\0' + psdu[2:3]
+            out.sendto(datagram[:1] + acknowledgment + fcs(acknowledgment), (GROUP, PORT))
+        try:
+            heard = opened(psdu, options.key)
+        except InvalidTag:
+            continue
+        if not heard:
+            continue
+        pan, options.child, command, tlvs = heard
+        if command == 9:
+            answer = (
+                tlv(0, short) + tlv(11, leader) + tlv(5, bytes(4)) + tlv(8, bytes(4)) + tlv(4, tlvs[3]) + tlv(3, b'challenge'[:8])
+                + tlv(16, b'\x50') + tlv(15, bytes([0, 0, 0, 0, 0, 1, 1, 5, 0, 1])) + tlv(18, b'\0\4')
+            )
+        elif command == 11:
+            answer = tlv(0, short) + tlv(17, b'\1')
+        else:
+            continue
+        counter += 1
+        frame = Forger(options, pan).message(
+            command + 1, answer, key=options.key, sequence=0, counter=counter, sender=own,
+        )
+        out.sendto(bytes([options.channel]) + frame, (GROUP, PORT))
+
+
 class Forger:
     """Makes MLE messages that a parent could have sent."""
 
@@ -194,9 +278,7 @@ def attack(options):
         sys.exit('the capture has no frame with addresses')
     forger = Forger(options, pans[-1])
     sent = KINDS[options.kind](options, forger, frames, to_child, rng)
-    out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    out.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton('127.0.0.1'))
-    out.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
+    out = sender_socket()
     began, count = time.monotonic(), 0
     for frame in sent:
         due = began + count / options.rate

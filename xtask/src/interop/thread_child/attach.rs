@@ -51,9 +51,12 @@ fn again(
     parent: &mut Mote,
     dataset: &str,
     children: &mut Vec<Child>,
-) -> Result<[Row; 2]> {
+) -> Result<[Row; 3]> {
     let mut first = children.remove(0);
     first.node.end();
+    // A parent of OpenThread looks for children whose time is over once a second.
+    std::thread::sleep(LEFT_WITHIN);
+    let has_left = !parent.all("child table")?.contains(&first.extended);
     let state = format!("state{FIRST_RADIO}");
     let child = Child::start(bench, FIRST_RADIO, dataset, &["--state", &state])?;
     let is_same = child.extended == first.extended && child.mesh_local == first.mesh_local;
@@ -62,6 +65,12 @@ fn again(
     let is_listed = table.contains(&child.extended);
     children.push(child);
     Ok([
+        Row::new(
+            "gone from the child table with the end",
+            f64::from(u8::from(has_left)),
+            "",
+            has_left,
+        ),
         Row::new(
             "attached",
             rounded(seconds),
@@ -137,5 +146,6 @@ fn ping(mote: &mut Mote, address: &str) -> Result<(f64, String)> {
 const TIMES: usize = 3;
 /// The radio of the first child: above those of OpenThread's motes.
 pub(super) const FIRST_RADIO: u8 = 20;
+const LEFT_WITHIN: Duration = Duration::from_millis(1_500);
 const ATTACHED_S: f64 = 2.0;
 const ATTACHED_MOONSHOT_S: f64 = 0.5;

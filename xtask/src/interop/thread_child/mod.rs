@@ -41,6 +41,7 @@ const GROUPS: &[Group] = &[
     ("tcplp", transfer::tcplp),
     ("second", transfer::behind_a_second_router),
     ("trouble", trouble::all),
+    ("alone", trouble::alone),
     ("hostile", hostile::all),
     ("asleep", asleep::all),
     ("silent", trouble::silent),

@@ -1,11 +1,12 @@
 //! Input that is wrong, and networks that take no child: one sentence, and the exit status.
 
+use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
 use super::attach::FIRST_RADIO;
-use super::openthread::{KEY, Mote};
+use super::openthread::{CHANNEL, KEY, Mote};
 use super::rig::{Bench, Parts};
 use crate::interop::rcp::rig::Node;
 use crate::interop::report::{Report, Row};
@@ -17,7 +18,7 @@ pub(super) fn all(parts: &Parts, report: &mut Report) -> Result<()> {
     let dataset = parent.dataset()?;
     let without_key = dataset.replace(&format!("0510{KEY}"), "");
     let other_channel = dataset.replace("000300000f", "0003000001");
-    let other_key = dataset.replace(KEY, "ffeeddccbbaa99887766554433221100");
+    let other_key = dataset.replace(KEY, OTHER_KEY);
     let other_pan = dataset.replace("0102abcd", "0102abce");
     let with_done = format!("{dataset}\r\nDone\r\n");
     let file = bench.folder.join("dataset.txt");
@@ -42,6 +43,7 @@ pub(super) fn all(parts: &Parts, report: &mut Report) -> Result<()> {
     ] {
         report.add(refused(&bench, what, dataset, status, word)?);
     }
+    report.add(without_room(&bench, &other_key)?);
     let path = file.display().to_string();
     let mut node = Node::start(
         "Motet's child",
@@ -57,6 +59,26 @@ pub(super) fn all(parts: &Parts, report: &mut Report) -> Result<()> {
     );
     report.add(row.note(attached.unwrap_or_else(|error| error.to_string())));
     Ok(())
+}
+
+/// A router that is heard in a network of its own, and has no address left.
+fn without_room(bench: &Bench<'_>, dataset: &str) -> Result<Row> {
+    let mut command = bench.python();
+    command.args(["router", "--key", OTHER_KEY, "--channel"]);
+    command.arg(CHANNEL.to_string());
+    command.stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut router = command.spawn().context("cannot start the router")?;
+    let row = refused(
+        bench,
+        "a router without an address left (Status)",
+        dataset,
+        1,
+        "takes no child",
+    );
+    // Its input ends, and so does it.
+    drop(router.stdin.take());
+    let _ = router.wait();
+    row
 }
 
 fn refused(bench: &Bench<'_>, what: &str, dataset: &str, wanted: i32, word: &str) -> Result<Row> {
@@ -81,4 +103,5 @@ fn refused(bench: &Bench<'_>, what: &str, dataset: &str, wanted: i32, word: &str
     Ok(row.note(last.to_owned()))
 }
 
+const OTHER_KEY: &str = "ffeeddccbbaa99887766554433221100";
 const REFUSED_WITHIN: Duration = Duration::from_secs(60);

@@ -159,6 +159,34 @@ fn leader_killed(place: &mut Place<'_>, leader: Mote) -> Result<Row> {
     Ok(row.note(format!("the parent is {state} now")))
 }
 
+/// The one router that there is, killed and started again: nobody else takes the child meanwhile.
+pub(super) fn alone(parts: &Parts, report: &mut Report) -> Result<()> {
+    let mut bench = Bench::new(parts, "alone")?;
+    let mut children = {
+        let mut border = Border::start(&bench, None)?;
+        let dataset = border.dataset()?;
+        let mut child = Child::start(&bench, FIRST_RADIO, &dataset, &[])?;
+        let mut echo = Echo::start_slowly(outside(&mut child)?, KIB, PACE)?;
+        echo.await_part(0.3)?;
+        let killed = Instant::now();
+        border.restart(Duration::from_secs(1))?;
+        let up = killed.elapsed().as_secs_f64();
+        let row = verdict(
+            "the only parent killed, back with its memory",
+            echo,
+            &[killed],
+            up + BACK_S,
+            None,
+        );
+        report.add(row.note(format!("itself back after {up:.1} s: {}", child.history())));
+        [child]
+    };
+    for row in judge(&mut bench, "alone", &mut children)? {
+        report.add(row);
+    }
+    Ok(())
+}
+
 /// Nothing said for half an hour, in the midst of a transfer.
 pub(super) fn silent(parts: &Parts, report: &mut Report) -> Result<()> {
     if !parts.is_full {
