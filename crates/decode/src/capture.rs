@@ -7,6 +7,7 @@
 //! the rules that it applies more strictly than the programs that write captures; `pcapng` reads
 //! the others, `line` the bytes of a serial line.
 
+use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read};
 
 use pcap_file::pcap::PcapReader;
@@ -64,8 +65,10 @@ pub enum CaptureError {
 /// A capture, open for reading.
 pub struct Capture {
     format: Format,
-    /// Records handed out so far.
+    /// Records read so far.
     records: u64,
+    /// Those read ahead.
+    ahead: VecDeque<Result<Record, CaptureError>>,
 }
 
 enum Format {
@@ -114,7 +117,11 @@ impl Capture {
             }
             Kind::PcapNg => Format::PcapNg(pcapng::Reader::new(input).map_err(in_header)?),
         };
-        Ok(Self { format, records: 0 })
+        Ok(Self {
+            format,
+            records: 0,
+            ahead: VecDeque::new(),
+        })
     }
 
     /// Reads the bytes of a serial line with Spinel. Each record is a frame, or what lies between
@@ -133,11 +140,33 @@ impl Capture {
         Ok(Self {
             format: Format::Line(Line::new(input)),
             records: 0,
+            ahead: VecDeque::new(),
         })
     }
 
     /// The next record, or `None` at the end of the file.
     pub fn next_record(&mut self) -> Option<Result<Record, CaptureError>> {
+        match self.ahead.pop_front() {
+            Some(record) => Some(record),
+            None => self.read_record(),
+        }
+    }
+
+    /// Reads ahead as far as the record at this place from here, unless the capture ends before.
+    pub(super) fn ahead(&mut self, at: usize) -> Option<&Record> {
+        while self.ahead.len() <= at && self.ahead.back().is_none_or(Result::is_ok) {
+            let record = self.read_record()?;
+            self.ahead.push_back(record);
+        }
+        self.kept(at)
+    }
+
+    /// The record at this place from here, if it has been read ahead.
+    pub(super) fn kept(&self, at: usize) -> Option<&Record> {
+        self.ahead.get(at)?.as_ref().ok()
+    }
+
+    fn read_record(&mut self) -> Option<Result<Record, CaptureError>> {
         let record = self.records + 1;
         let result = match &mut self.format {
             Format::Pcap { reader, link_type } => next_pcap(reader, *link_type)?,

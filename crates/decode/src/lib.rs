@@ -26,6 +26,7 @@ struct Readme;
 mod addresses;
 mod capture;
 mod conversation;
+mod ending;
 mod layers;
 mod line;
 mod mask;
@@ -33,6 +34,7 @@ mod model;
 mod next;
 mod pcapng;
 mod ranges;
+mod raw;
 mod reassembly;
 mod secured;
 mod summary;
@@ -49,6 +51,7 @@ use motet::mac::security::{KEY_LEN, NetworkKey};
 use motet::wire::LinkAddr;
 
 pub use self::capture::{Capture, CaptureError, LinkType, Record};
+pub use self::ending::Ending;
 pub use self::model::{Audience, Field, Frame, Layer, Problem, Status, Value};
 pub use self::summary::Summary;
 pub use self::text::{COLUMNS, Look};
@@ -105,6 +108,7 @@ pub fn explain(bytes: Vec<u8>, out: &mut dyn Write) -> io::Result<u64> {
     };
     let mut decoder = Decoder::new(&[]);
     decoder.open_with(NetworkKey::new([0; KEY_LEN]), 0);
+    decoder.end_frames_in(capture.ending());
     let look = Look::PLAIN;
     while let Some(record) = capture.next_record() {
         let frame = match record {
@@ -138,9 +142,17 @@ pub struct Decoder {
     addresses: Addresses,
     /// The keys by which secured frames are decrypted.
     keys: Option<Keys>,
+    /// Keys of no known network, by which secured frames are decrypted.
+    raw_keys: raw::RawKeys,
     /// Keys in the frame in hand, which are not to be shown.
     secrets: Vec<Vec<u8>>,
     ble: layers::bluetooth::Connections,
+    /// What frames end in where their link type does not say.
+    ending: Ending,
+    /// Frames are decoded to find that out: nothing is believed about their FCS.
+    is_trial: bool,
+    /// The last frame of IEEE 802.15.4, without its FCS, and whether that was right.
+    mac_frame: Option<(Vec<u8>, Option<bool>)>,
     spinel: layers::spinel::Transactions,
     tally: Tally,
     /// About the frame in hand.
@@ -158,8 +170,8 @@ struct FrameContext {
     pan: Option<u16>,
     /// Whether the frame was heard before: a retry of the link.
     repeat: bool,
-    /// The FCS does not match.
-    fcs_wrong: bool,
+    /// The layer at which a check sum of the link is wrong, and the reason in words.
+    check_wrong: Option<(&'static str, &'static str)>,
     /// Packets around this one; hostile captures could nest them without end.
     depth: u8,
 }
@@ -167,7 +179,7 @@ struct FrameContext {
 impl FrameContext {
     /// Whether the frame counts for what is learned: contexts, fragments, conversations.
     const fn countable(&self) -> bool {
-        !self.repeat && !self.fcs_wrong
+        !self.repeat && self.check_wrong.is_none()
     }
 }
 
@@ -197,8 +209,12 @@ impl Decoder {
             heard: layers::mac::RecentFrames::default(),
             addresses: Addresses::default(),
             keys: None,
+            raw_keys: raw::RawKeys::default(),
             secrets: Vec::new(),
             ble: layers::bluetooth::Connections::default(),
+            ending: Ending::default(),
+            is_trial: false,
+            mac_frame: None,
             spinel: layers::spinel::Transactions::default(),
             tally: Tally::default(),
             now: FrameContext::default(),
@@ -211,6 +227,18 @@ impl Decoder {
         self.keys = Some(Keys::new(network, sequence));
     }
 
+    /// Opens frames that are secured with this AES key itself: without an `index` whatever key a frame names,
+    /// with one only those that name it, and those that name none (implicit mode). Several may be given.
+    pub fn open_with_raw(&mut self, key: [u8; KEY_LEN], index: Option<u8>) {
+        self.raw_keys.add(key, index);
+    }
+
+    /// Says what frames of IEEE 802.15.4 end in where their link type leaves it open
+    /// ([`Capture::ending`] finds it out).
+    pub const fn end_frames_in(&mut self, ending: Ending) {
+        self.ending = ending;
+    }
+
     /// A decoder for the same capture from its begin, which knows from the start what this one has
     /// learned on the way: whose a short address is, key sequences, header compression contexts.
     ///
@@ -221,6 +249,8 @@ impl Decoder {
             contexts: self.first_contexts,
             addresses: self.addresses,
             keys: self.keys.map(Keys::rewound),
+            raw_keys: self.raw_keys.rewound(),
+            ending: self.ending,
             ..Self::new(&[])
         }
     }
@@ -241,6 +271,15 @@ impl Decoder {
     /// The counts over all frames decoded so far.
     pub fn summary(&self) -> Summary {
         Summary::of(self)
+    }
+
+    /// The frame of IEEE 802.15.4 in a record, whatever is around it: without its FCS, and whether that was
+    /// right, where the capture says it. Nothing where the record holds none, or not all of it.
+    pub fn mac_frame(&mut self, record: &Record) -> Option<(Vec<u8>, Option<bool>)> {
+        self.mac_frame = None;
+        self.decode(record);
+        let is_whole = record.data.len() as u64 >= u64::from(record.original_len);
+        self.mac_frame.take().filter(|_| is_whole)
     }
 
     /// Explains the next record.
@@ -278,6 +317,7 @@ impl Decoder {
                 .iter()
                 .map(|keys| keys.network.as_bytes().to_vec()),
         );
+        secrets.extend(self.raw_keys.secrets());
         mask::hide(frame, &secrets);
     }
 
@@ -291,11 +331,10 @@ impl Decoder {
                 problem.layer,
                 format!("cut by the capture's snap length ({})", problem.reason),
             );
-        } else if self.now.fcs_wrong {
+        } else if let Some((layer, wrong)) = self.now.check_wrong {
             // The content is a guess; what seems wrong in it is a consequence.
-            let wrong = motet::wire::ieee802154::ParseError::Fcs.reason();
             frame.malformed(
-                "mac",
+                layer,
                 match frame.status.problem() {
                     Some(problem) => format!("{wrong}; besides, {}", problem.reason),
                     None => wrong.to_owned(),

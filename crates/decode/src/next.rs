@@ -25,6 +25,8 @@ pub(super) enum Next<'a> {
     Spinel(Cow<'a, [u8]>),
     /// A packet by its EtherType; the first is the layer that names it.
     Ether(&'static str, u16, &'a [u8]),
+    /// A packet of Bluetooth LE, from its access address on.
+    Bluetooth(Packet<'a>),
     /// A frame of IEEE 802.15.4, and what it ends in.
     Mac(&'a [u8], Fcs),
     /// A frame of IEEE 802.15.4 without its FCS that the parser for 2006 refuses: whether the FCS
@@ -53,6 +55,35 @@ pub(super) enum Fcs {
     Absent,
     /// Two bytes in which some receivers put their measurements.
     Replaced,
+    /// Two bytes as TI's CC24xx and later radios write them: the signal strength, then the receiver's word
+    /// on the FCS in bit 7 and a correlation value.
+    Metadata,
+    /// What the caller of the decoder says ([`crate::Ending`]): the link type leaves it open.
+    Asked,
+}
+
+/// A packet of Bluetooth LE, and what its receiver said about it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Packet<'a> {
+    /// The access address and all behind it, with the check sum, if that was captured.
+    pub(super) bytes: &'a [u8],
+    /// On the coded PHY a byte behind the access address says how the rest is coded.
+    pub(super) is_coded: bool,
+    /// Whether the check sum was right, if the receiver says so.
+    pub(super) is_right: Option<bool>,
+    /// The sender of a packet of a connection, if known.
+    pub(super) way: Option<Way>,
+    /// Whether the payload is encrypted, as far as the receiver says.
+    pub(super) is_encrypted: bool,
+    /// The channel as the receiver counts them.
+    pub(super) channel: u8,
+}
+
+/// The sender of a packet of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Way {
+    Central,
+    Peripheral,
 }
 
 /// The payload of an IP packet, with the packet's two addresses.

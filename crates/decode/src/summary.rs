@@ -179,17 +179,17 @@ impl Summary {
             } else {
                 "not decoded"
             };
-            writeln!(
-                out,
+            let line = format!(
                 "{:>9}  {what} at {}: {}",
                 reason.frames, reason.layer, reason.reason
-            )?;
+            );
+            look.paragraph(out, 11, &line)?;
         }
         if !self.conversations.is_empty() {
             writeln!(out, "{}", title("TCP conversations"))?;
         }
         for talk in &self.conversations {
-            talk.print(out)?;
+            talk.print(look, out)?;
         }
         Ok(())
     }
@@ -217,30 +217,29 @@ impl Talk {
         }
     }
 
-    fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(
-            out,
+    fn print(&self, look: Look, out: &mut dyn Write) -> io::Result<()> {
+        let line = format!(
             "{:>9}  {} ↔ {}, {:.6} s from {:.6} s, {}",
             self.stream, self.client, self.server, self.duration_s, self.start_s, self.ended
-        )?;
+        );
+        look.paragraph(out, 11, &line)?;
         for (arrow, way) in [("→", &self.client_to_server), ("←", &self.server_to_client)] {
             if way.segments == 0 {
                 continue;
             }
-            write!(
-                out,
-                "        {arrow}  {} B in {}, {}",
+            let mut line = format!(
+                "           {arrow} {} B in {}, {}",
                 way.bytes,
                 counted(way.segments, "segment"),
                 counted(way.retransmissions, "retransmission")
-            )?;
+            );
             if way.missing_bytes > 0 {
-                write!(out, ", {} B not in the capture", way.missing_bytes)?;
+                line += &format!(", {} B not in the capture", way.missing_bytes);
             }
             if way.hops > 1 {
-                write!(out, ", over {} hops", way.hops)?;
+                line += &format!(", over {} hops", way.hops);
             }
-            writeln!(out)?;
+            look.paragraph(out, 11, &line)?;
         }
         Ok(())
     }

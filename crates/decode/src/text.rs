@@ -48,11 +48,18 @@ impl Look {
             Status::Undecoded(_) => ODD,
             Status::Decoded | Status::Fragment => BOLD,
         };
-        let summary = self.paint(style, &frame.summary);
-        writeln!(
+        let length = format!("{}{cut} B", frame.captured_len);
+        let used = format!(
+            "#{}  {} s  {length}",
+            frame.number,
+            seconds(frame.since_start_ns)
+        );
+        let head = format!("{number}  {time} s  {length}  ");
+        self.folded(
             out,
-            "{number}  {time} s  {}{cut} B  {summary}",
-            frame.captured_len
+            (&head, used.chars().count() + 2),
+            style,
+            &frame.summary,
         )?;
         for layer in &frame.layers {
             self.layer(out, layer)?;
@@ -90,6 +97,42 @@ impl Look {
         writeln!(out, "{prefix}{line}")
     }
 
+    /// Writes `text` behind a head of so many columns; what has no room goes on below, at the margin.
+    fn folded(
+        self,
+        out: &mut dyn Write,
+        (head, used): (&str, usize),
+        style: Style,
+        text: &str,
+    ) -> io::Result<()> {
+        let mut line = String::new();
+        let (mut prefix, mut used) = (head.to_owned(), used);
+        for word in text.split(' ') {
+            let len = line.chars().count() + 1 + word.chars().count();
+            if !line.is_empty() && used + len > self.columns {
+                writeln!(out, "{prefix}{}", self.paint(style, line.trim_end()))?;
+                (prefix, used) = (" ".repeat(MARGIN), MARGIN);
+                line = word.to_owned();
+            } else {
+                let gap = if line.is_empty() { "" } else { " " };
+                line = format!("{line}{gap}{word}");
+            }
+        }
+        writeln!(out, "{prefix}{}", self.paint(style, &line))
+    }
+
+    /// Writes `text`, which stands `indent` blanks from the left, and goes on there where it has no room.
+    pub(super) fn paragraph(
+        self,
+        out: &mut dyn Write,
+        indent: usize,
+        text: &str,
+    ) -> io::Result<()> {
+        let head = text.get(..indent).unwrap_or_default();
+        let text = text.get(indent..).unwrap_or_default();
+        self.folded(out, (head, head.chars().count()), Style::new(), text)
+    }
+
     fn problem(
         self,
         out: &mut dyn Write,
@@ -98,8 +141,10 @@ impl Look {
         layer: &str,
         reason: &str,
     ) -> io::Result<()> {
-        let mark = self.paint(style, &format!("{:>9}  {what} at {layer}", "!"));
-        writeln!(out, "{mark}: {reason}")
+        let mark = format!("{:>9}  {what} at {layer}:", "!");
+        let used = mark.chars().count() + 1;
+        let head = format!("{} ", self.paint(style, &mark));
+        self.folded(out, (&head, used), Style::new(), reason)
     }
 }
 

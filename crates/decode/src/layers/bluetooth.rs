@@ -1,18 +1,10 @@
 //! Bluetooth LE: packets of the link layer, L2CAP, and IPv6 in SDUs of a credit-based channel.
 //!
-//! ```text
-//! +---------------------------+----------------+--------+-----+---------+-----+
-//! | channel, strength, flags  | access address | header | len | payload | CRC |
-//! +---------------------------+----------------+--------+-----+---------+-----+
-//!             10 B                  4 B            1 B    1 B    0-251 B   3 B
-//! ```
-//!
-//! Place: for records of link type 256; a complete SDU is passed to the 6LoWPAN layer. A connection
-//! is known from its CONNECT_IND. If that is not in the capture, the device addresses are unknown,
-//! and so are IPv6 addresses that are elided from them. Left out: encrypted packets, extended
-//! advertising, the coded PHY, services other than IPv6 and TCPlE, and ATT. Sources: Bluetooth Core
-//! 5.4 Vol 6 Part B §2 and Vol 3 Part A §3 and §4; RFC 7668;
-//! <https://www.tcpdump.org/linktypes/LINKTYPE_BLUETOOTH_LE_LL_WITH_PHDR.html>.
+//! Place: for the packets that `radio` and `nordic` find; a complete SDU is passed to the 6LoWPAN
+//! layer, packets on advertising channels to `advertisement`. A connection is known from its
+//! CONNECT_IND. If that is not in the capture, the device addresses are unknown, and so are IPv6
+//! addresses that are elided from them. Left out: encrypted packets, services other than IPv6 and
+//! TCPlE, and ATT. Sources: Bluetooth Core 5.4 Vol 6 Part B §2 and Vol 3 Part A §3 and §4; RFC 7668.
 
 use std::collections::BTreeMap;
 
@@ -20,14 +12,14 @@ use crc::{Algorithm, CRC_24_BLE, Crc, NoTable};
 use motet::lowpan::LinkPair;
 use motet::wire::LinkAddr;
 use motet::wire::att;
-use motet::wire::cursor::{Reader, Truncated};
 use motet::wire::l2cap::{DYNAMIC, Header, SIGNALLING, Signal};
 use motet::wire::tcple::Sdu;
 
+use super::advertisement;
 use super::mac::link_addr;
 use crate::Decoder;
-use crate::model::{Frame, Layer, Status, Value, hex16};
-use crate::next::Next;
+use crate::model::{Frame, Layer, Status, hex16};
+use crate::next::{Next, Packet, Way};
 
 /// Connections that the capture shows.
 #[derive(Debug, Default)]
@@ -43,6 +35,8 @@ struct Connection {
     ways: [DirectionState; 2],
     /// The last frame of it.
     last: u64,
+    /// The last packet: its channel, whose it was (0: the central's), when it came.
+    event: [u64; 3],
     /// For each end, the channel identifier that it has given TCPlE's channel; then the end whose
     /// request for that channel has no response yet.
     tcple: [Option<u16>; 2],
@@ -80,127 +74,84 @@ struct DirectionState {
     sdu: Option<(usize, Vec<u8>)>,
 }
 
-/// Explains a record of link type 256.
-pub(super) fn explain<'a>(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8]) -> Next<'a> {
-    let mut r = Reader::new(bytes);
-    let header = (|| {
-        let (channel, signal) = (r.u8()?, r.u8()?);
-        let _noise_offences_reference = r.array::<6>()?;
-        Ok::<_, Truncated>((channel, signal, r.u16_le()?, r.array::<4>()?))
-    })();
-    let Ok((channel, signal, flags, address)) = header else {
-        return frame.malformed("ble_rf", "Bluetooth LE header truncated");
+/// Explains a packet from its access address on.
+pub(super) fn explain<'a>(
+    decoder: &mut Decoder,
+    frame: &mut Frame,
+    packet: Packet<'_>,
+) -> Next<'a> {
+    let Some((address, mut rest)) = packet.bytes.split_first_chunk() else {
+        return frame.malformed("ble_ll", "packet truncated");
     };
-    let address = u32::from_le_bytes(address);
-    let (phy, kind) = (flags >> 14, flags >> 7 & 7);
-    frame.push(
-        Layer::new("ble_rf", "")
-            .with("frequency_mhz", 2_402 + 2 * u64::from(channel))
-            .with(
-                "phy",
-                ["1M", "2M", "coded", "?"][usize::from(phy)].to_owned(),
-            )
-            .with(
-                "signal_dbm",
-                (flags & HAS_SIGNAL != 0).then(|| Value::Signed(i64::from(signal as i8))),
-            ),
-    );
-    if flags & DEWHITENED == 0 || phy > 1 {
-        return frame.undecoded("ble_rf", "whitened, or of the coded PHY");
+    let address = u32::from_le_bytes(*address);
+    if packet.is_coded {
+        rest = rest.get(CODING_LEN..).unwrap_or_default();
     }
-    let packet = r.rest();
-    let split = packet.split_last_chunk::<3>();
-    let Some((pdu, check)) = split.filter(|(pdu, _)| pdu.len() >= 2) else {
+    let Some((&[head, len], _)) = rest.split_first_chunk() else {
         return frame.malformed("ble_ll", "packet truncated");
     };
     let is_advertising = address == ADVERTISING;
+    // Of the packets of a connection some have a byte more, which their length does not count.
+    let more = usize::from(!is_advertising && head & CTE_PRESENT != 0);
+    let len = HEADER_LEN + more + usize::from(len);
+    let (pdu, check) = rest.split_at_checked(len).unwrap_or((rest, &[]));
+    let payload = pdu.get(HEADER_LEN + more..).unwrap_or_default();
+    if !frame.is_cut() && (pdu.len() < len || check.len() != CHECK_LEN) {
+        return frame.malformed("ble_ll", "the length does not fit the packet");
+    }
     let init = match is_advertising {
         true => Some(CRC_ADVERTISING),
         false => decoder.ble.0.get(&address).and_then(|known| known.crc_init),
     };
-    // A receiver that checked it knows, too.
-    let is_wrong = match init {
-        Some(init) => check_sum(init, pdu) != *check,
-        None => flags & CRC_CHECKED != 0 && flags & CRC_RIGHT == 0,
+    // A receiver that checked it saw the bits of the air; what is in the file may be made up.
+    let is_right = match (packet.is_right, init) {
+        (None, Some(init)) if check.len() == CHECK_LEN => check_sum(init, pdu) == *check,
+        (said, _) => said.unwrap_or(true),
     };
-    if is_wrong {
-        return frame.malformed("ble_ll", "the check sum does not match");
+    if !is_right {
+        decoder.now.check_wrong = Some(("ble_ll", "the check sum does not match"));
     }
-    let (&[head, len], payload) = pdu.split_first_chunk().unwrap_or((&[0, 0], &[]));
-    if usize::from(len) != payload.len() {
-        return frame.malformed("ble_ll", "the length does not fit the packet");
+    if is_advertising {
+        if let Some(connect) = advertisement::explain(frame, head, payload)
+            && is_right
+        {
+            *decoder.ble.of(connect.address, frame.number) = Connection {
+                ends: Some(connect.ends),
+                crc_init: Some(connect.crc_init),
+                last: frame.number,
+                ..Connection::default()
+            };
+        }
+        return Next::End;
     }
-    match (is_advertising, kind) {
-        (true, 0) => decoder.ble.advertisement(frame, head, payload),
-        (false, 2 | 3) => data(
-            decoder,
-            frame,
-            (address, usize::from(kind - 2)),
-            head,
-            payload,
-        ),
-        _ => frame.undecoded("ble_ll", format!("packet type {kind}")),
-    }
+    let way = decoder.ble.way_of(address, frame, packet);
+    data(
+        decoder,
+        frame,
+        (address, way),
+        head,
+        (payload, packet.is_encrypted),
+    )
 }
 
 impl Connections {
-    /// A packet on an advertising channel.
-    fn advertisement(&mut self, frame: &mut Frame, head: u8, payload: &[u8]) -> Next<'static> {
-        let device = |mut bytes: [u8; 6]| {
-            bytes.reverse();
-            LinkAddr::Device(bytes)
-        };
-        let mut r = Reader::new(payload);
-        let kind = head & 0x0f;
-        let Ok(first) = r.array::<6>().map(device) else {
-            return frame.malformed("ble_ll", "advertisement truncated");
-        };
-        let name = ADVERTISEMENTS.get(usize::from(kind)).copied();
-        let Some(name) = name.filter(|name| !name.is_empty()) else {
-            return frame.undecoded("ble_ll", format!("advertising packet type {kind}"));
-        };
-        let layer = Layer::new("ble_ll", name).with("from", link_addr(first));
-        frame.between(link_addr(first), "all");
-        frame.say(name);
-        if kind != CONNECT_IND {
-            let data = Some(r.rest().to_vec()).filter(|data| !data.is_empty());
-            frame.push(match data {
-                Some(data) => layer.hidden("data", data.as_slice()),
-                None => layer,
-            });
-            return Next::End;
-        }
-        let fields = (|| {
-            let to = device(r.array()?);
-            let (address, init) = (r.array::<4>()?, r.array::<3>()?);
-            let _window = r.u8()?;
-            let (_offset, interval, latency, timeout) =
-                (r.u16_le()?, r.u16_le()?, r.u16_le()?, r.u16_le()?);
-            Ok::<_, Truncated>((to, address, init, [interval, latency, timeout]))
-        })();
-        let Ok((to, address, [a, b, c], [interval, latency, timeout])) = fields else {
-            frame.push(layer);
-            return frame.malformed("ble_ll", "CONNECT_IND truncated");
-        };
-        let address = u32::from_le_bytes(address);
-        frame.between(link_addr(first), link_addr(to));
-        frame.say(name);
-        frame.push(
-            layer
-                .with("to", link_addr(to))
-                .with("access_address", format!("0x{address:08x}"))
-                .with("interval_us", 1_250 * u64::from(interval))
-                .with("latency", u64::from(latency))
-                .with("timeout_ms", 10 * u64::from(timeout)),
-        );
+    /// Whose packet this is: 0 for the central. Where the receiver does not say it, it follows from the
+    /// rule that the central begins each event, on a channel of its own, and the two take turns.
+    fn way_of(&mut self, address: u32, frame: &Frame, packet: Packet<'_>) -> usize {
         let connection = self.of(address, frame.number);
-        *connection = Connection {
-            ends: Some([first, to]),
-            crc_init: Some(u32::from_le_bytes([a, b, c, 0])),
-            last: frame.number,
-            ..Connection::default()
+        let at_ns = frame.epoch_ns;
+        let [channel, way, last_ns] = connection.event;
+        let goes_on = channel == u64::from(packet.channel)
+            && at_ns.saturating_sub(last_ns) < EVENT_PAUSE_NS
+            && last_ns > 0;
+        let way = match packet.way {
+            Some(Way::Central) => 0,
+            Some(Way::Peripheral) => 1,
+            None if goes_on => 1 - way,
+            None => 0,
         };
-        Next::End
+        connection.event = [packet.channel.into(), way, at_ns];
+        usize::from(way == 1)
     }
 
     /// A connection, known so far or not; the one that is silent for longest makes room.
@@ -223,8 +174,9 @@ fn data<'a>(
     frame: &mut Frame,
     (address, way): (u32, usize),
     head: u8,
-    payload: &[u8],
+    (payload, is_encrypted): (&[u8], bool),
 ) -> Next<'a> {
+    let is_wrong = decoder.now.check_wrong.is_some();
     let connection = decoder.ble.of(address, frame.number);
     let ends = connection.ends;
     let names = ["central", "peripheral"];
@@ -234,7 +186,9 @@ fn data<'a>(
     let sent = (sequence, payload.to_vec());
     let way_of = &mut connection.ways[way];
     let is_repeat = way_of.sent.as_ref() == Some(&sent) && !payload.is_empty();
-    way_of.sent = Some(sent);
+    if !is_wrong {
+        way_of.sent = Some(sent);
+    }
     decoder.now.repeat = is_repeat;
     let kind = match (head & 3, payload) {
         (1, []) => "empty",
@@ -252,7 +206,13 @@ fn data<'a>(
             .with("more_data", head & 16 != 0)
             .with("repeat", is_repeat),
     );
+    if is_encrypted && !payload.is_empty() {
+        frame.payload(payload);
+        return frame.undecoded("ble_ll", "the payload is encrypted");
+    }
     match head & 3 {
+        // What is wrong is shown, and put together with nothing.
+        1 | 2 if is_wrong => Next::End,
         3 => control(frame, payload),
         0 => frame.malformed("ble_ll", "LLID 0 is reserved"),
         // Nothing new, and where it was cut off before, it still is.
@@ -443,10 +403,16 @@ const IPSP: u16 = 0x0023;
 const ADVERTISING: u32 = 0x8e89_bed6;
 const CRC_ADVERTISING: u32 = 0x55_5555;
 
-const DEWHITENED: u16 = 1;
-const HAS_SIGNAL: u16 = 2;
-const CRC_CHECKED: u16 = 0x0400;
-const CRC_RIGHT: u16 = 0x0800;
+/// Bytes in front of a PDU's payload.
+const HEADER_LEN: usize = 2;
+const CHECK_LEN: usize = 3;
+/// On the coded PHY, the byte that says how the rest is coded.
+const CODING_LEN: usize = 1;
+/// The header's bit for a byte about a constant tone extension.
+const CTE_PRESENT: u8 = 0x20;
+/// An event is over when nothing follows for so long; the pause within it is 150 µs, intervals are at
+/// least 7.5 ms.
+const EVENT_PAUSE_NS: u64 = 4_000_000;
 
 /// The check sum of a packet, header and payload, as its three bytes are on the air: the register
 /// begins with `init` (Vol 6 Part B §3.1.1).
@@ -458,18 +424,6 @@ fn check_sum(init: u32, pdu: &[u8]) -> [u8; 3] {
     let [a, b, c, _] = digest.finalize().to_le_bytes();
     [a, b, c]
 }
-
-const CONNECT_IND: u8 = 5;
-/// Names of advertising PDUs by type; an empty name stands for one that is not read further.
-const ADVERTISEMENTS: [&str; 7] = [
-    "ADV_IND",
-    "",
-    "ADV_NONCONN_IND",
-    "",
-    "SCAN_RSP",
-    "CONNECT_IND",
-    "ADV_SCAN_IND",
-];
 
 /// Control packets by opcode (Vol 6 Part B §2.4.2).
 const CONTROLS: [(u8, &str); 12] = [

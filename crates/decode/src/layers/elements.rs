@@ -13,13 +13,13 @@
 
 use motet::wire::cursor::{Reader, Truncated};
 
-use crate::model::{Field, Frame, Layer, Value, group, hex8};
+use crate::model::{Field, Frame, Layer, Value, group, hex8, hex16};
 
 /// How far the elements could be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Elements {
-    /// The elements were read to their end.
-    Done,
+pub(super) enum Elements<'a> {
+    /// The elements were read to their end. One of them may hold a packet of 6LoWPAN.
+    Done(Option<&'a [u8]>),
     /// The header's elements were read; those of the payload are encrypted with the payload.
     Encrypted,
 }
@@ -28,24 +28,35 @@ pub(super) enum Elements {
 ///
 /// # Errors
 /// How the bytes contradict the format, in words.
-pub(super) fn explain(
+pub(super) fn explain<'a>(
     frame: &mut Frame,
-    r: &mut Reader<'_>,
+    r: &mut Reader<'a>,
     is_encrypted: bool,
-) -> Result<Elements, &'static str> {
+) -> Result<Elements<'a>, &'static str> {
     let mut elements = Vec::new();
     let payload_follows = header_elements(r, &mut elements);
     show(frame, "header", elements);
     if !payload_follows? {
-        return Ok(Elements::Done);
+        return Ok(Elements::Done(None));
     }
     if is_encrypted {
         return Ok(Elements::Encrypted);
     }
+    of_payload(frame, r).map(Elements::Done)
+}
+
+/// Explains the elements of the payload; returns the packet of 6LoWPAN in one of them, if there is one.
+///
+/// # Errors
+/// How the bytes contradict the format, in words.
+pub(super) fn of_payload<'a>(
+    frame: &mut Frame,
+    r: &mut Reader<'a>,
+) -> Result<Option<&'a [u8]>, &'static str> {
     let mut elements = Vec::new();
     let read = payload_elements(r, &mut elements);
     show(frame, "payload", elements);
-    read.map(|()| Elements::Done)
+    read
 }
 
 /// Shows the elements that could be read, also where the next one is broken.
@@ -83,7 +94,11 @@ fn header_elements(r: &mut Reader<'_>, elements: &mut Vec<Value>) -> Result<bool
     Ok(false)
 }
 
-fn payload_elements(r: &mut Reader<'_>, elements: &mut Vec<Value>) -> Result<(), &'static str> {
+fn payload_elements<'a>(
+    r: &mut Reader<'a>,
+    elements: &mut Vec<Value>,
+) -> Result<Option<&'a [u8]>, &'static str> {
+    let mut packet = None;
     while !r.is_empty() {
         let descriptor = r.u16_le().map_err(cut)?;
         if descriptor >> 15 == 0 {
@@ -101,13 +116,29 @@ fn payload_elements(r: &mut Reader<'_>, elements: &mut Vec<Value>) -> Result<(),
             ]));
             continue;
         }
-        let fields = (id == PAYLOAD_VENDOR).then(|| vendor(content)).flatten();
+        let fields = match id {
+            PAYLOAD_VENDOR => vendor(content),
+            MPX => multiplexed(content).map(|(multiplex, of)| {
+                packet = (multiplex == MULTIPLEX_LOWPAN).then_some(of).or(packet);
+                known([("multiplex", hex16(multiplex)), ("len", of.len().into())])
+            }),
+            _ => None,
+        };
         elements.push(element(name, id, content, fields));
         if id == PAYLOAD_TERMINATION {
             break;
         }
     }
-    Ok(())
+    Ok(packet)
+}
+
+/// The protocol and the bytes of a frame of an upper layer that one element holds whole
+/// (IEEE 802.15.9-2016 §7.2).
+fn multiplexed(content: &[u8]) -> Option<(u16, &[u8])> {
+    let mut r = Reader::new(content);
+    let is_whole = r.u8().ok()? & 7 == 0;
+    let multiplex = r.u16_le().ok().filter(|_| is_whole)?;
+    Some((multiplex, r.rest()))
 }
 
 /// The nested elements of an MLME element.
@@ -241,6 +272,9 @@ const HEADER_NAMES: &[(u16, &str)] = &[
     (HEADER_TERMINATION_2, "header termination 2"),
 ];
 
+const MPX: u16 = 0x3;
+/// 6LoWPAN's number among EtherTypes, which the element's multiplex IDs are.
+const MULTIPLEX_LOWPAN: u16 = 0xa0ed;
 const MLME: u16 = 0x1;
 const PAYLOAD_VENDOR: u16 = 0x2;
 const PAYLOAD_TERMINATION: u16 = 0xf;
@@ -249,7 +283,7 @@ const PAYLOAD_NAMES: &[(u16, &str)] = &[
     (0x0, "ESDU"),
     (MLME, "MLME"),
     (PAYLOAD_VENDOR, "vendor specific"),
-    (0x3, "MPX"),
+    (MPX, "MPX"),
     (0x4, "Wi-SUN"),
     (0x5, "IETF"),
     (PAYLOAD_TERMINATION, "payload termination"),

@@ -9,7 +9,8 @@
 //!
 //! Place: `mac` calls [`explain`] for frames that the stack's parser does not accept; the
 //! information elements are in [`super::elements`].
-//! Left out: the check of a MIC without encryption; [`crate::secured`] decrypts.
+//! [`crate::secured`] and [`crate::raw`] decrypt. Left out: the check of a MIC without encryption by a
+//! network key.
 //! Source: IEEE 802.15.4-2015 §7.2 (frame control, Table 7-2 for the PAN ids), §7.3.5
 //! (multipurpose), §9.4 (auxiliary security header).
 
@@ -24,8 +25,9 @@ use motet::wire::ieee802154::{
 use super::elements::{self, Elements};
 use super::mac::{self, link_addr};
 use crate::Decoder;
-use crate::model::{Audience, Field, Frame, Layer, hex, hex16};
+use crate::model::{Audience, Field, Frame, Layer, Value, hex, hex16};
 use crate::next::Next;
+use crate::raw::{self, Counter, RawSealed};
 use crate::secured::{self, Sealed};
 
 /// A frame's kind, as the first three bits of its frame control say.
@@ -81,10 +83,7 @@ struct Security<'a> {
 impl Security<'_> {
     /// Bytes of the message integrity code behind the payload.
     const fn mic_len(self) -> usize {
-        match self.level & 3 {
-            0 => 0,
-            level => 2 << level,
-        }
+        raw::mic_len(self.level)
     }
 
     const fn is_encrypted(self) -> bool {
@@ -194,7 +193,7 @@ impl Inside<'_> {
         };
         let security = self.security.filter(|security| security.is_encrypted());
         let mut r = Reader::new(content.get(at..).unwrap_or_default());
-        let mut elements = Elements::Done;
+        let mut elements = Elements::Done(None);
         if self.envelope.has_elements {
             elements = match elements::explain(frame, &mut r, security.is_some()) {
                 Ok(elements) => elements,
@@ -202,18 +201,31 @@ impl Inside<'_> {
             };
         }
         if !mic.is_empty() {
-            frame.push(Layer::new("mic", hex(mic, "")).hidden("mic", mic));
+            let is_right = match security {
+                Some(_) => None,
+                None => self.check(decoder, frame, mpdu, at),
+            };
+            let layer = Layer::new("mic", hex(mic, "")).hidden("mic", mic);
+            frame.push(layer.with("right", is_right));
         }
         if security.is_none() {
-            return self.payload(decoder, frame, r.rest().into());
+            return match elements {
+                Elements::Done(Some(packet)) => self.payload(decoder, frame, packet.into()),
+                _ => self.payload(decoder, frame, r.rest().into()),
+            };
         }
-        let opened = match elements {
-            Elements::Done => self.open(decoder, frame, mpdu, content.len() - r.len()),
-            Elements::Encrypted => Err("the payload is encrypted, information elements included"),
-        };
-        match opened {
-            Ok(payload) => self.payload(decoder, frame, payload.into()),
-            Err(reason) => {
+        let opened = self.open(decoder, frame, mpdu, content.len() - r.len());
+        match (opened, elements) {
+            (Ok(payload), Elements::Done(_)) => self.payload(decoder, frame, payload.into()),
+            (Ok(payload), Elements::Encrypted) => {
+                let mut r = Reader::new(&payload);
+                match elements::of_payload(frame, &mut r) {
+                    Ok(Some(packet)) => self.payload(decoder, frame, packet.to_vec().into()),
+                    Ok(None) => self.payload(decoder, frame, r.rest().to_vec().into()),
+                    Err(reason) => frame.malformed("ie", reason),
+                }
+            }
+            (Err(reason), _) => {
                 frame.payload(r.rest());
                 frame.undecoded("security", reason)
             }
@@ -233,10 +245,22 @@ impl Inside<'_> {
         let identifier_len = usize::from(self.envelope.kind == Kind::Command);
         let split = mpdu.split_at_checked(at + identifier_len);
         let (header, body) = split.ok_or("the frame ends before what it encrypts")?;
-        let keys = decoder.keys.as_mut().ok_or("the payload is encrypted")?;
         let sender = self.envelope.sender();
+        let sender = sender.ok_or("the payload is encrypted, and the frame names no sender");
+        let mut closed = "the payload is encrypted";
+        if !decoder.raw_keys.is_empty() {
+            let sealed = raw_sealed(frame, security, sender?, [header, body])?;
+            match decoder.raw_keys.open(&mut decoder.addresses, sealed) {
+                Ok((source, opened)) => {
+                    name_sender(frame, sealed.sender, source);
+                    return Ok([header.get(at..).unwrap_or_default(), &opened].concat());
+                }
+                Err(reason) => closed = reason,
+            }
+        }
+        let keys = decoder.keys.as_mut().ok_or(closed)?;
         let sealed = Sealed {
-            sender: sender.ok_or("the payload is encrypted, and the frame names no sender")?,
+            sender: sender?,
             auxiliary: security.auxiliary()?,
             header,
             body,
@@ -251,6 +275,22 @@ impl Inside<'_> {
             }
         };
         Ok([header.get(at..).unwrap_or_default(), &opened].concat())
+    }
+
+    /// Whether the MIC of a frame in clear, whose header ends `at` bytes into `mpdu`, is right, if a key
+    /// is known that could be its own.
+    fn check(
+        self,
+        decoder: &mut Decoder,
+        frame: &mut Frame,
+        mpdu: &[u8],
+        at: usize,
+    ) -> Option<bool> {
+        let security = self.security.filter(|_| !decoder.raw_keys.is_empty())?;
+        let (header, body) = mpdu.split_at_checked(at)?;
+        let sealed = raw_sealed(frame, security, self.envelope.sender()?, [header, body]).ok()?;
+        let opened = decoder.raw_keys.open(&mut decoder.addresses, sealed);
+        Some(opened.is_ok())
     }
 
     /// Explains the payload in clear.
@@ -274,6 +314,35 @@ impl Inside<'_> {
             }
         }
     }
+}
+
+/// A frame as raw keys open it: with TSCH the slot number of the receiver's header is in the nonce.
+fn raw_sealed<'a>(
+    frame: &Frame,
+    security: Security<'_>,
+    sender: Address,
+    [header, body]: [&'a [u8]; 2],
+) -> Result<RawSealed<'a>, &'static str> {
+    let slot = || {
+        let fields = frame.layers.iter().flat_map(|layer| &layer.fields);
+        let mut slots = fields.filter(|field| field.key == "asn");
+        match slots.next().map(|field| &field.value) {
+            Some(Value::Number(slot)) => Ok(Counter::Slot(*slot)),
+            _ => Err("the payload is encrypted with a slot number that the capture does not show"),
+        }
+    };
+    let counter = match security.frame_counter {
+        Some(counter) if !security.asn_in_nonce => Counter::Frame(counter),
+        _ => slot()?,
+    };
+    Ok(RawSealed {
+        sender,
+        level: security.level,
+        counter,
+        key_index: security.key_index,
+        header,
+        body,
+    })
 }
 
 /// Says which node a short address stands for.

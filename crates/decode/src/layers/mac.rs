@@ -8,6 +8,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use crc::{Algorithm, CRC_32_ISO_HDLC, Crc, NoTable};
 use motet::lowpan::LinkPair;
 use motet::wire::LinkAddr;
 use motet::wire::ieee802154::{
@@ -15,6 +16,7 @@ use motet::wire::ieee802154::{
 };
 
 use crate::Decoder;
+use crate::ending::Ending;
 use crate::model::{Frame, Layer, Value, group, hex, hex8, hex16};
 use crate::next::{Fcs, Next};
 
@@ -25,11 +27,26 @@ pub(super) fn explain<'a>(
     bytes: &'a [u8],
     fcs: Fcs,
 ) -> Next<'a> {
-    let (mpdu, fcs_ok) = match without_fcs(bytes, if frame.is_cut() { Fcs::Absent } else { fcs }) {
+    let fcs = match (fcs, decoder.ending) {
+        _ if frame.is_cut() => Fcs::Absent,
+        (Fcs::Asked, Ending::Crc) => Fcs::Crc16,
+        // Whether two bytes are metadata at all is what the trial is about.
+        (Fcs::Asked, Ending::Metadata) if decoder.is_trial => Fcs::Replaced,
+        (Fcs::Asked, Ending::Metadata) => Fcs::Metadata,
+        (Fcs::Asked, Ending::Nothing) => Fcs::Absent,
+        (fcs, _) => fcs,
+    };
+    let (mpdu, fcs_ok) = match without_fcs(bytes, fcs) {
         Ok(found) => found,
         Err(error) => return frame.malformed("mac", error.reason()),
     };
-    decoder.now.fcs_wrong |= fcs_ok == Some(false);
+    if let (Fcs::Metadata, &[.., strength, quality]) = (fcs, bytes) {
+        frame.push(measured(strength, quality));
+    }
+    decoder.mac_frame = Some((mpdu.to_vec(), fcs_ok));
+    if fcs_ok == Some(false) {
+        decoder.now.check_wrong = Some(("mac", ParseError::Fcs.reason()));
+    }
     let (header, payload) = match Header::parse(mpdu) {
         Ok(found) => found,
         Err(
@@ -140,13 +157,43 @@ fn without_fcs(bytes: &[u8], fcs: Fcs) -> Result<(&[u8], Option<bool>), ParseErr
     match fcs {
         Fcs::Absent => Ok((bytes, None)),
         Fcs::Replaced => Ok((shortened(2)?, None)),
-        Fcs::Crc32 => Ok((shortened(4)?, None)),
-        Fcs::Crc16 => match ieee802154::check_fcs(bytes) {
+        Fcs::Metadata => {
+            let is_right = bytes.last().is_some_and(|quality| quality & FCS_RIGHT != 0);
+            Ok((shortened(2)?, Some(is_right)))
+        }
+        Fcs::Crc32 => {
+            let (mpdu, fcs) = bytes.split_last_chunk().ok_or(ParseError::Truncated)?;
+            Ok((mpdu, Some(fcs32(mpdu).contains(&u32::from_le_bytes(*fcs)))))
+        }
+        Fcs::Crc16 | Fcs::Asked => match ieee802154::check_fcs(bytes) {
             Ok(mpdu) => Ok((mpdu, Some(true))),
             Err(ParseError::Fcs) => Ok((shortened(ieee802154::FCS_LEN)?, Some(false))),
             Err(error) => Err(error),
         },
     }
+}
+
+/// The FCS of four bytes (IEEE 802.15.4-2015 §7.2.11): a shorter frame counts as filled up with zeros, but
+/// not at all radios, so that there are two for it.
+fn fcs32(mpdu: &[u8]) -> [u32; 2] {
+    const FCS: Algorithm<u32> = CRC_32_ISO_HDLC;
+    let crc = Crc::<u32, NoTable>::new(&FCS);
+    let filling = [0; 4];
+    let filling = filling.get(mpdu.len()..).unwrap_or_default();
+    [filling, &[]].map(|filling| {
+        let mut digest = crc.digest();
+        digest.update(mpdu);
+        digest.update(filling);
+        digest.finalize()
+    })
+}
+
+/// What a TI radio writes in the FCS's place.
+fn measured(strength: u8, quality: u8) -> Layer {
+    Layer::new("ti", "metadata in the FCS's place")
+        .with("rssi_dbm", i64::from(strength as i8))
+        .with("correlation", quality & !FCS_RIGHT)
+        .hidden("fcs_ok", quality & FCS_RIGHT != 0)
 }
 
 /// A frame that `decode` does not read: the fields of its frame control, and the reason.
@@ -449,6 +496,8 @@ impl RecentFrames {
     }
 }
 
+/// The bit by which a TI radio says that the FCS was right (CC2420 data sheet, AUTOCRC).
+const FCS_RIGHT: u8 = 0x80;
 /// Retries come within some milliseconds, at most hundreds; sequence numbers come again after
 /// 256 frames, and with the same bytes only by design.
 const REPEAT_WITHIN_NS: u64 = 1_000_000_000;

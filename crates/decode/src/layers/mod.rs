@@ -4,6 +4,7 @@
 //! its own with an `explain` that returns a [`Next`], and a line here: by link type, EtherType, IP
 //! protocol, ICMPv6 type or UDP port.
 
+mod advertisement;
 pub(crate) mod bluetooth;
 mod coap;
 mod elements;
@@ -15,6 +16,8 @@ mod link;
 mod lowpan;
 pub(crate) mod mac;
 mod mesh;
+mod nordic;
+mod radio;
 mod rpl;
 pub(crate) mod spinel;
 mod tap;
@@ -23,6 +26,8 @@ pub(crate) mod tcphc;
 mod thread;
 mod udp;
 mod zep;
+
+pub(crate) use self::link::of_open_ending;
 
 use etherparse::EtherType;
 use motet::wire::{icmpv6 as wire_icmpv6, ipv6, tcp as wire_tcp, udp as wire_udp};
@@ -43,13 +48,14 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, record: &Record)
 fn walk(decoder: &mut Decoder, frame: &mut Frame, next: Next<'_>) {
     let next = match next {
         Next::End => return,
-        Next::Link(link_type, bytes) => of_link_type(decoder, frame, link_type, bytes),
+        Next::Link(link_type, bytes) => of_link_type(frame, link_type, bytes),
         Next::Hdlc(bytes) => hdlc::explain(frame, bytes),
         Next::Spinel(bytes) => {
             let next = spinel::explain(decoder, frame, &bytes);
             return walk(decoder, frame, next);
         }
         Next::Ether(layer, number, payload) => of_ether_type(frame, layer, number, payload),
+        Next::Bluetooth(packet) => bluetooth::explain(decoder, frame, packet),
         Next::Mac(bytes, fcs) => mac::explain(decoder, frame, bytes, fcs),
         Next::Envelope(mpdu, fcs_ok, refusal) => {
             envelope::explain(decoder, frame, mpdu, fcs_ok, refusal)
@@ -70,18 +76,16 @@ fn walk(decoder: &mut Decoder, frame: &mut Frame, next: Next<'_>) {
 }
 
 /// The layer for a link type (the registry at tcpdump.org).
-fn of_link_type<'a>(
-    decoder: &mut Decoder,
-    frame: &mut Frame,
-    link_type: LinkType,
-    bytes: &'a [u8],
-) -> Next<'a> {
+fn of_link_type<'a>(frame: &mut Frame, link_type: LinkType, bytes: &'a [u8]) -> Next<'a> {
     match link_type {
-        LinkType::IEEE802154 => Next::Mac(bytes, Fcs::Crc16),
+        LinkType::IEEE802154 => Next::Mac(bytes, Fcs::Asked),
         LinkType::IEEE802154_NOFCS => Next::Mac(bytes, Fcs::Absent),
         LinkType::IEEE802154_NONASK_PHY => link::phy_header(frame, bytes),
         LinkType::IEEE802154_TAP => tap::explain(frame, bytes),
-        LinkType::BLUETOOTH_LE => bluetooth::explain(decoder, frame, bytes),
+        LinkType::BLUETOOTH_LE => radio::explain(frame, bytes),
+        LinkType::BLUETOOTH_LE_BARE => radio::bare(bytes),
+        LinkType::NORDIC_BLE => nordic::explain(frame, bytes),
+        LinkType::PPI => link::per_packet(frame, bytes),
         LinkType::ETHERNET => link::ethernet(frame, bytes),
         LinkType::LINUX_SLL => link::linux_sll(frame, bytes),
         LinkType::LINUX_SLL2 => link::linux_sll2(frame, bytes),
@@ -111,8 +115,9 @@ fn of_ether_type<'a>(
 ) -> Next<'a> {
     match EtherType(number) {
         EtherType::IPV4 | EtherType::IPV6 => Next::Ip(payload.into()),
-        // IEEE 802.15.4 frames on a Linux monitor interface, without FCS.
-        EtherType(0x00f6) => Next::Mac(payload, Fcs::Absent),
+        EtherType(link::ETHER_IEEE802154 | link::ETHER_ENCAPSULATED) => {
+            Next::Mac(payload, Fcs::Asked)
+        }
         EtherType::ARP => frame.undecoded(layer, "ARP"),
         _ => frame.undecoded(layer, format!("EtherType 0x{number:04x} is not IP")),
     }

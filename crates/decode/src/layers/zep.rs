@@ -6,8 +6,8 @@
 //! v2: 'E' 'X' 2 2 seq(4)                                       (acknowledgement)
 //! ```
 //!
-//! Place: UDP port 17754, in `udp`. Mode 1 says that the PSDU ends in its FCS, mode 0 that two
-//! bytes of receiver's metadata stand in its place.
+//! Place: UDP port 17754, in `udp`. Mode 1 says that the PSDU ends in its FCS, mode 0 that a
+//! TI radio's metadata stand in its place.
 //! Source: the dissector's description in Wireshark; big-endian throughout.
 
 use motet::wire::cursor::{Reader, Truncated};
@@ -65,7 +65,7 @@ fn data(r: &mut Reader<'_>, version: u8) -> Result<(Layer, Option<(usize, Fcs)>)
     let channel = r.u8()?;
     let device = r.u16()?;
     let (fcs, mode) = if r.u8()? == 0 {
-        (Fcs::Replaced, "metadata")
+        (Fcs::Metadata, "metadata")
     } else {
         (Fcs::Crc16, "fcs")
     };

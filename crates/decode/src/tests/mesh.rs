@@ -592,13 +592,15 @@ fn zep_of_either_version_is_opened() {
         assert_eq!(field(&frame, "mac", "seq"), &Value::Number(0x19), "{name}");
         assert_eq!(field(&frame, "mac", "fcs_ok"), &Value::Bool(true), "{name}");
     }
-    // Mode 0: measurements of the receiver where the FCS was.
+    // Mode 0: measurements of the receiver where the FCS was, and its word on it in the last bit.
     let mut measured = v2.clone();
     measured[7] = 0;
-    measured[35] = 0x00;
-    let frame = over_zep(&measured);
-    assert_eq!(frame.status, Status::Decoded);
-    assert_eq!(field(&frame, "mac", "fcs_ok"), &Value::Null);
+    for (quality, is_right) in [(0xeb, true), (0x6b, false)] {
+        measured[36] = quality;
+        let frame = over_zep(&measured);
+        assert_eq!(frame.status == Status::Decoded, is_right);
+        assert_eq!(field(&frame, "mac", "fcs_ok"), &Value::Bool(is_right));
+    }
 
     assert!(
         over_zep(&[b'E', b'X', 2, 2, 0, 0, 0, 9])

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use pcap_file::DataLink;
-use pcap_file::pcap::PcapReader;
+use motet::wire::ieee802154;
+use motet_decode::{Capture, CaptureError, Decoder};
 use serde::Deserialize;
 use toml::Table;
 
@@ -44,7 +44,7 @@ pub(super) const SECTION: Section = Section {
             "file",
             File,
             None,
-            "`pcap`: a capture of IEEE 802.15.4 frames with their FCS (link type 195 or 283), sent over and over.",
+            "`pcap`: a capture of IEEE 802.15.4 frames, of any kind that `motet decode` reads, sent over and over; frames whose FCS was wrong have a wrong one again.",
         ),
     ],
 };
@@ -154,38 +154,27 @@ fn options(
 fn recorded(files: ScenarioFiles<'_>, file: &str) -> Result<Arc<[Box<[u8]>]>, ScenarioError> {
     let named = files.read("attacker.file", file)?;
     let (file, bytes) = (&named.file, &named.bytes);
-    let broken = |_| ScenarioError::new("not a pcap file, or damaged").within(file);
-    let mut reader = PcapReader::new(&bytes[..]).map_err(broken)?;
-    let is_tapped = match reader.header().datalink {
-        DataLink::IEEE802_15_4 => false,
-        DataLink::IEEE802_15_4_TAP => true,
-        _ => {
-            return Err(ScenarioError::new(
-                "no capture of IEEE 802.15.4 frames with their FCS (link type 195 or 283)",
-            )
-            .within(file));
-        }
-    };
+    let broken = |error: CaptureError| ScenarioError::new(error.to_string()).within(file);
+    let mut capture = Capture::of_bytes(bytes.to_vec()).map_err(broken)?;
+    let mut decoder = Decoder::new(&[]);
+    decoder.end_frames_in(capture.ending());
     let mut frames: Vec<Box<[u8]>> = Vec::new();
-    while let Some(record) = reader.next_packet() {
+    while let Some(record) = capture.next_record() {
         let record = record.map_err(broken)?;
-        let psdu = match is_tapped {
-            true => behind_tap(&record.data),
-            false => Some(&record.data[..]),
+        if !record.link_type.is_supported() {
+            return Err(broken(CaptureError::LinkType(record.link_type)));
+        }
+        let Some((mut psdu, fcs_ok)) = decoder.mac_frame(&record) else {
+            continue;
         };
-        let psdu = psdu.filter(|psdu| (1..=motet::limits::PSDU_LEN_MAX).contains(&psdu.len()));
-        frames.extend(psdu.map(Into::into));
+        let fcs = ieee802154::fcs(&psdu) ^ u16::from(fcs_ok == Some(false));
+        psdu.extend(fcs.to_le_bytes());
+        if psdu.len() <= motet::limits::PSDU_LEN_MAX {
+            frames.push(psdu.into());
+        }
     }
     match frames.is_empty() {
-        true => Err(ScenarioError::new("it holds no frame").within(file)),
+        true => Err(ScenarioError::new("it holds no frame of IEEE 802.15.4").within(file)),
         false => Ok(frames.into()),
     }
-}
-
-/// The bytes behind the header of a TAP record, whose bytes 2 and 3 are its length.
-fn behind_tap(record: &[u8]) -> Option<&[u8]> {
-    let &[_, _, low, high, ..] = record else {
-        return None;
-    };
-    record.get(usize::from(u16::from_le_bytes([low, high]))..)
 }
