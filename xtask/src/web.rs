@@ -108,12 +108,15 @@ impl<'w> Page<'w> {
             folder: workspace.target.join("web"),
         };
         let log = workspace.scratch()?.join("web-build.log");
+        let begin = |what: &str| eprintln!("{what} (log: {})", log.display());
+        begin("building the lab for WebAssembly");
         let mut lab = workspace.web_cargo("build");
         lab.args(LAB).args(locked());
         must(linted(&mut lab), &log)?;
         let wasm = workspace
             .target
             .join("wasm32-unknown-unknown/release/motet_web.wasm");
+        begin("binding it to JavaScript");
         let mut bind = workspace.web_cargo("run");
         linted(&mut bind)
             .args(["--quiet", "--package", "motet-bind"])
@@ -122,7 +125,9 @@ impl<'w> Page<'w> {
             .arg(wasm)
             .arg(page.web.join("generated"));
         must(&mut bind, &log)?;
+        begin("installing npm's packages");
         page.install_packages(&log)?;
+        begin("checking types, and building the page");
         must(
             page.node("node_modules/typescript/bin/tsc").arg("--noEmit"),
             &log,

@@ -48,7 +48,11 @@ pub(crate) mod linux {
     };
 
     use super::GuardArgs;
-    use crate::{error::Error, interrupt::Interrupt, output::describe};
+    use crate::{
+        error::Error,
+        interrupt::Interrupt,
+        output::{describe, say},
+    };
 
     /// The signals that end `up`.
     #[derive(Clone)]
@@ -146,11 +150,18 @@ pub(crate) mod linux {
             Ok(Ending::Exited(0)) => Ok(()),
             Ok(Ending::Exited(status)) => Err(Error::Child(status)),
             Ok(Ending::Killed) => Err(Error::Child(128 + 9)),
-            Err(error) => Err(Error::input(format!(
-                "cannot run {}: {}, check its name",
-                program.display(),
-                describe(&error)
-            ))),
+            Err(error) => {
+                say(&format!(
+                    "cannot run {}: {}, check its name",
+                    program.display(),
+                    describe(&error)
+                ));
+                // As shells report it: there is no such command, or it cannot be run.
+                Err(Error::Child(match error.kind() {
+                    io::ErrorKind::NotFound => 127,
+                    _ => 126,
+                }))
+            }
         }
     }
 

@@ -8,43 +8,50 @@ use std::{
 
 use crate::{error::Error, output::describe};
 
-/// Reads the file a user named.
+/// Reads the file a user named; `-` is standard input.
 ///
 /// # Errors
 /// [`Error::Input`] when it is missing, unreadable, a folder, or longer than
 /// [`FILE_LEN_MAX`].
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    if path.as_os_str() == "-" {
+        return read_all(io::stdin(), "standard input");
+    }
     if fs::metadata(path).is_ok_and(|meta| meta.is_dir()) {
         return Err(Error::input(format!(
             "{} is a directory, name a file",
             path.display()
         )));
     }
+    let named = path.display().to_string();
+    match File::open(path) {
+        Ok(file) => read_all(file, &named),
+        Err(error) => Err(unreadable(&named, &error)),
+    }
+}
+
+/// All bytes of `input`, which is called `named`.
+fn read_all(input: impl io::Read, named: &str) -> Result<Vec<u8>, Error> {
     let mut content = Vec::new();
-    let read = File::open(path).and_then(|file| {
-        // Some files show their length only at their end: /dev/zero, pipes.
-        file.take(FILE_LEN_MAX + 1).read_to_end(&mut content)
-    });
-    read.map_err(|error| {
-        let advice = match error.kind() {
-            io::ErrorKind::NotFound => ", check the path",
-            io::ErrorKind::PermissionDenied => ", check its permissions",
-            _ => "",
-        };
-        Error::input(format!(
-            "cannot read {}: {}{advice}",
-            path.display(),
-            describe(&error)
-        ))
-    })?;
+    // Some files show their length only at their end: /dev/zero, pipes.
+    let read = input.take(FILE_LEN_MAX + 1).read_to_end(&mut content);
+    read.map_err(|error| unreadable(named, &error))?;
     if content.len() as u64 > FILE_LEN_MAX {
         return Err(Error::input(format!(
-            "{} is longer than {} MiB, hours on the air: name a shorter file",
-            path.display(),
+            "{named} is longer than {} MiB, hours on the air: name a shorter file",
             FILE_LEN_MAX >> 20
         )));
     }
     Ok(content)
+}
+
+fn unreadable(named: &str, error: &io::Error) -> Error {
+    let advice = match error.kind() {
+        io::ErrorKind::NotFound => ", check the path",
+        io::ErrorKind::PermissionDenied => ", check its permissions",
+        _ => "",
+    };
+    Error::input(format!("cannot read {named}: {}{advice}", describe(error)))
 }
 
 /// The longest file to send, in bytes: it is held in memory at both ends. At the 70 kb/s of

@@ -19,6 +19,7 @@ mod decode;
 mod error;
 mod files;
 mod flags;
+mod grid;
 #[cfg(target_os = "linux")]
 mod hci;
 #[cfg(target_os = "linux")]

@@ -15,11 +15,10 @@ use crate::output;
 /// says.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  \
-    mkdir -p ~/.local/share/man/man1\n  \
     motet manual ~/.local/share/man/man1\n  \
     man motet-run")]
 pub(crate) struct Args {
-    /// The folder, which is there already.
+    /// The folder; it is made if there is none.
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
 
@@ -107,8 +106,8 @@ mod tests {
         assert!(matches!(again, Err(Error::Input(text)) if text.contains("--force")));
         args.force = true;
         run(&args, crate::Arguments::command()).unwrap();
-        args.folder = folder.path().join("missing");
-        let nowhere = run(&args, crate::Arguments::command());
-        assert!(matches!(nowhere, Err(Error::Input(text)) if text.contains("no such folder")));
+        args.folder = folder.path().join("new/folder");
+        run(&args, crate::Arguments::command()).unwrap();
+        assert!(args.folder.join("motet.1").is_file());
     }
 }

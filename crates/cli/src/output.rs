@@ -52,6 +52,18 @@ pub(crate) fn line_to(out: Out, text: impl std::fmt::Display) -> Result<(), Erro
     written.map_err(|error| stdout_error(&error))
 }
 
+/// Writes text that has its line feeds to stdout, as it is.
+///
+/// # Errors
+/// As [`line`].
+pub(crate) fn text(text: &str) -> Result<(), Error> {
+    let mut stdout = io::stdout().lock();
+    stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+        .map_err(|error| stdout_error(&error))
+}
+
 /// One sentence on stderr, of something that is no end of the work. A closed stderr is no reason to
 /// stop.
 #[cfg(unix)]

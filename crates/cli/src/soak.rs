@@ -15,9 +15,10 @@ use serde_json::{Value, json};
 
 use crate::{
     error::Error,
+    grid::{Cell, Grid, Head},
     interrupt::Interrupt,
     number::{SEEDS, whole},
-    output::{self, BAD, BOLD, DIM, GOOD},
+    output::{self, BAD, BOLD, DIM, GOOD, Out},
     progress::Progress,
     provenance,
 };
@@ -162,9 +163,11 @@ fn print(args: &Args, runs: &[Run], report: &Report) -> Result<(), Error> {
         args.seed + (runs.len() as u64).saturating_sub(1),
         report.seconds,
     ))?;
+    let mut table = Grid::new(vec![Head::fixed("").words(), Head::fixed("")]);
     for (what, count) in counts(report) {
-        output::line(format_args!("  {DIM}{what:<32}{DIM:#} {count:>12}"))?;
+        table.push([Cell::styled(what, DIM), count.to_string().into()]);
     }
+    table.print(Out::Stdout)?;
     let (legal, seen) = (
         soak::TRANSITIONS
             .iter()
@@ -179,25 +182,27 @@ fn print(args: &Args, runs: &[Run], report: &Report) -> Result<(), Error> {
     output::line(format_args!(
         "{BOLD}{seen} of {legal} transitions of TCP{BOLD:#} (RFC 9293, figure 5)"
     ))?;
+    let heads = ["from", "to"].map(|text| Head::fixed(text).words());
+    let rest = [Head::fixed("seen"), Head::fixed("event").prose()];
+    let mut table = Grid::new(heads.into_iter().chain(rest).collect());
     for (transition, seen) in report.coverage.transitions() {
-        let (from, to) = (name(transition.from), name(transition.to));
+        let ends = [name(transition.from), name(transition.to)];
         let event = transition.event;
-        match transition.absent {
-            Some(why) => output::line(format_args!(
-                "  {DIM}{from:<13} {to:<13} {:>12}  {event}: {why}{DIM:#}",
-                "none"
-            ))?,
-            None if seen == 0 => output::line(format_args!(
-                "  {from:<13} {to:<13} {BAD}{:>12}{BAD:#}  {event}",
-                "not seen"
-            ))?,
-            None => output::line(format_args!("  {from:<13} {to:<13} {seen:>12}  {event}"))?,
-        }
+        let (seen, event) = match transition.absent {
+            Some(why) => (Cell::styled("none", DIM), format!("{event}: {why}")),
+            None if seen == 0 => (Cell::styled("not seen", BAD), event.to_owned()),
+            None => (seen.to_string().into(), event.to_owned()),
+        };
+        let ends = ends.map(Cell::from);
+        table.push(ends.into_iter().chain([seen, event.into()]));
     }
+    table.print(Out::Stdout)?;
     output::line(format_args!("{BOLD}connections that ended early{BOLD:#}"))?;
+    let mut table = Grid::new(vec![Head::fixed("").words(), Head::fixed("")]);
     for (end, seen) in report.coverage.errors() {
-        output::line(format_args!("  {DIM}{end:<32}{DIM:#} {seen:>12}"))?;
+        table.push([Cell::styled(end, DIM), seen.to_string().into()]);
     }
+    table.print(Out::Stdout)?;
     for failure in report.failures.iter().take(FAILURES_SHOWN) {
         let Failure { seed, what } = failure;
         output::line(format_args!("{BAD}seed {seed}{BAD:#}: {what}"))?;

@@ -13,7 +13,7 @@ use motet_lab::report;
 
 use crate::{error::Error, files::write_error};
 
-/// Checks files to write: none is a folder, none exists unless `force`, each has a folder, no
+/// Checks files to write: none is a folder, none exists unless `force`, none is below a file, no
 /// two are the same, and none is one of `inputs`, with or without `force`.
 ///
 /// # Errors
@@ -51,9 +51,11 @@ fn check_one(path: &Path, force: bool) -> Result<(), Error> {
     if !force && path.symlink_metadata().is_ok() {
         return refused(io::ErrorKind::AlreadyExists);
     }
-    match folder_of(path).metadata() {
-        Ok(folder) if folder.is_dir() => Ok(()),
-        _ => refused(io::ErrorKind::NotFound),
+    // Folders that are missing are made when the file is.
+    let mut folders = path.ancestors().skip(1);
+    match folders.find_map(|folder| folder.metadata().ok()) {
+        Some(folder) if !folder.is_dir() => refused(io::ErrorKind::NotADirectory),
+        _ => Ok(()),
     }
 }
 
@@ -168,7 +170,7 @@ mod tests {
             (&[&new, &new], true, "written twice"),
             (&[&new, &roundabout], false, "written twice"),
             (&[&at("folder")], true, "is a directory"),
-            (&[&at("none/file")], true, "no such folder"),
+            (&[&at("there/file")], true, "not a directory"),
             (&[Path::new("/dev/null")], true, "no regular file"),
         ];
         for (outputs, force, words) in cases {
@@ -177,6 +179,7 @@ mod tests {
         }
         check(&[&new, &there], &[&input], true).unwrap();
         check(&[&new], &[&input], false).unwrap();
+        check(&[&at("none/file")], &[&input], false).unwrap();
         assert!(!new.exists());
     }
 

@@ -19,9 +19,10 @@ use motet_lab::experiments::{self, Budget, Effort, Experiment, Report, Unfinishe
 
 use self::files::Target;
 use crate::error::Error;
+use crate::grid::{Cell, Grid, Head};
 use crate::interrupt::Interrupt;
 use crate::number::whole;
-use crate::output::{self, BOLD};
+use crate::output::{BOLD, Out};
 
 /// Run the published experiments with this stack and hold them against the papers.
 ///
@@ -37,7 +38,7 @@ use crate::output::{self, BOLD};
                         motet reproduce --full --out results")]
 pub(crate) struct Args {
     /// Experiments by ID, in capitals or not; all of them if none is named.
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", value_parser = Ids, hide_possible_values = true)]
     ids: Vec<String>,
 
     /// Print the IDs and what they show.
@@ -62,8 +63,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Write one JSON object per row to this file; `-` is standard output, without the table.
-    #[arg(long, value_name = "PATH")]
+    /// Write one JSON object per row to standard output, without the table, or to this file.
+    #[arg(long, value_name = "PATH", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
 
     /// Print Markdown with revision, date and command instead of the table.
@@ -73,6 +74,31 @@ pub(crate) struct Args {
     /// Overwrite files that exist.
     #[arg(long)]
     force: bool,
+}
+
+/// Takes any word, and names the IDs to shells, which complete them. What is none is refused later, with the
+/// nearest one.
+#[derive(Clone, Copy, Debug)]
+struct Ids;
+
+impl clap::builder::TypedValueParser for Ids {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<String, clap::Error> {
+        clap::builder::StringValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = clap::builder::PossibleValue>>> {
+        let ids = experiments::all()
+            .into_iter()
+            .map(|experiment| experiment.id);
+        Some(Box::new(ids.map(clap::builder::PossibleValue::new)))
+    }
 }
 
 /// An experiment with its outcome.
@@ -169,12 +195,12 @@ fn list(ids: &[String]) -> Result<(), Error> {
     {
         return Err(unknown(id, &all));
     }
-    let width = names(&all).map(str::len).max().unwrap_or_default();
+    let mut grid = Grid::new(vec![Head::fixed("").words(), Head::fixed("").prose()]);
     let is_asked = |id: &str| ids.is_empty() || ids.iter().any(|asked| is_same(asked, id));
     for Experiment { id, title, .. } in all.iter().filter(|all| is_asked(all.id)) {
-        output::line(format_args!("{BOLD}{id:width$}{BOLD:#}  {title}"))?;
+        grid.push([Cell::styled(*id, BOLD), Cell::from(*title)]);
     }
-    Ok(())
+    grid.print(Out::Stdout).map(drop)
 }
 
 /// The IDs of all experiments.
@@ -256,10 +282,8 @@ impl Progress {
             .sum();
         let target = indicatif::ProgressDrawTarget::stderr_with_hz(5);
         let bar = indicatif::ProgressBar::with_draw_target(Some(runs), target);
-        if let Ok(style) =
-            indicatif::ProgressStyle::with_template("{bar:30} {pos}/{len} runs  {msg}  {elapsed}")
-        {
-            bar.set_style(style.progress_chars("━╸ "));
+        if let Some(style) = crate::progress::style(crate::progress::RUNS) {
+            bar.set_style(style);
         }
         Self {
             started: Instant::now(),

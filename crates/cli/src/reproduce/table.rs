@@ -5,7 +5,8 @@ use motet_lab::stats::Interval;
 
 use super::Done;
 use crate::error::Error;
-use crate::output::{self, BAD, BOLD, DIM, GOOD};
+use crate::grid::{self, Cell, Grid, Head};
+use crate::output::{self, BAD, BOLD, DIM, GOOD, Out};
 
 /// Names of the columns; numbers are aligned to the right.
 pub(super) const HEAD: [(&str, bool); 8] = [
@@ -24,24 +25,37 @@ pub(super) const HEAD: [(&str, bool); 8] = [
 /// # Errors
 /// When standard output cannot be written to.
 pub(super) fn print(done: &Done, seed: u64) -> Result<(), Error> {
-    output::line(format_args!(
-        "{BOLD}{}{BOLD:#}  {}  {DIM}{}{DIM:#}",
+    let title = format!(
+        "{}  {}  {}",
         done.experiment.id,
         done.experiment.title,
         extent(done, seed)
-    ))?;
-    let cells: Vec<[String; 7]> = done.report.rows.iter().map(cells).collect();
-    let mut widths = HEAD.map(|(name, _)| name.chars().count());
-    for row in &cells {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
+    );
+    for (at, line) in grid::folded(&title, grid::columns(), 2).iter().enumerate() {
+        match line.strip_prefix(done.experiment.id) {
+            Some(rest) if at == 0 => {
+                output::line(format_args!("{BOLD}{}{BOLD:#}{rest}", done.experiment.id))?;
+            }
+            _ => output::line(line)?,
         }
     }
-    let head: Vec<String> = HEAD.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let head = align(&head, &widths);
-    output::line(format_args!("  {DIM}{}{DIM:#}", head.trim_end()))?;
-    for (row, cells) in done.report.rows.iter().zip(&cells) {
-        output::line(format_args!("  {}{}", align(cells, &widths), verdict(row)))?;
+    let heads = HEAD.map(|(name, is_number)| match (name, is_number) {
+        ("", _) => Head::fixed(name).words().prose(),
+        ("bound" | "estimate", _) => Head::new(name, 1),
+        (_, true) => Head::fixed(name),
+        (_, false) => Head::fixed(name).words(),
+    });
+    let mut grid = Grid::new(heads.to_vec());
+    for row in &done.report.rows {
+        let cells = cells(row).into_iter().map(Cell::from);
+        grid.push(cells.chain([verdict(row)]));
+    }
+    let left_out = grid.print(Out::Stdout)?;
+    if !left_out.is_empty() {
+        let columns = left_out.join(", ");
+        output::line(format_args!(
+            "{DIM}{columns}: no room here, see --json{DIM:#}"
+        ))?;
     }
     output::line("")
 }
@@ -55,19 +69,6 @@ pub(super) fn extent(done: &Done, seed: u64) -> String {
     };
     let [first, second] = [seed, seed.wrapping_add(budget.runs)].map(set);
     format!("{} s, seeds {first} and {second}", budget.seconds)
-}
-
-fn align(cells: &[String], widths: &[usize]) -> String {
-    let mut line = String::new();
-    for ((cell, width), (_, is_number)) in cells.iter().zip(widths).zip(HEAD) {
-        let padding = " ".repeat(width.saturating_sub(cell.chars().count()));
-        line += &if is_number {
-            format!("{padding}{cell}  ")
-        } else {
-            format!("{cell}{padding}  ")
-        };
-    }
-    line
 }
 
 /// A row's cells under [`HEAD`], its verdict apart.
@@ -113,19 +114,18 @@ pub(super) fn number(value: f64) -> String {
 }
 
 /// The verdict of the criterion on the runs; for a row that is not judged, the reason.
-fn verdict(row: &Row) -> String {
+fn verdict(row: &Row) -> Cell {
     let text = row.criterion.as_ref().map_or("", |c| c.text.as_str());
     let role = row.evidence.name();
     match (row.evidence, row.pass(), row.meets()) {
-        (Evidence::Prediction, None, _) => format!("{DIM}{text}{DIM:#}"),
-        (_, Some(true), _) => format!("{GOOD}holds{GOOD:#}   {DIM}{text}{DIM:#}"),
-        (_, Some(false), Some(true)) => {
-            format!("{BAD}MISSED{BAD:#}  {text}: the mean meets it, an interval does not")
-        }
-        (_, Some(false), _) => format!("{BAD}MISSED{BAD:#}  {text}"),
-        (_, None, Some(false)) => format!("{DIM}{role}, not met  {text}{DIM:#}"),
-        (_, None, _) => format!("{DIM}{role:<7} {text}{DIM:#}")
-            .trim_end()
-            .to_owned(),
+        (Evidence::Prediction, None, _) => Cell::styled(text, DIM),
+        (_, Some(true), _) => Cell::styled(format!("holds   {text}"), GOOD),
+        (_, Some(false), Some(true)) => Cell::styled(
+            format!("MISSED  {text}: the mean meets it, an interval does not"),
+            BAD,
+        ),
+        (_, Some(false), _) => Cell::styled(format!("MISSED  {text}"), BAD),
+        (_, None, Some(false)) => Cell::styled(format!("{role}, not met  {text}"), DIM),
+        (_, None, _) => Cell::styled(format!("{role:<7} {text}").trim_end(), DIM),
     }
 }

@@ -11,6 +11,7 @@ use std::{
 use super::{StatusArgs, snapshot::Snapshot, socket_path, table};
 use crate::{
     error::Error,
+    grid,
     output::{self, describe},
 };
 
@@ -67,7 +68,12 @@ fn several(units: &[PathBuf]) -> Error {
 }
 
 fn show(snapshot: &Snapshot, before: &str) -> Result<(), Error> {
-    let lines = table::lines(snapshot);
+    // What is no table is folded; tables fit.
+    let width = grid::columns();
+    let lines = table::lines(snapshot).into_iter();
+    let lines: Vec<String> = lines
+        .flat_map(|line| grid::folded(&line, width, 2))
+        .collect();
     output::line(format!("{before}{}", lines.join("\n")))
 }
 

@@ -4,6 +4,7 @@ use std::net::Ipv6Addr;
 
 use super::snapshot::{FlowRow, MoteRow, Others, RadioRow, Snapshot, Traffic};
 use crate::{
+    grid::{self, Grid, Head},
     hosts,
     output::{BOLD, DIM},
 };
@@ -26,7 +27,7 @@ pub(super) fn lines(snapshot: &Snapshot) -> Vec<String> {
     lines.extend(further("motes", &snapshot.other_motes));
     if !flows.is_empty() {
         lines.push(String::new());
-        lines.extend(grid(&FLOW_HEADS, &flows));
+        lines.extend(flow_lines(&flows));
         lines.extend(further("flows", &snapshot.other_flows));
     }
     lines
@@ -73,7 +74,14 @@ fn places(snapshot: &Snapshot) -> Option<Vec<String>> {
     (!rows.is_empty()).then(|| grid(&PLACE_HEADS, &rows))
 }
 
-const PLACE_HEADS: [&str; 6] = ["mote", "address", "hops", "parent", "signal", "ETX"];
+const PLACE_HEADS: [(&str, u8); 6] = [
+    ("mote", 0),
+    ("address", 0),
+    ("hops", 2),
+    ("parent", 0),
+    ("signal", 0),
+    ("ETX", 1),
+];
 
 /// The radio in one line.
 fn radio_line(radio: &RadioRow) -> String {
@@ -164,30 +172,31 @@ fn summary(snapshot: &Snapshot) -> Vec<String> {
     lines
 }
 
-const MOTE_HEADS: [&str; 10] = [
-    "mote",
-    "hops",
-    "flows",
-    "kb/s",
-    "10 min",
-    "up",
-    "down",
-    "held",
-    "on average",
-    "resent",
+/// Columns with the highest numbers are left out first where there is no room.
+const MOTE_HEADS: [(&str, u8); 10] = [
+    ("mote", 0),
+    ("hops", 1),
+    ("flows", 3),
+    ("kb/s", 0),
+    ("10 min", 4),
+    ("up", 2),
+    ("down", 2),
+    ("held", 5),
+    ("on average", 7),
+    ("resent", 6),
 ];
 
-const FLOW_HEADS: [&str; 10] = [
-    "flow",
-    "kb/s",
-    "10 min",
-    "up",
-    "down",
-    "mesh RTT",
-    "wired RTT",
-    "held",
-    "on average",
-    "resent",
+const FLOW_HEADS: [(&str, u8); 10] = [
+    ("flow", 0),
+    ("kb/s", 0),
+    ("10 min", 4),
+    ("up", 2),
+    ("down", 2),
+    ("mesh RTT", 1),
+    ("wired RTT", 5),
+    ("held", 6),
+    ("on average", 7),
+    ("resent", 3),
 ];
 
 fn mote_cells(mote: &MoteRow) -> Vec<String> {
@@ -265,28 +274,46 @@ fn span(seconds: f64) -> String {
     }
 }
 
-/// The first column to the left, the others to the right, each as wide as its widest cell.
-fn grid(heads: &[&str], rows: &[Vec<String>]) -> Vec<String> {
-    let width_of = |(column, head): (usize, &&str)| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        let widths = cells.map(|cell| cell.chars().count());
-        widths.chain([head.chars().count()]).max().unwrap_or(0)
+/// The table of flows, whose names have two addresses: where they leave no room for the figures, each is on
+/// a line of its own.
+fn flow_lines(flows: &[Vec<String>]) -> Vec<String> {
+    let width = grid::columns();
+    let names = flows.iter().filter_map(|cells| cells.first());
+    let longest = names.clone().map(|name| name.chars().count()).max();
+    if longest.is_none_or(|longest| longest <= width / 2) {
+        return grid(&FLOW_HEADS, flows);
+    }
+    let cells = |cells: &Vec<String>| {
+        let figures = cells.iter().skip(1).cloned();
+        [String::from(" ")].into_iter().chain(figures).collect()
     };
-    let widths: Vec<usize> = heads.iter().enumerate().map(width_of).collect();
-    let line = |cells: &mut dyn Iterator<Item = &str>| {
-        let padded = cells
-            .zip(&widths)
-            .enumerate()
-            .map(|(column, (cell, width))| match column {
-                0 => format!("{cell:<width$}"),
-                _ => format!("{cell:>width$}"),
-            });
-        padded.collect::<Vec<_>>().join("  ")
+    let figures: Vec<Vec<String>> = flows.iter().map(cells).collect();
+    let mut heads = FLOW_HEADS;
+    heads[0].0 = "";
+    let table = grid(&heads, &figures);
+    let mut names = names.map(String::as_str);
+    let beside = |line: String| match names.next() {
+        Some(name) => vec![name.to_owned(), line],
+        None => vec![line],
     };
-    let head = line(&mut heads.iter().copied());
-    let mut lines = vec![format!("{DIM}{head}{DIM:#}")];
-    for row in rows {
-        lines.push(line(&mut row.iter().map(String::as_str)));
+    let (head, rows) = table.split_at(1);
+    let rows = rows.iter().cloned().flat_map(beside);
+    head.iter().cloned().chain(rows).collect()
+}
+
+/// The lines of a table: names to the left, figures to the right.
+fn grid(heads: &[(&str, u8)], rows: &[Vec<String>]) -> Vec<String> {
+    let heads = heads.iter().enumerate().map(|(place, (text, leaves))| {
+        let head = Head::new(text, *leaves);
+        if place == 0 { head.words() } else { head }
+    });
+    let mut grid = Grid::new(heads.collect());
+    rows.iter().for_each(|row| grid.push(row.clone()));
+    let (mut lines, left_out) = grid.lines(grid::columns());
+    if !left_out.is_empty() {
+        let columns = left_out.join(", ");
+        let note = format!("{columns}: no room here, see --json");
+        lines.push(format!("{DIM}{note}{DIM:#}"));
     }
     lines
 }
@@ -380,7 +407,7 @@ mod tests {
             vec!["a".to_owned(), "10.0".to_owned()],
             vec!["long".to_owned(), "±7".to_owned()],
         ];
-        let lines = grid(&["x", "kb/s"], &rows);
+        let lines = grid(&[("x", 0), ("kb/s", 0)], &rows);
         assert_eq!(lines.get(1).unwrap(), "a     10.0");
         assert_eq!(lines.get(2).unwrap(), "long    ±7");
     }

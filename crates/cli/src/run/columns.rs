@@ -3,7 +3,7 @@
 use motet_lab::report::{Metric, Spread, Summary};
 use motet_lab::scenario::{FlowResult, RunResult};
 
-use super::grid::Head;
+use crate::grid::Head;
 
 /// A figure, shown in a unit for people.
 pub(super) struct Column {

@@ -1,13 +1,12 @@
 //! `motet run SCENARIO.toml`: a scenario in virtual time, on all cores.
 
 mod columns;
-mod grid;
+mod key_page;
 mod origin;
 mod remarks;
 mod table;
 
 use std::{
-    io,
     path::{Path, PathBuf},
     sync::{
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -27,9 +26,10 @@ use motet_lab::{
 use crate::{
     capture::{self, is_stdout, is_stream},
     error::Error,
+    files,
     interrupt::Interrupt,
     number::{SEEDS, whole},
-    output::{Out, stdout_error},
+    output::{self, Out},
     progress::Progress,
     targets::{self, Folder},
 };
@@ -49,7 +49,7 @@ Examples:
   motet run scenarios/three-hops.toml --pcap - | tshark -r -
   motet run --keys      every key of a scenario, and its default")]
 pub(crate) struct Args {
-    /// The scenario, or results.jsonl of a run that is to be repeated
+    /// The scenario, or results.jsonl of a run that is to be repeated; - reads standard input
     #[arg(value_name = "SCENARIO.toml", required_unless_present = "keys")]
     file: Option<PathBuf>,
 
@@ -70,8 +70,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
 
-    /// Write results as JSON lines to this file; - is standard output, instead of the table
-    #[arg(long, value_name = "PATH")]
+    /// Write results as JSON lines to standard output, instead of the table, or to this file
+    #[arg(long, value_name = "PATH", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
 
     /// Write plots (SVG), report.html and results.jsonl to this folder
@@ -99,7 +99,7 @@ pub(crate) struct Args {
 /// Runs the scenario, shows and writes what it gave.
 pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let Some(file) = &args.file else {
-        return print(&scenario::documentation());
+        return key_page::print(&scenario::documentation());
     };
     let (plan, provenance) = origin::read(args, file)?;
     let folder = prepare(args, file, &plan)?;
@@ -207,7 +207,7 @@ fn prepare(args: &Args, file: &Path, plan: &Plan) -> Result<Option<Folder>, Erro
 /// The table, or JSON lines.
 fn show(args: &Args, plan: &Plan, results: &[RunResult]) -> Result<(), Error> {
     match &args.json {
-        Some(path) if is_stdout(path) => print(&report::json_lines(plan, results)),
+        Some(path) if is_stdout(path) => output::text(&report::json_lines(plan, results)),
         path => {
             if let Some(path) = path {
                 targets::write(
@@ -266,15 +266,6 @@ fn verdict(plan: &Plan, results: &[RunResult], signal: Option<i32>) -> Result<()
             plan.runs()
         ))),
     }
-}
-
-fn print(text: &str) -> Result<(), Error> {
-    use io::Write as _;
-    let mut stdout = io::stdout().lock();
-    stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-        .map_err(|error| stdout_error(&error))
 }
 
 fn duration(text: &str) -> Result<f64, String> {

@@ -10,7 +10,9 @@ use motet_lab::report::{Inputs, Origin, Provenance};
 use motet_lab::scenario::{Overrides, Plan};
 
 use super::Args;
+use crate::capture::is_stdout;
 use crate::error::Error;
+use crate::files;
 use crate::keys;
 use crate::provenance;
 
@@ -29,6 +31,10 @@ pub(super) fn read(args: &Args, file: &Path) -> Result<(Plan, Provenance), Error
     let origin = origin(file)?;
     let plan = match &origin {
         Some(origin) => Plan::parse(&origin.scenario, &origin.inputs.scenario, overrides),
+        None if is_stdout(file) => {
+            let text = files::read(file)?;
+            Plan::parse(&String::from_utf8_lossy(&text), file, overrides)
+        }
         None => Plan::read(file, overrides),
     };
     let mut plan = plan.map_err(|error| Error::input(error.to_string()))?;

@@ -6,10 +6,10 @@ use motet_lab::{
 };
 
 use super::columns::{Column, FLOW_COLUMNS, RUN_COLUMNS};
-use super::grid::{Grid, Head};
 use super::remarks;
 use crate::{
     error::Error,
+    grid::{Grid, Head},
     output::{self, BOLD, DIM, Out},
 };
 
@@ -280,7 +280,7 @@ fn hours(run: &RunResult) -> Grid {
             })
         };
         let cells = nodes.iter().map(of);
-        grid.push([number.to_string()].into_iter().chain(cells).collect());
+        grid.push([number.to_string()].into_iter().chain(cells));
     }
     grid
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::{
     error::Error,
+    grid::{Cell, Grid, Head},
     output::{self, BAD, BOLD, DIM, GOOD, Out},
     pacer::Lateness,
 };
@@ -114,11 +115,15 @@ impl Report {
         if as_json {
             return output::json_to(out, self);
         }
+        // Just so much that the digits of SHA-256 fit 80 columns.
+        let mut grid = Grid::new(vec![
+            Head::fixed("").words(),
+            Head::fixed("").words().prose(),
+        ]);
         for (name, style, value) in self.rows() {
-            let row = format_args!("{DIM}{name:<16}{DIM:#} {style}{value}{style:#}");
-            output::line_to(out, row)?;
+            grid.push([Cell::styled(name, DIM), Cell::styled(value, style)]);
         }
-        Ok(())
+        grid.print(out).map(|_| ())
     }
 
     fn rows(&self) -> Vec<(&'static str, Style, String)> {
@@ -135,7 +140,7 @@ impl Report {
                 format!("{} bytes, {}", thousands(self.bytes), self.route()),
             ),
             ("SHA-256 sent", plain, self.sha256_sent.clone()),
-            ("SHA-256 received", plain, self.sha256_received.clone()),
+            ("SHA-256 read", plain, self.sha256_received.clone()),
             ("content", style, verdict.to_owned()),
             ("time", plain, format!("{:.2} s", self.seconds)),
             ("goodput", BOLD, self.goodput()),
@@ -147,7 +152,7 @@ impl Report {
             ),
             ("window", plain, self.window_text()),
             ("segments", plain, self.segments_text()),
-            ("retransmissions", plain, self.causes()),
+            ("retransmitted", plain, self.causes()),
             ("link retries", plain, thousands(self.link_retries)),
             ("frames", plain, self.frames_text()),
         ];

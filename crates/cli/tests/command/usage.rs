@@ -291,11 +291,11 @@ fn a_capture_is_never_overwritten_unasked() {
     );
     assert_refused(
         &send()
-            .arg(folder.path().join("no/air.pcap"))
+            .arg(folder.path().join("air.pcap/air.pcap"))
             .output()
             .unwrap(),
         2,
-        &["cannot write", "no such folder"],
+        &["cannot write", "not a directory"],
     );
 
     let forced = send().arg(&pcap).arg("--force").output().unwrap();

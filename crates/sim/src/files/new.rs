@@ -4,7 +4,7 @@
 //! left. A new file is written in the same folder under a temporary name, so that renaming it is
 //! one atomic step.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,8 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// Begins a file that will be called `path`, with the permissions that any new file has.
+    /// Begins a file that will be called `path`, with the permissions that any new file has. Folders that
+    /// are missing are made.
     ///
     /// # Errors
     /// [`io::ErrorKind::AlreadyExists`] when `path` exists and `replace` is false;
@@ -36,6 +37,9 @@ impl NewFile {
         let folder = path
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder {
+            fs::create_dir_all(folder)?;
+        }
         let mut builder = tempfile::Builder::new();
         builder.prefix(".motet-");
         // Temporary files are their owner's alone; this one is not temporary. The umask

@@ -1,0 +1,348 @@
+//! The one writer of tables: rows of cells under heads, no wider than the terminal.
+//!
+//! Numbers stand to the right, words to the left. Where there is no room, columns that say less leave first;
+//! then the last column is folded, if it is prose. Lines of text are folded by [`folded`].
+
+use std::io;
+
+use anstyle::Style;
+
+use crate::{
+    error::Error,
+    output::{self, DIM, Out},
+};
+
+/// A table for people, drawn within the width of the terminal.
+#[derive(Debug)]
+pub(crate) struct Grid {
+    columns: Vec<Head>,
+    rows: Vec<Vec<Cell>>,
+}
+
+/// The heading of a column.
+#[derive(Clone, Debug)]
+pub(crate) struct Head {
+    text: String,
+    /// Columns with the highest number go first where there is no room; 0 stays.
+    leaves: u8,
+    kind: Kind,
+}
+
+/// How the cells of a column stand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// To the right, as numbers do.
+    Number,
+    /// To the left.
+    Word,
+    /// To the left, and folded where there is no room; only the last column is.
+    Prose,
+}
+
+/// A cell, and how it is shown.
+#[derive(Clone, Debug)]
+pub(crate) struct Cell {
+    text: String,
+    style: Style,
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        let style = Style::new();
+        Self { text, style }
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl Cell {
+    /// In this style.
+    pub(crate) fn styled(text: impl Into<String>, style: Style) -> Self {
+        let text = text.into();
+        Self { text, style }
+    }
+}
+
+impl Head {
+    /// A column that is always there.
+    pub(crate) fn fixed(text: &str) -> Self {
+        Self::new(text, 0)
+    }
+
+    /// A column called `text`, whose lines stand above each other.
+    pub(crate) fn new(text: &str, leaves: u8) -> Self {
+        Self {
+            text: text.to_owned(),
+            leaves,
+            kind: Kind::Number,
+        }
+    }
+
+    /// Its cells are words.
+    pub(crate) const fn words(mut self) -> Self {
+        self.kind = Kind::Word;
+        self
+    }
+
+    /// Its cells are sentences; it is the last column.
+    pub(crate) const fn prose(mut self) -> Self {
+        self.kind = Kind::Prose;
+        self
+    }
+}
+
+impl Grid {
+    pub(crate) const fn new(columns: Vec<Head>) -> Self {
+        Self {
+            columns,
+            rows: Vec::new(),
+        }
+    }
+
+    /// One cell for each column.
+    pub(crate) fn push<C: Into<Cell>>(&mut self, row: impl IntoIterator<Item = C>) {
+        self.rows.push(row.into_iter().map(Into::into).collect());
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Prints the columns that fit, without empty ones; returns the heads of the columns for
+    /// which there was no room.
+    pub(crate) fn print(self, out: Out) -> Result<Vec<String>, Error> {
+        let (lines, left_out) = self.lines(columns());
+        for line in lines {
+            output::line_to(out, line)?;
+        }
+        Ok(left_out)
+    }
+
+    /// The lines of the columns that fit into `width`, and the heads of the others.
+    pub(crate) fn lines(mut self, width: usize) -> (Vec<String>, Vec<String>) {
+        let empty = |place: usize| self.rows.iter().all(|row| row[place].text.is_empty());
+        for place in (0..self.columns.len())
+            .rev()
+            .filter(|place| empty(*place))
+            .collect::<Vec<_>>()
+        {
+            self.remove(place);
+        }
+        let left_out = self.fit(width);
+        let widths = self.widths(width);
+        let mut lines = self.head_lines(&widths);
+        for row in &self.rows {
+            self.row_lines(row, &widths, &mut lines);
+        }
+        (lines, left_out)
+    }
+
+    fn head_lines(&self, widths: &[usize]) -> Vec<String> {
+        let heads: Vec<Vec<&str>> = self
+            .columns
+            .iter()
+            .map(|head| head.text.split('\n').collect())
+            .collect();
+        let height = heads.iter().map(Vec::len).max().unwrap_or(0);
+        let line = |line: usize| {
+            // The last line of each head stands right above the numbers.
+            let cells = heads.iter().map(|lines| {
+                let place = (line + lines.len()).checked_sub(height);
+                Cell::from(place.map_or("", |place| lines[place]))
+            });
+            let text = self.joined(&cells.collect::<Vec<_>>(), widths);
+            format!("{DIM}{text}{DIM:#}")
+        };
+        let has_heads = self.columns.iter().any(|head| !head.text.is_empty());
+        (0..height).filter(|_| has_heads).map(line).collect()
+    }
+
+    /// The line of a row, and further ones where its last cell is folded.
+    fn row_lines(&self, row: &[Cell], widths: &[usize], lines: &mut Vec<String>) {
+        let last = self.columns.last().filter(|head| head.kind == Kind::Prose);
+        let (Some(_), Some((prose, others)), Some(width)) = (last, row.split_last(), widths.last())
+        else {
+            lines.push(self.joined(row, widths));
+            return;
+        };
+        let indent = widths.iter().rev().skip(1).sum::<usize>() + GAP.len() * others.len();
+        for (at, piece) in folded(&prose.text, *width, 0).into_iter().enumerate() {
+            let piece = Cell::styled(piece, prose.style);
+            lines.push(match at {
+                0 => self.joined(&[others, &[piece]].concat(), widths),
+                _ => format!("{}{}", " ".repeat(indent), shown(&piece, &piece.text)),
+            });
+        }
+    }
+
+    /// Takes columns away until `width` is enough for the rest.
+    fn fit(&mut self, width: usize) -> Vec<String> {
+        let mut left_out = Vec::new();
+        let total = |widths: &[usize]| {
+            widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
+        };
+        while total(&self.widths(width)) > width {
+            let places = self.columns.iter().enumerate();
+            let Some((place, head)) = places.max_by_key(|(_, head)| head.leaves) else {
+                break;
+            };
+            if head.leaves == 0 {
+                break;
+            }
+            left_out.push(head.text.replace('\n', " "));
+            self.remove(place);
+        }
+        left_out.reverse();
+        left_out
+    }
+
+    fn remove(&mut self, place: usize) {
+        self.columns.remove(place);
+        for row in &mut self.rows {
+            row.remove(place);
+        }
+    }
+
+    /// How wide each column is; prose takes what is left of `width`, if that is not too little.
+    fn widths(&self, width: usize) -> Vec<usize> {
+        let columns = self.columns.iter().enumerate();
+        let widest = columns.map(|(place, head)| {
+            let cells = self.rows.iter().map(|row| row[place].text.chars().count());
+            let heads = head.text.split('\n').map(|text| text.chars().count());
+            cells.chain(heads).max().unwrap_or(0)
+        });
+        let mut widths: Vec<usize> = widest.collect();
+        if let (Some(Kind::Prose), Some((last, others))) = (
+            self.columns.last().map(|head| head.kind),
+            widths.split_last_mut(),
+        ) {
+            let taken = others.iter().sum::<usize>() + GAP.len() * others.len();
+            let left = width.saturating_sub(taken).max(PROSE_MIN);
+            *last = left.min(*last);
+        }
+        widths
+    }
+
+    /// Joins the cells of a row.
+    fn joined(&self, cells: &[Cell], widths: &[usize]) -> String {
+        let last = cells.iter().rposition(|cell| !cell.text.is_empty());
+        let cells = cells.iter().zip(widths).zip(&self.columns).enumerate();
+        let cells = cells.map(|(place, ((cell, width), head))| {
+            let text = match head.kind {
+                _ if last.is_none_or(|last| place > last) => String::new(),
+                Kind::Number => format!("{:>width$}", cell.text),
+                // Nothing follows that would have to stand in line.
+                Kind::Word | Kind::Prose if last == Some(place) => cell.text.clone(),
+                Kind::Word | Kind::Prose => format!("{:<width$}", cell.text),
+            };
+            shown(cell, &text)
+        });
+        cells.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
+    }
+}
+
+fn shown(cell: &Cell, text: &str) -> String {
+    let style = cell.style;
+    format!("{style}{text}{style:#}")
+}
+
+/// `text` in lines of at most `width` columns, broken at blanks where possible; those behind the first
+/// begin with `indent` blanks.
+pub(crate) fn folded(text: &str, width: usize, indent: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in text.split(' ') {
+        let len = word.chars().count();
+        let is_first = used == 0 || used == indent && lines.len() > 1;
+        if !is_first && used + 1 + len > width {
+            lines.push(" ".repeat(indent));
+            used = indent;
+        } else if !is_first {
+            if let Some(line) = lines.last_mut() {
+                line.push(' ');
+            }
+            used += 1;
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push_str(word);
+        }
+        used += len;
+    }
+    lines
+}
+
+/// How wide lines may be: the terminal, what `COLUMNS` says, or the usual.
+pub(crate) fn columns() -> usize {
+    let size = terminal_size::terminal_size_of(io::stdout());
+    let told = || std::env::var("COLUMNS").ok()?.parse().ok();
+    size.map(|(width, _)| usize::from(width.0))
+        .or_else(told)
+        .unwrap_or(COLUMNS)
+        .max(COLUMNS_MIN)
+}
+
+const GAP: &str = "  ";
+
+/// The width where no terminal reports one.
+const COLUMNS: usize = 110;
+
+/// Narrower tables wrap.
+const COLUMNS_MIN: usize = 60;
+
+/// Columns that prose has at least.
+const PROSE_MIN: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_leaves_in_its_order() {
+        let heads = [("flow", 0), ("kb/s", 1), ("energy\nmJ", 3), ("RTT\nms", 2)];
+        let heads = heads.map(|(text, leaves)| Head::new(text, leaves));
+        let mut grid = Grid::new(heads.to_vec());
+        grid.push(["1 → host", "12.5", "1234.5 ± 60.1", "250"]);
+        assert_eq!(grid.fit(34), Vec::<String>::new());
+        assert_eq!(grid.widths(34), [8, 4, 13, 3]);
+        assert_eq!(grid.fit(33), ["energy mJ"]);
+        assert_eq!(grid.fit(5), ["kb/s", "RTT ms"]);
+        assert_eq!(grid.rows[0][0].text, "1 → host");
+    }
+
+    #[test]
+    fn prose_is_folded_beside_the_other_columns() {
+        let heads = vec![
+            Head::fixed("what").words(),
+            Head::fixed("n"),
+            Head::fixed("why").words().prose(),
+        ];
+        let mut grid = Grid::new(heads);
+        grid.push(["one", "10", "a sentence that is too long for its line"]);
+        grid.push(["three", "5", ""]);
+        let (lines, _) = grid.lines(36);
+        let plain = anstream::adapter::strip_str(&lines.join("\n")).to_string();
+        assert_eq!(
+            plain,
+            "what    n  why\n\
+             one    10  a sentence that is too\n\
+             \u{20}          long for its line\n\
+             three   5"
+        );
+        assert!(plain.lines().all(|line| line.chars().count() <= 36));
+    }
+
+    #[test]
+    fn text_is_folded_at_blanks() {
+        assert_eq!(folded("a bc def", 5, 2), ["a bc", "  def"]);
+        assert_eq!(folded("", 5, 2), [""]);
+        let long = "x".repeat(20);
+        assert_eq!(
+            folded(&format!("a {long} b"), 10, 1),
+            ["a", &format!(" {long}"), " b"]
+        );
+    }
+}
