@@ -4,21 +4,21 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
-use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
 use anstream::{AutoStream, ColorChoice};
-use motet_decode::{COLUMNS, Capture, CaptureError, Context, Decoder, Frame, Look};
+use motet_decode::{Capture, CaptureError, Context, Decoder, Ending, Frame, Look};
 
 use crate::error::Error;
-use crate::keys::CaptureKey;
+use crate::grid;
+use crate::keys::CaptureKeys;
 use crate::output::{self, Versioned};
 
 /// Explain a capture frame by frame: 802.15.4, Bluetooth LE, 6LoWPAN, IPv6, TCP, RPL, CoAP, Spinel.
 ///
-/// Reads pcap and pcapng files of IEEE 802.15.4 (with or without FCS, PHY or TAP header), Bluetooth
-/// LE (link type 256), raw IP, loopback, Ethernet and Linux cooked captures, and ZEP datagrams in
-/// them. Fragments are reassembled and explained with the last of them.
+/// Reads pcap and pcapng files of IEEE 802.15.4 (with or without FCS, TI's metadata in its place, PHY,
+/// TAP or PPI header), Bluetooth LE (link types 251, 256 and nRF Sniffer's 272), raw IP, loopback,
+/// Ethernet and Linux cooked captures, and ZEP datagrams in them. Fragments are reassembled and explained with the last of them.
 ///
 /// Spinel, which a dongle with ot-rcp speaks, is read from captures of a private link type (147 to
 /// 162) or of none (0), a frame in each packet, with or without HDLC-lite; and with --spinel from
@@ -28,6 +28,7 @@ use crate::output::{self, Versioned};
                         motet decode air.pcap --context 0=fd00::/64 --summary\n  \
                         motet decode air.pcap --json | jq 'select(.status == \"malformed\")'\n  \
                         motet decode home.pcap --key \"$(ot-ctl dataset active -x)\"\n  \
+                        motet decode llsec.pcap --key raw:00112233445566778899aabbccddeeff\n  \
                         motet decode --spinel dongle.log")]
 pub(crate) struct Args {
     /// The capture file; `-` reads standard input.
@@ -58,8 +59,49 @@ pub(crate) struct Args {
     /// A network key has 32 hexadecimal digits. A dataset is what ot-ctl dataset active -x prints
     /// of a Thread network: its digits, a file with them, or - for standard input. Where frames
     /// have short addresses, the extended ones are learned from the capture. No key is shown.
-    #[arg(long, value_name = "FILE|KEY|DATASET")]
-    key: Option<String>,
+    ///
+    /// With raw: in front, the digits are the AES key of the frames themselves, as Contiki-NG's llsec and
+    /// Wi-SUN's group keys are; also where frames name no key. It may be given several times.
+    #[arg(long, value_name = "FILE|KEY|DATASET|raw:KEY")]
+    key: Vec<String>,
+
+    /// The key index of frames that a raw key is for; the first belongs to the first raw key.
+    ///
+    /// Without it a raw key is tried for every frame.
+    #[arg(long, value_name = "N")]
+    key_index: Vec<u8>,
+
+    /// What 802.15.4 frames end in where the link type says: in an FCS.
+    ///
+    /// A radio by TI puts signal strength and correlation in the FCS's place, and some programs leave it out.
+    /// auto finds it out from the first frames.
+    #[arg(long, value_enum, default_value = "auto")]
+    fcs: FcsKind,
+}
+
+/// What the frames of a capture end in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub(crate) enum FcsKind {
+    /// What the first frames show.
+    Auto,
+    /// The FCS.
+    Crc,
+    /// The metadata of a TI radio (CC24xx and later) in the FCS's place.
+    Ti,
+    /// Nothing.
+    None,
+}
+
+impl FcsKind {
+    /// What the frames of `capture` end in.
+    pub(crate) fn ending(self, capture: &mut Capture) -> Ending {
+        match self {
+            Self::Auto => capture.ending(),
+            Self::Crc => Ending::Crc,
+            Self::Ti => Ending::Metadata,
+            Self::None => Ending::Nothing,
+        }
+    }
 }
 
 /// Runs `motet decode`.
@@ -76,22 +118,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         };
         Error::input(format!("cannot decode {file}: {error}"))
     };
-    if args.key.as_deref() == Some("-") && args.file.as_os_str() == "-" {
+    if args.key.iter().any(|key| key == "-") && args.file.as_os_str() == "-" {
         return Err(Error::input(
             "the capture and --key cannot both be standard input: name a file for one of them",
         ));
     }
-    let key = args.key.as_deref().map(CaptureKey::read).transpose()?;
+    let keys = CaptureKeys::read(&args.key, &args.key_index)?;
     let mut capture = open(args).map_err(unreadable)?;
-    let mesh_local = key.and_then(|key| key.mesh_local_prefix);
-    let mut contexts: Vec<Context> = mesh_local.map(mesh_local_context).into_iter().collect();
-    contexts.extend(&args.context);
-    let mut decoder = Decoder::new(&contexts);
-    if let Some(key) = key {
-        decoder.open_with(key.network, key.sequence);
-        if is_read_twice(args) {
-            decoder = informed(decoder, open(args).map_err(unreadable)?);
-        }
+    let mut decoder = keys.decoder(&args.context);
+    decoder.end_frames_in(args.fcs.ending(&mut capture));
+    if !args.key.is_empty() && is_read_twice(args) {
+        decoder = informed(decoder, open(args).map_err(unreadable)?);
     }
     let mut printer = Printer::new(args);
     let ended = loop {
@@ -116,15 +153,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
             .map_err(|error| output::stdout_error(&error))?;
     }
     ended
-}
-
-/// The context that every node of a Thread network knows.
-const fn mesh_local_context(prefix: Ipv6Addr) -> Context {
-    Context {
-        id: 0,
-        prefix,
-        len: 64,
-    }
 }
 
 /// Whether the capture can be read twice: it is a file, not a pipe and nothing that grows.
@@ -164,10 +192,9 @@ fn open(args: &Args) -> Result<Capture, CaptureError> {
 fn look_of_stdout() -> Look {
     let stdout = io::stdout();
     let colour = AutoStream::choice(&stdout) != ColorChoice::Never;
-    let columns = terminal_size::terminal_size_of(&stdout).map(|(width, _)| width.0.into());
     Look {
         colour,
-        columns: columns.unwrap_or(COLUMNS).max(COLUMNS_MIN),
+        columns: grid::columns(),
     }
 }
 
@@ -221,6 +248,3 @@ impl Printer {
         self.out.flush()
     }
 }
-
-/// Narrower lines would hold less than one field.
-const COLUMNS_MIN: usize = 60;

@@ -6,8 +6,9 @@ use std::io::Read as _;
 use std::net::Ipv6Addr;
 use std::path::Path;
 
-use motet::mac::security::NetworkKey;
+use motet::mac::security::{KEY_LEN, NetworkKey};
 use motet::thread::Dataset;
+use motet_decode::{Context, Decoder};
 
 use super::{Keys, from_hex, read};
 use crate::error::Error;
@@ -15,13 +16,13 @@ use crate::files;
 
 /// What opens the frames of a capture.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CaptureKey {
+struct CaptureKey {
     /// The key of the network.
-    pub(crate) network: NetworkKey,
+    network: NetworkKey,
     /// Where its key sequence stands, as far as is known.
-    pub(crate) sequence: u32,
+    sequence: u32,
     /// The mesh-local prefix of a Thread network, which is its 6LoWPAN context 0.
-    pub(crate) mesh_local_prefix: Option<Ipv6Addr>,
+    mesh_local_prefix: Option<Ipv6Addr>,
 }
 
 impl CaptureKey {
@@ -30,7 +31,7 @@ impl CaptureKey {
     ///
     /// # Errors
     /// [`Error::Input`]: it is none of these.
-    pub(crate) fn read(named: &str) -> Result<Self, Error> {
+    fn read(named: &str) -> Result<Self, Error> {
         if named == "-" {
             let mut text = String::new();
             let input = std::io::stdin().take(TEXT_LEN_MAX);
@@ -73,6 +74,79 @@ impl CaptureKey {
     }
 }
 
+/// All that opens the frames of a capture.
+#[derive(Debug, Default)]
+pub(crate) struct CaptureKeys {
+    network: Option<CaptureKey>,
+    raw: Vec<RawKey>,
+}
+
+/// The AES key of frames, and their key index.
+#[derive(Clone, Copy)]
+struct RawKey {
+    bytes: [u8; KEY_LEN],
+    index: Option<u8>,
+}
+
+impl std::fmt::Debug for RawKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("RawKey(..)")
+    }
+}
+
+impl CaptureKeys {
+    /// Reads what users named by `--key` and `--key-index`.
+    ///
+    /// # Errors
+    /// [`Error::Input`]: one is no key, there are two network keys, or an index without a raw key.
+    pub(crate) fn read(named: &[String], indices: &[u8]) -> Result<Self, Error> {
+        let mut keys = Self::default();
+        let mut indices = indices.iter();
+        for named in named {
+            if let Some(digits) = named.strip_prefix(RAW) {
+                let bytes = from_hex(digits.trim()).ok_or_else(|| {
+                    Error::input("--key raw: must be followed by 32 hexadecimal digits")
+                })?;
+                let index = indices.next().copied();
+                keys.raw.push(RawKey { bytes, index });
+            } else if keys.network.replace(CaptureKey::read(named)?).is_some() {
+                return Err(Error::input(
+                    "--key names two network keys: leave one out, or write raw: in front of an AES key",
+                ));
+            }
+        }
+        match indices.next() {
+            Some(index) => Err(Error::input(format!(
+                "--key-index {index} needs a key of its own, such as --key raw:00112233445566778899aabbccddeeff"
+            ))),
+            None => Ok(keys),
+        }
+    }
+
+    /// A decoder that has these keys, and the contexts given or known with them.
+    pub(crate) fn decoder(&self, given: &[Context]) -> Decoder {
+        let mesh_local = self.network.and_then(|key| key.mesh_local_prefix);
+        // The context that every node of a Thread network knows.
+        let mesh_local = mesh_local.map(|prefix| Context {
+            id: 0,
+            prefix,
+            len: 64,
+        });
+        let contexts: Vec<Context> = mesh_local
+            .into_iter()
+            .chain(given.iter().copied())
+            .collect();
+        let mut decoder = Decoder::new(&contexts);
+        if let Some(key) = self.network {
+            decoder.open_with(key.network, key.sequence);
+        }
+        for key in &self.raw {
+            decoder.open_with_raw(key.bytes, key.index);
+        }
+        decoder
+    }
+}
+
 impl From<Keys> for CaptureKey {
     fn from(keys: Keys) -> Self {
         Self {
@@ -93,6 +167,9 @@ fn is_digits(text: &str) -> bool {
 
 /// A dataset has at most 508 digits.
 const TEXT_LEN_MAX: u64 = 65_536;
+
+/// In front of an AES key that is of no known network.
+const RAW: &str = "raw:";
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use sha2::{Digest as _, Sha256};
 
-pub(crate) use self::dataset::CaptureKey;
+pub(crate) use self::dataset::CaptureKeys;
 pub(crate) use self::file::{read, read_join_key};
 use motet_lab::keys::{KeyFile, hex};
 use motet_lab::net::network::{NetworkOptions, SecurityOptions};
