@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anstream::{AutoStream, ColorChoice};
 use motet_decode::{Capture, CaptureError, Context, Decoder, Ending, Frame, Look};
@@ -110,25 +110,21 @@ impl FcsKind {
 /// [`Error::Input`] where the file is not a capture, is damaged, or has a link type that `decode`
 /// does not read; the frames before the damage are printed.
 pub(crate) fn run(args: &Args) -> Result<(), Error> {
-    let unreadable = |error: CaptureError| {
-        let file = if args.file.as_os_str() == "-" {
-            "standard input".into()
-        } else {
-            args.file.display().to_string()
-        };
-        Error::input(format!("cannot decode {file}: {error}"))
-    };
+    let unreadable = |error: CaptureError| unreadable(&args.file, &error);
     if args.key.iter().any(|key| key == "-") && args.file.as_os_str() == "-" {
         return Err(Error::input(
             "the capture and --key cannot both be standard input: name a file for one of them",
         ));
     }
     let keys = CaptureKeys::read(&args.key, &args.key_index)?;
-    let mut capture = open(args).map_err(unreadable)?;
+    let mut capture = open_file(&args.file, args.spinel).map_err(unreadable)?;
     let mut decoder = keys.decoder(&args.context);
     decoder.end_frames_in(args.fcs.ending(&mut capture));
-    if !args.key.is_empty() && is_read_twice(args) {
-        decoder = informed(decoder, open(args).map_err(unreadable)?);
+    if !args.key.is_empty() && is_read_twice(&args.file) {
+        decoder = informed(
+            decoder,
+            open_file(&args.file, args.spinel).map_err(unreadable)?,
+        );
     }
     let mut printer = Printer::new(args);
     let ended = loop {
@@ -155,14 +151,23 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     ended
 }
 
+/// Why a capture cannot be read (further).
+pub(crate) fn unreadable(file: &Path, error: &CaptureError) -> Error {
+    let file = match file.as_os_str() == "-" {
+        true => "standard input".into(),
+        false => file.display().to_string(),
+    };
+    Error::input(format!("cannot decode {file}: {error}"))
+}
+
 /// Whether the capture can be read twice: it is a file, not a pipe and nothing that grows.
-fn is_read_twice(args: &Args) -> bool {
-    args.file.as_os_str() != "-" && args.file.metadata().is_ok_and(|file| file.is_file())
+pub(crate) fn is_read_twice(file: &Path) -> bool {
+    file.as_os_str() != "-" && file.metadata().is_ok_and(|file| file.is_file())
 }
 
 /// A decoder that knows what `capture` shows, so that frames are opened that are ahead of the
 /// message which explains them.
-fn informed(mut decoder: Decoder, mut capture: Capture) -> Decoder {
+pub(crate) fn informed(mut decoder: Decoder, mut capture: Capture) -> Decoder {
     // What cannot be read is reported when the frames are shown.
     while let Some(Ok(record)) = capture.next_record() {
         decoder.decode(&record);
@@ -171,8 +176,7 @@ fn informed(mut decoder: Decoder, mut capture: Capture) -> Decoder {
 }
 
 /// Opens a file, or standard input where the path is `-`.
-fn open(args: &Args) -> Result<Capture, CaptureError> {
-    let path = &args.file;
+pub(crate) fn open_file(path: &Path, is_spinel: bool) -> Result<Capture, CaptureError> {
     let input: Box<dyn Read> = if path.as_os_str() == "-" {
         Box::new(io::stdin())
     } else {
@@ -182,14 +186,14 @@ fn open(args: &Args) -> Result<Capture, CaptureError> {
         }
         Box::new(file)
     };
-    match args.spinel {
+    match is_spinel {
         true => Capture::of_serial_line(input),
         false => Capture::new(input),
     }
 }
 
 /// As fits standard output: colour where it is a terminal and `NO_COLOR` is not set.
-fn look_of_stdout() -> Look {
+pub(crate) fn look_of_stdout() -> Look {
     let stdout = io::stdout();
     let colour = AutoStream::choice(&stdout) != ColorChoice::Never;
     Look {

@@ -16,6 +16,7 @@ mod chain;
 mod command;
 mod completions;
 mod decode;
+mod diagnose;
 mod error;
 mod files;
 mod flags;
@@ -82,6 +83,7 @@ enum Command {
     Reproduce(reproduce::Args),
     Model(model::Args),
     Decode(decode::Args),
+    Diagnose(diagnose::Args),
     Sniff(sniff::Args),
     Mote(mote::Args),
     Keys(keys::Args),
@@ -113,6 +115,7 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Reproduce(args) => reproduce::run(args),
         Command::Model(args) => model::run(args),
         Command::Decode(args) => decode::run(args),
+        Command::Diagnose(args) => diagnose::run(args),
         Command::Sniff(args) => sniff::run(args),
         Command::Mote(args) => mote::run(args),
         Command::Keys(args) => keys::run(args),

@@ -26,6 +26,7 @@ struct Readme;
 mod addresses;
 mod capture;
 mod conversation;
+mod diagnosis;
 mod ending;
 mod layers;
 mod line;
@@ -51,6 +52,7 @@ use motet::mac::security::{KEY_LEN, NetworkKey};
 use motet::wire::LinkAddr;
 
 pub use self::capture::{Capture, CaptureError, LinkType, Record};
+pub use self::diagnosis::{Diagnosis, Examiner};
 pub use self::ending::Ending;
 pub use self::model::{Audience, Field, Frame, Layer, Problem, Status, Value};
 pub use self::summary::Summary;

@@ -1,6 +1,7 @@
 //! Formats of files and link types, and hostile bytes, below the command line.
 
 mod compressed;
+mod diagnosis;
 mod kinds;
 mod mesh;
 mod raw;

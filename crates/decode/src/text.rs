@@ -58,6 +58,7 @@ impl Look {
         self.folded(
             out,
             (&head, used.chars().count() + 2),
+            MARGIN,
             style,
             &frame.summary,
         )?;
@@ -85,8 +86,15 @@ impl Look {
         }
         let mut prefix = format!("{name}  ");
         for part in parts {
-            if MARGIN + line.chars().count() + part.chars().count() + 2 > self.columns {
-                writeln!(out, "{prefix}{line},")?;
+            // The separator, and a comma behind.
+            if MARGIN + line.chars().count() + part.chars().count() + 3 > self.columns {
+                self.folded(
+                    out,
+                    (&prefix, MARGIN),
+                    MARGIN,
+                    Style::new(),
+                    &format!("{line},"),
+                )?;
                 prefix = " ".repeat(MARGIN);
                 line = part;
             } else {
@@ -94,14 +102,16 @@ impl Look {
                 line = format!("{line}{separator}{part}");
             }
         }
-        writeln!(out, "{prefix}{line}")
+        self.folded(out, (&prefix, MARGIN), MARGIN, Style::new(), &line)
     }
 
-    /// Writes `text` behind a head of so many columns; what has no room goes on below, at the margin.
-    fn folded(
+    /// Writes `text` behind a head of so many columns; what has no room goes on below, at
+    /// `margin`.
+    pub(super) fn folded(
         self,
         out: &mut dyn Write,
         (head, used): (&str, usize),
+        margin: usize,
         style: Style,
         text: &str,
     ) -> io::Result<()> {
@@ -111,7 +121,7 @@ impl Look {
             let len = line.chars().count() + 1 + word.chars().count();
             if !line.is_empty() && used + len > self.columns {
                 writeln!(out, "{prefix}{}", self.paint(style, line.trim_end()))?;
-                (prefix, used) = (" ".repeat(MARGIN), MARGIN);
+                (prefix, used) = (" ".repeat(margin), margin);
                 line = word.to_owned();
             } else {
                 let gap = if line.is_empty() { "" } else { " " };
@@ -130,7 +140,13 @@ impl Look {
     ) -> io::Result<()> {
         let head = text.get(..indent).unwrap_or_default();
         let text = text.get(indent..).unwrap_or_default();
-        self.folded(out, (head, head.chars().count()), Style::new(), text)
+        self.folded(
+            out,
+            (head, head.chars().count()),
+            MARGIN,
+            Style::new(),
+            text,
+        )
     }
 
     fn problem(
@@ -144,7 +160,7 @@ impl Look {
         let mark = format!("{:>9}  {what} at {layer}:", "!");
         let used = mark.chars().count() + 1;
         let head = format!("{} ", self.paint(style, &mark));
-        self.folded(out, (&head, used), Style::new(), reason)
+        self.folded(out, (&head, used), MARGIN, Style::new(), reason)
     }
 }
 

@@ -1,0 +1,597 @@
+//! The rules by which counts become findings.
+
+use super::Examiner;
+use super::flows::{self, Flow, Way};
+use super::stations::{Link, Node, SPAN_S};
+use super::tally::Events;
+
+/// Something that is wrong.
+#[derive(Clone, Debug, serde::Serialize)]
+pub(super) struct Finding {
+    /// How bad it is, 1 to 100; the worst come first.
+    pub(super) severity: u32,
+    /// What kind of thing, for programs.
+    pub(super) code: &'static str,
+    /// The node, link or flow.
+    pub(super) subject: String,
+    /// What is wrong, for people.
+    pub(super) sentence: String,
+    /// Frames that show it.
+    pub(super) frames: Vec<u64>,
+}
+
+/// All findings, worst first.
+pub(super) fn all(of: &Examiner) -> Vec<Finding> {
+    let mut found = Findings::default();
+    found.captures(of);
+    found.links(of);
+    found.nodes(of);
+    found.floods(of);
+    found.contradictions(of);
+    found.fragments(of);
+    found.errors(of);
+    for (_, flow) in of.flows.flows.iter() {
+        found.flow(flow);
+    }
+    found.list.sort_by(|a, b| {
+        let key = |finding: &Finding| (u32::MAX - finding.severity, finding.code);
+        key(a).cmp(&key(b)).then_with(|| a.subject.cmp(&b.subject))
+    });
+    found.list
+}
+
+#[derive(Default)]
+struct Findings {
+    list: Vec<Finding>,
+}
+
+impl Findings {
+    fn add(
+        &mut self,
+        severity: u32,
+        code: &'static str,
+        subject: &str,
+        sentence: String,
+        frames: &[u64],
+    ) {
+        // A table of hostile names must not become a page of sentences.
+        if self
+            .list
+            .iter()
+            .filter(|finding| finding.code == code)
+            .count()
+            >= OF_KIND_MAX
+        {
+            return;
+        }
+        self.list.push(Finding {
+            severity,
+            code,
+            subject: subject.to_owned(),
+            sentence,
+            frames: frames.to_vec(),
+        });
+    }
+
+    fn captures(&mut self, of: &Examiner) {
+        let all = of.stations.frames.max(1);
+        let share = |events: &Events| 100.0 * events.count as f64 / all as f64;
+        let wrong = &of.stations.wrong_fcs;
+        if wrong.count >= 5 && share(wrong) >= 2.0 {
+            let text = format!(
+                "{} of {all} frames ({:.0} %) came with a wrong FCS: a weak signal, collisions or interference",
+                wrong.count,
+                share(wrong)
+            );
+            self.add(40, "wrong-fcs", "capture", text, &wrong.frames);
+        }
+        let malformed = &of.stations.malformed;
+        if malformed.count >= 3 {
+            let text = format!(
+                "{} frames are malformed though their FCS is right: what sent them is broken or hostile",
+                malformed.count
+            );
+            self.add(55, "malformed", "capture", text, &malformed.frames);
+        }
+        let closed = &of.stations.closed;
+        if closed.count > 0 && share(closed) >= 1.0 {
+            let text = format!(
+                "{} frames ({:.0} %) stay encrypted: give their key with --key, or they are of another network",
+                closed.count,
+                share(closed)
+            );
+            self.add(10, "encrypted", "capture", text, &closed.frames);
+        }
+        let stray = &of.stations.stray_acks;
+        if stray.count >= 20 && stray.peak >= 20 && share(stray) >= 1.0 {
+            let text = format!(
+                "{} acknowledgments, up to {} in ten seconds, belong to no frame: somebody forges them, and \
+                 senders believe that lost frames have arrived",
+                stray.count, stray.peak
+            );
+            self.add(80, "stray-acks", "capture", text, &stray.frames);
+        }
+        if of.stations.pans.len() > 1 {
+            let list: Vec<String> = of
+                .stations
+                .pans
+                .iter()
+                .take(8)
+                .map(|(pan, events)| format!("{pan:#06x} ({} frames)", events.count))
+                .collect();
+            let text = format!(
+                "several networks share the channel: PANs {}",
+                list.join(", ")
+            );
+            self.add(8, "several-pans", "capture", text, &[]);
+        }
+    }
+
+    fn links(&mut self, of: &Examiner) {
+        for ((src, dst), link) in of.stations.links.iter() {
+            let name = format!("{src} → {dst}");
+            if link.asked >= 5 && link.acknowledged == 0 {
+                let text = format!(
+                    "{dst} never acknowledges {src}: none of {} frames got an ACK in {} attempts",
+                    link.asked, link.attempts
+                );
+                self.add(85, "no-acks", &name, text, &link.lost.frames);
+                continue;
+            }
+            self.lossy(&name, link);
+        }
+    }
+
+    fn lossy(&mut self, name: &str, link: &Link) {
+        let asked = link.asked.max(1) as f64;
+        let (lost, retried) = (link.lost.count as f64 / asked, link.retries as f64 / asked);
+        let strength = link
+            .rssi_dbm()
+            .map_or(String::new(), |dbm| format!(" at {dbm:.0} dBm"));
+        // After its last success a link may have broken for good.
+        let broken = link.last_s - link.last_acked_s;
+        if link.lost.count >= 5 && broken >= 2.0 && link.lost.span_s.1 > link.last_acked_s {
+            let text = format!(
+                "the link {name} broke at {:.1} s: since then {} frames and no acknowledgment",
+                link.last_acked_s, link.lost.count
+            );
+            self.add(90, "broken-link", name, text, &link.lost.frames);
+        } else if link.longest.count >= 3 && link.longest.to_s - link.longest.from_s >= 1.0 {
+            let row = &link.longest;
+            let text = format!(
+                "the link {name} was broken from {:.1} to {:.1} s: {} frames in a row got no acknowledgment",
+                row.from_s, row.to_s, row.count
+            );
+            self.add(89, "broken-link", name, text, &row.frames);
+        } else if link.lost.count >= 8 && lost >= 0.1 {
+            let text = format!(
+                "the link {name} loses {:.1} % of its frames for good ({} of {}), between {:.1} and {:.1} s{strength}",
+                100.0 * lost,
+                link.lost.count,
+                link.asked,
+                link.lost.span_s.0,
+                link.lost.span_s.1
+            );
+            self.add(70, "lossy-link", name, text, &link.lost.frames);
+        } else if let Some((from_s, worst, usual)) = worsening(link) {
+            let text = format!(
+                "the link {name} got worse from {from_s:.0} s on: {:.0} retries for 100 frames instead of {:.0}{strength}",
+                100.0 * worst,
+                100.0 * usual
+            );
+            self.add(57, "worse-link", name, text, &[]);
+        } else if link.asked >= 200 && retried >= 1.5 {
+            let text = format!(
+                "the link {name} needs {:.0} retries for 100 frames{strength}",
+                100.0 * retried
+            );
+            self.add(35, "retries", name, text, &[]);
+        }
+    }
+
+    fn nodes(&mut self, of: &Examiner) {
+        let mut idle = Vec::new();
+        for (name, node) in of.stations.nodes.iter() {
+            self.silence(of, name, node);
+            let back = &node.steps_back;
+            if back.count >= 5 && back.count * 50 >= node.frames {
+                let text = format!(
+                    "somebody else sends in the name of {name}: its sequence numbers go back {} times in {} frames",
+                    back.count, node.frames
+                );
+                self.add(88, "impostor", name, text, &back.frames);
+            }
+            if node.replays.count >= 3 {
+                let text = format!(
+                    "{} secured frames of {name} have a frame counter that was there before: they are replayed, or \
+                     the node has lost its counter",
+                    node.replays.count
+                );
+                self.add(86, "replays", name, text, &node.replays.frames);
+            }
+            let links = of.stations.links.iter().filter(|((_, dst), _)| dst == name);
+            let hears = links.map(|(_, link)| link.acknowledged).sum::<u64>() > 0;
+            if !hears && (node.frames <= 2 || node.data_frames == 0) {
+                idle.push(name.clone());
+            }
+        }
+        if idle.len() >= STRANGERS_MIN && idle.len() * 2 >= of.stations.nodes.len() {
+            let text = format!(
+                "{} nodes send a few frames and take none: somebody invents them to fill tables",
+                idle.len()
+            );
+            self.add(84, "invented-nodes", "network", text, &[]);
+        }
+    }
+
+    /// A node that is not heard for long, while others still talk to it.
+    fn silence(&mut self, of: &Examiner, name: &str, node: &Node) {
+        let usual = (node.last_s - node.first_s - node.pause.long_s) / node.frames.max(2) as f64;
+        let end = of.stations.last_s;
+        let asked_in_vain = |from_s: f64, to_s: f64| {
+            let links = of.stations.links.iter().filter(|((_, dst), _)| dst == name);
+            let mut links = links.map(|(_, link)| link);
+            links.any(|link| link.loses_between(from_s, to_s))
+        };
+        let at_end = end - node.last_s;
+        if node.frames >= 10
+            && at_end >= SILENCE_S
+            && at_end > 20.0 * usual
+            && asked_in_vain(node.last_s, end)
+        {
+            let text = format!(
+                "{name} fell silent at {:.1} s and was not heard again for {at_end:.0} s: it is off, out of power or out of reach",
+                node.last_s
+            );
+            self.add(95, "silent", name, text, &[node.pause.frames[1]]);
+            return;
+        }
+        let pause = &node.pause;
+        let back = pause.began_s + pause.long_s;
+        if node.frames >= 10
+            && pause.long_s >= 0.8
+            && pause.long_s > 8.0 * usual
+            && asked_in_vain(pause.began_s, back)
+        {
+            let (code, what) = match node.asked_after {
+                0 => ("pause", "it was out of reach or stood still"),
+                _ => ("reboot", "it asks for a router again, as after a restart"),
+            };
+            let text = format!(
+                "{name} was not heard from {:.1} to {back:.1} s, though others sent to it: {what}",
+                pause.began_s
+            );
+            self.add(75, code, name, text, &pause.frames);
+        }
+    }
+
+    fn floods(&mut self, of: &Examiner) {
+        for (kind, row) in of.control.kinds.iter() {
+            let limit = limit_of(kind);
+            // Many that send little each are a flood, too.
+            let loud = of
+                .control
+                .messages
+                .iter()
+                .filter(|((_, of), events)| of == kind && events.peak >= limit);
+            let mut is_loud = false;
+            for ((src, _), events) in loud {
+                is_loud = true;
+                let text = format!(
+                    "{src} floods the network: {} of {kind}, up to {} in ten seconds",
+                    counted(events.count, "message"),
+                    events.peak
+                );
+                self.add(
+                    82,
+                    "flood",
+                    &format!("{kind} of {src}"),
+                    text,
+                    &events.frames,
+                );
+            }
+            let is_new = |name: &String| {
+                of.stations
+                    .nodes
+                    .get(name)
+                    .is_none_or(|node| node.frames <= 3)
+            };
+            let new = row.senders.iter().filter(|(name, _)| is_new(name)).count();
+            if !is_loud && new >= 8 && new * 2 >= row.senders.len() && row.events.peak >= 2 * limit
+            {
+                let text = format!(
+                    "{} senders together flood the network with {kind}: up to {} in ten seconds",
+                    row.senders.len(),
+                    row.events.peak
+                );
+                self.add(83, "flood", kind, text, &row.events.frames);
+            }
+        }
+        for ((name, kind), events) in of.control.messages.iter() {
+            if kind == "no-path DAO" && events.count >= 3 {
+                let text = format!(
+                    "routes to {name} are withdrawn {} times by no-path DAOs",
+                    events.count
+                );
+                self.add(78, "no-path", name, text, &events.frames);
+            }
+        }
+    }
+
+    fn contradictions(&mut self, of: &Examiner) {
+        for ((name, what), said) in of.control.said.iter() {
+            let changes = said.changes.count;
+            let values: Vec<&str> = said
+                .values
+                .iter()
+                .map(|(value, _)| value.as_str())
+                .take(4)
+                .collect();
+            let values = values.join(", ");
+            let (limit, severity, text) = match *what {
+                "prefix" => (
+                    3,
+                    81,
+                    format!(
+                        "{name} announces prefixes that contradict each other ({values}), {changes} changes"
+                    ),
+                ),
+                "version" => (
+                    2,
+                    79,
+                    format!(
+                        "the DODAG's version changes {changes} times by {name} ({values}): each time the whole network is built anew"
+                    ),
+                ),
+                "mode" | "dodag" => (
+                    2,
+                    79,
+                    format!(
+                        "{name} announces a DODAG of another {what} in turn ({values}), {changes} changes"
+                    ),
+                ),
+                "DTSN" => (
+                    4,
+                    77,
+                    format!(
+                        "{name} asks for DAOs again and again: its DTSN changes {changes} times"
+                    ),
+                ),
+                "rank" => (
+                    6,
+                    74,
+                    format!("the rank of {name} does not settle: {changes} changes ({values})"),
+                ),
+                "parent" => (
+                    4,
+                    76,
+                    format!("DAOs name changing parents of {name}: {changes} changes ({values})"),
+                ),
+                _ => continue,
+            };
+            // On its way to rest a rank takes many values; one that comes and goes takes few.
+            let settles = *what == "rank" && changes < 4 * said.values.len() as u64;
+            if changes >= limit && !settles {
+                self.add(
+                    severity,
+                    "contradiction",
+                    &format!("{what} of {name}"),
+                    text,
+                    &said.changes.frames,
+                );
+            }
+        }
+        for (name, parents) in of.control.parents.iter() {
+            if parents.moves.count >= 2 {
+                let text = format!(
+                    "{name} changes its parent {} times, among {}",
+                    parents.moves.count,
+                    parents.list.join(", ")
+                );
+                self.add(60, "moves", name, text, &parents.moves.frames);
+            }
+        }
+        for ((name, why), events) in of.control.refused.iter() {
+            if events.count >= 2 {
+                let text = format!(
+                    "{name} refuses {}: {why}",
+                    counted(events.count, "registration")
+                );
+                self.add(72, "refused", name, text, &events.frames);
+            }
+        }
+        for (name, events) in of.control.loops.iter() {
+            if events.count >= 3 {
+                let text = format!(
+                    "packets go in a circle: {name} sends {} of them on again",
+                    events.count
+                );
+                self.add(87, "loop", name, text, &events.frames);
+            }
+        }
+        for (name, events) in of.control.marks.iter() {
+            if events.count >= 10 {
+                let text = format!(
+                    "{name} marks {} packets as congested: its queue is full",
+                    events.count
+                );
+                self.add(30, "congestion", name, text, &events.frames);
+            }
+        }
+    }
+
+    fn fragments(&mut self, of: &Examiner) {
+        for (name, row) in of.control.fragments.iter() {
+            let open = row.first.count.saturating_sub(row.complete);
+            if open >= 5 && open * 5 >= row.first.count {
+                let text = format!(
+                    "of {} fragmented packets from {name} {open} are never completed",
+                    row.first.count
+                );
+                self.add(73, "incomplete", name, text, &row.first.frames);
+            }
+            if row.orphans.count >= 10 && row.orphans.count * 10 >= row.later.count {
+                let text = format!(
+                    "{} later fragments from {name} belong to no first one: somebody forges them, or the first were lost",
+                    row.orphans.count
+                );
+                self.add(71, "orphans", name, text, &row.orphans.frames);
+            }
+        }
+    }
+
+    fn errors(&mut self, of: &Examiner) {
+        for ((name, title), events) in of.control.errors.iter() {
+            let text = format!(
+                "{name} reports {} of \"{title}\"",
+                counted(events.count, "error")
+            );
+            let severity = if events.count >= 5 { 65 } else { 45 };
+            self.add(severity, "icmp-error", name, text, &events.frames);
+        }
+    }
+
+    fn flow(&mut self, flow: &Flow) {
+        let name = format!("{} ↔ {}", flow.ends[0], flow.ends[1]);
+        if flow.syns.count >= 2 && flow.syn_acks.count == 0 && flow.reset.is_none() {
+            let text = format!(
+                "{} gets no answer to {} SYNs",
+                flow.ends[0], flow.syns.count
+            );
+            self.add(92, "no-answer", &name, text, &flow.syns.frames);
+            return;
+        }
+        if let Some((frame, way)) = flow.reset {
+            let by = &flow.ends[way];
+            let (code, text) = match flow.syn_acks.count {
+                0 if flow.syns.count > 0 => (
+                    "refused",
+                    format!("{by} refuses the connection: nobody listens there"),
+                ),
+                _ => ("reset", format!("{by} resets the connection")),
+            };
+            self.add(80, code, &name, text, &[frame]);
+        }
+        if flow.syn_acks.count >= 2 || flow.syns.count >= 2 {
+            let text = format!(
+                "the handshake took {} SYNs and {} SYN-ACKs",
+                flow.syns.count, flow.syn_acks.count
+            );
+            let frames = [&flow.syns.frames[..], &flow.syn_acks.frames].concat();
+            self.add(28, "handshake", &name, text, &frames);
+        }
+        let (stall_s, frames) = flow.stall;
+        if stall_s >= STALL_S {
+            let text = format!("the flow stands still for {stall_s:.0} s with data under way");
+            self.add(68, "stall", &name, text, &frames);
+        }
+        let [client, server] = &flow.ends;
+        let [there, back] = &flow.ways;
+        self.way(&name, [client, server], [there, back]);
+        self.way(&name, [server, client], [back, there]);
+    }
+
+    fn way(&mut self, name: &str, [sender, receiver]: [&str; 2], [way, peer]: [&Way; 2]) {
+        for (cause, again) in &way.again {
+            let events = &again.events;
+            let share = 100.0 * events.count as f64 / way.sent.max(1) as f64;
+            if events.count < 3 || share < 2.0 {
+                continue;
+            }
+            let on: Vec<String> = way
+                .lost_on
+                .iter()
+                .map(|(link, events)| format!("{link} ({})", events.count))
+                .take(4)
+                .collect();
+            let on = match *cause == flows::LINK && !on.is_empty() {
+                true => format!(": {}", on.join(", ")),
+                false => String::new(),
+            };
+            let text = format!(
+                "{sender} sends {} again, {share:.0} % of what it sends, {cause}{on}",
+                counted(events.count, "segment")
+            );
+            let severity = match *cause {
+                flows::EARLY => 62,
+                flows::ACK_CAME => 58,
+                flows::BEYOND => 64,
+                _ => 50,
+            };
+            self.add(severity, "retransmissions", name, text, &events.frames);
+        }
+        if way.closed.count >= 3 || way.closed_s >= 1.0 {
+            let text = format!(
+                "{sender} closes its window {} times, for {:.1} s: its application reads too slowly for {receiver}",
+                way.closed.count, way.closed_s
+            );
+            self.add(66, "zero-window", name, text, &way.closed.frames);
+        } else if way.fresh >= 30 && way.one_by_one * 10 >= way.fresh * 9 {
+            let text = format!(
+                "{sender} sends one segment at a time, and waits for the ACK of each: its buffer or its congestion \
+                 window holds no more"
+            );
+            self.add(48, "one-by-one", name, text, &[]);
+        } else if let Some((_, most)) = peer.window
+            && way.sent >= 20
+            && most < 2 * u64::from(way.longest)
+        {
+            let text = format!(
+                "{receiver} offers a window of {most} B at most, less than two segments: each segment waits for the ACK of the last"
+            );
+            self.add(48, "small-window", name, text, &[]);
+        }
+    }
+}
+
+/// When a link needed many more retries than it usually does: since when, and how many for a frame then and
+/// usually.
+fn worsening(link: &Link) -> Option<(f64, f64, f64)> {
+    let spans = link
+        .spans
+        .iter()
+        .zip(0..)
+        .filter(|((asked, _), _)| *asked >= 20);
+    let rates = spans.map(|((asked, retries), at)| (*retries as f64 / *asked as f64, at));
+    let rates: Vec<(f64, u32)> = rates.collect();
+    let bad = |rate: f64, usual: f64| rate >= 0.5 && rate >= 4.0 * usual + 0.2;
+    // A step: all before it is good, and it lasts. A crowd makes single bad spans.
+    for (at, pair) in rates.windows(2).enumerate().skip(1) {
+        let before = rates.get(..at)?.iter().map(|(rate, _)| *rate);
+        let usual = before.fold(0.0, f64::max);
+        if let [(first, since), (second, _)] = pair
+            && bad(*first, usual)
+            && bad(*second, usual)
+        {
+            return Some((f64::from(*since) * SPAN_S, first.max(*second), usual));
+        }
+    }
+    None
+}
+
+fn counted(number: u64, what: &str) -> String {
+    if number == 1 {
+        format!("1 {what}")
+    } else {
+        format!("{number} {what}s")
+    }
+}
+
+/// Messages of one sender in ten seconds that are a flood.
+fn limit_of(kind: &str) -> u64 {
+    match kind {
+        "router advertisement" | "router solicitation" | "DIS" | "beacon request" => 12,
+        "DIO" | "DAO" | "beacon" => 30,
+        "data request" => 40,
+        _ => 40,
+    }
+}
+
+/// A silence that is one.
+const SILENCE_S: f64 = 5.0;
+/// A pause of a flow with data under way that is one.
+const STALL_S: f64 = 8.0;
+/// Findings of one kind at most.
+const OF_KIND_MAX: usize = 8;
+/// Nodes that are hardly heard before they count as invented.
+const STRANGERS_MIN: usize = 12;

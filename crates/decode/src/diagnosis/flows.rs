@@ -1,0 +1,347 @@
+//! TCP flows: what was sent again, by whom and why; handshakes, resets, closed windows.
+//!
+//! A segment shows itself on each hop, so that a capture near enough says how far it came. The cause of a
+//! retransmission is the first of these that fits: its ACK had come, its ACK was under way, it was still
+//! under way itself, a link lost it, or it was lost where the capture does not reach.
+
+use std::collections::BTreeMap;
+
+use super::stations::Stations;
+use super::tally::{Events, Table};
+use super::view::View;
+
+/// All flows, by the stream's number.
+#[derive(Debug, Default)]
+pub(super) struct Flows {
+    pub(super) flows: Table<u64, Flow>,
+}
+
+/// A TCP connection.
+#[derive(Debug, Default)]
+pub(super) struct Flow {
+    /// The end that opened, or was heard first; then its peer.
+    pub(super) ends: [String; 2],
+    pub(super) ways: [Way; 2],
+    pub(super) syns: Events,
+    pub(super) syn_acks: Events,
+    pub(super) reset: Option<(u64, usize)>,
+    pub(super) span_s: (f64, f64),
+    /// The longest time without any segment, with data under way, and the frames around it.
+    pub(super) stall: (f64, [u64; 2]),
+    last_frame: u64,
+    seen: bool,
+}
+
+/// What one end sends.
+#[derive(Debug, Default)]
+pub(super) struct Way {
+    /// The link sender nearest to the origin.
+    origin: Option<String>,
+    segments: BTreeMap<u32, Segment>,
+    pub(super) sent: u64,
+    pub(super) bytes: u64,
+    pub(super) fin: bool,
+    pub(super) again: BTreeMap<&'static str, Again>,
+    /// The links that lost segments.
+    pub(super) lost_on: Table<String, Events>,
+    /// The window that this end announces: least and most.
+    pub(super) window: Option<(u64, u64)>,
+    pub(super) closed: Events,
+    pub(super) closed_s: f64,
+    closed_since: Option<f64>,
+    /// The highest number that the peer acknowledged, as it sent it and as it came here.
+    acked: u32,
+    acked_here: u32,
+    rtt_min_s: Option<f64>,
+    last_again: Option<(u32, &'static str, f64, u64)>,
+    /// New segments of full length, and those that were sent at once after the ACK of all before.
+    pub(super) fresh: u64,
+    pub(super) one_by_one: u64,
+    end: u32,
+    acked_here_s: f64,
+    /// The end of the path is not the node that is heard: what happens beyond is not.
+    is_beyond: bool,
+    /// Bytes of the longest segment.
+    pub(super) longest: u32,
+}
+
+/// Retransmissions of one cause.
+#[derive(Debug, Default)]
+pub(super) struct Again {
+    pub(super) events: Events,
+}
+
+#[derive(Debug)]
+struct Segment {
+    end: u32,
+    at_s: f64,
+    /// The hops on which it was heard: the sender, the receiver and the frame.
+    path: Vec<(String, String, u64)>,
+    again: bool,
+}
+
+impl Flows {
+    /// Notes a segment that is no repeat of the link.
+    pub(super) fn observe(&mut self, view: View<'_>, stations: &Stations) {
+        let Some(stream) = view.number("tcp", "stream") else {
+            return;
+        };
+        if let Some(flow) = self.flows.at(stream) {
+            flow.observe(view, stations);
+        }
+    }
+}
+
+impl Flow {
+    fn observe(&mut self, view: View<'_>, stations: &Stations) {
+        let (number, at_s) = (view.0.number, view.at_s());
+        let address = |key| view.text("ipv6", key).or_else(|| view.text("ipv4", key));
+        let port = |key| view.number("tcp", key).unwrap_or(0);
+        let end = |address: Option<&str>, port| format!("[{}]:{port}", address.unwrap_or("?"));
+        let src = end(address("src"), port("src_port"));
+        let dst = end(address("dst"), port("dst_port"));
+        let flag = |name| view.lists("tcp", "flags", name);
+        if !self.seen {
+            let answers = flag("SYN") && flag("ACK");
+            self.ends = if answers {
+                [dst, src.clone()]
+            } else {
+                [src.clone(), dst]
+            };
+            self.span_s.0 = at_s;
+            self.seen = true;
+        }
+        let way = usize::from(self.ends[0] != src);
+        let silence = at_s - self.span_s.1.max(self.span_s.0);
+        if self.last_frame > 0 && silence > self.stall.0 && self.is_under_way() {
+            self.stall = (silence, [self.last_frame, number]);
+        }
+        (self.span_s.1, self.last_frame) = (at_s, number);
+        let hop = view.text("mac", "src").unwrap_or("wire").to_owned();
+        let is_origin = *self.ways[way].origin.get_or_insert_with(|| hop.clone()) == hop;
+        if is_origin {
+            self.ways[way].is_beyond = is_beyond(address("src"), &hop);
+            match (flag("SYN"), flag("ACK")) {
+                (true, false) => self.syns.add(number, at_s),
+                (true, true) => self.syn_acks.add(number, at_s),
+                _ => {}
+            }
+            if flag("RST") && self.reset.is_none() {
+                self.reset = Some((number, way));
+            }
+            self.ways[way].window(view, at_s, flag("SYN") || flag("RST"));
+        }
+        self.ways[way].fin |= flag("FIN");
+        let len = view.number("tcp", "len").unwrap_or(0) as u32;
+        let len = len + u32::from(flag("SYN")) + u32::from(flag("FIN"));
+        let seq = view.number("tcp", "seq_relative").unwrap_or(0) as u32;
+        let receiver = view.text("mac", "dst").unwrap_or("wire").to_owned();
+        if len > 0 {
+            let at = (number, at_s);
+            self.ways[way].segment((seq, len), at, (hop.clone(), receiver.clone()), stations);
+        }
+        if let Some(ack) = view.number("tcp", "ack_relative").map(|ack| ack as u32) {
+            let peer = &mut self.ways[1 - way];
+            let is_here = peer.origin.as_deref() == Some(receiver.as_str());
+            peer.acknowledged(ack, at_s, is_origin, is_here);
+        }
+    }
+
+    fn is_under_way(&self) -> bool {
+        let open = |way: &Way| {
+            way.segments
+                .values()
+                .any(|segment| segment.end > way.acked_here)
+        };
+        self.reset.is_none() && self.ways.iter().any(open)
+    }
+
+    /// Whether both ends said that it is over.
+    pub(super) fn is_closed(&self) -> bool {
+        self.ways.iter().all(|way| way.fin)
+    }
+}
+
+impl Way {
+    fn window(&mut self, view: View<'_>, at_s: f64, is_special: bool) {
+        let Some(window) = view.number("tcp", "window") else {
+            return;
+        };
+        if is_special {
+            return;
+        }
+        let (least, most) = self.window.unwrap_or((window, window));
+        self.window = Some((least.min(window), most.max(window)));
+        match (window, self.closed_since) {
+            (0, None) => {
+                self.closed.add(view.0.number, at_s);
+                self.closed_since = Some(at_s);
+            }
+            (1.., Some(since)) => {
+                self.closed_s += at_s - since;
+                self.closed_since = None;
+            }
+            _ => {}
+        }
+    }
+
+    fn segment(
+        &mut self,
+        (seq, len): (u32, u32),
+        (number, at_s): (u64, f64),
+        (hop, receiver): (String, String),
+        stations: &Stations,
+    ) {
+        let is_origin = self.origin.as_deref() == Some(hop.as_str());
+        self.longest = self.longest.max(len);
+        let end = seq.wrapping_add(len);
+        if is_origin {
+            self.sent += 1;
+        }
+        let known = self.segments.get(&seq).map(|known| known.at_s);
+        match known {
+            Some(first_s) if is_origin && at_s > first_s => {
+                let cause = self.cause(seq, stations);
+                self.again
+                    .entry(cause)
+                    .or_default()
+                    .events
+                    .add(number, at_s);
+                self.last_again = Some((end, cause, at_s, number));
+                if let Some(segment) = self.segments.get_mut(&seq) {
+                    segment.again = true;
+                    segment.at_s = at_s;
+                    segment.path = vec![(hop, receiver, number)];
+                }
+            }
+            Some(_) => {
+                if let Some(segment) = self.segments.get_mut(&seq)
+                    && segment.path.len() < HOPS_MAX
+                {
+                    segment.path.push((hop, receiver, number));
+                }
+            }
+            None => {
+                self.bytes += u64::from(len);
+                if is_origin && len * 10 >= self.longest * 9 {
+                    self.fresh += 1;
+                    let is_idle =
+                        self.acked_here >= self.end && at_s - self.acked_here_s < AT_ONCE_S;
+                    self.one_by_one += u64::from(is_idle);
+                }
+                self.end = self.end.max(end);
+                if self.segments.len() >= SEGMENTS_MAX {
+                    self.segments.pop_first();
+                }
+                let segment = Segment {
+                    end,
+                    at_s,
+                    path: vec![(hop, receiver, number)],
+                    again: false,
+                };
+                self.segments.insert(seq, segment);
+            }
+        }
+    }
+
+    /// Why the segment that begins at `seq` was sent again.
+    fn cause(&mut self, seq: u32, stations: &Stations) -> &'static str {
+        let Some(segment) = self.segments.get(&seq) else {
+            return UNKNOWN;
+        };
+        if self.acked_here >= segment.end {
+            // Its ACK came as far as the mesh goes, and has a way before it.
+            return if self.is_beyond { EARLY } else { ACK_CAME };
+        }
+        if self.acked >= segment.end {
+            return ACK_LATE;
+        }
+        let Some((from, to, frame)) = segment.path.last() else {
+            return UNKNOWN;
+        };
+        if !stations.was_acked(*frame) {
+            let (frame, at_s) = (*frame, segment.at_s);
+            if let Some(events) = self.lost_on.at(format!("{from} → {to}")) {
+                events.add(frame, at_s);
+            }
+            return LINK;
+        }
+        BEYOND
+    }
+
+    /// The peer acknowledges up to `ack`.
+    fn acknowledged(&mut self, ack: u32, at_s: f64, is_sent: bool, is_here: bool) {
+        if is_here || self.origin.as_deref() == Some("wire") {
+            self.acked_here = self.acked_here.max(ack);
+            self.acked_here_s = at_s;
+        }
+        if !is_sent || ack <= self.acked {
+            return;
+        }
+        self.acked = ack;
+        let (mut rtt_s, mut done) = (None, Vec::new());
+        for (seq, segment) in &self.segments {
+            if segment.end == ack && !segment.again {
+                rtt_s = Some(at_s - segment.at_s);
+            }
+            if segment.end.saturating_add(KEPT_BEHIND) <= ack {
+                done.push(*seq);
+            }
+        }
+        done.iter().for_each(|seq| drop(self.segments.remove(seq)));
+        if let Some(rtt_s) = rtt_s {
+            self.rtt_min_s = Some(self.rtt_min_s.map_or(rtt_s, |least| least.min(rtt_s)));
+        }
+        // An ACK that comes sooner than any way there and back answers the first copy.
+        if let (Some((end, cause, sent_s, number)), Some(rtt_min_s)) =
+            (self.last_again, self.rtt_min_s)
+            && ack >= end
+            && [BEYOND, LINK].contains(&cause)
+        {
+            self.last_again = None;
+            if at_s - sent_s < 0.7 * rtt_min_s {
+                if let Some(again) = self.again.get_mut(cause) {
+                    again.events.count -= 1;
+                    again.events.frames.retain(|frame| *frame != number);
+                }
+                self.again
+                    .entry(EARLY)
+                    .or_default()
+                    .events
+                    .add(number, sent_s);
+            }
+        }
+    }
+}
+
+/// Whether the node that is heard is not the one that has the address, as far as its last bits show.
+fn is_beyond(address: Option<&str>, hop: &str) -> bool {
+    let Some(Ok(address)) = address.map(str::parse::<std::net::Ipv6Addr>) else {
+        return false;
+    };
+    let bytes = hop.split(':').map(|byte| u8::from_str_radix(byte, 16).ok());
+    let Some(link) = bytes
+        .collect::<Option<Vec<u8>>>()
+        .filter(|link| link.len() == 8)
+    else {
+        return false;
+    };
+    // The first byte differs in the bit that says whether the address is universal.
+    !address.octets().ends_with(&link[1..])
+}
+
+/// Causes of retransmissions.
+pub(super) const ACK_CAME: &str = "although its ACK had come";
+pub(super) const ACK_LATE: &str = "because its ACK was lost or late";
+pub(super) const EARLY: &str = "before its ACK could come (RTO below the round-trip time)";
+pub(super) const LINK: &str = "because a link lost it";
+pub(super) const BEYOND: &str = "because it was lost or held up beyond what the capture shows";
+const UNKNOWN: &str = "for a cause that the capture does not show";
+
+/// So soon after an ACK the sender waited for it.
+const AT_ONCE_S: f64 = 0.1;
+const HOPS_MAX: usize = 64;
+/// Segments remembered each way.
+const SEGMENTS_MAX: usize = 512;
+/// Sequence numbers below the acknowledged ones that stay known.
+const KEPT_BEHIND: u32 = 65_536;

@@ -1,0 +1,141 @@
+//! Faults that the lab plants are named from its capture alone, and clean runs give no alarm.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use motet_lab::capture::{Capture as LabCapture, Records};
+use motet_lab::scenario::{Captures, Overrides, Plan, Watch};
+use serde_json::Value;
+
+use super::super::{Capture, Decoder, Examiner, Look};
+
+/// The findings in the air of a scenario: code and sentence of each, worst first.
+fn findings(scenario: &str) -> Vec<(String, String)> {
+    let plan = Plan::parse(scenario, Path::new("s.toml"), Overrides::default())
+        .unwrap_or_else(|error| panic!("{scenario}: {error}"));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("air.pcap");
+    let file = std::fs::File::create(&path).unwrap();
+    let air = LabCapture::stream(Box::new(file), Records::TappedFrames).unwrap();
+    let watch = Watch {
+        stop: &AtomicBool::new(false),
+        done_ms: &AtomicU64::new(0),
+    };
+    let captures = Captures {
+        air: Some(air),
+        ..Captures::default()
+    };
+    plan.run(&watch, captures);
+    let mut capture = Capture::of_bytes(std::fs::read(&path).unwrap()).unwrap();
+    let mut decoder = Decoder::new(&[]);
+    let mut examiner = Examiner::new();
+    while let Some(record) = capture.next_record() {
+        examiner.observe(&decoder.decode(&record.unwrap()));
+    }
+    let diagnosis = examiner.conclude();
+    let mut page = Vec::new();
+    diagnosis.print_findings(Look::PLAIN, &mut page).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    assert!(
+        page.lines().all(|line| line.chars().count() <= 110),
+        "{page}"
+    );
+    let value = serde_json::to_value(&diagnosis).unwrap();
+    let list = value["findings"].as_array().unwrap().clone();
+    let text = |finding: &Value, key: &str| finding[key].as_str().unwrap().to_owned();
+    list.iter()
+        .map(|one| (text(one, "code"), text(one, "sentence")))
+        .collect()
+}
+
+fn scenario(top: &str, chain: u32, parts: &str) -> String {
+    format!("duration_s = 30\n{top}[topology]\nchain = {chain}\n{parts}[[flow]]\n")
+}
+
+#[test]
+fn planted_faults_are_named() {
+    let fault = |kind: &str, more: &str| {
+        format!("[[fault]]\nkind = \"{kind}\"\nnode = 2\nat_s = 10\n{more}")
+    };
+    let attacker = |kind: &str| format!("[[attacker]]\nnear = 2\nkind = \"{kind}\"\n");
+    let cases: [(String, &str, &str); 12] = [
+        (fault("off", ""), "silent", "00:02"),
+        (fault("reboot", ""), "reboot", "00:02"),
+        (
+            fault("link", "to = 1\nfor_s = 15\n"),
+            "broken-link",
+            "00:02 → 02:4d:6f:74:65:74:00:01",
+        ),
+        (attacker("ra"), "flood", "router advertisement"),
+        (attacker("ra"), "contradiction", "prefixes"),
+        (attacker("na"), "refused", "duplicate address"),
+        (attacker("ns"), "flood", "neighbor solicitation"),
+        (attacker("ack"), "stray-acks", "acknowledgments"),
+        (attacker("bodies"), "incomplete", "never completed"),
+        (attacker("source"), "invented-nodes", "nodes"),
+        (attacker("children"), "invented-nodes", "nodes"),
+        (attacker("poll"), "impostor", "in the name of"),
+    ];
+    for (parts, code, word) in cases {
+        let found = findings(&scenario("", 3, &parts));
+        let is_named = found
+            .iter()
+            .any(|(of, text)| of == code && text.contains(word));
+        assert!(is_named, "{parts}: {found:#?}");
+    }
+}
+
+#[test]
+fn what_goes_wrong_in_tcp_is_told_by_its_cause() {
+    let cases = [
+        (
+            "[wire]\nloss = 0.08\ndelay_ms = 20\n",
+            "retransmissions",
+            "beyond",
+        ),
+        ("[wire]\ndelay_ms = 1500\n", "retransmissions", "RTO below"),
+        (
+            "[stack]\nwindow_segments = 1\n",
+            "one-by-one",
+            "one segment at a time",
+        ),
+    ];
+    for (parts, code, word) in cases {
+        let found = findings(&scenario("", 2, parts));
+        let is_named = found
+            .iter()
+            .any(|(of, text)| of == code && text.contains(word));
+        assert!(is_named, "{parts}: {found:#?}");
+    }
+}
+
+#[test]
+fn forged_routing_is_named_by_what_it_contradicts() {
+    for (kind, word) in [
+        ("version", "version"),
+        ("mode", "another mode"),
+        ("prefix", "prefixes"),
+        ("rank", "rank"),
+        ("dtsn", "DTSN"),
+        ("dao", "changing parents"),
+        ("no-path", "no-path"),
+        ("dis", "DIS"),
+    ] {
+        let parts = format!("joining = \"rpl\"\n[[attacker]]\nnear = 2\nkind = \"{kind}\"\n");
+        let found = findings(&scenario("join_s = 40\n", 3, &parts));
+        let is_named = found.iter().any(|(_, text)| text.contains(word));
+        assert!(is_named, "{kind}: {found:#?}");
+    }
+}
+
+#[test]
+fn clean_runs_give_no_alarm() {
+    let mut alarms = Vec::new();
+    for seed in 1..=5 {
+        for chain in [1, 3] {
+            let top = format!("seed = {seed}\n");
+            alarms.extend(findings(&scenario(&top, chain, "")));
+        }
+    }
+    assert!(alarms.len() <= 1, "{alarms:#?}");
+}
