@@ -1,7 +1,8 @@
 //! The one writer of tables: rows of cells under heads, no wider than the terminal.
 //!
-//! Numbers stand to the right, words to the left. Where there is no room, columns that say less leave first;
-//! then the last column is folded, if it is prose. Lines of text are folded by [`folded`].
+//! Numbers stand to the right, words to the left. Where names take more than half of the line, each is on a
+//! line of its own. Where there is no room, columns that say less leave; prose, in the last column, is folded
+//! beside the others, or below them where little is left. Lines of text are folded by [`folded`].
 
 use std::io;
 
@@ -132,13 +133,45 @@ impl Grid {
         {
             self.remove(place);
         }
+        let names = self.long_names(width);
+        let (indent, width) = match names {
+            None => (0, width),
+            Some(_) => (NAME_INDENT, width - NAME_INDENT),
+        };
         let left_out = self.fit(width);
         let widths = self.widths(width);
         let mut lines = self.head_lines(&widths);
+        let mut names = names.into_iter().flatten();
         for row in &self.rows {
-            self.row_lines(row, &widths, &mut lines);
+            let indented = lines.len();
+            if let Some(name) = names.next() {
+                lines.push(shown(&name, &name.text));
+            }
+            self.row_lines(row, &widths, width, &mut lines);
+            // The heads stand above the figures, not above the name.
+            let figures = lines.iter_mut().skip(indented + usize::from(indent > 0));
+            figures.for_each(|line| line.insert_str(0, &" ".repeat(indent)));
+        }
+        if indent > 0 {
+            let heads = self.head_lines(&widths).len();
+            let heads = lines.iter_mut().take(heads);
+            heads.for_each(|line| line.insert_str(0, &" ".repeat(indent)));
         }
         (lines, left_out)
+    }
+
+    /// Takes the first column away, if its names take more than half of the line.
+    fn long_names(&mut self, width: usize) -> Option<Vec<Cell>> {
+        let first = self.columns.first()?;
+        let longest = self.rows.iter().filter_map(|row| row.first());
+        let longest = longest.map(|cell| cell.text.chars().count()).max()?;
+        if first.kind != Kind::Word || self.columns.len() < 3 || longest * 2 <= width {
+            return None;
+        }
+        let names = self.rows.iter().filter_map(|row| row.first().cloned());
+        let names = names.collect();
+        self.remove(0);
+        Some(names)
     }
 
     fn head_lines(&self, widths: &[usize]) -> Vec<String> {
@@ -162,15 +195,24 @@ impl Grid {
     }
 
     /// The line of a row, and further ones where its last cell is folded.
-    fn row_lines(&self, row: &[Cell], widths: &[usize], lines: &mut Vec<String>) {
+    fn row_lines(&self, row: &[Cell], widths: &[usize], width: usize, lines: &mut Vec<String>) {
         let last = self.columns.last().filter(|head| head.kind == Kind::Prose);
-        let (Some(_), Some((prose, others)), Some(width)) = (last, row.split_last(), widths.last())
+        let (Some(_), Some((prose, others)), Some(column)) =
+            (last, row.split_last(), widths.last())
         else {
             lines.push(self.joined(row, widths));
             return;
         };
+        if *column == 0 {
+            lines.push(self.joined(others, widths));
+            let text = format!("{}{}", " ".repeat(BELOW_INDENT), prose.text);
+            let below = folded(&text, width, BELOW_INDENT).into_iter();
+            let below = below.filter(|line| !line.trim().is_empty());
+            lines.extend(below.map(|line| shown(prose, &line)));
+            return;
+        }
         let indent = widths.iter().rev().skip(1).sum::<usize>() + GAP.len() * others.len();
-        for (at, piece) in folded(&prose.text, *width, 0).into_iter().enumerate() {
+        for (at, piece) in folded(&prose.text, *column, 0).into_iter().enumerate() {
             let piece = Cell::styled(piece, prose.style);
             lines.push(match at {
                 0 => self.joined(&[others, &[piece]].concat(), widths),
@@ -183,7 +225,8 @@ impl Grid {
     fn fit(&mut self, width: usize) -> Vec<String> {
         let mut left_out = Vec::new();
         let total = |widths: &[usize]| {
-            widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
+            let shown = widths.iter().filter(|width| **width > 0).count();
+            widths.iter().sum::<usize>() + GAP.len() * shown.saturating_sub(1)
         };
         while total(&self.widths(width)) > width {
             let places = self.columns.iter().enumerate();
@@ -221,8 +264,11 @@ impl Grid {
             widths.split_last_mut(),
         ) {
             let taken = others.iter().sum::<usize>() + GAP.len() * others.len();
-            let left = width.saturating_sub(taken).max(PROSE_MIN);
-            *last = left.min(*last);
+            // Nothing stands for a place below the others.
+            *last = match width.saturating_sub(taken) {
+                left if left >= PROSE_MIN || left >= *last => left.min(*last),
+                _ => 0,
+            };
         }
         widths
     }
@@ -253,24 +299,25 @@ fn shown(cell: &Cell, text: &str) -> String {
 /// `text` in lines of at most `width` columns, broken at blanks where possible; those behind the first
 /// begin with `indent` blanks.
 pub(crate) fn folded(text: &str, width: usize, indent: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    let mut used = 0;
-    for word in text.split(' ') {
+    let words = text.trim_start_matches(' ');
+    let begin = text.len() - words.len();
+    let mut lines = vec![" ".repeat(begin)];
+    let (mut used, mut is_empty) = (begin, true);
+    for word in words.split(' ') {
         let len = word.chars().count();
-        let is_first = used == 0 || used == indent && lines.len() > 1;
-        if !is_first && used + 1 + len > width {
+        if !is_empty && used + 1 + len > width {
             lines.push(" ".repeat(indent));
-            used = indent;
-        } else if !is_first {
-            if let Some(line) = lines.last_mut() {
-                line.push(' ');
-            }
-            used += 1;
+            (used, is_empty) = (indent, true);
         }
         if let Some(line) = lines.last_mut() {
+            if !is_empty {
+                line.push(' ');
+                used += 1;
+            }
             line.push_str(word);
         }
         used += len;
+        is_empty = false;
     }
     lines
 }
@@ -293,8 +340,12 @@ const COLUMNS: usize = 110;
 /// Narrower tables wrap.
 const COLUMNS_MIN: usize = 60;
 
-/// Columns that prose has at least.
-const PROSE_MIN: usize = 16;
+/// Columns that prose has at least beside others.
+const PROSE_MIN: usize = 24;
+
+/// Blanks before prose that stands below, and before figures below their name.
+const BELOW_INDENT: usize = 4;
+const NAME_INDENT: usize = 2;
 
 #[cfg(test)]
 mod tests {
@@ -323,16 +374,47 @@ mod tests {
         let mut grid = Grid::new(heads);
         grid.push(["one", "10", "a sentence that is too long for its line"]);
         grid.push(["three", "5", ""]);
-        let (lines, _) = grid.lines(36);
-        let plain = anstream::adapter::strip_str(&lines.join("\n")).to_string();
+        let plain = |grid: Grid, width| {
+            let (lines, _) = grid.lines(width);
+            let plain = anstream::adapter::strip_str(&lines.join("\n")).to_string();
+            assert!(
+                plain.lines().all(|line| line.chars().count() <= width),
+                "{plain}"
+            );
+            plain
+        };
+        let mut narrow = Grid::new(grid.columns.clone());
+        narrow.rows.clone_from(&grid.rows);
         assert_eq!(
-            plain,
+            plain(grid, 36),
             "what    n  why\n\
              one    10  a sentence that is too\n\
              \u{20}          long for its line\n\
              three   5"
         );
-        assert!(plain.lines().all(|line| line.chars().count() <= 36));
+        assert_eq!(
+            plain(narrow, 30),
+            "what    n\n\
+             one    10\n\
+             \u{20}   a sentence that is too\n\
+             \u{20}   long for its line\n\
+             three   5"
+        );
+    }
+
+    #[test]
+    fn long_names_have_a_line_of_their_own() {
+        let heads = vec![
+            Head::fixed("flow").words(),
+            Head::fixed("n"),
+            Head::new("m", 1),
+        ];
+        let mut grid = Grid::new(heads);
+        grid.push(["[fd00::1]:4242 to [fd00::2]:80", "10", "5"]);
+        let (lines, left_out) = grid.lines(40);
+        let plain = anstream::adapter::strip_str(&lines.join("\n")).to_string();
+        assert_eq!(plain, "   n  m\n[fd00::1]:4242 to [fd00::2]:80\n  10  5");
+        assert!(left_out.is_empty());
     }
 
     #[test]

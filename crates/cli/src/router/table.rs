@@ -27,7 +27,7 @@ pub(super) fn lines(snapshot: &Snapshot) -> Vec<String> {
     lines.extend(further("motes", &snapshot.other_motes));
     if !flows.is_empty() {
         lines.push(String::new());
-        lines.extend(flow_lines(&flows));
+        lines.extend(grid(&FLOW_HEADS, &flows));
         lines.extend(further("flows", &snapshot.other_flows));
     }
     lines
@@ -272,33 +272,6 @@ fn span(seconds: f64) -> String {
         3_600..86_400 => format!("{} h {} min", whole / 3_600, whole / 60 % 60),
         _ => format!("{} days {} h", whole / 86_400, whole / 3_600 % 24),
     }
-}
-
-/// The table of flows, whose names have two addresses: where they leave no room for the figures, each is on
-/// a line of its own.
-fn flow_lines(flows: &[Vec<String>]) -> Vec<String> {
-    let width = grid::columns();
-    let names = flows.iter().filter_map(|cells| cells.first());
-    let longest = names.clone().map(|name| name.chars().count()).max();
-    if longest.is_none_or(|longest| longest <= width / 2) {
-        return grid(&FLOW_HEADS, flows);
-    }
-    let cells = |cells: &Vec<String>| {
-        let figures = cells.iter().skip(1).cloned();
-        [String::from(" ")].into_iter().chain(figures).collect()
-    };
-    let figures: Vec<Vec<String>> = flows.iter().map(cells).collect();
-    let mut heads = FLOW_HEADS;
-    heads[0].0 = "";
-    let table = grid(&heads, &figures);
-    let mut names = names.map(String::as_str);
-    let beside = |line: String| match names.next() {
-        Some(name) => vec![name.to_owned(), line],
-        None => vec![line],
-    };
-    let (head, rows) = table.split_at(1);
-    let rows = rows.iter().cloned().flat_map(beside);
-    head.iter().cloned().chain(rows).collect()
 }
 
 /// The lines of a table: names to the left, figures to the right.
