@@ -1,4 +1,4 @@
-//! Motet: TCP for motes.
+//! Motet: TCP for motes, a library for firmware. The command is `cargo install motet-cli`.
 //!
 //! A client and a server, joined by a cable. In a device the driver of a radio takes the place of
 //! `carry`.
