@@ -100,6 +100,7 @@ const PACKAGES: &[(&str, &[&str])] = &[
     ("motet-state", &[]),
     ("motet-lab", &["motet", "motet-state", "motet-taim"]),
     ("motet-taim", &["motet"]),
+    ("motet-update", &[]),
     ("motet-router", &["motet", "motet-taim"]),
     (
         "motet-cli",

@@ -1,0 +1,54 @@
+//! From a body into the slot.
+
+use core::cell::RefCell;
+
+use embedded_io_async::Read;
+use embedded_storage_async::nor_flash::NorFlash;
+
+use crate::body::{Body, Broken};
+use crate::image::{Header, ImageError, Version};
+use crate::slot::{Slot, SlotError, Stored};
+
+/// Why a body did not come into the slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fault<E> {
+    Slot(SlotError),
+    Body(Broken<E>),
+}
+
+impl<E> From<SlotError> for Fault<E> {
+    fn from(error: SlotError) -> Self {
+        Self::Slot(error)
+    }
+}
+
+/// Stores a body whose first byte is the image's byte `first` of `total`, and verifies the image
+/// once it is whole: its version, or `None` where bytes are missing.
+pub(crate) async fn store<F: NorFlash, S: NorFlash, R: Read>(
+    slot: &mut Slot<F, S>,
+    progress: &RefCell<Option<Stored>>,
+    body: &mut Body<'_, R>,
+    (first, total): (u32, u32),
+) -> Result<Option<Version>, Fault<R::Error>> {
+    if first == 0 {
+        let header = body.gather(Header::LEN).await.map_err(Fault::Body)?;
+        let truncated = SlotError::Image(ImageError::Truncated);
+        let header = header.first_chunk().ok_or(truncated)?;
+        // A foreign image is refused before it takes the place of what is stored.
+        slot.begin(total, header).await?;
+    }
+    show(slot, progress);
+    while let Some(bytes) = body.next().await.map_err(Fault::Body)? {
+        slot.append(bytes).await?;
+        show(slot, progress);
+    }
+    if slot.stored() < total {
+        return Ok(None);
+    }
+    let version = slot.finish().await?;
+    Ok(Some(version))
+}
+
+fn show<F: NorFlash, S: NorFlash>(slot: &Slot<F, S>, progress: &RefCell<Option<Stored>>) {
+    *progress.borrow_mut() = slot.progress();
+}
