@@ -113,8 +113,12 @@ impl Waiting {
             // Between them no data was sent.
             && own.seq == other.seq
             && advances(own.ack, other.ack)
-            // What its sender may send does not shrink.
-            && (1..=other.window).contains(&own.window)
+            && own.window > 0
+            && other.window > 0
+            // What may be sent does not shrink: the right edge of the window stays, or moves on. The
+            // window itself may be smaller: Linux's is, until it has learnt how much memory the
+            // segments take.
+            && u32::from(own.window) <= u32::from(other.window) + other.ack.wrapping_sub(own.ack)
             && is_later
     }
 }
