@@ -31,7 +31,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
 }
 
 /// Features, separated by commas and without `default`, and who asks for them.
-pub(crate) const SETS: [(&str, &str); 44] = [
+pub(crate) const SETS: [(&str, &str); 45] = [
     ("mesh", "datagrams by radio; what a radio's driver needs"),
     ("mesh,relay", "the same, passing on what others send"),
     ("rpl", "a relay of a mesh without TCP"),
@@ -89,6 +89,7 @@ pub(crate) const SETS: [(&str, &str); 44] = [
     ("tcple", "Bluetooth LE with TCPlE"),
     ("tcp,tcphc", "a leaf with compressed TCP headers"),
     ("cit,tcp", "a relay that passes frames on without copying"),
+    ("linux-acks", "a host whose ACKs are Linux's"),
     ("pace,tcp", "a leaf that measures its pace"),
     (
         "fragments,mesh,tcp",
@@ -121,7 +122,7 @@ pub(crate) const SETS: [(&str, &str); 44] = [
     ("default", "what is on by default"),
     ("default,join", "a node that gets its key by CoJP"),
     (
-        "default,ble,fragments,join,security,sleepy,tcple,thread",
+        "default,ble,fragments,join,linux-acks,security,sleepy,tcple,thread",
         "everything: the lab and the command `motet`",
     ),
 ];

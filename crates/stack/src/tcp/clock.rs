@@ -20,6 +20,8 @@ impl Connection<'_> {
     pub(super) fn on_deadline(&mut self) {
         if self.take_due(Timer::Ack) {
             self.facts.set(Facts::ACK_DUE);
+            #[cfg(feature = "linux-acks")]
+            self.linux_acks.on_delay_over(self.rtt.rto_ms(self.config));
         }
         if let Some(purpose) = self.timers.purpose()
             && self.take_due(Timer::Transmit)
@@ -221,6 +223,14 @@ impl Connection<'_> {
             self.timers.disarm(timer);
         }
         due
+    }
+
+    /// Milliseconds until `timer` is due, rounded up; `None`: it is not armed.
+    #[cfg(feature = "linux-acks")]
+    pub(super) fn left_ms(&self, timer: Timer) -> Option<u32> {
+        let at = self.deadlines.get(timer as usize);
+        let at = at.filter(|_| self.timers.is_armed(timer))?;
+        Some(wait_until(*at, self.now()).div_ceil(32))
     }
 
     /// 32nds of a millisecond from `since` to the earliest deadline, or [`NEVER`].

@@ -63,6 +63,15 @@ pub struct Config {
     /// Longest wait of an ACK for company, ms; 0: none. At most 500 (RFC 9293, MUST-58).
     pub ack_delay_ms: u16,
 
+    /// Acknowledge as Linux does, instead of by [`Self::ack_every`], [`Self::quick_acks`] and
+    /// [`Self::ack_delay_ms`]: for a simulated host. The first 16 segments, and each that has PSH or
+    /// is the second full one, at once; others after 40 to 200 ms, by the time between segments.
+    /// The timers of what it sends are Linux's, too: [`Self::rto_min_ms`] bounds the variation's
+    /// part of the RTO instead of being added as [`Self::rto_slop_ms`] is, and the round trip of the
+    /// handshake counts as one of data.
+    #[cfg(feature = "linux-acks")]
+    pub linux_acks: bool,
+
     /// Keepalive: idle time before the first probe, s; 0: off (RFC 9293, MUST-25).
     pub keepalive_idle_s: u16,
     /// Keepalive: time between two probes, s.
@@ -151,6 +160,8 @@ impl Config {
         ack_every: 2,
         quick_acks: 16,
         ack_delay_ms: 100,
+        #[cfg(feature = "linux-acks")]
+        linux_acks: false,
         keepalive_idle_s: 0,
         keepalive_interval_s: 75,
         keepalive_probes: 8,
@@ -193,6 +204,16 @@ pub enum Economy {
     Balanced,
     /// Asks at the shortest interval from the moment that something was sent.
     LowestLatency,
+}
+
+impl Config {
+    /// Whether ACKs and timers are Linux's.
+    pub(super) const fn linux_acks(&self) -> bool {
+        #[cfg(feature = "linux-acks")]
+        return self.linux_acks;
+        #[cfg(not(feature = "linux-acks"))]
+        false
+    }
 }
 
 impl Default for Config {

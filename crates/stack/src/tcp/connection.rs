@@ -11,6 +11,8 @@
 
 use super::config::Config;
 use super::facts::Facts;
+#[cfg(feature = "linux-acks")]
+use super::linux_acks::LinuxAcks;
 use super::listener::Agreed;
 use super::loss::{Loss, Sender};
 #[cfg(feature = "tcple")]
@@ -90,6 +92,8 @@ pub struct Connection<'m> {
     pub(super) challenge_at: u32,
     pub(super) dsack_len: u16,
     pub(super) ends: Endpoints,
+    #[cfg(feature = "linux-acks")]
+    pub(super) linux_acks: LinuxAcks,
     #[cfg(feature = "tcple")]
     pub(super) prefetched: Prefetched,
     /// How long the segment under way, and the data that it acknowledges, waited on the last hop,
@@ -143,6 +147,8 @@ impl<'m> Connection<'m> {
             dsack_len: 0,
             sack_count: 0,
             challenge_at: now_ms.wrapping_sub(u32::from(u16::MAX)),
+            #[cfg(feature = "linux-acks")]
+            linux_acks: LinuxAcks::default(),
             #[cfg(feature = "tcple")]
             prefetched: Prefetched::default(),
             #[cfg(feature = "tcple")]

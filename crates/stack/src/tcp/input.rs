@@ -11,6 +11,8 @@
 use super::SegmentDrop;
 use super::connection::Connection;
 use super::facts::Facts;
+#[cfg(feature = "linux-acks")]
+use super::linux_acks::{Circumstances, Verdict};
 use super::loss::{NONE, saturated};
 use super::segment::Segment;
 use super::seq::SeqNum;
@@ -176,7 +178,11 @@ impl Connection<'_> {
             // Before a shut window, part of it may be new: that is not kept.
             let known = self.rcv_nxt.since(seg.seq);
             self.note_duplicate(seg.seq, seg.seq_len().min(known));
-            self.quick_acks = self.config.quick_acks;
+            if !self.config.linux_acks() {
+                self.quick_acks = self.config.quick_acks;
+            }
+            #[cfg(feature = "linux-acks")]
+            self.linux_acks.on_duplicate(self.rcv_wnd);
             // Our ACK was lost, and perhaps also an earlier ACK of the peer. A peer retransmits at
             // most one window; a segment from farther back may be forged.
             if known <= u32::from(self.recv.capacity()) && self.is_plausible_ack(seg) {
@@ -285,6 +291,8 @@ impl Connection<'_> {
         }
         #[cfg(feature = "sleepy")]
         self.note_stream(seg);
+        #[cfg(feature = "linux-acks")]
+        self.linux_acks.note_end(seg.has(Flags::PSH));
         let mut data = seg.payload;
         if self.facts.has(Facts::FIN_SEEN) {
             // Nothing may follow the FIN.
@@ -328,8 +336,10 @@ impl Connection<'_> {
         if had_gaps || !all {
             // RFC 5681 §4.2: a gap, or part of one filled, is reported at once.
             self.facts.set(Facts::ACK_DUE);
-            self.facts.put(Facts::GAP_FILLED, grown > 0);
-            self.quick_acks = self.config.quick_acks;
+            if !self.config.linux_acks() {
+                self.facts.put(Facts::GAP_FILLED, grown > 0);
+                self.quick_acks = self.config.quick_acks;
+            }
         } else {
             self.delay_ack(data.len());
         }
@@ -344,6 +354,10 @@ impl Connection<'_> {
 
     /// The delayed ACK (RFC 9293 §3.8.6.3).
     fn delay_ack(&mut self, len: usize) {
+        #[cfg(feature = "linux-acks")]
+        if self.config.linux_acks {
+            return self.delay_ack_as_linux(len);
+        }
         self.ack_count = self.ack_count.saturating_add(u8::from(len > 0));
         let is_quick = self.quick_acks > 0;
         self.quick_acks -= u8::from(is_quick);
@@ -356,6 +370,36 @@ impl Connection<'_> {
             self.facts.set(Facts::ACK_DUE);
         } else if !self.timers.is_armed(Timer::Ack) {
             self.arm(Timer::Ack, u32::from(self.config.ack_delay_ms));
+        }
+    }
+
+    /// The delayed ACK of Linux.
+    #[cfg(feature = "linux-acks")]
+    fn delay_ack_as_linux(&mut self, len: usize) {
+        let at = Circumstances {
+            now_ms: self.now_ms,
+            rto_ms: self.rtt.rto_ms(self.config),
+            srtt_ms: self.rtt.srtt_ms(),
+            unacked: self.unacked,
+            window: self.rcv_wnd,
+            segment: saturated(self.payload_max()),
+        };
+        let len = len.min(usize::from(u16::MAX)) as u16;
+        match self.linux_acks.on_text(len, at) {
+            Verdict::Now => self.facts.set(Facts::ACK_DUE),
+            Verdict::Wait(ms) => self.wait_for_company(ms),
+        }
+    }
+
+    /// Lets the ACK wait for `ms`, or as long as it waits already if that is less; one that has
+    /// waited nearly long enough goes at once.
+    #[cfg(feature = "linux-acks")]
+    fn wait_for_company(&mut self, ms: u32) {
+        let left = self.left_ms(Timer::Ack);
+        match left {
+            Some(left) if left <= ms / 4 => self.facts.set(Facts::ACK_DUE),
+            Some(left) if left <= ms => {}
+            _ => self.arm(Timer::Ack, ms),
         }
     }
 
@@ -513,6 +557,8 @@ impl Connection<'_> {
             self.retries_answered();
             #[cfg(feature = "sleepy")]
             self.note_stream(seg);
+            #[cfg(feature = "linux-acks")]
+            self.linux_acks.note_end(seg.has(Flags::PSH));
             self.store(0, seg.payload);
         }
     }

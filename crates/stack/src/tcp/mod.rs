@@ -67,6 +67,8 @@ mod departure;
 mod expect;
 mod facts;
 mod input;
+#[cfg(feature = "linux-acks")]
+mod linux_acks;
 mod listener;
 mod loss;
 mod output;

@@ -479,6 +479,9 @@ impl Connection<'_> {
     fn account(&mut self, plan: Plan, flags: Flags, window: u16) {
         self.rcv_wnd = window;
         if flags.contains(Flags::ACK) {
+            #[cfg(feature = "linux-acks")]
+            self.linux_acks
+                .on_ack_sent(plan.len > 0, self.unacked > 0, self.now_ms);
             self.unacked = 0;
             self.ack_count = 0;
             self.timers.disarm(Timer::Ack);

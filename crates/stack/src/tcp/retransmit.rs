@@ -78,6 +78,14 @@ impl Connection<'_> {
         }
     }
 
+    /// The round trip by which tail loss probes are timed, ms.
+    fn probing_rtt_ms(&self) -> Option<u32> {
+        match self.config.linux_acks() {
+            true => self.rtt.srtt_ms(),
+            false => self.rtt.data_srtt_ms(),
+        }
+    }
+
     /// A tail loss probe where one helps, no later than the RTO would be (RFC 8985 §7.2), else the
     /// RTO.
     pub(super) fn arm_loss_timer(&mut self) {
@@ -87,7 +95,7 @@ impl Connection<'_> {
             && !self.is_recovering()
             && !self.loss.has_tail_probe()
             && self.loss.sacked() == 0
-            && let Some(srtt) = self.rtt.data_srtt_ms()
+            && let Some(srtt) = self.probing_rtt_ms()
         {
             let mut wait = srtt * 2;
             if self.flight() <= self.payload_max() {

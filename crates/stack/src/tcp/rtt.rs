@@ -125,7 +125,9 @@ impl RttEstimator {
     /// part is doubled, and `rto_slop_ms` is added once, as in BSD.
     pub(super) fn rto_ms(&self, config: &Config) -> u32 {
         let undoubled_ms = match self.basis {
-            Basis::Repaired => u32::from(config.rto_slop_ms) * ((1 << self.doublings) - 1),
+            Basis::Repaired if !config.linux_acks() => {
+                u32::from(config.rto_slop_ms) * ((1 << self.doublings) - 1)
+            }
             _ => 0,
         };
         self.timeout_ms(config, undoubled_ms)
@@ -141,6 +143,8 @@ impl RttEstimator {
     fn timeout_ms(&self, config: &Config, undoubled_ms: u32) -> u32 {
         let least = match self.basis {
             Basis::LostSyn => RTO_AFTER_LOST_SYN_MS,
+            #[cfg(feature = "linux-acks")]
+            Basis::Handshake if config.linux_acks => u32::from(config.rto_min_ms),
             Basis::Nothing | Basis::Handshake => u32::from(config.rto_initial_ms),
             Basis::Data | Basis::Repaired | Basis::Stamped => u32::from(config.rto_min_ms),
         };
@@ -149,7 +153,11 @@ impl RttEstimator {
             // SRTT rounded up: a timeout must not come early.
             Some(_) => {
                 let srtt = (self.srtt_8th + 7) >> 3;
-                srtt + u32::from(self.rttvar_4th) + u32::from(config.rto_slop_ms)
+                let variation = u32::from(self.rttvar_4th);
+                match config.linux_acks() {
+                    true => srtt + variation.max(u32::from(config.rto_min_ms)),
+                    false => srtt + variation + u32::from(config.rto_slop_ms),
+                }
             }
         };
         #[cfg(feature = "tcple")]

@@ -13,6 +13,8 @@ mod handshake;
 mod hostile;
 mod icmp;
 mod leaps;
+#[cfg(feature = "linux-acks")]
+mod linux_acks;
 pub(in crate::tcp) mod loss;
 mod memory;
 mod readiness;
