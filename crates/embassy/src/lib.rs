@@ -53,7 +53,6 @@
 compile_error!("a node needs a link: the feature `mesh`, `over`, or both");
 
 mod clock;
-#[cfg(feature = "mesh")]
 mod config;
 mod connection;
 mod error;
@@ -84,13 +83,14 @@ mod waiters;
 
 #[cfg(feature = "mesh")]
 pub use config::Config;
+pub use config::StackConfig;
 pub use connection::{ReadHalf, TcpSocket, WriteHalf};
 pub use error::Error;
 pub use listener::TcpListener;
 #[cfg(feature = "over")]
 pub use over_error::OverError;
 #[cfg(feature = "over")]
-pub use packet_resources::{PacketConfig, PacketResources, over};
+pub use packet_resources::{PacketResources, over};
 #[cfg(feature = "over")]
 pub use packet_runner::PacketRunner;
 #[cfg(feature = "mesh")]

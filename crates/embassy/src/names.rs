@@ -12,8 +12,8 @@ use crate::udp::UdpSocket;
 
 impl Stack {
     /// The IPv6 address of `host`: a literal (also in brackets), a name of
-    /// [`Config::names`](crate::Config::names), or what
-    /// [`Config::resolver`](crate::Config::resolver) answers.
+    /// [`StackConfig::names`](crate::StackConfig::names), or what
+    /// [`StackConfig::resolver`](crate::StackConfig::resolver) answers.
     ///
     /// # Errors
     /// [`Error::NotIpv6`] (a literal), `Malformed`, `UnknownName`; of asking: `TimedOut`,

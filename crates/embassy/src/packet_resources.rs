@@ -1,11 +1,10 @@
-//! The memory of a node above another stack, its settings, and the call that starts it.
+//! The memory of a node above another stack, and the call that starts it.
 
 use core::mem::MaybeUninit;
 use core::net::Ipv6Addr;
 
 use embassy_net_driver::{Driver, HardwareAddress};
-use embassy_time::Duration;
-use motet::ip::{self, Ip, Neighbour, NextHop};
+use motet::ip::{Ip, Neighbour, NextHop};
 use motet::limits::IPV6_MTU_MIN;
 use motet::link::{Cable, Link};
 use motet::node::Node;
@@ -15,55 +14,12 @@ use motet::udp::Inbox;
 use static_cell::ConstStaticCell;
 
 use crate::clock::now;
+use crate::config::StackConfig;
 use crate::over_error::OverError;
 use crate::packet_runner::PacketRunner;
-use crate::parts::{Parts, SOCKETS, Tables, share, window_of};
+use crate::parts::{Parts, Tables, share, window_of};
 use crate::stack::{LINK, Shared, Stack};
 use crate::udp::UDP_PORTS;
-
-/// Settings of a node whose packets another stack carries, and of its sockets.
-#[derive(Clone, Debug)]
-pub struct PacketConfig {
-    /// Settings of IP. A node above another stack passes nothing on.
-    pub ip: ip::Config,
-    /// Settings of every connection. Its `accept_window` is replaced by what the buffers of the
-    /// [`PacketResources`] hold.
-    pub tcp: tcp::Config,
-    /// How long `connect` waits for the peer.
-    pub connect_timeout: Duration,
-    /// How long `connect` waits for a connection to become free.
-    pub slot_timeout: Duration,
-    /// Names that are known without asking; letters match in either case.
-    pub names: &'static [(&'static str, Ipv6Addr)],
-    /// The DNS server that is asked for other names, at port 53; `None`: names that are not listed
-    /// do not resolve.
-    pub resolver: Option<Ipv6Addr>,
-    /// How long a resolver is given for an answer; it is asked three times.
-    pub resolve_timeout: Duration,
-}
-
-impl Default for PacketConfig {
-    /// As for a mote of a mesh, but for what whole packets change: time stamps would take 1 % of a
-    /// slow link and are off; behind a gap two segments are acknowledged one by one, because each
-    /// ACK takes the time of a part of the peer's next segment; and cwnd grows by two segments for
-    /// an ACK that stands for two (RFC 3465). Measured by `cargo xtask interop over`.
-    fn default() -> Self {
-        Self {
-            ip: ip::Config::default(),
-            tcp: tcp::Config {
-                timestamps: false,
-                quick_acks: 2,
-                slow_start_segments_max: 2,
-                ..SOCKETS
-            },
-            connect_timeout: Duration::from_secs(30),
-            slot_timeout: Duration::from_secs(5),
-            names: &[],
-            resolver: None,
-            resolve_timeout: Duration::from_secs(3),
-        }
-    }
-}
 
 /// All memory of a node above another stack, for one static.
 ///
@@ -145,7 +101,7 @@ impl<
         &'static self,
         mtu: usize,
         seed: [u64; 2],
-        mut config: PacketConfig,
+        mut config: StackConfig,
     ) -> (Stack, &'static mut [u8]) {
         config.tcp.accept_window = window_of(recv_len(BUFFER));
         let memory = self.memory.take();
@@ -175,13 +131,7 @@ impl<
             tables: memory.tables.write(Tables::new(buffers, config.tcp)),
             seed,
             salt: 0,
-            known: config.names,
-            resolver: config.resolver,
-            resolve_timeout: config.resolve_timeout,
-            connect_timeout: config.connect_timeout,
-            slot_timeout: config.slot_timeout,
-            #[cfg(feature = "sleepy")]
-            passes_on: config.ip.forwards,
+            config,
         });
         (Stack::new(memory.shared.write(shared)), &mut memory.packet)
     }
@@ -197,7 +147,7 @@ impl<
 ///
 /// ```
 /// use core::net::Ipv6Addr;
-/// use motet_embassy::{OverError, PacketConfig, PacketResources, PacketRunner, Stack, over};
+/// use motet_embassy::{OverError, PacketResources, PacketRunner, Stack, StackConfig, over};
 ///
 /// static RESOURCES: PacketResources<2, 4096> = PacketResources::new();
 ///
@@ -206,7 +156,7 @@ impl<
 ///     mine: &[Ipv6Addr],
 ///     seed: [u64; 2],
 /// ) -> Result<(Stack, PacketRunner<D>), OverError> {
-///     over(driver, &RESOURCES, mine, seed, PacketConfig::default())
+///     over(driver, &RESOURCES, mine, seed, StackConfig::packets())
 /// }
 /// ```
 ///
@@ -237,7 +187,7 @@ pub fn over<
     >,
     addresses: &[Ipv6Addr],
     seed: [u64; 2],
-    config: PacketConfig,
+    config: StackConfig,
 ) -> Result<(Stack, PacketRunner<D>), OverError> {
     if driver.hardware_address() != HardwareAddress::Ip {
         return Err(OverError::Medium);

@@ -2,13 +2,12 @@
 //! another stack.
 
 use core::cell::RefCell;
-use core::net::Ipv6Addr;
 
-use embassy_time::Duration;
 use motet::node::Node;
 use motet::random::Rng;
 use motet::tcp::{self, Buffers};
 
+use crate::config::StackConfig;
 use crate::stack::{Names, Shared};
 use crate::stack_state::{AcceptQueue, ConnectionSlot, StackState};
 
@@ -38,13 +37,7 @@ pub(crate) struct Parts<const CONNECTIONS: usize, const LISTENERS: usize> {
     pub(crate) seed: [u64; 2],
     /// A number that no other node has, or 0.
     pub(crate) salt: u64,
-    pub(crate) known: &'static [(&'static str, Ipv6Addr)],
-    pub(crate) resolver: Option<Ipv6Addr>,
-    pub(crate) resolve_timeout: Duration,
-    pub(crate) connect_timeout: Duration,
-    pub(crate) slot_timeout: Duration,
-    #[cfg(feature = "sleepy")]
-    pub(crate) passes_on: bool,
+    pub(crate) config: StackConfig,
 }
 
 /// The state that all tasks share.
@@ -61,21 +54,22 @@ pub(crate) fn share<const CONNECTIONS: usize, const LISTENERS: usize>(
             },
         node,
         seed: [a, b],
-        ..
+        salt,
+        config,
     } = parts;
     Shared {
         // Apart from the node's own numbers, and from those of a node with the same seed.
         names: RefCell::new(Names {
-            rng: Rng::from_seed([a ^ parts.salt, !b]),
-            known: parts.known,
-            resolver: parts.resolver,
-            timeout: parts.resolve_timeout,
+            rng: Rng::from_seed([a ^ salt, !b]),
+            known: config.names,
+            resolver: config.resolver,
+            timeout: config.resolve_timeout,
         }),
         state: RefCell::new(StackState::new(node, connections, spare, queues, tcp)),
-        connect_timeout: parts.connect_timeout,
-        slot_timeout: parts.slot_timeout,
+        connect_timeout: config.connect_timeout,
+        slot_timeout: config.slot_timeout,
         #[cfg(feature = "sleepy")]
-        passes_on: parts.passes_on,
+        passes_on: config.ip.forwards,
     }
 }
 
@@ -88,15 +82,3 @@ pub(crate) const fn window_of(bytes: usize) -> u16 {
         window as u16
     }
 }
-
-/// What the connections of an application on a device want: answers at once, and slots that do not
-/// wait for peers that are gone.
-pub(crate) const SOCKETS: tcp::Config = tcp::Config {
-    nagle: false,
-    keepalive_idle_s: 90,
-    keepalive_interval_s: 10,
-    keepalive_probes: 3,
-    user_timeout_ms: 60_000,
-    close_timeout_ms: 60_000,
-    ..tcp::Config::DEFAULT
-};

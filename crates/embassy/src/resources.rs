@@ -103,12 +103,12 @@ impl<
         seed: [u64; 2],
         config: &mut Config,
     ) -> Result<Stack, Unfit> {
-        config.tcp.accept_window = window_of(BUFFER);
+        config.stack.tcp.accept_window = window_of(BUFFER);
         let mote = MoteConfig {
             radio,
             mac: config.mac.clone(),
             mesh: config.mesh,
-            ip: config.ip,
+            ip: config.stack.ip,
             seed,
         };
         let (node, buffers) = self.mote.take().lend(&mote, now())?;
@@ -118,16 +118,10 @@ impl<
         }
         let shared = share(Parts {
             node,
-            tables: self.tables.init(Tables::new(buffers, config.tcp)),
+            tables: self.tables.init(Tables::new(buffers, config.stack.tcp)),
             seed,
             salt: u64::from_be_bytes(eui64),
-            known: config.names,
-            resolver: config.resolver,
-            resolve_timeout: config.resolve_timeout,
-            connect_timeout: config.connect_timeout,
-            slot_timeout: config.slot_timeout,
-            #[cfg(feature = "sleepy")]
-            passes_on: config.ip.forwards,
+            config: config.stack.clone(),
         });
         Ok(Stack::new(self.shared.init(shared)))
     }

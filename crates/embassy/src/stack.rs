@@ -70,12 +70,12 @@ impl Stack {
     }
 
     /// Opens a connection to a port of `remote`, once a place for it is free and within
-    /// [`Config::connect_timeout`](crate::Config::connect_timeout) from then on.
+    /// [`StackConfig::connect_timeout`](crate::StackConfig::connect_timeout) from then on.
     ///
     /// # Errors
     /// [`Error::Refused`], `TimedOut`, `Unreachable`; at once `NotIpv6`, `Address`, `NoRoute`; and
     /// [`Error::NoSlot`] where no place became free within
-    /// [`Config::slot_timeout`](crate::Config::slot_timeout).
+    /// [`StackConfig::slot_timeout`](crate::StackConfig::slot_timeout).
     pub async fn connect(self, remote: SocketAddr) -> Result<TcpSocket, Error> {
         let remote = remote_of(remote)?;
         let slot = wait(self, |state, cx| state.connect(remote, now(), cx));

@@ -12,7 +12,7 @@ use common::{Executor, block_on, now_us, pattern, restart_clock};
 use embassy_net_driver::{Capabilities, Driver, HardwareAddress, LinkState, RxToken, TxToken};
 use embassy_time::{Duration, Timer, with_timeout};
 use embedded_io_async::{Read, Write};
-use motet_embassy::{Error, OverError, PacketConfig, PacketResources, Stack, TcpSocket, over};
+use motet_embassy::{Error, OverError, PacketResources, Stack, StackConfig, TcpSocket, over};
 
 const CLIENT: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
 const SERVER: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2);
@@ -147,7 +147,7 @@ fn ports() -> [Port; 2] {
 fn start(port: &Port, mine: &[Ipv6Addr]) -> Result<(Stack, Runner), OverError> {
     let memory: &'static Memory = Box::leak(Box::new(PacketResources::new()));
     let seed = [7, port.side as u64];
-    over(port.clone(), memory, mine, seed, PacketConfig::default())
+    over(port.clone(), memory, mine, seed, StackConfig::packets())
 }
 
 type Runner = motet_embassy::PacketRunner<Port>;

@@ -50,7 +50,7 @@ fn leak<T>(value: T) -> &'static mut T {
 
 fn root() -> Config {
     let mut config = Config::mesh(0x4d54);
-    config.ip.forwards = true;
+    config.stack.ip.forwards = true;
     config.mesh = MeshConfig {
         solicits: false,
         advertised: Some(Advertised {

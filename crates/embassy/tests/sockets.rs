@@ -165,7 +165,9 @@ fn a_thousand_connections_leave_no_place_taken() {
 #[test]
 fn each_failure_is_of_the_kind_that_fits() {
     let names = &[("table.example", Ipv6Addr::LOCALHOST)];
-    let mut pair = Pair::new(5, &Config { names, ..config() });
+    let mut settings = config();
+    settings.stack.names = names;
+    let mut pair = Pair::new(5, &settings);
     let (client, server, addr) = (pair.client, pair.server, pair.server_addr());
     let at = |addr, port| SocketAddr::V6(SocketAddrV6::new(addr, port, 0, 0));
     let global = "fd00::1".parse().unwrap();
@@ -229,14 +231,9 @@ fn each_failure_is_of_the_kind_that_fits() {
 
 #[test]
 fn all_places_taken_is_said_within_the_configured_time() {
-    let slot_timeout = Duration::from_millis(700);
-    let mut pair = Pair::new(
-        6,
-        &Config {
-            slot_timeout,
-            ..config()
-        },
-    );
+    let mut settings = config();
+    settings.stack.slot_timeout = Duration::from_millis(700);
+    let mut pair = Pair::new(6, &settings);
     let (client, server, remote) = (pair.client, pair.server, pair.at(7));
     let listener = server.listen(7).unwrap();
     let took = block_on(&mut pair.executor, 60, async move {
@@ -265,7 +262,7 @@ fn all_places_taken_is_said_within_the_configured_time() {
 #[test]
 fn a_reset_and_a_silent_peer_end_a_read() {
     let mut settings = config();
-    settings.tcp.user_timeout_ms = 5_000;
+    settings.stack.tcp.user_timeout_ms = 5_000;
     let mut pair = Pair::new(7, &settings);
     let (client, server, remote) = (pair.client, pair.server, pair.at(7));
     let air = pair.air.clone();
@@ -412,7 +409,7 @@ fn more_tasks_than_are_woken_wait_quietly_and_are_served() {
 #[test]
 fn names_are_asked_of_the_resolver() {
     let mut settings = config();
-    settings.resolver = Some(SERVER);
+    settings.stack.resolver = Some(SERVER);
     let mut pair = Pair::new(10, &settings);
     assert_eq!(pair.server_addr(), SERVER, "as its EUI-64 says");
     let (client, server) = (pair.client, pair.server);

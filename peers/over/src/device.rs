@@ -7,7 +7,7 @@ use std::rc::Rc;
 use embassy_net::tcp::TcpSocket;
 use embassy_net::{ConfigV6, Ipv6Cidr, StackResources, StaticConfigV6};
 use embedded_io_async::{Read, Write};
-use motet_embassy::{PacketConfig, PacketResources, over};
+use motet_embassy::{PacketResources, StackConfig, over};
 
 use crate::clock::Executor;
 use crate::shim::Shim;
@@ -110,7 +110,7 @@ fn start_sized<const BUFFER: usize>(
     seed: u64,
 ) -> motet_embassy::Stack {
     let memory: &'static PacketResources<1, BUFFER> = Box::leak(Box::new(PacketResources::new()));
-    let config = PacketConfig::default();
+    let config = StackConfig::packets();
     let started = over(shim.clone(), memory, &[DEVICE], [seed, 5], config);
     let (stack, mut runner) = started.expect("a driver of packets");
     executor.spawn(async move {

@@ -6,7 +6,7 @@ use core::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use cortex_m_rt::entry;
 use embassy_futures::join::join3;
-use motet_embassy::{PacketConfig, PacketResources, Stack, over};
+use motet_embassy::{PacketResources, Stack, StackConfig, over};
 use over_node::{Device, ask, echo, run, seed};
 
 static RESOURCES: PacketResources<2, 2048> = PacketResources::new();
@@ -14,7 +14,7 @@ static RESOURCES: PacketResources<2, 2048> = PacketResources::new();
 #[entry]
 fn main() -> ! {
     let seeds = [seed(), seed()];
-    let config = PacketConfig::default();
+    let config = StackConfig::packets();
     match over(Device, &RESOURCES, &[OWN], seeds, config) {
         Ok((stack, mut runner)) => run(async move {
             join3(runner.run(), serve(stack), question(stack)).await;
