@@ -11,7 +11,7 @@ use crate::step::{StepOutcome, count_tests, essence, run_logged};
 use crate::tools::{self, CLANG, CMAKE};
 use crate::workspace::{Workspace, in_ci, locked};
 
-/// A chip for which an adaptor builds.
+/// A chip for which an adaptor, or an application of `apps`, builds.
 struct Chip {
     package: &'static str,
     feature: &'static str,
@@ -45,6 +45,33 @@ const NORDIC: [Chip; 2] = [
     },
 ];
 
+/// Applications that link with what Cargo fetches alone. OpenThread is a library there, for the
+/// targets that its crate names: without floats in registers on a Cortex-M4.
+const IMAGES: [Chip; 3] = [
+    Chip {
+        package: "esp32-led",
+        feature: "esp32c6",
+        target: "riscv32imac-unknown-none-elf",
+    },
+    Chip {
+        package: "esp32-led",
+        feature: "esp32h2",
+        target: "riscv32imac-unknown-none-elf",
+    },
+    Chip {
+        package: "openthread-node",
+        feature: "esp32c6",
+        target: "riscv32imac-unknown-none-elf",
+    },
+];
+
+/// Applications with Nordic's driver in them.
+const NORDIC_IMAGES: [Chip; 1] = [Chip {
+    package: "openthread-node",
+    feature: "nrf52840",
+    target: "thumbv7em-none-eabi",
+}];
+
 /// The adaptors hold on played drivers, and build for the chips.
 pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
     let log = workspace.scratch()?.join("chips.log");
@@ -55,11 +82,15 @@ pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
     test.arg("--workspace").args(locked());
     let mut commands = vec![clippy, test];
     let mut chips: Vec<&Chip> = ESP.iter().collect();
+    let mut images: Vec<&Chip> = IMAGES.iter().collect();
     tools::provide(workspace, &[CLANG, CMAKE])?;
     let mut note = String::new();
     match tools::absent(&[CLANG, CMAKE]) {
         Some(advice) if !in_ci() => note = format!("nrf-802154 not built: {advice}"),
-        _ => chips.extend(&NORDIC),
+        _ => {
+            chips.extend(&NORDIC);
+            images.extend(&NORDIC_IMAGES);
+        }
     }
     for chip in chips {
         let mut target = rustup(workspace);
@@ -70,12 +101,14 @@ pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
         clippy.args(["--", "-D", "warnings"]);
         commands.extend([target, clippy]);
     }
-    for chip in &ESP {
-        let mut image = workspace.apps_cargo("build");
-        image.args(["--package", "esp32-led", "--features", chip.feature]);
-        image.args(["--target", chip.target, "--profile", "device"]);
-        image.args(locked());
-        commands.push(image);
+    for image in images {
+        let mut target = rustup(workspace);
+        target.args(["target", "add", image.target]);
+        let mut build = workspace.apps_cargo("build");
+        build.args(["--package", image.package, "--features", image.feature]);
+        build.args(["--target", image.target, "--profile", "device"]);
+        build.args(locked());
+        commands.extend([target, build]);
     }
     let (mut passed, mut failed, mut output) = (0, 0, String::new());
     for command in &mut commands {
