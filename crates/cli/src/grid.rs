@@ -1,8 +1,9 @@
 //! The one writer of tables: rows of cells under heads, no wider than the terminal.
 //!
-//! Numbers stand to the right, words to the left. Where names take more than half of the line, each is on a
-//! line of its own. Where there is no room, columns that say less leave; prose, in the last column, is folded
-//! beside the others, or below them where little is left. Lines of text are folded by [`folded`].
+//! Numbers stand to the right, words to the left. Where names take more than half of the line, each
+//! is on a line of its own. Where there is no room, columns that say less leave; prose, in the last
+//! column, is folded beside the others, or below them where little is left. Lines of text are
+//! folded by [`folded`].
 
 use std::io;
 
@@ -296,8 +297,8 @@ fn shown(cell: &Cell, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// `text` in lines of at most `width` columns, broken at blanks where possible; those behind the first
-/// begin with `indent` blanks.
+/// `text` in lines of at most `width` columns, broken at blanks where possible; those behind the
+/// first begin with `indent` blanks.
 pub(crate) fn folded(text: &str, width: usize, indent: usize) -> Vec<String> {
     let words = text.trim_start_matches(' ');
     let begin = text.len() - words.len();

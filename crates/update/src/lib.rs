@@ -40,9 +40,9 @@
 //! | `POST`, `text/uri-list` | 201: the image was fetched from `http://[ADDRESS]:PORT/PATH`, or the part that was missing |
 //!
 //! 401: no token, or a wrong one. 403: the source is no other host. 409: the bytes begin elsewhere
-//! than those stored end; or there is no whole image to give. 411: a body without a length. 413: the
-//! image is longer than the slot. 416: none of the bytes asked for is there. 422: an image that is
-//! refused. 502: the source failed. 503: another upload is under way. Each explains itself in a
+//! than those stored end; or there is no whole image to give. 411: a body without a length. 413:
+//! the image is longer than the slot. 416: none of the bytes asked for is there. 422: an image that
+//! is refused. 502: the source failed. 503: another upload is under way. Each explains itself in a
 //! sentence. A connection carries one request.
 //!
 //! # Place

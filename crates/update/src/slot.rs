@@ -406,7 +406,8 @@ impl<F: NorFlash, S: NorFlash> Slot<F, S> {
         let newest = self.noted;
         self.phase = newest.phase;
         self.total = newest.total;
-        // Notes of a part are of whole pages, and never of all: the last page waits for the verdict.
+        // Notes of a part are of whole pages, and never of all: the last page waits for the
+        // verdict.
         let held = newest.stored;
         self.rewind(held);
         self.is_unsettled = false;

@@ -26,7 +26,6 @@ use motet_lab::{
 use crate::{
     capture::{self, is_stdout, is_stream},
     error::Error,
-    files,
     interrupt::Interrupt,
     number::{SEEDS, whole},
     output::{self, Out},

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! frame -> stations (nodes, links)  \
-//!       -> control (ND, RPL, 6LoWPAN) > findings, worst first -> report for people, for programs
+//!       -> control (RPL, 6LoWPAN)      > findings, worst first -> report for people, for programs
 //!       -> flows (TCP)              /
 //! ```
 //!

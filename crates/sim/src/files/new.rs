@@ -18,8 +18,8 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// Begins a file that will be called `path`, with the permissions that any new file has. Folders that
-    /// are missing are made.
+    /// Begins a file that will be called `path`, with the permissions that any new file has.
+    /// Folders that are missing are made.
     ///
     /// # Errors
     /// [`io::ErrorKind::AlreadyExists`] when `path` exists and `replace` is false;

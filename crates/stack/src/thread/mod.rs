@@ -38,7 +38,8 @@ pub use tlv::Tlvs;
 pub enum ThreadUnfit {
     /// It has no key yet.
     NoKey,
-    /// Its table has fewer than two entries for neighbours with the key: a parent, and the next one.
+    /// Its table has fewer than two entries for neighbours with the key: a parent, and the next
+    /// one.
     FewNeighbours,
     /// TCP header compression is on, which no other node of such a network has.
     TcpHeaders,

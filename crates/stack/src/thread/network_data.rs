@@ -38,8 +38,8 @@ pub struct Context {
     pub id: u8,
     /// The bits of the prefix that it stands for.
     pub bits: u8,
-    /// Whether it may be used to compress. One of a prefix that leaves the network only decompresses,
-    /// until no packet uses it (RFC 6775 §5.4.2).
+    /// Whether it may be used to compress. One of a prefix that leaves the network only
+    /// decompresses, until no packet uses it (RFC 6775 §5.4.2).
     pub compresses: bool,
 }
 

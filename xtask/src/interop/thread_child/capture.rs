@@ -74,8 +74,8 @@ fn with_colons(digits: &str) -> String {
     bytes.join(":")
 }
 
-/// Data requests of a child to its parent, once the capture has ended. One that this machine was too
-/// slow to acknowledge, and that was sent again with its number, counts once.
+/// Data requests of a child to its parent, once the capture has ended. One that this machine was
+/// too slow to acknowledge, and that was sent again with its number, counts once.
 pub(super) fn polls(bench: &Bench<'_>, child: &mut Child) -> Result<usize> {
     let filter = format!("wpan.frame_type == 3 && ({})", of(child));
     let text = run(tshark(bench).args(["-Y", &filter, "-T", "fields", "-e", "wpan.seq_no"]))?;

@@ -391,8 +391,8 @@ impl Child {
         self.has_news = true;
     }
 
-    /// Whether the parent's frames are new from its last [`Self::binding`] on, whatever was heard of
-    /// it; once.
+    /// Whether the parent's frames are new from its last [`Self::binding`] on, whatever was heard
+    /// of it; once.
     pub(crate) const fn take_recount(&mut self) -> bool {
         core::mem::replace(&mut self.counts_anew, false)
     }

@@ -26,8 +26,8 @@ impl Security<'_> {
 
     /// Believes a neighbour that has answered this node's challenge by MLE, beside the parent, and
     /// forgets all others: one that comes back is believed from the counter on that it tells then.
-    /// With it: its key sequence, and its first frame counter that is new. `is_anew`: that holds for
-    /// one that is bound, too.
+    /// With it: its key sequence, and its first frame counter that is new. `is_anew`: that holds
+    /// for one that is bound, too.
     pub(crate) fn bind(
         &mut self,
         neighbour: Option<([u8; 8], (u32, u32))>,
