@@ -9,7 +9,7 @@ use super::secured::extended;
 #[cfg(feature = "join")]
 use super::security::{NetworkKey, Reservation};
 use super::{FrameDrop, Mac, Received, RxMeta};
-#[cfg(feature = "thread")]
+#[cfg(any(feature = "join", feature = "thread"))]
 use crate::time::Instant;
 use crate::wire::LinkAddr;
 #[cfg(feature = "thread")]
