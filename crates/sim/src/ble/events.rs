@@ -371,7 +371,12 @@ impl Air {
         let sent = (event.payload_len, phy);
         let error = self.signal.error((from, to), injected, sent, event.begun);
         if error <= 0.0 || !happens(&mut self.rng, error) {
-            return Reception::Good;
+            let dropped = self.conditions.dropped_by_central;
+            let is_dropped = end == PERIPHERAL && dropped > 0.0;
+            return match is_dropped && happens(&mut self.rng, dropped) {
+                true => Reception::BadCrc,
+                false => Reception::Good,
+            };
         }
         let all = packet_len(event.payload_len, phy, self.conditions.has_mic);
         match happens(&mut self.rng, sync_len(phy) as f64 / all as f64) {

@@ -47,6 +47,8 @@ pub struct Conditions {
     pub errors: [f64; DATA_CHANNELS as usize],
     /// The same probability for advertisements.
     pub advertising_error: f64,
+    /// The chance that a central drops a packet that it received, as though its CRC were wrong.
+    pub dropped_by_central: f64,
     /// Whether data packets have a MIC, as encrypted ones do: four bytes more.
     pub has_mic: bool,
 }
@@ -57,6 +59,7 @@ impl Conditions {
         Self {
             errors: [error; DATA_CHANNELS as usize],
             advertising_error: error,
+            dropped_by_central: 0.0,
             has_mic: false,
         }
     }
@@ -269,6 +272,11 @@ impl Air {
     pub fn set_error(&mut self, error: f64) {
         self.conditions.errors = [error; DATA_CHANNELS as usize];
         self.conditions.advertising_error = error;
+    }
+
+    /// Changes the chance that a central drops a packet that it received.
+    pub fn set_dropped_by_central(&mut self, part: f64) {
+        self.conditions.dropped_by_central = part;
     }
 
     /// How strong signals are at every receiver from now on, dBm, and by how much that varies, dB.

@@ -40,6 +40,7 @@ pub(super) struct Load {
     pub(super) what: Workload,
     /// Designs of motes that join after a third of the time and after two.
     pub(super) others: Vec<Design>,
+    /// The chance that the central drops a packet.
     pub(super) error: f64,
     /// Where `TCPlE` does not set it, in units of 1.25 ms.
     pub(super) interval: u16,
@@ -145,7 +146,8 @@ impl Traffic for Load {
     fn run(&self, _: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
         let arena = Arena::new();
         let mut network = joined(self.network(seed), &arena)?;
-        network.world.set_frame_loss(self.error);
+        // As the paper injects losses: at the master, whose link layer asks for the packet again.
+        network.world.set_dropped_by_central(self.error);
         let start = network.world.now();
         let from = start + WARM_UP;
         let to = from + Duration::from_secs(seconds);

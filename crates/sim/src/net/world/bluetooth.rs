@@ -60,6 +60,14 @@ impl Bluetooth {
 }
 
 impl World<'_> {
+    /// The chance from now on that the central of a connection over Bluetooth LE drops a packet
+    /// that it received, as though its CRC were wrong.
+    pub fn set_dropped_by_central(&mut self, part: f64) {
+        if let Some(ble) = &mut self.ble {
+            ble.air.set_dropped_by_central(part);
+        }
+    }
+
     /// The air of Bluetooth LE, where a node has a controller.
     pub fn ble(&self) -> Option<&ble::Air> {
         Some(&self.ble.as_ref()?.air)
