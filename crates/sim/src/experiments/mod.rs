@@ -39,6 +39,7 @@ pub mod tcple;
 pub mod tcplp;
 pub mod traffic;
 pub mod transfer;
+mod unjudged;
 
 use std::fmt;
 use std::sync::Arc;
@@ -273,7 +274,8 @@ impl Experiment {
         };
         let rows = judging::judge(budget.runs as usize, measured.is_full, |seeds| {
             let measured = &measured;
-            (self.rows)(&Results { measured, seeds })
+            let rows = (self.rows)(&Results { measured, seeds });
+            rows.into_iter().map(unjudged::apply).collect()
         });
         let mut charts = self
             .axis
@@ -387,6 +389,12 @@ impl<'a> Results<'a> {
             true => row,
             false => row.deferred(),
         }
+    }
+
+    /// The same of all rows of an experiment.
+    pub fn all_judged_in_full(&self, rows: Vec<Row>) -> Vec<Row> {
+        let judged = |row| self.judged_in_full(row);
+        rows.into_iter().map(judged).collect()
     }
 
     /// The full segment of a point's setting, and the radio's bound.

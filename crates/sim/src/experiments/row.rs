@@ -134,6 +134,9 @@ enum Judged {
     Never,
 }
 
+/// What stands before a criterion that only the full form judges.
+const IN_FULL: &str = "judged with --full: ";
+
 /// A range in words and numbers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Criterion {
@@ -421,13 +424,36 @@ impl Row {
         self
     }
 
+    /// Shown and not judged, and why.
+    #[must_use]
+    pub fn shown(mut self, why: &str) -> Self {
+        self = self.judged(String::new(), f64::NEG_INFINITY, f64::INFINITY);
+        if let Some(criterion) = &mut self.criterion {
+            criterion.text = format!("shown, {why}");
+            criterion.judged = Judged::Never;
+        }
+        self
+    }
+
+    /// With a criterion that was asked once and is no more, and why.
+    #[must_use]
+    pub(super) fn withdrawn(mut self, why: &str) -> Self {
+        if let Some(criterion) = &mut self.criterion {
+            let asked = &criterion.text;
+            let asked = asked.strip_prefix(IN_FULL).unwrap_or(asked);
+            criterion.text = format!("withdrawn, {why}: {asked}");
+            criterion.judged = Judged::Never;
+        }
+        self
+    }
+
     /// Without a verdict: what was run is too little for one, and `--full` runs enough.
     #[must_use]
     pub(super) fn deferred(mut self) -> Self {
         if let Some(criterion) = &mut self.criterion
             && criterion.judged == Judged::Yes
         {
-            criterion.text = format!("judged with --full: {}", criterion.text);
+            criterion.text = format!("{IN_FULL}{}", criterion.text);
             criterion.judged = Judged::InFull;
         }
         self

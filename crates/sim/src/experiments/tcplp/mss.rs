@@ -60,7 +60,29 @@ pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
     rows.push(ratio("up", 5, 4, "goodput_5_over_4").at_least(0.95));
     rows.push(ratio("up", 5, 2, "goodput_5_over_2").at_least(1.15));
     rows.push(ratio("up", 8, 5, "goodput_8_over_5").at_most(1.13));
+    rows.extend(headers(results));
     rows
+}
+
+/// Octets of headers in a segment's first frame and in each other one (Table 6): what segments of
+/// eight frames carry more than those of two, in six frames, and what is left of two frames.
+fn headers(results: &Results<'_>) -> [Row; 2] {
+    let payload = |frames| results.segment(&mss_point("up", frames)).payload_len as f64;
+    let frame = motet::limits::PSDU_LEN_MAX as f64;
+    let [few, many] = [2, 8];
+    let other = frame - (payload(many) - payload(few)) / (many - few) as f64;
+    let first = few as f64 * frame - payload(few) - other;
+    let row = |name, value| results.derived(Point::default(), (name, "B"), value);
+    [
+        row("first_frame_headers", first)
+            .between(50.0, 107.0)
+            .about("TCPlp Table 6")
+            .identity(),
+        row("other_frame_headers", other)
+            .between(28.0, 35.0)
+            .about("TCPlp Table 6")
+            .identity(),
+    ]
 }
 
 /// The buffers that TCPlp usually has, bytes.

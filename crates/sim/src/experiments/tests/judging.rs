@@ -1,6 +1,9 @@
 //! Intervals that hold the true value as often as they say, and verdicts by them.
 
+use std::collections::BTreeSet;
+
 use super::super::row::Point;
+use super::super::{Effort, all};
 use super::*;
 use crate::stats::{Interval, mean, median};
 use crate::streams::{Purpose, stream};
@@ -24,22 +27,22 @@ fn judged(values: &[f64], criterion: impl Fn(Row) -> Row) -> Row {
 
 #[test]
 fn an_interval_that_straddles_the_limit_fails() {
-    // Means of 10.5 and intervals of ± 1.24: a least value of 10 lies within them.
+    // Means of 10.5 and intervals of ± 1.40: a least value of 10 lies within them.
     let values = [10.0, 10.5, 11.0, 11.0, 10.0, 10.5];
     let row = judged(&values, |row| row.at_least(10.0));
     assert_eq!((row.value, row.runs), (10.5, 6));
     assert_eq!(row.pass(), Some(false));
     assert_eq!(row.meets(), Some(true), "the mean alone says nothing");
-    assert_eq!(judged(&values, |row| row.at_least(9.2)).pass(), Some(true));
+    assert_eq!(judged(&values, |row| row.at_least(9.0)).pass(), Some(true));
     assert_eq!(judged(&values, |row| row.at_most(11.0)).pass(), Some(false));
-    assert_eq!(judged(&values, |row| row.at_most(11.8)).pass(), Some(true));
+    assert_eq!(judged(&values, |row| row.at_most(12.0)).pass(), Some(true));
 }
 
 #[test]
 fn few_runs_leave_a_verdict_to_the_full_form_where_they_bound_too_loosely() {
     let values = [10.0, 10.5, 11.0, 11.0, 10.0, 10.5];
     let quick = |limit| judged_in(false, &values, |row| row.at_least(limit));
-    assert_eq!(quick(9.2).pass(), Some(true));
+    assert_eq!(quick(9.0).pass(), Some(true));
     assert_eq!(quick(12.0).pass(), Some(false), "no run comes near");
     let open = quick(10.0);
     assert_eq!((open.pass(), open.meets()), (None, None));
@@ -49,7 +52,7 @@ fn few_runs_leave_a_verdict_to_the_full_form_where_they_bound_too_loosely() {
 
 #[test]
 fn one_set_that_fails_is_enough() {
-    // Each set has an interval of ± 0.124.
+    // Each set has an interval of ± 0.14.
     let set = |centre: f64| [-0.05, 0.0, 0.05].map(|off| centre + off);
     let both = |a: f64, b: f64| [set(a), set(b)].concat();
     let holds = |values: &[f64]| judged(values, |row| row.at_least(10.0)).pass();
@@ -124,7 +127,7 @@ fn level(uniform: &mut dyn FnMut() -> f64) -> f64 {
     uniform()
 }
 
-/// The part of `TRIES` samples of `runs` values whose interval holds `truth`.
+/// The part of samples of `runs` values whose interval holds `truth`.
 fn coverage(
     law: Law,
     runs: usize,
@@ -138,13 +141,30 @@ fn coverage(
         let Interval { low, high } = interval(&values).expect("enough runs");
         (low..=high).contains(&truth)
     };
-    (0..TRIES).filter(holds).count() as f64 / TRIES as f64
+    (0..tries(runs)).filter(holds).count() as f64 / tries(runs) as f64
 }
 
-const TRIES: usize = 4_000;
+/// Samples of so many runs: fewer where each is large.
+fn tries(runs: usize) -> usize {
+    if runs <= 40 { 4_000 } else { 1_000 }
+}
 
-/// Runs of a set, and of both sets, of the experiments' full forms.
-const RUNS: [usize; 7] = [5, 6, 8, 10, 12, 20, 40];
+/// Runs of a set, and of both sets, of every form of every experiment. More than 40 have means and
+/// figures that follow from them alone.
+fn sizes() -> BTreeSet<usize> {
+    let efforts = [Effort::Quick, Effort::Full];
+    let budgets = all()
+        .into_iter()
+        .flat_map(|experiment| efforts.map(|effort| experiment.budget(effort)));
+    let runs = budgets.map(|budget| budget.runs as usize);
+    runs.flat_map(|runs| [runs, 2 * runs]).collect()
+}
+
+#[test]
+fn sizes_are_those_of_experiments() {
+    let sizes = sizes();
+    assert!(sizes.contains(&3) && sizes.contains(&200), "{sizes:?}");
+}
 
 #[test]
 fn intervals_of_means_hold_the_mean_as_often_as_they_say() {
@@ -154,7 +174,7 @@ fn intervals_of_means_hold_the_mean_as_often_as_they_say() {
         (level, 0.5),
     ];
     for (law, truth) in laws {
-        for runs in RUNS {
+        for runs in sizes() {
             let part = coverage(law, runs, truth, |values| {
                 let places: Vec<usize> = (0..values.len()).collect();
                 let rows_of = |sample: &[usize]| {
@@ -177,7 +197,7 @@ fn intervals_of_medians_hold_the_median_as_often_as_they_say() {
         (level, 0.5),
     ];
     for (law, truth) in laws {
-        for runs in RUNS {
+        for runs in sizes().into_iter().filter(|runs| (5..=40).contains(runs)) {
             let part = coverage(law, runs, truth, |values| {
                 let places: Vec<usize> = (0..values.len()).collect();
                 let rows_of = |sample: &[usize]| {
@@ -196,7 +216,7 @@ fn intervals_of_medians_hold_the_median_as_often_as_they_say() {
 #[test]
 fn intervals_of_the_least_hold_it_however_near_the_others_are() {
     for others in [0.0, 0.3, 1.0, 3.0] {
-        for runs in RUNS {
+        for runs in sizes().into_iter().filter(|runs| *runs <= 40) {
             // Five figures a run: of one the mean is 0, of the others it is `others`.
             let law = normal;
             let mut rng = stream(11, runs as u32, Purpose::Application);
@@ -216,7 +236,7 @@ fn intervals_of_the_least_hold_it_however_near_the_others_are() {
                 let Interval { low, high } = estimates(&places, &rows_of)[0].interval.unwrap();
                 (low..=high).contains(&0.0)
             };
-            let part = (0..TRIES).filter(holds).count() as f64 / TRIES as f64;
+            let part = (0..tries(runs)).filter(holds).count() as f64 / tries(runs) as f64;
             assert!(
                 (0.93..=0.995).contains(&part),
                 "{runs} runs, {others}: {part}"

@@ -303,6 +303,12 @@ fn nothing_is_judged_but_predictions() {
 }
 
 #[test]
+fn every_entry_of_the_unjudged_has_a_row() {
+    let idle = super::super::unjudged::idle(&all_rows());
+    assert!(idle.is_empty(), "{idle:#?}");
+}
+
+#[test]
 fn figures_of_fits_are_fits() {
     // Experiment, metric, and a key of the point with its value: what the calibration lists.
     let fits = [
