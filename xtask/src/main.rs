@@ -1,5 +1,5 @@
-//! Developers' commands: `cargo xtask check`, `sizes`, `surface`, `equal`, `fuzz`, `mutants`,
-//! `peers`, `apps`, `interop`, `ble-peers`, `thread`, `web` and `release`.
+//! Developers' commands: `cargo xtask check`, `sizes`, `surface`, `equal`, `verdicts`, `fuzz`,
+//! `mutants`, `peers`, `apps`, `interop`, `ble-peers`, `thread`, `web` and `release`.
 //!
 //! `check` is what continuous integration runs, and all it runs. Left out: everything a
 //! user of Motet needs, which is the command `motet`.
@@ -42,6 +42,7 @@ mod test;
 mod thread;
 mod tidy;
 mod tools;
+mod verdicts;
 mod web;
 mod workspace;
 
@@ -116,6 +117,18 @@ enum Command {
     Equal {
         /// The command `motet` from before the change
         before: PathBuf,
+    },
+    /// Count the criteria that hold in files of `motet reproduce --json`, and where two files agree
+    ///
+    /// Files of any form and seeds. The status is 1 where less than 95 % of the verdicts hold, or
+    /// less than 97 % of two verdicts on one row agree.
+    #[command(
+        after_help = "Example: cargo xtask verdicts quick-1.jsonl full-1.jsonl full-4001.jsonl"
+    )]
+    Verdicts {
+        /// The files
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
     },
     /// Fuzz every parser and the stack itself, one target after the other
     ///
@@ -323,6 +336,7 @@ fn run(command: &Command) -> Result<bool> {
         Command::Evidence { pages, rewrite } => {
             evidence::run(&workspace, pages, *rewrite).map(|()| true)
         }
+        Command::Verdicts { files } => verdicts::run(files),
         Command::Surface => surface::update(&workspace),
         Command::Fuzz { seeds: true, .. } => fuzz::write_seeds(&workspace),
         Command::Fuzz {
