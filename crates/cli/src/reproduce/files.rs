@@ -148,8 +148,9 @@ fn summary(all: &[Done]) -> String {
     let rows = || all.iter().flat_map(|done| &done.report.rows);
     let count = |wanted: bool| rows().filter(|row| row.pass() == Some(wanted)).count();
     let fits = rows().filter(|row| row.evidence == Evidence::Fit).count();
+    let withdrawn = rows().filter(|row| row.is_withdrawn()).count();
     format!(
-        "{} criteria hold, {} missed, {fits} figures were fitted on",
+        "{} criteria hold, {} missed, {withdrawn} withdrawn, {fits} figures were fitted on",
         count(true),
         count(false),
     )

@@ -132,6 +132,8 @@ enum Judged {
     InFull,
     /// No number of runs bears a verdict.
     Never,
+    /// It was asked once, and is no more.
+    Withdrawn,
 }
 
 /// What stands before a criterion that only the full form judges.
@@ -442,7 +444,7 @@ impl Row {
             let asked = &criterion.text;
             let asked = asked.strip_prefix(IN_FULL).unwrap_or(asked);
             criterion.text = format!("withdrawn, {why}: {asked}");
-            criterion.judged = Judged::Never;
+            criterion.judged = Judged::Withdrawn;
         }
         self
     }
@@ -490,6 +492,12 @@ impl Row {
     /// where too little was run for a verdict.
     pub fn meets(&self) -> Option<bool> {
         self.judging().map(|c| c.holds(self.value))
+    }
+
+    /// Whether a criterion was asked once, and is no more.
+    pub fn is_withdrawn(&self) -> bool {
+        let judged = self.criterion.as_ref().map(|criterion| criterion.judged);
+        judged == Some(Judged::Withdrawn)
     }
 
     /// The criterion, where these runs judge it.

@@ -15,6 +15,7 @@ fn row(loss: &'static str) -> Row {
 fn a_withdrawn_criterion_gives_no_verdict_and_says_why() {
     let row = apply(row("a").at_least(0.0));
     assert_eq!((row.pass(), row.meets()), (None, None));
+    assert!(row.is_withdrawn());
     let text = row.criterion.unwrap().text;
     assert!(text.starts_with("withdrawn, RACK"), "{text}");
     assert!(text.ends_with(": at least 0"), "{text}");
