@@ -1,9 +1,11 @@
 //! Copies of a TCP segment: finds a waiting packet of which a newer one is a retransmission.
 //!
 //! Purpose: a SYN for a child that polls once a minute is retransmitted six times before the child
-//! polls, and each copy would cost the child a frame and an answer. So only the newest copy is
-//! kept, which has the newest timestamp, acknowledgment and window. Place: `share` calls this
-//! before it keeps a packet for a child. Left out: segments without sequence space (each duplicate
+//! polls, and each copy would cost the child a frame and an answer. So only one copy is
+//! kept, the newest, which has the newest timestamp, acknowledgment and window. Place: `share` calls this
+//! before it keeps a packet for a child. Where later segments of the connection wait behind the older
+//! copy, `share` keeps that one: they have its timestamp or little more, and behind a newer one the
+//! child would drop them as old (PAWS, RFC 7323 §5.3). Left out: segments without sequence space (each duplicate
 //! ACK counts: RFC 5681 §2), and compressed headers, which cannot be read here. Encryption above
 //! TCP does no harm: payload bytes are compared, and those of a retransmission are the same. Link
 //! encryption is applied later, by the MAC.
@@ -28,6 +30,14 @@ pub(super) fn copied<'a>(newer: &[u8], older: impl Iterator<Item = &'a [u8]>) ->
     let found = older.position(|older| older.is_some_and(|older| newer.is_copy_of(&older)))?;
     let (src, dst) = (&newer.ip.src, &newer.ip.dst);
     tcp::is_checksum_valid(src, dst, newer.bytes).then_some(found)
+}
+
+/// Whether a packet holds a segment of the same direction of the same connection as `newer`.
+pub(super) fn is_of_flow(newer: &[u8], packet: &[u8]) -> bool {
+    let [newer, other] = [newer, packet].map(Segment::of);
+    let flow = |it: &Segment<'_>| (it.ip.src, it.ip.dst, it.tcp.src_port, it.tcp.dst_port);
+    let both = newer.as_ref().zip(other.as_ref());
+    both.is_some_and(|(newer, other)| flow(newer) == flow(other))
 }
 
 /// A packet that holds a TCP segment.

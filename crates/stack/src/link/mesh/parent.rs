@@ -171,7 +171,8 @@ pub struct IndirectCounters {
     pub gone: u32,
     /// Packets kept for sleeping children.
     pub kept: u32,
-    /// Packets that took the place of an older copy of theirs; they do not count as kept again.
+    /// Packets that took the place of an older copy of theirs, or were left out for it; they do not
+    /// count as kept again.
     pub merged: u32,
     /// Packets of which a child has acknowledged all frames.
     pub delivered: u32,

@@ -6,13 +6,14 @@
 //! its share, however much is sent to it. Children that are overdue, because they have been silent
 //! for longer than ever before, count together as one child, and their bytes count
 //! [`OVERDUE_WEIGHT`] times, except the first [`OVERDUE_FREE`] of each. A packet whose delivery is
-//! under way is never dropped. Of several copies of a TCP segment only the newest is kept, at the
-//! position of the first: see [`copies`](super::copies).
+//! under way is never dropped. Of several copies of a TCP segment only one is kept, at the position
+//! of the first: the newest, unless segments of the same connection follow; see
+//! [`copies`](super::copies).
 //!
 //! Place: part of [`Indirect`]; `divert` passes packets to it.
 //! Left out: the order in which children are served, which follows from their polls.
 
-use super::copies::copied;
+use super::copies::{copied, is_of_flow};
 use super::{Indirect, PacketMeta, link_addr};
 use crate::ip;
 use crate::limits::IPV6_MTU_MIN;
@@ -57,7 +58,8 @@ impl Indirect<'_> {
         }
     }
 
-    /// Replaces a waiting packet by `packet` if that is a newer copy of it; returns whether it did.
+    /// Replaces a waiting packet by `packet` if that is a newer copy of it, or leaves the older one
+    /// where later segments of the connection wait behind it; returns whether one of both is kept.
     fn merge(&mut self, key: u8, packet: &[u8], meta: PacketMeta, now: Instant) -> bool {
         if meta.egress == TcpEgress::As(TcpForm::Compressed) {
             return false;
@@ -83,6 +85,17 @@ impl Indirect<'_> {
             .any(|kept| is_compressed(kept.meta));
         if is_followed {
             return false;
+        }
+        // What the sender has sent since then would be older than what goes before it.
+        let goes_on = self
+            .queues
+            .packets(key)
+            .skip(nth)
+            .skip(1)
+            .any(|kept| is_of_flow(packet, kept.packet));
+        if goes_on {
+            self.counters.merged = self.counters.merged.wrapping_add(1);
+            return true;
         }
         if nth == 0 {
             self.forget_delivery(key);

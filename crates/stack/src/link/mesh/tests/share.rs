@@ -7,6 +7,7 @@ use crate::mac::{Class, PollingFrame};
 use crate::tcphc::Origin;
 use crate::time::Duration;
 use crate::wire::LinkAddr;
+use crate::wire::tcp::Flags;
 use proptest::prelude::*;
 use std::vec::Vec;
 
@@ -271,6 +272,30 @@ fn the_newest_copy_waits_in_the_place_of_the_first() {
     indirect.serving = Some(0);
     assert!(keep(&mut indirect, 0, &syn(1_000, 7, 5), NOW));
     assert_eq!(indirect.queues.count(0), 4);
+    check(&indirect);
+}
+
+/// Segments that wait behind the older copy have older timestamps than a newer copy, and the child
+/// would refuse them (PAWS): with polls every 30 s, each second segment was lost so.
+#[test]
+fn an_older_copy_stays_where_its_connection_goes_on_behind_it() {
+    let data = |seq, stamp| {
+        packet(&Made {
+            seq,
+            stamp: Some(stamp),
+            flags: Flags::ACK,
+            payload: b"some bytes",
+            ..Made::SYN
+        })
+    };
+    let mut indirect = indirect(1, 6_144, usize::MAX);
+    for (seq, stamp) in [(7, 1), (17, 1), (7, 2), (17, 3)] {
+        assert!(keep(&mut indirect, 0, &data(seq, stamp), NOW));
+    }
+    // Of the last one a newer copy is kept: nothing is behind it.
+    let packets = indirect.queues.packets(0).map(|kept| kept.packet.to_vec());
+    assert!(packets.eq([data(7, 1), data(17, 3)]));
+    assert_eq!((indirect.counters.kept, indirect.counters.merged), (2, 2));
     check(&indirect);
 }
 
