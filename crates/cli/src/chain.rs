@@ -215,7 +215,11 @@ impl ChainArgs {
     /// # Errors
     /// As [`Self::mesh`].
     pub(crate) fn mesh_with_flow(&self, is_down: bool) -> Result<Scenario, Error> {
-        let document = self.document.clone().with_flow();
+        let mut document = self.document.clone().with_flow();
+        // The option speaks of both simulated ends, the key of the mote's.
+        if let Some(congestion) = document.get("stack.congestion").cloned() {
+            document = document.with("wire.congestion", congestion);
+        }
         self.scenario(match is_down {
             // The last node is the mote.
             true => document.with("flow.from", "host").with("flow.to", -1),

@@ -7,6 +7,13 @@ use crate::{
     output::{self, BAD, BOLD, Out},
 };
 
+/// Nodes by their numbers.
+fn listed(nodes: &[usize]) -> String {
+    let word = if nodes.len() == 1 { "node" } else { "nodes" };
+    let numbers: Vec<String> = nodes.iter().map(usize::to_string).collect();
+    format!("{word} {}", numbers.join(", "))
+}
+
 /// Prints a line for each, the worst first.
 pub(super) fn print(plan: &Plan, results: &[RunResult], out: Out) -> Result<(), Error> {
     let cut = |run: &&RunResult| !run.complete && run.trouble().is_none();
@@ -51,6 +58,25 @@ pub(super) fn print(plan: &Plan, results: &[RunResult], out: Out) -> Result<(), 
             format_args!(
                 "{BOLD}unfinished{BOLD:#}: {} of {transfers} transfers were under way when the time was over (duration_s)",
                 unfinished.len()
+            ),
+        )?;
+    }
+    let mut left_out: Vec<&[usize]> = plan
+        .points
+        .iter()
+        .map(|point| &point.scenario.left_out[..])
+        .collect();
+    left_out.dedup();
+    for nodes in left_out
+        .into_iter()
+        .filter(|nodes| !nodes.is_empty())
+        .take(SHOWN)
+    {
+        output::line_to(
+            out,
+            format_args!(
+                "{BOLD}left out{BOLD:#}: no path of links leads to the border router from {}",
+                listed(nodes)
             ),
         )?;
     }

@@ -125,7 +125,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let arena = Arena::new();
     let advice = chain::advice(&options);
     let sleeps = options.has_sleepers();
-    let chain = Chain::of(options, scenario.wire.host_ack_every, &arena);
+    let chain = Chain::of(options, scenario.wire.ack_every(), &arena);
     let mut chain =
         chain.map_err(|error| Error::input(format!("there is no such mesh: {error}")))?;
     chain.world.set_capture(capture);

@@ -164,9 +164,8 @@ impl<'m> Transfer<'m> {
         }
     }
 
-    /// Gives a simulated host the settings of the mote's TCP, but for the ACKs of a host.
+    /// Gives a simulated host its settings: Linux's.
     pub(super) fn apply_to_host(&self, config: &mut tcp::Config) {
-        self.apply_to_mote(config);
         self.scenario.wire.apply(config);
     }
 

@@ -174,6 +174,29 @@ fn numbers<'a>(names: impl Iterator<Item = &'a String>) -> BTreeMap<&'a str, usi
 }
 
 impl Trace {
+    /// Exchanges the numbers of node 0 and node `root`.
+    #[must_use]
+    pub fn rooted_at(mut self, root: usize) -> Self {
+        let number = |node: usize| match node {
+            0 => root,
+            node if node == root => 0,
+            node => node,
+        };
+        let links = std::mem::take(&mut self.links).into_iter();
+        self.links = links
+            .map(|((from, to), link)| ((number(from), number(to)), link))
+            .collect();
+        self
+    }
+
+    /// Nodes that sent or heard something on the channel.
+    pub fn measured(&self) -> BTreeSet<usize> {
+        self.links
+            .keys()
+            .flat_map(|(from, to)| [*from, *to])
+            .collect()
+    }
+
     /// Gains by the mean of each link, from transmitters at 0 dBm to receivers with this noise
     /// floor, such that a frame of `frame_len` bytes survives as often as measured. Links that
     /// lost nothing are as strong as their signal was.

@@ -11,6 +11,7 @@ mod event;
 pub mod filter;
 pub mod gains;
 pub mod k7;
+pub mod line;
 pub mod log;
 pub mod medium;
 pub mod noise;

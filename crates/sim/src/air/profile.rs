@@ -9,6 +9,7 @@ use motet::mac::{self, RadioCapabilities};
 use motet::time::Duration;
 
 use crate::air::energy::Currents;
+use crate::air::line::Line;
 use crate::air::phy;
 
 /// A radio, the processor beside it, and the driver between them.
@@ -61,6 +62,8 @@ pub struct Profile {
     pub cca_dbm: f64,
     /// The currents of the radio's states.
     pub currents: Currents,
+    /// The line between a co-processor and its host; `None`: none that takes time.
+    pub line: Option<Line>,
 }
 
 impl Profile {
@@ -102,6 +105,7 @@ impl Profile {
         // AT86RF233 data sheet §9.6: reset value 7 is -94 + 2 · 7.
         cca_dbm: -80.0,
         currents: Currents::HAMILTON,
+        line: None,
     };
 
     /// `TelosB` (MSP430 and CC2420): two FIFOs of one frame each, ACKs by the radio.
@@ -145,6 +149,7 @@ impl Profile {
         // sheet's default of -77 does not sense a sender two hops away.
         cca_dbm: -90.0,
         currents: Currents::TELOSB,
+        line: None,
     };
 
     /// nRF52840: the radio takes frames from RAM and puts them there; its driver acknowledges
@@ -186,6 +191,7 @@ impl Profile {
         // Default of Nordic's 802.15.4 driver.
         cca_dbm: -75.0,
         currents: Currents::NRF52840,
+        line: None,
     };
 
     /// A radio co-processor: an nRF52840 whose firmware backs off, assesses, and takes ACKs by
@@ -230,6 +236,7 @@ impl Profile {
         sensitivity_dbm: -101.0,
         cca_dbm: -80.0,
         currents: Currents::HAMILTON,
+        line: None,
     };
 
     /// This profile with a radio that listens while frames are copied: two buffers, and a driver

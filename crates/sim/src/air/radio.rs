@@ -8,6 +8,7 @@
 //! Left out: a receive buffer of more than one frame's order: frames come out in sequence.
 
 mod address;
+mod line;
 mod output;
 mod queue;
 mod receive;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use motet::mac::{Action, RxMeta};
 use motet::random::Rng;
 use motet::time::{Duration, Instant};
-use motet::wire::ieee802154::{FCS_LEN, Header};
+use motet::wire::ieee802154::Header;
 
 use crate::air::energy::Energy;
 use crate::air::filter::Filter;
@@ -29,6 +30,7 @@ use crate::air::power::Power;
 use crate::air::profile::Profile;
 use crate::air::{Air, Event};
 
+use line::Traffic;
 use queue::Queue;
 use receive::{Waits, head_of, with_fcs};
 use transmit::Attempt;
@@ -67,6 +69,8 @@ pub struct Radio {
     waits: Waits,
     usage: Usage,
     outputs: Queue<Output>,
+    /// The line to its host, where there is one.
+    traffic: Traffic,
 }
 
 /// A frame that arrived without error.
@@ -109,6 +113,10 @@ pub enum Due {
     CpuFree,
     /// A step of the radio's own attempt is over: a backoff, or the wait for an ACK.
     Step,
+    /// The order to send has crossed the line.
+    Ordered,
+    /// A report has crossed it.
+    Reported,
 }
 
 impl Radio {
@@ -141,6 +149,7 @@ impl Radio {
             waits: Waits::default(),
             usage: Usage::new(),
             outputs: Queue::new(),
+            traffic: Traffic::default(),
         }
     }
 
@@ -160,6 +169,7 @@ impl Radio {
         self.cpu_free_at = now;
         self.waits = Waits::default();
         self.outputs.clear();
+        self.traffic = Traffic::default();
         self.refresh(air, now);
     }
 
@@ -247,6 +257,8 @@ impl Radio {
                 air.medium.set_channel(self.place, channel, now);
             }
             (Due::Step, _) => self.on_step(air, now),
+            (Due::Ordered, Activity::Ordering) => self.begin_attempt(air, now),
+            (Due::Reported, _) => self.take_reports(now),
             (Due::AnswerTurned, _) => self.send_answer(air, now),
             (Due::HeadUnloaded, _) => {
                 if let Some((frame, _)) = self.unloading.first() {
@@ -255,12 +267,7 @@ impl Radio {
             }
             (Due::Unloaded, _) => {
                 if let Some((frame, meta)) = self.unloading.pop() {
-                    let kept = match self.profile.capabilities.fcs_by_radio {
-                        true => FCS_LEN,
-                        false => 0,
-                    };
-                    let len = frame.psdu().len().saturating_sub(kept);
-                    let frame = frame.cut(len);
+                    let frame = self.without_fcs(&frame);
                     self.outputs.push(Output::Frame(frame, meta));
                 }
                 if !self.unloading.is_empty() && self.profile.head_first {
@@ -318,6 +325,7 @@ impl Radio {
             && self.waiting.is_empty()
             && self.unloading.is_empty()
             && !self.has_output()
+            && self.traffic.is_empty()
             && self.cpu_free_at <= now
     }
 
@@ -417,8 +425,13 @@ impl Radio {
                 (Activity::Assessing, phy::CCA, Due::Assessed)
             }
             Command::Fire if self.profile.capabilities.assesses => {
-                self.begin_attempt(air, now);
-                return;
+                let len = self.loaded.as_ref().map_or(0, |frame| frame.psdu().len());
+                let there_at = self.order_crosses(len, now);
+                if there_at == now {
+                    self.begin_attempt(air, now);
+                    return;
+                }
+                (Activity::Ordering, there_at.since(now), Due::Ordered)
             }
             Command::Fire if self.prepared => {
                 self.turn_around(air, now);
@@ -497,7 +510,7 @@ impl Radio {
             (_, Activity::Copying) => State::Copy,
             (_, Activity::Preparing | Activity::Readying) => State::Prepare,
             (_, Activity::Assessing) => State::Assess,
-            (_, Activity::Holding | Activity::Attempting) => State::Listen,
+            (_, Activity::Holding | Activity::Attempting | Activity::Ordering) => State::Listen,
             (_, Activity::Idle) if self.asleep => State::Sleep,
             (_, Activity::Idle) => State::Listen,
         }
@@ -519,6 +532,8 @@ enum Activity {
     Sending,
     /// In an attempt of the radio's own, a backoff or the wait for the ACK.
     Attempting,
+    /// The order to send is on the line.
+    Ordering,
     Tuning(u8),
     Waking,
 }

@@ -83,7 +83,12 @@ impl Setup {
     }
 
     /// A chain that a document describes.
+    ///
+    /// Its host acknowledges every second segment or after 40 ms, begins with RFC 5681's window and
+    /// has New Reno, unless the document says otherwise: the setting that the published tables were
+    /// made with.
     pub fn of(document: Document) -> Self {
+        let document = fixed_host(document);
         Self {
             document,
             beyond: SettingsWithoutKey::default(),
@@ -200,7 +205,7 @@ impl Setup {
     /// settings exceed.
     pub(super) fn segment_to(&self, peer: Ipv6Addr, seconds: u64) -> Segment {
         let arena = Arena::new();
-        let every = self.scenario().map(|scenario| scenario.wire.host_ack_every);
+        let every = self.scenario().map(|scenario| scenario.wire.ack_every());
         let (Ok(network), Ok(every)) = (self.network(1), every) else {
             return Segment::NONE;
         };
@@ -245,6 +250,22 @@ pub(super) fn add_sibling(options: &mut NetworkOptions, of: usize) {
 /// The longest wait before a link retry, `TCPlp`'s, ms.
 const RETRY_DELAY_KEY: &str = "stack.retry_delay_ms";
 const RETRY_DELAY_MS: i64 = RETRY_DELAY_MAX.as_millis() as i64;
+
+/// With the host of the published tables, where the document names none.
+fn fixed_host(document: Document) -> Document {
+    let keys: [(&str, toml::Value); 4] = [
+        ("wire.host_ack_every", 2.into()),
+        ("wire.host_ack_delay_ms", 40.into()),
+        ("wire.initial_window", 0.into()),
+        ("wire.congestion", "reno".into()),
+    ];
+    keys.into_iter().fold(document, |document, (path, value)| {
+        match document.get(path) {
+            Some(_) => document,
+            None => document.with(path, value),
+        }
+    })
+}
 
 /// Changes nothing.
 pub fn as_it_is(_: &mut Config) {}

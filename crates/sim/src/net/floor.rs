@@ -5,6 +5,8 @@
 //! shadowing. A floor on which a mote is cut off, or none is far enough away, is thrown away and
 //! another one drawn, longer where motes were too near.
 
+use std::collections::BTreeSet;
+
 use motet::random::Rng;
 
 use super::topology::{self, Station};
@@ -77,7 +79,7 @@ impl Floor {
             channel: 0,
         };
         let stations = vec![station; self.positions.len()];
-        let tree = topology::tree(&stations, &self.gains).ok()?;
+        let tree = topology::tree(&stations, &self.gains, &BTreeSet::new()).ok()?;
         Some(tree.height(0))
     }
 }

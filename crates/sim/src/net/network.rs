@@ -146,6 +146,7 @@ impl<'m> Network<'m> {
                 addr: options.host_addr(number),
                 delay: host.delay,
                 ports: host.part.map(|part| part.ports),
+                labels: host.labels,
             });
         }
         let loss = stream(options.seed, 0, Purpose::PacketLoss);
@@ -170,8 +171,9 @@ impl<'m> Network<'m> {
         options.set_joiners(&mut world, prefix);
         options.set_thread(&mut world, prefix);
         options.set_attackers(&mut world, &gains, &tree);
-        let nodes = options.nodes.len();
-        Ok(Self {
+        world.leave_out(options.left_out.clone());
+        let (nodes, left_out) = (options.nodes.len(), options.left_out.clone());
+        let mut network = Self {
             world,
             tree,
             prefix,
@@ -179,7 +181,11 @@ impl<'m> Network<'m> {
             hosts,
             lives: vec![0; nodes],
             returned: std::iter::repeat_with(|| None).take(nodes).collect(),
-        })
+        };
+        for node in left_out {
+            network.switch_off(node);
+        }
+        Ok(network)
     }
 
     /// Lets a node of the world start anew, with all its tables empty; returns whether that was
@@ -222,8 +228,11 @@ impl<'m> Network<'m> {
     /// Switches a mesh node on, if it is off: a cold start with the same identity and settings and
     /// new random numbers; its applications begin anew. If it was switched off at the origin of
     /// time, this is its first start. It must have been off for
-    /// [`OFF_MIN`](crate::air::radio::OFF_MIN).
+    /// [`OFF_MIN`](crate::air::radio::OFF_MIN). One that is left out stays off.
     pub fn switch_on(&mut self, node: usize, arena: &'m Arena) {
+        if self.options.left_out.contains(&node) {
+            return;
+        }
         let Some(returned) = self.returned[node].take() else {
             return;
         };
@@ -474,8 +483,12 @@ pub(crate) fn has_joined(world: &World<'_>, nodes: usize) -> bool {
     (1..nodes).rev().all(|mote| is_in(world, mote))
 }
 
-/// Whether a mote has an address and a route, and where it routes by RPL, a way to it.
+/// Whether a mote has an address and a route, and where it routes by RPL, a way to it; or is left
+/// out, and nobody waits for it.
 fn is_in(world: &World<'_>, mote: usize) -> bool {
+    if world.is_left_out(mote) {
+        return true;
+    }
     let node = world.node(mote);
     let is_reachable = node.rpl().is_none_or(Rpl::is_reachable);
     is_reachable && node.global_address().is_some() && node.ip().default_route().is_some()

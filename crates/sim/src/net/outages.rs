@@ -38,7 +38,11 @@ impl Outages {
         let seed = network.seed();
         let mut outages = Self::default();
         let mut last = Instant::ORIGIN;
-        for node in 0..network.mesh_nodes() {
+        let present = |node: &usize| !network.world.is_left_out(*node);
+        for node in (0..network.mesh_nodes())
+            .filter(present)
+            .collect::<Vec<_>>()
+        {
             // Lossless: nodes have 16-bit numbers.
             let mut rng = stream(seed, node as u32, Purpose::SwitchOn);
             let at = (Instant::ORIGIN + rng.uniform(within)).max(Instant::ORIGIN + OFF_MIN);

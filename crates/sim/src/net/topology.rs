@@ -6,7 +6,7 @@
 //! Sources: ETX, De Couto et al., `MobiCom` 2003; Dijkstra 1959.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 use std::fmt;
 
 use crate::air::gains::Gains;
@@ -184,11 +184,21 @@ impl Tree {
     }
 }
 
-/// The tree of these stations; the first is the root.
+/// The nodes from which no path of links leads to the first, by numbers.
+pub fn without_path(stations: &[Station<'_>], gains: &Gains) -> BTreeSet<usize> {
+    let found = shortest(stations, gains);
+    (1..found.len()).filter(|n| found[*n].is_none()).collect()
+}
+
+/// The tree of these stations; the first is the root. Those `left_out` have no parent.
 ///
 /// # Errors
 /// [`TopologyError`], naming the first node that cannot take part.
-pub fn tree(stations: &[Station<'_>], gains: &Gains) -> Result<Tree, TopologyError> {
+pub fn tree(
+    stations: &[Station<'_>],
+    gains: &Gains,
+    left_out: &BTreeSet<usize>,
+) -> Result<Tree, TopologyError> {
     let nodes = stations.len();
     match nodes {
         0 => return Err(TopologyError::Empty),
@@ -199,7 +209,8 @@ pub fn tree(stations: &[Station<'_>], gains: &Gains) -> Result<Tree, TopologyErr
         }
         _ => {}
     }
-    for node in 1..nodes {
+    let present = || (1..nodes).filter(|node| !left_out.contains(node));
+    for node in present() {
         check_parent(stations, gains, node)?;
     }
     let found = if stations.iter().skip(1).all(|node| node.parent.is_some()) {
@@ -208,7 +219,7 @@ pub fn tree(stations: &[Station<'_>], gains: &Gains) -> Result<Tree, TopologyErr
         shortest(stations, gains)
     };
     let mut parents = vec![None; nodes];
-    for node in 1..nodes {
+    for node in present() {
         let parent = stations[node].parent.or(found[node]);
         let name = || stations[node].name.to_owned();
         parents[node] = Some(parent.ok_or_else(|| match is_heard(stations, gains, node) {
@@ -351,10 +362,36 @@ mod tests {
         let all: Vec<Station<'_>> = stations(&["x"]).into_iter().cycle().take(nodes).collect();
         let air = Gains::from_fn(nodes, |from, to| -50.0 - (from + to) as f64 / 100.0);
         let before = COSTS.get();
-        let tree = tree(&all, &air).unwrap();
+        let tree = whole(&all, &air).unwrap();
         assert!((1..nodes).all(|node| tree.parent(node) == Some(0)));
         let asked = COSTS.get() - before;
         assert!(asked <= 2 * nodes, "{asked} links weighed");
+    }
+
+    /// A tree of all.
+    fn whole(stations: &[Station<'_>], gains: &Gains) -> Result<Tree, TopologyError> {
+        tree(stations, gains, &BTreeSet::new())
+    }
+
+    #[test]
+    fn nodes_without_a_path_may_be_left_out() {
+        let five = stations(&["root", "a", "alone", "deaf", "b"]);
+        let both = [(0, 1), (1, 4)];
+        let air = Gains::from_fn(5, |from, to| {
+            let hears = both.contains(&(from, to)) || both.contains(&(to, from));
+            // Node 3 is heard by the root, and hears nobody.
+            match hears || (from, to) == (3, 0) {
+                true => -60.0,
+                false => f64::NEG_INFINITY,
+            }
+        });
+        let out = without_path(&five, &air);
+        assert_eq!(out, BTreeSet::from([2, 3]));
+        assert!(whole(&five, &air).is_err());
+        let tree = tree(&five, &air, &out).unwrap();
+        let parents: Vec<_> = (0..5).map(|n| tree.parent(n)).collect();
+        assert_eq!(parents, [None, Some(0), None, None, Some(1)]);
+        assert_eq!((tree.children(0), tree.below(0).len()), (1, 2));
     }
 
     fn stations(names: &[&'static str]) -> Vec<Station<'static>> {
@@ -392,7 +429,7 @@ mod tests {
     fn paths_go_by_the_nearest_common_ancestor() {
         let six = stations(&["0", "1", "2", "3", "4", "5"]);
         let links = [(0, 1), (1, 2), (1, 3), (3, 4), (0, 5)].map(|(a, b)| (a, b, -60.0));
-        let tree = tree(&six, &gains(6, &links)).unwrap();
+        let tree = whole(&six, &gains(6, &links)).unwrap();
         let cases: [(usize, usize, &[usize]); 5] = [
             (4, 0, &[4, 3, 1, 0]),
             (0, 2, &[0, 1, 2]),
@@ -413,7 +450,7 @@ mod tests {
             4,
             &[(0, 1, -60.0), (0, 2, -97.0), (1, 2, -60.0), (2, 3, -60.0)],
         );
-        let tree = tree(&four, &air).unwrap();
+        let tree = whole(&four, &air).unwrap();
         assert_eq!(
             (0..4).map(|n| tree.parent(n)).collect::<Vec<_>>(),
             [None, Some(0), Some(1), Some(2)]
@@ -429,7 +466,7 @@ mod tests {
         let mut three = stations(&["root", "a", "b"]);
         three[2].parent = Some(1);
         let air = gains(3, &[(0, 1, -60.0), (0, 2, -60.0), (1, 2, -60.0)]);
-        assert_eq!(tree(&three, &air).unwrap().parent(2), Some(1));
+        assert_eq!(whole(&three, &air).unwrap().parent(2), Some(1));
     }
 
     #[test]
@@ -439,7 +476,7 @@ mod tests {
             for (station, parent) in four.iter_mut().zip(parents) {
                 station.parent = parent;
             }
-            tree(&four, &gains(4, links)).unwrap_err()
+            whole(&four, &gains(4, links)).unwrap_err()
         };
         let none = [None; 4];
         let pairs = [(0, 1, -60.0), (2, 3, -60.0)];
@@ -467,9 +504,9 @@ mod tests {
             refusal(&all, [None, Some(9), None, None]),
             TopologyError::NoSuchParent("a".into())
         );
-        assert_eq!(tree(&[], &gains(0, &[])), Err(TopologyError::Empty));
+        assert_eq!(whole(&[], &gains(0, &[])), Err(TopologyError::Empty));
         assert!(matches!(
-            tree(&stations(&["root"]), &gains(3, &[])),
+            whole(&stations(&["root"]), &gains(3, &[])),
             Err(TopologyError::GainsDiffer { gains: 3, nodes: 1 })
         ));
     }
@@ -479,7 +516,7 @@ mod tests {
         let mut two = stations(&["root", "a"]);
         two[1].channel = 11;
         assert_eq!(
-            tree(&two, &gains(2, &[(0, 1, -60.0)])),
+            whole(&two, &gains(2, &[(0, 1, -60.0)])),
             Err(TopologyError::Unheard("a".into()))
         );
     }

@@ -29,6 +29,9 @@ pub struct WireHost {
     /// If several hosts have this address: the range of TCP ports, at either end of a connection,
     /// whose segments go to this host. `None`: all packets that no other host takes.
     pub ports: Option<[u16; 2]>,
+    /// Whether its TCP connections have flow labels, as Linux's have (RFC 6437): 6LoWPAN carries a
+    /// label in three bytes, none in none.
+    pub labels: bool,
 }
 
 /// A wire from the border router to each of its hosts.
@@ -134,6 +137,15 @@ impl Wire {
     ) -> impl Iterator<Item = (End, Instant, Box<[u8]>)> + use<> {
         let way = self.way(from, packet);
         let host = way.map(|(host, _)| host);
+        let mut labelled = Vec::new();
+        let packet = match host {
+            Some(host) if host.labels && from == host.end => {
+                labelled.extend_from_slice(packet);
+                label(&mut labelled);
+                &labelled
+            }
+            _ => packet,
+        };
         let copies = way.map(|(_, upwards)| {
             let before = self.fault_tally.lost;
             let copies = self
@@ -216,6 +228,22 @@ impl Wire {
 /// The IPv6 header, most of which no checksum covers: it is never corrupted.
 const INTACT: usize = 40;
 
+/// Gives a TCP segment the flow label of its connection: the ports, mixed (RFC 6437 §3 asks for a
+/// uniform distribution). No checksum covers it.
+fn label(packet: &mut [u8]) {
+    const MIXER: u32 = 0x9e37_79b1;
+    let Some([[a, b], [c, d]]) = tcp_ports(packet).map(|ports| ports.map(u16::to_be_bytes)) else {
+        return;
+    };
+    let [_, _, low, high] = u32::from_be_bytes([a, b, c, d])
+        .wrapping_mul(MIXER)
+        .to_le_bytes();
+    if let Some([_, first, second, third]) = packet.first_chunk_mut() {
+        *first = *first & 0xf0 | (a ^ c) & 0x0f;
+        (*second, *third) = (high, low | 1);
+    }
+}
+
 /// Where an IPv6 packet is to go.
 fn destination(packet: &[u8]) -> Option<Ipv6Addr> {
     const DESTINATION_AT: usize = 24;
@@ -279,7 +307,36 @@ mod tests {
             addr: plan::host_addr(number),
             delay: Duration::from_millis(delay_ms),
             ports: None,
+            labels: false,
         }
+    }
+
+    #[test]
+    fn a_connection_of_linux_has_one_label() {
+        let rng = stream(1, 0, Purpose::PacketLoss);
+        let linux = WireHost {
+            labels: true,
+            ..host(0, 4, 20)
+        };
+        let mut wire = Wire::new(0, vec![linux], 0.0, rng);
+        let mut carried = |from, next_header: u8, port: u16| {
+            let mut packet = vec![0; 60];
+            packet[0] = 0x60;
+            packet[6] = next_header;
+            packet[40..42].copy_from_slice(&port.to_be_bytes());
+            let (.., packet) = wire
+                .carry(End::Mote(from), &packet, Instant::ORIGIN)
+                .next()
+                .unwrap();
+            assert_eq!(packet[0], 0x60);
+            u32::from_be_bytes(*packet.first_chunk().unwrap()) & 0xf_ffff
+        };
+        let first = carried(4, 6, 443);
+        assert_ne!(first, 0);
+        assert_eq!(carried(4, 6, 443), first);
+        assert_ne!(carried(4, 6, 444), first);
+        // Of a mote, and of another protocol.
+        assert_eq!((carried(0, 6, 443), carried(4, 17, 443)), (0, 0));
     }
 
     #[test]

@@ -20,6 +20,8 @@ mod reception;
 mod security;
 mod thread;
 
+use std::collections::BTreeSet;
+
 use motet::ip::{self, Ip};
 use motet::mac;
 use motet::node::{self, Node};
@@ -79,6 +81,8 @@ pub struct World<'m> {
     agenda: Agenda,
     attackers: Vec<Attacker>,
     attacks_ended: bool,
+    /// Nodes that are never switched on.
+    left_out: BTreeSet<usize>,
     wire: Option<Wire>,
     /// The router that makes the border router fair, if there is one.
     fairness: Option<Fairness>,
@@ -142,6 +146,7 @@ impl<'m> World<'m> {
             agenda,
             attackers: Vec::new(),
             attacks_ended: false,
+            left_out: BTreeSet::new(),
             wire,
             fairness: None,
             frame_loss: conditions.frame_loss,
@@ -399,6 +404,16 @@ impl<'m> World<'m> {
     /// Whether a node is switched on, as all are at first.
     pub fn is_on(&self, mote: usize) -> bool {
         !self.motes[mote].is_off
+    }
+
+    /// Notes nodes that nobody waits for: they are off from the start to the end.
+    pub(crate) fn leave_out(&mut self, nodes: BTreeSet<usize>) {
+        self.left_out = nodes;
+    }
+
+    /// Whether a node is never switched on.
+    pub fn is_left_out(&self, mote: usize) -> bool {
+        self.left_out.contains(&mote)
     }
 
     /// The application of a node, before anything added.

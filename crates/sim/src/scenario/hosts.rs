@@ -7,7 +7,8 @@ use motet::limits::TCP_LISTENERS_MAX;
 use motet::time::Duration;
 
 use super::error::ScenarioError;
-use super::model::{FaultSettings, FlowEnd, FlowKind, FlowSettings, WireSettings};
+use super::model::{FaultSettings, FlowEnd, FlowKind, FlowSettings};
+use super::wire::WireSettings;
 use crate::net::network::{HostOptions, Part};
 
 /// The host of a scenario, in as many stacks as its flows need.
@@ -39,6 +40,7 @@ pub(super) fn hosts(
             listeners: sockets,
             half_open: sockets + spare,
             part,
+            labels: wire.is_linux(),
             ..HostOptions::new("host")
         }
     };

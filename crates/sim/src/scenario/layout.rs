@@ -1,5 +1,7 @@
 //! The positions of nodes and the path gains between them, from a scenario's keys.
 
+use std::collections::BTreeSet;
+
 use super::error::{ScenarioError, shown};
 use super::model::PathLoss;
 use super::sources::Named;
@@ -19,6 +21,8 @@ pub(super) struct Layout {
     pub(super) positions: Option<Vec<[f64; 2]>>,
     /// The parents that this layout implies.
     pub(super) parents: Vec<usize>,
+    /// The nodes of a testbed: those without a path are left out. `None`: every node must have one.
+    pub(super) testbed: Option<BTreeSet<usize>>,
 }
 
 impl Layout {
@@ -35,6 +39,7 @@ impl Layout {
             later: Vec::new(),
             positions: None,
             parents: (0..usize::from(hops)).collect(),
+            testbed: None,
         }
     }
 
@@ -45,6 +50,7 @@ impl Layout {
             later: Vec::new(),
             positions: None,
             parents: vec![0; motes],
+            testbed: None,
         }
     }
 
@@ -55,6 +61,7 @@ impl Layout {
             later: Vec::new(),
             positions: Some(positions),
             parents: Vec::new(),
+            testbed: None,
         }
     }
 
@@ -83,6 +90,7 @@ impl Layout {
             later: Vec::new(),
             positions: Some(floor.positions),
             parents: Vec::new(),
+            testbed: None,
         })
     }
 
@@ -94,19 +102,27 @@ impl Layout {
             later: Vec::new(),
             positions: None,
             parents: Vec::new(),
+            testbed: None,
         })
     }
 
     /// The gains that a testbed measured on `channel`, for receivers with this noise floor: from
-    /// `hour` hours into the trace on, or in the mean.
+    /// `hour` hours into the trace on, or in the mean; `root` becomes node 0.
     pub(super) fn k7(
         file: &Named<'_>,
-        channel: u8,
+        (channel, root): (u8, usize),
         hour: Option<f64>,
         noise_dbm: f64,
     ) -> Result<Self, ScenarioError> {
         let trace = k7::read(&file.bytes, channel)
             .map_err(|error| ScenarioError::new(error.to_string()).within(&file.file))?;
+        if root >= trace.nodes {
+            return Err(ScenarioError::new(format!(
+                "topology.root is {root}, but must be the number of a node of the trace, 0 to {}",
+                trace.nodes - 1
+            )));
+        }
+        let trace = trace.rooted_at(root);
         let (gains, later) = match hour {
             None => (trace.mean(noise_dbm, k7::FRAME_LEN), Vec::new()),
             Some(hour) => trace.replay((hour * 3_600.0) as u64, noise_dbm, k7::FRAME_LEN),
@@ -116,6 +132,7 @@ impl Layout {
             later,
             positions: None,
             parents: Vec::new(),
+            testbed: Some(trace.measured()),
         })
     }
 }

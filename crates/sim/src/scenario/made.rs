@@ -133,15 +133,13 @@ fn chain_keys(pacing: &Pacing) -> [(&'static str, Value); 3] {
     ]
 }
 
-/// The keys of TCP at both ends of a flow for such settings.
-fn tcp_keys(pacing: &Pacing) -> [(&'static str, i64); 5] {
+/// The keys of the mote's TCP for such settings. The host is nobody's to configure.
+fn tcp_keys(pacing: &Pacing) -> [(&'static str, i64); 3] {
     let (every, delay_ms) = (pacing.ack_every.into(), pacing.ack_delay_ms.into());
     [
         ("stack.ack_every", every),
         ("stack.ack_delay_ms", delay_ms),
         ("stack.initial_window", pacing.initial_window.into()),
-        ("wire.host_ack_every", every),
-        ("wire.host_ack_delay_ms", delay_ms),
     ]
 }
 

@@ -47,7 +47,9 @@ mod sources;
 mod stack_keys;
 mod sweep;
 mod tables;
+mod testbed;
 mod thread;
+mod wire;
 
 pub use crate::net::moves::Move;
 pub use battery::Battery;
@@ -57,7 +59,6 @@ pub use error::{Rule, ScenarioError};
 pub use flag::Setting;
 pub use model::{
     FaultKind, FaultSettings, FlowEnd, FlowKind, FlowSettings, Scenario, StackSettings, Timing,
-    WireSettings,
 };
 pub use outcome::{Direction, Likeness, Outcome};
 pub use results::{
@@ -67,6 +68,7 @@ pub use run::{Captured, Captures, Watch};
 pub use session::{FlowView, NodeView, Session, View};
 pub use sources::Files;
 pub use sweep::{Overrides, Plan, Point};
+pub use wire::WireSettings;
 
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::battery::Battery;
+use super::wire::WireSettings;
 use crate::air::profile::Profile;
 use crate::net::network::{NetworkOptions, NodeOptions};
 use crate::net::topology::Tree;
@@ -24,6 +25,8 @@ pub struct Scenario {
     pub tree: Tree,
     /// The positions of the nodes, metres, if the scenario has them.
     pub positions: Option<Vec<[f64; 2]>>,
+    /// The nodes of a testbed from which no path leads to the border router: they are off.
+    pub left_out: Vec<usize>,
     /// The time within which all nodes are switched on.
     pub switched_on_within: Duration,
     /// Stack settings of each node.
@@ -197,19 +200,6 @@ pub struct StackSettings {
     pub child_timeout_s: f64,
 }
 
-/// The keys of `[wire]`.
-#[derive(Clone, Copy, Debug, Deserialize)]
-pub struct WireSettings {
-    /// Delay of a packet each way, ms.
-    pub delay_ms: f64,
-    /// The probability that a packet is lost on the wire, 0 to 1.
-    pub loss: f64,
-    /// The host's longest wait before an ACK, ms.
-    pub host_ack_delay_ms: u16,
-    /// Every n-th segment is acknowledged at once by the host.
-    pub host_ack_every: u8,
-}
-
 /// The keys of one `[[flow]]`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FlowSettings {
@@ -306,14 +296,6 @@ impl Scenario {
     /// How long its motes may take to join.
     pub fn join_max(&self) -> Duration {
         seconds(self.timing.join_s)
-    }
-}
-
-impl WireSettings {
-    /// Gives the host's rule for ACKs to its TCP.
-    pub fn apply(&self, config: &mut motet::tcp::Config) {
-        config.ack_delay_ms = self.host_ack_delay_ms;
-        config.ack_every = self.host_ack_every;
     }
 }
 

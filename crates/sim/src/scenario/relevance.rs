@@ -142,9 +142,10 @@ fn is_swept(document: &Document, path: &str) -> bool {
 
 /// Section, key (empty: all of the section), and the keys of which it needs one: of `[topology]`,
 /// or of `[interference]` itself.
-const LAYOUT_KEYS: [(&str, &str, &str); 7] = [
+const LAYOUT_KEYS: [(&str, &str, &str); 8] = [
     ("topology", "hidden", "chain"),
     ("topology", "k7_hour", "k7"),
+    ("topology", "root", "k7"),
     ("topology", "floor_hops", "floor"),
     ("path_loss", "", "positions floor"),
     ("interference", "day_from_h", "night"),

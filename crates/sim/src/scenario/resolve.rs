@@ -18,7 +18,7 @@ use super::keys::{self, Section};
 use super::layout::Layout;
 use super::model::{
     FaultSettings, FlowEnd, FlowKind, FlowSettings, PathLoss, RadioSettings, Scenario,
-    StackSettings, Timing, WireSettings, seconds,
+    StackSettings, Timing, seconds,
 };
 use super::pace;
 use super::readings;
@@ -26,7 +26,9 @@ use super::router::{self, RouterSettings};
 use super::security;
 use super::sleep;
 use super::sources::ScenarioFiles;
+use super::testbed::LeftOut;
 use super::thread;
+use super::wire::WireSettings;
 use crate::air::gains::Gains;
 use crate::net::network::{
     HostOptions, Joining, NODES_MAX, NetworkOptions, NodeOptions, Parent, Tables,
@@ -61,18 +63,24 @@ impl Scenario {
             )));
         }
         let stacks = stacks(&table, nodes)?;
-        let flows = flows(&table, nodes, document.is_made)?;
+        let profiles = profiles(&table);
+        let left_out = LeftOut::of(&layout, &parents, &radio, &profiles)?;
+        let flows = flows(&table, (nodes, left_out.last(nodes)), document.is_made)?;
         hosts::check(&flows, nodes)?;
         check_starts(&flows, &timing)?;
         let faults = faults(&table, nodes, &timing)?;
+        left_out.check(&flows, &faults)?;
         let parents = Some(parents).filter(|parents| !parents.is_empty());
         let parents = parents.unwrap_or(layout.parents);
-        let profiles = profiles(&table);
         let traffic = (&flows[..], &faults[..]);
-        let network = network(layout.gains, &stacks, traffic, &parents, &radio, &profiles)?;
+        let mut network = network(layout.gains, &stacks, traffic, &parents, &radio, &profiles)?;
         let router = section::<RouterSettings>(&table, "router")?;
+        if let Some(root) = network.nodes.first_mut() {
+            router::lay_line(&router, &radio, root)?;
+        }
         let ble = bluetooth::options(&radio)?;
         let mut network = NetworkOptions {
+            left_out: left_out.nodes,
             later: layout.later,
             interference: interference(&table, files, nodes)?,
             hosts: hosts::hosts(&wire, &flows, &faults),
@@ -102,6 +110,7 @@ impl Scenario {
             network,
             tree,
             positions: layout.positions,
+            left_out: left_out.measured,
             switched_on_within,
             stacks,
             wire,
@@ -156,6 +165,7 @@ fn make_room(network: &mut NetworkOptions) {
     for host in &mut network.hosts {
         *host = HostOptions {
             delay: host.delay,
+            labels: host.labels,
             ..HostOptions::new("host")
         };
     }
@@ -248,7 +258,8 @@ fn layout(
     // The last of the ways.
     let file = files.read("topology.k7", &keys.k7.unwrap_or_default())?;
     let hour = Some(keys.k7_hour).filter(|hour| *hour >= 0.0);
-    Layout::k7(&file, radio.channel, hour, radio.profile().noise_dbm())
+    let place = (radio.channel, keys.root);
+    Layout::k7(&file, place, hour, radio.profile().noise_dbm())
 }
 
 /// Applies the tables of nodes to everything beyond their stacks.
@@ -333,6 +344,7 @@ struct TopologyKeys {
     matrix: Option<String>,
     k7: Option<String>,
     k7_hour: f64,
+    root: usize,
     parents: Vec<usize>,
     joining: String,
     floor: Option<usize>,
@@ -430,10 +442,11 @@ fn profiles(table: &Table) -> BTreeMap<usize, String> {
     repeated(table, "node").iter().filter_map(own).collect()
 }
 
-/// `may_be_none`: a document of a program may have no flow, because the program itself sends.
+/// `last`: the node that -1 means. `may_be_none`: a document of a program may have no flow, because
+/// the program itself sends.
 fn flows(
     table: &Table,
-    nodes: usize,
+    (nodes, last): (usize, usize),
     may_be_none: bool,
 ) -> Result<Vec<FlowSettings>, ScenarioError> {
     let Some(section) = Section::named("flow") else {
@@ -448,16 +461,16 @@ fn flows(
     let flow = |(mut flow, number)| {
         readings::fill(&mut flow);
         let keys = into("flow", fill(section, flow))?;
-        flow_of(&keys, nodes).map_err(|error: ScenarioError| error.of_table("flow", number))
+        flow_of(&keys, (nodes, last)).map_err(|error: ScenarioError| error.of_table("flow", number))
     };
     flows.into_iter().zip(1..).map(flow).collect()
 }
 
-fn flow_of(keys: &FlowKeys, nodes: usize) -> Result<FlowSettings, ScenarioError> {
+fn flow_of(keys: &FlowKeys, (nodes, last): (usize, usize)) -> Result<FlowSettings, ScenarioError> {
     let end = |name: &str, value: &Value| match value.as_integer() {
         // A key's kind has refused all other texts.
         None => Ok(FlowEnd::Host),
-        Some(keys::LAST) => Ok(FlowEnd::Node(nodes - 1)),
+        Some(keys::LAST) => Ok(FlowEnd::Node(last)),
         Some(node) => usize::try_from(node)
             .ok()
             .filter(|node| (1..nodes).contains(node))

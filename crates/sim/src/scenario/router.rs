@@ -8,7 +8,10 @@ use toml::Table;
 use super::error::ScenarioError;
 use super::keys::Kind::{Choice, Flag, Integer, Number};
 use super::keys::{Section, key};
-use super::model::StackSettings;
+use super::model::{RadioSettings, StackSettings};
+use crate::air::line::Line;
+use crate::air::profile::Profile;
+use crate::net::network::NodeOptions;
 
 /// The keys of `[router]`.
 pub(super) const SECTION: Section = Section {
@@ -40,6 +43,18 @@ pub(super) const SECTION: Section = Section {
             Some("35.0"),
             "`taim`, `taim-literal` and `fq` only: from one packet that leaves to the next, milliseconds; with `taim` where it begins.",
         ),
+        key(
+            "line_kbps",
+            Number(57.6, 480_000.0),
+            None,
+            "Speed of the serial line between the border router and its radio, kb/s, with ten bits a byte: 115.2 to 1000 for a UART, 12000 for USB. The radio is then a co-processor (`rcp`), whatever `radio.profile` is: orders to send and what was heard queue on the line, in Spinel's form; link ACKs, backoffs and assessments are its own.",
+        ).only_802_15_4(),
+        key(
+            "line_ms",
+            Number(0.0, 20.0),
+            Some("0.0"),
+            "`line_kbps` only: what each message takes besides, milliseconds: interrupts, schedulers, USB's polls.",
+        ).only_802_15_4(),
     ],
 };
 
@@ -54,6 +69,37 @@ pub(super) struct RouterSettings {
     pub(super) thin_acks: Option<bool>,
     /// Time between two packets that leave, ms.
     pub(super) spacing_ms: f64,
+    /// Speed of the line to the radio, kb/s; left out: none that takes time.
+    pub(super) line_kbps: Option<f64>,
+    /// What each message on the line takes besides, ms.
+    pub(super) line_ms: f64,
+}
+
+/// Puts the border router's radio behind its line, where it has one.
+///
+/// # Errors
+/// A delay of a line that there is not.
+pub(super) fn lay_line(
+    router: &RouterSettings,
+    radio: &RadioSettings,
+    root: &mut NodeOptions,
+) -> Result<(), ScenarioError> {
+    let Some(kbps) = router.line_kbps else {
+        return match router.line_ms > 0.0 {
+            true => Err(ScenarioError::new(format!(
+                "router.line_ms is {}, but must be left out without router.line_kbps",
+                router.line_ms
+            ))),
+            false => Ok(()),
+        };
+    };
+    let delay = Duration::from_micros((router.line_ms * 1e3) as u64);
+    root.profile = Profile {
+        // Lossless: at least 57,600.
+        line: Some(Line::of((kbps * 1e3) as u64, delay)),
+        ..radio.profile_of("rcp")
+    };
+    Ok(())
 }
 
 /// Whether ACKs are thinned: as the file says, else where the border router measures its pace.

@@ -12,7 +12,7 @@ const PACINGS: &[&str] = &["auto", "off"];
 pub(super) const QUEUES: &[&str] = &["droptail", "red", "red-drop"];
 
 /// The names of all congestion controls of the stack.
-const CONGESTIONS: [&str; CongestionAlgorithm::ALL.len()] = {
+pub(super) const CONGESTIONS: [&str; CongestionAlgorithm::ALL.len()] = {
     let mut names = [""; CongestionAlgorithm::ALL.len()];
     let mut n = 0;
     while n < names.len() {

@@ -121,6 +121,12 @@ pub(super) const SECTIONS: &[Section] = &[
                 "`k7` only: how far into the trace the run begins, hours; from there links change when they did. -1: each link keeps its mean over the trace.",
             ),
             key(
+                "root",
+                Integer(0, NODE_LAST),
+                Some("0"),
+                "`k7` only: the node of the trace that is the border router. It is node 0 of the run, and the trace's node 0 has its number; all others keep theirs. Nodes from which no path of links leads to it are off, and named.",
+            ),
+            key(
                 "peripherals",
                 Integer(1, 20),
                 None,
@@ -210,43 +216,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
         ],
     },
-    Section {
-        name: "wire",
-        repeated: false,
-        doc: "The link between the border router and the host.",
-        keys: &[
-            key(
-                "delay_ms",
-                Number(0.0, 60_000.0),
-                Some("20.0"),
-                "One way, milliseconds.",
-            ),
-            key(
-                "loss",
-                Number(0.0, 1.0),
-                Some("0.0"),
-                "Chance that a packet is lost at the border router, either way.",
-            )
-            .flag(
-                "packet-loss",
-                "P",
-                "Lose each packet with this probability, 0 to 1, beyond the border router",
-            )
-            .showing("0"),
-            key(
-                "host_ack_delay_ms",
-                Integer(0, 500),
-                Some("40"),
-                "Longest wait of the host's ACK for company, milliseconds; 40 is Linux's.",
-            ),
-            key(
-                "host_ack_every",
-                Integer(1, 255),
-                Some("2"),
-                "The host acknowledges every n-th full segment at once.",
-            ),
-        ],
-    },
+    super::wire::SECTION,
     super::router::SECTION,
     super::security::SECTION,
     super::thread::SECTION,

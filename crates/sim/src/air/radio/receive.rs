@@ -6,7 +6,7 @@ use motet::time::Instant;
 use motet::wire::LinkAddr;
 use motet::wire::ieee802154::{FCS_LEN, FrameType, Header, fcs};
 
-use super::{Activity, Answer, Due, IncomingFrame, Radio};
+use super::{Activity, Answer, Due, IncomingFrame, Output, Radio};
 use crate::air::filter;
 use crate::air::medium::{Frame, Interest};
 use crate::air::phy;
@@ -58,7 +58,7 @@ impl Radio {
         if !self.filter.accepts(header) || self.is_foreign_ack(header) {
             return;
         }
-        if self.takes_ack(header) {
+        if self.takes_ack(header, air, now) {
             return;
         }
         self.heard_from = Some(from);
@@ -79,6 +79,12 @@ impl Radio {
             );
         }
         let at = self.notice(now);
+        if self.profile.line.is_some() {
+            let meta = self.meta(power, air, at);
+            let frame = self.without_fcs(frame);
+            let len = frame.psdu().len();
+            return self.report(Output::Frame(frame, meta), len, air, now);
+        }
         self.unloading
             .push((frame.clone(), self.meta(power, air, at)));
         if !self.profile.head_first {
@@ -86,6 +92,15 @@ impl Radio {
         } else if self.unloading.len() == 1 {
             self.unload_first(air, now);
         }
+    }
+
+    /// A frame as the MAC gets it: the FCS stays with a radio that checks it.
+    pub(super) fn without_fcs(&self, frame: &Frame) -> Frame {
+        let kept = match self.profile.capabilities.fcs_by_radio {
+            true => FCS_LEN,
+            false => 0,
+        };
+        frame.clone().cut(frame.psdu().len().saturating_sub(kept))
     }
 
     /// Copies the frame that has waited longest out of the radio: its first bytes, to begin

@@ -143,7 +143,7 @@ impl Radio {
             None => {}
             Some(Attempt {
                 sent_at: Some(at), ..
-            }) => self.end_attempt(AttemptOutcome::NoAck, at),
+            }) => self.end_attempt(AttemptOutcome::NoAck, at, air, now),
             // Its receiver is off while it sends an ACK.
             Some(attempt) if self.is_answering() => self.was_busy(attempt, air, now),
             Some(_) => self.begin(Command::Assess, air, now),
@@ -152,7 +152,7 @@ impl Radio {
 
     fn was_busy(&mut self, attempt: Attempt, air: &mut Air, now: Instant) {
         if attempt.busy == BACKOFFS_MAX {
-            return self.end_attempt(AttemptOutcome::Busy, now);
+            return self.end_attempt(AttemptOutcome::Busy, now, air, now);
         }
         let attempt = Attempt {
             exponent: (attempt.exponent + 1).min(BE_MAX),
@@ -168,7 +168,7 @@ impl Radio {
             return;
         };
         if self.sent.is_none() {
-            return self.end_attempt(AttemptOutcome::Done, at);
+            return self.end_attempt(AttemptOutcome::Done, at, air, now);
         }
         attempt.sent_at = Some(at);
         self.wait(attempt, ACK_WAIT, air, now);
@@ -176,7 +176,7 @@ impl Radio {
 
     /// Takes an ACK that it waits for; returns whether a frame with this header is the radio's own
     /// business.
-    pub(super) fn takes_ack(&mut self, header: &Header) -> bool {
+    pub(super) fn takes_ack(&mut self, header: &Header, air: &mut Air, now: Instant) -> bool {
         if !self.profile.capabilities.takes_acks || header.frame_type != FrameType::Ack {
             return false;
         }
@@ -185,17 +185,17 @@ impl Radio {
         }) = self.attempt
         {
             let pending = header.frame_pending;
-            self.end_attempt(AttemptOutcome::Acked { pending }, at);
+            self.end_attempt(AttemptOutcome::Acked { pending }, at, air, now);
         }
         true
     }
 
-    fn end_attempt(&mut self, outcome: AttemptOutcome, at: Instant) {
+    fn end_attempt(&mut self, outcome: AttemptOutcome, at: Instant, air: &mut Air, now: Instant) {
         self.activity = Activity::Idle;
         self.sent = None;
         let attempt = self.attempt.take();
         if attempt.is_some_and(|attempt| !attempt.is_given_up) {
-            self.outputs.push(Output::Sent(outcome, at));
+            self.report(Output::Sent(outcome, at), phy::ACK_LEN, air, now);
         }
     }
 

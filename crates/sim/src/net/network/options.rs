@@ -1,5 +1,6 @@
 //! The settings of a network.
 
+use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
 use motet::ble::Phy;
@@ -35,6 +36,8 @@ pub struct NetworkOptions {
     pub nodes: Vec<NodeOptions>,
     /// The gain between any two of [`Self::nodes`], in their order.
     pub gains: Gains,
+    /// Nodes that are never switched on: no path leads from them to the border router.
+    pub left_out: BTreeSet<usize>,
     /// The changes of the gains while a run goes on; the tree stays.
     pub later: Vec<Later>,
     /// The noise of other systems on the channel.
@@ -362,6 +365,8 @@ pub struct HostOptions {
     pub listeners: usize,
     /// TCP handshakes it has room for that nobody has accepted yet.
     pub half_open: usize,
+    /// Whether its TCP connections have flow labels, as Linux's have.
+    pub labels: bool,
     /// The host that this is a part of; none: a host of its own.
     pub part: Option<Part>,
 }
@@ -480,6 +485,7 @@ impl HostOptions {
             connections: 8,
             listeners: Tables::RELAY.listeners,
             half_open: Tables::RELAY.half_open,
+            labels: false,
             part: None,
         }
     }
@@ -491,6 +497,7 @@ impl NetworkOptions {
         Self {
             seed: 1,
             nodes,
+            left_out: BTreeSet::new(),
             gains,
             later: Vec::new(),
             interference: None,
@@ -551,8 +558,16 @@ impl NetworkOptions {
     /// # Errors
     /// [`TopologyError`], naming the node.
     pub fn tree(&self) -> Result<Tree, TopologyError> {
-        let stations: Vec<Station<'_>> = self.nodes.iter().map(NodeOptions::station).collect();
-        topology::tree(&stations, &self.gains)
+        topology::tree(&self.stations(), &self.gains, &self.left_out)
+    }
+
+    /// The nodes from which no path leads to the border router.
+    pub fn without_path(&self) -> BTreeSet<usize> {
+        topology::without_path(&self.stations(), &self.gains)
+    }
+
+    fn stations(&self) -> Vec<Station<'_>> {
+        self.nodes.iter().map(NodeOptions::station).collect()
     }
 }
 

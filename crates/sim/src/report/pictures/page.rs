@@ -151,6 +151,20 @@ fn header(plan: &Plan, results: &[RunResult]) -> String {
             run.seed
         );
     }
+    let mut left_out: Vec<&[usize]> = plan
+        .points
+        .iter()
+        .map(|point| &point.scenario.left_out[..])
+        .collect();
+    left_out.dedup();
+    for nodes in left_out.iter().filter(|nodes| !nodes.is_empty()) {
+        let numbers: Vec<String> = nodes.iter().map(usize::to_string).collect();
+        let _ = write!(
+            warnings,
+            "<p class=\"quiet\"><b>Left out:</b> no path of links leads to the border router from {}.</p>",
+            numbers.join(", ")
+        );
+    }
     format!(
         "<header><h1>{}</h1><p class=\"quiet\">{}</p>{warnings}</header>",
         escape(&plan.title),

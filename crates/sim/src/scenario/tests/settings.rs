@@ -123,6 +123,74 @@ fn acks_are_thinned_where_the_pace_is_measured() {
     ));
 }
 
+/// A host is Linux unless a key of its ACKs says otherwise; its sender's settings are its own.
+#[test]
+fn the_host_is_linux_by_default() {
+    let host = |wire: &str| {
+        let text = format!("[topology]\nchain = 1\n[wire]\n{wire}\n[[flow]]\n");
+        let plan = plan(&text).unwrap();
+        let scenario = &plan.points[0].scenario;
+        let mut config = motet::tcp::Config::DEFAULT;
+        scenario.wire.apply(&mut config);
+        (config, scenario.network.hosts[0].labels)
+    };
+    let (config, labels) = host("");
+    assert!(config.linux_acks && config.rack && labels);
+    assert_eq!(config.initial_window, 10);
+    assert_eq!(config.congestion_algorithm.name(), "cubic");
+    let (config, labels) = host("host_ack_every = 6");
+    assert!(!config.linux_acks && !labels);
+    assert_eq!((config.ack_every, config.ack_delay_ms), (6, 40));
+    let (config, _) = host("host_ack_delay_ms = 300\ncongestion = \"reno\"\nrack = false");
+    assert!(!config.linux_acks && !config.rack);
+    assert_eq!((config.ack_every, config.ack_delay_ms), (2, 300));
+    assert_eq!(config.congestion_algorithm.name(), "reno");
+}
+
+/// What a slow line costs, by arithmetic: the next order waits for the report on the last frame.
+#[test]
+fn the_border_routers_radio_may_be_behind_a_line() {
+    let goodput = |router: &str| {
+        let text = format!(
+            "duration_s = 40\nwarmup_s = 5\n[topology]\nchain = 1\n[radio]\nprofile = \"nrf52840\"\n\
+             [router]\n{router}\n[[flow]]\nfrom = \"host\"\nto = 1\n"
+        );
+        let plan = plan(&text).unwrap();
+        let [run] = &results(&plan)[..] else {
+            panic!("one point, one seed")
+        };
+        assert!(run.failure.is_none(), "{:?}", run.failure);
+        run.flows[0].goodput_kbps
+    };
+    let [none, usb, fast, slow] = [
+        "",
+        "line_kbps = 12000",
+        "line_kbps = 460.8",
+        "line_kbps = 115.2",
+    ]
+    .map(goodput);
+    assert!(usb > 0.7 * none, "{usb} of {none}");
+    assert!(usb > fast && fast > slow, "{usb} {fast} {slow}");
+    // A frame of 127 bytes with 27 of Spinel takes 13.4 ms, the report 2.7, the exchange in the air
+    // 6 at most: at least 17 ms and at most 26 for each of five frames with 427 bytes.
+    let [least, most] = [26.0, 17.0].map(|ms| 427.0 * 8.0 / (5.0 * ms));
+    assert!(
+        (0.7 * least..most).contains(&slow),
+        "{slow}: {least} to {most}"
+    );
+    for (router, said) in [
+        (
+            "line_ms = 1",
+            "router.line_ms is 1, but must be left out without router.line_kbps",
+        ),
+        ("line_kbps = 1", "router.line_kbps is 1"),
+    ] {
+        let text = format!("[topology]\nchain = 1\n[router]\n{router}\n[[flow]]\n");
+        let error = plan(&text).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+}
+
 /// An ACK of the host for every eighth segment leaves the air to the segments.
 #[test]
 fn the_hosts_ack_rule_is_that_of_its_key() {
