@@ -29,10 +29,10 @@ use crate::air::profile::Profile;
 use crate::net::circulation::cheapest;
 use crate::net::estimate::SegmentFrames;
 
-/// A chain of equal nodes, as far as it bounds the goodput of one flow from one end to the other.
+/// A chain of nodes, as far as it bounds the goodput of one flow from one end to the other.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Path {
-    /// Radio and driver of every node.
+    /// Radio and driver of every node, or of the source where they differ.
     pub profile: Profile,
     /// Radio hops of the path.
     pub hops: usize,
@@ -49,6 +49,9 @@ pub struct Path {
     /// Segments that the receiver acknowledges with one ACK. `None`: ACKs may be left out on their
     /// way, and none counts.
     pub ack_every: Option<u8>,
+    /// Whether the nodes differ, or hear each other unevenly: then only the source's own time is
+    /// known, since its frames follow one another whatever the others do.
+    pub source_only: bool,
 }
 
 /// The backoffs that chance may spare a run.
@@ -90,9 +93,13 @@ pub struct Stretch {
 impl Path {
     /// The highest goodput of one flow that goes on for ever, kb/s.
     pub fn kbps(&self, luck: Luck) -> f64 {
-        let time_ns = [self.source(luck), self.processors(luck), self.air(luck)]
+        let others = match self.source_only {
+            true => [0.0; 2],
+            false => [self.processors(luck), self.air(luck)],
+        };
+        let time_ns = others
             .into_iter()
-            .fold(1.0, f64::max);
+            .fold(self.source(luck).max(1.0), f64::max);
         self.segment.payload_len as f64 * 8e6 / time_ns
     }
 

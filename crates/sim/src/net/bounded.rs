@@ -2,15 +2,18 @@
 //!
 //! Purpose: [`bound`](crate::net::bound) knows chains of equal nodes, each of which hears the next
 //! as well as the one before. A flow has such a bound where the nodes on its way are that, whatever
-//! else is in the mesh; over one hop always. Left out: nodes that change their parent.
+//! else is in the mesh; over one hop always. Where radios differ, or links are uneven as on a floor,
+//! the source's own time bounds it. Left out: nodes that change their parent, of which no path is
+//! known in advance.
 
 use std::net::Ipv6Addr;
 
 use motet::link::Forwarding;
 
 use crate::air::profile::Profile;
+use crate::ble::estimate::SduTimes;
 use crate::net::bound::Path;
-use crate::net::network::{Joining, NetworkOptions};
+use crate::net::network::{BleOptions, Joining, NetworkOptions};
 use crate::net::segments::Segments;
 use crate::net::world::World;
 
@@ -44,14 +47,15 @@ impl BoundedFlow<'_> {
         let is_fixed = options.joining != Joining::Rpl && options.later.is_empty();
         let is_plain = model.mac.acknowledged && model.mac.assessed;
         let hops = others.len();
-        if hops == 0 || !is_fixed || !is_plain || !others.iter().all(is_alike) {
+        if hops == 0 || !is_fixed || !is_plain {
             return None;
         }
         let is_single = model.mac.channels.is_single();
         let senses_two_hops = match (hops, is_single) {
-            (1, _) | (_, false) => false,
-            (_, true) => self.air(options, &model.profile)?,
+            (1, _) | (_, false) => Some(false),
+            (_, true) => self.air(options, &model.profile),
         };
+        let source_only = senses_two_hops.is_none() || !others.iter().all(is_alike);
         // A mote knows how long segments are. Those of the other direction are no longer.
         let (from, next, peer) = match self.nodes {
             [.., next, from] if *from != 0 => (*from, *next, self.addrs[0]),
@@ -77,10 +81,11 @@ impl BoundedFlow<'_> {
             is_immediate: model.forwarding == Forwarding::Immediate
                 && !model.profile.capabilities.shared_buffer,
             is_multi_channel: !is_single,
-            senses_two_hops,
+            senses_two_hops: senses_two_hops.unwrap_or_default(),
             be_min: model.mac.be_min,
             segment: segments.frames(world, self.ack_every.map_or(0.0, |n| 1.0 / f64::from(n))),
             ack_every: self.ack_every,
+            source_only,
         })
     }
 
@@ -102,3 +107,17 @@ impl BoundedFlow<'_> {
         is_even.then(|| apart.any(senses))
     }
 }
+
+/// The goodput that no flow of full segments exceeds over Bluetooth LE, kb/s: events without an end,
+/// and ACKs that take no time. `payload_len`: application bytes of a segment.
+pub fn ble_kbps(options: &BleOptions, payload_len: usize) -> f64 {
+    let sdu = SduTimes {
+        phy: options.phy,
+        has_mic: options.has_mic,
+        ack_every: u8::MAX,
+    };
+    sdu.goodput_kbps(payload_len, payload_len + BLE_HEADERS_LEN_MIN, 0)
+}
+
+/// The shortest headers of a segment in its SDU: without timestamps, and with both addresses elided.
+const BLE_HEADERS_LEN_MIN: usize = 3 + 20;

@@ -27,7 +27,7 @@ use crate::apps::Ends;
 use crate::ble;
 use crate::ble::estimate::SduTimes;
 use crate::net::bound::Path;
-use crate::net::bounded::BoundedFlow;
+use crate::net::bounded::{BoundedFlow, ble_kbps};
 use crate::net::estimate::{Route, SegmentFrames};
 use crate::net::network::{
     self, BleOptions, HostOptions, Joining, Network, NetworkOptions, NodeOptions, Parent,
@@ -376,13 +376,7 @@ impl<'m> Chain<'m> {
     /// end, and ACKs that take no time.
     pub fn ble_bound_kbps(&self) -> Option<f64> {
         let options = self.options.ble?;
-        let sdu = SduTimes {
-            phy: options.phy,
-            has_mic: options.has_mic,
-            ack_every: u8::MAX,
-        };
-        let payload = self.segment_payload_len();
-        Some(sdu.goodput_kbps(payload, payload + BLE_HEADERS_LEN_MIN, 0))
+        Some(ble_kbps(&options, self.segment_payload_len()))
     }
 
     /// The estimate over Bluetooth LE: full segments and their ACKs in events without an end.
@@ -416,9 +410,6 @@ impl<'m> Chain<'m> {
 /// Headers of a segment in its SDU: those of IPv6, whose other end is beyond the border router, in
 /// 18 bytes with a context for each address (RFC 6282 §3.1), and TCP's with timestamps.
 const BLE_HEADERS_LEN: usize = 18 + 32;
-
-/// The shortest such headers: without timestamps, and with both addresses elided.
-const BLE_HEADERS_LEN_MIN: usize = 3 + 20;
 
 /// A relay's share of the testbed's 32 buffers of 128 bytes, which served everything.
 const QUEUE_FRAMES: usize = Tables::RELAY.queue_frames;

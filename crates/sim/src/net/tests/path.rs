@@ -35,6 +35,7 @@ fn path(profile: Profile, frames: usize, is_compressed: bool) -> Path {
         be_min: 3,
         segment: segment(frames, is_compressed),
         ack_every: Some(2),
+        source_only: false,
     }
 }
 
@@ -169,6 +170,7 @@ fn drawn(rng: &mut Rng) -> (Path, String) {
         be_min: any(6) as u8,
         segment: segment(frames, is_compressed),
         ack_every: Some(1 + any(9) as u8).filter(|_| any(5) > 0),
+        source_only: false,
         profile,
     };
     let us = |time: Duration| time.as_micros();
