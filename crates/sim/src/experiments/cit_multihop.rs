@@ -7,10 +7,14 @@
 //! fires the next. It adds the ACKs that the receiver sends. The times may overlap, so the estimate
 //! is no bound.
 //!
+//! The host acknowledges each sixth segment, which no host does unless it is told to: the last
+//! goodputs are those with the ACKs of Linux.
+//!
 //! Latency is that of requests over TCP on an idle path: of one frame, and of several.
 
 use motet::link::Forwarding;
 use motet::mac::Channels;
+use motet::tcp::Config;
 use motet::time::Duration;
 
 use super::ask::Ask;
@@ -98,7 +102,28 @@ fn cases() -> Vec<Case> {
         )
         .traffic(Ask(request(len)))
     });
-    points().map(case).chain(asked).collect()
+    let with_linux = linux_points().map(|(hops, channels, forwarding)| {
+        let mut setup = setup(hops, channels, forwarding, "tcphc");
+        setup.receiver = linux_receiver;
+        Case::new(linux_point(hops, channels, forwarding), setup)
+    });
+    points().map(case).chain(asked).chain(with_linux).collect()
+}
+
+/// The settings with compressed headers, of which the host's ACKs are Linux's.
+fn linux_points() -> impl Iterator<Item = (u64, &'static str, &'static str)> {
+    points()
+        .filter(|(.., compression)| *compression == "tcphc")
+        .map(|(hops, channels, forwarding, _)| (hops, channels, forwarding))
+}
+
+fn linux_point(hops: u64, channels: &'static str, forwarding: &'static str) -> Point {
+    point(hops, channels, forwarding, "tcphc").with("design", "Linux's ACKs")
+}
+
+/// The host that people have: no setting of a mote reaches it.
+fn linux_receiver(config: &mut Config) {
+    config.linux_acks = true;
 }
 
 /// A request: its name and its bytes.
@@ -172,6 +197,9 @@ fn rows(results: &Results<'_>) -> Vec<Row> {
         if !(is_judged && ASKED.iter().any(is_asked)) {
             rows.push(results.goodput(&point(hops, channels, forwarding, compression)));
         }
+    }
+    for (hops, channels, forwarding) in linux_points() {
+        rows.push(results.goodput(&linux_point(hops, channels, forwarding)));
     }
     for metric in [RTT, LOSS, RETRIES] {
         let loaded = points().map(|(hops, channels, forwarding, compression)| {
