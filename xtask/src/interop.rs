@@ -1,5 +1,6 @@
 //! `cargo xtask interop`: foreign parts as judges of Motet.
 
+mod kernel;
 mod openthread;
 mod over;
 mod rcp;
@@ -23,6 +24,8 @@ use crate::workspace::{Workspace, locked};
 pub(crate) enum Peer {
     /// This machine's kernel, as a router of RPL's source routes and as a host beside a mesh
     Linux,
+    /// This machine's kernel beside the lab's host, as the far end of `motet send`
+    Kernel,
     /// aiocoap, as the registrar of a mesh that a device wants to join
     Cojp,
     /// OpenThread's simulated radio co-processors, as the radios of a router and its motes
@@ -54,6 +57,7 @@ pub(crate) fn run(
     );
     let (judge, title, name): (fn(&Workspace, bool) -> Result<bool>, _, _) = match peer {
         Peer::Linux => (linux, "Beside Linux", "linux"),
+        Peer::Kernel => (kernel::run, "The lab's host beside the kernel", "kernel"),
         Peer::Cojp => (cojp, "Beside a registrar", "cojp"),
         Peer::Rcp => (rcp::run, "On OpenThread's radios", "rcp"),
         Peer::Openthread => (openthread::run, "Above OpenThread", "openthread"),
