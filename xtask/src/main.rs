@@ -188,7 +188,8 @@ enum Command {
     /// Let foreign parts judge Motet's packets, and speak with its motes
     ///
     /// Needs a Linux where this user may make private networks; ends within two minutes, rcp within
-    /// six, kernel within ten, thread-child within twenty, openthread after OpenThread is built twice.
+    /// six, kernel within ten, thread-child within twenty, openthread after OpenThread is built
+    /// twice.
     #[command(after_help = "Example: cargo xtask interop linux --json")]
     Interop {
         /// Which part

@@ -7,6 +7,30 @@ use crate::{
     output::{self, BAD, BOLD, Out},
 };
 
+/// Names the nodes that are off since no path leads from them to the border router.
+fn print_left_out(plan: &Plan, out: Out) -> Result<(), Error> {
+    let mut left_out: Vec<&[usize]> = plan
+        .points
+        .iter()
+        .map(|point| &point.scenario.left_out[..])
+        .collect();
+    left_out.dedup();
+    for nodes in left_out
+        .into_iter()
+        .filter(|nodes| !nodes.is_empty())
+        .take(SHOWN)
+    {
+        output::line_to(
+            out,
+            format_args!(
+                "{BOLD}left out{BOLD:#}: no path of links leads to the border router from {}",
+                listed(nodes)
+            ),
+        )?;
+    }
+    Ok(())
+}
+
 /// Nodes by their numbers.
 fn listed(nodes: &[usize]) -> String {
     let word = if nodes.len() == 1 { "node" } else { "nodes" };
@@ -61,25 +85,7 @@ pub(super) fn print(plan: &Plan, results: &[RunResult], out: Out) -> Result<(), 
             ),
         )?;
     }
-    let mut left_out: Vec<&[usize]> = plan
-        .points
-        .iter()
-        .map(|point| &point.scenario.left_out[..])
-        .collect();
-    left_out.dedup();
-    for nodes in left_out
-        .into_iter()
-        .filter(|nodes| !nodes.is_empty())
-        .take(SHOWN)
-    {
-        output::line_to(
-            out,
-            format_args!(
-                "{BOLD}left out{BOLD:#}: no path of links leads to the border router from {}",
-                listed(nodes)
-            ),
-        )?;
-    }
+    print_left_out(plan, out)?;
     let silent = flows(results, |flow| {
         flow.bytes == 0 && !flow.outcome.is_failure()
     });

@@ -2,9 +2,9 @@
 //!
 //! Purpose: [`bound`](crate::net::bound) knows chains of equal nodes, each of which hears the next
 //! as well as the one before. A flow has such a bound where the nodes on its way are that, whatever
-//! else is in the mesh; over one hop always. Where radios differ, or links are uneven as on a floor,
-//! the source's own time bounds it. Left out: nodes that change their parent, of which no path is
-//! known in advance.
+//! else is in the mesh; over one hop always. Where radios differ, or links are uneven as on a
+//! floor, the source's own time bounds it. Left out: nodes that change their parent, of which no
+//! path is known in advance.
 
 use std::net::Ipv6Addr;
 
@@ -108,8 +108,8 @@ impl BoundedFlow<'_> {
     }
 }
 
-/// The goodput that no flow of full segments exceeds over Bluetooth LE, kb/s: events without an end,
-/// and ACKs that take no time. `payload_len`: application bytes of a segment.
+/// The goodput that no flow of full segments exceeds over Bluetooth LE, kb/s: events without an
+/// end, and ACKs that take no time. `payload_len`: application bytes of a segment.
 pub fn ble_kbps(options: &BleOptions, payload_len: usize) -> f64 {
     let sdu = SduTimes {
         phy: options.phy,
@@ -119,5 +119,5 @@ pub fn ble_kbps(options: &BleOptions, payload_len: usize) -> f64 {
     sdu.goodput_kbps(payload_len, payload_len + BLE_HEADERS_LEN_MIN, 0)
 }
 
-/// The shortest headers of a segment in its SDU: without timestamps, and with both addresses elided.
+/// The shortest headers of a segment in its SDU: without timestamps, both addresses elided.
 const BLE_HEADERS_LEN_MIN: usize = 3 + 20;

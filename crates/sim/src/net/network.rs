@@ -171,9 +171,8 @@ impl<'m> Network<'m> {
         options.set_joiners(&mut world, prefix);
         options.set_thread(&mut world, prefix);
         options.set_attackers(&mut world, &gains, &tree);
-        world.leave_out(options.left_out.clone());
-        let (nodes, left_out) = (options.nodes.len(), options.left_out.clone());
-        let mut network = Self {
+        let nodes = options.nodes.len();
+        let network = Self {
             world,
             tree,
             prefix,
@@ -182,10 +181,17 @@ impl<'m> Network<'m> {
             lives: vec![0; nodes],
             returned: std::iter::repeat_with(|| None).take(nodes).collect(),
         };
-        for node in left_out {
-            network.switch_off(node);
+        Ok(network.leaving_out())
+    }
+
+    /// Switches off the nodes that never run.
+    fn leaving_out(mut self) -> Self {
+        let left_out = self.options.left_out.clone();
+        for node in &left_out {
+            self.switch_off(*node);
         }
-        Ok(network)
+        self.world.leave_out(left_out);
+        self
     }
 
     /// Lets a node of the world start anew, with all its tables empty; returns whether that was

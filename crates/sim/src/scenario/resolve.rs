@@ -75,9 +75,7 @@ impl Scenario {
         let traffic = (&flows[..], &faults[..]);
         let mut network = network(layout.gains, &stacks, traffic, &parents, &radio, &profiles)?;
         let router = section::<RouterSettings>(&table, "router")?;
-        if let Some(root) = network.nodes.first_mut() {
-            router::lay_line(&router, &radio, root)?;
-        }
+        router::lay_line(&router, &radio, &mut network.nodes)?;
         let ble = bluetooth::options(&radio)?;
         let mut network = NetworkOptions {
             left_out: left_out.nodes,
@@ -88,23 +86,13 @@ impl Scenario {
             fairness: router::fairness(&router, router::is_named(&table))?,
             thins_acks: router::thins_acks(&router, &stacks, ble.is_some()),
             ble,
-            joining: match joining.as_str() {
-                "rpl" => Joining::Rpl,
-                "static" => Joining::Static,
-                "thread" => Joining::Thread,
-                _ => Joining::Advertised,
-            },
+            joining: joining_named(&joining),
             ..network
         };
         check_radios(&network)?;
         let tree = tree(&network)?;
         apply_to_nodes(&mut network, &tree, &stacks, &table)?;
-        security::apply(&mut network, &table, files)?;
-        thread::apply(&mut network, &tree, &table)?;
-        attacker::apply(&mut network, &table, files)?;
-        if document.is_made {
-            make_room(&mut network);
-        }
+        add_parts(&mut network, &tree, &table, document)?;
         Ok(Self {
             timing,
             network,
@@ -118,6 +106,32 @@ impl Scenario {
             faults,
             battery: battery(&table)?,
         })
+    }
+}
+
+/// Adds keys, Thread's router and attackers; and the room that a program's document needs.
+fn add_parts(
+    network: &mut NetworkOptions,
+    tree: &Tree,
+    table: &Table,
+    document: &Document,
+) -> Result<(), ScenarioError> {
+    let files = document.files();
+    security::apply(network, table, files)?;
+    thread::apply(network, tree, table)?;
+    attacker::apply(network, table, files)?;
+    if document.is_made {
+        make_room(network);
+    }
+    Ok(())
+}
+
+fn joining_named(name: &str) -> Joining {
+    match name {
+        "rpl" => Joining::Rpl,
+        "static" => Joining::Static,
+        "thread" => Joining::Thread,
+        _ => Joining::Advertised,
     }
 }
 

@@ -82,7 +82,7 @@ pub(super) struct RouterSettings {
 pub(super) fn lay_line(
     router: &RouterSettings,
     radio: &RadioSettings,
-    root: &mut NodeOptions,
+    nodes: &mut [NodeOptions],
 ) -> Result<(), ScenarioError> {
     let Some(kbps) = router.line_kbps else {
         return match router.line_ms > 0.0 {
@@ -94,11 +94,13 @@ pub(super) fn lay_line(
         };
     };
     let delay = Duration::from_micros((router.line_ms * 1e3) as u64);
-    root.profile = Profile {
-        // Lossless: at least 57,600.
-        line: Some(Line::of((kbps * 1e3) as u64, delay)),
-        ..radio.profile_of("rcp")
-    };
+    if let Some(root) = nodes.first_mut() {
+        root.profile = Profile {
+            // Lossless: at least 57,600.
+            line: Some(Line::of((kbps * 1e3) as u64, delay)),
+            ..radio.profile_of("rcp")
+        };
+    }
     Ok(())
 }
 

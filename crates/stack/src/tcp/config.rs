@@ -65,10 +65,10 @@ pub struct Config {
 
     /// Acknowledge as Linux does, instead of by [`Self::ack_every`], [`Self::quick_acks`] and
     /// [`Self::ack_delay_ms`]: for a simulated host. The first 16 segments, and each that has PSH
-    /// or is the second full one, at once; others after 40 to 200 ms, by the time between segments.
-    /// The timers of what it sends are Linux's, too: [`Self::rto_min_ms`] bounds the variation's
-    /// part of the RTO instead of being added as [`Self::rto_slop_ms`] is, and the round trip of
-    /// the handshake counts as one of data.
+    /// or is the second full one, at once; others after 40 to 200 ms, by the time between
+    /// segments. The timers of what it sends are Linux's, too: [`Self::rto_min_ms`] bounds the
+    /// variation's part of the RTO instead of being added as [`Self::rto_slop_ms`] is, and the
+    /// round trip of the handshake counts as one of data.
     #[cfg(feature = "linux-acks")]
     pub linux_acks: bool,
 

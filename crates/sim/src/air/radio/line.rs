@@ -1,8 +1,8 @@
 //! A serial line between a radio co-processor and its host.
 //!
-//! Purpose: the host's orders and the radio's reports queue on it, each way by itself; what the radio
-//! does alone, its ACKs above all, needs no line. Left out: orders other than to send a frame, and
-//! the escapes of HDLC (one byte in some fifty).
+//! Purpose: the host's orders and the radio's reports queue on it, each way by itself; what the
+//! radio does alone, its ACKs above all, needs no line. Left out: orders other than to send a
+//! frame, and the escapes of HDLC (one byte in some fifty).
 
 use motet::time::Instant;
 

@@ -1,14 +1,14 @@
 //! Copies of a TCP segment: finds a waiting packet of which a newer one is a retransmission.
 //!
 //! Purpose: a SYN for a child that polls once a minute is retransmitted six times before the child
-//! polls, and each copy would cost the child a frame and an answer. So only one copy is
-//! kept, the newest, which has the newest timestamp, acknowledgment and window. Place: `share` calls this
-//! before it keeps a packet for a child. Where later segments of the connection wait behind the older
-//! copy, `share` keeps that one: they have its timestamp or little more, and behind a newer one the
-//! child would drop them as old (PAWS, RFC 7323 §5.3). Left out: segments without sequence space (each duplicate
-//! ACK counts: RFC 5681 §2), and compressed headers, which cannot be read here. Encryption above
-//! TCP does no harm: payload bytes are compared, and those of a retransmission are the same. Link
-//! encryption is applied later, by the MAC.
+//! polls, and each copy would cost the child a frame and an answer. So only one copy is kept, the
+//! newest, which has the newest timestamp, acknowledgment and window. Where later segments of the
+//! connection wait behind the older copy, `share` keeps that one: they have its timestamp or
+//! little more, and behind a newer one the child would drop them as old (PAWS, RFC 7323 §5.3).
+//! Place: `share` calls this before it keeps a packet for a child. Left out: segments without
+//! sequence space (each duplicate ACK counts: RFC 5681 §2), and compressed headers, which cannot
+//! be read here. Encryption above TCP does no harm: payload bytes are compared, and those of a
+//! retransmission are the same. Link encryption is applied later, by the MAC.
 //!
 //! Sources: RFC 9293 §3.4 and §3.8.1.
 

@@ -116,8 +116,8 @@ impl Waiting {
             && own.window > 0
             && other.window > 0
             // What may be sent does not shrink: the right edge of the window stays, or moves on.
-            // The window itself may be smaller: Linux's is, until it has learnt how much memory the
-            // segments take.
+            // The window itself may be smaller: Linux's is, until it has learnt how much memory
+            // the segments take.
             && u32::from(own.window) <= u32::from(other.window) + other.ack.wrapping_sub(own.ack)
             && is_later
     }
