@@ -25,6 +25,8 @@ const SOURCES: [&str; 12] = [
     "../crates/stack/src",
     "../crates/taim/Cargo.toml",
     "../crates/taim/src",
+    "../crates/update/Cargo.toml",
+    "../crates/update/src",
 ];
 
 /// Of a commit, as many as no two objects of a repository share; of a digest as many.

@@ -50,6 +50,7 @@ mod soak;
 #[cfg(target_os = "linux")]
 mod state;
 mod targets;
+mod token;
 mod up;
 
 use std::process::ExitCode;

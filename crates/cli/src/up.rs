@@ -44,6 +44,7 @@ Examples:
   motet up --hops 2 -- ping -c 3 mote2
   motet up -- iperf3 -c fd6d:6f74:6574:1:4d:6f74:6574:3 -t 10
   motet up --app http -- sh -c 'curl -g http://[${MOTET_MOTES%% *}]/status'
+  motet up --app firmware -- sh -c 'curl -gT fw.bin http://[${MOTET_MOTES%% *}]/firmware'
   motet up --scenario scenarios/office.toml
   motet up --hops 1 --sleep hinted:20     a mote that sleeps for 20 s at a time
   motet up --thread -- ping -c 3 mote1    a child of a Thread router
@@ -63,15 +64,20 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 4, allow_negative_numbers = true, value_parser = whole::<usize>(1..=64))]
     connections: usize,
 
-    /// An application that each mote has besides: a web server (port 80), or a shell (port 23);
-    /// or alone: readings of a sensor, put to the CoAP server of this host (coap, port 5683, /r)
+    /// An application that each mote has besides: a web server (port 80), /firmware (port 80), or a
+    /// shell (port 23); or alone: readings of a sensor, put to the CoAP server of this host (coap,
+    /// port 5683, /r)
     #[arg(
         long,
-        value_name = "http|shell|coap",
+        value_name = "http|firmware|shell|coap",
         value_enum,
         hide_possible_values = true
     )]
     app: Option<AppName>,
+
+    /// Who may write and read /firmware: whoever has the token in this file; without it everyone
+    #[arg(long, value_name = "FILE")]
+    token: Option<PathBuf>,
 
     #[command(flatten)]
     capture: CaptureArgs,
@@ -88,6 +94,7 @@ pub(crate) struct Args {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum AppName {
     Http,
+    Firmware,
     Shell,
     Coap,
 }
@@ -141,7 +148,7 @@ pub(crate) mod linux {
         hci, hosts,
         live::{self, Live},
         output::{describe, say},
-        state, targets,
+        state, targets, token,
     };
 
     /// Without the kernel there is nothing to run a command beside.
@@ -154,6 +161,11 @@ pub(crate) mod linux {
         let Some((place, role)) = args.hci.place()? else {
             return run_mesh(args);
         };
+        if args.app == Some(AppName::Firmware) {
+            return Err(Error::input(
+                "a mote over --hci has no flash of the lab's: use --app firmware without it",
+            ));
+        }
         if args.app == Some(AppName::Coap) {
             return Err(Error::input(
                 "a mote over --hci has no host with a CoAP server: use --app coap without it",
@@ -180,8 +192,10 @@ pub(crate) mod linux {
     }
 
     fn run_mesh(args: &Args) -> Result<(), Error> {
+        let service = service(args)?;
         let files: Vec<&Path> = args.capture.file().into_iter().collect();
-        let read: Vec<&Path> = args.scenario.as_deref().into_iter().collect();
+        let read = args.scenario.as_deref().into_iter();
+        let read: Vec<&Path> = read.chain(args.token.as_deref()).collect();
         targets::check(&files, &read, args.capture.force)?;
         let chain = args.chain.mesh()?;
         let namespace = live::enter_namespace(NO_OTHER_WAY)?;
@@ -201,15 +215,8 @@ pub(crate) mod linux {
             .map_err(|error| Error::input(format!("there is no such mesh: {error}")))?;
         network.world.set_capture(capture);
         let nodes = network.mesh_nodes();
-        let application = args.app.and_then(application);
         let scenario = &mesh.scenario;
-        serve(
-            scenario,
-            &mut network,
-            &arena,
-            args.connections,
-            application,
-        );
+        serve(scenario, &mut network, &arena, args.connections, service);
         if args.app == Some(AppName::Coap) {
             anemometers::put_readings(&mut network, &arena, args.chain.seed());
         }
@@ -250,18 +257,44 @@ pub(crate) mod linux {
         }
     }
 
+    /// What each mote serves besides its small services.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) enum Service {
+        Application(Option<Application>),
+        Firmware(Option<&'static [u8]>),
+    }
+
+    /// What the options ask for.
+    fn service(args: &Args) -> Result<Service, Error> {
+        if args.app == Some(AppName::Firmware) {
+            let token = args.token.as_deref().map(token::read).transpose()?;
+            // It is as old as the command.
+            return Ok(Service::Firmware(token.map(|token| &*token.leak())));
+        }
+        if args.token.is_some() {
+            return Err(Error::input(
+                "--token says who may write /firmware: add --app firmware, or leave it out",
+            ));
+        }
+        Ok(Service::Application(args.app.and_then(application)))
+    }
+
     /// Gives each mote its small services, with TCP as the scenario says.
     pub(crate) fn serve<'m>(
         scenario: &Scenario,
         network: &mut Network<'m>,
         arena: &'m Arena,
         connections: usize,
-        application: Option<Application>,
+        service: Service,
     ) {
         for (mote, stack) in scenario.stacks.iter().enumerate().skip(1) {
             let ends = network.ends(mote, plan::HOST, arena);
             let ends = ends.with(|config| stack.apply(config));
-            let services = Services::new(connections, ends).with(application);
+            let services = Services::new(connections, ends);
+            let services = match service {
+                Service::Application(application) => services.with(application),
+                Service::Firmware(token) => services.with_firmware(token),
+            };
             network.world.set_app(mote, App::Services(services));
         }
     }
@@ -474,6 +507,7 @@ pub(crate) mod linux {
         let plural = if connections == 1 { "" } else { "s" };
         let besides = match args.app {
             Some(AppName::Http) => ", http (80)",
+            Some(AppName::Firmware) => ", /firmware (http, 80)",
             Some(AppName::Shell) => ", a shell (23)",
             Some(AppName::Coap) | None => "",
         };
@@ -506,7 +540,7 @@ pub(crate) mod linux {
         match name {
             AppName::Http => Some(Application::Http),
             AppName::Shell => Some(Application::Shell),
-            AppName::Coap => None,
+            AppName::Coap | AppName::Firmware => None,
         }
     }
 

@@ -61,7 +61,13 @@ pub(super) fn run(scenario: &Path, args: &Args) -> Result<(), Error> {
         network.map_err(|error| Error::input(format!("there is no such mesh: {error}")))?;
     let nodes = network.mesh_nodes();
     let scenario = &mesh.scenario;
-    up::serve(scenario, &mut network, &arena, connections, None);
+    up::serve(
+        scenario,
+        &mut network,
+        &arena,
+        connections,
+        up::Service::Application(None),
+    );
     up::switch_on(scenario, &mut network, &arena);
     let joined = chain::join(
         &mut network.world,

@@ -16,7 +16,10 @@ fn up(app: &str, script: &str) -> Option<Output> {
 fn up_with(options: &[&str], script: &str) -> Option<Output> {
     let script = format!("M=${{MOTET_MOTES%% *}}\n{script}");
     let mut command = motet();
-    command.args(["up", "--hops", "1"]).args(options);
+    command.arg("up").args(options);
+    if !options.contains(&"--hops") {
+        command.args(["--hops", "1"]);
+    }
     let output = command.args(["--", "sh", "-c", &script]).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     let is_forbidden = stderr.contains("not permitted") || stderr.contains("namespace");
@@ -184,3 +187,126 @@ fn libcoap_takes_the_blocks_of_a_mote() {
 
 /// This machine, as motes name it.
 const HOST: &str = "fd6d:6f74:6574::1";
+
+/// An image of MCUboot's format without a signature, of this many bytes.
+fn image(len: usize, seed: u8) -> Vec<u8> {
+    use sha2::{Digest as _, Sha256};
+    let payload = len - 32 - 40;
+    let mut image = Vec::new();
+    image.extend(0x96f3_b83d_u32.to_le_bytes());
+    image.extend([0, 0, 0, 0, 32, 0, 0, 0]);
+    image.extend((payload as u32).to_le_bytes());
+    image.extend([0, 0, 0, 0, 1, seed, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    image.extend((0..payload).map(|at| (at * 7 + at / 251) as u8 ^ seed));
+    let hash = Sha256::digest(&image);
+    image.extend([0x07, 0x69, 40, 0, 0x10, 0, 32, 0]);
+    image.extend(hash);
+    image
+}
+
+#[test]
+fn curl_brings_new_firmware_and_goes_on_where_it_broke_off() {
+    if !has("curl") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("fw.bin"), image(20_000, 1)).unwrap();
+    std::fs::write(folder.path().join("other.bin"), [7; 5_000]).unwrap();
+    std::fs::write(folder.path().join("large.bin"), vec![0; 600_000]).unwrap();
+    let script = r#"
+        cd FOLDER
+        URL="http://[$M]/firmware"
+        ask() { rm -f said; curl -sg --max-time 60 -o said -w '%{http_code}\n' "$@"; cat said; }
+        told() { curl -sgI --max-time 60 "$URL" | tr -d '\r' | sed -n "s/^$1: //p"; }
+        told Content-Length
+        head -c 9000 fw.bin > part.bin
+        ask -T part.bin -H 'Content-Range: bytes 0-8999/20000' "$URL"
+        HELD=$(told Content-Length)
+        echo "$HELD"
+        OWN=$(python3 -c 'import base64, hashlib, sys
+            sum = hashlib.sha256(open("fw.bin", "rb").read(int(sys.argv[1])))
+            print(base64.b64encode(sum.digest()).decode())' "$HELD")
+        [ "$(told Repr-Digest)" = "sha-256=:$OWN:" ] && echo same
+        ask -C 100 -T fw.bin "$URL"
+        ask -T other.bin "$URL"
+        ask -C "$HELD" -T fw.bin "$URL"
+        tail -c +101 fw.bin | head -c 100 > range.bin
+        curl -sg --max-time 60 -r 100-199 "$URL" | cmp - range.bin && echo range
+        curl -sg --max-time 60 "$URL" | cmp - fw.bin && echo whole
+        ask -X DELETE "$URL"
+        ask -T large.bin "$URL"
+        printf data | ask -T - "$URL""#;
+    let script = script.replace("FOLDER", folder.path().to_str().unwrap());
+    let script = script.replace("\n            ", "\n");
+    let Some(output) = up("firmware", &script) else {
+        return;
+    };
+    let expected = [
+        "Content-Length: 0",
+        "202",
+        "9000 of 20000 bytes are stored",
+        "9000",
+        "same",
+        "409",
+        "9000 of 20000 bytes are stored: go on there, or begin at 0",
+        "422",
+        "this is no image of MCUboot",
+        "201",
+        "version 1.1.0+0 is stored, verified and pending",
+        "range",
+        "whole",
+        "405",
+        "Method Not Allowed",
+        "413",
+        "the slot takes 495616 bytes",
+        "411",
+        "Length Required",
+    ];
+    assert_eq!(lines(&output), expected, "{}", said(&output));
+}
+
+#[test]
+fn a_mote_fetches_firmware_from_another_with_the_token_of_both() {
+    if !has("curl") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("fw.bin"), image(9_000, 2)).unwrap();
+    std::fs::write(folder.path().join("token"), "s3cret\n").unwrap();
+    let script = r#"
+        cd FOLDER
+        set -- $MOTET_MOTES
+        ask() { rm -f said; curl -sg --max-time 90 -o said -w '%{http_code}\n' "$@"; cat said; }
+        token='Authorization: Bearer s3cret'
+        list='Content-Type: text/uri-list'
+        ask -T fw.bin "http://[$1]/firmware"
+        ask -T fw.bin -H "$token" "http://[$1]/firmware"
+        ask -H "$token" -H "$list" --data "http://[$1]/firmware" "http://[$2]/firmware"
+        curl -sg --max-time 60 -H "$token" "http://[$2]/firmware" | cmp - fw.bin && echo whole
+        ask -H "$token" -H "$list" --data "http://[$1]/none" "http://[$2]/firmware""#;
+    let script = script.replace("FOLDER", folder.path().to_str().unwrap());
+    let token = folder.path().join("token");
+    let options = [
+        "--hops",
+        "2",
+        "--app",
+        "firmware",
+        "--token",
+        token.to_str().unwrap(),
+    ];
+    let Some(output) = up_with(&options, &script) else {
+        return;
+    };
+    let expected = [
+        "401",
+        "Unauthorized",
+        "201",
+        "version 1.2.0+0 is stored, verified and pending",
+        "201",
+        "version 1.2.0+0 is stored, verified and pending",
+        "whole",
+        "502",
+        "the source answered 404",
+    ];
+    assert_eq!(lines(&output), expected, "{}", said(&output));
+}

@@ -213,7 +213,7 @@ fn status_of(facts: &Facts) -> String {
 
 /// How long a client of a shell may be idle: as long as many of the boxes that translate addresses
 /// remember it.
-const IDLE_MAX: Duration = Duration::from_secs(300);
+pub(super) const IDLE_MAX: Duration = Duration::from_secs(300);
 
 /// How long a web server's client may take for its request, and then for what it has to take of the
 /// answer or to close.

@@ -11,7 +11,9 @@ pub mod coap;
 pub mod content;
 mod dialogue;
 mod ends;
+mod firmware;
 mod iperf3;
+mod lines;
 pub mod messages;
 pub mod readings;
 mod receiver;
@@ -20,7 +22,7 @@ mod sender;
 mod services;
 
 use motet::node::Node;
-use motet::time::Instant;
+use motet::time::{Duration, Instant};
 
 use self::coap::{CoapCollector, CoapReporter};
 use self::messages::{Client, Server};
@@ -116,6 +118,15 @@ impl<'m> App<'m> {
             Self::CoapReporter(reporter) => reporter.next_deadline(),
             Self::Services(services) => services.next_deadline(),
             _ => None,
+        }
+    }
+
+    /// How long the node's processor stands still because of what the application did to its
+    /// flash, since the last call.
+    pub(crate) fn take_halt(&mut self) -> Duration {
+        match self {
+            Self::Services(services) => services.take_halt(),
+            _ => Duration::ZERO,
         }
     }
 

@@ -4,8 +4,8 @@
 //! Place: what `motet up` runs on each mote. Echo and discard answer datagrams too. All connections
 //! share one pool of buffers: their number is the service's limit. A client that is gone, or that
 //! acknowledges nothing, loses its place after two minutes. An idle client of a small service keeps
-//! its place until somebody else needs it, as with everybody's echo service; one of a shell loses
-//! it after five minutes, and a web server's client has a minute for its whole request
+//! its place until somebody else needs it, as with everybody's echo service; one of a shell or
+//! of `/firmware` loses it after five minutes, and a web server's client has a minute for its whole request
 //! ([`Dialogue::idle_max`]), however it comes. If all places are taken, a new client replaces the
 //! one that has been idle for longest, if that is at least [`YIELDS_AFTER`]. Sources: RFC 862
 //! (echo), RFC 863 (discard), RFC 864 (character generator); RFC 9293 §3.8.4 (keepalive), RFC 5482
@@ -15,9 +15,11 @@ use motet::node::Node;
 use motet::tcp::{self, Buffers, Config, Handle, ListenerHandle, RecvError, SegmentDrop, State};
 use motet::time::{Duration, Instant};
 use motet::udp::Inbox;
+use motet_update::Access;
 
-use super::dialogue::{Application, Dialogue, Facts};
+use super::dialogue::{Application, Dialogue, Facts, IDLE_MAX};
 use super::ends::Ends;
+use super::firmware::{self, Device, Upload};
 use super::iperf3;
 use super::readings::take_inbox;
 
@@ -29,6 +31,8 @@ pub struct Services<'m> {
     /// The small services that are left out, by their ports.
     omitted: Vec<u16>,
     application: Option<Application>,
+    /// In place of an application: new firmware.
+    firmware: Option<Device>,
     /// Buffers of connections that are over.
     free: Vec<Buffers<'m>>,
     /// How many more connections may get buffers.
@@ -50,6 +54,8 @@ struct Served {
     service: usize,
     /// With a client of the application.
     dialogue: Option<Dialogue>,
+    /// With a client of `/firmware`.
+    upload: Option<Upload>,
     /// When the client last got on with what it is here for.
     active: Instant,
     /// Place in chargen's endless text.
@@ -66,6 +72,7 @@ impl<'m> Services<'m> {
             listeners: [None; LISTENERS],
             omitted: Vec::new(),
             application: None,
+            firmware: None,
             free: Vec::new(),
             spare: connections,
             served: Vec::new(),
@@ -102,6 +109,17 @@ impl<'m> Services<'m> {
         }
     }
 
+    /// The same, and `/firmware` at port 80 in place of an application. It is open without a token.
+    #[must_use]
+    pub fn with_firmware(self, token: Option<&'static [u8]>) -> Self {
+        let access = token.map_or(Access::Open, Access::Bearer);
+        Self {
+            firmware: Some(Device::new(access)),
+            application: None,
+            ..self
+        }
+    }
+
     /// How many connections there are.
     pub fn connections(&self) -> usize {
         self.served.len()
@@ -116,7 +134,9 @@ impl<'m> Services<'m> {
         let oldest = self.served.iter().map(|served| self.active(served)).min();
         let yields = oldest.filter(|_| self.newcomer_at.is_some() && !self.has_room());
         let yields = yields.map(|active| active + YIELDS_AFTER);
-        idle.chain(yields).chain(self.iperf3.next_deadline()).min()
+        let flash = self.firmware.as_ref().and_then(Device::next_deadline);
+        let own = self.iperf3.next_deadline().into_iter().chain(flash);
+        idle.chain(yields).chain(own).min()
     }
 
     /// When a client was last active: iperf3 knows that of its own.
@@ -128,6 +148,9 @@ impl<'m> Services<'m> {
     pub(super) fn switch_off(&mut self, node: &mut Node<'m>) {
         self.inbox = take_inbox(node).or(self.inbox.take());
         let tcp = node.tcp_mut();
+        if let Some(device) = &mut self.firmware {
+            device.switch_off(tcp, &mut self.free);
+        }
         for served in self.served.drain(..) {
             tcp.abort(served.handle);
             self.free.extend(tcp.remove(served.handle));
@@ -146,8 +169,10 @@ impl<'m> Services<'m> {
         let facts = self
             .application
             .map(|_| facts(node, self.served.len(), now));
+        acted |= self.fetch(node, config, now);
         let tcp = node.tcp_mut();
         let application = self.application.map(Application::port);
+        let application = application.or(self.firmware.as_ref().map(|_| firmware::PORT));
         acted |= self.make_room(tcp, now);
         for (service, port) in PORTS.into_iter().chain(application).enumerate() {
             if self.omitted.contains(&port) {
@@ -160,9 +185,9 @@ impl<'m> Services<'m> {
         }
         let room = self.free.len() + self.spare;
         acted |= self.iperf3.step(tcp, room, now);
-        let free = &mut self.free;
+        let (free, device) = (&mut self.free, &mut self.firmware);
         self.served.retain_mut(|served| {
-            acted |= served.serve(tcp, facts.as_ref(), now);
+            acted |= served.serve(tcp, facts.as_ref(), device.as_mut(), now);
             match served.release(tcp) {
                 None => true,
                 Some(buffers) => {
@@ -203,10 +228,12 @@ impl<'m> Services<'m> {
                     self.iperf3.greet(handle, now);
                 }
                 let application = self.application.filter(|_| port.is_none());
+                let device = self.firmware.as_mut().filter(|_| port.is_none());
                 self.served.push(Served {
                     handle,
                     service,
                     dialogue: application.map(Application::begin),
+                    upload: device.and_then(Device::begin),
                     active: now,
                     place: 0,
                     shut: false,
@@ -218,6 +245,28 @@ impl<'m> Services<'m> {
                 false
             }
         }
+    }
+
+    /// Lets the mote's firmware fetch what it was told to, by connections out of the same pool.
+    fn fetch(&mut self, node: &mut Node<'m>, config: &'m Config, now: Instant) -> bool {
+        let Some(device) = &mut self.firmware else {
+            return false;
+        };
+        let (spare, ends) = (&mut self.spare, &self.ends);
+        let buffers = |free: &mut Vec<Buffers<'m>>| {
+            if let Some(buffers) = free.pop() {
+                return Some(buffers);
+            }
+            *spare = spare.checked_sub(1)?;
+            Some(ends.buffers(config))
+        };
+        device.call(node, config, &mut self.free, buffers, now)
+    }
+
+    /// How long the processor stands still for flash, since the last call.
+    pub(super) fn take_halt(&mut self) -> Duration {
+        let device = self.firmware.as_mut();
+        device.map_or(Duration::ZERO, Device::take_halt)
     }
 
     /// Notes how many clients TCP has refused for want of a slot. The counter saturates; from then
@@ -284,11 +333,22 @@ impl<'m> Services<'m> {
 impl Served {
     /// Does what the client's service does, and ends it where its time is over. Returns whether
     /// anything happened.
-    fn serve(&mut self, tcp: &mut tcp::Tcp<'_>, facts: Option<&Facts>, now: Instant) -> bool {
+    fn serve(
+        &mut self,
+        tcp: &mut tcp::Tcp<'_>,
+        facts: Option<&Facts>,
+        device: Option<&mut Device>,
+        now: Instant,
+    ) -> bool {
         if self.service_port() == Some(iperf3::PORT) {
             // It looks after its clients by itself.
             self.active = now;
             return false;
+        }
+        if let (Some(upload), Some(device)) = (&mut self.upload, device) {
+            let acted = device.serve(upload, self.handle, tcp, now);
+            self.active = self.active.max(device.active());
+            return self.end_if_idle(acted, tcp, now);
         }
         let (acted, gets_on) = match (&mut self.dialogue, facts) {
             (Some(dialogue), Some(facts)) => {
@@ -303,6 +363,11 @@ impl Served {
         if gets_on {
             self.active = now;
         }
+        self.end_if_idle(acted, tcp, now)
+    }
+
+    /// Ends a client whose time is over; otherwise returns `acted`.
+    fn end_if_idle(&self, acted: bool, tcp: &mut tcp::Tcp<'_>, now: Instant) -> bool {
         if self.idle_max().is_none_or(|idle| now < self.active + idle) {
             return acted;
         }
@@ -312,7 +377,9 @@ impl Served {
 
     /// How long the client may be idle where nobody else needs its place.
     fn idle_max(&self) -> Option<Duration> {
-        self.dialogue.as_ref().map(Dialogue::idle_max)
+        // One image is written at a time: a pusher that has gone silent does not keep others out.
+        let upload = self.upload.as_ref().map(|_| IDLE_MAX);
+        upload.or_else(|| self.dialogue.as_ref().map(Dialogue::idle_max))
     }
 
     /// The port of its service, unless that is the application.

@@ -30,6 +30,7 @@ impl World<'_> {
                 self.follow_short_address(mote);
             }
             self.motes[mote].charge_work();
+            self.motes[mote].charge_flash(now);
             self.plan(mote, at, now);
         }
         self.buffer = buffer;

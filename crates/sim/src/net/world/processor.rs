@@ -6,9 +6,13 @@
 //! and delays no frame: the delay until a frame is on the air is part of the driver's constants,
 //! which were fitted on whole frames. Left out: datagrams above IP, applications, and a host on a
 //! wire.
+//! Flash is another matter: while it is erased or written nothing runs at all.
+
+use motet::time::{Duration, Instant};
 
 use super::Mote;
 use super::port::Attached;
+use crate::apps::App;
 use crate::net::network::mac_of;
 
 /// The work of a node up to the last charge of its processor: attempts to send a frame, frames
@@ -33,6 +37,17 @@ impl Mote<'_> {
         let since = |kind: usize| done[kind].checked_sub(before[kind]).unwrap_or(done[kind]);
         if let Some(radio) = self.ports.iter_mut().find_map(Attached::radio_mut) {
             radio.work([0, 1, 2].map(since));
+        }
+    }
+
+    /// Lets the processor stand still for as long as applications have worked on its flash.
+    pub(super) fn charge_flash(&mut self, now: Instant) {
+        let halts = self.apps.iter_mut().map(App::take_halt);
+        let halt = halts.fold(Duration::ZERO, |sum, halt| sum + halt);
+        if halt > Duration::ZERO
+            && let Some(radio) = self.ports.iter_mut().find_map(Attached::radio_mut)
+        {
+            radio.occupy(halt, now);
         }
     }
 }
