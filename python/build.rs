@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 mod revision;
 
 /// What a figure depends on, from this folder.
-const SOURCES: [&str; 12] = [
+const SOURCES: [&str; 14] = [
     "build.rs",
     "revision.rs",
     "Cargo.lock",
