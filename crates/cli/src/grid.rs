@@ -184,8 +184,10 @@ impl Grid {
         let height = heads.iter().map(Vec::len).max().unwrap_or(0);
         let line = |line: usize| {
             // The last line of each head stands right above the numbers.
-            let cells = heads.iter().map(|lines| {
+            let cells = heads.iter().zip(widths).map(|(lines, width)| {
                 let place = (line + lines.len()).checked_sub(height);
+                // Prose that stands below has no head.
+                let place = place.filter(|_| *width > 0);
                 Cell::from(place.map_or("", |place| lines[place]))
             });
             let text = self.joined(&cells.collect::<Vec<_>>(), widths);

@@ -25,6 +25,7 @@ mod grid;
 mod hci;
 #[cfg(target_os = "linux")]
 mod hosts;
+mod import;
 mod interrupt;
 mod keys;
 #[cfg(target_os = "linux")]
@@ -82,6 +83,7 @@ enum Command {
     Up(up::Args),
     Run(run::Args),
     Reproduce(reproduce::Args),
+    Import(import::Args),
     Model(model::Args),
     Decode(decode::Args),
     Diagnose(diagnose::Args),
@@ -114,6 +116,7 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Up(args) => up::run(args),
         Command::Run(args) => run::run(args),
         Command::Reproduce(args) => reproduce::run(args),
+        Command::Import(args) => import::run(args),
         Command::Model(args) => model::run(args),
         Command::Decode(args) => decode::run(args),
         Command::Diagnose(args) => diagnose::run(args),

@@ -430,6 +430,16 @@ fn seconds(datetime: &str) -> Option<u64> {
     Some(((days * 24 + hour) * 60 + minute) * 60 + second)
 }
 
+/// The gain of a link that delivers this share of full frames, to a receiver with this noise floor, from a
+/// sender of 0 dBm; `None` where it delivers none.
+pub fn gain_of_delivery(delivery: f64, noise_dbm: f64) -> Option<f64> {
+    let link = Link {
+        rssi_dbm: None,
+        delivery,
+    };
+    Some(link.gain_db(noise_dbm, FRAME_LEN)).filter(|gain| gain.is_finite())
+}
+
 /// The ratio at which a frame survives with this chance: survival only grows with it.
 fn sinr_db(delivery: f64, frame_len: usize) -> f64 {
     let (mut low, mut high) = (-6.0, 6.0);

@@ -89,6 +89,8 @@ pub(super) enum Kind {
     Choice(&'static [&'static str]),
     /// A list of `[x, y]` in metres.
     Positions,
+    /// A list of `[from, to, gain in dB]`.
+    Links,
     /// A list of node numbers.
     Nodes,
     /// "host", or the number of a mesh node.
@@ -123,7 +125,7 @@ pub(super) const fn key(
     }
 }
 
-use Kind::{Choice, End, File, Flag, Integer, Nodes, Number, Positions, Text};
+use Kind::{Choice, End, File, Flag, Integer, Links, Nodes, Number, Positions, Text};
 
 /// Keys that belong to all points of a sweep.
 pub(super) const UNSWEPT: [&str; 4] = ["name", "seed", "seeds", "radio.kind"];
@@ -228,6 +230,14 @@ impl Kind {
                 let pair = list(position, metre)?;
                 (pair.as_array()?.len() == 2).then_some(pair)
             }),
+            Links => list(value, |link| match &link.as_array()?[..] {
+                [from, to, gain] => Some(Value::Array(vec![
+                    whole(from, 0, NODE_LAST)?,
+                    whole(to, 0, NODE_LAST)?,
+                    Number(-1e3, 0.0).accept(gain)?,
+                ])),
+                _ => None,
+            }),
             Nodes => list(value, |node| whole(node, 0, NODE_LAST)),
             End => match value {
                 Value::String(text) => (text == HOST).then(|| value.clone()),
@@ -250,6 +260,7 @@ impl Kind {
                 names.join(" or ")
             }
             Positions => "a list of [x, y] in metres".to_owned(),
+            Links => "a list of [from, to, gain in dB, -1000 to 0]".to_owned(),
             Nodes => "a list of node numbers".to_owned(),
             End => "\"host\" or the number of a node".to_owned(),
         }

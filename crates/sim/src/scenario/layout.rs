@@ -1,6 +1,6 @@
 //! The positions of nodes and the path gains between them, from a scenario's keys.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::{ScenarioError, shown};
 use super::model::PathLoss;
@@ -91,6 +91,28 @@ impl Layout {
             positions: Some(floor.positions),
             parents: Vec::new(),
             testbed: None,
+        })
+    }
+
+    /// Gains one way each, from, to, dB; of a link that is listed twice the last.
+    pub(super) fn links(links: &[(usize, usize, f64)]) -> Result<Self, ScenarioError> {
+        if let Some((node, ..)) = links.iter().find(|(from, to, _)| from == to) {
+            return Err(ScenarioError::new(format!(
+                "topology.links has a link from node {node} to itself, but must be between two nodes"
+            )));
+        }
+        let ends = links.iter().flat_map(|(from, to, _)| [*from, *to]);
+        let nodes = ends.max().map_or(0, |last| last + 1);
+        let gains: BTreeMap<(usize, usize), f64> = links
+            .iter()
+            .map(|(from, to, db)| ((*from, *to), *db))
+            .collect();
+        let gain = |from, to| gains.get(&(from, to)).copied().unwrap_or(f64::NEG_INFINITY);
+        Ok(Self {
+            gains: Gains::from_fn(nodes, gain),
+            later: Vec::new(),
+            positions: None,
+            parents: Vec::new(),
         })
     }
 

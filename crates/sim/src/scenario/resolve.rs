@@ -226,6 +226,7 @@ fn layout(
         keys.chain.is_some(),
         keys.positions.is_some(),
         keys.floor.is_some(),
+        keys.links.is_some(),
         keys.matrix.is_some(),
         keys.k7.is_some(),
         keys.peripherals.is_some(),
@@ -265,6 +266,9 @@ fn layout(
     if let Some(motes) = keys.floor {
         let loss: PathLoss = section(table, "path_loss")?;
         return Layout::floor((motes, keys.floor_hops), loss, &radio.profile(), seed);
+    }
+    if let Some(links) = keys.links {
+        return Layout::links(&links);
     }
     if let Some(file) = keys.matrix {
         return Layout::matrix(&files.read("topology.matrix", &file)?);
@@ -355,6 +359,7 @@ struct TopologyKeys {
     peripherals: Option<usize>,
     hidden: bool,
     positions: Option<Vec<[f64; 2]>>,
+    links: Option<Vec<(usize, usize, f64)>>,
     matrix: Option<String>,
     k7: Option<String>,
     k7_hour: f64,
@@ -525,7 +530,7 @@ fn flow_of(keys: &FlowKeys, (nodes, last): (usize, usize)) -> Result<FlowSetting
 }
 
 /// The ways to say where nodes are.
-const WAYS: &str = "chain, positions, floor, matrix, k7 and peripherals";
+const WAYS: &str = "chain, positions, floor, links, matrix, k7 and peripherals";
 
 /// More samples than a plot has pixels, ten times over, in a run of a minute.
 const SAMPLE_S_MIN: f64 = 0.01;

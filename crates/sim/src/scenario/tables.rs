@@ -1,6 +1,6 @@
 //! The tables of a scenario file with all their keys: what `docs/reference/scenarios.md` shows.
 
-use super::keys::Kind::{Choice, End, File, Flag, Integer, Nodes, Number, Positions, Text};
+use super::keys::Kind::{Choice, End, File, Flag, Integer, Links, Nodes, Number, Positions, Text};
 use super::keys::{Section, key};
 use super::stack_keys::STACK_KEYS;
 
@@ -60,7 +60,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         name: "topology",
         repeated: false,
-        doc: "Where the nodes are. Exactly one of `chain`, `positions`, `floor`, `matrix`, `k7` and, over Bluetooth LE, `peripherals`. Node 0 is the border router.",
+        doc: "Where the nodes are. Exactly one of `chain`, `positions`, `floor`, `links`, `matrix`, `k7` and, over Bluetooth LE, `peripherals`. Node 0 is the border router.",
         keys: &[
             key(
                 "chain",
@@ -102,6 +102,12 @@ pub(super) const SECTIONS: &[Section] = &[
                 Some("4"),
                 "`floor` only: how many hops the farthest mote has at least, by the path with the fewest expected transmissions.",
             ),
+            key(
+                "links",
+                Links,
+                None,
+                "What is heard, one way each: `[from, to, gain in dB]`; a pair that is not listed does not hear each other. `motet import` and `motet replay` write it.",
+            ).only_802_15_4(),
             key(
                 "matrix",
                 File,
