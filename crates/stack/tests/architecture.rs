@@ -98,7 +98,10 @@ const PACKAGES: &[(&str, &[&str])] = &[
     ("motet-radio", &["motet", "motet-spinel"]),
     ("motet-decode", &["motet"]),
     ("motet-state", &[]),
-    ("motet-lab", &["motet", "motet-state", "motet-taim", "motet-update"]),
+    (
+        "motet-lab",
+        &["motet", "motet-state", "motet-taim", "motet-update"],
+    ),
     ("motet-taim", &["motet"]),
     ("motet-update", &[]),
     ("motet-router", &["motet", "motet-taim"]),

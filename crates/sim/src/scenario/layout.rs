@@ -113,6 +113,12 @@ impl Layout {
             later: Vec::new(),
             positions: None,
             parents: Vec::new(),
+            testbed: Some(
+                links
+                    .iter()
+                    .flat_map(|(from, to, _)| [*from, *to])
+                    .collect(),
+            ),
         })
     }
 
