@@ -59,6 +59,7 @@ pub(super) const KNOWN: [Known; 18] = [
         files: &[
             "air::event",
             "air::radio",
+            "air::radio::line",
             "air::radio::receive",
             "air::radio::transmit",
         ],
@@ -99,6 +100,7 @@ pub(super) const KNOWN: [Known; 18] = [
             "scenario::stack_keys",
             "scenario::tables",
             "scenario::thread",
+            "scenario::wire",
         ],
         why: "the table of sections names each section, and each is made of the table's kinds",
     },
