@@ -92,10 +92,19 @@ fn program(workspace: &Workspace) -> Result<Command> {
     Ok(command)
 }
 
-/// `program`, without the rights of root: as uid 0 of a user namespace, which any user may make. A
-/// machine that forbids those runs it as it is.
+/// `program`, without the rights of root: as uid 0 of a user namespace, which any user may make,
+/// and in a space of processes of its own, so that no radio of OpenThread's outlives it. A machine
+/// that forbids those runs it as it is.
 pub(crate) fn as_anybody(program: &Path) -> Command {
-    const ANYBODY: [&str; 3] = ["--user", "--map-root-user", "--"];
+    const ANYBODY: [&str; 7] = [
+        "--user",
+        "--map-root-user",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "--mount-proc",
+        "--",
+    ];
     let unshare = || {
         let mut command = Command::new("unshare");
         command.args(ANYBODY);
