@@ -44,16 +44,19 @@ pub(crate) const ARM_GCC: Tool = Tool {
 /// What applications on motes speak with: a browser, a broker, a server of TLS.
 pub(crate) const APPLICATIONS: &[Tool] = &[
     CHROMIUM,
-    Tool {
-        program: "mosquitto",
-        package: "mosquitto",
-    },
+    MOSQUITTO,
     Tool {
         program: "openssl",
         package: "openssl",
     },
     ARM_GCC,
 ];
+
+/// A broker of MQTT.
+pub(crate) const MOSQUITTO: Tool = Tool {
+    program: "mosquitto",
+    package: "mosquitto",
+};
 
 /// A browser.
 pub(crate) const CHROMIUM: Tool = Tool {

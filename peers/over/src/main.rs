@@ -3,8 +3,10 @@
 //!
 //! The same driver, link and losses stand under Motet and under embassy-net, in virtual time
 //! ([`rates`]); [`robust`] takes peer, driver, link and address away; [`tun`] puts this machine's
-//! kernel behind the driver.
+//! kernel behind the driver, and [`clients`] a broker and a server.
 
+#[cfg(target_os = "linux")]
+mod clients;
 #[cfg(target_os = "linux")]
 mod clock;
 #[cfg(target_os = "linux")]
@@ -72,7 +74,9 @@ fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     let mut report = report::Report::new(arguments.json);
     rates::run(&mut report, arguments.seeds)?;
     robust::run(&mut report);
-    tun::run(&mut report, &namespace)?;
+    let (port, host) = tun::open(&namespace)?;
+    tun::run(&mut report, &port, host)?;
+    clients::run(&mut report, &port, host)?;
     Ok(report.is_good)
 }
 

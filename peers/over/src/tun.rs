@@ -17,20 +17,25 @@ use crate::device::{DEVICE, End, Kind, Task, pattern};
 use crate::report::{Report, Row};
 use crate::shim::{MTU, Shim};
 
-/// Both ways, one after the other.
-pub(crate) fn run(report: &mut Report, namespace: &Namespace) -> Result<()> {
+/// Opens the TUN: this, and the address of this machine behind it.
+pub(crate) fn open(namespace: &Namespace) -> Result<(RefCell<PacketPort>, Ipv6Addr)> {
     let config = PortConfig {
         routes: &[(DEVICE, 128)],
         mtu: MTU as u16,
         ..PortConfig::default()
     };
-    let port = RefCell::new(PacketPort::open(namespace, &config)?);
+    let port = PacketPort::open(namespace, &config)?;
     precise_timers()?;
+    Ok((RefCell::new(port), config.host))
+}
+
+/// Both ways, one after the other.
+pub(crate) fn run(report: &mut Report, port: &RefCell<PacketPort>, host: Ipv6Addr) -> Result<()> {
     for (check, sends, number) in [
         ("250 KiB to this machine's Linux", true, 4242),
         ("250 KiB from this machine's Linux", false, 4243),
     ] {
-        let seconds = transfer(&port, (config.host, number), sends);
+        let seconds = transfer(port, (host, number), sends);
         report.add(match seconds {
             Ok(seconds) => {
                 let rate = LEN as f64 / 1000.0 / seconds;
@@ -87,7 +92,7 @@ fn transfer(
 }
 
 /// Moves packets both ways, or waits for one.
-fn exchange(port: &mut PacketPort, shim: &Shim, most: Option<Duration>) -> Result<()> {
+pub(crate) fn exchange(port: &mut PacketPort, shim: &Shim, most: Option<Duration>) -> Result<()> {
     let mut moved = false;
     while let Some(packet) = shim.pop() {
         // A full wire loses the packet.

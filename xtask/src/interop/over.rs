@@ -8,10 +8,15 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::step::{essence, run_logged};
+use crate::tools::{self, Tool};
 use crate::workspace::{Workspace, locked};
 
 /// Runs every check: a table, or JSON alone, goes to stdout.
 pub(crate) fn run(workspace: &Workspace, json: bool) -> Result<bool> {
+    tools::provide(workspace, NEEDS)?;
+    if let Some(advice) = tools::absent(NEEDS) {
+        eprintln!("not everything is run: {advice}");
+    }
     let mut build = workspace.peers_cargo("build");
     build.args(["--package", "motet-over"]).args(locked());
     let log = workspace.scratch()?.join("over-build.log");
@@ -24,3 +29,6 @@ pub(crate) fn run(workspace: &Workspace, json: bool) -> Result<bool> {
         .with_context(|| format!("cannot run {}", program.display()))?;
     Ok(status.success())
 }
+
+/// The servers of the clients' rows.
+const NEEDS: &[Tool] = &[tools::MOSQUITTO, tools::PYTHON];
