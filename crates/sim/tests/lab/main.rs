@@ -5,6 +5,7 @@
 mod architecture;
 mod ble;
 mod faults;
+mod independent;
 mod large_packets;
 mod leaf;
 mod link_timing;
