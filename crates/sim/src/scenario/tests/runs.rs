@@ -58,7 +58,6 @@ fn a_run_has_a_bound_where_one_is_known() {
             "[[fault]]\nkind = \"reboot\"\nnode = 1\nat_s = 3\nfor_s = 1\n",
             Some((52.5, 8.0)),
         ),
-        ("[[node]]\nid = 1\nbe_min = 2\n", None),
     ];
     for (more, expected) in cases {
         let plan = plan(&format!("{CHAIN}{more}")).unwrap_or_else(|why| panic!("{more}: {why}"));
@@ -76,6 +75,41 @@ fn a_run_has_a_bound_where_one_is_known() {
                 "{more}: {bound}"
             );
             assert!(run.goodput_kbps() < bound, "{more}");
+        }
+    }
+}
+
+/// Where nodes differ, or links are uneven, the source's own frames bound the flow; over Bluetooth
+/// LE the events do. A mesh that finds its parents itself has no known path.
+#[test]
+fn a_run_of_any_radios_has_a_bound() {
+    let floor = "duration_s = 20\nwarmup_s = 2\n[topology]\nfloor = 6\nfloor_hops = 2\n";
+    let ble =
+        "duration_s = 20\nwarmup_s = 2\n[radio]\nkind = \"ble\"\n[topology]\nperipherals = 1\n";
+    for (text, is_bounded) in [
+        (format!("{CHAIN}[[node]]\nid = 1\nbe_min = 2\n"), true),
+        (
+            format!("{CHAIN}[[node]]\nid = 1\nprofile = \"telosb\"\n"),
+            true,
+        ),
+        (format!("{CHAIN}[router]\nline_kbps = 460.8\n"), true),
+        (format!("{floor}[[flow]]\n"), true),
+        (format!("{ble}[[flow]]\n"), true),
+        (format!("{ble}[[flow]]\nfrom = \"host\"\nto = 1\n"), true),
+        (format!("{floor}joining = \"rpl\"\n[[flow]]\n"), false),
+    ] {
+        let plan = plan(&text).unwrap_or_else(|why| panic!("{text}: {why}"));
+        let [run] = &results(&plan)[..] else {
+            panic!("one point, one seed")
+        };
+        assert!(run.failure.is_none(), "{text}: {:?}", run.failure);
+        assert_eq!(run.bound_kbps.is_some(), is_bounded, "{text}");
+        if let Some(bound) = run.bound_kbps {
+            let goodput = run.goodput_kbps();
+            assert!(
+                goodput > 1.0 && goodput < bound,
+                "{text}: {goodput} {bound}"
+            );
         }
     }
 }
