@@ -8,7 +8,7 @@ use std::{
     time,
 };
 
-use motet::{ip::PacketDrop, time::Duration};
+use motet::time::Duration;
 use motet_lab::{
     Arena,
     keys::KeyFile,
@@ -164,8 +164,7 @@ fn look(network: &mut Network<'_>, tun: &str, uptime: time::Duration) -> Snapsho
         (network.addr(mote), place)
     });
     let mut snapshot = Snapshot::of_mesh(&status, tun, uptime, &motes.collect());
-    let counters = &network.world.node(0).ip().counters;
-    snapshot.counters.forged = counters.dropped(PacketDrop::ForgedSource).into();
+    snapshot.counters.add_node(network.world.node(0));
     snapshot
 }
 

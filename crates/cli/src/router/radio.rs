@@ -8,7 +8,6 @@ use std::{
     time,
 };
 
-use motet::ip::PacketDrop;
 use motet_lab::{
     Arena,
     keys::{KeyFile, hex},
@@ -125,8 +124,7 @@ fn look(
     let status = gate.status(node.world.now());
     let motes = motes(node, prefix, names);
     let mut snapshot = Snapshot::of_mesh(&status, tun, uptime, &motes);
-    let counters = &node.world.node(0).ip().counters;
-    snapshot.counters.forged = counters.dropped(PacketDrop::ForgedSource).into();
+    snapshot.counters.add_node(node.world.node(0));
     snapshot
 }
 

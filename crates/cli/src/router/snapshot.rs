@@ -3,7 +3,10 @@
 
 use std::{collections::BTreeMap, net::Ipv6Addr};
 
-use motet::time::Duration;
+use motet::{
+    ip::PacketDrop, link::Link, lowpan::datagram::FragmentDrop, node::Node, time::Duration,
+};
+use motet_lab::net::network::RADIO;
 use motet_taim::{FlowStatus, Held, MoteStatus, RoundTripSide, Status};
 use serde::{Deserialize, Serialize};
 
@@ -169,6 +172,13 @@ pub(super) struct Counters {
     /// Packets from outside with a source inside, which were dropped.
     #[serde(default)]
     pub(super) forged: u64,
+    /// Packets out of our own mesh that were given up half put together, because others needed
+    /// their memory.
+    #[serde(default)]
+    pub(super) evicted: u64,
+    /// Fragments out of our own mesh that found no memory to put their packet together in.
+    #[serde(default)]
+    pub(super) no_memory: u64,
     /// Times that the rules were put in again.
     pub(super) rules_restored: u64,
 }
@@ -353,6 +363,22 @@ impl Counters {
             strays: counters.strays,
             clock_steps: counters.clock_steps,
             ..Self::default()
+        }
+    }
+
+    /// Adds what our own border router counts.
+    pub(super) fn add_node(&mut self, node: &Node<'_>) {
+        self.forged = node.ip().counters.dropped(PacketDrop::ForgedSource).into();
+        if let Some(Link::Mesh(mesh)) = node.link(RADIO) {
+            let fragments = mesh.datagrams().counters();
+            self.evicted = fragments.dropped(FragmentDrop::Evicted).into();
+            let refused = [
+                FragmentDrop::NoBody,
+                FragmentDrop::TableFull,
+                FragmentDrop::NeighborQuota,
+            ];
+            let refused = refused.map(|why| u64::from(fragments.dropped(why)));
+            self.no_memory = refused.iter().sum();
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use super::snapshot::{FlowRow, MoteRow, Others, RadioRow, Snapshot, Traffic};
+use super::snapshot::{Counters, FlowRow, MoteRow, Others, RadioRow, Snapshot, Traffic};
 use crate::{
     grid::{self, Grid, Head},
     hosts,
@@ -135,7 +135,18 @@ fn summary(snapshot: &Snapshot) -> Vec<String> {
         figure(snapshot.max_min_1min, 2),
         figure(snapshot.max_min_10min, 2),
     );
-    let counters = &snapshot.counters;
+    let remarks = remarks(&snapshot.counters);
+    let mut lines = vec![head];
+    lines.extend(snapshot.radio.as_ref().map(radio_line));
+    lines.push(fairness);
+    if !remarks.is_empty() {
+        lines.push(remarks.join("; "));
+    }
+    lines
+}
+
+/// What was counted that is worth a word, a remark each.
+fn remarks(counters: &Counters) -> Vec<String> {
     let passed = [
         (counters.table_full, "because the flow table was full"),
         (counters.mote_full, "because their mote had too many flows"),
@@ -158,18 +169,19 @@ fn summary(snapshot: &Snapshot) -> Vec<String> {
             counters.forged,
             "dropped because their source claims to be inside",
         ),
+        (
+            counters.evicted,
+            "packets given up half put together, because others needed their memory",
+        ),
+        (
+            counters.no_memory,
+            "fragments without memory to put their packet together in",
+        ),
         (counters.rules_restored, "times the rules were put in again"),
     ];
     let events = events.iter().filter(|(count, _)| *count > 0);
     let events = events.map(|(count, what)| format!("{count} {what}"));
-    let remarks: Vec<String> = unheld.chain(events).collect();
-    let mut lines = vec![head];
-    lines.extend(snapshot.radio.as_ref().map(radio_line));
-    lines.push(fairness);
-    if !remarks.is_empty() {
-        lines.push(remarks.join("; "));
-    }
-    lines
+    unheld.chain(events).collect()
 }
 
 /// Columns with the highest numbers are left out first where there is no room.

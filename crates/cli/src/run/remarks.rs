@@ -1,6 +1,6 @@
 //! Remarks below a table: runs that failed, flows that did not end, figures that were left out.
 
-use motet_lab::scenario::{FlowResult, Outcome, Plan, RunResult};
+use motet_lab::scenario::{DROPS, FlowResult, Outcome, Plan, RunResult};
 
 use crate::{
     error::Error,
@@ -86,6 +86,15 @@ pub(super) fn print(plan: &Plan, results: &[RunResult], out: Out) -> Result<(), 
         )?;
     }
     print_left_out(plan, out)?;
+    let lost = short_of_memory(results);
+    if lost > 0 {
+        output::line_to(
+            out,
+            format_args!(
+                "{BOLD}short of memory{BOLD:#}: nodes gave up {lost} packets half put together, or could not begin them"
+            ),
+        )?;
+    }
     let silent = flows(results, |flow| {
         flow.bytes == 0 && !flow.outcome.is_failure()
     });
@@ -100,6 +109,15 @@ pub(super) fn print(plan: &Plan, results: &[RunResult], out: Out) -> Result<(), 
         )?;
     }
     Ok(())
+}
+
+/// Packets that nodes gave up, or refused, because others needed the memory.
+fn short_of_memory(results: &[RunResult]) -> u64 {
+    let reasons = ["fragments: evicted", "fragments: no memory"];
+    let nodes = results.iter().flat_map(|run| &run.nodes);
+    let drops = nodes.flat_map(|node| DROPS.iter().zip(node.counts.drops));
+    let lost = drops.filter(|(drop, _)| reasons.contains(drop));
+    lost.map(|(_, count)| count).sum()
 }
 
 /// The flows of which `is_it` holds, with the seed of their run.

@@ -16,8 +16,9 @@ use motet::join::JoinKey;
 use motet::limits::{IPV6_MTU_MIN, MESH_PACKET_LEN_MAX};
 use motet::link::{
     Advertised, Child, FlowEntry, FlowQueues, Indirect, IndirectConfig, Link, Mesh, MeshConfig,
-    MeshStorage, Pacing, Thinning,
+    MeshMemory, MeshStorage, Pacing, Thinning,
 };
+use motet::lowpan::datagram::Record;
 use motet::mac::security::{Engine, KEY_LEN, NetworkKey, Peer, Security, SecurityConfig};
 use motet::mac::{self, Pending, Policy, RadioCapabilities, Sleep, Unfit};
 use motet::node::{JoinProxy, JoinRole, Node};
@@ -27,7 +28,7 @@ use motet::thread::{Child as ThreadChild, ChildConfig};
 use motet::time::{Duration, Instant};
 
 use super::counter_store::CounterStore;
-use super::network::{RADIO, WIRED, give_new_fragments, join_wire, new_tcp, new_wire};
+use super::network::{RADIO, Tables, WIRED, give_new_fragments, join_wire, new_tcp, new_wire};
 use super::plan;
 use super::world::{Conditions, Joiner, PledgeState, Port, RegistrarState, Resident, World};
 use crate::Arena;
@@ -218,9 +219,8 @@ fn mesh<'m>(settings: &Settings, rng: &mut Rng, arena: &'m Arena) -> Result<Mesh
         pacing: Pacing::MEASURED,
         ..MeshConfig::default()
     };
-    let storage = arena.alloc(Storage::EMPTY);
     let radio = (settings.mac.clone(), settings.radio);
-    let mut mesh = Mesh::new(config, radio, storage.lend(), rng)?;
+    let mut mesh = Mesh::new(config, radio, memory(role, arena), rng)?;
     match role {
         Role::Sleeper(policy) => mesh.set_sleep(Some(Sleep {
             // Not every radio says so in the ACK of a data frame.
@@ -267,6 +267,21 @@ fn mesh<'m>(settings: &Settings, rng: &mut Rng, arena: &'m Arena) -> Result<Mesh
         debug_assert!(placed.is_ok(), "it has a key, and room for its neighbours");
     }
     Ok(mesh)
+}
+
+/// The memory of the node's link. A border router, which has this machine's, puts a packet of each
+/// mote together at a time.
+fn memory(role: Role, arena: &Arena) -> MeshMemory<'_> {
+    let memory = arena.alloc(Storage::EMPTY).lend();
+    let Role::Router { motes, .. } = role else {
+        return memory;
+    };
+    let tables = Tables::border_router(motes);
+    MeshMemory {
+        records: arena.alloc_slice_fill_with(tables.records, |_| Record::EMPTY),
+        bodies: arena.alloc_slice_fill_copy(tables.bodies * memory.body_len, 0),
+        ..memory
+    }
 }
 
 /// The place for packets to neighbours that sleep.

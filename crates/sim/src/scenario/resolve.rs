@@ -170,9 +170,11 @@ fn check_radios(network: &NetworkOptions) -> Result<(), ScenarioError> {
 fn make_room(network: &mut NetworkOptions) {
     for node in &mut network.nodes {
         node.tables = Tables {
-            queue_frames: node.tables.queue_frames,
-            packet_queue_len: node.tables.packet_queue_len,
-            ..Tables::RELAY
+            connections: Tables::RELAY.connections,
+            listeners: Tables::RELAY.listeners,
+            half_open: Tables::RELAY.half_open,
+            compressed: Tables::RELAY.compressed,
+            ..node.tables
         };
     }
     network.hosts.truncate(1);
@@ -309,6 +311,9 @@ fn network(
     let over_tcp = || flows.iter().filter(|flow| flow.kind != FlowKind::Udp);
     let nodes = stacks.iter().enumerate().map(|(n, stack)| {
         let mut node = NodeOptions::new(n.to_string());
+        if n == 0 {
+            node.tables = Tables::border_router(motes);
+        }
         let profile = profiles.get(&n).unwrap_or(&radio.profile);
         let parent = n.checked_sub(1).and_then(|mote| parents.get(mote));
         node.parent = parent.map_or(Parent::Shortest, |parent| Parent::Node(*parent));

@@ -192,7 +192,7 @@ pub struct Sample {
 }
 
 /// Names of the drops that [`NodeCounts::drops`] counts.
-pub const DROPS: [&str; 26] = [
+pub const DROPS: [&str; 27] = [
     "link gave up: no ACK",
     "link gave up: channel busy",
     "link gave up: frame too old",
@@ -210,6 +210,7 @@ pub const DROPS: [&str; 26] = [
     "fragments: not whole in time",
     "fragments: evicted",
     "fragments: table full",
+    "fragments: no memory",
     "security: not secured",
     "security: at a lower level",
     "security: with another key",

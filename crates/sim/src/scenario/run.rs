@@ -422,6 +422,7 @@ fn count_stack(world: &World<'_>, number: usize) -> NodeCounts {
             fragments.dropped(datagram::FragmentDrop::Timeout),
             fragments.dropped(datagram::FragmentDrop::Evicted),
             fragments.dropped(datagram::FragmentDrop::TableFull),
+            fragments.dropped(datagram::FragmentDrop::NoBody),
             mac.dropped(mac::FrameDrop::Unsecured),
             mac.dropped(mac::FrameDrop::LowLevel),
             mac.dropped(mac::FrameDrop::UnknownKey),

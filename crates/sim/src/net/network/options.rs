@@ -462,6 +462,18 @@ impl Tables {
         compressed: 0,
     };
 
+    /// A border router of so many motes on a machine that has memory to spare: it puts a packet of
+    /// each of them together at a time, and 32 at the least.
+    #[must_use]
+    pub fn border_router(motes: usize) -> Self {
+        let bodies = motes.clamp(BODIES_MIN, BODIES_MAX);
+        Self {
+            records: bodies + Self::RELAY.records,
+            bodies,
+            ..Self::RELAY
+        }
+    }
+
     /// A mote of a large mesh: one connection of its own, and little to pass on at a time.
     pub const SMALL: Self = Self {
         queue_frames: 12,
@@ -586,3 +598,9 @@ const INDIRECT_LEN: usize = 6 * 1_024;
 
 /// One way: decides at how many segments a larger window stops to help (`TCPlp` Fig 5).
 pub const HOST_DELAY: Duration = Duration::from_millis(20);
+
+/// Packets that a border router puts together at a time, however few motes it has.
+const BODIES_MIN: usize = 32;
+
+/// The most of them: their table has 255 records at most.
+const BODIES_MAX: usize = 255 - Tables::RELAY.records;

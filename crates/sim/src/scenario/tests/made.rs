@@ -70,6 +70,8 @@ fn what_is_left_open_is_filled_in() {
     let mote = &network.nodes[3];
     assert_eq!((mote.pace_percent, mote.window_segments), (100, 4));
     assert_eq!((mote.tables, network.hosts.len()), (Tables::RELAY, 1));
+    let router = &network.nodes[0];
+    assert_eq!((router.tables.bodies, router.tables.records), (32, 48));
     assert!(scenario.flows.is_empty());
 
     let scenario = made(&[("forwarding", "cit"), ("hops", "2")]).scenario();
