@@ -283,13 +283,14 @@ fn doc(workspace: &Workspace) -> Result<StepOutcome> {
 }
 
 /// The stack and its C interface compile for both kinds of device, without `std`, and the sockets
-/// of async firmware for the larger one. Images for both are built by `sizes` and by the steps
+/// of async firmware, and what updates it, for the larger one. Images for both are built by `sizes` and by the steps
 /// that emulate devices.
 fn thumb(workspace: &Workspace) -> Result<StepOutcome> {
     let mut sockets = workspace.cargo("check");
     sockets
         // In release, so that it waits for no build for this machine.
-        .args(["--package", "motet-embassy", "--release"])
+        .args(["--package", "motet-embassy", "--package", "motet-update"])
+        .arg("--release")
         .args(["--target", "thumbv7em-none-eabihf"])
         .args(locked());
     let mut stack = workspace.cargo("check");

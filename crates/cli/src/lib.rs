@@ -38,6 +38,7 @@ mod output;
 mod pacer;
 mod progress;
 mod provenance;
+mod push;
 #[cfg(target_os = "linux")]
 mod radio_node;
 #[cfg(unix)]
@@ -89,6 +90,7 @@ enum Command {
     Diagnose(diagnose::Args),
     Sniff(sniff::Args),
     Mote(mote::Args),
+    Push(push::Args),
     Keys(keys::Args),
     Soak(soak::Args),
     Router(router::Args),
@@ -122,6 +124,7 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Diagnose(args) => diagnose::run(args),
         Command::Sniff(args) => sniff::run(args),
         Command::Mote(args) => mote::run(args),
+        Command::Push(args) => push::run(args),
         Command::Keys(args) => keys::run(args),
         Command::Soak(args) => soak::run(args),
         Command::Router(args) => router::run(args),

@@ -13,7 +13,7 @@ use embedded_storage_async::nor_flash::NorFlash;
 use crate::answer::{Answer, Status, Text, slot_answer};
 use crate::body::{Body, Broken};
 use crate::image::{ImageError, Version};
-use crate::request::{ContentRange, FIELDS_MAX, number};
+use crate::response::Response;
 use crate::slot::{Slot, SlotError, Stored};
 use crate::store::{Fault, store};
 use crate::uri::{Source, UriError};
@@ -63,48 +63,6 @@ enum Fetched {
     Version(Version),
     /// Once more, from the begin.
     Again,
-}
-
-/// The head of an answer, as far as a fetch asks for it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Response {
-    pub(crate) status: u16,
-    pub(crate) len: Option<u64>,
-    pub(crate) range: Option<ContentRange>,
-}
-
-impl Response {
-    /// Reads a head and says how long it is; `None` while its end is missing. `Some(Err)`: it is
-    /// none that makes sense here, or its body has no length.
-    pub(crate) fn parse(head: &[u8]) -> Option<Result<(Self, usize), ()>> {
-        let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
-        let mut parsed = httparse::Response::new(&mut fields);
-        let len = match parsed.parse(head) {
-            Ok(httparse::Status::Complete(len)) => len,
-            Ok(httparse::Status::Partial) => return None,
-            Err(_) => return Some(Err(())),
-        };
-        let mut response = Self {
-            status: parsed.code.unwrap_or(0),
-            len: None,
-            range: None,
-        };
-        for field in parsed.headers.iter() {
-            let value = field.value.trim_ascii();
-            if field.name.eq_ignore_ascii_case("content-length") {
-                let value = core::str::from_utf8(value).ok().and_then(number);
-                if value.is_none() || response.len.is_some_and(|len| value != Some(len)) {
-                    return Some(Err(()));
-                }
-                response.len = value;
-            } else if field.name.eq_ignore_ascii_case("content-range") {
-                response.range = ContentRange::parse(value);
-            } else if field.name.eq_ignore_ascii_case("transfer-encoding") {
-                return Some(Err(()));
-            }
-        }
-        Some(Ok((response, len)))
-    }
 }
 
 /// Fetches what the first URI of a list names; verified and pending where it returns a version.
@@ -182,8 +140,8 @@ async fn take<F: NorFlash, S: NorFlash, C: Read + Write>(
     buffer: &mut [u8],
 ) -> Result<Fetched, Answer> {
     let (response, filled) = answer(&mut connection, buffer).await?;
-    let (len, total) = match (response.status, response.range) {
-        (200, _) => (response.len, response.len),
+    let (len, total) = match (response.status, response.content_range) {
+        (200, _) => (response.content_length, response.content_length),
         (206, Some(range)) if range.first == u64::from(from) && range.last + 1 == range.total => {
             (Some(range.total - range.first), Some(range.total))
         }
@@ -247,7 +205,7 @@ async fn answer<C: Read>(
                 buffer.copy_within(head_len..filled, 0);
                 return Ok((response, filled - head_len));
             }
-            Some(Err(())) => {
+            Some(Err(_)) => {
                 let text = format_args!("the source's answer makes no sense here");
                 return Err(Answer::new(Status::BadGateway, text));
             }

@@ -41,9 +41,9 @@
 //!
 //! 401: no token, or a wrong one. 403: the source is no other host. 409: the bytes begin elsewhere
 //! than those stored end; or there is no whole image to give. 411: a body without a length. 413:
-//! the image is longer than the slot. 416: none of the bytes asked for is there. 422: an image that
-//! is refused. 502: the source failed. 503: another upload is under way. Each explains itself in a
-//! sentence. A connection carries one request.
+//! the image is longer than the slot. 416: none of the bytes asked for is there. 422: an image
+//! that is refused. 502: the source failed. 503: another upload is under way. Each explains itself
+//! in a sentence. A connection carries one request.
 //!
 //! # Place
 //!
@@ -66,6 +66,7 @@ mod journal;
 mod key;
 mod pages;
 mod request;
+mod response;
 mod server;
 mod slot;
 mod store;
@@ -77,6 +78,7 @@ pub use fetch::NoConnect;
 pub use image::{Header, ImageError, Version};
 pub use key::PublicKey;
 pub use request::{ContentRange, Method, Range, Request};
+pub use response::{BadResponse, Response};
 pub use server::{Access, Firmware, Served};
 pub use slot::{Held, Slot, SlotError};
 pub use uri::{Source, UriError};

@@ -267,7 +267,7 @@ impl<'t, F: NorFlash, S: NorFlash> Firmware<'t, F, S> {
         order: &Order,
         body: &mut Body<'_, &mut C>,
     ) -> Result<Result<(Served, Answer), Answer>, C::Error> {
-        let Some(mut slot) = self.begin_writing() else {
+        let Some(mut slot) = self.begin_writing().await else {
             return Ok(Err(busy()));
         };
         let capacity = slot.capacity();
@@ -326,7 +326,7 @@ impl<'t, F: NorFlash, S: NorFlash> Firmware<'t, F, S> {
                 Err(Broken::Failed(error)) => return Err(error),
             }
         }
-        let Some(mut slot) = self.begin_writing() else {
+        let Some(mut slot) = self.begin_writing().await else {
             return Ok(Err(busy()));
         };
         let token = match self.access {
@@ -343,11 +343,15 @@ impl<'t, F: NorFlash, S: NorFlash> Firmware<'t, F, S> {
         Ok(fetched.await.map(pending))
     }
 
-    /// The slot for a writer; `None` while another has it.
-    fn begin_writing(&self) -> Option<MutexGuard<'_, NoopRawMutex, Slot<F, S>>> {
-        let slot = self.slot.try_lock().ok()?;
+    /// The slot for a writer; `None` while another has it. What is stored is added up, so that
+    /// those who ask meanwhile are told the truth.
+    async fn begin_writing(&self) -> Option<MutexGuard<'_, NoopRawMutex, Slot<F, S>>> {
+        let mut slot = self.slot.try_lock().ok()?;
         self.generation.set(self.generation.get().wrapping_add(1));
         *self.progress.borrow_mut() = None;
+        // Flash that fails here fails the writer as well.
+        let _ = slot.held().await;
+        *self.progress.borrow_mut() = slot.progress();
         Some(slot)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     net::{Ipv6Addr, SocketAddr},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use clap::{ArgGroup, Args as ClapArgs, Subcommand};
@@ -248,6 +248,20 @@ fn prefix(text: &str) -> Result<Ipv6Addr, String> {
     };
     addr.filter(|addr| is_whole(addr) && is_routed(addr))
         .ok_or_else(|| "a mesh's prefix is like fd12:3456:789a:1::/64".to_owned())
+}
+
+/// Each mote's next hop up, as the router at `socket`, or the one that is found, knows it.
+#[cfg(target_os = "linux")]
+pub(crate) fn parents(socket: Option<&Path>) -> Result<Vec<(Ipv6Addr, Option<Ipv6Addr>)>, Error> {
+    status::parents(socket)
+}
+
+/// Each mote's next hop up.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn parents(_: Option<&Path>) -> Result<Vec<(Ipv6Addr, Option<Ipv6Addr>)>, Error> {
+    Err(Error::failed(
+        "motet's router runs on Linux: push by another schedule than tree",
+    ))
 }
 
 /// Runs the router, or shows the status of one.

@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, IsTerminal as _, Read as _},
+    net::Ipv6Addr,
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
     thread,
@@ -15,9 +16,18 @@ use crate::{
     output::{self, describe},
 };
 
-pub(super) fn run(args: &StatusArgs) -> Result<(), Error> {
-    let paths = match &args.socket {
-        Some(path) => vec![path.clone()],
+/// Each mote's next hop up, as the router at `socket`, or the one that is found, knows it.
+pub(super) fn parents(socket: Option<&Path>) -> Result<Vec<(Ipv6Addr, Option<Ipv6Addr>)>, Error> {
+    let (paths, first) = paths(socket)?;
+    let (_, snapshot) = ask_any(&paths, &first)?;
+    let motes = snapshot.motes.iter();
+    Ok(motes.map(|row| (row.mote, row.place.parent)).collect())
+}
+
+/// Where a router may be asked, the first place first.
+fn paths(socket: Option<&Path>) -> Result<(Vec<PathBuf>, PathBuf), Error> {
+    let paths = match socket {
+        Some(path) => vec![path.to_owned()],
         None => {
             let units = socket_path::of_units();
             if units.len() > 1 {
@@ -26,10 +36,15 @@ pub(super) fn run(args: &StatusArgs) -> Result<(), Error> {
             socket_path::candidates().into_iter().chain(units).collect()
         }
     };
-    let Some(first) = paths.first() else {
-        return Err(Error::input("there is no place for a socket, see --socket"));
-    };
-    let ask = || ask_any(&paths, first);
+    match paths.first().cloned() {
+        Some(first) => Ok((paths, first)),
+        None => Err(Error::input("there is no place for a socket, see --socket")),
+    }
+}
+
+pub(super) fn run(args: &StatusArgs) -> Result<(), Error> {
+    let (paths, first) = paths(args.socket.as_deref())?;
+    let ask = || ask_any(&paths, &first);
     if args.json {
         // As the router has sent it, once it is known to be whole.
         return output::line(ask()?.0.trim_end());

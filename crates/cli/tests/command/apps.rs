@@ -310,3 +310,98 @@ fn a_mote_fetches_firmware_from_another_with_the_token_of_both() {
     ];
     assert_eq!(lines(&output), expected, "{}", said(&output));
 }
+
+#[test]
+fn push_brings_an_image_to_motes_and_sends_only_what_they_lack() {
+    if !has("curl") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("fw.bin"), image(12_000, 3)).unwrap();
+    std::fs::write(folder.path().join("other.bin"), image(9_000, 4)).unwrap();
+    // A router's status, as `motet router` gives it: mote 2 is below mote 1.
+    let script = r#"
+        cd FOLDER
+        set -- $MOTET_MOTES
+        PUSH="MOTET push"
+        head -c 5000 fw.bin > part.bin
+        curl -sg --max-time 60 -o said -T part.bin -H 'Content-Range: bytes 0-4999/12000' "http://[$1]/firmware"
+        $PUSH fw.bin --to mote1 | sed 's/  .* s  /  T  /'
+        $PUSH fw.bin --to "$1" --schedule parallel
+        python3 - "$1" "$2" <<'END' &
+import json, socket, sys
+traffic = dict(bytes_up=0, bytes_down=0, goodput_1min_kbps=0, goodput_10min_kbps=0, packets=0,
+    retransmissions=0, held_now=0, held_packets=0, held_s=0, held_longest_ms=0)
+rows = [dict(traffic, mote=mote, flows=0, parent=parent, hops=1)
+    for mote, parent in [(sys.argv[1], None), (sys.argv[2], sys.argv[1])]]
+counters = dict.fromkeys("packets others strangers held released flows table_full mote_full queue_full"
+    " released_early strays clock_steps overruns gone elsewhere rules_restored".split(), 0)
+status = dict(schema=1, interface="x", nfqueue=None, uptime_s=1, policy="none", window=None, inside=None,
+    spacing_ms=None, jain_1min=None, jain_10min=None, max_min_1min=None, max_min_10min=None, flows=[],
+    motes=rows, counters=counters)
+listener = socket.socket(socket.AF_UNIX)
+listener.bind("router.sock")
+listener.listen()
+connection, _ = listener.accept()
+connection.sendall(json.dumps(status).encode())
+connection.close()
+END
+        until [ -S router.sock ]; do sleep 0.1; done
+        $PUSH other.bin --to mote2 mote1 --schedule tree --router router.sock | sed 's/  .* s  /  T  /'
+        curl -sg --max-time 60 "http://[$2]/firmware" | cmp - other.bin && echo whole"#;
+    let script = script.replace("FOLDER", folder.path().to_str().unwrap());
+    let script = script.replace(
+        "MOTET push",
+        &format!("{} push", env!("CARGO_BIN_EXE_motet")),
+    );
+    let Some(output) = up_with(&["--hops", "2", "--app", "firmware"], &script) else {
+        return;
+    };
+    let [one, two] = [1, 2].map(|mote| format!("fd6d:6f74:6574:1:4d:6f74:6574:{mote}"));
+    let expected = [
+        format!("{one}  T  0 B sent again"),
+        format!("{one}  had it"),
+        format!("{one}  T  0 B sent again"),
+        format!("{two}  T  from its parent"),
+        "whole".to_owned(),
+    ];
+    assert_eq!(lines(&output), expected, "{}", said(&output));
+}
+
+#[test]
+fn push_says_what_it_cannot_bring() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (good, foreign, cut) = (path("good.bin"), path("foreign.bin"), path("cut.bin"));
+    std::fs::write(&good, image(500, 1)).unwrap();
+    std::fs::write(&foreign, [7; 500]).unwrap();
+    std::fs::write(&cut, &image(500, 1)[..300]).unwrap();
+    std::fs::write(path("token"), "two words").unwrap();
+    for (options, sentence) in [
+        (
+            vec![&*foreign, "--to", "::1"],
+            "is no whole image of MCUboot",
+        ),
+        (vec![&*cut, "--to", "::1"], "is no whole image of MCUboot"),
+        (vec![&*good, "--to", "ff02::1"], "is no single mote"),
+        (
+            vec![&*good, "--to", "no.such.name.invalid"],
+            "is no IPv6 address",
+        ),
+        (
+            vec![&*good, "--to", "::1", "--router", "x"],
+            "add --schedule tree",
+        ),
+        (
+            vec![&*good, "--to", "::1", "--token", &path("token")],
+            "has no token",
+        ),
+        (vec![&*good], "needs --to"),
+    ] {
+        let output = motet().arg("push").args(&options).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{options:?}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.contains(sentence), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    }
+}

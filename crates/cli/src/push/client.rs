@@ -1,0 +1,188 @@
+//! Requests to a mote's `/firmware`.
+
+use std::{
+    io::{self, Read as _, Write as _},
+    net::{SocketAddr, SocketAddrV6, TcpStream},
+    time::Duration,
+};
+
+use motet_update::Response;
+
+/// Asks one mote.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Client<'t> {
+    pub(super) mote: SocketAddrV6,
+    token: Option<&'t [u8]>,
+}
+
+/// An answer: its head, and its sentence.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Answer {
+    pub(super) head: Response,
+    pub(super) text: String,
+}
+
+impl<'t> Client<'t> {
+    pub(super) const fn new(mote: SocketAddrV6, token: Option<&'t [u8]>) -> Self {
+        Self { mote, token }
+    }
+
+    /// How much the mote has.
+    pub(super) fn head(&self) -> io::Result<Answer> {
+        let mut stream = self.connect()?;
+        stream.write_all(&self.request("HEAD", ""))?;
+        answer(&mut stream, true)
+    }
+
+    /// Sends the image from its byte `first` on; `sent` hears how many bytes have gone.
+    pub(super) fn put(
+        &self,
+        image: &[u8],
+        first: usize,
+        mut sent: impl FnMut(usize),
+    ) -> io::Result<Answer> {
+        let (total, body) = (image.len(), image.get(first..).unwrap_or_default());
+        let mut fields = format!("Expect: 100-continue\r\nContent-Length: {}\r\n", body.len());
+        if first > 0 {
+            let last = total.saturating_sub(1);
+            fields.push_str(&format!("Content-Range: bytes {first}-{last}/{total}\r\n"));
+        }
+        let mut stream = self.connect()?;
+        stream.write_all(&self.request("PUT", &fields))?;
+        let early = answer(&mut stream, false)?;
+        if early.head.status != 100 {
+            return Ok(early);
+        }
+        let mut gone = first;
+        for piece in body.chunks(PIECE_LEN) {
+            if let Err(error) = stream.write_all(piece) {
+                // A mote that refuses says why before it closes.
+                return answer(&mut stream, false).map_err(|_| error);
+            }
+            gone += piece.len();
+            sent(gone);
+        }
+        answer(&mut stream, false)
+    }
+
+    /// Lets the mote fetch; `while_waiting` is called now and then until it answers.
+    pub(super) fn post(
+        &self,
+        source: SocketAddrV6,
+        mut while_waiting: impl FnMut(),
+    ) -> io::Result<Answer> {
+        let list = format!("http://[{}]:{}/firmware\r\n", source.ip(), source.port());
+        let fields = format!(
+            "Content-Type: text/uri-list\r\nContent-Length: {}\r\n",
+            list.len()
+        );
+        let mut stream = self.connect()?;
+        stream.write_all(&self.request("POST", &fields))?;
+        stream.write_all(list.as_bytes())?;
+        stream.set_read_timeout(Some(GLANCE))?;
+        let mut first = [0];
+        let mut waited = Duration::ZERO;
+        loop {
+            match stream.peek(&mut first) {
+                Ok(_) => break,
+                Err(error) if is_timeout(&error) && waited < FETCH_MAX => {
+                    waited += GLANCE;
+                    while_waiting();
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        stream.set_read_timeout(Some(PATIENCE))?;
+        answer(&mut stream, false)
+    }
+
+    fn connect(&self) -> io::Result<TcpStream> {
+        let stream = TcpStream::connect_timeout(&SocketAddr::V6(self.mote), PATIENCE)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        #[cfg(unix)]
+        rustix::net::sockopt::set_socket_send_buffer_size(&stream, SEND_BUFFER_LEN)?;
+        Ok(stream)
+    }
+
+    fn request(&self, method: &str, fields: &str) -> Vec<u8> {
+        let host = self.mote.ip();
+        let mut head =
+            format!("{method} /firmware HTTP/1.1\r\nHost: [{host}]\r\n{fields}").into_bytes();
+        if let Some(token) = self.token {
+            head.extend_from_slice(b"Authorization: Bearer ");
+            head.extend_from_slice(token);
+            head.extend_from_slice(b"\r\n");
+        }
+        head.extend_from_slice(b"\r\n");
+        head
+    }
+}
+
+/// Reads an answer, whose body is a sentence: of an answer to `HEAD` there is none.
+fn answer(stream: &mut TcpStream, is_head: bool) -> io::Result<Answer> {
+    let wrong = || {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            "the answer is none of /firmware's",
+        )
+    };
+    let mut bytes = Vec::new();
+    let (head, body) = loop {
+        let mut byte = [0];
+        if stream.read(&mut byte)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        bytes.push(byte[0]);
+        if bytes.len() > HEAD_LEN_MAX {
+            return Err(wrong());
+        }
+        if !bytes.ends_with(b"\n") {
+            continue;
+        }
+        match Response::parse(&bytes) {
+            None => {}
+            Some(Ok((head, _))) => break (head, head.content_length.unwrap_or(0)),
+            Some(Err(_)) => return Err(wrong()),
+        }
+    };
+    let mut text = Vec::new();
+    if !is_head && head.status >= 200 {
+        let body = body.min(TEXT_LEN_MAX);
+        // A sentence that is cut off is better than none.
+        let _ = stream.take(body).read_to_end(&mut text);
+    }
+    let text = String::from_utf8_lossy(&text);
+    let text = text.trim().chars().filter(|char| !char.is_control());
+    Ok(Answer {
+        head,
+        text: text.collect(),
+    })
+}
+
+/// Whether a wait was over before anything came.
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
+    )
+}
+
+/// How long a mote may say nothing: one that sleeps asks each minute at least.
+const PATIENCE: Duration = Duration::from_secs(130);
+
+/// How often a mote that fetches is looked at.
+const GLANCE: Duration = Duration::from_secs(5);
+
+/// How long a mote may fetch: a slot of 1 MiB over the slowest link that makes sense.
+const FETCH_MAX: Duration = Duration::from_secs(7_200);
+
+/// Bytes that the kernel holds at most, so that what has gone says how far the mote is.
+const SEND_BUFFER_LEN: usize = 8 * 1_024;
+
+/// Bytes that are written at a time.
+const PIECE_LEN: usize = 512;
+
+/// Bytes of an answer's head, and of its sentence.
+const HEAD_LEN_MAX: usize = 4_096;
+const TEXT_LEN_MAX: u64 = 1_024;

@@ -1,0 +1,241 @@
+//! `motet push`: new firmware for motes.
+
+mod client;
+mod mote;
+mod order;
+mod show;
+
+use std::{
+    net::{IpAddr, Ipv6Addr, SocketAddrV6, ToSocketAddrs as _},
+    path::PathBuf,
+    sync::Mutex,
+    thread,
+};
+
+use clap::{Args as ClapArgs, ValueEnum};
+use motet_update::Header;
+
+use self::{
+    client::Client,
+    mote::{Outcome, bring, let_fetch},
+    order::Tree,
+    show::Show,
+};
+use crate::{error::Error, files, output, router, token};
+
+/// Bring new firmware to motes that have /firmware, and go on where an upload broke off
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+The image is MCUboot's, as imgtool makes it. Each mote is asked first how much it has, by length and digest; \
+only the rest is sent. A mote verifies the image before it is pending, and runs on with the old one until its \
+next reset. A connection that breaks is opened again for as long as the mote takes bytes.
+
+With --schedule tree an image crosses each link once: the border router's status says which mote is whose parent, \
+and a mote fetches from the nearest one above it that has the whole. One whose parent fails gets it from here. \
+The token is the same for all.
+
+Each mote has a line on standard output when it is done: its address, seconds, and the bytes sent again. Ctrl-C \
+ends the command; run it again to go on.
+
+Examples:
+  motet push fw.bin --to fd6d:6f74:6574:1:4d:6f74:6574:1
+  motet push fw.bin --to mote1 mote2 --schedule parallel --token token.txt
+  motet push fw.bin --to mote1 mote2 --schedule tree --router router.sock")]
+pub(crate) struct Args {
+    /// The image, signed or not, as the motes demand
+    #[arg(value_name = "FILE")]
+    image: PathBuf,
+
+    /// The motes: addresses, or names that this machine knows
+    #[arg(long, value_name = "ADDRESS", required = true, num_args = 1..)]
+    to: Vec<String>,
+
+    /// Which mote gets it when: one after another, all at once, or each from the one above it
+    #[arg(
+        long,
+        value_enum,
+        value_name = "sequential|parallel|tree",
+        hide_possible_values = true,
+        default_value = "sequential"
+    )]
+    schedule: Schedule,
+
+    /// The socket of the border router that knows the parents [default: as motet router status
+    /// finds it]
+    #[arg(long, value_name = "SOCKET")]
+    router: Option<PathBuf>,
+
+    /// The token that the motes ask for, in a file
+    #[arg(long, value_name = "FILE")]
+    token: Option<PathBuf>,
+
+    /// The port of /firmware
+    #[arg(long, value_name = "N", default_value_t = 80)]
+    port: u16,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Schedule {
+    Sequential,
+    Parallel,
+    Tree,
+}
+
+/// What all motes have in common.
+struct Push {
+    image: Vec<u8>,
+    token: Option<Vec<u8>>,
+    show: Show,
+    failures: Mutex<Vec<String>>,
+}
+
+/// Brings the image to all motes.
+pub(crate) fn run(args: &Args) -> Result<(), Error> {
+    let image = files::read(&args.image)?;
+    let header = image.first_chunk().map(Header::parse);
+    if !matches!(header, Some(Ok(header)) if header.hashed_len().is_some_and(|len| len as usize <= image.len()))
+    {
+        return Err(Error::input(format!(
+            "{} is no whole image of MCUboot: make one with imgtool sign",
+            args.image.display()
+        )));
+    }
+    if args.router.is_some() && args.schedule != Schedule::Tree {
+        return Err(Error::input(
+            "--router says which mote is whose parent: add --schedule tree, or leave it out",
+        ));
+    }
+    let token = args.token.as_deref().map(token::read).transpose()?;
+    let motes = addresses(&args.to, args.port)?;
+    let tree = match args.schedule {
+        Schedule::Sequential | Schedule::Parallel => Tree::flat(&motes),
+        Schedule::Tree => Tree::of(&motes, &router::parents(args.router.as_deref())?),
+    };
+    let push = Push {
+        show: Show::new(&motes, image.len() as u64),
+        image,
+        token,
+        failures: Mutex::default(),
+    };
+    match args.schedule {
+        Schedule::Parallel => thread::scope(|scope| {
+            for mote in &tree.roots {
+                let push = &push;
+                scope.spawn(move || push.send(*mote));
+            }
+        }),
+        Schedule::Sequential | Schedule::Tree => {
+            thread::scope(|scope| push.send_in_turn(scope, &tree));
+        }
+    }
+    let failures = push.failures.into_inner().unwrap_or_default();
+    if failures.is_empty() {
+        return Ok(());
+    }
+    Err(Error::failed(format!(
+        "{} of {} motes have not got the image: {}",
+        failures.len(),
+        motes.len(),
+        failures.join("; ")
+    )))
+}
+
+impl Push {
+    fn client(&self, mote: SocketAddrV6) -> Client<'_> {
+        Client::new(mote, self.token.as_deref())
+    }
+
+    /// Sends the image to those below this host, one after another; each that has it serves those
+    /// below itself meanwhile.
+    fn send_in_turn<'s>(&'s self, scope: &'s thread::Scope<'s, '_>, tree: &'s Tree) {
+        for mote in &tree.roots {
+            let is_there = self.send(*mote);
+            scope.spawn(move || self.pass_on(scope, tree, *mote, is_there));
+        }
+    }
+
+    /// Lets those below a mote fetch from it, one after another.
+    fn pass_on<'s>(
+        &'s self,
+        scope: &'s thread::Scope<'s, '_>,
+        tree: &'s Tree,
+        parent: SocketAddrV6,
+        has_it: bool,
+    ) {
+        for mote in tree.below(parent) {
+            let client = self.client(mote);
+            let fetched = has_it.then(|| let_fetch(&client, &self.image, parent, &self.show));
+            let is_there = match fetched {
+                Some(Ok(outcome)) => self.done(mote, outcome),
+                Some(Err(why)) => {
+                    let name = show::name(mote);
+                    let sentence = format!(
+                        "{name} cannot fetch from its parent ({why}): it gets the image from here"
+                    );
+                    self.show.say(&sentence);
+                    self.send(mote)
+                }
+                None => self.send(mote),
+            };
+            scope.spawn(move || self.pass_on(scope, tree, mote, is_there));
+        }
+    }
+
+    /// Sends the image to a mote; returns whether it has it.
+    fn send(&self, mote: SocketAddrV6) -> bool {
+        match bring(&self.client(mote), &self.image, &self.show) {
+            Ok(outcome) => self.done(mote, outcome),
+            Err(why) => {
+                self.show.failed(mote);
+                let failure = format!("{}: {why}", show::name(mote));
+                if let Ok(mut failures) = self.failures.lock() {
+                    failures.push(failure);
+                }
+                false
+            }
+        }
+    }
+
+    fn done(&self, mote: SocketAddrV6, outcome: Outcome) -> bool {
+        let line = outcome.line(&show::name(mote));
+        self.show.done(mote);
+        // Who reads no more is no reason to leave motes without the image.
+        let _ = output::line(line);
+        true
+    }
+}
+
+/// The addresses of the motes, each once.
+fn addresses(names: &[String], port: u16) -> Result<Vec<SocketAddrV6>, Error> {
+    let mut motes = Vec::new();
+    for name in names {
+        let bare = name.trim_start_matches('[').trim_end_matches(']');
+        let addr = match bare.parse::<Ipv6Addr>() {
+            Ok(addr) => Some(addr),
+            Err(_) => resolve(bare),
+        };
+        let Some(addr) = addr else {
+            return Err(Error::input(format!(
+                "{name} is no IPv6 address, and no name that this machine knows one of"
+            )));
+        };
+        if addr.is_multicast() || addr.is_unspecified() {
+            return Err(Error::input(format!(
+                "{name} is no single mote: name each mote's address"
+            )));
+        }
+        let mote = SocketAddrV6::new(addr, port, 0, 0);
+        if !motes.contains(&mote) {
+            motes.push(mote);
+        }
+    }
+    Ok(motes)
+}
+
+fn resolve(name: &str) -> Option<Ipv6Addr> {
+    let mut found = (name, 0).to_socket_addrs().ok()?;
+    found.find_map(|addr| match addr.ip() {
+        IpAddr::V6(addr) => Some(addr),
+        IpAddr::V4(_) => None,
+    })
+}
