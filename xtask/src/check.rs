@@ -283,8 +283,8 @@ fn doc(workspace: &Workspace) -> Result<StepOutcome> {
 }
 
 /// The stack and its C interface compile for both kinds of device, without `std`, and the sockets
-/// of async firmware, and what updates it, for the larger one. Images for both are built by `sizes` and by the steps
-/// that emulate devices.
+/// of async firmware, and what updates it, for the larger one. Images for both are built by `sizes`
+/// and by the steps that emulate devices.
 fn thumb(workspace: &Workspace) -> Result<StepOutcome> {
     let mut sockets = workspace.cargo("check");
     sockets
