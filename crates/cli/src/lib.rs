@@ -43,6 +43,7 @@ mod push;
 mod radio_node;
 #[cfg(unix)]
 mod real_radio;
+mod replay;
 mod reproduce;
 mod router;
 mod run;
@@ -85,6 +86,7 @@ enum Command {
     Run(run::Args),
     Reproduce(reproduce::Args),
     Import(import::Args),
+    Replay(replay::Args),
     Model(model::Args),
     Decode(decode::Args),
     Diagnose(diagnose::Args),
@@ -119,6 +121,7 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Run(args) => run::run(args),
         Command::Reproduce(args) => reproduce::run(args),
         Command::Import(args) => import::run(args),
+        Command::Replay(args) => replay::run(args),
         Command::Model(args) => model::run(args),
         Command::Decode(args) => decode::run(args),
         Command::Diagnose(args) => diagnose::run(args),

@@ -52,7 +52,7 @@ use motet::mac::security::{KEY_LEN, NetworkKey};
 use motet::wire::LinkAddr;
 
 pub use self::capture::{Capture, CaptureError, LinkType, Record};
-pub use self::diagnosis::{Diagnosis, Examiner};
+pub use self::diagnosis::{Diagnosis, Examiner, Seen, SeenFlow, SeenLink};
 pub use self::ending::Ending;
 pub use self::model::{Audience, Field, Frame, Layer, Problem, Status, Value};
 pub use self::summary::Summary;
@@ -96,8 +96,8 @@ impl FromStr for Context {
     }
 }
 
-/// Explains the capture `bytes` both ways, for people and for programs, as `motet decode`
-/// would; returns the number of frames before its end, or before what cannot be read.
+/// Explains the capture `bytes` both ways, for people and for programs, as `motet decode` and `motet
+/// diagnose` would; returns the number of frames before its end, or before what cannot be read.
 ///
 /// For the fuzzer: bytes of any kind give explanations or an error in words, never a panic.
 ///
@@ -110,8 +110,10 @@ pub fn explain(bytes: Vec<u8>, out: &mut dyn Write) -> io::Result<u64> {
     };
     let mut decoder = Decoder::new(&[]);
     decoder.open_with(NetworkKey::new([0; KEY_LEN]), 0);
+    decoder.open_with_raw([1; KEY_LEN], None);
     decoder.end_frames_in(capture.ending());
     let look = Look::PLAIN;
+    let mut examiner = Examiner::new();
     while let Some(record) = capture.next_record() {
         let frame = match record {
             Ok(record) => decoder.decode(&record),
@@ -120,12 +122,17 @@ pub fn explain(bytes: Vec<u8>, out: &mut dyn Write) -> io::Result<u64> {
                 break;
             }
         };
+        examiner.observe(&frame);
         look.frame(out, &frame)?;
         serde_json::to_writer(&mut *out, &frame)?;
     }
     let summary = decoder.summary();
     summary.print(look, out)?;
     serde_json::to_writer(&mut *out, &summary)?;
+    writeln!(out, "{:?}", examiner.seen())?;
+    let diagnosis = examiner.conclude();
+    diagnosis.print_findings(look, out)?;
+    serde_json::to_writer(&mut *out, &diagnosis)?;
     Ok(decoder.tally.frames)
 }
 

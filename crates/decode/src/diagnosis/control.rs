@@ -39,7 +39,7 @@ pub(super) struct Kind {
 #[derive(Debug, Default)]
 pub(super) struct Said {
     pub(super) values: Vec<(String, Events)>,
-    last: String,
+    pub(super) last: String,
     /// How often it changed.
     pub(super) changes: Events,
 }

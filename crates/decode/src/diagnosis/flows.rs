@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use super::seen::SeenFlow;
 use super::stations::Stations;
 use super::tally::{Events, Table};
 use super::view::View;
@@ -53,12 +54,17 @@ pub(super) struct Way {
     acked: u32,
     acked_here: u32,
     rtt_min_s: Option<f64>,
+    /// The shortest time from a segment's last hop to its ACK's first.
+    beyond_s: Option<f64>,
     last_again: Option<(u32, &'static str, f64, u64)>,
     /// New segments of full length, and those that were sent at once after the ACK of all before.
     pub(super) fresh: u64,
     pub(super) one_by_one: u64,
     end: u32,
     acked_here_s: f64,
+    /// Begins of new data after a pause with nothing under way: how many, the first and the last, s.
+    bursts: (u64, f64, f64),
+    last_new_s: f64,
     /// The end of the path is not the node that is heard: what happens beyond is not.
     is_beyond: bool,
     /// Bytes of the longest segment.
@@ -75,6 +81,8 @@ pub(super) struct Again {
 struct Segment {
     end: u32,
     at_s: f64,
+    /// When it was last heard.
+    last_s: f64,
     /// The hops on which it was heard: the sender, the receiver and the frame.
     path: Vec<(String, String, u64)>,
     again: bool,
@@ -156,6 +164,39 @@ impl Flow {
         self.reset.is_none() && self.ways.iter().any(open)
     }
 
+    /// The flow as one way from `begin_s` on, if it carried anything; `node` says whose an address is.
+    pub(super) fn seen(
+        &self,
+        begin_s: f64,
+        node: impl Fn(&str) -> Option<usize>,
+    ) -> Option<SeenFlow> {
+        let more = usize::from(self.ways[1].bytes > self.ways[0].bytes);
+        let (way, back) = (&self.ways[more], &self.ways[1 - more]);
+        let addr = |end: &str| {
+            let end = end.strip_prefix('[').unwrap_or(end);
+            node(end.split(']').next().unwrap_or_default())
+        };
+        let (from, to) = (addr(&self.ends[more]), addr(&self.ends[1 - more]));
+        let is_flow = way.bytes > 1 && from != to;
+        is_flow.then(|| SeenFlow {
+            from,
+            to,
+            bytes: way.bytes,
+            start_s: self.span_s.0 - begin_s,
+            seconds: self.span_s.1 - self.span_s.0,
+            segment_bytes: way.longest,
+            window_bytes: [way, back]
+                .iter()
+                .filter_map(|way| Some(way.window?.1))
+                .min(),
+            messages: way.messages(),
+            is_closed: self.is_closed(),
+            beyond_s: way.beyond_s,
+            lost_beyond: way.again.get(BEYOND).map_or(0, |again| again.events.count),
+            segments: way.sent,
+        })
+    }
+
     /// Whether both ends said that it is over.
     pub(super) fn is_closed(&self) -> bool {
         self.ways.iter().all(|way| way.fin)
@@ -211,6 +252,7 @@ impl Way {
                 if let Some(segment) = self.segments.get_mut(&seq) {
                     segment.again = true;
                     segment.at_s = at_s;
+                    segment.last_s = at_s;
                     segment.path = vec![(hop, receiver, number)];
                 }
             }
@@ -218,6 +260,7 @@ impl Way {
                 if let Some(segment) = self.segments.get_mut(&seq)
                     && segment.path.len() < HOPS_MAX
                 {
+                    segment.last_s = at_s;
                     segment.path.push((hop, receiver, number));
                 }
             }
@@ -229,6 +272,18 @@ impl Way {
                         self.acked_here >= self.end && at_s - self.acked_here_s < AT_ONCE_S;
                     self.one_by_one += u64::from(is_idle);
                 }
+                if is_origin {
+                    let is_rested = self.acked_here >= self.end && at_s - self.last_new_s > PAUSE_S;
+                    if is_rested || self.bursts.0 == 0 {
+                        let first = if self.bursts.0 == 0 {
+                            at_s
+                        } else {
+                            self.bursts.1
+                        };
+                        self.bursts = (self.bursts.0 + 1, first, at_s);
+                    }
+                    self.last_new_s = at_s;
+                }
                 self.end = self.end.max(end);
                 if self.segments.len() >= SEGMENTS_MAX {
                     self.segments.pop_first();
@@ -236,12 +291,22 @@ impl Way {
                 let segment = Segment {
                     end,
                     at_s,
+                    last_s: at_s,
                     path: vec![(hop, receiver, number)],
                     again: false,
                 };
                 self.segments.insert(seq, segment);
             }
         }
+    }
+
+    /// The time between messages and the bytes of each, where data comes with pauses.
+    fn messages(&self) -> Option<(f64, u64)> {
+        let (count, first_s, last_s) = self.bursts;
+        (count >= BURSTS_MIN).then(|| {
+            let interval_s = (last_s - first_s) / (count - 1) as f64;
+            (interval_s, self.bytes / count)
+        })
     }
 
     /// Why the segment that begins at `seq` was sent again.
@@ -283,6 +348,9 @@ impl Way {
         for (seq, segment) in &self.segments {
             if segment.end == ack && !segment.again {
                 rtt_s = Some(at_s - segment.at_s);
+                let beyond_s = at_s - segment.last_s;
+                let least = self.beyond_s.unwrap_or(beyond_s);
+                self.beyond_s = Some(least.min(beyond_s));
             }
             if segment.end.saturating_add(KEPT_BEHIND) <= ack {
                 done.push(*seq);
@@ -338,6 +406,10 @@ pub(super) const LINK: &str = "because a link lost it";
 pub(super) const BEYOND: &str = "because it was lost or held up beyond what the capture shows";
 const UNKNOWN: &str = "for a cause that the capture does not show";
 
+/// New data after so long, with nothing under way, is another message.
+const PAUSE_S: f64 = 0.7;
+/// Messages from which on a flow is one of messages.
+const BURSTS_MIN: u64 = 4;
 /// So soon after an ACK the sender waited for it.
 const AT_ONCE_S: f64 = 0.1;
 const HOPS_MAX: usize = 64;

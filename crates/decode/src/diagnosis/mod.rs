@@ -14,11 +14,13 @@ mod control;
 mod findings;
 mod flows;
 mod report;
+mod seen;
 mod stations;
 mod tally;
 mod view;
 
 pub use self::report::Diagnosis;
+pub use self::seen::{Seen, SeenFlow, SeenLink};
 
 use self::control::Control;
 use self::flows::Flows;

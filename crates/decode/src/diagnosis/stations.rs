@@ -89,6 +89,8 @@ pub(super) struct Link {
     /// The last frame of which an attempt was acknowledged.
     last_acked: u64,
     open: Option<(u64, f64)>,
+    /// Time between attempts of one frame: the sum, and how many.
+    pub(super) retry_s: (f64, u64),
     /// Frames lost in a row: how many, from when to when, and the first of them; the present row and the
     /// longest.
     row: Row,
@@ -107,6 +109,8 @@ pub(super) struct Row {
     pub(super) count: u64,
     pub(super) from_s: f64,
     pub(super) to_s: f64,
+    /// When a frame arrived again; 0: never.
+    pub(super) until_s: f64,
     pub(super) frames: Vec<u64>,
 }
 
@@ -134,6 +138,9 @@ impl Link {
             return;
         };
         if self.last_acked == first {
+            if self.row.count > 0 && self.row.from_s == self.longest.from_s {
+                self.longest.until_s = at_s;
+            }
             self.row = Row::default();
             return;
         }
@@ -311,6 +318,11 @@ impl Stations {
                 *asked += u64::from(first.is_none());
                 *retries += u64::from(first.is_some());
             }
+        }
+        if let (Some(_), Some((_, last_s))) = (first, row.open)
+            && at_s - last_s < 1.0
+        {
+            row.retry_s = (row.retry_s.0 + at_s - last_s, row.retry_s.1 + 1);
         }
         let first = first.unwrap_or(number);
         row.open = Some((first, at_s));
