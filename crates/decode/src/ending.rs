@@ -101,10 +101,20 @@ impl Evidence {
             };
         }
         // What is decoded two bytes too long or too short is seldom well formed.
-        let wrong = [Ending::Nothing, Ending::Metadata].map(|ending| refused(records, ending));
-        match wrong {
-            [without, with] if without < with => Ending::Nothing,
-            _ => self.tail(),
+        let [without, with] =
+            [Ending::Nothing, Ending::Metadata].map(|ending| trial(records, ending));
+        let ending = match without.malformed < with.malformed {
+            true => Ending::Nothing,
+            false => self.tail(),
+        };
+        // One wrong frame looks like anything: of few, all have to make sense.
+        let makes_sense = match ending {
+            Ending::Nothing => without,
+            _ => with,
+        };
+        match self.frames < FEW && makes_sense.decoded < self.frames {
+            true => Ending::Crc,
+            false => ending,
         }
     }
 
@@ -134,22 +144,37 @@ fn length_over(psdu: &[u8]) -> Option<usize> {
     }
 }
 
-/// How many of the frames are malformed if all end so.
-fn refused(records: &[&Record], ending: Ending) -> usize {
+/// How frames are decoded if all end so.
+struct Trial {
+    malformed: usize,
+    /// To their last byte.
+    decoded: usize,
+}
+
+fn trial(records: &[&Record], ending: Ending) -> Trial {
     let mut decoder = Decoder::new(&[]);
     decoder.end_frames_in(ending);
     decoder.is_trial = true;
-    let mut is_refused = |record: &&Record| {
-        let frame = decoder.decode(record);
-        matches!(frame.status, Status::Malformed(_))
+    let mut trial = Trial {
+        malformed: 0,
+        decoded: 0,
     };
-    records.iter().filter(|record| is_refused(record)).count()
+    for record in records {
+        match decoder.decode(record).status {
+            Status::Malformed(_) => trial.malformed += 1,
+            Status::Decoded | Status::Fragment => trial.decoded += 1,
+            Status::Undecoded(_) => {}
+        }
+    }
+    trial
 }
 
 /// Frames read ahead at most.
 const FRAMES_MAX: usize = 64;
 /// Records read ahead at most, of whatever kind.
 const RECORDS_MAX: usize = 1_024;
+/// So few frames are judged one by one.
+const FEW: usize = 3;
 /// Records of other kinds after which no frame is expected any more.
 const FOREIGN_MAX: usize = 16;
 /// Right FCSs that are no chance any more: one frame in 65,536 has one by chance.

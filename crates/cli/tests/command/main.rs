@@ -8,6 +8,7 @@ mod common;
 mod apps;
 mod attach;
 mod bluetooth;
+mod captures;
 mod decode;
 mod determinism;
 #[cfg(target_os = "linux")]
