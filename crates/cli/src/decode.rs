@@ -16,9 +16,10 @@ use crate::output::{self, Versioned};
 
 /// Explain a capture frame by frame: 802.15.4, Bluetooth LE, 6LoWPAN, IPv6, TCP, RPL, CoAP, Spinel.
 ///
-/// Reads pcap and pcapng files of IEEE 802.15.4 (with or without FCS, TI's metadata in its place, PHY,
-/// TAP or PPI header), Bluetooth LE (link types 251, 256 and nRF Sniffer's 272), raw IP, loopback,
-/// Ethernet and Linux cooked captures, and ZEP datagrams in them. Fragments are reassembled and explained with the last of them.
+/// Reads pcap and pcapng files of IEEE 802.15.4 (with or without FCS, TI's metadata in its place,
+/// PHY, TAP or PPI header), Bluetooth LE (link types 251, 256 and nRF Sniffer's 272), raw IP,
+/// loopback, Ethernet and Linux cooked captures, and ZEP datagrams in them. Fragments are
+/// reassembled and explained with the last of them.
 ///
 /// Spinel, which a dongle with ot-rcp speaks, is read from captures of a private link type (147 to
 /// 162) or of none (0), a frame in each packet, with or without HDLC-lite; and with --spinel from
@@ -60,8 +61,9 @@ pub(crate) struct Args {
     /// of a Thread network: its digits, a file with them, or - for standard input. Where frames
     /// have short addresses, the extended ones are learned from the capture. No key is shown.
     ///
-    /// With raw: in front, the digits are the AES key of the frames themselves, as Contiki-NG's llsec and
-    /// Wi-SUN's group keys are; also where frames name no key. It may be given several times.
+    /// With raw: in front, the digits are the AES key of the frames themselves, as Contiki-NG's
+    /// llsec and Wi-SUN's group keys are; also where frames name no key. It may be given several
+    /// times.
     #[arg(long, value_name = "FILE|KEY|DATASET|raw:KEY")]
     key: Vec<String>,
 
@@ -73,8 +75,8 @@ pub(crate) struct Args {
 
     /// What 802.15.4 frames end in where the link type says: in an FCS.
     ///
-    /// A radio by TI puts signal strength and correlation in the FCS's place, and some programs leave it out.
-    /// auto finds it out from the first frames.
+    /// A radio by TI puts signal strength and correlation in the FCS's place, and some programs
+    /// leave it out. auto finds it out from the first frames.
     #[arg(long, value_enum, default_value = "auto")]
     fcs: FcsKind,
 }

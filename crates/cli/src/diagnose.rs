@@ -1,6 +1,7 @@
 //! `motet diagnose`: what is wrong in a network, read from a capture of it.
 //!
-//! Place: `motet-decode` explains the frames and finds what is wrong; this file opens the capture and prints.
+//! Place: `motet-decode` explains the frames and finds what is wrong; this file opens the capture
+//! and prints.
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -15,9 +16,10 @@ use crate::output::{self, BOLD, DIM, Out};
 
 /// Say what is wrong in a network, from a capture of it: worst first, with the frames that show it.
 ///
-/// Reads any capture that motet decode reads, and follows nodes, links and TCP flows through it: frames,
-/// retries, losses, strength and duty; retransmissions by their cause; fragments that are never completed;
-/// parents, floods, contradictions, forged frames. What a sniffer did not hear it cannot know.
+/// Reads any capture that motet decode reads, and follows nodes, links and TCP flows through it:
+/// frames, retries, losses, strength and duty; retransmissions by their cause; fragments that are
+/// never completed; parents, floods, contradictions, forged frames. What a sniffer did not hear
+/// it cannot know.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  motet diagnose air.pcap\n  \
                         motet diagnose home.pcap --key \"$(ot-ctl dataset active -x)\"\n  \
@@ -35,7 +37,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ID=PREFIX/LEN", value_parser = str::parse::<Context>)]
     context: Vec<Context>,
 
-    /// Decrypt frames: a key file, a network key, a dataset, or raw: and an AES key, as motet decode takes.
+    /// Decrypt frames: a key file, a network key, a dataset, or raw: and an AES key, as motet
+    /// decode takes.
     #[arg(long, value_name = "FILE|KEY|DATASET|raw:KEY")]
     key: Vec<String>,
 
@@ -51,7 +54,8 @@ pub(crate) struct Args {
 /// Runs `motet diagnose`.
 ///
 /// # Errors
-/// [`Error::Input`] where the file is not a capture, or damaged; what comes before the damage is judged.
+/// [`Error::Input`] where the file is not a capture, or damaged; what comes before the damage is
+/// judged.
 pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let unreadable = |error: CaptureError| decode::unreadable(&args.file, &error);
     let keys = CaptureKeys::read(&args.key, &args.key_index)?;

@@ -1,9 +1,9 @@
 //! The one writer of tables: rows of cells under heads, no wider than the terminal.
 //!
-//! Numbers stand to the right, words to the left. Where names take more than half of the line, each
-//! is on a line of its own. Where there is no room, columns that say less leave; prose, in the last
-//! column, is folded beside the others, or below them where little is left. Lines of text are
-//! folded by [`folded`].
+//! Numbers stand to the right, words to the left. Where names take more than half of the line,
+//! each is on a line of its own. Where there is no room, columns that say less leave; prose, in
+//! the last column, is folded beside the others, or below them where little is left. Lines of
+//! text are folded by [`folded`].
 
 use std::io;
 

@@ -1,8 +1,9 @@
 //! `motet replay`: the network of a capture, as a scenario.
 //!
-//! Place: `motet-decode` says what the capture shows; this file writes it in the words of a scenario. Left out:
-//! what no capture shows, such as settings of CSMA and who disturbs whom: two nodes with a common neighbour
-//! that were never heard to talk are taken to disturb each other, as in TCPlp's testbed.
+//! Place: `motet-decode` says what the capture shows; this file writes it in the words of a
+//! scenario. Left out: what no capture shows, such as settings of CSMA and who disturbs whom: two
+//! nodes with a common neighbour that were never heard to talk are taken to disturb each other,
+//! as in TCPlp's testbed.
 
 use std::path::PathBuf;
 
@@ -17,8 +18,8 @@ use crate::keys::CaptureKeys;
 
 /// Make a scenario of a capture: its nodes, links with their losses over time, and flows.
 ///
-/// Running the scenario gives a network like the one that was captured. Retries and missing acknowledgments
-/// show how much a link loses; where the capture shows no more, defaults stand.
+/// Running the scenario gives a network like the one that was captured. Retries and missing
+/// acknowledgments show how much a link loses; where the capture shows no more, defaults stand.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  motet replay air.pcap | motet run -\n  \
                         motet replay home.pcap --key team.key --out again.toml")]
@@ -39,7 +40,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ID=PREFIX/LEN", value_parser = str::parse::<Context>)]
     context: Vec<Context>,
 
-    /// Decrypt frames: a key file, a network key, a dataset, or raw: and an AES key, as motet decode takes.
+    /// Decrypt frames: a key file, a network key, a dataset, or raw: and an AES key, as motet
+    /// decode takes.
     #[arg(long, value_name = "FILE|KEY|DATASET|raw:KEY")]
     key: Vec<String>,
 
@@ -143,8 +145,8 @@ fn links(seen: &Seen) -> std::collections::BTreeMap<(usize, usize), f64> {
         .max()
         .unwrap_or(0);
     for link in &seen.links {
-        // An attempt succeeds if the frame arrives and its ACK does. A crowded link loses some by collisions,
-        // which the lab makes by itself.
+        // An attempt succeeds if the frame arrives and its ACK does. A crowded link loses some by
+        // collisions, which the lab makes by itself.
         let gain = match link.acknowledged {
             usual if usual >= COLLISIONS && link.attempts * 20 >= busiest => STRONG_DB,
             share => gain(share.sqrt()).unwrap_or(WEAK_DB),
@@ -170,8 +172,8 @@ fn stack(seen: &Seen) -> String {
         text += &format!("window_segments = {segments}\n");
     }
     if let Some(retry_s) = seen.retry_s {
-        // A random part of the delay, half of it in the mean, follows a frame's own time. Naming it turns
-        // pacing off, so that the usual one is not named.
+        // A random part of the delay, half of it in the mean, follows a frame's own time. Naming
+        // it turns pacing off, so that the usual one is not named.
         let delay_ms = (2e3 * (retry_s - ATTEMPT_S)).clamp(0.0, 500.0);
         if !(15.0..=75.0).contains(&delay_ms) {
             text += &format!("retry_delay_ms = {}\n", (delay_ms / 5.0).round() as u64 * 5);

@@ -1,8 +1,8 @@
 //! What frames of IEEE 802.15.4 end in where the link type leaves it open.
 //!
-//! Captures of link type 195 are to end in the FCS, and many do not: radios by TI write their measurements in
-//! its place, and some programs nothing at all. The first frames show it.
-//! Place: between [`Capture`] and [`Decoder`]. Left out: captures in which frames end differently.
+//! Captures of link type 195 are to end in the FCS, and many do not: radios by TI write their
+//! measurements in its place, and some programs nothing at all. The first frames show it. Place:
+//! between [`Capture`] and [`Decoder`]. Left out: captures in which frames end differently.
 
 use motet::wire::ieee802154::{self, Command, FrameType, Header};
 
@@ -17,8 +17,8 @@ pub enum Ending {
     /// The FCS of two bytes, as the link type says.
     #[default]
     Crc,
-    /// The measurements of a radio by TI (CC24xx and later): signal strength, a bit for a right FCS,
-    /// correlation.
+    /// The measurements of a radio by TI (CC24xx and later): signal strength, a bit for a right
+    /// FCS, correlation.
     Metadata,
     /// Nothing: the FCS was left out.
     Nothing,

@@ -96,8 +96,9 @@ impl FromStr for Context {
     }
 }
 
-/// Explains the capture `bytes` both ways, for people and for programs, as `motet decode` and `motet
-/// diagnose` would; returns the number of frames before its end, or before what cannot be read.
+/// Explains the capture `bytes` both ways, for people and for programs, as `motet decode` and
+/// `motet diagnose` would; returns the number of frames before its end, or before what cannot be
+/// read.
 ///
 /// For the fuzzer: bytes of any kind give explanations or an error in words, never a panic.
 ///
@@ -236,8 +237,9 @@ impl Decoder {
         self.keys = Some(Keys::new(network, sequence));
     }
 
-    /// Opens frames that are secured with this AES key itself: without an `index` whatever key a frame names,
-    /// with one only those that name it, and those that name none (implicit mode). Several may be given.
+    /// Opens frames that are secured with this AES key itself: without an `index` whatever key a
+    /// frame names, with one only those that name it, and those that name none (implicit mode).
+    /// Several may be given.
     pub fn open_with_raw(&mut self, key: [u8; KEY_LEN], index: Option<u8>) {
         self.raw_keys.add(key, index);
     }
@@ -282,8 +284,9 @@ impl Decoder {
         Summary::of(self)
     }
 
-    /// The frame of IEEE 802.15.4 in a record, whatever is around it: without its FCS, and whether that was
-    /// right, where the capture says it. Nothing where the record holds none, or not all of it.
+    /// The frame of IEEE 802.15.4 in a record, whatever is around it: without its FCS, and
+    /// whether that was right, where the capture says it. Nothing where the record holds none, or
+    /// not all of it.
     pub fn mac_frame(&mut self, record: &Record) -> Option<(Vec<u8>, Option<bool>)> {
         self.mac_frame = None;
         self.decode(record);

@@ -55,8 +55,8 @@ pub(super) enum Fcs {
     Absent,
     /// Two bytes in which some receivers put their measurements.
     Replaced,
-    /// Two bytes as TI's CC24xx and later radios write them: the signal strength, then the receiver's word
-    /// on the FCS in bit 7 and a correlation value.
+    /// Two bytes as TI's CC24xx and later radios write them: the signal strength, then the
+    /// receiver's word on the FCS in bit 7 and a correlation value.
     Metadata,
     /// What the caller of the decoder says ([`crate::Ending`]): the link type leaves it open.
     Asked,

@@ -1,9 +1,10 @@
 //! Frames that are opened with a given AES key, whatever network it is of.
 //!
-//! Place: `envelope` calls [`RawKeys::open`] for a secured frame. Every security level of IEEE 802.15.4 is
-//! read, and the nonce of TSCH, which holds the slot number in the place of a counter. What is tried is
-//! bounded: the keys, and for a sender with a short address the extended ones heard in its PAN.
-//! Source: IEEE 802.15.4-2006 §7.6.3.2, annex B; 2015 §9.3.3.2 for TSCH.
+//! Place: `envelope` calls [`RawKeys::open`] for a secured frame. Every security level of IEEE
+//! 802.15.4 is read, and the nonce of TSCH, which holds the slot number in the place of a
+//! counter. What is tried is bounded: the keys, and for a sender with a short address the
+//! extended ones heard in its PAN. Source: IEEE 802.15.4-2006 §7.6.3.2, annex B; 2015 §9.3.3.2
+//! for TSCH.
 
 use motet::mac::security::{BLOCK_LEN, Block, Cipher, KEY_LEN, LinkKey, Software};
 use motet::wire::LinkAddr;
@@ -136,8 +137,8 @@ impl std::fmt::Debug for RawKeys {
     }
 }
 
-/// The payload in clear, if the frame is from `source` and of this key. At level 4, which has no MIC,
-/// nothing shows whether it is.
+/// The payload in clear, if the frame is from `source` and of this key. At level 4, which has no
+/// MIC, nothing shows whether it is.
 fn opened(cipher: &Software, source: Extended, sealed: RawSealed<'_>) -> Option<Vec<u8>> {
     let mic_len = mic_len(sealed.level);
     let body_len = sealed.body.len().checked_sub(mic_len)?;

@@ -131,7 +131,8 @@ impl Look {
         writeln!(out, "{prefix}{}", self.paint(style, &line))
     }
 
-    /// Writes `text`, which stands `indent` blanks from the left, and goes on there where it has no room.
+    /// Writes `text`, which stands `indent` blanks from the left, and goes on there where it has
+    /// no room.
     pub(super) fn paragraph(
         self,
         out: &mut dyn Write,

@@ -1,7 +1,8 @@
 //! Simulations of Cooja, Contiki's simulator.
 //!
-//! Of its radio media the unit disk graph (UDGM, with or without constant loss) and the directed graph are
-//! read; of others only the positions. Source: the files of Contiki-NG's tests and Cooja's radiomediums.
+//! Of its radio media the unit disk graph (UDGM, with or without constant loss) and the directed
+//! graph are read; of others only the positions. Source: the files of Contiki-NG's tests and
+//! Cooja's radiomediums.
 
 use roxmltree::{Document, Node};
 
@@ -154,7 +155,8 @@ fn mote(node: Node<'_, '_>, number: usize) -> Option<Mote> {
     })
 }
 
-/// The motes, the one that is likely the root first: by its firmware's name, else the lowest number.
+/// The motes, the one that is likely the root first: by its firmware's name, else the lowest
+/// number.
 fn order(motes: &[Mote]) -> Vec<usize> {
     let is_root = |mote: &Mote| {
         let kind = mote.kind.to_ascii_lowercase();
@@ -167,8 +169,8 @@ fn order(motes: &[Mote]) -> Vec<usize> {
     order
 }
 
-/// Within the range of transmission frames arrive with a chance that falls with the square of the distance,
-/// or not at all with distance; within that of interference they only disturb.
+/// Within the range of transmission frames arrive with a chance that falls with the square of the
+/// distance, or not at all with distance; within that of interference they only disturb.
 fn disk(motes: &[Mote], medium: Node<'_, '_>, falls: bool, numbers: &[usize]) -> Layout {
     let value = |tag: &str, default: f64| {
         let child = medium.children().find(|child| child.has_tag_name(tag));

@@ -4,8 +4,8 @@
 //! file -> format (by its content) -> Topology -> TOML
 //! ```
 //!
-//! Place: each format's module makes a [`Topology`]; this file writes it. What a scenario has no words for is
-//! named in comments. Left out: firmware, traffic and mobility of those simulators.
+//! Place: each format's module makes a [`Topology`]; this file writes it. What a scenario has no
+//! words for is named in comments. Left out: firmware, traffic and mobility of those simulators.
 
 mod cooja;
 mod otns;
@@ -21,9 +21,10 @@ use crate::output;
 
 /// Make a scenario of a topology of OTNS, Cooja, TOSSIM, a K7 trace or a CSV file.
 ///
-/// The format is found out from the content: OTNS's YAML, Cooja's .csc, TOSSIM's gains, a connectivity trace in
-/// the K7 format, or CSV with positions (id, x, y) or links (from, to, and one of gain, rssi and pdr). What the
-/// scenario has no words for is named in comments at its top. Add flows and settings as you need them.
+/// The format is found out from the content: OTNS's YAML, Cooja's .csc, TOSSIM's gains, a
+/// connectivity trace in the K7 format, or CSV with positions (id, x, y) or links (from, to, and
+/// one of gain, rssi and pdr). What the scenario has no words for is named in comments at its
+/// top. Add flows and settings as you need them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  motet import office.yaml | motet run -\n  \
                         motet import grid.csc --out grid.toml\n  \
@@ -206,7 +207,8 @@ fn renumber(nodes: usize, root: usize) -> Vec<usize> {
         .collect()
 }
 
-/// Gains by distance in metres, as `[path_loss]` has them by default, where two dimensions are too few.
+/// Gains by distance in metres, as `[path_loss]` has them by default, where two dimensions are
+/// too few.
 fn gain_at(distance_m: f64) -> f64 {
     -(LOSS_1M_DB + 10.0 * EXPONENT * distance_m.max(1.0).log10())
 }

@@ -1,6 +1,7 @@
 //! Topologies of OpenThread's network simulator, as its commands `save` and `load` have them.
 //!
-//! Positions are in units of 0.1 m, with a third dimension. Source: the examples of openthread/ot-ns.
+//! Positions are in units of 0.1 m, with a third dimension. Source: the examples of
+//! openthread/ot-ns.
 
 use yaml_rust2::{Yaml, YamlLoader};
 

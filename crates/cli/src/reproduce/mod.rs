@@ -76,8 +76,8 @@ pub(crate) struct Args {
     force: bool,
 }
 
-/// Takes any word, and names the IDs to shells, which complete them. What is none is refused later,
-/// with the nearest one.
+/// Takes any word, and names the IDs to shells, which complete them. What is none is refused
+/// later, with the nearest one.
 #[derive(Clone, Copy, Debug)]
 struct Ids;
 

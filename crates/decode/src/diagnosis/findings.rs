@@ -544,8 +544,8 @@ impl Findings {
     }
 }
 
-/// When a link needed many more retries than it usually does: since when, and how many for a frame then and
-/// usually.
+/// When a link needed many more retries than it usually does: since when, and how many for a
+/// frame then and usually.
 fn worsening(link: &Link) -> Option<(f64, f64, f64)> {
     let spans = link
         .spans

@@ -1,8 +1,9 @@
 //! TCP flows: what was sent again, by whom and why; handshakes, resets, closed windows.
 //!
-//! A segment shows itself on each hop, so that a capture near enough says how far it came. The cause of a
-//! retransmission is the first of these that fits: its ACK had come, its ACK was under way, it was still
-//! under way itself, a link lost it, or it was lost where the capture does not reach.
+//! A segment shows itself on each hop, so that a capture near enough says how far it came. The
+//! cause of a retransmission is the first of these that fits: its ACK had come, its ACK was under
+//! way, it was still under way itself, a link lost it, or it was lost where the capture does not
+//! reach.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +63,8 @@ pub(super) struct Way {
     pub(super) one_by_one: u64,
     end: u32,
     acked_here_s: f64,
-    /// Begins of new data after a pause with nothing under way: how many, the first and the last, s.
+    /// Begins of new data after a pause with nothing under way: how many, the first and the last,
+    /// s.
     bursts: (u64, f64, f64),
     last_new_s: f64,
     /// The end of the path is not the node that is heard: what happens beyond is not.
@@ -164,7 +166,8 @@ impl Flow {
         self.reset.is_none() && self.ways.iter().any(open)
     }
 
-    /// The flow as one way from `begin_s` on, if it carried anything; `node` says whose an address is.
+    /// The flow as one way from `begin_s` on, if it carried anything; `node` says whose an
+    /// address is.
     pub(super) fn seen(
         &self,
         begin_s: f64,
@@ -382,7 +385,8 @@ impl Way {
     }
 }
 
-/// Whether the node that is heard is not the one that has the address, as far as its last bits show.
+/// Whether the node that is heard is not the one that has the address, as far as its last bits
+/// show.
 fn is_beyond(address: Option<&str>, hop: &str) -> bool {
     let Some(Ok(address)) = address.map(str::parse::<std::net::Ipv6Addr>) else {
         return false;

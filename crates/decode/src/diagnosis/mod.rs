@@ -1,14 +1,14 @@
 //! What is wrong in a network, read from a capture of it alone.
 //!
 //! ```text
-//! frame -> stations (nodes, links)  \
-//!       -> control (RPL, 6LoWPAN)      > findings, worst first -> report for people, for programs
-//!       -> flows (TCP)              /
+//! frame -> stations (nodes, links)   \
+//!       -> control (discovery, RPL) > findings, worst first -> report for people, for programs
+//!       -> flows (TCP)               /
 //! ```
 //!
-//! Place: behind the decoder, whose frames it reads by the names of their fields. Each finding is a sentence
-//! and names frames that show it. Left out: what a sniffer cannot hear; so nothing is said of queues, and a
-//! lost frame may be one that only the sniffer missed.
+//! Place: behind the decoder, whose frames it reads by the names of their fields. Each finding is
+//! a sentence and names frames that show it. Left out: what a sniffer cannot hear; so nothing is
+//! said of queues, and a lost frame may be one that only the sniffer missed.
 
 mod control;
 mod findings;

@@ -1,4 +1,5 @@
-//! What a diagnosis says: findings, then nodes, links and flows; for people on one page, for programs as JSON.
+//! What a diagnosis says: findings, then nodes, links and flows; for people on one page, for
+//! programs as JSON.
 
 use std::io::{self, Write};
 

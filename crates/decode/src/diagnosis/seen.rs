@@ -1,7 +1,8 @@
 //! What a capture shows of a network, to build it again: nodes, links, flows.
 //!
-//! Place: beside the report, for `motet replay`. A sniffer shows who sent how often and what was acknowledged;
-//! what follows for the links is an estimate, and who disturbs whom is not shown at all.
+//! Place: beside the report, for `motet replay`. A sniffer shows who sent how often and what was
+//! acknowledged; what follows for the links is an estimate, and who disturbs whom is not shown at
+//! all.
 
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -38,7 +39,8 @@ pub struct SeenLink {
     pub attempts: u64,
     /// Of all attempts.
     pub acknowledged: f64,
-    /// Times, s after the first flow's begin, in which it was much worse: from, to, share acknowledged.
+    /// Times, s after the first flow's begin, in which it was much worse: from, to, share
+    /// acknowledged.
     pub worse: Vec<(f64, f64, f64)>,
 }
 
@@ -136,8 +138,8 @@ impl Examiner {
         })
     }
 
-    /// The nodes that take part, the border router first: the one that others register with, and that
-    /// registers with nobody; else the one that gets most frames.
+    /// The nodes that take part, the border router first: the one that others register with, and
+    /// that registers with nobody; else the one that gets most frames.
     fn ordered(&self) -> Vec<String> {
         let hears = |name: &str| {
             let links = self.stations.links.iter().filter(|((_, to), _)| to == name);
@@ -204,8 +206,9 @@ fn worse(link: &Link, begin_s: f64) -> Vec<(f64, f64, f64)> {
     list
 }
 
-/// Retries whose mean time says something: so many, and such a share of all attempts. A mote that paces
-/// itself keeps clear of its neighbours, and the few retries that are left come at other times.
+/// Retries whose mean time says something: so many, and such a share of all attempts. A mote that
+/// paces itself keeps clear of its neighbours, and the few retries that are left come at other
+/// times.
 const RETRY_SHARE: f64 = 0.15;
 const RETRIES_MIN: u64 = 20;
 

@@ -1,7 +1,7 @@
 //! Nodes and links: frames, retries, losses, strength, silence, and numbers that do not follow.
 //!
-//! A frame that wants an acknowledgment and gets none within the capture is an attempt that failed; one
-//! whose last attempt failed is lost, as far as the sniffer heard it.
+//! A frame that wants an acknowledgment and gets none within the capture is an attempt that
+//! failed; one whose last attempt failed is lost, as far as the sniffer heard it.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -91,8 +91,8 @@ pub(super) struct Link {
     open: Option<(u64, f64)>,
     /// Time between attempts of one frame: the sum, and how many.
     pub(super) retry_s: (f64, u64),
-    /// Frames lost in a row: how many, from when to when, and the first of them; the present row and the
-    /// longest.
+    /// Frames lost in a row: how many, from when to when, and the first of them; the present row
+    /// and the longest.
     row: Row,
     pub(super) longest: Row,
     /// Frames that want an acknowledgment, and retries, in each ten seconds.
@@ -353,8 +353,8 @@ impl Stations {
         }
     }
 
-    /// Whether one attempt of a frame was acknowledged, by the number of its first one; frames that want no
-    /// acknowledgment count as if.
+    /// Whether one attempt of a frame was acknowledged, by the number of its first one; frames
+    /// that want no acknowledgment count as if.
     pub(super) fn was_acked(&self, number: u64) -> bool {
         self.acked.get(&number).copied().unwrap_or(true)
     }

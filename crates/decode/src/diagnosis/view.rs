@@ -1,6 +1,7 @@
 //! The fields of an explained frame, by name.
 //!
-//! Place: the diagnosis reads frames as programs do, so that it needs nothing of the protocols' codecs.
+//! Place: the diagnosis reads frames as programs do, so that it needs nothing of the protocols'
+//! codecs.
 
 use crate::model::{Field, Frame, Layer, Value};
 

@@ -4,7 +4,8 @@
 //! layer, packets on advertising channels to `advertisement`. A connection is known from its
 //! CONNECT_IND. If that is not in the capture, the device addresses are unknown, and so are IPv6
 //! addresses that are elided from them. Left out: encrypted packets, services other than IPv6 and
-//! TCPlE, and ATT. Sources: Bluetooth Core 5.4 Vol 6 Part B §2 and Vol 3 Part A §3 and §4; RFC 7668.
+//! TCPlE, and ATT. Sources: Bluetooth Core 5.4 Vol 6 Part B §2 and Vol 3 Part A §3 and §4; RFC
+//! 7668.
 
 use std::collections::BTreeMap;
 
@@ -135,8 +136,9 @@ pub(super) fn explain<'a>(
 }
 
 impl Connections {
-    /// Whose packet this is: 0 for the central. Where the receiver does not say it, it follows from the
-    /// rule that the central begins each event, on a channel of its own, and the two take turns.
+    /// Whose packet this is: 0 for the central. Where the receiver does not say it, it follows
+    /// from the rule that the central begins each event, on a channel of its own, and the two
+    /// take turns.
     fn way_of(&mut self, address: u32, frame: &Frame, packet: Packet<'_>) -> usize {
         let connection = self.of(address, frame.number);
         let at_ns = frame.epoch_ns;
@@ -410,8 +412,8 @@ const CHECK_LEN: usize = 3;
 const CODING_LEN: usize = 1;
 /// The header's bit for a byte about a constant tone extension.
 const CTE_PRESENT: u8 = 0x20;
-/// An event is over when nothing follows for so long; the pause within it is 150 µs, intervals are at
-/// least 7.5 ms.
+/// An event is over when nothing follows for so long; the pause within it is 150 µs, intervals
+/// are at least 7.5 ms.
 const EVENT_PAUSE_NS: u64 = 4_000_000;
 
 /// The check sum of a packet, header and payload, as its three bytes are on the air: the register

@@ -45,7 +45,8 @@ pub(super) fn explain<'a>(
     of_payload(frame, r).map(Elements::Done)
 }
 
-/// Explains the elements of the payload; returns the packet of 6LoWPAN in one of them, if there is one.
+/// Explains the elements of the payload; returns the packet of 6LoWPAN in one of them, if there
+/// is one.
 ///
 /// # Errors
 /// How the bytes contradict the format, in words.

@@ -8,11 +8,10 @@
 //! ```
 //!
 //! Place: `mac` calls [`explain`] for frames that the stack's parser does not accept; the
-//! information elements are in [`super::elements`].
-//! [`crate::secured`] and [`crate::raw`] decrypt. Left out: the check of a MIC without encryption by a
-//! network key.
-//! Source: IEEE 802.15.4-2015 §7.2 (frame control, Table 7-2 for the PAN ids), §7.3.5
-//! (multipurpose), §9.4 (auxiliary security header).
+//! information elements are in [`super::elements`]. [`crate::secured`] and [`crate::raw`]
+//! decrypt. Left out: the check of a MIC without encryption by a network key. Source: IEEE
+//! 802.15.4-2015 §7.2 (frame control, Table 7-2 for the PAN ids), §7.3.5 (multipurpose), §9.4
+//! (auxiliary security header).
 
 use std::borrow::Cow;
 
@@ -277,8 +276,8 @@ impl Inside<'_> {
         Ok([header.get(at..).unwrap_or_default(), &opened].concat())
     }
 
-    /// Whether the MIC of a frame in clear, whose header ends `at` bytes into `mpdu`, is right, if a key
-    /// is known that could be its own.
+    /// Whether the MIC of a frame in clear, whose header ends `at` bytes into `mpdu`, is right,
+    /// if a key is known that could be its own.
     fn check(
         self,
         decoder: &mut Decoder,

@@ -217,8 +217,8 @@ impl Cooked {
         }
     }
 
-    /// Whether a frame of IEEE 802.15.4 follows: by its protocol, or because an interface of that kind
-    /// carries nothing else but IP.
+    /// Whether a frame of IEEE 802.15.4 follows: by its protocol, or because an interface of that
+    /// kind carries nothing else but IP.
     const fn holds_mac(&self) -> bool {
         let is_ip = matches!(self.protocol, ETHER_IPV4 | ETHER_IPV6);
         let is_mac = matches!(self.hardware, ARPHRD_IEEE802154 | ARPHRD_IEEE802154_MONITOR);

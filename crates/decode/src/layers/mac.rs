@@ -173,8 +173,8 @@ fn without_fcs(bytes: &[u8], fcs: Fcs) -> Result<(&[u8], Option<bool>), ParseErr
     }
 }
 
-/// The FCS of four bytes (IEEE 802.15.4-2015 §7.2.11): a shorter frame counts as filled up with zeros, but
-/// not at all radios, so that there are two for it.
+/// The FCS of four bytes (IEEE 802.15.4-2015 §7.2.11): a shorter frame counts as filled up with
+/// zeros, but not at all radios, so that there are two for it.
 fn fcs32(mpdu: &[u8]) -> [u32; 2] {
     const FCS: Algorithm<u32> = CRC_32_ISO_HDLC;
     let crc = Crc::<u32, NoTable>::new(&FCS);

@@ -8,10 +8,9 @@
 //! ```
 //!
 //! Place: for records of link type 272; what follows is a packet from its access address on.
-//! Everything is little-endian; the time is since the packet before (versions below 3), or that of the
-//! packet's first bit, in microseconds.
-//! Source: the description of the format by its maker on tcpdump.org's list of link types (2017),
-//! and Wireshark for the versions since.
+//! Everything is little-endian; the time is since the packet before (versions below 3), or that
+//! of the packet's first bit, in microseconds. Source: the description of the format by its maker
+//! on tcpdump.org's list of link types (2017), and Wireshark for the versions since.
 
 use motet::wire::cursor::{Reader, Truncated};
 

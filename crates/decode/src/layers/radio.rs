@@ -7,9 +7,9 @@
 //!             10 B                  4 B            1 B    1 B    0-251 B   3 B
 //! ```
 //!
-//! Place: for records of link types 256 and 251, which has no such header; what follows is the packet
-//! from its access address on. Left out: packets that are still whitened.
-//! Source: <https://www.tcpdump.org/linktypes/LINKTYPE_BLUETOOTH_LE_LL_WITH_PHDR.html>.
+//! Place: for records of link types 256 and 251, which has no such header; what follows is the
+//! packet from its access address on. Left out: packets that are still whitened. Source:
+//! <https://www.tcpdump.org/linktypes/LINKTYPE_BLUETOOTH_LE_LL_WITH_PHDR.html>.
 
 use motet::wire::cursor::{Reader, Truncated};
 

@@ -430,8 +430,8 @@ fn seconds(datetime: &str) -> Option<u64> {
     Some(((days * 24 + hour) * 60 + minute) * 60 + second)
 }
 
-/// The gain of a link that delivers this share of full frames, to a receiver with this noise floor, from a
-/// sender of 0 dBm; `None` where it delivers none.
+/// The gain of a link that delivers this share of full frames, to a receiver with this noise
+/// floor, from a sender of 0 dBm; `None` where it delivers none.
 pub fn gain_of_delivery(delivery: f64, noise_dbm: f64) -> Option<f64> {
     let link = Link {
         rssi_dbm: None,
