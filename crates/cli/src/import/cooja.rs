@@ -11,10 +11,7 @@ use super::{Layout, Topology, gain_of, renumber};
 pub(super) fn topology(text: &str, title: &str) -> Result<Topology, String> {
     let document = Document::parse(text).map_err(|error| format!("it is no XML: {error}"))?;
     let mut motes: Vec<Mote> = Vec::new();
-    for node in document
-        .descendants()
-        .filter(|node| node.has_tag_name("mote"))
-    {
+    for node in document.descendants().filter(|node| is_mote(*node)) {
         let number = motes.len() + 1;
         motes.push(mote(node, number).ok_or_else(|| format!("its mote {number} has no position"))?);
     }
@@ -35,13 +32,7 @@ pub(super) fn topology(text: &str, title: &str) -> Result<Topology, String> {
             remarks.push(format!(
                 "the radio medium {other}: [path_loss] says what is heard"
             ));
-            let mut places: Vec<[f64; 2]> = vec![[0.0; 2]; motes.len()];
-            for (mote, number) in motes.iter().zip(&numbers) {
-                if let Some(place) = places.get_mut(*number) {
-                    *place = [mote.place[0], mote.place[1]];
-                }
-            }
-            Layout::Positions(places)
+            Layout::Positions(places(&motes, &numbers))
         }
     };
     let named = |tag: &str| {
@@ -59,15 +50,7 @@ pub(super) fn topology(text: &str, title: &str) -> Result<Topology, String> {
             remarks.push(format!("{what} ({} of <{tag}>)", named(tag)));
         }
     }
-    let mut names = vec![String::new(); motes.len()];
-    for (mote, number) in motes.iter().zip(&numbers) {
-        if let Some(name) = names.get_mut(*number) {
-            *name = match mote.kind.is_empty() {
-                true => mote.id.to_string(),
-                false => format!("{} ({})", mote.id, mote.kind),
-            };
-        }
-    }
+    let names = names(&motes, &numbers);
     let simulation = document
         .descendants()
         .find(|node| node.has_tag_name("title"));
@@ -85,6 +68,37 @@ pub(super) fn topology(text: &str, title: &str) -> Result<Topology, String> {
         layout,
         remarks,
     })
+}
+
+/// Whether it is a mote, and not the number of one in the settings of a plugin.
+fn is_mote(node: Node<'_, '_>) -> bool {
+    let mut children = node.children();
+    node.has_tag_name("mote") && children.any(|child| child.has_tag_name("interface_config"))
+}
+
+/// What the motes are called, in the order of their new numbers.
+fn names(motes: &[Mote], numbers: &[usize]) -> Vec<String> {
+    let mut names = vec![String::new(); motes.len()];
+    for (mote, number) in motes.iter().zip(numbers) {
+        if let Some(name) = names.get_mut(*number) {
+            *name = match mote.kind.is_empty() {
+                true => mote.id.to_string(),
+                false => format!("{} ({})", mote.id, mote.kind),
+            };
+        }
+    }
+    names
+}
+
+/// Where the motes are, in the order of their new numbers.
+fn places(motes: &[Mote], numbers: &[usize]) -> Vec<[f64; 2]> {
+    let mut places = vec![[0.0; 2]; motes.len()];
+    for (mote, number) in motes.iter().zip(numbers) {
+        if let Some(place) = places.get_mut(*number) {
+            *place = [mote.place[0], mote.place[1]];
+        }
+    }
+    places
 }
 
 struct Mote {

@@ -347,7 +347,10 @@ mod tests {
             ("", "empty"),
             ("# prose\nfrom here", "neither"),
             ("<html></html>", "no simulation of Cooja"),
-            ("<simconf><mote/></simconf>", "no position"),
+            (
+                "<simconf><mote><interface_config/></mote></simconf>",
+                "no position",
+            ),
             ("nodes: 5", "no list"),
             ("nodes:\n  - id: 1\n", "no pos"),
             ("nodes:\n  - &a {id: 1}\n", "anchors"),

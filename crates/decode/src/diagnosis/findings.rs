@@ -28,6 +28,7 @@ pub(super) fn all(of: &Examiner) -> Vec<Finding> {
     found.nodes(of);
     found.floods(of);
     found.contradictions(of);
+    found.routing(of);
     found.fragments(of);
     found.errors(of);
     for (_, flow) in of.flows.flows.iter() {
@@ -328,46 +329,8 @@ impl Findings {
                 .take(4)
                 .collect();
             let values = values.join(", ");
-            let (limit, severity, text) = match *what {
-                "prefix" => (
-                    3,
-                    81,
-                    format!(
-                        "{name} announces prefixes that contradict each other ({values}), {changes} changes"
-                    ),
-                ),
-                "version" => (
-                    2,
-                    79,
-                    format!(
-                        "the DODAG's version changes {changes} times by {name} ({values}): each time the whole network is built anew"
-                    ),
-                ),
-                "mode" | "dodag" => (
-                    2,
-                    79,
-                    format!(
-                        "{name} announces a DODAG of another {what} in turn ({values}), {changes} changes"
-                    ),
-                ),
-                "DTSN" => (
-                    4,
-                    77,
-                    format!(
-                        "{name} asks for DAOs again and again: its DTSN changes {changes} times"
-                    ),
-                ),
-                "rank" => (
-                    6,
-                    74,
-                    format!("the rank of {name} does not settle: {changes} changes ({values})"),
-                ),
-                "parent" => (
-                    4,
-                    76,
-                    format!("DAOs name changing parents of {name}: {changes} changes ({values})"),
-                ),
-                _ => continue,
+            let Some((limit, severity, text)) = contradiction(what, name, changes, &values) else {
+                continue;
             };
             // On its way to rest a rank takes many values; one that comes and goes takes few.
             let settles = *what == "rank" && changes < 4 * said.values.len() as u64;
@@ -381,6 +344,9 @@ impl Findings {
                 );
             }
         }
+    }
+
+    fn routing(&mut self, of: &Examiner) {
         for (name, parents) in of.control.parents.iter() {
             if parents.moves.count >= 2 {
                 let text = format!(
@@ -542,6 +508,49 @@ impl Findings {
             self.add(48, "small-window", name, text, &[]);
         }
     }
+}
+
+/// What it means that an announcement changes: from how many changes on, how bad it is, and why.
+fn contradiction(what: &str, name: &str, changes: u64, values: &str) -> Option<(u64, u32, String)> {
+    Some(match what {
+        "prefix" => (
+            3,
+            81,
+            format!(
+                "{name} announces prefixes that contradict each other ({values}), {changes} changes"
+            ),
+        ),
+        "version" => (
+            2,
+            79,
+            format!(
+                "the DODAG's version changes {changes} times by {name} ({values}): each time the whole network is built anew"
+            ),
+        ),
+        "mode" | "dodag" => (
+            2,
+            79,
+            format!(
+                "{name} announces a DODAG of another {what} in turn ({values}), {changes} changes"
+            ),
+        ),
+        "DTSN" => (
+            4,
+            77,
+            format!("{name} asks for DAOs again and again: its DTSN changes {changes} times"),
+        ),
+        "rank" => (
+            6,
+            74,
+            format!("the rank of {name} does not settle: {changes} changes ({values})"),
+        ),
+        "parent" => (
+            4,
+            76,
+            format!("DAOs name changing parents of {name}: {changes} changes ({values})"),
+        ),
+        _ => return None,
+    })
 }
 
 /// When a link needed many more retries than it usually does: since when, and how many for a
