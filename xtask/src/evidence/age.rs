@@ -41,11 +41,15 @@ pub(super) fn judge(
         if revisions.is_empty() {
             faults.push(format!("{file} names no revision"));
         }
+        let mut lost = page.lost.as_ref();
         for revision in revisions {
             if git(&["merge-base", "--is-ancestor", &revision, "HEAD"]).is_none() {
-                faults.push(format!(
-                    "{file} was measured at {revision}, which is not of this history"
-                ));
+                let fault =
+                    format!("{file} was measured at {revision}, which is not of this history");
+                match lost.take() {
+                    Some(why) => old.push(format!("{fault}: {why}")),
+                    None => faults.push(fault),
+                }
                 continue;
             }
             let mut newest = vec!["log", "-1", "--format=%H", "--"];
@@ -62,6 +66,9 @@ pub(super) fn judge(
                     "{file} is {behind} commits older than the newest change of what it measures"
                 ));
             }
+        }
+        if lost.is_some() {
+            faults.push(format!("{file} is of this history: take `lost` from it"));
         }
     }
     Ok(old)

@@ -43,6 +43,9 @@ struct Page {
     experiments: Vec<String>,
     /// The command that prints the page, where it has no experiments.
     command: Option<String>,
+    /// Why the page names a revision that is not of this history. Such a page is printed by every
+    /// check, and stops a release, until it is measured again.
+    lost: Option<String>,
     /// Files and folders whose changes make the page old.
     measures: Vec<String>,
     /// Why criteria of an experiment are missed, by its ID.

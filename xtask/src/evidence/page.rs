@@ -197,6 +197,7 @@ mod tests {
             summary: "Two things.".to_owned(),
             experiments: vec!["a-b".to_owned()],
             command: None,
+            lost: None,
             measures: Vec::new(),
             why: why.collect(),
         }
