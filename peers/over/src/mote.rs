@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io::Read as _;
+use std::io;
 use std::net::{Ipv6Addr, SocketAddrV6};
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use embassy_time::Timer;
+use embedded_io_async::{Read as _, Write as _};
 use nix::pty::openpty;
 use openthread::spinel::{
     SerialPort, SpinelRadio, SpinelRadioResources, UartSpinelTransport, UartTransportResources,
@@ -42,7 +43,7 @@ pub(crate) struct Arguments {
     /// The prefix of the addresses that hosts know motes by
     #[arg(long)]
     prefix: Ipv6Addr,
-    /// Where it connects to, one after the other: `send` or `receive`, address, port
+    /// Where it connects to, one after the other: `send`, `receive` or `survive`, address, port
     tasks: Vec<String>,
 }
 
@@ -68,7 +69,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         executor.run_until(PATIENCE, || own.get().is_some()),
         "the mote does not join the network"
     );
-    println!("joined {}", own.get().context("no address")?);
+    let own_addr = own.get().context("no address")?;
+    println!("joined {own_addr}");
     let stack = device::start_motet(&mut executor, &shim, 8192, 1);
     // The owner's addresses, for as long as this runs: those of Thread change.
     executor.spawn(async move {
@@ -86,15 +88,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         };
         let remote = SocketAddrV6::new(addr.parse()?, port.parse()?, 0, 0);
         let task = match what.as_str() {
-            "send" => Task::Send(LEN),
-            "receive" => Task::Receive,
+            "send" => Some(Task::Send(LEN)),
+            "receive" => Some(Task::Receive),
+            "survive" => None,
             other => bail!("`{other}` is no task"),
         };
         let outcome = Rc::new(Outcome::default());
         let result = outcome.clone();
         let begun = now_us();
         executor.spawn(async move {
-            let end = device::motet(stack, remote.into(), task, &result).await;
+            let end = match task {
+                Some(task) => device::motet(stack, remote.into(), task, &result).await,
+                None => send_in_trouble(ot, stack, (own_addr, remote), &result).await,
+            };
             result.end.set(end.map_or(End::Failed, |()| End::Done));
         });
         executor.run_until(PATIENCE, || outcome.end.get() != End::Open);
@@ -190,6 +196,52 @@ async fn move_packets(ot: &'static OpenThread<'static>, shim: Shim) {
     let _: ((), ()) = embassy_futures::join::join(inward, outward).await;
 }
 
+/// Sends. In the middle a burst of datagrams fills OpenThread's queue, which drops what is too much,
+/// Motet's packets too; then the mote leaves the network for a while.
+async fn send_in_trouble(
+    ot: &'static OpenThread<'static>,
+    stack: motet_embassy::Stack,
+    (own, remote): (Ipv6Addr, SocketAddrV6),
+    outcome: &Outcome,
+) -> Result<(), motet_embassy::Error> {
+    let mut socket = stack.connect(remote.into()).await?;
+    let bytes: Vec<u8> = (0..LEN).map(device::pattern).collect();
+    let leave = async {
+        while outcome.all.get() < LEN / 4 {
+            Timer::after_millis(5).await;
+        }
+        let datagram = datagram(own, *remote.ip());
+        for _ in 0..1_000 {
+            let _ = ot.tx(&datagram);
+        }
+        Timer::after_secs(1).await;
+        let _ = ot.enable_thread(false);
+        Timer::after_secs(5).await;
+        let _ = ot.enable_thread(true);
+    };
+    let send = async {
+        for part in bytes.chunks(4096) {
+            socket.write_all(part).await?;
+            outcome.all.set(outcome.all.get() + part.len());
+        }
+        socket.flush().await?;
+        socket.shutdown();
+        while socket.read(&mut [0; 64]).await? > 0 {}
+        Ok::<(), motet_embassy::Error>(())
+    };
+    embassy_futures::join::join(leave, send).await.1
+}
+
+/// A datagram of 1,000 bytes to the port that discards (RFC 863), without a checksum.
+fn datagram(from: Ipv6Addr, to: Ipv6Addr) -> Vec<u8> {
+    let mut packet = vec![0x60, 0, 0, 0, 0x03, 0xf0, 17, 64];
+    packet.extend(from.octets());
+    packet.extend(to.octets());
+    packet.extend([0, 9, 0, 9, 0x03, 0xf0, 0, 0]);
+    packet.resize(40 + 0x3f0, 0);
+    packet
+}
+
 fn addresses(ot: &OpenThread<'_>) -> Vec<Ipv6Addr> {
     let mut all = Vec::new();
     let _ = ot.ipv6_addrs(|addr| {
@@ -222,7 +274,7 @@ impl TryRng for Random {
     }
 
     fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), Self::Error> {
-        self.0.read_exact(out).expect("the kernel's randomness");
+        io::Read::read_exact(&mut self.0, out).expect("the kernel's randomness");
         Ok(())
     }
 }

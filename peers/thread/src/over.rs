@@ -30,6 +30,7 @@ pub(crate) fn run(openthread: &Path, mote: &Path, is_json: bool) -> Result<bool>
     tcplp.console.ask(&format!("tcp listen :: {MOTE_PORT}"))?;
     let reads = serve(READS, false)?;
     let writes = serve(WRITES, true)?;
+    let reads_on = serve(READS_ON, false)?;
     let host = border.address()?;
     let peer = tcplp.addr.to_string();
     let mut command = Command::new(&mote);
@@ -39,6 +40,7 @@ pub(crate) fn run(openthread: &Path, mote: &Path, is_json: bool) -> Result<bool>
         .args(["--dataset", border.dataset()])
         .args(["send", &host, &READS.to_string()])
         .args(["receive", &host, &WRITES.to_string()])
+        .args(["survive", &host, &READS_ON.to_string()])
         .args(["send", &peer, &MOTE_PORT.to_string()])
         .args(["receive", &peer, &MOTE_PORT.to_string()]);
     let mut motet = Console::start("Motet's mote", &mut command, folder.path())?;
@@ -54,6 +56,12 @@ pub(crate) fn run(openthread: &Path, mote: &Path, is_json: bool) -> Result<bool>
     drop(writes);
     let is_whole = read == LEN;
     report.row("250 KiB from this machine's Linux", seconds, "s", is_whole);
+    let (seconds, _) = outcome(&mut motet, "survive")?;
+    let Ok(read) = reads_on.join() else {
+        bail!("the kernel's end has panicked");
+    };
+    let check = "250 KiB to this machine's Linux, a burst, then 5 s away";
+    report.row(check, seconds, "s", read? == LEN);
 
     let read = take(&mut tcplp)?;
     let (seconds, _) = outcome(&mut motet, "send")?;
@@ -119,5 +127,6 @@ const LEN: usize = 250 * 1024;
 const MOTE_PORT: u16 = 7;
 const READS: u16 = 9101;
 const WRITES: u16 = 9102;
+const READS_ON: u16 = 9103;
 /// On a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
