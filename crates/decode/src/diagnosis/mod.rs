@@ -14,6 +14,7 @@ mod control;
 mod findings;
 mod flows;
 mod report;
+mod rules;
 mod seen;
 mod stations;
 mod tally;

@@ -1,0 +1,94 @@
+//! Thresholds of single findings, and what they mean.
+
+use super::stations::{Link, SPAN_S};
+
+/// What it means that an announcement changes: from how many changes on, how bad it is, and why.
+pub(super) fn contradiction(
+    what: &str,
+    name: &str,
+    changes: u64,
+    values: &str,
+) -> Option<(u64, u32, String)> {
+    Some(match what {
+        "prefix" => (
+            3,
+            81,
+            format!(
+                "{name} announces prefixes that contradict each other ({values}), {changes} changes"
+            ),
+        ),
+        "version" => (
+            2,
+            79,
+            format!(
+                "the DODAG's version changes {changes} times by {name} ({values}): each time the whole network is built anew"
+            ),
+        ),
+        "mode" | "dodag" => (
+            2,
+            79,
+            format!(
+                "{name} announces a DODAG of another {what} in turn ({values}), {changes} changes"
+            ),
+        ),
+        "DTSN" => (
+            4,
+            77,
+            format!("{name} asks for DAOs again and again: its DTSN changes {changes} times"),
+        ),
+        "rank" => (
+            6,
+            74,
+            format!("the rank of {name} does not settle: {changes} changes ({values})"),
+        ),
+        "parent" => (
+            4,
+            76,
+            format!("DAOs name changing parents of {name}: {changes} changes ({values})"),
+        ),
+        _ => return None,
+    })
+}
+
+/// When a link needed many more retries than it usually does: since when, and how many for a
+/// frame then and usually.
+pub(super) fn worsening(link: &Link) -> Option<(f64, f64, f64)> {
+    let spans = link
+        .spans
+        .iter()
+        .zip(0..)
+        .filter(|((asked, _), _)| *asked >= 20);
+    let rates = spans.map(|((asked, retries), at)| (*retries as f64 / *asked as f64, at));
+    let rates: Vec<(f64, u32)> = rates.collect();
+    let bad = |rate: f64, usual: f64| rate >= 0.5 && rate >= 4.0 * usual + 0.2;
+    // A step: all before it is good, and it lasts. A crowd makes single bad spans.
+    for (at, pair) in rates.windows(2).enumerate().skip(1) {
+        let before = rates.get(..at)?.iter().map(|(rate, _)| *rate);
+        let usual = before.fold(0.0, f64::max);
+        if let [(first, since), (second, _)] = pair
+            && bad(*first, usual)
+            && bad(*second, usual)
+        {
+            return Some((f64::from(*since) * SPAN_S, first.max(*second), usual));
+        }
+    }
+    None
+}
+
+pub(super) fn counted(number: u64, what: &str) -> String {
+    if number == 1 {
+        format!("1 {what}")
+    } else {
+        format!("{number} {what}s")
+    }
+}
+
+/// Messages of one sender in ten seconds that are a flood.
+pub(super) fn limit_of(kind: &str) -> u64 {
+    match kind {
+        "router advertisement" | "router solicitation" | "DIS" | "beacon request" => 12,
+        "DIO" | "DAO" | "beacon" => 30,
+        "data request" => 40,
+        _ => 40,
+    }
+}
