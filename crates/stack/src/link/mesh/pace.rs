@@ -37,8 +37,8 @@ impl MeshSettings {
         let copies = self.relays_copy(mac);
         let earshot = match (mac.config().channels.is_single(), copies) {
             (false, _) => HOPS_APART,
-            (true, true) => HOPS_IN_STEP,
-            (true, false) => HOPS_OUT_OF_EARSHOT,
+            (true, true) if lags(took) => HOPS_IN_STEP,
+            (true, _) => HOPS_OUT_OF_EARSHOT,
         };
         let hops = self.pacing.hops(is_router).min(earshot);
         if hops < 2 {
@@ -59,7 +59,7 @@ impl MeshSettings {
             // next.
             let passed_on = took.exchange.saturating_mul(2) + took.copy.saturating_mul(2);
             wait = wait.max(passed_on);
-            if hops == HOPS_IN_STEP && mac.copies_beside_backoff() {
+            if hops == HOPS_IN_STEP && lags(took) && mac.copies_beside_backoff() {
                 wait = wait + mac.backoff() + fraction(took.exchange, 1, SLACK);
             }
         }
@@ -117,13 +117,17 @@ impl MeshSettings {
     /// In a flow the lag follows from the time `apart` between arriving frames: the relay's frame
     /// begins two thirds of that time after the arriving frame, at any pace of the source. `took`:
     /// the times of an exchange with the next hop, and of the copy of the arriving frame.
+    ///
+    /// The lag is no longer than a few copies: a radio that has frames in its processor's memory
+    /// copies nothing, and whatever its relay waits for only adds to the frame's way.
     pub(super) fn lag(
         &self,
         took: ExchangeTimes,
         apart: Option<Duration>,
         mac: &Mac<'_>,
     ) -> Duration {
-        let step = self.step(took.exchange, mac);
+        let longest = took.copy.saturating_mul(LAG_COPIES);
+        let step = self.step(took.exchange, mac).min(longest);
         let out_of_earshot = took.exchange.saturating_mul(HOPS_OUT_OF_EARSHOT.into());
         let Some(apart) = apart.filter(|apart| step > Duration::ZERO && *apart < out_of_earshot)
         else {
@@ -135,7 +139,7 @@ impl MeshSettings {
             false => copy + mac.backoff(),
         };
         let lag = fraction(apart, 2, 3) - (took.exchange + took.copy + until_sent);
-        lag.min(fraction(took.exchange, 7, 8))
+        lag.min(fraction(took.exchange, 7, 8)).min(longest)
     }
 
     /// The pace of a relay at which frames arrive `apart` from each other. At a relay that does not
@@ -257,6 +261,11 @@ impl MeshSettings {
     }
 }
 
+/// Whether the copy of a frame takes so much of its exchange that relays lag behind.
+fn lags(took: ExchangeTimes) -> bool {
+    took.copy.saturating_mul(COPY_PART) >= took.exchange
+}
+
 /// A span times `times`, divided by `of`, which is not zero.
 pub(super) const fn fraction(span: Duration, times: u64, of: u64) -> Duration {
     Duration::from_micros(
@@ -306,11 +315,18 @@ const SLACK: u64 = 7;
 /// With a channel for each link: a relay cannot take a frame while it passes on another.
 const HOPS_APART: u8 = 2;
 
+/// A lag lasts no longer than so many copies of a frame.
+const LAG_COPIES: u64 = 4;
+
+/// The least part of an exchange that a copy takes where relays lag: one in this many.
+const COPY_PART: u64 = 8;
+
 /// Relays that copy, and lag behind, keep three links in a row from disturbing each other.
 const HOPS_IN_STEP: u8 = 3;
 
-/// Where a frame fires the one before it, all links are in use at short intervals: a receiver then
-/// locks on frames from two hops away, so that a frame disturbs one three hops behind it.
+/// Where a frame fires the one before it, or copies take no time, all links are in use at short
+/// intervals: a receiver then locks on frames from two hops away, so that a frame disturbs one
+/// three hops behind it.
 const HOPS_OUT_OF_EARSHOT: u8 = 4;
 
 #[cfg(test)]
@@ -361,6 +377,11 @@ mod tests {
             (0, true, true, 0, 0),
             (1, true, true, 2, 0),
             (2, true, true, 0, 10_000),
+            // Relays whose copies take no time do not lag, and four hops are in earshot.
+            (3, true, true, 0, 15_000),
+            (3, false, true, 0, 15_000),
+            (4, false, true, 0, 20_000),
+            (255, true, true, 0, 20_000),
             (2, true, true, 2, 14_000),
             (2, false, true, 2, 14_000),
             (3, true, true, 2, 15_000),
@@ -508,6 +529,20 @@ mod tests {
         }
         let several = mac(true, false);
         assert_eq!(settings.lag(took, Some(MS(18)), &several), MS(0));
+        // No longer than four copies, and none where a copy takes no time.
+        for (copy_us, apart, us) in [
+            (0, Some(MS(18)), 0),
+            (0, None, 0),
+            (100, Some(MS(18)), 400),
+            (100, None, 400),
+        ] {
+            let took = ExchangeTimes {
+                copy: Duration::from_micros(copy_us),
+                ..took
+            };
+            let lag = settings.lag(took, apart, &mac(false, true));
+            assert_eq!(lag.as_micros(), us, "{copy_us} {apart:?}");
+        }
     }
 
     /// A relay that is fired by what comes has the pace of that; one that copies has its own.
