@@ -27,9 +27,14 @@ pub(super) fn markdown(page: &Page, results: &Results) -> Result<String> {
         let rows = results.rows.iter();
         rows.filter(|row| row.pass == Some(wanted)).count()
     };
+    let withdrawn = results.rows.iter().filter(|row| is_withdrawn(row)).count();
+    let withdrawn = match withdrawn {
+        0 => String::new(),
+        count => format!(" {count} were withdrawn; the reasons stand below."),
+    };
     let _ = writeln!(
         text,
-        "{} criteria hold, {} are missed. {SURE}\n",
+        "{} criteria hold, {} are missed.{withdrawn} {SURE}\n",
         count(true),
         count(false)
     );
@@ -73,10 +78,49 @@ pub(super) fn markdown(page: &Page, results: &Results) -> Result<String> {
             }
             let _ = writeln!(text, "\n{}", why.trim());
         }
+        text += &unjudged(&rows);
         text.push('\n');
     }
     Ok(text.trim_end().to_owned() + "\n")
 }
+
+/// The rows that were judged once, or have a published figure that nothing is judged by, and why.
+fn unjudged(rows: &[&Row]) -> String {
+    let is_listed = |row: &&&Row| is_withdrawn(row) || says(row, SHOWN);
+    let lines = rows.iter().filter(is_listed).map(|row| {
+        let beside = row.paper.map_or_else(String::new, |paper| {
+            format!(", in the paper {}", number(Some(paper)))
+        });
+        format!(
+            "- {}: {} is {} ({}){beside}; {}.\n",
+            escape(&row.setting()),
+            row.named(),
+            number(row.value),
+            interval(row),
+            row.criterion.as_deref().unwrap_or_default()
+        )
+    });
+    let lines: String = lines.collect();
+    match lines.is_empty() {
+        true => lines,
+        false => format!("\nWithout a verdict:\n\n{lines}"),
+    }
+}
+
+/// Whether a criterion was asked once, and is no more.
+fn is_withdrawn(row: &Row) -> bool {
+    says(row, WITHDRAWN)
+}
+
+/// Whether the sentence of a row without a verdict begins so.
+fn says(row: &Row, first: &str) -> bool {
+    let text = row.criterion.as_deref().unwrap_or_default();
+    row.pass.is_none() && row.role == "prediction" && text.starts_with(first)
+}
+
+/// As the lab's `unjudged.rs` begins the sentences.
+const WITHDRAWN: &str = "withdrawn, ";
+const SHOWN: &str = "shown, ";
 
 /// A line for each metric: its least and its greatest value, and the verdicts.
 fn table(rows: &[&Row]) -> String {
@@ -216,6 +260,27 @@ mod tests {
         ] {
             assert!(text.lines().any(|other| other == line), "{line}\n{text}");
         }
+    }
+
+    #[test]
+    fn a_page_says_why_a_row_has_no_verdict() {
+        let rows = ROWS.replace(
+            "\"at least 18\",\"pass\":false",
+            "\"withdrawn, B is slow: at least 18\",\"pass\":null",
+        );
+        let results = Results::read(&rows).unwrap();
+        let text = markdown(&page(&[]), &results).unwrap();
+        for line in [
+            "- hops=4 design=x\\|y: goodput (kb/s) is 10.0 (5.00 to 15.0), in the paper 10.0; \
+             withdrawn, B is slow: at least 18.",
+            "Without a verdict:",
+        ] {
+            assert!(text.lines().any(|other| other == line), "{line}\n{text}");
+        }
+        assert!(
+            text.contains("1 criteria hold, 0 are missed. 1 were withdrawn"),
+            "{text}"
+        );
     }
 
     #[test]
