@@ -2,9 +2,9 @@
 //!
 //! Purpose: one list of the criteria that were asked once and are no more, and of the published
 //! figures that stand beside a row without a criterion. A criterion is withdrawn where the design
-//! does not meet it on any seed, or where the value lies so near to the limit that its interval over
-//! all runs of the full form reaches it: what such a row says is its value. None is withdrawn in
-//! favour of a wider one.
+//! does not meet it on any seed, or where the value lies so near to the limit that its interval
+//! over all runs of the full form reaches it: what such a row says is its value. None is
+//! withdrawn in favour of a wider one.
 //! Left out: rows that nothing was ever asked of; what too few runs leave open, see `judging`.
 
 use super::row::{Evidence, Row, Value};
