@@ -158,7 +158,7 @@ mod linux {
             [] => services,
             ports => services.only(ports),
         };
-        node.world.set_app(0, App::Services(services));
+        node.world.set_app(0, App::Services(Box::new(services)));
         let rest = args.sleep.map(|sleep| sleep.policy().rest());
         say(&format!("{}; Ctrl-C ends it", node.introduction()));
         if let Some(latency) = up::latency(&[rest]) {

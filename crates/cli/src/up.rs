@@ -295,7 +295,9 @@ pub(crate) mod linux {
                 Service::Application(application) => services.with(application),
                 Service::Firmware(token) => services.with_firmware(token),
             };
-            network.world.set_app(mote, App::Services(services));
+            network
+                .world
+                .set_app(mote, App::Services(Box::new(services)));
         }
     }
 

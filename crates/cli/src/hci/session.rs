@@ -70,7 +70,7 @@ impl<'s, 'm> Session<'s, 'm> {
         let mut world = device(host, mote.sockets, parts, mote.seed, arena);
         let [connections, ..] = mote.sockets;
         let services = Services::new(connections, Ends::host(arena)).with(mote.application);
-        world.set_app(0, App::Services(services));
+        world.set_app(0, App::Services(Box::new(services)));
         world.report(0, controller.started());
         if capture.is_some() {
             controller.keep_packets();

@@ -191,7 +191,7 @@ impl TcpConnect for Dial {
     type Error = ErrorKind;
     type Connection<'a> = Line;
 
-    async fn connect<'a>(&'a self, remote: SocketAddr) -> Result<Line, ErrorKind> {
+    async fn connect(&self, remote: SocketAddr) -> Result<Line, ErrorKind> {
         let IpAddr::V6(addr) = remote.ip() else {
             return Err(ErrorKind::Unsupported);
         };

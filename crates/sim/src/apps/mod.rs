@@ -46,7 +46,7 @@ pub enum App<'m> {
     /// Takes one connection and reads it to its end.
     Receiver(Receiver<'m>),
     /// Echo, discard, chargen and iperf3.
-    Services(Services<'m>),
+    Services(Box<Services<'m>>),
     /// Sends datagrams at a constant rate.
     Readings(Readings),
     /// Receives datagrams and counts them.

@@ -19,7 +19,7 @@ pub(super) struct RunBound {
 #[derive(Debug)]
 enum Limit {
     /// The radios on the way.
-    Path(Path),
+    Path(Box<Path>),
     /// Connection events of Bluetooth LE; kb/s.
     Ble(f64),
 }
@@ -78,7 +78,7 @@ impl RunBound {
                 };
                 let path = flow.path(&network.world, &scenario.network)?;
                 let payload_len = path.segment.payload_len;
-                (Limit::Path(path), payload_len)
+                (Limit::Path(Box::new(path)), payload_len)
             }
         };
         let segments = motes().map(|stack| stack.window_segments).min()?;

@@ -350,7 +350,7 @@ fn reboots_take_no_memory() {
     let ends = network.ends(1, network.addr(host), &arena);
     network
         .world
-        .add_app(1, App::Services(Services::new(2, ends)));
+        .add_app(1, App::Services(Box::new(Services::new(2, ends))));
     let from = network.world.now();
     let mut outages = Outages::default();
     for second in 0..3_600 {

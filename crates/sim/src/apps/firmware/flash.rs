@@ -117,11 +117,12 @@ impl NorFlash for Partition {
     async fn write(&mut self, offset: u32, words: &[u8]) -> Result<(), NorFlashErrorKind> {
         self.check(offset, words.len(), WORD_LEN)?;
         let from = self.from + offset as usize;
-        let mut bytes = self.flash.bytes.borrow_mut();
-        for (place, byte) in bytes[from..][..words.len()].iter_mut().zip(words) {
-            *place &= byte;
+        {
+            let mut bytes = self.flash.bytes.borrow_mut();
+            for (place, byte) in bytes[from..][..words.len()].iter_mut().zip(words) {
+                *place &= byte;
+            }
         }
-        drop(bytes);
         let count = (words.len() / WORD_LEN) as u64;
         self.flash
             .halt(Duration::from_micros(count * WORD_WRITE_US))

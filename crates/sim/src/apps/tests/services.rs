@@ -53,7 +53,9 @@ impl<'m> Bench<'m> {
         assert!(network.join(Duration::from_secs(60)));
         let ends = network.ends(MOTE, plan::HOST, arena);
         let services = change(Services::new(PLACES, ends));
-        network.world.set_app(MOTE, App::Services(services));
+        network
+            .world
+            .set_app(MOTE, App::Services(Box::new(services)));
         Self { network }
     }
 

@@ -540,7 +540,7 @@ fn motes_serve_echo_and_chargen() {
     let mote = chain.mote();
     chain
         .world
-        .set_app(mote, App::Services(Services::new(2, ends)));
+        .set_app(mote, App::Services(Box::new(Services::new(2, ends))));
     let host = chain.host().unwrap();
     let remote = (chain.mote_addr(), 0);
     let open = |chain: &mut Chain<'_>, port| {

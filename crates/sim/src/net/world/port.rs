@@ -21,6 +21,7 @@ use crate::streams::{Purpose, stream};
 
 /// How an interface of a node is attached.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all ports are radios")]
 pub enum Port {
     /// A radio on the air.
     Air(RadioPort),
