@@ -73,9 +73,13 @@ impl Child {
         let is_its = |it: &Candidate| it.parent.extended == sender;
         let is_asked = self.quest == Quest::Address && self.candidate.as_ref().is_some_and(is_its);
         let searches = matches!(self.quest, Quest::Routers | Quest::All);
+        // A parent that was lost, and is heard while this node rests between searches.
+        let is_back = self.state == ChildState::Searching
+            && self.quest == Quest::Rest
+            && sender == self.place.parent.extended;
         // Nobody else is worth the cipher: offers are for one node.
         let may_offer = searches && !ends.dst.is_multicast();
-        if !is_parent && !may_offer && !is_asked {
+        if !is_parent && !may_offer && !is_asked && !is_back {
             return Err(MleDrop::NotParent);
         }
         // An answer that is awaited is opened in a flood, too: that takes no longer than the wait.
@@ -92,6 +96,12 @@ impl Child {
             }
             command::CHILD_ID_RESPONSE if is_asked => self.on_address(&message, now),
             command::PARENT_RESPONSE | command::CHILD_ID_RESPONSE => Err(MleDrop::Unasked),
+            _ if is_back && message.numbers > self.heard => {
+                // It may still know this node: a question tells sooner than the next search.
+                self.heard = message.numbers;
+                (self.quest, self.quest_at, self.unanswered) = (Quest::Former, Some(now), 0);
+                Ok(None)
+            }
             _ if !is_parent => Err(MleDrop::NotParent),
             _ => {
                 let taken = self.on_parent(&message, now)?;

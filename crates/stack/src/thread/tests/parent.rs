@@ -383,3 +383,42 @@ fn faintly(lone: &mut Lone, command: u8, tlvs: &[(u8, &[u8])]) -> Result<(), Mle
     lone.child.margin = 5;
     taken
 }
+
+/// It was away for longer than its children wait for it, and has kept its memory.
+#[test]
+fn a_parent_that_was_lost_is_asked_as_soon_as_it_is_heard_again() {
+    let mut lone = Lone::attached();
+    let place = lone.child.place();
+    let recorded = lone.sealed(PARENT, command::ADVERTISEMENT, &[]);
+    lone.take((PARENT, local(CHILD)), &recorded).unwrap();
+    (0..3).for_each(|_| lone.child.on_sent(false, lone.now));
+    lone.run(Duration::from_secs(100));
+    while lone.child.quest != Quest::Rest {
+        lone.run(Duration::from_millis(100));
+    }
+    // A recording of it says nothing, nor does another router.
+    let said = lone.take((PARENT, local(CHILD)), &recorded);
+    assert_eq!(said, Err(MleDrop::NotParent));
+    let said = lone.hear(OTHER, command::ADVERTISEMENT, &[]);
+    assert_eq!(said, Err(MleDrop::NotParent));
+    assert!(lone.poll().is_empty());
+    let request = [(tlv::CHALLENGE, &[9; 8][..])];
+    lone.hear(PARENT, command::CHILD_UPDATE_REQUEST, &request)
+        .unwrap();
+    let sent = lone.poll();
+    assert_eq!(sent[0].command, command::CHILD_UPDATE_REQUEST);
+    let challenge = sent[0].tlv(tlv::CHALLENGE).unwrap();
+    let answer = [
+        (tlv::SOURCE_ADDRESS, &[0xa8, 0][..]),
+        (tlv::LEADER_DATA, &LEADER),
+        (tlv::LINK_FRAME_COUNTER, &[0, 0, 9, 0]),
+        (tlv::RESPONSE, &challenge),
+    ];
+    lone.hear(PARENT, command::CHILD_UPDATE_RESPONSE, &answer)
+        .unwrap();
+    assert_eq!(lone.child.place(), place);
+    assert!(
+        lone.child.take_recount(),
+        "its frames are new from there on"
+    );
+}
