@@ -17,6 +17,7 @@ mod connection;
 mod datagrams;
 mod driven;
 mod fairness;
+mod firmware;
 mod fragments;
 mod input;
 mod join;
@@ -46,7 +47,7 @@ pub struct Target {
 }
 
 /// All fuzz targets.
-pub const TARGETS: [Target; 23] = [
+pub const TARGETS: [Target; 24] = [
     Target {
         name: "wire",
         run: wire::run,
@@ -101,6 +102,11 @@ pub const TARGETS: [Target; 23] = [
         name: "spinel",
         run: spinel::run,
         seeds: spinel::seeds,
+    },
+    Target {
+        name: "firmware",
+        run: firmware::run,
+        seeds: firmware::seeds,
     },
     Target {
         name: "sealed",
