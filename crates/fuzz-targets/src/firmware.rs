@@ -172,7 +172,7 @@ impl TcpConnect for Web {
     type Error = Infallible;
     type Connection<'a> = Line;
 
-    async fn connect<'a>(&'a self, remote: SocketAddr) -> Result<Line, Infallible> {
+    async fn connect(&self, remote: SocketAddr) -> Result<Line, Infallible> {
         let place = usize::from(remote.port()) % self.0.len().max(1);
         Ok(Line::new(self.0.get(place).map_or(&[], Vec::as_slice)))
     }
