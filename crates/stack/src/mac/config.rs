@@ -19,9 +19,7 @@ pub struct Config {
     pub channel: u8,
     /// The channels that the mesh spreads over; by default one for all.
     pub channels: Channels,
-    /// `macMinBE`: the first backoff of an attempt is uniform in 0..2^BE unit backoffs. Where
-    /// [`Self::retry_doubles`] it is the most: frames that a pace keeps apart, and those of a node
-    /// that nobody else disturbs, have as small a BE as their neighbour's last frames needed.
+    /// `macMinBE`: the first backoff of an attempt is uniform in 0..2^BE unit backoffs.
     pub be_min: u8,
     /// `macMaxBE`: BE grows by one with each busy channel, up to this.
     pub be_max: u8,

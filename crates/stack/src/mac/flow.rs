@@ -13,8 +13,6 @@ pub(crate) struct Flow {
     pub(crate) taken_at: Instant,
     /// Whether this node is a source that contends with others for the neighbour.
     pub(crate) contends: bool,
-    /// Whether this node waits between two frames of it.
-    pub(crate) is_paced: bool,
 }
 
 impl Flow {
@@ -24,6 +22,5 @@ impl Flow {
         follows: false,
         taken_at: Instant::ORIGIN,
         contends: false,
-        is_paced: false,
     };
 }

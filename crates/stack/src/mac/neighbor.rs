@@ -327,20 +327,6 @@ impl<'m> Neighbors<'m> {
         Some(u16::try_from(effort).unwrap_or(u16::MAX))
     }
 
-    /// The exponent of the first backoff that frames for `addr` need: one more than the logarithm
-    /// of their effort, attempts that fail and assessments in vain included. `None` where that says
-    /// nothing. A sender that wins its air finds it free because others do not: with a short
-    /// backoff it would win more of it still. So this holds only for frames that a pace keeps apart,
-    /// at their source or at a relay of one source's, and where nobody else is heard.
-    pub(super) fn exponent(&self, addr: LinkAddr) -> Option<u8> {
-        let entry = self.find(addr)?;
-        if !entry.timing.is_orderly(entry.attempts) {
-            return None;
-        }
-        let effort = self.effort(addr)?.max(EFFORT_ONE);
-        Some((effort / EFFORT_ONE).ilog2() as u8 + 1)
-    }
-
     pub(super) fn flow(&self, addr: LinkAddr) -> Flow {
         self.find(addr)
             .map_or(Flow::NONE, |entry| entry.timing.flow())
@@ -430,9 +416,6 @@ impl<'m> Neighbors<'m> {
 const fn ticks(now: Instant) -> u8 {
     (now.as_micros() >> 20) as u8
 }
-
-/// The effort of one attempt for each frame (RFC 6551 §4.3.2).
-const EFFORT_ONE: u16 = 128;
 
 /// Attempts after which old ones count half. Chosen arbitrarily: some tens of packets.
 pub(super) const ETX_WINDOW: u16 = 128;
@@ -533,65 +516,6 @@ mod tests {
         neighbors.record(stranger, Some(Duration::from_millis(5)), at(50));
         neighbors.record(PARENT, Some(Duration::from_millis(5)), at(60));
         assert_eq!(neighbors.apart(PARENT), None);
-    }
-
-    /// A frame backs off the longer, the more its neighbour's frames cost; but a node that neither
-    /// paces its frames nor is alone has no say in it.
-    #[cfg(feature = "pace")]
-    #[test]
-    fn a_first_backoff_follows_the_effort() {
-        // Attempts, of which so many fail, and assessments in vain.
-        for (attempts, failed, busy, is_paced, exponent) in [
-            (31, 0, 0, false, None),
-            (32, 0, 0, false, Some(1)),
-            (80, 0, 9, false, Some(1)),
-            (80, 0, 10, false, None),
-            (80, 41, 0, false, Some(2)),
-            (80, 0, 10, true, Some(1)),
-            (80, 0, 79, true, Some(1)),
-            (80, 0, 80, true, Some(2)),
-            (80, 40, 79, true, Some(2)),
-            (80, 40, 80, true, Some(3)),
-            (80, 80, 0, true, None),
-        ] {
-            let mut table = [const { Neighbor::EMPTY }; 2];
-            let mut neighbors = Neighbors::new(&mut table, true);
-            let now = Instant::from_micros(1_000_000);
-            for attempt in 0..attempts {
-                let took = (attempt >= failed).then_some(Duration::from_millis(5));
-                neighbors.record(PARENT, took, now);
-            }
-            (0..busy).for_each(|_| neighbors.note_busy(PARENT));
-            let flow = Flow {
-                is_paced,
-                ..Flow::NONE
-            };
-            neighbors.note_flow(PARENT, flow);
-            let case = (attempts, failed, busy, is_paced);
-            assert_eq!(neighbors.exponent(PARENT), exponent, "{case:?}");
-        }
-        let neighbors = Neighbors::new(&mut [], true);
-        assert_eq!(neighbors.exponent(PARENT), None);
-    }
-
-    /// A relay of one source's frames goes by their effort; a relay of two sources' does not.
-    #[cfg(feature = "pace")]
-    #[test]
-    fn a_relay_of_one_source_is_kept_apart_by_its_pace() {
-        let mut table = [const { Neighbor::EMPTY }; 2];
-        let mut neighbors = Neighbors::new(&mut table, true);
-        let mut at = Instant::from_micros(1_000_000);
-        neighbors.record(PARENT, Some(Duration::from_millis(5)), at);
-        let [first, second] = [2, 3].map(LinkAddr::Short);
-        for (senders, exponent) in [([first; 2], Some(1)), ([first, second], None)] {
-            for _ in 0..40 {
-                for from in senders {
-                    at += Duration::from_millis(16);
-                    neighbors.note_arrival(PARENT, from, at);
-                }
-            }
-            assert_eq!(neighbors.exponent(PARENT), exponent, "{senders:?}");
-        }
     }
 
     #[test]

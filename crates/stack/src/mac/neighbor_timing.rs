@@ -113,14 +113,6 @@ impl NeighborTiming {
         self.others >= u8::MAX / SHARED
     }
 
-    /// Whether the frames for the neighbour are kept apart by a pace, this node's or their one
-    /// source's, or nobody else uses the air: of `attempts`, few have found it busy.
-    pub(super) const fn is_orderly(&self, attempts: u16) -> bool {
-        let is_passed_on = self.apart_us > 0 && !self.is_shared();
-        let is_alone = attempts >= ATTEMPTS_KNOWN && self.busy < attempts / BUSY_PART;
-        self.flow.is_paced || is_passed_on || is_alone
-    }
-
     /// The time between the starts of frames that go on to the neighbour.
     pub(super) fn apart(&self) -> Option<Duration> {
         (self.apart_us > 0).then_some(Duration::from_micros(self.apart_us.into()))
@@ -140,13 +132,6 @@ const LAST: u8 = 32;
 /// A neighbour is shared if at least one frame in this many is not from its busiest sender. Short
 /// messages beside bulk data stay below that.
 const SHARED: u8 = 4;
-
-/// Attempts after which is known whether others use the air.
-const ATTEMPTS_KNOWN: u16 = 32;
-
-/// A node is alone if less than one in so many of its attempts finds the channel busy. Of ten
-/// senders that hear each other none is, not even one that wins most of the air.
-const BUSY_PART: u16 = 8;
 
 /// Exchanges between two frames that do not follow each other.
 const FOLLOWS: u64 = 8;

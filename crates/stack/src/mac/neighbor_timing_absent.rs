@@ -40,10 +40,6 @@ impl NeighborTiming {
         false
     }
 
-    pub(super) const fn is_orderly(&self, _: u16) -> bool {
-        false
-    }
-
     pub(super) const fn apart(&self) -> Option<Duration> {
         None
     }

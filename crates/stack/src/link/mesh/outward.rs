@@ -140,7 +140,7 @@ impl<'m> Mesh<'m> {
                     exchange: now.since(outcome.started),
                     copy: outcome.copied,
                 };
-                let mut flow = self.settings.flow(is_router, took, outcome, now, &self.mac);
+                let flow = self.settings.flow(is_router, took, outcome, now, &self.mac);
                 let begins = self.mac.flow(outcome.to).token != outcome.token;
                 self.mac.note_flow(outcome.to, flow);
                 if !flow.follows {
@@ -150,8 +150,6 @@ impl<'m> Mesh<'m> {
                 if begins {
                     pace = pace + self.settings.gap(is_router, &self.mac);
                 }
-                flow.is_paced = pace > took.exchange;
-                self.mac.note_flow(outcome.to, flow);
                 // The next attempt begins with its copy.
                 outcome.started + (pace - outcome.copied)
             }

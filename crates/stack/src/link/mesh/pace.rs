@@ -187,7 +187,6 @@ impl MeshSettings {
             taken_at: now,
             contends: self.is_source(is_router, outcome.to, mac)
                 && self.effort(outcome.to, mac) > ETX_CONTENDED,
-            is_paced: false,
         }
     }
 
