@@ -44,7 +44,7 @@ Examples:
   motet up --hops 2 -- ping -c 3 mote2
   motet up -- iperf3 -c fd6d:6f74:6574:1:4d:6f74:6574:3 -t 10
   motet up --app http -- sh -c 'curl -g http://[${MOTET_MOTES%% *}]/status'
-  motet up --app firmware                 motes that take firmware: curl -T, motet push
+  motet up --app firmware                 motes for curl -T, motet push
   motet up --scenario scenarios/office.toml
   motet up --hops 1 --sleep hinted:20     a mote that sleeps for 20 s at a time
   motet up --thread -- ping -c 3 mote1    a child of a Thread router

@@ -2,7 +2,7 @@
 //!
 //! Place: [`crate::verify`] reads an image from flash by these types. Left out: encryption,
 //! compression, dependencies between images, and every TLV that neither sums nor signs.
-//! Source: MCUboot, `docs/design.md`, "Image format", and `boot/bootutil/include/bootutil/image.h`.
+//! Source: MCUboot, design document, "Image format", and `boot/bootutil/include/bootutil/image.h`.
 
 use core::fmt;
 

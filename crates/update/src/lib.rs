@@ -53,7 +53,7 @@
 //! Memory: [`Firmware`] takes some 500 bytes, a request's future 2 KiB with its buffer. Left out:
 //! the boot loader, TLS, names of sources, deltas, images that are encrypted.
 //!
-//! Sources: RFC 9110, RFC 9112, RFC 9530, RFC 6750, RFC 2483; MCUboot, `docs/design.md`.
+//! Sources: RFC 9110, RFC 9112, RFC 9530, RFC 6750, RFC 2483; MCUboot's design document.
 #![no_std]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 #![forbid(unsafe_code)]

@@ -454,7 +454,7 @@ fn magic(unit: usize) -> [u8; 16] {
     }
 }
 
-/// `BOOT_MAGIC_VALUES`. Source: MCUboot, `docs/design.md`, "Image trailer".
+/// `BOOT_MAGIC_VALUES`. Source: MCUboot, design document, "Image trailer".
 const MAGIC: [u8; 16] = [
     0x77, 0xc2, 0x95, 0xf3, 0x60, 0xd2, 0xef, 0x7f, 0x35, 0x52, 0x50, 0x0f, 0x2c, 0xb6, 0x79, 0x80,
 ];

@@ -240,8 +240,9 @@ fn nothing_is_overwritten_and_no_work_is_done_in_vain() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("--force"));
     assert_eq!(fs::read_to_string(path).unwrap(), "mine");
-    let nowhere = folder.path().join("no/such/rows.jsonl");
-    let output = run(["reproduce", "--json", nowhere.to_str().unwrap()]);
+    // Folders are made, but not where a file is.
+    let nowhere = format!("{path}/rows.jsonl");
+    let output = run(["reproduce", "tcplp-hops", "--json", &nowhere]);
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
 }
 
