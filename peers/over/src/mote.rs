@@ -196,8 +196,8 @@ async fn move_packets(ot: &'static OpenThread<'static>, shim: Shim) {
     let _: ((), ()) = embassy_futures::join::join(inward, outward).await;
 }
 
-/// Sends. In the middle a burst of datagrams fills OpenThread's queue, which drops what is too much,
-/// Motet's packets too; then the mote leaves the network for a while.
+/// Sends. In the middle a burst of datagrams fills OpenThread's queue, which drops what is too
+/// much, Motet's packets too; then the mote leaves the network for a while.
 async fn send_in_trouble(
     ot: &'static OpenThread<'static>,
     stack: motet_embassy::Stack,

@@ -4,12 +4,12 @@
 //! Place: what `motet up` runs on each mote. Echo and discard answer datagrams too. All connections
 //! share one pool of buffers: their number is the service's limit. A client that is gone, or that
 //! acknowledges nothing, loses its place after two minutes. An idle client of a small service keeps
-//! its place until somebody else needs it, as with everybody's echo service; one of a shell or
-//! of `/firmware` loses it after five minutes, and a web server's client has a minute for its whole request
-//! ([`Dialogue::idle_max`]), however it comes. If all places are taken, a new client replaces the
-//! one that has been idle for longest, if that is at least [`YIELDS_AFTER`]. Sources: RFC 862
-//! (echo), RFC 863 (discard), RFC 864 (character generator); RFC 9293 §3.8.4 (keepalive), RFC 5482
-//! (user timeout); RFC 9112 §9.5 (a server closes what is idle).
+//! its place until somebody else needs it, as with everybody's echo service; one of a shell or of
+//! `/firmware` loses it after five minutes, and a web server's client has a minute for its whole
+//! request ([`Dialogue::idle_max`]), however it comes. If all places are taken, a new client
+//! replaces the one that has been idle for longest, if that is at least [`YIELDS_AFTER`]. Sources:
+//! RFC 862 (echo), RFC 863 (discard), RFC 864 (character generator); RFC 9293 §3.8.4 (keepalive),
+//! RFC 5482 (user timeout); RFC 9112 §9.5 (a server closes what is idle).
 
 use motet::node::Node;
 use motet::tcp::{self, Buffers, Config, Handle, ListenerHandle, RecvError, SegmentDrop, State};

@@ -17,6 +17,7 @@ mod bluetooth;
 mod build;
 mod memory;
 mod options;
+mod tables;
 mod thread;
 mod wired;
 
@@ -52,8 +53,9 @@ pub(crate) use self::bluetooth::tcple_memory;
 pub(crate) use self::memory::{give_new_fragments, new_tcp};
 pub use self::options::{
     BleOptions, Cipher, HOST_DELAY, Host, HostOptions, Interference, Joining, NetworkOptions,
-    NodeOptions, Parent, Part, SecurityOptions, Tables, ThreadOptions, star,
+    NodeOptions, Parent, Part, SecurityOptions, ThreadOptions, star,
 };
+pub use self::tables::Tables;
 pub(crate) use self::wired::{join_wire, new_wire, wired_node};
 
 /// A network ready to run.

@@ -5,7 +5,6 @@ use std::net::Ipv6Addr;
 
 use motet::ble::Phy;
 use motet::ip::queue::Discipline;
-use motet::limits::IPV6_MTU_MIN;
 use motet::link::{Forwarding, IndirectConfig, Relaying};
 use motet::mac::security::NetworkKey;
 use motet::mac::{self, Sleep};
@@ -16,6 +15,7 @@ use motet::wire::LinkAddr;
 use motet::wire::ieee802154::Level;
 use motet_state::KeyName;
 
+use super::tables::Tables;
 use crate::air::gains::{Gains, Later};
 use crate::air::noise::Noise;
 use crate::air::profile::Profile;
@@ -328,28 +328,6 @@ pub enum Parent {
     Node(usize),
 }
 
-/// How large a node's tables are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Tables {
-    /// Frames that its MAC queues.
-    pub queue_frames: usize,
-    /// Bytes of whole packets that wait for the air.
-    pub packet_queue_len: usize,
-    /// Packets under way through it in fragments.
-    pub records: usize,
-    /// Packets being gathered in it.
-    pub bodies: usize,
-    /// TCP connections that the node has memory for.
-    pub connections: usize,
-    /// TCP listeners that the node has memory for.
-    pub listeners: usize,
-    /// TCP handshakes that nobody has accepted yet.
-    pub half_open: usize,
-    /// Connections whose compressed headers it knows, if more than its own and, at the border
-    /// router, two of every mote.
-    pub compressed: usize,
-}
-
 /// A host beyond the wire.
 #[derive(Clone, PartialEq, Debug)]
 pub struct HostOptions {
@@ -447,44 +425,6 @@ impl NodeOptions {
             channel: self.channel,
         }
     }
-}
-
-impl Tables {
-    /// A relay of `TCPlp`'s testbed, whose 32 buffers of 128 bytes served everything.
-    pub const RELAY: Self = Self {
-        queue_frames: 16,
-        packet_queue_len: 8 * IPV6_MTU_MIN,
-        records: 16,
-        bodies: 4,
-        connections: 8,
-        listeners: 4,
-        half_open: 4,
-        compressed: 0,
-    };
-
-    /// A border router of so many motes on a machine that has memory to spare: it puts a packet of
-    /// each of them together at a time, and 32 at the least.
-    #[must_use]
-    pub fn border_router(motes: usize) -> Self {
-        let bodies = motes.clamp(BODIES_MIN, BODIES_MAX);
-        Self {
-            records: bodies + Self::RELAY.records,
-            bodies,
-            ..Self::RELAY
-        }
-    }
-
-    /// A mote of a large mesh: one connection of its own, and little to pass on at a time.
-    pub const SMALL: Self = Self {
-        queue_frames: 12,
-        packet_queue_len: 2 * IPV6_MTU_MIN,
-        records: 8,
-        bodies: 1,
-        connections: 1,
-        listeners: 1,
-        half_open: 1,
-        compressed: 0,
-    };
 }
 
 impl HostOptions {
@@ -598,9 +538,3 @@ const INDIRECT_LEN: usize = 6 * 1_024;
 
 /// One way: decides at how many segments a larger window stops to help (`TCPlp` Fig 5).
 pub const HOST_DELAY: Duration = Duration::from_millis(20);
-
-/// Packets that a border router puts together at a time, however few motes it has.
-const BODIES_MIN: usize = 32;
-
-/// The most of them: their table has 255 records at most.
-const BODIES_MAX: usize = 255 - Tables::RELAY.records;
