@@ -53,7 +53,7 @@ pub(crate) async fn publish<N: TcpConnect>(
     let options = ConnectOptions::new().clean_start();
     let connected = client.connect(socket, &options, Some(device)).await;
     connected.map_err(|_| Failed::Broker)?;
-    let options = PublicationOptions::new(TopicReference::Name(topic.into())).at_least_once();
+    let options = PublicationOptions::new(TopicReference::Name(topic)).at_least_once();
     let published = client.publish(&options, Bytes::from(message)).await;
     published.map_err(|_| Failed::Broker)?;
     loop {

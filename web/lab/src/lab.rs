@@ -296,9 +296,15 @@ fn explained(frame: &Frame) -> Option<String> {
     let mut text = Vec::new();
     Look::PLAIN.frame(&mut text, frame).ok()?;
     let text = String::from_utf8(text).ok()?;
-    let (_, layers) = text.split_once('\n')?;
+    // The first line is made anew, so what was folded from it goes with it.
+    let layers = text.lines().skip(1);
+    let layers = layers.skip_while(|line| line.starts_with(CONTINUED));
+    let layers: String = layers.map(|line| format!("{line}\n")).collect();
     Some(format!("#{}  {}\n{layers}", frame.number, frame.summary))
 }
+
+/// Begins each line that goes on with the one before it, as [`Look::frame`] writes them.
+const CONTINUED: &str = "           ";
 
 /// A capture in memory, which the run writes and its caller reads.
 #[derive(Clone, Debug, Default)]
