@@ -1,18 +1,17 @@
 //! `motet decode`: explains a capture frame by frame.
 //!
-//! Place: `motet-decode` explains the frames; this file opens captures and prints the explanations.
+//! Place: `motet-decode` explains the frames, [`Source`] opens the capture; this file prints the
+//! explanations.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufWriter, Write};
 
 use anstream::{AutoStream, ColorChoice};
-use motet_decode::{Capture, CaptureError, Context, Decoder, Ending, Frame, Look};
+use motet_decode::{CaptureError, Decoder, Frame, Look};
 
 use crate::error::Error;
 use crate::grid;
-use crate::keys::CaptureKeys;
 use crate::output::{self, Versioned};
+use crate::source::Source;
 
 /// Explain a capture frame by frame: 802.15.4, Bluetooth LE, 6LoWPAN, IPv6, TCP, RPL, CoAP, Spinel.
 ///
@@ -32,9 +31,8 @@ use crate::output::{self, Versioned};
                         motet decode llsec.pcap --key raw:00112233445566778899aabbccddeeff\n  \
                         motet decode --spinel dongle.log")]
 pub(crate) struct Args {
-    /// The capture file; `-` reads standard input.
-    #[arg(value_name = "FILE.pcap")]
-    file: PathBuf,
+    #[command(flatten)]
+    source: Source,
 
     /// The file holds the bytes of a serial line with Spinel, and is no capture.
     ///
@@ -50,60 +48,6 @@ pub(crate) struct Args {
     /// Print only the closing summary: conversations, and what could not be decoded.
     #[arg(long)]
     summary: bool,
-
-    /// A header compression context that the capture does not show being announced.
-    #[arg(long, value_name = "ID=PREFIX/LEN", value_parser = str::parse::<Context>)]
-    context: Vec<Context>,
-
-    /// Decrypt 802.15.4 frames and Thread's messages: a key file, a network key, or a dataset.
-    ///
-    /// A network key has 32 hexadecimal digits. A dataset is what ot-ctl dataset active -x prints
-    /// of a Thread network: its digits, a file with them, or - for standard input. Where frames
-    /// have short addresses, the extended ones are learned from the capture. No key is shown.
-    ///
-    /// With raw: in front, the digits are the AES key of the frames themselves, as Contiki-NG's
-    /// llsec and Wi-SUN's group keys are; also where frames name no key. It may be given several
-    /// times.
-    #[arg(long, value_name = "FILE|KEY|DATASET|raw:KEY")]
-    key: Vec<String>,
-
-    /// The key index of frames that a raw key is for; the first belongs to the first raw key.
-    ///
-    /// Without it a raw key is tried for every frame.
-    #[arg(long, value_name = "N")]
-    key_index: Vec<u8>,
-
-    /// What 802.15.4 frames end in where the link type says: in an FCS.
-    ///
-    /// A radio by TI puts signal strength and correlation in the FCS's place, and some programs
-    /// leave it out. auto finds it out from the first frames.
-    #[arg(long, value_enum, default_value = "auto")]
-    fcs: FcsKind,
-}
-
-/// What the frames of a capture end in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub(crate) enum FcsKind {
-    /// What the first frames show.
-    Auto,
-    /// The FCS.
-    Crc,
-    /// The metadata of a TI radio (CC24xx and later) in the FCS's place.
-    Ti,
-    /// Nothing.
-    None,
-}
-
-impl FcsKind {
-    /// What the frames of `capture` end in.
-    pub(crate) fn ending(self, capture: &mut Capture) -> Ending {
-        match self {
-            Self::Auto => capture.ending(),
-            Self::Crc => Ending::Crc,
-            Self::Ti => Ending::Metadata,
-            Self::None => Ending::Nothing,
-        }
-    }
 }
 
 /// Runs `motet decode`.
@@ -112,22 +56,8 @@ impl FcsKind {
 /// [`Error::Input`] where the file is not a capture, is damaged, or has a link type that `decode`
 /// does not read; the frames before the damage are printed.
 pub(crate) fn run(args: &Args) -> Result<(), Error> {
-    let unreadable = |error: CaptureError| unreadable(&args.file, &error);
-    if args.key.iter().any(|key| key == "-") && args.file.as_os_str() == "-" {
-        return Err(Error::input(
-            "the capture and --key cannot both be standard input: name a file for one of them",
-        ));
-    }
-    let keys = CaptureKeys::read(&args.key, &args.key_index)?;
-    let mut capture = open_file(&args.file, args.spinel).map_err(unreadable)?;
-    let mut decoder = keys.decoder(&args.context);
-    decoder.end_frames_in(args.fcs.ending(&mut capture));
-    if !args.key.is_empty() && is_read_twice(&args.file) {
-        decoder = informed(
-            decoder,
-            open_file(&args.file, args.spinel).map_err(unreadable)?,
-        );
-    }
+    let unreadable = |error: CaptureError| args.source.unreadable(&error);
+    let (mut capture, mut decoder) = args.source.open(args.spinel)?;
     let mut printer = Printer::new(args);
     let ended = loop {
         match capture.next_record() {
@@ -151,47 +81,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
             .map_err(|error| output::stdout_error(&error))?;
     }
     ended
-}
-
-/// Why a capture cannot be read (further).
-pub(crate) fn unreadable(file: &Path, error: &CaptureError) -> Error {
-    let file = match file.as_os_str() == "-" {
-        true => "standard input".into(),
-        false => file.display().to_string(),
-    };
-    Error::input(format!("cannot decode {file}: {error}"))
-}
-
-/// Whether the capture can be read twice: it is a file, not a pipe and nothing that grows.
-pub(crate) fn is_read_twice(file: &Path) -> bool {
-    file.as_os_str() != "-" && file.metadata().is_ok_and(|file| file.is_file())
-}
-
-/// A decoder that knows what `capture` shows, so that frames are opened that are ahead of the
-/// message which explains them.
-pub(crate) fn informed(mut decoder: Decoder, mut capture: Capture) -> Decoder {
-    // What cannot be read is reported when the frames are shown.
-    while let Some(Ok(record)) = capture.next_record() {
-        decoder.decode(&record);
-    }
-    decoder.rewound()
-}
-
-/// Opens a file, or standard input where the path is `-`.
-pub(crate) fn open_file(path: &Path, is_spinel: bool) -> Result<Capture, CaptureError> {
-    let input: Box<dyn Read> = if path.as_os_str() == "-" {
-        Box::new(io::stdin())
-    } else {
-        let file = File::open(path).map_err(CaptureError::Io)?;
-        if file.metadata().map_err(CaptureError::Io)?.is_dir() {
-            return Err(CaptureError::Io(io::ErrorKind::IsADirectory.into()));
-        }
-        Box::new(file)
-    };
-    match is_spinel {
-        true => Capture::of_serial_line(input),
-        false => Capture::new(input),
-    }
 }
 
 /// As fits standard output: colour where it is a terminal and `NO_COLOR` is not set.
@@ -221,7 +110,7 @@ impl Printer {
             out: BufWriter::new(io::stdout()),
             json: args.json,
             frames: !args.summary,
-            at_once: args.file.as_os_str() == "-",
+            at_once: args.source.is_stdin(),
         }
     }
 

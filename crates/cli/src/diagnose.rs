@@ -4,15 +4,14 @@
 //! and prints.
 
 use std::io::{self, Write as _};
-use std::path::PathBuf;
 
-use motet_decode::{CaptureError, Context, Diagnosis, Examiner};
+use motet_decode::{CaptureError, Diagnosis, Examiner};
 
-use crate::decode::{self, FcsKind};
+use crate::decode;
 use crate::error::Error;
 use crate::grid::{Grid, Head};
-use crate::keys::CaptureKeys;
 use crate::output::{self, BOLD, DIM, Out};
+use crate::source::Source;
 
 /// Say what is wrong in a network, from a capture of it: worst first, with the frames that show it.
 ///
@@ -25,30 +24,12 @@ use crate::output::{self, BOLD, DIM, Out};
                         motet diagnose home.pcap --key \"$(ot-ctl dataset active -x)\"\n  \
                         motet diagnose air.pcap --json | jq '.findings[].sentence'")]
 pub(crate) struct Args {
-    /// The capture file; - reads standard input.
-    #[arg(value_name = "FILE.pcap")]
-    file: PathBuf,
+    #[command(flatten)]
+    source: Source,
 
     /// One object on standard output.
     #[arg(long)]
     json: bool,
-
-    /// A header compression context that the capture does not show being announced.
-    #[arg(long, value_name = "ID=PREFIX/LEN", value_parser = str::parse::<Context>)]
-    context: Vec<Context>,
-
-    /// Decrypt frames: a key file, a network key, a dataset, or raw: and an AES key, as motet
-    /// decode takes.
-    #[arg(long, value_name = "FILE|KEY|DATASET|raw:KEY")]
-    key: Vec<String>,
-
-    /// The key index of frames that a raw key is for; the first belongs to the first raw key.
-    #[arg(long, value_name = "N")]
-    key_index: Vec<u8>,
-
-    /// What 802.15.4 frames end in where the link type says: in an FCS.
-    #[arg(long, value_enum, default_value = "auto")]
-    fcs: FcsKind,
 }
 
 /// Runs `motet diagnose`.
@@ -57,15 +38,8 @@ pub(crate) struct Args {
 /// [`Error::Input`] where the file is not a capture, or damaged; what comes before the damage is
 /// judged.
 pub(crate) fn run(args: &Args) -> Result<(), Error> {
-    let unreadable = |error: CaptureError| decode::unreadable(&args.file, &error);
-    let keys = CaptureKeys::read(&args.key, &args.key_index)?;
-    let mut capture = decode::open_file(&args.file, false).map_err(unreadable)?;
-    let mut decoder = keys.decoder(&args.context);
-    decoder.end_frames_in(args.fcs.ending(&mut capture));
-    if !args.key.is_empty() && decode::is_read_twice(&args.file) {
-        let first = decode::open_file(&args.file, false).map_err(unreadable)?;
-        decoder = decode::informed(decoder, first);
-    }
+    let unreadable = |error: CaptureError| args.source.unreadable(&error);
+    let (mut capture, mut decoder) = args.source.open(false)?;
     let mut examiner = Examiner::new();
     let ended = loop {
         match capture.next_record() {

@@ -50,6 +50,7 @@ mod run;
 mod send;
 mod sniff;
 mod soak;
+mod source;
 #[cfg(target_os = "linux")]
 mod state;
 mod targets;

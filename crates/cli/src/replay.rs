@@ -7,14 +7,13 @@
 
 use std::path::PathBuf;
 
-use motet_decode::{CaptureError, Context, Examiner, Seen, SeenFlow};
+use motet_decode::{CaptureError, Examiner, Seen, SeenFlow};
 use motet_lab::air::k7::gain_of_delivery;
 use motet_lab::air::profile::Profile;
 
-use crate::decode::{self, FcsKind};
 use crate::error::Error;
 use crate::import;
-use crate::keys::CaptureKeys;
+use crate::source::Source;
 
 /// Make a scenario of a capture: its nodes, links with their losses over time, and flows.
 ///
@@ -24,9 +23,8 @@ use crate::keys::CaptureKeys;
 #[command(after_help = "Examples:\n  motet replay air.pcap | motet run -\n  \
                         motet replay home.pcap --key team.key --out again.toml")]
 pub(crate) struct Args {
-    /// The capture file; - reads standard input.
-    #[arg(value_name = "FILE.pcap")]
-    file: PathBuf,
+    #[command(flatten)]
+    source: Source,
 
     /// Write the scenario to this file.
     #[arg(long, value_name = "FILE.toml")]
@@ -35,23 +33,6 @@ pub(crate) struct Args {
     /// Overwrite the file if it exists.
     #[arg(long)]
     force: bool,
-
-    /// A header compression context that the capture does not show being announced.
-    #[arg(long, value_name = "ID=PREFIX/LEN", value_parser = str::parse::<Context>)]
-    context: Vec<Context>,
-
-    /// Decrypt frames: a key file, a network key, a dataset, or raw: and an AES key, as motet
-    /// decode takes.
-    #[arg(long, value_name = "FILE|KEY|DATASET|raw:KEY")]
-    key: Vec<String>,
-
-    /// The key index of frames that a raw key is for; the first belongs to the first raw key.
-    #[arg(long, value_name = "N")]
-    key_index: Vec<u8>,
-
-    /// What 802.15.4 frames end in where the link type says: in an FCS.
-    #[arg(long, value_enum, default_value = "auto")]
-    fcs: FcsKind,
 }
 
 /// Runs `motet replay`.
@@ -59,15 +40,8 @@ pub(crate) struct Args {
 /// # Errors
 /// [`Error::Input`]: the file is no capture, or shows no network.
 pub(crate) fn run(args: &Args) -> Result<(), Error> {
-    let unreadable = |error: CaptureError| decode::unreadable(&args.file, &error);
-    let keys = CaptureKeys::read(&args.key, &args.key_index)?;
-    let mut capture = decode::open_file(&args.file, false).map_err(unreadable)?;
-    let mut decoder = keys.decoder(&args.context);
-    decoder.end_frames_in(args.fcs.ending(&mut capture));
-    if !args.key.is_empty() && decode::is_read_twice(&args.file) {
-        let first = decode::open_file(&args.file, false).map_err(unreadable)?;
-        decoder = decode::informed(decoder, first);
-    }
+    let unreadable = |error: CaptureError| args.source.unreadable(&error);
+    let (mut capture, mut decoder) = args.source.open(false)?;
     let mut examiner = Examiner::new();
     while let Some(record) = capture.next_record() {
         let record = record.map_err(unreadable)?;
@@ -76,7 +50,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         }
         examiner.observe(&decoder.decode(&record));
     }
-    let name = args.file.display().to_string();
+    let name = args.source.file.display().to_string();
     let seen = examiner.seen();
     if seen.nodes.len() < 2 || seen.links.is_empty() {
         return Err(Error::input(format!(
