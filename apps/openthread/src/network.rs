@@ -77,16 +77,27 @@ async fn packets(
     let outward = async {
         loop {
             let packet = outward.tx_buf().await;
-            // OpenThread has no buffer, or the device is detached. What waits holds Motet back.
-            let mut attempts = 0;
-            while ot.tx(packet).is_err() && attempts < ATTEMPTS_MAX {
-                attempts += 1;
-                Timer::after_millis(20).await;
+            // What waits holds Motet back: OpenThread takes more than its queue holds, and drops it.
+            let mut waits = 0;
+            while is_busy(&ot) && waits < WAITS_MAX {
+                waits += 1;
+                Timer::after_millis(WAIT_MS).await;
+            }
+            // OpenThread has no buffer, or the device is detached.
+            while ot.tx(packet).is_err() && waits < 2 * WAITS_MAX {
+                waits += 1;
+                Timer::after_millis(WAIT_MS).await;
             }
             outward.tx_done();
         }
     };
     let _: ((), ()) = join(inward, outward).await;
+}
+
+/// Whether OpenThread has still to send the most of a packet, by its message buffers in use.
+fn is_busy(ot: &OpenThread<'_>) -> bool {
+    let buffers = ot.buffer_info();
+    buffers.total.saturating_sub(buffers.free) > IN_USE_MAX
 }
 
 /// Tells Motet what changes below: whether the device is attached, and its addresses.
@@ -130,8 +141,13 @@ impl From<SpawnError> for Refused {
 const MTU: usize = 1280;
 /// Of one device, in Motet's tables.
 const ADDRESSES_MAX: usize = 4;
-/// A second; then the packet is lost, as in a network.
-const ATTEMPTS_MAX: u32 = 50;
+/// Message buffers (128 bytes each) in use with which OpenThread gets another packet. A packet of
+/// 1,280 bytes takes 11 of them, and 13 frames of the 100 that its queue holds
+/// (`OPENTHREAD_CONFIG_MAX_FRAMES_IN_DIRECT_TX_QUEUE`). So two packets at most wait there.
+const IN_USE_MAX: u16 = 12;
+const WAIT_MS: u64 = 5;
+/// A second; then OpenThread gets the packet, or it is lost, as in a network.
+const WAITS_MAX: u32 = 200;
 
 /// Two connections of 4 KiB each way: MQTT's and HTTP's.
 static SOCKETS: PacketResources<2, 4096> = PacketResources::new();

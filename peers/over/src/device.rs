@@ -100,6 +100,7 @@ pub(crate) fn start_motet(
     match buffer {
         4096 => start_sized::<4096>(executor, shim, seed),
         6144 => start_sized::<6144>(executor, shim, seed),
+        16384 => start_sized::<16384>(executor, shim, seed),
         _ => start_sized::<8192>(executor, shim, seed),
     }
 }

@@ -1,8 +1,8 @@
 //! A mote of a Thread network: OpenThread by the crate `openthread`, on a simulated radio
 //! co-processor, and Motet's sockets above it.
 //!
-//! The crate's own runner for embassy-net panics where OpenThread refuses a packet, and takes
-//! packets that OpenThread has no buffers for; [`move_packets`] stands in its place.
+//! The crate's own runner for embassy-net panics where OpenThread refuses a packet, and hands over
+//! more than OpenThread's queue holds; [`move_packets`] stands in its place.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     );
     let own_addr = own.get().context("no address")?;
     println!("joined {own_addr}");
-    let stack = device::start_motet(&mut executor, &shim, 8192, 1);
+    let stack = device::start_motet(&mut executor, &shim, 16384, 1);
     // The owner's addresses, for as long as this runs: those of Thread change.
     executor.spawn(async move {
         loop {
@@ -96,6 +96,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let outcome = Rc::new(Outcome::default());
         let result = outcome.clone();
         let begun = now_us();
+        let failed_before = ot.ip_counters().tx_failure;
         executor.spawn(async move {
             let end = match task {
                 Some(task) => device::motet(stack, remote.into(), task, &result).await,
@@ -110,7 +111,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             End::Open => "hangs",
             End::Failed => "failed",
         };
-        println!("{word} {what} {} {seconds:.1}", outcome.all.get());
+        let failed = ot.ip_counters().tx_failure.wrapping_sub(failed_before);
+        println!("{word} {what} {} {seconds:.1} {failed}", outcome.all.get());
     }
     Ok(())
 }
@@ -171,8 +173,9 @@ fn join(
     Ok(ot)
 }
 
-/// Moves packets between OpenThread and the driver. A packet that OpenThread refuses is offered
-/// again, which holds the stack above back, and is dropped after a second as a network would.
+/// Moves packets between OpenThread and the driver. The next packet waits until OpenThread has
+/// sent the most of those before it, or takes it: this holds the stack above back. After a second
+/// it goes, or is dropped, as in a network.
 async fn move_packets(ot: &'static OpenThread<'static>, shim: Shim) {
     let inward = async {
         let mut packet = [0; MTU];
@@ -185,15 +188,25 @@ async fn move_packets(ot: &'static OpenThread<'static>, shim: Shim) {
     let outward = async {
         loop {
             let packet = shim.next().await;
-            let mut attempts = 0;
-            while ot.tx(&packet).is_err() && attempts < 50 {
-                attempts += 1;
-                Timer::after_millis(20).await;
+            let mut waits = 0;
+            while is_busy(ot) && waits < WAITS_MAX {
+                waits += 1;
+                Timer::after_millis(WAIT_MS).await;
+            }
+            while ot.tx(&packet).is_err() && waits < 2 * WAITS_MAX {
+                waits += 1;
+                Timer::after_millis(WAIT_MS).await;
             }
             shim.release();
         }
     };
     let _: ((), ()) = embassy_futures::join::join(inward, outward).await;
+}
+
+/// Whether OpenThread has still to send the most of a packet, by its message buffers in use.
+fn is_busy(ot: &OpenThread<'_>) -> bool {
+    let buffers = ot.buffer_info();
+    buffers.total.saturating_sub(buffers.free) > IN_USE_MAX
 }
 
 /// Sends. In the middle a burst of datagrams fills OpenThread's queue, which drops what is too
@@ -281,6 +294,13 @@ impl TryRng for Random {
 
 impl TryCryptoRng for Random {}
 
+/// Message buffers (128 bytes each) in use with which OpenThread gets another packet. A packet of
+/// 1,280 bytes takes 11 of them, and 13 frames of the 100 that its queue holds
+/// (`OPENTHREAD_CONFIG_MAX_FRAMES_IN_DIRECT_TX_QUEUE`). So two packets at most wait there.
+const IN_USE_MAX: u16 = 12;
+const WAIT_MS: u64 = 5;
+/// A second.
+const WAITS_MAX: u32 = 200;
 /// 250 KiB.
 const LEN: usize = 250 * 1024;
 /// On a busy machine.

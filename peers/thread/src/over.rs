@@ -46,38 +46,54 @@ pub(crate) fn run(openthread: &Path, mote: &Path, is_json: bool) -> Result<bool>
     let mut motet = Console::start("Motet's mote", &mut command, folder.path())?;
     motet.await_line("joined", PATIENCE)?;
 
-    let (seconds, _) = outcome(&mut motet, "send")?;
+    let sent = outcome(&mut motet, "send")?;
     let Ok(read) = reads.join() else {
         bail!("the kernel's end has panicked");
     };
     let is_whole = read? == LEN;
-    report.row("250 KiB to this machine's Linux", seconds, "s", is_whole);
-    let (seconds, read) = outcome(&mut motet, "receive")?;
+    report.row("250 KiB to this machine's Linux", sent.seconds, "s", is_whole);
+    let check = "packets that OpenThread dropped meanwhile";
+    report.row(check, sent.dropped, "", sent.dropped == 0.0);
+    let received = outcome(&mut motet, "receive")?;
     drop(writes);
-    let is_whole = read == LEN;
-    report.row("250 KiB from this machine's Linux", seconds, "s", is_whole);
-    let (seconds, _) = outcome(&mut motet, "survive")?;
+    let check = "250 KiB from this machine's Linux";
+    report.row(check, received.seconds, "s", received.read == LEN);
+    let survived = outcome(&mut motet, "survive")?;
     let Ok(read) = reads_on.join() else {
         bail!("the kernel's end has panicked");
     };
     let check = "250 KiB to this machine's Linux, a burst, then 5 s away";
-    report.row(check, seconds, "s", read? == LEN);
+    report.row(check, survived.seconds, "s", read? == LEN);
 
     let read = take(&mut tcplp)?;
-    let (seconds, _) = outcome(&mut motet, "send")?;
-    report.row("250 KiB to TCPlp on a mote", seconds, "s", read == LEN);
+    let sent = outcome(&mut motet, "send")?;
+    report.row("250 KiB to TCPlp on a mote", sent.seconds, "s", read == LEN);
     give(&mut tcplp)?;
-    let (seconds, read) = outcome(&mut motet, "receive")?;
-    report.row("250 KiB from TCPlp on a mote", seconds, "s", read == LEN);
+    let received = outcome(&mut motet, "receive")?;
+    let check = "250 KiB from TCPlp on a mote";
+    report.row(check, received.seconds, "s", received.read == LEN);
     Ok(report.failed == 0)
 }
 
-/// How many seconds Motet's mote took, and how many bytes it read.
-fn outcome(motet: &mut Console, what: &str) -> Result<(f64, usize)> {
+/// What Motet's mote says when a task has ended.
+struct Outcome {
+    seconds: f64,
+    /// Bytes that it received.
+    read: usize,
+    /// Packets of the mote that OpenThread took and did not send.
+    dropped: f64,
+}
+
+/// Waits for the end of the mote's task `what`.
+fn outcome(motet: &mut Console, what: &str) -> Result<Outcome> {
     let line = motet.await_line(what, PATIENCE)?;
     let words: Vec<&str> = line.split(' ').collect();
     match words[..] {
-        ["done", _, read, seconds] => Ok((seconds.parse()?, read.parse()?)),
+        ["done", _, read, seconds, dropped] => Ok(Outcome {
+            seconds: seconds.parse()?,
+            read: read.parse()?,
+            dropped: dropped.parse()?,
+        }),
         _ => bail!("Motet's mote says `{line}`"),
     }
 }

@@ -15,7 +15,7 @@ use crate::net::topology::Tree;
 pub(super) const SECTION: Section = Section {
     name: "thread",
     repeated: false,
-    doc: "With `topology.joining` \"thread\" only: the lab's own Thread router in the place of the border router, and motes that are its children, awake or asleep. Frames are secured with a network key that all such networks of the lab have; headers of TCP are not compressed. `docs/guide/thread.md` says what the router does.",
+    doc: "With `topology.joining` \"thread\" only: the lab's own Thread router in the place of the border router, and motes that are its children, awake or asleep. Frames are secured with a network key that all such networks of the lab have; headers of TCP are not compressed. The router's radio acknowledges by itself, and says for whom something waits, whatever `radio.profile` does. `docs/guide/thread.md` says what the router does.",
     keys: &[
         key(
             "children_max",

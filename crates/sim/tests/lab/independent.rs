@@ -1,4 +1,4 @@
-//! Five results by plain arithmetic of the standards, and the lab's beside them.
+//! Six results by plain arithmetic of the standards, and the lab's beside them.
 //!
 //! Nothing on the left of a comparison comes from the code that makes the right: no time, length or
 //! interval of the stack or of the lab. What frames a run had is read from its capture.
@@ -205,6 +205,49 @@ fn the_radio_of_a_poll() {
     let awake_us = (all - counts.states_us[sleep]) as f64;
     let each = awake_us / 900.0;
     assert!(is_within(5.0, each, poll_us), "{each} and {poll_us} µs");
+}
+
+/// An hour of a Thread child asleep, which answers 64 B a minute and polls each 30 s: its radio is on
+/// for what the capture has of it and its parent. Each exchange begins with an assessment; within
+/// one, the child waits for frames that were promised, and for its own backoffs. A receiver
+/// that stayed on between exchanges, or for a poll's time limit, is seen here.
+#[test]
+fn the_radio_of_a_thread_child_asleep() {
+    // Longer than a backoff of `macMinBE`, and shorter than any wait between two exchanges.
+    const WITHIN_US: f64 = 10_000.0;
+    let (result, heard) = run(
+        "child",
+        "duration_s = 3700\nwarmup_s = 100\n[topology]\nchain = 1\njoining = \"thread\"\n[radio]\n\
+         profile = \"ideal\"\n[stack]\nsleep = \"hinted\"\nsleep_idle_s = 30\n[[flow]]\n\
+         kind = \"request\"\nfrom = \"host\"\nto = 1\nmessage_bytes = 64\nanswer_bytes = 64\n\
+         interval_s = 60\n",
+    );
+    let counts = &result.nodes[1].counts;
+    let all: u64 = counts.states_us.iter().sum();
+    let sleep = STATES.iter().position(|state| *state == "sleep").unwrap();
+    let awake_us = (all - counts.states_us[sleep]) as f64;
+    // The router's broadcasts are not for those that sleep.
+    let theirs = heard
+        .iter()
+        .filter(|it| it.at_s >= 100.0 && !it.is_for_all());
+    let (mut on_us, mut polls) = (0.0, 0);
+    let mut ended_us = f64::NEG_INFINITY;
+    for it in theirs {
+        let (at_us, air) = (it.at_s * 1e6, air_us(it.psdu.len() as f64));
+        let gap_us = at_us - ended_us;
+        on_us += match gap_us < WITHIN_US {
+            true => gap_us,
+            false => ASSESSMENT_US + TURNAROUND_US,
+        };
+        on_us += air;
+        ended_us = at_us + air;
+        polls += u32::from(it.kind() == COMMAND);
+    }
+    assert!((120..1_000).contains(&polls), "{polls}");
+    assert!(
+        is_within(15.0, awake_us, on_us),
+        "{awake_us} and {on_us} µs, {polls} polls"
+    );
 }
 
 /// Trickle (RFC 6206 §4.2) at rest: one DIO in each interval of Imax, by each node that hears fewer

@@ -111,7 +111,7 @@ impl<'m> Builder<'_, 'm> {
         let options = &self.options.nodes[n];
         RadioPort {
             interface: RADIO,
-            profile: options.profile,
+            profile: self.profile_in_thread(n).unwrap_or(options.profile),
             filter: Filter {
                 pan: plan::PAN,
                 // Lossless: nodes have 16-bit numbers.

@@ -9,18 +9,32 @@
 use std::net::Ipv6Addr;
 
 use motet::link::Mesh;
-use motet::mac::Sleep;
+use motet::mac::{Pending, RadioCapabilities, Sleep};
 use motet::random::Rng;
 use motet::thread::{Child, ChildConfig, Dataset, Identity};
 
 use super::build::Builder;
 use super::wired::wired_node;
 use super::{Network, NetworkOptions, SecurityOptions, ThreadOptions, WIRED};
+use crate::air::profile::Profile;
 use crate::apps::App;
 use crate::net::plan;
 use crate::net::world::{Port, Resident, World};
 use crate::streams::{Purpose, stream};
 use crate::thread::{Router, RouterOptions};
+
+/// The radio of a Thread router: one that acknowledges by itself, and looks up for whom something
+/// waits, as OpenThread asks of every radio.
+const fn router_profile(profile: Profile) -> Profile {
+    Profile {
+        capabilities: RadioCapabilities {
+            auto_ack: true,
+            pending: Pending::PerNeighbour,
+            ..profile.capabilities
+        },
+        ..profile
+    }
+}
 
 impl NetworkOptions {
     /// Link security of the mesh: that of its Thread network, or of its key.
@@ -57,7 +71,7 @@ impl NetworkOptions {
             prefix: offered(prefix),
             timestamp: TIMESTAMP,
             children_max: thread.children_max,
-            radio: node.profile.capabilities,
+            radio: router_profile(node.profile).capabilities,
         };
         let rng = stream(self.seed, 0, Purpose::Thread);
         let now = world.now();
@@ -73,6 +87,13 @@ impl<'m> Builder<'_, 'm> {
             ports: vec![Port::Air(self.radio_port(0)), Port::Wire(WIRED)],
             app: App::None,
         }
+    }
+
+    /// The radio of mesh node `n`, if it is a Thread router.
+    pub(super) fn profile_in_thread(self, n: usize) -> Option<Profile> {
+        let is_router = n == 0 && self.options.thread.is_some();
+        let router = self.options.nodes.get(n).filter(|_| is_router)?;
+        Some(router_profile(router.profile))
     }
 
     /// The short address of mesh node `n`, if it is a Thread router.
