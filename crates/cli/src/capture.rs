@@ -42,7 +42,8 @@ pub(crate) fn records(mesh: &NetworkOptions) -> Records {
     let is_multi = |node: &NodeOptions| node.mac.channels != Channels::SINGLE;
     // A frame does not carry the number of its channel.
     match mesh.nodes.iter().any(is_multi) {
-        _ if mesh.ble.is_some() => Records::Bluetooth,
+        // Of a network that has both, the mesh's.
+        _ if !mesh.has_mesh() => Records::Bluetooth,
         true => Records::TappedFrames,
         false => Records::Frames,
     }

@@ -232,7 +232,7 @@ impl ChainArgs {
         let mut scenario = scenario.map_err(|error| Error::input(flags::sentence(&error)))?;
         let secrets = [(KEY, &self.key), (STATE, &self.state)];
         let mut given = secrets.iter().filter(|(_, path)| path.is_some());
-        if scenario.network.ble.is_some()
+        if !scenario.network.has_mesh()
             && let Some((name, _)) = given.next()
         {
             return Err(Error::input(flags::foreign_to_ble(name)));

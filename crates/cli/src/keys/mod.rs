@@ -186,7 +186,7 @@ pub(crate) fn give(options: &mut NetworkOptions, file: &Path) -> Result<(), Erro
         sequence,
         name,
     } = read(file)?;
-    if options.ble.is_some() {
+    if !options.has_mesh() {
         return Err(Error::input(
             "--key must be left out with radio.kind \"ble\", which has security of its own",
         ));

@@ -114,7 +114,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         begun.map_err(|error| interrupt.check().err().unwrap_or(error))
     };
     // The radio is no key to sweep over.
-    let is_ble = |point: &Point| point.scenario.network.ble.is_some();
+    let is_ble = |point: &Point| !point.scenario.network.has_mesh();
     let on_air = match plan.points.first().is_some_and(is_ble) {
         true => Records::Bluetooth,
         false => Records::TappedFrames,

@@ -126,6 +126,25 @@ impl Gains {
         })
     }
 
+    /// These gains, where nobody hears nodes that are `apart`, nor do they hear others; node 0 and
+    /// each of them hear one another at `db`, where that is given.
+    pub fn apart(&self, is_apart: impl Fn(usize) -> bool, db: Option<f64>) -> Self {
+        let lists = self.from.iter().enumerate().map(|(from, listeners)| {
+            let keeps = |gain: &&Gain| !is_apart(from) && !is_apart(gain.to);
+            let mut kept: Vec<Gain> = listeners.iter().filter(keeps).copied().collect();
+            let spokes = (0..self.nodes()).filter(|to| match from {
+                0 => is_apart(*to),
+                _ => *to == 0 && is_apart(from),
+            });
+            kept.extend(spokes.filter_map(|to| Some(Gain { to, db: db? })));
+            kept.sort_unstable_by_key(|gain| gain.to);
+            kept
+        });
+        Self {
+            from: lists.collect(),
+        }
+    }
+
     /// How many nodes there are.
     pub fn nodes(&self) -> usize {
         self.from.len()

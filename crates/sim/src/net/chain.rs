@@ -175,6 +175,10 @@ impl ChainOptions {
             kind: self.host,
             ..HostOptions::new("host")
         };
+        let nodes = nodes.enumerate().map(|(n, node)| NodeOptions {
+            is_ble: n > 0 && self.ble.is_some(),
+            ..node
+        });
         NetworkOptions {
             seed: self.seed,
             joining: match self.mote {

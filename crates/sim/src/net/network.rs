@@ -77,6 +77,9 @@ pub struct Network<'m> {
 /// The interface of every mesh node to the air.
 pub const RADIO: InterfaceId = InterfaceId(0);
 
+/// The border router's interface to its motes over Bluetooth LE, where it has a mesh too.
+pub const BESIDE: InterfaceId = InterfaceId(2);
+
 /// The border router's interface to the wire.
 pub const WIRED: InterfaceId = InterfaceId(1);
 
@@ -163,7 +166,7 @@ impl<'m> Network<'m> {
         let nodes = (0..gains.nodes()).take_while(|_| !stops());
         nodes.for_each(|node| world.connect(node, gains.listeners(node)));
         if let (Some(air), Some(ble)) = (world.ble_mut(), &options.ble) {
-            bluetooth::furnish(air, ble, (options.nodes.len(), options.seed));
+            bluetooth::furnish(air, ble, (options.ble_motes() + 1, options.seed));
         }
         world.set_fairness(options.fairness.map(Fairness::new));
         world.change_later(std::mem::take(&mut options.later));
@@ -332,7 +335,7 @@ impl<'m> Network<'m> {
     pub fn addr(&self, node: usize) -> Ipv6Addr {
         match self.hosts.iter().position(|at| *at == Some(node)) {
             Some(number) => self.options.host_addr(number),
-            None => plan::addr_of(self.prefix, self.options.link_addr(node)),
+            None => self.options.addr(self.prefix, node),
         }
     }
 
@@ -451,7 +454,7 @@ impl NetworkOptions {
         let state = state.with_counter_store(counter_store, eui64(0), devices);
         world.set_joiner(0, Joiner::Registrar(Box::new(state)));
         let registrar = plan::addr_of(prefix, self.link_addr(0));
-        for n in 1..self.nodes.len() {
+        for n in (1..self.nodes.len()).filter(|n| !self.is_ble(*n)) {
             let key = secret.key(eui64(n));
             let rng = stream(self.seed, n as u32, Purpose::Joining);
             let place = (eui64(n), plan::PAN);

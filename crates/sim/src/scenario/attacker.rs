@@ -121,10 +121,15 @@ fn options(
             nodes - 1
         )));
     }
-    if network.ble.is_some() {
+    if !network.has_mesh() {
         return Err(wrong(
             "[[attacker]] must be left out with radio.kind \"ble\", whose frames are others".into(),
         ));
+    }
+    if network.is_ble(near) {
+        return Err(wrong(format!(
+            "attacker.near is {near}, but must be a node of the mesh: node {near} is on Bluetooth LE"
+        )));
     }
     let forgery = Forgery::ALL.iter().find(|(name, _)| *name == kind);
     if forgery.is_some_and(|(_, forgery)| forgery.is_routing()) && network.joining != Joining::Rpl {

@@ -1,7 +1,10 @@
 //! Bluetooth LE in a scenario: what the keys of its radio mean, and which keys do nothing with it.
 
+use std::collections::BTreeSet;
+
 use toml::{Table, Value};
 
+use super::defaults::repeated;
 use super::document::Document;
 use super::error::{Rule, ScenarioError};
 use super::keys::{Key, RadioKind, SECTIONS, Section};
@@ -10,14 +13,58 @@ use super::relevance::given;
 use crate::net::network::{BleOptions, NetworkOptions};
 use motet::ble::Phy;
 
-/// The air of this radio, if it is Bluetooth LE's.
+/// The motes that are on Bluetooth LE: all, or those whose [`[node]]` says so.
+///
+/// # Errors
+/// `node.kind` at the border router, or of a mesh where there is none; no mote in the mesh, or more
+/// on Bluetooth LE than a central has room for.
+pub(super) fn motes(
+    table: &Table,
+    radio: &RadioSettings,
+    nodes: usize,
+) -> Result<BTreeSet<usize>, ScenarioError> {
+    let mut motes = BTreeSet::new();
+    for (node, number) in repeated(table, "node").iter().zip(1..) {
+        let id = node.get("id").and_then(Value::as_integer);
+        let id = id.and_then(|id| usize::try_from(id).ok());
+        let Some((id, kind)) = id.zip(node.get("kind").and_then(Value::as_str)) else {
+            continue;
+        };
+        let unless = match (id, kind == BLE) {
+            (0, _) => "for the border router, which has each radio that its motes have",
+            (_, false) if radio.kind == BLE => "unless radio.kind is \"802.15.4\"",
+            (_, true) => {
+                motes.insert(id);
+                continue;
+            }
+            _ => continue,
+        };
+        let error = format!("node.kind is \"{kind}\", but must be left out {unless}");
+        return Err(ScenarioError::new(error).of_table("node", number));
+    }
+    if radio.kind == BLE {
+        return Ok((1..nodes).collect());
+    }
+    if motes.len() + 1 >= nodes {
+        return Err(ScenarioError::new(
+            "node.kind is \"ble\" at every mote: set radio.kind to \"ble\" and topology.peripherals",
+        ));
+    }
+    if motes.len() > MOTES_MAX {
+        return Err(ScenarioError::new(format!(
+            "node.kind is \"ble\" at {} motes, but must be at {MOTES_MAX} at most, as many as a \
+             border router is connected to",
+            motes.len()
+        )));
+    }
+    Ok(motes)
+}
+
+/// What the keys of Bluetooth LE mean.
 ///
 /// # Errors
 /// An interval between two steps.
-pub(super) fn options(radio: &RadioSettings) -> Result<Option<BleOptions>, ScenarioError> {
-    if radio.kind != BLE {
-        return Ok(None);
-    }
+pub(super) fn options(radio: &RadioSettings) -> Result<BleOptions, ScenarioError> {
     let interval = radio.interval_ms / 1.25;
     if interval.fract() != 0.0 {
         return Err(ScenarioError::new(format!(
@@ -25,7 +72,7 @@ pub(super) fn options(radio: &RadioSettings) -> Result<Option<BleOptions>, Scena
             radio.interval_ms
         )));
     }
-    Ok(Some(BleOptions {
+    Ok(BleOptions {
         phy: match radio.phy.as_str() {
             "2M" => Phy::Le2M,
             _ => Phy::Le1M,
@@ -40,7 +87,7 @@ pub(super) fn options(radio: &RadioSettings) -> Result<Option<BleOptions>, Scena
         rssi_sigma_db: radio.rssi_sigma_db,
         tcple_motes: if radio.tcple { usize::MAX } else { 0 },
         ..BleOptions::DEFAULT
-    }))
+    })
 }
 
 /// Applies the key `tcple` of `[[node]]` to the nodes.
@@ -82,6 +129,9 @@ pub(super) fn check(document: &Document) -> Result<(), ScenarioError> {
     let radio = document.table.get("radio").and_then(Value::as_table);
     let kind = radio.and_then(|radio| radio.get("kind")?.as_str());
     let is_ble = kind == Some(BLE);
+    if !is_ble && has_motes(document) {
+        return of_motes(document);
+    }
     let (foreign, other) = match is_ble {
         true => (RadioKind::Ieee802154, MESH),
         false => (RadioKind::Ble, BLE),
@@ -109,6 +159,43 @@ pub(super) fn check(document: &Document) -> Result<(), ScenarioError> {
         return Err(useless(&path, value, MESH));
     }
     tables(document)
+}
+
+/// Whether a `[[node]]` of a mesh is a mote over Bluetooth LE.
+fn has_motes(document: &Document) -> bool {
+    let nodes = document.table.get("node").and_then(Value::as_array);
+    let mut nodes = nodes.into_iter().flatten();
+    nodes.any(|node| node.get("kind").and_then(Value::as_str) == Some(BLE))
+}
+
+/// Checks the keys of the motes over Bluetooth LE beside a mesh: those of the mesh alone do nothing
+/// there.
+fn of_motes(document: &Document) -> Result<(), ScenarioError> {
+    if let Some((path, value)) = given(document, "topology", "peripherals").first() {
+        return Err(useless(path, value, BLE));
+    }
+    let nodes = document.table.get("node").and_then(Value::as_array);
+    let nodes = nodes.into_iter().flatten().filter_map(Value::as_table);
+    for (number, node) in (1..).zip(nodes) {
+        let is_ble = node.get("kind").and_then(Value::as_str) == Some(BLE);
+        let foreign = match is_ble {
+            true => RadioKind::Ieee802154,
+            false => RadioKind::Ble,
+        };
+        let keys = Section::named("node").into_iter();
+        let keys = keys.flat_map(Section::all_keys);
+        let mut given = keys
+            .filter(|key| key.only == Some(foreign))
+            .filter_map(|key| Some((key.name, node.get(key.name)?)));
+        if let Some((key, value)) = given.next() {
+            let kind = if is_ble { MESH } else { BLE };
+            let error = ScenarioError::new(format!(
+                "node.{key} is {value}, but must be left out unless node.kind is \"{kind}\""
+            ));
+            return Err(error.of_table("node", number));
+        }
+    }
+    Ok(())
 }
 
 /// The keys of a section that mean something only with this radio; an empty name stands for all of
@@ -166,6 +253,9 @@ fn useless(path: &str, value: &Value, kind: &str) -> ScenarioError {
         "{path} is {value}, but must be left out unless radio.kind is \"{kind}\""
     ))
 }
+
+/// Motes that a border router is connected to over Bluetooth LE, as in `topology.peripherals`.
+const MOTES_MAX: usize = 20;
 
 /// `radio.kind` of Bluetooth LE.
 pub(super) const BLE: &str = "ble";

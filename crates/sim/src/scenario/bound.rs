@@ -52,12 +52,18 @@ impl RunBound {
             None => Some(scenario.wire.ack_every()),
         };
         let timestamps = motes().all(|stack| stack.timestamps);
-        let (limit, payload_len) = match &scenario.network.ble {
+        let [mote, other] = [settings.from, settings.to].map(|end| match end {
+            FlowEnd::Node(node) => Some(node),
+            FlowEnd::Host => None,
+        });
+        let on_ble = |end: Option<usize>| end.is_some_and(|n| scenario.network.is_ble(n));
+        if scenario.network.is_mixed() && on_ble(mote) != on_ble(other) && mote.zip(other).is_some()
+        {
+            return None;
+        }
+        let ble = scenario.network.ble.as_ref();
+        let (limit, payload_len) = match ble.filter(|_| on_ble(mote) || on_ble(other)) {
             Some(ble) if ble.tcple_motes == 0 => {
-                let [mote, _] = [settings.from, settings.to].map(|end| match end {
-                    FlowEnd::Node(node) => Some(node),
-                    FlowEnd::Host => None,
-                });
                 let segments = Segments {
                     from: mote.or(flow.path().last().copied())?,
                     next: 0,

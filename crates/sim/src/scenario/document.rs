@@ -133,8 +133,7 @@ impl Document {
     /// As [`Self::scenario`].
     pub fn ble(&self) -> Result<BleOptions, ScenarioError> {
         let document = self.clone().with("radio.kind", bluetooth::BLE);
-        let options = bluetooth::options(&section(&document.table, "radio")?)?;
-        Ok(options.unwrap_or(BleOptions::DEFAULT))
+        bluetooth::options(&section(&document.table, "radio")?)
     }
 }
 

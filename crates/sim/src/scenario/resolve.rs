@@ -73,10 +73,23 @@ impl Scenario {
         let parents = Some(parents).filter(|parents| !parents.is_empty());
         let parents = parents.unwrap_or(layout.parents);
         let traffic = (&flows[..], &faults[..]);
-        let mut network = network(layout.gains, &stacks, traffic, &parents, &radio, &profiles)?;
+        let on_ble = bluetooth::motes(&table, &radio, nodes)?;
+        let gains = match radio.kind == bluetooth::BLE || on_ble.is_empty() {
+            true => layout.gains,
+            false => layout.gains.apart(|n| on_ble.contains(&n), None),
+        };
+        let mut network = network(gains, &stacks, traffic, &parents, &radio, &profiles)?;
+        for n in on_ble {
+            network.nodes[n].is_ble = true;
+            network.nodes[n].parent = Parent::Node(0);
+        }
         let router = section::<RouterSettings>(&table, "router")?;
         router::lay_line(&router, &radio, &mut network.nodes)?;
-        let ble = bluetooth::options(&radio)?;
+        let ble = match network.ble_motes() {
+            0 => None,
+            _ => Some(bluetooth::options(&radio)?),
+        };
+        let is_ble = radio.kind == bluetooth::BLE;
         let mut network = NetworkOptions {
             left_out: left_out.nodes,
             later: layout.later,
@@ -84,7 +97,7 @@ impl Scenario {
             hosts: hosts::hosts(&wire, &flows, &faults),
             packet_loss: wire.loss,
             fairness: router::fairness(&router, router::is_named(&table))?,
-            thins_acks: router::thins_acks(&router, &stacks, ble.is_some()),
+            thins_acks: router::thins_acks(&router, &stacks, is_ble),
             ble,
             joining: joining_named(&joining),
             ..network

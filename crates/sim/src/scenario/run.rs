@@ -267,7 +267,10 @@ impl<'m> Run<'m> {
         if let Some(lost) = self.lost_counts.get(number) {
             counts.add_stack(lost);
         }
-        if let Some((device, ble)) = world.device(number).zip(world.ble()) {
+        // Of a border router with two radios those of its mesh.
+        let is_alone = matches!(world.node(number).link(RADIO), Some(Link::Ble(_)));
+        let device = world.device(number).filter(|_| is_alone);
+        if let Some((device, ble)) = device.zip(world.ble()) {
             count_device(&mut counts, device, ble, world.now());
             return counts;
         }

@@ -89,7 +89,7 @@ pub(super) fn apply(
             first.map_or("key", String::as_str)
         )));
     };
-    if network.ble.is_some() {
+    if !network.has_mesh() {
         return Err(ScenarioError::new(
             "security.key must be left out with radio.kind \"ble\", which has security of its own",
         ));

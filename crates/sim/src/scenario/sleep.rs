@@ -26,6 +26,10 @@ pub(super) fn apply(
 ) -> Result<(), ScenarioError> {
     let told = told_to_sleep(table);
     for (n, stack) in stacks.iter().enumerate() {
+        // A peripheral sleeps by its connection.
+        if network.nodes[n].is_ble {
+            continue;
+        }
         let is_end = n > 0 && tree.children(n) == 0;
         if let Some((_, number)) = told.iter().find(|(id, _)| *id == n)
             && !is_end

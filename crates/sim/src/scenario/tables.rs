@@ -209,6 +209,12 @@ pub(super) const SECTIONS: &[Section] = &[
                 "The node's number; 0 is the border router.",
             ),
             key(
+                "kind",
+                Choice(&["802.15.4", "ble"]),
+                None,
+                "`ble`: beside a mesh, a mote over Bluetooth LE. The border router is its central, on a radio of its own, and has another prefix for such motes; `[radio]`'s keys of Bluetooth LE hold for them. Its place in the topology is of no account.",
+            ),
+            key(
                 "profile",
                 Choice(PROFILES),
                 None,
@@ -219,7 +225,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 Flag,
                 None,
                 "`ble` with `radio.tcple`: false for a mote that does without. It gets plain IPv6, the others what they have.",
-            ),
+            ).only_ble(),
         ],
     },
     super::wire::SECTION,

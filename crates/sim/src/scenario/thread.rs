@@ -62,7 +62,7 @@ pub(super) fn apply(
         Err(ScenarioError::new(sentence))
     };
     if network.ble.is_some() {
-        return wrong("but must be left out with radio.kind \"ble\"");
+        return wrong("but must be left out where a node's kind is \"ble\"");
     }
     if network.security.is_some() {
         return wrong("so security.key must be left out: such a network has a key of its own");

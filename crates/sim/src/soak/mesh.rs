@@ -142,6 +142,7 @@ fn go_by_bluetooth(options: &mut NetworkOptions, dice: &mut Dice) {
             0 => Parent::Shortest,
             _ => Parent::Node(0),
         };
+        node.is_ble = n > 0;
     }
     options.gains = star(motes);
     if options.joining == Joining::Rpl {

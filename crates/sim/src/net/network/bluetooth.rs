@@ -1,14 +1,16 @@
 //! Nodes over Bluetooth LE: a central and its peripherals.
 
+use std::net::Ipv6Addr;
+
 use motet::ble::{Config, GapRole, INWARD_LEN, Peer, PeerMemory, Timing};
-use motet::ip::Registration;
+use motet::ip::{InterfaceId, Registration};
 use motet::limits::IPV6_MTU_MIN;
 use motet::link::{Advertised, Ble, BleConfig, BleMemory, TcpleMemory};
 use motet::tcple::{HELD_LEN, HeldSlot, TcpleConnection};
 
 use super::build::Builder;
 use super::memory::{NodeMemory, reuse_or_fill};
-use super::{BleOptions, Joining, RADIO};
+use super::{BESIDE, BleOptions, Joining, RADIO};
 use crate::Arena;
 use crate::ble::{Air, Profile};
 use crate::net::plan;
@@ -28,7 +30,7 @@ impl<'m> Builder<'_, 'm> {
             _ => ble.profile,
         };
         BlePort {
-            interface: RADIO,
+            interface: self.ble_interface(n),
             // Lossless: nodes have 16-bit numbers.
             address: plan::device_addr(n as u16),
             profile,
@@ -58,7 +60,7 @@ impl<'m> Builder<'_, 'm> {
             solicits: !is_central && joining != Joining::Static,
             registers: joining != Joining::Static,
             advertised: is_central.then_some(Advertised {
-                prefix: self.prefix,
+                prefix: self.ble_prefix(),
                 lifetime: Advertised::LIFETIME,
             }),
         };
@@ -70,13 +72,29 @@ impl<'m> Builder<'_, 'm> {
             let memory = memory.unwrap_or_else(|| tcple_memory(places, self.arena));
             link = link.with_tcple(memory);
         }
-        if is_central && self.options.queues_flows {
+        if is_central && self.options.queues_flows && !self.options.is_mixed() {
             link.set_flow_queues(self.flow_queues(returned.flows.take()));
         }
         if is_central || joining == Joining::Static {
-            *link.contexts_mut() = plan::contexts_under(self.prefix);
+            *link.contexts_mut() = plan::contexts_under(self.ble_prefix());
         }
         link
+    }
+
+    /// The interface of node `n` to the air of Bluetooth LE.
+    pub(super) fn ble_interface(self, n: usize) -> InterfaceId {
+        match n == 0 && self.options.is_mixed() {
+            true => BESIDE,
+            false => RADIO,
+        }
+    }
+
+    /// The prefix of motes over Bluetooth LE.
+    fn ble_prefix(self) -> Ipv6Addr {
+        match self.options.is_mixed() {
+            true => plan::prefix_over_ble(self.prefix),
+            false => self.prefix,
+        }
     }
 
     fn ble_memory(self, n: usize, places: usize, returned: &mut NodeMemory<'m>) -> BleMemory<'m> {
@@ -97,15 +115,18 @@ impl<'m> Builder<'_, 'm> {
         let registrations = if n == 0 { places } else { 0 };
         BleMemory {
             peers,
-            queue: reuse_or_fill(&mut returned.queue, arena, queue_len, || 0),
-            registrations: reuse_or_fill(&mut returned.registrations, arena, registrations, || {
-                Registration::EMPTY
-            }),
+            queue: reuse_or_fill(&mut returned.ble_queue, arena, queue_len, || 0),
+            registrations: reuse_or_fill(
+                &mut returned.ble_registrations,
+                arena,
+                registrations,
+                || Registration::EMPTY,
+            ),
         }
     }
 
     fn motes(self) -> usize {
-        self.options.nodes.len() - 1
+        self.options.ble_motes()
     }
 }
 

@@ -14,6 +14,7 @@ use motet::random::Rng;
 use motet::rpl::{self, Candidate, RplRole};
 use motet::tcphc::{self, Tcphc};
 use motet::time::{Duration, Instant};
+use motet::wire::LinkAddr;
 
 use super::memory::{NodeMemory, give_fragments, reuse_or_alloc, reuse_or_fill, tcp, wire};
 use super::wired::{join_wire, wired_node};
@@ -66,13 +67,17 @@ impl<'m> Builder<'_, 'm> {
             return self.thread_router(rng);
         }
         let is_tapped = options.transport == Host::Outside;
-        let radio = match &self.options.ble {
+        let ble = self.options.ble.as_ref();
+        let ble_alone = ble.filter(|_| self.options.is_ble(n));
+        let beside = ble.filter(|_| is_router && self.options.is_mixed());
+        let radio = match ble_alone {
             Some(ble) => Link::Ble(self.ble(n, ble, &mut returned)),
             None => Link::Mesh(self.radio(n, &mut returned, &mut rng)),
         };
         let is_wired = is_router || is_tapped;
         let wire = is_wired.then(|| Link::Cable(wire(&mut returned, self.arena)));
-        let interfaces = std::iter::once(radio).chain(wire).collect::<Vec<_>>();
+        let second = beside.map(|ble| Link::Ble(self.ble(n, ble, &mut returned)));
+        let interfaces: Vec<_> = std::iter::once(radio).chain(wire).chain(second).collect();
         let interfaces = reuse_or_alloc(&mut returned.links, self.arena, interfaces);
         let mut ip = self.ip(n, &mut returned);
         if is_router {
@@ -81,10 +86,11 @@ impl<'m> Builder<'_, 'm> {
         let tables = &options.tables;
         let sockets = [tables.connections, tables.listeners, tables.half_open];
         let tcp = tcp(&mut returned, self.arena, sockets, &mut rng);
-        let radio_port = match &self.options.ble {
+        let radio_port = match ble_alone {
             Some(ble) => Port::Ble(self.ble_port(n, ble)),
             None => Port::Air(self.radio_port(n)),
         };
+        let second_port = beside.map(|ble| Port::Ble(self.ble_port(n, ble)));
         let wire_port = if is_tapped {
             Some(Port::Tap(WIRED))
         } else {
@@ -101,7 +107,10 @@ impl<'m> Builder<'_, 'm> {
         }
         Resident {
             node,
-            ports: std::iter::once(radio_port).chain(wire_port).collect(),
+            ports: std::iter::once(radio_port)
+                .chain(wire_port)
+                .chain(second_port)
+                .collect(),
             app: App::None,
         }
     }
@@ -125,7 +134,8 @@ impl<'m> Builder<'_, 'm> {
     /// Whether mesh node `n` takes part in RPL.
     fn speaks_rpl(self, n: usize) -> bool {
         let node = &self.options.nodes[n];
-        self.options.joining == Joining::Rpl && !node.is_leaf && node.sleep.is_none()
+        let is_router = !node.is_leaf && !node.is_ble && node.sleep.is_none();
+        self.options.joining == Joining::Rpl && is_router
     }
 
     /// Makes mesh node `n` the root of a DODAG, or a mote that looks for one.
@@ -146,21 +156,23 @@ impl<'m> Builder<'_, 'm> {
 
     /// The address of mesh node `n`.
     fn addr(self, n: usize) -> Ipv6Addr {
-        plan::addr_of(self.prefix, self.options.link_addr(n))
+        self.options.addr(self.prefix, n)
     }
 
     /// Addresses and routes of mesh node `n`.
     fn ip(self, n: usize, returned: &mut NodeMemory<'m>) -> Ip<'m> {
         let is_rpl = self.options.joining == Joining::Rpl;
-        let below = match is_rpl {
-            true => &[],
-            false => self.tree.below(n),
-        };
-        let routes = below.iter().map(|(node, child)| {
+        let below = self.tree.below(n).iter();
+        // RPL finds the ways of its own nodes.
+        let below = below.filter(|(node, _)| !is_rpl || self.options.nodes[*node].is_ble);
+        let routes = below.clone().map(|(node, child)| {
             Some(Route {
                 prefix: Prefix::host(self.addr(*node)),
                 next_hop: NextHop {
-                    interface: RADIO,
+                    interface: match self.options.nodes[*node].is_ble {
+                        true => self.ble_interface(n),
+                        false => RADIO,
+                    },
                     neighbour: Neighbour::One(self.options.link_addr(*child).iid()),
                 },
             })
@@ -182,7 +194,7 @@ impl<'m> Builder<'_, 'm> {
         let leaves = std::iter::repeat_n(None, leaves);
         let routes: Vec<_> = routes.chain(tap).chain(leaves).collect();
         let config = ip::Config {
-            forwards: n == 0 || is_tapped || self.speaks_rpl(n) || !below.is_empty(),
+            forwards: n == 0 || is_tapped || self.speaks_rpl(n) || below.count() > 0,
             ..ip::Config::default()
         };
         let mut ip = Ip::new(
@@ -196,9 +208,13 @@ impl<'m> Builder<'_, 'm> {
                     interface: RADIO,
                 });
             }
+            let router = match self.options.is_ble(n) {
+                true => LinkAddr::Device(plan::device_addr(0).bytes),
+                false => self.options.link_addr(parent),
+            };
             ip.set_default_route(Some(NextHop {
                 interface: RADIO,
-                neighbour: Neighbour::One(self.options.link_addr(parent).iid()),
+                neighbour: Neighbour::One(router.iid()),
             }));
         }
         ip
@@ -366,7 +382,10 @@ impl<'m> Builder<'_, 'm> {
     /// Whether mesh node `n` has to join before it has the key.
     fn asks_for_key(self, n: usize) -> bool {
         let security = self.options.security.as_ref();
-        n > 0 && self.given.is_none() && security.is_some_and(|it| it.join_secret.is_some())
+        n > 0
+            && !self.options.is_ble(n)
+            && self.given.is_none()
+            && security.is_some_and(|it| it.join_secret.is_some())
     }
 
     /// The part of mesh node `n` in joining, in memory that came back if there is some.

@@ -40,6 +40,8 @@ pub(super) struct NodeMemory<'m> {
     pub(super) security: Option<&'m mut Security<'m>>,
     pub(super) join_proxy: Option<&'m mut JoinProxy>,
     pub(super) cable: Option<&'m mut [u8]>,
+    pub(super) ble_queue: Option<&'m mut [u8]>,
+    pub(super) ble_registrations: Option<&'m mut [Registration]>,
     pub(super) peers: Option<&'m mut [Peer<'m>]>,
     pub(super) tcple: Option<TcpleMemory<'m>>,
     pub(super) routes: Option<&'m mut [Option<Route>]>,
@@ -87,15 +89,15 @@ impl<'m> NodeMemory<'m> {
                 Link::Cable(cable) => returned.cable = Some(cable.into_memory()),
                 Link::Ble(mut ble) => {
                     returned.tcple = ble.take_tcple();
-                    returned.flows = ble.take_flow_queues();
+                    returned.flows = ble.take_flow_queues().or(returned.flows);
                     let BleMemory {
                         peers,
                         queue,
                         registrations,
                     } = ble.into_memory();
                     returned.peers = Some(peers);
-                    returned.queue = Some(queue);
-                    returned.registrations = Some(registrations);
+                    returned.ble_queue = Some(queue);
+                    returned.ble_registrations = Some(registrations);
                 }
                 // No node of the lab has one.
                 Link::Serial(_) => {}
@@ -131,9 +133,9 @@ impl<'m> Builder<'_, 'm> {
     /// Allocates, for each mesh node, the buffers that few of its frames touch. They lie side by
     /// side, so that the memory that every frame touches, of thousands of nodes, covers few pages.
     pub(super) fn buffers(self) -> impl Iterator<Item = NodeMemory<'m>> {
-        let lens = move |n| match self.options.ble {
-            Some(_) => [0; 2],
-            None => self.buffer_lens(n),
+        let lens = move |n| match self.options.is_ble(n) {
+            true => [0; 2],
+            false => self.buffer_lens(n),
         };
         let nodes = 0..self.options.nodes.len();
         let total = nodes.clone().flat_map(lens).sum();

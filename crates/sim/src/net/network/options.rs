@@ -59,7 +59,7 @@ pub struct NetworkOptions {
     /// Whether flows that enter the mesh have queues of their own at the border router; otherwise
     /// they share one.
     pub queues_flows: bool,
-    /// Bluetooth LE in the place of IEEE 802.15.4.
+    /// The Bluetooth LE of nodes that have it ([`NodeOptions::is_ble`]), and of the border router.
     pub ble: Option<BleOptions>,
     /// Link security, where the mesh has a key.
     pub security: Option<SecurityOptions>,
@@ -96,9 +96,10 @@ impl Default for ThreadOptions {
     }
 }
 
-/// A network over Bluetooth LE: the border router is a central, and every mote a peripheral of it.
+/// Motes over Bluetooth LE: the border router is a central, and each of them a peripheral of it. All
+/// motes of a network may be such, or some of them, beside a mesh.
 ///
-/// Of [`NodeOptions`] hold a node's name, its window and its tables' places for TCP.
+/// Of the [`NodeOptions`] of such a mote hold its name, its window and its tables' places for TCP.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct BleOptions {
     /// The PHY, which sets how long a byte takes.
@@ -297,6 +298,9 @@ pub struct NodeOptions {
     pub is_leaf: bool,
     /// Whether the node does without `TCPlE`, over Bluetooth LE with `TCPlE`.
     pub lacks_tcple: bool,
+    /// Whether the mote is a peripheral over Bluetooth LE ([`NetworkOptions::ble`]), and has no other
+    /// radio.
+    pub is_ble: bool,
     /// How the node sleeps, if it does: only where nobody's packets pass it. The others are then
     /// parents of such nodes.
     pub sleep: Option<Sleep>,
@@ -402,6 +406,7 @@ impl NodeOptions {
             window_segments: 4,
             is_leaf: false,
             lacks_tcple: false,
+            is_ble: false,
             sleep: None,
             indirect: IndirectConfig::DEFAULT,
             indirect_len: INDIRECT_LEN,
@@ -476,6 +481,7 @@ impl NetworkOptions {
                 0 => Parent::Shortest,
                 _ => Parent::Node(0),
             };
+            node.is_ble = n > 0;
             node
         });
         Self {
@@ -487,11 +493,45 @@ impl NetworkOptions {
     /// The link address of mesh node `n`.
     pub(crate) fn link_addr(&self, n: usize) -> LinkAddr {
         // Lossless: nodes have 16-bit numbers.
-        let n = n as u16;
-        match self.ble {
-            Some(_) => LinkAddr::Device(plan::device_addr(n).bytes),
-            None => plan::link_addr(n),
+        let number = n as u16;
+        match self.is_ble(n) {
+            true => LinkAddr::Device(plan::device_addr(number).bytes),
+            false => plan::link_addr(number),
         }
+    }
+
+    /// Whether node `n` is on the air of Bluetooth LE alone: such a mote, or the border router of
+    /// nothing else.
+    pub fn is_ble(&self, n: usize) -> bool {
+        match n {
+            0 => self.ble.is_some() && !self.has_mesh(),
+            _ => self.nodes.get(n).is_some_and(|node| node.is_ble),
+        }
+    }
+
+    /// Whether there is a mesh of IEEE 802.15.4.
+    pub fn has_mesh(&self) -> bool {
+        self.ble.is_none() || self.nodes.iter().skip(1).any(|node| !node.is_ble)
+    }
+
+    /// Whether the border router has both kinds of radio.
+    pub fn is_mixed(&self) -> bool {
+        self.ble.is_some() && self.has_mesh()
+    }
+
+    /// How many motes are on the air of Bluetooth LE.
+    pub fn ble_motes(&self) -> usize {
+        self.nodes.iter().filter(|node| node.is_ble).count()
+    }
+
+    /// The address of node `n` where the mesh has this prefix of 64 bits; of a border router, on its
+    /// mesh if it has one.
+    pub(crate) fn addr(&self, prefix: Ipv6Addr, n: usize) -> Ipv6Addr {
+        let prefix = match n > 0 && self.is_ble(n) && self.is_mixed() {
+            true => plan::prefix_over_ble(prefix),
+            false => prefix,
+        };
+        plan::addr_of(prefix, self.link_addr(n))
     }
 
     /// Whether any node sleeps.
@@ -510,7 +550,14 @@ impl NetworkOptions {
     /// # Errors
     /// [`TopologyError`], naming the node.
     pub fn tree(&self) -> Result<Tree, TopologyError> {
-        topology::tree(&self.stations(), &self.gains, &self.left_out)
+        match self.is_mixed() {
+            // The air of IEEE 802.15.4 has nothing of motes that are on the other one.
+            true => {
+                let gains = self.gains.apart(|n| n > 0 && self.is_ble(n), Some(0.0));
+                topology::tree(&self.stations(), &gains, &self.left_out)
+            }
+            false => topology::tree(&self.stations(), &self.gains, &self.left_out),
+        }
     }
 
     /// The nodes from which no path leads to the border router.

@@ -11,6 +11,7 @@ mod fairness;
 mod flows;
 mod hostile;
 mod made;
+mod mixed;
 mod pace;
 mod readings;
 mod refusals;

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use super::*;
 
 /// A key file in a folder of its own.
-fn key_file() -> (TempDir, String) {
+pub(super) fn key_file() -> (TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("team.key");
     let text = format!(
