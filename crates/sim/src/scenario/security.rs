@@ -7,10 +7,10 @@ use toml::Table;
 
 use super::defaults::section;
 use super::error::ScenarioError;
-use super::keys::Kind::{Choice, File, Nodes, Number};
+use super::keys::Kind::{Choice, File, Flag, Nodes, Number};
 use super::keys::{Section, key};
 use super::sources::ScenarioFiles;
-use crate::keys::KeyFile;
+use crate::keys::{KeyFile, SECRET_LEN};
 use crate::net::network::{Cipher, NetworkOptions, SecurityOptions};
 use crate::net::plan;
 
@@ -25,6 +25,12 @@ pub(super) const SECTION: Section = Section {
             File,
             None,
             "The key file, as `motet keys new` makes it; its owner alone may read it. Without it there is no security.",
+        ),
+        key(
+            "lab_key",
+            Flag,
+            Some("false"),
+            "In the place of `key`: a key that every reader of the lab's source knows, for runs that anybody is to repeat.",
         ),
         key(
             "level",
@@ -62,6 +68,7 @@ pub(super) const SECTION: Section = Section {
 #[derive(Deserialize)]
 struct Keys {
     key: Option<String>,
+    lab_key: bool,
     level: String,
     rotate_s: f64,
     joining: String,
@@ -82,28 +89,28 @@ pub(super) fn apply(
         return Ok(());
     };
     let keys: Keys = section(table, "security")?;
-    let Some(file) = &keys.key else {
+    if keys.key.is_some() == keys.lab_key {
         let first = given.as_table().and_then(|given| given.keys().next());
-        return Err(ScenarioError::new(format!(
-            "security.{} must be left out without security.key, which names a key file",
-            first.map_or("key", String::as_str)
-        )));
-    };
+        return Err(ScenarioError::new(match keys.lab_key {
+            true => "security.lab_key is true, but must be left out with security.key".to_owned(),
+            false => format!(
+                "security.{} must be left out without security.key, which names a key file",
+                first.map_or("key", String::as_str)
+            ),
+        }));
+    }
     if !network.has_mesh() {
         return Err(ScenarioError::new(
             "security.key must be left out with radio.kind \"ble\", which has security of its own",
         ));
     }
-    // First as any file that a scenario names: no pipe, no directory.
-    let named = files.read("security.key", file)?;
-    let found = match files.given.has(file) {
-        true => KeyFile::parse(named.text()?, &named.file),
-        false => KeyFile::read(&named.file),
+    let found = match &keys.key {
+        Some(file) => key_file(file, files)?,
+        None => KeyFile::new(LAB_SECRET),
     };
-    let found = found.map_err(ScenarioError::new)?;
-    let first = found.keys().ok_or_else(|| {
-        ScenarioError::new(format!("{}: the key file is damaged", named.file.display()))
-    })?;
+    let file = keys.key.as_deref().unwrap_or_default();
+    let damaged = || ScenarioError::new(format!("{file}: the key file is damaged"));
+    let first = found.keys().ok_or_else(damaged)?;
     let nodes = network.nodes.len();
     for &node in &keys.revoked {
         if node == 0 || node >= nodes {
@@ -139,3 +146,16 @@ pub(super) fn apply(
     });
     Ok(())
 }
+
+/// The file of that name: first as any file that a scenario names, no pipe, no directory.
+fn key_file(file: &str, files: ScenarioFiles<'_>) -> Result<KeyFile, ScenarioError> {
+    let named = files.read("security.key", file)?;
+    let found = match files.given.has(file) {
+        true => KeyFile::parse(named.text()?, &named.file),
+        false => KeyFile::read(&named.file),
+    };
+    found.map_err(ScenarioError::new)
+}
+
+/// No secret: `security.lab_key`.
+const LAB_SECRET: &[u8; SECRET_LEN] = b"Motet's lab: a key for all alike";

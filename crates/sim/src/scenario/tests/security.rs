@@ -35,6 +35,21 @@ fn run(security: &str, more: &str) -> RunResult {
     results.remove(0)
 }
 
+/// A run with it is repeated by anybody, without a key file.
+#[test]
+fn the_labs_own_key_is_no_file() {
+    let flow = "[topology]\nchain = 2\n[[flow]]\nfrom = 2\n";
+    let text = format!("duration_s = 10\nwarmup_s = 2\n[security]\nlab_key = true\n{flow}");
+    let run = results(&plan(&text).unwrap()).remove(0);
+    assert!(run.complete && run.flows[0].goodput_kbps > 10.0);
+    let both = format!("[security]\nkey = \"a.key\"\nlab_key = true\n{flow}");
+    let error = plan(&both).unwrap_err().to_string();
+    assert!(
+        error.contains("security.lab_key is true, but must be left out"),
+        "{error}"
+    );
+}
+
 #[test]
 fn a_mesh_with_a_key_carries_data_whatever_else_it_does() {
     let chain = "[topology]\nchain = 2\n";
