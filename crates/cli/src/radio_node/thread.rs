@@ -287,6 +287,14 @@ impl RadioNode<'_> {
                 parent.short
             ));
         }
+        // A mote that looks for a router for the first time listens all the time.
+        if is_attached && place.attached == 0 {
+            place.duty = Duty {
+                on: Duration::ZERO,
+                since: place.duty.since.map(|_| now),
+                began: Some(now),
+            };
+        }
         let never = attached == 0 && !is_attached;
         (place.attached, place.is_attached) = (attached, is_attached);
         let has_waited = now.since(place.searches_since) > PATIENCE;
@@ -401,7 +409,7 @@ impl RadioNode<'_> {
         if let Some(polls) = self.polls() {
             let each = seconds(on) * 1e3 / f64::from(polls.max(1));
             say(&format!(
-                "its receiver was on {:.3} s of {:.1} seconds, for {polls} polls, {each:.2} ms each",
+                "its receiver was on {:.3} s of {:.1} seconds since it attached, for {polls} polls, {each:.2} ms each",
                 seconds(on),
                 seconds(lasted)
             ));

@@ -275,7 +275,7 @@ impl Poll {
         let Some((sleep, _)) = self.bond() else {
             return;
         };
-        let timeout = sleep.answer_timeout;
+        let (timeout, rides) = (sleep.answer_timeout, sleep.rides);
         self.failures = 0;
         if is_request {
             self.is_child = true;
@@ -285,7 +285,11 @@ impl Poll {
         if pending {
             self.counters.hits = self.counters.hits.wrapping_add(1);
             self.is_streaming = false;
-            self.awake_until = Some(now + timeout);
+            match is_request || rides {
+                true => self.awake_until = Some(now + timeout),
+                // The parent sends upon a request alone: to listen for it would be in vain.
+                false => self.is_hasty = true,
+            }
         }
     }
 

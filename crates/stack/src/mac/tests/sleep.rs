@@ -257,6 +257,27 @@ fn a_request_goes_before_own_frames() {
     assert!(asked[1] < *last, "{asked:?} {sent:?}");
 }
 
+/// A parent of Thread says in the ACK of a data frame that something waits, and sends it upon a data
+/// request alone: the child asks at once, and does not listen before.
+#[test]
+fn a_promise_in_the_ack_of_data_is_asked_for() {
+    let mut bench = Bench::new(SEPARATE, 5);
+    let policy = Policy::Fixed(Duration::from_secs(30));
+    bench.mac.set_sleep(Some(Sleep {
+        rides: false,
+        ..Sleep::new(policy)
+    }));
+    bench.mac.keep(Some(PEER));
+    run_to(&mut bench, 150);
+    bench.more = [true, true].into();
+    bench.enqueue(PEER, 1, b"reading", Class::Own).unwrap();
+    run_to(&mut bench, 200);
+    let (asked, sent) = (requests(&bench), data_sent(&bench));
+    assert_eq!((asked.len(), sent.len()), (2, 1), "{asked:?} {sent:?}");
+    let between = asked[1] - sent[0];
+    assert!(between < 15, "{between} ms");
+}
+
 /// Frames of somebody who takes the parent's name keep the receiver on; own frames go out
 /// nevertheless.
 #[test]
