@@ -15,6 +15,7 @@ pub mod chart;
 pub mod cit;
 pub mod cit_multihop;
 pub mod combined;
+pub mod everything;
 pub mod fair;
 pub mod fairness;
 pub mod features;
@@ -192,6 +193,7 @@ pub fn all() -> Vec<Experiment> {
     all.extend(sleepy::EXPERIMENTS);
     all.extend(security::EXPERIMENTS);
     all.extend(outsiders::EXPERIMENTS);
+    all.extend(everything::EXPERIMENTS);
     all
 }
 

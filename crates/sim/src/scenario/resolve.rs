@@ -97,6 +97,7 @@ impl Scenario {
             hosts: hosts::hosts(&wire, &flows, &faults),
             packet_loss: wire.loss,
             fairness: router::fairness(&router, router::is_named(&table))?,
+            queues_flows: router.flow_queues,
             thins_acks: router::thins_acks(&router, &stacks, is_ble),
             ble,
             joining: joining_named(&joining),

@@ -26,6 +26,12 @@ pub(super) const SECTION: Section = Section {
             "Which packets it holds: none; those into the mesh, so that few flows are inside at a time (`admission`); all, one leaving after the other, those of the slowest flow first (`taim`, and `taim-literal` as the paper has it); all, flows in turn (`fq`).",
         ),
         key(
+            "flow_queues",
+            Flag,
+            Some("true"),
+            "Whether each flow into the mesh has a queue and a share of the air; otherwise all share one queue.",
+        ),
+        key(
             "thin_acks",
             Flag,
             None,
@@ -67,6 +73,8 @@ pub(super) struct RouterSettings {
     pub(super) w: u16,
     /// Whether newer ACKs take the place of those that wait; left out: where the pace is measured.
     pub(super) thin_acks: Option<bool>,
+    /// Whether flows into the mesh have queues of their own.
+    pub(super) flow_queues: bool,
     /// Time between two packets that leave, ms.
     pub(super) spacing_ms: f64,
     /// Speed of the line to the radio, kb/s; left out: none that takes time.

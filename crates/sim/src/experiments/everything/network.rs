@@ -1,0 +1,259 @@
+//! A network with all parts of Motet at once, as a scenario: a floor for each seed, and the roles of
+//! its motes.
+//!
+//! Purpose: the text of a scenario that `motet run` takes, too. `scenarios/everything.toml` is one
+//! written by hand.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use crate::net::network::NetworkOptions;
+use crate::net::topology::Tree;
+use crate::scenario::{Overrides, Plan};
+
+/// A part of Motet that can be left out, and the name of the point without it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Part {
+    Tcphc,
+    Cit,
+    Pacing,
+    Ecn,
+    Admission,
+    Queues,
+    Hints,
+    Tcple,
+    Security,
+}
+
+impl Part {
+    pub(super) const ALL: [(Self, &'static str); 9] = [
+        (Self::Tcphc, "tcphc"),
+        (Self::Cit, "cit"),
+        (Self::Pacing, "pacing"),
+        (Self::Ecn, "ecn"),
+        (Self::Admission, "admission"),
+        (Self::Queues, "queues"),
+        (Self::Hints, "hints"),
+        (Self::Tcple, "tcple"),
+        (Self::Security, "security"),
+    ];
+}
+
+/// What motes of a floor are chosen for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Roles {
+    /// On Bluetooth LE.
+    pub(super) on_ble: Vec<usize>,
+    pub(super) asleep: Vec<usize>,
+    /// Ends of bulk flows up, and down.
+    pub(super) up: Vec<usize>,
+    pub(super) down: Vec<usize>,
+    pub(super) asked: Vec<usize>,
+    pub(super) datagrams: Vec<usize>,
+    /// A relay that the others can do without.
+    pub(super) dies: usize,
+    /// A link that gets worse: from a mote to its parent.
+    pub(super) worsens: [usize; 2],
+}
+
+/// Motes of the mesh and on Bluetooth LE; those asleep.
+const MOTES: usize = 33;
+const ON_BLE: usize = 3;
+const ASLEEP: usize = 6;
+const BULK_EACH_WAY: usize = 2;
+const ASKED: usize = 3;
+const DATAGRAMS: usize = 2;
+/// Floors that a seed tries until one has a mote for each role.
+const FLOORS_MAX: u64 = 64;
+
+/// When the relay dies, s after all motes have joined.
+pub(super) const DIES_AT_S: u64 = 150;
+/// When a link gets worse.
+pub(super) const WORSE_AT_S: u64 = 300;
+
+/// The scenario of a seed; none where no floor fits. What is left out changes neither the floor nor
+/// the roles.
+pub(super) fn scenario(seed: u64, without: &[Part], seconds: u64) -> Option<(String, Roles)> {
+    (0..FLOORS_MAX).find_map(|n| {
+        let floor = seed.wrapping_mul(FLOORS_MAX).wrapping_add(n) & i64::MAX as u64;
+        // A mesh alone has no keys of Bluetooth LE.
+        let probe = head(floor, &[Part::Tcple], seconds) + "[[flow]]\nfrom = 1\n";
+        let plan = Plan::parse(&probe, Path::new(""), Overrides::default()).ok()?;
+        let scenario = &plan.points.first()?.scenario;
+        let roles = Roles::of(&scenario.tree, &scenario.network)?;
+        let text = |without: &[Part]| head(floor, without, seconds) + &roles.text(without);
+        Plan::parse(&text(&[]), Path::new(""), Overrides::default()).ok()?;
+        Some((text(without), roles))
+    })
+}
+
+fn head(floor: u64, without: &[Part], seconds: u64) -> String {
+    let has = |part| !without.contains(&part);
+    let mut text = format!(
+        "name = \"everything\"\nseed = {floor}\nduration_s = {seconds}\nwarmup_s = {WARMUP_S}\n\
+         sample_s = 0.5\n[topology]\nfloor = {MOTES}\nfloor_hops = 4\njoining = \"rpl\"\n\
+         [radio]\nprofile = \"nrf52840\"\n{}[stack]\necn = {}\npacing = \"{}\"\n\
+         compression = \"{}\"\nforwarding = \"{}\"\n[router]\npolicy = \"{}\"\nflow_queues = {}\n",
+        if has(Part::Tcple) {
+            "tcple = true\n"
+        } else {
+            ""
+        },
+        has(Part::Ecn),
+        if has(Part::Pacing) { "auto" } else { "off" },
+        if has(Part::Tcphc) { "tcphc" } else { "none" },
+        if has(Part::Cit) { "cit" } else { "copy" },
+        if has(Part::Admission) {
+            "admission"
+        } else {
+            "none"
+        },
+        has(Part::Queues),
+    );
+    if has(Part::Security) {
+        text += &format!("[security]\nlab_key = true\nrotate_s = {ROTATES_S}\n");
+    }
+    text
+}
+
+impl Roles {
+    /// Chooses leaves and far motes; none where the floor has too few of a kind.
+    fn of(tree: &Tree, network: &NetworkOptions) -> Option<Self> {
+        let nodes = network.nodes.len();
+        let (mut leaves, relays): (Vec<usize>, Vec<usize>) =
+            (1..nodes).partition(|n| tree.children(*n) == 0);
+        // The deepest last.
+        leaves.sort_by_key(|n| (tree.depth(*n), *n));
+        let bulk = 2 * BULK_EACH_WAY;
+        let far = leaves.split_off(leaves.len().checked_sub(bulk)?);
+        let mut near = leaves.into_iter();
+        let mut take = |count: usize| -> Option<Vec<usize>> {
+            let taken: Vec<usize> = near.by_ref().take(count).collect();
+            (taken.len() == count).then_some(taken)
+        };
+        let on_ble = take(ON_BLE)?;
+        let asleep = take(ASLEEP)?;
+        let rest: Vec<usize> = near.chain(relays.iter().copied()).collect();
+        let (asked, rest) = rest.split_at_checked(ASKED)?;
+        let datagrams = rest.get(..DATAGRAMS)?;
+        let (up, down): (Vec<_>, Vec<_>) = (0..).zip(&far).partition(|(n, _)| n % 2 == 0);
+        let ends = |part: Vec<(usize, &usize)>| part.into_iter().map(|(_, n)| *n).collect();
+        let used: BTreeSet<usize> = asked.iter().chain(datagrams).copied().collect();
+        // Its death cuts nobody off, and ends no flow.
+        let spared = |relay: &usize| {
+            let dead = NetworkOptions {
+                gains: network.gains.apart(|n| n == *relay, None),
+                ..network.clone()
+            };
+            !used.contains(relay) && dead.without_path() == BTreeSet::from([*relay])
+        };
+        let dies = relays
+            .iter()
+            .copied()
+            .filter(spared)
+            .max_by_key(|n| (tree.children(*n), *n))?;
+        let worse = far
+            .iter()
+            .copied()
+            .find(|n| tree.parent(*n) != Some(dies))?;
+        Some(Self {
+            on_ble,
+            asleep,
+            up: ends(up),
+            down: ends(down),
+            asked: asked.to_vec(),
+            datagrams: datagrams.to_vec(),
+            dies,
+            worsens: [worse, tree.parent(worse)?],
+        })
+    }
+
+    /// Nodes, flows and faults of the scenario.
+    fn text(&self, without: &[Part]) -> String {
+        let mut text = String::new();
+        let policy = match without.contains(&Part::Hints) {
+            true => "adaptive",
+            false => "hinted",
+        };
+        for id in &self.asleep {
+            let _ = writeln!(text, "[[node]]\nid = {id}\nsleep = \"{policy}\"");
+        }
+        for id in &self.on_ble {
+            let _ = writeln!(text, "[[node]]\nid = {id}\nkind = \"ble\"");
+        }
+        for from in self.up.iter().chain(self.on_ble.first()) {
+            let _ = writeln!(text, "[[flow]]\nfrom = {from}");
+        }
+        for to in self.down.iter().chain(self.on_ble.get(1)) {
+            let _ = writeln!(text, "[[flow]]\nfrom = \"host\"\nto = {to}");
+        }
+        for from in self.asleep.iter().chain(self.on_ble.get(2)) {
+            let _ = writeln!(
+                text,
+                "[[flow]]\nkind = \"periodic\"\nfrom = {from}\ninterval_s = 30"
+            );
+        }
+        for to in &self.asked {
+            let _ = writeln!(
+                text,
+                "[[flow]]\nkind = \"request\"\nfrom = \"host\"\nto = {to}\ninterval_s = 10"
+            );
+        }
+        for from in &self.datagrams {
+            let _ = writeln!(
+                text,
+                "[[flow]]\nkind = \"udp\"\nfrom = {from}\ninterval_s = 10"
+            );
+        }
+        let [worse, parent] = self.worsens;
+        let _ = write!(
+            text,
+            "[[fault]]\nkind = \"off\"\nnode = {}\nat_s = {DIES_AT_S}\n\
+             [[fault]]\nkind = \"link\"\nnode = {worse}\nto = {parent}\ngain_db = {WORSE_DB}\n\
+             at_s = {WORSE_AT_S}\nfor_s = 100\n\
+             [[fault]]\nkind = \"reboot\"\nnode = 0\nat_s = {REBOOTS_AT_S}\nfor_s = 2\n",
+            self.dies
+        );
+        text
+    }
+}
+
+/// Until flows have settled.
+const WARMUP_S: u64 = 60;
+const ROTATES_S: u64 = 250;
+const REBOOTS_AT_S: u64 = 450;
+/// Where an nRF52840 loses a quarter of full frames: noise at -106 dBm.
+const WORSE_DB: i32 = -101;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same floor and roles with each part left out, and every role is another mote's.
+    #[test]
+    fn every_seed_has_a_network() {
+        let all: Vec<Part> = Part::ALL.iter().map(|(part, _)| *part).collect();
+        for seed in [1, 2, 9_000, 60_001, u64::MAX] {
+            let (text, roles) = scenario(seed, &[], 600).expect("a floor fits");
+            let (plain, same) = scenario(seed, &all, 600).expect("a floor fits");
+            assert_eq!(roles, same, "seed {seed}");
+            assert_ne!(text, plain);
+            for text in [text, plain] {
+                let plan = Plan::parse(&text, Path::new(""), Overrides::default());
+                assert!(plan.is_ok(), "{}", plan.unwrap_err());
+            }
+            let ends = [
+                &roles.on_ble,
+                &roles.asleep,
+                &roles.up,
+                &roles.down,
+                &roles.asked,
+            ];
+            let count: usize = ends.iter().map(|motes| motes.len()).sum();
+            let distinct: BTreeSet<usize> = ends.into_iter().flatten().copied().collect();
+            assert_eq!(distinct.len(), count);
+            assert!(!distinct.contains(&roles.dies));
+        }
+    }
+}
