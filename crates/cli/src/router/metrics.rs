@@ -313,4 +313,28 @@ mod tests {
         let page = text(&crowded(8_192, few_carry));
         assert!(page.lines().count() < 10_000, "{}", page.lines().count());
     }
+
+    #[test]
+    fn the_dashboard_names_metrics_that_exist() {
+        let file = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../packaging/grafana/motet-router.json"
+        );
+        let dashboard = std::fs::read_to_string(file).unwrap();
+        let dashboard: serde_json::Value = serde_json::from_str(&dashboard).unwrap();
+        let page = text(&crowded(8_192, few_carry));
+        let mut named = 0;
+        for panel in dashboard["panels"].as_array().unwrap() {
+            for target in panel["targets"].as_array().unwrap() {
+                let expression = target["expr"].as_str().unwrap();
+                let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                let names = expression.split(|c| !is_name(c));
+                for name in names.filter(|name| name.starts_with("motet_")) {
+                    assert!(page.contains(&format!("# TYPE {name} ")), "{name}");
+                    named += 1;
+                }
+            }
+        }
+        assert!(named >= 16, "{named}");
+    }
 }
