@@ -14,7 +14,7 @@ use crate::firmware::{OVER_NODE, OVER_TARGET};
 use crate::step::{StepOutcome, essence, run_logged};
 use crate::workspace::{Workspace, locked};
 use crate::{
-    ble_peers, chips, deny, determinism, devices, features, firmware, foreign, oldest, peers,
+    ble_peers, chips, deny, determinism, devices, docs, features, firmware, foreign, oldest, peers,
     planted, prose, python, sizes, surface, symbols, test, thread as openthread, tidy, tools, web,
 };
 
@@ -64,6 +64,7 @@ const AFTER_TEST_BESIDE: &[Step] = &[
     ("web", web::check),
     ("ble-peers", ble_peers::check),
     ("thread", openthread::check),
+    ("docs", docs::check),
     // On a new machine what they need is built meanwhile, out of everything else's way.
     ("licences", deny::check_licences),
     ("advisories", deny::check_advisories),

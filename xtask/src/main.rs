@@ -1,5 +1,5 @@
 //! Developers' commands: `cargo xtask check`, `sizes`, `surface`, `equal`, `verdicts`, `fuzz`,
-//! `mutants`, `peers`, `apps`, `interop`, `ble-peers`, `thread`, `web` and `release`.
+//! `mutants`, `peers`, `apps`, `interop`, `ble-peers`, `thread`, `web`, `docs` and `release`.
 //!
 //! `check` is what continuous integration runs, and all it runs. Left out: everything a
 //! user of Motet needs, which is the command `motet`.
@@ -16,6 +16,7 @@ mod debian;
 mod deny;
 mod determinism;
 mod devices;
+mod docs;
 mod evidence;
 mod features;
 mod firmware;
@@ -236,6 +237,19 @@ enum Command {
         #[arg(long, conflicts_with = "json")]
         markdown: bool,
     },
+    /// Run the commands of README, guides and references as they are written
+    ///
+    /// One shell and one copy of the project for each page, as a user without rights. Fences marked
+    /// `hardware`, `root` or `long` are not run: their options are looked up in `--help`. `check`
+    /// leaves out those marked `slow`, too.
+    #[command(after_help = "Example: cargo xtask docs README.md docs/security.md")]
+    Docs {
+        /// Only these pages
+        pages: Vec<PathBuf>,
+        /// The command `motet` to use, instead of building it
+        #[arg(long)]
+        motet: Option<PathBuf>,
+    },
     /// Build the live page, a folder of static files
     ///
     /// Needs Node 20.19 or later with npm. The first run fetches npm's packages into
@@ -331,6 +345,7 @@ fn run(command: &Command) -> Result<bool> {
             markdown,
         } => release::run(&workspace, *dry_run, Format::of(*json, *markdown)),
         Command::BlePeers { json, tcple } => ble_peers::run(&workspace, *json, *tcple),
+        Command::Docs { pages, motet } => docs::run(&workspace, pages, motet.as_deref()),
         Command::Web { serve, sizes } => web::run(&workspace, *serve, *sizes),
         Command::Mutants { files, shard } => mutants::run(&workspace, files, shard.as_deref()),
         Command::Equal { before } => determinism::compare(&workspace, before),
