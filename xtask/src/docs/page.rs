@@ -48,8 +48,8 @@ const BEGINNINGS: &[&str] = &[
 
 fn commands(text: &str) -> Result<Vec<Command>> {
     let mut commands: Vec<Command> = Vec::new();
-    // The mark of the fence that is open; none in a fence of another language.
-    let mut fence: Option<Option<Mark>> = None;
+    // The fence that is open.
+    let mut fence: Option<Fence> = None;
     let mut continued = Continued::No;
     for (index, line) in text.lines().enumerate() {
         let line_number = index + 1;
@@ -60,13 +60,16 @@ fn commands(text: &str) -> Result<Vec<Command>> {
             fence = match fence {
                 Some(_) => None,
                 None => {
-                    Some(mark_of(words).with_context(|| format!("line {line_number}: {line}"))?)
+                    Some(Fence::of(words).with_context(|| format!("line {line_number}: {line}"))?)
                 }
             };
             continue;
         }
-        let Some(Some(mark)) = fence else {
-            let is_block = line.starts_with("    ") || fence == Some(None);
+        let Some(Fence::Commands(mark)) = fence else {
+            let is_block = match fence {
+                None => line.starts_with("    "),
+                Some(fence) => fence == Fence::Plain,
+            };
             if is_block && BEGINNINGS.iter().any(|word| line.trim().starts_with(word)) {
                 bail!("line {line_number}: write commands in a fence of the language `console`");
             }
@@ -112,24 +115,41 @@ impl Continued {
     }
 }
 
-/// The mark of a fence of commands; none for another language.
-///
-/// # Errors
-/// An unknown mark.
-fn mark_of(words: &str) -> Result<Option<Mark>> {
-    let mut words = words.split_whitespace();
-    if !matches!(words.next(), Some("console" | "sh")) {
-        return Ok(None);
+/// What is in a fence.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fence {
+    Commands(Mark),
+    /// Without a language.
+    Plain,
+    /// Another language.
+    Other,
+}
+
+impl Fence {
+    /// By the words at its beginning.
+    ///
+    /// # Errors
+    /// An unknown mark.
+    fn of(words: &str) -> Result<Self> {
+        let (language, marks) = words.split_once(' ').unwrap_or((words, ""));
+        Ok(match language.trim() {
+            "console" | "sh" => Self::Commands(mark_of(marks)?),
+            "" => Self::Plain,
+            _ => Self::Other,
+        })
     }
+}
+
+fn mark_of(words: &str) -> Result<Mark> {
     let mut mark = Mark::None;
-    for word in words {
+    for word in words.split_whitespace() {
         mark = match word {
             "slow" => Mark::Slow,
             "hardware" | "root" | "long" => Mark::Read,
             _ => bail!("a fence of commands is `slow`, `hardware`, `root` or `long`, not `{word}`"),
         };
     }
-    Ok(Some(mark))
+    Ok(mark)
 }
 
 #[cfg(test)]
