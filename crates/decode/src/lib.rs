@@ -47,9 +47,10 @@ use std::io::{self, Write};
 use std::net::Ipv6Addr;
 use std::str::FromStr;
 
+use motet::limits::PSDU_LEN_MAX;
 use motet::lowpan::Contexts;
 use motet::mac::security::{KEY_LEN, NetworkKey};
-use motet::wire::LinkAddr;
+use motet::wire::{LinkAddr, ieee802154};
 
 pub use self::capture::{Capture, CaptureError, LinkType, Record};
 pub use self::diagnosis::{Diagnosis, Examiner, Seen, SeenFlow, SeenLink};
@@ -135,6 +136,33 @@ pub fn explain(bytes: Vec<u8>, out: &mut dyn Write) -> io::Result<u64> {
     diagnosis.print_findings(look, out)?;
     serde_json::to_writer(&mut *out, &diagnosis)?;
     Ok(decoder.tally.frames)
+}
+
+/// The frames of IEEE 802.15.4 in a capture of any kind, each with its FCS, at most 127 bytes. One
+/// that was received with a wrong FCS has a wrong one.
+///
+/// # Errors
+/// The capture, or a kind of record in it, cannot be read.
+pub fn mac_frames(bytes: Vec<u8>) -> Result<Vec<Box<[u8]>>, CaptureError> {
+    let mut capture = Capture::of_bytes(bytes)?;
+    let mut decoder = Decoder::new(&[]);
+    decoder.end_frames_in(capture.ending());
+    let mut frames: Vec<Box<[u8]>> = Vec::new();
+    while let Some(record) = capture.next_record() {
+        let record = record?;
+        if !record.link_type.is_supported() {
+            return Err(CaptureError::LinkType(record.link_type));
+        }
+        let Some((mut psdu, fcs_ok)) = decoder.mac_frame(&record) else {
+            continue;
+        };
+        let fcs = ieee802154::fcs(&psdu) ^ u16::from(fcs_ok == Some(false));
+        psdu.extend(fcs.to_le_bytes());
+        if psdu.len() <= PSDU_LEN_MAX {
+            frames.push(psdu.into());
+        }
+    }
+    Ok(frames)
 }
 
 /// Explains records in the order of a capture, by what is remembered from frame to frame.

@@ -1,9 +1,5 @@
 //! `[[attacker]]`: transmitters that do not belong to the mesh.
 
-use std::sync::Arc;
-
-use motet::wire::ieee802154;
-use motet_decode::{Capture, CaptureError, Decoder};
 use serde::Deserialize;
 use toml::Table;
 
@@ -145,7 +141,7 @@ fn options(
             )));
         }
         (None, None) => return Err(missing("file", "name the capture of kind \"pcap\"")),
-        (None, Some(file)) => Frames::Recorded(recorded(files, file)?),
+        (None, Some(file)) => Frames::Recorded(files.frames("attacker.file", file)?),
     };
     Ok(AttackOptions {
         near,
@@ -153,33 +149,4 @@ fn options(
         frames,
         is_elsewhere: false,
     })
-}
-
-/// The frames of a capture.
-fn recorded(files: ScenarioFiles<'_>, file: &str) -> Result<Arc<[Box<[u8]>]>, ScenarioError> {
-    let named = files.read("attacker.file", file)?;
-    let (file, bytes) = (&named.file, &named.bytes);
-    let broken = |error: CaptureError| ScenarioError::new(error.to_string()).within(file);
-    let mut capture = Capture::of_bytes(bytes.to_vec()).map_err(broken)?;
-    let mut decoder = Decoder::new(&[]);
-    decoder.end_frames_in(capture.ending());
-    let mut frames: Vec<Box<[u8]>> = Vec::new();
-    while let Some(record) = capture.next_record() {
-        let record = record.map_err(broken)?;
-        if !record.link_type.is_supported() {
-            return Err(broken(CaptureError::LinkType(record.link_type)));
-        }
-        let Some((mut psdu, fcs_ok)) = decoder.mac_frame(&record) else {
-            continue;
-        };
-        let fcs = ieee802154::fcs(&psdu) ^ u16::from(fcs_ok == Some(false));
-        psdu.extend(fcs.to_le_bytes());
-        if psdu.len() <= motet::limits::PSDU_LEN_MAX {
-            frames.push(psdu.into());
-        }
-    }
-    match frames.is_empty() {
-        true => Err(ScenarioError::new("it holds no frame of IEEE 802.15.4").within(file)),
-        false => Ok(frames.into()),
-    }
 }

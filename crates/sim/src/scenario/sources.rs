@@ -39,7 +39,11 @@ impl Source {
 #[derive(Clone, Debug, Default)]
 pub struct Files {
     named: BTreeMap<String, Arc<[u8]>>,
+    recorded: BTreeMap<String, Result<Recorded, String>>,
 }
+
+/// Frames of IEEE 802.15.4, each with its FCS.
+pub(super) type Recorded = Arc<[Box<[u8]>]>;
 
 impl Files {
     /// No file: all are on disk.
@@ -51,6 +55,18 @@ impl Files {
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, bytes: impl Into<Arc<[u8]>>) -> Self {
         self.named.insert(name.into(), bytes.into());
+        self
+    }
+
+    /// Gives the frames of the capture of this name, which somebody else has read, each with its
+    /// FCS; or why it cannot be read, in a sentence.
+    #[must_use]
+    pub fn with_frames(
+        mut self,
+        name: impl Into<String>,
+        frames: Result<Vec<Box<[u8]>>, String>,
+    ) -> Self {
+        self.recorded.insert(name.into(), frames.map(Arc::from));
         self
     }
 
@@ -76,6 +92,27 @@ pub(super) struct Named<'a> {
 }
 
 impl<'a> ScenarioFiles<'a> {
+    /// The frames of the capture that `key` names.
+    ///
+    /// # Errors
+    /// One sentence: there is no such file, it is no capture, or one without such frames.
+    pub(super) fn frames(&self, key: &str, name: &str) -> Result<Recorded, ScenarioError> {
+        let read = || frames_of(self.read(key, name)?.bytes.into_owned());
+        let given = self.given.recorded.get(name).cloned();
+        let given = given.map(|frames| frames.map_err(ScenarioError::new));
+        let within = |error: ScenarioError| error.within(&self.folder.join(name));
+        let frames = match given {
+            Some(frames) => frames.map_err(within)?,
+            None => read().map_err(within)?,
+        };
+        match frames.is_empty() {
+            true => Err(within(ScenarioError::new(
+                "it holds no frame of IEEE 802.15.4",
+            ))),
+            false => Ok(frames),
+        }
+    }
+
     /// Reads the file that `key` names.
     ///
     /// # Errors
@@ -98,6 +135,18 @@ impl<'a> ScenarioFiles<'a> {
         let bytes = Cow::Owned(read_bytes(&file, Source::Data)?);
         Ok(Named { file, bytes })
     }
+}
+
+#[cfg(feature = "captures")]
+fn frames_of(bytes: Vec<u8>) -> Result<Recorded, ScenarioError> {
+    let frames = motet_decode::mac_frames(bytes);
+    let frames = frames.map_err(|error| ScenarioError::new(error.to_string()))?;
+    Ok(frames.into())
+}
+
+#[cfg(not(feature = "captures"))]
+fn frames_of(_: Vec<u8>) -> Result<Recorded, ScenarioError> {
+    Err(ScenarioError::new("this build reads no captures"))
 }
 
 impl Named<'_> {
