@@ -82,6 +82,11 @@ impl Stretch {
             }
         }
     }
+
+    /// Looks at the run before it goes on: what was due next may have changed.
+    pub(crate) fn look_anew(&mut self) {
+        self.next = None;
+    }
 }
 
 impl<'m> AsMut<World<'m>> for World<'m> {

@@ -65,7 +65,7 @@ pub use results::{
     DROPS, FlowResult, HourResult, LinkResult, NodeCounts, NodeResult, RunResult, STATES, Sample,
 };
 pub use run::{Captured, Captures, Watch};
-pub use session::{FlowView, NodeView, Session, View};
+pub use session::{Change, FlowView, NodeView, Session, View};
 pub use sources::Files;
 pub use sweep::{Overrides, Plan, Point};
 pub use wire::WireSettings;

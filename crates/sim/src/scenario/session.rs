@@ -3,7 +3,8 @@
 //! Purpose: for callers that show a run while it advances, or end it early. `Plan::run` uses the
 //! same code, so the results do not depend on how often a run was interrupted or inspected.
 //! Place: it owns the memory of its nodes, so that its type has no lifetime parameter.
-//! Left out: changing a run while it goes on.
+//! A caller may change it while it goes on, by a [`Change`]: the same changes at the same times give
+//! the same run.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,11 +17,13 @@ use super::flow::Flow;
 use super::model::{Scenario, seconds};
 use super::run::{Captured, Captures, Counts, Run, Watch, failed};
 use crate::Arena;
+use crate::air::gains::{Gains, Later};
 use crate::air::log::Seen;
-use crate::air::radio::State;
+use crate::air::radio::{OFF_MIN, State};
 use crate::capture::Capture;
 use crate::net::moves;
 use crate::net::network::{Arrivals, RADIO};
+use crate::net::outages::Switch;
 use crate::net::run::{Ended, Next, Stretch};
 use crate::net::topology::TopologyError;
 use crate::net::wire::Wire;
@@ -112,7 +115,7 @@ pub struct FlowView {
 }
 
 /// A node at a moment.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct NodeView {
     /// Whether the node is switched on.
     pub is_on: bool,
@@ -124,6 +127,26 @@ pub struct NodeView {
     pub packet_waits: bool,
     /// The radio's state; none over Bluetooth LE.
     pub radio: Option<State>,
+    /// The node's rank, where RPL gives it one.
+    pub rank: Option<u16>,
+    /// Transmissions for each frame that its parent acknowledged; none before the first one.
+    pub etx: Option<f64>,
+    /// What its radio and its processor have used since the node was switched on first, mJ; none
+    /// over Bluetooth LE.
+    pub energy_mj: Option<f64>,
+}
+
+/// What a caller does to a run while it goes on.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Change {
+    /// A mesh node is switched off. Its connections are lost.
+    Off(usize),
+    /// A mesh node that is off is switched on, 100 ms later: a cold start.
+    On(usize),
+    /// All mesh nodes hear one another by these gains.
+    Gains(Gains),
+    /// So many frames are lost besides, as `radio.frame_loss`: a share, 0 to 1.
+    FrameLoss(f64),
 }
 
 impl Session {
@@ -168,6 +191,15 @@ impl Session {
             .with_dependent_mut(|_, going| going.advance(to, watch))
     }
 
+    /// Changes the run from now on.
+    ///
+    /// # Errors
+    /// A sentence: there is no such node, or the share is none.
+    pub fn change(&mut self, change: &Change) -> Result<(), String> {
+        self.cell
+            .with_dependent_mut(|_, going| going.change(change))
+    }
+
     /// Virtual time since the nodes were switched on.
     pub fn now(&self) -> Instant {
         self.cell
@@ -210,6 +242,11 @@ impl Session {
         self.cell.with_dependent(|_, going| going.view())
     }
 
+    /// What the run has given up to now. One that is not over is incomplete.
+    pub fn result(&self) -> RunResult {
+        self.cell.with_dependent(|_, going| going.result())
+    }
+
     /// Ends the run at its present time, with its captures; returns the results.
     ///
     /// One that was not over is incomplete. Samples are kept in every run; a caller that does not
@@ -240,6 +277,17 @@ impl std::fmt::Debug for Session {
 }
 
 impl RunUnderWay<'_> {
+    fn change(&mut self, change: &Change) -> Result<(), String> {
+        self.run.change(change)?;
+        // What is due next may have become another.
+        match &mut self.phase {
+            Phase::Joining(stretch, _) => stretch.look_anew(),
+            Phase::Measuring(course) => course.stretch.look_anew(),
+            Phase::Over(..) => {}
+        }
+        Ok(())
+    }
+
     fn advance(&mut self, to: Instant, watch: &Watch<'_>) -> bool {
         loop {
             let run = &mut self.run;
@@ -307,12 +355,17 @@ impl RunUnderWay<'_> {
                 Some(Link::Mesh(mesh)) => Some(mesh),
                 _ => None,
             };
+            let parent = moves::parent(&run.network, node);
+            let energy = world.energy(node);
             NodeView {
                 is_on: world.is_on(node),
-                parent: moves::parent(&run.network, node),
+                parent,
                 queue_frames: mesh.map(|mesh| mesh.mac().queue_len()),
                 packet_waits: mesh.is_some_and(Mesh::has_packet_waiting),
                 radio: world.state(node),
+                rank: moves::rank(&run.network, node),
+                etx: parent.and_then(|parent| moves::etx(&run.network, node, parent)),
+                energy_mj: energy.map(|energy| energy.radio_mj + energy.cpu_mj),
             }
         };
         View {
@@ -388,6 +441,40 @@ impl Course {
 }
 
 impl Run<'_> {
+    fn change(&mut self, change: &Change) -> Result<(), String> {
+        let (nodes, now) = (self.network.mesh_nodes(), self.network.world.now());
+        match change {
+            Change::Off(node) | Change::On(node) if *node >= nodes => {
+                return Err(format!(
+                    "there is no node {node}, but 0 to {}",
+                    nodes.saturating_sub(1)
+                ));
+            }
+            Change::Off(node) => self.outages.add(now, *node, Switch::Off),
+            Change::On(node) => self.outages.add(now + OFF_MIN, *node, Switch::On),
+            Change::Gains(gains) if gains.nodes() != nodes => {
+                return Err(format!("gains of {} nodes, but {nodes}", gains.nodes()));
+            }
+            Change::Gains(gains) => {
+                let of = |from| (0..nodes).map(move |to| (from, to));
+                let pairs = (0..nodes).flat_map(of).filter(|(from, to)| from != to);
+                let later = pairs.map(|(from, to)| Later {
+                    at: now,
+                    from,
+                    to,
+                    db: gains.get(from, to).unwrap_or(f64::NEG_INFINITY),
+                });
+                self.network.world.change_later(later.collect());
+            }
+            Change::FrameLoss(loss) if !(0.0..=1.0).contains(loss) => {
+                return Err(format!("a share of frames is 0 to 1, not {loss}"));
+            }
+            Change::FrameLoss(loss) => self.network.world.set_frame_loss(*loss),
+        }
+        self.switch();
+        Ok(())
+    }
+
     /// Switches nodes on, and notes which motes have joined.
     fn look_for_arrivals(&mut self, arrivals: &mut Arrivals, watch: &Watch<'_>) -> Next {
         self.switch();

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use motet::time::{Duration, Instant};
 
 use super::*;
+use crate::air::gains::Gains;
 use crate::air::log::{Happening, Seen, Sort};
 use crate::air::radio::State;
 use crate::capture::{Capture, Records};
@@ -286,4 +287,53 @@ fn named_files_may_be_bytes() {
         refused(Files::new().with("links.txt", &b"1 2"[..])),
         "nowhere/links.txt: line 1 has 1, but must have a gain in dB from -1000 to 0, or -"
     );
+}
+
+/// A chain of three hops that is changed while it goes on.
+const CHANGED: &str =
+    "duration_s = 60\nwarmup_s = 0\n[topology]\nchain = 3\njoining = \"static\"\n[[flow]]\n";
+
+fn changed() -> (RunResult, [View; 4]) {
+    let plan = plan(CHANGED).unwrap();
+    let mut session = open(&plan, Captures::default());
+    let to = |session: &mut Session, s: u64| {
+        watched(|watch| session.advance(Instant::from_micros(s * 1_000_000), watch));
+        session.view()
+    };
+    to(&mut session, 5);
+    session.change(&Change::Off(1)).unwrap();
+    let off = to(&mut session, 8);
+    let silent = to(&mut session, 10);
+    session.change(&Change::On(1)).unwrap();
+    let on = to(&mut session, 30);
+    session.change(&Change::FrameLoss(1.0)).unwrap();
+    to(&mut session, 31);
+    let lost = to(&mut session, 40);
+    (session.finish(), [off, silent, on, lost])
+}
+
+#[test]
+fn what_a_caller_changes_changes_and_the_same_changes_give_the_same_run() {
+    let (result, [off, silent, on, lost]) = changed();
+    let bytes = |view: &View| view.flows[0].bytes;
+    assert!(!off.nodes[1].is_on && on.nodes[1].is_on);
+    assert_eq!(bytes(&off), bytes(&silent));
+    assert!(bytes(&on) > bytes(&silent) + 10_000, "{on:?}");
+    assert!(bytes(&lost) < bytes(&on) + 5_000, "{lost:?}");
+    assert!(on.nodes[1].energy_mj > silent.nodes[1].energy_mj);
+    let (again, views) = changed();
+    assert!(again == result && views == [off, silent, on, lost]);
+}
+
+#[test]
+fn a_change_of_what_is_not_there_is_refused_in_a_sentence() {
+    let mut session = open(&plan(CHANGED).unwrap(), Captures::default());
+    for change in [
+        Change::Off(4),
+        Change::On(9),
+        Change::FrameLoss(1.5),
+        Change::Gains(Gains::none(2)),
+    ] {
+        assert!(session.change(&change).is_err(), "{change:?}");
+    }
 }
