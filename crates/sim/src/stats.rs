@@ -34,6 +34,25 @@ impl Stat {
     }
 }
 
+/// A value and half the width of its interval in figures: the half with two digits, or as a whole
+/// number where it has more, and the value with as many decimals.
+pub fn measured(value: f64, half: f64) -> (String, String) {
+    let mut decimals: usize = 0;
+    let mut scaled = half.abs();
+    // Below 9.95 one more digit is needed for two.
+    while scaled > 0.0 && scaled < 9.95 && decimals < DECIMALS_MAX {
+        scaled *= 10.0;
+        decimals += 1;
+    }
+    if scaled == 0.0 {
+        decimals = 1;
+    }
+    (format!("{value:.decimals$}"), format!("{half:.decimals$}"))
+}
+
+/// More are noise in any table.
+const DECIMALS_MAX: usize = 6;
+
 /// A 95 % confidence interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Interval {
@@ -288,6 +307,22 @@ pub(crate) fn ratio(part: u64, whole: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interval_has_two_digits_and_its_value_as_many_decimals() {
+        for (value, half, shown) in [
+            (26.617, 0.954, ("26.62", "0.95")),
+            (453.2, 17.4, ("453", "17")),
+            (453.2, 172.4, ("453", "172")),
+            (1.43, 0.016, ("1.430", "0.016")),
+            (9.7, 9.96, ("10", "10")),
+            (9.7, 0.0, ("9.7", "0.0")),
+            (0.5, f64::INFINITY, ("0", "inf")),
+        ] {
+            let (own, error) = measured(value, half);
+            assert_eq!((own.as_str(), error.as_str()), shown);
+        }
+    }
 
     #[test]
     fn intervals_follow_student() {

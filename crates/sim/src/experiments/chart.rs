@@ -36,8 +36,10 @@ pub enum Style {
     Measured,
     /// Published values, drawn as points.
     Paper,
-    /// A bound or an estimate: a dashed line.
+    /// What no run exceeds: a dashed line.
     Bound,
+    /// What arithmetic gives, and a run may exceed: a dotted line.
+    Estimate,
     /// A quantity over time: a line.
     Trace,
 }
@@ -77,7 +79,11 @@ pub fn of_rows(title: &str, axis: &str, rows: &[Row]) -> Vec<Chart> {
             chart.add(named(&name, "bound"), Style::Bound, (x, bound, 0.0));
         }
         if let Some(estimate) = row.estimate {
-            chart.add(named(&name, "estimate"), Style::Bound, (x, estimate, 0.0));
+            chart.add(
+                named(&name, "estimate"),
+                Style::Estimate,
+                (x, estimate, 0.0),
+            );
         }
     }
     charts.retain(|chart| chart.series.iter().any(|series| series.points.len() > 2));

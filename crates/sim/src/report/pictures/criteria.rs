@@ -102,7 +102,12 @@ pub fn criteria_plots(all: &[(Experiment, &Report)]) -> Vec<(String, String)> {
         .iter()
         .flat_map(|(experiment, report)| figures(experiment, report));
     figures
-        .map(|figure| (format!("{}.svg", figure.name), standalone(&figure.svg)))
+        .map(|figure| {
+            (
+                format!("{}.svg", figure.name),
+                standalone(&figure.named_svg()),
+            )
+        })
         .collect()
 }
 
@@ -152,6 +157,7 @@ fn plot(chart: &Chart) -> Plot {
                 Style::Measured => Look::Points,
                 Style::Paper => Look::Crosses,
                 Style::Bound => Look::Dashes,
+                Style::Estimate => Look::Dots,
                 Style::Trace => Look::Trace,
             },
             colour,

@@ -13,6 +13,20 @@ pub(super) struct Figure {
     pub(super) svg: String,
 }
 
+impl Figure {
+    /// The picture with its title as its name, for readers that do not see it.
+    pub(super) fn named_svg(&self) -> String {
+        let title = escape(&self.title);
+        let named = self.svg.replacen("<svg ", "<svg role=\"img\" ", 1);
+        match named.split_once('>') {
+            Some((begin, rest)) if begin.starts_with("<svg") => {
+                format!("{begin}><title>{title}</title>{rest}")
+            }
+            _ => named,
+        }
+    }
+}
+
 /// A page without external resources; `title` is plain text.
 pub(super) fn document(title: &str, body: &str) -> String {
     let title = escape(title);
@@ -33,7 +47,7 @@ pub(super) fn grid(figures: &[Figure]) -> String {
             "<figure><figcaption><h2>{}</h2><p>{}</p></figcaption>{}</figure>",
             escape(&figure.title),
             escape(&figure.note),
-            figure.svg
+            figure.named_svg()
         );
     }
     text + "</div>"
@@ -52,7 +66,7 @@ h1{margin:0;font-size:1.9rem;letter-spacing:-.02em}h2{margin:0;font-size:1.05rem
 margin-bottom:1rem}\
 figure,section{margin:0;background:var(--paper);border-radius:12px;padding:1rem 1.2rem}\
 section{margin-bottom:1rem}figcaption p{margin:0 0 .6rem;font-size:.87rem;min-height:1.3em}\
-svg{display:block;width:100%;height:auto;font-family:system-ui,sans-serif}\
+svg{display:block;width:100%;max-width:46rem;height:auto;font-family:system-ui,sans-serif}\
 .wide{overflow-x:auto}table{border-collapse:collapse;width:100%;margin-top:.6rem;\
 font-variant-numeric:tabular-nums;font-size:.9rem}\
 th,td{padding:.25rem .7rem;text-align:right;white-space:nowrap;border-bottom:1px solid var(--grid)}\

@@ -187,6 +187,8 @@ fn draw_links(
         .unwrap_or(1)
         .max(1);
     let labelled = places.len() <= LABELLED_MAX;
+    // Nodes, and labels that have a place.
+    let mut taken: Vec<[f64; 2]> = places.to_vec();
     for ((a, b), links) in &pairs {
         let ([ax, ay], [bx, by]) = (places[*a], places[*b]);
         let used = frames(links);
@@ -217,17 +219,55 @@ fn draw_links(
              opacity=\"{opacity}\"{dashes}/></g>"
         );
         if labelled && used > 0 && of_tree((*a, *b)) {
-            let (x, y) = (f64::midpoint(ax, bx), f64::midpoint(ay, by));
+            let [x, y] = free_place([ax, ay], [bx, by], &taken);
+            taken.push([x, y]);
             let _ = write!(
                 labels,
                 "<text x=\"{x:.1}\" y=\"{:.1}\" font-size=\"12\" fill=\"var(--ink)\" \
                  stroke=\"var(--paper)\" stroke-width=\"4\" paint-order=\"stroke\">{:.0} %</text>",
-                y - 9.0,
+                y + 4.0,
                 100.0 * delivered
             );
         }
     }
     labels
+}
+
+/// Where a label of a link stands: beside the link, as near to its middle as there is room between
+/// what is `taken`.
+fn free_place(from: [f64; 2], to: [f64; 2], taken: &[[f64; 2]]) -> [f64; 2] {
+    let (dx, dy) = (to[0] - from[0], to[1] - from[1]);
+    let length = dx.hypot(dy).max(1e-9);
+    // Half the room of a label, and of a node, across and down.
+    let clear = |[x, y]: [f64; 2]| {
+        let apart = taken
+            .iter()
+            .map(|[ox, oy]| ((x - ox).abs() / LABEL[0]).max((y - oy).abs() / LABEL[1]));
+        apart.fold(f64::INFINITY, f64::min)
+    };
+    let along = [0.5, 0.42, 0.58, 0.34, 0.66, 0.27, 0.73];
+    // Above a flat link, to the right of a steep one; then on its other side.
+    let side = if dx < 0.0 { -1.0 } else { 1.0 };
+    let beside = [LABEL_AWAY * side, -LABEL_AWAY * side];
+    let candidates = along.into_iter().flat_map(|share| {
+        beside.map(|away| {
+            [
+                from[0] + share * dx + away * dy / length * STEEP,
+                from[1] + share * dy - away * dx / length,
+            ]
+        })
+    });
+    let mut best = ([0.0; 2], -1.0);
+    for candidate in candidates {
+        let room = clear(candidate);
+        if room >= 1.0 {
+            return candidate;
+        }
+        if room > best.1 {
+            best = (candidate, room);
+        }
+    }
+    best.0
 }
 
 fn tip(link: &LinkResult) -> String {
@@ -375,8 +415,39 @@ const HEIGHT_MAX: f64 = 420.0;
 const MARGIN_X: f64 = 90.0;
 const MARGIN_Y: f64 = 42.0;
 const HOST_AWAY: f64 = 46.0;
+/// Between the middles of two labels, or of a label and a node: pixels across and down.
+const LABEL: [f64; 2] = [36.0, 19.0];
+/// How far a label's middle is from its link; more beside a steep one, for it is wider than high.
+const LABEL_AWAY: f64 = 12.0;
+const STEEP: f64 = 1.8;
 /// The distance between two leaves of a tree, and between a parent and its children.
 const ROW: f64 = 46.0;
 const STEP_MAX: f64 = 170.0;
 /// The most nodes with which links have room for a label.
 const LABELLED_MAX: usize = 24;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_of_links_cover_neither_nodes_nor_one_another() {
+        // A short link beside long ones, as on a floor.
+        let places = [
+            [0.0, 0.0],
+            [70.0, -20.0],
+            [-60.0, 50.0],
+            [140.0, -60.0],
+            [200.0, -20.0],
+        ];
+        let mut taken = places.to_vec();
+        for (from, to) in [(0, 1), (0, 2), (1, 3), (1, 4), (0, 3)] {
+            let [x, y] = free_place(places[from], places[to], &taken);
+            for [ox, oy] in &taken {
+                let overlaps = (x - ox).abs() < LABEL[0] && (y - oy).abs() < LABEL[1];
+                assert!(!overlaps, "{from} to {to} at {x}, {y}: {ox}, {oy}");
+            }
+            taken.push([x, y]);
+        }
+    }
+}

@@ -2,6 +2,7 @@
 
 mod criteria;
 mod figures;
+mod grouped;
 mod html;
 mod map;
 mod names;
@@ -13,3 +14,4 @@ mod theme;
 pub use criteria::{criteria_page, criteria_plots};
 pub use names::is_plot;
 pub use page::{page, plots};
+pub use theme::escape;

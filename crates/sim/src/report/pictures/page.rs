@@ -11,6 +11,7 @@ use crate::report::Provenance;
 use crate::report::metrics::{METRICS, Metric, Summary, groups};
 use crate::scenario::RunResult;
 use crate::scenario::{Plan, Point};
+use crate::stats::measured;
 
 /// The report as one HTML page, with the origin of its results and the whole scenario at the end.
 pub fn page(plan: &Plan, results: &[RunResult], provenance: &Provenance) -> String {
@@ -95,7 +96,12 @@ pub fn plots(plan: &Plan, results: &[RunResult]) -> Vec<(String, String)> {
     }
     figures
         .into_iter()
-        .map(|figure| (format!("{}.svg", figure.name), standalone(&figure.svg)))
+        .map(|figure| {
+            (
+                format!("{}.svg", figure.name),
+                standalone(&figure.named_svg()),
+            )
+        })
         .collect()
 }
 
@@ -386,8 +392,10 @@ fn cell(summary: Option<Summary>, factor: f64) -> String {
         middle if middle >= 1.0 => 1,
         _ => 2,
     };
-    let interval = ci95.map(|ci95| format!(" <small>± {:.decimals$}</small>", ci95 * factor));
-    format!("<td>{value:.decimals$}{}", interval.unwrap_or_default())
+    match ci95.map(|ci95| measured(value, ci95 * factor)) {
+        Some((value, error)) => format!("<td>{value} <small>± {error}</small>"),
+        None => format!("<td>{value:.decimals$}"),
+    }
 }
 
 fn section(title: &str, content: &str) -> String {

@@ -50,6 +50,8 @@ pub(super) enum Look {
     Crosses,
     /// Dashes: what cannot be exceeded.
     Dashes,
+    /// Dots: what was estimated.
+    Dots,
 }
 
 /// Rows of shares of a whole.
@@ -218,7 +220,7 @@ fn draw_line(chart: &mut Chart<'_, '_>, line: &Line) -> Drawn {
     let at = || line.points.iter().map(|(x, y, _)| (*x, *y));
     let style = match line.look {
         Look::Faint => colour.mix(0.35).stroke_width(1),
-        Look::Dashes => colour.stroke_width(1),
+        Look::Dashes | Look::Dots => colour.stroke_width(1),
         Look::Trace | Look::Points | Look::Crosses => colour.stroke_width(2),
     };
     match line.look {
@@ -228,6 +230,9 @@ fn draw_line(chart: &mut Chart<'_, '_>, line: &Line) -> Drawn {
         }
         Look::Dashes => {
             chart.draw_series(DashedLineSeries::new(at(), 6, 4, style))?;
+        }
+        Look::Dots => {
+            chart.draw_series(DashedLineSeries::new(at(), 2, 4, style))?;
         }
         Look::Trace if is_dashed(line.colour) => {
             chart.draw_series(DashedLineSeries::new(at(), 8, 3, style))?;
@@ -408,6 +413,12 @@ fn draw_legend(area: &Area<'_>, entries: &[Entry<'_>]) -> Result<i32, Box<dyn st
                         [(from, y + 10), (from + 6, y + 10)],
                         line,
                     ))?;
+                }
+            }
+            Look::Dots => {
+                for from in [x, x + 6, x + 12] {
+                    let dot = [(from, y + 10), (from + 2, y + 10)];
+                    area.draw(&PathElement::new(dot, line))?;
                 }
             }
             Look::Points => {

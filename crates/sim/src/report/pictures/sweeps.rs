@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 use toml::Value;
 
 use super::figures::{percent, short, shown};
+use super::grouped::Grouped;
 use super::html::Figure;
 use super::plot::{Band, LINES_MAX, Line, Look, Plot};
 use crate::report::metrics::{Metric, Summary, groups};
-use crate::scenario::RunResult;
-use crate::scenario::{Plan, Point};
+use crate::scenario::{FlowSettings, Plan, Point, RunResult};
 
 /// The metrics drawn over a swept key: name, title, unit.
 pub(super) const SWEPT: [(&str, &str, &str); 6] = [
@@ -65,10 +65,11 @@ pub(super) fn sweep_figures(plan: &Plan, results: &[RunResult]) -> Vec<Figure> {
     figures.chain(shares).collect()
 }
 
-/// The goodput of each flow with each policy of the border router, where a sweep compares them.
+/// The goodput of each flow with each policy of the border router, where a sweep compares them: a
+/// bar for each, or, of many flows, lines.
 fn shares(plan: &Plan, results: &[RunResult], seeds: &str) -> Option<Figure> {
     let is_compared = |point: &Point| point.values.iter().any(|(key, _)| key == POLICY);
-    plan.points.first().filter(|point| is_compared(point))?;
+    let first = plan.points.first().filter(|point| is_compared(point))?;
     let metric = Metric::named("goodput")?;
     let curve = |(number, point): (usize, &Point)| {
         let runs: Vec<&RunResult> = results.iter().filter(|run| run.point == number).collect();
@@ -89,19 +90,46 @@ fn shares(plan: &Plan, results: &[RunResult], seeds: &str) -> Option<Figure> {
     };
     let curves = plan.points.iter().enumerate().map(curve);
     let curves: Vec<Curve> = curves.filter(|curve| !curve.points.is_empty()).collect();
-    let (bands, lines, note) = arranged(&curves);
-    let plot = Plot {
-        x: "flow".to_owned(),
-        y: "goodput, kb/s".to_owned(),
-        bands,
-        lines,
+    let flows = &first.scenario.flows;
+    let (note, svg) = match flows.len() <= FLOWS_BARRED && curves.len() <= LINES_MAX {
+        true => (String::new(), bars_of(flows, &curves).svg()),
+        false => {
+            let (bands, lines, note) = arranged(&curves);
+            let plot = Plot {
+                x: "flow".to_owned(),
+                y: "goodput, kb/s".to_owned(),
+                bands,
+                lines,
+            };
+            (note, plot.svg())
+        }
     };
     (!curves.is_empty()).then(|| Figure {
         name: format!("sweep-{SHARES}"),
         title: "What each flow gets, by the border router’s policy".to_owned(),
-        note: [note.as_str(), seeds].join(" ").trim().to_owned(),
-        svg: plot.svg(),
+        note: [note.as_str(), "Goodput in kb/s.", seeds]
+            .join(" ")
+            .trim()
+            .to_owned(),
+        svg,
     })
+}
+
+/// For each flow, by its ends, a bar for each curve.
+fn bars_of(flows: &[FlowSettings], curves: &[Curve]) -> Grouped {
+    let value = |curve: &Curve, flow: usize| {
+        let mut points = curve.points.iter();
+        let own = points.find(|(number, ..)| *number == (flow + 1) as f64);
+        own.map(|(_, value, half)| (*value, *half))
+    };
+    let groups = flows.iter().enumerate().map(|(flow, ends)| {
+        let bars = curves.iter().map(|curve| value(curve, flow));
+        (format!("{} → {}", ends.from, ends.to), bars.collect())
+    });
+    Grouped {
+        names: curves.iter().map(|curve| curve.of.join(", ")).collect(),
+        groups: groups.collect(),
+    }
 }
 
 /// The swept key of numbers with the most values.
@@ -313,6 +341,9 @@ fn lower(title: &str) -> String {
     let first = letters.next().map(|first| first.to_lowercase().to_string());
     first.unwrap_or_default() + letters.as_str()
 }
+
+/// More flows have lines instead of bars.
+const FLOWS_BARRED: usize = 24;
 
 /// More panels are too small to read.
 const PANELS_MAX: usize = 12;

@@ -88,7 +88,7 @@ pub(super) fn standalone(svg: &str) -> String {
 }
 
 /// Text as HTML and SVG have it.
-pub(super) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
