@@ -115,6 +115,15 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// The scenario that a topology of another simulator or testbed describes, as `motet import` writes
+/// it. Public for the fuzzer.
+///
+/// # Errors
+/// Why there is none, in words that end a sentence.
+pub fn imported(file: &[u8]) -> Result<String, String> {
+    import::scenario(file, "file")
+}
+
 fn run(command: &Command) -> Result<(), Error> {
     match command {
         Command::Send(args) => send::run(args),

@@ -47,7 +47,7 @@ pub struct Target {
 }
 
 /// All fuzz targets.
-pub const TARGETS: [Target; 24] = [
+pub const TARGETS: [Target; 25] = [
     Target {
         name: "wire",
         run: wire::run,
@@ -152,6 +152,11 @@ pub const TARGETS: [Target; 24] = [
         name: "trace",
         run: text::trace,
         seeds: seeds::traces,
+    },
+    Target {
+        name: "import",
+        run: text::topology,
+        seeds: seeds::topologies,
     },
     Target {
         name: "script",

@@ -282,6 +282,32 @@ pub(crate) fn scenarios() -> Vec<Vec<u8>> {
     texts.iter().map(|text| text.as_bytes().to_vec()).collect()
 }
 
+/// Topologies of OTNS, Cooja and TOSSIM, and tables of places and links.
+pub(crate) fn topologies() -> Vec<Vec<u8>> {
+    let texts = [
+        "network:\n    pos-shift: [10, 0, 0]\nnodes:\n    - id: 7\n      type: sed\n      pos: [100, 100, 0]\n    \
+         - {id: 3, type: br, pos: [200, 100, 30]}\n",
+        "<simconf><simulation><title>Grid</title><radiomedium>org.contikios.cooja.radiomediums.UDGM\
+         <transmitting_range>50</transmitting_range><success_ratio_rx>0.9</success_ratio_rx></radiomedium>\
+         <motetype>x<identifier>m1</identifier><description>Sink</description></motetype>\
+         <mote><interface_config>a.Position<x>0</x><y>0</y></interface_config>\
+         <interface_config>a.MoteID<id>1</id></interface_config>\
+         <motetype_identifier>m1</motetype_identifier></mote>\
+         <mote><interface_config>a.Position<pos x=\"40\" y=\"0\"/></interface_config></mote>\
+         </simulation></simconf>",
+        "<simconf><simulation><radiomedium>org.contikios.cooja.radiomediums.DirectedGraphMedium\
+         <edge><source>0</source><dest>x<radio>1</radio><ratio>0.8</ratio></dest></edge></radiomedium>\
+         <mote><interface_config>Position<x>0</x><y>0</y></interface_config></mote>\
+         <mote><interface_config>Position<x>1</x><y>0</y></interface_config></mote></simulation></simconf>",
+        "gain 10 2 -65.0\ngain 2 10 -66\nnoise 2 -105 4\n",
+        "id,x,y,floor\n1,0,0,2\n2,3.5,4,2\n",
+        "src;dst;PDR\na;b;1.0\nb;a;0.5\n",
+        "from,to,rssi\n1,2,-70\n",
+        "from,to,etx\n1,2,1.5\n",
+    ];
+    texts.iter().map(|text| text.as_bytes().to_vec()).collect()
+}
+
 /// Connectivity traces in the K7 format.
 pub(crate) fn traces() -> Vec<Vec<u8>> {
     let head = "{\"location\": \"here\", \"node_count\": 2}\n\

@@ -27,6 +27,22 @@ pub(crate) fn trace(bytes: &[u8]) {
     }
 }
 
+/// A topology of another simulator: refused in one line, or a scenario in TOML, which the lab reads or
+/// refuses in words.
+pub(crate) fn topology(bytes: &[u8]) {
+    match motet_cli::imported(bytes) {
+        Ok(text) => {
+            let table = text.parse::<toml::Table>();
+            assert!(table.is_ok(), "{table:?}\n{text}");
+            scenario(text.as_bytes());
+        }
+        Err(refused) => assert!(
+            !refused.is_empty() && !refused.contains('\n'),
+            "{refused:?}"
+        ),
+    }
+}
+
 /// A packetdrill script, played where it can be read.
 pub(crate) fn script(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {

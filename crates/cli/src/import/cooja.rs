@@ -6,7 +6,7 @@
 
 use roxmltree::{Document, Node};
 
-use super::{Layout, Topology, gain_of, renumber};
+use super::{Layout, Topology, check_nodes, gain_of, renumber};
 
 pub(super) fn topology(text: &str, title: &str) -> Result<Topology, String> {
     let document = Document::parse(text).map_err(|error| format!("it is no XML: {error}"))?;
@@ -14,6 +14,7 @@ pub(super) fn topology(text: &str, title: &str) -> Result<Topology, String> {
     for node in document.descendants().filter(|node| is_mote(*node)) {
         let number = motes.len() + 1;
         motes.push(mote(node, number).ok_or_else(|| format!("its mote {number} has no position"))?);
+        check_nodes(number)?;
     }
     let medium = document
         .descendants()
@@ -189,7 +190,9 @@ fn disk(motes: &[Mote], medium: Node<'_, '_>, falls: bool, numbers: &[usize]) ->
     let value = |tag: &str, default: f64| {
         let child = medium.children().find(|child| child.has_tag_name(tag));
         let text = child.and_then(|child| child.text());
-        text.and_then(|text| text.trim().parse().ok())
+        let value = text.and_then(|text| text.trim().parse().ok());
+        value
+            .filter(|value: &f64| value.is_finite() && *value >= 0.0)
             .unwrap_or(default)
     };
     let range: f64 = value("transmitting_range", 50.0);

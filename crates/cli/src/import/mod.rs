@@ -97,7 +97,7 @@ pub(crate) fn write(scenario: &str, out: Option<&Path>, force: bool) -> Result<(
 ///
 /// # Errors
 /// Why not, in words that end a sentence.
-fn scenario(bytes: &[u8], title: &str) -> Result<String, String> {
+pub(crate) fn scenario(bytes: &[u8], title: &str) -> Result<String, String> {
     let topology = topology(bytes, title)?;
     let nodes = topology.names.len();
     if nodes < 2 {
@@ -105,12 +105,18 @@ fn scenario(bytes: &[u8], title: &str) -> Result<String, String> {
             "it has {nodes} nodes, but a mesh has at least two, a border router and a mote"
         ));
     }
-    if nodes > NODES_MAX {
-        return Err(format!(
-            "it has {nodes} nodes, but a scenario has at most {NODES_MAX}"
-        ));
-    }
+    check_nodes(nodes)?;
     Ok(topology.text())
+}
+
+/// Refuses more nodes than a scenario has: before each is compared with each other.
+fn check_nodes(nodes: usize) -> Result<(), String> {
+    match nodes > NODES_MAX {
+        true => Err(format!(
+            "it has {nodes} nodes, but a scenario has at most {NODES_MAX}"
+        )),
+        false => Ok(()),
+    }
 }
 
 fn topology(bytes: &[u8], title: &str) -> Result<Topology, String> {
@@ -166,7 +172,8 @@ impl Topology {
                 text += &format!("# {line}\n");
             }
         }
-        text += &format!("name = {:?}\n\n[topology]\n", clean(&self.title));
+        let name = title.replace('\\', "\\\\").replace('"', "\\\"");
+        text += &format!("name = \"{name}\"\n\n[topology]\n");
         match &self.layout {
             Layout::Positions(positions) => {
                 text += "positions = [\n";
@@ -216,7 +223,7 @@ fn gain_at(distance_m: f64) -> f64 {
 /// The gain of a link that delivers this share of frames.
 fn gain_of(delivery: f64) -> Option<f64> {
     let noise_dbm = motet_lab::air::profile::Profile::HAMILTON.noise_dbm();
-    match delivery {
+    match delivery.clamp(0.0, 1.0) {
         lossless if lossless >= 0.995 => Some(STRONG_DB),
         lossy => motet_lab::air::k7::gain_of_delivery(lossy, noise_dbm),
     }
@@ -341,8 +348,30 @@ mod tests {
     }
 
     #[test]
+    fn a_name_of_any_letters_is_toml() {
+        let name = "a \u{200b}\\ \"b\" \u{e000}";
+        let scenario = scenario(b"x,y\n0,0\n9,0\n", name).unwrap();
+        let plan = Plan::parse(&scenario, Path::new("-"), Overrides::default()).unwrap();
+        assert_eq!(plan.title, name);
+    }
+
+    #[test]
+    fn ratios_that_are_none_make_no_gain_that_is_none() {
+        for ratio in ["nan", "-3", "1e300", "inf"] {
+            let text = COOJA.replace("tx>1.0", &format!("tx>{ratio}"));
+            let scenario = scenario(text.as_bytes(), "file").unwrap();
+            assert!(!scenario.to_ascii_lowercase().contains("nan"), "{scenario}");
+            assert!(
+                !scenario.contains("inf,") && !scenario.contains("inf]"),
+                "{scenario}"
+            );
+        }
+    }
+
+    #[test]
     fn what_is_no_topology_is_refused_in_words() {
         let deep = format!("nodes: {}", "[".repeat(100_000));
+        let mote = "<mote><interface_config>Position<x>0</x><y>0</y></interface_config></mote>";
         for (text, words) in [
             ("", "empty"),
             ("# prose\nfrom here", "neither"),
@@ -359,6 +388,17 @@ mod tests {
             ("x,y\n1\n", "line 2"),
             ("x,y\n1,1\n", "1 nodes"),
             ("-98\n-97\n", "noise trace"),
+            (
+                &format!("x,y\n{}", "1,1\n".repeat(NODES_MAX + 1)),
+                "at most",
+            ),
+            (
+                &COOJA.replace(
+                    "</simulation>",
+                    &format!("{}</simulation>", mote.repeat(NODES_MAX)),
+                ),
+                "at most",
+            ),
         ] {
             let refused = scenario(text.as_bytes(), "file").unwrap_err();
             assert!(refused.contains(words), "{refused}");

@@ -5,7 +5,7 @@
 
 use yaml_rust2::{Yaml, YamlLoader};
 
-use super::{GAIN_MIN_DB, Layout, Topology, gain_at, renumber};
+use super::{GAIN_MIN_DB, Layout, Topology, check_nodes, gain_at, renumber};
 
 pub(super) fn topology(text: &str, title: &str) -> Result<Topology, String> {
     check_depth(text)?;
@@ -16,6 +16,7 @@ pub(super) fn topology(text: &str, title: &str) -> Result<Topology, String> {
         .as_vec()
         .ok_or("it has no list of nodes, as OTNS writes it")?;
     let shift = triple(&document["network"]["pos-shift"]).unwrap_or([0.0; 3]);
+    check_nodes(list.len())?;
     let mut remarks = Vec::new();
     let mut nodes = Vec::new();
     for (entry, number) in list.iter().zip(1..) {

@@ -6,8 +6,8 @@ use motet_lab::air::k7;
 
 use super::{GAIN_MIN_DB, Layout, Topology, gain_of};
 
-/// TOSSIM's topology: `gain FROM TO DB`, and `noise NODE FLOOR DEVIATION`, whose numbers TOSSIM's
-/// radio alone has.
+/// TOSSIM's topology: `gain FROM TO DB`, and `noise NODE FLOOR DEVIATION`. The noise figures
+/// describe TOSSIM's radio and are not taken over.
 pub(super) fn tossim(text: &str, title: &str) -> Result<Topology, String> {
     let mut named = Named::default();
     let mut noises = 0;
