@@ -17,7 +17,7 @@ use rust_mqtt::client::options::{
 };
 use rust_mqtt::types::{MqttString, TopicName};
 
-/// Why nothing was told or heard.
+/// Why a report was not sent, or no answer received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Failed {
     /// No connection to the broker.

@@ -363,7 +363,7 @@ pub(crate) fn join(
 /// The longest hold that is of any use: a full frame goes one hop in 7 ms.
 const HOLD_USUAL_MAX: Duration = Duration::from_millis(50);
 
-/// Advice for a chain whose motes do not find the border router in time.
+/// Advice for a chain: its motes do not find the border router in time.
 pub(crate) const JOIN_ADVICE: &str = "lower --frame-loss, --hold or --hops";
 
 /// Virtual time between two looks for a signal.

@@ -75,7 +75,7 @@ impl Head {
         Self::new(text, 0)
     }
 
-    /// A column called `text`, whose lines stand above each other.
+    /// A column called `text`; its lines stand above each other.
     pub(crate) fn new(text: &str, leaves: u8) -> Self {
         Self {
             text: text.to_owned(),
@@ -328,9 +328,9 @@ pub(crate) fn folded(text: &str, width: usize, indent: usize) -> Vec<String> {
 /// How wide lines may be: the terminal, what `COLUMNS` says, or the usual.
 pub(crate) fn columns() -> usize {
     let size = terminal_size::terminal_size_of(io::stdout());
-    let told = || std::env::var("COLUMNS").ok()?.parse().ok();
+    let variable = || std::env::var("COLUMNS").ok()?.parse().ok();
     size.map(|(width, _)| usize::from(width.0))
-        .or_else(told)
+        .or_else(variable)
         .unwrap_or(COLUMNS)
         .max(COLUMNS_MIN)
 }

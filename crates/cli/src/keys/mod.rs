@@ -1,7 +1,7 @@
 //! `motet keys`: makes and changes the secret of a network, and shows analysers its key.
 //!
 //! Place: the key file is read by the commands that take `--key`.
-//! Source: Thread 1.1 §7.1.4, by whose rule link keys follow from a network key.
+//! Source: the rule by which link keys follow from a network key, Thread 1.1 §7.1.4.
 
 mod dataset;
 mod file;

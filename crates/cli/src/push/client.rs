@@ -119,7 +119,7 @@ impl<'t> Client<'t> {
     }
 }
 
-/// Reads an answer, whose body is a sentence: of an answer to `HEAD` there is none.
+/// Reads an answer. Its body is a sentence; an answer to `HEAD` has none.
 fn answer(stream: &mut TcpStream, is_head: bool) -> io::Result<Answer> {
     let wrong = || {
         io::Error::new(

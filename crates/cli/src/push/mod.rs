@@ -30,8 +30,8 @@ The image is MCUboot's, as imgtool makes it. Each mote is asked first how much i
 only the rest is sent. A mote verifies the image before it is pending, and runs on with the old one until its \
 next reset. A connection that breaks is opened again for as long as the mote takes bytes.
 
-With --schedule tree an image crosses each link once: the border router's status says which mote is whose parent, \
-and a mote fetches from the nearest one above it that has the whole. One whose parent fails gets it from here. \
+With --schedule tree an image crosses each link once: the border router's status names each mote's parent, \
+and a mote fetches from the nearest one above it that has the whole image. Where that one fails, this command sends it. \
 The token is the same for all.
 
 Each mote has a line on standard output when it is done: its address, seconds, and the bytes sent again. Ctrl-C \
@@ -102,7 +102,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     }
     if args.router.is_some() && args.schedule != Schedule::Tree {
         return Err(Error::input(
-            "--router says which mote is whose parent: add --schedule tree, or leave it out",
+            "--router is for --schedule tree alone, which needs each mote's parent: add that, or leave --router out",
         ));
     }
     let token = args.token.as_deref().map(token::read).transpose()?;
@@ -199,7 +199,7 @@ impl Push {
     fn done(&self, mote: SocketAddrV6, outcome: Outcome) -> bool {
         let line = outcome.line(&show::name(mote));
         self.show.done(mote);
-        // Who reads no more is no reason to leave motes without the image.
+        // Motes get the image even when nobody reads the output any more.
         let _ = output::line(line);
         true
     }

@@ -77,7 +77,7 @@ pub(super) fn bring(client: &Client<'_>, image: &[u8], show: &Show) -> Result<Ou
             Ok(None) => return Ok(sent(began, resent)),
             Ok(Some(answer)) => match answer.head.status {
                 201 => return Ok(sent(began, resent)),
-                // Another writer, or one whose connection the mote has not given up yet.
+                // Another writer, or an earlier connection that the mote has not given up yet.
                 503 if busy < BUSY_MAX => {
                     busy += 1;
                     thread::sleep(BUSY_PAUSE);

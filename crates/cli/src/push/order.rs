@@ -5,7 +5,7 @@ use std::{
     net::{Ipv6Addr, SocketAddrV6},
 };
 
-/// Who gets it from this host, and who from which mote.
+/// The source of the image for each mote: this host, or another mote.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Tree {
     /// Those that this host sends to, the one with the longest way below it first.

@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let (plan, provenance) = origin::read(args, file)?;
     let folder = prepare(args, file, &plan)?;
     let interrupt = Interrupt::install()?;
-    let (told, failures) = mpsc::channel();
+    let (failed_captures, failures) = mpsc::channel();
     let begin = |path: &Option<PathBuf>, records| {
         let Some(path) = path else {
             return Ok(None);
@@ -122,7 +122,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let captures = Captures {
         air: begin(&args.pcap, on_air)?,
         wire: begin(&args.wire_pcap, Records::Packets)?,
-        failed: Some(told),
+        failed: Some(failed_captures),
     };
     let (results, signal) = run_watched(&plan, captures, &interrupt);
     // The files are kept even when the reader of the table goes away.

@@ -284,8 +284,8 @@ fn kernel_figures() -> SenderFigures {
         ("tail loss probe", extended("TCPLossProbes")),
         ("handshake", extended("TCPSynRetrans")),
     ];
-    let told: u64 = causes.iter().map(|(_, count)| count).sum();
-    causes.push(("timeout", total.saturating_sub(told)));
+    let explained: u64 = causes.iter().map(|(_, count)| count).sum();
+    causes.push(("timeout", total.saturating_sub(explained)));
     causes.retain(|(_, count)| *count > 0);
     SenderFigures {
         rtt_ms: None,
