@@ -2,10 +2,11 @@
 //!
 //! Data flow: [`scenario`] makes a plan of what Python has, [`running`] and [`steps`] run it in
 //! threads of their own while Python's lock is free, [`sweep`] runs points of it wherever somebody asks
-//! for one, [`table`] hands results on.
+//! for one, [`reproducing`] runs published experiments, [`table`] hands results on.
 //! Left out: what the lab cannot do itself; no figure is made here.
 
 mod pool;
+mod reproducing;
 mod running;
 mod scenario;
 mod steps;
@@ -34,6 +35,8 @@ fn _motet(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sweep::Stop>()?;
     module.add_class::<table::Table>()?;
     module.add_function(wrap_pyfunction!(sweep::restore_result, module)?)?;
+    module.add_function(wrap_pyfunction!(reproducing::reproduce, module)?)?;
+    module.add_function(wrap_pyfunction!(reproducing::experiments, module)?)?;
     module.add_function(wrap_pyfunction!(table::restore_table, module)?)
 }
 

@@ -2,23 +2,25 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use motet_lab::capture::{Capture, Records};
 use motet_lab::report::{self, Of, Provenance};
 use motet_lab::scenario::{self, Captures, Overrides, RunResult, Watch};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::REVISION;
 use crate::pool;
 use crate::scenario as given;
 use crate::steps::Steps;
 use crate::sweep;
 use crate::table::{self, Table};
+use crate::{REVISION, ScenarioError};
 
 /// A scenario that was read and found right.
 #[pyclass(frozen, module = "motet")]
@@ -67,26 +69,7 @@ impl Plan {
     }
 
     fn run(&self, py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Outcome> {
-        let work = Arc::new(Work::default());
-        let (tell, told) = mpsc::channel();
-        let (plan, shared) = (self.0.clone(), work.clone());
-        pool::own()?.spawn(move || {
-            let begun = Instant::now();
-            let results = plan.run(&shared.watch(), Captures::default());
-            // Nobody listens any more: nobody wants them.
-            let _ = tell.send((results, begun.elapsed()));
-        });
-        let total_ms = (self.0.seconds() * 1e3).max(1.0);
-        let (_, (results, took)) = wait(py, told, &work, || {
-            let done_ms = work.done_ms.load(Ordering::Relaxed) as f64;
-            match progress {
-                Some(progress) => progress.call1(((done_ms / total_ms).min(1.0),)).map(drop),
-                None => Ok(()),
-            }
-        })?;
-        if let Some(progress) = progress {
-            progress.call1((1.0,))?;
-        }
+        let (results, took) = self.complete(py, Captures::default(), progress)?;
         Ok(Outcome::new(self.0.clone(), results, took))
     }
 
@@ -139,8 +122,95 @@ impl Plan {
         Ok(Outcome::new(self.0.clone(), results, took))
     }
 
+    /// The air of its one run, or the border router's wire, as a pcap file.
+    fn capture<'py>(
+        &self,
+        py: Python<'py>,
+        wire: bool,
+        progress: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        if self.0.runs() != 1 {
+            return Err(ScenarioError::new_err(format!(
+                "a capture is of one run, but this scenario has {}: give seeds=1, and no sweep",
+                self.0.runs()
+            )));
+        }
+        let kept = Kept::default();
+        let records = match (wire, self.0.points[0].scenario.network.ble.is_some()) {
+            (true, _) => Records::Packets,
+            (false, true) => Records::Bluetooth,
+            (false, false) => Records::TappedFrames,
+        };
+        let stream = Capture::stream(Box::new(kept.clone()), records);
+        let stream = stream.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        let captures = match wire {
+            true => Captures {
+                wire: Some(stream),
+                ..Captures::default()
+            },
+            false => Captures {
+                air: Some(stream),
+                ..Captures::default()
+            },
+        };
+        let (results, _) = self.complete(py, captures, progress)?;
+        if let Some(why) = results.iter().find_map(|run| run.failure.clone()) {
+            return Err(ScenarioError::new_err(why));
+        }
+        let bytes = kept.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(PyBytes::new(py, &bytes))
+    }
+
     fn steps(&self, step: f64, observe: usize, progress: Option<Py<PyAny>>) -> PyResult<Steps> {
         Steps::new(&self.0, step, observe, progress)
+    }
+}
+
+impl Plan {
+    /// Runs all of it; gives the results, and how long they took.
+    fn complete(
+        &self,
+        py: Python<'_>,
+        captures: Captures,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<(Vec<RunResult>, Duration)> {
+        let work = Arc::new(Work::default());
+        let (tell, told) = mpsc::channel();
+        let (plan, shared) = (self.0.clone(), work.clone());
+        pool::own()?.spawn(move || {
+            let begun = Instant::now();
+            let results = plan.run(&shared.watch(), captures);
+            // Nobody listens any more: nobody wants them.
+            let _ = tell.send((results, begun.elapsed()));
+        });
+        let total_ms = (self.0.seconds() * 1e3).max(1.0);
+        let (_, (results, took)) = wait(py, told, &work, || {
+            let done_ms = work.done_ms.load(Ordering::Relaxed) as f64;
+            match progress {
+                Some(progress) => progress.call1(((done_ms / total_ms).min(1.0),)).map(drop),
+                None => Ok(()),
+            }
+        })?;
+        if let Some(progress) = progress {
+            progress.call1((1.0,))?;
+        }
+        Ok((results, took))
+    }
+}
+
+/// What a capture has written.
+#[derive(Clone, Debug, Default)]
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -221,16 +291,19 @@ impl Outcome {
         Ok(place.get_or_init(|| table).again())
     }
 
-    /// Where it comes from, in JSON.
-    fn origin(&self) -> String {
-        let provenance = Provenance {
+    fn provenance_of(&self) -> Provenance {
+        Provenance {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             revision: Some(REVISION.to_owned()),
             date: self.date.clone(),
             command: "motet.run(scenario)".to_owned(),
             inputs: None,
-        };
-        provenance.line(&self.plan)
+        }
+    }
+
+    /// Where it comes from, in JSON.
+    fn origin(&self) -> String {
+        self.provenance_of().line(&self.plan)
     }
 }
 
@@ -311,6 +384,21 @@ impl Outcome {
     /// The same as ``motet run --json -`` prints.
     fn json_lines(&self) -> String {
         report::json_lines(&self.plan, &self.results)
+    }
+
+    /// The page that ``motet run --out`` writes: tables and pictures, in HTML, without other files.
+    fn report(&self) -> String {
+        report::page(&self.plan, &self.results, &self.provenance_of())
+    }
+
+    /// The summary as a table of a notebook.
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        let title = report::escape(&self.plan.title);
+        let table = self.summary()?.html(py)?;
+        Ok(format!(
+            "<p><b>{title}</b>: {} runs</p>{table}",
+            self.results.len()
+        ))
     }
 
     fn __repr__(&self) -> String {

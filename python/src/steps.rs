@@ -12,7 +12,7 @@ use motet::time::Instant;
 use motet_lab::air::log::{Happening, LoggedFrame, Seen, Turn};
 use motet_lab::air::medium::Fate;
 use motet_lab::report::{Column, Table as Columns, Values};
-use motet_lab::scenario::{Captures, Plan, RunResult, STATES, Sample, Session, View};
+use motet_lab::scenario::{Captures, Change, Plan, RunResult, STATES, Sample, Session, View};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
@@ -55,11 +55,13 @@ struct Line {
 
 enum Ask {
     Advance(Instant),
+    Change(Change),
     Finish,
 }
 
 enum Answer {
     Moment(Box<Seized>),
+    Changed(Result<(), String>),
     Result(Box<RunResult>),
     Failed(String),
 }
@@ -133,6 +135,17 @@ impl Steps {
         }
     }
 
+    fn change(&self, py: Python<'_>, change: Change) -> PyResult<()> {
+        let line = self.take()?.ok_or_else(over)?;
+        let (line, answer) = self.ask(py, line, Ask::Change(change))?;
+        self.put_back(RunAccess::Free(line));
+        match answer {
+            Answer::Changed(changed) => changed.map_err(ScenarioError::new_err),
+            Answer::Failed(why) => Err(ScenarioError::new_err(why)),
+            Answer::Moment(_) | Answer::Result(_) => Err(over()),
+        }
+    }
+
     fn put_back(&self, way: RunAccess) {
         *self.line.lock().unwrap_or_else(PoisonError::into_inner) = way;
     }
@@ -187,6 +200,7 @@ fn serve(plan: &Plan, observe: usize, work: &Work, asked: &Receiver<Ask>, tell: 
                     is_over,
                 }))
             }
+            Ask::Change(change) => Answer::Changed(session.change(&change)),
             Ask::Finish => {
                 let _ = tell.send(Answer::Result(Box::new(session.finish())));
                 return;
@@ -221,7 +235,7 @@ impl Steps {
                 self.put_back(RunAccess::Over);
                 return Err(ScenarioError::new_err(why));
             }
-            Answer::Result(_) => {
+            Answer::Result(_) | Answer::Changed(_) => {
                 self.put_back(RunAccess::Over);
                 return Ok(None);
             }
@@ -251,8 +265,23 @@ impl Steps {
                 *self.took.lock().unwrap_or_else(PoisonError::into_inner),
             )),
             Answer::Failed(why) => Err(ScenarioError::new_err(why)),
-            Answer::Moment(_) => Err(over()),
+            Answer::Moment(_) | Answer::Changed(_) => Err(over()),
         }
+    }
+
+    /// Switches a node off from now on; its connections are lost.
+    fn switch_off(&self, py: Python<'_>, node: usize) -> PyResult<()> {
+        self.change(py, Change::Off(node))
+    }
+
+    /// Switches a node on from now on: a cold start.
+    fn switch_on(&self, py: Python<'_>, node: usize) -> PyResult<()> {
+        self.change(py, Change::On(node))
+    }
+
+    /// Lets this share of all frames be lost besides, from now on: 0 to 1.
+    fn lose_frames(&self, py: Python<'_>, share: f64) -> PyResult<()> {
+        self.change(py, Change::FrameLoss(share))
     }
 }
 
@@ -317,7 +346,8 @@ impl Moment {
         )
     }
 
-    /// By node: whether it is on, its parent, frames in its queue, what its radio is at.
+    /// By node: whether it is on, its parent, frames in its queue, what its radio is at, its rank, transmissions for each
+    /// frame that its parent took, and the energy that it has used.
     #[getter]
     fn nodes(&self) -> PyResult<Table> {
         let all = &self.0.view.nodes;
@@ -342,6 +372,18 @@ impl Moment {
                 (
                     "radio",
                     Values::Text(all.iter().map(|node| node.radio.map(state)).collect()),
+                ),
+                (
+                    "rank",
+                    Values::Whole(all.iter().map(|node| node.rank.map(u64::from)).collect()),
+                ),
+                (
+                    "etx",
+                    Values::Real(all.iter().map(|node| node.etx).collect()),
+                ),
+                (
+                    "energy_mj",
+                    Values::Real(all.iter().map(|node| node.energy_mj).collect()),
                 ),
             ],
         )

@@ -42,8 +42,45 @@ impl Table {
     }
 }
 
+impl Table {
+    /// The first rows as a table of HTML.
+    pub(crate) fn html(&self, py: Python<'_>) -> PyResult<String> {
+        let (columns, rows) = (self.columns(), self.0.num_rows());
+        let mut text = String::from("<table><thead><tr>");
+        for name in &columns {
+            text += &format!("<th>{}</th>", report::escape(name));
+        }
+        text += "</tr></thead><tbody>";
+        let shown = self.0.slice(0, rows.min(ROWS_SHOWN));
+        let lists = shown.columns().iter().map(|column| list(py, column));
+        let lists = lists.collect::<PyResult<Vec<_>>>()?;
+        for row in 0..shown.num_rows() {
+            text += "<tr>";
+            for column in &lists {
+                let value = column.get_item(row)?;
+                let value = match value.is_none() {
+                    true => String::new(),
+                    false => value.str()?.to_string(),
+                };
+                text += &format!("<td>{}</td>", report::escape(&value));
+            }
+            text += "</tr>";
+        }
+        text += "</tbody></table>";
+        if rows > ROWS_SHOWN {
+            text += &format!("<p>{rows} rows in all</p>");
+        }
+        Ok(text)
+    }
+}
+
 #[pymethods]
 impl Table {
+    /// The first rows as a table of a notebook.
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        self.html(py)
+    }
+
     /// The names of the columns.
     #[getter]
     fn columns(&self) -> Vec<String> {
@@ -277,3 +314,6 @@ const WHOLE: &str = "whole";
 const REAL: &str = "real";
 const FLAG: &str = "flag";
 const TEXT: &str = "text";
+
+/// Rows that a notebook shows.
+const ROWS_SHOWN: usize = 20;

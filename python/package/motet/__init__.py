@@ -15,7 +15,21 @@ from ._given import SweepError
 from ._motet import Moment, Result, ScenarioError, Steps, Table, __version__
 from ._sweep import Sweep
 
-__all__ = ["Moment", "Result", "ScenarioError", "Steps", "Sweep", "SweepError", "Table", "__version__", "run", "sweep"]
+__all__ = [
+    "Moment",
+    "Result",
+    "ScenarioError",
+    "Steps",
+    "Sweep",
+    "SweepError",
+    "Table",
+    "__version__",
+    "capture",
+    "experiments",
+    "reproduce",
+    "run",
+    "sweep",
+]
 
 Scenario = Union[Mapping[str, Any], str, "os.PathLike[str]"]
 
@@ -30,7 +44,7 @@ def run(
     seeds: int | None = ...,
     duration_s: float | None = ...,
     files: Mapping[str, Bytes] | None = ...,
-    progress: Callable[[float], object] | None = ...,
+    progress: Callable[[float], object] | bool | None = ...,
     step: None = ...,
     observe: int = ...,
 ) -> Result: ...
@@ -42,7 +56,7 @@ def run(
     seeds: int | None = ...,
     duration_s: float | None = ...,
     files: Mapping[str, Bytes] | None = ...,
-    progress: Callable[[float], object] | None = ...,
+    progress: Callable[[float], object] | bool | None = ...,
     step: float,
     observe: int = ...,
 ) -> Steps: ...
@@ -53,7 +67,7 @@ def run(
     seeds: int | None = None,
     duration_s: float | None = None,
     files: Mapping[str, Bytes] | None = None,
-    progress: Callable[[float], object] | None = None,
+    progress: Callable[[float], object] | bool | None = None,
     step: float | None = None,
     observe: int = 0,
 ) -> Result | Steps:
@@ -68,7 +82,7 @@ def run(
     ``files``: matrices and traces that the scenario names, by name.
 
     ``progress``: called a few times a second with the share of the work that is done, 0 to 1. An exception that it
-    raises ends the runs.
+    raises ends the runs. ``True`` shows a bar by tqdm, where that package is installed, and else nothing.
 
     ``step``: advances one run by so many seconds of virtual time for each ``Moment`` that is taken from the iterator.
     ``observe``: keeps up to so many frames and states of radios from one moment to the next.
@@ -77,7 +91,7 @@ def run(
 
     Raises ``ScenarioError`` with one sentence where the scenario is wrong.
     """
-    hook = _given.hook("progress", progress)
+    hook = _given.hook("progress", progress, _title(scenario))
     kept = _given.whole("observe", observe, 0)
     step_s = None if step is None else _given.seconds("step", step)
     plan = _plan(scenario, seed, seeds, duration_s, files, None)
@@ -106,6 +120,63 @@ def sweep(
     """
     listed = None if over is None else _given.over(over)
     return Sweep(_plan(scenario, seed, seeds, duration_s, files, listed))
+
+
+def capture(
+    scenario: Scenario,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    wire: bool = False,
+    seed: int | None = None,
+    duration_s: float | None = None,
+    files: Mapping[str, Bytes] | None = None,
+    progress: Callable[[float], object] | bool | None = None,
+) -> bytes:
+    """Runs a scenario once, and gives what was on the air as a pcap file, which Wireshark and ``motet decode`` read.
+
+    ``path``: writes the file there, too. ``wire``: the border router's wire instead of the air.
+
+    All other arguments are those of ``run``. The bytes are those of ``motet run --pcap``.
+
+    Raises ``ScenarioError`` with one sentence where the scenario is wrong, or where motes do not join.
+    """
+    hook = _given.hook("progress", progress, _title(scenario))
+    found = _plan(scenario, seed, 1, duration_s, files, None).capture(bool(wire), hook)
+    if path is not None:
+        must = "a path is where the capture goes"
+        with open(_given.path("path", path, must, ScenarioError), "wb") as file:
+            file.write(found)
+    return found
+
+
+def experiments() -> dict[str, str]:
+    """The IDs of the published experiments, each with the question that it answers."""
+    return dict(_motet.experiments())
+
+
+def reproduce(
+    *ids: str,
+    full: bool = False,
+    seed: int = 1,
+    progress: Callable[[float], object] | bool | None = None,
+) -> Table:
+    """Runs published experiments with this stack: a row for each figure, beside the paper's.
+
+    ``ids``: those of ``experiments()``. ``full``: as many and as long runs as the criteria need; hours for some.
+    ``seed``: the first one; those of both sets follow it. ``progress``: as for ``run``.
+
+    Raises ``ScenarioError`` where there is no such experiment, or none is named.
+    """
+    if not ids:
+        raise ScenarioError("name an experiment: motet.experiments() has all")
+    names = [_given.text("an experiment's ID", one) for one in ids]
+    hook = _given.hook("progress", progress, ", ".join(names))
+    return _motet.reproduce(names, bool(full), _given.whole("seed", seed, 0), hook)
+
+
+def _title(scenario: object) -> str:
+    named = scenario.get("name") if isinstance(scenario, Mapping) else None
+    return named if isinstance(named, str) else "motet"
 
 
 def _plan(

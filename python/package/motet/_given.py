@@ -113,11 +113,38 @@ def _listed(values: Any) -> Any:
     return list(itertools.islice(all_of_them, POINTS_MAX + 1))
 
 
-def hook(name: str, given: object) -> Callable[[float], object] | None:
-    """What is called with a share, if anything."""
-    if given is None or callable(given):
+def hook(name: str, given: object, title: str = "motet") -> Callable[[float], object] | None:
+    """What is called with a share, if anything; ``True`` is a bar by tqdm where that is installed."""
+    if given is True:
+        return _bar(title)
+    if given is None or given is False:
+        return None
+    if callable(given):
         return given
-    raise TypeError(f"{name} is {shown(given)}, but must be a function of a share, 0 to 1")
+    raise TypeError(f"{name} is {shown(given)}, but must be a function of a share, 0 to 1, or True for a bar")
+
+
+def _bar(title: str) -> Callable[[float], object] | None:
+    """A bar of tqdm's, in a notebook or on a terminal."""
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return None
+    bar = tqdm(total=100, desc=title, unit="%", bar_format="{desc}: {percentage:3.0f} %|{bar}| {remaining} left")
+
+    def show(share: float) -> None:
+        bar.update(100 * share - bar.n)
+        if share >= 1:
+            bar.close()
+
+    return show
+
+
+def text(name: str, given: object) -> str:
+    """A text."""
+    if isinstance(given, str):
+        return given
+    raise ScenarioError(f"{name} is {shown(given)}, but must be a text")
 
 
 def shown(given: object) -> str:

@@ -17,6 +17,8 @@ __all__ = [
     "Task",
     "Stop",
     "Table",
+    "experiments",
+    "reproduce",
     "restore_result",
     "restore_table",
 ]
@@ -58,6 +60,8 @@ class Table:
         """The same for pandas."""
     def to_polars(self) -> polars.DataFrame:
         """The same for polars."""
+    def _repr_html_(self) -> str:
+        """The first rows as a table of a notebook."""
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
@@ -98,6 +102,10 @@ class Result:
     def __reduce__(self) -> tuple[Any, ...]: ...
     def json_lines(self) -> str:
         """The same as ``motet run --json -`` prints."""
+    def report(self) -> str:
+        """The page that ``motet run --out`` writes: tables and pictures, in HTML, without other files."""
+    def _repr_html_(self) -> str:
+        """The summary as a table of a notebook."""
 
 @final
 class Moment:
@@ -114,7 +122,8 @@ class Moment:
         """By flow: bytes delivered, windows in bytes, round-trip time in ms; empty before all motes have joined."""
     @property
     def nodes(self) -> Table:
-        """By node: whether it is on, its parent, frames in its queue, what its radio is at."""
+        """By node: whether it is on, its parent, frames in its queue, what its radio is at, its rank, transmissions for
+        each frame that its parent took, and the energy that it has used."""
     @property
     def frames(self) -> Table:
         """Frames that have left the air: from, to, start_s, end_s, channel, kind, fate, bytes in hexadecimal."""
@@ -134,6 +143,12 @@ class Steps:
 
     def __iter__(self) -> Steps: ...
     def __next__(self) -> Moment: ...
+    def switch_off(self, node: int) -> None:
+        """Switches a node off from now on; its connections are lost."""
+    def switch_on(self, node: int) -> None:
+        """Switches a node on from now on: a cold start."""
+    def lose_frames(self, share: float) -> None:
+        """Lets this share of all frames be lost besides, from now on: 0 to 1."""
     def finish(self) -> Result:
         """Ends the run where it is; what it gave. It is complete only if nothing was left to happen."""
 
@@ -164,6 +179,8 @@ class Plan:
     def steps(
         self, step: float, observe: int, progress: Callable[[float], object] | None
     ) -> Steps: ...
+    def capture(self, wire: bool, progress: Callable[[float], object] | None) -> bytes:
+        """The air of its one run, or the border router's wire, as a pcap file."""
     def text(self) -> str:
         """The whole scenario in TOML."""
     def identity(self, point: int) -> tuple[str, list[str]]:
@@ -192,6 +209,10 @@ class Task:
     def result(self, exact: bytes) -> Result:
         """What such a run gave."""
 
+def experiments() -> list[tuple[str, str]]: ...
+def reproduce(
+    ids: list[str], full: bool, seed: int, progress: Callable[[float], object] | None
+) -> Table: ...
 def restore_result(
     text: str, title: str, files: dict[str, bytes], exact: list[tuple[int, bytes]], took_s: float, date: str
 ) -> Result: ...
