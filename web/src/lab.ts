@@ -6,6 +6,9 @@ interface Results {
   open: Opened;
   layout: Layout;
   advance: Moment;
+  switch: null;
+  air: Layout;
+  loss: null;
   decode: string;
   capture: Uint8Array<ArrayBuffer>;
   records: string;

@@ -2,12 +2,17 @@
 
 import { Curves } from "./curves";
 import { EXAMPLES } from "./examples";
+import { filesOf } from "./files";
 import { type Frame, History } from "./history";
 import { KnobForm } from "./knobs";
 import { Failed, LabWorker } from "./lab";
+import { Latest, line } from "./latest";
 import { Map } from "./map";
+import { MotePanel } from "./mote";
+import { Pace } from "./pace";
 import { FLOW, type Files, type Moment, NODE, type Opened } from "./protocol";
-import { DEFAULTS, inWordsOfKnobs, type Knobs, places, read, SPEED, SPEEDS, senders, story, TEXT_MAX, toToml, write } from "./scenario";
+import { AUTO, DEFAULTS, inWordsOfKnobs, type Knobs, places, read, SPEED, SPEEDS, senders, story, toToml, write } from "./scenario";
+import { closing, show as showSummary, type Summary, summaryOf } from "./summary";
 import { clock, theme } from "./theme";
 import { Timeline } from "./timeline";
 
@@ -19,6 +24,9 @@ const map = new Map(part("map"));
 const timeline = new Timeline(part("rows"), part("timeline"), part("spacer"));
 const curves = new Curves([...document.querySelectorAll<HTMLElement>(".curve")]);
 const form = new KnobForm(part("knobs"));
+const mote = new MotePanel(part("mote"));
+const pace = new Pace();
+const latest = new Latest(part("latest"));
 
 /** What is run. */
 let knobs: Knobs = { ...DEFAULTS };
@@ -44,6 +52,14 @@ let missed = 0;
 const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
 let plays = !isCalm;
 let speed = SPEED;
+/** Virtual seconds a second at the moment; 0: as fast as it goes. */
+let rate = 0;
+/** Whether the run paused because it was over, and not because somebody paused it. */
+let rests = false;
+/** Whether the time before the first frame was left out. */
+let skipped = false;
+/** What the run gave, once it is over and seen to its end. */
+let summary: Summary | undefined;
 let drawnAt = 0;
 let toldAt = 0;
 let colours = theme();
@@ -74,6 +90,8 @@ function living(): LabWorker {
 /** Opens the scenario as it is now, and begins at its beginning. */
 async function restart(): Promise<void> {
   const own = ++run;
+  // A run that has ended by itself has paused nobody.
+  if (rests) setPlaying(true);
   // Until the next run is there, nothing goes on.
   opened = undefined;
   // A lab that is long at work for the former run is not waited for.
@@ -93,7 +111,13 @@ function begin(answer: Opened): void {
   map.letGo();
   history = new History(answer.layout.nodes, answer.fates, answer.sorts, answer.states);
   [nodes, bytes] = [new Float64Array(), []];
-  [shown, done, missed, over, busy] = [0, 0, 0, false, false];
+  [shown, done, missed, over, busy, skipped] = [0, 0, 0, false, false, false];
+  summary = undefined;
+  part("summary").hidden = true;
+  pace.begin();
+  timeline.selected = undefined;
+  part("decoded").textContent = CHOOSE;
+  mote.begin(toml === null ? knobs.loss : undefined);
   map.movable = toml === null;
   part("map-drag").hidden = !map.movable;
   map.show(answer.layout);
@@ -155,6 +179,7 @@ function take(moment: Moment): void {
   nodes = moment.nodes;
   history.add(moment.frames, moment.turns);
   map.setParents(nodes);
+  skipToFirst();
   curves.add(moment.points);
   const last = moment.points[moment.points.length - 1];
   if (last && last.length > 1) bytes = opened!.flows.map((_, flow) => last[1 + flow * FLOW.size + FLOW.bytes]);
@@ -167,17 +192,23 @@ function frame(now: number): void {
   const passed = Math.min(100, now - drawnAt);
   drawnAt = now;
   if (plays && opened) {
-    if (speed === 0) {
+    rate = speed === AUTO ? pace.next(passed) : speed;
+    if (rate === 0) {
       shown = over ? done : Math.max(shown, done - AHEAD);
       void advance(Infinity, BUDGET);
     } else {
-      const by = passed * 1000 * speed;
+      const by = passed * 1000 * rate;
       shown = Math.min(shown + by, over ? done : Math.max(shown, done - AHEAD));
-      if (done < shown + AHEAD + by) void advance(shown + AHEAD + 2 * by);
+      if (history.frames.length === 0) void advance(done + STEP);
+      else if (done < shown + AHEAD + by) void advance(shown + AHEAD + 2 * by);
     }
-    if (over && shown >= done) setPlaying(false);
+    if (over && shown >= done) {
+      setPlaying(false);
+      rests = true;
+      void summarize();
+    }
   }
-  const fade = FADE * 1000 * (speed === 0 ? 1 : speed);
+  const fade = FADE * 1000 * (rate === 0 ? 1 : rate);
   map.draw(history, shown, fade, nodes, colours);
   timeline.draw(shown, colours);
   if (now - toldAt >= TELL_EVERY) {
@@ -185,6 +216,29 @@ function frame(now: number): void {
     tell();
   }
   noteFirst();
+}
+
+/** Nothing is to be seen before the first frame. */
+function skipToFirst(): void {
+  const first = history.frames[0];
+  if (skipped || !first || !plays) return;
+  skipped = true;
+  shown = Math.max(shown, first.start);
+}
+
+/** Shows what the whole run gave. */
+async function summarize(): Promise<void> {
+  const own = run;
+  try {
+    const found = summaryOf(await lab.ask({ op: "records" }));
+    if (own !== run || !found) return;
+    summary = found;
+    showSummary(found, part("summary-flows"), part("summary-run"));
+    part("summary").hidden = false;
+    tell();
+  } catch (error) {
+    if (own === run) refuse(error);
+  }
 }
 
 /** Notes when the first frame was on the air before a visitor's eyes, for whoever measures it. */
@@ -195,18 +249,22 @@ function noteFirst(): void {
 }
 
 function tell(): void {
-  part("clock").textContent = clock(shown, speed === 0 || speed >= 1 ? 1e4 : 100);
+  part("clock").textContent = clock(shown, rate === 0 || rate >= 1 ? 1e4 : 100);
   part("progress").textContent = progress();
   part("follow").setAttribute("aria-pressed", String(timeline.follows));
   curves.draw();
   const figures = opened?.flows.slice(0, 3).map((flow, place) => {
-    const latest = curves.latest(place);
-    if (!latest) return `${flow}: not begun`;
-    return `${flow}: window ${latest.cwnd} bytes, round trip ${latest.rtt} ms, ${latest.goodput.toFixed(1)} kb/s`;
+    const figure = curves.latest(place);
+    if (!figure) return `${flow}: not begun`;
+    return `${flow}: window ${figure.cwnd} bytes, round trip ${figure.rtt} ms, ${figure.goodput.toFixed(1)} kb/s`;
   });
-  part("figures").textContent = figures?.join("; ") ?? "";
+  part("figures").textContent = summary ? closing(summary) : (figures?.join("; ") ?? "");
+  if (opened) {
+    const state = opened.states[history.state(map.selected, shown)] ?? "–";
+    mote.show(map.selected, map.layout, nodes, state, map.movable);
+  }
   part("map").setAttribute("aria-label", describeMap());
-  listLatest();
+  latest.show(history, shown, plays);
 }
 
 function progress(): string {
@@ -239,36 +297,6 @@ function describeStates(states: string[]): void {
   part("states").replaceChildren(...items);
 }
 
-let listed: Frame[] = [];
-
-/** The frames before what is shown, as buttons: for keyboards, and for people who see no timeline. */
-function listLatest(): void {
-  const list = part("latest");
-  // What has the focus must not go from under it.
-  if (plays && list.contains(document.activeElement)) return;
-  const end = history.endingAfter(shown);
-  const latest = history.frames.slice(Math.max(0, end - LATEST), end).reverse();
-  // A button that stays what it is stays the same button: somebody may be about to press it.
-  if (latest.length === listed.length && latest.every((one, place) => one === listed[place])) return;
-  listed = latest;
-  const items = latest.map((one) => {
-    const item = document.createElement("li");
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = line(one);
-    button.addEventListener("click", () => void explain(one));
-    item.append(button);
-    return item;
-  });
-  list.replaceChildren(...items);
-}
-
-function line(one: Frame): string {
-  const fate = history.fates[one.fate] ?? "";
-  const to = one.to < 0 ? "all" : String(one.to);
-  return `${clock(one.start)}  ${one.from} → ${to}  ${history.sorts[one.sort]} ${one.length} B, ${fate}`;
-}
-
 async function explain(one: Frame): Promise<void> {
   timeline.selected = one;
   const place = part("decoded");
@@ -278,7 +306,7 @@ async function explain(one: Frame): Promise<void> {
     const text = await lab.ask({ op: "decode", from: one.from, start: one.start, length: one.length });
     // Somebody may have asked for another one meanwhile.
     if (own !== run || timeline.selected !== one) return;
-    place.textContent = `${line(one)}\n\n${text.trimEnd()}`;
+    place.textContent = `${line(history, one)}\n\n${text.trimEnd()}`;
     say("answer", "");
   } catch (error) {
     if (own !== run) return;
@@ -313,7 +341,7 @@ async function step(): Promise<void> {
 }
 
 function setPlaying(on: boolean): void {
-  plays = on;
+  [plays, rests] = [on, false];
   part("play").textContent = on ? "Pause" : "Play";
   part("play").setAttribute("aria-pressed", String(on));
 }
@@ -356,7 +384,7 @@ async function moved(node: number, [x, y]: [number, number], isDone: boolean): P
   const all = knobs.layout === "placed" && knobs.places.length === map.placed.length ? places(knobs) : map.placed;
   // The border router moves like all others: no place is an origin.
   const next: Knobs = { ...knobs, layout: "placed", places: all.map((place, at) => (at === node ? [x, y] : place)) };
-  if (isDone) return change(next);
+  if (isDone) return opened && !over && done > 0 ? goOnIn(next) : change(next);
   if (asking) return;
   asking = true;
   try {
@@ -367,6 +395,68 @@ async function moved(node: number, [x, y]: [number, number], isDone: boolean): P
     if (error instanceof Failed) refuse(error);
   }
   asking = false;
+}
+
+/** The run goes on in the air of these knobs. */
+async function goOnIn(next: Knobs): Promise<void> {
+  knobs = next;
+  form.show(knobs, false);
+  void remember();
+  const own = run;
+  try {
+    const layout = await lab.ask({ op: "air", text: text(), name: name(), files });
+    if (own !== run) return;
+    map.show(layout);
+    noteChange("a mote was moved");
+  } catch {
+    // Where these places make no mesh, the sentence is that of a run in it.
+    if (own === run) change(next);
+  }
+}
+
+async function switchMote(node: number, on: boolean): Promise<void> {
+  await byHand({ op: "switch", node, on }, `mote ${node} was switched ${on ? "on" : "off"}`);
+}
+
+async function loseFrames(share: number): Promise<void> {
+  await byHand({ op: "loss", share }, `${(100 * share).toFixed(0)} % of frames are lost besides`);
+}
+
+async function byHand(ask: { op: "switch"; node: number; on: boolean } | { op: "loss"; share: number }, what: string): Promise<void> {
+  if (!opened || over) return say("answer", "The run is over: restart it, and change it while it goes on");
+  const own = run;
+  try {
+    await lab.ask(ask);
+    if (own === run) noteChange(what);
+  } catch (error) {
+    if (own === run) refuse(error);
+  }
+}
+
+function noteChange(what: string): void {
+  const restarts = what.endsWith("moved") ? "Restart runs all of it with the new place" : "Restart begins without it";
+  say("answer", `At ${clock(done, 1e4)} ${what}. ${restarts}.`);
+}
+
+/** A mote more, beside this one: memory for it is made when a run begins. */
+function addMote(node: number): void {
+  const all = knobs.layout === "placed" && knobs.places.length === map.placed.length ? places(knobs) : map.placed;
+  const [x, y] = all[node];
+  const place = BESIDE.map(([right, down]): [number, number] => [x + right, y + down]).find(([left, top]) =>
+    all.every(([otherX, otherY]) => Math.hypot(otherX - left, otherY - top) > APART),
+  );
+  change({ ...knobs, layout: "placed", places: [...all, place ?? [x + APART, y + APART]] });
+  map.selected = all.length;
+}
+
+async function copyLink(): Promise<void> {
+  await remember();
+  try {
+    await navigator.clipboard.writeText(location.href);
+    say("answer", "The link is copied: it begins this run.");
+  } catch {
+    say("answer", `The browser gives no clipboard. The link: ${location.href}`);
+  }
 }
 
 function save(content: BlobPart, kind: string, file: string): void {
@@ -400,6 +490,7 @@ function listenToButtons(): void {
   on("save-scenario", () => save(text(), "application/toml", name()));
   on("save-capture", () => void saveFrom("capture", "application/vnd.tcpdump.pcap", "air.pcap"));
   on("save-records", () => void saveFrom("records", "application/jsonl", "results.jsonl"));
+  on("copy-link", () => void copyLink());
   on("back", () => {
     [toml, files] = [null, {}];
     change(knobs);
@@ -444,7 +535,7 @@ async function useOwn(dialog: HTMLDialogElement, own: string): Promise<void> {
   use.disabled = true;
   part("toml-error").textContent = "";
   try {
-    const given = await filesOf(own);
+    const given = await filesOf(own, [...(part<HTMLInputElement>("files").files ?? [])]);
     await living().ask({ op: "layout", text: own, name: "scenario.toml", files: given });
     // Who has closed the dialog meanwhile wants none of it.
     if (!dialog.open) return;
@@ -459,25 +550,6 @@ async function useOwn(dialog: HTMLDialogElement, own: string): Promise<void> {
   }
 }
 
-/** The files beside a scenario, unless there is more of it than the page takes. */
-async function filesOf(own: string): Promise<Files> {
-  const megabytes = (bytes: number, most: number) => `${(bytes / 1e6).toFixed(1)} MB, but this page takes ${most / 1e6} MB`;
-  const length = new TextEncoder().encode(own).length;
-  if (length > TEXT_MAX) throw new Error(`the scenario has ${megabytes(length, TEXT_MAX)}`);
-  const chosen = [...(part<HTMLInputElement>("files").files ?? [])];
-  const all = chosen.reduce((sum, { size }) => sum + size, 0);
-  if (all > FILES_MAX) throw new Error(`the files have ${megabytes(all, FILES_MAX)}`);
-  const given: Files = {};
-  for (const file of chosen) {
-    try {
-      given[file.name] = new Uint8Array(await file.arrayBuffer());
-    } catch (error) {
-      throw new Error(`${file.name} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
-    }
-  }
-  return given;
-}
-
 /** Takes what the address says, and says what it did not take. */
 async function readAddress(): Promise<void> {
   const found = await read(location.hash);
@@ -489,7 +561,10 @@ async function readAddress(): Promise<void> {
   await restart();
 }
 
-const LATEST = 8;
+const CHOOSE = "Choose a frame.";
+/** Where a mote is added beside another, m, and how far from all others. */
+const BESIDE: readonly [number, number][] = [[0, 25], [0, -25], [25, 0], [-25, 0], [20, 20], [-20, -20], [20, -20], [-20, 20]];
+const APART = 12;
 /** µs. */
 const STEP = 100_000;
 const STEP_TRIES = 10_000;
@@ -497,8 +572,6 @@ const STEP_TRIES = 10_000;
 const SILENCE = 1_500;
 /** ms after which whoever begins anew gets another lab. */
 const SILENCE_MAX = 3_000;
-/** Bytes of all files beside a scenario. */
-const FILES_MAX = 64_000_000;
 /** Where a letter is a letter. */
 const TYPED_INTO = "input:not([type=checkbox]), select, textarea, dialog";
 
@@ -507,7 +580,11 @@ part<HTMLSelectElement>("speed").replaceChildren(...SPEEDS.map(([number, label])
 form.onChange = change;
 map.onCancel = () => opened && map.show(opened.layout);
 map.onMove = (node, place, isDone) => void moved(node, place, isDone);
-timeline.onPick = (one) => void explain(one);
+map.onChoose = tell;
+mote.onSwitch = (node, on) => void switchMote(node, on);
+mote.onAdd = addMote;
+mote.onLoss = (share) => void loseFrames(share);
+timeline.onPick = latest.onPick = (one) => void explain(one);
 listenToButtons();
 listenToEditor();
 window.addEventListener("hashchange", () => void readAddress());

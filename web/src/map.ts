@@ -31,9 +31,11 @@ export class Map {
   onMove: (node: number, place: Point, done: boolean) => void = () => {};
   /** A mote that was moved is back where it was: the system took the pointer away. */
   onCancel: () => void = () => {};
+  /** Another mote is chosen. */
+  onChoose: () => void = () => {};
   movable = false;
   selected = 0;
-  private layout: Layout = { nodes: 0, positions: new Float64Array(), links: new Float64Array() };
+  layout: Layout = { nodes: 0, positions: new Float64Array(), links: new Float64Array() };
   private places: Point[] = [];
   private parents: Float64Array = new Float64Array();
   private held: Held | undefined;
@@ -171,7 +173,7 @@ export class Map {
     const on = nodes.length === 0 || nodes[node * NODE.size + NODE.on] === 1;
     pen.fillStyle = on ? (state < 0 ? colours.listen : stateColour(colours, state)) : colours.paper;
     pen.strokeStyle = colours.ink;
-    pen.lineWidth = node === this.selected && document.activeElement === this.canvas ? 3.5 : 1.5;
+    pen.lineWidth = node !== this.selected ? 1.5 : document.activeElement === this.canvas ? 4 : 3;
     pen.beginPath();
     // The border router is square: shape says it, not colour.
     if (node === 0) pen.rect(x - radius, y - radius, 2 * radius, 2 * radius);
@@ -249,6 +251,7 @@ export class Map {
     });
     if (near < 0) return;
     this.selected = near;
+    this.onChoose();
     if (!this.movable) return;
     this.held = {
       node: near,
@@ -293,6 +296,7 @@ export class Map {
     if (nodes === 0) return;
     if (event.key === "," || event.key === ".") {
       this.selected = (this.selected + (event.key === "," ? nodes - 1 : 1)) % nodes;
+      this.onChoose();
       event.preventDefault();
       event.stopPropagation();
       return;

@@ -9,6 +9,12 @@ export type Ask =
   | { op: "layout"; text: string; name: string; files: Files }
   /** As far as `to`, µs; at most for `budget` ms of wall-clock time, where one is given. */
   | { op: "advance"; to: number; budget?: number }
+  /** From now on that mote is on or off. */
+  | { op: "switch"; node: number; on: boolean }
+  /** From now on motes hear one another, and lose frames, as in this scenario. */
+  | { op: "air"; text: string; name: string; files: Files }
+  /** From now on this share of frames is lost besides, 0 to 1. */
+  | { op: "loss"; share: number }
   | { op: "decode"; from: number; start: number; length: number }
   | { op: "capture" }
   | { op: "records" };
@@ -54,7 +60,7 @@ export interface Moment {
 
 /** An answer to the ask of the same number. */
 export type Answer =
-  | { id: number; value: Opened | Layout | Moment | string | Uint8Array }
+  | { id: number; value: Opened | Layout | Moment | string | Uint8Array | null }
   /** `fatal`: the lab is gone, and the worker with it. */
   | { id: number; error: string; fatal: boolean };
 
@@ -63,7 +69,7 @@ export const FRAME = { from: 0, to: 1, start: 2, end: 3, channel: 4, sort: 5, fa
 /** In a change of a radio's state. */
 export const TURN = { node: 0, at: 1, state: 2, size: 3 } as const;
 /** In a node. */
-export const NODE = { on: 0, parent: 1, queue: 2, waits: 3, state: 4, size: 5 } as const;
+export const NODE = { on: 0, parent: 1, queue: 2, waits: 3, state: 4, rank: 5, etx: 6, energy: 7, size: 8 } as const;
 /** In a flow. */
 export const FLOW = { bytes: 0, rtt: 1, cwnd: 2, ssthresh: 3, window: 4, inflight: 5, size: 6 } as const;
 /** In a link. */

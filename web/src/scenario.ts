@@ -49,8 +49,11 @@ export const DEFAULTS: Readonly<Knobs> = {
   seed: 1,
 };
 
+/** Slow at first, then ever faster. */
+export const AUTO = -1;
 /** Virtual seconds a second; 0: as fast as it goes. */
 export const SPEEDS: readonly [number, string][] = [
+  [AUTO, "by itself"],
   [0.01, "1/100"],
   [0.05, "1/20"],
   [0.2, "1/5"],
@@ -58,7 +61,7 @@ export const SPEEDS: readonly [number, string][] = [
   [10, "10"],
   [0, "as fast as it goes"],
 ];
-export const SPEED = 0.05;
+export const SPEED = AUTO;
 
 /** A knob that is a number: its bounds. */
 export const NUMBERS = {
@@ -196,8 +199,8 @@ async function take(said: Said, key: string, value: string): Promise<string | un
       return undefined;
     }
     case "speed": {
-      const speed = SPEEDS.find(([number]) => String(number) === value);
-      if (!speed) return `must be ${SPEEDS.map(([number]) => number).join(", ")}`;
+      const speed = SPEEDS.find(([number]) => speedText(number) === value);
+      if (!speed) return `must be ${SPEEDS.map(([number]) => speedText(number)).join(", ")}`;
       said.speed = speed[0];
       return undefined;
     }
@@ -223,8 +226,12 @@ export async function write(knobs: Knobs, speed: number, toml: string | null): P
       if (text !== textOf(DEFAULTS, key)) all.set(key, text);
     }
   }
-  if (speed !== SPEED) all.set("speed", String(speed));
+  if (speed !== SPEED) all.set("speed", speedText(speed));
   return all.toString().replaceAll("%2C", ",").replaceAll("%3B", ";");
+}
+
+function speedText(speed: number): string {
+  return speed === AUTO ? "auto" : String(speed);
 }
 
 function textOf(knobs: Readonly<Knobs>, key: keyof Knobs): string {

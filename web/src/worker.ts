@@ -27,7 +27,7 @@ async function answer(id: number, ask: Ask): Promise<Answer> {
   const lack = await ready;
   if (lack !== undefined) return { id, error: lack, fatal: true };
   try {
-    return { id, value: act(ask) };
+    return { id, value: await act(ask) };
   } catch (error) {
     return { id, ...wrong(error) };
   }
@@ -42,7 +42,9 @@ function wrong(error: unknown): { error: string; fatal: boolean } {
   return { error: `the lab failed, which is a mistake in it: ${place}`, fatal: true };
 }
 
-function act(ask: Ask): Opened | Layout | Moment | string | Uint8Array {
+type Value = Opened | Layout | Moment | string | Uint8Array | null;
+
+async function act(ask: Ask): Promise<Value> {
   switch (ask.op) {
     case "open":
       return open(ask.text, ask.name, ask.files);
@@ -50,8 +52,16 @@ function act(ask: Ask): Opened | Layout | Moment | string | Uint8Array {
       return withFiles(ask.files, (files) => plain(layoutOf(ask.text, ask.name, files)));
     case "advance":
       return advance(opened(), ask.to, ask.budget);
+    case "switch":
+      opened().switch(ask.node, ask.on);
+      return null;
+    case "air":
+      return withFiles(ask.files, (files) => plain(opened().take_air(ask.text, ask.name, files)));
+    case "loss":
+      opened().set_frame_loss(ask.share);
+      return null;
     case "decode":
-      return opened().decode(ask.from, ask.start, ask.length);
+      return explain(opened(), ask.from, ask.start, ask.length);
     case "capture":
       return opened().capture();
     case "records":
@@ -64,20 +74,56 @@ function opened(): Lab {
   return lab;
 }
 
-function withFiles<T>(files: Files, use: (files: LabFiles) => T): T {
+/** Reads captures and explains frames: loaded when it is first needed. */
+const explainer = () =>
+  import("../generated/motet_web_explain.js").then(async (module) => {
+    await module.default();
+    return module;
+  });
+
+async function explain(own: Lab, from: number, start: number, length: number): Promise<string> {
+  const frame = own.captured_frame(from, start, length);
+  const { capture, bytes } = frame;
+  frame.free();
+  const text = (await explainer()).explain(capture, start, bytes);
+  if (text === undefined) throw new Error("there is no such frame");
+  return text;
+}
+
+async function withFiles<T>(files: Files, use: (files: LabFiles) => T): Promise<T> {
   const given = new LabFiles();
   try {
-    for (const [name, bytes] of Object.entries(files)) given.add(name, bytes);
+    for (const [name, bytes] of Object.entries(files)) {
+      given.add(name, bytes);
+      if (isCapture(bytes)) await addFrames(given, name, bytes);
+    }
     return use(given);
   } finally {
     given.free();
   }
 }
 
-function open(text: string, name: string, files: Files): Opened {
+/** The lab reads no captures by itself: attackers play back the frames in them. */
+async function addFrames(given: LabFiles, name: string, bytes: Uint8Array): Promise<void> {
+  const { frames } = await explainer();
+  try {
+    given.add_frames(name, frames(bytes));
+  } catch (error) {
+    if (error instanceof WebAssembly.RuntimeError) throw error;
+    given.refuse(name, error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** Whether a file begins as pcap's and pcapng's do. */
+function isCapture(bytes: Uint8Array): boolean {
+  if (bytes.length < 4) return false;
+  return MAGICS.has(new DataView(bytes.buffer, bytes.byteOffset).getUint32(0));
+}
+
+async function open(text: string, name: string, files: Files): Promise<Opened> {
   lab?.free();
   lab = undefined;
-  const own = withFiles(files, (given) => new Lab(text, name, given));
+  const own = await withFiles(files, (given) => new Lab(text, name, given));
   lab = own;
   return {
     title: own.title,
@@ -125,3 +171,5 @@ function advance(own: Lab, to: number, budget?: number): Moment {
 
 /** Virtual time between two looks at the clock and the curves, µs. */
 const CHUNK = 20_000;
+/** Of pcap with microseconds and nanoseconds, in both orders of bytes, and of pcapng. */
+const MAGICS = new Set([0xa1b2c3d4, 0xd4c3b2a1, 0xa1b23c4d, 0x4d3cb2a1, 0x0a0d0d0a]);

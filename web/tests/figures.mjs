@@ -8,6 +8,7 @@ import { brotliCompressSync, gzipSync } from "node:zlib";
 
 const [motet, generated, scenarios] = process.argv.slice(2).map((path) => resolve(path));
 const wasm = readFileSync(join(generated, "motet_web_bg.wasm"));
+const explainer = readFileSync(join(generated, "motet_web_explain_bg.wasm"));
 const lab = await import(pathToFileURL(join(generated, "motet_web.js")).href);
 lab.initSync({ module: wasm });
 
@@ -38,6 +39,7 @@ console.log(
     raw: wasm.length,
     gzip: gzipSync(wasm, { level: 9 }).length,
     brotli: brotliCompressSync(wasm).length,
+    explainer_brotli: brotliCompressSync(explainer).length,
     browser_ms: browser,
     native_ms: native,
   }),

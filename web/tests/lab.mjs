@@ -8,6 +8,8 @@ import { pathToFileURL } from "node:url";
 const [motet, generated, scenarios, scratch] = process.argv.slice(2).map((path) => resolve(path));
 const lab = await import(pathToFileURL(join(generated, "motet_web.js")).href);
 lab.initSync({ module: readFileSync(join(generated, "motet_web_bg.wasm")) });
+const explainer = await import(pathToFileURL(join(generated, "motet_web_explain.js")).href);
+explainer.initSync({ module: readFileSync(join(generated, "motet_web_explain_bg.wasm")) });
 mkdirSync(scratch, { recursive: true });
 
 const MATRIX = "- -60 -\n-60 - -60\n- -60 -\n";
@@ -65,6 +67,12 @@ for (const [name, part] of [
   same(scratch, name);
 }
 
+/** What a frame holds, as the page shows it. */
+function explained(own, from, start, length) {
+  const frame = own.captured_frame(from, start, length);
+  return explainer.explain(frame.capture, start, frame.bytes);
+}
+
 /** A run that is left often gives what one gives that is not: records, capture, and every frame explained. */
 function stepped(text, name, limit) {
   writeFileSync(join(scratch, name), text);
@@ -78,7 +86,7 @@ function stepped(text, name, limit) {
   const decoded = command(scratch, "decode", "run.pcap").toString().split("\n\n");
   for (let row = 0; row < Math.min(frames.length, limit * 8); row += 8 * 13) {
     const [from, start, length] = [frames[row], frames[row + 2], frames[row + 7]];
-    const said = own.decode(from, start, length).trimEnd();
+    const said = explained(own, from, start, length).trimEnd();
     const shown = decoded.find((one) => one.startsWith(said.slice(0, said.indexOf(" ") + 1)));
     // The command's first line also has the time since the first frame, and how long the record is.
     // So it is folded elsewhere: lines are compared unfolded.
@@ -110,7 +118,7 @@ function together() {
     const twins = place < 0 ? [] : rows.slice(place, place + 12).filter((one) => one === rows[place] || isTwin(one, rows[place]));
     for (const [from, , start, , , , , length] of twins) {
       const address = `src 02:4d:6f:74:65:74:00:${from.toString(16).padStart(2, "0")}`;
-      check(`the frame of mote ${from} at ${start} µs is its own`, own.decode(from, start, length).includes(address));
+      check(`the frame of mote ${from} at ${start} µs is its own`, explained(own, from, start, length).includes(address));
     }
     own.free();
     if (twins.length > 1) return;
@@ -119,6 +127,46 @@ function together() {
 }
 
 together();
+
+/** A run that is changed by hand: its repetition, which a frame is explained from, has the same changes. */
+function changed() {
+  const text = 'duration_s = 60\nwarmup_s = 0\n[topology]\nchain = 3\njoining = "static"\n[[flow]]\n';
+  const own = new lab.Lab(text, "changed.toml", new lab.Files());
+  own.advance(3e6);
+  own.switch(1, false);
+  own.advance(4e6);
+  check("a mote that was switched off is off", own.nodes()[8] === 0);
+  own.switch(1, true);
+  own.advance(8e6);
+  const air = own.take_air(text.replace("[[flow]]", "[radio]\nframe_loss = 0.3\n[[flow]]"), "air.toml", new lab.Files());
+  check("another air has as many motes", air.nodes === 4);
+  own.take_frames();
+  own.advance(12e6);
+  const frames = own.take_frames();
+  check("frames are lost then", frames.some((fate, place) => place % 8 === 6 && lab.fate_names()[fate] === "injected"));
+  for (let row = 0; row < frames.length; row += 8 * 97) {
+    const [from, start, length] = [frames[row], frames[row + 2], frames[row + 7]];
+    check(`the frame at ${start} µs of a changed run`, explained(own, from, start, length).includes("mac"));
+  }
+  check("each change is counted", own.changes === 4);
+  own.free();
+}
+
+changed();
+
+/** An attacker plays a capture back that the other module has read. */
+function recorded() {
+  execFileSync(motet, ["run", "short.toml", "--pcap", "played.pcap", "--force"], { cwd: scratch, stdio: "ignore" });
+  const name = "attacked.toml";
+  const text = `${SHORT}[[attacker]]\nkind = "pcap"\nnear = 1\nfile = "played.pcap"\nper_s = 5\n`;
+  writeFileSync(join(scratch, name), text);
+  const wanted = command(scratch, "run", name, "--json", "-", "--seeds", "1").toString();
+  const files = new lab.Files();
+  files.add_frames("played.pcap", explainer.frames(readFileSync(join(scratch, "played.pcap"))));
+  check("frames of a capture, read by the other module", lab.run(text, name, files, 1) === wanted && wanted.length > 0);
+}
+
+recorded();
 
 /** The sentence of the command, and no panic. */
 function refused(text, name) {

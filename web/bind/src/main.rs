@@ -1,10 +1,11 @@
 //! Binds WebAssembly that was built with wasm-bindgen to JavaScript:
-//! `motet-bind IN.wasm OUT-FOLDER`.
+//! `motet-bind IN.wasm… OUT-FOLDER`.
 //!
 //! The library does what the command `wasm-bindgen` does. Its version is in the same Cargo.lock as
 //! the macro's, because one reads what the other wrote.
 
 use std::env;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -21,9 +22,14 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<()> {
-    let mut arguments = env::args_os().skip(1);
-    let input = arguments.next().context("name the wasm file")?;
-    let folder = arguments.next().context("name the folder to write to")?;
+    let mut inputs: Vec<_> = env::args_os().skip(1).collect();
+    let folder = inputs.pop().context("name the folder to write to")?;
+    inputs
+        .iter()
+        .try_for_each(|input| bind(Path::new(input), Path::new(&folder)))
+}
+
+fn bind(input: &Path, folder: &Path) -> Result<()> {
     let mut bindgen = Bindgen::new();
     bindgen
         .input_path(input)

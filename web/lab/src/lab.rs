@@ -4,12 +4,11 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use motet::time::{Duration, Instant};
-use motet_decode::{Capture as Reader, Decoder, Frame, Look};
 use motet_lab::air::log::{Happening, LoggedFrame, Seen, Sort};
 use motet_lab::air::medium::Fate;
 use motet_lab::capture::{Capture, Records};
 use motet_lab::report;
-use motet_lab::scenario::{Captures, Overrides, Plan, STATES, Session};
+use motet_lab::scenario::{Captures, Change, Overrides, Plan, STATES, Session};
 use wasm_bindgen::JsError;
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -23,6 +22,8 @@ pub struct Lab {
     plan: Plan,
     session: Session,
     watching: Watching,
+    /// What was done to the run by hand, in order: the same is done to each of its repetitions.
+    changes: Vec<(Instant, Change)>,
     frames: Vec<f64>,
     turns: Vec<f64>,
     missed: u64,
@@ -43,6 +44,7 @@ impl Lab {
             plan,
             session,
             watching: Watching::default(),
+            changes: Vec::new(),
             frames: Vec::new(),
             turns: Vec::new(),
             missed: 0,
@@ -111,6 +113,44 @@ impl Lab {
         is_over
     }
 
+    /// Switches a mesh node off or on, from now on.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub fn switch(&mut self, node: usize, on: bool) -> Result<(), JsError> {
+        self.change(match on {
+            true => Change::On(node),
+            false => Change::Off(node),
+        })
+    }
+
+    /// Lets the run go on in the air of another scenario with as many nodes: its places, links and
+    /// frame loss. Gives its layout.
+    ///
+    /// # Errors
+    /// The lab's sentence about the scenario.
+    pub fn take_air(&mut self, text: &str, name: &str, files: &Files) -> Result<Layout, JsError> {
+        let plan = plan(text, name, files, Overrides::default())?;
+        let scenario = &plan.points[0].scenario;
+        self.change(Change::Gains(scenario.network.gains.clone()))?;
+        self.change(Change::FrameLoss(scenario.network.frame_loss))?;
+        Ok(Layout::of(scenario))
+    }
+
+    /// Lets this share of all frames be lost besides, from now on: 0 to 1.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn set_frame_loss(&mut self, share: f64) -> Result<(), JsError> {
+        self.change(Change::FrameLoss(share))
+    }
+
+    /// How often the run was changed by hand.
+    #[wasm_bindgen(getter)]
+    pub fn changes(&self) -> usize {
+        self.changes.len()
+    }
+
     /// Virtual time since the nodes were switched on, µs.
     #[wasm_bindgen(getter)]
     pub fn now_us(&self) -> f64 {
@@ -141,9 +181,10 @@ impl Lab {
         self.missed as f64
     }
 
-    /// Mesh nodes as they are, in rows of five: whether it is on, parent (-1: none), frames in the
+    /// Mesh nodes as they are, in rows of eight: whether it is on, parent (-1: none), frames in the
     /// MAC's queue (-1: no such queue), whether a whole packet waits behind them, radio's state
-    /// (-1: none).
+    /// (-1: none), rank, transmissions for each frame that the parent took, energy used in mJ (-1:
+    /// none known).
     pub fn nodes(&self) -> Vec<f64> {
         let nodes = self.session.view().nodes;
         let number = |number: Option<usize>| number.map_or(-1.0, |number| number as f64);
@@ -154,6 +195,9 @@ impl Lab {
                 number(node.queue_frames),
                 f64::from(u8::from(node.packet_waits)),
                 number(node.radio.map(|state| state as usize)),
+                number(node.rank.map(usize::from)),
+                node.etx.unwrap_or(-1.0),
+                node.energy_mj.unwrap_or(-1.0),
             ]
         };
         nodes.iter().flat_map(row).collect()
@@ -178,12 +222,8 @@ impl Lab {
     }
 
     /// What the run has given up to now, as `motet run --json` writes it.
-    ///
-    /// # Errors
-    /// None for a scenario that could be opened.
-    pub fn records(&self) -> Result<String, JsError> {
-        let session = self.again(Captures::default(), self.session.now())?;
-        Ok(report::json_lines(&self.plan, &[session.finish()]))
+    pub fn records(&self) -> String {
+        report::json_lines(&self.plan, &[self.session.result()])
     }
 
     /// A capture of the air up to now, as `motet run --pcap` writes it.
@@ -195,13 +235,17 @@ impl Lab {
         Ok(self.captured(now, now)?.0)
     }
 
-    /// Explains the frame of `length` bytes that node `from` began at `start_us`, as `motet decode`
-    /// does, but without its time since a capture's first frame. Its number is that in
-    /// [`Self::capture`].
+    /// The frame of `length` bytes that node `from` began at `start_us`, with a capture that ends
+    /// soon after it. Its number there is that in [`Self::capture`].
     ///
     /// # Errors
     /// There is no such frame.
-    pub fn decode(&self, from: usize, start_us: f64, length: usize) -> Result<String, JsError> {
+    pub fn captured_frame(
+        &self,
+        from: usize,
+        start_us: f64,
+        length: usize,
+    ) -> Result<CapturedFrame, JsError> {
         let gone = || JsError::new("there is no such frame");
         let start = Instant::from_micros(start_us as u64);
         let to = (start + CAPTURED_WITHIN).min(self.session.now());
@@ -211,32 +255,68 @@ impl Lab {
         let is_it = |frame: &&LoggedFrame| {
             (frame.from, frame.start, frame.bytes.len()) == (from, start, length)
         };
-        let frames = seen.all.iter().filter_map(|happening| match happening {
+        let mut frames = seen.all.iter().filter_map(|happening| match happening {
             Happening::Frame(frame) => Some(frame),
             Happening::Radio(_) => None,
         });
-        // Others may have begun at the same time, as long: the bytes say which it is.
-        let bytes = &frames.clone().find(is_it).ok_or_else(gone)?.bytes;
-        let mut reader = Reader::of_bytes(capture).map_err(|_| gone())?;
-        let mut decoder = Decoder::new(&[]);
-        let at_ns = start.as_micros() * 1_000;
-        while let Some(Ok(record)) = reader.next_record() {
-            let frame = decoder.decode(&record);
-            if record.epoch_ns == at_ns && record.data.ends_with(bytes) {
-                return explained(&frame).ok_or_else(gone);
-            }
-        }
-        Err(gone())
+        let bytes = frames.find(is_it).ok_or_else(gone)?.bytes.to_vec();
+        Ok(CapturedFrame { capture, bytes })
+    }
+}
+
+/// A frame, and a capture with it.
+#[wasm_bindgen]
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CapturedFrame {
+    capture: Vec<u8>,
+    bytes: Vec<u8>,
+}
+
+#[wasm_bindgen]
+impl CapturedFrame {
+    /// The capture, as `motet run --pcap` writes it.
+    #[wasm_bindgen(getter)]
+    pub fn capture(&self) -> Vec<u8> {
+        self.capture.clone()
+    }
+
+    /// The frame's bytes.
+    #[wasm_bindgen(getter)]
+    pub fn bytes(&self) -> Vec<u8> {
+        self.bytes.clone()
     }
 }
 
 impl Lab {
+    fn change(&mut self, change: Change) -> Result<(), JsError> {
+        let changed = self.session.change(&change);
+        changed.map_err(|sentence| JsError::new(&sentence))?;
+        self.changes.push((self.session.now(), change));
+        Ok(())
+    }
+
     /// The same run from its beginning up to `to`: every run of a scenario and seed is the same,
     /// which saves the memory of what few ask for.
     fn again(&self, captures: Captures, to: Instant) -> Result<Session, JsError> {
         let mut session = session(&self.plan, captures)?;
-        session.advance(to, &self.watching.watch());
+        self.repeat(&mut session, &self.changes, to)?;
         Ok(session)
+    }
+
+    /// Lets time pass in a repetition up to `to`, with these changes when their times come.
+    fn repeat(
+        &self,
+        session: &mut Session,
+        changes: &[(Instant, Change)],
+        to: Instant,
+    ) -> Result<(), JsError> {
+        for (at, change) in changes.iter().filter(|(at, _)| *at <= to) {
+            session.advance(*at, &self.watching.watch());
+            let changed = session.change(change);
+            changed.map_err(|sentence| JsError::new(&sentence))?;
+        }
+        session.advance(to, &self.watching.watch());
+        Ok(())
     }
 
     /// A capture up to `to`, and what happened from `from` on.
@@ -253,7 +333,9 @@ impl Lab {
         };
         let mut session = self.again(captures, from)?;
         session.observe(SEEN_MAX);
-        session.advance(to, &self.watching.watch());
+        let meanwhile = self.changes.iter().position(|(at, _)| *at > from);
+        let meanwhile = meanwhile.and_then(|first| self.changes.get(first..));
+        self.repeat(&mut session, meanwhile.unwrap_or_default(), to)?;
         let seen = session.take_seen();
         session.finish();
         Ok((shared.take(), seen))
@@ -288,23 +370,6 @@ fn sort(sort: Sort) -> f64 {
     let place = SORTS.iter().position(|one| *one == sort);
     place.unwrap_or_default() as f64
 }
-
-/// A frame in words: its number and summary, then its layers. The first line of [`Look::frame`]
-/// also has the time since the capture's first frame, and the length with what the capture puts
-/// before it.
-fn explained(frame: &Frame) -> Option<String> {
-    let mut text = Vec::new();
-    Look::PLAIN.frame(&mut text, frame).ok()?;
-    let text = String::from_utf8(text).ok()?;
-    // The first line is made anew, so what was folded from it goes with it.
-    let layers = text.lines().skip(1);
-    let layers = layers.skip_while(|line| line.starts_with(CONTINUED));
-    let layers: String = layers.map(|line| format!("{line}\n")).collect();
-    Some(format!("#{}  {}\n{layers}", frame.number, frame.summary))
-}
-
-/// Begins each line that goes on with the one before it, as [`Look::frame`] writes them.
-const CONTINUED: &str = "           ";
 
 /// A capture in memory, which the run writes and its caller reads.
 #[derive(Clone, Debug, Default)]

@@ -1,6 +1,6 @@
-//! The lab for a browser: `motet-lab` and `motet-decode` behind functions that JavaScript calls.
+//! The lab for a browser: `motet-lab` behind functions that JavaScript calls.
 //!
-//! Purpose: [`Lab`] is one run that is advanced, looked at and explained; [`run`] is what
+//! Purpose: [`Lab`] is one run that is advanced, changed and looked at; [`run`] is what
 //! `motet run --json` does. Numbers go out as typed arrays, rows of equal length one after the
 //! other; texts and captures as they are. What is wrong with a scenario is the lab's own sentence,
 //! thrown as an `Error`. Place: a web worker owns this. It copies what a page shows; nothing here
@@ -37,6 +37,26 @@ impl Files {
     /// Gives the file of this name.
     pub fn add(&mut self, name: String, bytes: Vec<u8>) {
         self.0 = std::mem::take(&mut self.0).with(name, bytes);
+    }
+
+    /// Gives the frames of the capture of this name, as `frames` of the module that explains packs
+    /// them: each behind an octet with its length.
+    pub fn add_frames(&mut self, name: String, packed: &[u8]) {
+        let mut frames = Vec::new();
+        let mut rest = packed;
+        while let Some((&len, behind)) = rest.split_first() {
+            let Some((frame, next)) = behind.split_at_checked(usize::from(len)) else {
+                break;
+            };
+            frames.push(Box::from(frame));
+            rest = next;
+        }
+        self.0 = std::mem::take(&mut self.0).with_frames(name, Ok(frames));
+    }
+
+    /// Says why the capture of this name cannot be read.
+    pub fn refuse(&mut self, name: String, why: String) {
+        self.0 = std::mem::take(&mut self.0).with_frames(name, Err(why));
     }
 }
 
