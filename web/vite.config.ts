@@ -54,7 +54,7 @@ function licences(): Plugin {
   };
 }
 
-/** A service worker that keeps all files of a build, under a name that changes with any of them. */
+/** A service worker that keeps all files of a build that the page loads, under a name that changes with any of them. */
 function offline(): Plugin {
   return {
     name: "offline",
@@ -63,7 +63,7 @@ function offline(): Plugin {
       const root = dir ?? folder;
       const all = readdirSync(root, { recursive: true, withFileTypes: true });
       const files = all
-        .filter((entry) => entry.isFile() && entry.name !== "sw.js")
+        .filter((entry) => entry.isFile() && !["sw.js", "social.png"].includes(entry.name))
         .map((entry) => relative(root, join(entry.parentPath, entry.name)).replaceAll("\\", "/"))
         .sort();
       const digest = createHash("sha256");

@@ -8,7 +8,7 @@ import { KnobForm } from "./knobs";
 import { Failed, LabWorker } from "./lab";
 import { Latest, line } from "./latest";
 import { Map } from "./map";
-import { MotePanel } from "./mote";
+import { MotePanel, placeBeside } from "./mote";
 import { Pace } from "./pace";
 import { FLOW, type Files, type Moment, NODE, type Opened } from "./protocol";
 import { AUTO, DEFAULTS, inWordsOfKnobs, type Knobs, places, read, SPEED, SPEEDS, senders, story, toToml, write } from "./scenario";
@@ -58,6 +58,8 @@ let rate = 0;
 let rests = false;
 /** Whether the time before the first frame was left out. */
 let skipped = false;
+/** The mote that is chosen once the next run has begun. */
+let chosenNext: number | undefined;
 /** What the run gave, once it is over and seen to its end. */
 let summary: Summary | undefined;
 let drawnAt = 0;
@@ -121,6 +123,8 @@ function begin(answer: Opened): void {
   map.movable = toml === null;
   part("map-drag").hidden = !map.movable;
   map.show(answer.layout);
+  if (chosenNext !== undefined) map.selected = Math.min(chosenNext, answer.layout.nodes - 1);
+  chosenNext = undefined;
   timeline.show(history);
   curves.show(answer.flows);
   describeStates(answer.states);
@@ -441,12 +445,8 @@ function noteChange(what: string): void {
 /** A mote more, beside this one: memory for it is made when a run begins. */
 function addMote(node: number): void {
   const all = knobs.layout === "placed" && knobs.places.length === map.placed.length ? places(knobs) : map.placed;
-  const [x, y] = all[node];
-  const place = BESIDE.map(([right, down]): [number, number] => [x + right, y + down]).find(([left, top]) =>
-    all.every(([otherX, otherY]) => Math.hypot(otherX - left, otherY - top) > APART),
-  );
-  change({ ...knobs, layout: "placed", places: [...all, place ?? [x + APART, y + APART]] });
-  map.selected = all.length;
+  change({ ...knobs, layout: "placed", places: [...all, placeBeside(all, node)] });
+  chosenNext = all.length;
 }
 
 async function copyLink(): Promise<void> {
@@ -562,9 +562,6 @@ async function readAddress(): Promise<void> {
 }
 
 const CHOOSE = "Choose a frame.";
-/** Where a mote is added beside another, m, and how far from all others. */
-const BESIDE: readonly [number, number][] = [[0, 25], [0, -25], [25, 0], [-25, 0], [20, 20], [-20, -20], [20, -20], [-20, 20]];
-const APART = 12;
 /** µs. */
 const STEP = 100_000;
 const STEP_TRIES = 10_000;

@@ -47,7 +47,7 @@ export class MotePanel {
       ["Radio", this.isOn ? state : "switched off"],
       ["Parent", node === 0 ? "none: the border router" : known(value(NODE.parent), String)],
       ["Rank", known(value(NODE.rank), String)],
-      ["Frames for each that the parent took", known(value(NODE.etx), (etx) => etx.toFixed(2))],
+      ["Attempts (ETX)", known(value(NODE.etx), (etx) => etx.toFixed(2))],
       ["Queue", known(value(NODE.queue), (queue) => `${queue} frames${value(NODE.waits) === 1 ? ", and a packet waits" : ""}`)],
       ["Energy so far", known(value(NODE.energy), (mj) => `${mj.toFixed(1)} mJ`)],
       ["Hears and is heard by", neighbours(node, layout)],
@@ -89,3 +89,15 @@ function neighbours(node: number, { links }: Layout): string {
 }
 
 const LISTED = 5;
+
+/** A place beside a mote, m, with room around it. */
+export function placeBeside(all: readonly [number, number][], mote: number): [number, number] {
+  const [x, y] = all[mote];
+  const free = ([left, top]: [number, number]) => all.every(([otherX, otherY]) => Math.hypot(otherX - left, otherY - top) > APART);
+  const places = BESIDE.map(([right, down]): [number, number] => [x + right, y + down]);
+  return places.find(free) ?? [x + APART, y + APART];
+}
+
+/** Where it is looked for, the nearest first, and how far from all others, m. */
+const BESIDE: readonly [number, number][] = [[0, 25], [0, -25], [25, 0], [-25, 0], [20, 20], [-20, -20], [20, -20], [-20, 20]];
+const APART = 12;

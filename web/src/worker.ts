@@ -93,13 +93,33 @@ async function explain(own: Lab, from: number, start: number, length: number): P
 async function withFiles<T>(files: Files, use: (files: LabFiles) => T): Promise<T> {
   const given = new LabFiles();
   try {
-    for (const [name, bytes] of Object.entries(files)) {
+    for (const [name, whole] of Object.entries(files)) {
+      const bytes = await unzipped(whole);
       given.add(name, bytes);
       if (isCapture(bytes)) await addFrames(given, name, bytes);
     }
     return use(given);
   } finally {
     given.free();
+  }
+}
+
+/** Traces are published gzipped; the lab here reads plain ones. What cannot be unzipped is left to the lab to refuse. */
+async function unzipped(bytes: Uint8Array): Promise<Uint8Array> {
+  if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return bytes;
+  try {
+    const plain = new Blob([bytes as Uint8Array<ArrayBuffer>]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const reader = plain.getReader();
+    const parts: BlobPart[] = [];
+    let length = 0;
+    for (let next = await reader.read(); !next.done; next = await reader.read()) {
+      length += next.value.length;
+      if (length > PLAIN_MAX) return bytes;
+      parts.push(next.value as Uint8Array<ArrayBuffer>);
+    }
+    return new Uint8Array(await new Blob(parts).arrayBuffer());
+  } catch {
+    return bytes;
   }
 }
 
@@ -171,5 +191,7 @@ function advance(own: Lab, to: number, budget?: number): Moment {
 
 /** Virtual time between two looks at the clock and the curves, µs. */
 const CHUNK = 20_000;
+/** Bytes of a trace, unzipped: as many as the command reads. */
+const PLAIN_MAX = 64 << 20;
 /** Of pcap with microseconds and nanoseconds, in both orders of bytes, and of pcapng. */
 const MAGICS = new Set([0xa1b2c3d4, 0xd4c3b2a1, 0xa1b23c4d, 0x4d3cb2a1, 0x0a0d0d0a]);

@@ -84,7 +84,7 @@ test("a mote is clicked: its state, parent, queue, energy, neighbours", async ({
   const { x, y } = await moteOne(page);
   await page.mouse.click(x, y);
   await expect(page.locator("#mote-title")).toHaveText("Mote 1");
-  const fact = (name: string) => page.locator("#mote-facts div", { has: page.locator("dt", { hasText: name }) }).locator("dd");
+  const fact = (name: string) => page.locator("#mote-facts div", { has: page.locator("dt", { hasText: new RegExp(`^${name}`) }) }).locator("dd");
   await expect(fact("Parent")).toHaveText("0");
   await expect(fact("Queue")).toContainText("frames");
   await expect(fact("Energy")).toContainText(/[1-9]\d*\.\d mJ|0\.[1-9] mJ/);

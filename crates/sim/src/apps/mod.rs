@@ -11,8 +11,13 @@ pub mod coap;
 pub mod content;
 mod dialogue;
 mod ends;
+#[cfg(feature = "firmware")]
+mod firmware;
+#[cfg(not(feature = "firmware"))]
+#[path = "firmware_absent.rs"]
 mod firmware;
 mod iperf3;
+#[cfg(feature = "firmware")]
 mod lines;
 pub mod messages;
 pub mod readings;

@@ -15,6 +15,7 @@ use motet::node::Node;
 use motet::tcp::{self, Buffers, Config, Handle, ListenerHandle, RecvError, SegmentDrop, State};
 use motet::time::{Duration, Instant};
 use motet::udp::Inbox;
+#[cfg(feature = "firmware")]
 use motet_update::Access;
 
 use super::dialogue::{Application, Dialogue, Facts, IDLE_MAX};
@@ -110,6 +111,7 @@ impl<'m> Services<'m> {
     }
 
     /// The same, and `/firmware` at port 80 in place of an application. It is open without a token.
+    #[cfg(feature = "firmware")]
     #[must_use]
     pub fn with_firmware(self, token: Option<&'static [u8]>) -> Self {
         let access = token.map_or(Access::Open, Access::Bearer);

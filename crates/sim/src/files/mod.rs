@@ -20,9 +20,11 @@ pub(crate) fn beginning(line: &str) -> String {
 const LINE_SHOWN: usize = 40;
 
 /// A file's plain bytes: traces are published gzipped, and may be kept so. Ends with an error
-/// behind [`PLAIN_LEN_MAX`] bytes, for a small file may unzip to any length.
+/// behind [`PLAIN_LEN_MAX`] bytes, for a small file may unzip to any length. Without the feature
+/// `gzip` a caller unzips, and zipped bytes are read as they are.
 pub(crate) fn unzipped(bytes: &[u8]) -> impl io::Read + '_ {
     let plain: Box<dyn io::Read + '_> = match bytes {
+        #[cfg(feature = "gzip")]
         [0x1f, 0x8b, ..] => Box::new(flate2::read::GzDecoder::new(bytes)),
         _ => Box::new(bytes),
     };

@@ -118,7 +118,12 @@ pub(super) const fn key(
         name,
         kind,
         default,
-        doc,
+        // A build that documents nothing has none of the text.
+        doc: if cfg!(feature = "documentation") {
+            doc
+        } else {
+            ""
+        },
         flag: None,
         only: None,
         needs: None,
