@@ -49,6 +49,7 @@ pub(super) struct Node {
     rssi: (f64, u64),
     pub(super) data_frames: u64,
     last_sequence: Option<u8>,
+    last_secured: Option<Secured>,
     /// Sequence numbers that go back.
     pub(super) steps_back: Events,
     frame_counter: Option<u64>,
@@ -59,6 +60,19 @@ pub(super) struct Node {
     /// Solicitations after the longest pause, as after a start.
     pub(super) asked_after: u64,
     pub(super) sent_to: Table<String, Events>,
+}
+
+/// A frame with link security: each of its attempts is sealed anew, so that no bytes are repeated.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Secured {
+    sequence: u64,
+    dst: String,
+    len: u32,
+    counter: u64,
+    /// The number of the first attempt.
+    first: u64,
+    /// Of the latest one, ms.
+    at_ms: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -115,6 +129,19 @@ pub(super) struct Row {
 }
 
 impl Node {
+    /// Something was heard from it: a frame, or an acknowledgment.
+    fn hear(&mut self, number: u64, at_s: f64) {
+        let pause = at_s - self.last_s;
+        if pause > self.pause.long_s {
+            self.pause.long_s = pause;
+            self.pause.began_s = self.last_s;
+            self.pause.frames = [self.pause.last_frame, number];
+            self.asked_after = 0;
+        }
+        self.pause.last_frame = number;
+        self.last_s = at_s;
+    }
+
     pub(super) fn rssi_dbm(&self) -> Option<f64> {
         (self.rssi.1 > 0).then(|| self.rssi.0 / self.rssi.1 as f64)
     }
@@ -201,14 +228,37 @@ impl Stations {
         {
             events.add(frame.number, at_s);
         }
-        let first = view.number("mac", "repeat_of");
         let wants_ack = view.flag("mac", "ack_request") == Some(true);
+        let repeated = view.number("mac", "repeat_of");
+        let first = repeated.or_else(|| self.sealed_again(view, &src).filter(|_| wants_ack));
         let is_retry = first.is_some() && wants_ack;
         self.note_node(view, &src, is_retry, first.is_some());
         if let Some(dst) = view.text("mac", "dst") {
             self.note_link(view, (src, dst.to_owned()), first, wants_ack);
         }
         first.is_some()
+    }
+
+    /// The first attempt of a secured frame that this one repeats with a later frame counter.
+    fn sealed_again(&mut self, view: View<'_>, src: &str) -> Option<u64> {
+        let number = view.0.number;
+        let now = Secured {
+            counter: view.number("security", "frame_counter")?,
+            sequence: view.number("mac", "seq")?,
+            dst: view.text("mac", "dst")?.to_owned(),
+            len: view.0.original_len,
+            first: number,
+            at_ms: (view.at_s().max(0.0) * 1e3) as u64,
+        };
+        let node = self.nodes.at(src.to_owned())?;
+        let before = node.last_secured.replace(now.clone())?;
+        let is_again = (before.sequence, &before.dst, before.len)
+            == (now.sequence, &now.dst, now.len)
+            && before.counter < now.counter
+            && now.at_ms.saturating_sub(before.at_ms) < SEALED_AGAIN_MS;
+        let latest = node.last_secured.as_mut().filter(|_| is_again)?;
+        latest.first = before.first;
+        Some(before.first)
     }
 
     fn note_node(&mut self, view: View<'_>, src: &str, is_retry: bool, is_copy: bool) {
@@ -220,20 +270,12 @@ impl Stations {
             node.first_s = at_s;
             node.last_s = at_s;
         }
-        let pause = at_s - node.last_s;
-        if pause > node.pause.long_s {
-            node.pause.long_s = pause;
-            node.pause.began_s = node.last_s;
-            node.pause.frames = [node.pause.last_frame, number];
-            node.asked_after = 0;
-        }
-        node.pause.last_frame = number;
+        node.hear(number, at_s);
         node.frames += 1;
         node.retries += u64::from(is_retry);
         let len = u64::from(view.0.original_len);
         node.bytes += len;
         node.air_us += (len + PHY_LEN) * US_PER_BYTE;
-        node.last_s = at_s;
         node.data_frames += u64::from(view.text("mac", "type") == Some("data"));
         if let Some(dbm) = view
             .measure("tap", "rssi_dbm")
@@ -350,6 +392,14 @@ impl Stations {
             self.acked.insert(of.first, true);
             link.last_acked = of.first;
             link.last_acked_s = at_s;
+            // An acknowledgment has no sender: it is the destination's.
+            if let Some(node) = self
+                .nodes
+                .get_mut(&of.link.1)
+                .filter(|node| node.frames > 0)
+            {
+                node.hear(view.0.number, at_s);
+            }
         }
     }
 
@@ -373,6 +423,8 @@ impl Stations {
 /// Preamble, start-of-frame delimiter and length.
 const PHY_LEN: u64 = 6;
 const US_PER_BYTE: u64 = 32;
+/// Attempts of one frame come within some milliseconds, at most hundreds.
+const SEALED_AGAIN_MS: u64 = 1_000;
 /// Seconds over which retries of a link are compared.
 pub(super) const SPAN_S: f64 = 10.0;
 /// An hour of them.
