@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 
 use motet_lab::experiments::row::{KEYS, Row, Value};
-use motet_lab::experiments::{self, Effort, Experiment, Unfinished, Watch};
+use motet_lab::experiments::{Effort, Experiment, Unfinished, Watch, all};
 use motet_lab::report::{Column, Table as Columns, Values};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -17,8 +17,9 @@ use crate::table::Table;
 /// The IDs of all experiments, each with what it asks.
 #[pyfunction]
 pub(crate) fn experiments() -> Vec<(&'static str, &'static str)> {
-    let all = experiments::all().into_iter();
-    all.map(|experiment| (experiment.id, experiment.title))
+    all()
+        .into_iter()
+        .map(|experiment| (experiment.id, experiment.title))
         .collect()
 }
 
@@ -31,7 +32,7 @@ pub(crate) fn reproduce(
     seed: u64,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Table> {
-    let all = experiments::all();
+    let all = all();
     let known = |id: &String| {
         let found = all.iter().find(|one| one.id.eq_ignore_ascii_case(id));
         found.copied().ok_or_else(|| {

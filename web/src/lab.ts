@@ -1,5 +1,6 @@
 // The worker with the lab, as promises.
 
+import { takeWorker } from "./first";
 import type { Answer, Ask, Layout, Moment, Opened } from "./protocol";
 
 interface Results {
@@ -18,7 +19,7 @@ interface Results {
 export class Failed extends Error {}
 
 export class LabWorker {
-  private readonly worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
+  private readonly worker = takeWorker();
   private readonly waiting = new globalThis.Map<number, { give: (value: never) => void; fail: (error: Error) => void }>();
   private last = 0;
   /** Why nothing is answered any more. */

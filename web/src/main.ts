@@ -117,6 +117,7 @@ function begin(answer: Opened): void {
   summary = undefined;
   part("summary").hidden = true;
   pace.begin();
+  rate = speed === AUTO ? pace.next(0) : speed;
   timeline.selected = undefined;
   part("decoded").textContent = CHOOSE;
   mote.begin(toml === null ? knobs.loss : undefined);
@@ -132,6 +133,8 @@ function begin(answer: Opened): void {
   say("answer", "");
   part("story").textContent = toml === null ? story(knobs) : `${answer.title}: ${answer.flows.slice(0, 3).join(", ")}`;
   tell();
+  // The first frame is waited for: not for the next picture, too.
+  if (plays) void advance(STEP);
 }
 
 /** Says in a sentence what went wrong. Only a lab that is gone ends a run; another one begins at a button. */

@@ -4,6 +4,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { gunzipSync } from "node:zlib";
 
 const [motet, generated, scenarios, scratch] = process.argv.slice(2).map((path) => resolve(path));
 const lab = await import(pathToFileURL(join(generated, "motet_web.js")).href);
@@ -39,7 +40,10 @@ function command(folder, ...args) {
 function filesOf(folder, text) {
   const files = new lab.Files();
   for (const [, name] of text.matchAll(/=\s*"([^"\n]+)"/g)) {
-    if (existsSync(join(folder, name))) files.add(name, readFileSync(join(folder, name)));
+    if (!existsSync(join(folder, name))) continue;
+    const bytes = readFileSync(join(folder, name));
+    // As the page's worker does.
+    files.add(name, bytes[0] === 0x1f && bytes[1] === 0x8b ? gunzipSync(bytes) : bytes);
   }
   return files;
 }
