@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import operator
 import os
@@ -127,10 +128,10 @@ def hook(name: str, given: object, title: str = "motet") -> Callable[[float], ob
 def _bar(title: str) -> Callable[[float], object] | None:
     """A bar of tqdm's, in a notebook or on a terminal."""
     try:
-        from tqdm.auto import tqdm
+        auto = importlib.import_module("tqdm.auto")
     except ImportError:
         return None
-    bar = tqdm(total=100, desc=title, unit="%", bar_format="{desc}: {percentage:3.0f} %|{bar}| {remaining} left")
+    bar = auto.tqdm(total=100, desc=title, unit="%", bar_format="{desc}: {percentage:3.0f} %|{bar}| {remaining} left")
 
     def show(share: float) -> None:
         bar.update(100 * share - bar.n)
