@@ -32,9 +32,32 @@ pub(crate) fn run(args: &Args, command: &clap::Command) -> Result<(), Error> {
         .subcommands(shown.cloned());
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut shown, "motet", &mut script);
+    if args.shell == Shell::Fish {
+        script.extend(values_for_fish(&shown).into_bytes());
+    }
     let mut stdout = std::io::stdout().lock();
     stdout
         .write_all(&script)
         .and_then(|()| stdout.flush())
         .map_err(|error| stdout_error(&error))
+}
+
+/// Lines that complete arguments without a dash that have a list of values, as the IDs of
+/// `motet reproduce`: clap_complete's script for fish has none of them.
+fn values_for_fish(command: &clap::Command) -> String {
+    let mut lines = String::new();
+    for subcommand in command.get_subcommands() {
+        for argument in subcommand.get_positionals() {
+            let values = argument.get_possible_values();
+            let names: Vec<&str> = values.iter().map(|value| value.get_name()).collect();
+            if !names.is_empty() {
+                lines += &format!(
+                    "complete -c motet -n \"__fish_motet_using_subcommand {}\" -f -a \"{}\"\n",
+                    subcommand.get_name(),
+                    names.join(" ")
+                );
+            }
+        }
+    }
+    lines
 }
