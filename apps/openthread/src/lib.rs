@@ -32,7 +32,7 @@ pub async fn report(stack: Stack) -> ! {
     }
 }
 
-// `.cargo/config.toml` has values that compile; set your own network's values before you flash a board.
+// `.cargo/config.toml` has values that compile; set your network's own before you flash a board.
 /// The network's dataset, as `ot-ctl dataset active -x` prints it.
 pub const DATASET: &str = env!("THREAD_DATASET");
 /// The address of an MQTT broker at port 1883.

@@ -27,8 +27,8 @@ pub(crate) fn trace(bytes: &[u8]) {
     }
 }
 
-/// A topology of another simulator: refused in one line, or a scenario in TOML, which the lab reads or
-/// refuses in words.
+/// A topology of another simulator: refused in one line, or a scenario in TOML, which the lab reads
+/// or refuses in words.
 pub(crate) fn topology(bytes: &[u8]) {
     match motet_cli::imported(bytes) {
         Ok(text) => {

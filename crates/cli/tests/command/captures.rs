@@ -244,6 +244,8 @@ fn an_attacker_plays_what_decode_reads() {
 
 #[test]
 fn shells_complete_the_experiments() {
-    let script = text(&run(["completions", "bash"]));
-    assert!(script.contains("tcplp-hops"), "no IDs for reproduce");
+    for shell in ["bash", "fish", "zsh"] {
+        let script = text(&run(["completions", shell]));
+        assert!(script.contains("tcplp-hops"), "no IDs for reproduce in {shell}");
+    }
 }

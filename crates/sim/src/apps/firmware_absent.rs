@@ -1,5 +1,5 @@
-//! In the place of motes that take new firmware: types without values, in a build without the feature
-//! `firmware`.
+//! In the place of motes that take new firmware: types without values, in a build without the
+//! feature `firmware`.
 
 use motet::node::Node;
 use motet::tcp::{self, Buffers, Config, Handle};

@@ -3,8 +3,8 @@
 //! Purpose: for callers that show a run while it advances, or end it early. `Plan::run` uses the
 //! same code, so the results do not depend on how often a run was interrupted or inspected.
 //! Place: it owns the memory of its nodes, so that its type has no lifetime parameter.
-//! A caller may change it while it goes on, by a [`Change`]: the same changes at the same times give
-//! the same run.
+//! A caller may change it while it goes on, by a [`Change`]: the same changes at the same times
+//! give the same run.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -10,10 +10,12 @@ use crate::stats::measured;
 pub(super) struct Grouped {
     /// The conditions: a colour each.
     pub(super) names: Vec<String>,
-    /// The things: for each condition a value and half the width of its interval; none where there
-    /// is no value.
-    pub(super) groups: Vec<(String, Vec<Option<(f64, f64)>>)>,
+    /// The things, each with a bar for each condition.
+    pub(super) groups: Vec<(String, Vec<Bar>)>,
 }
+
+/// A value and half the width of its interval; none where there is no value.
+pub(super) type Bar = Option<(f64, f64)>;
 
 impl Grouped {
     /// The bars as inline SVG, from zero.
