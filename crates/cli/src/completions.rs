@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use clap::builder::PossibleValue;
 use clap_complete::Shell;
 
 use crate::error::Error;
@@ -49,7 +50,7 @@ fn values_for_fish(command: &clap::Command) -> String {
     for subcommand in command.get_subcommands() {
         for argument in subcommand.get_positionals() {
             let values = argument.get_possible_values();
-            let names: Vec<&str> = values.iter().map(|value| value.get_name()).collect();
+            let names: Vec<&str> = values.iter().map(PossibleValue::get_name).collect();
             if !names.is_empty() {
                 lines += &format!(
                     "complete -c motet -n \"__fish_motet_using_subcommand {}\" -f -a \"{}\"\n",

@@ -246,6 +246,9 @@ fn an_attacker_plays_what_decode_reads() {
 fn shells_complete_the_experiments() {
     for shell in ["bash", "fish", "zsh"] {
         let script = text(&run(["completions", shell]));
-        assert!(script.contains("tcplp-hops"), "no IDs for reproduce in {shell}");
+        assert!(
+            script.contains("tcplp-hops"),
+            "no IDs for reproduce in {shell}"
+        );
     }
 }

@@ -1218,3 +1218,129 @@ fn tshark_reads_the_same_frames_out_of_spinel() {
         assert_eq!(ours, theirs, "frame {}", frame["frame"]);
     }
 }
+
+/// A frame of a Wi-SUN field area network, with elements of header and payload.
+fn wisun_frame() -> Vec<u8> {
+    let header = |id: u16, content: &[u8]| {
+        let descriptor = content.len() as u16 | id << 7;
+        [&descriptor.to_le_bytes()[..], content].concat()
+    };
+    let payload = |group: u16, content: &[u8]| {
+        let descriptor = content.len() as u16 | group << 11 | 1 << 15;
+        [&descriptor.to_le_bytes()[..], content].concat()
+    };
+    let short = |id: u16, content: &[u8]| {
+        let descriptor = content.len() as u16 | id << 8;
+        [&descriptor.to_le_bytes()[..], content].concat()
+    };
+    let control: u16 = 1 | 1 << 9 | 2 << 12 | 3 << 10 | 3 << 14;
+    let nested = [
+        payload(1, &[100, 20, 10, 2 << 3, 1, 2]),
+        payload(2, &[0xe8, 3, 0, 0, 0x42, 0x41, 200, 20, 10, 2 << 3, 1, 2]),
+        short(4, &[50, 0, 0x2c, 1, 0x23]),
+        short(5, b"My net"),
+        short(6, &[0x34, 0x12]),
+        short(7, &[7; 32]),
+    ];
+    [
+        control.to_le_bytes().to_vec(),
+        vec![
+            7, 0xcd, 0xab, 7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8,
+        ],
+        header(0x2a, &[1, 4, 0x56, 0x34, 0x12]),
+        header(0x2a, &[2, 0x22, 0x11, 0x55, 0x44, 0x33]),
+        header(0x2a, &[3, 5, 6]),
+        header(0x2a, &[4, 0x50]),
+        header(0x2a, &[9, 0, 1, 2, 3, 4, 5, 6, 7]),
+        header(0x7e, &[]),
+        payload(4, &nested.concat()),
+        payload(15, &[]),
+    ]
+    .concat()
+}
+
+#[test]
+fn tshark_reads_the_elements_of_wisun_the_same() {
+    let frame = wisun_frame();
+    let words = [0xa1b2_c3d4, 2 | 4 << 16, 0, 0, 65_535, 230, 0, 0];
+    let mut file: Vec<u8> = words
+        .iter()
+        .flat_map(|word: &u32| word.to_le_bytes())
+        .collect();
+    for _ in 0..2 {
+        file.extend((frame.len() as u32).to_le_bytes());
+    }
+    file.extend(&frame);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("wisun.pcap");
+    std::fs::write(&path, file).unwrap();
+    let fields = [
+        ("wisun.uttie.ufsi", "ufsi"),
+        ("wisun.btie.slot", "slot"),
+        ("wisun.btie.bio", "interval_offset_ms"),
+        ("wisun.fcie.tx", "transmit_ms"),
+        ("wisun.fcie.rx", "receive_ms"),
+        ("wisun.bsie.interval", "interval_ms"),
+        ("wisun.bsie.schedule", "schedule_id"),
+        ("wisun.usie.dwell", "dwell_ms"),
+        ("wisun.usie.drift", "drift_ppm"),
+        ("wisun.panie.size", "size"),
+        ("wisun.panie.cost", "routing_cost"),
+        ("wisun.panie.flags.version", "tps_version"),
+        ("wisun.netnameie.name", "name"),
+        ("wisun.panverie.version", "version"),
+    ];
+    let names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
+    let Some(theirs) = tshark(&path, &names) else {
+        return;
+    };
+    let output = motet()
+        .arg("decode")
+        .arg(&path)
+        .arg("--json")
+        .output()
+        .unwrap();
+    let own: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| {
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        serde_json::from_str(text.lines().next().unwrap()).unwrap()
+    });
+    let number = |text: &str| match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).map(|value| value.to_string()),
+        None => Ok(text.to_owned()),
+    };
+    for ((field, key), theirs) in fields.iter().zip(&theirs[0]) {
+        let found = last_named(&own, key).unwrap_or_else(|| panic!("{key} in {own}"));
+        let found = found
+            .as_str()
+            .map_or_else(|| found.to_string(), str::to_owned);
+        assert_eq!(&number(theirs).unwrap(), &found, "{field}");
+    }
+    // What tshark shows in other words.
+    let text = own.to_string();
+    assert!(
+        text.contains("\"rsl_dbm\":-94") && text.contains("\"frame_type\":\"data\""),
+        "{text}"
+    );
+    assert_eq!(own["status"], "decoded", "{own}");
+}
+
+/// The last value of this key anywhere below, in the order of the text.
+fn last_named<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
+    match value {
+        Value::Array(all) => all
+            .iter()
+            .filter_map(|one| last_named(one, key))
+            .next_back(),
+        Value::Object(all) => {
+            let mut found = None;
+            for (name, one) in all {
+                found = last_named(one, key).or(found);
+                if name == key && !one.is_object() && !one.is_array() {
+                    found = Some(one);
+                }
+            }
+            found
+        }
+        _ => None,
+    }
+}

@@ -11,8 +11,10 @@
 //! bytes beside the element's name.
 //! Source: IEEE 802.15.4-2015 §7.4; RFC 8137 for the IETF's element.
 
-use motet::wire::cursor::{Reader, Truncated};
+use motet::wire::cursor::Reader;
 
+use super::nested::{cut, known, nested};
+use super::wisun;
 use crate::model::{Field, Frame, Layer, Value, group, hex8, hex16};
 
 /// How far the elements could be read.
@@ -85,6 +87,7 @@ fn header_elements(r: &mut Reader<'_>, elements: &mut Vec<Value>) -> Result<bool
             TIME_CORRECTION => time_correction(content),
             CSL => csl(content),
             VENDOR => vendor(content),
+            WISUN => wisun::header(content),
             _ => None,
         };
         elements.push(element(name, id, content, fields));
@@ -119,6 +122,7 @@ fn payload_elements<'a>(
         }
         let fields = match id {
             PAYLOAD_VENDOR => vendor(content),
+            PAYLOAD_WISUN => wisun::payload(content),
             MPX => multiplexed(content).map(|(multiplex, of)| {
                 packet = (multiplex == MULTIPLEX_LOWPAN).then_some(of).or(packet);
                 known([("multiplex", hex16(multiplex)), ("len", of.len().into())])
@@ -144,28 +148,16 @@ fn multiplexed(content: &[u8]) -> Option<(u16, &[u8])> {
 
 /// The nested elements of an MLME element.
 fn nested_elements(content: &[u8]) -> Result<Vec<Value>, &'static str> {
-    let mut r = Reader::new(content);
     let mut elements = Vec::new();
-    while !r.is_empty() {
-        let descriptor = r.u16_le().map_err(cut)?;
-        let is_long = descriptor >> 15 != 0;
-        let (names, id, len) = if is_long {
-            (LONG_NAMES, descriptor >> 11 & 0xf, descriptor & 0x7ff)
-        } else {
-            (SHORT_NAMES, descriptor >> 8 & 0x7f, descriptor & 0xff)
-        };
-        let content = r.slice(usize::from(len)).map_err(cut)?;
+    nested(content, |is_long, id, content| {
+        let names = if is_long { LONG_NAMES } else { SHORT_NAMES };
         let is_synchronization = !is_long && id == TSCH_SYNCHRONIZATION;
         let fields = is_synchronization
             .then(|| synchronization(content))
             .flatten();
         elements.push(element(named(names, id), id, content, fields));
-    }
+    })?;
     Ok(elements)
-}
-
-fn cut(_: Truncated) -> &'static str {
-    "an information element longer than what is left of the frame"
 }
 
 /// An element by name, with its content as fields where they are known, else as bytes.
@@ -179,13 +171,6 @@ fn element(name: &'static str, id: u16, content: &[u8], fields: Option<Vec<Field
         None => shown.extend(known([("data", content.into())])),
     }
     Value::Group(shown)
-}
-
-fn known(fields: impl IntoIterator<Item = (&'static str, Value)>) -> Vec<Field> {
-    match group(fields) {
-        Value::Group(fields) => fields,
-        _ => Vec::new(),
-    }
 }
 
 /// A time correction: bits 0 to 11 are a signed number of microseconds; bit 15 set is a NACK (the
@@ -246,6 +231,7 @@ fn named(names: &[(u16, &'static str)], id: u16) -> &'static str {
 const VENDOR: u16 = 0x00;
 const CSL: u16 = 0x1a;
 const TIME_CORRECTION: u16 = 0x1e;
+const WISUN: u16 = 0x2a;
 /// Payload elements follow.
 const HEADER_TERMINATION_1: u16 = 0x7e;
 /// The payload follows.
@@ -267,7 +253,7 @@ const HEADER_NAMES: &[(u16, &str)] = &[
     (0x27, "RCC capabilities"),
     (0x28, "RCCN descriptor"),
     (0x29, "global time"),
-    (0x2a, "Wi-SUN"),
+    (WISUN, "Wi-SUN"),
     (0x2b, "DA"),
     (HEADER_TERMINATION_1, "header termination 1"),
     (HEADER_TERMINATION_2, "header termination 2"),
@@ -278,6 +264,7 @@ const MPX: u16 = 0x3;
 const MULTIPLEX_LOWPAN: u16 = 0xa0ed;
 const MLME: u16 = 0x1;
 const PAYLOAD_VENDOR: u16 = 0x2;
+const PAYLOAD_WISUN: u16 = 0x4;
 const PAYLOAD_TERMINATION: u16 = 0xf;
 
 const PAYLOAD_NAMES: &[(u16, &str)] = &[
@@ -285,7 +272,7 @@ const PAYLOAD_NAMES: &[(u16, &str)] = &[
     (MLME, "MLME"),
     (PAYLOAD_VENDOR, "vendor specific"),
     (MPX, "MPX"),
-    (0x4, "Wi-SUN"),
+    (PAYLOAD_WISUN, "Wi-SUN"),
     (0x5, "IETF"),
     (PAYLOAD_TERMINATION, "payload termination"),
 ];

@@ -16,6 +16,7 @@ mod link;
 mod lowpan;
 pub(crate) mod mac;
 mod mesh;
+mod nested;
 mod nordic;
 mod radio;
 mod rpl;
@@ -25,6 +26,7 @@ mod tcp;
 pub(crate) mod tcphc;
 mod thread;
 mod udp;
+mod wisun;
 mod zep;
 
 pub(crate) use self::link::of_open_ending;
