@@ -158,7 +158,7 @@ impl<'w> Judge<'w> {
                 Ok(_) => outcome.passed += 1,
                 Err(error) => {
                     let place = at(command.line);
-                    fail(outcome, format!("{place}: {}\n  {error}\n", command.text));
+                    fail(outcome, &format!("{place}: {}\n  {error}\n", command.text));
                 }
             }
         }
@@ -201,7 +201,7 @@ impl<'w> Judge<'w> {
             let output = tail(&ran.output);
             fail(
                 outcome,
-                format!("{place}: {}\n  {what}\n{output}", command.text),
+                &format!("{place}: {}\n  {what}\n{output}", command.text),
             );
         }
         if outcome.failed == 0 {
@@ -215,9 +215,9 @@ impl<'w> Judge<'w> {
     }
 }
 
-fn fail(outcome: &mut StepOutcome, text: String) {
+fn fail(outcome: &mut StepOutcome, text: &str) {
     outcome.failed += 1;
-    outcome.output.push_str(&text);
+    outcome.output.push_str(text);
 }
 
 /// The last lines of an output, indented.

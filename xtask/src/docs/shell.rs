@@ -126,7 +126,7 @@ fn follow(
         .args(["-TERM", "--", &group])
         .stderr(Stdio::null())
         .status();
-    if !matches!(lost, None) {
+    if lost.is_some() {
         thread::sleep(Duration::from_millis(500));
         let _ = Command::new("kill")
             .args(["-KILL", "--", &group])
