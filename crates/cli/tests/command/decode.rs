@@ -1273,7 +1273,7 @@ fn tshark_reads_the_elements_of_wisun_the_same() {
     file.extend(&frame);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("wisun.pcap");
-    std::fs::write(&path, file).unwrap();
+    fs::write(&path, file).unwrap();
     let fields = [
         ("wisun.uttie.ufsi", "ufsi"),
         ("wisun.btie.slot", "slot"),
