@@ -25,6 +25,10 @@ pub(crate) fn experiments() -> Vec<(&'static str, &'static str)> {
 
 /// A row for each figure of these experiments, all with this first seed.
 #[pyfunction]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "what Python has becomes a list of Rust's own"
+)]
 pub(crate) fn reproduce(
     py: Python<'_>,
     ids: Vec<String>,
