@@ -307,10 +307,7 @@ impl<'m> Candidates<'m> {
                 ..Candidate::EMPTY
             };
         }
-        // A quarter of what is new, and 1 dB at least: fading is no change of place.
-        let change = i16::from(signal_dbm) - i16::from(slot.signal_dbm);
-        let step = (change + 3 * change.signum()) / 4;
-        slot.signal_dbm = slot.signal_dbm.saturating_add(step as i8);
+        slot.signal_dbm = average_signal(slot.signal_dbm, signal_dbm);
         slot.hear(now);
         Ok(slot)
     }
@@ -323,6 +320,13 @@ impl<'m> Candidates<'m> {
             slot.hear(now);
             slot.is_worth_testing(ticks(now).saturating_sub(slot.tested))
         })
+    }
+
+    /// Links count by their frames alone from now on, however strong their signals are.
+    pub(super) fn forget_signals(&mut self) {
+        for slot in self.slots.iter_mut() {
+            slot.signal_dbm = 0;
+        }
     }
 
     /// The link to `to` counts as one of three transmissions from now on.
@@ -401,6 +405,17 @@ fn victim(
     let is_no_way = badness >> 16 == 2;
     let cost = base.saturating_add(prior_attempts(signal_dbm) * ETX_UNIT);
     (is_no_way || cost < badness as u16).then_some(index)
+}
+
+/// The signal strength to keep of a neighbour after one more message, dBm; 0: not known.
+fn average_signal(known: i8, new: i8) -> i8 {
+    if known == 0 || new == 0 {
+        return new;
+    }
+    // A quarter of what is new, and 1 dB at least: fading is no change of place.
+    let change = i16::from(new) - i16::from(known);
+    let step = (change + 3 * change.signum()) / 4;
+    known.saturating_add(step as i8)
 }
 
 /// Time in steps of 2^20 µs, a little over a second: 136 years in four bytes.

@@ -18,6 +18,7 @@ impl Rpl<'_> {
         let Some(configuration) = dodag.map(|dodag| dodag.configuration) else {
             return;
         };
+        self.note_calm(now);
         let usable = |candidate: &Candidate| {
             let (cost, _) = self.path_over(candidate, &configuration)?;
             Some((cost, candidate.iid()))
@@ -40,6 +41,17 @@ impl Rpl<'_> {
             }
         }
         self.plan_probe(now, rng);
+    }
+
+    /// Stops grading links by their signals once the motes around have ceased to join. While many
+    /// motes talk at once a weak link carries little; in quiet times it may be as good as a strong
+    /// one, and lead over fewer hops.
+    fn note_calm(&mut self, now: Instant) {
+        let was_calm = self.is_calm;
+        self.is_calm = self.parent.is_some() && (was_calm || self.is_settled(now));
+        if self.is_calm && !was_calm {
+            self.candidates.forget_signals();
+        }
     }
 
     /// The cost of the path over a candidate, and the rank that this node would have; `None` where
@@ -190,6 +202,7 @@ impl Rpl<'_> {
         let poisons = self.trickle.is_running();
         let was_reachable = self.dao.is_acknowledged();
         self.parent = None;
+        self.is_calm = false;
         self.is_parent_news = true;
         self.parent_since = now;
         self.rank = INFINITE_RANK;

@@ -362,9 +362,10 @@ impl Rpl<'_> {
         let etx = options.etx.filter(|_| dodag.has_metrics);
         let base = etx.unwrap_or(dio.rank);
         let has_other_prefix = options.prefix.is_some() && options.prefix != dodag.prefix;
+        let signal_dbm = if self.is_calm { 0 } else { self.signal_dbm };
         let candidate = self
             .candidates
-            .heard(from, (base, self.signal_dbm), self.parent, now);
+            .heard(from, (base, signal_dbm), self.parent, now);
         if to_all && candidate.is_err() && dio.rank < self.rank {
             // It changes nothing (RFC 6550 §8.3). In a crowd most neighbours have no slot.
             self.trickle.on_consistent();

@@ -194,6 +194,8 @@ pub struct Rpl<'m> {
     versions: Allowance,
     /// Signal strength of the frame with the next message, dBm; 0: not known.
     signal_dbm: i8,
+    /// Whether this node has had a place since the motes around it have ceased to join.
+    is_calm: bool,
     /// Bounds on answers to a DIS: from neighbours that have acknowledged a frame, and from
     /// strangers.
     answers: [Allowance; 2],
@@ -260,6 +262,7 @@ impl<'m> Rpl<'m> {
             resets: Allowance::new(RESETS_MAX, RESETS_INTERVAL_MS),
             versions: Allowance::new(VERSIONS_MAX, VERSIONS_INTERVAL_MS),
             signal_dbm: 0,
+            is_calm: false,
             answers: [
                 Allowance::new(ANSWERS_MAX, NEIGHBOURS_INTERVAL_MS),
                 Allowance::new(ANSWERS_MAX, STRANGERS_INTERVAL_MS),

@@ -120,6 +120,23 @@ fn the_best_tree_has_the_ratio_one() {
     );
 }
 
+/// The criterion of `mesh-path`, on each of a few floors.
+#[test]
+fn motes_find_paths_that_are_nearly_the_best() {
+    for seed in 1..=4 {
+        let arena = Arena::new();
+        let options = floor(30, seed).expect("a floor");
+        let mut network = Network::new(options.clone(), &arena).unwrap();
+        let (mut outages, last_on) = Outages::staggered(&mut network, Duration::from_secs(5));
+        let on = answers(&mut network, &arena, &mut outages, last_on);
+        assert_eq!(on.len(), 31);
+        network.world.run_until(after(600));
+        let parents: Vec<Option<usize>> = (0..31).map(|n| moves::parent(&network, n)).collect();
+        let ratio = etx_ratio(&options, &parents).expect("all paths lead up");
+        assert!((1.0..1.15).contains(&ratio), "{seed}: {ratio}");
+    }
+}
+
 #[test]
 fn an_idle_mesh_with_given_routes_sends_hardly_anything() {
     let arena = Arena::new();

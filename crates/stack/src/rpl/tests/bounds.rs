@@ -207,6 +207,36 @@ fn a_weak_neighbour_is_tried_later() {
     }
 }
 
+/// While motes join, a weak link counts as bad; later only frames show how good it is.
+#[test]
+fn signals_grade_links_until_a_place_is_a_minute_old() {
+    let etx = |bench: &Bench, n: u8| {
+        let mut candidates = bench.rpl.candidates();
+        candidates
+            .find(|slot| slot.iid() == iid(n.into()))
+            .unwrap()
+            .etx()
+    };
+    for (seconds, both) in [(59, 1_024), (61, 256)] {
+        let mut bench = Bench::new(RplRole::Router);
+        bench.dio(&says(7, 256)).unwrap();
+        bench.acknowledges(7, 1);
+        bench.rpl.on_signal(-97);
+        bench.dio(&says(8, 256)).unwrap();
+        bench.run(Duration::from_secs(seconds));
+        bench.acknowledges(7, 1);
+        bench.rpl.on_signal(-97);
+        bench.dio(&says(9, 256)).unwrap();
+        assert_eq!([8, 9].map(|n| etx(&bench, n)), [both; 2], "{seconds}");
+        // A node without a place joins again.
+        let _ = bench.says_itself(&says(7, INFINITE_RANK));
+        assert_eq!(bench.rpl.parent(), None);
+        bench.rpl.on_signal(-97);
+        bench.dio(&says(9, 256)).unwrap();
+        assert_eq!(etx(&bench, 9), 1_024, "{seconds}");
+    }
+}
+
 /// RFC 6550 §8.2.2: a node that is no further up than this one may be its descendant.
 #[test]
 fn a_neighbour_of_this_nodes_own_rank_is_no_way_out() {
