@@ -18,6 +18,7 @@ mod completions;
 mod decode;
 mod diagnose;
 mod error;
+mod figure;
 mod files;
 mod flags;
 mod grid;

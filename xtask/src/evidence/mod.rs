@@ -8,6 +8,8 @@
 //! are beside it. Pages of other commands are those commands' Markdown.
 
 mod age;
+#[path = "../../../crates/cli/src/figure.rs"]
+mod figure;
 mod page;
 mod rows;
 
@@ -48,6 +50,9 @@ struct Page {
     lost: Option<String>,
     /// Files and folders whose changes make the page old.
     measures: Vec<String>,
+    /// The setting whose values have lines of their own in an experiment's table, by its ID.
+    #[serde(default)]
+    by: BTreeMap<String, String>,
     /// Why criteria of an experiment are missed, by its ID.
     #[serde(default)]
     why: BTreeMap<String, String>,
@@ -56,6 +61,11 @@ struct Page {
 impl Page {
     fn file(&self, ending: &str) -> PathBuf {
         Path::new(FOLDER).join(format!("{}.{ending}", self.name))
+    }
+
+    /// Whether its experiments have been measured since it lists them.
+    fn has_rows(&self, workspace: &Workspace) -> bool {
+        workspace.root.join(self.file("jsonl")).exists()
     }
 }
 
@@ -78,6 +88,9 @@ pub(crate) fn run(workspace: &Workspace, names: &[String], is_rewrite: bool) -> 
             None => {
                 if !is_rewrite {
                     measure(workspace, page)?;
+                } else if !page.has_rows(workspace) {
+                    // It stays as its command of before has printed it.
+                    continue;
                 }
                 let text = made(workspace, page)?;
                 fs::write(workspace.root.join(page.file("md")), text)?;
@@ -88,12 +101,22 @@ pub(crate) fn run(workspace: &Workspace, names: &[String], is_rewrite: bool) -> 
 }
 
 /// Adds what is wrong with pages: edited by hand, of a revision that is not of this history, or
-/// without reasons for what they miss. Returns remarks on pages that are old.
+/// without reasons for what they miss. Returns remarks on pages that are old, or not measured since
+/// they list experiments.
 pub(crate) fn judge(workspace: &Workspace, faults: &mut Vec<String>) -> Result<Vec<String>> {
     let pages = pages(workspace)?;
+    let mut remarks = Vec::new();
     for page in pages.iter().filter(|page| page.command.is_none()) {
         let file = page.file("md");
         let there = fs::read_to_string(workspace.root.join(&file)).unwrap_or_default();
+        if !page.has_rows(workspace) && !there.contains(page::MADE) {
+            remarks.push(format!(
+                "{} has no rows beside it yet: `cargo xtask evidence {}` measures it",
+                file.display(),
+                page.name
+            ));
+            continue;
+        }
         match made(workspace, page) {
             Ok(text) if text == there => {}
             Ok(_) => faults.push(format!(
@@ -104,7 +127,8 @@ pub(crate) fn judge(workspace: &Workspace, faults: &mut Vec<String>) -> Result<V
         }
     }
     strangers(workspace, &pages, faults)?;
-    age::judge(workspace, &pages, faults)
+    remarks.extend(age::judge(workspace, &pages, faults)?);
+    Ok(remarks)
 }
 
 /// Adds files of the folder that no page names.

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use anyhow::{Result, ensure};
 
-use super::Page;
 use super::rows::{Results, Row};
+use super::{Page, figure};
 
 /// The page in Markdown.
 ///
@@ -15,7 +15,7 @@ pub(super) fn markdown(page: &Page, results: &Results) -> Result<String> {
     let origin = &results.origin;
     let name = &page.name;
     let mut text = format!(
-        "# {}\n\n<!-- Made from {name}.jsonl by `cargo xtask evidence --rewrite`. Do not edit. -->\n\n\
+        "# {}\n\n{MADE}{name}.jsonl by `cargo xtask evidence --rewrite`. Do not edit. -->\n\n\
          Measured with `{}` on {} at {}. Every row is in [{name}.jsonl]({name}.jsonl).\n\n{}\n\n",
         page.title,
         origin.command,
@@ -58,7 +58,7 @@ pub(super) fn markdown(page: &Page, results: &Results) -> Result<String> {
                 experiment.title, first[0], first[1], second[0], second[1]
             );
         }
-        text += &table(&rows);
+        text += &table(&rows, page.by.get(id).map(String::as_str));
         let missed: Vec<&&Row> = rows.iter().filter(|row| row.pass == Some(false)).collect();
         if !missed.is_empty() {
             let Some(why) = page.why.get(id) else {
@@ -122,28 +122,33 @@ fn says(row: &Row, first: &str) -> bool {
 const WITHDRAWN: &str = "withdrawn, ";
 const SHOWN: &str = "shown, ";
 
-/// A line for each metric: its least and its greatest value, and the verdicts.
-fn table(rows: &[&Row]) -> String {
+/// A line for each metric: its least and its greatest value, and the verdicts. `by`: each value of
+/// this setting has lines of its own.
+fn table(rows: &[&Row], by: Option<&str>) -> String {
     let mut text = String::from(
         "| metric | settings | from | to | widest interval | beside the paper | criteria |\n\
          |---|---:|---:|---:|---:|---|---|\n",
     );
-    let mut metrics: Vec<String> = Vec::new();
+    let named = |row: &Row| match by.and_then(|key| Some((key, row.value_of(key)?))) {
+        Some((key, value)) => format!("{}, {key}={value}", row.named()),
+        None => row.named(),
+    };
+    let mut lines: Vec<(String, Vec<&Row>)> = Vec::new();
     for row in rows {
-        let named = row.named();
-        if !metrics.contains(&named) {
-            metrics.push(named);
+        let name = named(row);
+        match lines.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, of)) => of.push(row),
+            None => lines.push((name, vec![row])),
         }
     }
-    for metric in metrics {
-        let of: Vec<&&Row> = rows.iter().filter(|row| row.named() == metric).collect();
+    for (name, of) in lines {
         let values = of.iter().filter_map(|row| row.value);
         let least = values.clone().reduce(f64::min);
         let most = values.reduce(f64::max);
         let _ = writeln!(
             text,
             "| {} | {} | {} | {} | {} | {} | {} |",
-            escape(&metric),
+            escape(&name),
             of.len(),
             number(least),
             number(most),
@@ -156,7 +161,7 @@ fn table(rows: &[&Row]) -> String {
 }
 
 /// The widest interval among rows, relative to the value.
-fn widest(rows: &[&&Row]) -> String {
+fn widest(rows: &[&Row]) -> String {
     let shares = rows.iter().filter_map(|row| {
         let (low, high, value) = (row.low?, row.high?, row.value?);
         (value.abs() > f64::EPSILON).then(|| (high - low) / 2.0 / value.abs())
@@ -166,7 +171,7 @@ fn widest(rows: &[&&Row]) -> String {
 }
 
 /// How far values are from those of the papers: the middle and the farthest.
-fn beside(rows: &[&&Row]) -> String {
+fn beside(rows: &[&Row]) -> String {
     let shares = rows.iter().filter_map(|row| {
         let (value, paper) = (row.value?, row.paper?);
         (paper.abs() > f64::EPSILON && row.role != "fit").then(|| value / paper)
@@ -184,7 +189,7 @@ fn beside(rows: &[&&Row]) -> String {
     }
 }
 
-fn verdicts(rows: &[&&Row]) -> String {
+fn verdicts(rows: &[&Row]) -> String {
     let count = |wanted: bool| rows.iter().filter(|row| row.pass == Some(wanted)).count();
     match (count(true), count(false)) {
         (0, 0) => "shown".to_owned(),
@@ -200,24 +205,17 @@ fn interval(row: &Row) -> String {
     }
 }
 
-/// Enough digits to compare, and no exponent.
+/// A figure; `-` where there is none.
 fn number(value: Option<f64>) -> String {
-    let Some(value) = value else {
-        return "-".to_owned();
-    };
-    match value.abs() {
-        0.0 => "0".into(),
-        size if size < 0.1 => format!("{value:.4}"),
-        size if size < 2.0 => format!("{value:.3}"),
-        size if size < 10.0 => format!("{value:.2}"),
-        size if size < 1_000.0 => format!("{value:.1}"),
-        _ => format!("{value:.0}"),
-    }
+    value.map_or_else(|| "-".to_owned(), figure::number)
 }
 
 fn escape(text: &str) -> String {
     text.replace('|', "\\|")
 }
+
+/// How the second line of every page begins that is made from rows.
+pub(super) const MADE: &str = "<!-- Made from ";
 
 /// What a verdict is worth.
 const SURE: &str = "A criterion holds when the whole 95 % interval meets it on each of two disjoint \
@@ -226,6 +224,7 @@ const SURE: &str = "A criterion holds when the whole 95 % interval meets it on e
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     const ROWS: &str = r#"{"schema":1,"record":"provenance","version":"0.1.0","revision":"abcdef0","date":"2026-01-02","command":"motet reproduce a-b --full","experiments":{"a-b":{"title":"A beside B","seconds":60,"seeds":[[1,2],[3,4]]}}}
 {"experiment":"a-b","point":{"hops":3,"design":"x|y"},"metric":"goodput","unit":"kb/s","value":20.0,"low":19.0,"high":21.0,"paper":25.0,"role":"prediction","criterion":"at least 18","pass":true}
@@ -243,6 +242,7 @@ mod tests {
             command: None,
             lost: None,
             measures: Vec::new(),
+            by: BTreeMap::new(),
             why: why.collect(),
         }
     }
@@ -257,6 +257,20 @@ mod tests {
             "| goodput (kb/s) | 2 | 10.0 | 20.0 | ± 50 % | 1.00 × (0.80 to 1.00, 2 figures) | 1 hold, **1 missed** |",
             "- hops=4 design=x\\|y: goodput (kb/s) is 10.0 (5.00 to 15.0); asked: at least 18.",
             "B is slow.",
+        ] {
+            assert!(text.lines().any(|other| other == line), "{line}\n{text}");
+        }
+    }
+
+    #[test]
+    fn the_values_of_a_named_setting_have_lines_of_their_own() {
+        let results = Results::read(ROWS).unwrap();
+        let mut page = page(&[("a-b", "B is slow.")]);
+        page.by.insert("a-b".to_owned(), "hops".to_owned());
+        let text = markdown(&page, &results).unwrap();
+        for line in [
+            "| goodput (kb/s), hops=3 | 1 | 20.0 | 20.0 | ± 5 % | 0.80 × | 1 hold |",
+            "| goodput (kb/s), hops=4 | 1 | 10.0 | 10.0 | ± 50 % | 1.00 × | 0 hold, **1 missed** |",
         ] {
             assert!(text.lines().any(|other| other == line), "{line}\n{text}");
         }

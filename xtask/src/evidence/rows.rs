@@ -80,11 +80,19 @@ impl Origin {
 impl Row {
     /// The setting, in the order of its keys.
     pub(super) fn setting(&self) -> String {
-        let values = self.point.iter().map(|(key, value)| match value {
-            Value::String(text) => format!("{key}={text}"),
-            other => format!("{key}={other}"),
-        });
+        let values = self.point.keys();
+        let values = values.filter_map(|key| Some(format!("{key}={}", self.value_of(key)?)));
         values.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The value of one key of the setting.
+    pub(super) fn value_of(&self, key: &str) -> Option<String> {
+        let value = self.point.get(key)?;
+        Some(
+            value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned),
+        )
     }
 
     /// The metric with its unit.

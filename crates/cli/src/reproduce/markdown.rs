@@ -3,9 +3,10 @@
 use motet_lab::experiments::row::{Evidence, Row};
 use motet_lab::stats::Estimate;
 
-use super::table::{HEAD, cells, extent, number};
+use super::table::{HEAD, cells, extent};
 use super::{Args, Done};
 use crate::error::Error;
+use crate::figure::number;
 use crate::output;
 use crate::provenance;
 

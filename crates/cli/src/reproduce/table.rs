@@ -5,6 +5,7 @@ use motet_lab::stats::Interval;
 
 use super::Done;
 use crate::error::Error;
+use crate::figure::number;
 use crate::grid::{self, Cell, Grid, Head};
 use crate::output::{self, BAD, BOLD, DIM, GOOD, Out};
 
@@ -97,19 +98,6 @@ pub(super) fn interval(value: f64, interval: Option<Interval>) -> String {
     match (above - below).abs() <= rounding.max(0.02 * (above + below)) {
         true => number(f64::midpoint(below, above)),
         false => format!("{} to {}", number(low), number(high)),
-    }
-}
-
-/// Enough digits to compare, and no exponent.
-pub(super) fn number(value: f64) -> String {
-    match value.abs() {
-        _ if !value.is_finite() => "-".into(),
-        0.0 => "0".into(),
-        size if size < 0.1 => format!("{value:.4}"),
-        size if size < 2.0 => format!("{value:.3}"),
-        size if size < 10.0 => format!("{value:.2}"),
-        size if size < 1_000.0 => format!("{value:.1}"),
-        _ => format!("{value:.0}"),
     }
 }
 
