@@ -12,4 +12,5 @@ mod link_timing;
 mod mesh_records;
 mod mesh_techniques;
 mod pace;
+mod reports;
 mod thread;
