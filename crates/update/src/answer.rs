@@ -139,6 +139,8 @@ impl<const N: usize> fmt::Write for Text<N> {
 pub(crate) struct Answer {
     pub(crate) status: Status,
     pub(crate) text: Text<TEXT_LEN>,
+    /// The SHA-256 of what is stored.
+    sha256: Option<[u8; 32]>,
 }
 
 impl Answer {
@@ -146,7 +148,14 @@ impl Answer {
         Self {
             status,
             text: Text::new(arguments),
+            sha256: None,
         }
+    }
+
+    /// The same, with the SHA-256 of what is stored.
+    pub(crate) const fn with_digest(mut self, sha256: [u8; 32]) -> Self {
+        self.sha256 = Some(sha256);
+        self
     }
 
     /// Writes it; the body is left out for `HEAD`.
@@ -154,10 +163,12 @@ impl Answer {
         let text = self.text.as_bytes();
         let ((number, words), fields) = (self.status.line(), self.status.fields());
         let len = text.len() + 1;
-        let head: Text<HEAD_LEN> = Text::new(format_args!(
+        let mut head: Text<HEAD_LEN> = Text::new(format_args!(
             "HTTP/1.1 {number} {words}\r\n{fields}Content-Type: text/plain\r\n\
-             Content-Length: {len}\r\nConnection: close\r\n\r\n"
+             Content-Length: {len}\r\n"
         ));
+        write_digest(&mut head, self.sha256.as_ref());
+        let _ = head.write_str("Connection: close\r\n\r\n");
         to.write_all(head.as_bytes()).await?;
         if !is_head {
             to.write_all(text).await?;
@@ -195,15 +206,14 @@ pub(crate) async fn write_image_head<W: Write>(
     to: &mut W,
     status: Status,
     (first, count, len): (u32, u32, u32),
-    sha256: &[u8; 32],
+    sha256: Option<&[u8; 32]>,
 ) -> Result<(), W::Error> {
     let (number, words) = status.line();
-    let mut digest = [0; DIGEST_LEN];
-    let digest = Base64::encode(sha256, &mut digest).unwrap_or_default();
     let mut head: Text<HEAD_LEN> = Text::new(format_args!(
         "HTTP/1.1 {number} {words}\r\nContent-Type: application/octet-stream\r\n\
-         Content-Length: {count}\r\nRepr-Digest: sha-256=:{digest}:\r\nAccept-Ranges: bytes\r\n"
+         Content-Length: {count}\r\nAccept-Ranges: bytes\r\n"
     ));
+    write_digest(&mut head, sha256);
     if status == Status::PartialContent {
         let last = first + count.saturating_sub(1);
         let _ = head.write_fmt(format_args!(
@@ -212,6 +222,15 @@ pub(crate) async fn write_image_head<W: Write>(
     }
     let _ = head.write_str("Connection: close\r\n\r\n");
     to.write_all(head.as_bytes()).await
+}
+
+/// The field with the digest (RFC 9530), where it is known.
+fn write_digest<const N: usize>(head: &mut Text<N>, sha256: Option<&[u8; 32]>) {
+    if let Some(sha256) = sha256 {
+        let mut digest = [0; DIGEST_LEN];
+        let digest = Base64::encode(sha256, &mut digest).unwrap_or_default();
+        let _ = head.write_fmt(format_args!("Repr-Digest: sha-256=:{digest}:\r\n"));
+    }
 }
 
 /// Writes that no byte asked for is there (RFC 9110 §15.5.17).

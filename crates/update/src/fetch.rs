@@ -4,8 +4,6 @@
 //! bytes that both have must agree. Where they do not, or the server does not serve ranges, or the
 //! whole then has the wrong hash, the image is fetched from its begin.
 
-use core::cell::RefCell;
-
 use embedded_io_async::{Read, Write};
 use embedded_nal_async::TcpConnect;
 use embedded_storage_async::nor_flash::NorFlash;
@@ -13,8 +11,10 @@ use embedded_storage_async::nor_flash::NorFlash;
 use crate::answer::{Answer, Status, Text, slot_answer};
 use crate::body::{Body, Broken};
 use crate::image::{ImageError, Version};
+use crate::request::ContentRange;
 use crate::response::Response;
-use crate::slot::{Slot, SlotError, Stored};
+use crate::shared::Shared;
+use crate::slot::SlotError;
 use crate::store::{Fault, store};
 use crate::uri::{Source, UriError};
 
@@ -61,28 +61,39 @@ impl Write for Never {
 /// What came of one request.
 enum Fetched {
     Version(Version),
+    /// The part that was asked for is stored.
+    Part,
     /// Once more, from the begin.
     Again,
 }
 
-/// Fetches what the first URI of a list names; verified and pending where it returns a version.
+/// Fetches what the first URI of a list names, up to the byte before `end` if there is one.
+/// Verified and pending where it returns a version; otherwise a part is stored.
 ///
 /// # Errors
 /// The answer to who asked for it.
 pub(crate) async fn fetch<F: NorFlash, S: NorFlash, T: TcpConnect>(
-    slot: &mut Slot<F, S>,
-    progress: &RefCell<Option<Stored>>,
+    shared: &Shared<F, S>,
     connect: &T,
     (list, token): (&[u8], Option<&[u8]>),
+    end: Option<u32>,
     buffer: &mut [u8],
-) -> Result<Version, Answer> {
+) -> Result<Option<Version>, Answer> {
     let source = Source::parse(list).map_err(uri_answer)?;
     // The token is for devices like this one, and not for whichever web server has the image.
     let token = token.filter(|_| source.path == "/firmware");
     for resumes in [true, false] {
-        let known = if resumes { slot.stored() } else { 0 };
+        let stored = shared.extent().await.stored;
+        if resumes && end.is_some_and(|end| end <= stored) {
+            return Ok(None);
+        }
+        let known = if resumes { stored } else { 0 };
         let overlap = known.min(OVERLAP);
-        let from = known - overlap;
+        let part = Wanted {
+            from: known - overlap,
+            overlap,
+            end,
+        };
         let mut connection = connect.connect(source.server).await.map_err(|_| {
             let server = source.server;
             Answer::new(
@@ -90,11 +101,11 @@ pub(crate) async fn fetch<F: NorFlash, S: NorFlash, T: TcpConnect>(
                 format_args!("no connection to {server}"),
             )
         })?;
-        let asked = ask(&mut connection, &source, token, from).await;
+        let asked = ask(&mut connection, &source, token, part).await;
         asked.map_err(|_| broken())?;
-        let once = take(slot, progress, connection, (from, overlap), buffer);
-        match once.await? {
-            Fetched::Version(version) => return Ok(version),
+        match take(shared, connection, part, buffer).await? {
+            Fetched::Version(version) => return Ok(Some(version)),
+            Fetched::Part => return Ok(None),
             Fetched::Again => {}
         }
     }
@@ -104,12 +115,31 @@ pub(crate) async fn fetch<F: NorFlash, S: NorFlash, T: TcpConnect>(
     ))
 }
 
+/// The part that is asked for.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    from: u32,
+    /// So many bytes from there on are known.
+    overlap: u32,
+    /// One more than the last byte; none: all.
+    end: Option<u32>,
+}
+
+impl Wanted {
+    /// Whether an answer is this part, up to its end or to that of the image.
+    fn is(self, range: ContentRange) -> bool {
+        let after = range.last.saturating_add(1);
+        let is_end = after == range.total || self.end.map(u64::from) == Some(after);
+        range.first == u64::from(self.from) && is_end
+    }
+}
+
 /// Sends the request.
 async fn ask<C: Write>(
     connection: &mut C,
     source: &Source<'_>,
     token: Option<&[u8]>,
-    from: u32,
+    Wanted { from, end, .. }: Wanted,
 ) -> Result<(), C::Error> {
     let Source {
         authority, path, ..
@@ -118,8 +148,15 @@ async fn ask<C: Write>(
         "GET {path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n"
     ));
     connection.write_all(head.as_bytes()).await?;
-    if from > 0 {
-        let range: Text<FIELD_LEN> = Text::new(format_args!("Range: bytes={from}-\r\n"));
+    let range: Option<Text<FIELD_LEN>> = match end {
+        Some(end) => {
+            let last = end.saturating_sub(1);
+            Some(Text::new(format_args!("Range: bytes={from}-{last}\r\n")))
+        }
+        None if from > 0 => Some(Text::new(format_args!("Range: bytes={from}-\r\n"))),
+        None => None,
+    };
+    if let Some(range) = range {
         connection.write_all(range.as_bytes()).await?;
     }
     if let Some(token) = token {
@@ -131,19 +168,19 @@ async fn ask<C: Write>(
     connection.flush().await
 }
 
-/// Takes the answer, whose first `overlap` bytes from `from` on are known.
+/// Takes the answer.
 async fn take<F: NorFlash, S: NorFlash, C: Read + Write>(
-    slot: &mut Slot<F, S>,
-    progress: &RefCell<Option<Stored>>,
+    shared: &Shared<F, S>,
     mut connection: C,
-    (from, overlap): (u32, u32),
+    wanted: Wanted,
     buffer: &mut [u8],
 ) -> Result<Fetched, Answer> {
+    let Wanted { from, overlap, end } = wanted;
     let (response, filled) = answer(&mut connection, buffer).await?;
     let (len, total) = match (response.status, response.content_range) {
         (200, _) => (response.content_length, response.content_length),
-        (206, Some(range)) if range.first == u64::from(from) && range.last + 1 == range.total => {
-            (Some(range.total - range.first), Some(range.total))
+        (206, Some(range)) if wanted.is(range) => {
+            (Some(range.last + 1 - range.first), Some(range.total))
         }
         // More is stored than the source has: that is another image.
         (416, _) if from > 0 => return Ok(Fetched::Again),
@@ -156,25 +193,29 @@ async fn take<F: NorFlash, S: NorFlash, C: Read + Write>(
         let text = format_args!("the source does not say how long the image is");
         return Err(Answer::new(Status::BadGateway, text));
     };
-    let capacity = slot.capacity();
+    let (capacity, known) = {
+        let slot = shared.change().await;
+        (slot.capacity(), slot.total())
+    };
     let too_large = slot_answer(SlotError::TooLarge, capacity);
     let total = u32::try_from(total).map_err(|_| too_large)?;
     let mut body = Body::new(connection, buffer, filled, len);
     let is_part = response.status == 206 && from + overlap > 0;
     let mut first = 0;
     if is_part {
-        let is_same = total == slot.total() && agrees(slot, &mut body, from, overlap).await?;
+        let is_same = total == known && agrees(shared, &mut body, wanted).await?;
         if !is_same {
             return Ok(Fetched::Again);
         }
         first = from + overlap;
         body.skip(overlap as usize);
-        if let Some(version) = slot.verified_version().await {
+        if let Some(version) = shared.change().await.verified_version().await {
             return Ok(Fetched::Version(version));
         }
     }
-    match store(slot, progress, &mut body, (first, total)).await {
+    match store(shared, &mut body, (first, total)).await {
         Ok(Some(version)) => Ok(Fetched::Version(version)),
+        Ok(None) if end.is_some() => Ok(Fetched::Part),
         Err(Fault::Slot(SlotError::Image(ImageError::WrongHash))) if is_part => Ok(Fetched::Again),
         Err(Fault::Slot(error)) => Err(slot_answer(error, capacity)),
         Ok(None) | Err(Fault::Body(_)) => Err(broken()),
@@ -213,16 +254,15 @@ async fn answer<C: Read>(
     }
 }
 
-/// Whether the body begins with the bytes that are stored from `from` on.
+/// Whether the body begins with the bytes that are stored there.
 async fn agrees<F: NorFlash, S: NorFlash, C: Read>(
-    slot: &mut Slot<F, S>,
+    shared: &Shared<F, S>,
     body: &mut Body<'_, C>,
-    from: u32,
-    overlap: u32,
+    Wanted { from, overlap, .. }: Wanted,
 ) -> Result<bool, Answer> {
     let mut stored = [0; OVERLAP as usize];
     let stored = stored.get_mut(..overlap as usize).unwrap_or_default();
-    let read = slot.read(from, stored).await;
+    let read = shared.change().await.read(from, stored).await;
     let read = read.map_err(|error| slot_answer(error, 0))?;
     match body.gather(overlap as usize).await {
         Ok(begin) => Ok(read == stored.len() && begin.get(..read) == Some(&*stored)),

@@ -19,6 +19,8 @@ pub(crate) struct Entry {
     pub(crate) stored: u32,
     /// Bytes of the whole image.
     pub(crate) total: u32,
+    /// The first bytes of the SHA-256 of a whole image; zeros of others.
+    pub(crate) digest: [u8; DIGEST_LEN],
 }
 
 /// How far an image is.
@@ -118,8 +120,8 @@ fn records(page: u32, page_len: u32) -> impl Iterator<Item = u32> {
     (first..first + page_len).step_by(RECORD_LEN)
 }
 
-/// A record: number, bytes stored, bytes of the whole, phase and zeros, each 4 bytes and 8 of
-/// zeros behind; then the first 8 bytes of the SHA-256 of those 24.
+/// A record: number, bytes stored, bytes of the whole and phase, each 4 bytes; the first 8 bytes of
+/// the image's SHA-256; then the first 8 bytes of the SHA-256 of those 24.
 fn emit(sequence: u32, entry: Entry) -> [u8; RECORD_LEN] {
     let mut record = [0; RECORD_LEN];
     let phase = match entry.phase {
@@ -130,6 +132,9 @@ fn emit(sequence: u32, entry: Entry) -> [u8; RECORD_LEN] {
     let fields = [sequence, entry.stored, entry.total, phase];
     for (place, field) in record.chunks_exact_mut(4).zip(fields) {
         place.copy_from_slice(&field.to_le_bytes());
+    }
+    if let Some(place) = record.get_mut(FIELDS_LEN..SUMMED_LEN) {
+        place.copy_from_slice(&entry.digest);
     }
     let (summed, place) = record.split_at_mut(SUMMED_LEN);
     place.copy_from_slice(&check(summed));
@@ -153,10 +158,12 @@ fn parse(record: &[u8; RECORD_LEN]) -> Option<(u32, Entry)> {
         3 => Phase::Verified,
         _ => return None,
     };
+    let digest = summed.get(FIELDS_LEN..)?.try_into().ok()?;
     let entry = Entry {
         phase,
         stored,
         total,
+        digest,
     };
     Some((sequence, entry))
 }
@@ -169,6 +176,12 @@ fn check(bytes: &[u8]) -> [u8; RECORD_LEN - SUMMED_LEN] {
 
 /// Bytes of a record: one write where the flash's unit is 32 bytes, eight where it is 4.
 pub(crate) const RECORD_LEN: usize = 32;
+
+/// Bytes of the numbers at its begin.
+const FIELDS_LEN: usize = 16;
+
+/// Bytes of an image's SHA-256 in it.
+pub(crate) const DIGEST_LEN: usize = 8;
 
 /// Bytes that the sum is over.
 const SUMMED_LEN: usize = 24;

@@ -34,10 +34,12 @@
 //!
 //! | request for `/firmware` | answer |
 //! |---|---|
-//! | `HEAD` | 200: `Content-Length` is how many bytes are stored, `Repr-Digest` their SHA-256 (RFC 9530) |
-//! | `PUT` | 201: the image is verified and pending; 202: a part is stored, which `Content-Range` named (RFC 9110 §14.5) |
-//! | `GET`, with `Range` | 200 or 206: an image that was verified |
+//! | `HEAD` | 200: `Content-Length` is how many bytes are stored, `Repr-Digest` their SHA-256 (RFC 9530); of the image that runs where nothing is stored and the maker has told of it |
+//! | `PUT` | 201: the image is verified and pending; 202: a part is stored, which `Content-Range` named (RFC 9110 §14.5); both with the digest of what is stored |
+//! | `GET` | 200: an image that was verified |
+//! | `GET`, `Range` | 206: a part of it, or of what is stored of one that is not whole; that is no more than bytes, whose hash and signature are still to come |
 //! | `POST`, `text/uri-list` | 201: the image was fetched from `http://[ADDRESS]:PORT/PATH`, or the part that was missing |
+//! | the same, `Range` | 202: the bytes up to the last one that `Range` names are stored |
 //!
 //! 401: no token, or a wrong one. 403: the source is no other host. 409: the bytes begin elsewhere
 //! than those stored end; or there is no whole image to give. 411: a body without a length. 413:
@@ -67,7 +69,9 @@ mod key;
 mod pages;
 mod request;
 mod response;
+mod running;
 mod server;
+mod shared;
 mod slot;
 mod store;
 mod uri;

@@ -89,6 +89,14 @@ impl Range {
         }
     }
 
+    /// One more than the last byte, where the range names it.
+    pub(crate) fn end(self) -> Option<u32> {
+        match self {
+            Self::From(_, last) => u32::try_from(last?.checked_add(1)?).ok(),
+            Self::Last(_) => None,
+        }
+    }
+
     /// The first byte and how many, of `len`; `None` if none of them is asked for.
     pub fn of(self, len: u32) -> Option<(u32, u32)> {
         let whole = u64::from(len);

@@ -1,9 +1,5 @@
 //! `/firmware`: a request in, an answer out.
 
-use core::cell::{Cell, RefCell};
-
-use embassy_sync::blocking_mutex::raw::NoopRawMutex;
-use embassy_sync::mutex::{Mutex, MutexGuard};
 use embedded_io_async::{Read, Write};
 use embedded_nal_async::TcpConnect;
 use embedded_storage_async::nor_flash::NorFlash;
@@ -11,9 +7,11 @@ use subtle::ConstantTimeEq as _;
 
 use crate::answer::{Answer, Status, slot_answer, write_image_head, write_unsatisfiable};
 use crate::body::{Body, Broken};
+use crate::fetch::fetch;
 use crate::image::Version;
 use crate::request::{Method, Range, Request};
-use crate::slot::{Held, Slot, SlotError, Stored};
+use crate::shared::Shared;
+use crate::slot::{Held, Slot, SlotError};
 use crate::store::{Fault, store};
 
 /// Who may read and write the firmware. There is no default: who makes the device says it.
@@ -31,11 +29,8 @@ pub enum Access<'t> {
 #[derive(Debug)]
 pub struct Firmware<'t, F, S = F> {
     access: Access<'t>,
-    slot: Mutex<NoopRawMutex, Slot<F, S>>,
-    /// What is stored, while a writer has the slot.
-    progress: RefCell<Option<Stored>>,
-    /// Counts the writers.
-    generation: Cell<u32>,
+    slot: Shared<F, S>,
+    running: Option<Held>,
 }
 
 /// What came of a connection.
@@ -64,13 +59,20 @@ struct Order {
 
 impl<'t, F: NorFlash, S: NorFlash> Firmware<'t, F, S> {
     /// The resource, for those who have access.
-    pub fn new(slot: Slot<F, S>, access: Access<'t>) -> Self {
+    pub const fn new(slot: Slot<F, S>, access: Access<'t>) -> Self {
         Self {
             access,
-            slot: Mutex::new(slot),
-            progress: RefCell::new(None),
-            generation: Cell::new(0),
+            slot: Shared::new(slot),
+            running: None,
         }
+    }
+
+    /// The same, where this image runs ([`Held::in_primary`]): `HEAD` tells of it while nothing
+    /// else is stored, so that nobody sends what the device has already.
+    #[must_use]
+    pub const fn running(mut self, image: Option<Held>) -> Self {
+        self.running = image;
+        self
     }
 
     /// Serves one request and its answer, after which the connection is to be closed.
@@ -186,20 +188,14 @@ impl<'t, F: NorFlash, S: NorFlash> Firmware<'t, F, S> {
         Some(status.into())
     }
 
-    /// Answers `HEAD`, also while a writer has the slot.
+    /// Answers `HEAD`, also while there is a writer.
     async fn tell<C: Write>(&self, to: &mut C) -> Result<Served, C::Error> {
-        let held = match self.slot.try_lock() {
-            Ok(mut slot) => slot.held().await,
-            Err(_) => Ok(self
-                .progress
-                .borrow()
-                .as_ref()
-                .map_or(Held::default(), Stored::held)),
-        };
-        match held {
+        match self.slot.held().await {
             Ok(held) => {
+                let running = self.running.filter(|_| held.len == 0);
+                let held = running.unwrap_or(held);
                 let whole = (0, held.len, held.len);
-                write_image_head(to, Status::Ok, whole, &held.sha256).await?;
+                write_image_head(to, Status::Ok, whole, Some(&held.sha256)).await?;
                 to.flush().await?;
             }
             Err(error) => slot_answer(error, 0).write(to, true).await?,
@@ -207,58 +203,70 @@ impl<'t, F: NorFlash, S: NorFlash> Firmware<'t, F, S> {
         Ok(Served::Done)
     }
 
-    /// Answers `GET` with an image that was verified, or a part of it.
+    /// Answers `GET` with an image that was verified, or a part of it; or with a part of what is
+    /// stored of one that is not whole yet.
     async fn give<C: Write>(&self, order: &Order, to: &mut C) -> Result<Served, C::Error> {
-        let generation = self.generation.get();
-        let held = match self.slot.try_lock() {
-            Ok(mut slot) => slot.held().await,
-            Err(_) => {
-                Answer::from(Status::Busy).write(to, false).await?;
+        let part = match self.part(order).await {
+            Ok(part) => part,
+            Err(Refusal::Unsatisfiable(len)) => {
+                write_unsatisfiable(to, len).await?;
                 return Ok(Served::Done);
             }
-        };
-        let held = match held {
-            Ok(held) if held.is_verified => held,
-            Ok(held) => {
-                let stored = held.len;
-                let text = format_args!("no verified image is here: {stored} bytes of one are");
-                let answer = Answer::new(Status::Conflict, text);
+            Err(Refusal::Answer(answer)) => {
                 answer.write(to, false).await?;
                 return Ok(Served::Done);
             }
-            Err(error) => {
-                slot_answer(error, 0).write(to, false).await?;
-                return Ok(Served::Done);
-            }
         };
-        let (status, first, count) = match order.range {
-            None => (Status::Ok, 0, held.len),
-            Some(range) => match range.of(held.len) {
-                Some((first, count)) => (Status::PartialContent, first, count),
-                None => {
-                    write_unsatisfiable(to, held.len).await?;
-                    return Ok(Served::Done);
-                }
-            },
-        };
-        let part = (first, count, held.len);
-        write_image_head(to, status, part, &held.sha256).await?;
+        let (first, count, _) = part.bytes;
+        write_image_head(to, part.status, part.bytes, part.sha256.as_ref()).await?;
         let mut block = [0; BLOCK_LEN];
         let (mut at, end) = (first, first + count);
         while at < end {
             let len = (end - at).min(BLOCK_LEN as u32) as usize;
             let block = block.get_mut(..len).unwrap_or_default();
-            let read = self.slot.lock().await.read(at, block).await;
-            // A writer may have come since: then the answer ends short, which its reader notices.
-            let is_same = self.generation.get() == generation;
-            match read {
-                Ok(read) if read == len && is_same => to.write_all(block).await?,
-                _ => break,
+            // Where a new image has begun since, the answer ends short, which its reader notices.
+            if !self.slot.read(at, block, part.epoch).await {
+                break;
             }
+            to.write_all(block).await?;
             at += len as u32;
         }
         to.flush().await?;
         Ok(Served::Done)
+    }
+
+    /// Which bytes a `GET` gets.
+    async fn part(&self, order: &Order) -> Result<Part, Refusal> {
+        let refused = |error| Refusal::Answer(slot_answer(error, 0));
+        let held = self.slot.held().await.map_err(refused)?;
+        let extent = self.slot.extent().await;
+        let total = extent.total;
+        let asked = match order.range {
+            Some(range) if total > 0 => Some(range.of(total).ok_or(Refusal::Unsatisfiable(total))?),
+            _ => None,
+        };
+        let (first, count) = asked.unwrap_or((0, total));
+        let is_verified = held.is_verified && extent.is_verified;
+        // Its hash and its signature are still to come: who asks for a part of it judges by these.
+        let is_there = asked.is_some() && first + count <= extent.stored && !extent.is_verified;
+        if extent.is_verified && !is_verified {
+            // A writer is about to replace it.
+            return Err(Refusal::Answer(Status::Busy.into()));
+        }
+        if !is_verified && !is_there {
+            let stored = extent.stored;
+            let text = format_args!("no verified image is here: {stored} bytes of one are");
+            return Err(Refusal::Answer(Answer::new(Status::Conflict, text)));
+        }
+        Ok(Part {
+            status: match asked {
+                None => Status::Ok,
+                Some(_) => Status::PartialContent,
+            },
+            bytes: (first, count, total),
+            sha256: is_verified.then_some(held.sha256),
+            epoch: extent.epoch,
+        })
     }
 
     /// Answers `PUT`.
@@ -267,9 +275,10 @@ impl<'t, F: NorFlash, S: NorFlash> Firmware<'t, F, S> {
         order: &Order,
         body: &mut Body<'_, &mut C>,
     ) -> Result<Result<(Served, Answer), Answer>, C::Error> {
-        let Some(mut slot) = self.begin_writing().await else {
+        let Some(_writer) = self.slot.begin_writing().await else {
             return Ok(Err(busy()));
         };
+        let slot = self.slot.change().await;
         let capacity = slot.capacity();
         let numbers = (u32::try_from(order.first), order.total.map(u32::try_from));
         let (Ok(first), Some(Ok(total))) = numbers else {
@@ -281,22 +290,36 @@ impl<'t, F: NorFlash, S: NorFlash> Firmware<'t, F, S> {
         if let Err(answer) = continues(&slot, first, total) {
             return Ok(Err(answer));
         }
+        drop(slot);
         if order.expects_continue && body.is_awaited() {
             body.from.write_all(CONTINUE).await?;
             body.from.flush().await?;
         }
-        match store(&mut slot, &self.progress, body, (first, total)).await {
-            Ok(Some(version)) => Ok(Ok(pending(version))),
-            Ok(None) => {
-                let (stored, total) = (slot.stored(), slot.total());
-                let text = format_args!("{stored} of {total} bytes are stored");
-                Ok(Ok((Served::Done, Answer::new(Status::Accepted, text))))
-            }
+        match store(&self.slot, body, (first, total)).await {
+            Ok(version) => Ok(self.stored(version).await),
             Err(Fault::Slot(error)) => Ok(Err(slot_answer(error, capacity))),
             // Nobody is there to be answered; what came is stored.
             Err(Fault::Body(Broken::Ended)) => Ok(Err(Status::BadRequest.into())),
             Err(Fault::Body(Broken::Failed(error))) => Err(error),
         }
+    }
+
+    /// The answer where an image is pending, or a part of one stored; with the digest of that.
+    async fn stored(&self, version: Option<Version>) -> Result<(Served, Answer), Answer> {
+        let held = self.slot.held().await;
+        let held = held.map_err(|error| slot_answer(error, 0))?;
+        let (served, answer) = match version {
+            Some(version) => {
+                let text = format_args!("version {version} is stored, verified and pending");
+                (Served::Pending(version), Answer::new(Status::Created, text))
+            }
+            None => {
+                let (stored, total) = (held.len, self.slot.extent().await.total);
+                let text = format_args!("{stored} of {total} bytes are stored");
+                (Served::Done, Answer::new(Status::Accepted, text))
+            }
+        };
+        Ok((served, answer.with_digest(held.sha256)))
     }
 
     /// Answers `POST`: fetches what the list of URIs names.
@@ -326,34 +349,37 @@ impl<'t, F: NorFlash, S: NorFlash> Firmware<'t, F, S> {
                 Err(Broken::Failed(error)) => return Err(error),
             }
         }
-        let Some(mut slot) = self.begin_writing().await else {
+        let Some(_writer) = self.slot.begin_writing().await else {
             return Ok(Err(busy()));
         };
         let token = match self.access {
             Access::Open => None,
             Access::Bearer(token) => Some(token),
         };
-        let fetched = crate::fetch::fetch(
-            &mut slot,
-            &self.progress,
-            connect,
-            (list, token),
-            body.buffer(),
-        );
-        Ok(fetched.await.map(pending))
+        let end = order.range.and_then(Range::end);
+        let fetched = fetch(&self.slot, connect, (list, token), end, body.buffer());
+        Ok(match fetched.await {
+            Ok(version) => self.stored(version).await,
+            Err(answer) => Err(answer),
+        })
     }
+}
 
-    /// The slot for a writer; `None` while another has it. What is stored is added up, so that
-    /// those who ask meanwhile are told the truth.
-    async fn begin_writing(&self) -> Option<MutexGuard<'_, NoopRawMutex, Slot<F, S>>> {
-        let mut slot = self.slot.try_lock().ok()?;
-        self.generation.set(self.generation.get().wrapping_add(1));
-        *self.progress.borrow_mut() = None;
-        // Flash that fails here fails the writer as well.
-        let _ = slot.held().await;
-        *self.progress.borrow_mut() = slot.progress();
-        Some(slot)
-    }
+/// The bytes that a `GET` gets.
+struct Part {
+    status: Status,
+    /// The first, how many, and of how many.
+    bytes: (u32, u32, u32),
+    /// The SHA-256 of the whole, where it was verified.
+    sha256: Option<[u8; 32]>,
+    epoch: u32,
+}
+
+/// Why a `GET` gets none.
+enum Refusal {
+    Answer(Answer),
+    /// The range begins behind the image's end; so long it is.
+    Unsatisfiable(u32),
 }
 
 /// Whether bytes from `first` on, of `total`, go on where those stored end.
@@ -373,11 +399,6 @@ fn continues<F: NorFlash, S: NorFlash>(
         () => format_args!("{stored} of {of} bytes are stored: go on there, or begin at 0"),
     };
     Err(Answer::new(Status::Conflict, text))
-}
-
-fn pending(version: Version) -> (Served, Answer) {
-    let text = format_args!("version {version} is stored, verified and pending");
-    (Served::Pending(version), Answer::new(Status::Created, text))
 }
 
 fn busy() -> Answer {

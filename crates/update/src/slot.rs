@@ -1,15 +1,17 @@
 //! A slot for one image: written page by page, resumed after a power cut, verified, and pending.
 //!
-//! Order: a page is erased and written, then noted; the whole is verified, then MCUboot's trailer
+//! Order: all pages that the image needs are erased before the first is written, so that the
+//! processor does not stand still for an erasure while a peer sends; a page is written, then noted; the whole is verified, then MCUboot's trailer
 //! makes it pending, then that is noted. A power cut between two of these steps costs what was
 //! not noted: a page at most. What the notes say is believed only as far as flash bears it out: a
 //! digest is always that of the bytes in flash, for the boot loader may have exchanged them since.
 
+use embassy_futures::yield_now;
 use embedded_storage_async::nor_flash::{NorFlash, NorFlashError};
 use sha2::{Digest as _, Sha256};
 
 use crate::image::{Header, ImageError, Version};
-use crate::journal::{ERASED, Entry, Journal, Phase, RECORD_LEN};
+use crate::journal::{DIGEST_LEN, ERASED, Entry, Journal, Phase, RECORD_LEN};
 use crate::pages::{Pages, UNIT_MAX};
 use crate::verify::{Demands, summed};
 
@@ -38,6 +40,10 @@ pub struct Slot<F, S = F> {
     is_unsettled: bool,
     /// Nothing in the slot is pending.
     is_withdrawn: bool,
+    /// Pages below this place, and not below `written`, are erased.
+    erased: u32,
+    /// Changes whenever bytes that were stored no longer are.
+    epoch: u32,
 }
 
 /// What a slot holds.
@@ -81,6 +87,15 @@ pub enum SlotError {
     Flash,
 }
 
+impl<F, S> Slot<F, S> {
+    /// What is stored as far as it is added up: without a wait.
+    pub(crate) fn progress(&self) -> Option<Stored> {
+        let sum = self.sum.clone()?;
+        let len = self.written + self.tail_len as u32;
+        Some(Stored { len, sum })
+    }
+}
+
 impl<F: NorFlash, S: NorFlash> Slot<F, S> {
     /// A slot as a reset has left it. An image that the notes call verified is verified again,
     /// which takes as long as reading it: the boot loader may have put another one there.
@@ -112,7 +127,10 @@ impl<F: NorFlash, S: NorFlash> Slot<F, S> {
         }
         if newest.phase == Phase::Verified {
             let verdict = demands.judge(&mut pages, newest.total).await;
-            if verdict.map_err(flash)?.is_err() {
+            let is_right = verdict.map_err(flash)?.is_ok();
+            // The boot loader puts there what ran before: as right an image, but another one.
+            let sum = summed(&mut pages, newest.total).await.map_err(flash)?;
+            if !is_right || begin_of(&sum) != newest.digest {
                 newest = Entry::default();
             }
         }
@@ -129,6 +147,8 @@ impl<F: NorFlash, S: NorFlash> Slot<F, S> {
             sum: None,
             is_unsettled: false,
             is_withdrawn: false,
+            erased: 0,
+            epoch: 0,
         };
         slot.settle();
         Ok(slot)
@@ -154,6 +174,12 @@ impl<F: NorFlash, S: NorFlash> Slot<F, S> {
         self.total
     }
 
+    /// Changes whenever bytes that were stored no longer are: two reads with the same number in
+    /// between are of one image.
+    pub(crate) const fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
     /// What is stored, with its digest: read from flash where that was not yet done since a reset.
     ///
     /// # Errors
@@ -166,13 +192,6 @@ impl<F: NorFlash, S: NorFlash> Slot<F, S> {
             is_verified: self.is_verified(),
             sha256,
         })
-    }
-
-    /// What is stored as far as it is added up: without a wait.
-    pub(crate) fn progress(&self) -> Option<Stored> {
-        let sum = self.sum.clone()?;
-        let len = self.stored();
-        Some(Stored { len, sum })
     }
 
     /// The version of the image that is stored and was verified.
@@ -212,6 +231,7 @@ impl<F: NorFlash, S: NorFlash> Slot<F, S> {
         if !self.is_withdrawn {
             self.withdraw().await?;
         }
+        self.erase_ahead().await?;
         let mut rest = bytes;
         while !rest.is_empty() {
             rest = self.take(rest).await?;
@@ -244,6 +264,7 @@ impl<F: NorFlash, S: NorFlash> Slot<F, S> {
                 return Err(SlotError::Image(error));
             }
         };
+        self.added_up().await?;
         self.is_withdrawn = false;
         self.make_pending().await?;
         self.note(Phase::Verified, self.total).await?;
@@ -298,19 +319,36 @@ impl<F: NorFlash, S: NorFlash> Slot<F, S> {
     /// whose power was cut before it was noted that it is.
     async fn withdraw(&mut self) -> Result<(), SlotError> {
         let trailer = self.capacity();
-        let mut is_erased = true;
-        let mut at = trailer;
-        let mut block = [0; UNIT_MAX];
-        while at < trailer + Pages::<F>::PAGE && is_erased {
-            let read = self.pages.read(at, &mut block).await;
-            is_erased = read.is_ok() && block.iter().all(|byte| *byte == ERASED);
-            at += UNIT_MAX as u32;
-        }
-        if !is_erased {
+        if !self.is_blank(trailer).await {
             self.pages.erase(trailer).await.map_err(flash)?;
         }
         self.is_withdrawn = true;
         Ok(())
+    }
+
+    /// Erases the pages that the rest of the image needs; after a reset again, for one whose
+    /// erasure was cut may read as if it were erased. Other tasks run between two of them.
+    async fn erase_ahead(&mut self) -> Result<(), SlotError> {
+        let begin = self.written.next_multiple_of(Pages::<F>::PAGE);
+        self.erased = self.erased.max(begin);
+        while self.erased < self.total {
+            self.pages.erase(self.erased).await.map_err(flash)?;
+            yield_now().await;
+            self.erased += Pages::<F>::PAGE;
+        }
+        Ok(())
+    }
+
+    /// Whether a page has nothing but erased bytes. What cannot be read is not blank.
+    async fn is_blank(&mut self, page: u32) -> bool {
+        let mut block = [0; UNIT_MAX];
+        for at in (page..page + Pages::<F>::PAGE).step_by(UNIT_MAX) {
+            let read = self.pages.read(at, &mut block).await;
+            if read.is_err() || block.iter().any(|byte| *byte != ERASED) {
+                return false;
+            }
+        }
+        true
     }
 
     /// Takes bytes up to the end of a page, or of a word, and returns those that are left.
@@ -348,12 +386,9 @@ impl<F: NorFlash, S: NorFlash> Slot<F, S> {
         self.put(word, len as u32).await
     }
 
-    /// Writes words that begin and end in one page, of which `len` bytes count; the page is erased
-    /// before its first word, and noted behind its last.
+    /// Writes words that begin and end in one page, of which `len` bytes count; the page is noted
+    /// behind its last word.
     async fn put(&mut self, words: &[u8], len: u32) -> Result<(), SlotError> {
-        if self.written.is_multiple_of(Pages::<F>::PAGE) {
-            self.pages.erase(self.written).await.map_err(flash)?;
-        }
         self.pages.write(self.written, words).await.map_err(flash)?;
         self.written += len;
         if self.written.is_multiple_of(Pages::<F>::PAGE) && self.written < self.total {
@@ -367,6 +402,10 @@ impl<F: NorFlash, S: NorFlash> Slot<F, S> {
             phase,
             stored,
             total: self.total,
+            digest: match (&self.sum, phase) {
+                (Some(sum), Phase::Verified) => begin_of(sum),
+                _ => [0; DIGEST_LEN],
+            },
         };
         self.journal.note(entry).await.map_err(flash)?;
         self.noted = entry;
@@ -414,6 +453,9 @@ impl<F: NorFlash, S: NorFlash> Slot<F, S> {
     }
 
     fn rewind(&mut self, held: u32) {
+        self.epoch = self.epoch.wrapping_add(1);
+        // Words behind that place may be written.
+        self.erased = 0;
         self.written = held;
         self.tail_len = 0;
         self.sum = None;
@@ -434,6 +476,13 @@ impl<F: NorFlash, S: NorFlash> Slot<F, S> {
 /// All but the last page.
 fn capacity<F: NorFlash>(pages: &Pages<F>) -> u32 {
     pages.count().saturating_sub(1) * Pages::<F>::PAGE
+}
+
+/// The first bytes of a digest.
+fn begin_of(sum: &Sha256) -> [u8; DIGEST_LEN] {
+    let whole: [u8; 32] = sum.clone().finalize().into();
+    let [a, b, c, d, e, f, g, h, ..] = whole;
+    [a, b, c, d, e, f, g, h]
 }
 
 fn flash<E: NorFlashError>(_: E) -> SlotError {

@@ -1,13 +1,12 @@
 //! From a body into the slot.
 
-use core::cell::RefCell;
-
 use embedded_io_async::Read;
 use embedded_storage_async::nor_flash::NorFlash;
 
 use crate::body::{Body, Broken};
 use crate::image::{Header, ImageError, Version};
-use crate::slot::{Slot, SlotError, Stored};
+use crate::shared::Shared;
+use crate::slot::SlotError;
 
 /// Why a body did not come into the slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,10 +22,10 @@ impl<E> From<SlotError> for Fault<E> {
 }
 
 /// Stores a body whose first byte is the image's byte `first` of `total`, and verifies the image
-/// once it is whole: its version, or `None` where bytes are missing.
+/// once it is whole: its version, or `None` where bytes are missing. Between two pieces of the body
+/// others may read what is stored.
 pub(crate) async fn store<F: NorFlash, S: NorFlash, R: Read>(
-    slot: &mut Slot<F, S>,
-    progress: &RefCell<Option<Stored>>,
+    shared: &Shared<F, S>,
     body: &mut Body<'_, R>,
     (first, total): (u32, u32),
 ) -> Result<Option<Version>, Fault<R::Error>> {
@@ -35,20 +34,15 @@ pub(crate) async fn store<F: NorFlash, S: NorFlash, R: Read>(
         let truncated = SlotError::Image(ImageError::Truncated);
         let header = header.first_chunk().ok_or(truncated)?;
         // A foreign image is refused before it takes the place of what is stored.
-        slot.begin(total, header).await?;
+        shared.change().await.begin(total, header).await?;
     }
-    show(slot, progress);
     while let Some(bytes) = body.next().await.map_err(Fault::Body)? {
-        slot.append(bytes).await?;
-        show(slot, progress);
+        shared.change().await.append(bytes).await?;
     }
+    let mut slot = shared.change().await;
     if slot.stored() < total {
         return Ok(None);
     }
     let version = slot.finish().await?;
     Ok(Some(version))
-}
-
-fn show<F: NorFlash, S: NorFlash>(slot: &Slot<F, S>, progress: &RefCell<Option<Stored>>) {
-    *progress.borrow_mut() = slot.progress();
 }

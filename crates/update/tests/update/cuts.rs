@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use embassy_futures::block_on;
-use motet_update::{Access, Demands, Firmware, NoConnect, Served, Slot, SlotError};
+use motet_update::{Access, Demands, Firmware, Held, NoConnect, Served, Slot, SlotError};
 
 use crate::conversation::{Said, ask, get, put};
 use crate::flash::{Chip, Part, image, noise, sha256};
@@ -234,6 +234,40 @@ fn notes_that_flash_does_not_bear_out_are_not_believed() {
     assert_eq!(held(&firmware), (0, digest(&[])));
     drop(firmware);
     trial.recover(&chip, 0, "exchanged");
+}
+
+/// After MCUboot's swap the slot has the image that ran before, whole and right, and as long.
+#[test]
+fn the_image_that_ran_before_is_not_taken_for_the_one_that_was_stored() {
+    let chip = chip();
+    let (before, new) = (
+        image(&noise(1_500, 5), [5; 8]),
+        image(&noise(1_500, 6), [6; 8]),
+    );
+    let firmware = open(&chip).unwrap();
+    assert_eq!(ask(&firmware, &put(0, &new, new.len())).status, 201);
+    assert_eq!(held(&firmware), (new.len(), digest(&new)));
+    drop(firmware);
+    // A reset alone changes nothing.
+    assert_eq!(held(&open(&chip).unwrap()), (new.len(), digest(&new)));
+    {
+        let mut bytes = chip.bytes.borrow_mut();
+        bytes[2 * PAGE..].fill(0xFF);
+        bytes[2 * PAGE..][..before.len()].copy_from_slice(&before);
+    }
+    assert_eq!(held(&open(&chip).unwrap()), (0, digest(&[])));
+    let primary = Chip::new(PAGES * PAGE);
+    let part = || primary.part::<1, 4, 512>(0, PAGES * PAGE);
+    assert_eq!(block_on(Held::in_primary(part())), None);
+    primary.bytes.borrow_mut()[..new.len()].copy_from_slice(&new);
+    let running = block_on(Held::in_primary(part()));
+    let firmware = open(&chip).unwrap().running(running);
+    assert_eq!(held(&firmware), (new.len(), digest(&new)));
+    assert_eq!(ask(&firmware, &get("GET", "")).status, 409);
+    // What is stored goes first.
+    let part = put(0, &before[..700], before.len());
+    assert_eq!(ask(&firmware, &part).status, 202);
+    assert_eq!(held(&firmware), (700, digest(&before[..700])));
 }
 
 #[test]

@@ -158,6 +158,59 @@ fn a_device_fetches_from_another_with_its_token() {
     );
 }
 
+/// A part is passed on before the whole is there: who asked for it learns its digest.
+#[test]
+fn a_device_fetches_part_by_part_what_another_one_has() {
+    let (above, below, new) = (chip(), chip(), new_image(2));
+    let (parent, child) = (
+        firmware(&above, Access::Open),
+        firmware(&below, Access::Open),
+    );
+    let web = Web::new(device(&parent));
+    let upto = |end: usize| post(LIST, &format!("Range: bytes=0-{}\r\n", end - 1));
+    let digest = |answer: &Answer| answer.field("repr-digest").unwrap().to_owned();
+    let first = ask(&parent, &put(0, &new[..4_096], new.len()));
+    assert_eq!(first.status, 202);
+    // More than the parent has is not there to fetch.
+    assert_eq!(ask_with(&child, &web, &upto(5_000)).status, 502);
+    let answer = ask_with(&child, &web, &upto(4_096));
+    assert_eq!(
+        (answer.status, answer.text()),
+        (202, "4096 of 9072 bytes are stored")
+    );
+    assert_eq!(digest(&answer), digest(&first));
+    assert!(matches!(answer.served, Served::Done));
+    let asked = web.asked.borrow().len();
+    assert_eq!(ask_with(&child, &web, &upto(4_000)).status, 202);
+    assert_eq!(web.asked.borrow().len(), asked, "it is there");
+    let last = ask(&parent, &put(4_096, &new[4_096..], new.len()));
+    assert_eq!(last.status, 201);
+    let answer = ask_with(&child, &web, &upto(new.len()));
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    assert_eq!(digest(&answer), digest(&last));
+    let part = ask(&child, &get("GET", "Range: bytes=10-19\r\n"));
+    assert_eq!((part.status, &part.body[..]), (206, &new[10..20]));
+}
+
+#[test]
+fn a_part_of_an_image_is_given_and_not_called_the_whole() {
+    let (chip, new) = (chip(), new_image(2));
+    let device = firmware(&chip, Access::Open);
+    assert_eq!(ask(&device, &put(0, &new[..5_003], new.len())).status, 202);
+    let range = |first: usize, last: usize| {
+        ask(
+            &device,
+            &get("GET", &format!("Range: bytes={first}-{last}\r\n")),
+        )
+    };
+    let answer = range(4_990, 5_002);
+    assert_eq!((answer.status, &answer.body[..]), (206, &new[4_990..5_003]));
+    assert_eq!(answer.field("content-range"), Some("bytes 4990-5002/9072"));
+    assert_eq!(answer.field("repr-digest"), None);
+    assert_eq!(range(4_990, 5_003).status, 409);
+    assert_eq!(range(9_072, 9_072).status, 416);
+}
+
 #[test]
 fn a_token_does_not_go_to_a_web_server() {
     let (below, new) = (chip(), new_image(2));

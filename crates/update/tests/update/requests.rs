@@ -318,7 +318,12 @@ fn one_writes_while_others_ask_how_far_it_is() {
         let answer = ask(&firmware, &put(0, &image, image.len()));
         assert_eq!(answer.status, 503);
         assert_eq!(answer.field("retry-after"), Some("10"));
-        assert_eq!(ask(&firmware, &get("GET", "")).status, 503);
+        // What is stored already is given on, byte for byte.
+        assert_eq!(ask(&firmware, &get("GET", "")).status, 409);
+        let part = ask(&firmware, &get("GET", "Range: bytes=0-6071\r\n"));
+        assert_eq!((part.status, &part.body[..]), (206, &image[..6_072]));
+        let beyond = ask(&firmware, &get("GET", "Range: bytes=6000-6072\r\n"));
+        assert_eq!(beyond.status, 409);
         let uris = "POST /firmware HTTP/1.0\r\nContent-Type: text/uri-list\r\nContent-Length: 8\r\n\r\nhttp://1";
         assert_eq!(ask(&firmware, uris.as_bytes()).status, 503);
         assert!(matches!(writing.as_mut().poll(&mut cx), Poll::Pending));
