@@ -34,6 +34,7 @@ mod indirect;
 mod inward;
 #[cfg(feature = "join")]
 mod joining;
+mod last_hop;
 mod memory;
 mod neighbours;
 #[cfg(feature = "rpl")]
@@ -112,6 +113,7 @@ pub struct Mesh<'m> {
     settings: MeshSettings,
     /// The pace that a source has found for itself.
     pace_search: pace_search::PaceSearch,
+    last_hops: last_hop::LastHops,
     mac: Mac<'m>,
     /// TCP header compression, where the network has it.
     tcphc: Option<&'m mut Tcphc<'m>>,
@@ -193,6 +195,7 @@ impl<'m> Mesh<'m> {
             },
             settings: MeshSettings::of(&config),
             pace_search: pace_search::PaceSearch::NEW,
+            last_hops: last_hop::LastHops::default(),
             mac,
             tcphc: None,
             outgoing: Fragmenter::new(memory.outgoing),

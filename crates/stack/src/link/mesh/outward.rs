@@ -127,9 +127,12 @@ impl<'m> Mesh<'m> {
         }
     }
 
-    /// Leaves the neighbour alone that has taken a frame. `is_router`: whether it goes up from
-    /// there.
+    /// Leaves the neighbour alone that has taken a frame which it passes on. `is_router`: whether it
+    /// goes up from there.
     pub(super) fn pace(&mut self, is_router: bool, outcome: &Outcome, now: Instant) {
+        if self.last_hops.has(outcome.token) {
+            return;
+        }
         let pacing = &self.settings.pacing;
         let until = match pacing.is_measured() {
             false => now + pacing.after(is_router),
@@ -368,6 +371,9 @@ impl<'m> Mesh<'m> {
             false => growth(&header, link, contexts, header_len),
         };
         let tag = self.datagrams.new_tag();
+        if to == Neighbour::One(ip::iid_of(&header.dst)) {
+            self.last_hops.note(tag);
+        }
         let len_max = self.mac.payload_len_max(neighbour);
         let tcp = match meta.egress {
             TcpEgress::As(form) => form,

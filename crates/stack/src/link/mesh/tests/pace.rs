@@ -194,6 +194,31 @@ fn routing_says_how_far_frames_go() {
     }
 }
 
+/// A packet for the relay itself is passed on by nobody: its next frame follows at once, while
+/// those of other packets wait as ever.
+#[test]
+fn what_goes_no_further_is_not_paced() {
+    let of = |token, now| Outcome {
+        token,
+        ..taken(CHILD, now, 4)
+    };
+    let mut mesh = mesh();
+    for tag in 100..110 {
+        mesh.last_hops.note(tag);
+    }
+    went(&mut mesh, CHILD, LATELY);
+    mesh.pace(false, &of(109, NOW(0)), NOW(0));
+    assert_eq!(begins(&mut mesh, CHILD, NOW(0)), NOW(0));
+    // One that passed on long ago is forgotten.
+    for tag in [7, 100] {
+        let mut mesh = mesh_with(mesh.settings.pacing);
+        mesh.last_hops.note(109);
+        went(&mut mesh, CHILD, LATELY);
+        mesh.pace(false, &of(tag, NOW(0)), NOW(0));
+        assert_eq!(begins(&mut mesh, CHILD, NOW(0)), NOW(4), "{tag}");
+    }
+}
+
 /// A frame for all is passed on by nobody in particular.
 #[test]
 fn frames_for_all_are_not_paced() {
