@@ -208,8 +208,10 @@ impl Medians {
         let over = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
         match (flow.outcome, flow.likeness.kind, flow.finished_s) {
             (outcome, ..) if outcome.is_failure() => -2.0,
-            (_, FlowKind::Bulk, Some(finished_s)) => over(self.finished, finished_s),
-            (_, FlowKind::Bulk, None) if flow.likeness.bytes > 0 => {
+            (_, FlowKind::Bulk | FlowKind::Push, Some(finished_s)) => {
+                over(self.finished, finished_s)
+            }
+            (_, FlowKind::Bulk | FlowKind::Push, None) if flow.likeness.bytes > 0 => {
                 over(flow.bytes as f64, flow.likeness.bytes as f64) - 1.0
             }
             (_, FlowKind::Bulk, None) => over(flow.goodput_kbps, self.goodput),

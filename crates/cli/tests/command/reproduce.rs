@@ -68,6 +68,7 @@ fn the_list_names_every_experiment_once() {
         "combined-pacing-search",
         "combined-security",
         "combined-outsiders",
+        "combined-update",
         "combined-ble",
         "combined-multihop",
         "combined-features",

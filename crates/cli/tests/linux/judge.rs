@@ -11,7 +11,7 @@ use std::{
 use serde_json::json;
 
 use crate::peer::{NotPermitted, Peer};
-use crate::{forwarding, hostile, live, settings, tshark};
+use crate::{coap, forwarding, hostile, live, settings, tshark};
 
 /// What one check found.
 pub(crate) struct Row {
@@ -62,6 +62,7 @@ type Group = (
 );
 
 const GROUPS: &[Group] = &[
+    ("coap", coap::checks),
     ("forwarding", forwarding::checks),
     ("hostile", hostile::checks),
     ("settings", settings::checks),

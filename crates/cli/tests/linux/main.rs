@@ -11,6 +11,8 @@
 #[cfg(target_os = "linux")]
 mod air;
 #[cfg(target_os = "linux")]
+mod coap;
+#[cfg(target_os = "linux")]
 mod forwarding;
 #[cfg(target_os = "linux")]
 mod hostile;

@@ -20,6 +20,11 @@ mod iperf3;
 #[cfg(feature = "firmware")]
 mod lines;
 pub mod messages;
+#[cfg(feature = "firmware")]
+pub mod push;
+#[cfg(not(feature = "firmware"))]
+#[path = "push_absent.rs"]
+pub mod push;
 pub mod readings;
 mod receiver;
 pub mod reporter;
@@ -29,13 +34,18 @@ mod services;
 use motet::node::Node;
 use motet::time::{Duration, Instant};
 
+#[cfg(feature = "firmware")]
+use crate::Arena;
+
 use self::coap::{CoapCollector, CoapReporter};
 use self::messages::{Client, Server};
+use self::push::{BlockPusher, Pusher};
 use self::readings::{Readings, Sink};
 use self::reporter::Reporter;
 
 pub use self::dialogue::Application;
 pub use self::ends::{Ends, Progress};
+pub use self::firmware::{BlockTaker, Stored};
 pub use self::receiver::Receiver;
 pub use self::sender::Sender;
 pub use self::services::{PORTS as SERVICE_PORTS, Services};
@@ -66,6 +76,12 @@ pub enum App<'m> {
     CoapReporter(CoapReporter<'m>),
     /// Takes a sensor's readings over CoAP.
     CoapCollector(CoapCollector<'m>),
+    /// Brings new firmware to motes.
+    Pusher(Pusher<'m>),
+    /// Brings it over CoAP.
+    BlockPusher(BlockPusher<'m>),
+    /// Takes it over CoAP.
+    BlockTaker(BlockTaker<'m>),
 }
 
 impl<'m> App<'m> {
@@ -83,6 +99,9 @@ impl<'m> App<'m> {
             Self::Reporter(reporter) => reporter.step(node, now),
             Self::CoapReporter(reporter) => reporter.step(node, now),
             Self::CoapCollector(collector) => collector.step(node, now),
+            Self::Pusher(pusher) => pusher.step(node, now),
+            Self::BlockPusher(pusher) => pusher.step(node, now),
+            Self::BlockTaker(taker) => taker.step(node, now),
         }
     }
 
@@ -99,6 +118,9 @@ impl<'m> App<'m> {
             Self::Reporter(reporter) => reporter.switch_off(node),
             Self::CoapReporter(reporter) => reporter.switch_off(node),
             Self::CoapCollector(collector) => collector.switch_off(node),
+            Self::Pusher(pusher) => pusher.switch_off(node),
+            Self::BlockPusher(pusher) => pusher.switch_off(node),
+            Self::BlockTaker(taker) => taker.switch_off(node),
         }
     }
 
@@ -122,6 +144,9 @@ impl<'m> App<'m> {
             Self::Reporter(reporter) => reporter.next_deadline(),
             Self::CoapReporter(reporter) => reporter.next_deadline(),
             Self::Services(services) => services.next_deadline(),
+            Self::Pusher(pusher) => pusher.next_deadline(),
+            Self::BlockPusher(pusher) => pusher.next_deadline(),
+            Self::BlockTaker(taker) => taker.next_deadline(),
             _ => None,
         }
     }
@@ -131,8 +156,31 @@ impl<'m> App<'m> {
     pub(crate) fn take_halt(&mut self) -> Duration {
         match self {
             Self::Services(services) => services.take_halt(),
+            Self::BlockTaker(taker) => taker.take_halt(),
             _ => Duration::ZERO,
         }
+    }
+
+    /// What a mote's flash holds of new firmware, if it takes any.
+    pub fn stored(&self, image: &[u8]) -> Option<Stored> {
+        match self {
+            Self::Services(services) => services.stored(image),
+            Self::BlockTaker(taker) => Some(taker.stored(image)),
+            _ => None,
+        }
+    }
+
+    /// A mote's `/firmware`, which takes images alone that [`push::image`] made.
+    #[cfg(feature = "firmware")]
+    pub(crate) fn firmware(ends: Ends<'m>) -> Self {
+        let services = Services::new(FIRMWARE_CONNECTIONS, ends).only(&[]);
+        Self::Services(Box::new(services.with_signed_firmware(push::demands())))
+    }
+
+    /// The same over CoAP.
+    #[cfg(feature = "firmware")]
+    pub(crate) fn block_taker(arena: &'m Arena) -> Self {
+        Self::BlockTaker(BlockTaker::new(push::demands(), arena))
     }
 
     /// How the transfer goes, if this is one end of a transfer.
@@ -147,3 +195,7 @@ impl<'m> App<'m> {
         }
     }
 }
+
+/// Connections of a mote that takes new firmware: from the host to write and to look, from a mote
+/// below it, and to one above it; one more while an old one ends.
+pub const FIRMWARE_CONNECTIONS: usize = 5;

@@ -16,11 +16,11 @@ use motet::tcp::{self, Buffers, Config, Handle, ListenerHandle, RecvError, Segme
 use motet::time::{Duration, Instant};
 use motet::udp::Inbox;
 #[cfg(feature = "firmware")]
-use motet_update::Access;
+use motet_update::{Access, Demands};
 
 use super::dialogue::{Application, Dialogue, Facts, IDLE_MAX};
 use super::ends::Ends;
-use super::firmware::{self, Device, Upload};
+use super::firmware::{self, Device, Stored, Upload};
 use super::iperf3;
 use super::readings::take_inbox;
 
@@ -116,10 +116,26 @@ impl<'m> Services<'m> {
     pub fn with_firmware(self, token: Option<&'static [u8]>) -> Self {
         let access = token.map_or(Access::Open, Access::Bearer);
         Self {
-            firmware: Some(Device::new(access)),
+            firmware: Some(Device::new(access, Demands::default())),
             application: None,
             ..self
         }
+    }
+
+    /// The same, open, but for images alone that have the signature which is demanded.
+    #[cfg(feature = "firmware")]
+    #[must_use]
+    pub(super) fn with_signed_firmware(self, demands: Demands) -> Self {
+        Self {
+            firmware: Some(Device::new(Access::Open, demands)),
+            application: None,
+            ..self
+        }
+    }
+
+    /// What its firmware's flash holds of `image`.
+    pub(super) fn stored(&self, image: &[u8]) -> Option<Stored> {
+        Some(self.firmware.as_ref()?.stored(image))
     }
 
     /// How many connections there are.

@@ -7,8 +7,10 @@
 //! not need: observation, proxies, discovery, separate responses, DTLS. Sources: RFC 7252, RFC
 //! 7959, RFC 7967; draft-ietf-core-cocoa-03; `TCPlp` §9.
 
+pub mod push;
 pub mod receiver;
 pub mod sender;
+pub mod take;
 pub mod timing;
 
 /// UDP port of servers (RFC 7252 §6.1).

@@ -41,6 +41,8 @@ pub mod tcplp;
 pub mod traffic;
 pub mod transfer;
 mod unjudged;
+#[cfg(feature = "firmware")]
+pub mod update;
 
 use std::fmt;
 use std::sync::Arc;
@@ -193,6 +195,8 @@ pub fn all() -> Vec<Experiment> {
     all.extend(sleepy::EXPERIMENTS);
     all.extend(security::EXPERIMENTS);
     all.extend(outsiders::EXPERIMENTS);
+    #[cfg(feature = "firmware")]
+    all.extend(update::EXPERIMENTS);
     all.extend(everything::EXPERIMENTS);
     all
 }

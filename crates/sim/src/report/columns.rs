@@ -288,6 +288,7 @@ const FLOWS: &[(&str, Type)] = &[
     ("counted_bytes", Whole),
     ("goodput_kbps", Real),
     ("finished_s", Real),
+    ("resent_bytes", Whole),
     ("rtt_ms", Real),
     ("cwnd_segments", Real),
     ("delivered", Real),

@@ -195,6 +195,7 @@ fn flow_body(flow: &FlowResult) -> Value {
         "counted_bytes": flow.counted_bytes,
         "goodput_kbps": flow.goodput_kbps,
         "finished_s": flow.finished_s,
+        "resent_bytes": flow.resent_bytes,
         "rtt_ms": flow.rtt_ms,
         "cwnd_segments": flow.cwnd_segments,
         "messages": flow.messages,

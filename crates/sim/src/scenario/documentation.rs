@@ -110,6 +110,9 @@ with `bytes` is sent from its first byte, and its `finished_s` counts from its f
 go on, but a mote that is off makes none. A flow whose path has a fault, but not its ends, has to
 live with it: its connection survives, or TCP gives it up and the run fails.
 
+A push (`kind = \"push\"`) goes on where the mote's flash was when its power went, over CoAP from its first
+block; `resent_bytes` counts what went again.
+
 Routes stay as they are, so that a mote behind a node that is off is cut off as well.
 
 ## What comes out

@@ -11,6 +11,7 @@ use super::model::{
     FaultKind, FaultSettings, FlowEnd, FlowKind, FlowSettings, Scenario, Timing, seconds,
 };
 use crate::air::gains::Later;
+use crate::apps::FIRMWARE_CONNECTIONS;
 use crate::net::outages::{Outages, Switch};
 
 #[derive(Deserialize)]
@@ -195,7 +196,7 @@ impl FlowSettings {
     /// Whether the flow opens a new connection after a loss: if a fault switches one of its ends
     /// off, or if the flow has no end.
     pub(super) fn begins_anew(&self, faults: &[FaultSettings]) -> bool {
-        if self.kind == FlowKind::Readings {
+        if matches!(self.kind, FlowKind::Readings | FlowKind::Push) {
             return true;
         }
         let mut outages = faults.iter().filter(|fault| fault.to.is_none());
@@ -205,6 +206,9 @@ impl FlowSettings {
     /// Connections that the TCP of its receiver has room for: a sender that has lost its end
     /// comes back while the receiver still has its own.
     pub(super) fn places_received(&self, faults: &[FaultSettings]) -> usize {
+        if self.push.is_some() {
+            return FIRMWARE_CONNECTIONS;
+        }
         1 + usize::from(self.begins_anew(faults))
     }
 }

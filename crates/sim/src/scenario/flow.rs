@@ -7,6 +7,9 @@ use motet::time::{Duration, Instant};
 
 use super::hosts;
 use super::model::{FlowEnd, FlowKind, FlowSettings, Scenario, seconds};
+use super::pushes;
+#[cfg(feature = "firmware")]
+use super::pushing;
 use super::readings;
 use super::session::FlowView;
 use crate::Arena;
@@ -129,6 +132,20 @@ impl Flow<'_> {
             }
         };
         let ends: [Ends<'m>; 2] = [ends(from, to_addr), ends(to, from_addr)];
+        #[cfg(feature = "firmware")]
+        if let Some(push) = &self.settings.push {
+            let image = |seed, len| crate::apps::push::image([seed, push.first as u64], len);
+            let start = pushing::Start {
+                is_first: self.number == push.first,
+                image: image(self.seed, self.settings.bytes as usize),
+                nodes: self.nodes,
+                push,
+                rng: stream(self.seed, self.number as u32, Purpose::Application),
+                arena,
+            };
+            self.apps = Some(start.run(scenario, network, ends));
+            return;
+        }
         let mut rng = stream(self.seed, self.number as u32, Purpose::Application);
         let world = &mut network.world;
         self.apps = Some(match self.settings.kind {
@@ -171,6 +188,7 @@ impl Flow<'_> {
                 let readings = App::Readings(readings.until(self.ends_at));
                 [world.add_app(from, readings), self.sink.unwrap_or_default()]
             }
+            FlowKind::Push => return,
         });
     }
 
@@ -179,6 +197,9 @@ impl Flow<'_> {
         let is_over = |progress: &Progress| {
             progress.finished.is_some() || (progress.closed && !self.begins_anew)
         };
+        if let Some(pushed) = self.pushed(world) {
+            return pushed.is_over || self.nodes.into_iter().any(is_gone);
+        }
         let has_end = self.settings.kind == FlowKind::Bulk && self.settings.bytes > 0;
         has_end
             && (self.progress(world).is_some_and(is_over) || self.nodes.into_iter().any(is_gone))
@@ -186,6 +207,9 @@ impl Flow<'_> {
 
     /// Application bytes that the flow has delivered.
     pub(super) fn delivered(&self, world: &World<'_>) -> u64 {
+        if let Some(pushed) = self.pushed(world) {
+            return pushed.stored.bytes;
+        }
         match self.ends(world) {
             Some([_, App::Receiver(receiver)]) => receiver.received,
             Some([App::Client(client), App::Server(server)]) => {
@@ -289,6 +313,9 @@ impl Flow<'_> {
         let progress = self.progress(world).copied().unwrap_or_default();
         let took = progress.began.zip(progress.finished);
         let took_s = took.map(|(began, finished)| finished.since(began).as_micros() as f64 / 1e6);
+        let pushed = self.pushed(world);
+        let pending = pushed.and_then(|pushed| pushed.stored.pending_since);
+        let took_s = took_s.or(pushes::took_s(self.began_at, pending));
         let samples = f64::from(self.means.samples);
         let mean = |sum: f64| (samples > 0.0).then(|| sum / samples);
         let bytes = self.delivered(world);
@@ -307,6 +334,7 @@ impl Flow<'_> {
             to: self.settings.to,
             likeness: Likeness::new(self.settings, self.path.len() - 1),
             outcome,
+            resent_bytes: pushed.map(|pushed| pushed.resent),
             connections_lost: self.progress(world).map(lost),
             bytes,
             counted_bytes,
@@ -333,6 +361,9 @@ impl Flow<'_> {
 
     /// The outcome of the flow. Datagrams cannot fail, and messages have no end.
     fn outcome(&self, world: &World<'_>) -> Outcome {
+        if let Some(pushed) = self.pushed(world) {
+            return pushed.outcome();
+        }
         let ends = self.ends(world);
         let mut progresses = ends.into_iter().flatten().filter_map(App::progress);
         let sender = progresses.next();
@@ -350,7 +381,16 @@ impl Flow<'_> {
         failed.unwrap_or(Outcome::Running)
     }
 
+    /// How the mote of a push does.
+    fn pushed(&self, world: &World<'_>) -> Option<pushes::Pushed> {
+        let push = self.settings.push.as_ref()?;
+        pushes::Pushed::of(self.ends(world)?, self.number - push.first)
+    }
+
     fn is_intact(&self, world: &World<'_>) -> bool {
+        if let Some(pushed) = self.pushed(world) {
+            return pushed.outcome() != Outcome::Complete || pushed.stored.is_intact;
+        }
         match self.ends(world) {
             Some([_, App::Receiver(receiver)]) => {
                 let is_short = self.outcome(world) == Outcome::Complete

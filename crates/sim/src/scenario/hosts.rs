@@ -34,6 +34,10 @@ pub(super) fn hosts(
         let received = own.iter().map(|flow| &flows[*flow]);
         let received = received.filter(|flow| flow.to == FlowEnd::Host);
         let spare: usize = received.map(|flow| flow.places_received(faults) - 1).sum();
+        // Pushes are the first stack's: one connection to write, and one to look.
+        let is_push = |flow: &&FlowSettings| flow.push.is_some() && flow.is_tcp();
+        let pushes = flows.iter().filter(is_push).filter(|_| number == 0);
+        let spare = spare + 2 * pushes.count();
         HostOptions {
             delay: Duration::from_micros((wire.delay_ms * 1e3) as u64),
             connections: sockets + spare,
@@ -67,9 +71,11 @@ pub(super) fn port(kind: FlowKind, number: usize) -> u16 {
         FlowKind::Udp => UDP_PORT
             .checked_add(number)
             .unwrap_or_else(|| LOW_PORT + (number - (u16::MAX - UDP_PORT) - 1)),
-        FlowKind::Bulk | FlowKind::Periodic | FlowKind::Request | FlowKind::Readings => {
-            TCP_PORT - number
-        }
+        FlowKind::Bulk
+        | FlowKind::Periodic
+        | FlowKind::Request
+        | FlowKind::Readings
+        | FlowKind::Push => TCP_PORT - number,
     }
 }
 
@@ -82,7 +88,7 @@ pub(super) fn check(flows: &[FlowSettings], nodes: usize) -> Result<(), Scenario
         )));
     }
     let (mut ends, mut received) = (vec![0; nodes], vec![0; nodes]);
-    for flow in flows.iter().filter(|flow| flow.kind != FlowKind::Udp) {
+    for flow in flows.iter().filter(|flow| flow.is_tcp()) {
         for end in [flow.from, flow.to] {
             if let FlowEnd::Node(node) = end {
                 ends[node] += 1;
@@ -111,9 +117,9 @@ pub(super) fn check(flows: &[FlowSettings], nodes: usize) -> Result<(), Scenario
     Ok(())
 }
 
-/// Whether the host's TCP is an end of it.
+/// Whether one of the host's TCP stacks is an end of it, by a port of its own.
 fn is_hosts(flow: &FlowSettings) -> bool {
-    flow.kind != FlowKind::Udp && [flow.from, flow.to].contains(&FlowEnd::Host)
+    flow.is_tcp() && flow.push.is_none() && [flow.from, flow.to].contains(&FlowEnd::Host)
 }
 
 /// The ports of flows lie below the dynamic ports, 49,152 and up (RFC 6335 §6).

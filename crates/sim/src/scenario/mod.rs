@@ -32,6 +32,9 @@ mod model;
 mod outcome;
 mod pace;
 mod parts;
+mod pushes;
+#[cfg(feature = "firmware")]
+mod pushing;
 mod radio;
 mod readings;
 mod relevance;
@@ -58,7 +61,8 @@ pub use documentation::documentation;
 pub use error::{Rule, ScenarioError};
 pub use flag::Setting;
 pub use model::{
-    FaultKind, FaultSettings, FlowEnd, FlowKind, FlowSettings, Scenario, StackSettings, Timing,
+    FaultKind, FaultSettings, FlowEnd, FlowKind, FlowSettings, PushSettings, Scenario, Schedule,
+    StackSettings, Timing, Transport,
 };
 pub use outcome::{Direction, Likeness, Outcome};
 pub use results::{

@@ -223,6 +223,47 @@ pub struct FlowSettings {
     pub batch: usize,
     /// When the flow begins, s.
     pub start_s: f64,
+    /// The push that the flow is one mote's part of, with kind `push`.
+    pub push: Option<PushSettings>,
+}
+
+/// What all motes of a push have in common.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct PushSettings {
+    /// The place, among the scenario's flows, of the push's first mote.
+    pub first: usize,
+    /// How many motes it has.
+    pub motes: usize,
+    /// Which mote gets the image when.
+    pub schedule: Schedule,
+    /// What carries it.
+    pub transport: Transport,
+    /// Bytes of a block, over CoAP.
+    pub block_bytes: usize,
+}
+
+/// Which mote gets an image when.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Schedule {
+    /// One after another.
+    Sequential,
+    /// All at once.
+    Parallel,
+    /// Each from the mote above it.
+    Tree,
+}
+
+/// What carries an image.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// HTTP over TCP.
+    Tcp,
+    /// CoAP by Block1 (RFC 7959).
+    Coap,
+    /// CoAP by Q-Block1 (RFC 9177).
+    Qblock,
 }
 
 /// The keys of one `[[fault]]`.
@@ -268,6 +309,8 @@ pub enum FlowKind {
     Udp,
     /// A sensor's readings, in batches.
     Readings,
+    /// New firmware.
+    Push,
 }
 
 impl FlowKind {
@@ -279,6 +322,17 @@ impl FlowKind {
             Self::Request => "request",
             Self::Udp => "udp",
             Self::Readings => "readings",
+            Self::Push => "push",
+        }
+    }
+}
+
+impl FlowSettings {
+    /// Whether TCP carries it.
+    pub fn is_tcp(&self) -> bool {
+        match &self.push {
+            Some(push) => push.transport == Transport::Tcp,
+            None => self.kind != FlowKind::Udp,
         }
     }
 }

@@ -103,7 +103,7 @@ impl Likeness {
     /// The likeness of a flow with these settings over `hops` radio hops.
     pub fn new(flow: &FlowSettings, hops: usize) -> Self {
         let (bytes, message) = match flow.kind {
-            FlowKind::Bulk => (flow.bytes, [0; 3]),
+            FlowKind::Bulk | FlowKind::Push => (flow.bytes, [0; 3]),
             kind => {
                 let answer = match kind {
                     FlowKind::Request => flow.answer_bytes as u64,

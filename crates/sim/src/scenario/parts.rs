@@ -118,7 +118,7 @@ impl Part {
     /// The nodes that have it, some of them more than once.
     fn nodes(self, scenario: &Scenario) -> Vec<usize> {
         let flows = || scenario.flows.iter();
-        let over_tcp = || flows().filter(|flow| flow.kind != FlowKind::Udp);
+        let over_tcp = || flows().filter(|flow| flow.is_tcp());
         let is_answered = |flow: &FlowSettings| flow.kind == FlowKind::Request;
         let ends = || over_tcp().flat_map(|flow| [flow.from, flow.to]);
         let answering = over_tcp().filter(|flow| is_answered(flow));
@@ -126,6 +126,8 @@ impl Part {
             Self::Ends => ends().filter_map(mote).collect(),
             Self::Sends => {
                 let answerers = answering.map(|flow| flow.to);
+                let pushes = over_tcp().filter(|flow| flow.push.is_some());
+                let answerers = answerers.chain(pushes.map(|flow| flow.to));
                 let senders = over_tcp().map(|flow| flow.from).chain(answerers);
                 senders.filter_map(mote).collect()
             }

@@ -17,10 +17,11 @@ use super::interference::interference;
 use super::keys::{self, Section};
 use super::layout::Layout;
 use super::model::{
-    FaultSettings, FlowEnd, FlowKind, FlowSettings, PathLoss, RadioSettings, Scenario,
-    StackSettings, Timing, seconds,
+    FaultSettings, FlowEnd, FlowKind, FlowSettings, PathLoss, PushSettings, RadioSettings,
+    Scenario, Schedule, StackSettings, Timing, Transport, seconds,
 };
 use super::pace;
+use super::pushes;
 use super::readings;
 use super::router::{self, RouterSettings};
 use super::security;
@@ -67,6 +68,7 @@ impl Scenario {
         let left_out = LeftOut::of(&layout, &parents, &radio, &profiles)?;
         let flows = flows(&table, (nodes, left_out.last(nodes)), document.is_made)?;
         hosts::check(&flows, nodes)?;
+        pushes::check_all(&flows)?;
         check_starts(&flows, &timing)?;
         let faults = faults(&table, nodes, &timing)?;
         left_out.check(&flows, &faults)?;
@@ -322,7 +324,7 @@ fn network(
             parents.len()
         )));
     }
-    let over_tcp = || flows.iter().filter(|flow| flow.kind != FlowKind::Udp);
+    let over_tcp = || flows.iter().filter(|flow| flow.is_tcp());
     let nodes = stacks.iter().enumerate().map(|(n, stack)| {
         let mut node = NodeOptions::new(n.to_string());
         if n == 0 {
@@ -341,12 +343,18 @@ fn network(
         let sockets = ends.filter(|end| *end == FlowEnd::Node(n)).count().max(1);
         let here = over_tcp().filter(|flow| flow.to == FlowEnd::Node(n));
         let spare: usize = here.map(|flow| flow.places_received(faults) - 1).sum();
+        // What enters by the border router takes its places there, one each way.
+        let pushes = over_tcp().filter(|flow| flow.push.is_some()).count();
         node.tables = Tables {
             connections: sockets + spare,
             listeners: sockets,
             half_open: sockets + spare,
             // The border router compresses for the host.
-            compressed: if n == 0 { over_tcp().count() } else { 0 },
+            compressed: if n == 0 {
+                over_tcp().count() + pushes
+            } else {
+                0
+            },
             ..node.tables
         };
         node
@@ -370,6 +378,10 @@ struct FlowKeys {
     queue: usize,
     batch: usize,
     start_s: f64,
+    motes: Vec<i64>,
+    schedule: Schedule,
+    transport: Transport,
+    block_bytes: usize,
 }
 
 #[derive(Deserialize)]
@@ -496,12 +508,18 @@ fn flows(
             "there is no [[flow]], but at least one is needed",
         ));
     }
-    let flow = |(mut flow, number)| {
+    let motes: Vec<usize> = (1..nodes).collect();
+    let mut all = Vec::new();
+    for (mut flow, number) in flows.into_iter().zip(1..) {
         readings::fill(&mut flow);
-        let keys = into("flow", fill(section, flow))?;
-        flow_of(&keys, (nodes, last)).map_err(|error: ScenarioError| error.of_table("flow", number))
-    };
-    flows.into_iter().zip(1..).map(flow).collect()
+        pushes::fill(&mut flow);
+        let keys: FlowKeys = into("flow", fill(section, flow))?;
+        let spread = flow_of(&keys, (nodes, last))
+            .and_then(|flow| pushes::spread(flow, &keys.motes, &motes, all.len()))
+            .map_err(|error: ScenarioError| error.of_table("flow", number))?;
+        all.extend(spread);
+    }
+    Ok(all)
 }
 
 fn flow_of(keys: &FlowKeys, (nodes, last): (usize, usize)) -> Result<FlowSettings, ScenarioError> {
@@ -543,6 +561,13 @@ fn flow_of(keys: &FlowKeys, (nodes, last): (usize, usize)) -> Result<FlowSetting
         queue: keys.queue,
         batch: keys.batch,
         start_s: keys.start_s,
+        push: (keys.kind == FlowKind::Push).then_some(PushSettings {
+            first: 0,
+            motes: 0,
+            schedule: keys.schedule,
+            transport: keys.transport,
+            block_bytes: keys.block_bytes,
+        }),
     };
     readings::check(&flow)?;
     Ok(flow)

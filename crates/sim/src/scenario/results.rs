@@ -72,6 +72,9 @@ pub struct FlowResult {
     pub likeness: Likeness,
     /// The end of the flow.
     pub outcome: Outcome,
+    /// Bytes of an image that were sent again: over TCP once a connection was lost, over CoAP in
+    /// each block that was; none of other flows.
+    pub resent_bytes: Option<u64>,
     /// Connections that were established and lost; none of datagrams.
     pub connections_lost: Option<u32>,
     /// Application bytes read at the far end in the whole run.

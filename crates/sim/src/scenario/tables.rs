@@ -243,7 +243,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 "kind",
                 Choice(FLOW_KINDS),
                 Some("\"bulk\""),
-                "`bulk`: as much as TCP takes; `periodic`: a message over one TCP connection each `interval_s`; `request`: the same, and each message is answered; `udp`: a datagram each `interval_s`; `readings`: a sensor's readings, one each `interval_s`, which wait in a queue and go in batches over one TCP connection. One that finds the queue full is lost; at the end of a run those that wait, or are under way, count neither way.",
+                "`bulk`: as much as TCP takes; `periodic`: a message over one TCP connection each `interval_s`; `request`: the same, and each message is answered; `udp`: a datagram each `interval_s`; `readings`: a sensor's readings, one each `interval_s`, which wait in a queue and go in batches over one TCP connection. One that finds the queue full is lost; at the end of a run those that wait, or are under way, count neither way; `push`: the host brings new firmware to `motes`, each of which is a flow of its own in the results.",
             ),
             key(
                 "from",
@@ -261,7 +261,31 @@ pub(super) const SECTIONS: &[Section] = &[
                 "bytes",
                 Integer(0, 250_000_000),
                 Some("0"),
-                "`bulk`: how much; 0: as much as the time allows.",
+                "`bulk`: how much; 0: as much as the time allows. `push`: bytes of the image, 250000 by default.",
+            ),
+            key(
+                "motes",
+                Nodes,
+                Some("[]"),
+                "`push`: who gets the image, in this order; without it every mote.",
+            ),
+            key(
+                "schedule",
+                Choice(SCHEDULES),
+                Some("\"sequential\""),
+                "`push`: one mote after another, all at once (`parallel`), or along the tree of parents: each mote fetches the image from the nearest one above it, once that has verified it.",
+            ),
+            key(
+                "transport",
+                Choice(TRANSPORTS),
+                Some("\"tcp\""),
+                "`push`: HTTP over TCP, as `motet push` has it; CoAP by Block1 (RFC 7959), one block under way; or by Q-Block1 (RFC 9177), ten.",
+            ),
+            key(
+                "block_bytes",
+                Integer(64, 1_024),
+                Some("1024"),
+                "`push` over CoAP: bytes of a block, a power of two.",
             ),
             key(
                 "interval_s",
@@ -353,7 +377,11 @@ pub(super) const FAULT_KINDS: &[&str] = &["off", "reboot", "link"];
 const OFF_MIN_S: f64 = 0.1;
 
 /// The kinds of flow.
-pub(super) const FLOW_KINDS: &[&str] = &["bulk", "periodic", "request", "udp", "readings"];
+pub(super) const FLOW_KINDS: &[&str] = &["bulk", "periodic", "request", "udp", "readings", "push"];
+
+/// Which mote gets an image when, and what carries it.
+const SCHEDULES: &[&str] = &["sequential", "parallel", "tree"];
+const TRANSPORTS: &[&str] = &["tcp", "coap", "qblock"];
 
 /// The highest number that a node may have.
 pub(super) const NODE_LAST: i64 = crate::net::network::NODES_MAX as i64 - 1;

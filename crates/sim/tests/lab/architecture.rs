@@ -35,7 +35,7 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "scenario",
         &[
-            "air", "apps", "ble", "capture", "keys", "net", "parallel", "stats", "streams",
+            "air", "apps", "ble", "capture", "coap", "keys", "net", "parallel", "stats", "streams",
         ],
     ),
     (

@@ -3,7 +3,9 @@
 //! Place: [`super::Services`] accepts clients at port 80 and calls [`Device`]. Left out: the boot
 //! loader. An image that is pending stays so; nothing restarts.
 
+mod blocks;
 mod flash;
+mod stored;
 
 use std::rc::Rc;
 
@@ -11,15 +13,19 @@ use embassy_futures::block_on;
 use motet::node::Node;
 use motet::tcp::{self, Buffers, Config, Handle};
 use motet::time::{Duration, Instant};
-use motet_update::{Access, Demands, Firmware, Slot};
+use motet_update::{Access, Demands, Firmware, Served, Slot};
 
 use self::flash::{Flash, Partition};
 use super::lines::{Calls, Dial, Line, Plug, Task, line};
+
+pub use self::blocks::BlockTaker;
+pub use self::stored::Stored;
 
 /// A mote's firmware: what stays when it is switched off, and what does not.
 #[derive(Debug)]
 pub(super) struct Device {
     access: Access<'static>,
+    demands: Demands,
     flash: Rc<Flash>,
     running: Option<Running>,
     calls: Calls,
@@ -29,6 +35,8 @@ pub(super) struct Device {
     halt: Duration,
     /// When a client last got on.
     active: Instant,
+    /// When an image first became pending.
+    pending_since: Option<Instant>,
 }
 
 #[derive(Clone, Debug)]
@@ -42,20 +50,27 @@ struct Running {
 pub(super) struct Upload {
     plug: Plug,
     /// `None` once it was served.
-    task: Option<Task<()>>,
+    task: Option<Task<bool>>,
 }
 
 impl Device {
-    pub(super) fn new(access: Access<'static>) -> Self {
+    pub(super) fn new(access: Access<'static>, demands: Demands) -> Self {
         Self {
             access,
+            demands,
             flash: Flash::new(),
             running: None,
             calls: Calls::default(),
             halted_until: Instant::ORIGIN,
             halt: Duration::ZERO,
             active: Instant::ORIGIN,
+            pending_since: None,
         }
+    }
+
+    /// What the flash holds of `image`.
+    pub(super) fn stored(&self, image: &[u8]) -> Stored {
+        Stored::new(&self.flash, image, self.pending_since)
     }
 
     /// Begins to serve a client; `None` if the flash cannot be served, which would be this file's
@@ -63,7 +78,7 @@ impl Device {
     pub(super) fn begin(&mut self) -> Option<Upload> {
         if self.running.is_none() {
             let (slot, notes) = self.flash.partitions();
-            let slot = block_on(Slot::open(slot, notes, Demands::default())).ok()?;
+            let slot = block_on(Slot::open(slot, notes, self.demands.clone())).ok()?;
             self.running = Some(Running {
                 resource: Rc::new(Firmware::new(slot, self.access)),
                 dial: Rc::default(),
@@ -87,6 +102,9 @@ impl Device {
         buffers: impl FnMut(&mut Vec<Buffers<'m>>) -> Option<Buffers<'m>>,
         now: Instant,
     ) -> bool {
+        if now >= self.halted_until {
+            self.halted_until = Instant::ORIGIN;
+        }
         let Some(running) = &self.running else {
             return false;
         };
@@ -112,9 +130,12 @@ impl Device {
         }
         let mut acted = upload.plug.carry(handle, tcp, now);
         if let Some(task) = &mut upload.task {
-            if task.run().is_some() {
+            if let Some(is_pending) = task.run() {
                 upload.task = None;
                 acted = true;
+                if is_pending {
+                    self.pending_since.get_or_insert(now);
+                }
             }
             let halt = self.flash.take_halt();
             if halt > Duration::ZERO {
@@ -138,7 +159,7 @@ impl Device {
 
     /// When flash lets the processor run again.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        Some(self.halted_until).filter(|at| *at > self.active)
+        Some(self.halted_until).filter(|at| *at > Instant::ORIGIN)
     }
 
     /// How long the processor stands still since the last call.
@@ -155,12 +176,14 @@ impl Device {
     }
 }
 
-async fn serve(running: Running, mut line: Line) {
+/// Serves a client; returns whether its image is now pending.
+async fn serve(running: Running, mut line: Line) -> bool {
     // A client that is gone needs no answer.
-    let _ = running
+    let served = running
         .resource
         .serve(&mut line, &*running.dial, &mut [0; BUFFER_LEN])
         .await;
+    matches!(served, Ok(Served::Pending(_)))
 }
 
 /// Where `/firmware` is.

@@ -16,6 +16,7 @@ fn flow(goodput_kbps: f64, finished_s: Option<f64>) -> FlowResult {
             bytes: if finished_s.is_some() { 9 } else { 0 },
             message: [0; 3],
         },
+        resent_bytes: None,
         connections_lost: Some(0),
         outcome: Outcome::Running,
         bytes: 1,

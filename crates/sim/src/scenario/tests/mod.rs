@@ -13,6 +13,7 @@ mod hostile;
 mod made;
 mod mixed;
 mod pace;
+mod pushes;
 mod readings;
 mod refusals;
 mod runs;

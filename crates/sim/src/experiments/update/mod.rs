@@ -1,0 +1,187 @@
+//! New firmware for a mesh: along the tree, from the host, and over CoAP.
+//!
+//! Purpose: Motet's own experiment. 250 kB for twelve motes in three branches; the receiver is
+//! `motet-update`'s, flash, digests and the signature cost an nRF52840's time. Place: a run is a
+//! scenario with a flow of kind `push`, as `motet run` has it.
+
+mod layout;
+mod trial;
+
+use self::trial::{CUTS, Carrier, Setting, Trial};
+use super::row::{Point, Row};
+use super::setup::Setup;
+use super::{Budget, Case, Experiment, Results};
+use crate::stats::mean;
+
+/// The experiments, in the order of the command's list.
+pub const EXPERIMENTS: [Experiment; 1] = [Experiment {
+    id: "combined-update",
+    title: "New firmware for twelve motes: the tree, the host alone, and CoAP",
+    cases,
+    rows,
+    axis: None,
+    budget: [
+        Budget {
+            runs: 1,
+            seconds: 0,
+        },
+        Budget {
+            runs: 10,
+            seconds: 0,
+        },
+    ],
+}];
+
+const fn trial(
+    profile: &'static str,
+    setting: Setting,
+    schedule: &'static str,
+    carrier: Carrier,
+) -> Trial {
+    Trial {
+        profile,
+        schedule,
+        carrier,
+        setting,
+    }
+}
+
+/// The rivals of the tree: the host's own transfers, over TCP and over CoAP. Blocks of 64 bytes are
+/// left to one mote: twelve would take hours.
+fn rivals(profile: &'static str) -> Vec<Trial> {
+    let carriers = [
+        Carrier::Tcp,
+        Carrier::Block1(256),
+        Carrier::Block1(1_024),
+        Carrier::QBlock1(256),
+        Carrier::QBlock1(1_024),
+    ];
+    let of = |carrier: Carrier| {
+        ["sequential", "parallel"].map(|order| trial(profile, Setting::All, order, carrier))
+    };
+    carriers.into_iter().flat_map(of).collect()
+}
+
+const fn tree(profile: &'static str, setting: Setting) -> Trial {
+    trial(profile, setting, "tree", Carrier::Tcp)
+}
+
+/// One mote, by TCP and by each size of Block1.
+const ONE: [Trial; 4] = [
+    trial(HAMILTON, Setting::One, "sequential", Carrier::Tcp),
+    trial(HAMILTON, Setting::One, "sequential", Carrier::Block1(64)),
+    trial(HAMILTON, Setting::One, "sequential", Carrier::Block1(256)),
+    trial(HAMILTON, Setting::One, "sequential", Carrier::Block1(1_024)),
+];
+
+fn trials() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for profile in [HAMILTON, NRF] {
+        trials.push(tree(profile, Setting::All));
+        trials.extend(rivals(profile));
+    }
+    trials.extend(ONE);
+    for setting in [Setting::Readings, Setting::Asleep, Setting::Cuts] {
+        trials.push(tree(HAMILTON, setting));
+    }
+    trials
+}
+
+fn cases() -> Vec<Case> {
+    // A tree of branches is no chain: of the setup, runs take nothing.
+    let case = |trial: Trial| Case::new(trial.point(), Setup::hops(1)).traffic(trial);
+    trials().into_iter().map(case).collect()
+}
+
+fn figure(results: &Results<'_>, point: &Point, name: &str) -> f64 {
+    results.mean_of(point, |run| run.figure(name))
+}
+
+fn row(results: &Results<'_>, trial: Trial, (name, unit): (&'static str, &'static str)) -> Row {
+    let point = trial.point();
+    let value = figure(results, &point, name);
+    results.derived(point, (name, unit), value)
+}
+
+/// The mean over seeds of one trial's figure over another's.
+fn ratio(results: &Results<'_>, [over, under]: [Trial; 2], name: &str) -> f64 {
+    let (over, under) = (over.point(), under.point());
+    let pairs = results.runs(&over).zip(results.runs(&under));
+    let ratios = pairs.map(|(over, under)| over.figure(name) / under.figure(name));
+    mean(&ratios.collect::<Vec<_>>())
+}
+
+/// The trial that is done first, in the mean.
+fn soonest(results: &Results<'_>, trials: &[Trial]) -> Option<Trial> {
+    let done = |trial: &Trial| figure(results, &trial.point(), DONE_S.0);
+    let soonest = trials.iter().min_by(|a, b| done(a).total_cmp(&done(b)));
+    soonest.copied()
+}
+
+fn rows(results: &Results<'_>) -> Vec<Row> {
+    let mut rows = whole(results, HAMILTON);
+    if let Some(soonest) = soonest(results, &ONE[1..]) {
+        let part = ratio(results, [ONE[0], soonest], DONE_S.0);
+        let row = results.derived(ONE[0].point(), ("done_ratio", "1"), part);
+        rows.push(row.at_most(0.7).moonshot(0.5).about("over the best Block1"));
+    }
+    rows.extend(ONE.map(|one| row(results, one, DONE_S)));
+    let readings = tree(HAMILTON, Setting::Readings);
+    rows.push(
+        row(results, readings, ("delivery", "1"))
+            .at_least(0.99)
+            .moonshot(0.999),
+    );
+    rows.push(
+        row(results, readings, ("latency_p95_ms", "ms"))
+            .at_most(2_000.0)
+            .moonshot(1_000.0),
+    );
+    rows.push(row(results, readings, DONE_S));
+    for setting in [Setting::Asleep, Setting::Cuts] {
+        let trial = tree(HAMILTON, setting);
+        rows.push(row(results, trial, ("motes_done", "1")).at_least(12.0));
+        rows.push(row(results, trial, DONE_S));
+    }
+    let cuts = tree(HAMILTON, Setting::Cuts);
+    let resent = figure(results, &cuts.point(), "resent_bytes") / CUTS as f64;
+    rows.push(results.derived(cuts.point(), ("resent_bytes_a_cut", "B"), resent));
+    rows.extend(whole(results, NRF));
+    rows
+}
+
+/// The rows of one radio: those of Hamilton have criteria.
+fn whole(results: &Results<'_>, profile: &'static str) -> Vec<Row> {
+    let is_judged = profile == HAMILTON;
+    let judged = |row: Row, must: f64, moonshot: f64| match is_judged {
+        true => row.at_most(must).moonshot(moonshot),
+        false => row,
+    };
+    let tree = tree(profile, Setting::All);
+    let rivals = rivals(profile);
+    let sequential = rivals[0];
+    let mut rows = vec![
+        judged(row(results, tree, DONE_S), 300.0, 160.0),
+        judged(row(results, sequential, DONE_S), 720.0, 590.0),
+    ];
+    if let Some(best) = soonest(results, &rivals) {
+        let part = ratio(results, [tree, best], DONE_S.0);
+        let row = results.derived(tree.point(), ("done_ratio", "1"), part);
+        rows.push(judged(row, 0.5, 0.3));
+    }
+    let energy = ratio(results, [tree, sequential], "energy_mj");
+    let energy = results.derived(tree.point(), ("energy_ratio", "1"), energy);
+    rows.push(judged(energy, 0.5, 0.4));
+    rows.extend(
+        rivals
+            .iter()
+            .skip(1)
+            .map(|rival| row(results, *rival, DONE_S)),
+    );
+    rows
+}
+
+const HAMILTON: &str = "hamilton";
+const NRF: &str = "nrf52840";
+
+const DONE_S: (&str, &str) = ("done_s", "s");

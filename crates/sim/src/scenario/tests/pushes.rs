@@ -1,0 +1,93 @@
+//! Flows of kind `push`.
+
+use super::*;
+use crate::scenario::FlowResult;
+
+/// The motes of a push over a chain of two hops.
+fn pushed(keys: &str, rest: &str) -> Vec<FlowResult> {
+    let text = format!(
+        "duration_s = 400\nwarmup_s = 0\n[topology]\nchain = 2\n[[flow]]\nkind = \"push\"\nbytes = \
+         20_000\n{keys}\n{rest}"
+    );
+    let mut results = results(&plan(&text).unwrap());
+    let result = results.pop().expect("a run");
+    assert_eq!(result.failure, None, "{keys}");
+    result.flows
+}
+
+fn is_done(flow: &FlowResult) -> bool {
+    flow.outcome == Outcome::Complete && flow.intact && flow.bytes == 20_000
+}
+
+#[test]
+fn every_schedule_and_transport_brings_the_image_to_all() {
+    for keys in [
+        "",
+        "schedule = \"parallel\"",
+        "schedule = \"tree\"",
+        "transport = \"coap\"\nblock_bytes = 256",
+        "transport = \"qblock\"\nschedule = \"parallel\"",
+    ] {
+        let flows = pushed(keys, "");
+        assert_eq!(flows.len(), 2, "{keys}");
+        for flow in &flows {
+            assert!(is_done(flow), "{keys}: {flow:?}");
+            // Six pages are erased, and 20,000 bytes sent over a hop.
+            assert!(flow.finished_s.is_some_and(|s| s > 1.5), "{keys}");
+            assert!(flow.resent_bytes.is_some(), "{keys}");
+        }
+        let to: Vec<FlowEnd> = flows.iter().map(|flow| flow.to).collect();
+        assert_eq!(to, [FlowEnd::Node(1), FlowEnd::Node(2)]);
+    }
+    let one = pushed("motes = [2]", "");
+    assert_eq!(one.len(), 1);
+    assert!(is_done(&one[0]));
+}
+
+#[test]
+fn a_mote_whose_power_goes_gets_the_rest() {
+    let fault = "[[fault]]\nkind = \"reboot\"\nnode = 2\nat_s = 6\n";
+    for keys in [
+        "motes = [2]",
+        "schedule = \"tree\"",
+        "motes = [2]\ntransport = \"coap\"",
+    ] {
+        let flows = pushed(keys, fault);
+        assert!(flows.iter().all(is_done), "{keys}: {flows:?}");
+    }
+}
+
+#[test]
+fn pushes_that_cannot_be_are_refused() {
+    let refusal = |flow: &str| {
+        let text = format!("[topology]\nchain = 2\n{flow}");
+        plan(&text).expect_err(flow).to_string()
+    };
+    for (keys, part) in [
+        ("from = 1", "flow.from is 1"),
+        ("motes = [3]", "flow.motes has 3"),
+        ("motes = [1, 1]", "1 twice"),
+        ("bytes = 100", "flow.bytes is 100"),
+        ("bytes = 500_000", "flow.bytes is 500000"),
+        (
+            "schedule = \"tree\"\ntransport = \"coap\"",
+            "flow.schedule is \"tree\"",
+        ),
+        ("transport = \"coap\"\nblock_bytes = 100", "power of two"),
+        ("interval_s = 3", "flow.interval_s is 3"),
+    ] {
+        let error = refusal(&format!("[[flow]]\nkind = \"push\"\n{keys}\n"));
+        assert!(error.contains(part), "{keys}: {error}");
+    }
+    let error = refusal("[[flow]]\nschedule = \"tree\"\n");
+    assert!(error.contains("flow.schedule"), "{error}");
+    let twice = "[[flow]]\nkind = \"push\"\n[[flow]]\nkind = \"push\"\nmotes = [2]\n";
+    assert!(
+        refusal(twice).contains("in two flows"),
+        "{}",
+        refusal(twice)
+    );
+    let mixed =
+        "[[flow]]\nkind = \"push\"\ntransport = \"coap\"\n[[flow]]\nkind = \"udp\"\nfrom = 1\n";
+    assert!(refusal(mixed).contains("\"udp\""), "{}", refusal(mixed));
+}
