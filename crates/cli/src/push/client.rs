@@ -3,6 +3,7 @@
 use std::{
     io::{self, Read as _, Write as _},
     net::{SocketAddr, SocketAddrV6, TcpStream},
+    ops::Range,
     time::Duration,
 };
 
@@ -34,17 +35,18 @@ impl<'t> Client<'t> {
         answer(&mut stream, true)
     }
 
-    /// Sends the image from its byte `first` on; `sent` hears how many bytes have gone.
+    /// Sends a part of the image; `sent` hears how many bytes have gone.
     pub(super) fn put(
         &self,
         image: &[u8],
-        first: usize,
+        part: Range<usize>,
         mut sent: impl FnMut(usize),
     ) -> io::Result<Answer> {
-        let (total, body) = (image.len(), image.get(first..).unwrap_or_default());
+        let Range { start: first, end } = part;
+        let (total, body) = (image.len(), image.get(part).unwrap_or_default());
         let mut fields = format!("Expect: 100-continue\r\nContent-Length: {}\r\n", body.len());
-        if first > 0 {
-            let last = total.saturating_sub(1);
+        if body.len() < total {
+            let last = end.saturating_sub(1);
             fields.push_str(&format!("Content-Range: bytes {first}-{last}/{total}\r\n"));
         }
         let mut stream = self.connect()?;
@@ -65,18 +67,31 @@ impl<'t> Client<'t> {
         answer(&mut stream, false)
     }
 
-    /// Lets the mote fetch; `while_waiting` is called now and then until it answers.
+    /// Lets the mote fetch, up to the byte before `end` if there is one; `while_waiting` is called
+    /// now and then until it answers.
     pub(super) fn post(
         &self,
         source: SocketAddrV6,
+        end: Option<usize>,
         mut while_waiting: impl FnMut(),
     ) -> io::Result<Answer> {
         let list = format!("http://[{}]:{}/firmware\r\n", source.ip(), source.port());
-        let fields = format!(
+        let mut fields = format!(
             "Content-Type: text/uri-list\r\nContent-Length: {}\r\n",
             list.len()
         );
+        if let Some(last) = end.and_then(|end| end.checked_sub(1)) {
+            fields.push_str(&format!("Range: bytes=0-{last}\r\n"));
+        }
         let mut stream = self.connect()?;
+        // A mote whose power went while it fetches would be waited for in vain.
+        #[cfg(unix)]
+        {
+            use rustix::net::sockopt;
+            sockopt::set_tcp_keepidle(&stream, KEEPALIVE_IDLE)?;
+            sockopt::set_tcp_keepintvl(&stream, KEEPALIVE_INTERVAL)?;
+            sockopt::set_socket_keepalive(&stream, true)?;
+        }
         stream.write_all(&self.request("POST", &fields))?;
         stream.write_all(list.as_bytes())?;
         stream.set_read_timeout(Some(GLANCE))?;
@@ -171,8 +186,14 @@ fn is_timeout(error: &io::Error) -> bool {
 /// How long a mote may say nothing: one that sleeps asks each minute at least.
 const PATIENCE: Duration = Duration::from_secs(130);
 
-/// How often a mote that fetches is looked at.
-const GLANCE: Duration = Duration::from_secs(5);
+/// How often a mote that fetches is looked at: each look takes ten packets over the mesh.
+const GLANCE: Duration = Duration::from_secs(20);
+
+/// Silence before a mote that fetches is asked whether it is still there, and between questions.
+#[cfg(unix)]
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(20);
+#[cfg(unix)]
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How long a mote may fetch: a slot of 1 MiB over the slowest link that makes sense.
 const FETCH_MAX: Duration = Duration::from_secs(7_200);

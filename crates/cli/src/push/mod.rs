@@ -1,6 +1,7 @@
 //! `motet push`: new firmware for motes.
 
 mod client;
+mod known;
 mod mote;
 mod order;
 mod show;
@@ -17,7 +18,8 @@ use motet_update::Header;
 
 use self::{
     client::Client,
-    mote::{Outcome, bring, let_fetch},
+    known::Known,
+    mote::{Bringing, Outcome, Source, follow},
     order::Tree,
     show::Show,
 };
@@ -31,8 +33,8 @@ only the rest is sent. A mote verifies the image before it is pending, and runs 
 next reset. A connection that breaks is opened again for as long as the mote takes bytes.
 
 With --schedule tree an image crosses each link once: the border router's status names each mote's parent, \
-and a mote fetches from the nearest one above it that has the whole image. Where that one fails, this command sends it. \
-The token is the same for all.
+and a mote fetches from the nearest one above it, part by part as that one is known to have them by their digest. \
+One whose parent fails gets it from here. The token is the same for all.
 
 Each mote has a line on standard output when it is done: its address, seconds, and the bytes sent again. Ctrl-C \
 ends the command; run it again to go on.
@@ -87,6 +89,7 @@ struct Push {
     token: Option<Vec<u8>>,
     show: Show,
     failures: Mutex<Vec<String>>,
+    known: Known,
 }
 
 /// Brings the image to all motes.
@@ -116,17 +119,29 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         image,
         token,
         failures: Mutex::default(),
+        known: Known::default(),
     };
     match args.schedule {
         Schedule::Parallel => thread::scope(|scope| {
             for mote in &tree.roots {
                 let push = &push;
-                scope.spawn(move || push.send(*mote));
+                scope.spawn(move || push.send(*mote, false));
             }
         }),
-        Schedule::Sequential | Schedule::Tree => {
-            thread::scope(|scope| push.send_in_turn(scope, &tree));
-        }
+        Schedule::Sequential | Schedule::Tree => thread::scope(|scope| {
+            for (mote, source) in tree.followers() {
+                let push = &push;
+                scope.spawn(move || push.let_follow(mote, source));
+            }
+            match args.schedule {
+                Schedule::Tree => push.send_in_rounds(&tree),
+                Schedule::Sequential | Schedule::Parallel => {
+                    for mote in &tree.roots {
+                        push.send(*mote, false);
+                    }
+                }
+            }
+        }),
     }
     let failures = push.failures.into_inner().unwrap_or_default();
     if failures.is_empty() {
@@ -145,63 +160,70 @@ impl Push {
         Client::new(mote, self.token.as_deref())
     }
 
-    /// Sends the image to those below this host, one after another; each that has it serves those
-    /// below itself meanwhile.
-    fn send_in_turn<'s>(&'s self, scope: &'s thread::Scope<'s, '_>, tree: &'s Tree) {
-        for mote in &tree.roots {
-            let is_there = self.send(*mote);
-            scope.spawn(move || self.pass_on(scope, tree, *mote, is_there));
-        }
-    }
-
-    /// Lets those below a mote fetch from it, one after another.
-    fn pass_on<'s>(
-        &'s self,
-        scope: &'s thread::Scope<'s, '_>,
-        tree: &'s Tree,
-        parent: SocketAddrV6,
-        has_it: bool,
-    ) {
-        for mote in tree.below(parent) {
-            let client = self.client(mote);
-            let fetched = has_it.then(|| let_fetch(&client, &self.image, parent, &self.show));
-            let is_there = match fetched {
-                Some(Ok(outcome)) => self.done(mote, outcome),
-                Some(Err(why)) => {
-                    let name = show::name(mote);
-                    let sentence = format!(
-                        "{name} cannot fetch from its parent ({why}): it gets the image from here"
-                    );
-                    self.show.say(&sentence);
-                    self.send(mote)
-                }
-                None => self.send(mote),
-            };
-            scope.spawn(move || self.pass_on(scope, tree, mote, is_there));
-        }
-    }
-
-    /// Sends the image to a mote; returns whether it has it.
-    fn send(&self, mote: SocketAddrV6) -> bool {
-        match bring(&self.client(mote), &self.image, &self.show) {
+    /// Lets a mote fetch from one above it; if it cannot, it gets the image from here.
+    fn let_follow(&self, mote: SocketAddrV6, source: Source) {
+        let client = self.client(mote);
+        match follow(&client, &self.image, source, (&self.show, &self.known)) {
             Ok(outcome) => self.done(mote, outcome),
             Err(why) => {
+                let name = show::name(mote);
+                let sentence = format!(
+                    "{name} cannot fetch from its parent ({why}): it gets the image from here"
+                );
+                self.show.say(&sentence);
+                self.send(mote, true);
+            }
+        }
+    }
+
+    /// Sends the image to a mote; in parts, if others fetch from it.
+    fn send(&self, mote: SocketAddrV6, in_parts: bool) {
+        let mut bringing = self.bringing(mote, in_parts);
+        while !self.has_ended(mote, bringing.step()) {}
+    }
+
+    /// Sends the image to those below this host, a part to each in turn: a mote has passed a part on
+    /// before its next one comes, and the air around the border router is never idle.
+    fn send_in_rounds(&self, tree: &Tree) {
+        let of = |mote: &SocketAddrV6| {
+            let in_parts = !tree.below(*mote).is_empty();
+            (*mote, self.bringing(*mote, in_parts))
+        };
+        let mut open: Vec<_> = tree.roots.iter().map(of).collect();
+        while !open.is_empty() {
+            open.retain_mut(|(mote, bringing)| !self.has_ended(*mote, bringing.step()));
+        }
+    }
+
+    fn bringing(&self, mote: SocketAddrV6, in_parts: bool) -> Bringing<'_> {
+        let both = (&self.show, &self.known);
+        Bringing::new(self.client(mote), &self.image, both, in_parts)
+    }
+
+    /// Whether nothing more goes to the mote; tells how that ended.
+    fn has_ended(&self, mote: SocketAddrV6, step: Result<Option<Outcome>, String>) -> bool {
+        match step {
+            Ok(None) => return false,
+            Ok(Some(outcome)) => self.done(mote, outcome),
+            Err(why) => {
+                self.known.end(mote);
                 self.show.failed(mote);
                 let failure = format!("{}: {why}", show::name(mote));
                 if let Ok(mut failures) = self.failures.lock() {
                     failures.push(failure);
                 }
-                false
             }
         }
+        true
     }
 
-    fn done(&self, mote: SocketAddrV6, outcome: Outcome) -> bool {
+    fn done(&self, mote: SocketAddrV6, outcome: Outcome) {
+        self.known.check(mote, self.image.len());
+        self.known.end(mote);
         let line = outcome.line(&show::name(mote));
         self.show.done(mote);
         // Motes get the image even when nobody reads the output any more.
         let _ = output::line(line);
-        true
     }
 }
 

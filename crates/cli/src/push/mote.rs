@@ -1,7 +1,9 @@
 //! One mote: what it has, what it lacks, and how it gets that.
 
 use std::{
-    io, thread,
+    io,
+    net::SocketAddrV6,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -9,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{
     client::{Answer, Client},
+    known::Known,
     show::Show,
 };
 use crate::output::describe;
@@ -47,97 +50,223 @@ enum Held {
     Other,
 }
 
-/// Sends what the mote lacks, until it has all; a connection that breaks is opened again while the
-/// mote takes bytes.
-///
-/// # Errors
-/// A sentence.
-pub(super) fn bring(client: &Client<'_>, image: &[u8], show: &Show) -> Result<Outcome, String> {
-    let began = Instant::now();
-    let (mut best, mut gone, mut resent) = (0_usize, 0_usize, 0_u64);
-    let (mut idle, mut busy) = (0, 0);
-    loop {
-        let tried = held(client, image).and_then(|held| {
-            let first = match held {
-                Held::All => return Ok(None),
-                Held::Part(len) => len,
-                Held::Other => 0,
-            };
-            resent += gone.saturating_sub(first) as u64;
-            gone = first;
-            show.update(client.mote, first as u64, "from here");
-            let answer = client.put(image, first, |sent| {
-                gone = sent;
-                show.update(client.mote, sent as u64, "from here");
-            });
-            Ok(Some(answer?))
-        });
-        match tried {
-            Ok(None) if gone == 0 => return Ok(Outcome::HadIt),
-            Ok(None) => return Ok(sent(began, resent)),
+/// One mote that gets the image from here; a connection that breaks is opened again while the mote
+/// takes bytes.
+pub(super) struct Bringing<'p> {
+    client: Client<'p>,
+    image: &'p [u8],
+    show: &'p Show,
+    known: &'p Known,
+    /// Others fetch from the mote: it gets a part at a time, and they hear of each by `known`.
+    in_parts: bool,
+    began: Option<Instant>,
+    /// Bytes that it has by the digest in its last answer.
+    checked: Option<usize>,
+    best: usize,
+    gone: usize,
+    resent: u64,
+    idle: u32,
+    busy: u32,
+}
+
+impl<'p> Bringing<'p> {
+    pub(super) fn new(
+        client: Client<'p>,
+        image: &'p [u8],
+        (show, known): (&'p Show, &'p Known),
+        in_parts: bool,
+    ) -> Self {
+        Self {
+            client,
+            image,
+            show,
+            known,
+            in_parts,
+            began: None,
+            checked: None,
+            best: 0,
+            gone: 0,
+            resent: 0,
+            idle: 0,
+            busy: 0,
+        }
+    }
+
+    /// Sends the next part of what the mote lacks; `None` where more is to be sent.
+    ///
+    /// # Errors
+    /// A sentence: no more can be sent.
+    pub(super) fn step(&mut self) -> Result<Option<Outcome>, String> {
+        let began = *self.began.get_or_insert_with(Instant::now);
+        let sent = |resent| {
+            let seconds = began.elapsed().as_secs_f64();
+            Ok(Some(Outcome::Sent { seconds, resent }))
+        };
+        match self.try_once() {
+            Ok(None) if self.gone == 0 => return Ok(Some(Outcome::HadIt)),
+            Ok(None) => return sent(self.resent),
             Ok(Some(answer)) => match answer.head.status {
-                201 => return Ok(sent(began, resent)),
-                // Another writer, or an earlier connection that the mote has not given up yet.
-                503 if busy < BUSY_MAX => {
-                    busy += 1;
-                    thread::sleep(BUSY_PAUSE);
-                    continue;
+                201 => return sent(self.resent),
+                // The part is there.
+                202 if self.checked.is_some_and(|checked| checked > self.best) => {
+                    self.best = self.gone;
+                    self.idle = 0;
+                    return Ok(None);
                 }
-                409 => idle += 1,
+                // Another writer, or an earlier connection that the mote has not given up yet.
+                503 if self.busy < BUSY_MAX => {
+                    self.busy += 1;
+                    thread::sleep(BUSY_PAUSE);
+                    return Ok(None);
+                }
+                202 | 409 => self.idle += 1,
                 _ => return Err(refusal(&answer)),
             },
             Err(Trouble::Refused(why)) => return Err(why),
-            Err(Trouble::Line(error)) if idle >= TRIES => {
+            Err(Trouble::Line(error)) if self.idle >= TRIES => {
                 return Err(format!("no connection ({})", describe(&error)));
             }
-            Err(Trouble::Line(_)) => idle += 1,
+            Err(Trouble::Line(_)) => self.idle += 1,
         }
-        if gone > best {
-            best = gone;
-            idle = 0;
+        self.checked = None;
+        if self.gone > self.best {
+            self.best = self.gone;
+            self.idle = 0;
         }
-        if idle > TRIES {
+        if self.idle > TRIES {
             return Err("what it has changes while it is sent to".to_owned());
         }
-        thread::sleep(PAUSE * idle.max(1));
+        thread::sleep(PAUSE * self.idle.max(1));
+        Ok(None)
+    }
+
+    /// Asks what the mote has where that is not known, and sends a part; `None` where it has all.
+    fn try_once(&mut self) -> Result<Option<Answer>, Trouble> {
+        let first = match self.checked {
+            Some(checked) => checked,
+            None => match held(&self.client, self.image)? {
+                Held::All => return Ok(None),
+                Held::Part(len) => len,
+                Held::Other => 0,
+            },
+        };
+        let (client, image, show) = (self.client, self.image, self.show);
+        self.resent += self.gone.saturating_sub(first) as u64;
+        self.gone = first;
+        self.known.check(client.mote, first);
+        show.update(client.mote, first as u64, "from here");
+        let end = match self.in_parts {
+            true => end_of_part(image.len(), first),
+            false => image.len(),
+        };
+        let gone = &mut self.gone;
+        let answer = client.put(image, first..end, |sent| {
+            *gone = sent;
+            show.update(client.mote, sent as u64, "from here");
+        })?;
+        let is_there = answer.head.status == 202 && has(&answer, image, end);
+        self.checked = is_there.then_some(end);
+        if is_there {
+            self.known.check(client.mote, end);
+        }
+        Ok(Some(answer))
     }
 }
 
-/// Lets the mote fetch from one above it that has the image.
+/// Lets the mote fetch from one above it, each time what that one is known to have.
 ///
 /// # Errors
 /// A sentence: then the mote may get it from here.
-pub(super) fn let_fetch(
+pub(super) fn follow(
     client: &Client<'_>,
     image: &[u8],
-    parent: std::net::SocketAddrV6,
-    show: &Show,
+    source: Source,
+    (show, known): (&Show, &Known),
 ) -> Result<Outcome, String> {
     let began = Instant::now();
-    let stored = || client.head().ok()?.head.content_length;
-    match held(client, image) {
+    let mut own = match held(client, image) {
         Ok(Held::All) => return Ok(Outcome::HadIt),
-        Ok(_) => {}
+        Ok(Held::Part(len)) => len,
+        Ok(Held::Other) => 0,
         Err(Trouble::Refused(why)) => return Err(why),
         Err(Trouble::Line(error)) => return Err(describe(&error)),
-    }
-    show.update(client.mote, 0, "from its parent");
-    let answer = client.post(parent, || {
-        if let Some(stored) = stored() {
-            show.update(client.mote, stored, "from its parent");
+    };
+    let mut failures = 0;
+    loop {
+        known.check(client.mote, own);
+        show.update(client.mote, own as u64, "from its parent");
+        let above = known.wait_for_more(source.mote, own);
+        if above.checked <= own {
+            return Err("its parent has not got it".to_owned());
         }
-    });
-    let answer = answer.map_err(|error| describe(&error))?;
-    if answer.head.status != 201 {
-        return Err(refusal(&answer));
+        let end = above.checked;
+        let part = (end < image.len()).then_some(end);
+        // Whose link-local address is another one is found by the global one.
+        let addr = if failures % 2 == 0 {
+            source.addr
+        } else {
+            source.mote
+        };
+        let answer = client.post(addr, part, || {
+            let stored = client
+                .head()
+                .ok()
+                .and_then(|answer| answer.head.content_length);
+            if let Some(stored) = stored {
+                show.update(client.mote, stored, "from its parent");
+            }
+        });
+        let why = match &answer {
+            Ok(answer) if matches!(answer.head.status, 201 | 202) && has(answer, image, end) => {
+                (own, failures) = (end, 0);
+                if end == image.len() {
+                    return Ok(Outcome::Fetched {
+                        seconds: began.elapsed().as_secs_f64(),
+                    });
+                }
+                continue;
+            }
+            // The parent's image is not necessarily this one.
+            Ok(answer) if answer.head.status < 300 => "its parent has another image".to_owned(),
+            Ok(answer) => refusal(answer),
+            Err(error) => describe(error),
+        };
+        failures += 1;
+        if failures > FETCHES {
+            return Err(why);
+        }
+        thread::sleep(PAUSE * failures);
+        own = match held(client, image) {
+            Ok(Held::All) => image.len(),
+            Ok(Held::Part(len)) => len,
+            Ok(Held::Other) | Err(_) => 0,
+        };
+        if own == image.len() {
+            return Ok(Outcome::Fetched {
+                seconds: began.elapsed().as_secs_f64(),
+            });
+        }
     }
-    // The parent's image is not necessarily this one.
-    match held(client, image) {
-        Ok(Held::All) => Ok(Outcome::Fetched {
-            seconds: began.elapsed().as_secs_f64(),
-        }),
-        _ => Err("its parent has another image".to_owned()),
-    }
+}
+
+/// The mote that another one fetches from, and its address as that one reaches it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Source {
+    pub(super) mote: SocketAddrV6,
+    pub(super) addr: SocketAddrV6,
+}
+
+/// Whether an answer says, by its digest, that the mote has the bytes before `end`.
+fn has(answer: &Answer, image: &[u8], end: usize) -> bool {
+    let begin = image.get(..end).unwrap_or_default();
+    answer.head.sha256 == Some(Sha256::digest(begin).into())
+}
+
+/// Where a part ends that begins at `first`: a third of the image, whole pages of flash. More parts
+/// take more connections; with fewer those who fetch wait longer.
+fn end_of_part(len: usize, first: usize) -> usize {
+    let part = len.div_ceil(PARTS).next_multiple_of(PAGE_LEN);
+    len.min(first - first % part + part)
 }
 
 /// Why there is no answer to go on with.
@@ -176,13 +305,6 @@ fn held(client: &Client<'_>, image: &[u8]) -> Result<Held, Trouble> {
     })
 }
 
-fn sent(began: Instant, resent: u64) -> Outcome {
-    Outcome::Sent {
-        seconds: began.elapsed().as_secs_f64(),
-        resent,
-    }
-}
-
 /// What the mote said, in a sentence.
 fn refusal(answer: &Answer) -> String {
     let status = answer.head.status;
@@ -198,6 +320,15 @@ fn refusal(answer: &Answer) -> String {
 /// gone keeps its place.
 const BUSY_MAX: u32 = 18;
 const BUSY_PAUSE: Duration = Duration::from_secs(10);
+
+/// In how many parts a mote gets the image that others fetch from.
+const PARTS: usize = 3;
+
+/// A page of flash.
+const PAGE_LEN: usize = 4_096;
+
+/// Failures in a row after which a mote no longer fetches.
+const FETCHES: u32 = 3;
 
 /// Tries in a row that bring a mote no byte.
 const TRIES: u32 = 6;

@@ -1,16 +1,20 @@
 //! Which mote gets the image from whom.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     net::{Ipv6Addr, SocketAddrV6},
 };
 
-/// The source of the image for each mote: this host, or another mote.
+use super::mote::Source;
+
+/// Who gets it from this host, and who from which mote.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Tree {
     /// Those that this host sends to, the one with the longest way below it first.
     pub(super) roots: Vec<SocketAddrV6>,
     below: BTreeMap<SocketAddrV6, Vec<SocketAddrV6>>,
+    /// Motes and their parents, of those that are one another's source.
+    neighbours: BTreeSet<(SocketAddrV6, SocketAddrV6)>,
 }
 
 impl Tree {
@@ -18,7 +22,7 @@ impl Tree {
     pub(super) fn flat(motes: &[SocketAddrV6]) -> Self {
         Self {
             roots: motes.to_vec(),
-            below: BTreeMap::new(),
+            ..Self::default()
         }
     }
 
@@ -36,7 +40,12 @@ impl Tree {
                 targets.find(|target| *target.ip() == above && *target != mote)
             });
             match source.filter(|source| !tree.leads(**source, *mote)) {
-                Some(source) => tree.below.entry(*source).or_default().push(*mote),
+                Some(source) => {
+                    tree.below.entry(*source).or_default().push(*mote);
+                    if parents.get(mote.ip()).copied().flatten() == Some(*source.ip()) {
+                        tree.neighbours.insert((*mote, *source));
+                    }
+                }
                 None => tree.roots.push(*mote),
             }
         }
@@ -52,6 +61,22 @@ impl Tree {
     /// Those that get it from this mote, the one with the longest way below it first.
     pub(super) fn below(&self, mote: SocketAddrV6) -> Vec<SocketAddrV6> {
         self.below.get(&mote).cloned().unwrap_or_default()
+    }
+
+    /// Those that get it from another mote, and from which. A neighbour is reached without any route
+    /// by its link-local address.
+    pub(super) fn followers(&self) -> impl Iterator<Item = (SocketAddrV6, Source)> {
+        self.below.iter().flat_map(|(source, below)| {
+            below.iter().map(|mote| {
+                let is_neighbour = self.neighbours.contains(&(*mote, *source));
+                let addr = match is_neighbour {
+                    true => SocketAddrV6::new(link_local(*source.ip()), source.port(), 0, 0),
+                    false => *source,
+                };
+                let source = *source;
+                (*mote, Source { mote: source, addr })
+            })
+        })
     }
 
     /// Whether `to` is reached, as far as the tree is known, only by way of `from` itself: then
@@ -71,6 +96,12 @@ impl Tree {
             .max()
             .unwrap_or(0)
     }
+}
+
+/// The link-local address with the same interface identifier (RFC 6775 §5.2).
+fn link_local(addr: Ipv6Addr) -> Ipv6Addr {
+    let [.., a, b, c, d] = addr.segments();
+    Ipv6Addr::new(0xfe80, 0, 0, 0, a, b, c, d)
 }
 
 #[cfg(test)]
