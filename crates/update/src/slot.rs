@@ -1,7 +1,6 @@
 //! A slot for one image: written page by page, resumed after a power cut, verified, and pending.
 //!
-//! Order: all pages that the image needs are erased before the first is written, so that the
-//! processor does not stand still for an erasure while a peer sends; a page is written, then noted; the whole is verified, then MCUboot's trailer
+//! Order: a page is erased and written, then noted; the whole is verified, then MCUboot's trailer
 //! makes it pending, then that is noted. A power cut between two of these steps costs what was
 //! not noted: a page at most. What the notes say is believed only as far as flash bears it out: a
 //! digest is always that of the bytes in flash, for the boot loader may have exchanged them since.
@@ -40,6 +39,8 @@ pub struct Slot<F, S = F> {
     is_unsettled: bool,
     /// Nothing in the slot is pending.
     is_withdrawn: bool,
+    /// All pages are erased before the first is written.
+    erases_ahead: bool,
     /// Pages below this place, and not below `written`, are erased.
     erased: u32,
     /// Changes whenever bytes that were stored no longer are.
@@ -147,11 +148,21 @@ impl<F: NorFlash, S: NorFlash> Slot<F, S> {
             sum: None,
             is_unsettled: false,
             is_withdrawn: false,
+            erases_ahead: false,
             erased: 0,
             epoch: 0,
         };
         slot.settle();
         Ok(slot)
+    }
+
+    /// The same slot, but all pages that an image needs are erased before the first is written,
+    /// and not each before it is. A sender then has no pause within an upload; but where the
+    /// processor stands still for an erasure, the device does nothing else for seconds.
+    #[must_use]
+    pub const fn erasing_ahead(mut self) -> Self {
+        self.erases_ahead = true;
+        self
     }
 
     /// The longest image that fits, bytes.
@@ -231,7 +242,9 @@ impl<F: NorFlash, S: NorFlash> Slot<F, S> {
         if !self.is_withdrawn {
             self.withdraw().await?;
         }
-        self.erase_ahead().await?;
+        if self.erases_ahead {
+            self.erase_up_to(self.total).await?;
+        }
         let mut rest = bytes;
         while !rest.is_empty() {
             rest = self.take(rest).await?;
@@ -326,15 +339,17 @@ impl<F: NorFlash, S: NorFlash> Slot<F, S> {
         Ok(())
     }
 
-    /// Erases the pages that the rest of the image needs; after a reset again, for one whose
-    /// erasure was cut may read as if it were erased. Other tasks run between two of them.
-    async fn erase_ahead(&mut self) -> Result<(), SlotError> {
+    /// Erases the pages from the next one to write up to this place; after a reset again, for one
+    /// whose erasure was cut may read as if it were erased. Other tasks run between two of them.
+    async fn erase_up_to(&mut self, end: u32) -> Result<(), SlotError> {
         let begin = self.written.next_multiple_of(Pages::<F>::PAGE);
         self.erased = self.erased.max(begin);
-        while self.erased < self.total {
+        while self.erased < end {
             self.pages.erase(self.erased).await.map_err(flash)?;
-            yield_now().await;
             self.erased += Pages::<F>::PAGE;
+            if self.erased < end {
+                yield_now().await;
+            }
         }
         Ok(())
     }
@@ -386,9 +401,12 @@ impl<F: NorFlash, S: NorFlash> Slot<F, S> {
         self.put(word, len as u32).await
     }
 
-    /// Writes words that begin and end in one page, of which `len` bytes count; the page is noted
-    /// behind its last word.
+    /// Writes words that begin and end in one page, of which `len` bytes count; the page is erased
+    /// before its first word, and noted behind its last.
     async fn put(&mut self, words: &[u8], len: u32) -> Result<(), SlotError> {
+        if self.written.is_multiple_of(Pages::<F>::PAGE) {
+            self.erase_up_to(self.written + 1).await?;
+        }
         self.pages.write(self.written, words).await.map_err(flash)?;
         self.written += len;
         if self.written.is_multiple_of(Pages::<F>::PAGE) && self.written < self.total {

@@ -103,12 +103,15 @@ fn trial() -> (Trial, Vec<u8>) {
 }
 
 /// How many bytes the slot had taken when the power went: a client learns no more than that.
-fn upload_until_the_cut(chip: &Chip, new: &[u8]) -> usize {
+fn upload_until_the_cut(chip: &Chip, new: &[u8], erases_ahead: bool) -> usize {
     let (slot, notes) = parts(chip);
     block_on(async {
         let Ok(mut slot) = Slot::open(slot, notes, Demands::default()).await else {
             return 0;
         };
+        if erases_ahead {
+            slot = slot.erasing_ahead();
+        }
         if slot
             .begin(new.len() as u32, new.first_chunk().unwrap())
             .await
@@ -131,23 +134,24 @@ fn upload_until_the_cut(chip: &Chip, new: &[u8]) -> usize {
 #[test]
 fn a_cut_at_any_operation_costs_a_page_at_most() {
     let (trial, before) = trial();
-    let count = {
-        let chip = chip();
-        chip.bytes.borrow_mut().clone_from(&before);
-        chip.power_up(u64::MAX, 0);
-        upload_until_the_cut(&chip, &trial.new);
-        chip.operations.get()
-    };
-    assert!(count > 600, "{count} operations");
-    for seed in 1..4 {
-        for cut in 0..count {
+    for erases_ahead in [false, true] {
+        let count = {
+            let chip = chip();
+            chip.bytes.borrow_mut().clone_from(&before);
+            chip.power_up(u64::MAX, 0);
+            upload_until_the_cut(&chip, &trial.new, erases_ahead);
+            chip.operations.get()
+        };
+        assert!(count > 600, "{count} operations");
+        for (seed, cut) in (1..4).flat_map(|seed| (0..count).map(move |cut| (seed, cut))) {
             let chip = chip();
             chip.bytes.borrow_mut().clone_from(&before);
             chip.power_up(cut, seed);
-            let taken = upload_until_the_cut(&chip, &trial.new);
+            let taken = upload_until_the_cut(&chip, &trial.new, erases_ahead);
             assert!(!chip.has_power());
             let least = taken.saturating_sub(PAGE);
-            trial.recover(&chip, least, &format!("seed {seed}, cut {cut}"));
+            let what = format!("seed {seed}, cut {cut}, ahead {erases_ahead}");
+            trial.recover(&chip, least, &what);
         }
     }
 }
