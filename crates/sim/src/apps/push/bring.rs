@@ -40,9 +40,6 @@ pub(super) struct Fate {
     pub(super) has_it: bool,
     /// Nobody tries any more.
     pub(super) is_over: bool,
-    /// Its turn has come.
-    has_begun: bool,
-    is_prepared_now: bool,
     /// Bytes that were sent to it again.
     pub(super) resent: u64,
 }
@@ -68,34 +65,6 @@ impl Push {
         }
     }
 
-    /// Lets motes erase their flash for the image before their turn comes, one after another, so
-    /// that nobody waits for that later: they get the image's first bytes.
-    pub(super) async fn prepare(self: Rc<Self>, motes: Vec<usize>) {
-        for mote in motes {
-            if self.fate(mote).has_begun {
-                continue;
-            }
-            self.fates.borrow_mut()[mote].is_prepared_now = true;
-            if let Ok(0) = self.ask(mote).await {
-                let first = self.image.len().min(FIRST_LEN);
-                let addr = self.motes[mote].addr;
-                let put = self.client.put(addr, &self.image, 0..first, |_| {}).await;
-                if let Ok(answer) = put {
-                    self.note(mote, &answer, first);
-                }
-            }
-            self.fates.borrow_mut()[mote].is_prepared_now = false;
-        }
-    }
-
-    /// Begins with a mote, once nobody prepares it.
-    async fn begin(&self, mote: usize) {
-        self.fates.borrow_mut()[mote].has_begun = true;
-        while self.fate(mote).is_prepared_now {
-            self.client.clock.wait(LOOK_EVERY).await;
-        }
-    }
-
     /// Lets a mote fetch from another one what that one is known to have, part by part; if that
     /// cannot be, the mote gets the image from the host.
     pub(super) async fn follow(self: Rc<Self>, mote: usize, from: usize) {
@@ -108,11 +77,10 @@ impl Push {
             if source.is_over && !source.has_it {
                 break;
             }
-            if source.checked <= own.checked.max(FIRST_LEN) {
+            if source.checked <= own.checked {
                 self.client.clock.wait(LOOK_EVERY).await;
                 continue;
             }
-            self.begin(mote).await;
             match self.let_fetch(mote, source.checked).await {
                 true => failures = 0,
                 false => {
@@ -150,7 +118,6 @@ impl Push {
 
     /// Sends the mote the next part of what it lacks; returns whether nothing more will be sent.
     async fn send_part(&self, mote: usize, effort: &mut Effort) -> bool {
-        self.begin(mote).await;
         let is_over = match self.try_once(mote, &mut effort.gone).await {
             Ok(200 | 201) => true,
             // A part is there.
@@ -293,6 +260,3 @@ const PARTS: usize = 3;
 
 /// A page of flash.
 const PAGE_LEN: usize = 4_096;
-
-/// Bytes that a mote gets to be prepared.
-const FIRST_LEN: usize = 512;

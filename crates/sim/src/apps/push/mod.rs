@@ -148,10 +148,7 @@ fn tasks(push: &Rc<Push>, order: Order) -> Vec<Task<()>> {
                 let source = push.motes[mote].source?;
                 Some(Task::new(push.clone().follow(mote, source)))
             });
-            // The first one is begun with at once.
-            let later = of(None).split_off(1.min(of(None).len()));
-            let preparing = Task::new(push.clone().prepare(later));
-            [heads, preparing].into_iter().chain(following).collect()
+            std::iter::once(heads).chain(following).collect()
         }
     }
 }

@@ -137,6 +137,7 @@ fn rows(results: &Results<'_>) -> Vec<Row> {
             .at_most(2_000.0)
             .moonshot(1_000.0),
     );
+    rows.push(row(results, readings, ("latency_p95_worst_ms", "ms")));
     rows.push(row(results, readings, DONE_S));
     for setting in [Setting::Asleep, Setting::Cuts] {
         let trial = tree(HAMILTON, setting);

@@ -15,6 +15,7 @@ use crate::experiments::traffic::Traffic;
 use crate::scenario::{
     Captures, Document, FlowKind, FlowResult, Outcome, RunResult, Session, Watch,
 };
+use crate::stats::mean;
 
 /// A push of 250 kB.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -161,9 +162,11 @@ impl Trial {
         if !readings.is_empty() {
             let sums = readings.iter().filter_map(|flow| flow.messages);
             let [due, came] = sums.fold([0, 0], |[a, b], [due, came]| [a + due, b + came]);
-            let p95 = readings.iter().filter_map(|flow| flow.latency_p95_ms);
+            let p95 = || readings.iter().filter_map(|flow| flow.latency_p95_ms);
             figures.push(("delivery", came as f64 / due.max(1) as f64));
-            figures.push(("latency_p95_ms", p95.fold(0.0, f64::max)));
+            let of_motes: Vec<f64> = p95().collect();
+            figures.push(("latency_p95_ms", mean(&of_motes)));
+            figures.push(("latency_p95_worst_ms", p95().fold(0.0, f64::max)));
         }
         figures
     }
