@@ -126,7 +126,7 @@ pub(super) const STACK_KEYS: &[Key] = &[
         "be_min",
         Integer(0, 8),
         Some("3"),
-        "`macMinBE`: an attempt's first backoff is up to 2^BE - 1 units of 320 µs.",
+        "`macMinBE`: an attempt's first backoff is up to 2^BE - 1 units of 320 µs. With `pacing` `auto` BE is less for frames on the way up that a pace keeps apart and no fragments come down against, and for those of a node that nobody else disturbs: 1, and one more each time that the attempts for a frame, busy channels included, double.",
     ).only_802_15_4(),
     key(
         "be_max",

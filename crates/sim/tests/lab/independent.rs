@@ -125,14 +125,14 @@ fn is_within(percent: f64, measured: f64, computed: f64) -> bool {
 }
 
 /// A sender that has always a frame for its only neighbour: the frames a second, and how long they
-/// are.
+/// are. Its backoffs are the standard's: a pace would shorten them.
 fn saturated(name: &str, security: &str) -> (f64, f64) {
     let (_, heard) = run(
         name,
         &format!(
             "duration_s = 30\nwarmup_s = 0\n[topology]\nchain = 1\njoining = \"static\"\n[radio]\n\
-             profile = \"ideal\"\n{security}\n[[flow]]\nkind = \"udp\"\ninterval_s = 0.003\n\
-             message_bytes = 60\n"
+             profile = \"ideal\"\n[stack]\npacing = \"off\"\n{security}\n[[flow]]\nkind = \"udp\"\n\
+             interval_s = 0.003\nmessage_bytes = 60\n"
         ),
     );
     let data: Vec<&Heard> = heard.iter().filter(|frame| frame.kind() == DATA).collect();

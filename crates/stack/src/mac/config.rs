@@ -19,7 +19,9 @@ pub struct Config {
     pub channel: u8,
     /// The channels that the mesh spreads over; by default one for all.
     pub channels: Channels,
-    /// `macMinBE`: the first backoff of an attempt is uniform in 0..2^BE unit backoffs.
+    /// `macMinBE`: the first backoff of an attempt is uniform in 0..2^BE unit backoffs. Where
+    /// [`Self::retry_doubles`] it is the most: on the way up frames that a pace keeps apart, and
+    /// those of a node that nobody else disturbs, have as small a BE as the last ones needed.
     pub be_min: u8,
     /// `macMaxBE`: BE grows by one with each busy channel, up to this.
     pub be_max: u8,

@@ -274,11 +274,26 @@ impl Mac<'_> {
     }
 
     /// Each channel of a sweep is contended for afresh.
-    const fn restart_csma(&mut self) {
+    fn restart_csma(&mut self) {
         self.csma = Csma {
-            be: self.config.be_min,
+            be: self.first_exponent(),
             busy: 0,
         };
+    }
+
+    /// The exponent of an attempt's first backoff: `macMinBE`, and where the link measures its pace
+    /// no more than the neighbour's frames need.
+    fn first_exponent(&self) -> u8 {
+        let be_min = self.config.be_min;
+        let Some(slot) = self.queue.get(self.current) else {
+            return be_min;
+        };
+        // A link that measures its pace has retries double, too.
+        let needed = match self.config.retry_doubles {
+            true => self.neighbors.exponent(slot.to),
+            false => None,
+        };
+        needed.map_or(be_min, |needed| needed.min(be_min))
     }
 
     fn back_off(&mut self, now: Instant, rng: &mut Rng) {

@@ -13,6 +13,8 @@ pub(crate) struct Flow {
     pub(crate) taken_at: Instant,
     /// Whether this node is a source that contends with others for the neighbour.
     pub(crate) contends: bool,
+    /// Whether nobody else contends for its frames, so that their backoffs may be short.
+    pub(crate) is_orderly: bool,
 }
 
 impl Flow {
@@ -22,5 +24,6 @@ impl Flow {
         follows: false,
         taken_at: Instant::ORIGIN,
         contends: false,
+        is_orderly: false,
     };
 }

@@ -457,6 +457,26 @@ impl<'m> Mac<'m> {
         self.marking_threshold.is_reached(len, slots, segment) && self.neighbors.is_shared(to)
     }
 
+    /// Whether frames of several nodes go to `to`.
+    pub(crate) fn is_shared(&self, to: LinkAddr) -> bool {
+        self.neighbors.is_shared(to)
+    }
+
+    /// Whether no other node seems to use the air when frames go to `to`.
+    pub(crate) fn is_alone(&self, to: LinkAddr) -> bool {
+        self.neighbors.is_alone(to)
+    }
+
+    /// A fragment came from `from`: more of its packet follow.
+    pub(crate) fn note_fragment(&mut self, from: LinkAddr, now: Instant) {
+        self.neighbors.note_fragment(from, now);
+    }
+
+    /// Whether a fragment came from `to` lately.
+    pub(crate) fn sends_fragments(&self, to: LinkAddr, now: Instant) -> bool {
+        self.neighbors.sends_fragments(to, now)
+    }
+
     /// How far apart frames begin that go on to `to`, as far as is known.
     pub(crate) fn apart(&self, to: LinkAddr) -> Option<Duration> {
         self.neighbors.apart(to)

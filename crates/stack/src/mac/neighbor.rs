@@ -327,6 +327,40 @@ impl<'m> Neighbors<'m> {
         Some(u16::try_from(effort).unwrap_or(u16::MAX))
     }
 
+    /// The exponent of the first backoff that frames for `addr` need: one more than the logarithm
+    /// of their effort, attempts that fail and assessments in vain included; `None` where that says
+    /// nothing. A sender that wins its air finds it free because others do not: with a short
+    /// backoff it would win more of it still. So this holds for a flow alone that is orderly.
+    pub(super) fn exponent(&self, addr: LinkAddr) -> Option<u8> {
+        let is_orderly = self.flow(addr).is_orderly;
+        let effort = self.effort(addr).filter(|_| is_orderly)?;
+        Some((effort.max(EFFORT_ONE) / EFFORT_ONE).ilog2() as u8 + 1)
+    }
+
+    /// Whether no other node seems to use the air when frames go to `addr`: of the last attempts
+    /// few found the channel busy, and most were acknowledged.
+    pub(super) fn is_alone(&self, addr: LinkAddr) -> bool {
+        self.find(addr).is_some_and(|entry| {
+            let failed = entry.attempts.saturating_sub(entry.successes);
+            entry.attempts >= ATTEMPTS_KNOWN
+                && entry.timing.busy() < entry.attempts / BUSY_PART
+                && failed < entry.attempts / FAILED_PART
+        })
+    }
+
+    /// A fragment came from `addr`: more of its packet follow.
+    pub(super) fn note_fragment(&mut self, addr: LinkAddr, now: Instant) {
+        if let Some(entry) = self.table.iter_mut().find(|entry| entry.is(addr)) {
+            entry.timing.note_fragment(ticks(now));
+        }
+    }
+
+    /// Whether a fragment came from `addr` lately.
+    pub(super) fn sends_fragments(&self, addr: LinkAddr, now: Instant) -> bool {
+        self.find(addr)
+            .is_some_and(|entry| entry.timing.sends_fragments(ticks(now)))
+    }
+
     pub(super) fn flow(&self, addr: LinkAddr) -> Flow {
         self.find(addr)
             .map_or(Flow::NONE, |entry| entry.timing.flow())
@@ -416,6 +450,20 @@ impl<'m> Neighbors<'m> {
 const fn ticks(now: Instant) -> u8 {
     (now.as_micros() >> 20) as u8
 }
+
+/// The effort of one attempt for each frame (RFC 6551 §4.3.2).
+const EFFORT_ONE: u16 = 128;
+
+/// Attempts after which is known whether others use the air.
+const ATTEMPTS_KNOWN: u16 = 32;
+
+/// A node is alone if less than one in so many of its attempts finds the channel busy. Of ten
+/// senders that hear each other none is, not even one that wins most of the air.
+const BUSY_PART: u16 = 8;
+
+/// And if less than one in so many of its attempts fails. A sender that it does not hear costs more
+/// of them, even one that starves: to that one short backoffs would leave less yet.
+const FAILED_PART: u16 = 16;
 
 /// Attempts after which old ones count half. Chosen arbitrarily: some tens of packets.
 pub(super) const ETX_WINDOW: u16 = 128;
@@ -516,6 +564,69 @@ mod tests {
         neighbors.record(stranger, Some(Duration::from_millis(5)), at(50));
         neighbors.record(PARENT, Some(Duration::from_millis(5)), at(60));
         assert_eq!(neighbors.apart(PARENT), None);
+    }
+
+    /// A frame of an orderly flow backs off the longer, the more its neighbour's frames cost; and
+    /// who seldom fails, and seldom finds the channel busy, is alone.
+    #[cfg(feature = "pace")]
+    #[test]
+    fn a_first_backoff_follows_the_effort() {
+        // Attempts, of which so many fail, and assessments in vain.
+        for (attempts, failed, busy, exponent, is_alone) in [
+            (31, 0, 0, Some(1), false),
+            (32, 0, 0, Some(1), true),
+            (80, 0, 9, Some(1), true),
+            (80, 0, 10, Some(1), false),
+            (80, 4, 0, Some(1), true),
+            (80, 5, 0, Some(1), false),
+            (80, 41, 0, Some(2), false),
+            (80, 0, 79, Some(1), false),
+            (80, 0, 80, Some(2), false),
+            (80, 40, 80, Some(3), false),
+            (80, 80, 0, None, false),
+        ] {
+            let mut table = [const { Neighbor::EMPTY }; 2];
+            let mut neighbors = Neighbors::new(&mut table, true);
+            let now = Instant::from_micros(1_000_000);
+            for attempt in 0..attempts {
+                let took = (attempt >= failed).then_some(Duration::from_millis(5));
+                neighbors.record(PARENT, took, now);
+            }
+            (0..busy).for_each(|_| neighbors.note_busy(PARENT));
+            assert_eq!(neighbors.exponent(PARENT), None, "it is not orderly");
+            let flow = Flow {
+                is_orderly: true,
+                ..Flow::NONE
+            };
+            neighbors.note_flow(PARENT, flow);
+            let case = (attempts, failed, busy);
+            assert_eq!(neighbors.exponent(PARENT), exponent, "{case:?}");
+            assert_eq!(neighbors.is_alone(PARENT), is_alone, "{case:?}");
+        }
+        let neighbors = Neighbors::new(&mut [], true);
+        assert_eq!(neighbors.exponent(PARENT), None);
+        assert!(!neighbors.is_alone(PARENT));
+    }
+
+    /// Two or three seconds after a fragment its sender counts as one that sends none.
+    #[cfg(feature = "pace")]
+    #[test]
+    fn a_fragment_is_remembered_for_seconds() {
+        let mut table = [const { Neighbor::EMPTY }; 2];
+        let mut neighbors = Neighbors::new(&mut table, true);
+        let at = Instant::from_micros(9_000_000);
+        assert!(!neighbors.sends_fragments(PARENT, at));
+        neighbors.note_fragment(PARENT, at);
+        assert!(
+            !neighbors.sends_fragments(PARENT, at),
+            "it is no neighbour yet"
+        );
+        neighbors.record(PARENT, Some(Duration::from_millis(5)), at);
+        neighbors.note_fragment(PARENT, at);
+        for (later_ms, sends) in [(0, true), (2_000, true), (3_200, false), (100_000, false)] {
+            let now = at + Duration::from_millis(later_ms);
+            assert_eq!(neighbors.sends_fragments(PARENT, now), sends, "{later_ms}");
+        }
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub(super) struct NeighborTiming {
     sender: u16,
     /// The share of these frames that other nodes send, in 255ths: at most half.
     others: u8,
+    /// When a fragment last came from the neighbour, in ticks of a good second.
+    fragment_at: u8,
     flow: Flow,
 }
 
@@ -33,6 +35,7 @@ impl NeighborTiming {
         came_at: Instant::ORIGIN,
         sender: 0,
         others: 0,
+        fragment_at: 0,
         flow: Flow::NONE,
     };
 
@@ -113,6 +116,17 @@ impl NeighborTiming {
         self.others >= u8::MAX / SHARED
     }
 
+    /// A fragment came from the neighbour at this tick of a good second.
+    pub(super) const fn note_fragment(&mut self, tick: u8) {
+        self.fragment_at = tick;
+    }
+
+    /// Whether a fragment came from the neighbour within the last two ticks. They wrap: for three
+    /// of every 256 this may be so of none.
+    pub(super) const fn sends_fragments(&self, tick: u8) -> bool {
+        tick.wrapping_sub(self.fragment_at) <= FRAGMENTS_FOR
+    }
+
     /// The time between the starts of frames that go on to the neighbour.
     pub(super) fn apart(&self) -> Option<Duration> {
         (self.apart_us > 0).then_some(Duration::from_micros(self.apart_us.into()))
@@ -125,6 +139,9 @@ fn folded(addr: LinkAddr) -> u16 {
     let [a, b, c, d, e, f, g, h] = addr.iid();
     u16::from_be_bytes([a ^ c ^ e ^ g, b ^ d ^ f ^ h]).max(1)
 }
+
+/// Ticks for which a neighbour counts as one that sends fragments.
+const FRAGMENTS_FOR: u8 = 2;
 
 /// Frames over which the parts of nodes are averaged: six segments of five frames.
 const LAST: u8 = 32;

@@ -40,6 +40,12 @@ impl NeighborTiming {
         false
     }
 
+    pub(super) const fn note_fragment(&self, _: u8) {}
+
+    pub(super) const fn sends_fragments(&self, _: u8) -> bool {
+        false
+    }
+
     pub(super) const fn apart(&self) -> Option<Duration> {
         None
     }

@@ -262,6 +262,7 @@ impl<'m> Mesh<'m> {
         rng: &mut Rng,
     ) -> Result<Arrival<'m, 's>, LinkDrop> {
         self.note_fragment(frame.src, now);
+        self.mac.note_fragment(frame.src, now);
         let parsed = lowpan_frag::Header::parse(frame.payload);
         let (header, piece) = parsed.map_err(|_| LinkDrop::MalformedFragment)?;
         let key = Key {

@@ -143,7 +143,7 @@ impl<'m> Mesh<'m> {
                     exchange: now.since(outcome.started),
                     copy: outcome.copied,
                 };
-                let flow = self.settings.flow(is_router, took, outcome, now, &self.mac);
+                let mut flow = self.settings.flow(is_router, took, outcome, now, &self.mac);
                 let begins = self.mac.flow(outcome.to).token != outcome.token;
                 self.mac.note_flow(outcome.to, flow);
                 if !flow.follows {
@@ -153,6 +153,10 @@ impl<'m> Mesh<'m> {
                 if begins {
                     pace = pace + self.settings.gap(is_router, &self.mac);
                 }
+                let pace_of = (pace, took.exchange);
+                flow.is_orderly =
+                    (self.settings).is_orderly(is_router, pace_of, outcome.to, now, &self.mac);
+                self.mac.note_flow(outcome.to, flow);
                 // The next attempt begins with its copy.
                 outcome.started + (pace - outcome.copied)
             }

@@ -187,6 +187,7 @@ impl MeshSettings {
             taken_at: now,
             contends: self.is_source(is_router, outcome.to, mac)
                 && self.effort(outcome.to, mac) > ETX_CONTENDED,
+            is_orderly: false,
         }
     }
 
@@ -221,6 +222,26 @@ impl MeshSettings {
         }
         let times = times(self.effort(to, mac));
         fraction(pace, times, ETX_ONE)
+    }
+
+    /// Whether nobody contends with the flow to `to`, so that its frames need no long backoffs: it
+    /// goes up, no packet of several frames comes down against it, and its frames are kept apart by
+    /// the pace of this node or of their one source, or nobody else is heard. Frames that go down
+    /// do not get short backoffs: a border router sends for many, and motes that ask and answer
+    /// beside it would lose. `pace_of`: the time from frame to frame, and that of an exchange.
+    pub(super) fn is_orderly(
+        &self,
+        is_router: bool,
+        pace_of: (Duration, Duration),
+        to: LinkAddr,
+        now: Instant,
+        mac: &Mac<'_>,
+    ) -> bool {
+        let (pace, exchange) = pace_of;
+        let is_passed_on = mac.apart(to).is_some() && !mac.is_shared(to);
+        is_router
+            && !mac.sends_fragments(to, now)
+            && (pace > exchange || is_passed_on || mac.is_alone(to))
     }
 
     /// Whether a source searches for a slower pace that suits it better
@@ -563,6 +584,44 @@ mod tests {
             let pace = settings.following(MS(10), apart, &mac);
             assert_eq!(pace.as_micros(), us, "{forwarding:?} {apart:?}");
         }
+    }
+
+    /// Short backoffs are for what goes up, and is kept apart; packets that come down against it
+    /// end them.
+    #[test]
+    fn a_flow_is_orderly_that_nobody_contends_with() {
+        const ROUTER: LinkAddr = LinkAddr::Short(1);
+        let settings = settings(Forwarding::Copy, 2, 0);
+        let config = Config::new(1, [1; 8]);
+        let radio = RadioCapabilities::CC2420;
+        let mut known = [const { crate::mac::Neighbor::EMPTY }; 2];
+        let mut mac = Mac::new(
+            config,
+            radio,
+            &mut [],
+            &mut known,
+            &mut Rng::from_seed([1, 2]),
+        )
+        .unwrap();
+        let now = Instant::from_micros(9_000_000);
+        let is_orderly = |mac: &Mac<'_>, is_router, pace| {
+            settings.is_orderly(is_router, (MS(pace), MS(5)), ROUTER, now, mac)
+        };
+        for (is_router, pace, expected) in [
+            (true, 10, true),
+            (true, 5, false),
+            (true, 0, false),
+            (false, 10, false),
+        ] {
+            assert_eq!(
+                is_orderly(&mac, is_router, pace),
+                expected,
+                "{is_router} {pace}"
+            );
+        }
+        mac.note_flow(ROUTER, Flow::NONE);
+        mac.note_fragment(ROUTER, now);
+        assert!(!is_orderly(&mac, true, 10));
     }
 
     /// Relays lag behind where three links in a row share a channel and frames are copied.
