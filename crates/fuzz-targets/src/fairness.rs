@@ -60,10 +60,10 @@ pub(crate) fn run(bytes: &[u8]) {
 }
 
 fn policy(choice: u8) -> Policy {
-    match choice % 8 {
-        named @ 0..=4 => Policy::NAMES[usize::from(named)].parse().expect("a name"),
+    match choice % 9 {
+        named @ 0..=5 => Policy::NAMES[usize::from(named)].parse().expect("a name"),
         window => Policy::Admission(Admission {
-            window: Window::Fixed(u16::from(window) - 4),
+            window: Window::Fixed(u16::from(window) - 5),
         }),
     }
 }

@@ -25,10 +25,15 @@ pub struct Config {
 }
 
 /// The policies by which packets are held.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub enum Policy {
     /// None is held: flows are only observed.
     None,
+    /// None is held while few flows share the air; where they are a crowd, [`Self::Admission`] as
+    /// it sets itself. Acknowledgments show which it is: more than two flows that send as much as
+    /// they can, or starve. A crowd stays one for a minute when two flows of it are left.
+    #[default]
+    Auto,
     /// Flow admission: packets into the mesh wait, so that only a limited number of flows are
     /// inside it.
     Admission(Admission),
@@ -98,23 +103,19 @@ impl Default for Config {
 
 impl Policy {
     /// The names of policies, in scenarios and on the command line.
-    pub const NAMES: [&'static str; 5] = ["none", "admission", "taim", "taim-literal", "fq"];
+    pub const NAMES: [&'static str; 6] =
+        ["none", "auto", "admission", "taim", "taim-literal", "fq"];
 
     /// The policy's name.
     pub const fn name(&self) -> &'static str {
         match self {
+            Self::Auto => "auto",
             Self::None => "none",
             Self::Admission(_) => "admission",
             Self::Taim(Taim { literal: false, .. }) => "taim",
             Self::Taim(Taim { literal: true, .. }) => "taim-literal",
             Self::Fq(_) => "fq",
         }
-    }
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self::Admission(Admission::default())
     }
 }
 
@@ -158,6 +159,7 @@ impl FromStr for Policy {
 
     fn from_str(name: &str) -> Result<Self, UnknownPolicy> {
         match name {
+            "auto" => Ok(Self::Auto),
             "none" => Ok(Self::None),
             "admission" => Ok(Self::Admission(Admission::default())),
             "taim" => Ok(Self::Taim(Taim::default())),

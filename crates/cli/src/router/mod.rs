@@ -142,8 +142,9 @@ pub(crate) struct Args {
 /// Options of both kinds of router.
 #[derive(Debug, ClapArgs)]
 struct Shared {
-    /// How packets are chosen: admission (the default), taim, taim-literal, fq or none; with --air
-    /// it goes before what the scenario says
+    /// How packets are chosen: auto (the default: none are held while few flows share the air, else
+    /// as admission does), admission, taim, taim-literal, fq or none; with --air it goes before what
+    /// the scenario says
     #[arg(long, value_name = "POLICY", value_parser = policy)]
     policy: Option<String>,
 
@@ -232,7 +233,7 @@ fn queue(text: &str) -> Result<QueueNumber, String> {
 fn policy(name: &str) -> Result<String, String> {
     /// As `motet_taim::Policy` has them, which a test compares: elsewhere than on Linux the crate
     /// is no part of this program.
-    const NAMES: [&str; 5] = ["none", "admission", "taim", "taim-literal", "fq"];
+    const NAMES: [&str; 6] = ["none", "auto", "admission", "taim", "taim-literal", "fq"];
     match NAMES.contains(&name) {
         true => Ok(name.to_owned()),
         false => Err(format!("a policy is one of {}", NAMES.join(", "))),

@@ -80,7 +80,7 @@ pub(crate) fn is_a_border_router() {
         (mote["hops"].as_u64(), mote["parent"].as_str()),
         (Some(2), Some(NEAR))
     );
-    assert_eq!(status["policy"], "admission");
+    assert_eq!(status["policy"], "auto");
     router.signal(Signal::SIGTERM);
     let status = router.ended();
     assert!(status.success(), "{status}: {}", said());

@@ -180,6 +180,10 @@ impl Setup {
             node.compression = self.beyond.compression.or(node.compression);
         }
         network.security = self.beyond.security;
+        if self.document.get("router.policy").is_none() {
+            // The published tables were made without a policy.
+            network.fairness = None;
+        }
         Ok(network)
     }
 

@@ -92,13 +92,15 @@ impl Scenario {
             _ => Some(bluetooth::options(&radio)?),
         };
         let is_ble = radio.kind == bluetooth::BLE;
+        // By default packets are looked at where the air is a mesh's.
+        let is_auto = !is_ble && joining != "thread";
         let mut network = NetworkOptions {
             left_out: left_out.nodes,
             later: layout.later,
             interference: interference(&table, files, nodes)?,
             hosts: hosts::hosts(&wire, &flows, &faults),
             packet_loss: wire.loss,
-            fairness: router::fairness(&router, router::is_named(&table))?,
+            fairness: router::fairness(&router, router::is_named(&table) || is_auto)?,
             queues_flows: router.flow_queues,
             thins_acks: router::thins_acks(&router, &stacks, is_ble),
             ble,

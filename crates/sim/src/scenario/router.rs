@@ -22,8 +22,8 @@ pub(super) const SECTION: Section = Section {
         key(
             "policy",
             Choice(&Policy::NAMES),
-            Some("\"none\""),
-            "Which packets it holds: none; those into the mesh, so that few flows are inside at a time (`admission`); all, one leaving after the other, those of the slowest flow first (`taim`, and `taim-literal` as the paper has it); all, flows in turn (`fq`).",
+            Some("\"auto\""),
+            "Which packets it holds: none; by need (`auto`: none while few flows share the air, as `admission` where more than two send all they can; never over Bluetooth LE or in a Thread network); those into the mesh, so that few flows are inside at a time (`admission`); all, one leaving after the other, those of the slowest flow first (`taim`, and `taim-literal` as the paper has it); all, flows in turn (`fq`).",
         ),
         key(
             "flow_queues",
@@ -140,7 +140,7 @@ pub(super) fn fairness(
         }),
         Ok(Policy::Taim(taim)) => Policy::Taim(Taim { spacing, ..taim }),
         Ok(Policy::Fq(_)) => Policy::Fq(Fq { spacing }),
-        Ok(Policy::None) => Policy::None,
+        Ok(policy @ (Policy::Auto | Policy::None)) => policy,
         Err(error) => return Err(ScenarioError::new(format!("router.policy: {error}"))),
     };
     let is_paced = matches!(policy, Policy::Taim(_) | Policy::Fq(_));

@@ -128,6 +128,14 @@ impl Gate {
         }
     }
 
+    /// Admission as the policy `auto` has it: it sets itself, and remembers a crowd.
+    pub(crate) fn auto() -> Self {
+        Self {
+            heavy_flows: HeavyFlows::patient(),
+            ..Self::new(Admission::default())
+        }
+    }
+
     /// Flows that may be inside at a time.
     pub(crate) fn window(&self) -> usize {
         if !self.is_adaptive {

@@ -28,6 +28,12 @@ pub(crate) struct HeavyFlows {
     most: u64,
     /// When the flows are looked at again.
     looks_at: Option<Instant>,
+    /// Whether a crowd stays one for [`CROWD_FOR`] after all flows but two seem to want little.
+    is_patient: bool,
+    /// Until when a crowd of which two flows are left is still one.
+    crowd_until: Option<Instant>,
+    /// Whether it was still one when the flows were looked at.
+    is_crowd: bool,
 }
 
 /// How much a flow moves, and how much of the time it rests.
@@ -123,9 +129,18 @@ impl Load {
 }
 
 impl HeavyFlows {
+    /// A classification by which a crowd stays one for a while: a flow that starves among others
+    /// sends so little that it seems light, and two that are left would have the air to themselves.
+    pub(super) fn patient() -> Self {
+        Self {
+            is_patient: true,
+            ..Self::default()
+        }
+    }
+
     /// Whether there are more heavy flows than can share the air by themselves.
     pub(crate) const fn contend(&self) -> bool {
-        self.heavy > FEW
+        self.heavy > FEW || self.is_crowd
     }
 
     /// Whether a flow is heavy.
@@ -195,6 +210,11 @@ impl HeavyFlows {
             load.is_heavy &= now.since(last) < CLAIM;
             self.heavy += usize::from(load.is_heavy);
         }
+        if self.is_patient && self.heavy > FEW {
+            self.crowd_until = Some(now + CROWD_FOR);
+        }
+        let is_recent = self.crowd_until.is_some_and(|until| now < until);
+        self.is_crowd = is_recent && self.heavy > 1;
     }
 
     /// When the flows are looked at again: flows that contend now may not do so then.
@@ -216,6 +236,9 @@ const CLAIM: Duration = Duration::from_secs(120);
 
 /// So few heavy flows share the air by themselves: nothing of theirs is held.
 const FEW: usize = 2;
+
+/// How long a crowd is remembered.
+const CROWD_FOR: Duration = Duration::from_secs(60);
 
 /// How often the flows are looked at.
 const STEP: Duration = Duration::from_secs(1);
@@ -266,6 +289,36 @@ mod tests {
             let loads = after(60, |_, _| Some(38), flows);
             assert_eq!(loads.heavy, flows as usize);
             assert_eq!(loads.contend(), flows > 2);
+        }
+    }
+
+    /// Of a crowd two flows may be left that seem to want much: for a minute it stays a crowd where
+    /// that was asked for, but one flow alone is none.
+    #[test]
+    fn a_crowd_is_remembered_for_a_minute() {
+        for (is_patient, left, expected) in [
+            (true, 2, [true, true, false]),
+            (true, 1, [true, false, false]),
+            (false, 2, [true, false, false]),
+        ] {
+            let mut loads = HeavyFlows {
+                is_patient,
+                ..HeavyFlows::default()
+            };
+            let mut contended = Vec::new();
+            for second in 0..160 {
+                let now = Instant::ORIGIN + Duration::from_secs(1_000 + second);
+                for flow in 0..3 {
+                    // From then on the others want little.
+                    let wants_much = second < 20 || flow < left;
+                    let sign = sign(if wants_much { 1_000 } else { 1 });
+                    loads.on_segment(FlowId::test(flow), sign, now);
+                }
+                if [20, 60, 159].contains(&second) {
+                    contended.push(loads.contend());
+                }
+            }
+            assert_eq!(contended, expected, "{is_patient} {left}");
         }
     }
 

@@ -30,6 +30,7 @@ impl Rule {
     pub(crate) fn new(policy: Policy) -> Self {
         match policy {
             Policy::None => Self::None,
+            Policy::Auto => Self::Admission(Gate::auto()),
             Policy::Admission(admission) => Self::Admission(Gate::new(admission)),
             Policy::Taim(taim) => Self::Paced(Pacer::taim(taim)),
             Policy::Fq(fq) => Self::Paced(Pacer::fq(fq)),
