@@ -142,9 +142,9 @@ pub(crate) struct Args {
 /// Options of both kinds of router.
 #[derive(Debug, ClapArgs)]
 struct Shared {
-    /// How packets are chosen: auto (the default: none are held while few flows share the air, else
-    /// as admission does), admission, taim, taim-literal, fq or none; with --air it goes before what
-    /// the scenario says
+    /// How packets are chosen: auto (the default: none is held while few flows share the air, else
+    /// as admission holds them), admission, taim, taim-literal, fq or none; with --air it goes
+    /// before what the scenario says
     #[arg(long, value_name = "POLICY", value_parser = policy)]
     policy: Option<String>,
 
