@@ -67,6 +67,15 @@ impl BoundedFlow<'_> {
             let node = options.nodes.get(*node);
             node.is_some_and(|node| node.compression.is_some())
         };
+        // A node that measures its pace begins backoffs with less where nobody contends.
+        let measures = |node: &usize| {
+            let node = options.nodes.get(*node);
+            node.is_some_and(|node| node.pace_percent > 0)
+        };
+        let be_min = match self.nodes.iter().any(measures) {
+            true => model.mac.be_min.min(BE_UNCONTENDED),
+            false => model.mac.be_min,
+        };
         let ends = [first, others.last()?];
         let segments = Segments {
             from,
@@ -82,7 +91,7 @@ impl BoundedFlow<'_> {
                 && !model.profile.capabilities.shared_buffer,
             is_multi_channel: !is_single,
             senses_two_hops: senses_two_hops.unwrap_or_default(),
-            be_min: model.mac.be_min,
+            be_min,
             segment: segments.frames(world, self.ack_every.map_or(0.0, |n| 1.0 / f64::from(n))),
             ack_every: self.ack_every,
             source_only,
@@ -118,6 +127,9 @@ pub fn ble_kbps(options: &BleOptions, payload_len: usize) -> f64 {
     };
     sdu.goodput_kbps(payload_len, payload_len + BLE_HEADERS_LEN_MIN, 0)
 }
+
+/// The least exponent of a first backoff that a node takes which measures its pace.
+const BE_UNCONTENDED: u8 = 1;
 
 /// The shortest headers of a segment in its SDU: without timestamps, both addresses elided.
 const BLE_HEADERS_LEN_MIN: usize = 3 + 20;
