@@ -247,7 +247,7 @@ pub(crate) async fn write_unsatisfiable<W: Write>(to: &mut W, len: u32) -> Resul
 const HEAD_LEN: usize = 320;
 
 /// Bytes of the sentence that explains a status.
-const TEXT_LEN: usize = 96;
+const TEXT_LEN: usize = 72;
 
 /// Characters of a SHA-256 in base64.
 const DIGEST_LEN: usize = 44;

@@ -182,8 +182,8 @@ impl Push {
         while !self.has_ended(mote, bringing.step()) {}
     }
 
-    /// Sends the image to those below this host, a part to each in turn: a mote has passed a part on
-    /// before its next one comes, and the air around the border router is never idle.
+    /// Sends the image to those below this host, a part to each in turn: a mote has passed a part
+    /// on before its next one comes, and the air around the border router is never idle.
     fn send_in_rounds(&self, tree: &Tree) {
         let of = |mote: &SocketAddrV6| {
             let in_parts = !tree.below(*mote).is_empty();

@@ -63,8 +63,8 @@ impl Tree {
         self.below.get(&mote).cloned().unwrap_or_default()
     }
 
-    /// Those that get it from another mote, and from which. A neighbour is reached without any route
-    /// by its link-local address.
+    /// Those that get it from another mote, and from which. A neighbour is reached without any
+    /// route by its link-local address.
     pub(super) fn followers(&self) -> impl Iterator<Item = (SocketAddrV6, Source)> {
         self.below.iter().flat_map(|(source, below)| {
             below.iter().map(|mote| {

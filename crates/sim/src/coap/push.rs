@@ -2,8 +2,8 @@
 //!
 //! Purpose: what firmware goes by over CoAP. Block1 (RFC 7959) has one confirmed block under way.
 //! Q-Block1 (RFC 9177) sends sets of ten that are not confirmed; the server continues a whole set,
-//! and names the blocks that it misses. Place: bytes and instants in, bytes out. Left out: resuming,
-//! which neither has: a server that has lost its place is sent everything again.
+//! and names the blocks that it misses. Place: bytes and instants in, bytes out. Left out:
+//! resuming, which neither has: a server that has lost its place is sent everything again.
 
 use coap_lite::{CoapOption, MessageClass, MessageType, Packet, RequestType, ResponseType};
 

@@ -6,6 +6,8 @@ use std::net::Ipv6Addr;
 use motet::time::{Duration, Instant};
 
 use super::hosts;
+#[cfg(feature = "firmware")]
+use super::model::PushSettings;
 use super::model::{FlowEnd, FlowKind, FlowSettings, Scenario, seconds};
 use super::pushes;
 #[cfg(feature = "firmware")]
@@ -134,16 +136,7 @@ impl Flow<'_> {
         let ends: [Ends<'m>; 2] = [ends(from, to_addr), ends(to, from_addr)];
         #[cfg(feature = "firmware")]
         if let Some(push) = &self.settings.push {
-            let image = |seed, len| crate::apps::push::image([seed, push.first as u64], len);
-            let start = pushing::Start {
-                is_first: self.number == push.first,
-                image: image(self.seed, self.settings.bytes as usize),
-                nodes: self.nodes,
-                push,
-                rng: stream(self.seed, self.number as u32, Purpose::Application),
-                arena,
-            };
-            self.apps = Some(start.run(scenario, network, ends));
+            self.apps = Some(self.push(push, arena).run(scenario, network, ends));
             return;
         }
         let mut rng = stream(self.seed, self.number as u32, Purpose::Application);
@@ -190,6 +183,20 @@ impl Flow<'_> {
             }
             FlowKind::Push => return,
         });
+    }
+
+    /// The begin of its part of a push.
+    #[cfg(feature = "firmware")]
+    fn push<'f, 'm>(&self, push: &'f PushSettings, arena: &'m Arena) -> pushing::Start<'f, 'm> {
+        let seed = [self.seed, push.first as u64];
+        pushing::Start {
+            is_first: self.number == push.first,
+            image: crate::apps::push::image(seed, self.settings.bytes as usize),
+            nodes: self.nodes,
+            push,
+            rng: stream(self.seed, self.number as u32, Purpose::Application),
+            arena,
+        }
     }
 
     /// Whether the flow is complete. `is_gone`: whether a node is switched off for good.

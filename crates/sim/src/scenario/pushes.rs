@@ -127,7 +127,7 @@ pub(super) fn check_all(flows: &[FlowSettings]) -> Result<(), ScenarioError> {
 
 fn shown_end(end: FlowEnd) -> String {
     match end {
-        FlowEnd::Host => shown(&Value::from("host")),
+        FlowEnd::Host => shown(Value::from("host")),
         FlowEnd::Node(node) => node.to_string(),
     }
 }

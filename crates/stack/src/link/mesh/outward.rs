@@ -127,8 +127,8 @@ impl<'m> Mesh<'m> {
         }
     }
 
-    /// Leaves the neighbour alone that has taken a frame which it passes on. `is_router`: whether it
-    /// goes up from there.
+    /// Leaves the neighbour alone that has taken a frame which it passes on. `is_router`: whether
+    /// it goes up from there.
     pub(super) fn pace(&mut self, is_router: bool, outcome: &Outcome, now: Instant) {
         if self.last_hops.has(outcome.token) {
             return;
