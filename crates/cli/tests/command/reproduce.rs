@@ -84,6 +84,7 @@ fn the_list_names_every_experiment_once() {
         "taim-testbed2",
         "taim-udp",
         "combined-fairness",
+        "combined-crowd",
         "tcplp-batching",
         "tcplp-loss",
         "tcplp-day",

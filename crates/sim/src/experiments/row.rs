@@ -14,7 +14,7 @@ use crate::stats::{Estimate, Interval, least, median};
 pub struct Point(Vec<(&'static str, Value)>);
 
 /// The keys by which settings differ, in every experiment.
-pub const KEYS: [&str; 33] = [
+pub const KEYS: [&str; 34] = [
     "hops",
     "direction",
     "retry_delay_ms",
@@ -28,6 +28,7 @@ pub const KEYS: [&str; 33] = [
     "compression",
     "channels",
     "phy",
+    "radio",
     "design",
     "policy",
     "transport",

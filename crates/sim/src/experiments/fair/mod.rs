@@ -5,6 +5,7 @@
 //! floor, and none of these floors was used to choose the constants of a policy.
 //!
 //! - `combined-fairness`: full windows on generated floors, for twenty minutes.
+//! - `combined-crowd`: stars, senders that do not hear each other, and floors, with nothing set.
 //! - `taim-testbed1`, `-testbed2`: the paper's workload, 500 segments of 38 bytes from every mote,
 //!   one at a time, on floors like its testbeds. Design `a` has no loss but the air's own; in `b`
 //!   every fifth frame is lost besides; in `b12` the border router's mote has room for twelve
@@ -15,6 +16,7 @@
 //! Source: Park and Paek, *TAiM*, for floors, workload and figures.
 
 mod combined;
+mod crowd;
 mod goals;
 mod testbed;
 mod testbeds;
@@ -27,11 +29,12 @@ use super::Experiment;
 use super::row::Point;
 
 /// In the order of the command's list.
-pub const EXPERIMENTS: [Experiment; 4] = [
+pub const EXPERIMENTS: [Experiment; 5] = [
     testbeds::FIRST,
     testbeds::SECOND,
     udp::EXPERIMENT,
     combined::EXPERIMENT,
+    crowd::EXPERIMENT,
 ];
 
 /// A policy as a point names it, with the spacing that is declared for it.

@@ -209,9 +209,9 @@ fn run_of(name: u64, seed: u64, direction: u64, shift: f64) -> Run {
     }
 }
 
-/// What runs of the experiments `mesh-*`, `taim-*`, `tcple-*`, `combined-fairness`, `combined-ble`,
-/// `combined-security` and `combined-outsiders` measure.
-const FIGURES: [&str; 56] = [
+/// What runs of the experiments `mesh-*`, `taim-*`, `tcple-*`, `combined-fairness`,
+/// `combined-crowd`, `combined-ble`, `combined-security` and `combined-outsiders` measure.
+const FIGURES: [&str; 58] = [
     "lost",
     "joined",
     "age",
@@ -265,6 +265,8 @@ const FIGURES: [&str; 56] = [
     "sibling_delivery",
     "sibling_delivery_alone",
     "sibling_latency",
+    "goodput_but_best",
+    "flows_dead",
     "requests_asked",
     "requests_answered",
     "requests_ms",
