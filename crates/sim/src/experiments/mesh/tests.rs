@@ -125,7 +125,8 @@ fn the_best_tree_has_the_ratio_one() {
 fn motes_find_paths_that_are_nearly_the_best() {
     for seed in 1..=4 {
         let arena = Arena::new();
-        let options = floor(30, seed).expect("a floor");
+        let mut options = floor(30, seed).expect("a floor");
+        options.joining = Joining::Rpl;
         let mut network = Network::new(options.clone(), &arena).unwrap();
         let (mut outages, last_on) = Outages::staggered(&mut network, Duration::from_secs(5));
         let on = answers(&mut network, &arena, &mut outages, last_on);
