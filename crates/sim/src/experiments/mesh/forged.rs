@@ -242,8 +242,8 @@ mod tests {
         }
     }
 
-    /// A forged DAO names one mote, and takes as much as there are motes behind that one: nothing on
-    /// most floors, some percent on a few. On forty floors the mean is 1.6 %.
+    /// A forged DAO names one mote, and takes as much as there are motes behind that one: nothing
+    /// on most floors, some percent on a few. On forty floors the mean is 1.6 %.
     #[test]
     fn one_forged_dao_a_second_takes_little_of_most_meshes() {
         let seeds = 1..=6;
