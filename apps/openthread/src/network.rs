@@ -77,7 +77,8 @@ async fn packets(
     let outward = async {
         loop {
             let packet = outward.tx_buf().await;
-            // What waits holds Motet back: OpenThread takes more than its queue holds, and drops it.
+            // What waits holds Motet back: OpenThread takes more than its queue holds, and drops
+            // it.
             let mut waits = 0;
             while is_busy(&ot) && waits < WAITS_MAX {
                 waits += 1;

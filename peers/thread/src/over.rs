@@ -51,7 +51,12 @@ pub(crate) fn run(openthread: &Path, mote: &Path, is_json: bool) -> Result<bool>
         bail!("the kernel's end has panicked");
     };
     let is_whole = read? == LEN;
-    report.row("250 KiB to this machine's Linux", sent.seconds, "s", is_whole);
+    report.row(
+        "250 KiB to this machine's Linux",
+        sent.seconds,
+        "s",
+        is_whole,
+    );
     let check = "packets that OpenThread dropped meanwhile";
     report.row(check, sent.dropped, "", sent.dropped == 0.0);
     let received = outcome(&mut motet, "receive")?;

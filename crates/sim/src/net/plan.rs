@@ -23,8 +23,8 @@ pub const CHANNEL: u8 = 26;
 /// The mesh's prefix, of 64 bits: compression context 0.
 pub const MESH_PREFIX: Ipv6Addr = Ipv6Addr::new(0xfd6d, 0x6f74, 0x6574, 1, 0, 0, 0, 0);
 
-/// The prefix of the motes over Bluetooth LE beside a mesh under `prefix`, of 64 bits: the next one,
-/// for the subnet of such a star is a link of its own (RFC 7668 §3.2.1).
+/// The prefix of the motes over Bluetooth LE beside a mesh under `prefix`, of 64 bits: the next
+/// one, for the subnet of such a star is a link of its own (RFC 7668 §3.2.1).
 pub const fn prefix_over_ble(prefix: Ipv6Addr) -> Ipv6Addr {
     Ipv6Addr::from_bits(prefix.to_bits().wrapping_add(1 << 64))
 }

@@ -1,10 +1,10 @@
 //! The five systems and the rest of Motet in one network: whether each brings more than it costs
 //! where all others are on.
 //!
-//! Purpose: thirty motes in an RPL mesh with a key, six of them asleep, and three motes on Bluetooth
-//! LE, behind one border router; bulk both ways, readings, questions, datagrams. A relay dies, a link
-//! gets worse, the key rotates, the border router starts again. Each part is left out in turn.
-//! Left out: what the requirements E-1 to E-15 say packet by packet.
+//! Purpose: thirty motes in an RPL mesh with a key, six of them asleep, and three motes on
+//! Bluetooth LE, behind one border router; bulk both ways, readings, questions, datagrams. A relay
+//! dies, a link gets worse, the key rotates, the border router starts again. Each part is left out
+//! in turn. Left out: what `spec/requirements.md` asks of single packets.
 
 mod network;
 mod run;

@@ -1,5 +1,5 @@
-//! A network with all parts of Motet at once, as a scenario: a floor for each seed, and the roles of
-//! its motes.
+//! A network with all parts of Motet at once, as a scenario: a floor for each seed, and the roles
+//! of its motes.
 //!
 //! Purpose: the text of a scenario that `motet run` takes, too. `scenarios/everything.toml` is one
 //! written by hand.

@@ -96,8 +96,8 @@ impl Default for ThreadOptions {
     }
 }
 
-/// Motes over Bluetooth LE: the border router is a central, and each of them a peripheral of it. All
-/// motes of a network may be such, or some of them, beside a mesh.
+/// Motes over Bluetooth LE: the border router is a central, and each of them a peripheral of it.
+/// All motes of a network may be such, or some of them, beside a mesh.
 ///
 /// Of the [`NodeOptions`] of such a mote hold its name, its window and its tables' places for TCP.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -298,8 +298,8 @@ pub struct NodeOptions {
     pub is_leaf: bool,
     /// Whether the node does without `TCPlE`, over Bluetooth LE with `TCPlE`.
     pub lacks_tcple: bool,
-    /// Whether the mote is a peripheral over Bluetooth LE ([`NetworkOptions::ble`]), and has no other
-    /// radio.
+    /// Whether the mote is a peripheral over Bluetooth LE ([`NetworkOptions::ble`]), and has no
+    /// other radio.
     pub is_ble: bool,
     /// How the node sleeps, if it does: only where nobody's packets pass it. The others are then
     /// parents of such nodes.
@@ -524,8 +524,8 @@ impl NetworkOptions {
         self.nodes.iter().filter(|node| node.is_ble).count()
     }
 
-    /// The address of node `n` where the mesh has this prefix of 64 bits; of a border router, on its
-    /// mesh if it has one.
+    /// The address of node `n` where the mesh has this prefix of 64 bits; of a border router, on
+    /// its mesh if it has one.
     pub(crate) fn addr(&self, prefix: Ipv6Addr, n: usize) -> Ipv6Addr {
         let prefix = match n > 0 && self.is_ble(n) && self.is_mixed() {
             true => plan::prefix_over_ble(prefix),
