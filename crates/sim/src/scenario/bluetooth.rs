@@ -10,15 +10,44 @@ use super::error::{Rule, ScenarioError};
 use super::keys::{Key, RadioKind, SECTIONS, Section};
 use super::model::RadioSettings;
 use super::relevance::given;
-use crate::net::network::{BleOptions, NetworkOptions};
+use crate::air::gains::Gains;
+use crate::net::network::{BleOptions, NetworkOptions, Parent};
 use motet::ble::Phy;
+
+/// The network that `make` makes of these gains, with its motes over Bluetooth LE on an air of their
+/// own.
+///
+/// # Errors
+/// As `make`; a mote or a setting that cannot be.
+pub(super) fn network(
+    table: &Table,
+    radio: &RadioSettings,
+    gains: Gains,
+    make: impl FnOnce(Gains) -> Result<NetworkOptions, ScenarioError>,
+) -> Result<NetworkOptions, ScenarioError> {
+    let motes = motes(table, radio, gains.nodes())?;
+    if motes.is_empty() {
+        return make(gains);
+    }
+    let mut network = make(match radio.kind == BLE {
+        true => gains,
+        false => gains.apart(|n| motes.contains(&n), None),
+    })?;
+    for (n, node) in network.nodes.iter_mut().enumerate() {
+        if motes.contains(&n) {
+            (node.is_ble, node.parent) = (true, Parent::Node(0));
+        }
+    }
+    network.ble = Some(options(radio)?);
+    Ok(network)
+}
 
 /// The motes that are on Bluetooth LE: all, or those whose [`[node]]` says so.
 ///
 /// # Errors
 /// `node.kind` at the border router, or of a mesh where there is none; no mote in the mesh, or more
 /// on Bluetooth LE than a central has room for.
-pub(super) fn motes(
+fn motes(
     table: &Table,
     radio: &RadioSettings,
     nodes: usize,

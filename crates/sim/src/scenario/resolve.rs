@@ -75,22 +75,11 @@ impl Scenario {
         let parents = Some(parents).filter(|parents| !parents.is_empty());
         let parents = parents.unwrap_or(layout.parents);
         let traffic = (&flows[..], &faults[..]);
-        let on_ble = bluetooth::motes(&table, &radio, nodes)?;
-        let gains = match radio.kind == bluetooth::BLE || on_ble.is_empty() {
-            true => layout.gains,
-            false => layout.gains.apart(|n| on_ble.contains(&n), None),
-        };
-        let mut network = network(gains, &stacks, traffic, &parents, &radio, &profiles)?;
-        for n in on_ble {
-            network.nodes[n].is_ble = true;
-            network.nodes[n].parent = Parent::Node(0);
-        }
+        let mut network = bluetooth::network(&table, &radio, layout.gains, |gains| {
+            network(gains, &stacks, traffic, &parents, &radio, &profiles)
+        })?;
         let router = section::<RouterSettings>(&table, "router")?;
         router::lay_line(&router, &radio, &mut network.nodes)?;
-        let ble = match network.ble_motes() {
-            0 => None,
-            _ => Some(bluetooth::options(&radio)?),
-        };
         let is_ble = radio.kind == bluetooth::BLE;
         // By default packets are looked at where the air is a mesh's.
         let is_auto = !is_ble && joining != "thread";
@@ -103,7 +92,6 @@ impl Scenario {
             fairness: router::fairness(&router, router::is_named(&table) || is_auto)?,
             queues_flows: router.flow_queues,
             thins_acks: router::thins_acks(&router, &stacks, is_ble),
-            ble,
             joining: joining_named(&joining),
             ..network
         };
