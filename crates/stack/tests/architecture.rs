@@ -132,6 +132,8 @@ const PACKAGES: &[(&str, &[&str])] = &[
         "motet-fuzz-targets",
         &[
             "motet",
+            // What `motet import` reads.
+            "motet-cli",
             "motet-decode",
             "motet-lab",
             "motet-conformance",

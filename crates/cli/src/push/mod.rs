@@ -105,7 +105,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     }
     if args.router.is_some() && args.schedule != Schedule::Tree {
         return Err(Error::input(
-            "--router is for --schedule tree alone, which needs each mote's parent: add that, or leave --router out",
+            "--router is for --schedule tree alone, which needs each mote's parent: add --schedule tree, or leave --router out",
         ));
     }
     let token = args.token.as_deref().map(token::read).transpose()?;

@@ -372,8 +372,7 @@ fn the_option_that_stops_everything_is_named() {
     let path = path.to_str().unwrap();
     let cases = [
         (["--hold", "500"], "lower --hold"),
-        // The motes do not even join.
-        (["--hold", "1000"], "--hold or --hops"),
+        (["--hold", "1000"], "lower --hold"),
         (["--packet-loss", "1"], "lower the losses"),
     ];
     for (option, advice) in cases {

@@ -27,7 +27,7 @@ const ALL: Experiment = Experiment {
     axis: None,
     budget: [
         Budget {
-            runs: 2,
+            runs: 3,
             seconds: 600,
         },
         Budget {
@@ -81,7 +81,7 @@ const DELIVERY: Metric = figure!("delivery", "1");
 const DUTY: Metric = figure!("radio_duty_cycle", "%");
 const REPAIR: Metric = figure!("repair_s", "s");
 const LOST: Metric = figure!("connections_lost", "1");
-const ENERGY: Metric = figure!("energy", "µJ/B");
+const ENERGY: Metric = figure!("energy_per_byte", "µJ/B");
 const LATENCY: Metric = figure!("request_p95", "ms");
 const SHOWN: [Metric; 8] = [GOODPUT, JAIN, DELIVERY, DUTY, REPAIR, LOST, ENERGY, LATENCY];
 
@@ -153,10 +153,10 @@ fn rows(results: &Results<'_>) -> Vec<Row> {
 /// The name of what the network gains in a metric without a part.
 fn gain_of(metric: Metric) -> &'static str {
     match metric.name {
-        "goodput" => "goodput_gain",
-        "jain" => "jain_gain",
-        "delivery" => "delivery_gain",
-        "radio_duty_cycle" => "radio_duty_gain",
-        _ => "repair_gain",
+        "goodput" => "gain_goodput",
+        "jain" => "gain_jain",
+        "delivery" => "gain_delivery",
+        "radio_duty_cycle" => "gain_radio_duty",
+        _ => "gain_repair",
     }
 }

@@ -81,7 +81,7 @@ fn figures(result: &RunResult, roles: &Roles) -> Vec<(&'static str, f64)> {
         ("radio_duty_cycle", mean(&duties)),
         ("repair_s", repair_s(result, &bulk)),
         ("connections_lost", f64::from(lost)),
-        ("energy", spent_mj * 1e3 / bytes.max(1) as f64),
+        ("energy_per_byte", spent_mj * 1e3 / bytes.max(1) as f64),
         ("request_p95", mean(&asked)),
     ]
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::super::{
-    Case, Experiment, all, ble, cit, fair, mesh, outsiders, security, sleepy, tcple,
+    Case, Experiment, all, ble, cit, everything, fair, mesh, outsiders, security, sleepy, tcple,
+    update,
 };
 use crate::cases::{is_long, some_of};
 
@@ -70,7 +71,9 @@ fn one_flow_has_a_bound_and_two_have_none() {
             .chain(&tcple::EXPERIMENTS)
             .chain(&sleepy::EXPERIMENTS)
             .chain(&security::EXPERIMENTS)
-            .chain(&outsiders::EXPERIMENTS);
+            .chain(&outsiders::EXPERIMENTS)
+            .chain(&update::EXPERIMENTS)
+            .chain(&everything::EXPERIMENTS);
         others.all(|other| other.id != experiment.id)
     };
     for experiment in all().into_iter().filter(is_chain) {

@@ -210,8 +210,9 @@ fn run_of(name: u64, seed: u64, direction: u64, shift: f64) -> Run {
 }
 
 /// What runs of the experiments `mesh-*`, `taim-*`, `tcple-*`, `combined-fairness`,
-/// `combined-crowd`, `combined-ble`, `combined-security` and `combined-outsiders` measure.
-const FIGURES: [&str; 58] = [
+/// `combined-crowd`, `combined-ble`, `combined-security`, `combined-outsiders`, `combined-update`
+/// and `combined-all` measure.
+const FIGURES: [&str; 65] = [
     "lost",
     "joined",
     "age",
@@ -270,6 +271,13 @@ const FIGURES: [&str; 58] = [
     "requests_asked",
     "requests_answered",
     "requests_ms",
+    "done_s",
+    "energy_mj",
+    "latency_p95_ms",
+    "latency_p95_worst_ms",
+    "motes_done",
+    "resent_bytes",
+    "request_p95",
 ];
 
 fn all_rows() -> Vec<Row> {

@@ -22,7 +22,7 @@ pub const EXPERIMENTS: [Experiment; 1] = [Experiment {
     axis: None,
     budget: [
         Budget {
-            runs: 1,
+            runs: 3,
             seconds: 0,
         },
         Budget {

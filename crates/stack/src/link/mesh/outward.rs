@@ -2,12 +2,14 @@
 //! TCP is polled for a segment only then, so that a segment that TCP counts as sent is never
 //! dropped here.
 
+use core::net::Ipv6Addr;
+
 use super::budget::{Budget, growth};
 use super::pace::ExchangeTimes;
 use super::packet_meta::{PacketMeta, RplDirection};
 use super::routing::{InsertedHeaders, ROUTED_SLACK, hops_left};
 use super::{Mesh, link_addr, tcp_headers};
-use crate::ip::{self, Ip, Neighbour, NextHop};
+use crate::ip::{self, InterfaceId, Ip, Neighbour, NextHop};
 use crate::limits::{IS_RELAY, PSDU_LEN_MAX};
 use crate::link::Ask;
 use crate::link::arrival::{Pulled, Report, TcpEgress, Undelivered};
@@ -375,7 +377,9 @@ impl<'m> Mesh<'m> {
             false => growth(&header, link, contexts, header_len),
         };
         let tag = self.datagrams.new_tag();
-        if to == Neighbour::One(ip::iid_of(&header.dst)) {
+        if to == Neighbour::One(ip::iid_of(&header.dst))
+            && is_on_link(ip, next.interface, header.dst)
+        {
             self.last_hops.note(tag);
         }
         let len_max = self.mac.payload_len_max(neighbour);
@@ -405,4 +409,12 @@ impl<'m> Mesh<'m> {
         self.outgoing_class = meta.class;
         self.outgoing_since = since;
     }
+}
+
+/// Whether a destination is link-local, or under the prefix of an address of this node on that
+/// link. Behind a router may be a host whose interface identifier is the router's.
+fn is_on_link(ip: &Ip<'_>, interface: InterfaceId, dst: Ipv6Addr) -> bool {
+    let prefix = |addr: Ipv6Addr| addr.to_bits() >> 64;
+    let mut own = ip.addresses().filter(|own| own.interface == interface);
+    dst.is_unicast_link_local() || own.any(|own| prefix(own.addr) == prefix(dst))
 }
