@@ -14,8 +14,8 @@ use crate::air::gains::Gains;
 use crate::net::network::{BleOptions, NetworkOptions, Parent};
 use motet::ble::Phy;
 
-/// The network that `make` makes of these gains, with its motes over Bluetooth LE on an air of their
-/// own.
+/// The network that `make` makes of these gains, with its motes over Bluetooth LE on an air of
+/// their own.
 ///
 /// # Errors
 /// As `make`; a mote or a setting that cannot be.
