@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::Ipv6Addr;
 
 use motet::time::{Duration, Instant};
 use motet::wire::ipv6::Header;
@@ -104,6 +105,9 @@ impl Fairness {
         now: Instant,
         timeouts: impl Fn(usize) -> u16,
     ) -> bool {
+        if is_beside_mesh(direction, packet) {
+            return true;
+        }
         let id = PacketId(self.packets);
         self.packets += 1;
         self.ledger.entered += 1;
@@ -198,6 +202,19 @@ impl Fairness {
         self.ledger.left += 1;
         self.ledger.content_out = self.ledger.content_out.wrapping_add(content(packet));
     }
+}
+
+/// Whether a packet is of a mote over Bluetooth LE beside a mesh: it takes nothing of the mesh's air.
+fn is_beside_mesh(direction: Direction, packet: &[u8]) -> bool {
+    let Ok((header, _)) = Header::parse_start(packet) else {
+        return false;
+    };
+    let own = match direction {
+        Direction::Up => header.src,
+        Direction::Down => header.dst,
+    };
+    let prefix = |addr: Ipv6Addr| addr.to_bits() >> 64;
+    prefix(own) == prefix(plan::prefix_over_ble(plan::MESH_PREFIX))
 }
 
 /// The mote that a packet is from, or for.

@@ -23,7 +23,7 @@ pub(super) const SECTION: Section = Section {
             "policy",
             Choice(&Policy::NAMES),
             Some("\"auto\""),
-            "Which packets it holds: none; by need (`auto`: none while few flows share the air, as `admission` where more than two send all they can; never over Bluetooth LE or in a Thread network); those into the mesh, so that few flows are inside at a time (`admission`); all, one leaving after the other, those of the slowest flow first (`taim`, and `taim-literal` as the paper has it); all, flows in turn (`fq`).",
+            "Which packets it holds: none; by need (`auto`: none while few flows share the air, as `admission` where more than two send all they can; it is no default over Bluetooth LE alone or in a Thread network); those into the mesh, so that few flows are inside at a time (`admission`); all, one leaving after the other, those of the slowest flow first (`taim`, and `taim-literal` as the paper has it); all, flows in turn (`fq`).",
         ),
         key(
             "flow_queues",

@@ -377,7 +377,11 @@ impl<'m> Mesh<'m> {
             false => growth(&header, link, contexts, header_len),
         };
         let tag = self.datagrams.new_tag();
-        if to == Neighbour::One(ip::iid_of(&header.dst))
+        // A packet on a source route is for its next step, and goes further from there.
+        let goes_further =
+            meta.way == RplDirection::Routed && hops_left(self.outgoing.buffer()) > 0;
+        if !goes_further
+            && to == Neighbour::One(ip::iid_of(&header.dst))
             && is_on_link(ip, next.interface, header.dst)
         {
             self.last_hops.note(tag);
