@@ -204,7 +204,8 @@ impl Fairness {
     }
 }
 
-/// Whether a packet is of a mote over Bluetooth LE beside a mesh: it takes nothing of the mesh's air.
+/// Whether a packet is of a mote over Bluetooth LE beside a mesh: it takes nothing of the mesh's
+/// air.
 fn is_beside_mesh(direction: Direction, packet: &[u8]) -> bool {
     let Ok((header, _)) = Header::parse_start(packet) else {
         return false;
