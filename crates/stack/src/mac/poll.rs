@@ -279,6 +279,7 @@ impl Poll {
         self.failures = 0;
         if is_request {
             self.is_child = true;
+            self.is_hasty = false;
             self.untold = Some(true);
             self.counters.polls = self.counters.polls.wrapping_add(1);
         }

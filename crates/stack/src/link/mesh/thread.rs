@@ -295,7 +295,8 @@ impl<'m> Mesh<'m> {
 
     /// Tells the child what became of a frame to its parent.
     pub(super) fn note_sent(&mut self, outcome: &Outcome, now: Instant) {
-        let was_lost = outcome.reason != Some(FrameDrop::TooOld);
+        // Whatever else keeps a frame here is not the parent's fault.
+        let was_lost = outcome.reason == Some(FrameDrop::NoAck);
         if outcome.delivered || was_lost {
             self.note_taken(outcome.to, outcome.delivered, now);
         }

@@ -258,6 +258,10 @@ impl Child {
     /// the parent has promised and not sent, modulo 256. After some in a row it is asked: one that
     /// has another key acknowledges all, and takes nothing.
     pub(crate) fn note(&mut self, is_sleepy: bool, sequence: u32, unkept: u8) {
+        if self.asked != 0 {
+            // What the parent owes while it is asked says nothing that its answer does not say.
+            self.unkept = unkept;
+        }
         let is_ignored = self.asked == 0 && unkept.wrapping_sub(self.unkept) >= UNKEPT_MAX;
         if self.is_sleepy != is_sleepy || sequence > self.sequence || is_ignored {
             self.is_sleepy = is_sleepy;
@@ -312,7 +316,8 @@ impl Child {
 
     /// A frame to the parent was acknowledged, or given up.
     pub(crate) fn on_sent(&mut self, was_taken: bool, now: Instant) {
-        if !self.is_attached() {
+        // A candidate's silence is none of the parent's.
+        if !self.is_attached() || self.quest == Quest::Address {
             return;
         }
         match was_taken {

@@ -100,6 +100,7 @@ impl Child {
                 // It may still know this node: a question tells sooner than the next search.
                 self.heard = message.numbers;
                 (self.quest, self.quest_at, self.unanswered) = (Quest::Former, Some(now), 0);
+                self.own_challenge = None;
                 Ok(None)
             }
             _ if !is_parent => Err(MleDrop::NotParent),
@@ -124,6 +125,10 @@ impl Child {
         let tlvs = message.tlvs;
         if tlvs.find(tlv::RESPONSE) != Some(&self.challenge) {
             return Err(MleDrop::Unasked);
+        }
+        if self.is_attached() && sender == self.place.parent.extended {
+            self.margin = margin;
+            return Ok(());
         }
         let mut challenge = [0; 8];
         let needed = [
@@ -302,7 +307,8 @@ impl Child {
                     (Quest::Former, _) => self.settle(numbers, leader, now),
                     _ => self.on_answer(Due::UPDATE_REQUEST, now),
                 }
-                self.own_challenge = self.own_challenge.filter(|_| !is_answer);
+                // An answer that comes later still, or a recording of it, brings no counters.
+                self.own_challenge = None;
             }
             command::DATA_RESPONSE => {
                 self.on_answer(Due::DATA_REQUEST, now);
@@ -340,6 +346,8 @@ impl Child {
         let former = self.partition();
         self.leader = leader;
         if self.partition() != former {
+            // Another leader counts its versions by itself: the same number is other data.
+            self.data_version = None;
             self.update();
         }
         let version = Some(self.version(&leader));

@@ -84,6 +84,29 @@ fn another_partition_makes_an_update_and_a_parent_that_moved_is_asked_anew() {
     assert_eq!(lone.child.state(), ChildState::Searching);
 }
 
+/// Another leader counts its versions by itself: data of the same number are other data.
+#[test]
+fn another_partition_is_asked_for_its_network_data() {
+    let mut lone = Lone::attached();
+    let data = [
+        (tlv::SOURCE_ADDRESS, &[0xa8, 0][..]),
+        (tlv::LEADER_DATA, &LEADER),
+        (tlv::NETWORK_DATA, &PREFIX),
+    ];
+    lone.hear(PARENT, command::DATA_RESPONSE, &data).unwrap();
+    lone.poll();
+    let mut leader = LEADER;
+    leader[0] ^= 1;
+    let told: [(u8, &[u8]); 2] = [
+        (tlv::SOURCE_ADDRESS, &[0xa8, 0]),
+        (tlv::LEADER_DATA, &leader),
+    ];
+    lone.hear(PARENT, command::ADVERTISEMENT, &told).unwrap();
+    let sent = lone.poll();
+    let asks = sent.iter().any(|it| it.command == command::DATA_REQUEST);
+    assert!(asks, "{} messages", sent.len());
+}
+
 /// A context without the flag for it only decompresses: its prefix leaves the network.
 #[test]
 fn an_address_is_registered_whole_where_its_context_may_not_compress() {

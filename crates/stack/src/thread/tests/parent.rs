@@ -182,6 +182,10 @@ fn a_poor_link_makes_it_look_for_a_better_parent_now_and_then() {
     // As poor a one is no reason.
     lone.offer(OTHER, 0x4400, 5, 0).unwrap();
     assert!(lone.child.candidate.is_none());
+    // Nor is the parent a better one than itself: to join it anew would cost what it keeps.
+    lone.offer(PARENT, 0xa800, 50, 0).unwrap();
+    assert!(lone.child.candidate.is_none());
+    lone.child.margin = 5;
     lone.offer(OTHER, 0x4400, 50, 0).unwrap();
     lone.poll();
     assert_eq!(
