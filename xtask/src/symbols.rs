@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
 
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, own_program};
 
 /// Set where this program runs as the wrapper of rustc.
 const WRAPPER: &str = "MOTET_RUSTC_WRAPPER";
@@ -50,7 +50,7 @@ fn copy_of_this(folder: &Path) -> Result<PathBuf> {
     if let Some(path) = MADE.get() {
         return Ok(path.clone());
     }
-    let here = env::current_exe().context("cannot find this program's own file")?;
+    let here = own_program()?;
     let path = folder.join("rustc-wrapper");
     // Not written in place: another check may be running it.
     let new = folder.join(format!("rustc-wrapper-{}", process::id()));

@@ -170,6 +170,19 @@ impl Workspace {
     }
 }
 
+/// This program's file. One that a step of the check has built anew meanwhile is in its place.
+///
+/// # Errors
+/// The system does not say where it is.
+pub(crate) fn own_program() -> Result<PathBuf> {
+    let path = env::current_exe().context("this program has no file")?;
+    let name = path.to_string_lossy();
+    Ok(match name.strip_suffix(" (deleted)") {
+        Some(before) => PathBuf::from(before),
+        None => path,
+    })
+}
+
 /// The Cargo that runs this.
 fn cargo() -> PathBuf {
     env::var_os("CARGO").map_or_else(|| PathBuf::from("cargo"), PathBuf::from)

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Context, Result, bail};
 
 use super::words::simple_commands;
+use crate::workspace::own_program;
 
 /// Help texts, each asked for once.
 pub(super) struct Help {
@@ -21,7 +22,7 @@ impl Help {
     pub(super) fn new(motet: &Path) -> Result<Self> {
         Ok(Self {
             motet: motet.to_owned(),
-            xtask: std::env::current_exe().context("this program has no path")?,
+            xtask: own_program()?,
             known: Mutex::default(),
         })
     }

@@ -26,7 +26,7 @@ use crate::interop::report::{Report, Row};
 use crate::python::environment;
 use crate::thread::openthread;
 use crate::tools::{self, Tool};
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, own_program};
 use rig::Parts;
 
 /// A group of checks.
@@ -105,7 +105,7 @@ fn in_own_network(parts: &Parts, json: bool) -> Result<bool> {
             "--",
         ])
         .args(["sh", "-c", NETWORK, "sh"])
-        .arg(env::current_exe().context("this program has no file")?)
+        .arg(own_program()?)
         .args(["interop", "rcp"])
         .args(json.then_some("--json"))
         .env(PARTS, serde_json::to_string(parts)?)
