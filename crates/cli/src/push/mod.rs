@@ -34,7 +34,7 @@ next reset. A connection that breaks is opened again for as long as the mote tak
 
 With --schedule tree an image crosses each link once: the border router's status names each mote's parent, \
 and a mote fetches from the nearest one above it, part by part as that one is known to have them by their digest. \
-One whose parent fails gets it from here. The token is the same for all.
+Where the parent fails, this command sends the image. The token is the same for all.
 
 Each mote has a line on standard output when it is done: its address, seconds, and the bytes sent again. Ctrl-C \
 ends the command; run it again to go on.

@@ -204,24 +204,22 @@ impl Fairness {
     }
 }
 
-/// Whether a packet is of a mote over Bluetooth LE beside a mesh: it takes nothing of the mesh's
-/// air.
+/// Whether a packet is of a mote over Bluetooth LE beside a mesh, which takes nothing of its air.
 fn is_beside_mesh(direction: Direction, packet: &[u8]) -> bool {
-    let Ok((header, _)) = Header::parse_start(packet) else {
-        return false;
-    };
-    let own = match direction {
-        Direction::Up => header.src,
-        Direction::Down => header.dst,
-    };
     let prefix = |addr: Ipv6Addr| addr.to_bits() >> 64;
-    prefix(own) == prefix(plan::prefix_over_ble(plan::MESH_PREFIX))
+    let beside = prefix(plan::prefix_over_ble(plan::MESH_PREFIX));
+    mote_addr(direction, packet).is_some_and(|addr| prefix(addr) == beside)
 }
 
-/// The mote that a packet is from, or for.
+/// The mote of the mesh that a packet is from, or for.
 fn mote(direction: Direction, packet: &[u8]) -> Option<usize> {
+    plan::mesh_node(mote_addr(direction, packet)?)
+}
+
+/// The address of a packet on the side of the motes.
+fn mote_addr(direction: Direction, packet: &[u8]) -> Option<Ipv6Addr> {
     let (header, _) = Header::parse_start(packet).ok()?;
-    plan::mesh_node(match direction {
+    Some(match direction {
         Direction::Up => header.src,
         Direction::Down => header.dst,
     })

@@ -192,9 +192,7 @@ pub(super) fn check(document: &Document) -> Result<(), ScenarioError> {
 
 /// Whether a `[[node]]` of a mesh is a mote over Bluetooth LE.
 fn has_motes(document: &Document) -> bool {
-    let nodes = document.table.get("node").and_then(Value::as_array);
-    let mut nodes = nodes.into_iter().flatten();
-    nodes.any(|node| node.get("kind").and_then(Value::as_str) == Some(BLE))
+    list(document, "node").any(|(_, node)| node.get("kind").and_then(Value::as_str) == Some(BLE))
 }
 
 /// Checks the keys of the motes over Bluetooth LE beside a mesh: those of the mesh alone do nothing
@@ -203,20 +201,13 @@ fn of_motes(document: &Document) -> Result<(), ScenarioError> {
     if let Some((path, value)) = given(document, "topology", "peripherals").first() {
         return Err(useless(path, value, BLE));
     }
-    let nodes = document.table.get("node").and_then(Value::as_array);
-    let nodes = nodes.into_iter().flatten().filter_map(Value::as_table);
-    for (number, node) in (1..).zip(nodes) {
+    for (number, node) in list(document, "node") {
         let is_ble = node.get("kind").and_then(Value::as_str) == Some(BLE);
         let foreign = match is_ble {
             true => RadioKind::Ieee802154,
             false => RadioKind::Ble,
         };
-        let keys = Section::named("node").into_iter();
-        let keys = keys.flat_map(Section::all_keys);
-        let mut given = keys
-            .filter(|key| key.only == Some(foreign))
-            .filter_map(|key| Some((key.name, node.get(key.name)?)));
-        if let Some((key, value)) = given.next() {
+        if let Some((key, value)) = foreign_in(node, foreign) {
             let kind = if is_ble { MESH } else { BLE };
             let error = ScenarioError::new(format!(
                 "node.{key} is {value}, but must be left out unless node.kind is \"{kind}\""
@@ -244,24 +235,29 @@ fn foreign_keys(section: &Section, only: RadioKind) -> impl Iterator<Item = &'st
         .chain(keys.map(|key| key.name))
 }
 
+/// The tables of a repeated section, by their numbers.
+fn list<'d>(document: &'d Document, name: &str) -> impl Iterator<Item = (usize, &'d Table)> {
+    let tables = document.table.get(name).and_then(Value::as_array);
+    (1..).zip(tables.into_iter().flatten().filter_map(Value::as_table))
+}
+
+/// The first key of a `[[node]]` that means something only with this radio.
+fn foreign_in(node: &Table, only: RadioKind) -> Option<(&'static str, &Value)> {
+    let mut keys = Section::named("node")
+        .into_iter()
+        .flat_map(Section::all_keys);
+    keys.find_map(|key| Some((key.name, node.get(key.name)?)).filter(|_| key.only == Some(only)))
+}
+
 /// Keys of `[[node]]` and `[[fault]]`.
 fn tables(document: &Document) -> Result<(), ScenarioError> {
-    let list = |name: &str| {
-        let tables = document.table.get(name).and_then(Value::as_array);
-        let tables = tables.into_iter().flatten().filter_map(Value::as_table);
-        (1..).zip(tables).collect::<Vec<(usize, &Table)>>()
-    };
-    for (number, node) in list("node") {
-        let keys = Section::named("node").into_iter();
-        let keys = keys.flat_map(Section::all_keys);
-        let foreign = keys.filter(|key| key.only == Some(RadioKind::Ieee802154));
-        let mut values = foreign.filter_map(|key| Some((key.name, node.get(key.name)?)));
-        if let Some((key, value)) = values.next() {
+    for (number, node) in list(document, "node") {
+        if let Some((key, value)) = foreign_in(node, RadioKind::Ieee802154) {
             let error = useless(&format!("node.{key}"), value, MESH);
             return Err(error.of_table("node", number));
         }
     }
-    for (number, fault) in list("fault") {
+    for (number, fault) in list(document, "fault") {
         if let Some(kind) = fault.get("kind").filter(|kind| has(kind, "link")) {
             return Err(useless("fault.kind", kind, MESH).of_table("fault", number));
         }

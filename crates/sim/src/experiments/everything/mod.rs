@@ -85,13 +85,14 @@ const ENERGY: Metric = figure!("energy_per_byte", "µJ/B");
 const LATENCY: Metric = figure!("request_p95", "ms");
 const SHOWN: [Metric; 8] = [GOODPUT, JAIN, DELIVERY, DUTY, REPAIR, LOST, ENERGY, LATENCY];
 
-/// What a part has to be good for, and whether more is better.
-const WORTH: [(Metric, bool); 5] = [
-    (GOODPUT, true),
-    (JAIN, true),
-    (DELIVERY, true),
-    (DUTY, false),
-    (REPAIR, false),
+/// What a part has to be good for, the name of what the network gains in it without the part, and
+/// whether more is better.
+const WORTH: [(Metric, &str, bool); 5] = [
+    (GOODPUT, "gain_goodput", true),
+    (JAIN, "gain_jain", true),
+    (DELIVERY, "gain_delivery", true),
+    (DUTY, "gain_radio_duty", false),
+    (REPAIR, "gain_repair", false),
 ];
 
 fn rows(results: &Results<'_>) -> Vec<Row> {
@@ -123,13 +124,13 @@ fn rows(results: &Results<'_>) -> Vec<Row> {
     rows.extend(SHOWN.map(|metric| results.row(&plain(), metric)));
     for (part, name) in Part::ALL {
         let at = without(name);
-        for (metric, is_more) in WORTH {
+        for (metric, gain_name, is_more) in WORTH {
             let is_judged = match part {
                 // A key costs bytes and time; it is not there for speed.
                 Part::Security => false,
                 // They are there for shares, not for sums.
                 Part::Admission | Part::Queues => {
-                    metric.name != "goodput" && metric.name != DUTY.name
+                    metric.name != GOODPUT.name && metric.name != DUTY.name
                 }
                 _ => true,
             };
@@ -140,7 +141,7 @@ fn rows(results: &Results<'_>) -> Vec<Row> {
                 true => value / with,
                 false => with / value,
             };
-            let row = results.derived(at.clone(), (gain_of(metric), "1"), gain);
+            let row = results.derived(at.clone(), (gain_name, "1"), gain);
             rows.push(match is_judged {
                 true => row.at_most(1.05),
                 false => row.shown("the part is not there for this"),
@@ -148,15 +149,4 @@ fn rows(results: &Results<'_>) -> Vec<Row> {
         }
     }
     results.all_judged_in_full(rows)
-}
-
-/// The name of what the network gains in a metric without a part.
-fn gain_of(metric: Metric) -> &'static str {
-    match metric.name {
-        "goodput" => "gain_goodput",
-        "jain" => "gain_jain",
-        "delivery" => "gain_delivery",
-        "radio_duty_cycle" => "gain_radio_duty",
-        _ => "gain_repair",
-    }
 }
