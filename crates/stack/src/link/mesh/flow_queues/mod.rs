@@ -4,7 +4,8 @@
 //! sender: a host that sends datagrams without congestion control starves every TCP connection. So
 //! each flow has a queue of its own, and the queues share the air by deficit round robin: a flow's
 //! turn ends when its frames have used up its share. A flow that had nothing waiting goes first
-//! (RFC 8290's sparse flows). If a packet finds no room, the longest queue loses its oldest packet.
+//! (RFC 8290's sparse flows). If a packet finds no room, the longest queue loses its oldest packet;
+//! of queues as long as each other, the one whose turn is last.
 //!
 //! A TCP flow gets its own queue once its mote has sent data in it, or has acknowledged more than
 //! the SYN: both require a completed handshake, so the source address is not forged. All other
@@ -232,7 +233,7 @@ impl<'m> FlowQueues<'m> {
     /// of.
     ///
     /// # Errors
-    /// [`Refusal::Full`]: its own queue is the longest, and holds nothing.
+    /// [`Refusal::Full`]: its own queue is to give way, and holds nothing.
     pub(in crate::link) fn push(
         &mut self,
         parts: [&[u8]; 2],
@@ -496,23 +497,6 @@ impl<'m> FlowQueues<'m> {
         if let Some(flow) = flow {
             flow.used = now;
         }
-    }
-
-    /// Drops the oldest packet of the longest queue, of which the one of `key` is to hold `more`
-    /// bytes besides. Returns whether there was one.
-    fn drop_longest(&mut self, key: u8, more: usize) -> bool {
-        let len = |(other, lane): &(u8, &QueueShare)| {
-            let more = if *other == key { more } else { 0 };
-            (lane.bytes as usize).saturating_add(more)
-        };
-        let Some((longest, _)) = self.lanes().max_by_key(len) else {
-            return false;
-        };
-        if !self.take(longest, 0) {
-            return false;
-        }
-        self.counters.dropped = self.counters.dropped.wrapping_add(1);
-        true
     }
 
     /// Takes the packet behind `nth` others off its queue; false where there is none.

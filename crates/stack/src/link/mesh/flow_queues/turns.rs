@@ -1,7 +1,7 @@
-//! The order of the queues: deficit round robin, and the share of strangers.
+//! The order of the queues: deficit round robin, the share of strangers, and which queue gives way.
 
 use super::key::is_tcps;
-use super::{FLOWS_AT, FlowQueues, RoundPosition};
+use super::{FLOWS_AT, FRAME_LEN, FlowQueues, QueueShare, RoundPosition};
 use crate::time::{Duration, Instant};
 
 /// Until when strangers have had their part of the time.
@@ -93,6 +93,30 @@ impl FlowQueues<'_> {
             self.end_round(rounds, waits);
         }
         None
+    }
+
+    /// Drops the oldest packet of the longest queue, of which the one of `key` is to hold `more`
+    /// bytes besides. Returns whether there was one.
+    ///
+    /// Lengths are compared in frames: by the byte, the flow whose lone ACK has an option more than
+    /// the others' would lose every one. Of queues as long as each other a stranger's gives way,
+    /// then the one whose turn is last. A flow that always lost such a tie would starve.
+    pub(super) fn drop_longest(&mut self, key: u8, more: usize) -> bool {
+        let rank = |(other, lane): &(u8, &QueueShare)| {
+            let more = if *other == key { more } else { 0 };
+            let frames = (lane.bytes as usize)
+                .saturating_add(more)
+                .div_ceil(FRAME_LEN);
+            (frames, *other < FLOWS_AT, lane.place)
+        };
+        let Some((longest, _)) = self.lanes().max_by_key(rank) else {
+            return false;
+        };
+        if !self.take(longest, 0) {
+            return false;
+        }
+        self.counters.dropped = self.counters.dropped.wrapping_add(1);
+        true
     }
 
     /// Drops the oldest packets of strangers' queues in which none that is looked at can go.

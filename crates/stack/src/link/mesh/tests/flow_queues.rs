@@ -328,6 +328,35 @@ fn a_connection_does_not_go_first_for_ever() {
     assert!(sent[0] * 2 > sent[1], "{sent:?}");
 }
 
+/// Thirty flows with one ACK each, and room for eight: the flow with the highest number once lost
+/// every ACK, whoever's arrived.
+#[test]
+fn no_flow_starves_where_each_has_one_packet_and_room_is_short() {
+    // The ACK of every third flow has an option more.
+    let ack = |number: u16| match number % 3 {
+        0 => down(number, ACK, 4),
+        _ => down(number, ACK, 0),
+    };
+    let (mut bytes, mut flows) = ([0; 8 * 70], [FlowEntry::EMPTY; 40]);
+    let mut router = Router::new(&mut bytes, &mut flows);
+    router.prove(0..30);
+    let mut sent = BTreeMap::new();
+    let mut random = 1_u32;
+    for _ in 0..30 * 400 {
+        for _ in 0..3 {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let number = (random >> 16) as u16 % 30;
+            router.offer(number, &ack(number));
+        }
+        if let Some((who, _)) = router.send() {
+            *sent.entry(who).or_insert(0_u32) += 1;
+        }
+    }
+    let mean = sent.values().sum::<u32>() / 30;
+    let least = (0..30).map(|number| sent.get(&number).copied().unwrap_or(0));
+    assert!(2 * least.min().unwrap() > mean, "mean {mean}: {sent:?}");
+}
+
 /// What a mote answers to a SYN, and to what does not fit a handshake: none takes more than packets
 /// in another host's name.
 #[test]
