@@ -2,10 +2,11 @@
 //!
 //! Behind a border router the air is the bottleneck, and a common queue gives it to the fastest
 //! sender: a host that sends datagrams without congestion control starves every TCP connection. So
-//! each flow has a queue of its own, and the queues share the air by deficit round robin: a flow's
-//! turn ends when its frames have used up its share. A flow that had nothing waiting goes first
-//! (RFC 8290's sparse flows). If a packet finds no room, the longest queue loses its oldest packet;
-//! of queues as long as each other, the one whose turn is last.
+//! each flow has a queue of its own, and the queues share the air by start-time fair queueing: the
+//! flow is next whose frames have used least of it. A flow that had nothing waiting goes before
+//! those that had, as RFC 8290's sparse flows do; among such flows the first to come is the first
+//! to go. If a packet finds no room, the longest queue loses its oldest packet; of queues as long
+//! as each other, the one whose turn is last.
 //!
 //! A TCP flow gets its own queue once its mote has sent data in it, or has acknowledged more than
 //! the SYN: both require a completed handshake, so the source address is not forged. All other
@@ -25,8 +26,11 @@
 //! it).
 //! Left out: marking and dropping before memory is full, which is the discipline of the queue
 //! ([`crate::ip`]).
-//! Sources: RFC 8290 §4; Shreedhar and Varghese 1995 for deficit round robin. Differs: frames and
-//! not bytes are counted, and a round ends for all queues at once.
+//! Sources: Goyal, Vin and Cheng 1996 for start-time fair queueing; RFC 8290 §4 for the packet that
+//! gives way. Differs from RFC 8290: no deficit round robin. There a sparse flow kept its
+//! precedence for a share of several ACKs and then waited for a whole round, so that flows of one
+//! segment at a time saw round trips of two lengths, and timed out early. Differs from both: the air
+//! that frames take is counted, and not their bytes.
 
 mod key;
 mod turns;
@@ -49,8 +53,11 @@ pub struct FlowQueues<'m> {
     queues: KeyedQueues<'m>,
     strangers: [Stranger; STRANGERS],
     flows: &'m mut [FlowEntry],
-    /// The number of turns given out so far.
-    turns: u64,
+    /// How far the air is shared out: the turn of the packet that left last, in the unit of
+    /// [`air`]. No queue takes up what it left unused before.
+    shared_out: u64,
+    /// Counts queues that began to wait or have used air: of equal turns the earlier one goes.
+    order: u64,
     /// The queue whose packet is being sent, and since when.
     serving: Option<(u8, Instant)>,
     /// The times until which the strangers' share of the air is used up, by their packets and the
@@ -106,24 +113,19 @@ struct Stranger {
 /// One queue's share and its place among the others.
 #[derive(Clone, Copy, Debug)]
 struct QueueShare {
-    place: RoundPosition,
-    /// Air that it may still use in this round, in the unit of [`air`].
-    credit: i32,
+    /// Where its next packet stands; lower turns go first. All that it has sent is added up in it.
+    turn: Turn,
     packets: u16,
     /// Bytes that its packets take in the queues.
     bytes: u32,
 }
 
-/// Where a queue stands. Lower turns go first.
+/// A place in the order of the queues.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum RoundPosition {
-    /// The queue was empty when its packet arrived: it has precedence over queues that were not
-    /// (RFC 8290 §4.1).
-    New(u64),
-    /// The queue has used up a share, or has no right to precedence.
-    Old(u64),
-    /// The queue has no part in the round.
-    Out,
+struct Turn {
+    /// In the unit of [`air`], beside [`FlowQueues::shared_out`].
+    start: u64,
+    order: u64,
 }
 
 /// A packet that leaves its queue.
@@ -140,14 +142,13 @@ impl FlowEntry {
     pub const EMPTY: Self = Self {
         key: None,
         used: Instant::ORIGIN,
-        lane: QueueShare::OUT,
+        lane: QueueShare::NEW,
     };
 }
 
 impl QueueShare {
-    const OUT: Self = Self {
-        place: RoundPosition::Out,
-        credit: 0,
+    const NEW: Self = Self {
+        turn: Turn { start: 0, order: 0 },
         packets: 0,
         bytes: 0,
     };
@@ -185,13 +186,14 @@ impl<'m> FlowQueues<'m> {
         const NEW: Stranger = Stranger {
             source: None,
             used: Instant::ORIGIN,
-            lane: QueueShare::OUT,
+            lane: QueueShare::NEW,
         };
         Self {
             queues: KeyedQueues::new(packets),
             strangers: [NEW; STRANGERS],
             flows,
-            turns: 0,
+            shared_out: 0,
+            order: 0,
             serving: None,
             strangers_until: Until::NEW,
             tcp_at: None,
@@ -255,10 +257,7 @@ impl<'m> FlowQueues<'m> {
             return Err(self.refuse());
         }
         self.counters.queued = self.counters.queued.wrapping_add(1);
-        if let Some(lane) = self.lane_mut(key) {
-            lane.add(1, total);
-        }
-        self.take_part(key);
+        self.join(key, 1, total);
         Ok(())
     }
 
@@ -408,7 +407,7 @@ impl<'m> FlowQueues<'m> {
         *flow = FlowEntry {
             key: Some(key),
             used: now,
-            lane: QueueShare::OUT,
+            lane: QueueShare::NEW,
         };
         for stranger in 0..FLOWS_AT {
             let is_meant =
@@ -424,10 +423,7 @@ impl<'m> FlowQueues<'m> {
             if let Some(lane) = self.lane_mut(stranger) {
                 lane.remove(packets, bytes);
             }
-            if let Some(lane) = self.lane_mut(place) {
-                lane.add(packets, bytes);
-            }
-            self.take_part(place);
+            self.join(place, packets, bytes);
         }
     }
 
@@ -481,7 +477,7 @@ impl<'m> FlowQueues<'m> {
         })?;
         let stranger = self.strangers.get_mut(usize::from(place))?;
         stranger.source = Some(source);
-        stranger.lane.credit = 0;
+        stranger.lane = QueueShare::NEW;
         Some(place)
     }
 

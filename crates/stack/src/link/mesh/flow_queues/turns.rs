@@ -1,7 +1,8 @@
-//! The order of the queues: deficit round robin, the share of strangers, and which queue gives way.
+//! The order of the queues: start-time fair queueing, the share of strangers, and which queue gives
+//! way.
 
 use super::key::is_tcps;
-use super::{FLOWS_AT, FRAME_LEN, FlowQueues, QueueShare, RoundPosition};
+use super::{FLOWS_AT, FRAME_LEN, FlowQueues, QueueShare, Turn};
 use crate::time::{Duration, Instant};
 
 /// Until when strangers have had their part of the time.
@@ -31,22 +32,35 @@ impl Until {
 }
 
 impl FlowQueues<'_> {
-    /// Adds a queue with a new packet to the round. A known TCP flow whose queue was empty precedes
-    /// flows whose queues were not.
-    pub(super) fn take_part(&mut self, key: u8) {
-        self.turns = self.turns.wrapping_add(1);
-        let turn = self.turns;
-        let is_stranger = key < FLOWS_AT;
+    /// Adds packets to a queue (`bytes` in memory). If it was empty, its turn comes after what it
+    /// has sent, and not before the packet that left last; a stranger's, after every queue that
+    /// waits.
+    pub(super) fn join(&mut self, key: u8, packets: u16, bytes: usize) {
+        self.order = self.order.wrapping_add(1);
+        let order = self.order;
+        let waiting = self.lanes().filter(|(_, lane)| !lane.is_empty());
+        let last = waiting.map(|(_, lane)| lane.turn.start).max();
+        let begins = match key < FLOWS_AT {
+            true => last.unwrap_or(0).max(self.shared_out),
+            false => self.shared_out,
+        };
         let Some(lane) = self.lane_mut(key) else {
             return;
         };
-        if lane.place != RoundPosition::Out {
-            return;
+        if lane.is_empty() {
+            let start = lane.turn.start.max(begins);
+            lane.turn = Turn { start, order };
         }
-        (lane.place, lane.credit) = match is_stranger {
-            true => (RoundPosition::Old(turn), lane.credit.min(0)),
-            false => (RoundPosition::New(turn), SHARE),
-        };
+        lane.add(packets, bytes);
+    }
+
+    /// The turn of a queue. A queue whose packets could not go for a while takes up nothing of what
+    /// the others have used meanwhile.
+    fn turn(&self, lane: &QueueShare) -> Turn {
+        Turn {
+            start: lane.turn.start.max(self.shared_out),
+            order: lane.turn.order,
+        }
     }
 
     /// The queue that sends next, and how many of its packets wait for their next hops before the
@@ -67,32 +81,21 @@ impl FlowQueues<'_> {
             .filter(|(key, lane)| !lane.is_empty() && waits(*key));
         let until = held_up.map(|(key, _)| self.strangers_until.of(is_tcps(key)));
         self.wakes_at = until.min();
-        for _ in 0..2 {
-            let mut best: Option<(RoundPosition, u8, usize)> = None;
-            let mut rounds = i32::MAX;
-            for (key, lane) in self.lanes() {
-                if lane.is_empty() || waits(key) {
-                    continue;
-                }
-                let mut packets = self.queues.packets(key).take(LOOKS_AT);
-                let Some(nth) = packets.position(|kept| is_ready(kept.packet)) else {
-                    continue;
-                };
-                if lane.credit > 0 {
-                    let own = (lane.place, key, nth);
-                    best = Some(best.map_or(own, |best| best.min(own)));
-                }
-                rounds = rounds.min(rounds_to_credit(lane.credit));
+        let mut best: Option<(Turn, u8, usize)> = None;
+        for (key, lane) in self.lanes() {
+            if lane.is_empty() || waits(key) {
+                continue;
             }
-            if let Some((_, key, nth)) = best {
-                return Some((key, nth));
-            }
-            if rounds == i32::MAX {
-                return None;
-            }
-            self.end_round(rounds, waits);
+            let mut packets = self.queues.packets(key).take(LOOKS_AT);
+            let Some(nth) = packets.position(|kept| is_ready(kept.packet)) else {
+                continue;
+            };
+            let own = (self.turn(lane), key, nth);
+            best = Some(best.map_or(own, |best| best.min(own)));
         }
-        None
+        let (turn, key, nth) = best?;
+        self.shared_out = turn.start;
+        Some((key, nth))
     }
 
     /// Drops the oldest packet of the longest queue, of which the one of `key` is to hold `more`
@@ -107,7 +110,7 @@ impl FlowQueues<'_> {
             let frames = (lane.bytes as usize)
                 .saturating_add(more)
                 .div_ceil(FRAME_LEN);
-            (frames, *other < FLOWS_AT, lane.place)
+            (frames, *other < FLOWS_AT, self.turn(lane))
         };
         let Some((longest, _)) = self.lanes().max_by_key(rank) else {
             return false;
@@ -144,61 +147,23 @@ impl FlowQueues<'_> {
         in_use && now < self.strangers_until.of(is_tcp)
     }
 
-    /// No queue that may send has credit left: all get theirs for `rounds` rounds, those that are
-    /// empty leave, and those that went first do so no longer. Queues that must wait (`waits`) get
-    /// no credit. Otherwise one of them would always have credit, no round would end, and the
-    /// others would never be served.
-    fn end_round(&mut self, rounds: i32, waits: impl Fn(u8) -> bool) {
-        for key in 0..=u8::MAX {
-            if waits(key) {
-                continue;
-            }
-            let Some(lane) = self.lane_mut(key) else {
-                return;
-            };
-            if lane.is_empty() {
-                lane.place = match lane.place {
-                    RoundPosition::New(turn) => RoundPosition::Old(turn),
-                    RoundPosition::Old(_) | RoundPosition::Out => RoundPosition::Out,
-                };
-            } else {
-                // What its next hop did not take in time is no credit.
-                lane.credit = lane
-                    .credit
-                    .saturating_add(SHARE.saturating_mul(rounds))
-                    .min(SHARE);
-            }
-        }
-    }
-
+    /// Charges a queue what was on the air for it: its next turn comes so much later.
     pub(super) fn charge(&mut self, key: u8, air: usize, hops: u8, now: Instant) {
-        let air = air.saturating_mul(usize::from(hops)).min(i32::MAX as usize);
+        let air = air.saturating_mul(usize::from(hops)) as u64;
         if key < FLOWS_AT {
-            let span = Duration::from_micros(air as u64 * BYTE_US * STRANGERS_PART);
+            let span = Duration::from_micros(air.saturating_mul(BYTE_US * STRANGERS_PART));
             self.strangers_until.extend(is_tcps(key), span, now);
         }
-        self.turns = self.turns.wrapping_add(1);
-        let turn = self.turns;
+        self.order = self.order.wrapping_add(1);
+        let (order, shared_out) = (self.order, self.shared_out);
         let Some(lane) = self.lane_mut(key) else {
             return;
         };
-        lane.credit = lane.credit.saturating_sub(air as i32).max(-DEBT_MAX);
-        if lane.credit <= 0 && lane.place != RoundPosition::Out {
-            lane.place = RoundPosition::Old(turn);
-        }
+        let start = lane.turn.start.max(shared_out).saturating_add(air);
+        let start = start.min(shared_out.saturating_add(DEBT_MAX));
+        lane.turn = Turn { start, order };
     }
 }
-
-/// Rounds after which a queue that has this credit may send.
-fn rounds_to_credit(credit: i32) -> i32 {
-    let missing = 1i32.saturating_sub(credit).max(0) as u32;
-    missing.div_ceil(SHARE as u32) as i32
-}
-
-/// Air that a queue may use in one round, in bytes over one hop: a segment of five full frames over
-/// three hops. Less would not let a segment through in one round; more makes others wait for
-/// longer.
-const SHARE: i32 = 3_000;
 
 /// While TCP is in use, strangers get one part in this many of the air time, computed with
 /// [`BYTE_US`] and [`FRAME_OVERHEAD`]. A single connection uses some 60 % of the air time by the
@@ -220,6 +185,6 @@ pub(super) const IN_USE_FOR: Duration = Duration::from_secs(10);
 /// A byte on the air of IEEE 802.15.4 at 2.4 GHz.
 pub(super) const BYTE_US: u64 = 32;
 
-/// How far the answers to a stranger may put its queue into debt: one datagram of IPv6's least MTU
-/// over three hops.
-const DEBT_MAX: i32 = 4 * SHARE;
+/// How far frames, and the answers to a stranger, may put off a queue's next turn, in bytes over one
+/// hop: more than one packet of IPv6's least MTU over three hops.
+const DEBT_MAX: u64 = 12_000;
