@@ -71,6 +71,9 @@ pub mod flag {
     pub const ON_MESH: u16 = 0x0100;
     /// The router answers DNS queries.
     pub const DNS: u16 = 0x0080;
+    /// The prefix is that of a domain of several networks (since Thread 1.2): a border router says
+    /// which addresses in it are valid.
+    pub const DOMAIN: u16 = 0x0040;
 }
 
 impl<'a> NetworkData<'a> {

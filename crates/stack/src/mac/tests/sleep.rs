@@ -257,6 +257,26 @@ fn a_request_goes_before_own_frames() {
     assert!(asked[1] < *last, "{asked:?} {sent:?}");
 }
 
+/// The ACK of data made it hasty, and the request was on its way already.
+#[test]
+fn one_request_asks_for_what_the_ack_of_data_before_it_has_promised() {
+    let mut bench = Bench::new(SEPARATE, 5);
+    let policy = Policy::Fixed(Duration::from_secs(5));
+    bench.mac.set_sleep(Some(Sleep {
+        rides: false,
+        alternates: false,
+        ..Sleep::new(policy)
+    }));
+    bench.mac.keep(Some(PEER));
+    run_to(&mut bench, 5_000 - 1);
+    bench.more = [true, false].into();
+    bench.enqueue(PEER, 1, b"reading", Class::Own).unwrap();
+    run_to(&mut bench, 6_000);
+    let (asked, sent) = (requests(&bench), data_sent(&bench));
+    assert!(sent[0] <= asked[1], "{asked:?} {sent:?}");
+    assert_eq!(asked.len(), 2, "{asked:?}");
+}
+
 /// A parent of Thread says in the ACK of a data frame that something waits, and sends it upon a data
 /// request alone: the child asks at once, and does not listen before.
 #[test]

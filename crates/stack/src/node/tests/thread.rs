@@ -48,6 +48,8 @@ struct Air {
     sleeps: bool,
     /// Whether sealed frames say that more follow.
     follows: bool,
+    /// Whether others are on the air whenever the node would send.
+    is_busy: bool,
     /// Whether the parent is there, and knows the child.
     is_there: bool,
     knows: bool,
@@ -119,6 +121,7 @@ impl Air {
             waiting: Vec::new(),
             sleeps,
             follows: false,
+            is_busy: false,
             is_there: true,
             knows: false,
             sequence: 0,
@@ -225,6 +228,9 @@ impl Air {
         self.frames += 1;
         let mpdu = &psdu[..psdu.len() - 2];
         let (header, auxiliary, body) = FrameHeader::parse_secured(mpdu).unwrap();
+        if self.is_busy {
+            return AttemptOutcome::Busy;
+        }
         if !self.is_there {
             return match header.ack_request {
                 true => AttemptOutcome::NoAck,
@@ -636,6 +642,35 @@ fn a_later_key_is_followed_with_the_first_frame_of_the_parent() {
         command::CHILD_UPDATE_REQUEST,
     );
     assert_eq!(commands[1..], [response, request]);
+}
+
+/// Its own key came from a router that then did not take it. It keeps the parent's for as long as
+/// the parent has no later one, beyond the guard time of 10 minutes.
+#[test]
+fn a_node_one_key_ahead_of_its_parent_goes_on_hearing_it() {
+    let mut air = attached(false);
+    let (eid, now) = (air.address(0), air.now);
+    let link = air.node.link_mut(RADIO).and_then(Link::mesh_mut);
+    link.unwrap().rotate_key(1, now);
+    air.run(Duration::from_secs(700));
+    assert_eq!(air.mac().security().unwrap().sequence(), 1);
+    assert_eq!(air.child().counters().lost, 0);
+    air.send(NEAR, eid, b"old key");
+    air.run(Duration::from_millis(100));
+    assert_eq!(air.received(), [b"old key"]);
+}
+
+#[test]
+fn frames_that_others_keep_from_the_air_are_not_the_silence_of_the_parent() {
+    for (is_busy, lost) in [(true, 0), (false, 1)] {
+        let mut air = attached(false);
+        (air.is_busy, air.is_there) = (is_busy, false);
+        for _ in 0..4 {
+            air.node.send_datagram((NEAR, 9), 7, b"x").unwrap();
+            air.run(Duration::from_millis(500));
+        }
+        assert_eq!(air.child().counters().lost, lost, "busy: {is_busy}");
+    }
 }
 
 #[test]

@@ -12,8 +12,9 @@
 //! each bit of `due`. What the link has to do follows from the getters, see `link/mesh/thread`.
 //!
 //! A node that has lost its parent keeps its addresses while it searches, so that connections last.
-//! A key sequence is followed only where an authentic message of the parent shows it, and never
-//! downwards; messages of an earlier sequence are read by their own key.
+//! A key sequence is followed only where an authentic message of the parent shows it, or of the
+//! candidate that a node without one asks, and never downwards; messages of an earlier sequence are
+//! read by their own key.
 //! Place: pure; nothing here knows of frames. Source: Thread 1.1 §4.
 
 mod message;
@@ -165,7 +166,7 @@ impl Child {
             shunned: None,
             quest_at: Some(Instant::ORIGIN),
             update_at: None,
-            openings: Allowance::new(OPENINGS, OPENING_PACE_MS),
+            openings: RATION,
             answers_past_at: Instant::ORIGIN,
             counts_anew: false,
             counters: ChildCounters::default(),
@@ -363,8 +364,11 @@ impl Child {
         match (self.quest, self.candidate) {
             (Quest::Routers | Quest::All, Some(candidate)) => {
                 self.quest = Quest::Address;
-                // It has answered a challenge: its key is in force, and what it sends is sealed so.
-                self.sequence = self.sequence.max(candidate.heard.sequence);
+                if !self.is_attached() {
+                    // It has answered a challenge: its key is in force, and what it sends is sealed
+                    // so. A parent that there still is may lack that key, and be needed again.
+                    self.sequence = self.sequence.max(candidate.heard.sequence);
+                }
                 // What is owed to a parent that there still is stays due.
                 self.due = self.due & !Due::PARENT_REQUEST | Due::CHILD_ID_REQUEST;
                 self.has_news = true;
@@ -405,6 +409,8 @@ impl Child {
             self.candidate = None;
             self.challenge = rng.next_u64().to_be_bytes();
         }
+        // Whatever a flood has used up before: the answers are not to wait for it.
+        self.openings = RATION;
         self.quest = quest;
         self.due |= Due::PARENT_REQUEST;
         self.has_news = true;
@@ -504,9 +510,10 @@ const UNANSWERED_MAX: u8 = 4;
 const FORMER_MAX: u8 = 2;
 
 /// Messages that are opened at once, and milliseconds for each more, those that are believed left
-/// out: strangers that send more than that keep the receiver busy, and not the cipher as well.
-const OPENINGS: u8 = 32;
-const OPENING_PACE_MS: u16 = 20;
+/// out: strangers that send more than that keep the receiver busy, and not the cipher as well. Each
+/// round of a search has a ration of its own. Routers of OpenThread answer within half a second: a
+/// flood of 110 frames a second keeps none of them out, and one that fills the air (some 250) half.
+const RATION: Allowance = Allowance::new(32, 20);
 
 /// How long after a request of the past the next one is answered: whoever has a recording of one
 /// can send it for ever.

@@ -8,6 +8,7 @@ use crate::thread::mle::{self, Ends, Message, Numbers, command, tlv_type as tlv}
 use crate::thread::network_data::{
     BORDER_ROUTER, COMPRESSES, CONTEXT, CONTEXT_ID, NetworkData, flag,
 };
+use crate::thread::tlv::Tlvs;
 use crate::time::Instant;
 
 /// A router that has answered a Parent Request.
@@ -104,12 +105,7 @@ impl Child {
                 Ok(None)
             }
             _ if !is_parent => Err(MleDrop::NotParent),
-            _ => {
-                let taken = self.on_parent(&message, now)?;
-                // Of a recording the signal says where the stranger is that sent it.
-                self.margin = margin.unwrap_or(self.margin);
-                Ok(taken)
-            }
+            _ => self.on_parent(&message, margin, now),
         }
     }
 
@@ -252,6 +248,7 @@ impl Child {
     fn on_parent<'a>(
         &mut self,
         message: &Message<'a>,
+        margin: Option<u8>,
         now: Instant,
     ) -> Result<Option<NetworkData<'a>>, MleDrop> {
         let (tlvs, numbers) = (message.tlvs, message.numbers);
@@ -281,6 +278,8 @@ impl Child {
         let data = read(message)?;
         let leader = tlvs.array(tlv::LEADER_DATA).unwrap_or(self.leader);
         self.heard = numbers;
+        // Of a recording the signal would say where the stranger is that sent it.
+        self.margin = margin.unwrap_or(self.margin);
         if numbers.sequence > self.sequence {
             self.sequence = numbers.sequence;
             self.has_news = true;
@@ -363,43 +362,24 @@ impl Child {
         }
     }
 
-    /// Forms an address of each prefix that invites to it.
+    /// Forms an address of each prefix that invites to it, the preferred ones first.
     fn form(&mut self, data: NetworkData<'_>) {
         let mut formed = [None; FORMED_MAX];
         let mut free = formed.iter_mut();
         self.border_router = None;
-        for prefix in data {
-            let (mut flags, mut context) = (0, 0);
-            for (kind, value) in prefix.details {
-                match (kind >> 1, value) {
-                    (CONTEXT, [id, ..]) if id & COMPRESSES != 0 => {
-                        context = BY_CONTEXT | id & CONTEXT_ID;
-                    }
-                    (BORDER_ROUTER, value) => {
-                        // One entry, or a few.
-                        for entry in value.chunks_exact(4) {
-                            if let [r1, r0, f1, f0] = *entry {
-                                let of_this = u16::from_be_bytes([f1, f0]);
-                                flags |= of_this;
-                                let rloc16 = u16::from_be_bytes([r1, r0]);
-                                if of_this & flag::DEFAULT_ROUTE != 0 {
-                                    self.border_router.get_or_insert(rloc16);
-                                }
-                            }
-                        }
-                    }
-                    _ => {}
+        for wanted in [flag::SLAAC | flag::PREFERRED, flag::SLAAC] {
+            for prefix in data {
+                let (flags, context) = self.details(prefix.details);
+                if flags & OF_ADDRESSES == wanted
+                    && prefix.bits == 64
+                    && let Some(place) = free.next()
+                {
+                    let octets = prefix.addr.octets();
+                    *place = Some(Formed {
+                        prefix: octets.first_chunk().copied().unwrap_or_default(),
+                        context,
+                    });
                 }
-            }
-            let octets = prefix.addr.octets();
-            if flags & flag::SLAAC != 0
-                && prefix.bits == 64
-                && let Some(place) = free.next()
-            {
-                *place = Some(Formed {
-                    prefix: octets.first_chunk().copied().unwrap_or_default(),
-                    context,
-                });
             }
         }
         if formed != self.formed {
@@ -407,6 +387,34 @@ impl Child {
             self.update();
         }
         self.has_news = true;
+    }
+
+    /// The flags of all border routers of a prefix, and the context that stands for it in a
+    /// registration; takes note of the first one with a default route.
+    fn details(&mut self, details: Tlvs<'_>) -> (u16, u8) {
+        let (mut flags, mut context) = (0, 0);
+        for (kind, value) in details {
+            match (kind >> 1, value) {
+                (CONTEXT, [id, ..]) if id & COMPRESSES != 0 => {
+                    context = BY_CONTEXT | id & CONTEXT_ID;
+                }
+                (BORDER_ROUTER, value) => {
+                    // One entry, or a few.
+                    for entry in value.chunks_exact(4) {
+                        if let [r1, r0, f1, f0] = *entry {
+                            let of_this = u16::from_be_bytes([f1, f0]);
+                            flags |= of_this;
+                            let rloc16 = u16::from_be_bytes([r1, r0]);
+                            if of_this & flag::DEFAULT_ROUTE != 0 {
+                                self.border_router.get_or_insert(rloc16);
+                            }
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        (flags, context)
     }
 
     /// Whether the parent's frames are new from its last [`Self::binding`] on, whatever was heard
@@ -442,6 +450,9 @@ fn read<'a>(message: &Message<'a>) -> Result<Option<NetworkData<'a>>, MleDrop> {
 
 /// The level from which the margin of a link counts (OpenThread's noise floor).
 const NOISE_DBM: i16 = -100;
+
+/// The flags that say whether addresses are formed: not in the prefix of a domain.
+const OF_ADDRESSES: u16 = flag::SLAAC | flag::DOMAIN | flag::PREFERRED;
 
 /// Thread 1.1.
 const VERSION_MIN: u16 = 2;

@@ -163,3 +163,47 @@ fn a_flood_is_not_opened_and_the_parent_is_heard_again_after_it() {
         .unwrap_err();
     assert_eq!(searching.dropped(MleDrop::NotParent), before + 1);
 }
+
+/// It is answered, since the parent may have lost its key sequence; but it may as well be a recording
+/// that a stranger sends from afar.
+#[test]
+fn the_signal_of_a_request_of_the_past_says_nothing_of_the_parent() {
+    let mut lone = Lone::attached();
+    let challenge = [(tlv::CHALLENGE, &[9; 8][..])];
+    let mut recorded = lone.sealed(PARENT, command::CHILD_UPDATE_REQUEST, &challenge);
+    lone.sequence = 5;
+    lone.hear(PARENT, command::ADVERTISEMENT, &[]).unwrap();
+    let ends = Ends {
+        src: local(PARENT),
+        dst: local(CHILD),
+    };
+    let taken = lone
+        .child
+        .on_message(&ends, &mut recorded, Some(-99), lone.now);
+    assert!(taken.is_ok());
+    assert_eq!(lone.child.margin, 60);
+}
+
+/// 110 messages a second in the lost parent's name, while the child rests and while it searches.
+/// Routers of `OpenThread` answer within half a second.
+#[test]
+fn a_flood_keeps_no_offer_of_a_router_from_a_search() {
+    let mut lone = Lone::attached();
+    (0..3).for_each(|_| lone.child.on_sent(false, lone.now));
+    let mut forged = lone.sealed(PARENT, command::ADVERTISEMENT, &[]);
+    *forged.last_mut().unwrap() ^= 1;
+    let (mut offers, mut asked_at) = (0, None);
+    while offers < 20 {
+        lone.now += Duration::from_micros(9_090);
+        let asks = !lone.poll().is_empty() && lone.child.quest == Quest::Routers;
+        asked_at = asks.then_some(lone.now).or(asked_at);
+        let _ = lone.take((PARENT, local(CHILD)), &forged);
+        if asked_at.is_some_and(|at| lone.now.since(at) > Duration::from_millis(490)) {
+            // So weak a one is asked for an address when the round is over, and gives none.
+            lone.offer(OTHER, 0x4400, 5, 0).unwrap();
+            (offers, asked_at) = (offers + 1, None);
+        }
+    }
+    let rationed = lone.dropped(MleDrop::Rationed);
+    assert!(rationed > 500, "the ration was used up: {rationed}");
+}

@@ -144,3 +144,37 @@ fn a_parent_that_gives_no_network_data_is_asked_once_for_each_version() {
         assert!(lone.run(Duration::from_secs(5)).is_empty(), "{version}");
     }
 }
+
+/// Network data with one prefix for each of these flags of its border router.
+fn prefixes(flags: &[u16]) -> Vec<u8> {
+    let one = |(n, flags): (usize, &u16)| {
+        let mut prefix = PREFIX;
+        prefix[4..6].copy_from_slice(&[0xfd, n as u8]);
+        prefix[20..22].copy_from_slice(&flags.to_be_bytes());
+        prefix
+    };
+    flags.iter().enumerate().flat_map(one).collect()
+}
+
+/// The second bytes of the prefixes that a child forms addresses of.
+fn formed(flags: &[u16]) -> Vec<u8> {
+    let mut lone = Lone::attached();
+    let data = prefixes(flags);
+    let told = [
+        (tlv::SOURCE_ADDRESS, &[0xa8, 0][..]),
+        (tlv::LEADER_DATA, &LEADER),
+        (tlv::NETWORK_DATA, &data),
+    ];
+    lone.hear(PARENT, command::DATA_RESPONSE, &told).unwrap();
+    let addresses = lone.child.addresses().skip(2);
+    addresses.map(|address| address.octets()[1]).collect()
+}
+
+#[test]
+fn preferred_prefixes_come_first_and_a_domain_gives_no_address() {
+    let (preferred, other, domain) = (0x3300, 0x1300, 0x3340);
+    assert_eq!(formed(&[other, other, preferred, preferred]), [2, 3]);
+    assert_eq!(formed(&[other, preferred, other]), [1, 0]);
+    assert_eq!(formed(&[domain, other]), [1]);
+    assert_eq!(formed(&[domain, 0x2300]), []);
+}

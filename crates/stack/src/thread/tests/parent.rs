@@ -426,3 +426,124 @@ fn a_parent_that_was_lost_is_asked_as_soon_as_it_is_heard_again() {
         "its frames are new from there on"
     );
 }
+
+/// A child that searches for a better parent, whose offer it has and which it asks now; the other
+/// one's key sequence is `ahead` of the network's.
+fn asking(ahead: u32) -> Lone {
+    let mut lone = Lone::attached();
+    lone.child.margin = 5;
+    while lone.child.quest != Quest::Routers {
+        if !lone.run(Duration::from_millis(500)).is_empty() && lone.child.quest == Quest::Rest {
+            faintly(&mut lone, command::CHILD_UPDATE_RESPONSE, &[]).unwrap();
+        }
+    }
+    lone.sequence = ahead;
+    lone.offer(OTHER, 0x4400, 80, 0).unwrap();
+    let sent = lone.poll();
+    let asks = |sent: &Sent| sent.command == command::CHILD_ID_REQUEST;
+    assert!(sent.iter().any(asks), "{sent:?}");
+    lone
+}
+
+#[test]
+fn the_key_of_a_candidate_is_followed_when_it_has_taken_the_child() {
+    for takes in [false, true] {
+        let mut lone = asking(1);
+        assert_eq!(
+            lone.child.sequence(),
+            0,
+            "its parent may have this one only"
+        );
+        if takes {
+            lone.address(OTHER, 0x4400, 0x4401).unwrap();
+        } else {
+            let status = [(tlv::STATUS, &[1][..])];
+            lone.hear(OTHER, command::CHILD_ID_RESPONSE, &status)
+                .unwrap();
+        }
+        lone.poll();
+        assert_eq!(lone.child.sequence(), u32::from(takes));
+        let parent = lone.child.place().unwrap().parent.extended;
+        assert_eq!(parent, if takes { OTHER } else { PARENT });
+    }
+    // One without a parent goes over to it: what it asks by is sealed with that key.
+    let mut lone = Lone::new(None);
+    lone.poll();
+    lone.sequence = 3;
+    lone.offer(PARENT, 0xa800, 80, 0).unwrap();
+    assert_eq!(lone.poll()[0].numbers.sequence, 3);
+    assert_eq!(lone.child.sequence(), 3);
+}
+
+#[test]
+fn the_silence_of_a_candidate_is_none_of_the_parents() {
+    let mut lone = asking(0);
+    (0..3).for_each(|_| lone.child.on_sent(false, lone.now));
+    assert!(lone.child.is_attached());
+    // Once it has refused, the parent's counts, and begins at none.
+    let status = [(tlv::STATUS, &[1][..])];
+    lone.hear(OTHER, command::CHILD_ID_RESPONSE, &status)
+        .unwrap();
+    lone.poll();
+    (0..2).for_each(|_| lone.child.on_sent(false, lone.now));
+    assert!(lone.child.is_attached());
+    lone.child.on_sent(false, lone.now);
+    assert!(!lone.child.is_attached());
+}
+
+/// Its answer was held back, or recorded; by then another one had come.
+#[test]
+fn a_challenge_ends_with_the_first_answer_whatever_that_answers() {
+    let mut lone = Lone::attached();
+    let sent = lone.run(Duration::from_secs(43));
+    let challenge = sent.last().unwrap().tlv(tlv::CHALLENGE).unwrap();
+    let answer = [
+        (tlv::SOURCE_ADDRESS, &[0xa8, 0][..]),
+        (tlv::LEADER_DATA, &LEADER),
+        (tlv::LINK_FRAME_COUNTER, &[0, 0, 0, 2]),
+        (tlv::RESPONSE, &challenge),
+    ];
+    let recorded = lone.sealed(PARENT, command::CHILD_UPDATE_RESPONSE, &answer);
+    lone.hear(PARENT, command::CHILD_UPDATE_RESPONSE, &answer[..2])
+        .unwrap();
+    let taken = lone.take((PARENT, local(CHILD)), &recorded);
+    assert_eq!(taken, Err(MleDrop::Replayed));
+    assert!(!lone.child.take_recount());
+}
+
+/// The answer to the first one may be a recording by now.
+#[test]
+fn a_parent_that_was_lost_is_sent_another_challenge_each_time_that_it_is_heard() {
+    let mut lone = Lone::attached();
+    (0..3).for_each(|_| lone.child.on_sent(false, lone.now));
+    let mut challenges = Vec::new();
+    for _ in 0..2 {
+        while lone.child.quest != Quest::Rest {
+            lone.run(Duration::from_millis(100));
+        }
+        lone.hear(PARENT, command::ADVERTISEMENT, &[]).unwrap();
+        challenges.push(lone.poll()[0].tlv(tlv::CHALLENGE).unwrap());
+        // It does not answer, and is searched for again.
+        lone.run(Duration::from_secs(4));
+    }
+    assert_ne!(challenges[0], challenges[1]);
+}
+
+#[test]
+fn promises_that_the_parent_breaks_while_it_is_asked_make_no_further_question() {
+    let mut lone = Lone::attached();
+    lone.child.note(true, 0, 0);
+    assert_eq!(lone.poll()[0].command, command::CHILD_UPDATE_REQUEST);
+    lone.child.note(true, 0, 2);
+    lone.hear(PARENT, command::CHILD_UPDATE_RESPONSE, &[])
+        .unwrap();
+    assert_eq!(lone.poll()[0].command, command::DATA_REQUEST);
+    lone.child.note(true, 0, 4);
+    lone.hear(PARENT, command::DATA_RESPONSE, &[(tlv::NETWORK_DATA, &[])])
+        .unwrap();
+    lone.child.note(true, 0, 4);
+    assert!(lone.poll().is_empty());
+    // Two that it breaks afterwards do.
+    lone.child.note(true, 0, 6);
+    assert_eq!(lone.poll()[0].command, command::CHILD_UPDATE_REQUEST);
+}

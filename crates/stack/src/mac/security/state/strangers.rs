@@ -77,8 +77,11 @@ impl Security<'_> {
     ) -> Result<u32, FrameDrop> {
         let sequence = sequence_of(auxiliary.key_index, self.sequence);
         let is_previous = |sequence: u32| {
+            // The parent of a child in a Thread network may stay one key behind for long.
+            let is_parents = self.is_child() && sequence.checked_add(1) == Some(self.sequence);
             let mut previous = self.previous.iter();
-            previous.any(|previous| previous.sequence == sequence && now < previous.until)
+            is_parents
+                || previous.any(|previous| previous.sequence == sequence && now < previous.until)
         };
         sequence
             .filter(|&sequence| sequence >= self.sequence || is_previous(sequence))
