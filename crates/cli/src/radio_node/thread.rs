@@ -78,6 +78,9 @@ pub(super) struct ThreadPlace {
     dataset: Dataset,
     file: Option<IdentityFile>,
     kept: Kept,
+    /// When it is to be kept again, and whether the last try failed, and the user knows.
+    keep_at: Option<Instant>,
+    has_failed: bool,
     /// When the search began that is under way, or the last one.
     searches_since: Instant,
     /// How often it has attached, as far as that was said.
@@ -123,6 +126,8 @@ impl ThreadPlace {
             dataset: *dataset,
             file,
             kept,
+            keep_at: None,
+            has_failed: false,
             searches_since: Instant::ORIGIN,
             attached: 0,
             is_attached: false,
@@ -195,6 +200,25 @@ impl ThreadPlace {
         kept.map_err(|error| Error::input(error.to_string()))
     }
 
+    /// Keeps what has changed. A disk that is full costs a mote that is started again some
+    /// seconds, and this one nothing; gives what to say of it.
+    fn keep_if_due(&mut self, now: Instant) -> Option<String> {
+        if self.keep_at.is_none_or(|at| now < at) {
+            return None;
+        }
+        let outcome = self.keep();
+        self.keep_at = outcome.is_err().then(|| now + KEEP_AGAIN);
+        let had_failed = std::mem::replace(&mut self.has_failed, outcome.is_err());
+        match (outcome, had_failed) {
+            (Err(error), false) => Some(format!(
+                "{error}; the mote goes on and tries again every 10 s: started again before, it would first ask \
+                 the router that it had before this one"
+            )),
+            (Ok(()), true) => Some("the mote's place in its network is kept again".to_owned()),
+            _ => None,
+        }
+    }
+
     /// Takes note of an order to the receiver.
     pub(super) fn note(&mut self, action: Action, now: Instant) {
         match (action, self.duty.since) {
@@ -241,18 +265,16 @@ impl RadioNode<'_> {
         };
         let watched = self.watch(&mut place);
         self.thread = Some(place);
-        match watched? {
+        match watched {
             None => Ok(()),
             Some(refusal) => self.refused(refusal, interrupt),
         }
     }
 
     /// As [`Self::watch_thread`]; gives why no router has taken the mote, once that is certain.
-    fn watch(&mut self, place: &mut ThreadPlace) -> Result<Option<Refusal>, Error> {
+    fn watch(&mut self, place: &mut ThreadPlace) -> Option<Refusal> {
         let now = self.clock.now();
-        let Some(child) = self.child() else {
-            return Ok(None);
-        };
+        let child = self.child()?;
         let is_attached = child.state() == ChildState::Attached;
         let found = child.place();
         let short = found.map(|found| found.rloc16);
@@ -269,7 +291,10 @@ impl RadioNode<'_> {
         });
         if parent.is_some() && parent != place.kept.parent {
             place.kept.parent = parent;
-            place.keep()?;
+            place.keep_at = Some(now);
+        }
+        if let Some(sentence) = place.keep_if_due(now) {
+            say(&sentence);
         }
         if place.is_attached && (!is_attached || attached != place.attached) {
             place.searches_since = now;
@@ -298,7 +323,7 @@ impl RadioNode<'_> {
         let never = attached == 0 && !is_attached;
         (place.attached, place.is_attached) = (attached, is_attached);
         let has_waited = now.since(place.searches_since) > PATIENCE;
-        Ok((never && has_waited).then_some(refusal.unwrap_or(Refusal::Silence)))
+        (never && has_waited).then_some(refusal.unwrap_or(Refusal::Silence))
     }
 
     /// What to say where no router takes the mote.
@@ -359,7 +384,10 @@ impl RadioNode<'_> {
         };
         if place.is_attached {
             place.kept.parent = None;
-            place.keep()?;
+            place.keep_at = Some(self.clock.now());
+            if let Some(sentence) = place.keep_if_due(self.clock.now()) {
+                say(&sentence);
+            }
         }
         self.world.with_node(0, |node, _| {
             if let Some(mesh) = node.link_mut(RADIO).and_then(Link::mesh_mut) {
@@ -493,6 +521,9 @@ const DROPS: [MleDrop; MleDrop::COUNT] = [
     MleDrop::Rationed,
 ];
 
+/// Until the mote's place is kept again that could not be kept.
+const KEEP_AGAIN: Duration = Duration::from_secs(10);
+
 /// How long routers may take until the mote is taken for the first time.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -513,6 +544,46 @@ const DATASET_TEXT_MAX: u64 = 4_096;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_that_cannot_be_kept_is_said_once_and_tried_again() {
+        let digits = "0e080000000000010000000300000f0510\
+            00112233445566778899aabbccddeeff0102abcd0708fd000db800000000";
+        let folder = std::env::temp_dir().join(format!("motet-place-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        // Where its folder would be there is a file.
+        let in_the_way = folder.join("identities");
+        fs::write(&in_the_way, "").unwrap();
+        let dataset = Dataset::parse_hex(digits).unwrap();
+        let name = KeyName::of(dataset.network.as_bytes());
+        let mut place = ThreadPlace {
+            dataset,
+            file: Some(IdentityFile::new(&folder, name, "1")),
+            kept: new_identity().unwrap(),
+            keep_at: None,
+            has_failed: false,
+            searches_since: Instant::ORIGIN,
+            attached: 0,
+            is_attached: false,
+            short: None,
+            duty: Duty::default(),
+        };
+        let at = |seconds| Instant::ORIGIN + Duration::from_secs(seconds);
+        assert_eq!(place.keep_if_due(at(1)), None, "nothing has changed");
+        place.keep_at = Some(at(1));
+        let said = place.keep_if_due(at(1)).unwrap();
+        assert!(
+            said.contains("identities") && said.contains("goes on"),
+            "{said}"
+        );
+        assert_eq!(place.keep_if_due(at(11)), None, "once");
+        fs::remove_file(&in_the_way).unwrap();
+        assert_eq!(place.keep_if_due(at(12)), None, "every ten seconds");
+        let said = place.keep_if_due(at(21)).unwrap();
+        assert!(said.contains("kept again"), "{said}");
+        assert_eq!(place.file.unwrap().read().unwrap(), Some(place.kept));
+        fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn a_beacon_request_goes_to_all() {
