@@ -8,6 +8,8 @@ record FILE           writes every frame into a capture until the input ends
 attack CAPTURE …      takes what a capture of this air has of a child and its parent, sends frames that must change
                       nothing, and prints what it sent as JSON
 router …              is a router that offers itself to every child and has no address for it, until the input ends
+keys CAPTURE …        prints as JSON the key indices of the secured frames that a child has sent, in the order of first use,
+                      and that of the last one
 
 What the attacker forges is made after Thread 1.1 (keys: section 7.1.4; MLE security: section 4.9) without Motet's code.
 """
@@ -27,6 +29,8 @@ GROUP, PORT = '224.0.0.116', 9000
 MLE_PORT = 19788
 # Link type IEEE 802.15.4 with FCS.
 LINK_TYPE = 195
+# Where the packet begins in a frame with two extended addresses, and the message in a packet whose headers are compressed.
+PACKET_AT, MLE_AT = 21, 30
 # Commands of MLE, in the order of their numbers from 4 on.
 COMMANDS = {
     'Advertisement': 4, 'Data Response': 8, 'Parent Response': 10, 'Child ID Response': 12, 'Child Update Request': 13,
@@ -48,13 +52,18 @@ def main():
     attacker.add_argument('--sequence', type=int, default=0, help='key sequence of the network')
     attacker.add_argument('--channel', type=int, required=True)
     attacker.add_argument('--count', type=int, default=100)
-    attacker.add_argument('--rate', type=float, default=400, help='frames a second')
+    attacker.add_argument('--rate', type=float, default=40, help='frames a second')
     router = commands.add_parser('router')
     router.add_argument('--key', type=bytes.fromhex, required=True, help='network key')
     router.add_argument('--channel', type=int, required=True)
+    reader = commands.add_parser('keys')
+    reader.add_argument('capture')
+    reader.add_argument('--sources', type=bytes.fromhex, nargs='+', required=True, help='addresses of the child')
     options = parser.parse_args()
     if options.command == 'record':
         record(options.file)
+    elif options.command == 'keys':
+        print(json.dumps(keys(options)))
     elif options.command == 'router':
         refuse(options)
     else:
@@ -150,24 +159,25 @@ def sender_socket():
 
 
 def opened(psdu, key):
-    """Source and PAN of a frame with an MLE message, its command, and its TLVs by their types."""
+    """PAN and source of a frame with an MLE message, its key sequence and counter, its command, and its TLVs by their types."""
     from cryptography.hazmat.primitives.ciphers.aead import AESCCM
 
     place = addresses(psdu)
     if not place or len(place[2]) != 8:
         return None
     pan, destination, source, packet = place
-    # IPHC: the addresses from the frame's, or the group of all routers; UDP with both ports and its checksum.
-    if packet[1:2] == b'\x33':
+    # IPHC: the addresses from the frame's, or the group of all nodes or routers; UDP with both ports and its checksum.
+    if packet[1:2] == b'\x33' and len(destination) == 8:
         to, datagram = link_local(destination), packet[2:]
-    elif packet[1:3] == b'\x3b\x02':
-        to, datagram = bytes.fromhex('ff020000000000000000000000000002'), packet[3:]
+    elif packet[1:2] == b'\x3b':
+        to, datagram = bytes.fromhex('ff0200000000000000000000000000') + packet[2:3], packet[3:]
     else:
         return None
     if datagram[:5] != b'\xf0' + struct.pack('>HH', MLE_PORT, MLE_PORT) or datagram[7:9] != b'\0\x15':
         return None
     auxiliary, sealed = datagram[8:18], datagram[18:]
     counter, = struct.unpack_from('<I', auxiliary, 1)
+    sequence, = struct.unpack_from('>I', auxiliary, 5)
     derived = hmac.new(key, auxiliary[5:9] + b'Thread', hashlib.sha256).digest()
     nonce = source + struct.pack('>I', counter) + b'\5'
     clear = AESCCM(derived[:16], tag_length=4).decrypt(nonce, sealed, link_local(source) + to + auxiliary)
@@ -175,7 +185,18 @@ def opened(psdu, key):
     while at + 2 <= len(clear):
         tlvs[clear[at]] = clear[at + 2 : at + 2 + clear[at + 1]]
         at += 2 + clear[at + 1]
-    return pan, source, clear[0], tlvs
+    return pan, source, (sequence, counter), clear[0], tlvs
+
+
+def keys(options):
+    """The key indices of what a child has sent (IEEE 802.15.4-2006, section 7.6.2), which the MIC covers."""
+    used = []
+    for frame in frames_of(options.capture):
+        place = addresses(frame)
+        is_secured = place and frame[0] & 8 and place[2] in options.sources
+        if is_secured and len(place[3]) > 6 and place[3][0] & 0x18 == 8:
+            used.append(place[3][5])
+    return {'used': list(dict.fromkeys(used)), 'last': used[-1] if used else None}
 
 
 def refuse(options):
@@ -203,7 +224,7 @@ def refuse(options):
             continue
         if not heard:
             continue
-        pan, options.child, command, tlvs = heard
+        pan, options.child, _numbers, command, tlvs = heard
         if command == 9:
             answer = (
                 tlv(0, short) + tlv(11, leader) + tlv(5, bytes(4)) + tlv(8, bytes(4)) + tlv(4, tlvs[3]) + tlv(3, b'challenge'[:8])
@@ -277,6 +298,8 @@ def attack(options):
     if not pans:
         sys.exit('the capture has no frame with addresses')
     forger = Forger(options, pans[-1])
+    if not to_child:
+        sys.exit('the capture has no message of the parent to the child')
     sent = KINDS[options.kind](options, forger, frames, to_child, rng)
     out = sender_socket()
     began, count = time.monotonic(), 0
@@ -285,7 +308,8 @@ def attack(options):
         time.sleep(max(0, due - time.monotonic()))
         out.sendto(bytes([options.channel]) + frame, (GROUP, PORT))
         count += 1
-    print(json.dumps({'kind': options.kind, 'sent': count, 'known': len(to_child)}))
+    seconds = round(time.monotonic() - began, 2)
+    print(json.dumps({'kind': options.kind, 'sent': count, 'seconds': seconds, 'known': len(to_child)}))
 
 
 def forged(options, forger, _frames, _to_child, rng):
@@ -311,12 +335,14 @@ def other_key(options, forger, _frames, _to_child, rng):
 
 
 def lower(options, forger, _frames, _to_child, rng):
-    """The network's own key, of a sequence that is past: a router that missed a rotation."""
-    router = bytes([rng.randrange(256) & 0xFC | 2]) + rng.randbytes(7)
+    """The network's own key, of a sequence that is past, in the parent's name: Advertisement, Data Response, Child Update
+    Request and Response."""
+    if options.sequence == 0:
+        sys.exit('no sequence is lower than 0')
     for number in range(options.count):
         yield forger.message(
-            rng.choice([4, 8, 10, 15]), plausible(rng), key=options.key, sequence=max(0, options.sequence - 1),
-            counter=1 + number, sender=router,
+            (4, 8, 13, 14)[number % 4], plausible(rng), key=options.key, sequence=options.sequence - 1,
+            counter=0x7000_0000 + number, sender=options.parent,
         )
 
 
@@ -325,37 +351,73 @@ def replayed(options, _forger, _frames, to_child, _rng):
     return cycled(to_child, options.count)
 
 
-def reordered(options, _forger, _frames, to_child, _rng):
+def replayed_backwards(options, _forger, _frames, to_child, _rng):
     """What the parent sent, once more, the last frame first."""
     return cycled(to_child[::-1], options.count)
 
 
+def overtaken(options, forger, frames, _to_child, rng):
+    """New messages of the network's own key in the parent's name, in pairs in the wrong order: the second one, which would
+    change much, has the counter below that of the first, which repeats what the parent says of itself."""
+    from cryptography.exceptions import InvalidTag
+
+    told, highest = {}, 0
+    for frame in frames:
+        try:
+            heard = opened(frame, options.key)
+        except InvalidTag:
+            continue
+        if heard and heard[1] == options.parent and heard[2][0] == options.sequence:
+            highest = max(highest, heard[2][1])
+            told.update((kind, value) for kind, value in heard[4].items() if kind in (0, 11))
+    if len(told) < 2:
+        sys.exit('the capture has no message in which the parent says where it is')
+    same = tlv(0, told[0]) + tlv(11, told[11])
+    for pair in range(options.count // 2):
+        for command, tlvs, ahead in [(4, same, 2), (rng.choice([4, 8, 13, 14]), plausible(rng), 1)]:
+            yield forger.message(
+                command, tlvs, key=options.key, sequence=options.sequence, counter=highest + 2 * pair + ahead,
+                sender=options.parent,
+            )
+
+
 def mutated(options, _forger, frames, to_child, rng):
-    """What the parent or anybody else sent, with bits changed and bytes added or missing."""
-    pool = to_child * 4 + [frame for frame in frames if len(frame) > 5]
-    for _ in range(options.count):
-        frame = bytearray(rng.choice(pool)[:-2])
+    """Half: messages of the parent to the child, changed within MLE, with a right checksum, so that the cipher gets them. A
+    quarter: the same, changed anywhere behind the addresses. A quarter: what anybody sent, changed anywhere."""
+    whole = [frame for frame in to_child if frame[PACKET_AT + 1 : PACKET_AT + 3] == b'\x33\xf0']
+    if not whole:
+        sys.exit('the capture has no whole message of the parent to the child')
+    others = [frame for frame in frames if len(frame) > 5]
+    for number in range(options.count):
+        is_of_all = number % 4 == 3
+        frame = bytearray(rng.choice(others if is_of_all else whole)[:-2])
+        # Addresses that are no longer the child's say nothing about the child.
+        low = 0 if is_of_all else MLE_AT if number % 2 == 0 else PACKET_AT
         for _ in range(rng.randint(1, 4)):
-            at = rng.randrange(len(frame))
-            # Addresses that are no longer the child's say nothing about the child.
-            low = 21 if len(frame) > 30 and rng.random() < 0.8 else 0
-            at = max(at, low)
-            frame[at] ^= 1 << rng.randrange(8)
+            frame[rng.randrange(min(low, len(frame) - 1), len(frame))] ^= 1 << rng.randrange(8)
         if rng.random() < 0.2:
-            del frame[rng.randrange(1, len(frame)) :]
+            del frame[rng.randrange(min(low, len(frame) - 1) + 1, len(frame) + 1) :]
         elif rng.random() < 0.1 and len(frame) < 120:
             frame += rng.randbytes(rng.randint(1, 124 - len(frame)))
+        if not is_of_all:
+            # Another one than before: otherwise it would be a repetition for the MAC.
+            frame[2] = number & 0xFF
+        if low == MLE_AT:
+            payload = bytes(frame[MLE_AT:])
+            datagram = struct.pack('>HHHH', MLE_PORT, MLE_PORT, len(payload) + 8, 0) + payload
+            ends = link_local(options.parent), link_local(options.child)
+            frame[MLE_AT - 2 : MLE_AT] = struct.pack('>H', checksum(*ends, datagram))
         yield bytes(frame) + fcs(frame)
 
 
 def cycled(frames, count):
-    for number in range(count if frames else 0):
+    for number in range(count):
         yield frames[number % len(frames)]
 
 
 KINDS = {
-    'forged': forged, 'other-key': other_key, 'lower': lower, 'replayed': replayed, 'reordered': reordered,
-    'mutated': mutated,
+    'forged': forged, 'other-key': other_key, 'lower': lower, 'replayed': replayed,
+    'replayed-backwards': replayed_backwards, 'overtaken': overtaken, 'mutated': mutated,
 }
 
 

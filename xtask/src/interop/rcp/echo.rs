@@ -54,8 +54,8 @@ pub(in crate::interop) struct Outcome {
 }
 
 impl Outcome {
-    /// The longest time after `since` in which nothing came.
-    pub(in crate::interop) fn silence_after(&self, since: Instant) -> Duration {
+    /// The longest time after `since` in which nothing came; none: the transfer was over by then.
+    pub(in crate::interop) fn silence_after(&self, since: Instant) -> Option<Duration> {
         let later = self.arrivals.iter().filter(|at| **at > since);
         let mut last = since;
         let silences = later.map(|at| {
@@ -63,7 +63,7 @@ impl Outcome {
             last = *at;
             silence
         });
-        silences.max().unwrap_or_default()
+        silences.max()
     }
 
     pub(in crate::interop) fn kib(&self) -> f64 {

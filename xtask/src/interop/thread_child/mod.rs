@@ -10,6 +10,7 @@
 mod asleep;
 mod attach;
 mod capture;
+mod full_disk;
 mod hostile;
 mod openthread;
 mod refusals;
@@ -42,6 +43,7 @@ const GROUPS: &[Group] = &[
     ("second", transfer::behind_a_second_router),
     ("trouble", trouble::all),
     ("alone", trouble::alone),
+    ("full-disk", full_disk::all),
     ("hostile", hostile::all),
     ("asleep", asleep::all),
     ("silent", trouble::silent),

@@ -1,6 +1,7 @@
 //! OpenThread's programs: motes that are spoken to by lines, and the border router.
 
 use std::fs::{self, File};
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -150,7 +151,11 @@ impl Mote {
         self.console.end();
         thread::sleep(pause);
         if forgets.is_some() {
-            forget(bench, self.number)?;
+            let number = self.number.to_string();
+            forget(bench, |path| {
+                let name = path.file_stem().unwrap_or_default().to_string_lossy();
+                name.rsplit('_').next() == Some(&number)
+            })?;
         }
         *self = Self::launch(bench, self.number)?;
         if let Some(dataset) = forgets {
@@ -161,18 +166,17 @@ impl Mote {
     }
 }
 
-/// Removes the files in which a simulated mote keeps its settings.
-fn forget(bench: &Bench<'_>, number: u8) -> Result<()> {
+/// Removes the files in which a program keeps its settings.
+fn forget(bench: &Bench<'_>, is_its: impl Fn(&Path) -> bool) -> Result<()> {
     let mut removed = 0;
     for entry in fs::read_dir(bench.folder.join("tmp"))? {
         let path = entry?.path();
-        let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        if name.rsplit('_').next() == Some(&number.to_string()) {
+        if is_its(&path) {
             fs::remove_file(&path)?;
             removed += 1;
         }
     }
-    ensure!(removed > 0, "mote {number} has no file of settings");
+    ensure!(removed > 0, "there is no file of settings");
     Ok(())
 }
 
@@ -250,11 +254,21 @@ impl<'b> Border<'b> {
             .map(drop)
     }
 
-    /// Kills it, and starts it again after `pause`, with its memory.
-    pub(super) fn restart(&mut self, pause: Duration) -> Result<()> {
+    /// Kills it, and starts it again after `pause`; `forgets`: with nothing in its memory but this
+    /// dataset.
+    pub(super) fn restart(&mut self, forgets: Option<&str>, pause: Duration) -> Result<()> {
         self.end();
         thread::sleep(pause);
+        if forgets.is_some() {
+            forget(self.bench, |path| {
+                path.extension()
+                    .is_some_and(|extension| extension == "data")
+            })?;
+        }
         self.launch()?;
+        if let Some(dataset) = forgets {
+            self.control(&format!("dataset set active {dataset}"))?;
+        }
         self.begin(PREFIX)
     }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 
 use super::attach::FIRST_RADIO;
-use super::capture::judge;
+use super::capture::{judge, keys};
 use super::openthread::{Border, Mote, PREFIX};
 use super::rig::{Bench, Child, Parts};
 use super::transfer::{Place, outside};
@@ -23,7 +23,9 @@ pub(super) fn all(parts: &Parts, report: &mut Report) -> Result<()> {
         let border = Border::start(&bench, Some(&dataset))?;
         leader.console.ask("parentpriority -1")?;
         let mut place = Place::around(&bench, border)?;
-        rotations(report, &mut place, &mut leader)?;
+        for row in rotations(&bench, &mut place, &mut leader)? {
+            report.add(row);
+        }
         report.add(border_router(&mut place)?);
         for row in prefix(&mut place)? {
             report.add(row);
@@ -31,8 +33,9 @@ pub(super) fn all(parts: &Parts, report: &mut Report) -> Result<()> {
         report.add(parent(&bench, &mut place, false)?);
         let first = place.renew_child(&bench, FIRST_RADIO + 1)?;
         report.add(parent(&bench, &mut place, true)?);
+        let second = place.renew_child(&bench, FIRST_RADIO + 2)?;
         report.add(leader_killed(&mut place, leader)?);
-        [first, place.child]
+        [first, second, place.child]
     };
     for row in judge(&mut bench, "trouble", &mut children)? {
         report.add(row);
@@ -40,16 +43,20 @@ pub(super) fn all(parts: &Parts, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Three keys, each taken at once by all routers.
-fn rotations(report: &mut Report, place: &mut Place<'_>, leader: &mut Mote) -> Result<()> {
+/// Three keys, each taken at once by all routers, and followed by the child within the transfer.
+fn rotations(bench: &Bench<'_>, place: &mut Place<'_>, leader: &mut Mote) -> Result<[Row; 2]> {
+    let mut order = |place: &mut Place<'_>, command: &str| {
+        leader.console.ask(command)?;
+        place.router.console.ask(command)?;
+        place.border.control(command).map(drop)
+    };
+    order(place, NO_GUARD)?;
     let mut echo = Echo::start_slowly(place.address, KIB, PACE)?;
     let mut events = Vec::new();
     for (sequence, part) in [(5, 0.2), (6, 0.45), (7, 0.7)] {
         echo.await_part(part)?;
         events.push(Instant::now());
-        leader
-            .console
-            .ask(&format!("keysequence counter {sequence}"))?;
+        order(place, &format!("keysequence counter {sequence}"))?;
     }
     let row = verdict(
         "three rotations of the key",
@@ -59,8 +66,19 @@ fn rotations(report: &mut Report, place: &mut Place<'_>, leader: &mut Mote) -> R
         Some(3.0),
     );
     let sequence = place.router.one("keysequence counter")?;
-    report.add(row.note(format!("the parent's key sequence is {sequence}")));
-    Ok(())
+    let row = row.note(format!("the parent's key sequence is {sequence}"));
+    // The last frames so far are the transfer's.
+    let keys = keys(bench, &mut place.child)?;
+    let last = keys.last.map(|index| index as f64 - 1.0);
+    // An index is one above its sequence.
+    let pass = keys.used == [1, 6, 7, 8] && keys.last == Some(8) && sequence == "7";
+    let reached = Row::new(
+        "three rotations of the key: the child's key sequence at the end of the transfer",
+        last,
+        "",
+        pass,
+    );
+    Ok([row, reached.note(format!("key indices: {:?}", keys.used))])
 }
 
 /// The parent, killed and started again a second later: there are others within reach.
@@ -102,7 +120,7 @@ fn border_router(place: &mut Place<'_>) -> Result<Row> {
     let mut echo = Echo::start_slowly(place.address, KIB, PACE)?;
     echo.await_part(0.3)?;
     let killed = Instant::now();
-    place.border.restart(Duration::from_secs(1))?;
+    place.border.restart(None, Duration::from_secs(1))?;
     // Which it does not keep; children that begin later shall choose the second router.
     place.border.control("parentpriority -1")?;
     let up = killed.elapsed().as_secs_f64();
@@ -148,17 +166,37 @@ fn prefix(place: &mut Place<'_>) -> Result<[Row; 2]> {
     Ok([row, new.moonshot(seconds <= 3.0)])
 }
 
-/// The leader killed for good: the routers that are left agree upon another one.
+/// The leader killed for good: the routers that are left agree upon another one, within the
+/// transfer.
 fn leader_killed(place: &mut Place<'_>, leader: Mote) -> Result<Row> {
+    let router = place.router.one("extaddr")?;
+    ensure!(
+        place.child.parent == router,
+        "the parent is {}, not {router}",
+        place.child.parent
+    );
     place.router.console.ask("networkidtimeout 10")?;
     place.border.control("networkidtimeout 10")?;
-    let mut echo = Echo::start_slowly(place.address, KIB, PACE)?;
-    echo.await_part(0.2)?;
+    let mut echo = Echo::start_slowly(place.address, KIB, SLOW)?;
+    echo.await_part(0.1)?;
     let killed = Instant::now();
     drop(leader);
-    let row = verdict("the leader killed", echo, &[killed], BACK_S, Some(3.0));
-    let state = place.router.state()?;
-    Ok(row.note(format!("the parent is {state} now")))
+    let until = killed + LED_WITHIN;
+    let led_by = loop {
+        if place.router.state()? == "leader" {
+            break "the parent";
+        }
+        if place.border.state()? == "leader" {
+            break "the border router";
+        }
+        ensure!(Instant::now() < until, "there is no new leader");
+        thread::sleep(Duration::from_millis(200));
+    };
+    let led = Instant::now();
+    let name = "the leader killed, another one in its place";
+    let row = verdict(name, echo, &[killed, led], BACK_S, Some(3.0));
+    let seconds = (led - killed).as_secs_f64();
+    Ok(row.note(format!("{led_by} leads after {seconds:.1} s")))
 }
 
 /// The one router that there is, killed and started again: nobody else takes the child meanwhile.
@@ -168,20 +206,25 @@ pub(super) fn alone(parts: &Parts, report: &mut Report) -> Result<()> {
         let mut border = Border::start(&bench, None)?;
         let dataset = border.dataset()?;
         let mut child = Child::start(&bench, FIRST_RADIO, &dataset, &[])?;
-        let mut echo = Echo::start_slowly(outside(&mut child)?, KIB, PACE)?;
-        echo.await_part(0.3)?;
-        let killed = Instant::now();
-        border.restart(Duration::from_secs(1))?;
-        let up = killed.elapsed().as_secs_f64();
-        // Searches in vain rest ever longer: no longer than the parent was away.
-        let row = verdict(
-            "the only parent killed, back with its memory",
-            echo,
-            &[killed],
-            up + BACK_S.max(up),
-            None,
-        );
-        report.add(row.note(format!("itself back after {up:.1} s: {}", child.history())));
+        let address = outside(&mut child)?;
+        for forgets in [false, true] {
+            let mut echo = Echo::start_slowly(address, KIB, PACE)?;
+            echo.await_part(0.3)?;
+            let killed = Instant::now();
+            let memory = forgets.then_some(dataset.as_str());
+            border.restart(memory, Duration::from_secs(1))?;
+            let up = killed.elapsed().as_secs_f64();
+            // Searches in vain rest ever longer: no longer than the parent was away.
+            let (name, limit_s) = match forgets {
+                false => ("the only parent killed, back with its memory", BACK_S),
+                true => (
+                    "the only parent killed, back without its memory",
+                    BACK_WITHOUT_MEMORY_S,
+                ),
+            };
+            let row = verdict(name, echo, &[killed], up + limit_s.max(up), None);
+            report.add(row.note(format!("itself back after {up:.1} s: {}", child.history())));
+        }
         [child]
     };
     for row in judge(&mut bench, "alone", &mut children)? {
@@ -216,7 +259,7 @@ pub(super) fn silent(parts: &Parts, report: &mut Report) -> Result<()> {
 }
 
 /// Waits for the end of a transfer: whether it is whole, and how long nothing came after events.
-fn verdict(
+pub(super) fn verdict(
     name: &str,
     echo: Echo,
     events: &[Instant],
@@ -225,9 +268,17 @@ fn verdict(
 ) -> Row {
     let outcome = echo.finish();
     let silences = events.iter().map(|event| outcome.silence_after(*event));
-    let longest = silences.max().unwrap_or_default().as_secs_f64();
-    let pass = outcome.is_whole && longest <= limit_s;
     let check = format!("{name}: 250 KiB each way whole, the longest silence after it");
+    let Some(longest) = silences.collect::<Option<Vec<_>>>() else {
+        return Row::failed(check, "the transfer was over before all had happened");
+    };
+    let longest = longest
+        .iter()
+        .max()
+        .copied()
+        .unwrap_or_default()
+        .as_secs_f64();
+    let pass = outcome.is_whole && longest <= limit_s && longest > 0.0;
     let row = Row::new(check, rounded(longest), "s", pass);
     let row = match outcome.is_whole {
         true => row,
@@ -239,14 +290,23 @@ fn verdict(
     }
 }
 
-const KIB: usize = 250;
+pub(super) const KIB: usize = 250;
 /// So slow that a transfer outlasts what is done to it: 8 KiB/s.
-const PACE: Pace = Pace {
+pub(super) const PACE: Pace = Pace {
     piece: 1_024,
     every: Duration::from_millis(125),
     half_time: Duration::ZERO,
 };
-const BACK_S: f64 = 10.0;
+/// For what takes longer: 4 KiB/s.
+const SLOW: Pace = Pace {
+    every: Duration::from_millis(250),
+    ..PACE
+};
+/// Routers miss the leader after 10 s, and agree upon another one.
+const LED_WITHIN: Duration = Duration::from_secs(60);
+/// Otherwise a key is taken no sooner than half a day after the one before.
+pub(super) const NO_GUARD: &str = "keysequence guardtime 0";
+pub(super) const BACK_S: f64 = 10.0;
 const BACK_WITHOUT_MEMORY_S: f64 = 60.0;
 /// A Child Update there and back.
 const REGISTERED_WITHIN: Duration = Duration::from_millis(500);
