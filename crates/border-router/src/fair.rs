@@ -17,9 +17,11 @@ use motet::{
     time::Instant,
     wire::{ipv6, tcp},
 };
-use motet_taim::{Config, Decision, Direction, Packet, PacketId, Router, Status};
+use motet_taim::{Config, Decision, Direction, Packet, PacketId, Policy, Router, Status};
+use nix::errno::Errno;
 
 use crate::{
+    copies::{COPY_MARK, Copies},
     inside::Inside,
     link::index_of,
     nfqueue::{Queue, QueueCounters, QueueError},
@@ -30,6 +32,8 @@ use crate::{
 pub struct Fair {
     queue: Queue,
     router: Router,
+    /// Where the policy sends packets again.
+    copies: Option<Copies>,
     /// The interface into the mesh.
     interface: u32,
     /// The origin of the router's time. The clock is CLOCK_MONOTONIC, which cannot be set.
@@ -49,9 +53,20 @@ impl Fair {
         // The kernel's queue must also have room for packets that this program has not read yet.
         let held_max = u32::try_from(config.held_max).unwrap_or(u32::MAX);
         let queue = Queue::open(number, held_max.saturating_add(UNSEEN_MAX))?;
+        let copies = match config.policy {
+            Policy::Relay => {
+                queue.copy_whole()?;
+                Some(Copies::open().map_err(|errno| match errno {
+                    Errno::EPERM | Errno::EACCES => QueueError::MayNotSend,
+                    other => QueueError::Io(other.into()),
+                })?)
+            }
+            _ => None,
+        };
         Ok(Self {
             queue,
             router: Router::new(config),
+            copies,
             interface,
             origin: time::Instant::now(),
             inside: Inside::default(),
@@ -87,6 +102,10 @@ impl Fair {
             return Ok(false);
         };
         let id = packet.id;
+        if packet.mark == Some(COPY_MARK) && packet.from.is_none() {
+            self.queue.accept(id)?;
+            return Ok(true);
+        }
         // A packet from mote to mote passes twice, each time with one of its ends.
         let direction = if packet.to == Some(self.interface) {
             Some(Direction::Down)
@@ -131,6 +150,11 @@ impl Fair {
 
     /// Gives the verdicts that are due.
     fn release(&mut self) -> io::Result<()> {
+        if let Some(copies) = &mut self.copies {
+            while let Some(copy) = self.router.poll_copy(now(self.origin)) {
+                copies.send(copy);
+            }
+        }
         while let Some(PacketId(id)) = self.router.poll(now(self.origin)) {
             // The kernel's number, of 32 bits.
             self.queue.accept(id as u32)?;
@@ -179,6 +203,7 @@ impl Fair {
             queue: self.queue.counters(),
             elsewhere: self.elsewhere,
             forged: self.forged,
+            unsent: self.copies.as_ref().map_or(0, Copies::failed),
         }
     }
 }
@@ -199,6 +224,8 @@ pub struct FairCounters {
     /// Packets from outside with a source inside (BCP 38): they were dropped. Counts only packets
     /// that reached the queue: [`crate::outside::Filter::dropped`] counts the others.
     pub forged: u64,
+    /// Copies of lost packets that the kernel refused to send.
+    pub unsent: u64,
 }
 
 /// The descriptor, for a poll of several: readable when there is a packet.

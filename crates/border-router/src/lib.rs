@@ -41,6 +41,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod copies;
 pub mod fair;
 pub mod guard;
 pub mod inside;

@@ -41,6 +41,11 @@ pub enum Policy {
     Taim(Taim),
     /// Fair queueing: the packets of all flows leave one at a time, the flows in turn.
     Fq(Fq),
+    /// What the mesh loses of a flow into it is sent again from here: see [`Router::poll_copy`].
+    /// Each flow has two segments in the mesh at a time, and the others wait.
+    ///
+    /// [`Router::poll_copy`]: crate::Router::poll_copy
+    Relay,
 }
 
 /// How flow admission is set.
@@ -103,8 +108,15 @@ impl Default for Config {
 
 impl Policy {
     /// The names of policies, in scenarios and on the command line.
-    pub const NAMES: [&'static str; 6] =
-        ["none", "auto", "admission", "taim", "taim-literal", "fq"];
+    pub const NAMES: [&'static str; 7] = [
+        "none",
+        "auto",
+        "admission",
+        "taim",
+        "taim-literal",
+        "fq",
+        "relay",
+    ];
 
     /// The policy's name.
     pub const fn name(&self) -> &'static str {
@@ -115,6 +127,7 @@ impl Policy {
             Self::Taim(Taim { literal: false, .. }) => "taim",
             Self::Taim(Taim { literal: true, .. }) => "taim-literal",
             Self::Fq(_) => "fq",
+            Self::Relay => "relay",
         }
     }
 }
@@ -168,6 +181,7 @@ impl FromStr for Policy {
                 ..Taim::default()
             })),
             "fq" => Ok(Self::Fq(Fq::default())),
+            "relay" => Ok(Self::Relay),
             _ => Err(UnknownPolicy(name.to_owned())),
         }
     }

@@ -8,7 +8,7 @@ use crate::clock::Clock;
 use crate::config::{Config, Policy};
 use crate::flow::Passing;
 use crate::flows::{FlowId, Flows, Found};
-use crate::policy::Rule;
+use crate::policy::{Relay, Rule, Verdict};
 use crate::segment::{self, Direction, FlowKey, Pair, Segment};
 use crate::status::{self, Counters, Status};
 use crate::strangers::Strangers;
@@ -24,7 +24,8 @@ pub struct Packet<'a> {
     pub id: PacketId,
     /// The packet's direction.
     pub direction: Direction,
-    /// The packet's first bytes: from the IPv6 header to the end of the TCP header, or more.
+    /// The packet's first bytes: from the IPv6 header to the end of the TCP header, or more. The
+    /// policy `relay` keeps only packets that are here whole.
     pub headers: &'a [u8],
     /// Bytes of all of it.
     pub len: usize,
@@ -50,6 +51,8 @@ pub struct Router {
     strangers: Strangers,
     /// Packets that were held and go on now.
     ready: VecDeque<PacketId>,
+    /// Duplicate ACKs that were held and are to be dropped.
+    swallowed: VecDeque<PacketId>,
     /// Packets that wait for their turn.
     waiting: usize,
     is_closing: bool,
@@ -66,6 +69,7 @@ impl Router {
             rule: Rule::new(config.policy),
             strangers: Strangers::new(config.strangers_max),
             ready: VecDeque::new(),
+            swallowed: VecDeque::new(),
             waiting: 0,
             is_closing: false,
             counters: Counters::default(),
@@ -81,6 +85,7 @@ impl Router {
     pub fn set_policy(&mut self, policy: Policy, now: Instant) {
         let now = self.read(now);
         self.release_waiting(now);
+        self.counters.resent += self.resent_now();
         self.config.policy = policy;
         self.rule = Rule::new(policy);
     }
@@ -112,7 +117,10 @@ impl Router {
         };
         self.strangers.note_tcp(now);
         self.take_strangers(&segment.flow);
-        let decision = self.judge(id, &segment, packet.id, now);
+        let decision = match self.rule {
+            Rule::Relay(_) => self.relay(id, &segment, packet, now),
+            _ => self.judge(id, &segment, packet.id, now),
+        };
         self.advance(now);
         decision
     }
@@ -128,9 +136,23 @@ impl Router {
         Some(id)
     }
 
+    /// A packet that the caller sends into the mesh besides, in front of those of [`Self::poll`]: a
+    /// copy of one that passed. Only the policy `relay` has any.
+    pub fn poll_copy(&mut self, now: Instant) -> Option<&[u8]> {
+        let now = self.read(now);
+        self.advance(now);
+        match &mut self.rule {
+            Rule::Relay(relay) => relay.poll_copy(),
+            _ => None,
+        }
+    }
+
     /// The next packet of those held that the caller is to drop: it is of a stranger, and found no
-    /// room.
+    /// room; or a duplicate ACK that the policy `relay` has answered.
     pub fn poll_dropped(&mut self) -> Option<PacketId> {
+        if let Some(id) = self.swallowed.pop_front() {
+            return Some(id);
+        }
         let id = self.strangers.poll_dropped()?;
         self.counters.dropped += 1;
         Some(id)
@@ -138,10 +160,13 @@ impl Router {
 
     /// When [`Self::poll`] may next return a packet without an arrival, by the caller's clock.
     pub fn next_deadline(&self) -> Option<Instant> {
-        if !self.ready.is_empty() {
+        let relay = self.rule.relay();
+        let has_copy = relay.is_some_and(Relay::has_copy);
+        if !self.ready.is_empty() || !self.swallowed.is_empty() || has_copy {
             return Some(self.clock.outside(self.clock.now()));
         }
-        let due = self.rule.next_deadline().filter(|_| self.waiting > 0);
+        let is_awaited = self.waiting > 0 || relay.is_some();
+        let due = self.rule.next_deadline().filter(|_| is_awaited);
         let due = earliest(due, self.strangers.next_deadline());
         due.map(|due| self.clock.outside(due))
     }
@@ -157,14 +182,23 @@ impl Router {
 
     /// How many packets are held.
     pub fn held(&self) -> usize {
-        self.waiting + self.ready.len() + self.strangers.len() + self.strangers.dropped()
+        let dropped = self.swallowed.len() + self.strangers.dropped();
+        self.waiting + self.ready.len() + self.strangers.len() + dropped
     }
 
     /// The router's counters since it began.
     pub const fn counters(&self) -> Counters {
         Counters {
             released_early: self.rule.early(),
+            resent: self.counters.resent + self.resent_now(),
             ..self.counters
+        }
+    }
+
+    const fn resent_now(&self) -> u64 {
+        match self.rule.relay() {
+            Some(relay) => relay.resent,
+            None => 0,
         }
     }
 
@@ -263,6 +297,50 @@ impl Router {
         self.counters.held += 1;
         self.rule.on_held(id, flow, direction, now);
         Decision::Hold
+    }
+
+    /// Asks the policy `relay` about a segment of a known flow.
+    fn relay(
+        &mut self,
+        id: FlowId,
+        segment: &Segment,
+        packet: &Packet<'_>,
+        now: Instant,
+    ) -> Decision {
+        let is_full =
+            self.waiting + self.ready.len() + self.swallowed.len() >= self.config.held_max;
+        let (Some(flow), Rule::Relay(relay)) = (self.flows.get_mut(id), &mut self.rule) else {
+            return Decision::Pass;
+        };
+        let news = flow.on_segment(segment, now);
+        self.counters.strays += u64::from(news.is_stray);
+        let held_max = self.config.held_per_flow_max;
+        let has_room = !is_full && flow.held(segment.direction) < held_max;
+        let may_hold = has_room && !self.is_closing;
+        match relay.on_segment(id, segment, packet.headers, (may_hold, now)) {
+            Verdict::Pass => {}
+            Verdict::Behind => {
+                self.counters.queue_full += u64::from(is_full);
+                self.release_lane(id, segment.direction, now);
+                if segment.is_control() {
+                    self.release_lane(id, segment.direction.back(), now);
+                    self.rule.on_forgotten(id);
+                }
+            }
+            Verdict::Hold => {
+                flow.hold(packet.id, segment, now);
+                self.waiting += 1;
+                self.counters.held += 1;
+                return Decision::Hold;
+            }
+            Verdict::Swallow => {
+                self.swallowed.push_back(packet.id);
+                self.counters.held += 1;
+                self.counters.swallowed += 1;
+                return Decision::Hold;
+            }
+        }
+        self.pass_behind(id, segment, packet.id, now)
     }
 
     /// Lets a segment go at once, but behind those that go now.

@@ -129,12 +129,17 @@ pub struct Counters {
     pub others: u64,
     /// TCP segments of no known flow, but for those that no table had room for.
     pub strangers: u64,
-    /// Packets that were held; each goes on in the end, or is in `dropped`.
+    /// Packets that were held; each goes on in the end, or is in `dropped` or
+    /// `swallowed`.
     pub held: u64,
     /// Packets that were held and have gone on.
     pub released: u64,
     /// Packets of strangers that were held and then dropped, for want of room or time.
     pub dropped: u64,
+    /// Segments that the policy `relay` sent again.
+    pub resent: u64,
+    /// Duplicate ACKs that the policy `relay` answered so, and dropped; `dropped` leaves them out.
+    pub swallowed: u64,
     /// Flows that were entered.
     pub flows: u64,
     /// Flows that were not entered, because the table was full.

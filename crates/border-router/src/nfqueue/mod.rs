@@ -38,7 +38,7 @@ use nix::{
 
 use wire::{Command, Message, Request};
 
-pub use wire::{COPY_LEN, Packet};
+pub use wire::{COPY_LEN, COPY_LEN_WHOLE, Packet};
 
 /// A queue that is ours. Dropping it drops the packets that it still holds: [`Self::close`] does
 /// not.
@@ -105,11 +105,19 @@ impl Queue {
             bound => bound?,
         }
         let settings = Request::config(number)
-            .copy_heads()
+            .copy_len(COPY_LEN)
             .queue_len(len)
             .fail_open();
         queue.request(settings)?;
         Ok(queue)
+    }
+
+    /// Asks for whole packets from now on.
+    ///
+    /// # Errors
+    /// See [`QueueError`].
+    pub fn copy_whole(&self) -> Result<(), QueueError> {
+        self.request(Request::config(self.number).copy_len(COPY_LEN_WHOLE))
     }
 
     /// Takes the next report, if there is one: the packet stays with the kernel until
@@ -285,6 +293,8 @@ pub enum QueueError {
     },
     /// This process lacks `CAP_NET_ADMIN`.
     NotPermitted,
+    /// This process lacks `CAP_NET_RAW`, and its policy sends packets again.
+    MayNotSend,
     /// The kernel has no packet queues.
     NotInKernel,
     /// The error of a system call.
@@ -312,6 +322,9 @@ impl fmt::Display for QueueError {
             Self::NotPermitted => f.write_str(
                 "this user may not hold packets: run as root, or with the capability CAP_NET_ADMIN",
             ),
+            Self::MayNotSend => f.write_str(
+                "this user may not send packets again: run as root, or with the capabilities CAP_NET_ADMIN and CAP_NET_RAW",
+            ),
             Self::NotInKernel => {
                 f.write_str("this kernel has no packet queues: load the module nfnetlink_queue")
             }
@@ -324,7 +337,7 @@ impl std::error::Error for QueueError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Io(error) => Some(error),
-            Self::Taken { .. } | Self::NotPermitted | Self::NotInKernel => None,
+            Self::Taken { .. } | Self::NotPermitted | Self::MayNotSend | Self::NotInKernel => None,
         }
     }
 }
@@ -332,7 +345,7 @@ impl std::error::Error for QueueError {
 /// Room for reports in the kernel, in bytes of its accounting: about 4,000 packets.
 const RECEIVE_BUFFER: usize = 4 << 20;
 
-/// A report has [`COPY_LEN`] bytes of the packet and some 200 bytes about it.
+/// A report has at most [`COPY_LEN_WHOLE`] bytes of the packet and some 200 bytes about it.
 const REPORT_LEN_MAX: usize = 4_096;
 
 /// Verdicts go in batches of at most 256, 32 bytes each.

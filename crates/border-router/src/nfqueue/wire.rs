@@ -19,7 +19,10 @@ pub struct Packet<'a> {
     /// The interface that the packet leaves by, as an index: where the queue's rule stands in
     /// front of routing there is none.
     pub to: Option<u32>,
-    /// The packet's first bytes, from its IPv6 header on; at most [`COPY_LEN`].
+    /// The packet's mark, where it has one.
+    pub mark: Option<u32>,
+    /// The packet's first bytes, from its IPv6 header on; at most [`COPY_LEN`], or
+    /// [`COPY_LEN_WHOLE`] after [`super::Queue::copy_whole`].
     pub head: &'a [u8],
     /// Length of the whole packet in bytes.
     pub len: usize,
@@ -28,6 +31,9 @@ pub struct Packet<'a> {
 /// How many of a packet's bytes the kernel copies: IPv6 (40) and the longest TCP header (60), with
 /// 156 for extension headers between them. A kernel buffer for 128 bytes is as large.
 pub const COPY_LEN: usize = 256;
+
+/// How many are copied of packets that may have to be sent again: more than fit any mesh.
+pub const COPY_LEN_WHOLE: usize = 2_048;
 
 /// A message from the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,13 +72,14 @@ fn parse(kind: u16, body: &[u8]) -> Message<'_> {
 }
 
 fn packet(body: &[u8]) -> Option<Packet<'_>> {
-    let (mut id, mut from, mut to, mut whole) = (None, None, None, None);
+    let (mut id, mut from, mut to, mut whole, mut mark) = (None, None, None, None, None);
     let mut head: &[u8] = &[];
     for (kind, value) in attributes(body.get(FAMILY_LEN..)?) {
         match kind {
             NFQA_PACKET_HDR => id = value.get(..4).and_then(big_u32),
             NFQA_IFINDEX_INDEV => from = big_u32(value),
             NFQA_IFINDEX_OUTDEV => to = big_u32(value),
+            NFQA_MARK => mark = big_u32(value),
             NFQA_CAP_LEN => whole = big_u32(value),
             NFQA_PAYLOAD => head = value,
             _ => {}
@@ -82,6 +89,7 @@ fn packet(body: &[u8]) -> Option<Packet<'_>> {
         id: id?,
         from,
         to,
+        mark,
         head,
         len: whole.map_or(head.len(), |len| len as usize),
     })
@@ -116,9 +124,9 @@ impl Request {
         self.attribute(NFQA_CFG_CMD, &[command as u8, 0, high, low])
     }
 
-    /// Copies at most [`COPY_LEN`] bytes of each packet.
-    pub(super) fn copy_heads(self) -> Self {
-        let [a, b, c, d] = (COPY_LEN as u32).to_be_bytes();
+    /// Copies at most `len` bytes of each packet.
+    pub(super) fn copy_len(self, len: usize) -> Self {
+        let [a, b, c, d] = (len as u32).to_be_bytes();
         self.attribute(NFQA_CFG_PARAMS, &[a, b, c, d, COPY_PACKET])
     }
 
@@ -245,6 +253,7 @@ const VERDICT_BATCH: u16 = 0x303;
 
 const NFQA_PACKET_HDR: u16 = 1;
 const NFQA_VERDICT_HDR: u16 = 2;
+const NFQA_MARK: u16 = 3;
 const NFQA_IFINDEX_INDEV: u16 = 5;
 const NFQA_IFINDEX_OUTDEV: u16 = 6;
 const NFQA_PAYLOAD: u16 = 10;
@@ -273,7 +282,8 @@ mod tests {
         let [a, b, c, d] = id.to_be_bytes();
         push_attribute(&mut bytes, NFQA_PACKET_HDR, &[a, b, c, d, 0x86, 0xdd, 4]);
         push_attribute(&mut bytes, NFQA_IFINDEX_INDEV, &3_u32.to_be_bytes());
-        push_attribute(&mut bytes, 3, &[1, 2, 3, 4]);
+        push_attribute(&mut bytes, NFQA_MARK, &[1, 2, 3, 4]);
+        push_attribute(&mut bytes, 4, &[0; 16]);
         push_attribute(&mut bytes, NFQA_IFINDEX_OUTDEV, &9_u32.to_be_bytes());
         if let Some(whole) = whole {
             push_attribute(&mut bytes, NFQA_CAP_LEN, &whole.to_be_bytes());
@@ -292,6 +302,7 @@ mod tests {
                 id,
                 from: Some(3),
                 to: Some(9),
+                mark: Some(0x0102_0304),
                 head,
                 len,
             })

@@ -107,6 +107,10 @@ impl Gate {
     /// Lets go what the policy says by now; whether that is anything.
     fn release(&mut self, node: &mut RadioNode<'_>) -> bool {
         let mut has_passed = false;
+        while let Some(copy) = self.router.poll_copy(node.world.now()) {
+            has_passed = true;
+            node.world.inject_at(0, copy);
+        }
         while let Some(id) = self.router.poll(node.world.now()) {
             has_passed = true;
             if let Some((direction, packet)) = self.held.remove(&id) {

@@ -46,11 +46,12 @@ mod table;
 #[command(after_help = "\
 Beside any border router for 6LoWPAN, Thread's included: the kernel hands over the IPv6 packets of \
 its interface by a packet queue, and the policy says when each of TCP goes on. No packet is altered, \
-and no segment of an established connection is dropped. What enters the mesh unasked besides \
+and no segment of an established connection is dropped, but for duplicate ACKs that --policy relay has \
+answered. What enters the mesh unasked besides \
 (datagrams, echo requests, SYNs) has a part of the air while a connection is in use: what is more waits, \
 and is dropped and counted where 256 packets or 64 KiB wait, or it has waited for five seconds; with \
 --policy none it passes. A packet from outside with a source inside is dropped, too. Both ends stay as \
-they are. Needs root, or the capability CAP_NET_ADMIN.
+they are. Needs root, or the capability CAP_NET_ADMIN, with --policy relay CAP_NET_RAW, too.
 
 If the daemon is killed, the packets that it held are lost and all others pass. SIGTERM and Ctrl-C \
 end it in order: nothing is lost, and the rules that it has put in are taken out.
@@ -143,8 +144,9 @@ pub(crate) struct Args {
 #[derive(Debug, ClapArgs)]
 struct Shared {
     /// How packets are chosen: auto (the default: none is held while few flows share the air, else
-    /// as admission holds them), admission, taim, taim-literal, fq or none; with --air it goes
-    /// before what the scenario says
+    /// as admission holds them), admission, taim, taim-literal, fq, none, or relay (segments that
+    /// the mesh has lost are sent again from here); with --air it goes before what the scenario
+    /// says
     #[arg(long, value_name = "POLICY", value_parser = policy)]
     policy: Option<String>,
 
@@ -233,7 +235,15 @@ fn queue(text: &str) -> Result<QueueNumber, String> {
 fn policy(name: &str) -> Result<String, String> {
     /// As `motet_taim::Policy` has them, which a test compares: elsewhere than on Linux the crate
     /// is no part of this program.
-    const NAMES: [&str; 6] = ["none", "auto", "admission", "taim", "taim-literal", "fq"];
+    const NAMES: [&str; 7] = [
+        "none",
+        "auto",
+        "admission",
+        "taim",
+        "taim-literal",
+        "fq",
+        "relay",
+    ];
     match NAMES.contains(&name) {
         true => Ok(name.to_owned()),
         false => Err(format!("a policy is one of {}", NAMES.join(", "))),

@@ -154,6 +154,11 @@ pub(super) struct Counters {
     /// Packets of these two kinds that were dropped because TCP needs the air.
     #[serde(default)]
     pub(super) dropped: u64,
+    /// Segments that the policy relay sent again, and duplicate ACKs that it so answered.
+    #[serde(default)]
+    pub(super) resent: u64,
+    #[serde(default)]
+    pub(super) swallowed: u64,
     pub(super) held: u64,
     pub(super) released: u64,
     pub(super) flows: u64,
@@ -353,6 +358,8 @@ impl Counters {
             others: counters.others,
             strangers: counters.strangers,
             dropped: counters.dropped,
+            resent: counters.resent,
+            swallowed: counters.swallowed,
             held: counters.held,
             released: counters.released,
             flows: counters.flows,

@@ -159,6 +159,7 @@ fn remarks(counters: &Counters) -> Vec<String> {
             counters.dropped,
             "packets of no connection dropped beyond their part of the air",
         ),
+        (counters.resent, "lost segments sent again from here"),
         (
             counters.overruns,
             "times the kernel let packets pass unseen",

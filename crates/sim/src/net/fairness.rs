@@ -37,8 +37,10 @@ pub struct Ledger {
     pub entered: u64,
     /// Packets that came out.
     pub left: u64,
-    /// Packets of strangers that were dropped.
+    /// Packets of strangers that were dropped, and duplicate ACKs that copies have answered.
     pub dropped: u64,
+    /// Copies that were made.
+    pub copies: u64,
     /// The sum of the hashes of all packets that went in.
     content_in: u64,
     /// The sum of the hashes of packets that came out, or were dropped.
@@ -77,6 +79,7 @@ impl Fairness {
             entered,
             left,
             dropped,
+            copies: _,
             content_in,
             content_out,
         } = self.ledger;
@@ -132,6 +135,14 @@ impl Fairness {
                 false
             }
         }
+    }
+
+    /// A packet that goes into the mesh besides, before those of [`Self::poll`]: a copy of one that
+    /// has passed.
+    pub(super) fn poll_copy(&mut self, now: Instant) -> Option<Box<[u8]>> {
+        let copy = self.router.poll_copy(now)?;
+        self.ledger.copies += 1;
+        Some(copy.into())
     }
 
     /// The next packet that goes now.

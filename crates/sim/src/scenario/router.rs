@@ -17,13 +17,13 @@ use crate::net::network::NodeOptions;
 pub(super) const SECTION: Section = Section {
     name: "router",
     repeated: false,
-    doc: "What makes the border router fair to the flows that pass it. By itself it gives each flow into the mesh a queue and a share of the air; a policy besides holds TCP's packets for a while. Neither alters a packet. A policy drops none. The queues do when all of `packet_queue_bytes` is taken: the oldest packet of the longest queue, so that a host that sends without looking loses its own. What is not TCP shares four queues, and a quarter of the air while TCP is in use; so do connections that no mote has answered yet. `thin_acks` makes fewer of TCP's ACKs. `docs/reference/fairness.md` says which policy is for what.",
+    doc: "What makes the border router fair to the flows that pass it. By itself it gives each flow into the mesh a queue and a share of the air; a policy besides holds TCP's packets for a while. Neither alters a packet. A policy drops none, but for `relay`, which drops the duplicate ACKs that it has answered. The queues do when all of `packet_queue_bytes` is taken: the oldest packet of the longest queue, so that a host that sends without looking loses its own. What is not TCP shares four queues, and a quarter of the air while TCP is in use; so do connections that no mote has answered yet. `thin_acks` makes fewer of TCP's ACKs. `docs/reference/fairness.md` says which policy is for what.",
     keys: &[
         key(
             "policy",
             Choice(&Policy::NAMES),
             Some("\"auto\""),
-            "Which packets it holds: none; by need (`auto`: none while few flows share the air, as `admission` where more than two send all they can; it is no default over Bluetooth LE alone or in a Thread network); those into the mesh, so that few flows are inside at a time (`admission`); all, one leaving after the other, those of the slowest flow first (`taim`, and `taim-literal` as the paper has it); all, flows in turn (`fq`).",
+            "Which packets it holds: none; by need (`auto`: none while few flows share the air, as `admission` where more than two send all they can; it is no default over Bluetooth LE alone or in a Thread network); those into the mesh, so that few flows are inside at a time (`admission`); all, one leaving after the other, those of the slowest flow first (`taim`, and `taim-literal` as the paper has it); all, flows in turn (`fq`); those into the mesh, so that each flow has two segments inside, of which lost ones are sent again from here (`relay`).",
         ),
         key(
             "flow_queues",
@@ -140,7 +140,7 @@ pub(super) fn fairness(
         }),
         Ok(Policy::Taim(taim)) => Policy::Taim(Taim { spacing, ..taim }),
         Ok(Policy::Fq(_)) => Policy::Fq(Fq { spacing }),
-        Ok(policy @ (Policy::Auto | Policy::None)) => policy,
+        Ok(policy @ (Policy::Auto | Policy::None | Policy::Relay)) => policy,
         Err(error) => return Err(ScenarioError::new(format!("router.policy: {error}"))),
     };
     let is_paced = matches!(policy, Policy::Taim(_) | Policy::Fq(_));

@@ -8,11 +8,13 @@
 mod admission;
 mod heavy_flows;
 mod paced;
+mod relay;
 
 use motet::time::{Duration, Instant};
 
 use self::admission::Gate;
 use self::paced::Pacer;
+pub(crate) use self::relay::{Relay, Verdict};
 use crate::config::Policy;
 use crate::flow::{Flow, HeldPacket, SegmentEffect};
 use crate::flows::{FlowId, Flows};
@@ -24,6 +26,8 @@ pub(crate) enum Rule {
     None,
     Admission(Gate),
     Paced(Pacer),
+    /// It decides by packets: the router asks it itself.
+    Relay(Relay),
 }
 
 impl Rule {
@@ -34,6 +38,7 @@ impl Rule {
             Policy::Admission(admission) => Self::Admission(Gate::new(admission)),
             Policy::Taim(taim) => Self::Paced(Pacer::taim(taim)),
             Policy::Fq(fq) => Self::Paced(Pacer::fq(fq)),
+            Policy::Relay => Self::Relay(Relay::default()),
         }
     }
 
@@ -41,7 +46,7 @@ impl Rule {
     /// those alone.
     pub(crate) fn holds(&self, id: FlowId, segment: &Segment) -> bool {
         match self {
-            Self::None => false,
+            Self::None | Self::Relay(_) => false,
             Self::Admission(gate) => gate.holds(id, segment),
             Self::Paced(pacer) => pacer.holds(id),
         }
@@ -57,7 +62,7 @@ impl Rule {
         now: Instant,
     ) {
         match self {
-            Self::None => {}
+            Self::None | Self::Relay(_) => {}
             Self::Admission(gate) => gate.on_segment(id, flow, segment, news, now),
             Self::Paced(pacer) => pacer.on_segment(id, flow, segment, (news, now)),
         }
@@ -66,7 +71,7 @@ impl Rule {
     /// Whether an arriving segment passes at once, if no packet of its flow is held.
     pub(crate) fn admits(&mut self, id: FlowId, now: Instant) -> bool {
         match self {
-            Self::None => true,
+            Self::None | Self::Relay(_) => true,
             Self::Admission(gate) => gate.admits(id, now),
             Self::Paced(pacer) => pacer.admits(now),
         }
@@ -82,7 +87,7 @@ impl Rule {
         now: Instant,
     ) {
         match self {
-            Self::None => {}
+            Self::None | Self::Relay(_) => {}
             Self::Admission(gate) => gate.on_pass(id, flow, is_news, now),
             Self::Paced(pacer) => {
                 let size = (flow.segments(segment), segment.packet_len as u64);
@@ -94,7 +99,7 @@ impl Rule {
     /// A packet waits from now on.
     pub(crate) fn on_held(&mut self, id: FlowId, flow: &Flow, direction: Direction, now: Instant) {
         match self {
-            Self::None => {}
+            Self::None | Self::Relay(_) => {}
             Self::Admission(gate) => gate.on_held(id, flow, now),
             Self::Paced(pacer) => pacer.on_held(id, direction, now),
         }
@@ -111,6 +116,7 @@ impl Rule {
     ) {
         match self {
             Self::None => {}
+            Self::Relay(relay) => relay.on_released(id, now),
             Self::Admission(gate) => gate.on_released(id, flow, is_news, now),
             Self::Paced(pacer) => pacer.on_released(id, flow, direction, packet, now),
         }
@@ -120,6 +126,7 @@ impl Rule {
     pub(crate) fn on_forgotten(&mut self, id: FlowId) {
         match self {
             Self::None => {}
+            Self::Relay(relay) => relay.on_forgotten(id),
             Self::Admission(gate) => gate.on_forgotten(id),
             Self::Paced(pacer) => pacer.on_forgotten(id),
         }
@@ -130,6 +137,7 @@ impl Rule {
         match self {
             Self::None => None,
             Self::Admission(gate) => Some((gate.next(now)?, Direction::Down)),
+            Self::Relay(relay) => Some((relay.next(now)?, Direction::Down)),
             Self::Paced(pacer) => pacer.next(flows, now),
         }
     }
@@ -138,6 +146,7 @@ impl Rule {
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         match self {
             Self::None => None,
+            Self::Relay(relay) => relay.next_deadline(),
             Self::Admission(gate) => gate.next_deadline(),
             Self::Paced(pacer) => pacer.next_deadline(),
         }
@@ -147,7 +156,7 @@ impl Rule {
     pub(crate) fn window(&self) -> Option<usize> {
         match self {
             Self::Admission(gate) => Some(gate.window()),
-            Self::None | Self::Paced(_) => None,
+            Self::None | Self::Paced(_) | Self::Relay(_) => None,
         }
     }
 
@@ -155,7 +164,7 @@ impl Rule {
     pub(crate) fn inside(&self) -> Option<usize> {
         match self {
             Self::Admission(gate) => Some(gate.inside()),
-            Self::None | Self::Paced(_) => None,
+            Self::None | Self::Paced(_) | Self::Relay(_) => None,
         }
     }
 
@@ -163,7 +172,15 @@ impl Rule {
     pub(crate) const fn spacing(&self) -> Option<Duration> {
         match self {
             Self::Paced(pacer) => Some(pacer.spacing()),
-            Self::None | Self::Admission(_) => None,
+            Self::None | Self::Admission(_) | Self::Relay(_) => None,
+        }
+    }
+
+    /// The policy that sends segments again.
+    pub(crate) const fn relay(&self) -> Option<&Relay> {
+        match self {
+            Self::Relay(relay) => Some(relay),
+            _ => None,
         }
     }
 
@@ -172,7 +189,7 @@ impl Rule {
         match self {
             Self::Admission(gate) => gate.early,
             Self::Paced(pacer) => pacer.early,
-            Self::None => 0,
+            Self::None | Self::Relay(_) => 0,
         }
     }
 }

@@ -104,6 +104,9 @@ impl World<'_> {
 
     /// Lets packets go that the border router has held.
     pub(super) fn release(&mut self, now: Instant) {
+        while let Some(copy) = self.copied(now) {
+            self.deliver(self.router(), &copy, now);
+        }
         while let Some((direction, packet)) = self.released(now) {
             match direction {
                 Direction::Up => self.carry(End::Mote(self.router()), &packet, now),
@@ -124,6 +127,10 @@ impl World<'_> {
         let motes = &self.motes;
         let fairness = self.fairness.as_mut()?;
         fairness.poll(now, |mote| timeouts(motes, mote))
+    }
+
+    fn copied(&mut self, now: Instant) -> Option<Box<[u8]>> {
+        self.fairness.as_mut()?.poll_copy(now)
     }
 
     fn router(&self) -> usize {

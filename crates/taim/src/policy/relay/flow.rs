@@ -1,0 +1,396 @@
+//! One flow that is relayed.
+
+use std::collections::VecDeque;
+
+use motet::time::{Instant, earliest};
+use motet::wire::tcp::Flags;
+
+use super::super::HOLD_MAX;
+use super::{
+    FLOW_BYTES_MAX, INSIDE_MAX, REST, Reading, TIMEOUT_FIRST, TIMEOUT_MAX, TRIES_MAX, Verdict,
+};
+use crate::rtt::Rtt;
+use crate::segment::Segment;
+
+/// The stream of a flow into the mesh, from what the device has acknowledged on.
+#[derive(Debug)]
+pub(super) struct RelayedFlow {
+    /// The device's highest acknowledgment number.
+    acknowledged: u32,
+    /// The window of its latest ACK.
+    window: Option<u16>,
+    /// Behind the last byte that came from the host.
+    tail: u32,
+    /// Segments that are in the mesh, in order.
+    inside: VecDeque<Kept>,
+    /// Packets that wait for the mesh, in order.
+    waiting: VecDeque<Waiting>,
+    /// Bytes of both.
+    bytes: usize,
+    /// Until the device has acknowledged this number, everything passes and nothing is kept.
+    untouched_until: Option<u32>,
+    /// Segments of the host with old numbers, each of which a duplicate ACK may answer.
+    owed: u8,
+    rtt: Rtt,
+    /// How often the timeout has doubled since a round trip was last measured.
+    doublings: u32,
+    /// Since when the answer to the first segment is awaited.
+    since: Instant,
+    /// When anything of the flow came last.
+    last: Instant,
+    /// Whether the first segment is to go again.
+    pub(super) copy_awaited: bool,
+    /// Whether the relay knows that.
+    pub(super) copy_queued: bool,
+    /// The deadline that the relay knows.
+    pub(super) planned: Option<Instant>,
+}
+
+/// What a deadline has brought.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Timeout {
+    /// Nothing, or a copy that goes.
+    Goes,
+    /// The device has not answered any copy: the flow passes untouched.
+    GaveUp,
+}
+
+/// A segment that may go again.
+#[derive(Debug)]
+struct Kept {
+    seq: u32,
+    /// Behind its last number, a FIN's included.
+    end: u32,
+    packet: Box<[u8]>,
+    /// When it, or the latest copy, went.
+    sent: Instant,
+    /// Whether it went more than once: no round trip is measured by it (Karn).
+    is_again: bool,
+    /// Copies so far.
+    tries: u8,
+}
+
+/// A packet that waits, with the segment to be kept, unless it is only an ACK.
+#[derive(Debug)]
+struct Waiting {
+    since: Instant,
+    kept: Option<Kept>,
+}
+
+impl RelayedFlow {
+    /// A flow that goes on at `seq`, and of which nothing is in the mesh.
+    pub(super) fn new(seq: u32, now: Instant) -> Self {
+        Self {
+            acknowledged: seq,
+            window: None,
+            tail: seq,
+            inside: VecDeque::new(),
+            waiting: VecDeque::new(),
+            bytes: 0,
+            untouched_until: None,
+            owed: 0,
+            rtt: Rtt::default(),
+            doublings: 0,
+            since: now,
+            last: now,
+            copy_awaited: false,
+            copy_queued: false,
+            planned: None,
+        }
+    }
+
+    /// A segment into the mesh; `packet`: its bytes, where it may be kept.
+    pub(super) fn on_down(
+        &mut self,
+        segment: &Segment,
+        packet: Option<&[u8]>,
+        (may_hold, now): (bool, Instant),
+    ) -> Verdict {
+        self.last = now;
+        let (seq, end) = (segment.seq, segment.end());
+        if is_before(seq, self.tail) {
+            return self.on_old(segment, packet, now);
+        }
+        let is_ack = seq == end;
+        if self.untouched_until.is_some() {
+            self.tail = end;
+            return Verdict::Pass;
+        }
+        if is_ack && seq == self.tail {
+            return match (self.waiting.is_empty(), may_hold) {
+                (true, _) => Verdict::Pass,
+                (false, false) => Verdict::Behind,
+                (false, true) => self.wait(None, now),
+            };
+        }
+        let packet = packet.filter(|packet| self.bytes + packet.len() <= FLOW_BYTES_MAX);
+        let has_turn = self.waiting.is_empty() && self.inside.len() < INSIDE_MAX;
+        let (Some(packet), true) = (packet, seq == self.tail && (has_turn || may_hold)) else {
+            // Behind a gap, or not to be kept.
+            self.leave_untouched(end);
+            return Verdict::Behind;
+        };
+        self.tail = end;
+        self.bytes += packet.len();
+        let kept = Kept {
+            seq,
+            end,
+            packet: packet.into(),
+            sent: now,
+            is_again: false,
+            tries: 0,
+        };
+        if !has_turn {
+            return self.wait(Some(kept), now);
+        }
+        self.enter(kept, now);
+        Verdict::Pass
+    }
+
+    /// A segment whose numbers the host has used before: it passes, and may be answered by a
+    /// duplicate ACK.
+    fn on_old(&mut self, segment: &Segment, packet: Option<&[u8]>, now: Instant) -> Verdict {
+        let (seq, end) = (segment.seq, segment.end());
+        self.owed = self.owed.saturating_add(1).min(OWED_MAX);
+        if is_before(self.tail, end) {
+            // The host has cut its stream anew.
+            self.leave_untouched(end);
+            return Verdict::Behind;
+        }
+        let whole = |kept: &&mut Kept| kept.seq == seq && kept.end == end;
+        if let Some(kept) = self.inside.iter_mut().find(whole) {
+            // The host's own retransmission is on the way now.
+            (kept.sent, kept.is_again) = (now, true);
+            if let Some(packet) = packet
+                && packet.len() == kept.packet.len()
+            {
+                kept.packet.copy_from_slice(packet);
+            }
+            self.since = now;
+            self.copy_awaited &= seq != self.inside.front().map_or(seq, |first| first.seq);
+        }
+        let waits = self
+            .waiting
+            .iter()
+            .find_map(|waiting| waiting.kept.as_ref());
+        match waits.is_some_and(|waits| !is_before(seq, waits.seq)) {
+            true => Verdict::Behind,
+            false => Verdict::Pass,
+        }
+    }
+
+    /// A segment out of the mesh.
+    pub(super) fn on_up(
+        &mut self,
+        segment: &Segment,
+        reading: Option<Reading>,
+        (may_swallow, now): (bool, Instant),
+    ) -> Verdict {
+        self.last = now;
+        let Some(ack) = segment.ack else {
+            return Verdict::Pass;
+        };
+        // Nobody can have received what waits here: such a number is a lie, or of another age.
+        if is_before(self.inside_end(), ack) || is_before(ack, self.acknowledged) {
+            return Verdict::Pass;
+        }
+        let window = reading.map(|reading| reading.window);
+        let is_known = self.window.is_some();
+        let is_same_window =
+            window.is_some_and(|window| window > 0) && (window == self.window || !is_known);
+        self.window = window;
+        if ack != self.acknowledged {
+            self.on_progress(ack, now);
+            return Verdict::Pass;
+        }
+        let is_bare = segment.payload_len == 0 && !segment.flags.contains(Flags::FIN);
+        if !is_bare || !is_same_window {
+            return Verdict::Pass;
+        }
+        match self.on_duplicate(may_swallow, now) {
+            // It may be the first to say so large a window.
+            Verdict::Swallow if !is_known => Verdict::Pass,
+            verdict => verdict,
+        }
+    }
+
+    /// The device has received more.
+    fn on_progress(&mut self, ack: u32, now: Instant) {
+        (self.acknowledged, self.owed, self.since) = (ack, 0, now);
+        self.copy_awaited = false;
+        if self
+            .untouched_until
+            .is_some_and(|until| !is_before(ack, until))
+        {
+            self.untouched_until = None;
+        }
+        let (mut sample, mut repeated_at) = (None, None);
+        while let Some(kept) = self.inside.pop_front_if(|kept| !is_before(ack, kept.end)) {
+            self.bytes -= kept.packet.len();
+            match kept.is_again {
+                true => (repeated_at, sample) = (Some(kept.sent), None),
+                false if repeated_at.is_none() => sample = Some(now.since(kept.sent)),
+                false => {}
+            }
+        }
+        if let Some(sample) = sample {
+            self.rtt.add(sample);
+            self.doublings = 0;
+        }
+        // Had the next one arrived before the repeated one, it would be acknowledged now: it is
+        // lost, too (compare RFC 6582).
+        if let (Some(at), Some(first)) = (repeated_at, self.inside.front())
+            && first.sent < at
+        {
+            self.repeat(now);
+        }
+    }
+
+    /// An ACK that says nothing new: where a later segment caused it, the first one is lost.
+    fn on_duplicate(&mut self, may_swallow: bool, now: Instant) -> Verdict {
+        if self.owed > 0 {
+            self.owed -= 1;
+            return Verdict::Pass;
+        }
+        let mut inside = self.inside.iter();
+        let (Some(first), Some(second)) = (inside.next(), inside.next()) else {
+            return Verdict::Pass;
+        };
+        let covers = !is_before(self.acknowledged, first.seq);
+        if !covers || !may_swallow || first.tries >= TRIES_MAX {
+            return Verdict::Pass;
+        }
+        let is_answered = first.tries > 0 && first.sent >= second.sent;
+        if !is_answered {
+            self.repeat(now);
+        }
+        Verdict::Swallow
+    }
+
+    /// The first segment goes again.
+    fn repeat(&mut self, now: Instant) {
+        if let Some(first) = self.inside.front_mut() {
+            (first.sent, first.is_again) = (now, true);
+            first.tries += 1;
+            self.since = now;
+            self.copy_awaited = true;
+        }
+    }
+
+    /// The first packet of those that wait goes.
+    pub(super) fn on_released(&mut self, now: Instant) {
+        let Some(waiting) = self.waiting.pop_front() else {
+            return;
+        };
+        let Some(kept) = waiting.kept else { return };
+        if self.untouched_until.is_some() {
+            self.bytes -= kept.packet.len();
+        } else {
+            self.enter(Kept { sent: now, ..kept }, now);
+        }
+    }
+
+    /// A deadline may have come.
+    pub(super) fn on_due(&mut self, now: Instant) -> Timeout {
+        if self.times_out_at().is_some_and(|at| at <= now) {
+            if self
+                .inside
+                .front()
+                .is_some_and(|first| first.tries >= TRIES_MAX)
+            {
+                self.leave_untouched(self.tail);
+                return Timeout::GaveUp;
+            }
+            self.doublings += 1;
+            self.repeat(now);
+        }
+        if self.waits_until().is_some_and(|at| at <= now) {
+            self.leave_untouched(self.tail);
+            return Timeout::GaveUp;
+        }
+        Timeout::Goes
+    }
+
+    /// When [`Self::on_due`] has something to do.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        earliest(self.times_out_at(), self.waits_until())
+    }
+
+    /// Whether the first packet of those that wait may go.
+    pub(super) fn may_release(&self) -> bool {
+        let Some(first) = self.waiting.front() else {
+            return false;
+        };
+        let is_ack = first.kept.is_none();
+        is_ack || self.untouched_until.is_some() || self.inside.len() < INSIDE_MAX
+    }
+
+    /// The first segment, of which a copy goes.
+    pub(super) fn first(&self) -> Option<&[u8]> {
+        self.inside.front().map(|first| &*first.packet)
+    }
+
+    /// Whether nothing would be lost with this flow's memory.
+    pub(super) fn is_at_rest(&self, now: Instant) -> bool {
+        let is_empty = self.inside.is_empty() && self.waiting.is_empty();
+        is_empty && now.since(self.last) >= REST
+    }
+
+    fn wait(&mut self, kept: Option<Kept>, now: Instant) -> Verdict {
+        self.waiting.push_back(Waiting { since: now, kept });
+        Verdict::Hold
+    }
+
+    /// A segment enters the mesh.
+    fn enter(&mut self, kept: Kept, now: Instant) {
+        if self.inside.is_empty() {
+            self.since = now;
+        }
+        self.inside.push_back(kept);
+    }
+
+    /// Keeps nothing, and holds nothing, until the device has acknowledged `until`.
+    fn leave_untouched(&mut self, until: u32) {
+        let kept = self.inside.drain(..).map(|kept| kept.packet.len());
+        self.bytes -= kept.sum::<usize>();
+        self.tail = until;
+        self.untouched_until = Some(until);
+        self.copy_awaited = false;
+    }
+
+    /// Behind the last byte that is in the mesh.
+    fn inside_end(&self) -> u32 {
+        let waits = self
+            .waiting
+            .iter()
+            .find_map(|waiting| waiting.kept.as_ref());
+        waits.map_or(self.tail, |waits| waits.seq)
+    }
+
+    /// When the first segment goes again.
+    fn times_out_at(&self) -> Option<Instant> {
+        self.inside.front()?;
+        let timeout = self.rtt.timeout().unwrap_or(TIMEOUT_FIRST);
+        let timeout = timeout.saturating_mul(1 << self.doublings.min(DOUBLINGS_MAX));
+        Some(self.since + timeout.min(TIMEOUT_MAX))
+    }
+
+    /// How long the first packet waits at most.
+    fn waits_until(&self) -> Option<Instant> {
+        let first = self.waiting.front()?;
+        let has_turn = self.untouched_until.is_some();
+        (!has_turn).then(|| first.since + HOLD_MAX)
+    }
+}
+
+/// Whether a sequence number is before another one: less than half the circle behind.
+fn is_before(seq: u32, other: u32) -> bool {
+    (seq.wrapping_sub(other) as i32) < 0
+}
+
+/// Duplicate ACKs that pass in a row for old segments of the host: more than three make a host
+/// send again at once.
+const OWED_MAX: u8 = 3;
+
+/// Beyond, [`TIMEOUT_MAX`] holds anyway.
+const DOUBLINGS_MAX: u32 = 8;
