@@ -37,6 +37,7 @@ mod mote;
 mod number;
 mod output;
 mod pacer;
+mod plan;
 mod progress;
 mod provenance;
 mod push;
@@ -90,6 +91,7 @@ enum Command {
     Import(import::Args),
     Replay(replay::Args),
     Model(model::Args),
+    Plan(plan::Args),
     Decode(decode::Args),
     Diagnose(diagnose::Args),
     Sniff(sniff::Args),
@@ -134,6 +136,7 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Import(args) => import::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Model(args) => model::run(args),
+        Command::Plan(args) => plan::run(args),
         Command::Decode(args) => decode::run(args),
         Command::Diagnose(args) => diagnose::run(args),
         Command::Sniff(args) => sniff::run(args),

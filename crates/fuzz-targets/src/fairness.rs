@@ -34,6 +34,7 @@ pub(crate) fn run(bytes: &[u8]) {
         config,
         now: Instant::ORIGIN + Duration::from_secs(1_000),
         next_id: 0,
+        copies: 0,
         lanes: BTreeMap::new(),
         whose: BTreeMap::new(),
         payload: 0,
@@ -60,8 +61,9 @@ pub(crate) fn run(bytes: &[u8]) {
 }
 
 fn policy(choice: u8) -> Policy {
-    match choice % 9 {
+    match choice % 10 {
         named @ 0..=5 => Policy::NAMES[usize::from(named)].parse().expect("a name"),
+        9 => Policy::Relay,
         window => Policy::Admission(Admission {
             window: Window::Fixed(u16::from(window) - 5),
         }),
@@ -74,6 +76,8 @@ struct Followed {
     config: Config,
     now: Instant,
     next_id: u64,
+    /// Copies that the relay sent.
+    copies: u64,
     /// The packets held, by flow and direction.
     lanes: BTreeMap<(u8, bool), VecDeque<PacketId>>,
     whose: BTreeMap<PacketId, (u8, bool)>,
@@ -101,9 +105,16 @@ impl Followed {
             255 => usize::from(input.u16()),
             steps => 10 * usize::from(steps),
         };
-        let headers = headers(flow, is_up, [seq, ack], flags, len);
         self.payload += len as u64;
-        self.offer((flow, is_up), &headers, headers.len() + len);
+        let numbers = [seq, ack];
+        let mut packet = headers(flow, is_up, numbers, flags, len);
+        let packet_len = packet.len() + len;
+        if self.router.config().policy == Policy::Relay && len <= MTU {
+            // What is to be sent again must be there whole.
+            packet.resize(packet_len, flow);
+            fill_checksum(&mut packet);
+        }
+        self.offer((flow, is_up), &packet, packet_len);
     }
 
     fn offer(&mut self, lane: (u8, bool), headers: &[u8], len: usize) {
@@ -121,9 +132,11 @@ impl Followed {
             len,
         };
         let held = self.lanes.entry(lane).or_default();
+        let config = *self.router.config();
         match self.router.on_packet(&packet, self.now) {
             Decision::Pass => assert!(
-                held.is_empty() || lane.0 == BYTES,
+                // A retransmission passes before new data of its flow that the relay holds.
+                held.is_empty() || lane.0 == BYTES || config.policy == Policy::Relay,
                 "it overtakes others of its flow"
             ),
             Decision::Hold => {
@@ -142,6 +155,13 @@ impl Followed {
     }
 
     fn drain(&mut self) {
+        while let Some(copy) = self.router.poll_copy(self.now) {
+            let (header, _) = ipv6::Header::parse_start(copy).expect("it came so");
+            assert_eq!(header.src, HOST, "only the host's are sent again");
+            assert!(copy.len() <= MTU + 100);
+            self.copies += 1;
+        }
+        assert!(self.copies <= 5 * self.next_id, "copies without end");
         let gone: Vec<PacketId> = std::iter::from_fn(|| self.router.poll(self.now)).collect();
         for id in std::iter::from_fn(|| self.router.poll_dropped()) {
             let lane = self.whose.remove(&id).expect("it is held, and goes once");
@@ -176,12 +196,24 @@ impl Followed {
     fn settle(&mut self) {
         let end = self.now + Duration::from_secs(60);
         while let Some(at) = self.router.next_deadline() {
-            assert!(at <= end, "a packet is held for more than a minute");
+            assert!(
+                at <= end || self.whose.is_empty(),
+                "a packet is held for more than a minute"
+            );
+            assert!(at <= end + Duration::from_secs(600), "it never rests");
             self.now = at.max(self.now + Duration::from_micros(1));
             self.drain();
         }
         assert!(self.whose.is_empty(), "a packet is held for ever");
     }
+}
+
+/// Bytes of payload that a packet into a mesh has at most.
+const MTU: usize = 1_280;
+
+fn fill_checksum(packet: &mut [u8]) {
+    let (header, _) = ipv6::Header::parse_start(packet).expect("one of ours");
+    tcp::fill_checksum(&header.src, &header.dst, &mut packet[ipv6::HEADER_LEN..]);
 }
 
 /// The number of no flow.

@@ -155,7 +155,12 @@ impl<'m> Network<'m> {
             });
         }
         let loss = stream(options.seed, 0, Purpose::PacketLoss);
-        let wire = (!ends.is_empty()).then(|| Wire::new(0, ends, options.packet_loss, loss));
+        let inner = stream(options.seed, 1, Purpose::PacketLoss);
+        let wire = (!ends.is_empty()).then(|| {
+            let mut wire = Wire::new(0, ends, options.packet_loss, loss);
+            wire.set_inner_loss(options.inner_loss, inner);
+            wire
+        });
         let mut options = options;
         let gains = std::mem::take(&mut options.gains);
         let conditions = Conditions {

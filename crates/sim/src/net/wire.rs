@@ -16,6 +16,7 @@ use motet::time::{Duration, Instant};
 use crate::air::End;
 use crate::capture::Capture;
 use crate::net::faults::{FaultTally, Faults};
+use crate::streams::happens;
 
 /// A host at the far side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +44,9 @@ pub struct Wire {
     /// The effects of the faults.
     pub fault_tally: FaultTally,
     rng: Rng,
+    /// The chance that a packet is lost between the border router's policy and its mesh, and what
+    /// decides it.
+    inner_loss: Option<(f64, Rng)>,
     capture: Option<Capture>,
     outbox: VecDeque<Box<[u8]>>,
     passed: Option<VecDeque<Passed>>,
@@ -87,6 +91,7 @@ impl Wire {
             },
             fault_tally: FaultTally::default(),
             rng,
+            inner_loss: None,
             capture: None,
             outbox: VecDeque::new(),
             passed: None,
@@ -102,6 +107,21 @@ impl Wire {
     /// Other faults than the loss it was made with.
     pub fn set_faults(&mut self, faults: Faults) {
         self.faults = faults;
+    }
+
+    /// Loses packets between the border router's policy and its mesh, too, with the chance `loss`.
+    pub fn set_inner_loss(&mut self, loss: f64, rng: Rng) {
+        self.inner_loss = (loss > 0.0).then_some((loss, rng));
+    }
+
+    /// Whether the next packet between policy and mesh is lost, which counts as lost on the wire.
+    pub(crate) fn loses_inside(&mut self) -> bool {
+        let Some((loss, rng)) = &mut self.inner_loss else {
+            return false;
+        };
+        let is_lost = happens(rng, *loss);
+        self.tally.lost += u64::from(is_lost);
+        is_lost
     }
 
     /// Keeps a copy of every packet that passes, for [`Self::take_passed`].

@@ -89,6 +89,7 @@ impl Scenario {
             interference: interference(&table, files, nodes)?,
             hosts: hosts::hosts(&wire, &flows, &faults),
             packet_loss: wire.loss,
+            inner_loss: router.loss,
             fairness: router::fairness(&router, router::is_named(&table) || is_auto)?,
             queues_flows: router.flow_queues,
             thins_acks: router::thins_acks(&router, &stacks, is_ble),

@@ -38,6 +38,12 @@ pub(super) const SECTION: Section = Section {
             "Whether a newer ACK takes the place of one that waits for the mesh, while fragments keep coming from there: for up to 500 ms. Left out: where node 0 has `pacing` `auto`. Duplicates, SACK, ECN's echo, changes of the window alone, SYN, FIN and RST never wait. `motet run --json` has `acks_thinned`.",
         ).only_802_15_4(),
         key(
+            "loss",
+            Number(0.0, 1.0),
+            Some("0.0"),
+            "Chance that a packet is lost between the border router's policy and its mesh, either way, as if a link on its path had given it up: what `relay` sends again, while it sees nothing of `wire.loss`.",
+        ),
+        key(
             "w",
             Integer(0, 65_535),
             Some("0"),
@@ -75,6 +81,8 @@ pub(super) struct RouterSettings {
     pub(super) thin_acks: Option<bool>,
     /// Whether flows into the mesh have queues of their own.
     pub(super) flow_queues: bool,
+    /// Chance that a packet is lost between policy and mesh.
+    pub(super) loss: f64,
     /// Time between two packets that leave, ms.
     pub(super) spacing_ms: f64,
     /// Speed of the line to the radio, kb/s; left out: none that takes time.

@@ -6,8 +6,10 @@
 
 mod layout;
 mod trial;
+pub mod unmodified;
 
 use self::trial::{CUTS, Carrier, Setting, Trial};
+use self::unmodified::Unmodified;
 use super::row::{Point, Row};
 use super::setup::Setup;
 use super::{Budget, Case, Experiment, Results};
@@ -90,7 +92,56 @@ fn trials() -> Vec<Trial> {
 fn cases() -> Vec<Case> {
     // A tree of branches is no chain: of the setup, runs take nothing.
     let case = |trial: Trial| Case::new(trial.point(), Setup::hops(1)).traffic(trial);
-    trials().into_iter().map(case).collect()
+    let blocks = unmodified().into_iter().flatten();
+    let blocks = blocks.map(|one| Case::new(one.point(), Setup::hops(1)).traffic(one));
+    trials().into_iter().map(case).chain(blocks).collect()
+}
+
+/// Updates of unmodified devices, each without and with the policy `relay`.
+fn unmodified() -> Vec<[Unmodified; 2]> {
+    let airs = UNMODIFIED.iter().map(|(air, ..)| *air);
+    let pairs = airs.map(|(hops, frame_loss, packet_loss)| {
+        [false, true].map(|relays| Unmodified {
+            relays,
+            frame_loss,
+            packet_loss,
+            ..Unmodified::new(hops)
+        })
+    });
+    pairs.collect()
+}
+
+/// The rows of unmodified devices: what the relay makes of their time, and that readers beside
+/// them fare no worse.
+fn unmodified_rows(results: &Results<'_>) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (pair, (_, must, moonshot)) in unmodified().into_iter().zip(UNMODIFIED) {
+        let points = pair.map(|one| one.point());
+        for point in &points {
+            let value = figure(results, point, DONE_S.0);
+            rows.push(results.derived(point.clone(), DONE_S, value));
+        }
+        let over = |name| ratio_of(results, [&points[1], &points[0]], name);
+        let done = results.derived(points[1].clone(), ("done_ratio", "1"), over(DONE_S.0));
+        let done = done.at_most(must);
+        rows.push(match moonshot {
+            Some(moonshot) => done.moonshot(moonshot),
+            None => done,
+        });
+        let p95 = over("latency_p95_ms");
+        rows.push(
+            results
+                .derived(points[1].clone(), ("latency_p95_ratio", "1"), p95)
+                .at_most(NO_WORSE),
+        );
+        let delivery = over("delivery");
+        rows.push(
+            results
+                .derived(points[1].clone(), ("delivery_ratio", "1"), delivery)
+                .at_least(0.999),
+        );
+    }
+    rows
 }
 
 fn figure(results: &Results<'_>, point: &Point, name: &str) -> f64 {
@@ -105,8 +156,12 @@ fn row(results: &Results<'_>, trial: Trial, (name, unit): (&'static str, &'stati
 
 /// The mean over seeds of one trial's figure over another's.
 fn ratio(results: &Results<'_>, [over, under]: [Trial; 2], name: &str) -> f64 {
-    let (over, under) = (over.point(), under.point());
-    let pairs = results.runs(&over).zip(results.runs(&under));
+    ratio_of(results, [&over.point(), &under.point()], name)
+}
+
+/// The same, of two points.
+fn ratio_of(results: &Results<'_>, [over, under]: [&Point; 2], name: &str) -> f64 {
+    let pairs = results.runs(over).zip(results.runs(under));
     let ratios = pairs.map(|(over, under)| over.figure(name) / under.figure(name));
     mean(&ratios.collect::<Vec<_>>())
 }
@@ -148,6 +203,7 @@ fn rows(results: &Results<'_>) -> Vec<Row> {
     let resent = figure(results, &cuts.point(), "resent_bytes") / CUTS as f64;
     rows.push(results.derived(cuts.point(), ("resent_bytes_a_cut", "B"), resent));
     rows.extend(whole(results, NRF));
+    rows.extend(unmodified_rows(results));
     rows
 }
 
@@ -181,6 +237,20 @@ fn whole(results: &Results<'_>, profile: &'static str) -> Vec<Row> {
     );
     rows
 }
+
+/// Hops, frame loss and packet loss (hundredths) of updates of unmodified devices, and what of
+/// their time the relay may take.
+const UNMODIFIED: [((usize, u64, u64), f64, Option<f64>); 6] = [
+    ((3, 3, 0), 0.93, Some(0.85)),
+    ((3, 10, 0), 0.82, Some(0.7)),
+    ((1, 0, 10), 0.75, Some(0.6)),
+    ((3, 0, 10), 0.75, Some(0.6)),
+    ((1, 0, 0), NO_WORSE, None),
+    ((3, 0, 0), NO_WORSE, None),
+];
+
+/// What counts as no change for the worse.
+const NO_WORSE: f64 = 1.02;
 
 const HAMILTON: &str = "hamilton";
 const NRF: &str = "nrf52840";

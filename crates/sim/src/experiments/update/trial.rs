@@ -174,31 +174,37 @@ impl Trial {
 
 impl Traffic for Trial {
     fn run(&self, _: &Setup, seed: u64, _: u64) -> Result<Run, Failure> {
-        let wrong = |error: &dyn std::fmt::Display| Failure::Topology(error.to_string());
-        let points = Document::points(&self.document(seed));
-        let (_, mut documents) = points.map_err(|error| wrong(&error))?;
-        let document = documents.pop().ok_or(Failure::NotFormed)?;
-        let scenario = document.scenario().map_err(|error| wrong(&error))?;
-        let session = Session::open(Arc::new(scenario), seed, Captures::default(), || false);
-        let mut session = session.map_err(|error| wrong(&error))?;
-        let (stop, done_ms) = (AtomicBool::new(false), AtomicU64::new(0));
-        let watch = Watch {
-            stop: &stop,
-            done_ms: &done_ms,
-        };
-        session.advance(Instant::from_micros(u64::MAX), &watch);
-        let result = session.finish();
-        if let Some(why) = &result.failure {
-            return Err(Failure::Topology(why.clone()));
-        }
+        let stop = AtomicBool::new(false);
         Ok(Run {
-            figures: self.figures(&result),
+            figures: self.figures(&finish(&self.document(seed), seed, &stop)?),
             ..Run::default()
         })
     }
 
     fn segment(&self, _: &Setup, _: u64) -> Segment {
         Segment::NONE
+    }
+}
+
+/// Runs a scenario to its end, or until `stop` is set.
+pub(super) fn finish(text: &str, seed: u64, stop: &AtomicBool) -> Result<RunResult, Failure> {
+    let wrong = |error: &dyn std::fmt::Display| Failure::Topology(error.to_string());
+    let points = Document::points(text);
+    let (_, mut documents) = points.map_err(|error| wrong(&error))?;
+    let document = documents.pop().ok_or(Failure::NotFormed)?;
+    let scenario = document.scenario().map_err(|error| wrong(&error))?;
+    let session = Session::open(Arc::new(scenario), seed, Captures::default(), || false);
+    let mut session = session.map_err(|error| wrong(&error))?;
+    let done_ms = AtomicU64::new(0);
+    let watch = Watch {
+        stop,
+        done_ms: &done_ms,
+    };
+    session.advance(Instant::from_micros(u64::MAX), &watch);
+    let result = session.finish();
+    match &result.failure {
+        Some(why) => Err(Failure::Topology(why.clone())),
+        None => Ok(result),
     }
 }
 

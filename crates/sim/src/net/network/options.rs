@@ -48,6 +48,8 @@ pub struct NetworkOptions {
     pub frame_loss: f64,
     /// Chance that a packet is lost at the border router's wired side, either way.
     pub packet_loss: f64,
+    /// Chance that a packet is lost between the border router's policy and its mesh, either way.
+    pub inner_loss: f64,
     /// How motes get their addresses.
     pub joining: Joining,
     /// The settings of a fair border router; `None`: packets pass in the order of arrival, without
@@ -461,6 +463,7 @@ impl NetworkOptions {
             hosts: vec![HostOptions::new("host")],
             frame_loss: 0.0,
             packet_loss: 0.0,
+            inner_loss: 0.0,
             joining: Joining::Advertised,
             thread: None,
             fairness: None,

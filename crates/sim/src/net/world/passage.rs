@@ -61,9 +61,9 @@ impl World<'_> {
     pub(super) fn arrive(&mut self, parcel: WirePacket, now: Instant) {
         let WirePacket { to, packet } = parcel;
         match to {
-            End::Mote(mote) if self.is_router(to) => {
+            End::Mote(_) if self.is_router(to) => {
                 if self.offer(Direction::Down, &packet, now) {
-                    self.deliver(mote, &packet, now);
+                    self.enter(&packet, now);
                 }
                 self.release(now);
             }
@@ -80,11 +80,25 @@ impl World<'_> {
     pub(super) fn send(&mut self, mote: usize, packet: &[u8], now: Instant) {
         let from = End::Mote(mote);
         let is_router = self.is_router(from);
+        if is_router && self.loses_inside() {
+            return;
+        }
         if !is_router || self.offer(Direction::Up, packet, now) {
             self.carry(from, packet, now);
         }
         // The node is being driven: what goes to it now has to wait until that is over.
         self.plan_release(now);
+    }
+
+    /// A packet that may pass goes into the mesh, unless it is lost on purpose.
+    fn enter(&mut self, packet: &[u8], now: Instant) {
+        if !self.loses_inside() {
+            self.deliver(self.router(), packet, now);
+        }
+    }
+
+    fn loses_inside(&mut self) -> bool {
+        self.wire.as_mut().is_some_and(Wire::loses_inside)
     }
 
     fn is_router(&self, end: End) -> bool {
@@ -105,12 +119,12 @@ impl World<'_> {
     /// Lets packets go that the border router has held.
     pub(super) fn release(&mut self, now: Instant) {
         while let Some(copy) = self.copied(now) {
-            self.deliver(self.router(), &copy, now);
+            self.enter(&copy, now);
         }
         while let Some((direction, packet)) = self.released(now) {
             match direction {
                 Direction::Up => self.carry(End::Mote(self.router()), &packet, now),
-                Direction::Down => self.deliver(self.router(), &packet, now),
+                Direction::Down => self.enter(&packet, now),
             }
         }
         self.plan_release(now);

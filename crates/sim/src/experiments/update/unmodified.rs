@@ -1,0 +1,234 @@
+//! The updates that people run tonight: blocks over plain TCP, to a device with lwIP's settings,
+//! through any border router.
+//!
+//! Purpose: one scenario for the rows of `combined-update` and for `motet plan`. The host sends a
+//! block, waits for one byte, and sends the next, as ESPHome does. The device has what ESP-IDF
+//! gives lwIP, as far as this stack's settings reach: four segments of 12 frames, ACKs delayed by
+//! 250 ms, neither SACK nor timestamps. The mesh has what OpenThread has: 16 attempts for a frame,
+//! no pace, one queue at the border router. Other motes send readings meanwhile.
+//! `cargo xtask peers` has lwIP itself.
+
+use std::fmt::Write as _;
+use std::sync::atomic::AtomicBool;
+
+use super::trial;
+use crate::air::gains::ChainAir;
+use crate::experiments::row::{Point, Value};
+use crate::experiments::run::{Failure, Run};
+use crate::experiments::setup::{Segment, Setup};
+use crate::experiments::traffic::Traffic;
+use crate::scenario::{FlowKind, FlowResult, Outcome, RunResult};
+use crate::stats::mean;
+
+/// One such update, and what is around it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Unmodified {
+    /// Radio hops from the border router to the device.
+    pub hops: usize,
+    /// Bytes that the host sends before it waits for a byte.
+    pub block_bytes: u64,
+    /// Other motes that send 64 bytes every ten seconds.
+    pub readers: usize,
+    /// How often the device asks its parent for frames, s; none: it is awake.
+    pub poll_s: Option<f64>,
+    /// Whether the border router relays ([`motet_taim::Policy::Relay`]).
+    pub relays: bool,
+    /// Chance that a frame is lost on the air, hundredths.
+    pub frame_loss: u64,
+    /// Chance that a packet is lost in the mesh, hundredths.
+    pub packet_loss: u64,
+}
+
+/// What a run of it has measured.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Measured {
+    /// Bytes of the image a second.
+    pub bytes_per_s: f64,
+    /// The longest time from a block's first byte to the device's answer, s.
+    pub block_longest_s: f64,
+    /// Whether the connection held.
+    pub held: bool,
+    /// Part of the readings that arrived, where there are readers.
+    pub delivery: Option<f64>,
+    /// The mean over readers of the 95th percentile of their delay, ms.
+    pub latency_p95_ms: Option<f64>,
+}
+
+impl Unmodified {
+    /// An update of an awake device `hops` away, without loss, beside twelve readers.
+    pub const fn new(hops: usize) -> Self {
+        Self {
+            hops,
+            block_bytes: 8_192,
+            readers: 12,
+            poll_s: None,
+            relays: false,
+            frame_loss: 0,
+            packet_loss: 0,
+        }
+    }
+
+    /// The scenario, as `motet run` reads it; it runs for `seconds`.
+    pub fn document(&self, seconds: u64) -> String {
+        let device = self.hops;
+        let mut text = format!("duration_s = {seconds}.0\nwarmup_s = 0.0\n");
+        let policy = if self.relays { "relay" } else { "none" };
+        let (frame_loss, loss) = (hundredths(self.frame_loss), hundredths(self.packet_loss));
+        let topology = self.topology();
+        // Nothing fails that writes to a string.
+        let _ = write!(
+            text,
+            "{topology}[radio]\nprofile = \"nrf52840\"\nframe_loss = {frame_loss}\n\
+             [router]\npolicy = \"{policy}\"\nflow_queues = false\nthin_acks = false\nloss = {loss}\n\
+             [stack]\nretry_delay_ms = 0\nlink_attempts = 16\ndrain = false\n\
+             [[node]]\nid = {device}\nsack = false\ntimestamps = false\nmss_frames = 12\nack_delay_ms = 250\n"
+        );
+        if let Some(poll_s) = self.poll_s {
+            let _ = write!(text, "sleep = \"fixed\"\nsleep_interval_s = {poll_s:.3}\n");
+        }
+        let block = self.block_bytes;
+        let _ = write!(
+            text,
+            "[[flow]]\nkind = \"request\"\nfrom = \"host\"\nto = {device}\n\
+             interval_s = 0.001\nmessage_bytes = {block}\nanswer_bytes = 1\n"
+        );
+        for mote in self.readers() {
+            let _ = write!(
+                text,
+                "[[flow]]\nkind = \"periodic\"\nfrom = {mote}\ninterval_s = 10.0\nmessage_bytes = 64\n"
+            );
+        }
+        text
+    }
+
+    /// Runs it for `seconds` with a seed, or until `stop` is set.
+    ///
+    /// # Errors
+    /// Why the scenario could not be run, in words.
+    pub fn run(&self, seed: u64, seconds: u64, stop: &AtomicBool) -> Result<Measured, String> {
+        let result = trial::finish(&self.document(seconds), seed, stop);
+        let result = result.map_err(|failure| failure.to_string())?;
+        self.measured(&result, seconds)
+            .ok_or_else(|| "no block has arrived".to_owned())
+    }
+
+    fn measured(&self, result: &RunResult, seconds: u64) -> Option<Measured> {
+        let is_update = |flow: &&FlowResult| flow.likeness.kind == FlowKind::Request;
+        let update = result.flows.iter().find(is_update)?;
+        let readings = || result.flows.iter().filter(|flow| !is_update(flow));
+        let [_, blocks] = update.messages?;
+        let sums = readings().filter_map(|flow| flow.messages);
+        let [due, came] = sums.fold([0, 0], |[a, b], [due, came]| [a + due, b + came]);
+        let p95: Vec<f64> = readings().filter_map(|flow| flow.latency_p95_ms).collect();
+        Some(Measured {
+            bytes_per_s: (blocks * self.block_bytes) as f64 / seconds as f64,
+            block_longest_s: update.latency_max_ms? / 1e3,
+            held: update.outcome == Outcome::Running && update.connections_lost.unwrap_or(0) == 0,
+            delivery: (due > 0).then(|| came as f64 / due as f64),
+            latency_p95_ms: (!p95.is_empty()).then(|| mean(&p95)),
+        })
+    }
+
+    /// The motes that send readings: those of other branches first, then those on the device's
+    /// path and below it, again and again. The device is none of them unless it is awake and all
+    /// others are.
+    fn readers(&self) -> Vec<usize> {
+        let depth = self.depth();
+        let motes =
+            (depth + 1..=BRANCHES * depth).chain((1..=depth).filter(|mote| *mote != self.hops));
+        motes.cycle().take(self.readers).collect()
+    }
+
+    fn depth(&self) -> usize {
+        self.hops.max(DEPTH_MIN)
+    }
+
+    /// Three branches of four motes or more, where neighbours and neighbours of neighbours hear each
+    /// other as in the calibrated chain. A device that sleeps has nobody below it.
+    fn topology(&self) -> String {
+        let (air, depth) = (ChainAir::CALIBRATED, self.depth());
+        let nodes = BRANCHES * depth + 1;
+        let place = |node: usize| {
+            (
+                node.saturating_sub(1) / depth,
+                node - node.saturating_sub(1) / depth * depth,
+            )
+        };
+        let mut links = String::new();
+        for from in 0..nodes {
+            for to in (0..nodes).filter(|to| *to != from) {
+                let ((branch, up), (other, down)) = (place(from), place(to));
+                let apart = match branch == other || from == 0 || to == 0 {
+                    true if from == 0 || to == 0 => up.max(down),
+                    true => up.abs_diff(down),
+                    false => up + down,
+                };
+                let gain = match apart {
+                    1 => air.one_hop_db,
+                    2 => air.two_hops_db,
+                    _ => continue,
+                };
+                let _ = write!(links, "[{from}, {to}, {gain:.1}], ");
+            }
+        }
+        let parent = |mote: usize| match place(mote).1 {
+            1 => 0,
+            _ => mote - 1,
+        };
+        let parents: Vec<usize> = (1..nodes).map(parent).collect();
+        format!("[topology]\nlinks = [{links}]\nparents = {parents:?}\n")
+    }
+
+    /// The point of an experiment.
+    pub(super) fn point(&self) -> Point {
+        let policy = if self.relays { "relay" } else { "none" };
+        // What is lost.
+        let lost = match self.frame_loss {
+            0 => "packets",
+            _ => "frames",
+        };
+        Point::default()
+            .with("flow", "unmodified")
+            .with("hops", self.hops as u64)
+            .with("design", lost)
+            .with(
+                "loss",
+                Value::Hundredths(self.frame_loss + self.packet_loss),
+            )
+            .with("policy", policy)
+    }
+}
+
+impl Traffic for Unmodified {
+    fn run(&self, _: &Setup, seed: u64, _: u64) -> Result<Run, Failure> {
+        let stop = AtomicBool::new(false);
+        let result = trial::finish(&self.document(SECONDS), seed, &stop)?;
+        let measured = self.measured(&result, SECONDS).ok_or(Failure::NotFormed)?;
+        let mut figures = vec![("done_s", IMAGE_BYTES / measured.bytes_per_s)];
+        figures.extend(measured.delivery.map(|part| ("delivery", part)));
+        figures.extend(measured.latency_p95_ms.map(|p95| ("latency_p95_ms", p95)));
+        Ok(Run {
+            figures,
+            ..Run::default()
+        })
+    }
+
+    fn segment(&self, _: &Setup, _: u64) -> Segment {
+        Segment::NONE
+    }
+}
+
+fn hundredths(value: u64) -> String {
+    format!("{}.{:02}", value / 100, value % 100)
+}
+
+const BRANCHES: usize = 3;
+
+/// The motes of a branch, at least.
+const DEPTH_MIN: usize = 4;
+
+/// Virtual time of a run of the experiment, s: some hundred blocks.
+const SECONDS: u64 = 300;
+
+/// Bytes of the image whose time a row says.
+const IMAGE_BYTES: f64 = 900_000.0;
