@@ -344,7 +344,7 @@ fn a_fin_is_kept_a_reset_lets_go_what_waits_and_the_next_connection_begins_anew(
     relayed.taken();
     relayed.ack(6_000);
     relayed.taken();
-    relayed.wait(Duration::from_millis(250));
+    relayed.wait(Duration::from_millis(700));
     assert_eq!(relayed.numbers(), [6_000], "the FIN");
 
     let mut relayed = Relayed::connected(1, 5_000);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use motet_lab::experiments::update::unmodified::{Measured, Unmodified};
 use serde::Serialize;
 
-use crate::{error::Error, output::SCHEMA};
+use crate::error::Error;
 
 /// A setting that is tried: the first one is as things are now.
 #[derive(Clone, PartialEq, Debug)]
@@ -22,7 +22,6 @@ pub(super) type Trials = Result<Vec<Measured>, String>;
 /// The output; times in seconds.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(super) struct Answer {
-    schema: u32,
     pub(super) image: u64,
     hops: usize,
     poll_s: Option<f64>,
@@ -171,7 +170,6 @@ impl Answer {
         let best = tried.iter().min_by(|a, b| a.seconds.total_cmp(&b.seconds));
         let best = best.filter(|best| best.of_now <= HELPS);
         Ok(Self {
-            schema: SCHEMA,
             image,
             hops: base.hops,
             poll_s: base.poll_s,

@@ -75,12 +75,14 @@ impl Unmodified {
         let policy = if self.relays { "relay" } else { "none" };
         let (frame_loss, loss) = (hundredths(self.frame_loss), hundredths(self.packet_loss));
         let topology = self.topology();
+        // One frame each time the device asks.
+        let drain = if self.poll_s.is_some() { "drain = false\n" } else { "" };
         // Nothing fails that writes to a string.
         let _ = write!(
             text,
             "{topology}[radio]\nprofile = \"nrf52840\"\nframe_loss = {frame_loss}\n\
              [router]\npolicy = \"{policy}\"\nflow_queues = false\nthin_acks = false\nloss = {loss}\n\
-             [stack]\nretry_delay_ms = 0\nlink_attempts = 16\ndrain = false\n\
+             [stack]\nretry_delay_ms = 0\nlink_attempts = 16\n{drain}\
              [[node]]\nid = {device}\nsack = false\ntimestamps = false\nmss_frames = 12\nack_delay_ms = 250\n"
         );
         if let Some(poll_s) = self.poll_s {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use motet::time::{Instant, earliest};
+use motet::time::{Duration, Instant, earliest};
 use motet::wire::tcp::Flags;
 
 use super::super::HOLD_MAX;
@@ -31,9 +31,11 @@ pub(super) struct RelayedFlow {
     untouched_until: Option<u32>,
     /// Segments of the host with old numbers, each of which a duplicate ACK may answer.
     owed: u8,
-    rtt: Rtt,
-    /// How often the timeout has doubled since a round trip was last measured.
-    doublings: u32,
+    /// Round trips where one segment was inside, and where two or more were: a device delays the
+    /// ACK of a single one.
+    round_trips: [Rtt; 2],
+    /// Timeouts since a round trip was last measured.
+    timeouts: u32,
     /// Since when the answer to the first segment is awaited.
     since: Instant,
     /// When anything of the flow came last.
@@ -89,8 +91,8 @@ impl RelayedFlow {
             bytes: 0,
             untouched_until: None,
             owed: 0,
-            rtt: Rtt::default(),
-            doublings: 0,
+            round_trips: [Rtt::default(); 2],
+            timeouts: 0,
             since: now,
             last: now,
             copy_awaited: false,
@@ -225,6 +227,7 @@ impl RelayedFlow {
             self.untouched_until = None;
         }
         let (mut sample, mut repeated_at) = (None, None);
+        let kind = self.kind();
         while let Some(kept) = self.inside.pop_front_if(|kept| !is_before(ack, kept.end)) {
             self.bytes -= kept.packet.len();
             match kept.is_again {
@@ -234,8 +237,8 @@ impl RelayedFlow {
             }
         }
         if let Some(sample) = sample {
-            self.rtt.add(sample);
-            self.doublings = 0;
+            self.round_trips[kind].add(sample);
+            self.timeouts = 0;
         }
         // Had the next one arrived before the repeated one, it would be acknowledged now: it is
         // lost, too (compare RFC 6582).
@@ -301,7 +304,7 @@ impl RelayedFlow {
                 self.leave_untouched(self.tail);
                 return Timeout::GaveUp;
             }
-            self.doublings += 1;
+            self.timeouts += 1;
             self.repeat(now);
         }
         if self.waits_until().is_some_and(|at| at <= now) {
@@ -370,9 +373,19 @@ impl RelayedFlow {
     /// When the first segment goes again.
     fn times_out_at(&self) -> Option<Instant> {
         self.inside.front()?;
-        let timeout = self.rtt.timeout().unwrap_or(TIMEOUT_FIRST);
-        let timeout = timeout.saturating_mul(1 << self.doublings.min(DOUBLINGS_MAX));
+        let kind = self.kind();
+        let timeout = timeout(&self.round_trips[kind])
+            .or_else(|| timeout(&self.round_trips[1 - kind]).map(|other| other + ACK_DELAY_MAX));
+        let timeout = timeout.unwrap_or(TIMEOUT_FIRST);
+        // Of the first timeout a loss is as likely a cause as congestion is.
+        let doublings = self.timeouts.saturating_sub(1).min(DOUBLINGS_MAX);
+        let timeout = timeout.saturating_mul(1 << doublings);
         Some(self.since + timeout.min(TIMEOUT_MAX))
+    }
+
+    /// The place of the round trips that count now.
+    fn kind(&self) -> usize {
+        usize::from(self.inside.len() > 1)
     }
 
     /// How long the first packet waits at most.
@@ -383,6 +396,13 @@ impl RelayedFlow {
     }
 }
 
+/// When an answer is overdue by these round trips (RFC 6298 §2.3). The slack may be less than a
+/// host's: a copy too many costs a packet's time in the mesh, and no window.
+fn timeout(rtt: &Rtt) -> Option<Duration> {
+    let slack = rtt.variation()?.saturating_mul(4).max(SLACK_MIN);
+    Some(rtt.smoothed()? + slack)
+}
+
 /// Whether a sequence number is before another one: less than half the circle behind.
 fn is_before(seq: u32, other: u32) -> bool {
     (seq.wrapping_sub(other) as i32) < 0
@@ -391,6 +411,12 @@ fn is_before(seq: u32, other: u32) -> bool {
 /// Duplicate ACKs that pass in a row for old segments of the host: more than three make a host
 /// send again at once.
 const OWED_MAX: u8 = 3;
+
+/// The least slack of a timeout.
+const SLACK_MIN: Duration = Duration::from_millis(100);
+
+/// The longest time that a device may delay an ACK (RFC 9293 §3.8.6.3).
+const ACK_DELAY_MAX: Duration = Duration::from_millis(500);
 
 /// Beyond, [`TIMEOUT_MAX`] holds anyway.
 const DOUBLINGS_MAX: u32 = 8;
