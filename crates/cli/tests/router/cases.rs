@@ -53,6 +53,10 @@ const CASES: &[(&str, fn())] = &[
     ),
     ("a stranger's page is bounded", a_strangers_page_is_bounded),
     ("one capability is enough", one_capability_is_enough),
+    (
+        "relay: what is lost goes again",
+        what_is_lost_goes_again_from_here,
+    ),
     ("air: a border router", air::is_a_border_router),
     (
         "air: a key that changes",
@@ -307,6 +311,42 @@ fn what_cannot_be_is_one_sentence() {
     let powerless = powerless.args(words.split_whitespace()).output().unwrap();
     refused(&powerless, 1, "CAP_NET_ADMIN");
     leaves_nothing();
+}
+
+/// The mote's side loses packets, and the copies from here arrive. The kernel may lack the match
+/// that loses them: then there is nothing to repair.
+fn what_is_lost_goes_again_from_here() {
+    three();
+    let loses = "ip netns exec mote ip6tables -A INPUT -p tcp -m statistic --mode random --probability 0.05 -j DROP";
+    let can_lose = Command::new("sh").args(["-c", loses]).output().unwrap();
+    // As small devices have it: few segments under way, and neither SACK nor timestamps.
+    sh("for n in mote wire; do
+            ip netns exec $n sh -c 'echo 0 > /proc/sys/net/ipv4/tcp_sack
+                echo 0 > /proc/sys/net/ipv4/tcp_timestamps
+                echo 4096 4096 4096 > /proc/sys/net/ipv4/tcp_rmem'
+            ip -n $n link set eth0 mtu 1280
+        done");
+    let router = Router::start("mesh0", "--policy relay");
+    file("sent", 400_000);
+    let got = start("ip netns exec mote nc -6 -d -l fd01::2 4000 > /run/got");
+    wait_for_listeners("mote", 1);
+    finish(
+        start("ip netns exec wire nc -N fd01::2 4000 < /run/sent"),
+        SOON,
+    );
+    finish(got, SOON);
+    sh("cmp /run/sent /run/got");
+    let counters = router.status()["counters"].clone();
+    let count = |name: &str| counters[name].as_u64().unwrap();
+    if can_lose.status.success() {
+        assert!(count("resent") > 0, "{counters}");
+    }
+    println!(
+        "{} sent again, {} swallowed",
+        count("resent"),
+        count("swallowed")
+    );
+    router.end();
 }
 
 /// As a unit of systemd starts it.
