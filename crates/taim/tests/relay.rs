@@ -194,6 +194,16 @@ fn two_segments_are_inside_and_the_others_wait_in_order() {
 }
 
 #[test]
+fn of_short_segments_as_many_bytes_are_inside() {
+    let mut relayed = Relayed::connected(1, 5_000);
+    let data = |seq| packet(false, 1, [seq, 701], Flags::ACK, &[7; 440]);
+    // 500 bytes each, with headers.
+    let passed = (0..6).map(|place| relayed.offer(false, &data(5_000 + 440 * place)));
+    let passed: Vec<bool> = passed.collect();
+    assert_eq!(passed, [true, true, true, true, true, false]);
+}
+
+#[test]
 fn a_duplicate_ack_is_answered_and_kept_from_the_host() {
     for begin in [5_000, u32::MAX - 1_500] {
         let at = |further: u32| begin.wrapping_add(further);
@@ -378,11 +388,11 @@ fn a_flow_keeps_six_kilobytes_and_passes_beyond() {
 #[test]
 fn flows_beyond_the_table_pass_and_resting_ones_yield() {
     let mut relayed = Relayed::new();
-    let data = |mote: u16, seq| packet(false, mote, [seq, 701], Flags::ACK, &[7; 100]);
+    let data = |mote: u16, seq| packet(false, mote, [seq, 701], Flags::ACK, &[7; 1_000]);
     for mote in 1..=300 {
         relayed.connect(mote, 5_000);
         for place in 0..3 {
-            relayed.offer(false, &data(mote, 5_000 + 100 * place));
+            relayed.offer(false, &data(mote, 5_000 + 1_000 * place));
         }
     }
     assert_eq!(
@@ -399,11 +409,11 @@ fn flows_beyond_the_table_pass_and_resting_ones_yield() {
         let (header, payload) = parsed(copy);
         let (ip, _) = ipv6::Header::parse_start(copy).expect("IPv6");
         assert!(ip.dst.segments()[7] <= 256);
-        assert_eq!((header.seq, payload.len()), (5_000, 100));
+        assert_eq!((header.seq, payload.len()), (5_000, 1_000));
     }
     relayed.connect(1_000, 5_000);
     for place in 0..3 {
-        relayed.offer(false, &data(1_000, 5_000 + 100 * place));
+        relayed.offer(false, &data(1_000, 5_000 + 1_000 * place));
     }
     assert_eq!(relayed.held.len(), 1, "a flow at rest has yielded");
 }
@@ -467,7 +477,7 @@ impl Transfer {
         self.random() % 256 < u64::from(odds)
     }
 
-    fn send(&mut self, leg: Leg, bytes: Vec<u8>) {
+    fn send(&mut self, leg: Leg, bytes: &[u8]) {
         let in_mesh = matches!(leg, Leg::ToDevice | Leg::FromDevice);
         let [mesh, wire, late, again] = self.odds;
         let lost = if in_mesh { mesh } else { wire };
@@ -484,7 +494,7 @@ impl Transfer {
             };
             let at = self.relayed.now + Duration::from_millis(base + late);
             self.count += 1;
-            self.paths.insert((at, self.count), (leg, bytes.clone()));
+            self.paths.insert((at, self.count), (leg, bytes.to_vec()));
         }
     }
 
@@ -506,7 +516,7 @@ impl Transfer {
             Flags::ACK,
             &self.stream[from..from + len],
         );
-        self.send(Leg::FromHost, bytes);
+        self.send(Leg::FromHost, &bytes);
     }
 
     fn on_leg(&mut self, leg: Leg, bytes: &[u8]) {
@@ -521,7 +531,7 @@ impl Transfer {
 
     fn pass_on(&mut self) {
         for (up, bytes) in self.relayed.taken() {
-            self.send(if up { Leg::ToHost } else { Leg::ToDevice }, bytes);
+            self.send(if up { Leg::ToHost } else { Leg::ToDevice }, &bytes);
         }
     }
 
@@ -541,7 +551,7 @@ impl Transfer {
         self.acks.push(ack);
         self.send(
             Leg::FromDevice,
-            packet(true, 1, [701, ack], Flags::ACK, &[]),
+            &packet(true, 1, [701, ack], Flags::ACK, &[]),
         );
     }
 

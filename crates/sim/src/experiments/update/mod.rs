@@ -238,9 +238,12 @@ fn whole(results: &Results<'_>, profile: &'static str) -> Vec<Row> {
     rows
 }
 
-/// Hops, frame loss and packet loss (hundredths) of updates of unmodified devices, and what of
+/// Hops, frame loss and packet loss in hundredths; the must and the moonshot.
+type Judged = ((usize, u64, u64), f64, Option<f64>);
+
+/// The airs of updates of unmodified devices, and what of
 /// their time the relay may take.
-const UNMODIFIED: [((usize, u64, u64), f64, Option<f64>); 6] = [
+const UNMODIFIED: [Judged; 6] = [
     ((3, 3, 0), 0.93, Some(0.85)),
     ((3, 10, 0), 0.82, Some(0.7)),
     ((1, 0, 10), 0.75, Some(0.6)),

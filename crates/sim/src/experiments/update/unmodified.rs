@@ -76,7 +76,11 @@ impl Unmodified {
         let (frame_loss, loss) = (hundredths(self.frame_loss), hundredths(self.packet_loss));
         let topology = self.topology();
         // One frame each time the device asks.
-        let drain = if self.poll_s.is_some() { "drain = false\n" } else { "" };
+        let drain = if self.poll_s.is_some() {
+            "drain = false\n"
+        } else {
+            ""
+        };
         // Nothing fails that writes to a string.
         let _ = write!(
             text,
@@ -131,38 +135,52 @@ impl Unmodified {
         })
     }
 
-    /// The motes that send readings: those of other branches first, then those on the device's
-    /// path and below it, again and again. The device is none of them unless it is awake and all
-    /// others are.
+    /// The motes that send readings: those of other branches first, then those of the device's, but
+    /// for the device, again and again.
     fn readers(&self) -> Vec<usize> {
-        let depth = self.depth();
-        let motes =
-            (depth + 1..=BRANCHES * depth).chain((1..=depth).filter(|mote| *mote != self.hops));
-        motes.cycle().take(self.readers).collect()
+        let [own, all] = [self.branch(), self.motes()];
+        let others = (own + 1..=all).chain((1..=own).filter(|mote| *mote != self.hops));
+        others.cycle().take(self.readers).collect()
     }
 
+    /// The motes of the device's branch: a device that sleeps has nobody below it.
+    fn branch(&self) -> usize {
+        match self.poll_s {
+            Some(_) => self.hops,
+            None => self.depth(),
+        }
+    }
+
+    /// The motes of another branch.
     fn depth(&self) -> usize {
         self.hops.max(DEPTH_MIN)
     }
 
-    /// Three branches of four motes or more, where neighbours and neighbours of neighbours hear each
-    /// other as in the calibrated chain. A device that sleeps has nobody below it.
+    fn motes(&self) -> usize {
+        self.branch() + (BRANCHES - 1) * self.depth()
+    }
+
+    /// The branch of a node, and its hops from the border router.
+    fn place(&self, node: usize) -> (usize, usize) {
+        let own = self.branch();
+        match node.checked_sub(own + 1) {
+            Some(beyond) => (1 + beyond / self.depth(), 1 + beyond % self.depth()),
+            None => (0, node),
+        }
+    }
+
+    /// Three branches, where neighbours and neighbours of neighbours hear each other as in the
+    /// calibrated chain.
     fn topology(&self) -> String {
-        let (air, depth) = (ChainAir::CALIBRATED, self.depth());
-        let nodes = BRANCHES * depth + 1;
-        let place = |node: usize| {
-            (
-                node.saturating_sub(1) / depth,
-                node - node.saturating_sub(1) / depth * depth,
-            )
-        };
+        let air = ChainAir::CALIBRATED;
+        let nodes = self.motes() + 1;
         let mut links = String::new();
         for from in 0..nodes {
             for to in (0..nodes).filter(|to| *to != from) {
-                let ((branch, up), (other, down)) = (place(from), place(to));
-                let apart = match branch == other || from == 0 || to == 0 {
-                    true if from == 0 || to == 0 => up.max(down),
+                let ((branch, up), (other, down)) = (self.place(from), self.place(to));
+                let apart = match branch == other {
                     true => up.abs_diff(down),
+                    // By the border router, which is of every branch.
                     false => up + down,
                 };
                 let gain = match apart {
@@ -170,10 +188,11 @@ impl Unmodified {
                     2 => air.two_hops_db,
                     _ => continue,
                 };
+                // Nothing fails that writes to a string.
                 let _ = write!(links, "[{from}, {to}, {gain:.1}], ");
             }
         }
-        let parent = |mote: usize| match place(mote).1 {
+        let parent = |mote: usize| match self.place(mote).1 {
             1 => 0,
             _ => mote - 1,
         };
@@ -234,3 +253,44 @@ const SECONDS: u64 = 300;
 
 /// Bytes of the image whose time a row says.
 const IMAGE_BYTES: f64 = 900_000.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Document;
+
+    #[test]
+    fn every_plan_is_a_scenario() {
+        for hops in [1, 3, 8] {
+            for poll_s in [None, Some(1.0)] {
+                for readers in [0, 12, 100] {
+                    let update = Unmodified {
+                        poll_s,
+                        readers,
+                        relays: true,
+                        frame_loss: 3,
+                        ..Unmodified::new(hops)
+                    };
+                    let (_, documents) = Document::points(&update.document(10)).unwrap();
+                    documents[0].scenario().unwrap();
+                    assert!(!update.readers().contains(&hops));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn branches_meet_at_the_border_router() {
+        let update = Unmodified {
+            poll_s: Some(1.0),
+            ..Unmodified::new(1)
+        };
+        let places = [0, 1, 2, 5, 6, 9].map(|node| update.place(node));
+        assert_eq!(places, [(0, 0), (0, 1), (1, 1), (1, 4), (2, 1), (2, 4)]);
+        let update = Unmodified::new(5);
+        assert_eq!(
+            [5, 6, 15].map(|node| update.place(node)),
+            [(0, 5), (1, 1), (2, 5)]
+        );
+    }
+}

@@ -7,7 +7,8 @@ use motet::wire::tcp::Flags;
 
 use super::super::HOLD_MAX;
 use super::{
-    FLOW_BYTES_MAX, INSIDE_MAX, REST, Reading, TIMEOUT_FIRST, TIMEOUT_MAX, TRIES_MAX, Verdict,
+    FLOW_BYTES_MAX, INSIDE_BYTES_MAX, INSIDE_MAX, REST, Reading, TIMEOUT_FIRST, TIMEOUT_MAX,
+    TRIES_MAX, Verdict,
 };
 use crate::rtt::Rtt;
 use crate::segment::Segment;
@@ -126,7 +127,8 @@ impl RelayedFlow {
             };
         }
         let packet = packet.filter(|packet| self.bytes + packet.len() <= FLOW_BYTES_MAX);
-        let has_turn = self.waiting.is_empty() && self.inside.len() < INSIDE_MAX;
+        let has_turn = packet.is_some_and(|packet| self.has_room(packet.len()));
+        let has_turn = has_turn && self.waiting.is_empty();
         let (Some(packet), true) = (packet, seq == self.tail && (has_turn || may_hold)) else {
             // Behind a gap, or not to be kept.
             self.leave_untouched(end);
@@ -324,8 +326,8 @@ impl RelayedFlow {
         let Some(first) = self.waiting.front() else {
             return false;
         };
-        let is_ack = first.kept.is_none();
-        is_ack || self.untouched_until.is_some() || self.inside.len() < INSIDE_MAX
+        let has_room = |kept: &Kept| self.has_room(kept.packet.len());
+        self.untouched_until.is_some() || first.kept.as_ref().is_none_or(has_room)
     }
 
     /// The first segment, of which a copy goes.
@@ -342,6 +344,12 @@ impl RelayedFlow {
     fn wait(&mut self, kept: Option<Kept>, now: Instant) -> Verdict {
         self.waiting.push_back(Waiting { since: now, kept });
         Verdict::Hold
+    }
+
+    /// Whether a packet of `len` bytes may enter the mesh besides those that are inside.
+    fn has_room(&self, len: usize) -> bool {
+        let inside: usize = self.inside.iter().map(|kept| kept.packet.len()).sum();
+        self.inside.len() < INSIDE_MAX || inside + len <= INSIDE_BYTES_MAX
     }
 
     /// A segment enters the mesh.

@@ -6,8 +6,8 @@
 //! each segment that entered the mesh, until the device has acknowledged it. It sends the copy
 //! again at a duplicate ACK, which it then keeps from the host, and at a timeout of its own. What
 //! the mesh loses thus costs one round trip of the mesh, and the host's window stays as it was.
-//! Two segments a flow are unacknowledged in the mesh, as few as delayed ACKs allow; more would
-//! only collide there. The others wait, in order.
+//! Two full segments a flow are unacknowledged in the mesh, as few as delayed ACKs allow; more
+//! would only collide there. The others wait, in order.
 //!
 //! Invariants: no ACK is made or altered. A copy is, byte for byte, what the host sent last. A host's
 //! retransmission passes at once. What the relay does not understand passes untouched: other
@@ -271,6 +271,10 @@ pub(super) const FLOW_BYTES_MAX: usize = 6 * 1_024;
 /// Segments of a flow that are unacknowledged in the mesh at a time: a receiver that delays its
 /// ACKs acknowledges every second segment at once.
 pub(super) const INSIDE_MAX: usize = 2;
+
+/// Bytes of packets that are so in any case: two packets of IPv6's least MTU. Of shorter segments
+/// more are inside, which several hops carry at once.
+pub(super) const INSIDE_BYTES_MAX: usize = 2 * 1_280;
 
 /// Copies of one segment in a row; then the host's own retransmissions have to do.
 pub(super) const TRIES_MAX: u8 = 5;
