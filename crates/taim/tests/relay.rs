@@ -254,7 +254,7 @@ fn what_is_not_answered_goes_again_by_a_timeout_and_not_for_ever() {
 }
 
 #[test]
-fn retransmissions_of_the_host_pass_before_what_waits_and_take_the_copys_place() {
+fn retransmissions_of_the_host_pass_before_what_waits_and_replace_the_copy() {
     let mut relayed = Relayed::connected(1, 5_000);
     for seq in [5_000, 6_000, 7_000] {
         relayed.data(seq);

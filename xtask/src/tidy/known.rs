@@ -144,6 +144,7 @@ pub(super) const KNOWN: [Known; 18] = [
             "policy::admission",
             "policy::heavy_flows",
             "policy::paced",
+            "policy::relay",
             "router",
             "status",
             "strangers",

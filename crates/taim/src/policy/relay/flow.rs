@@ -405,7 +405,8 @@ impl RelayedFlow {
 }
 
 /// When an answer is overdue by these round trips (RFC 6298 §2.3). Differs: the slack is twice the
-/// variation, half of a host's, for a copy too many costs a packet's time in the mesh, and no window.
+/// variation, half of a host's, for a copy too many costs a packet's time in the mesh, and no
+/// window.
 fn timeout(rtt: &Rtt) -> Option<Duration> {
     let slack = rtt.variation()?.saturating_mul(2).max(SLACK_MIN);
     Some(rtt.smoothed()? + slack)

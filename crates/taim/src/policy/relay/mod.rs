@@ -1,26 +1,26 @@
 //! Relay: a lost segment is sent again from the border router, and each flow has two segments in
 //! the mesh at a time.
 //!
-//! Purpose: a device with a plain TCP (lwIP's defaults: four segments of window, no SACK, a timer of
-//! 250 ms) loses most of its time to the timeouts of a host far away. The relay keeps a copy of
+//! Purpose: a device with a plain TCP (lwIP's defaults: four segments of window, no SACK, a timer
+//! of 250 ms) loses most of its time to the timeouts of a host far away. The relay keeps a copy of
 //! each segment that entered the mesh, until the device has acknowledged it. It sends the copy
 //! again at a duplicate ACK, which it then keeps from the host, and at a timeout of its own. What
 //! the mesh loses thus costs one round trip of the mesh, and the host's window stays as it was.
 //! Two full segments a flow are unacknowledged in the mesh, as few as delayed ACKs allow; more
 //! would only collide there. The others wait, in order.
 //!
-//! Invariants: no ACK is made or altered. A copy is, byte for byte, what the host sent last. A host's
-//! retransmission passes at once. What the relay does not understand passes untouched: other
-//! protocols, options that it does not know, segments behind a gap; and then all of that flow, until
-//! the device has acknowledged what came meanwhile. The same holds for a flow that has more than
-//! [`FLOW_BYTES_MAX`] to be kept, or whose device does not answer [`TRIES_MAX`] copies.
+//! Invariants: no ACK is made or altered. A copy is, byte for byte, what the host sent last. A
+//! host's retransmission passes at once. What the relay does not understand passes untouched: other
+//! protocols, options that it does not know, segments behind a gap; and then all of that flow,
+//! until the device has acknowledged what came meanwhile. The same holds for a flow that has more
+//! than [`FLOW_BYTES_MAX`] to be kept, or whose device does not answer [`TRIES_MAX`] copies.
 //!
 //! Bounds: [`FLOWS_MAX`] flows, [`FLOW_BYTES_MAX`] each; copies only of what is kept, and at most
 //! [`TRIES_MAX`] of a segment.
 //!
-//! Source: Balakrishnan et al., *Improving TCP/IP Performance over Wireless Networks*, 1995 (Snoop).
-//! Differs: two segments at a time, the first duplicate ACK counts, since with two segments there
-//! is no other. RFC 6298 for the timeout.
+//! Source: Balakrishnan et al., *Improving TCP/IP Performance over Wireless Networks*, 1995
+//! (Snoop). Differs: two segments at a time; the first duplicate ACK counts, since with two
+//! segments there is no other. RFC 6298 for the timeout.
 
 mod flow;
 
