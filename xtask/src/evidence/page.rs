@@ -30,11 +30,11 @@ pub(super) fn markdown(page: &Page, results: &Results) -> Result<String> {
     let withdrawn = results.rows.iter().filter(|row| is_withdrawn(row)).count();
     let withdrawn = match withdrawn {
         0 => String::new(),
-        count => format!(" {count} were withdrawn; the reasons stand below."),
+        count => format!(" Withdrawn: {count}; the reasons stand below."),
     };
     let _ = writeln!(
         text,
-        "{} criteria hold, {} are missed.{withdrawn} {SURE}\n",
+        "Criteria that hold: {}; missed: {}.{withdrawn} {SURE}\n",
         count(true),
         count(false)
     );
@@ -292,7 +292,7 @@ mod tests {
             assert!(text.lines().any(|other| other == line), "{line}\n{text}");
         }
         assert!(
-            text.contains("1 criteria hold, 0 are missed. 1 were withdrawn"),
+            text.contains("Criteria that hold: 1; missed: 0. Withdrawn: 1"),
             "{text}"
         );
     }
