@@ -242,8 +242,9 @@ mod tests {
 
     use super::*;
 
-    /// Motes without timestamps, one segment at a time: behind queues by deficit round robin a fifth
-    /// of their segments were sent again too early, for a flow's ACKs went at once or a round later.
+    /// Motes without timestamps, one segment at a time: behind queues by deficit round robin a
+    /// fifth of their segments were sent again too early, for a flow's ACKs went at once or a round
+    /// later.
     #[test]
     fn flows_of_one_segment_seldom_time_out_behind_the_queues_of_flows() {
         let trial = Trial {

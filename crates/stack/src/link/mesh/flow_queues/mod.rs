@@ -23,14 +23,12 @@
 //! pass.
 //!
 //! Place: between IP and the fragmenter, at a node that also has a cable ([`super::entering`] joins
-//! it).
-//! Left out: marking and dropping before memory is full, which is the discipline of the queue
-//! ([`crate::ip`]).
-//! Sources: Goyal, Vin and Cheng 1996 for start-time fair queueing; RFC 8290 §4 for the packet that
-//! gives way. Differs from RFC 8290: no deficit round robin. There a sparse flow kept its
-//! precedence for a share of several ACKs and then waited for a whole round, so that flows of one
-//! segment at a time saw round trips of two lengths, and timed out early. Differs from both: the air
-//! that frames take is counted, and not their bytes.
+//! it). Left out: marking and dropping before memory is full, which is the discipline of the queue
+//! ([`crate::ip`]). Sources: Goyal, Vin and Cheng 1996 for start-time fair queueing; RFC 8290 §4
+//! for the packet that gives way. Differs from RFC 8290: no deficit round robin. There a sparse
+//! flow kept its precedence for a share of several ACKs and then waited for a whole round, so that
+//! flows of one segment at a time saw round trips of two lengths, and timed out early. Differs from
+//! both: the air that frames take is counted, and not their bytes.
 
 mod key;
 mod turns;
