@@ -33,18 +33,15 @@ impl Until {
 
 impl FlowQueues<'_> {
     /// Adds packets to a queue (`bytes` in memory). If it was empty, its turn comes after what it
-    /// has sent, and not before the packet that left last; a stranger's, [`BEHIND`] every queue
-    /// that waits.
+    /// has sent, and not before the packet that left last; a stranger's, after every queue that
+    /// waits.
     pub(super) fn join(&mut self, key: u8, packets: u16, bytes: usize) {
         self.order = self.order.wrapping_add(1);
         let order = self.order;
         let waiting = self.lanes().filter(|(_, lane)| !lane.is_empty());
         let last = waiting.map(|(_, lane)| lane.turn.start).max();
         let begins = match key < FLOWS_AT {
-            true => last
-                .unwrap_or(0)
-                .max(self.shared_out)
-                .saturating_add(BEHIND),
+            true => last.unwrap_or(0).max(self.shared_out),
             false => self.shared_out,
         };
         let Some(lane) = self.lane_mut(key) else {
@@ -97,8 +94,21 @@ impl FlowQueues<'_> {
             best = Some(best.map_or(own, |best| best.min(own)));
         }
         let (turn, key, nth) = best?;
-        self.shared_out = turn.start;
+        self.share_out(turn.start, waits);
         Some((key, nth))
+    }
+
+    /// Takes note of a turn. What a stranger owes it still owes behind the time for which it must
+    /// wait (`waits`): meanwhile its turn moves off with those of others.
+    fn share_out(&mut self, turn: u64, waits: impl Fn(u8) -> bool) {
+        let step = turn.saturating_sub(self.shared_out);
+        for (key, stranger) in (0..FLOWS_AT).zip(&mut self.strangers) {
+            let start = &mut stranger.lane.turn.start;
+            if waits(key) && *start > self.shared_out {
+                *start = start.saturating_add(step);
+            }
+        }
+        self.shared_out = turn;
     }
 
     /// Drops the oldest packet of the longest queue, of which the one of `key` is to hold `more`
@@ -187,10 +197,6 @@ pub(super) const IN_USE_FOR: Duration = Duration::from_secs(10);
 
 /// A byte on the air of IEEE 802.15.4 at 2.4 GHz.
 pub(super) const BYTE_US: u64 = 32;
-
-/// How far behind the others a stranger's queue begins, in bytes over one hop: a segment of five
-/// full frames over three hops. A flow whose window has just come round goes before it.
-const BEHIND: u64 = 3_000;
 
 /// How far frames, and the answers to a stranger, may put off a queue's next turn, in bytes over
 /// one hop: more than one packet of IPv6's least MTU over three hops.

@@ -357,6 +357,29 @@ fn no_flow_starves_where_each_has_one_packet_and_room_is_short() {
     assert!(2 * least.min().unwrap() > mean, "mean {mean}: {sent:?}");
 }
 
+/// While strangers must wait, connections send; what the stranger owes for its last packet is not
+/// paid by that.
+#[test]
+fn a_stranger_owes_behind_its_wait_what_it_owed_before() {
+    let (mut bytes, mut flows) = ([0; 20_000], [FlowEntry::EMPTY; 4]);
+    let mut router = Router::new(&mut bytes, &mut flows);
+    router.prove([1]);
+    router.offer(100, &datagram(0, 3, 1_000));
+    assert_eq!(router.send().unwrap().0, 100);
+    router.offer(100, &datagram(0, 3, 1_000));
+    let until = router.now + PART_MAX;
+    let mut sent = 0;
+    while router.queues.must_strangers_wait(false, router.now) {
+        router.offer(1, &down(1, ACK, 462));
+        assert_eq!(router.send().unwrap().0, 1);
+        sent += 1;
+        assert!(router.now < until, "strangers have their part");
+    }
+    assert!(sent > 1, "there was a wait");
+    router.offer(1, &down(1, ACK, 462));
+    assert_eq!(router.send().unwrap().0, 1, "the stranger's debt");
+}
+
 /// What a mote answers to a SYN, and to what does not fit a handshake: none takes more than packets
 /// in another host's name.
 #[test]
