@@ -28,10 +28,11 @@ pub(crate) struct HeavyFlows {
     most: u64,
     /// When the flows are looked at again.
     looks_at: Option<Instant>,
-    /// Whether a crowd stays one for [`CROWD_FOR`] after all of its flows but two seem to want
-    /// little.
+    /// Whether a crowd stays one for [`CROWD_FOR`] after all flows but two seem to want little.
     is_patient: bool,
-    /// Whether the flows of a crowd were still one when they were looked at.
+    /// Until when a crowd of which two flows are left is still one.
+    crowd_until: Option<Instant>,
+    /// Whether it was still one when the flows were looked at.
     is_crowd: bool,
 }
 
@@ -55,8 +56,6 @@ struct Load {
     steps: u8,
     /// Whether the flow was heard of in the last sixteen steps, a bit each.
     heard: u16,
-    /// Until when the flow counts as one of the crowd that it was part of.
-    crowd_until: Option<Instant>,
 }
 
 /// The facts about a segment by which its flow is classified.
@@ -211,27 +210,11 @@ impl HeavyFlows {
             load.is_heavy &= now.since(last) < CLAIM;
             self.heavy += usize::from(load.is_heavy);
         }
-        if self.is_patient {
-            self.remember(now);
+        if self.is_patient && self.heavy > FEW {
+            self.crowd_until = Some(now + CROWD_FOR);
         }
-    }
-
-    /// Notes which flows are a crowd, and whether those of one still are: more than few of them are
-    /// there, and more than one of these is heavy. Other flows do not inherit it.
-    fn remember(&mut self, now: Instant) {
-        let is_crowd = self.heavy > FEW;
-        let mut members = 0;
-        let mut heavy = 0;
-        for load in &mut self.loads {
-            if is_crowd && load.is_heavy {
-                load.crowd_until = Some(now + CROWD_FOR);
-            }
-            if load.crowd_until.is_some_and(|until| now < until) {
-                members += 1;
-                heavy += usize::from(load.is_heavy);
-            }
-        }
-        self.is_crowd = members > FEW && heavy > 1;
+        let is_recent = self.crowd_until.is_some_and(|until| now < until);
+        self.is_crowd = is_recent && self.heavy > 1;
     }
 
     /// When the flows are looked at again: flows that contend now may not do so then.
@@ -254,7 +237,7 @@ const CLAIM: Duration = Duration::from_secs(120);
 /// So few heavy flows share the air by themselves: nothing of theirs is held.
 const FEW: usize = 2;
 
-/// How long a flow is remembered as one of a crowd.
+/// How long a crowd is remembered.
 const CROWD_FOR: Duration = Duration::from_secs(60);
 
 /// How often the flows are looked at.
@@ -336,32 +319,6 @@ mod tests {
                 }
             }
             assert_eq!(contended, expected, "{is_patient} {left}");
-        }
-    }
-
-    /// Two flows that come after a crowd are none, nor are two of it whose others are over.
-    #[test]
-    fn a_crowd_is_not_inherited() {
-        for (over, is_left, expected) in [(1, true, false), (3, false, false), (0, true, true)] {
-            let mut loads = HeavyFlows::patient();
-            let at = |second: u64| Instant::ORIGIN + Duration::from_secs(1_000 + second);
-            for second in 0..20 {
-                for flow in 0..3 {
-                    loads.on_segment(FlowId::test(flow), sign(1_000), at(second));
-                }
-            }
-            (0..over).for_each(|flow| loads.on_over(FlowId::test(flow)));
-            for second in 20..40 {
-                // The first of those that are left wants little, or two others come.
-                for (flow, bytes) in [(0, 1), (1, 1_000), (2, 1_000)] {
-                    let flow = if is_left { flow } else { flow + 3 };
-                    if flow >= over {
-                        loads.on_segment(FlowId::test(flow), sign(bytes), at(second));
-                    }
-                }
-            }
-            assert_eq!(loads.heavy, 2, "{over}");
-            assert_eq!(loads.contend(), expected, "{over}");
         }
     }
 
