@@ -340,10 +340,6 @@ impl Rpl<'_> {
         }
         self.lowest = INFINITE_RANK;
         self.lowest_heard = INFINITE_RANK;
-        // All motes look for their places anew, at once: signals count again.
-        self.is_calm = false;
-        self.parent_since = now;
-        self.better = ([0; 8], now);
         self.is_inconsistent = true;
         self.is_route_lost = true;
         self.dao.excuse_missing_answer();

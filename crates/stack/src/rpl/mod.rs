@@ -155,7 +155,7 @@ pub struct Rpl<'m> {
     dodag: Option<Dodag>,
     candidates: Candidates<'m>,
     parent: Option<Iid>,
-    /// When the present parent was chosen, or last followed into a newer version.
+    /// When the present parent was chosen.
     parent_since: Instant,
     /// A candidate that is better than the parent, though not by much, and since when.
     better: (Iid, Instant),
@@ -194,8 +194,7 @@ pub struct Rpl<'m> {
     versions: Allowance,
     /// Signal strength of the frame with the next message, dBm; 0: not known.
     signal_dbm: i8,
-    /// Whether this node has had a place in this version since the motes around it have ceased to
-    /// join.
+    /// Whether this node has had a place since the motes around it have ceased to join.
     is_calm: bool,
     /// Bounds on answers to a DIS: from neighbours that have acknowledged a frame, and from
     /// strangers.
