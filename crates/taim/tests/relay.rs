@@ -286,6 +286,69 @@ fn a_duplicate_ack_that_a_retransmission_has_caused_passes() {
     assert!(relayed.copies.is_empty());
 }
 
+/// Linux joins small segments when it sends them again.
+#[test]
+fn a_retransmission_that_reaches_into_what_waits_goes_behind_it() {
+    let mut relayed = Relayed::connected(1, 5_000);
+    for seq in [5_000, 6_000, 7_000] {
+        relayed.data(seq);
+    }
+    relayed.taken();
+    let joined = packet(false, 1, [6_500, 701], Flags::ACK, &[7; 1_000]);
+    relayed.offer(false, &joined);
+    assert_eq!(relayed.numbers(), [7_000, 6_500]);
+    // Its ACK counts: nothing stands for ever.
+    relayed.ack(8_000);
+    relayed.data(8_000);
+    assert_eq!(relayed.numbers(), [8_000]);
+}
+
+#[test]
+fn a_keep_alive_probe_of_the_device_passes() {
+    let mut relayed = Relayed::connected(1, 5_000);
+    relayed.ack(5_000);
+    relayed.data(5_000);
+    relayed.data(6_000);
+    // One byte before what the device has sent.
+    let probe = packet(true, 1, [700, 5_000], Flags::ACK, &[]);
+    for _ in 0..4 {
+        assert!(relayed.offer(true, &probe));
+    }
+    assert!(relayed.copies.is_empty());
+}
+
+/// A copy one too many is answered by a duplicate ACK; that is no loss.
+#[test]
+fn the_echo_of_a_copy_brings_forth_no_other() {
+    let mut relayed = Relayed::connected(1, 5_000);
+    let mut next = 5_000;
+    let round = Duration::from_millis(200);
+    relayed.data(next);
+    relayed.data(next + 1_000);
+    for _ in 0..20 {
+        relayed.wait(round);
+        next += 2_000;
+        relayed.data(next);
+        relayed.data(next + 1_000);
+        relayed.ack(next);
+    }
+    assert!(relayed.copies.is_empty());
+    // One ACK comes late.
+    relayed.wait(Duration::from_secs(3));
+    assert_eq!(relayed.copies.len(), 1);
+    for _ in 0..20 {
+        next += 2_000;
+        relayed.data(next);
+        relayed.data(next + 1_000);
+        relayed.ack(next);
+        relayed.wait(round / 20);
+        // The echo of the copy.
+        relayed.ack(next);
+        relayed.wait(round);
+    }
+    assert_eq!(relayed.copies.len(), 1);
+}
+
 #[test]
 fn gaps_unknown_options_and_wrong_checksums_pass_untouched() {
     let mut gap = Relayed::connected(1, 5_000);

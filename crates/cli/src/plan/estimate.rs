@@ -163,6 +163,7 @@ impl Answer {
             .iter()
             .find(|tried| tried.setting == AWAKE)
             .map(|tried| tried.seconds);
+        let quickest = times.iter().copied().fold(f64::INFINITY, f64::min);
         let block_longest_s = now
             .iter()
             .map(|one| one.block_longest_s)
@@ -177,7 +178,8 @@ impl Answer {
             readers: base.readers,
             frame_loss: base.frame_loss as f64 / 100.0,
             runs: times.len() as u64,
-            seconds: [mean - half, mean + half],
+            // No run takes less than half of what the quickest took.
+            seconds: [(mean - half).max(0.5 * quickest), mean + half],
             block_longest_s,
             timeout_s: TIMEOUT_S,
             may_time_out: block_longest_s >= TIMEOUT_S || now.iter().any(|one| !one.held),

@@ -78,6 +78,8 @@ pub(super) struct ThreadPlace {
     dataset: Dataset,
     file: Option<IdentityFile>,
     kept: Kept,
+    /// The identity was read from its file, and need not be written before anything is sent.
+    is_kept: bool,
     /// When it is to be kept again, and whether the last try failed, and the user knows.
     keep_at: Option<Instant>,
     has_failed: bool,
@@ -118,6 +120,7 @@ impl ThreadPlace {
             Some(file) => file.read().map_err(refuse)?,
             None => None,
         };
+        let is_kept = before.is_some();
         let kept = match before {
             Some(kept) => kept,
             None => new_identity()?,
@@ -126,6 +129,7 @@ impl ThreadPlace {
             dataset: *dataset,
             file,
             kept,
+            is_kept,
             keep_at: None,
             has_failed: false,
             searches_since: Instant::ORIGIN,
@@ -166,7 +170,7 @@ impl ThreadPlace {
         }
     }
 
-    /// Gives the radio the mote's addresses, and keeps the identity before anything is sent.
+    /// Gives the radio the mote's addresses, and keeps a new identity before anything is sent.
     ///
     /// # Errors
     /// [`Error::Input`]: the radio is none whose addresses can be set, or the identity cannot be
@@ -184,7 +188,10 @@ impl ThreadPlace {
             since: Some(now),
             began: Some(now),
         };
-        self.keep()
+        match self.is_kept {
+            true => Ok(()),
+            false => self.keep(),
+        }
     }
 
     fn give(&mut self, radio: &mut SpinelRadio, short: Option<u16>, now: Instant) {

@@ -20,6 +20,8 @@ pub(super) struct RelayedFlow {
     acknowledged: u32,
     /// The window of its latest ACK.
     window: Option<u16>,
+    /// Behind the last byte that the device has sent.
+    device_tail: Option<u32>,
     /// Behind the last byte that came from the host.
     tail: u32,
     /// Segments that are in the mesh, in order.
@@ -86,6 +88,7 @@ impl RelayedFlow {
         Self {
             acknowledged: seq,
             window: None,
+            device_tail: None,
             tail: seq,
             inside: VecDeque::new(),
             waiting: VecDeque::new(),
@@ -177,7 +180,8 @@ impl RelayedFlow {
             .waiting
             .iter()
             .find_map(|waiting| waiting.kept.as_ref());
-        match waits.is_some_and(|waits| !is_before(seq, waits.seq)) {
+        // What reaches into a segment that waits goes behind it, or its ACK would be of the future.
+        match waits.is_some_and(|waits| is_before(waits.seq, end)) {
             true => Verdict::Behind,
             false => Verdict::Pass,
         }
@@ -191,6 +195,12 @@ impl RelayedFlow {
         (may_swallow, now): (bool, Instant),
     ) -> Verdict {
         self.last = now;
+        let is_next = self
+            .device_tail
+            .is_none_or(|tail| !is_before(segment.seq, tail));
+        if is_next {
+            self.device_tail = Some(segment.end());
+        }
         let Some(ack) = segment.ack else {
             return Verdict::Pass;
         };
@@ -207,7 +217,8 @@ impl RelayedFlow {
             self.on_progress(ack, now);
             return Verdict::Pass;
         }
-        let is_bare = segment.payload_len == 0 && !segment.flags.contains(Flags::FIN);
+        // A number of before is that of a keep-alive probe, which the host must answer.
+        let is_bare = is_next && segment.payload_len == 0 && !segment.flags.contains(Flags::FIN);
         if !is_bare || !is_same_window {
             return Verdict::Pass;
         }
@@ -261,6 +272,13 @@ impl RelayedFlow {
         let (Some(first), Some(second)) = (inside.next(), inside.next()) else {
             return Verdict::Pass;
         };
+        // In less than half a round trip the second one cannot have caused it: it is the echo of a
+        // copy that was one too many.
+        let kind = self.kind();
+        let round_trip = self.round_trips[kind].smoothed();
+        if round_trip.is_some_and(|whole| now.since(second.sent).saturating_mul(2) < whole) {
+            return Verdict::Pass;
+        }
         let covers = !is_before(self.acknowledged, first.seq);
         if !covers || !may_swallow || first.tries >= TRIES_MAX {
             return Verdict::Pass;

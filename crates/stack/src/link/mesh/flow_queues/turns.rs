@@ -33,12 +33,14 @@ impl Until {
 
 impl FlowQueues<'_> {
     /// Adds packets to a queue (`bytes` in memory). If it was empty, its turn comes after what it
-    /// has sent, and not before the packet that left last; a stranger's, after every queue that
-    /// waits.
+    /// has sent, and not before the packet that left last; a stranger's, after every known flow
+    /// that waits. What other strangers owe puts nobody off.
     pub(super) fn join(&mut self, key: u8, packets: u16, bytes: usize) {
         self.order = self.order.wrapping_add(1);
         let order = self.order;
-        let waiting = self.lanes().filter(|(_, lane)| !lane.is_empty());
+        let waiting = self
+            .lanes()
+            .filter(|(other, lane)| *other >= FLOWS_AT && !lane.is_empty());
         let last = waiting.map(|(_, lane)| lane.turn.start).max();
         let begins = match key < FLOWS_AT {
             true => last.unwrap_or(0).max(self.shared_out),
@@ -116,14 +118,15 @@ impl FlowQueues<'_> {
     ///
     /// Lengths are compared in frames: by the byte, the flow whose lone ACK has an option more than
     /// the others' would lose every one. Of queues as long as each other a stranger's gives way,
-    /// then the one whose turn is last. A flow that always lost such a tie would starve.
+    /// then the one that holds something, and whose turn is last. A flow that always lost such a
+    /// tie would starve.
     pub(super) fn drop_longest(&mut self, key: u8, more: usize) -> bool {
         let rank = |(other, lane): &(u8, &QueueShare)| {
             let more = if *other == key { more } else { 0 };
             let frames = (lane.bytes as usize)
                 .saturating_add(more)
                 .div_ceil(FRAME_LEN);
-            (frames, *other < FLOWS_AT, self.turn(lane))
+            (frames, *other < FLOWS_AT, !lane.is_empty(), self.turn(lane))
         };
         let Some((longest, _)) = self.lanes().max_by_key(rank) else {
             return false;

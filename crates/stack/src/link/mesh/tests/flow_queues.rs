@@ -357,6 +357,47 @@ fn no_flow_starves_where_each_has_one_packet_and_room_is_short() {
     assert!(2 * least.min().unwrap() > mean, "mean {mean}: {sent:?}");
 }
 
+/// A stranger in debt waits, and its packet with it; nobody else waits for that.
+#[test]
+fn what_one_stranger_owes_puts_no_handshake_off() {
+    let (mut bytes, mut flows) = ([0; 40_000], [FlowEntry::EMPTY; 12]);
+    let mut router = Router::new(&mut bytes, &mut flows);
+    router.prove(1..=10);
+    let flood =
+        |router: &mut Router<'_>| (1..=10).for_each(|own| router.offer(own, &down(own, ACK, 462)));
+    flood(&mut router);
+    router.offer(100, &datagram(0, 3, 1_000));
+    while router.send().unwrap().0 != 100 {}
+    router.offer(100, &datagram(0, 3, 1_000));
+    // Each has one more packet waiting than it will have sent.
+    flood(&mut router);
+    flood(&mut router);
+    router.offer(50, &down(50, tcp::Flags::SYN, 0));
+    let before = std::iter::from_fn(|| router.send()).take_while(|(who, _)| *who != 50);
+    let before = before.map(|(who, _)| who).collect::<Vec<_>>();
+    assert!(before.len() <= 10, "each known flow goes once: {before:?}");
+}
+
+/// Packets for motes that sleep fill the memory; the mote that is awake loses nothing to them.
+#[test]
+fn who_can_send_is_not_refused_for_those_who_can_not() {
+    let (mut bytes, mut flows) = ([0; 16 * 560], [FlowEntry::EMPTY; 20]);
+    let mut router = Router::new(&mut bytes, &mut flows);
+    router.prove(1..=17);
+    (1..=16).for_each(|own| router.offer(own, &down(own, ACK, 462)));
+    let awake = down(17, ACK, 462);
+    let is_awake = |packet: &[u8]| packet == awake;
+    let mut out = [0; 1_280];
+    for _ in 0..10 {
+        router.offer(17, &awake);
+        let next = router.queues.pop(&mut out, is_awake, router.now);
+        router
+            .queues
+            .charge_packet(air(next.expect("it has room").len), 3);
+        router.queues.end_service();
+    }
+}
+
 /// While strangers must wait, connections send; what the stranger owes for its last packet is not
 /// paid by that.
 #[test]
