@@ -10,6 +10,7 @@ use motet_decode::{CaptureError, Decoder, Frame, Look};
 
 use crate::error::Error;
 use crate::grid;
+use crate::json::Json;
 use crate::output::{self, Versioned};
 use crate::source::Source;
 
@@ -41,9 +42,8 @@ pub(crate) struct Args {
     #[arg(long)]
     spinel: bool,
 
-    /// Print one JSON object per frame and line.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 
     /// Print only the closing summary: conversations, and what could not be decoded.
     #[arg(long)]
@@ -108,7 +108,7 @@ impl Printer {
         Self {
             look: look_of_stdout(),
             out: BufWriter::new(io::stdout()),
-            json: args.json,
+            json: args.json.is_on(),
             frames: !args.summary,
             at_once: args.source.is_stdin(),
         }

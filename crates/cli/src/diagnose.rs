@@ -10,6 +10,7 @@ use motet_decode::{CaptureError, Diagnosis, Examiner};
 use crate::decode;
 use crate::error::Error;
 use crate::grid::{Grid, Head};
+use crate::json::Json;
 use crate::output::{self, BOLD, DIM, Out};
 use crate::source::Source;
 
@@ -27,9 +28,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     source: Source,
 
-    /// One object on standard output.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 /// Runs `motet diagnose`.
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         return ended;
     }
     let diagnosis = examiner.conclude();
-    match args.json {
+    match args.json.is_on() {
         true => output::json(&diagnosis)?,
         false => print(&diagnosis)?,
     }

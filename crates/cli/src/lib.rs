@@ -28,6 +28,7 @@ mod hci;
 mod hosts;
 mod import;
 mod interrupt;
+mod json;
 mod keys;
 #[cfg(target_os = "linux")]
 mod live;

@@ -4,6 +4,7 @@ use motet_lab::experiments::model::Path;
 use serde::Serialize;
 
 use crate::error::Error;
+use crate::json::Json;
 use crate::number::whole;
 use crate::output::{self, BOLD, DIM};
 
@@ -33,9 +34,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SEGMENTS", allow_negative_numbers = true, value_parser = whole::<u32>(1..=65_535))]
     window: u32,
 
-    /// Print one JSON object.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 /// The output; goodput in kb/s.
@@ -57,7 +57,7 @@ struct Answer {
 /// When standard output cannot be written to.
 pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let answer = Answer::of(args);
-    if args.json {
+    if args.json.is_on() {
         return output::json(&answer);
     }
     let rows = [

@@ -17,6 +17,7 @@ use crate::{
     error::Error,
     grid::{Cell, Grid, Head},
     interrupt::Interrupt,
+    json::Json,
     number::{SEEDS, whole},
     output::{self, BAD, BOLD, DIM, GOOD, Out},
     progress::Progress,
@@ -44,9 +45,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "S", allow_negative_numbers = true, default_value_t = 1, value_parser = whole::<u64>(SEEDS))]
     seed: u64,
 
-    /// One object with the summary on stdout
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 
     /// Print Markdown with revision, date and command
     #[arg(long, conflicts_with = "json")]
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let runs = soak::plan(args.seed, args.seconds as f64);
     let interrupt = Interrupt::install()?;
     let (report, signal) = run_watched(&runs, &interrupt);
-    if args.json {
+    if args.json.is_on() {
         output::json(&summary(args, &runs, &report))?;
     } else if args.markdown {
         print_markdown(args, &runs, &report)?;

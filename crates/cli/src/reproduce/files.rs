@@ -39,12 +39,11 @@ impl Target {
         let folder = args.out.as_deref();
         let folder = folder.map(|folder| Folder::prepare(folder, replace));
         let folder = folder.transpose()?;
-        let to_stdout = args.json.as_deref() == Some(Path::new("-"));
-        let lines = args.json.clone().filter(|_| !to_stdout);
-        let stdout = match (to_stdout, args.markdown) {
+        let lines = args.json.file().map(Path::to_owned);
+        let stdout = match (args.json.is_on(), args.markdown) {
             (true, true) => {
                 return Err(Error::input(
-                    "--json - and --markdown both want standard output; give --json a file",
+                    "--json and --markdown both want standard output; give --json a file",
                 ));
             }
             (true, false) => Format::Json,

@@ -11,7 +11,7 @@ mod json;
 mod markdown;
 mod table;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -21,6 +21,7 @@ use self::files::Target;
 use crate::error::Error;
 use crate::grid::{Cell, Grid, Head};
 use crate::interrupt::Interrupt;
+use crate::json::JsonLines;
 use crate::number::whole;
 use crate::output::{BOLD, Out};
 
@@ -32,7 +33,7 @@ use crate::output::{BOLD, Out};
 /// itself failed. Rows marked as fit are those on which a constant of the air was fitted. An
 /// identity follows from other rows; a repeat is judged elsewhere. A command that is cut short
 /// keeps the rows of the experiments that are over, marked incomplete.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  motet reproduce --list\n  \
                         motet reproduce tcplp-hops\n  \
                         motet reproduce --full --out results")]
@@ -63,9 +64,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Write one JSON object per row to standard output, without the table, or to this file.
-    #[arg(long, value_name = "PATH", num_args = 0..=1, default_missing_value = "-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    json: JsonLines,
 
     /// Print Markdown with revision, date and command instead of the table.
     #[arg(long)]
@@ -116,6 +116,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     if args.list {
         return list(&args.ids);
     }
+    let mut args = args.clone();
+    let is_id =
+        |word: &Path| names(&experiments::all()).any(|id| is_same(&word.to_string_lossy(), id));
+    let given_back = args.json.give_back(is_id);
+    args.ids.splice(
+        0..0,
+        given_back.map(|word| word.to_string_lossy().into_owned()),
+    );
+    let args = &args;
     let chosen = choose(&args.ids)?;
     let target = Target::prepare(args)?;
     let effort = if args.full {

@@ -9,6 +9,7 @@ use clap::{ArgGroup, Args as ClapArgs, Subcommand};
 
 use crate::{
     error::Error,
+    json::Json,
     number::{pan, whole},
 };
 
@@ -190,9 +191,8 @@ Examples:
   motet router status --watch
   motet router status --hosts | sudo tee -a /etc/hosts")]
 struct StatusArgs {
-    /// Print one object for programs
-    #[arg(long, conflicts_with = "watch")]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 
     /// Show it anew every second, until Ctrl-C
     #[arg(long)]

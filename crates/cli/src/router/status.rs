@@ -45,7 +45,7 @@ fn paths(socket: Option<&Path>) -> Result<(Vec<PathBuf>, PathBuf), Error> {
 pub(super) fn run(args: &StatusArgs) -> Result<(), Error> {
     let (paths, first) = paths(args.socket.as_deref())?;
     let ask = || ask_any(&paths, &first);
-    if args.json {
+    if args.json.is_on() {
         // As the router has sent it, once it is known to be whole.
         return output::line(ask()?.0.trim_end());
     }

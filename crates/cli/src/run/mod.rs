@@ -27,6 +27,7 @@ use crate::{
     capture::{self, is_stdout, is_stream},
     error::Error,
     interrupt::Interrupt,
+    json::JsonLines,
     number::{SEEDS, whole},
     output::{self, Out},
     progress::Progress,
@@ -34,7 +35,7 @@ use crate::{
 };
 
 /// Run a scenario in virtual time: a mesh, its air, its flows
-#[derive(Debug, ClapArgs)]
+#[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "\
 A scenario says where the nodes are, what radio and settings they have, which flows there \
 are, and what to sweep over. Every point of the sweep is run with every seed, on all cores; \
@@ -44,12 +45,12 @@ Examples:
   motet run scenarios/three-hops.toml
   motet run scenarios/retry-delay.toml --seeds 8 --out study
   motet run study/results.jsonl      the same once more
-  motet run scenarios/three-hops.toml --json - | jq 'select(.record==\"summary\")'
+  motet run scenarios/three-hops.toml --json | jq 'select(.record==\"summary\")'
   motet run scenarios/three-hops.toml --pcap - | tshark -r -
   motet run --keys      every key of a scenario, and its default")]
 pub(crate) struct Args {
     /// The scenario, or results.jsonl of a run that is to be repeated; - reads standard input
-    #[arg(value_name = "SCENARIO.toml", required_unless_present = "keys")]
+    #[arg(value_name = "SCENARIO.toml", required_unless_present_any = ["keys", "json"])]
     file: Option<PathBuf>,
 
     /// First seed, instead of the scenario's
@@ -69,9 +70,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
 
-    /// Write results as JSON lines to standard output, instead of the table, or to this file
-    #[arg(long, value_name = "PATH", num_args = 0..=1, default_missing_value = "-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    json: JsonLines,
 
     /// Write plots (SVG), report.html and results.jsonl to this folder
     #[arg(long, value_name = "DIR")]
@@ -97,9 +97,18 @@ pub(crate) struct Args {
 
 /// Runs the scenario, shows and writes what it gave.
 pub(crate) fn run(args: &Args) -> Result<(), Error> {
-    let Some(file) = &args.file else {
+    if args.keys {
         return key_page::print(&scenario::documentation());
+    }
+    let mut args = args.clone();
+    let given = args.file.take();
+    let file = given.or_else(|| args.json.give_back(|_| true));
+    let Some(file) = &file else {
+        return Err(Error::input(
+            "run needs <SCENARIO.toml>, see motet run --help",
+        ));
     };
+    let args = &args;
     let (plan, provenance) = origin::read(args, file)?;
     let folder = prepare(args, file, &plan)?;
     let interrupt = Interrupt::install()?;
@@ -186,8 +195,8 @@ fn prepare(args: &Args, file: &Path, plan: &Plan) -> Result<Option<Folder>, Erro
         .iter()
         .flat_map(|folder| [PAGE, LINES].map(|name| folder.file(name)));
     let ours: Vec<PathBuf> = ours.collect();
-    let named = [&args.json, &args.pcap, &args.wire_pcap];
-    let named = named.into_iter().flatten().map(PathBuf::as_path);
+    let named = [&args.pcap, &args.wire_pcap].map(Option::as_deref);
+    let named = named.into_iter().chain([args.json.path()]).flatten();
     if named.clone().filter(|path| is_stdout(path)).count() > 1 {
         return Err(Error::input(
             "standard output takes one capture, or the results: name files for the others",
@@ -205,10 +214,10 @@ fn prepare(args: &Args, file: &Path, plan: &Plan) -> Result<Option<Folder>, Erro
 
 /// The table, or JSON lines.
 fn show(args: &Args, plan: &Plan, results: &[RunResult]) -> Result<(), Error> {
-    match &args.json {
-        Some(path) if is_stdout(path) => output::text(&report::json_lines(plan, results)),
-        path => {
-            if let Some(path) = path {
+    match args.json.is_on() {
+        true => output::text(&report::json_lines(plan, results)),
+        false => {
+            if let Some(path) = args.json.file() {
                 targets::write(
                     path,
                     report::json_lines(plan, results).as_bytes(),

@@ -35,6 +35,7 @@ use crate::{
     error::{Error, PartialOutput},
     files,
     interrupt::Interrupt,
+    json::Json,
     output::Out,
     pacer::Lateness,
     progress::Progress,
@@ -87,9 +88,8 @@ pub(crate) struct Args {
     #[arg(long = "virtual", conflicts_with = "state")]
     in_virtual_time: bool,
 
-    /// Print one JSON object instead of the summary
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 
     #[command(flatten)]
     chain: ChainArgs,
@@ -104,6 +104,7 @@ pub(crate) enum Direction {
 
 /// Sends the file and reports.
 pub(crate) fn run(args: &Args) -> Result<(), Error> {
+    let as_json = args.json.beside(args.capture.takes_stdout())?;
     let content: Arc<[u8]> = files::read(&args.file)?.into();
     let outputs = [args.capture.file(), args.trace.as_deref()];
     let outputs: Vec<&Path> = outputs.into_iter().flatten().collect();
@@ -161,7 +162,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         true => Out::Stderr,
         false => Out::Stdout,
     };
-    let shown = report.print(args.json, out);
+    let shown = report.print(as_json, out);
     let judged = if report.matches() {
         Ok(())
     } else {

@@ -7,7 +7,7 @@ use std::time;
 
 use clap::{ArgGroup, Args as ClapArgs};
 
-use crate::{capture::CaptureArgs, error::Error, number::whole};
+use crate::{capture::CaptureArgs, error::Error, json::Json, number::whole};
 
 #[cfg(unix)]
 mod air;
@@ -50,9 +50,8 @@ pub(crate) struct Args {
     #[arg(long)]
     scan: bool,
 
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 /// Captures or scans: only on Unix, where radios can be driven.
@@ -69,6 +68,7 @@ pub(crate) fn run(_: &Args) -> Result<(), Error> {
 /// There is no such radio, or none of use; the capture cannot be written.
 #[cfg(unix)]
 pub(crate) fn run(args: &Args) -> Result<(), Error> {
+    let as_json = args.json.beside(args.capture.takes_stdout())?;
     let interrupt = crate::interrupt::Interrupt::install()?;
     #[cfg(target_os = "linux")]
     if args.scan && args.radio.starts_with("wpan:") {
@@ -79,11 +79,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         return Ok(());
     };
     if args.scan {
-        return scan::run(radio, args.json);
+        return scan::run(radio, as_json);
     }
     let seconds = args.seconds.map(u64::from);
     let after = seconds.map(time::Duration::from_secs);
-    air::run(radio, &args.capture, after, args.json)
+    air::run(radio, &args.capture, after, as_json)
 }
 
 /// The first channel of 2.4 GHz.

@@ -139,7 +139,7 @@ How a flow ended is its `outcome`:
 A flow that TCP gave up fails its run: exit status 1, one sentence, and `complete` is false. A
 transfer that time cut short does not; the table counts those, and flows that delivered nothing.
 
-- `--json PATH` (`-` is standard output): one JSON object a line. `schema` is the version of
+- `--json`, or `--json PATH` for a file: one JSON object a line. `schema` is the version of
   its keys, which grows when one goes or changes its meaning; `record` is its kind: `run` (totals
   of one run: goodput; what it cannot exceed, `bound_kbps`, null with several flows, with one that is no bulk transfer, with
   RPL, where links change, and with TCPlE, since no path or no order of frames is known in advance;
