@@ -56,7 +56,7 @@ fn pages(command: clap::Command) -> std::io::Result<Vec<(String, Vec<u8>)>> {
 }
 
 fn collect(command: &clap::Command, pages: &mut Vec<(String, Vec<u8>)>) -> std::io::Result<()> {
-    let man = Man::new(command.clone());
+    let man = Man::new(command.clone().override_usage(synopsis(command)));
     let mut page = Vec::new();
     man.render(&mut page)?;
     pages.push((man.get_filename(), page));
@@ -64,6 +64,53 @@ fn collect(command: &clap::Command, pages: &mut Vec<(String, Vec<u8>)>) -> std::
         collect(below, pages)?;
     }
     Ok(())
+}
+
+/// What may stand on the command line, each option with its value: clap_mangen leaves values out.
+fn synopsis(command: &clap::Command) -> String {
+    let name = command.get_bin_name().unwrap_or(command.get_name());
+    let mut words = vec![name.to_owned()];
+    let shown = command.get_arguments().filter(|one| !one.is_hide_set());
+    let (last, options): (Vec<_>, Vec<_>) = shown.partition(|one| one.is_positional());
+    for argument in options.into_iter().chain(last) {
+        let word = usage(argument);
+        words.push(match argument.is_required_set() {
+            true => word,
+            false => format!("[{word}]"),
+        });
+    }
+    if command.has_subcommands() {
+        words.push(match command.is_subcommand_required_set() {
+            true => "COMMAND".to_owned(),
+            false => "[COMMAND]".to_owned(),
+        });
+    }
+    words.join(" ")
+}
+
+/// An option with the name of its value, or the name of an operand.
+fn usage(argument: &clap::Arg) -> String {
+    let names = argument.get_value_names().unwrap_or_default();
+    let names: Vec<&str> = names.iter().map(clap::builder::Str::as_str).collect();
+    let takes = argument.get_num_args().unwrap_or_default();
+    let mut value = match names.is_empty() {
+        true => argument.get_id().to_string(),
+        false => names.join(" "),
+    };
+    if takes.max_values() > names.len().max(1) {
+        value += "...";
+    }
+    let Some(long) = argument.get_long() else {
+        return match argument.is_last_set() {
+            true => format!("-- {value}"),
+            false => value,
+        };
+    };
+    match (argument.get_action().takes_values(), takes.min_values()) {
+        (false, _) => format!("--{long}"),
+        (true, 0) => format!("--{long} [{value}]"),
+        (true, _) => format!("--{long} {value}"),
+    }
 }
 
 #[cfg(test)]
@@ -92,6 +139,27 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_synopsis_names_the_values_of_options() {
+        let mut command = crate::Arguments::command();
+        command.build();
+        let of = |name: &str| synopsis(command.find_subcommand(name).unwrap());
+        let run = of("run");
+        for words in [
+            "motet run",
+            "[--seed S]",
+            "[--json [PATH]]",
+            "[--force]",
+            "SCENARIO.toml",
+        ] {
+            assert!(run.contains(words), "{run}");
+        }
+        let model = of("model");
+        assert!(model.contains(" --mss BYTES "), "{model}");
+        assert!(of("reproduce").ends_with("[ID...]"), "{}", of("reproduce"));
+        assert!(of("keys").ends_with("COMMAND"), "{}", of("keys"));
     }
 
     #[test]
