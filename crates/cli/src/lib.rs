@@ -201,10 +201,21 @@ fn sentence(error: &clap::Error, command: Option<&str>) -> String {
 
 /// The command that the command line names, if there is such a command.
 fn named_command() -> Option<String> {
-    let word = std::env::args().nth(1)?;
-    let command = Arguments::command();
-    let found = command.get_subcommands().find(|one| one.get_name() == word);
-    found.map(|one| one.get_name().to_owned())
+    named(&Arguments::command(), std::env::args().skip(1))
+}
+
+/// The command that `words` begin with, with those below it: `keys new`.
+fn named(command: &clap::Command, words: impl Iterator<Item = String>) -> Option<String> {
+    let mut command = command;
+    let mut names = Vec::new();
+    for word in words {
+        let Some(below) = command.find_subcommand(&word) else {
+            break;
+        };
+        names.push(word);
+        command = below;
+    }
+    (!names.is_empty()).then(|| names.join(" "))
 }
 
 /// The option, command or value that was probably meant.
@@ -224,6 +235,14 @@ fn meant(error: &clap::Error) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sentence_names_the_whole_command() {
+        let of = |words: &str| named(&Arguments::command(), words.split(' ').map(str::to_owned));
+        assert_eq!(of("keys new --force").as_deref(), Some("keys new"));
+        assert_eq!(of("router --air status").as_deref(), Some("router"));
+        assert_eq!(of("none run"), None);
+    }
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -32,6 +32,12 @@ pub(crate) struct Args {
 /// # Errors
 /// When a page exists, or cannot be written.
 pub(crate) fn run(args: &Args, command: clap::Command) -> Result<(), Error> {
+    if args.folder.exists() && !args.folder.is_dir() {
+        let folder = args.folder.display();
+        return Err(Error::input(format!(
+            "{folder} is a file, name a directory"
+        )));
+    }
     let pages = pages(command)
         .map_err(|error| Error::failed(format!("cannot make the manual pages: {error}")))?;
     for (name, page) in &pages {
@@ -174,6 +180,9 @@ mod tests {
         assert!(matches!(again, Err(Error::Input(text)) if text.contains("--force")));
         args.force = true;
         run(&args, crate::Arguments::command()).unwrap();
+        args.folder = folder.path().join("motet.1");
+        let file = run(&args, crate::Arguments::command());
+        assert!(matches!(file, Err(Error::Input(text)) if text.contains("name a directory")));
         args.folder = folder.path().join("new/folder");
         run(&args, crate::Arguments::command()).unwrap();
         assert!(args.folder.join("motet.1").is_file());

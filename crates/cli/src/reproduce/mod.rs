@@ -23,7 +23,7 @@ use crate::grid::{Cell, Grid, Head};
 use crate::interrupt::Interrupt;
 use crate::json::JsonLines;
 use crate::number::whole;
-use crate::output::{BOLD, Out};
+use crate::output::{self, BOLD, Out};
 
 /// Run the published experiments with this stack and hold them against the papers.
 ///
@@ -113,18 +113,10 @@ pub(crate) struct Done {
 /// [`Error::Input`] for an unknown ID or a file in the way, [`Error::Failed`] when a run
 /// failed; then the other experiments' rows are printed nevertheless.
 pub(crate) fn run(args: &Args) -> Result<(), Error> {
+    let args = &settled(args)?;
     if args.list {
-        return list(&args.ids);
+        return list(&args.ids, args.json.is_on());
     }
-    let mut args = args.clone();
-    let is_id =
-        |word: &Path| names(&experiments::all()).any(|id| is_same(&word.to_string_lossy(), id));
-    let given_back = args.json.give_back(is_id);
-    args.ids.splice(
-        0..0,
-        given_back.map(|word| word.to_string_lossy().into_owned()),
-    );
-    let args = &args;
     let chosen = choose(&args.ids)?;
     let target = Target::prepare(args)?;
     let effort = if args.full {
@@ -180,6 +172,27 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     }
 }
 
+/// The arguments, with an ID behind `--json` among the IDs.
+///
+/// # Errors
+/// [`Error::Input`] where the word is nearly an ID: as the name of a file it would let all
+/// experiments run.
+fn settled(args: &Args) -> Result<Args, Error> {
+    let mut args = args.clone();
+    let all = experiments::all();
+    let is_id = |word: &Path| names(&all).any(|id| is_same(&word.to_string_lossy(), id));
+    let given_back = args.json.give_back(is_id);
+    args.ids.splice(
+        0..0,
+        given_back.map(|word| word.to_string_lossy().into_owned()),
+    );
+    let word = args.json.file().and_then(Path::to_str);
+    let word = word.filter(|word| !word.contains(['.', '/']));
+    let is_near = |word: &&str| names(&all).any(|id| strsim::jaro_winkler(word, id) >= ALIKE);
+    let refused = word.filter(is_near).map(|word| unknown(word, &all));
+    refused.map_or(Ok(args), Err)
+}
+
 /// The command without where its rows go.
 fn command(args: &Args) -> String {
     let mut command = "motet reproduce".to_owned();
@@ -196,7 +209,7 @@ fn command(args: &Args) -> String {
 }
 
 /// Prints the experiments of these IDs, or all of them.
-fn list(ids: &[String]) -> Result<(), Error> {
+fn list(ids: &[String], as_json: bool) -> Result<(), Error> {
     let all = experiments::all();
     if let Some(id) = ids
         .iter()
@@ -207,9 +220,16 @@ fn list(ids: &[String]) -> Result<(), Error> {
     let mut grid = Grid::new(vec![Head::fixed("").words(), Head::fixed("").prose()]);
     let is_asked = |id: &str| ids.is_empty() || ids.iter().any(|asked| is_same(asked, id));
     for Experiment { id, title, .. } in all.iter().filter(|all| is_asked(all.id)) {
+        if as_json {
+            output::json(&serde_json::json!({ "experiment": id, "title": title }))?;
+            continue;
+        }
         grid.push([Cell::styled(*id, BOLD), Cell::from(*title)]);
     }
-    grid.print(Out::Stdout).map(drop)
+    match as_json {
+        true => Ok(()),
+        false => grid.print(Out::Stdout).map(drop),
+    }
 }
 
 /// The IDs of all experiments.
@@ -239,6 +259,9 @@ fn choose(ids: &[String]) -> Result<Vec<Experiment>, Error> {
 fn is_same(asked: &str, id: &str) -> bool {
     asked.eq_ignore_ascii_case(id)
 }
+
+/// How alike a word and an ID are, from 0 to 1, where the ID was meant.
+const ALIKE: f64 = 0.93;
 
 fn unknown(id: &str, all: &[Experiment]) -> Error {
     let asked = id.to_ascii_lowercase();
