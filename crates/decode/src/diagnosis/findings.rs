@@ -2,7 +2,7 @@
 
 use super::Examiner;
 use super::flows::{self, Flow, Way};
-use super::rules::{contradiction, counted, limit_of, worsening};
+use super::rules::{contradiction, counted, limit_of, many_again, many_retries, worsening};
 use super::stations::{Link, Node};
 use super::tally::Events;
 
@@ -182,7 +182,7 @@ impl Findings {
                 100.0 * usual
             );
             self.add(57, "worse-link", name, text, &[]);
-        } else if link.asked >= 200 && retried >= 1.5 {
+        } else if link.asked >= 200 && retried >= many_retries(link) {
             let text = format!(
                 "the link {name} needs {:.0} retries for 100 frames{strength}",
                 100.0 * retried
@@ -248,19 +248,34 @@ impl Findings {
             self.add(95, "silent", name, text, &[node.pause.frames[1]]);
             return;
         }
+        let to_it = of.stations.links.iter().filter(|((_, dst), _)| dst == name);
+        let lost = to_it.map(|(_, link)| link.lost_at_end());
+        let lost = lost.filter(|row| row.to_s > node.last_s);
+        let in_vain = lost.map(|row| row.attempts).max().unwrap_or(0);
+        if node.frames >= 10 && in_vain >= IN_VAIN && at_end >= 0.2 && at_end > 8.0 * usual {
+            let text = format!(
+                "{name} fell silent at {:.1} s: none of {in_vain} attempts to send to it was acknowledged from then to the \
+                 capture's end",
+                node.last_s
+            );
+            self.add(95, "silent", name, text, &[node.pause.frames[1]]);
+            return;
+        }
         let pause = &node.pause;
         let back = pause.began_s + pause.long_s;
-        if node.frames >= 10
-            && pause.long_s >= 0.8
-            && pause.long_s > 8.0 * usual
-            && asked_in_vain(pause.began_s, back)
-        {
+        let is_missed = asked_in_vain(pause.began_s, back) && pause.long_s > 8.0 * usual;
+        let has_restarted = node.asked_after > 0 && pause.before >= 10 && pause.jumps;
+        if node.frames >= 10 && pause.long_s >= 0.8 && (is_missed || has_restarted) {
             let (code, what) = match node.asked_after {
                 0 => ("pause", "it was out of reach or stood still"),
                 _ => ("reboot", "it asks for a router again, as after a restart"),
             };
+            let though = match is_missed {
+                true => ", though others sent to it",
+                false => "",
+            };
             let text = format!(
-                "{name} was not heard from {:.1} to {back:.1} s, though others sent to it: {what}",
+                "{name} was not heard from {:.1} to {back:.1} s{though}: {what}",
                 pause.began_s
             );
             self.add(75, code, name, text, &pause.frames);
@@ -440,9 +455,16 @@ impl Findings {
             self.add(80, code, &name, text, &[frame]);
         }
         if flow.syn_acks.count >= 2 || flow.syns.count >= 2 {
+            let wait_s = flow.syn_acks.span_s.0 - flow.syns.span_s.0;
+            // RFC 6298 §2.1: the first RTO.
+            let slow = match flow.syns.count > 0 && wait_s >= 1.0 {
+                true => format!(": the first answer took {wait_s:.1} s, longer than the first RTO"),
+                false => String::new(),
+            };
             let text = format!(
-                "the handshake took {} SYNs and {} SYN-ACKs",
-                flow.syns.count, flow.syn_acks.count
+                "the handshake took {} and {}{slow}",
+                counted(flow.syns.count, "SYN"),
+                counted(flow.syn_acks.count, "SYN-ACK")
             );
             let frames = [&flow.syns.frames[..], &flow.syn_acks.frames].concat();
             self.add(28, "handshake", &name, text, &frames);
@@ -462,7 +484,7 @@ impl Findings {
         for (cause, again) in &way.again {
             let events = &again.events;
             let share = 100.0 * events.count as f64 / way.sent.max(1) as f64;
-            if events.count < 3 || share < 2.0 {
+            if events.count < 3 || share < many_again(cause) {
                 continue;
             }
             let on: Vec<String> = way
@@ -487,7 +509,9 @@ impl Findings {
             };
             self.add(severity, "retransmissions", name, text, &events.frames);
         }
-        if way.closed.count >= 3 || way.closed_s >= 1.0 {
+        // A window that closes for a moment delays nobody.
+        let is_long = way.closed_s >= CLOSED_S * way.closed.count as f64;
+        if way.closed_s >= 1.0 || (way.closed.count >= 3 && is_long) {
             let text = format!(
                 "{sender} closes its window {} times, for {:.1} s: its application reads too slowly for {receiver}",
                 way.closed.count, way.closed_s
@@ -513,8 +537,12 @@ impl Findings {
 
 /// A silence that is one.
 const SILENCE_S: f64 = 5.0;
+/// Attempts at a node that is off: a sender makes about as many before it gives a frame up.
+const IN_VAIN: u64 = 6;
 /// A pause of a flow with data under way that is one.
 const STALL_S: f64 = 8.0;
+/// How long a window is closed each time, s, that delays its sender: a round trip over a few hops.
+const CLOSED_S: f64 = 0.1;
 /// Findings of one kind at most.
 const OF_KIND_MAX: usize = 8;
 /// Nodes that are hardly heard before they count as invented.

@@ -2,8 +2,8 @@
 //!
 //! A segment shows itself on each hop, so that a capture near enough says how far it came. The
 //! cause of a retransmission is the first of these that fits: its ACK had come, its ACK was under
-//! way, it was still under way itself, a link lost it, or it was lost where the capture does not
-//! reach.
+//! way, a link lost it, a relay that passes others on did not pass it on, or it was lost where the
+//! capture does not reach.
 
 use std::collections::BTreeMap;
 
@@ -16,6 +16,9 @@ use super::view::View;
 #[derive(Debug, Default)]
 pub(super) struct Flows {
     pub(super) flows: Table<u64, Flow>,
+    /// By address and node: how often packets with that address began their way over the air at the
+    /// node, or ended it there.
+    pub(super) edges: Table<(String, String), i64>,
 }
 
 /// A TCP connection.
@@ -39,6 +42,8 @@ pub(super) struct Flow {
 pub(super) struct Way {
     /// The link sender nearest to the origin.
     origin: Option<String>,
+    /// Nodes that were heard to pass segments on.
+    relays: Vec<String>,
     segments: BTreeMap<u32, Segment>,
     pub(super) sent: u64,
     pub(super) bytes: u64,
@@ -66,6 +71,10 @@ pub(super) struct Way {
     /// Begins of new data after a pause with nothing under way: how many, the first and the last,
     /// s.
     bursts: (u64, f64, f64),
+    /// The squares of the times between them, summed.
+    burst_squares: f64,
+    /// The first number heard.
+    begin: Option<u32>,
     last_new_s: f64,
     /// The end of the path is not the node that is heard: what happens beyond is not.
     is_beyond: bool,
@@ -96,6 +105,19 @@ impl Flows {
         let Some(stream) = view.number("tcp", "stream") else {
             return;
         };
+        for (end, begins) in [("src", 1), ("dst", -1)] {
+            let Some(addr) = view.text("ipv6", end) else {
+                continue;
+            };
+            for (node, count) in [("src", begins), ("dst", -begins)] {
+                let node = view.text("mac", node).unwrap_or_default().to_owned();
+                let key = (addr.to_owned(), node);
+                let has_room = self.edges.len() < EDGES_MAX || self.edges.get(&key).is_some();
+                if has_room && let Some(edge) = self.edges.at(key) {
+                    *edge += count;
+                }
+            }
+        }
         if let Some(flow) = self.flows.at(stream) {
             flow.observe(view, stations);
         }
@@ -153,7 +175,7 @@ impl Flow {
         if let Some(ack) = view.number("tcp", "ack_relative").map(|ack| ack as u32) {
             let peer = &mut self.ways[1 - way];
             let is_here = peer.origin.as_deref() == Some(receiver.as_str());
-            peer.acknowledged(ack, at_s, is_origin, is_here);
+            peer.acknowledged(ack, at_s, [is_origin, is_here, len == 0]);
         }
     }
 
@@ -184,7 +206,7 @@ impl Flow {
         is_flow.then(|| SeenFlow {
             from,
             to,
-            bytes: way.bytes,
+            bytes: way.bytes.max(way.spanned()),
             start_s: self.span_s.0 - begin_s,
             seconds: self.span_s.1 - self.span_s.0,
             segment_bytes: way.longest,
@@ -239,13 +261,14 @@ impl Way {
         let is_origin = self.origin.as_deref() == Some(hop.as_str());
         self.longest = self.longest.max(len);
         let end = seq.wrapping_add(len);
+        self.begin = Some(self.begin.map_or(seq, |begin| begin.min(seq)));
         if is_origin {
             self.sent += 1;
         }
         let known = self.segments.get(&seq).map(|known| known.at_s);
         match known {
             Some(first_s) if is_origin && at_s > first_s => {
-                let cause = self.cause(seq, stations);
+                let cause = self.cause(seq, at_s, stations);
                 self.again
                     .entry(cause)
                     .or_default()
@@ -260,6 +283,9 @@ impl Way {
                 }
             }
             Some(_) => {
+                if !is_origin && self.relays.len() < HOPS_MAX && !self.relays.contains(&hop) {
+                    self.relays.push(hop.clone());
+                }
                 if let Some(segment) = self.segments.get_mut(&seq)
                     && segment.path.len() < HOPS_MAX
                 {
@@ -276,16 +302,7 @@ impl Way {
                     self.one_by_one += u64::from(is_idle);
                 }
                 if is_origin {
-                    let is_rested = self.acked_here >= self.end && at_s - self.last_new_s > PAUSE_S;
-                    if is_rested || self.bursts.0 == 0 {
-                        let first = if self.bursts.0 == 0 {
-                            at_s
-                        } else {
-                            self.bursts.1
-                        };
-                        self.bursts = (self.bursts.0 + 1, first, at_s);
-                    }
-                    self.last_new_s = at_s;
+                    self.begins(at_s);
                 }
                 self.end = self.end.max(end);
                 if self.segments.len() >= SEGMENTS_MAX {
@@ -303,17 +320,44 @@ impl Way {
         }
     }
 
-    /// The time between messages and the bytes of each, where data comes with pauses.
-    fn messages(&self) -> Option<(f64, u64)> {
-        let (count, first_s, last_s) = self.bursts;
-        (count >= BURSTS_MIN).then(|| {
-            let interval_s = (last_s - first_s) / (count - 1) as f64;
-            (interval_s, self.bytes / count)
-        })
+    /// The origin sends new data: another message, where nothing was under way for a while.
+    fn begins(&mut self, at_s: f64) {
+        let is_rested = self.acked_here >= self.end && at_s - self.last_new_s > PAUSE_S;
+        self.bursts = match self.bursts {
+            (0, ..) => (1, at_s, at_s),
+            (count, first_s, last_s) if is_rested => {
+                self.burst_squares += (at_s - last_s).powi(2);
+                (count + 1, first_s, at_s)
+            }
+            bursts => bursts,
+        };
+        self.last_new_s = at_s;
     }
 
-    /// Why the segment that begins at `seq` was sent again.
-    fn cause(&mut self, seq: u32, stations: &Stations) -> &'static str {
+    /// Bytes between the lowest number and the highest one that was heard or acknowledged: a
+    /// sniffer misses segments.
+    fn spanned(&self) -> u64 {
+        let end = self.end.max(self.acked);
+        self.begin
+            .map_or(0, |begin| u64::from(end.saturating_sub(begin)))
+    }
+
+    /// The time between messages and the bytes of each, where data comes with pauses at even times.
+    fn messages(&self) -> Option<(f64, u64)> {
+        let (count, first_s, last_s) = self.bursts;
+        if count < BURSTS_MIN {
+            return None;
+        }
+        let intervals = (count - 1) as f64;
+        let interval_s = (last_s - first_s) / intervals;
+        let variance = self.burst_squares / intervals - interval_s.powi(2);
+        // Pauses of a transfer, behind losses, come at any time.
+        let is_even = variance <= (UNEVEN * interval_s).powi(2);
+        is_even.then(|| (interval_s, self.bytes.max(self.spanned()) / count))
+    }
+
+    /// Why the segment that begins at `seq` was sent again at `now_s`.
+    fn cause(&mut self, seq: u32, now_s: f64, stations: &Stations) -> &'static str {
         let Some(segment) = self.segments.get(&seq) else {
             return UNKNOWN;
         };
@@ -334,14 +378,32 @@ impl Way {
             }
             return LINK;
         }
-        BEYOND
+        // A link that loses a fragment drops the others: the segment is not seen on it.
+        let mut onward = stations
+            .links
+            .iter()
+            .filter(|((src, _), link)| src == to && link.loses_between(segment.last_s, now_s));
+        if let Some(((src, dst), _)) = onward.next() {
+            if let Some(events) = self.lost_on.at(format!("{src} → {dst}")) {
+                events.add(*frame, segment.at_s);
+            }
+            return LINK;
+        }
+        match self.relays.contains(to) {
+            true => RELAY,
+            false => BEYOND,
+        }
     }
 
-    /// The peer acknowledges up to `ack`.
-    fn acknowledged(&mut self, ack: u32, at_s: f64, is_sent: bool, is_here: bool) {
+    /// The peer acknowledges up to `ack`; whether it is heard where the peer sends it, whether it
+    /// reaches this end, and whether it carries no data.
+    fn acknowledged(&mut self, ack: u32, at_s: f64, [is_sent, is_here, is_bare]: [bool; 3]) {
         if is_here || self.origin.as_deref() == Some("wire") {
             self.acked_here = self.acked_here.max(ack);
-            self.acked_here_s = at_s;
+            // What follows data of the peer's may be the answer to it.
+            if is_bare {
+                self.acked_here_s = at_s;
+            }
         }
         if !is_sent || ack <= self.acked {
             return;
@@ -408,15 +470,20 @@ pub(super) const ACK_LATE: &str = "because its ACK was lost or late";
 pub(super) const EARLY: &str = "before its ACK could come (RTO below the round-trip time)";
 pub(super) const LINK: &str = "because a link lost it";
 pub(super) const BEYOND: &str = "because it was lost or held up beyond what the capture shows";
+pub(super) const RELAY: &str = "because a relay took it and did not pass it on in time";
 const UNKNOWN: &str = "for a cause that the capture does not show";
 
 /// New data after so long, with nothing under way, is another message.
 const PAUSE_S: f64 = 0.7;
 /// Messages from which on a flow is one of messages.
 const BURSTS_MIN: u64 = 4;
+/// By how much times between messages differ, a standard deviation, as a part of their mean.
+const UNEVEN: f64 = 0.3;
 /// So soon after an ACK the sender waited for it.
 const AT_ONCE_S: f64 = 0.1;
 const HOPS_MAX: usize = 64;
+/// Pairs of an address and a node: each costs a look at all nodes.
+const EDGES_MAX: usize = 256;
 /// Segments remembered each way.
 const SEGMENTS_MAX: usize = 512;
 /// Sequence numbers below the acknowledged ones that stay known.

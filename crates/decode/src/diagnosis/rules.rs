@@ -1,5 +1,6 @@
 //! Thresholds of single findings, and what they mean.
 
+use super::flows;
 use super::stations::{Link, SPAN_S};
 
 /// What it means that an announcement changes: from how many changes on, how bad it is, and why.
@@ -75,6 +76,31 @@ pub(super) fn worsening(link: &Link) -> Option<(f64, f64, f64)> {
     None
 }
 
+/// Retries for each frame that are many.
+///
+/// A receiver that is busy acknowledges nothing. Where acknowledgments are lost between nodes that
+/// hear one another well, something disturbs the link, and fewer retries are many.
+pub(super) fn many_retries(link: &Link) -> f64 {
+    let loses_acks = link.acknowledged as f64 >= LOST_ACKS * link.asked as f64;
+    match link.rssi_dbm() {
+        Some(STRONG_DBM..) if loses_acks => 0.8,
+        _ => 1.5,
+    }
+}
+
+/// The share of retransmissions, in %, that is more than TCP's own search for its window makes.
+pub(super) fn many_again(cause: &str) -> f64 {
+    match cause {
+        flows::LINK | flows::RELAY | flows::ACK_LATE => 5.0,
+        _ => 2.0,
+    }
+}
+
+/// 20 dB and more above what radios of IEEE 802.15.4 receive.
+const STRONG_DBM: f64 = -75.0;
+/// Acknowledgments for each frame: a sender that hears the first sends the frame no more.
+const LOST_ACKS: f64 = 1.2;
+
 pub(super) fn counted(number: u64, what: &str) -> String {
     if number == 1 {
         format!("1 {what}")
@@ -88,7 +114,8 @@ pub(super) fn limit_of(kind: &str) -> u64 {
     match kind {
         "router advertisement" | "router solicitation" | "DIS" | "beacon request" => 12,
         "DIO" | "DAO" | "beacon" => 30,
-        "data request" => 40,
+        // While an answer is due a child asks each 100 ms, or sooner (TCPlp, section 9.2).
+        "data request" => 150,
         _ => 40,
     }
 }

@@ -1,8 +1,8 @@
 //! What a capture shows of a network, to build it again: nodes, links, flows.
 //!
 //! Place: beside the report, for `motet replay`. A sniffer shows who sent how often and what was
-//! acknowledged; what follows for the links is an estimate, and who disturbs whom is not shown at
-//! all.
+//! acknowledged, as far as it heard them: sequence numbers show how much it missed. What follows
+//! for the links is an estimate, and who disturbs whom is not shown at all.
 
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -35,10 +35,10 @@ pub struct SeenLink {
     pub from: usize,
     /// The receiver.
     pub to: usize,
-    /// Attempts, and the share of them that was acknowledged.
-    pub attempts: u64,
-    /// Of all attempts.
-    pub acknowledged: f64,
+    /// Frames, and attempts at them, with those that the sniffer missed.
+    pub frames: f64,
+    /// As many for each frame as it took.
+    pub attempts: f64,
     /// Times, s after the first flow's begin, in which it was much worse: from, to, share
     /// acknowledged.
     pub worse: Vec<(f64, f64, f64)>,
@@ -83,21 +83,27 @@ impl Examiner {
         let begin_s = if begin_s.is_finite() { begin_s } else { 0.0 };
         let links = self.stations.links.iter().filter_map(|((from, to), link)| {
             let ends = (*number.get(from.as_str())?, *number.get(to.as_str())?);
+            let (missed, heard) = self.stations.nodes.get(from)?.shares();
+            let frames = link.asked as f64 / (1.0 - missed).max(0.05);
             (link.acknowledged > 0).then(|| SeenLink {
                 from: ends.0,
                 to: ends.1,
-                attempts: link.attempts,
-                acknowledged: link.acknowledged as f64 / link.attempts.max(1) as f64,
+                frames,
+                attempts: ((link.asked + link.retries) as f64 / heard).max(frames),
                 worse: worse(link, begin_s),
             })
         });
-        let links = links.collect();
+        let links: Vec<SeenLink> = links.collect();
+        let nearest = nearest(&links);
         let parent = |node: &String| {
             let of_number = |parents: &Parents| number.get(parents.list.last()?.as_str()).copied();
             let registered = self.control.parents.get(node).and_then(of_number);
-            registered.or_else(|| self.routed_by(node, &nodes))
+            let named = registered.or_else(|| self.routed_by(node, &nodes));
+            // A sniffer that missed how it joined has seen where its frames went.
+            named.or_else(|| nearest.get(number.get(node.as_str())?).copied())
         };
         let parents: Option<Vec<usize>> = nodes.iter().skip(1).map(parent).collect();
+        let parents = parents.filter(|parents| is_tree(parents));
         let mut flows: Vec<SeenFlow> = self
             .flows
             .flows
@@ -138,8 +144,9 @@ impl Examiner {
         })
     }
 
-    /// The nodes that take part, the border router first: the one that others register with, and
-    /// that registers with nobody; else the one that gets most frames.
+    /// The nodes that take part, the border router first: one that registers with nobody; of
+    /// several, the one where packets of hosts beyond come and go, that others register with, and
+    /// that gets most frames.
     fn ordered(&self) -> Vec<String> {
         let hears = |name: &str| {
             let links = self.stations.links.iter().filter(|((_, to), _)| to == name);
@@ -166,11 +173,19 @@ impl Examiner {
             .filter_map(|(_, said)| node_of(&said.last, &nodes))
             .collect();
         let root_of_rpl = roots.first().and_then(|root| nodes.get(*root)).cloned();
+        // Where packets of hosts beyond come from, and go to.
+        let mut borders: BTreeMap<&str, i64> = BTreeMap::new();
+        for ((addr, node), count) in self.flows.edges.iter() {
+            if node_of(addr, &nodes).is_none() {
+                *borders.entry(node).or_default() += count;
+            }
+        }
         let rank = |name: &String| {
             let registers = self.control.parents.get(name).is_some();
             (
                 root_of_rpl.as_ref() != Some(name),
                 registers,
+                -borders.get(name.as_str()).unwrap_or(&0),
                 !is_parent(name),
                 u64::MAX - hears(name),
             )
@@ -180,6 +195,47 @@ impl Examiner {
         }
         nodes
     }
+}
+
+/// The parent of each node on the shortest way to the border router, number 0, over links that
+/// carried a good part of the node's frames; of several, the one that carried most.
+fn nearest(links: &[SeenLink]) -> BTreeMap<usize, usize> {
+    let mut most: BTreeMap<usize, f64> = BTreeMap::new();
+    for link in links {
+        let frames = most.entry(link.from).or_default();
+        *frames = frames.max(link.frames);
+    }
+    let carries = |link: &&SeenLink| {
+        let most = most.get(&link.from).copied().unwrap_or(0.0);
+        link.from != 0 && link.frames >= PART_MIN * most
+    };
+    let links: Vec<&SeenLink> = links.iter().filter(carries).collect();
+    let mut parents = BTreeMap::new();
+    let mut level = vec![0];
+    while !level.is_empty() {
+        let mut next: BTreeMap<usize, (usize, f64)> = BTreeMap::new();
+        let is_next = |link: &&&SeenLink| level.contains(&link.to);
+        for link in links.iter().filter(is_next) {
+            if !parents.contains_key(&link.from) {
+                let best = next.entry(link.from).or_default();
+                if link.frames > best.1 {
+                    *best = (link.to, link.frames);
+                }
+            }
+        }
+        parents.extend(next.iter().map(|(node, (parent, _))| (*node, *parent)));
+        level = next.into_keys().collect();
+    }
+    parents
+}
+
+/// Whether parents, that of node 1 first, lead to node 0 from everywhere.
+fn is_tree(parents: &[usize]) -> bool {
+    let above = |node: usize| parents.get(node.checked_sub(1)?).copied();
+    (1..=parents.len()).all(|node| {
+        let steps = std::iter::successors(Some(node), |node| above(*node));
+        steps.take(parents.len() + 1).any(|node| node == 0)
+    })
 }
 
 /// Stretches in which a link was far worse than over all.
@@ -206,6 +262,8 @@ fn worse(link: &Link, begin_s: f64) -> Vec<(f64, f64, f64)> {
     list
 }
 
+/// A link that carries less of a node's frames is no way that it takes.
+const PART_MIN: f64 = 0.05;
 /// Retries whose mean time says something: so many, and such a share of all attempts. A mote that
 /// paces itself keeps clear of its neighbours, and the few retries that are left come at other
 /// times.
@@ -234,4 +292,34 @@ fn node_of(addr: &str, nodes: &[String]) -> Option<usize> {
         }
     };
     nodes.iter().position(has)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parents_follow_the_frames() {
+        let link = |(from, to, frames)| SeenLink {
+            from,
+            to,
+            frames,
+            attempts: frames,
+            worse: Vec::new(),
+        };
+        // Node 3 reached the border router by itself once, and sends by nodes 2 and 1.
+        let carried = [
+            (3, 2, 400.0),
+            (3, 0, 1.0),
+            (2, 1, 400.0),
+            (2, 3, 200.0),
+            (1, 0, 400.0),
+            (1, 2, 200.0),
+            (0, 1, 200.0),
+        ];
+        let found = nearest(&carried.map(link));
+        assert_eq!(found, BTreeMap::from([(1, 0), (2, 1), (3, 2)]));
+        assert!(is_tree(&[0, 1, 2]) && is_tree(&[]));
+        assert!(!is_tree(&[0, 3, 2]) && !is_tree(&[0, 9]));
+    }
 }

@@ -49,6 +49,10 @@ pub(super) struct Node {
     rssi: (f64, u64),
     pub(super) data_frames: u64,
     last_sequence: Option<u8>,
+    /// Frames of which an attempt was heard, each counted once, and sequence numbers between them
+    /// that were not.
+    heard: u64,
+    missed: u64,
     last_secured: Option<Secured>,
     /// Sequence numbers that go back.
     pub(super) steps_back: Events,
@@ -81,6 +85,11 @@ pub(super) struct Pause {
     pub(super) long_s: f64,
     /// The frame before it and the one behind it.
     pub(super) frames: [u64; 2],
+    /// Frames of the node before it.
+    pub(super) before: u64,
+    /// Whether the sequence number behind it does not follow: it lives in memory, and a start draws
+    /// another.
+    pub(super) jumps: bool,
     last_frame: u64,
 }
 
@@ -103,6 +112,8 @@ pub(super) struct Link {
     /// The last frame of which an attempt was acknowledged.
     last_acked: u64,
     open: Option<(u64, f64)>,
+    /// Attempts at that frame that were heard.
+    open_attempts: u64,
     /// Time between attempts of one frame: the sum, and how many.
     pub(super) retry_s: (f64, u64),
     /// Frames lost in a row: how many, from when to when, and the first of them; the present row
@@ -121,6 +132,8 @@ pub(super) struct Link {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Row {
     pub(super) count: u64,
+    /// Attempts at them that were heard.
+    pub(super) attempts: u64,
     pub(super) from_s: f64,
     pub(super) to_s: f64,
     /// When a frame arrived again; 0: never.
@@ -136,6 +149,8 @@ impl Node {
             self.pause.long_s = pause;
             self.pause.began_s = self.last_s;
             self.pause.frames = [self.pause.last_frame, number];
+            self.pause.before = self.frames;
+            self.pause.jumps = false;
             self.asked_after = 0;
         }
         self.pause.last_frame = number;
@@ -144,6 +159,19 @@ impl Node {
 
     pub(super) fn rssi_dbm(&self) -> Option<f64> {
         (self.rssi.1 > 0).then(|| self.rssi.0 / self.rssi.1 as f64)
+    }
+
+    /// The share of its frames of which no attempt was heard, and the share of its attempts that
+    /// was.
+    ///
+    /// Sequence numbers show the first. With `a` attempts heard for each frame that was heard at
+    /// all, an attempt is heard with the chance `1 - missed * a`: a frame succeeds at each attempt
+    /// with the same chance, so that the number of its attempts is geometric, and so is that of
+    /// those heard.
+    pub(super) fn shares(&self) -> (f64, f64) {
+        let missed = self.missed as f64 / (self.missed + self.heard).max(1) as f64;
+        let attempts = self.frames as f64 / self.heard.max(1) as f64;
+        (missed, (1.0 - missed * attempts).clamp(HEARD_MIN, 1.0))
     }
 }
 
@@ -159,6 +187,11 @@ impl Link {
             .any(|at_s| (from_s..=to_s).contains(at_s))
     }
 
+    /// Its last frames, where they were lost in a row.
+    pub(super) const fn lost_at_end(&self) -> &Row {
+        &self.row
+    }
+
     /// A new frame begins: what became of the one before is known.
     fn settle(&mut self) {
         let Some((first, at_s)) = self.open.take() else {
@@ -171,6 +204,10 @@ impl Link {
             self.row = Row::default();
             return;
         }
+        // A sender tries again: where it did not, the sniffer missed the acknowledgment.
+        if self.open_attempts < 2 {
+            return;
+        }
         self.lost.add(first, at_s);
         if self.lost_s.len() < LOSSES_MAX {
             self.lost_s.push(at_s);
@@ -179,6 +216,7 @@ impl Link {
             self.row.from_s = at_s;
         }
         self.row.count += 1;
+        self.row.attempts += self.open_attempts;
         self.row.to_s = at_s;
         if self.row.frames.len() < 6 {
             self.row.frames.push(first);
@@ -309,6 +347,13 @@ impl Stations {
             if step.is_some_and(|step| step == 0 || step > 128) {
                 node.steps_back.add(number, at_s);
             }
+            node.heard += 1;
+            if let Some(step @ 2..=MISSED_MAX) = step {
+                node.missed += u64::from(step) - 1;
+            }
+            if node.pause.frames[1] == number {
+                node.pause.jumps = step.is_some_and(|step| step == 0 || step > STEP_MAX);
+            }
             node.last_sequence = Some(sequence);
         }
     }
@@ -366,6 +411,10 @@ impl Stations {
         {
             row.retry_s = (row.retry_s.0 + at_s - last_s, row.retry_s.1 + 1);
         }
+        row.open_attempts = match first {
+            Some(_) => row.open_attempts + 1,
+            None => 1,
+        };
         let first = first.unwrap_or(number);
         row.open = Some((first, at_s));
         self.waiting.insert(number, Waiting { link, first, at_s });
@@ -420,6 +469,12 @@ impl Stations {
     }
 }
 
+/// By how much the sequence numbers of two frames differ of which the sniffer missed some between.
+const STEP_MAX: u8 = 16;
+/// More numbers than this a sniffer does not miss in a row: the node was elsewhere, or began anew.
+const MISSED_MAX: u8 = 32;
+/// A sender that is heard more seldom says nothing.
+const HEARD_MIN: f64 = 0.05;
 /// Preamble, start-of-frame delimiter and length.
 const PHY_LEN: u64 = 6;
 const US_PER_BYTE: u64 = 32;

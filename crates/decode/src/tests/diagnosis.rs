@@ -85,6 +85,76 @@ fn planted_faults_are_named() {
     }
 }
 
+/// Two branches whose ends do not hear each other.
+const TREE: &str = "links = [[0, 1, -68], [1, 0, -68], [0, 2, -68], [2, 0, -68], [1, 3, -68], [3, 1, -68], \
+                    [1, 4, -68], [4, 1, -68], [2, 5, -68], [5, 2, -68]]\nparents = [0, 0, 1, 1, 2]\n";
+/// Four motes around the border router, which hear one another.
+const STAR: &str = "links = [[0, 1, -70], [1, 0, -70], [0, 2, -70], [2, 0, -70], [0, 3, -70], [3, 0, -70], \
+                    [1, 2, -80], [2, 1, -80], [1, 3, -80], [3, 1, -80], [2, 3, -80], [3, 2, -80]]\n";
+
+#[test]
+fn faults_in_a_tree_are_named() {
+    let two = "[[flow]]\nfrom = 3\n[[flow]]\nfrom = 5\n";
+    let cases = [
+        // The capture ends where nobody speaks any more.
+        (
+            "kind = \"off\"\nnode = 4\n",
+            "[[flow]]\nfrom = 4\n",
+            "silent",
+            "00:04",
+        ),
+        // Nobody sends to it meanwhile.
+        ("kind = \"reboot\"\nnode = 3\n", two, "reboot", "00:03"),
+    ];
+    for (fault, flows, code, word) in cases {
+        let text = format!(
+            "seed = 903\nduration_s = 45\n[topology]\n{TREE}[[fault]]\n{fault}at_s = 12\n{flows}"
+        );
+        let found = findings(&text);
+        let is_named = found
+            .iter()
+            .any(|(of, text)| of == code && text.contains(word));
+        assert!(is_named, "{fault}: {found:#?}");
+    }
+    let lossy =
+        "seed = 984\nduration_s = 60\n[topology]\nchain = 2\n[radio]\nframe_loss = 0.3\n[[flow]]\n";
+    let found = findings(lossy);
+    assert!(found.iter().any(|(of, _)| of == "retries"), "{found:#?}");
+    let slow =
+        "seed = 982\nduration_s = 60\n[topology]\nchain = 3\n[wire]\ndelay_ms = 1200\n[[flow]]\n";
+    let found = findings(slow);
+    let is_named = |(_, text): &(String, String)| text.contains("longer than the first RTO");
+    assert!(found.iter().any(is_named), "{found:#?}");
+}
+
+#[test]
+fn what_is_usual_is_no_alarm() {
+    let cases = [
+        // Each request is answered at once, by a segment of full length.
+        "seed = 705\nduration_s = 60\njoin_s = 200\n[topology]\nchain = 3\njoining = \"rpl\"\n[[flow]]\nkind = \"request\"\n\
+         from = \"host\"\nto = 3\n"
+            .to_owned(),
+        // A window closes for a moment.
+        "seed = 711\nduration_s = 60\n[topology]\nchain = 2\n[radio]\nprofile = \"telosb\"\n[[flow]]\nfrom = \"host\"\n\
+         to = 2\n[[flow]]\n"
+            .to_owned(),
+        format!(
+            "seed = 703\nduration_s = 60\n[topology]\n{STAR}[[flow]]\nfrom = 1\n[[flow]]\nfrom = 2\n[[flow]]\nfrom = 3\n"
+        ),
+    ];
+    for case in cases {
+        let found = findings(&case);
+        assert!(found.is_empty(), "{case}: {found:#?}");
+    }
+    // A child asks often while an answer is due.
+    let asleep = format!(
+        "seed = 710\nduration_s = 120\n[topology]\n{STAR}[stack]\nsleep = \"adaptive\"\n[[flow]]\nkind = \"periodic\"\n\
+         from = 2\ninterval_s = 5\nmessage_bytes = 200\n"
+    );
+    let found = findings(&asleep);
+    assert!(found.iter().all(|(of, _)| of != "flood"), "{found:#?}");
+}
+
 #[test]
 fn what_goes_wrong_in_tcp_is_told_by_its_cause() {
     let cases = [

@@ -1,0 +1,107 @@
+//! What a capture does not say of its network: a guess at it, and how to make a better one.
+
+use std::collections::BTreeMap;
+
+use motet_decode::Seen;
+
+/// What a capture does not say of a network.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Guess {
+    /// Of two nodes, the lower number first: the share of frames that arrive, one way.
+    pub(super) delivery: BTreeMap<(usize, usize), f64>,
+    /// The part of the loss that all links have: noise at every receiver, which leaves signals as
+    /// strong as they are.
+    pub(super) even_loss: f64,
+    /// Whether nodes with a common neighbour, that were never heard to talk, sense each other.
+    pub(super) is_open: bool,
+    pub(super) profile: &'static str,
+    /// Whether the delay before retries is named, which turns pacing off.
+    pub(super) names_delay: bool,
+}
+
+impl Guess {
+    /// Links that lose nothing; those that are hardly taken lose what they lose, or routing would
+    /// have taken them.
+    pub(super) fn of(seen: &Seen) -> Self {
+        let pairs = pairs(seen, &Vec::from_iter(0..seen.nodes.len()));
+        let busiest = pairs.values().map(|(_, attempts)| *attempts);
+        let busiest = busiest.fold(0.0, f64::max);
+        let delivery = |(frames, attempts): (f64, f64)| match attempts * 20.0 >= busiest {
+            true => 1.0,
+            false => (frames / attempts.max(1.0)).sqrt().min(0.99),
+        };
+        Self {
+            delivery: pairs
+                .iter()
+                .map(|(pair, counts)| (*pair, delivery(*counts)))
+                .collect(),
+            even_loss: 0.0,
+            is_open: false,
+            profile: PROFILES[0],
+            names_delay: true,
+        }
+    }
+
+    /// As if the links lost every attempt that failed.
+    pub(super) fn lossy(&self, seen: &Pairs) -> Option<Self> {
+        let mut guess = self.clone();
+        for (pair, (frames, attempts)) in seen {
+            guess
+                .delivery
+                .insert(*pair, (frames / attempts.max(1.0)).sqrt());
+        }
+        guess.even_loss = guess.least_loss();
+        (guess.even_loss >= 0.01).then_some(guess)
+    }
+
+    /// What the best link loses.
+    fn least_loss(&self) -> f64 {
+        let best = self.delivery.values().fold(0.0, |a, b| f64::max(a, *b));
+        (1.0 - best).clamp(0.0, 0.9)
+    }
+
+    /// With links that lose more where the lab lost less than was seen, and less where it lost
+    /// more.
+    pub(super) fn nearer(&self, seen: &Pairs, lab: &Pairs) -> Self {
+        let mut guess = self.clone();
+        for (pair, delivery) in &mut guess.delivery {
+            if let (Some((frames, attempts)), Some((lab_frames, lab_attempts))) =
+                (seen.get(pair), lab.get(pair))
+                && *frames >= FRAMES_MIN
+                && *lab_frames >= FRAMES_MIN
+            {
+                let change = (frames / attempts) / (lab_frames / lab_attempts);
+                // An attempt succeeds where the frame arrives and its ACK does.
+                *delivery = (*delivery * change.sqrt()).clamp(0.25, 1.0);
+            }
+        }
+        if guess.even_loss > 0.0 {
+            guess.even_loss = guess.least_loss();
+        }
+        guess
+    }
+}
+
+/// Frames and attempts between two nodes, both ways.
+pub(super) type Pairs = BTreeMap<(usize, usize), (f64, f64)>;
+
+/// Frames and attempts by pairs; `number`: the number of each node.
+pub(super) fn pairs(seen: &Seen, number: &[usize]) -> Pairs {
+    let mut pairs = Pairs::new();
+    for link in &seen.links {
+        let (Some(from), Some(to)) = (number.get(link.from), number.get(link.to)) else {
+            continue;
+        };
+        let (frames, attempts) = pairs
+            .entry((*from.min(to), *from.max(to)))
+            .or_insert((0.0, 0.0));
+        *frames += link.frames;
+        *attempts += link.attempts;
+    }
+    pairs
+}
+
+/// Radios that are tried: one whose driver copies frames, one that sends from memory.
+pub(super) const PROFILES: [&str; 2] = ["hamilton", "nrf52840"];
+/// Frames below which a share says nothing.
+pub(super) const FRAMES_MIN: f64 = 20.0;
