@@ -334,14 +334,14 @@ fn the_echo_of_a_copy_brings_forth_no_other() {
     }
     assert!(relayed.copies.is_empty());
     // One ACK comes late.
-    relayed.wait(Duration::from_secs(3));
+    relayed.wait(Duration::from_millis(400));
     assert_eq!(relayed.copies.len(), 1);
     for _ in 0..20 {
         next += 2_000;
         relayed.data(next);
         relayed.data(next + 1_000);
         relayed.ack(next);
-        relayed.wait(round / 20);
+        relayed.wait(Duration::from_millis(10));
         // The echo of the copy.
         relayed.ack(next);
         relayed.wait(round);

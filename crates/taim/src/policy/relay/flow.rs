@@ -114,6 +114,12 @@ impl RelayedFlow {
     ) -> Verdict {
         self.last = now;
         let (seq, end) = (segment.seq, segment.end());
+        // What the host has received of the device, the device has sent.
+        if let Some(ack) = segment.ack
+            && self.device_tail.is_none_or(|tail| is_before(tail, ack))
+        {
+            self.device_tail = Some(ack);
+        }
         if is_before(seq, self.tail) {
             return self.on_old(segment, packet, now);
         }
