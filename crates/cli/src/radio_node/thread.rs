@@ -569,6 +569,7 @@ mod tests {
             kept: new_identity().unwrap(),
             keep_at: None,
             has_failed: false,
+            is_kept: true,
             searches_since: Instant::ORIGIN,
             attached: 0,
             is_attached: false,
