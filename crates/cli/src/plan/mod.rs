@@ -39,7 +39,8 @@ are what --frame-loss is for.
 Examples:
   motet plan --image 900k --hops 3
   motet plan --image 900k --hops 2 --poll 1s --readers 0
-  motet plan --image 900k --hops 3 --scenario > update.toml; motet run update.toml")]
+  motet plan --image 900k --hops 3 --scenario > update.toml
+  motet run update.toml")]
 pub(crate) struct Args {
     /// Bytes of the image: 900k has 1,000 in a k, 900Ki 1,024
     #[arg(long, value_name = "SIZE", value_parser = |text: &str| bytes(text, 1_000..=16_000_000))]
