@@ -2,7 +2,7 @@
 //!
 //! Place in the data flow: [`crate::fair`] sends by it what the policy `relay` repeats. A copy
 //! passes the packet filter as any packet of this machine does, and so meets the rule that fills
-//! the queue: the mark tells it from others.
+//! the queue. That rule knows a copy by its mark.
 //!
 //! Sources: raw(7), ipv6(7), socket(7).
 

@@ -67,19 +67,33 @@ fn network_data_is_asked_for_when_its_version_changes_and_addresses_are_register
     assert_eq!(lone.child.addresses().count(), 3);
 }
 
+/// The leader of another partition.
+fn other_leader() -> [u8; LEADER.len()] {
+    let mut leader = LEADER;
+    leader[0] ^= 1;
+    leader
+}
+
+/// What a parent advertises whose partition has this leader.
+fn of_parent(leader: &[u8]) -> [(u8, &[u8]); 2] {
+    [
+        (tlv::SOURCE_ADDRESS, &[0xa8, 0]),
+        (tlv::LEADER_DATA, leader),
+    ]
+}
+
 #[test]
 fn another_partition_makes_an_update_and_a_parent_that_moved_is_asked_anew() {
     let mut lone = Lone::attached();
-    let mut leader = LEADER;
-    leader[0] ^= 1;
-    let told: [(u8, &[u8]); 2] = [
-        (tlv::SOURCE_ADDRESS, &[0xa8, 0]),
-        (tlv::LEADER_DATA, &leader),
-    ];
-    lone.hear(PARENT, command::ADVERTISEMENT, &told).unwrap();
+    let leader = other_leader();
+    lone.hear(PARENT, command::ADVERTISEMENT, &of_parent(&leader))
+        .unwrap();
     let sent = lone.poll();
     assert_eq!(sent[0].tlv(tlv::LEADER_DATA).unwrap(), leader);
-    let moved = [(tlv::SOURCE_ADDRESS, &[0x44, 0][..]), told[1]];
+    let moved = [
+        (tlv::SOURCE_ADDRESS, &[0x44, 0][..]),
+        (tlv::LEADER_DATA, &leader),
+    ];
     lone.hear(PARENT, command::ADVERTISEMENT, &moved).unwrap();
     assert_eq!(lone.child.state(), ChildState::Searching);
 }
@@ -95,13 +109,9 @@ fn another_partition_is_asked_for_its_network_data() {
     ];
     lone.hear(PARENT, command::DATA_RESPONSE, &data).unwrap();
     lone.poll();
-    let mut leader = LEADER;
-    leader[0] ^= 1;
-    let told: [(u8, &[u8]); 2] = [
-        (tlv::SOURCE_ADDRESS, &[0xa8, 0]),
-        (tlv::LEADER_DATA, &leader),
-    ];
-    lone.hear(PARENT, command::ADVERTISEMENT, &told).unwrap();
+    let leader = other_leader();
+    lone.hear(PARENT, command::ADVERTISEMENT, &of_parent(&leader))
+        .unwrap();
     let sent = lone.poll();
     let asks = sent.iter().any(|it| it.command == command::DATA_REQUEST);
     assert!(asks, "{} messages", sent.len());

@@ -182,12 +182,8 @@ impl RelayedFlow {
             self.since = now;
             self.copy_awaited &= seq != self.inside.front().map_or(seq, |first| first.seq);
         }
-        let waits = self
-            .waiting
-            .iter()
-            .find_map(|waiting| waiting.kept.as_ref());
         // What reaches into a segment that waits goes behind it, or its ACK would be of the future.
-        match waits.is_some_and(|waits| is_before(waits.seq, end)) {
+        match is_before(self.inside_end(), end) {
             true => Verdict::Behind,
             false => Verdict::Pass,
         }

@@ -38,12 +38,8 @@ impl FlowQueues<'_> {
     pub(super) fn join(&mut self, key: u8, packets: u16, bytes: usize) {
         self.order = self.order.wrapping_add(1);
         let order = self.order;
-        let waiting = self
-            .lanes()
-            .filter(|(other, lane)| *other >= FLOWS_AT && !lane.is_empty());
-        let last = waiting.map(|(_, lane)| lane.turn.start).max();
         let begins = match key < FLOWS_AT {
-            true => last.unwrap_or(0).max(self.shared_out),
+            true => self.last_known_start().max(self.shared_out),
             false => self.shared_out,
         };
         let Some(lane) = self.lane_mut(key) else {
@@ -54,6 +50,15 @@ impl FlowQueues<'_> {
             lane.turn = Turn { start, order };
         }
         lane.add(packets, bytes);
+    }
+
+    /// Where the last of the known flows stands that wait.
+    fn last_known_start(&self) -> u64 {
+        let waiting = self.flows.iter().filter(|flow| !flow.lane.is_empty());
+        waiting
+            .map(|flow| flow.lane.turn.start)
+            .max()
+            .unwrap_or_default()
     }
 
     /// The turn of a queue. A queue whose packets could not go for a while takes up nothing of what
