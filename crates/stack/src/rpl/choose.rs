@@ -5,7 +5,7 @@
 
 use super::candidates::{Candidate, Iid};
 use super::objective::{INFINITE_RANK, LINK_ETX_MAX, Objective, SWITCH_THRESHOLD};
-use super::{Dodag, Rpl};
+use super::{Dodag, Rpl, SETTLED};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
 use crate::wire::rpl::Configuration;
@@ -48,7 +48,8 @@ impl Rpl<'_> {
     /// one, and lead over fewer hops.
     fn note_calm(&mut self, now: Instant) {
         let was_calm = self.is_calm;
-        self.is_calm = self.parent.is_some() && (was_calm || self.is_settled(now));
+        let is_settled = self.is_settled(now) && now.since(self.version_since) >= SETTLED;
+        self.is_calm = self.parent.is_some() && (was_calm || is_settled);
         if self.is_calm && !was_calm {
             self.candidates.forget_signals();
         }

@@ -340,6 +340,9 @@ impl Rpl<'_> {
         }
         self.lowest = INFINITE_RANK;
         self.lowest_heard = INFINITE_RANK;
+        // All motes look for their places anew, at once: signals count again.
+        self.is_calm = false;
+        self.version_since = now;
         self.is_inconsistent = true;
         self.is_route_lost = true;
         self.dao.excuse_missing_answer();

@@ -157,6 +157,8 @@ pub struct Rpl<'m> {
     parent: Option<Iid>,
     /// When the present parent was chosen.
     parent_since: Instant,
+    /// When this node last entered a newer version.
+    version_since: Instant,
     /// A candidate that is better than the parent, though not by much, and since when.
     better: (Iid, Instant),
     /// This node's rank, and the cost of its path; [`INFINITE_RANK`] without a parent.
@@ -194,7 +196,8 @@ pub struct Rpl<'m> {
     versions: Allowance,
     /// Signal strength of the frame with the next message, dBm; 0: not known.
     signal_dbm: i8,
-    /// Whether this node has had a place since the motes around it have ceased to join.
+    /// Whether this node has had a place in this version since the motes around it have ceased to
+    /// join.
     is_calm: bool,
     /// Bounds on answers to a DIS: from neighbours that have acknowledged a frame, and from
     /// strangers.
@@ -241,6 +244,7 @@ impl<'m> Rpl<'m> {
             candidates: Candidates::new(candidates),
             parent: None,
             parent_since: Instant::ORIGIN,
+            version_since: Instant::ORIGIN,
             better: ([0; 8], Instant::ORIGIN),
             rank: INFINITE_RANK,
             cost: INFINITE_RANK,

@@ -237,6 +237,55 @@ fn signals_grade_links_until_a_place_is_a_minute_old() {
     }
 }
 
+/// In a new version all motes join again, whatever they knew of their links.
+#[test]
+fn signals_grade_links_for_a_minute_of_each_version() {
+    let mut bench = Bench::new(RplRole::Router);
+    bench.dio(&says(7, 256)).unwrap();
+    bench.acknowledges(7, 1);
+    bench.run(Duration::from_secs(61));
+    bench.acknowledges(7, 1);
+    let weak = |bench: &mut Bench, version: u8| {
+        let mut weak = says(8, 256);
+        weak.version = version;
+        bench.rpl.on_signal(-97);
+        bench.dio(&weak).unwrap();
+        let mut candidates = bench.rpl.candidates();
+        candidates.find(|slot| slot.iid() == iid(8)).unwrap().etx()
+    };
+    assert_eq!(weak(&mut bench, 240), 256);
+    let mut newer = says(7, 256);
+    newer.version = 241;
+    bench.says_itself(&newer).unwrap();
+    assert_eq!(bench.rpl.parent(), Some(iid(7)));
+    assert_eq!(weak(&mut bench, 241), 1_024);
+    for (seconds, etx) in [(58, 1_024), (3, 256)] {
+        bench.run(Duration::from_secs(seconds));
+        bench.acknowledges(7, 1);
+        assert_eq!(weak(&mut bench, 241), etx, "{seconds}");
+    }
+}
+
+/// A newer version does not make a settled parent one whose poisoning anybody may send.
+#[test]
+fn a_poisoning_in_the_parents_name_waits_in_a_new_version_too() {
+    for (seconds, has_parent) in [(1, false), (61, true)] {
+        let mut bench = Bench::new(RplRole::Router);
+        bench.dio(&says(7, 256)).unwrap();
+        bench.acknowledges(7, 1);
+        bench.run(Duration::from_secs(seconds));
+        bench.acknowledges(7, 1);
+        let mut newer = says(7, 256);
+        newer.version = 241;
+        bench.says_itself(&newer).unwrap();
+        bench.run(Duration::from_secs(1));
+        bench.acknowledges(7, 1);
+        newer.rank = INFINITE_RANK;
+        let _ = bench.dio(&newer);
+        assert_eq!(bench.rpl.parent().is_some(), has_parent, "{seconds}");
+    }
+}
+
 /// RFC 6550 §8.2.2: a node that is no further up than this one may be its descendant.
 #[test]
 fn a_neighbour_of_this_nodes_own_rank_is_no_way_out() {
