@@ -28,11 +28,10 @@ pub(crate) struct HeavyFlows {
     most: u64,
     /// When the flows are looked at again.
     looks_at: Option<Instant>,
-    /// Whether a crowd stays one for [`CROWD_FOR`] after all flows but two seem to want little.
+    /// Whether a crowd stays one for [`CROWD_FOR`] after all of its flows but two seem to want
+    /// little.
     is_patient: bool,
-    /// Until when a crowd of which two flows are left is still one.
-    crowd_until: Option<Instant>,
-    /// Whether it was still one when the flows were looked at.
+    /// Whether the flows of a crowd were still one when they were looked at.
     is_crowd: bool,
 }
 
@@ -56,6 +55,8 @@ struct Load {
     steps: u8,
     /// Whether the flow was heard of in the last sixteen steps, a bit each.
     heard: u16,
+    /// Until when the flow counts as one of the crowd that it was part of.
+    crowd_until: Option<Instant>,
 }
 
 /// The facts about a segment by which its flow is classified.
@@ -96,6 +97,11 @@ impl Load {
     fn is_busy(&self, most: u64) -> bool {
         let moves = self.moves();
         moves > 0 && moves * LIGHT_PART >= most && !self.rests()
+    }
+
+    /// Whether the flow is heavy, or streams without a rest.
+    fn wants_more(&self) -> bool {
+        self.is_heavy || self.moves() > 0 && !self.rests()
     }
 
     /// Ends a step of the moving average.
@@ -156,8 +162,7 @@ impl HeavyFlows {
     /// Whether a flow wants more than it gets, however little that is: it is heavy, or streams
     /// without a rest.
     pub(crate) fn wants_more(&self, id: FlowId) -> bool {
-        let load = self.loads.get(id.index());
-        load.is_some_and(|load| load.is_heavy || load.moves() > 0 && !load.rests())
+        self.loads.get(id.index()).is_some_and(Load::wants_more)
     }
 
     /// A segment has come. Returns whether its flow is new here, or was silent for [`CLAIM`]; it is
@@ -210,11 +215,27 @@ impl HeavyFlows {
             load.is_heavy &= now.since(last) < CLAIM;
             self.heavy += usize::from(load.is_heavy);
         }
-        if self.is_patient && self.heavy > FEW {
-            self.crowd_until = Some(now + CROWD_FOR);
+        if self.is_patient {
+            self.remember(now);
         }
-        let is_recent = self.crowd_until.is_some_and(|until| now < until);
-        self.is_crowd = is_recent && self.heavy > 1;
+    }
+
+    /// Notes which flows are a crowd, and whether those of one still are: more than one of them is
+    /// heavy, and with those that want more, whichever they are, there are more than few. A flow
+    /// that starves may have reconnected. Other heavy flows do not inherit the crowd.
+    fn remember(&mut self, now: Instant) {
+        let is_crowd = self.heavy > FEW;
+        let mut members = 0;
+        let mut heavy = 0;
+        for load in &mut self.loads {
+            if is_crowd && load.is_heavy {
+                load.crowd_until = Some(now + CROWD_FOR);
+            }
+            let was_member = load.crowd_until.is_some_and(|until| now < until);
+            members += usize::from(was_member || load.wants_more());
+            heavy += usize::from(was_member && load.is_heavy);
+        }
+        self.is_crowd = members > FEW && heavy > 1;
     }
 
     /// When the flows are looked at again: flows that contend now may not do so then.
@@ -237,7 +258,7 @@ const CLAIM: Duration = Duration::from_secs(120);
 /// So few heavy flows share the air by themselves: nothing of theirs is held.
 const FEW: usize = 2;
 
-/// How long a crowd is remembered.
+/// How long a flow is remembered as one of a crowd.
 const CROWD_FOR: Duration = Duration::from_secs(60);
 
 /// How often the flows are looked at.
@@ -319,6 +340,54 @@ mod tests {
                 }
             }
             assert_eq!(contended, expected, "{is_patient} {left}");
+        }
+    }
+
+    /// Two flows that come after a crowd are none, nor are two of it whose others are over.
+    #[test]
+    fn a_crowd_is_not_inherited() {
+        for (over, is_left, expected) in [(1, true, false), (3, false, false), (0, true, true)] {
+            let mut loads = HeavyFlows::patient();
+            let at = |second: u64| Instant::ORIGIN + Duration::from_secs(1_000 + second);
+            for second in 0..20 {
+                for flow in 0..3 {
+                    loads.on_segment(FlowId::test(flow), sign(1_000), at(second));
+                }
+            }
+            (0..over).for_each(|flow| loads.on_over(FlowId::test(flow)));
+            for second in 20..40 {
+                // The first of those that are left wants little, or two others come.
+                for (flow, bytes) in [(0, 1), (1, 1_000), (2, 1_000)] {
+                    let flow = if is_left { flow } else { flow + 3 };
+                    if flow >= over {
+                        loads.on_segment(FlowId::test(flow), sign(bytes), at(second));
+                    }
+                }
+            }
+            assert_eq!(loads.heavy, 2, "{over}");
+            assert_eq!(loads.contend(), expected, "{over}");
+        }
+    }
+
+    /// A flow of a crowd that starves, and reconnects, still counts as one of three.
+    #[test]
+    fn a_crowd_goes_on_when_one_that_starves_reconnects() {
+        for (bytes, expected) in [(10, true), (0, false)] {
+            let mut loads = HeavyFlows::patient();
+            let at = |second: u64| Instant::ORIGIN + Duration::from_secs(1_000 + second);
+            for second in 0..40 {
+                for flow in 0..3 {
+                    let (flow, bytes) = match (flow, second >= 20) {
+                        (0, true) => (3, bytes),
+                        _ => (flow, 1_000),
+                    };
+                    loads.on_segment(FlowId::test(flow), sign(bytes), at(second));
+                }
+                if second == 20 {
+                    loads.on_over(FlowId::test(0));
+                }
+            }
+            assert_eq!((loads.heavy, loads.contend()), (2, expected), "{bytes}");
         }
     }
 
