@@ -11,6 +11,7 @@ use super::{Action, FrameDrop, Mac};
 use crate::limits::PSDU_LEN_MAX;
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
+use crate::wire::LinkAddr;
 use crate::wire::ieee802154::append_fcs;
 
 /// The variables of the algorithm; NB is `busy`.
@@ -42,7 +43,7 @@ impl Mac<'_> {
         if attempts > 0 {
             self.counters.retries = self.counters.retries.wrapping_add(1);
         }
-        self.begin_attempt();
+        self.begin_attempt(now);
         self.back_off(now, rng);
     }
 
@@ -172,7 +173,7 @@ impl Mac<'_> {
         let to_all = self.is_for_all();
         if to_all && let Some(next) = self.config.channels.after(self.sweep) {
             self.sweep = Some(next);
-            self.restart_csma();
+            self.restart_csma(now);
             self.back_off(now, rng);
         } else if to_all || !self.config.acknowledged {
             self.finish(None);
@@ -214,9 +215,9 @@ impl Mac<'_> {
     }
 
     /// An attempt begins; one at a frame for all goes round the channels from the first.
-    pub(super) fn begin_attempt(&mut self) {
+    pub(super) fn begin_attempt(&mut self, now: Instant) {
         self.is_immediate = false;
-        self.restart_csma();
+        self.restart_csma(now);
         self.sweep = self.config.channels.after(None);
     }
 
@@ -274,23 +275,21 @@ impl Mac<'_> {
     }
 
     /// Each channel of a sweep is contended for afresh.
-    fn restart_csma(&mut self) {
+    fn restart_csma(&mut self, now: Instant) {
+        let to = self.queue.get(self.current).map(|slot| slot.to);
         self.csma = Csma {
-            be: self.first_exponent(),
+            be: to.map_or(self.config.be_min, |to| self.first_exponent(to, now)),
             busy: 0,
         };
     }
 
-    /// The exponent of an attempt's first backoff: `macMinBE`, and where the link measures its pace
-    /// no more than the neighbour's frames need.
-    fn first_exponent(&self) -> u8 {
+    /// The exponent of the first backoff of an attempt at a frame for `to`: `macMinBE`, and where
+    /// the link measures its pace no more than the neighbour's frames need.
+    fn first_exponent(&self, to: LinkAddr, now: Instant) -> u8 {
         let be_min = self.config.be_min;
-        let Some(slot) = self.queue.get(self.current) else {
-            return be_min;
-        };
         // A link that measures its pace has retries double, too.
         let needed = match self.config.retry_doubles {
-            true => self.neighbors.exponent(slot.to),
+            true => self.neighbors.exponent(to, now),
             false => None,
         };
         needed.map_or(be_min, |needed| needed.min(be_min))

@@ -280,7 +280,7 @@ impl Mac<'_> {
     /// is assessed and sent as soon as they allow.
     fn fire_waiting(&mut self, index: u8, now: Instant) {
         self.current = index;
-        self.begin_attempt();
+        self.begin_attempt(now);
         match self.is_spaced(now) {
             true => self.state = State::Triggered,
             false => self.assess_again(now),

@@ -477,9 +477,9 @@ impl<'m> Mac<'m> {
         self.neighbors.sends_fragments(to, now)
     }
 
-    /// How far apart frames begin that go on to `to`, as far as is known.
-    pub(crate) fn apart(&self, to: LinkAddr) -> Option<Duration> {
-        self.neighbors.apart(to)
+    /// How far apart frames begin that go on to `to`, as far as is known, while they come.
+    pub(crate) fn apart(&self, to: LinkAddr, now: Instant) -> Option<Duration> {
+        self.neighbors.apart(to, now)
     }
 
     /// Whether a neighbour has acknowledged a frame, and not missed all of late: it is there,

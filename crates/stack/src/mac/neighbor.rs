@@ -331,9 +331,10 @@ impl<'m> Neighbors<'m> {
     /// of their effort, attempts that fail and assessments in vain included; `None` where that says
     /// nothing. A sender that wins its air finds it free because others do not: with a short
     /// backoff it would win more of it still. So this holds for a flow alone that is orderly.
-    pub(super) fn exponent(&self, addr: LinkAddr) -> Option<u8> {
-        let is_orderly = self.flow(addr).is_orderly;
-        let effort = self.effort(addr).filter(|_| is_orderly)?;
+    pub(super) fn exponent(&self, addr: LinkAddr, now: Instant) -> Option<u8> {
+        self.find(addr)
+            .filter(|entry| entry.timing.is_orderly(now))?;
+        let effort = self.effort(addr)?;
         Some((effort.max(EFFORT_ONE) / EFFORT_ONE).ilog2() as u8 + 1)
     }
 
@@ -398,8 +399,8 @@ impl<'m> Neighbors<'m> {
     }
 
     /// How far apart frames begin that go on to `addr`, as far as is known.
-    pub(super) fn apart(&self, addr: LinkAddr) -> Option<Duration> {
-        self.find(addr)?.timing.apart()
+    pub(super) fn apart(&self, addr: LinkAddr, now: Instant) -> Option<Duration> {
+        self.find(addr)?.timing.apart(now)
     }
 
     pub(super) fn pause(&mut self, addr: LinkAddr, until: Instant, now: Instant) {
@@ -558,13 +559,14 @@ mod tests {
         for ms in [0, 16, 32] {
             neighbors.note_arrival(PARENT, other, at(ms));
         }
-        assert_eq!(neighbors.apart(PARENT), Some(Duration::from_millis(16)));
+        let apart = neighbors.apart(PARENT, at(33));
+        assert_eq!(apart, Some(Duration::from_millis(16)));
         assert_eq!(neighbors.note_arrival(other, PARENT, at(40)), None);
         assert_eq!(neighbors.note_arrival(stranger, PARENT, at(41)), None);
         assert!(neighbors.find(stranger).is_none());
         neighbors.record(stranger, Some(Duration::from_millis(5)), at(50));
         neighbors.record(PARENT, Some(Duration::from_millis(5)), at(60));
-        assert_eq!(neighbors.apart(PARENT), None);
+        assert_eq!(neighbors.apart(PARENT, at(60)), None);
     }
 
     /// A frame of an orderly flow backs off the longer, the more its neighbour's frames cost; and
@@ -595,18 +597,19 @@ mod tests {
                 neighbors.record(PARENT, took, now);
             }
             (0..busy).for_each(|_| neighbors.note_busy(PARENT));
-            assert_eq!(neighbors.exponent(PARENT), None, "it is not orderly");
+            assert_eq!(neighbors.exponent(PARENT, now), None, "it is not orderly");
             let flow = Flow {
                 is_orderly: true,
+                taken_at: now,
                 ..Flow::NONE
             };
             neighbors.note_flow(PARENT, flow);
             let case = (attempts, failed, busy);
-            assert_eq!(neighbors.exponent(PARENT), exponent, "{case:?}");
+            assert_eq!(neighbors.exponent(PARENT, now), exponent, "{case:?}");
             assert_eq!(neighbors.is_alone(PARENT), is_alone, "{case:?}");
         }
         let neighbors = Neighbors::new(&mut [], true);
-        assert_eq!(neighbors.exponent(PARENT), None);
+        assert_eq!(neighbors.exponent(PARENT, Instant::ORIGIN), None);
         assert!(!neighbors.is_alone(PARENT));
     }
 

@@ -76,6 +76,10 @@ impl NeighborTiming {
     /// say nothing.
     pub(super) fn note_arrival(&mut self, from: LinkAddr, at: Instant) -> Option<Duration> {
         self.note_sender(from);
+        if self.apart(at).is_none() {
+            // Another flow may have another pace.
+            self.apart_us = 0;
+        }
         let apart = at.since(self.came_at).as_micros();
         let longest = u64::from(self.exchange_us) * FOLLOWS;
         self.came_at = at;
@@ -89,7 +93,7 @@ impl NeighborTiming {
                 _ => apart.clamp(known - less, known.saturating_add(more)),
             };
         }
-        self.apart()
+        self.apart(at)
     }
 
     /// Counts a frame of a packet of several that goes to this neighbour, from another one or from
@@ -127,9 +131,15 @@ impl NeighborTiming {
         tick.wrapping_sub(self.fragment_at) <= FRAGMENTS_FOR
     }
 
-    /// The time between the starts of frames that go on to the neighbour.
-    pub(super) fn apart(&self) -> Option<Duration> {
-        (self.apart_us > 0).then_some(Duration::from_micros(self.apart_us.into()))
+    /// The time between the starts of frames that go on to the neighbour, while they come.
+    pub(super) fn apart(&self, now: Instant) -> Option<Duration> {
+        let is_known = self.apart_us > 0 && now.since(self.came_at) < FLOW_FOR;
+        is_known.then_some(Duration::from_micros(self.apart_us.into()))
+    }
+
+    /// Whether nobody contended for the neighbour's last frames, and these were sent lately.
+    pub(super) fn is_orderly(&self, now: Instant) -> bool {
+        self.flow.is_orderly && now.since(self.flow.taken_at) < FLOW_FOR
     }
 }
 
@@ -139,6 +149,10 @@ fn folded(addr: LinkAddr) -> u16 {
     let [a, b, c, d, e, f, g, h] = addr.iid();
     u16::from_be_bytes([a ^ c ^ e ^ g, b ^ d ^ f ^ h]).max(1)
 }
+
+/// A flow is over that pauses for longer: for more than the first two timeouts of a sender, of one
+/// second and of two (RFC 6298 §2, §5.5).
+const FLOW_FOR: Duration = Duration::from_millis(3_500);
 
 /// Ticks for which a neighbour counts as one that sends fragments.
 const FRAGMENTS_FOR: u8 = 2;
@@ -173,7 +187,7 @@ mod tests {
             at += Duration::from_millis(*ms);
             timing.note_arrival(CHILD, at);
         }
-        timing.apart().map(Duration::as_micros)
+        timing.apart(at).map(Duration::as_micros)
     }
 
     #[test]
@@ -199,8 +213,31 @@ mod tests {
                 at += Duration::from_millis(ms);
                 timing.note_arrival(CHILD, at);
             }
-            assert_eq!(timing.apart(), Some(Duration::from_millis(ms)));
+            assert_eq!(timing.apart(at), Some(Duration::from_millis(ms)));
         }
+    }
+
+    /// A flow that ended says nothing of what a node does later, nor of the next one's pace.
+    #[test]
+    fn what_came_long_ago_says_nothing() {
+        let mut timing = NeighborTiming::NONE;
+        timing.took(Duration::from_millis(5));
+        let begin = Instant::from_micros(1_000_000);
+        let ms = |ms: u64| begin + Duration::from_millis(ms);
+        timing.note_arrival(CHILD, ms(0));
+        timing.note_arrival(CHILD, ms(20));
+        timing.note_flow(Flow {
+            taken_at: ms(20),
+            is_orderly: true,
+            ..Flow::NONE
+        });
+        for (at, apart) in [(3_519, Some(Duration::from_millis(20))), (3_520, None)] {
+            assert_eq!(timing.apart(ms(at)), apart, "{at}");
+            assert_eq!(timing.is_orderly(ms(at)), apart.is_some(), "{at}");
+        }
+        assert_eq!(timing.note_arrival(CHILD, ms(9_000)), None);
+        let next = timing.note_arrival(CHILD, ms(9_030));
+        assert_eq!(next, Some(Duration::from_millis(30)));
     }
 
     /// Before the first ACK nobody knows which frames follow each other.

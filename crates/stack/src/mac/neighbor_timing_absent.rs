@@ -46,7 +46,11 @@ impl NeighborTiming {
         false
     }
 
-    pub(super) const fn apart(&self) -> Option<Duration> {
+    pub(super) const fn apart(&self, _: Instant) -> Option<Duration> {
         None
+    }
+
+    pub(super) const fn is_orderly(&self, _: Instant) -> bool {
+        false
     }
 }

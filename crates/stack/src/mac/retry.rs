@@ -72,6 +72,17 @@ impl Mac<'_> {
         }
     }
 
+    /// Counts an attempt at a frame for `to`, and how long it took if it was acknowledged.
+    #[cfg(test)]
+    pub(crate) fn note_attempt(
+        &mut self,
+        to: crate::wire::LinkAddr,
+        exchange: Option<Duration>,
+        now: Instant,
+    ) {
+        self.neighbors.record(to, exchange, now);
+    }
+
     /// The frame under way was sent, and not acknowledged.
     pub(super) fn went_unacknowledged(&mut self, now: Instant, rng: &mut Rng) {
         self.counters.ack_timeouts = self.counters.ack_timeouts.wrapping_add(1);

@@ -132,11 +132,10 @@ impl<'m> Mesh<'m> {
     /// Leaves the neighbour alone that has taken a frame which it passes on. `is_router`: whether
     /// it goes up from there.
     pub(super) fn pace(&mut self, is_router: bool, outcome: &Outcome, now: Instant) {
-        if self.last_hops.has(outcome.token) {
-            return;
-        }
+        let goes_further = !self.last_hops.has(outcome.token);
         let pacing = &self.settings.pacing;
         let until = match pacing.is_measured() {
+            false if !goes_further => return,
             false => now + pacing.after(is_router),
             // Broadcast frames, and frames to sleeping children, are not forwarded further.
             true if outcome.to.is_broadcast() || self.sleeps(outcome.to) => return,
@@ -151,8 +150,9 @@ impl<'m> Mesh<'m> {
                 if !flow.follows {
                     return;
                 }
-                let mut pace = self.measured_pace(is_router, took, outcome, now);
-                if begins {
+                let way = (is_router, goes_further);
+                let mut pace = self.measured_pace(way, took, outcome, now);
+                if begins && goes_further {
                     pace = pace + self.settings.gap(is_router, &self.mac);
                 }
                 let pace_of = (pace, took.exchange);
@@ -168,19 +168,23 @@ impl<'m> Mesh<'m> {
         }
     }
 
-    /// The time from the start of a frame of a flow to the start of the next one.
+    /// The time from the start of a frame of a flow to the start of the next one. The way of a
+    /// frame: whether it goes to this node's router, and whether further from there.
     fn measured_pace(
         &mut self,
-        is_router: bool,
+        (is_router, goes_further): (bool, bool),
         took: ExchangeTimes,
         outcome: &Outcome,
         now: Instant,
     ) -> Duration {
         let (settings, mac, to) = (&self.settings, &self.mac, outcome.to);
-        let pace = settings.pace(is_router, took, mac);
-        let pace = settings.following(pace, mac.apart(to), mac);
-        let yielding = settings.yielding(is_router, pace, to, mac);
-        if !settings.may_search(is_router, to, mac) {
+        let pace = match goes_further {
+            true => settings.pace(is_router, took, mac),
+            false => Duration::ZERO,
+        };
+        let pace = settings.following(pace, mac.apart(to, now), mac);
+        let yielding = settings.yielding(is_router, (pace, took.exchange), to, now, mac);
+        if !goes_further || !settings.may_search(is_router, to, now, mac) {
             return yielding;
         }
         let quiet = settings.answered(took.exchange);

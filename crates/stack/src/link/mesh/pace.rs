@@ -185,7 +185,7 @@ impl MeshSettings {
             // flow.
             follows: follows || mac.sleeps(),
             taken_at: now,
-            contends: self.is_source(is_router, outcome.to, mac)
+            contends: self.is_source(is_router, outcome.to, now, mac)
                 && self.effort(outcome.to, mac) > ETX_CONTENDED,
             is_orderly: false,
         }
@@ -213,15 +213,21 @@ impl MeshSettings {
     pub(super) fn yielding(
         &self,
         is_router: bool,
-        pace: Duration,
+        (pace, exchange): (Duration, Duration),
         to: LinkAddr,
+        now: Instant,
         mac: &Mac<'_>,
     ) -> Duration {
-        if !self.is_source(is_router, to, mac) {
+        if !self.is_source(is_router, to, now, mac) {
             return pace;
         }
         let times = times(self.effort(to, mac));
-        fraction(pace, times, ETX_ONE)
+        // What is for the relay itself has no pace, but takes the relay's time from others.
+        let is_for_relay = pace == Duration::ZERO && self.pacing.hops(is_router) > 1;
+        match is_for_relay && times > ETX_ONE {
+            true => fraction(exchange, times, ETX_ONE),
+            false => fraction(pace, times, ETX_ONE),
+        }
     }
 
     /// Whether nobody contends with the flow to `to`, so that its frames need no long backoffs: it
@@ -238,7 +244,7 @@ impl MeshSettings {
         mac: &Mac<'_>,
     ) -> bool {
         let (pace, exchange) = pace_of;
-        let is_passed_on = mac.apart(to).is_some() && !mac.is_shared(to);
+        let is_passed_on = mac.apart(to, now).is_some() && !mac.is_shared(to);
         is_router
             && !mac.sends_fragments(to, now)
             && (pace > exchange || is_passed_on || mac.is_alone(to))
@@ -248,16 +254,22 @@ impl MeshSettings {
     /// ([`pace_search`](super::pace_search)). With a channel for each link a frame has just the
     /// time that its relay needs to pass it on, and a frame that comes too early finds no receiver.
     /// On one channel the order of links counts for more, and relays learn that order.
-    pub(super) fn may_search(&self, is_router: bool, to: LinkAddr, mac: &Mac<'_>) -> bool {
-        self.is_source(is_router, to, mac) && !mac.config().channels.is_single()
+    pub(super) fn may_search(
+        &self,
+        is_router: bool,
+        to: LinkAddr,
+        now: Instant,
+        mac: &Mac<'_>,
+    ) -> bool {
+        self.is_source(is_router, to, now, mac) && !mac.config().channels.is_single()
     }
 
     /// Whether this node is the source of the frames that it sends up to `to`: it has no nodes
-    /// below it, or no fragment from below has been forwarded to `to`. The second condition is for
-    /// a router with an idle child: otherwise it would never slow down, and starve the other
+    /// below it, or no fragment from below has been forwarded to `to` lately. The second condition
+    /// is for a router with an idle child: otherwise it would never slow down, and starve the other
     /// sources at its own router.
-    fn is_source(&self, is_router: bool, to: LinkAddr, mac: &Mac<'_>) -> bool {
-        is_router && (self.pacing.hops_down == 0 || mac.apart(to).is_none())
+    fn is_source(&self, is_router: bool, to: LinkAddr, now: Instant, mac: &Mac<'_>) -> bool {
+        is_router && (self.pacing.hops_down == 0 || mac.apart(to, now).is_none())
     }
 
     /// The cost of a frame for `to`, in 1/128 of an attempt. With a channel for each link only

@@ -219,6 +219,52 @@ fn what_goes_no_further_is_not_paced() {
     }
 }
 
+/// A flow to the relay itself takes the relay's time from others as any flow does: it is known as
+/// one, and makes way where it contends with them.
+#[cfg(feature = "pace")]
+#[test]
+fn a_flow_to_a_relay_itself_makes_way() {
+    for (hops_up, failed, waits_us) in [(2, 0, 0), (2, 10, 9_375), (1, 10, 0)] {
+        let mut mesh = mesh_with(Pacing {
+            hops_up,
+            ..Pacing::MEASURED
+        });
+        for attempt in 0..20 {
+            let took = (attempt >= failed).then_some(MS(4));
+            mesh.mac.note_attempt(PARENT, took, LATELY);
+        }
+        went(&mut mesh, PARENT, LATELY);
+        mesh.last_hops.note(1);
+        mesh.pace(true, &taken(PARENT, NOW(0), 4), NOW(0));
+        let flow = mesh.mac.flow(PARENT);
+        assert_eq!((flow.token, flow.taken_at), (1, NOW(0)), "{failed}");
+        let waits = begins(&mut mesh, PARENT, NOW(0)).since(NOW(0));
+        assert_eq!(waits.as_micros(), waits_us, "{hops_up} {failed}");
+    }
+}
+
+/// A relay passes on a flow as if it were its own, and so as long as it comes: a source later yields
+/// to others, although it has a child.
+#[cfg(feature = "pace")]
+#[test]
+fn who_passed_on_a_flow_long_ago_is_a_source() {
+    for (later_ms, yields) in [(100, false), (3_400, false), (3_600, true)] {
+        let mut mesh = mesh();
+        for attempt in 0..20 {
+            let took = (attempt >= 10).then_some(MS(4));
+            mesh.mac.note_attempt(PARENT, took, LATELY);
+        }
+        for ms in [0, 20] {
+            mesh.mac.note_arrival(PARENT, CHILD, NOW(ms));
+        }
+        let now = NOW(20 + later_ms);
+        went(&mut mesh, PARENT, now);
+        mesh.pace(true, &taken(PARENT, now, 4), now);
+        let waits = begins(&mut mesh, PARENT, now).since(now);
+        assert_eq!(waits > MS(4), yields, "{later_ms}");
+    }
+}
+
 /// A frame for all is passed on by nobody in particular.
 #[test]
 fn frames_for_all_are_not_paced() {
