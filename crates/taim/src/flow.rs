@@ -33,6 +33,8 @@ pub(crate) struct Flow {
     pub(crate) is_over: bool,
     /// Whether the flow's end was a reset by the mote.
     is_refused: bool,
+    /// The mote's latest acknowledgment number.
+    mote_ack: Option<u32>,
     streams: [Stream; 2],
     lanes: [HeldPackets; 2],
     /// Round trips from the release of a packet into the mesh to its answer.
@@ -137,6 +139,7 @@ impl Flow {
             since_asked: [None; 2],
             has_begun: false,
             is_refused: false,
+            mote_ack: None,
             is_over: false,
             streams: Default::default(),
             lanes: Default::default(),
@@ -162,6 +165,7 @@ impl Flow {
         let stream = &mut self.streams[Direction::Down as usize];
         (stream.highest, stream.acknowledged) = (Some(span.end), Some(span.begin));
         stream.holes = span.holes;
+        self.mote_ack = Some(span.begin);
         self.tally.bytes[Direction::Down as usize] += bytes;
         if bytes > 0 {
             self.meter.add(bytes, now);
@@ -180,6 +184,9 @@ impl Flow {
         self.moved = now;
         if !self.is_refused || direction == Direction::Up {
             self.last = now;
+        }
+        if direction == Direction::Up {
+            self.mote_ack = segment.ack.or(self.mote_ack);
         }
         let stream = &mut self.streams[direction as usize];
         let mut news = stream.on_data(segment, now);
@@ -224,13 +231,15 @@ impl Flow {
 
     /// Notes the end of the flow, by a FIN or an RST. Data after it show that it was forged, or
     /// ended one direction only, and the flow goes on. After an RST from the mote only data from
-    /// the mote do so.
+    /// the mote do so, or its SYN.
     fn note_end(&mut self, segment: &Segment) {
         let is_up = segment.direction == Direction::Up;
         if segment.flags.intersects(Flags::FIN | Flags::RST) {
             self.is_over = true;
             self.is_refused |= is_up && segment.flags.contains(Flags::RST);
-        } else if segment.payload_len > 0 && (is_up || !self.is_refused) {
+        } else if is_up && segment.flags.contains(Flags::SYN)
+            || segment.payload_len > 0 && (is_up || !self.is_refused)
+        {
             (self.is_over, self.is_refused) = (false, false);
         }
     }
@@ -284,6 +293,16 @@ impl Flow {
     pub(crate) fn is_last_word(&self, segment: &Segment) -> bool {
         let stream = &self.streams[segment.direction.back() as usize];
         segment.end() == segment.seq && segment.ack.is_some_and(|ack| stream.is_whole(ack))
+    }
+
+    /// Whether the mote has reset it.
+    pub(crate) const fn is_refused(&self) -> bool {
+        self.is_refused
+    }
+
+    /// The latest number that the mote has acknowledged, whatever others have sent.
+    pub(crate) const fn mote_ack(&self) -> Option<u32> {
+        self.mote_ack
     }
 
     /// How many packets are held that go this way.

@@ -77,8 +77,7 @@ impl FlowId {
     }
 
     /// The flow at this place.
-    #[cfg(test)]
-    pub(crate) const fn test(place: u32) -> Self {
+    pub(crate) const fn at(place: u32) -> Self {
         Self(place)
     }
 }

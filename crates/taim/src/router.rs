@@ -309,15 +309,24 @@ impl Router {
     ) -> Decision {
         let is_full =
             self.waiting + self.ready.len() + self.swallowed.len() >= self.config.held_max;
-        let (Some(flow), Rule::Relay(relay)) = (self.flows.get_mut(id), &mut self.rule) else {
+        let Some(flow) = self.flows.get_mut(id) else {
             return Decision::Pass;
         };
         let news = flow.on_segment(segment, now);
         self.counters.strays += u64::from(news.is_stray);
+        if flow.is_refused() && !segment.is_control() {
+            // The device has reset it: nothing goes again that it would only reset again.
+            return self.pass_behind(id, segment, packet.id, now);
+        }
+        self.make_room(id, segment, now);
+        let (Some(flow), Rule::Relay(relay)) = (self.flows.get(id), &mut self.rule) else {
+            return Decision::Pass;
+        };
         let held_max = self.config.held_per_flow_max;
         let has_room = !is_full && flow.held(segment.direction) < held_max;
         let may_hold = has_room && !self.is_closing;
-        match relay.on_segment(id, segment, packet.headers, (may_hold, now)) {
+        let shown = (segment, flow.mote_ack());
+        match relay.on_segment(id, shown, packet.headers, (may_hold, now)) {
             Verdict::Pass => {}
             Verdict::Behind => {
                 self.counters.queue_full += u64::from(is_full);
@@ -328,9 +337,11 @@ impl Router {
                 }
             }
             Verdict::Hold => {
-                flow.hold(packet.id, segment, now);
-                self.waiting += 1;
-                self.counters.held += 1;
+                if let Some(flow) = self.flows.get_mut(id) {
+                    flow.hold(packet.id, segment, now);
+                    self.waiting += 1;
+                    self.counters.held += 1;
+                }
                 return Decision::Hold;
             }
             Verdict::Swallow => {
@@ -341,6 +352,17 @@ impl Router {
             }
         }
         self.pass_behind(id, segment, packet.id, now)
+    }
+
+    /// Where the table of relayed flows is full, one that makes no progress yields its place to the
+    /// flow of a segment.
+    fn make_room(&mut self, id: FlowId, segment: &Segment, now: Instant) {
+        if let Rule::Relay(relay) = &mut self.rule
+            && let Some(yielding) = relay.yielding(id, segment, now)
+        {
+            self.release_lane(yielding, Direction::Down, now);
+            self.rule.on_forgotten(yielding);
+        }
     }
 
     /// Lets a segment go at once, but behind those that go now.

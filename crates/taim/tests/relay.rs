@@ -496,6 +496,203 @@ fn the_end_of_the_router_lets_all_go() {
     assert!(relayed.ack(5_000));
 }
 
+#[test]
+fn nothing_goes_again_to_a_device_that_has_reset_the_flow() {
+    let mut relayed = Relayed::connected(1, 5_000);
+    for seq in [5_000, 6_000] {
+        relayed.data(seq);
+    }
+    relayed.offer(true, &packet(true, 1, [701, 5_000], Flags::RST, &[]));
+    // The host has not seen it.
+    for seq in [5_000, 6_000, 7_000] {
+        assert!(relayed.data(seq));
+    }
+    relayed.wait(Duration::from_secs(600));
+    assert!(relayed.copies.is_empty());
+    // The next connection with these ports is relayed.
+    relayed.connect(1, 90_000);
+    relayed.data(90_000);
+    relayed.wait(Duration::from_secs(4));
+    assert_eq!(relayed.copies.len(), 1);
+}
+
+/// Whether the flow is relayed that goes on at `seq`, with nothing under way.
+fn is_relayed(relayed: &mut Relayed, seq: u32) -> bool {
+    relayed.taken();
+    relayed.copies.clear();
+    for place in 0..3 {
+        relayed.data(seq + 1_000 * place);
+    }
+    relayed.wait(Duration::from_millis(500));
+    relayed.ack(seq);
+    relayed.ack(seq);
+    let is_repeated = relayed.copies.len() == 1;
+    relayed.ack(seq + 2_000);
+    relayed.ack(seq + 3_000);
+    is_repeated
+}
+
+#[test]
+fn a_stranger_that_guesses_numbers_switches_nothing_off() {
+    let forged = |seq, ack, flags, payload: &[u8]| packet(false, 1, [seq, ack], flags, payload);
+    let strays = [
+        forged(0x4000_0000, 701, Flags::ACK, &[1; 50]),
+        forged(0xc000_0000, 701, Flags::ACK, &[1; 50]),
+        forged(0x4000_0000, 701, Flags::ACK, &[]),
+        forged(0x4000_0000, 0x3000_0000, Flags::ACK, &[]),
+        forged(0xc000_0000, 0x3000_0000, Flags::ACK, &[1; 50]),
+        forged(0x4000_0000, 0, Flags::SYN, &[]),
+        forged(0x4000_0000, 701, Flags::RST, &[]),
+    ];
+    for (place, stray) in strays.iter().enumerate() {
+        for before in [false, true] {
+            let mut relayed = Relayed::connected(1, 5_000);
+            if !before {
+                relayed.data(5_000);
+                relayed.ack(6_000);
+            }
+            for _ in 0..6 {
+                relayed.offer(false, stray);
+            }
+            if before {
+                relayed.data(5_000);
+                relayed.ack(6_000);
+            }
+            assert!(is_relayed(&mut relayed, 6_000), "stray {place}, {before}");
+        }
+    }
+    // While packets wait: they stay in order, and what is kept stays.
+    for stray in &strays {
+        let mut relayed = Relayed::connected(1, 5_000);
+        for seq in [5_000, 6_000, 7_000] {
+            relayed.data(seq);
+        }
+        relayed.taken();
+        relayed.offer(false, stray);
+        assert_eq!(relayed.numbers().len(), 1, "{stray:?}");
+        relayed.wait(Duration::from_secs(4));
+        assert_eq!(relayed.numbers(), [5_000]);
+    }
+}
+
+/// A queue of the kernel that is full lets packets pass unseen.
+#[test]
+fn a_flow_of_which_much_was_missed_is_relayed_again() {
+    let mut relayed = Relayed::connected(1, 5_000);
+    relayed.data(5_000);
+    relayed.ack(6_000);
+    let far = 6_000 + (5 << 20);
+    relayed.data(far);
+    relayed.ack(far + 1_000);
+    relayed.data(far + 1_000);
+    relayed.ack(far + 2_000);
+    assert!(is_relayed(&mut relayed, far + 2_000));
+}
+
+#[test]
+fn an_ack_that_the_host_will_not_take_frees_nothing() {
+    let mut broken = packet(true, 1, [701, 6_000], Flags::ACK, &[]);
+    broken[ipv6::HEADER_LEN + 16] ^= 1;
+    let lies = [
+        broken,
+        packet(true, 1, [0x4000_0000, 6_000], Flags::ACK, &[]),
+        packet(true, 1, [0xc000_0000, 6_000], Flags::ACK, &[]),
+        packet(true, 1, [701, 9_000], Flags::ACK, &[]),
+        packet(true, 1, [701, 4_000], Flags::ACK, &[]),
+        packet(true, 1, [701, 0x4000_0000], Flags::ACK, &[]),
+    ];
+    for lie in &lies {
+        let mut relayed = Relayed::connected(1, 5_000);
+        for seq in [5_000, 6_000, 7_000] {
+            relayed.data(seq);
+        }
+        relayed.taken();
+        assert!(relayed.offer(true, lie));
+        assert!(relayed.numbers().is_empty(), "nothing was acknowledged");
+        relayed.wait(Duration::from_secs(4));
+        assert_eq!(relayed.numbers(), [5_000], "{lie:?}");
+    }
+}
+
+#[test]
+fn a_device_with_unknown_options_is_left_alone() {
+    let mut relayed = Relayed::connected(1, 5_000);
+    for seq in [5_000, 6_000, 7_000] {
+        relayed.data(seq);
+    }
+    let options = tcp::Options {
+        timestamps: Some((1, 2)),
+        ..tcp::Options::default()
+    };
+    let mut ack = with_options(true, 1, [701, 6_000], (Flags::ACK, options), &[]);
+    let place = ack.windows(2).position(|pair| pair == [8, 10]);
+    ack[place.expect("timestamps")] = 19;
+    let src = Ipv6Addr::new(0xfd01, 0, 0, 0, 0, 0, 0, 1);
+    tcp::fill_checksum(&src, &HOST, &mut ack[ipv6::HEADER_LEN..]);
+    relayed.taken();
+    assert!(relayed.offer(true, &ack));
+    assert_eq!(relayed.numbers(), [7_000], "what waited goes");
+    relayed.wait(Duration::from_secs(600));
+    assert!(relayed.copies.is_empty());
+}
+
+/// Idle connections of strangers, some of which were answered once, against one that goes on.
+#[test]
+fn idle_flows_neither_keep_a_flow_out_of_the_table_nor_push_one_out() {
+    let data = |mote: u16, seq| packet(false, mote, [seq, 701], Flags::ACK, &[7; 1_000]);
+    let ack = |mote: u16, ack| packet(true, mote, [701, ack], Flags::ACK, &[]);
+    let mut relayed = Relayed::new();
+    let half_open = |relayed: &mut Relayed, mote: u16| {
+        relayed.connect(mote, 5_000);
+        relayed.offer(false, &data(mote, 5_000));
+        if mote.is_multiple_of(2) {
+            relayed.offer(true, &ack(mote, 6_000));
+            relayed.offer(false, &data(mote, 6_000));
+        }
+    };
+    for mote in 2..=257 {
+        half_open(&mut relayed, mote);
+    }
+    relayed.connect(1, 5_000);
+    relayed.wait(Duration::from_secs(5));
+    // It gets in, and stays, whatever strangers begin meanwhile.
+    let mut seq = 5_000;
+    for round in 0..600 {
+        relayed.data(seq);
+        relayed.data(seq + 1_000);
+        assert!(!relayed.data(seq + 2_000), "round {round} is not relayed");
+        half_open(&mut relayed, 300 + round);
+        relayed.wait(Duration::from_millis(500));
+        relayed.ack(seq + 2_000);
+        relayed.ack(seq + 3_000);
+        seq += 3_000;
+    }
+    // What waited of those that yielded has gone.
+    relayed.wait(Duration::from_secs(600));
+    assert!(relayed.held.is_empty());
+}
+
+/// The host cuts what it sends again in other pieces: the ACK may be of either.
+#[test]
+fn no_round_trip_is_measured_by_a_segment_that_was_sent_again_in_part() {
+    let mut relayed = Relayed::connected(1, 5_000);
+    relayed.data(5_000);
+    relayed.wait(Duration::from_millis(100));
+    relayed.ack(6_000);
+    relayed.data(6_000);
+    relayed.wait(Duration::from_millis(150));
+    for from in [6_000, 6_500] {
+        relayed.offer(false, &packet(false, 1, [from, 701], Flags::ACK, &[7; 500]));
+    }
+    relayed.wait(Duration::from_millis(190));
+    relayed.ack(7_000);
+    assert!(relayed.copies.is_empty());
+    relayed.data(7_000);
+    // Were those 340 ms measured, the timeout would be above 300.
+    relayed.wait(Duration::from_millis(260));
+    assert_eq!(relayed.copies.len(), 1);
+}
+
 /// A transfer through the router, with losses, repetitions and reordering at both sides.
 struct Transfer {
     relayed: Relayed,

@@ -297,7 +297,7 @@ mod tests {
             let now = Instant::ORIGIN + Duration::from_secs(1_000 + second);
             for flow in 0..flows {
                 if let Some(bytes) = bytes(flow, second) {
-                    loads.on_segment(FlowId::test(flow), sign(bytes), now);
+                    loads.on_segment(FlowId::at(flow), sign(bytes), now);
                 }
             }
         }
@@ -333,7 +333,7 @@ mod tests {
                     // From then on the others want little.
                     let wants_much = second < 20 || flow < left;
                     let sign = sign(if wants_much { 1_000 } else { 1 });
-                    loads.on_segment(FlowId::test(flow), sign, now);
+                    loads.on_segment(FlowId::at(flow), sign, now);
                 }
                 if [20, 60, 159].contains(&second) {
                     contended.push(loads.contend());
@@ -411,11 +411,11 @@ mod tests {
         for second in 20..100 {
             let now = Instant::ORIGIN + Duration::from_secs(1_000 + second);
             for flow in 0..2 {
-                starved.on_segment(FlowId::test(flow), sign(2_000), now);
+                starved.on_segment(FlowId::at(flow), sign(2_000), now);
             }
             // What it sends again after a timeout says that it starves.
             if second % 40 == 39 {
-                starved.on_segment(FlowId::test(5), sign(2 * 400), now);
+                starved.on_segment(FlowId::at(5), sign(2 * 400), now);
             }
         }
         assert_eq!(starved.heavy, 6);
@@ -427,8 +427,8 @@ mod tests {
     #[test]
     fn one_that_is_over_counts_no_more() {
         let mut loads = after(10, |_, _| Some(38), 3);
-        loads.on_over(FlowId::test(1));
-        loads.on_over(FlowId::test(1));
+        loads.on_over(FlowId::at(1));
+        loads.on_over(FlowId::at(1));
         assert_eq!((loads.heavy, loads.contend()), (2, false));
     }
 
@@ -444,12 +444,12 @@ mod tests {
                     streamed: 64,
                     rested: Duration::from_micros(600_000),
                 };
-                loads.on_segment(FlowId::test(flow), asks, now);
-                loads.on_segment(FlowId::test(flow), sign(64), now);
+                loads.on_segment(FlowId::at(flow), asks, now);
+                loads.on_segment(FlowId::at(flow), sign(64), now);
             }
         }
         assert_eq!(loads.heavy, 0);
-        assert!(!loads.wants_more(FlowId::test(0)));
+        assert!(!loads.wants_more(FlowId::at(0)));
     }
 
     /// The bytes that a flow had moved at first once counted for eleven seconds, and in whole
@@ -465,7 +465,7 @@ mod tests {
                     streamed: if second < 2 { 64 } else { 0 },
                     rested: Duration::from_micros(if second == 0 { 100_000 } else { 600_000 }),
                 };
-                loads.on_segment(FlowId::test(flow), asks, now);
+                loads.on_segment(FlowId::at(flow), asks, now);
             }
             assert!(second < 6 || loads.heavy == 0, "after {second} s");
         }
@@ -490,7 +490,7 @@ mod tests {
                     rested,
                     ..sign(1_000)
                 };
-                loads.on_segment(FlowId::test(flow), rests, now);
+                loads.on_segment(FlowId::at(flow), rests, now);
             }
             assert!(second >= 20 || loads.heavy == 0, "after {second} s");
         }
@@ -503,12 +503,12 @@ mod tests {
         let mut loads = after(20, |flow, _| (flow == 0).then_some(1_000), 1);
         let now = Instant::ORIGIN + Duration::from_secs(1_020);
         for flow in 1..9 {
-            loads.on_segment(FlowId::test(flow), sign(64), now);
+            loads.on_segment(FlowId::at(flow), sign(64), now);
         }
         assert_eq!(loads.heavy, 1);
-        assert!(!loads.is_heavy(FlowId::test(1)) && loads.wants_more(FlowId::test(1)));
+        assert!(!loads.is_heavy(FlowId::at(1)) && loads.wants_more(FlowId::at(1)));
         for flow in 1..9 {
-            loads.on_segment(FlowId::test(flow), sign(1_000), now);
+            loads.on_segment(FlowId::at(flow), sign(1_000), now);
         }
         assert_eq!(loads.heavy, 9);
     }

@@ -6,9 +6,10 @@ use motet::time::{Duration, Instant, earliest};
 use motet::wire::tcp::Flags;
 
 use super::super::HOLD_MAX;
+use super::reading::Reading;
 use super::{
-    FLOW_BYTES_MAX, INSIDE_BYTES_MAX, INSIDE_MAX, REST, Reading, TIMEOUT_FIRST, TIMEOUT_MAX,
-    TRIES_MAX, Verdict,
+    FLOW_BYTES_MAX, INSIDE_BYTES_MAX, INSIDE_MAX, NEAR, REST, REST_FIRST, TIMEOUT_FIRST,
+    TIMEOUT_MAX, TRIES_MAX, Verdict,
 };
 use crate::rtt::Rtt;
 use crate::segment::Segment;
@@ -32,6 +33,9 @@ pub(super) struct RelayedFlow {
     bytes: usize,
     /// Until the device has acknowledged this number, everything passes and nothing is kept.
     untouched_until: Option<u32>,
+    /// Behind the latest segment of the host whose number was far from the flow's: a stranger's, or
+    /// the relay has missed much, which the device's ACK of it would show.
+    stray: Option<u32>,
     /// Segments of the host with old numbers, each of which a duplicate ACK may answer.
     owed: u8,
     /// Round trips where one segment was inside, and where two or more were: a device delays the
@@ -41,8 +45,9 @@ pub(super) struct RelayedFlow {
     timeouts: u32,
     /// Since when the answer to the first segment is awaited.
     since: Instant,
-    /// When anything of the flow came last.
-    last: Instant,
+    /// When the flow was entered, and when its device last acknowledged more.
+    entered: Instant,
+    progressed: Option<Instant>,
     /// Whether the first segment is to go again.
     pub(super) copy_awaited: bool,
     /// Whether the relay knows that.
@@ -94,29 +99,36 @@ impl RelayedFlow {
             waiting: VecDeque::new(),
             bytes: 0,
             untouched_until: None,
+            stray: None,
             owed: 0,
             round_trips: [Rtt::default(); 2],
             timeouts: 0,
             since: now,
-            last: now,
+            entered: now,
+            progressed: None,
             copy_awaited: false,
             copy_queued: false,
             planned: None,
         }
     }
 
-    /// A segment into the mesh; `packet`: its bytes, where it may be kept.
+    /// A segment into the mesh, and its packet.
     pub(super) fn on_down(
         &mut self,
         segment: &Segment,
-        packet: Option<&[u8]>,
+        packet: &[u8],
         (may_hold, now): (bool, Instant),
     ) -> Verdict {
-        self.last = now;
         let (seq, end) = (segment.seq, segment.end());
+        if self.is_far(seq) {
+            self.stray = Some(end);
+            return Verdict::Pass;
+        }
         // What the host has received of the device, the device has sent.
         if let Some(ack) = segment.ack
-            && self.device_tail.is_none_or(|tail| is_before(tail, ack))
+            && self
+                .device_tail
+                .is_none_or(|tail| (1..=NEAR).contains(&ack.wrapping_sub(tail)))
         {
             self.device_tail = Some(ack);
         }
@@ -135,14 +147,14 @@ impl RelayedFlow {
                 (false, true) => self.wait(None, now),
             };
         }
-        let packet = packet.filter(|packet| self.bytes + packet.len() <= FLOW_BYTES_MAX);
-        let has_turn = packet.is_some_and(|packet| self.has_room(packet.len()));
-        let has_turn = has_turn && self.waiting.is_empty();
-        let (Some(packet), true) = (packet, seq == self.tail && (has_turn || may_hold)) else {
+        let fits = self.bytes + packet.len() <= FLOW_BYTES_MAX;
+        let has_turn = self.waiting.is_empty() && self.has_room(packet.len());
+        let may_be_kept = seq == self.tail && fits && (has_turn || may_hold);
+        if !may_be_kept || !matches!(Reading::of(packet, segment), Reading::Plain(_)) {
             // Behind a gap, or not to be kept.
             self.leave_untouched(end);
             return Verdict::Behind;
-        };
+        }
         self.tail = end;
         self.bytes += packet.len();
         let kept = Kept {
@@ -162,7 +174,7 @@ impl RelayedFlow {
 
     /// A segment whose numbers the host has used before: it passes, and may be answered by a
     /// duplicate ACK.
-    fn on_old(&mut self, segment: &Segment, packet: Option<&[u8]>, now: Instant) -> Verdict {
+    fn on_old(&mut self, segment: &Segment, packet: &[u8], now: Instant) -> Verdict {
         let (seq, end) = (segment.seq, segment.end());
         self.owed = self.owed.saturating_add(1).min(OWED_MAX);
         if is_before(self.tail, end) {
@@ -170,17 +182,30 @@ impl RelayedFlow {
             self.leave_untouched(end);
             return Verdict::Behind;
         }
-        let whole = |kept: &&mut Kept| kept.seq == seq && kept.end == end;
-        if let Some(kept) = self.inside.iter_mut().find(whole) {
+        let first = self.inside.front().map(|first| first.seq);
+        let waiting = self.waiting.iter_mut();
+        let waiting = waiting.filter_map(|waiting| waiting.kept.as_mut());
+        for kept in self.inside.iter_mut().chain(waiting) {
+            let overlaps = is_before(seq, kept.end) && is_before(kept.seq, end);
+            if !overlaps {
+                continue;
+            }
+            // It is unknown which of them an ACK answers (Karn).
+            kept.is_again = true;
+            let is_first = first == Some(kept.seq);
+            if is_first {
+                self.since = now;
+            }
+            if (kept.seq, kept.end) != (seq, end) {
+                continue;
+            }
             // The host's own retransmission is on the way now.
-            (kept.sent, kept.is_again) = (now, true);
-            if let Some(packet) = packet
-                && packet.len() == kept.packet.len()
-            {
+            kept.sent = now;
+            self.copy_awaited &= !is_first;
+            let is_plain = || matches!(Reading::of(packet, segment), Reading::Plain(_));
+            if packet.len() == kept.packet.len() && is_plain() {
                 kept.packet.copy_from_slice(packet);
             }
-            self.since = now;
-            self.copy_awaited &= seq != self.inside.front().map_or(seq, |first| first.seq);
         }
         // What reaches into a segment that waits goes behind it, or its ACK would be of the future.
         match is_before(self.inside_end(), end) {
@@ -189,32 +214,42 @@ impl RelayedFlow {
         }
     }
 
-    /// A segment out of the mesh.
+    /// A segment out of the mesh, and its packet.
     pub(super) fn on_up(
         &mut self,
         segment: &Segment,
-        reading: Option<Reading>,
+        packet: &[u8],
         (may_swallow, now): (bool, Instant),
     ) -> Verdict {
-        self.last = now;
-        let is_next = self
-            .device_tail
-            .is_none_or(|tail| !is_before(segment.seq, tail));
-        if is_next {
+        let window = match Reading::of(packet, segment) {
+            Reading::Plain(window) => window,
+            Reading::Foreign => {
+                self.leave_untouched(self.tail);
+                return Verdict::Pass;
+            }
+            Reading::Broken => return Verdict::Pass,
+        };
+        let tail = *self.device_tail.get_or_insert(segment.seq);
+        let is_next = !is_before(segment.seq, tail);
+        let is_near = segment.seq.wrapping_sub(tail.wrapping_sub(NEAR)) <= 2 * NEAR;
+        if is_next || !is_near {
             self.device_tail = Some(segment.end());
         }
-        let Some(ack) = segment.ack else {
+        // The host takes no ACK of a segment whose own number is far from the others.
+        let Some(ack) = segment.ack.filter(|_| is_near) else {
             return Verdict::Pass;
         };
+        if self.is_far(ack) {
+            self.on_far_ack(ack);
+            return Verdict::Pass;
+        }
         // Nobody can have received what waits here: such a number is a lie, or of another age.
         if is_before(self.inside_end(), ack) || is_before(ack, self.acknowledged) {
             return Verdict::Pass;
         }
-        let window = reading.map(|reading| reading.window);
         let is_known = self.window.is_some();
-        let is_same_window =
-            window.is_some_and(|window| window > 0) && (window == self.window || !is_known);
-        self.window = window;
+        let is_same_window = window > 0 && self.window.is_none_or(|own| own == window);
+        self.window = Some(window);
         if ack != self.acknowledged {
             self.on_progress(ack, now);
             return Verdict::Pass;
@@ -231,9 +266,21 @@ impl RelayedFlow {
         }
     }
 
+    /// The device has acknowledged a number that is far from the flow's. With a segment of the host
+    /// there, the stream is there: the flow goes on from it.
+    fn on_far_ack(&mut self, ack: u32) {
+        let near = self.stray.filter(|stray| stray.wrapping_sub(ack) <= NEAR);
+        if let Some(stray) = near {
+            self.leave_untouched(stray);
+            (self.acknowledged, self.stray, self.owed) = (ack, None, 0);
+            self.untouched_until = self.untouched_until.filter(|until| *until != ack);
+        }
+    }
+
     /// The device has received more.
     fn on_progress(&mut self, ack: u32, now: Instant) {
         (self.acknowledged, self.owed, self.since) = (ack, 0, now);
+        (self.progressed, self.stray) = (Some(now), None);
         self.copy_awaited = false;
         if self
             .untouched_until
@@ -355,10 +402,24 @@ impl RelayedFlow {
         self.inside.front().map(|first| &*first.packet)
     }
 
-    /// Whether nothing would be lost with this flow's memory.
-    pub(super) fn is_at_rest(&self, now: Instant) -> bool {
-        let is_empty = self.inside.is_empty() && self.waiting.is_empty();
-        is_empty && now.since(self.last) >= REST
+    /// From when on the flow yields its place to one that has none.
+    pub(super) fn yields_at(&self) -> Instant {
+        match self.progressed {
+            Some(at) => at + REST,
+            None => self.entered + REST_FIRST,
+        }
+    }
+
+    /// When it last made progress, and when it was entered: the least yields first.
+    pub(super) const fn progress(&self) -> (Option<Instant>, Instant) {
+        (self.progressed, self.entered)
+    }
+
+    /// Whether a number is farther from those that may be under way than any window allows.
+    pub(super) fn is_far(&self, number: u32) -> bool {
+        let under_way = self.tail.wrapping_sub(self.acknowledged);
+        let from = self.acknowledged.wrapping_sub(NEAR);
+        number.wrapping_sub(from) > under_way.saturating_add(2 * NEAR)
     }
 
     fn wait(&mut self, kept: Option<Kept>, now: Instant) -> Verdict {

@@ -16,19 +16,20 @@
 //! than [`FLOW_BYTES_MAX`] to be kept, or whose device does not answer [`TRIES_MAX`] copies.
 //!
 //! Bounds: [`FLOWS_MAX`] flows, [`FLOW_BYTES_MAX`] each; copies only of what is kept, and at most
-//! [`TRIES_MAX`] of a segment.
+//! [`TRIES_MAX`] of a segment. Whoever does not see a flow and guesses its numbers changes nothing
+//! of it: what is far from them counts only once the device has acknowledged it.
 //!
 //! Source: Balakrishnan et al., *Improving TCP/IP Performance over Wireless Networks*, 1995
 //! (Snoop). Differs: two segments at a time; the first duplicate ACK counts, since with two
 //! segments there is no other. RFC 6298 for the timeout.
 
 mod flow;
+mod reading;
 
 use std::collections::{BTreeSet, VecDeque};
 
 use motet::time::{Duration, Instant};
-use motet::wire::ipv6;
-use motet::wire::tcp::{self, Flags};
+use motet::wire::tcp::Flags;
 
 use self::flow::{RelayedFlow, Timeout};
 use crate::flows::FlowId;
@@ -47,6 +48,8 @@ pub(crate) struct Relay {
     due: BTreeSet<(Instant, FlowId)>,
     /// Flows whose first segment goes again now.
     copies: VecDeque<FlowId>,
+    /// Until then no flow yields its place.
+    full_until: Instant,
     /// Copies sent so far.
     pub(crate) resent: u64,
 }
@@ -64,41 +67,77 @@ pub(crate) enum Verdict {
     Swallow,
 }
 
-/// What the relay reads of a packet besides a [`Segment`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Reading {
-    /// The receive window, as it stands in the header.
-    pub(super) window: u16,
-}
-
 impl Relay {
-    /// Decides about a segment; `may_hold`: whether there is room for it to wait, and for another
-    /// packet to be dropped.
+    /// Decides about a segment and its packet. `acknowledged`: what the device of its flow has;
+    /// `may_hold`: whether there is room for it to wait, and for another packet to be dropped.
     pub(crate) fn on_segment(
         &mut self,
         id: FlowId,
-        segment: &Segment,
+        (segment, acknowledged): (&Segment, Option<u32>),
         packet: &[u8],
         (may_hold, now): (bool, Instant),
     ) -> Verdict {
         if segment.is_control() {
-            // The router lets those go first that wait; then nothing is left of the flow.
-            return Verdict::Behind;
+            return self.on_control(id, segment);
         }
-        let reading = read(packet, segment);
-        let takes_room = segment.direction == Direction::Down && segment.end() != segment.seq;
-        if takes_room && self.get(id).is_none() {
+        let is_near = |end: u32| segment.seq.wrapping_sub(end) <= NEAR;
+        let is_new = acknowledged.is_some_and(is_near) && self.is_new(id, segment);
+        if is_new && self.count < FLOWS_MAX {
             self.enter(id, segment.seq, now);
         }
         let Some(flow) = self.get(id) else {
             return Verdict::Pass;
         };
         let verdict = match segment.direction {
-            Direction::Down => flow.on_down(segment, reading.map(|_| packet), (may_hold, now)),
-            Direction::Up => flow.on_up(segment, reading, (may_hold, now)),
+            Direction::Down => flow.on_down(segment, packet, (may_hold, now)),
+            Direction::Up => flow.on_up(segment, packet, (may_hold, now)),
         };
         self.plan(id);
         verdict
+    }
+
+    /// A segment that begins a connection or ends one at once. Anybody can send a SYN into the
+    /// mesh: what counts is the device's answer. Of a reset into the mesh, the number counts.
+    fn on_control(&mut self, id: FlowId, segment: &Segment) -> Verdict {
+        let is_in = segment.direction == Direction::Down;
+        let is_far = |flow: &mut RelayedFlow| flow.is_far(segment.seq);
+        if is_in && (segment.flags.contains(Flags::SYN) || self.get(id).is_some_and(is_far)) {
+            return Verdict::Pass;
+        }
+        // The router lets those go first that wait; then nothing is left of the flow.
+        Verdict::Behind
+    }
+
+    /// The flow that yields its place to the one of this segment, if the table is full: the router
+    /// lets go what waits of it, and forgets it.
+    ///
+    /// A flow yields that has made no progress lately, one that never made any before all others.
+    pub(crate) fn yielding(
+        &mut self,
+        id: FlowId,
+        segment: &Segment,
+        now: Instant,
+    ) -> Option<FlowId> {
+        let is_full = self.count >= FLOWS_MAX && self.is_new(id, segment);
+        if !is_full || now < self.full_until {
+            return None;
+        }
+        let flows = self.flows.iter().zip(0..);
+        let flows = flows.filter_map(|(slot, place)| Some((slot.as_deref()?, place)));
+        let next = flows.clone().map(|(flow, _)| flow.yields_at()).min();
+        let yielding = flows
+            .filter(|(flow, _)| flow.yields_at() <= now)
+            .min_by_key(|(flow, _)| flow.progress());
+        if yielding.is_none() {
+            self.full_until = next.unwrap_or(now);
+        }
+        yielding.map(|(_, place)| FlowId::at(place))
+    }
+
+    /// Whether a segment needs a place for its flow.
+    fn is_new(&mut self, id: FlowId, segment: &Segment) -> bool {
+        let takes_room = segment.direction == Direction::Down && segment.end() != segment.seq;
+        takes_room && !segment.is_control() && self.get(id).is_none()
     }
 
     /// The first packet of those of a flow that wait goes.
@@ -162,20 +201,8 @@ impl Relay {
         self.flows.get_mut(id.index())?.as_deref_mut()
     }
 
-    /// Enters a flow whose stream goes on at `seq`, if there is room or one that rests yields.
+    /// Enters a flow whose stream goes on at `seq`.
     fn enter(&mut self, id: FlowId, seq: u32, now: Instant) {
-        if self.count >= FLOWS_MAX {
-            let resting = self.flows.iter().position(|slot| {
-                let flow = slot.as_ref();
-                flow.is_some_and(|flow| flow.is_at_rest(now))
-            });
-            // It neither waits nor keeps anything: neither deadline nor copy refers to it.
-            let Some(slot) = resting.and_then(|place| self.flows.get_mut(place)) else {
-                return;
-            };
-            *slot = None;
-            self.count -= 1;
-        }
         if self.flows.len() <= id.index() {
             self.flows.resize_with(id.index() + 1, || None);
         }
@@ -217,50 +244,6 @@ impl Relay {
     }
 }
 
-/// Reads a packet that the relay may keep, answer or send again; none where it must not: it is not
-/// all there, or its checksum is wrong, it has extension headers, urgent data, or options that the
-/// relay does not know.
-fn read(packet: &[u8], segment: &Segment) -> Option<Reading> {
-    if packet.len() != segment.packet_len {
-        return None;
-    }
-    let (header, bytes) = ipv6::Header::parse_start(packet).ok()?;
-    let is_plain = header.next_header == tcp::NEXT_HEADER
-        && usize::from(header.payload_len) == bytes.len()
-        && !segment.flags.intersects(Flags::URG);
-    if !is_plain {
-        return None;
-    }
-    let options = bytes.get(tcp::HEADER_LEN..tcp::header_len(bytes)?)?;
-    let window = bytes.get(WINDOW_AT..WINDOW_AT + 2)?;
-    let window = u16::from_be_bytes(window.try_into().ok()?);
-    let is_known = knows_all(options) && tcp::is_checksum_valid(&header.src, &header.dst, bytes);
-    is_known.then_some(Reading { window })
-}
-
-/// Whether the relay knows all options of a segment: those by which nothing depends on who sends.
-fn knows_all(mut options: &[u8]) -> bool {
-    loop {
-        options = match options {
-            [] | [END_OF_OPTIONS, ..] => return true,
-            [NO_OPERATION, rest @ ..] => rest,
-            [SACK | TIMESTAMPS, len, ..] if *len >= 2 => {
-                options.get(usize::from(*len)..).unwrap_or_default()
-            }
-            _ => return false,
-        };
-    }
-}
-
-/// Where the window stands in a TCP header.
-const WINDOW_AT: usize = 14;
-
-/// Kinds of options (RFC 9293 §3.1, RFC 2018 §3, RFC 7323 §3.2).
-const END_OF_OPTIONS: u8 = 0;
-const NO_OPERATION: u8 = 1;
-const SACK: u8 = 5;
-const TIMESTAMPS: u8 = 8;
-
 /// Flows that are relayed at a time; further ones pass untouched.
 pub(super) const FLOWS_MAX: usize = 256;
 
@@ -286,5 +269,14 @@ pub(super) const TIMEOUT_FIRST: Duration = Duration::from_secs(3);
 /// The longest timeout (RFC 6298 §2.5).
 pub(super) const TIMEOUT_MAX: Duration = Duration::from_secs(60);
 
-/// How long a flow has been silent that yields its place.
-pub(super) const REST: Duration = Duration::from_secs(60);
+/// How long ago the latest progress of a flow was that yields its place: several times what a
+/// mesh takes for a segment. A flow that yields loses what it does not use: it is entered again
+/// with its next segment.
+pub(super) const REST: Duration = Duration::from_secs(10);
+
+/// The same, of a flow that has made none yet: time for a first copy.
+pub(super) const REST_FIRST: Duration = Duration::from_secs(4);
+
+/// How far numbers may be from those of their flow: a window that is not scaled. Whoever does not
+/// see the flow meets that by one guess of 30,000.
+pub(super) const NEAR: u32 = 1 << 16;
