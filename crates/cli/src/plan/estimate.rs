@@ -1,6 +1,6 @@
 //! The runs of a plan, and what follows from them.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use motet_lab::experiments::update::unmodified::{Measured, Unmodified};
 use serde::Serialize;
@@ -12,12 +12,10 @@ use crate::error::Error;
 pub(super) struct Setting {
     name: String,
     update: Unmodified,
-    /// How many runs it gets.
-    pub(super) runs: u64,
 }
 
-/// What the runs of a setting gave.
-pub(super) type Trials = Result<Vec<Measured>, String>;
+/// What each run of a setting gave, in the order of its seeds; why not, in words.
+pub(super) type Trials = Vec<Result<Measured, String>>;
 
 /// The output; times in seconds.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -28,13 +26,14 @@ pub(super) struct Answer {
     block_bytes: u64,
     readers: usize,
     frame_loss: f64,
-    /// Runs of the range.
+    /// Runs in all, and those whose connection broke or that carried nothing.
     pub(super) runs: u64,
-    /// The range: the shortest and the longest time.
+    pub(super) broken: u64,
+    /// The range by the other runs: the shortest and the longest time.
     pub(super) seconds: [f64; 2],
     pub(super) block_longest_s: f64,
     pub(super) timeout_s: f64,
-    /// Whether a block may take longer than the sender waits, or a connection was lost.
+    /// Whether a block may take longer than the sender waits, or a run broke.
     pub(super) may_time_out: bool,
     /// What the poll period costs, and the time of an awake device; none where it is awake.
     pub(super) poll_costs_s: Option<f64>,
@@ -42,32 +41,35 @@ pub(super) struct Answer {
     pub(super) tried: Vec<Tried>,
     /// The setting that helps most.
     pub(super) best: Option<String>,
+    /// Those of which these runs do not show that they help less.
+    pub(super) as_good: Vec<String>,
 }
 
 /// A setting that was tried.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(super) struct Tried {
     pub(super) setting: String,
-    pub(super) seconds: f64,
-    /// Part of the time as things are now.
-    pub(super) of_now: f64,
+    /// The mean of its runs that held; none where each broke.
+    pub(super) seconds: Option<f64>,
+    /// Part of the time as things are now, by the same seeds.
+    pub(super) of_now: Option<f64>,
+    /// How far `of_now` may be off by chance.
+    pub(super) chance: Option<f64>,
+    /// Runs that broke or carried nothing, and why the first of them did.
+    pub(super) broken: u64,
+    pub(super) why: Option<String>,
+    /// Whether it takes less time, by more than chance, and breaks no more often.
+    pub(super) helps: bool,
 }
 
 impl Setting {
     /// Things as they are now, and every setting that is worth a try.
     pub(super) fn all(base: &Unmodified) -> Vec<Self> {
         let mut all = vec![Self {
-            name: "as it is".to_owned(),
+            name: NOW.to_owned(),
             update: *base,
-            runs: RUNS,
         }];
-        let mut with = |name: String, update: Unmodified| {
-            all.push(Self {
-                name,
-                update,
-                runs: RUNS_TRIED,
-            });
-        };
+        let mut with = |name: String, update: Unmodified| all.push(Self { name, update });
         if let Some(poll_s) = base.poll_s {
             with(
                 AWAKE.to_owned(),
@@ -85,10 +87,7 @@ impl Setting {
             }
         }
         let relays = true;
-        with(
-            "router --policy relay".to_owned(),
-            Unmodified { relays, ..*base },
-        );
+        with(RELAY.to_owned(), Unmodified { relays, ..*base });
         let block_bytes = 4 * base.block_bytes;
         if block_bytes <= BLOCK_BYTES_MAX {
             with(
@@ -111,17 +110,9 @@ impl Setting {
         all
     }
 
-    /// Runs it with its seeds, until `stop` is set; counts in `done`.
-    pub(super) fn run(&self, stop: &AtomicBool, done: &AtomicU64) -> Trials {
-        let mut trials = Vec::new();
-        for seed in 1..=self.runs {
-            if stop.load(Ordering::Relaxed) {
-                break;
-            }
-            trials.push(self.update.run(SEED + seed, SECONDS, stop)?);
-            done.fetch_add(1, Ordering::Relaxed);
-        }
-        Ok(trials)
+    /// Runs it with a seed, or until `stop` is set.
+    pub(super) fn run(&self, seed: u64, stop: &AtomicBool) -> Result<Measured, String> {
+        self.update.run(SEED + seed, SECONDS, stop)
     }
 }
 
@@ -129,47 +120,39 @@ impl Answer {
     /// What follows from the trials of all settings.
     ///
     /// # Errors
-    /// The scenario as things are now cannot be run, or carries nothing.
+    /// As things are now, every run broke.
     pub(super) fn of(
         image: u64,
         base: &Unmodified,
         settings: &[Setting],
         trials: &[Trials],
     ) -> Result<Self, Error> {
-        let Some((Ok(now), others)) = trials.split_first().map(|(now, rest)| (now.as_ref(), rest))
-        else {
-            let why = trials.first().and_then(|now| now.as_ref().err());
-            let why = why.map_or("nothing was run", String::as_str);
-            return Err(Error::failed(format!(
-                "the update does not get through: {why}"
-            )));
+        let Some((now, others)) = trials.split_first() else {
+            return Err(Error::failed("nothing was run".to_owned()));
         };
-        let times: Vec<f64> = times(image, now).collect();
-        let (mean, deviation) = mean_and_deviation(&times);
+        let whole: Vec<f64> = times(image, now).flatten().collect();
+        if whole.is_empty() {
+            return Err(Error::failed(format!(
+                "the update does not get through in any of {} runs: {}",
+                now.len(),
+                why_broken(now).unwrap_or_default()
+            )));
+        }
+        let (mean, deviation) = mean_and_deviation(&whole);
         let half = (DEVIATIONS * deviation).max(mean * HALF_MIN);
-        let tried = others.iter().zip(settings.iter().skip(1));
-        let tried: Vec<Tried> = tried
-            .filter_map(|(trials, setting)| {
-                let times: Vec<f64> = self::times(image, trials.as_ref().ok()?).collect();
-                let (seconds, _) = mean_and_deviation(&times);
-                Some(Tried {
-                    setting: setting.name.clone(),
-                    seconds,
-                    of_now: seconds / mean,
-                })
-            })
+        let pairs = others.iter().zip(settings.iter().skip(1));
+        let tried: Vec<Tried> = pairs
+            .map(|(trials, setting)| Tried::of(image, setting, now, trials))
             .collect();
         let awake_s = tried
             .iter()
             .find(|tried| tried.setting == AWAKE)
-            .map(|tried| tried.seconds);
-        let quickest = times.iter().copied().fold(f64::INFINITY, f64::min);
-        let block_longest_s = now
-            .iter()
-            .map(|one| one.block_longest_s)
-            .fold(0.0, f64::max);
-        let best = tried.iter().min_by(|a, b| a.seconds.total_cmp(&b.seconds));
-        let best = best.filter(|best| best.of_now <= HELPS);
+            .and_then(|tried| tried.seconds);
+        let quickest = whole.iter().copied().fold(f64::INFINITY, f64::min);
+        let measured = now.iter().flatten();
+        let block_longest_s = measured.map(|one| one.block_longest_s).fold(0.0, f64::max);
+        let broken = count_broken(now);
+        let [best, as_good] = best_of(image, &tried, others);
         Ok(Self {
             image,
             hops: base.hops,
@@ -177,23 +160,95 @@ impl Answer {
             block_bytes: base.block_bytes,
             readers: base.readers,
             frame_loss: base.frame_loss as f64 / 100.0,
-            runs: times.len() as u64,
+            runs: now.len() as u64,
+            broken,
             // No run takes less than half of what the quickest took.
             seconds: [(mean - half).max(0.5 * quickest), mean + half],
             block_longest_s,
             timeout_s: TIMEOUT_S,
-            may_time_out: block_longest_s >= TIMEOUT_S || now.iter().any(|one| !one.held),
+            may_time_out: block_longest_s >= TIMEOUT_S || broken > 0,
             poll_costs_s: awake_s.map(|awake| (mean - awake).max(0.0)),
             awake_s,
-            best: best.map(|best| best.setting.clone()),
+            best: best.into_iter().next(),
+            as_good,
             tried,
         })
     }
 }
 
-/// How long the image takes at each run's rate.
-fn times(image: u64, trials: &[Measured]) -> impl Iterator<Item = f64> {
-    trials.iter().map(move |one| image as f64 / one.bytes_per_s)
+impl Tried {
+    fn of(image: u64, setting: &Setting, now: &Trials, trials: &Trials) -> Self {
+        let own: Vec<f64> = times(image, trials).flatten().collect();
+        let ratio = paired(image, trials, now);
+        let broken = count_broken(trials);
+        let is_shorter = |(mean, chance): (f64, f64)| mean <= HELPS && mean + chance < 1.0;
+        Self {
+            setting: setting.name.clone(),
+            seconds: (!own.is_empty()).then(|| mean_and_deviation(&own).0),
+            of_now: ratio.map(|(mean, _)| mean),
+            chance: ratio.map(|(_, chance)| chance),
+            broken,
+            why: why_broken(trials),
+            helps: ratio.is_some_and(is_shorter) && broken <= count_broken(now),
+        }
+    }
+}
+
+/// The setting that helps most, and those of which it is not sure that they help less.
+fn best_of(image: u64, tried: &[Tried], trials: &[Trials]) -> [Vec<String>; 2] {
+    let helping = || tried.iter().zip(trials).filter(|(tried, _)| tried.helps);
+    let part = |tried: &Tried| tried.of_now.unwrap_or(f64::INFINITY);
+    let best = helping().min_by(|(a, _), (b, _)| part(a).total_cmp(&part(b)));
+    let Some((best, most)) = best else {
+        return [Vec::new(), Vec::new()];
+    };
+    let is_as_good = |trials: &Trials| {
+        let ratio = paired(image, trials, most);
+        ratio.is_none_or(|(mean, chance)| mean - chance <= 1.0)
+    };
+    let as_good =
+        helping().filter(|(tried, trials)| tried.setting != best.setting && is_as_good(trials));
+    let as_good = as_good.map(|(tried, _)| tried.setting.clone());
+    [vec![best.setting.clone()], as_good.collect()]
+}
+
+/// The mean part that the first took of the second's time, over seeds with which both held, and how
+/// far it may be off by chance; none where there are fewer than two such seeds.
+fn paired(image: u64, first: &Trials, second: &Trials) -> Option<(f64, f64)> {
+    let pairs = times(image, first).zip(times(image, second));
+    let ratios: Vec<f64> = pairs
+        .filter_map(|(own, other)| Some(own? / other?))
+        .collect();
+    let (mean, deviation) = mean_and_deviation(&ratios);
+    let count = ratios.len() as f64;
+    (ratios.len() >= 2).then(|| (mean, CHANCE * deviation / count.sqrt()))
+}
+
+/// Runs whose connection broke, or that carried nothing.
+fn count_broken(trials: &Trials) -> u64 {
+    trials.iter().filter(|trial| !is_whole(trial)).count() as u64
+}
+
+/// Why the first of them is broken.
+fn why_broken(trials: &Trials) -> Option<String> {
+    let broken = trials.iter().find(|trial| !is_whole(trial))?;
+    Some(match broken {
+        Ok(_) => "a connection was lost".to_owned(),
+        Err(why) => why.clone(),
+    })
+}
+
+fn is_whole(trial: &Result<Measured, String>) -> bool {
+    trial.as_ref().is_ok_and(|one| one.held)
+}
+
+/// How long the image takes at each run's rate; none where the run broke.
+fn times(image: u64, trials: &Trials) -> impl Iterator<Item = Option<f64>> {
+    let whole = trials.iter().map(|trial| match trial {
+        Ok(one) if one.held => Some(one),
+        _ => None,
+    });
+    whole.map(move |one| one.map(|one| image as f64 / one.bytes_per_s))
 }
 
 /// Mean and sample deviation.
@@ -210,9 +265,8 @@ fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
 /// Virtual time of a run, s: some hundred blocks over three hops.
 pub(super) const SECONDS: u64 = 300;
 
-/// Runs of the range, and of each setting that is tried.
-const RUNS: u64 = 6;
-const RUNS_TRIED: u64 = 2;
+/// Runs of each setting, all with the same seeds.
+pub(super) const RUNS: u64 = 8;
 
 /// Behind it the seeds begin: others than those that a scenario begins with.
 const SEED: u64 = 7_000;
@@ -220,8 +274,12 @@ const SEED: u64 = 7_000;
 /// Deviations to either side of the mean.
 const DEVIATIONS: f64 = 3.0;
 
-/// Half of the range, of the mean, at least: six runs may agree by chance.
+/// Half of the range, of the mean, at least: eight runs may agree by chance.
 const HALF_MIN: f64 = 0.05;
+
+/// Standard errors that a difference of eight runs is off by chance in one of twenty cases (Student's
+/// distribution with seven degrees of freedom), at most.
+const CHANCE: f64 = 2.36;
 
 /// A setting helps that takes no more than this part of the time.
 const HELPS: f64 = 0.98;
@@ -234,7 +292,9 @@ const POLL_SHORT_S: f64 = 0.1;
 /// A scenario's longest message.
 const BLOCK_BYTES_MAX: u64 = 60_000;
 
+const NOW: &str = "as it is";
 const AWAKE: &str = "an awake device";
+const RELAY: &str = "router --policy relay";
 
 #[cfg(test)]
 mod tests {
@@ -250,40 +310,144 @@ mod tests {
         }
     }
 
+    /// Runs of 1,000 bytes a second, but for what an air's seed makes of it.
+    fn runs(part_of_time: f64, noise: impl Fn(u64) -> f64) -> Trials {
+        let rate =
+            |seed| 1_000.0 / part_of_time / (1.0 + 0.05 * ((seed % 3) as f64 - 1.0) + noise(seed));
+        (1..=RUNS)
+            .map(|seed| Ok(measured(rate(seed), 9.0)))
+            .collect()
+    }
+
+    fn answer(base: &Unmodified, trials: impl Fn(&Setting) -> Trials) -> Result<Answer, Error> {
+        let settings = Setting::all(base);
+        let trials: Vec<Trials> = settings.iter().map(trials).collect();
+        Answer::of(100_000, base, &settings, &trials)
+    }
+
+    fn tried<'a>(answer: &'a Answer, setting: &str) -> &'a Tried {
+        let mut tried = answer.tried.iter();
+        tried.find(|tried| tried.setting == setting).expect(setting)
+    }
+
     #[test]
     fn the_range_holds_the_runs_and_the_best_setting_is_named() {
         let base = Unmodified {
             poll_s: Some(1.0),
+            is_leaf: true,
             ..Unmodified::new(1)
         };
         let settings = Setting::all(&base);
-        let trials = settings.iter().map(|setting| {
-            let rate = match (setting.update.poll_s, setting.update.relays) {
-                (None, _) => 1_000.0,
-                (_, true) => 240.0,
-                _ => 250.0,
-            };
-            Ok(vec![measured(rate * 1.1, 9.0), measured(rate * 0.9, 95.0)])
+        for setting in &settings {
+            assert!(setting.update.is_leaf, "all of one mesh");
+        }
+        let answer = answer(&base, |setting| match setting.update.poll_s {
+            None => runs(0.25, |_| 0.0),
+            _ => runs(1.0, |_| 0.0),
         });
-        let trials: Vec<Trials> = trials.collect();
-        let answer = Answer::of(100_000, &base, &settings, &trials).unwrap();
+        let answer = answer.unwrap();
         let [low, high] = answer.seconds;
-        assert!(low < 363.0 && high > 445.0, "{low} {high}");
-        assert!(answer.may_time_out);
+        assert!(low < 95.0 && high > 105.0, "{low} {high}");
+        assert!(!answer.may_time_out);
         assert_eq!(answer.best.as_deref(), Some(AWAKE));
+        assert!(answer.as_good.is_empty());
         assert!(
             answer
                 .poll_costs_s
-                .is_some_and(|cost| (290.0..310.0).contains(&cost))
+                .is_some_and(|cost| (74.0..76.0).contains(&cost))
         );
         assert_eq!(answer.tried.len(), settings.len() - 1);
     }
 
     #[test]
-    fn what_carries_nothing_is_said() {
+    fn what_may_be_chance_helps_nobody() {
         let base = Unmodified::new(1);
-        let settings = Setting::all(&base);
-        let trials = vec![Err("no block has arrived".to_owned()); settings.len()];
-        assert!(Answer::of(1, &base, &settings, &trials).is_err());
+        // 4 % less in the mean, by one run of the eight.
+        let lucky = |seed: u64| if seed == 3 { -0.3 } else { 0.0 };
+        let chance = answer(&base, |setting| match setting.update.relays {
+            true => runs(1.0, lucky),
+            false => runs(1.0, |_| 0.0),
+        });
+        let chance = chance.unwrap();
+        let relay = tried(&chance, RELAY);
+        assert!(
+            relay.of_now.is_some_and(|part| part < HELPS) && !relay.helps,
+            "{relay:?}"
+        );
+        assert_eq!(chance.best, None);
+        // The same seeds make the same difference to both: 3 % less with each is no chance.
+        let sure = answer(&base, |setting| match setting.update.relays {
+            true => runs(0.97, |_| 0.0),
+            false => runs(1.0, |_| 0.0),
+        });
+        assert_eq!(sure.unwrap().best.as_deref(), Some(RELAY));
+        // Of two that help alike, both are named.
+        let alike = answer(&base, |setting| {
+            let wobble =
+                |sign: f64| move |seed: u64| sign * if seed % 2 == 0 { 0.02 } else { -0.02 };
+            match (setting.update.relays, setting.update.readers) {
+                (true, _) => runs(0.8, wobble(1.0)),
+                (_, 0) => runs(0.802, wobble(-1.0)),
+                _ => runs(1.0, |_| 0.0),
+            }
+        });
+        let alike = alike.unwrap();
+        assert!(
+            alike.best.is_some() && alike.as_good.len() == 1,
+            "{alike:?}"
+        );
+    }
+
+    #[test]
+    fn broken_runs_are_said_and_lengthen_no_range() {
+        let base = Unmodified::new(1);
+        let mut broken = runs(1.0, |_| 0.0);
+        broken[2] = Err("no block has arrived".to_owned());
+        if let Ok(one) = &mut broken[5] {
+            (one.held, one.bytes_per_s) = (false, 1.0);
+        }
+        let now = answer(&base, |setting| match setting.update.relays {
+            true => vec![Err("no block has arrived".to_owned()); RUNS as usize],
+            false if setting.name == NOW => broken.clone(),
+            false => runs(0.5, |_| 0.0),
+        });
+        let now = now.unwrap();
+        assert_eq!((now.runs, now.broken, now.may_time_out), (RUNS, 2, true));
+        assert!(now.seconds[1] < 130.0, "{:?}", now.seconds);
+        let relay = tried(&now, RELAY);
+        assert_eq!(
+            (relay.broken, relay.seconds, relay.helps),
+            (RUNS, None, false)
+        );
+        assert!(relay.why.is_some());
+        assert!(now.best.is_some());
+        // What breaks more often does not help, however quick it is otherwise.
+        let rash = answer(&base, |setting| match setting.name == NOW {
+            true => runs(1.0, |_| 0.0),
+            false => broken
+                .iter()
+                .cloned()
+                .map(|one| {
+                    one.map(|one| Measured {
+                        bytes_per_s: 9_000.0,
+                        ..one
+                    })
+                })
+                .collect(),
+        });
+        assert_eq!(rash.unwrap().best, None);
+    }
+
+    #[test]
+    fn what_carries_nothing_is_said() {
+        let failed = answer(&Unmodified::new(1), |_| {
+            vec![Err("no block has arrived".to_owned()); RUNS as usize]
+        });
+        assert!(
+            failed
+                .unwrap_err()
+                .to_string()
+                .contains("no block has arrived")
+        );
     }
 }

@@ -4,7 +4,7 @@ mod estimate;
 mod size;
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     thread,
     time::Duration,
 };
@@ -13,7 +13,7 @@ use clap::Args as ClapArgs;
 use motet_lab::experiments::update::unmodified::Unmodified;
 
 use self::{
-    estimate::{Answer, Setting, Trials},
+    estimate::{Answer, RUNS, Setting, Trials, Tried},
     size::{bytes, period},
 };
 use crate::{
@@ -32,7 +32,9 @@ has lwIP with ESP-IDF's settings, the radio of an nRF52840, and is so many hops 
 OpenThread's. The command runs parts of such an update in the lab, with several seeds, and then each setting that \
 may help: the border router's policy relay, shorter polls, longer blocks, and no readings meanwhile.
 
-The range is the mean of the runs with three times their deviation to either side, 5 % at least. It holds for the \
+The range is the mean of the runs with three times their deviation to either side, 5 % at least; a run whose \
+connection broke is counted apart. Behind each setting's part of the time stands how far it may be off by chance; one \
+that may help by chance alone is not called the best. The range holds for the \
 lab's air, where neighbours hear each other well; walls that let little pass, and other systems on the channel, \
 are what --frame-loss is for.
 
@@ -86,6 +88,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         readers: args.readers,
         poll_s: args.poll,
         frame_loss: args.frame_loss,
+        // So that an awake one is compared in the same mesh.
+        is_leaf: args.poll.is_some(),
         ..Unmodified::new(args.hops)
     };
     if args.scenario {
@@ -100,44 +104,70 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     }
 }
 
-/// Runs all trials in a thread of its own, while this one looks for signals.
+/// Runs all trials, in as many threads as there are processors, while this one looks for signals.
 fn run_watched(settings: &[Setting]) -> Result<Vec<Trials>, Error> {
     let interrupt = Interrupt::install()?;
     let stop = AtomicBool::new(false);
-    let done = std::sync::atomic::AtomicU64::new(0);
-    let total = settings.iter().map(|setting| setting.runs).sum();
-    let mut progress = Progress::percentage(total, true);
-    let trials = thread::scope(|scope| {
-        let worker = scope.spawn(|| {
-            let each = settings.iter().map(|setting| setting.run(&stop, &done));
-            each.collect::<Vec<Trials>>()
-        });
-        while !worker.is_finished() {
+    let [begun, done] = [(); 2].map(|()| AtomicUsize::new(0));
+    let total = settings.len() * RUNS as usize;
+    let mut progress = Progress::percentage(total as u64, true);
+    // Which setting, by which seed.
+    let trial = |place: usize| {
+        let seed = place as u64 % RUNS + 1;
+        let setting = settings.get(place / RUNS as usize)?;
+        Some((place, setting.run(seed, &stop)))
+    };
+    let work = || {
+        let mut own = Vec::new();
+        while !stop.load(Ordering::Relaxed)
+            && let Some(trial) = trial(begun.fetch_add(1, Ordering::Relaxed))
+        {
+            own.push(trial);
+            done.fetch_add(1, Ordering::Relaxed);
+        }
+        own
+    };
+    let mut all = thread::scope(|scope| {
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        while workers.iter().any(|worker| !worker.is_finished()) {
             if interrupt.has_come() {
                 stop.store(true, Ordering::Relaxed);
             }
-            progress.update(done.load(Ordering::Relaxed), || format!("{total} runs"));
+            progress.update(done.load(Ordering::Relaxed) as u64, || {
+                format!("{total} runs")
+            });
             thread::sleep(NAP);
         }
-        match worker.join() {
+        let joined = workers.into_iter().flat_map(|worker| match worker.join() {
             Ok(trials) => trials,
             Err(panic) => std::panic::resume_unwind(panic),
-        }
+        });
+        joined.collect::<Vec<_>>()
     });
     drop(progress);
     interrupt.check()?;
-    Ok(trials)
+    all.sort_by_key(|(place, _)| *place);
+    let all: Vec<_> = all.into_iter().map(|(_, trial)| trial).collect();
+    Ok(all.chunks(RUNS as usize).map(<[_]>::to_vec).collect())
 }
 
 fn show(answer: &Answer) -> Result<(), Error> {
     let [low, high] = answer.seconds;
+    let whole = answer.runs - answer.broken;
     output::line(format_args!(
-        "{BOLD}{low:.0} to {high:.0} s{BOLD:#} for {} bytes, in {} runs of the lab",
-        answer.image, answer.runs
+        "{BOLD}{low:.0} to {high:.0} s{BOLD:#} for {} bytes, in {whole} runs of the lab",
+        answer.image
     ))?;
+    if answer.broken > 0 {
+        output::line(format_args!(
+            "{} of {} runs broke, and are not in the range: the update may have to begin anew",
+            answer.broken, answer.runs
+        ))?;
+    }
     let longest = answer.block_longest_s;
     let limit = answer.timeout_s;
-    output::line(match answer.may_time_out {
+    output::line(match longest >= limit {
         true => format!(
             "a block may pass the sender's {limit:.0} s: the longest took {longest:.1} s, and a transfer that it \
              ends begins anew"
@@ -151,17 +181,33 @@ fn show(answer: &Answer) -> Result<(), Error> {
         ))?;
     }
     for tried in &answer.tried {
-        output::line(format_args!(
-            "{DIM}{:<28}{DIM:#} {:>6.0} s  {:>4.0} %",
-            tried.setting,
-            tried.seconds,
-            100.0 * tried.of_now
-        ))?;
+        show_tried(tried, answer.runs)?;
     }
+    let as_good = match answer.as_good.is_empty() {
+        true => String::new(),
+        false => format!(" ({} may help as much)", answer.as_good.join(", ")),
+    };
     output::line(match &answer.best {
-        Some(best) => format!("what helps most: {best}"),
-        None => "none of these settings helps by 2 % or more".to_owned(),
+        Some(best) => format!("what helps most: {best}{as_good}"),
+        None => "none of these settings helps by 2 % or more, beyond chance".to_owned(),
     })
+}
+
+fn show_tried(tried: &Tried, runs: u64) -> Result<(), Error> {
+    let name = &tried.setting;
+    let Some(((seconds, part), chance)) = tried.seconds.zip(tried.of_now).zip(tried.chance) else {
+        let why = tried.why.as_deref().unwrap_or("too few runs to compare");
+        return output::line(format_args!("{DIM}{name:<28}{DIM:#} {why}"));
+    };
+    let broken = match tried.broken {
+        0 => String::new(),
+        broken => format!(", {broken} of {runs} runs broke"),
+    };
+    output::line(format_args!(
+        "{DIM}{name:<28}{DIM:#} {seconds:>6.0} s  {:>4.0} % ± {:.0}{broken}",
+        100.0 * part,
+        100.0 * chance
+    ))
 }
 
 /// Reads a fraction, and gives it in hundredths.

@@ -37,14 +37,18 @@ pub struct Unmodified {
     pub frame_loss: u64,
     /// Chance that a packet is lost in the mesh, hundredths.
     pub packet_loss: u64,
+    /// Whether no mote is below the device, as below one that sleeps.
+    pub is_leaf: bool,
 }
 
 /// What a run of it has measured.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Measured {
-    /// Bytes of the image a second.
+    /// Bytes of the image a second: of the blocks that were answered, in the time that they took.
+    /// A block that hangs at the end counts with its time.
     pub bytes_per_s: f64,
-    /// The longest time from a block's first byte to the device's answer, s.
+    /// The longest time from a block's first byte to the device's answer, or to the end of the
+    /// run, s.
     pub block_longest_s: f64,
     /// Whether the connection held.
     pub held: bool,
@@ -65,6 +69,7 @@ impl Unmodified {
             relays: false,
             frame_loss: 0,
             packet_loss: 0,
+            is_leaf: false,
         }
     }
 
@@ -96,7 +101,7 @@ impl Unmodified {
         let _ = write!(
             text,
             "[[flow]]\nkind = \"request\"\nfrom = \"host\"\nto = {device}\n\
-             interval_s = 0.001\nmessage_bytes = {block}\nanswer_bytes = 1\n"
+             interval_s = {GAP_S}\nmessage_bytes = {block}\nanswer_bytes = 1\n"
         );
         for mote in self.readers() {
             let _ = write!(
@@ -126,9 +131,11 @@ impl Unmodified {
         let sums = readings().filter_map(|flow| flow.messages);
         let [due, came] = sums.fold([0, 0], |[a, b], [due, came]| [a + due, b + came]);
         let p95: Vec<f64> = readings().filter_map(|flow| flow.latency_p95_ms).collect();
+        let (mean_s, longest_s) = (update.latency_ms? / 1e3, update.latency_max_ms? / 1e3);
+        let (time_s, block_longest_s) = block_times(blocks, [mean_s, longest_s], seconds as f64);
         Some(Measured {
-            bytes_per_s: (blocks * self.block_bytes) as f64 / seconds as f64,
-            block_longest_s: update.latency_max_ms? / 1e3,
+            bytes_per_s: (blocks * self.block_bytes) as f64 / time_s,
+            block_longest_s,
             held: update.outcome == Outcome::Running && update.connections_lost.unwrap_or(0) == 0,
             delivery: (due > 0).then(|| came as f64 / due as f64),
             latency_p95_ms: (!p95.is_empty()).then(|| mean(&p95)),
@@ -145,9 +152,9 @@ impl Unmodified {
 
     /// The motes of the device's branch: a device that sleeps has nobody below it.
     fn branch(&self) -> usize {
-        match self.poll_s {
-            Some(_) => self.hops,
-            None => self.depth(),
+        match self.is_leaf || self.poll_s.is_some() {
+            true => self.hops,
+            false => self.depth(),
         }
     }
 
@@ -239,9 +246,25 @@ impl Traffic for Unmodified {
     }
 }
 
+/// The time that blocks took, and the longest time of one, s, in a run of `seconds`: `answered` says
+/// mean and longest of those that were answered. The last one is under way at the end; where it
+/// takes longer than any before, it hangs, and counts.
+fn block_times(blocks: u64, answered: [f64; 2], seconds: f64) -> (f64, f64) {
+    let [mean_s, longest_s] = answered;
+    let time_s = blocks as f64 * (mean_s + GAP_S / 2.0);
+    let rest_s = seconds - time_s;
+    match rest_s > longest_s + GAP_S {
+        true => (seconds, rest_s),
+        false => (time_s, longest_s),
+    }
+}
+
 fn hundredths(value: u64) -> String {
     format!("{}.{:02}", value / 100, value % 100)
 }
+
+/// The host looks so often whether it may send the next block, s.
+const GAP_S: f64 = 0.001;
 
 const BRANCHES: usize = 3;
 
@@ -258,6 +281,35 @@ const IMAGE_BYTES: f64 = 900_000.0;
 mod tests {
     use super::*;
     use crate::scenario::Document;
+
+    #[test]
+    fn blocks_count_by_the_time_that_they_took() {
+        // Four blocks of 60 s, and half of another one, in 270 s: not four fifths of the rate.
+        let (time_s, longest_s) = block_times(4, [60.0, 70.0], 270.0);
+        assert!((time_s - 240.0).abs() < 0.01, "{time_s}");
+        assert_eq!(longest_s, 70.0);
+        // The fifth one hangs.
+        let (time_s, longest_s) = block_times(4, [20.0, 30.0], 270.0);
+        assert_eq!(time_s, 270.0);
+        assert!((longest_s - 190.0).abs() < 0.01, "{longest_s}");
+    }
+
+    /// What differs between an awake device and one that sleeps is the device alone.
+    #[test]
+    fn a_leaf_has_the_mesh_of_a_device_that_sleeps() {
+        for hops in [1, 3, 6] {
+            let awake = Unmodified {
+                is_leaf: true,
+                ..Unmodified::new(hops)
+            };
+            let asleep = Unmodified {
+                poll_s: Some(1.0),
+                ..awake
+            };
+            assert_eq!(awake.topology(), asleep.topology());
+            assert_eq!(awake.readers(), asleep.readers());
+        }
+    }
 
     #[test]
     fn every_plan_is_a_scenario() {
