@@ -337,6 +337,7 @@ impl Decoder {
             since_start_ns: record.epoch_ns.wrapping_sub(start_ns).cast_signed(),
             captured_len: record.data.len(),
             original_len: record.original_len,
+            radio_len: 0,
             path: String::new(),
             summary: String::new(),
             layers: Vec::new(),

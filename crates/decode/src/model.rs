@@ -168,6 +168,8 @@ pub struct Frame {
     pub captured_len: usize,
     /// Bytes on the air; more than captured when the capture was cut short.
     pub original_len: u32,
+    /// Bytes that a radio of IEEE 802.15.4 sent, with the FCS; 0 for other links.
+    pub(super) radio_len: u32,
     /// Sender and receiver, by the innermost addresses.
     pub path: String,
     /// One line: the innermost layer that was understood.

@@ -2,8 +2,11 @@
 
 use super::Examiner;
 use super::flows::{self, Flow, Way};
-use super::rules::{contradiction, counted, limit_of, many_again, many_retries, worsening};
-use super::stations::{Link, Node};
+use super::link::{Link, Loss};
+use super::rules::{
+    contradiction, counted, limit_of, many_again, many_retries, weakening, worsening,
+};
+use super::stations::Node;
 use super::tally::Events;
 
 /// Something that is wrong.
@@ -137,7 +140,11 @@ impl Findings {
                     "{dst} never acknowledges {src}: none of {} frames got an ACK in {} attempts",
                     link.asked, link.attempts
                 );
-                self.add(85, "no-acks", &name, text, &link.lost.frames);
+                let frames = match link.lost.count {
+                    0 => &link.lost_in_collisions.frames,
+                    _ => &link.lost.frames,
+                };
+                self.add(85, "no-acks", &name, text, frames);
                 continue;
             }
             self.lossy(&name, link);
@@ -146,18 +153,20 @@ impl Findings {
 
     fn lossy(&mut self, name: &str, link: &Link) {
         let asked = link.asked.max(1) as f64;
-        let (lost, retried) = (link.lost.count as f64 / asked, link.retries as f64 / asked);
+        let (lost, retried) = (link.lost.count as f64 / asked, link.own_retries());
+        let in_collisions = link.lost_in_collisions.count as f64 / asked;
         let strength = link
             .rssi_dbm()
             .map_or(String::new(), |dbm| format!(" at {dbm:.0} dBm"));
         // After its last success a link may have broken for good.
         let broken = link.last_s - link.last_acked_s;
-        if link.lost.count >= 5 && broken >= 2.0 && link.lost.span_s.1 > link.last_acked_s {
+        let at_end = link.lost_at_end();
+        if at_end.count >= 5 && broken >= 2.0 && at_end.to_s > link.last_acked_s {
             let text = format!(
                 "the link {name} broke at {:.1} s: since then {} frames and no acknowledgment",
-                link.last_acked_s, link.lost.count
+                link.last_acked_s, at_end.count
             );
-            self.add(90, "broken-link", name, text, &link.lost.frames);
+            self.add(90, "broken-link", name, text, &at_end.frames);
         } else if link.longest.count >= 3 && link.longest.to_s - link.longest.from_s >= 1.0 {
             let row = &link.longest;
             let text = format!(
@@ -175,6 +184,11 @@ impl Findings {
                 link.lost.span_s.1
             );
             self.add(70, "lossy-link", name, text, &link.lost.frames);
+        } else if let Some(([from_s, to_s], [worst, best])) = weakening(link) {
+            let text = format!(
+                "the link {name} was weak between {from_s:.0} and {to_s:.0} s: {worst:.0} dBm instead of {best:.0} dBm"
+            );
+            self.add(59, "weak-link", name, text, &[]);
         } else if let Some((from_s, worst, usual)) = worsening(link) {
             let text = format!(
                 "the link {name} got worse from {from_s:.0} s on: {:.0} retries for 100 frames instead of {:.0}{strength}",
@@ -188,6 +202,16 @@ impl Findings {
                 100.0 * retried
             );
             self.add(35, "retries", name, text, &[]);
+        } else if link.lost_in_collisions.count >= 8 && in_collisions >= MANY_COLLISIONS {
+            let text = format!(
+                "the link {name} loses {:.0} % of its frames in collisions ({} of {}): senders that do not hear each \
+                 other are on the air at once",
+                100.0 * in_collisions,
+                link.lost_in_collisions.count,
+                link.asked
+            );
+            let frames = &link.lost_in_collisions.frames;
+            self.add(56, "collisions", name, text, frames);
         }
     }
 
@@ -196,7 +220,7 @@ impl Findings {
         for (name, node) in of.stations.nodes.iter() {
             self.silence(of, name, node);
             let back = &node.steps_back;
-            if back.count >= 5 && back.count * 50 >= node.frames {
+            if back.count >= IMPOSTOR_MIN && back.count * 50 >= node.frames {
                 let text = format!(
                     "somebody else sends in the name of {name}: its sequence numbers go back {} times in {} frames",
                     back.count, node.frames
@@ -233,7 +257,7 @@ impl Findings {
         let asked_in_vain = |from_s: f64, to_s: f64| {
             let links = of.stations.links.iter().filter(|((_, dst), _)| dst == name);
             let mut links = links.map(|(_, link)| link);
-            links.any(|link| link.loses_between(from_s, to_s))
+            links.any(|link| link.loses_between(from_s, to_s) == Some(Loss::Link))
         };
         let at_end = end - node.last_s;
         if node.frames >= 10
@@ -259,6 +283,18 @@ impl Findings {
                 node.last_s
             );
             self.add(95, "silent", name, text, &[node.pause.frames[1]]);
+            return;
+        }
+        // Somebody else's numbers, sent in its name, jump as well.
+        if let Some(restart) = &node.restart
+            && node.steps_back.count < IMPOSTOR_MIN
+        {
+            let text = format!(
+                "{name} was not heard from {:.1} to {:.1} s, then asks for a router with a sequence number that does not \
+                 follow: it has restarted",
+                restart.from_s, restart.to_s
+            );
+            self.add(76, "reboot", name, text, &[restart.frame]);
             return;
         }
         let pause = &node.pause;
@@ -348,8 +384,14 @@ impl Findings {
             let Some((limit, severity, text)) = contradiction(what, name, changes, &values) else {
                 continue;
             };
-            // On its way to rest a rank takes many values; one that comes and goes takes few.
-            let settles = *what == "rank" && changes < 4 * said.values.len() as u64;
+            // On its way to rest a rank takes many values, and a node that joins some parents; what
+            // comes and goes takes few.
+            let few = said.values.len() as u64;
+            let settles = match *what {
+                "rank" => changes < 4 * few,
+                "parent" => changes < 2 * few,
+                _ => false,
+            };
             if changes >= limit && !settles {
                 self.add(
                     severity,
@@ -454,17 +496,19 @@ impl Findings {
             };
             self.add(80, code, &name, text, &[frame]);
         }
-        if flow.syn_acks.count >= 2 || flow.syns.count >= 2 {
+        let (syns, syn_acks) = (flow.syns.count, flow.syn_acks.count);
+        // One that is lost is sent again, as any other segment.
+        if syns.max(syn_acks) >= 3 || syns.min(syn_acks) >= 2 {
             let wait_s = flow.syn_acks.span_s.0 - flow.syns.span_s.0;
             // RFC 6298 §2.1: the first RTO.
-            let slow = match flow.syns.count > 0 && wait_s >= 1.0 {
+            let slow = match syns > 0 && wait_s >= 1.0 {
                 true => format!(": the first answer took {wait_s:.1} s, longer than the first RTO"),
                 false => String::new(),
             };
             let text = format!(
                 "the handshake took {} and {}{slow}",
-                counted(flow.syns.count, "SYN"),
-                counted(flow.syn_acks.count, "SYN-ACK")
+                counted(syns, "SYN"),
+                counted(syn_acks, "SYN-ACK")
             );
             let frames = [&flow.syns.frames[..], &flow.syn_acks.frames].concat();
             self.add(28, "handshake", &name, text, &frames);
@@ -490,10 +534,12 @@ impl Findings {
             let on: Vec<String> = way
                 .lost_on
                 .iter()
-                .map(|(link, events)| format!("{link} ({})", events.count))
+                .filter(|((of, _), _)| of == cause)
+                .map(|((_, link), events)| format!("{link} ({})", events.count))
                 .take(4)
                 .collect();
-            let on = match *cause == flows::LINK && !on.is_empty() {
+            let is_of_link = [flows::LINK, flows::COLLISION].contains(cause);
+            let on = match is_of_link && !on.is_empty() {
                 true => format!(": {}", on.join(", ")),
                 false => String::new(),
             };
@@ -539,8 +585,13 @@ impl Findings {
 const SILENCE_S: f64 = 5.0;
 /// Attempts at a node that is off: a sender makes about as many before it gives a frame up.
 const IN_VAIN: u64 = 6;
-/// A pause of a flow with data under way that is one.
-const STALL_S: f64 = 8.0;
+/// Sequence numbers that go back before somebody else sends them.
+const IMPOSTOR_MIN: u64 = 5;
+/// Frames lost in collisions, as a share, that TCP does not make up for by its pace.
+const MANY_COLLISIONS: f64 = 0.15;
+/// A pause of a flow with data under way that is one: RTOs of a second or more, doubled three
+/// times, pass for it.
+const STALL_S: f64 = 12.0;
 /// How long a window is closed each time, s, that delays its sender: a round trip over a few hops.
 const CLOSED_S: f64 = 0.1;
 /// Findings of one kind at most.

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use super::link::Loss;
 use super::seen::SeenFlow;
 use super::stations::Stations;
 use super::tally::{Events, Table};
@@ -49,8 +50,8 @@ pub(super) struct Way {
     pub(super) bytes: u64,
     pub(super) fin: bool,
     pub(super) again: BTreeMap<&'static str, Again>,
-    /// The links that lost segments.
-    pub(super) lost_on: Table<String, Events>,
+    /// The links that lost segments, by the cause.
+    pub(super) lost_on: Table<(&'static str, String), Events>,
     /// The window that this end announces: least and most.
     pub(super) window: Option<(u64, u64)>,
     pub(super) closed: Events,
@@ -371,23 +372,31 @@ impl Way {
         let Some((from, to, frame)) = segment.path.last() else {
             return UNKNOWN;
         };
-        if !stations.was_acked(*frame) {
-            let (frame, at_s) = (*frame, segment.at_s);
-            if let Some(events) = self.lost_on.at(format!("{from} → {to}")) {
-                events.add(frame, at_s);
-            }
-            return LINK;
-        }
-        // A link that loses a fragment drops the others: the segment is not seen on it.
-        let mut onward = stations
-            .links
-            .iter()
-            .filter(|((src, _), link)| src == to && link.loses_between(segment.last_s, now_s));
-        if let Some(((src, dst), _)) = onward.next() {
-            if let Some(events) = self.lost_on.at(format!("{src} → {dst}")) {
+        let mut lost = |on: (&str, &str), loss| {
+            let cause = match loss {
+                Loss::Link => LINK,
+                Loss::Collision => COLLISION,
+            };
+            if let Some(events) = self.lost_on.at((cause, format!("{} → {}", on.0, on.1))) {
                 events.add(*frame, segment.at_s);
             }
-            return LINK;
+            cause
+        };
+        if let Some(loss) = stations.loss_of(*frame) {
+            return lost((from, to), loss);
+        }
+        // A link that loses a fragment drops the others: the segment is not seen on it.
+        let onward = stations.links.iter().filter(|((src, _), _)| src == to);
+        let mut onward = onward
+            .filter_map(|(ends, link)| Some((ends, link.loses_between(segment.last_s, now_s)?)));
+        if let Some(((src, dst), loss)) = onward.next() {
+            return lost((src, dst), loss);
+        }
+        // What the parent of a node that sleeps has for it waits until the node asks.
+        let origin = self.origin.as_ref();
+        let sleeps = origin.and_then(|origin| stations.nodes.get(origin));
+        if sleeps.is_some_and(|node| node.polls >= POLLS_MIN && node.last_poll_s < segment.last_s) {
+            return ASLEEP;
         }
         match self.relays.contains(to) {
             true => RELAY,
@@ -429,7 +438,7 @@ impl Way {
         if let (Some((end, cause, sent_s, number)), Some(rtt_min_s)) =
             (self.last_again, self.rtt_min_s)
             && ack >= end
-            && [BEYOND, LINK].contains(&cause)
+            && [BEYOND, LINK, COLLISION].contains(&cause)
         {
             self.last_again = None;
             if at_s - sent_s < 0.7 * rtt_min_s {
@@ -469,6 +478,8 @@ pub(super) const ACK_CAME: &str = "although its ACK had come";
 pub(super) const ACK_LATE: &str = "because its ACK was lost or late";
 pub(super) const EARLY: &str = "before its ACK could come (RTO below the round-trip time)";
 pub(super) const LINK: &str = "because a link lost it";
+pub(super) const COLLISION: &str = "because it met the frames of others";
+pub(super) const ASLEEP: &str = "while it sleeps, and its ACK waits for it";
 pub(super) const BEYOND: &str = "because it was lost or held up beyond what the capture shows";
 pub(super) const RELAY: &str = "because a relay took it and did not pass it on in time";
 const UNKNOWN: &str = "for a cause that the capture does not show";
@@ -481,6 +492,8 @@ const BURSTS_MIN: u64 = 4;
 const UNEVEN: f64 = 0.3;
 /// So soon after an ACK the sender waited for it.
 const AT_ONCE_S: f64 = 0.1;
+/// Data requests of a node that sleeps.
+const POLLS_MIN: u64 = 3;
 const HOPS_MAX: usize = 64;
 /// Pairs of an address and a node: each costs a look at all nodes.
 const EDGES_MAX: usize = 256;

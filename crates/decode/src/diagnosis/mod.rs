@@ -13,6 +13,8 @@
 mod control;
 mod findings;
 mod flows;
+mod link;
+mod overlap;
 mod report;
 mod rules;
 mod seen;

@@ -46,6 +46,8 @@ struct LinkRow {
     attempts: u64,
     retries: u64,
     acknowledged: u64,
+    /// Failed attempts that met the frames of others.
+    collided: u64,
     lost: u64,
     rssi_dbm: Option<f64>,
 }
@@ -108,7 +110,8 @@ impl Diagnosis {
             attempts: link.attempts,
             retries: link.retries,
             acknowledged: link.acknowledged,
-            lost: link.lost.count,
+            collided: link.collided,
+            lost: link.lost.count + link.lost_in_collisions.count,
             rssi_dbm: link.rssi_dbm().map(|dbm| round(dbm, 10.0)),
         });
         Self {
@@ -194,13 +197,14 @@ impl Diagnosis {
                     format!("{} → {}", link.from, link.to),
                     link.frames.to_string(),
                     link.retries.to_string(),
+                    link.collided.to_string(),
                     link.lost.to_string(),
                     link.rssi_dbm
                         .map_or(String::new(), |dbm| format!("{dbm:.0}")),
                 ]
             });
         (
-            &["link", "frames", "retries", "lost", "RSSI dBm"],
+            &["link", "frames", "retries", "collided", "lost", "RSSI dBm"],
             rows.collect(),
         )
     }

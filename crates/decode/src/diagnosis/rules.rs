@@ -1,7 +1,7 @@
 //! Thresholds of single findings, and what they mean.
 
 use super::flows;
-use super::stations::{Link, SPAN_S};
+use super::link::{Link, SPAN_S};
 
 /// What it means that an announcement changes: from how many changes on, how bad it is, and why.
 pub(super) fn contradiction(
@@ -54,12 +54,8 @@ pub(super) fn contradiction(
 /// When a link needed many more retries than it usually does: since when, and how many for a
 /// frame then and usually.
 pub(super) fn worsening(link: &Link) -> Option<(f64, f64, f64)> {
-    let spans = link
-        .spans
-        .iter()
-        .zip(0..)
-        .filter(|((asked, _), _)| *asked >= 20);
-    let rates = spans.map(|((asked, retries), at)| (*retries as f64 / *asked as f64, at));
+    let rates = link.spans.iter().zip(0..);
+    let rates = rates.filter_map(|(span, at)| Some((span.own_retries()?, at)));
     let rates: Vec<(f64, u32)> = rates.collect();
     let bad = |rate: f64, usual: f64| rate >= 0.5 && rate >= 4.0 * usual + 0.2;
     // A step: all before it is good, and it lasts. A crowd makes single bad spans.
@@ -74,6 +70,23 @@ pub(super) fn worsening(link: &Link) -> Option<(f64, f64, f64)> {
         }
     }
     None
+}
+
+/// When a link was far weaker than at its best, and weak: from when to when, s; how weak and how
+/// strong, dBm.
+pub(super) fn weakening(link: &Link) -> Option<([f64; 2], [f64; 2])> {
+    let levels = link.spans.iter().zip(0..);
+    let levels: Vec<(f64, u32)> = levels
+        .filter_map(|(span, at)| Some((span.rssi_dbm()?, at)))
+        .collect();
+    let best = levels.iter().map(|(dbm, _)| *dbm).fold(f64::MIN, f64::max);
+    let is_weak = |dbm: f64| dbm <= WEAK_DBM && dbm <= best - FALL_DB;
+    let weak = levels.iter().filter(|(dbm, _)| is_weak(*dbm));
+    let worst = weak.clone().map(|(dbm, _)| *dbm).reduce(f64::min)?;
+    let from = weak.clone().map(|(_, at)| *at).min()?;
+    let to = weak.map(|(_, at)| *at).max()?;
+    let span_s = [f64::from(from) * SPAN_S, f64::from(to + 1) * SPAN_S];
+    Some((span_s, [worst, best]))
 }
 
 /// Retries for each frame that are many.
@@ -91,11 +104,18 @@ pub(super) fn many_retries(link: &Link) -> f64 {
 /// The share of retransmissions, in %, that is more than TCP's own search for its window makes.
 pub(super) fn many_again(cause: &str) -> f64 {
     match cause {
+        // Where senders do not hear each other, TCP finds its pace by collisions; where a mote
+        // sleeps, its timers run while ACKs wait for it.
+        flows::COLLISION | flows::ASLEEP => 30.0,
         flows::LINK | flows::RELAY | flows::ACK_LATE => 5.0,
         _ => 2.0,
     }
 }
 
+/// Within some 10 dB of what radios of IEEE 802.15.4 receive.
+const WEAK_DBM: f64 = -88.0;
+/// A fall that is no flicker of a link that stays as it is.
+const FALL_DB: f64 = 10.0;
 /// 20 dB and more above what radios of IEEE 802.15.4 receive.
 const STRONG_DBM: f64 = -75.0;
 /// Acknowledgments for each frame: a sender that hears the first sends the frame no more.
@@ -114,8 +134,9 @@ pub(super) fn limit_of(kind: &str) -> u64 {
     match kind {
         "router advertisement" | "router solicitation" | "DIS" | "beacon request" => 12,
         "DIO" | "DAO" | "beacon" => 30,
-        // While an answer is due a child asks each 100 ms, or sooner (TCPlp, section 9.2).
-        "data request" => 150,
+        // While an answer is due a child asks each 100 ms (TCPlp, section 9.2), and while it is sent
+        // data as often as there are frames for it.
+        "data request" => 300,
         _ => 40,
     }
 }

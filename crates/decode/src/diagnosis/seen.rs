@@ -9,7 +9,7 @@ use std::net::Ipv6Addr;
 
 use super::Examiner;
 use super::control::Parents;
-use super::stations::{Link, SPAN_S};
+use super::link::{Link, SPAN_S};
 
 /// A network as a capture shows it.
 #[derive(Clone, Debug)]
@@ -242,10 +242,11 @@ fn is_tree(parents: &[usize]) -> bool {
 fn worse(link: &Link, begin_s: f64) -> Vec<(f64, f64, f64)> {
     let whole = link.acknowledged as f64 / link.attempts.max(1) as f64;
     let mut list = Vec::new();
-    for ((asked, retries), at) in link.spans.iter().zip(0..) {
+    for (span, at) in link.spans.iter().zip(0..) {
+        let (asked, retries) = (span.asked, span.retries);
         // Retries show lost attempts; a frame that was lost for good shows as many again.
         let attempts = asked + retries;
-        let share = *asked as f64 / attempts.max(1) as f64;
+        let share = asked as f64 / attempts.max(1) as f64;
         if attempts >= 20 && share < 0.6 * whole {
             let from_s = f64::from(at) * SPAN_S - begin_s;
             list.push((from_s, from_s + SPAN_S, share));

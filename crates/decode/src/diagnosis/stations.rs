@@ -5,6 +5,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use super::link::{Link, Loss};
+use super::overlap::Air;
 use super::tally::{Events, Table};
 use super::view::View;
 
@@ -16,8 +18,9 @@ pub(super) struct Stations {
     /// Frames whose acknowledgment may still come, by number: their link and their first attempt.
     waiting: HashMap<u64, Waiting>,
     order: VecDeque<u64>,
-    /// First attempts, and whether one of their frame's attempts was acknowledged.
-    acked: HashMap<u64, bool>,
+    /// What became of frames, by the number of their first attempt.
+    fates: HashMap<u64, Fate>,
+    air: Air,
     /// Acknowledgments that belong to no frame.
     pub(super) stray_acks: Events,
     pub(super) wrong_fcs: Events,
@@ -34,6 +37,16 @@ struct Waiting {
     /// The number of the first attempt.
     first: u64,
     at_s: f64,
+    /// Whether it met another's frame.
+    collides: bool,
+}
+
+/// What became of the attempts at a frame.
+#[derive(Debug, Default)]
+struct Fate {
+    acked: bool,
+    attempts: u64,
+    collided: u64,
 }
 
 /// What a node sent.
@@ -63,6 +76,11 @@ pub(super) struct Node {
     pub(super) pause: Pause,
     /// Solicitations after the longest pause, as after a start.
     pub(super) asked_after: u64,
+    /// A solicitation behind a pause, with a sequence number that does not follow.
+    pub(super) restart: Option<Restart>,
+    /// Data requests, as of a node that sleeps, and when it sent the last one.
+    pub(super) polls: u64,
+    pub(super) last_poll_s: f64,
     pub(super) sent_to: Table<String, Events>,
 }
 
@@ -79,6 +97,16 @@ struct Secured {
     at_ms: u64,
 }
 
+/// A node that seems to have begun anew.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Restart {
+    /// The latest time: when the node was last heard before, and its first frame after.
+    pub(super) from_s: f64,
+    pub(super) to_s: f64,
+    pub(super) frame: u64,
+    pub(super) count: u64,
+}
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pause {
     pub(super) began_s: f64,
@@ -93,57 +121,9 @@ pub(super) struct Pause {
     last_frame: u64,
 }
 
-/// What went over a link one way.
-#[derive(Debug, Default)]
-pub(super) struct Link {
-    /// Frames, each counted once.
-    pub(super) frames: u64,
-    /// Frames that want an acknowledgment.
-    pub(super) asked: u64,
-    pub(super) attempts: u64,
-    pub(super) retries: u64,
-    /// Attempts that were acknowledged.
-    pub(super) acknowledged: u64,
-    /// Frames none of whose attempts was.
-    pub(super) lost: Events,
-    rssi: (f64, u64),
-    pub(super) first_s: f64,
-    pub(super) last_s: f64,
-    /// The last frame of which an attempt was acknowledged.
-    last_acked: u64,
-    open: Option<(u64, f64)>,
-    /// Attempts at that frame that were heard.
-    open_attempts: u64,
-    /// Time between attempts of one frame: the sum, and how many.
-    pub(super) retry_s: (f64, u64),
-    /// Frames lost in a row: how many, from when to when, and the first of them; the present row
-    /// and the longest.
-    row: Row,
-    pub(super) longest: Row,
-    /// Frames that want an acknowledgment, and retries, in each ten seconds.
-    pub(super) spans: Vec<(u64, u64)>,
-    /// When frames were lost.
-    lost_s: Vec<f64>,
-    /// The end of the last one acknowledged, s.
-    pub(super) last_acked_s: f64,
-}
-
-/// Frames that were lost one after the other.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Row {
-    pub(super) count: u64,
-    /// Attempts at them that were heard.
-    pub(super) attempts: u64,
-    pub(super) from_s: f64,
-    pub(super) to_s: f64,
-    /// When a frame arrived again; 0: never.
-    pub(super) until_s: f64,
-    pub(super) frames: Vec<u64>,
-}
-
 impl Node {
     /// Something was heard from it: a frame, or an acknowledgment.
-    fn hear(&mut self, number: u64, at_s: f64) {
+    fn hear(&mut self, number: u64, at_s: f64) -> f64 {
         let pause = at_s - self.last_s;
         if pause > self.pause.long_s {
             self.pause.long_s = pause;
@@ -155,6 +135,7 @@ impl Node {
         }
         self.pause.last_frame = number;
         self.last_s = at_s;
+        pause
     }
 
     pub(super) fn rssi_dbm(&self) -> Option<f64> {
@@ -172,58 +153,6 @@ impl Node {
         let missed = self.missed as f64 / (self.missed + self.heard).max(1) as f64;
         let attempts = self.frames as f64 / self.heard.max(1) as f64;
         (missed, (1.0 - missed * attempts).clamp(HEARD_MIN, 1.0))
-    }
-}
-
-impl Link {
-    pub(super) fn rssi_dbm(&self) -> Option<f64> {
-        (self.rssi.1 > 0).then(|| self.rssi.0 / self.rssi.1 as f64)
-    }
-
-    /// Whether a frame was lost between these times.
-    pub(super) fn loses_between(&self, from_s: f64, to_s: f64) -> bool {
-        self.lost_s
-            .iter()
-            .any(|at_s| (from_s..=to_s).contains(at_s))
-    }
-
-    /// Its last frames, where they were lost in a row.
-    pub(super) const fn lost_at_end(&self) -> &Row {
-        &self.row
-    }
-
-    /// A new frame begins: what became of the one before is known.
-    fn settle(&mut self) {
-        let Some((first, at_s)) = self.open.take() else {
-            return;
-        };
-        if self.last_acked == first {
-            if self.row.count > 0 && self.row.from_s == self.longest.from_s {
-                self.longest.until_s = at_s;
-            }
-            self.row = Row::default();
-            return;
-        }
-        // A sender tries again: where it did not, the sniffer missed the acknowledgment.
-        if self.open_attempts < 2 {
-            return;
-        }
-        self.lost.add(first, at_s);
-        if self.lost_s.len() < LOSSES_MAX {
-            self.lost_s.push(at_s);
-        }
-        if self.row.count == 0 {
-            self.row.from_s = at_s;
-        }
-        self.row.count += 1;
-        self.row.attempts += self.open_attempts;
-        self.row.to_s = at_s;
-        if self.row.frames.len() < 6 {
-            self.row.frames.push(first);
-        }
-        if self.row.to_s - self.row.from_s > self.longest.to_s - self.longest.from_s {
-            self.longest = self.row.clone();
-        }
     }
 }
 
@@ -255,6 +184,7 @@ impl Stations {
             _ => {}
         }
         if view.text("mac", "type") == Some("ack") {
+            self.overlap(view, None, view.number("mac", "acknowledges"));
             self.acknowledge(view, at_s);
             return false;
         }
@@ -272,8 +202,9 @@ impl Stations {
         let is_retry = first.is_some() && wants_ack;
         self.note_node(view, &src, is_retry, first.is_some());
         if let Some(dst) = view.text("mac", "dst") {
-            self.note_link(view, (src, dst.to_owned()), first, wants_ack);
+            self.note_link(view, (src.clone(), dst.to_owned()), first, wants_ack);
         }
+        self.overlap(view, Some(&src), None);
         first.is_some()
     }
 
@@ -308,12 +239,11 @@ impl Stations {
             node.first_s = at_s;
             node.last_s = at_s;
         }
-        node.hear(number, at_s);
+        let pause_s = node.hear(number, at_s);
         node.frames += 1;
         node.retries += u64::from(is_retry);
-        let len = u64::from(view.0.original_len);
-        node.bytes += len;
-        node.air_us += (len + PHY_LEN) * US_PER_BYTE;
+        node.bytes += u64::from(view.0.original_len);
+        node.air_us += (view.air_s().unwrap_or(0.0) * 1e6) as u64;
         node.data_frames += u64::from(view.text("mac", "type") == Some("data"));
         if let Some(dbm) = view
             .measure("tap", "rssi_dbm")
@@ -326,13 +256,18 @@ impl Stations {
             return;
         }
         let asks = ["router solicitation", "DIS"];
-        let titles = ["icmpv6", "rpl"].map(|layer| view.layer(layer).map(|layer| &layer.title));
-        if titles
-            .iter()
-            .flatten()
-            .any(|title| asks.contains(&title.as_str()))
+        let mut titles = ["icmpv6", "rpl"].into_iter();
+        let solicits = titles.any(|layer| {
+            view.layer(layer)
+                .is_some_and(|layer| asks.contains(&layer.title.as_str()))
+        });
+        node.asked_after += u64::from(solicits);
+        if view
+            .layer("command")
+            .is_some_and(|command| command.title == "data request")
         {
-            node.asked_after += 1;
+            node.polls += 1;
+            node.last_poll_s = at_s;
         }
         if let Some(counter) = view.number("security", "frame_counter") {
             if node.frame_counter.is_some_and(|last| counter <= last) {
@@ -344,15 +279,24 @@ impl Stations {
         let sequence = sequence.filter(|_| view.text("mac", "type") != Some("beacon"));
         if let Some(sequence) = sequence {
             let step = node.last_sequence.map(|last| sequence.wrapping_sub(last));
-            if step.is_some_and(|step| step == 0 || step > 128) {
+            // A sender that goes on with one neighbour before another is done repeats its numbers.
+            if step.is_some_and(|step| (129..STEP_BACK).contains(&step)) {
                 node.steps_back.add(number, at_s);
             }
             node.heard += 1;
             if let Some(step @ 2..=MISSED_MAX) = step {
                 node.missed += u64::from(step) - 1;
             }
+            let jumps = step.is_some_and(|step| step == 0 || step > STEP_MAX);
             if node.pause.frames[1] == number {
-                node.pause.jumps = step.is_some_and(|step| step == 0 || step > STEP_MAX);
+                node.pause.jumps = jumps;
+            }
+            if solicits && jumps && pause_s >= RESTART_S && node.frames > BEFORE_MIN {
+                let restart = node.restart.get_or_insert_default();
+                restart.from_s = at_s - pause_s;
+                restart.to_s = at_s;
+                restart.count += 1;
+                restart.frame = number;
             }
             node.last_sequence = Some(sequence);
         }
@@ -376,55 +320,31 @@ impl Stations {
         let Some(row) = self.links.at(link.clone()) else {
             return;
         };
-        if row.attempts == 0 {
-            row.first_s = at_s;
-        }
-        row.attempts += 1;
-        row.last_s = at_s;
-        if let Some(dbm) = view.measure("tap", "rssi_dbm") {
-            row.rssi.0 += dbm;
-            row.rssi.1 += 1;
-        }
-        match first {
-            Some(_) => row.retries += u64::from(wants_ack),
-            None => {
-                row.frames += 1;
-                row.asked += u64::from(wants_ack);
-                row.settle();
-            }
-        }
+        row.note(
+            (number, at_s),
+            first,
+            wants_ack,
+            view.measure("tap", "rssi_dbm")
+                .or_else(|| view.measure("ti", "rssi_dbm")),
+        );
         if !wants_ack {
             return;
         }
-        let span = (at_s.max(0.0) / SPAN_S) as usize;
-        if span < SPANS_MAX {
-            if row.spans.len() <= span {
-                row.spans.resize(span + 1, (0, 0));
-            }
-            if let Some((asked, retries)) = row.spans.get_mut(span) {
-                *asked += u64::from(first.is_none());
-                *retries += u64::from(first.is_some());
-            }
-        }
-        if let (Some(_), Some((_, last_s))) = (first, row.open)
-            && at_s - last_s < 1.0
-        {
-            row.retry_s = (row.retry_s.0 + at_s - last_s, row.retry_s.1 + 1);
-        }
-        row.open_attempts = match first {
-            Some(_) => row.open_attempts + 1,
-            None => 1,
-        };
         let first = first.unwrap_or(number);
-        row.open = Some((first, at_s));
-        self.waiting.insert(number, Waiting { link, first, at_s });
-        self.acked.entry(first).or_default();
+        let waiting = Waiting {
+            link,
+            first,
+            at_s,
+            collides: false,
+        };
+        self.waiting.insert(number, waiting);
+        self.fates.entry(first).or_default().attempts += 1;
         self.order.push_back(number);
         if self.order.len() > WAITING_MAX
             && let Some(oldest) = self.order.pop_front()
         {
             self.waiting.remove(&oldest);
-            self.acked.remove(&oldest);
+            self.fates.remove(&oldest);
         }
     }
 
@@ -437,10 +357,8 @@ impl Stations {
         if at_s - of.at_s < 1.0
             && let Some(link) = self.links.get_mut(&of.link)
         {
-            link.acknowledged += 1;
-            self.acked.insert(of.first, true);
-            link.last_acked = of.first;
-            link.last_acked_s = at_s;
+            link.acknowledge(of.first, at_s, of.collides);
+            self.fates.entry(of.first).or_default().acked = true;
             // An acknowledgment has no sender: it is the destination's.
             if let Some(node) = self
                 .nodes
@@ -452,10 +370,36 @@ impl Stations {
         }
     }
 
-    /// Whether one attempt of a frame was acknowledged, by the number of its first one; frames
-    /// that want no acknowledgment count as if.
-    pub(super) fn was_acked(&self, number: u64) -> bool {
-        self.acked.get(&number).copied().unwrap_or(true)
+    /// How all attempts at a frame were lost, by the number of its first one; none where one of
+    /// them was acknowledged, or the frame wants no acknowledgment.
+    pub(super) fn loss_of(&self, number: u64) -> Option<Loss> {
+        let fate = self.fates.get(&number).filter(|fate| !fate.acked)?;
+        Some(match fate.collided * 4 >= fate.attempts * 3 {
+            true => Loss::Collision,
+            false => Loss::Link,
+        })
+    }
+
+    /// Notes which frames were on the air at the same time.
+    fn overlap(&mut self, view: View<'_>, src: Option<&str>, of: Option<u64>) {
+        let Some(air_s) = view.air_s() else {
+            return;
+        };
+        let number = view.0.number;
+        let met = self.air.add((number, view.at_s()), air_s, src, of);
+        if met.is_empty() {
+            return;
+        }
+        for number in met.into_iter().chain([number]) {
+            let Some(waiting) = self.waiting.get_mut(&number).filter(|one| !one.collides) else {
+                continue;
+            };
+            waiting.collides = true;
+            self.fates.entry(waiting.first).or_default().collided += 1;
+            if let Some(link) = self.links.get_mut(&waiting.link) {
+                link.collide(waiting.first);
+            }
+        }
     }
 
     /// The capture is over.
@@ -469,22 +413,19 @@ impl Stations {
     }
 }
 
+/// A pause that is long enough for a start.
+const RESTART_S: f64 = 0.3;
+/// Frames of a node before a restart can be one.
+const BEFORE_MIN: u64 = 10;
 /// By how much the sequence numbers of two frames differ of which the sniffer missed some between.
 const STEP_MAX: u8 = 16;
+/// A step back that is shorter, modulo 256, is one of the node's own.
+const STEP_BACK: u8 = 240;
 /// More numbers than this a sniffer does not miss in a row: the node was elsewhere, or began anew.
 const MISSED_MAX: u8 = 32;
 /// A sender that is heard more seldom says nothing.
 const HEARD_MIN: f64 = 0.05;
-/// Preamble, start-of-frame delimiter and length.
-const PHY_LEN: u64 = 6;
-const US_PER_BYTE: u64 = 32;
 /// Attempts of one frame come within some milliseconds, at most hundreds.
 const SEALED_AGAIN_MS: u64 = 1_000;
-/// Seconds over which retries of a link are compared.
-pub(super) const SPAN_S: f64 = 10.0;
-/// An hour of them.
-const SPANS_MAX: usize = 360;
-/// Losses of a link whose time is remembered.
-const LOSSES_MAX: usize = 1_024;
 /// Frames that wait for their acknowledgment at once.
 const WAITING_MAX: usize = 4_096;

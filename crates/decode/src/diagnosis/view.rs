@@ -71,6 +71,13 @@ impl<'a> View<'a> {
         }
     }
 
+    /// How long the frame is on the air, with preamble and length, at 250 kb/s; none for other
+    /// links than IEEE 802.15.4.
+    pub(super) fn air_s(self) -> Option<f64> {
+        let bytes = self.0.radio_len;
+        (bytes > 0).then(|| f64::from(bytes.saturating_add(PHY_LEN)) * S_PER_BYTE)
+    }
+
     /// Seconds since the capture's begin.
     pub(super) fn at_s(self) -> f64 {
         self.0.since_start_ns as f64 / 1e9
@@ -89,3 +96,7 @@ pub(super) const fn number(value: &Value) -> Option<u64> {
         _ => None,
     }
 }
+
+/// Preamble, start-of-frame delimiter and length.
+const PHY_LEN: u32 = 6;
+const S_PER_BYTE: f64 = 32e-6;

@@ -36,6 +36,7 @@ pub(super) fn explain<'a>(
         (Fcs::Asked, Ending::Nothing) => Fcs::Absent,
         (fcs, _) => fcs,
     };
+    frame.radio_len = radio_len(frame, bytes, fcs);
     let (mpdu, fcs_ok) = match without_fcs(bytes, fcs) {
         Ok(found) => found,
         Err(error) => return frame.malformed("mac", error.reason()),
@@ -80,6 +81,16 @@ pub(super) fn explain<'a>(
             frame.say(format_args!("802.15.4 data, {} B", payload.len()));
             Next::Lowpan(link_pair(&header), payload.into())
         }
+    }
+}
+
+/// Bytes on the air of a frame of which these were captured.
+fn radio_len(frame: &Frame, bytes: &[u8], fcs: Fcs) -> u32 {
+    let around = frame.captured_len.saturating_sub(bytes.len()) as u32;
+    let len = frame.original_len.saturating_sub(around);
+    match fcs {
+        Fcs::Absent => len.saturating_add(FCS_LEN),
+        _ => len,
     }
 }
 
@@ -498,6 +509,7 @@ impl RecentFrames {
 
 /// The bit by which a TI radio says that the FCS was right (CC2420 data sheet, AUTOCRC).
 const FCS_RIGHT: u8 = 0x80;
+const FCS_LEN: u32 = 2;
 /// Retries come within some milliseconds, at most hundreds; sequence numbers come again after
 /// 256 frames, and with the same bytes only by design.
 const REPEAT_WITHIN_NS: u64 = 1_000_000_000;

@@ -116,6 +116,14 @@ fn faults_in_a_tree_are_named() {
             .any(|(of, text)| of == code && text.contains(word));
         assert!(is_named, "{fault}: {found:#?}");
     }
+    // It sends on as well as before, by a signal that is far weaker.
+    let weak = format!(
+        "seed = 905\nduration_s = 45\n[topology]\n{TREE}[[fault]]\nkind = \"link\"\nnode = 5\nto = 2\nat_s = 12\n\
+         for_s = 25\ngain_db = -98.5\n{two}"
+    );
+    let found = findings(&weak);
+    let is_named = |(of, text): &(String, String)| of == "weak-link" && text.contains("00:05");
+    assert!(found.iter().any(is_named), "{found:#?}");
     let lossy =
         "seed = 984\nduration_s = 60\n[topology]\nchain = 2\n[radio]\nframe_loss = 0.3\n[[flow]]\n";
     let found = findings(lossy);
@@ -146,13 +154,37 @@ fn what_is_usual_is_no_alarm() {
         let found = findings(&case);
         assert!(found.is_empty(), "{case}: {found:#?}");
     }
-    // A child asks often while an answer is due.
-    let asleep = format!(
-        "seed = 710\nduration_s = 120\n[topology]\n{STAR}[stack]\nsleep = \"adaptive\"\n[[flow]]\nkind = \"periodic\"\n\
-         from = 2\ninterval_s = 5\nmessage_bytes = 200\n"
-    );
-    let found = findings(&asleep);
-    assert!(found.iter().all(|(of, _)| of != "flood"), "{found:#?}");
+}
+
+/// A share of the losses that TCP makes up for by its pace, and ACKs that wait for a child.
+#[test]
+fn collisions_and_sleep_are_no_alarm() {
+    for seed in [702, 12_702, 22_702] {
+        // The ends of the branches do not hear each other.
+        let tree = format!(
+            "seed = {seed}\nduration_s = 40\n[topology]\n{TREE}[[flow]]\nfrom = 3\n[[flow]]\nfrom = 5\nto = \"host\"\n"
+        );
+        let found = findings(&tree);
+        assert!(found.is_empty(), "{seed}: {found:#?}");
+        // A child asks often while an answer is due, and sleeps longer than its RTO.
+        let asleep = format!(
+            "seed = {seed}\nduration_s = 90\n[topology]\n{STAR}[stack]\nsleep = \"adaptive\"\n[[flow]]\nkind = \"periodic\"\n\
+             from = 2\ninterval_s = 5\nmessage_bytes = 200\n[[flow]]\nkind = \"periodic\"\nfrom = 3\ninterval_s = 7\n\
+             message_bytes = 900\n"
+        );
+        let found = findings(&asleep);
+        assert!(found.is_empty(), "{seed}: {found:#?}");
+        // The border router sends to two children in turn.
+        let down = format!(
+            "seed = {seed}\nduration_s = 30\n[topology]\n{TREE}[[flow]]\nfrom = \"host\"\nto = 3\n[[flow]]\nfrom = \"host\"\n\
+             to = 5\n"
+        );
+        let found = findings(&down);
+        assert!(
+            found.iter().all(|(of, _)| of != "impostor"),
+            "{seed}: {found:#?}"
+        );
+    }
 }
 
 #[test]
