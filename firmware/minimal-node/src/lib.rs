@@ -1,6 +1,8 @@
 //! What the images share: the radio, and what a small mote is.
 #![no_std]
 
+#[cfg(target_arch = "arm")]
+mod memory;
 pub mod radio;
 
 use core::mem::MaybeUninit;

@@ -423,14 +423,10 @@ impl<'m> Neighbors<'m> {
         } else {
             let kept = self.kept;
             let rank = |entry: &Neighbor| {
-                let Neighbor {
-                    known,
-                    acknowledges,
-                    attempts,
-                    used_at,
-                    ..
-                } = entry;
-                (*known, *acknowledges, *attempts > 0, *used_at)
+                let known = u8::from(entry.known) << 2;
+                let acknowledges = u8::from(entry.acknowledges) << 1;
+                let was_tried = u8::from(entry.attempts > 0);
+                entry.used_at.rank(known | acknowledges | was_tried)
             };
             let others = self.table.iter_mut();
             let others = others.filter(|entry| kept.is_none_or(|kept| !entry.is(kept)));

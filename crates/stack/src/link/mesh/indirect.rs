@@ -176,7 +176,12 @@ impl<'m> Indirect<'m> {
     /// Makes a node a child, where there is room; or instead of another that may not exist.
     fn adopt(&mut self, addr: LinkAddr, is_trusted: impl Fn(LinkAddr) -> bool) -> Option<u8> {
         let candidates = (0..u8::MAX).zip(self.children.iter());
-        let rank = |child: &Child| (child.addr.is_some(), child.heard_at);
+        let rank = |child: &Child| {
+            let is_another = u8::from(!child.is_over_of(&addr)) << 1;
+            child
+                .heard_at
+                .rank(is_another | u8::from(child.addr.is_some()))
+        };
         let chosen = candidates
             .filter(|&(key, child)| match child.addr {
                 None => true,
@@ -184,7 +189,7 @@ impl<'m> Indirect<'m> {
                 Some(former) if child.is_over => former.is(&addr) || !child.is_shown,
                 Some(other) => !is_trusted(other) && !child.is_shown && self.serving != Some(key),
             })
-            .min_by_key(|(_, child)| (!child.is_over_of(&addr), rank(child)))
+            .min_by_key(|(_, child)| rank(child))
             .map(|(key, _)| key);
         let Some(key) = chosen else {
             self.counters.strangers = self.counters.strangers.wrapping_add(1);

@@ -83,7 +83,7 @@ impl Datagrams<'_> {
         let done = (0..u8::MAX)
             .zip(self.records.iter())
             .filter(|(index, record)| !is_used(*index, record))
-            .min_by_key(|(_, record)| (record.state != State::Free, record.heard_at));
+            .min_by_key(|(_, record)| record.heard_at.rank(u8::from(record.state != State::Free)));
         if let Some((index, _)) = done {
             return Ok(FreeSlot { index, after: None });
         }
@@ -173,7 +173,10 @@ impl Datagrams<'_> {
         let (index, _) = (0..u8::MAX)
             .zip(self.records.iter())
             .filter(|(_, record)| may_go(record))
-            .min_by_key(|(_, record)| (record.is_known, record.grows, record.heard_at))?;
+            .min_by_key(|(_, record)| {
+                let class = u8::from(record.is_known) << 1 | u8::from(record.grows);
+                record.heard_at.rank(class)
+            })?;
         Some(index)
     }
 
