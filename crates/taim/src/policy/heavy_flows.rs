@@ -351,16 +351,16 @@ mod tests {
             let at = |second: u64| Instant::ORIGIN + Duration::from_secs(1_000 + second);
             for second in 0..20 {
                 for flow in 0..3 {
-                    loads.on_segment(FlowId::test(flow), sign(1_000), at(second));
+                    loads.on_segment(FlowId::at(flow), sign(1_000), at(second));
                 }
             }
-            (0..over).for_each(|flow| loads.on_over(FlowId::test(flow)));
+            (0..over).for_each(|flow| loads.on_over(FlowId::at(flow)));
             for second in 20..40 {
                 // The first of those that are left wants little, or two others come.
                 for (flow, bytes) in [(0, 1), (1, 1_000), (2, 1_000)] {
                     let flow = if is_left { flow } else { flow + 3 };
                     if flow >= over {
-                        loads.on_segment(FlowId::test(flow), sign(bytes), at(second));
+                        loads.on_segment(FlowId::at(flow), sign(bytes), at(second));
                     }
                 }
             }
@@ -381,10 +381,10 @@ mod tests {
                         (0, true) => (3, bytes),
                         _ => (flow, 1_000),
                     };
-                    loads.on_segment(FlowId::test(flow), sign(bytes), at(second));
+                    loads.on_segment(FlowId::at(flow), sign(bytes), at(second));
                 }
                 if second == 20 {
-                    loads.on_over(FlowId::test(0));
+                    loads.on_over(FlowId::at(0));
                 }
             }
             assert_eq!((loads.heavy, loads.contend()), (2, expected), "{bytes}");
