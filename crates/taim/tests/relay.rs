@@ -349,6 +349,42 @@ fn the_echo_of_a_copy_brings_forth_no_other() {
     assert_eq!(relayed.copies.len(), 1);
 }
 
+/// Once each segment went twice for ever: a duplicate ACK that a copy had caused called for the next
+/// copy, and no round trip was measured while all went twice.
+#[test]
+fn a_round_trip_that_grows_does_not_double_every_segment() {
+    let mut relayed = Relayed::connected(1, 5_000);
+    let data = |seq| packet(false, 1, [seq, 701], Flags::ACK, &[7; 700]);
+    // The host has four segments under way, and the device acknowledges each of what it gets, copies
+    // included, in order, a round trip later.
+    let mut device = 5_000;
+    let (mut next, mut under_way) = (5_000, VecDeque::new());
+    let mut acks: VecDeque<(Instant, u32)> = VecDeque::new();
+    let mut sent = 0;
+    for tick in 0_u64..6_000 {
+        let round_trip = Duration::from_millis(if tick < 1_000 { 300 } else { 620 });
+        while under_way.len() < 4 {
+            under_way.push_back(next + 700);
+            relayed.offer(false, &data(next));
+            next += 700;
+        }
+        for seq in relayed.numbers() {
+            sent += 1;
+            if seq == device {
+                device += 700;
+            }
+            acks.push_back((relayed.now + round_trip, device));
+        }
+        while let Some((_, ack)) = acks.pop_front_if(|(at, _)| *at <= relayed.now) {
+            relayed.ack(ack);
+            under_way.retain(|end| *end > ack);
+        }
+        relayed.wait(Duration::from_millis(10));
+    }
+    let copies = relayed.copies.len();
+    assert!(copies <= 8, "{copies} copies of {sent} segments");
+}
+
 #[test]
 fn gaps_unknown_options_and_wrong_checksums_pass_untouched() {
     let mut gap = Relayed::connected(1, 5_000);

@@ -36,8 +36,8 @@ pub(super) struct RelayedFlow {
     /// Behind the latest segment of the host whose number was far from the flow's: a stranger's, or
     /// the relay has missed much, which the device's ACK of it would show.
     stray: Option<u32>,
-    /// Segments of the host with old numbers, each of which a duplicate ACK may answer.
-    owed: u8,
+    /// Segments that went again, each of which a duplicate ACK may answer.
+    echoes: VecDeque<Echo>,
     /// Round trips where one segment was inside, and where two or more were: a device delays the
     /// ACK of a single one.
     round_trips: [Rtt; 2],
@@ -72,12 +72,37 @@ struct Kept {
     /// Behind its last number, a FIN's included.
     end: u32,
     packet: Box<[u8]>,
+    /// When it went first.
+    first_sent: Instant,
     /// When it, or the latest copy, went.
     sent: Instant,
     /// Whether it went more than once: no round trip is measured by it (Karn).
     is_again: bool,
     /// Copies so far.
     tries: u8,
+    /// Why the latest copy went.
+    cause: Cause,
+}
+
+/// Why a segment went again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Cause {
+    /// No ACK came in time.
+    Timeout,
+    /// A duplicate ACK came: it was lost, for a mesh keeps the order.
+    Duplicate,
+    /// It is behind one that went again, and was not acknowledged with it.
+    Next,
+}
+
+/// A duplicate ACK that is no loss: a segment that went again is answered by one where it was there
+/// already.
+#[derive(Clone, Copy, Debug)]
+struct Echo {
+    /// From when on it is not expected any more.
+    until: Instant,
+    /// Whether the host sent the segment again, so that the ACK is the host's.
+    is_hosts: bool,
 }
 
 /// A packet that waits, with the segment to be kept, unless it is only an ACK.
@@ -100,7 +125,7 @@ impl RelayedFlow {
             bytes: 0,
             untouched_until: None,
             stray: None,
-            owed: 0,
+            echoes: VecDeque::new(),
             round_trips: [Rtt::default(); 2],
             timeouts: 0,
             since: now,
@@ -161,9 +186,11 @@ impl RelayedFlow {
             seq,
             end,
             packet: packet.into(),
+            first_sent: now,
             sent: now,
             is_again: false,
             tries: 0,
+            cause: Cause::Timeout,
         };
         if !has_turn {
             return self.wait(Some(kept), now);
@@ -176,7 +203,7 @@ impl RelayedFlow {
     /// duplicate ACK.
     fn on_old(&mut self, segment: &Segment, packet: &[u8], now: Instant) -> Verdict {
         let (seq, end) = (segment.seq, segment.end());
-        self.owed = self.owed.saturating_add(1).min(OWED_MAX);
+        self.expect_echo(true, now);
         if is_before(self.tail, end) {
             // The host has cut its stream anew.
             self.leave_untouched(end);
@@ -272,14 +299,14 @@ impl RelayedFlow {
         let near = self.stray.filter(|stray| stray.wrapping_sub(ack) <= NEAR);
         if let Some(stray) = near {
             self.leave_untouched(stray);
-            (self.acknowledged, self.stray, self.owed) = (ack, None, 0);
+            (self.acknowledged, self.stray) = (ack, None);
             self.untouched_until = self.untouched_until.filter(|until| *until != ack);
         }
     }
 
     /// The device has received more.
     fn on_progress(&mut self, ack: u32, now: Instant) {
-        (self.acknowledged, self.owed, self.since) = (ack, 0, now);
+        (self.acknowledged, self.since) = (ack, now);
         (self.progressed, self.stray) = (Some(now), None);
         self.copy_awaited = false;
         if self
@@ -288,41 +315,62 @@ impl RelayedFlow {
         {
             self.untouched_until = None;
         }
-        let (mut sample, mut repeated_at) = (None, None);
+        let (mut sample, mut repeated_at, mut cause) = (None, None, None);
         let kind = self.kind();
+        let whole = self.round_trips[kind].smoothed();
         while let Some(kept) = self.inside.pop_front_if(|kept| !is_before(ack, kept.end)) {
             self.bytes -= kept.packet.len();
-            match kept.is_again {
-                true => (repeated_at, sample) = (Some(kept.sent), None),
-                false if repeated_at.is_none() => sample = Some(now.since(kept.sent)),
-                false => {}
+            // The ACK comes too soon after a copy to be its answer (compare RFC 3522).
+            let is_too_soon =
+                whole.is_some_and(|whole| now.since(kept.sent).saturating_mul(2) < whole);
+            match (kept.is_again, kept.tries > 0 && is_too_soon) {
+                (true, true) => sample = Some(now.since(kept.first_sent)),
+                (true, false) => {
+                    (repeated_at, sample) = (Some(kept.sent), None);
+                    cause = Some(kept.cause);
+                }
+                (false, _) if repeated_at.is_none() => sample = Some(now.since(kept.sent)),
+                (false, _) => {}
             }
+        }
+        // The ACK answers the copy: no echo of that will come.
+        let took = repeated_at.map(|at| now.since(at));
+        let took_whole = took
+            .zip(whole)
+            .is_some_and(|(took, whole)| took >= most_of(whole));
+        if (cause == Some(Cause::Duplicate) || took_whole)
+            && let Some(place) = self.echoes.iter().rposition(|echo| !echo.is_hosts)
+        {
+            self.echoes.remove(place);
         }
         if let Some(sample) = sample {
             self.round_trips[kind].add(sample);
             self.timeouts = 0;
         }
         // Had the next one arrived before the repeated one, it would be acknowledged now: it is
-        // lost, too (compare RFC 6582).
+        // lost, too (compare RFC 6582). Where the copy was one too many, so is the next, but that
+        // brings forth no third one.
         if let (Some(at), Some(first)) = (repeated_at, self.inside.front())
             && first.sent < at
+            && cause != Some(Cause::Next)
         {
-            self.repeat(now);
+            self.repeat(Cause::Next, now);
         }
     }
 
     /// An ACK that says nothing new: where a later segment caused it, the first one is lost.
     fn on_duplicate(&mut self, may_swallow: bool, now: Instant) -> Verdict {
-        if self.owed > 0 {
-            self.owed -= 1;
-            return Verdict::Pass;
+        if let Some(echo) = self.take_echo(now) {
+            return match may_swallow && !echo.is_hosts {
+                true => Verdict::Swallow,
+                false => Verdict::Pass,
+            };
         }
         let mut inside = self.inside.iter();
         let (Some(first), Some(second)) = (inside.next(), inside.next()) else {
             return Verdict::Pass;
         };
-        // In less than half a round trip the second one cannot have caused it: it is the echo of a
-        // copy that was one too many.
+        // In less than half a round trip the second one cannot have caused it.
         let kind = self.kind();
         let round_trip = self.round_trips[kind].smoothed();
         if round_trip.is_some_and(|whole| now.since(second.sent).saturating_mul(2) < whole) {
@@ -334,16 +382,37 @@ impl RelayedFlow {
         }
         let is_answered = first.tries > 0 && first.sent >= second.sent;
         if !is_answered {
-            self.repeat(now);
+            self.repeat(Cause::Duplicate, now);
         }
         Verdict::Swallow
     }
 
+    /// A segment goes again, so a duplicate ACK may come of it.
+    fn expect_echo(&mut self, is_hosts: bool, now: Instant) {
+        let round_trip = self.round_trips[self.kind()].timeout();
+        let patience = round_trip.unwrap_or(TIMEOUT_FIRST);
+        let until = now + patience.saturating_mul(ECHO_ROUND_TRIPS).min(TIMEOUT_MAX);
+        if self.echoes.len() >= ECHOES_MAX {
+            self.echoes.pop_front();
+        }
+        self.echoes.push_back(Echo { until, is_hosts });
+    }
+
+    /// The echo that a duplicate ACK is.
+    fn take_echo(&mut self, now: Instant) -> Option<Echo> {
+        self.echoes.retain(|echo| echo.until > now);
+        self.echoes.pop_front()
+    }
+
     /// The first segment goes again.
-    fn repeat(&mut self, now: Instant) {
+    fn repeat(&mut self, cause: Cause, now: Instant) {
+        if self.inside.is_empty() {
+            return;
+        }
+        self.expect_echo(false, now);
         if let Some(first) = self.inside.front_mut() {
             (first.sent, first.is_again) = (now, true);
-            first.tries += 1;
+            (first.tries, first.cause) = (first.tries + 1, cause);
             self.since = now;
             self.copy_awaited = true;
         }
@@ -358,7 +427,12 @@ impl RelayedFlow {
         if self.untouched_until.is_some() {
             self.bytes -= kept.packet.len();
         } else {
-            self.enter(Kept { sent: now, ..kept }, now);
+            let kept = Kept {
+                first_sent: now,
+                sent: now,
+                ..kept
+            };
+            self.enter(kept, now);
         }
     }
 
@@ -374,7 +448,7 @@ impl RelayedFlow {
                 return Timeout::GaveUp;
             }
             self.timeouts += 1;
-            self.repeat(now);
+            self.repeat(Cause::Timeout, now);
         }
         if self.waits_until().is_some_and(|at| at <= now) {
             self.leave_untouched(self.tail);
@@ -493,14 +567,21 @@ fn timeout(rtt: &Rtt) -> Option<Duration> {
     Some(rtt.smoothed()? + slack)
 }
 
+/// Three quarters.
+fn most_of(span: Duration) -> Duration {
+    Duration::from_micros(span.as_micros() * 3 / 4)
+}
+
 /// Whether a sequence number is before another one: less than half the circle behind.
 fn is_before(seq: u32, other: u32) -> bool {
     (seq.wrapping_sub(other) as i32) < 0
 }
 
-/// Duplicate ACKs that pass in a row for old segments of the host: more than three make a host
-/// send again at once.
-const OWED_MAX: u8 = 3;
+/// Duplicate ACKs that are expected at a time.
+const ECHOES_MAX: usize = 4;
+
+/// A copy and its answer take at most so many round trips.
+const ECHO_ROUND_TRIPS: u64 = 3;
 
 /// The least slack of a timeout.
 const SLACK_MIN: Duration = Duration::from_millis(100);
