@@ -114,8 +114,6 @@ fn no_policy_costs_one_flow_or_two_or_their_readers_anything() {
     let named = Policy::NAMES
         .iter()
         .skip(1)
-        // It holds each flow for its losses, and costs Motet's own over several clean hops.
-        .filter(|name| **name != "relay")
         .map(|name| name.parse().unwrap());
     let policies: Vec<Policy> = named.chain([slow]).collect();
     let cases = [

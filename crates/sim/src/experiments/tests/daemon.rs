@@ -39,15 +39,8 @@ fn judge(strangers: &[Strangers], policy: Option<Policy>, hops: u16) -> Vec<[f64
 /// Those that take more than they may.
 fn too_much_for(policy: Policy, hops: u16) -> Vec<String> {
     let judged = judge(&FLOWS, Some(policy), hops);
-    // Two segments of a flow inside are few for the motes' requests beside large datagrams: fewer
-    // of them come in time, which docs/guide/router.md says of relay.
-    let answered_min = match policy {
-        Policy::Relay => 0.8,
-        _ => 0.95,
-    };
-    let is_borne = |&[bulk, answered, time]: &[f64; 3]| {
-        bulk >= 0.45 && answered >= answered_min && time <= 2.0
-    };
+    let is_borne =
+        |&[bulk, answered, time]: &[f64; 3]| bulk >= 0.45 && answered >= 0.95 && time <= 2.0;
     let all = FLOWS.iter().zip(&judged);
     let unborne = all.filter(|(_, figures)| !is_borne(figures));
     unborne

@@ -581,7 +581,7 @@ fn is_before(seq: u32, other: u32) -> bool {
 const ECHOES_MAX: usize = 4;
 
 /// A copy and its answer take at most so many round trips.
-const ECHO_ROUND_TRIPS: u64 = 3;
+const ECHO_ROUND_TRIPS: u64 = 2;
 
 /// The least slack of a timeout.
 const SLACK_MIN: Duration = Duration::from_millis(100);
