@@ -277,8 +277,8 @@ const DEVIATIONS: f64 = 3.0;
 /// Half of the range, of the mean, at least: eight runs may agree by chance.
 const HALF_MIN: f64 = 0.05;
 
-/// Standard errors that a difference of eight runs is off by chance in one of twenty cases (Student's
-/// distribution with seven degrees of freedom), at most.
+/// Standard errors that a difference of eight runs is off by chance in one of twenty cases, at
+/// most (Student's distribution with seven degrees of freedom).
 const CHANCE: f64 = 2.36;
 
 /// A setting helps that takes no more than this part of the time.

@@ -246,7 +246,7 @@ impl Traffic for Unmodified {
     }
 }
 
-/// The time that blocks took, and the longest time of one, s, in a run of `seconds`: `answered` says
+/// The time that blocks took, and the longest time of one, s, in a run of `seconds`; `answered`:
 /// mean and longest of those that were answered. The last one is under way at the end; where it
 /// takes longer than any before, it hangs, and counts.
 fn block_times(blocks: u64, answered: [f64; 2], seconds: f64) -> (f64, f64) {
