@@ -10,7 +10,7 @@ use motet_lab::Arena;
 use motet_lab::net::chain::{Chain, ChainOptions, Host, RADIO};
 use motet_lab::net::plan;
 
-use crate::endpoint::{Endpoint, Seat, Stack};
+use crate::endpoint::{Endpoint, MSS, Seat, Stack};
 use crate::transfer::{Receiver, Sender};
 
 /// One transfer's setting.
@@ -90,6 +90,7 @@ impl<'m> Air<'m> {
             local,
             remote,
             opens,
+            mss: MSS,
             window_segments: setting.window_segments,
             acks_each: false,
             // The mote's node forwards its packets, and counts that hop.

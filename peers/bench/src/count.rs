@@ -10,7 +10,7 @@ use std::net::Ipv6Addr;
 use motet::time::{Duration, Instant};
 use motet_lab::Arena;
 
-use crate::endpoint::{Endpoint, Seat, Stack};
+use crate::endpoint::{Endpoint, MSS, Seat, Stack};
 
 /// What is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,6 +70,7 @@ impl<'m> Bench<'m> {
             local,
             remote,
             opens,
+            mss: MSS,
             window_segments: 4,
             hop_limit: 64,
             acks_each: load == Load::Ack,

@@ -60,6 +60,8 @@ pub struct Seat {
     pub remote: (Ipv6Addr, u16),
     /// Whether this end opens the connection.
     pub opens: bool,
+    /// Bytes of a full segment: [`MSS`], or of Motet and lwIP another number.
+    pub mss: u16,
     /// What may be under way, in full segments: the send buffer's size.
     pub window_segments: usize,
     /// Whether every segment is acknowledged at once, where the stack has such a setting: Motet.
@@ -75,7 +77,7 @@ impl Seat {
     /// carries whole; with them it carries less, and no stack sends the rest of the buffer while
     /// something is on the way (Nagle).
     pub const fn send_len(&self) -> usize {
-        self.window_segments * MSS as usize
+        self.window_segments * self.mss as usize
     }
 
     /// Bytes of the receive buffer: no sender's window fills it.
@@ -123,5 +125,5 @@ pub const MSS: u16 = motet_tcplp::MSS;
 /// is never full here, and for fairness no other stack's is.
 const RECV_SLACK: usize = 8;
 
-/// Longer than any packet here: the MSS and two headers.
-pub const PACKET_LEN_MAX: usize = 640;
+/// Longer than any packet here: a segment of 1,220 bytes and two headers.
+pub const PACKET_LEN_MAX: usize = 1_320;

@@ -12,7 +12,7 @@ use motet_lab::Arena;
 use motet_router::namespace;
 use motet_router::port::{PacketPort, PortConfig, precise_timers};
 
-use crate::endpoint::{Endpoint, PACKET_LEN_MAX, Seat, Stack};
+use crate::endpoint::{Endpoint, MSS, PACKET_LEN_MAX, Seat, Stack};
 use crate::pipe::{Harm, Pipe};
 use crate::transfer::{Receiver, Sender, content};
 
@@ -67,6 +67,7 @@ fn transfer(
         local,
         remote,
         opens: true,
+        mss: MSS,
         window_segments: 8,
         acks_each: false,
         hop_limit: 64,

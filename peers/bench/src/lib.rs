@@ -2,7 +2,8 @@
 //!
 //! Purpose: figures of Motet mean little without those of its neighbours, taken in the same place.
 //! [`endpoint`] is what each of them looks like from outside, [`pipe`] joins two of them by a plain
-//! lossy pipe, [`air`] by the lab's chain; [`compare`], [`plain`] and [`instructions`] measure.
+//! lossy pipe, [`air`] by the lab's chain; [`compare`], [`plain`] and [`instructions`] measure;
+//! [`update`] judges a router's policy by lwIP as a device.
 //! Left out: other stacks' own 6LoWPAN and MAC. Each TCP's packets go over Motet's.
 
 pub mod air;
@@ -19,3 +20,4 @@ pub mod plain;
 pub mod report;
 pub mod stacks;
 pub mod transfer;
+pub mod update;

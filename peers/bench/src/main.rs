@@ -8,7 +8,7 @@ use motet_peers::compare::{self, Effort, Role, Selection};
 use motet_peers::count::{self, Load};
 use motet_peers::endpoint::Stack;
 use motet_peers::frames;
-use motet_peers::{instructions, memory, plain, report};
+use motet_peers::{instructions, memory, plain, report, update};
 
 /// Motet, TCPlp, smoltcp and lwIP on the same simulated air, and under the same counter
 #[derive(Parser)]
@@ -48,6 +48,8 @@ enum Part {
     Kernel,
     /// Only transfers over a pipe, to and from lwIP
     Plain,
+    /// Only updates of lwIP devices, without and with the policy relay
+    Update,
 }
 
 fn main() -> ExitCode {
@@ -86,6 +88,10 @@ fn run(arguments: &Arguments) -> Result<()> {
         let transfers = plain::measure(arguments.seeds.unwrap_or(PLAIN_SEEDS))?;
         return report::plain(&transfers, arguments.json);
     }
+    if let Some(Part::Update) = &arguments.part {
+        let updates = update::measure(arguments.seeds.unwrap_or(UPDATE_SEEDS))?;
+        return report::updates(&updates, arguments.json);
+    }
     let mut effort = if arguments.quick {
         Effort::QUICK
     } else {
@@ -112,6 +118,12 @@ fn run(arguments: &Arguments) -> Result<()> {
     }
     if all {
         report::plain(&plain::measure(PLAIN_SEEDS)?, arguments.json)?;
+        let seeds = if arguments.quick {
+            UPDATE_SEEDS / 2
+        } else {
+            UPDATE_SEEDS
+        };
+        report::updates(&update::measure(seeds)?, arguments.json)?;
     }
     let points = compare::measure(effort, &selection)?;
     if arguments.json {
@@ -152,3 +164,6 @@ fn role(name: &str) -> Result<Role, String> {
 
 /// Of each point over the pipe: a transfer there is over in milliseconds.
 const PLAIN_SEEDS: u64 = 50;
+
+/// Of each air of an update.
+const UPDATE_SEEDS: u64 = 10;

@@ -7,7 +7,7 @@ use motet::time::{Duration, Instant};
 use motet_lab::Arena;
 use motet_lab::streams::happens;
 
-use crate::endpoint::{Endpoint, Seat, Stack};
+use crate::endpoint::{Endpoint, MSS, Seat, Stack};
 use crate::transfer::{Receiver, Sender};
 
 /// What the pipe does to packets.
@@ -47,6 +47,7 @@ pub fn transfer(
         local,
         remote,
         opens,
+        mss: MSS,
         window_segments: 4,
         acks_each: false,
         hop_limit: 64,

@@ -12,6 +12,7 @@ use crate::frames;
 use crate::instructions::{Count, FLAGS};
 use crate::memory::Memory;
 use crate::plain::{CONTENT_LEN, STACKS, Transfer};
+use crate::update::{IMAGE_LEN, Update};
 
 /// One object a line: goodput, then instructions of segments and of frames.
 ///
@@ -102,6 +103,67 @@ pub fn print_memory(memories: &[Memory]) {
 pub fn print_kernel(lines: &str) {
     println!("\nMotet and this machine's kernel, both ways, 60 kB; between them:\n");
     print!("{lines}");
+}
+
+/// Prints updates of lwIP devices.
+///
+/// # Errors
+/// Standard output cannot be written to.
+pub fn updates(updates: &[Update], json: bool) -> Result<()> {
+    let mut out = io::stdout().lock();
+    if !json {
+        writeln!(
+            out,
+            "\n{} kB to an lwIP device in blocks of 8 KiB, without and with the policy relay, s\n",
+            IMAGE_LEN / 1_000
+        )?;
+        writeln!(
+            out,
+            "hops  frames  packets         none        relay     part           must"
+        )?;
+    }
+    for update in updates {
+        let Update {
+            setting,
+            plain_s,
+            relayed_s,
+            part,
+        } = update;
+        if json {
+            let row = json!({
+                "stack": Stack::Lwip.name(),
+                "test": "update",
+                "hops": setting.hops,
+                "frame_loss": setting.frame_loss,
+                "packet_loss": setting.packet_loss,
+                "plain_s": plain_s.mean,
+                "relayed_s": relayed_s.mean,
+                "part": part.mean,
+                "ci95": part.ci95,
+                "must": setting.must,
+            });
+            writeln!(out, "{row}")?;
+            continue;
+        }
+        let verdict = if part.mean <= setting.must {
+            "holds"
+        } else {
+            "MISSED"
+        };
+        writeln!(
+            out,
+            "{:>4}{:>6.0} %{:>7.0} %{:>13.1}{:>13.1}{:>9.3} ± {:.3}  {:.2} {verdict}",
+            setting.hops,
+            100.0 * setting.frame_loss,
+            100.0 * setting.packet_loss,
+            plain_s.mean,
+            relayed_s.mean,
+            part.mean,
+            part.ci95,
+            setting.must,
+        )?;
+    }
+    Ok(())
 }
 
 /// Transfers to and from a peer without SACK and timestamps: a table, or one object a line.

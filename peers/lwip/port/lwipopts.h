@@ -18,7 +18,8 @@
 #define TCP_QUEUE_OOSEQ 1
 #define TCP_OOSEQ_MAX_PBUFS 4
 #define TCP_OOSEQ_TIMEOUT 6
-#define TCP_OVERSIZE TCP_MSS
+/* Of ESP-IDF it is the MSS; the preprocessor takes a variable for 0. */
+#define TCP_OVERSIZE 1220
 #define LWIP_TCP_SACK_OUT 0
 #define LWIP_TCP_TIMESTAMPS 0
 #define LWIP_WND_SCALE 0
@@ -32,15 +33,17 @@ uint32_t host_initial_number(void);
 
 /* ---- What all stacks here have in common ---- */
 
-/* That of TCPlp's core. */
-#define TCP_MSS 474
 /* Of the end point that is at work; a byte of the window is a byte of the receive buffer. */
+extern uint16_t host_mss;
 extern uint16_t host_window;
 extern uint16_t host_send_size;
 extern uint8_t  host_hop_limit;
+#define TCP_MSS host_mss
 #define TCP_WND host_window
 #define TCP_SND_BUF host_send_size
 #define TCP_TTL host_hop_limit
+/* A buffer of the pool holds a full segment and its headers. */
+#define PBUF_POOL_BUFSIZE 1320
 /* Pieces of the send buffer: more than the largest one has. */
 #define TCP_SND_QUEUELEN 64
 /* The checks of the preprocessor take a variable for 0. */

@@ -22,7 +22,7 @@
 /* A window of segments, and the ACKs and resets beside it. */
 #define PACKETS_MAX 32
 /* IPv6 header, TCP header with options, and the MSS. */
-#define PACKET_LEN_MAX 640
+#define PACKET_LEN_MAX 1320
 /* Every IPv6 link has it at least; no segment here is as long. */
 #define MTU 1280
 
@@ -66,6 +66,7 @@ struct host
 
 /* ---- Of the host at work: lwIP's settings and functions of the system take no argument ---- */
 
+uint16_t host_mss;
 uint16_t host_window;
 uint16_t host_send_size;
 uint8_t  host_hop_limit;
@@ -184,6 +185,7 @@ static void enter(struct host *self, uint32_t now)
     }
     copy_in(self->variables);
     at_work        = self;
+    host_mss       = self->seat.mss;
     host_window    = self->seat.receive_size;
     host_send_size = self->seat.send_size;
     host_hop_limit = self->seat.hop_limit;

@@ -19,6 +19,7 @@ struct host_seat
     uint8_t  remote[16];
     uint16_t local_port;
     uint16_t remote_port;
+    uint16_t mss;
     uint16_t send_size;
     uint16_t receive_size;
     uint32_t seed;

@@ -27,6 +27,8 @@ pub struct Seat {
     pub remote: (Ipv6Addr, u16),
     /// Whether it opens the connection.
     pub opens: bool,
+    /// Bytes of its full segments, either way.
+    pub mss: u16,
     /// Bytes of its send buffer.
     pub send_len: u16,
     /// Bytes of its receive buffer: its window.
@@ -49,9 +51,6 @@ pub struct State {
     pub closed: bool,
 }
 
-/// The MSS that lwIP is compiled with (`port/lwipopts.h`).
-pub const MSS: u16 = 474;
-
 impl Socket {
     /// A socket that opens its connection, or waits for one.
     pub fn new(seat: &Seat, now: Instant) -> Self {
@@ -60,6 +59,7 @@ impl Socket {
             remote: seat.remote.0.octets(),
             local_port: seat.local.1,
             remote_port: seat.remote.1,
+            mss: seat.mss,
             send_size: seat.send_len,
             receive_size: seat.recv_len,
             seed: seat.seed,
@@ -168,6 +168,7 @@ struct RawSeat {
     remote: [u8; 16],
     local_port: u16,
     remote_port: u16,
+    mss: u16,
     send_size: u16,
     receive_size: u16,
     seed: u32,

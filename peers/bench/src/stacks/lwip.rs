@@ -3,7 +3,7 @@
 use motet::time::Instant;
 use motet_lwip::Socket;
 
-use crate::endpoint::{Endpoint, MSS, Seat, Status};
+use crate::endpoint::{Endpoint, Seat, Status};
 
 /// An end with lwIP's TCP.
 #[derive(Debug)]
@@ -14,14 +14,20 @@ pub struct LwipEnd {
 impl LwipEnd {
     /// Opens or listens, as `seat` says.
     pub fn new(seat: &Seat, now: Instant) -> Self {
-        const { assert!(motet_lwip::MSS == MSS) };
+        // Lossless: windows here are a few segments.
+        Self::with_window(seat, seat.recv_len() as u16, now)
+    }
+
+    /// The same, with a window of so many bytes.
+    pub fn with_window(seat: &Seat, window: u16, now: Instant) -> Self {
         let seat = motet_lwip::Seat {
             local: seat.local,
             remote: seat.remote,
             opens: seat.opens,
+            mss: seat.mss,
             // Lossless: windows here are a few segments.
             send_len: seat.send_len() as u16,
-            recv_len: seat.recv_len() as u16,
+            recv_len: window,
             seed: seat.seed as u32,
             hop_limit: seat.hop_limit,
         };

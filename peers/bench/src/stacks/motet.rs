@@ -11,7 +11,7 @@ use motet::wire::ipv6::{self, Header, TrafficClass};
 use motet::wire::tcp;
 use motet_lab::Arena;
 
-use crate::endpoint::{Endpoint, MSS, PACKET_LEN_MAX, Seat, Status};
+use crate::endpoint::{Endpoint, PACKET_LEN_MAX, Seat, Status};
 
 /// An end with Motet's TCP.
 #[derive(Debug)]
@@ -35,8 +35,8 @@ impl<'m> MotetEnd<'m> {
         // Lossless: windows here are a few segments.
         let window = seat.recv_len() as u16;
         let config = arena.alloc(Config {
-            rmss: MSS,
-            smss: MSS,
+            rmss: seat.mss,
+            smss: seat.mss,
             ack_every: if seat.acks_each {
                 1
             } else {
