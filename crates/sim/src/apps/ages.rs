@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 
 use motet::time::Duration;
+use serde::{Deserialize, Serialize};
 
 /// A histogram of ages.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Ages {
     buckets: BTreeMap<u16, u64>,
     count: u64,
@@ -24,6 +25,16 @@ impl Ages {
         self.count += 1;
         self.sum_us += us;
         self.max_us = self.max_us.max(us);
+    }
+
+    /// Counts those of another histogram, too.
+    pub fn add(&mut self, other: &Self) {
+        for (bucket, count) in &other.buckets {
+            *self.buckets.entry(*bucket).or_default() += count;
+        }
+        self.count += other.count;
+        self.sum_us += other.sum_us;
+        self.max_us = self.max_us.max(other.max_us);
     }
 
     /// Their mean; none of none.
@@ -70,6 +81,28 @@ const STEPS: u64 = 128;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The 95th percentile of all is not the mean of each one's.
+    #[test]
+    fn two_histograms_together_are_that_of_both_lists() {
+        let mut all = Ages::default();
+        let [mut quick, mut slow] = [(); 2].map(|()| Ages::default());
+        for n in 0..900 {
+            quick.count(Duration::from_millis(100 + n % 10));
+            all.count(Duration::from_millis(100 + n % 10));
+        }
+        for n in 0..100 {
+            slow.count(Duration::from_millis(5_000 + n));
+            all.count(Duration::from_millis(5_000 + n));
+        }
+        quick.add(&slow);
+        assert_eq!(quick, all);
+        assert!(
+            quick
+                .quantile(0.95)
+                .is_some_and(|age| age > Duration::from_secs(4))
+        );
+    }
 
     #[test]
     fn quantiles_are_those_of_the_sorted_list() {

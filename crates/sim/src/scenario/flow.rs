@@ -357,6 +357,7 @@ impl Flow<'_> {
                 .made(world)
                 .zip(self.arrived(world))
                 .map(|(made, tally)| [made, tally.received]),
+            ages: ages.cloned().unwrap_or_default(),
             latency_ms: ms(ages.and_then(Ages::mean)),
             latency_p50_ms: ms(ages.and_then(|ages| ages.quantile(0.5))),
             latency_p95_ms: ms(ages.and_then(|ages| ages.quantile(0.95))),

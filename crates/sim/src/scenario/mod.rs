@@ -67,6 +67,7 @@ pub use model::{
 pub use outcome::{Direction, Likeness, Outcome};
 pub use results::{
     DROPS, FlowResult, HourResult, LinkResult, NodeCounts, NodeResult, RunResult, STATES, Sample,
+    latency_p95_ms_of,
 };
 pub use run::{Captured, Captures, Watch};
 pub use session::{Change, FlowView, NodeView, Session, View};

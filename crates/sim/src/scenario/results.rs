@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::outcome::{Likeness, Outcome};
 use crate::air::medium::Fate;
 use crate::air::radio::State;
+use crate::apps::ages::Ages;
 use crate::scenario::{FlowEnd, FlowKind, Move};
 use crate::stats::{jain, ratio};
 use motet::tcp::RetransmissionCause;
@@ -93,6 +94,9 @@ pub struct FlowResult {
     /// Messages or datagrams that were due in the whole run, and those that arrived or were
     /// answered; none of a bulk flow.
     pub messages: Option<[u64; 2]>,
+    /// How old messages were on arrival, or until they were answered.
+    #[serde(default)]
+    pub ages: Ages,
     /// Mean age of messages on arrival, or until they were answered, ms.
     pub latency_ms: Option<f64>,
     /// The age that half of them do not exceed, ms.
@@ -300,6 +304,17 @@ impl NodeCounts {
     pub fn share(&self, state: State) -> f64 {
         ratio(self.states_us[state as usize], self.states_us.iter().sum())
     }
+}
+
+/// The age that nineteen of twenty of all messages of these flows do not exceed, ms: of their
+/// readers together, so that one that waits long counts by its messages. None where none came.
+pub fn latency_p95_ms_of<'f>(flows: impl IntoIterator<Item = &'f FlowResult>) -> Option<f64> {
+    let mut all = Ages::default();
+    for flow in flows {
+        all.add(&flow.ages);
+    }
+    let age = all.quantile(0.95)?;
+    Some(age.as_micros() as f64 / 1e3)
 }
 
 impl FlowResult {

@@ -13,9 +13,8 @@ use crate::experiments::run::{Failure, Run};
 use crate::experiments::setup::{Segment, Setup};
 use crate::experiments::traffic::Traffic;
 use crate::scenario::{
-    Captures, Document, FlowKind, FlowResult, Outcome, RunResult, Session, Watch,
+    Captures, Document, FlowKind, FlowResult, Outcome, RunResult, Session, Watch, latency_p95_ms_of,
 };
-use crate::stats::mean;
 
 /// A push of 250 kB.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -164,8 +163,8 @@ impl Trial {
             let [due, came] = sums.fold([0, 0], |[a, b], [due, came]| [a + due, b + came]);
             let p95 = || readings.iter().filter_map(|flow| flow.latency_p95_ms);
             figures.push(("delivery", came as f64 / due.max(1) as f64));
-            let of_motes: Vec<f64> = p95().collect();
-            figures.push(("latency_p95_ms", mean(&of_motes)));
+            let of_all = latency_p95_ms_of(readings.iter().copied());
+            figures.push(("latency_p95_ms", of_all.unwrap_or(limit * 1e3)));
             figures.push(("latency_p95_worst_ms", p95().fold(0.0, f64::max)));
         }
         figures

@@ -17,8 +17,7 @@ use crate::experiments::row::{Point, Value};
 use crate::experiments::run::{Failure, Run};
 use crate::experiments::setup::{Segment, Setup};
 use crate::experiments::traffic::Traffic;
-use crate::scenario::{FlowKind, FlowResult, Outcome, RunResult};
-use crate::stats::mean;
+use crate::scenario::{FlowKind, FlowResult, Outcome, RunResult, latency_p95_ms_of};
 
 /// One such update, and what is around it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -54,7 +53,7 @@ pub struct Measured {
     pub held: bool,
     /// Part of the readings that arrived, where there are readers.
     pub delivery: Option<f64>,
-    /// The mean over readers of the 95th percentile of their delay, ms.
+    /// The delay that nineteen of twenty readings do not exceed, of all readers together, ms.
     pub latency_p95_ms: Option<f64>,
 }
 
@@ -130,7 +129,6 @@ impl Unmodified {
         let [_, blocks] = update.messages?;
         let sums = readings().filter_map(|flow| flow.messages);
         let [due, came] = sums.fold([0, 0], |[a, b], [due, came]| [a + due, b + came]);
-        let p95: Vec<f64> = readings().filter_map(|flow| flow.latency_p95_ms).collect();
         let (mean_s, longest_s) = (update.latency_ms? / 1e3, update.latency_max_ms? / 1e3);
         let (time_s, block_longest_s) = block_times(blocks, [mean_s, longest_s], seconds as f64);
         Some(Measured {
@@ -138,7 +136,7 @@ impl Unmodified {
             block_longest_s,
             held: update.outcome == Outcome::Running && update.connections_lost.unwrap_or(0) == 0,
             delivery: (due > 0).then(|| came as f64 / due as f64),
-            latency_p95_ms: (!p95.is_empty()).then(|| mean(&p95)),
+            latency_p95_ms: latency_p95_ms_of(readings()),
         })
     }
 

@@ -26,6 +26,7 @@ fn flow(goodput_kbps: f64, finished_s: Option<f64>) -> FlowResult {
         cwnd_segments: None,
         finished_s,
         messages: None,
+        ages: Default::default(),
         latency_ms: None,
         latency_p50_ms: None,
         latency_p95_ms: None,
