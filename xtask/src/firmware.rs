@@ -248,9 +248,17 @@ pub(crate) fn image_path(workspace: &Workspace, name: &str) -> PathBuf {
     workspace.target.join(TARGET).join("release").join(name)
 }
 
-/// The pair's run under QEMU is sound.
+/// The pair's run under QEMU is sound, and so are the minimal node's functions for memory.
 pub(crate) fn check_pair(workspace: &Workspace) -> Result<StepOutcome> {
-    check_run(workspace, run_pair)
+    let pair = check_run(workspace, run_pair)?;
+    let memory = check_run(workspace, run_memory_check)?;
+    Ok(StepOutcome {
+        passed: pair.passed + memory.passed,
+        failed: pair.failed + memory.failed,
+        note: format!("{}; {}", pair.note, memory.note),
+        output: pair.output + &memory.output,
+        ..StepOutcome::default()
+    })
 }
 
 /// A run under QEMU is sound; where there is no QEMU, and need not be, nothing is run.
@@ -295,6 +303,16 @@ pub(crate) fn run_pair(workspace: &Workspace) -> Result<PairRun> {
         bail!("{output}\nthe pair of nodes does not build");
     }
     run_image("mps2-an385", &image_path(workspace, "qemu-pair"))
+}
+
+/// Builds the check of the minimal node's functions for memory, and runs it on a Cortex-M0: the
+/// pair's machine has one that takes addresses which are not aligned.
+fn run_memory_check(workspace: &Workspace) -> Result<PairRun> {
+    let (good, output) = build(workspace, &["--package", "memory-check"])?;
+    if !good {
+        bail!("{output}\nthe check of copies and fills does not build");
+    }
+    run_image("microbit", &image_path(workspace, "memory-check"))
 }
 
 /// Runs an image on one of QEMU's machines.

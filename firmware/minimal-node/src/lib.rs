@@ -1,7 +1,8 @@
 //! What the images share: the radio, and what a small mote is.
 #![no_std]
 
-#[cfg(target_arch = "arm")]
+// Only Armv6-M: of the cores with this instruction set it alone has no compare-and-swap.
+#[cfg(all(target_arch = "arm", not(target_has_atomic = "32")))]
 mod memory;
 pub mod radio;
 
