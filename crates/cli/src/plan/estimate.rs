@@ -29,8 +29,8 @@ pub(super) struct Answer {
     /// Runs in all, and those whose connection broke or that carried nothing.
     pub(super) runs: u64,
     pub(super) broken: u64,
-    /// The range by the other runs: the shortest and the longest time.
-    pub(super) seconds: [f64; 2],
+    /// The range by the other runs; none where there are fewer than [`WHOLE_MIN`].
+    pub(super) seconds: Option<[f64; 2]>,
     pub(super) block_longest_s: f64,
     pub(super) timeout_s: f64,
     /// Whether a block may take longer than the sender waits, or a run broke.
@@ -41,7 +41,8 @@ pub(super) struct Answer {
     pub(super) tried: Vec<Tried>,
     /// The setting that helps most.
     pub(super) best: Option<String>,
-    /// Those of which these runs do not show that they help less.
+    /// Those of which these runs do not show that they help less; empty where nothing gets through
+    /// as things are.
     pub(super) as_good: Vec<String>,
 }
 
@@ -58,7 +59,8 @@ pub(super) struct Tried {
     /// Runs that broke or carried nothing, and why the first of them did.
     pub(super) broken: u64,
     pub(super) why: Option<String>,
-    /// Whether it takes less time, by more than chance, and breaks no more often.
+    /// Whether it takes less time, by more than chance, and breaks no more often; where each run as
+    /// things are broke, whether some of its own held.
     pub(super) helps: bool,
 }
 
@@ -120,7 +122,7 @@ impl Answer {
     /// What follows from the trials of all settings.
     ///
     /// # Errors
-    /// As things are now, every run broke.
+    /// Every run broke, of each setting.
     pub(super) fn of(
         image: u64,
         base: &Unmodified,
@@ -130,16 +132,14 @@ impl Answer {
         let Some((now, others)) = trials.split_first() else {
             return Err(Error::failed("nothing was run".to_owned()));
         };
-        let whole: Vec<f64> = times(image, now).flatten().collect();
-        if whole.is_empty() {
+        if trials.iter().flatten().all(|trial| !is_whole(trial)) {
             return Err(Error::failed(format!(
-                "the update does not get through in any of {} runs: {}",
-                now.len(),
+                "the update does not get through in any of {} runs, with no setting: {}",
+                now.len() * trials.len(),
                 why_broken(now).unwrap_or_default()
             )));
         }
-        let (mean, deviation) = mean_and_deviation(&whole);
-        let half = (DEVIATIONS * deviation).max(mean * HALF_MIN);
+        let whole: Vec<f64> = times(image, now).flatten().collect();
         let pairs = others.iter().zip(settings.iter().skip(1));
         let tried: Vec<Tried> = pairs
             .map(|(trials, setting)| Tried::of(image, setting, now, trials))
@@ -148,7 +148,7 @@ impl Answer {
             .iter()
             .find(|tried| tried.setting == AWAKE)
             .and_then(|tried| tried.seconds);
-        let quickest = whole.iter().copied().fold(f64::INFINITY, f64::min);
+        let mean = (!whole.is_empty()).then(|| mean_and_deviation(&whole).0);
         let measured = now.iter().flatten();
         let block_longest_s = measured.map(|one| one.block_longest_s).fold(0.0, f64::max);
         let broken = count_broken(now);
@@ -162,12 +162,13 @@ impl Answer {
             frame_loss: base.frame_loss as f64 / 100.0,
             runs: now.len() as u64,
             broken,
-            // No run takes less than half of what the quickest took.
-            seconds: [(mean - half).max(0.5 * quickest), mean + half],
+            seconds: range(&whole, block_longest_s),
             block_longest_s,
             timeout_s: TIMEOUT_S,
             may_time_out: block_longest_s >= TIMEOUT_S || broken > 0,
-            poll_costs_s: awake_s.map(|awake| (mean - awake).max(0.0)),
+            poll_costs_s: mean
+                .zip(awake_s)
+                .map(|(mean, awake)| (mean - awake).max(0.0)),
             awake_s,
             best: best.into_iter().next(),
             as_good,
@@ -180,7 +181,8 @@ impl Tried {
     fn of(image: u64, setting: &Setting, now: &Trials, trials: &Trials) -> Self {
         let own: Vec<f64> = times(image, trials).flatten().collect();
         let ratio = paired(image, trials, now);
-        let broken = count_broken(trials);
+        let [broken, broken_now] = [trials, now].map(count_broken);
+        let nothing_held = broken_now == now.len() as u64;
         let is_shorter = |(mean, chance): (f64, f64)| mean <= HELPS && mean + chance < 1.0;
         Self {
             setting: setting.name.clone(),
@@ -189,7 +191,10 @@ impl Tried {
             chance: ratio.map(|(_, chance)| chance),
             broken,
             why: why_broken(trials),
-            helps: ratio.is_some_and(is_shorter) && broken <= count_broken(now),
+            helps: match nothing_held {
+                true => !own.is_empty(),
+                false => ratio.is_some_and(is_shorter) && broken <= broken_now,
+            },
         }
     }
 }
@@ -197,11 +202,23 @@ impl Tried {
 /// The setting that helps most, and those of which it is not sure that they help less.
 fn best_of(image: u64, tried: &[Tried], trials: &[Trials]) -> [Vec<String>; 2] {
     let helping = || tried.iter().zip(trials).filter(|(tried, _)| tried.helps);
-    let part = |tried: &Tried| tried.of_now.unwrap_or(f64::INFINITY);
-    let best = helping().min_by(|(a, _), (b, _)| part(a).total_cmp(&part(b)));
+    // Where nothing gets through as things are, what breaks least comes first, then what is quickest.
+    let order = |tried: &Tried| match (tried.of_now, tried.seconds) {
+        (Some(part), _) => (0, part),
+        (None, seconds) => (1 + tried.broken, seconds.unwrap_or(f64::INFINITY)),
+    };
+    let best = helping().min_by(|(a, _), (b, _)| {
+        let [(broken, part), (others_broken, others_part)] = [a, b].map(|tried| order(tried));
+        broken
+            .cmp(&others_broken)
+            .then(part.total_cmp(&others_part))
+    });
     let Some((best, most)) = best else {
         return [Vec::new(), Vec::new()];
     };
+    if best.of_now.is_none() {
+        return [vec![best.setting.clone()], Vec::new()];
+    }
     let is_as_good = |trials: &Trials| {
         let ratio = paired(image, trials, most);
         ratio.is_none_or(|(mean, chance)| mean - chance <= 1.0)
@@ -212,16 +229,32 @@ fn best_of(image: u64, tried: &[Tried], trials: &[Trials]) -> [Vec<String>; 2] {
     [vec![best.setting.clone()], as_good.collect()]
 }
 
+/// The range of the time, of runs that held: three deviations to either side of their mean. None
+/// where there are fewer than [`WHOLE_MIN`].
+fn range(whole: &[f64], block_longest_s: f64) -> Option<[f64; 2]> {
+    let quickest = whole.iter().copied().fold(f64::INFINITY, f64::min);
+    let (mean, deviation) = mean_and_deviation(whole);
+    // The shorter an update, the less chance evens out: the deviation is that of runs of SECONDS.
+    let shorter = (SECONDS as f64 / mean).max(1.0).sqrt();
+    let half = (DEVIATIONS * deviation * shorter).max(mean * HALF_MIN);
+    // No update takes less than half of what the quickest took; and each may meet the longest block.
+    let range = [
+        (mean - half).max(0.5 * quickest),
+        (mean + half).max(block_longest_s),
+    ];
+    (whole.len() >= WHOLE_MIN).then_some(range)
+}
+
 /// The mean part that the first took of the second's time, over seeds with which both held, and how
-/// far it may be off by chance; none where there are fewer than two such seeds.
+/// far it may be off by chance; none where there are fewer than [`PAIRS_MIN`] such seeds.
 fn paired(image: u64, first: &Trials, second: &Trials) -> Option<(f64, f64)> {
     let pairs = times(image, first).zip(times(image, second));
     let ratios: Vec<f64> = pairs
         .filter_map(|(own, other)| Some(own? / other?))
         .collect();
     let (mean, deviation) = mean_and_deviation(&ratios);
-    let count = ratios.len() as f64;
-    (ratios.len() >= 2).then(|| (mean, CHANCE * deviation / count.sqrt()))
+    let chance = CHANCE.get(ratios.len().checked_sub(PAIRS_MIN)?)?;
+    Some((mean, chance * deviation / (ratios.len() as f64).sqrt()))
 }
 
 /// Runs whose connection broke, or that carried nothing.
@@ -233,21 +266,28 @@ fn count_broken(trials: &Trials) -> u64 {
 fn why_broken(trials: &Trials) -> Option<String> {
     let broken = trials.iter().find(|trial| !is_whole(trial))?;
     Some(match broken {
-        Ok(_) => "a connection was lost".to_owned(),
+        Ok(one) if !one.held => "a connection was lost".to_owned(),
+        Ok(one) => format!(
+            "a block took {:.0} s, and the sender waits {TIMEOUT_S:.0}",
+            one.block_longest_s
+        ),
         Err(why) => why.clone(),
     })
 }
 
+/// Whether an update got through: its connection held, and no block took longer than the sender
+/// waits.
 fn is_whole(trial: &Result<Measured, String>) -> bool {
-    trial.as_ref().is_ok_and(|one| one.held)
+    trial
+        .as_ref()
+        .is_ok_and(|one| one.held && one.block_longest_s < TIMEOUT_S)
 }
 
 /// How long the image takes at each run's rate; none where the run broke.
 fn times(image: u64, trials: &Trials) -> impl Iterator<Item = Option<f64>> {
-    let whole = trials.iter().map(|trial| match trial {
-        Ok(one) if one.held => Some(one),
-        _ => None,
-    });
+    let whole = trials
+        .iter()
+        .map(|trial| trial.as_ref().ok().filter(|_| is_whole(trial)));
     whole.map(move |one| one.map(|one| image as f64 / one.bytes_per_s))
 }
 
@@ -277,9 +317,16 @@ const DEVIATIONS: f64 = 3.0;
 /// Half of the range, of the mean, at least: eight runs may agree by chance.
 const HALF_MIN: f64 = 0.05;
 
-/// Standard errors that a difference of eight runs is off by chance in one of twenty cases, at
-/// most (Student's distribution with seven degrees of freedom).
-const CHANCE: f64 = 2.36;
+/// Runs that must have held for a range.
+const WHOLE_MIN: usize = 3;
+
+/// Seeds with which both of two settings must have held for a comparison.
+const PAIRS_MIN: usize = 4;
+
+/// Standard errors that a mean of four to eight ratios is off by chance in one of a hundred cases
+/// (Student's distribution with three to seven degrees of freedom): one in twenty for all of the five
+/// settings that are compared.
+const CHANCE: [f64; 5] = [5.841, 4.604, 4.032, 3.707, 3.499];
 
 /// A setting helps that takes no more than this part of the time.
 const HELPS: f64 = 0.98;
@@ -346,7 +393,7 @@ mod tests {
             _ => runs(1.0, |_| 0.0),
         });
         let answer = answer.unwrap();
-        let [low, high] = answer.seconds;
+        let [low, high] = answer.seconds.unwrap();
         assert!(low < 95.0 && high > 105.0, "{low} {high}");
         assert!(!answer.may_time_out);
         assert_eq!(answer.best.as_deref(), Some(AWAKE));
@@ -413,7 +460,7 @@ mod tests {
         });
         let now = now.unwrap();
         assert_eq!((now.runs, now.broken, now.may_time_out), (RUNS, 2, true));
-        assert!(now.seconds[1] < 130.0, "{:?}", now.seconds);
+        assert!(now.seconds.unwrap()[1] < 140.0, "{:?}", now.seconds);
         let relay = tried(&now, RELAY);
         assert_eq!(
             (relay.broken, relay.seconds, relay.helps),
@@ -436,6 +483,99 @@ mod tests {
                 .collect(),
         });
         assert_eq!(rash.unwrap().best, None);
+    }
+
+    #[test]
+    fn a_setting_with_which_a_block_outlasts_the_sender_helps_nobody() {
+        let base = Unmodified::new(1);
+        let slow = |setting: &Setting| {
+            let longer = setting.update.block_bytes > base.block_bytes;
+            let (rate, longest_s) = if longer {
+                (1_300.0, 120.0)
+            } else {
+                (1_000.0, 30.0)
+            };
+            (1..=RUNS).map(|_| Ok(measured(rate, longest_s))).collect()
+        };
+        let slow = answer(&base, slow).unwrap();
+        assert_eq!(slow.best, None);
+        let longer = slow.tried.iter().find(|tried| tried.broken > 0).unwrap();
+        assert_eq!(longer.broken, RUNS);
+        assert!(longer.why.as_ref().unwrap().contains("120 s"), "{longer:?}");
+        assert!(!slow.may_time_out);
+    }
+
+    #[test]
+    fn where_nothing_gets_through_the_setting_that_does_is_named() {
+        let base = Unmodified {
+            poll_s: Some(1.0),
+            is_leaf: true,
+            ..Unmodified::new(1)
+        };
+        let broken = || vec![Err("no block has arrived".to_owned()); RUNS as usize];
+        let now = answer(&base, |setting| match setting.update.poll_s {
+            None => runs(0.25, |_| 0.0),
+            _ if setting.update.relays => {
+                let mut most = runs(0.2, |_| 0.0);
+                most[0] = Err("no block has arrived".to_owned());
+                most
+            }
+            _ => broken(),
+        });
+        let now = now.unwrap();
+        assert_eq!(
+            (now.broken, now.seconds, now.poll_costs_s),
+            (RUNS, None, None)
+        );
+        assert_eq!(
+            now.best.as_deref(),
+            Some(AWAKE),
+            "the one that breaks least"
+        );
+        assert!(tried(&now, RELAY).helps);
+    }
+
+    #[test]
+    fn few_runs_give_no_range_and_prove_nothing() {
+        let base = Unmodified::new(1);
+        let but = |whole: usize, mut trials: Trials| {
+            let broken = Err("no block has arrived".to_owned());
+            trials
+                .iter_mut()
+                .skip(whole)
+                .for_each(|trial| *trial = broken.clone());
+            trials
+        };
+        for (whole, has_range, is_compared) in
+            [(2, false, false), (3, true, false), (4, true, true)]
+        {
+            let few = answer(&base, |setting| match setting.update.relays {
+                true => but(whole, runs(0.96, |_| 0.0)),
+                false => but(whole, runs(1.0, |_| 0.0)),
+            });
+            let few = few.unwrap();
+            assert_eq!(few.seconds.is_some(), has_range, "{whole}");
+            assert_eq!(tried(&few, RELAY).helps, is_compared, "{whole}");
+        }
+    }
+
+    /// One block of the longest kind, and the shorter an update the less even its time.
+    #[test]
+    fn a_short_update_has_a_wide_range() {
+        let (trials, base) = (runs(1.0, |_| 0.0), Unmodified::new(1));
+        let settings = [Setting {
+            name: NOW.to_owned(),
+            update: base,
+        }];
+        let width = |image| {
+            let answer = Answer::of(image, &base, &settings, &[trials.clone()]).unwrap();
+            let [low, high] = answer.seconds.unwrap();
+            (high - low) / (high + low)
+        };
+        assert!(width(1_000_000) < 0.15, "{}", width(1_000_000));
+        assert!(width(20_000) > 0.3, "{}", width(20_000));
+        let tiny = Answer::of(1_000, &base, &settings, &[trials]).unwrap();
+        assert_eq!(tiny.seconds.unwrap()[1], 9.0);
     }
 
     #[test]

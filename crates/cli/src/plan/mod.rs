@@ -33,7 +33,7 @@ OpenThread's. The command runs parts of such an update in the lab, with several 
 may help: the border router's policy relay, shorter polls, longer blocks, and no readings meanwhile.
 
 The range is the mean of the runs with three times their deviation to either side, 5 % at least; a run whose \
-connection broke is counted apart. Behind each setting's part of the time stands how far it may be off by chance; one \
+connection broke, or of which a block took longer than the sender waits, is counted apart. Behind each setting's part of the time stands how far it may be off by chance; one \
 that may help by chance alone is not called the best. The range holds for the \
 lab's air, where neighbours hear each other well; walls that let little pass, and other systems on the channel, \
 are what --frame-loss is for.
@@ -153,16 +153,26 @@ fn run_watched(settings: &[Setting]) -> Result<Vec<Trials>, Error> {
 }
 
 fn show(answer: &Answer) -> Result<(), Error> {
-    let [low, high] = answer.seconds;
     let whole = answer.runs - answer.broken;
-    output::line(format_args!(
-        "{BOLD}{low:.0} to {high:.0} s{BOLD:#} for {} bytes, in {whole} runs of the lab",
-        answer.image
-    ))?;
+    output::line(match answer.seconds {
+        Some([low, high]) => {
+            let digits = usize::from(high < 20.0);
+            format!(
+                "{BOLD}{low:.digits$} to {high:.digits$} s{BOLD:#} for {} bytes, by {whole} runs of the lab",
+                answer.image
+            )
+        }
+        None => format!(
+            "{BOLD}as things are the update hardly gets through{BOLD:#}: {whole} of {} runs did",
+            answer.runs
+        ),
+    })?;
     if answer.broken > 0 {
         output::line(format_args!(
-            "{} of {} runs broke, and are not in the range: the update may have to begin anew",
-            answer.broken, answer.runs
+            "{} of {} runs of {} s broke, and are in no range: the update may have to begin anew",
+            answer.broken,
+            answer.runs,
+            estimate::SECONDS
         ))?;
     }
     let longest = answer.block_longest_s;
@@ -195,18 +205,20 @@ fn show(answer: &Answer) -> Result<(), Error> {
 
 fn show_tried(tried: &Tried, runs: u64) -> Result<(), Error> {
     let name = &tried.setting;
-    let Some(((seconds, part), chance)) = tried.seconds.zip(tried.of_now).zip(tried.chance) else {
-        let why = tried.why.as_deref().unwrap_or("too few runs to compare");
+    let Some(seconds) = tried.seconds else {
+        let why = tried.why.as_deref().unwrap_or_default();
         return output::line(format_args!("{DIM}{name:<28}{DIM:#} {why}"));
     };
     let broken = match tried.broken {
         0 => String::new(),
         broken => format!(", {broken} of {runs} runs broke"),
     };
+    let part = match tried.of_now.zip(tried.chance) {
+        Some((part, chance)) => format!("  {:>4.0} % ± {:.0}", 100.0 * part, 100.0 * chance),
+        None => ", too few runs to compare".to_owned(),
+    };
     output::line(format_args!(
-        "{DIM}{name:<28}{DIM:#} {seconds:>6.0} s  {:>4.0} % ± {:.0}{broken}",
-        100.0 * part,
-        100.0 * chance
+        "{DIM}{name:<28}{DIM:#} {seconds:>6.0} s{part}{broken}"
     ))
 }
 
