@@ -13,6 +13,9 @@ pub(crate) struct Flow {
     pub(crate) taken_at: Instant,
     /// Whether this node is a source that contends with others for the neighbour.
     pub(crate) contends: bool,
+    /// Whether this node is their source, and they go no further than to the next router, so that
+    /// no pace keeps them apart.
+    pub(crate) is_near: bool,
     /// Whether nobody else contends for its frames, so that their backoffs may be short.
     pub(crate) is_orderly: bool,
 }
@@ -24,6 +27,7 @@ impl Flow {
         follows: false,
         taken_at: Instant::ORIGIN,
         contends: false,
+        is_near: false,
         is_orderly: false,
     };
 }

@@ -295,6 +295,7 @@ impl<'m> Neighbors<'m> {
         }
         entry.attempts += 1;
         entry.successes += u16::from(exchange.is_some());
+        entry.timing.note_attempt(exchange.is_some());
         if let Some(exchange) = exchange {
             entry.acknowledges = true;
             entry.unanswered = 0;
@@ -360,6 +361,17 @@ impl<'m> Neighbors<'m> {
     pub(super) fn sends_fragments(&self, addr: LinkAddr, now: Instant) -> bool {
         self.find(addr)
             .is_some_and(|entry| entry.timing.sends_fragments(ticks(now)))
+    }
+
+    /// How long a frame for `addr` took, if this node has won the air from others that it does not
+    /// hear.
+    pub(super) fn won(&self, addr: LinkAddr) -> Option<Duration> {
+        let entry = self.find(addr)?;
+        let failed = u32::from(entry.attempts.saturating_sub(entry.successes)) * 255;
+        let failed = failed.checked_div(entry.attempts.into())?;
+        // Lossless: it is at most 255.
+        let has_won = entry.timing.has_won(failed as u8);
+        entry.timing.exchange().filter(|_| has_won)
     }
 
     pub(super) fn flow(&self, addr: LinkAddr) -> Flow {
@@ -607,6 +619,57 @@ mod tests {
         let neighbors = Neighbors::new(&mut [], true);
         assert_eq!(neighbors.exponent(PARENT, Instant::ORIGIN), None);
         assert!(!neighbors.is_alone(PARENT));
+    }
+
+    /// Whether this node has won the air after each attempt of a series, as often as it failed.
+    #[cfg(feature = "pace")]
+    fn won(is_near: bool, attempts: impl Iterator<Item = bool>) -> (usize, usize) {
+        let mut table = [const { Neighbor::EMPTY }; 2];
+        let mut neighbors = Neighbors::new(&mut table, true);
+        let now = Instant::from_micros(1_000_000);
+        neighbors.record(PARENT, Some(Duration::from_millis(5)), now);
+        let flow = Flow {
+            is_near,
+            ..Flow::NONE
+        };
+        neighbors.note_flow(PARENT, flow);
+        let (mut failed, mut won) = (0, 0);
+        let mut is_retry = false;
+        for succeeds in attempts {
+            let took = succeeds.then_some(Duration::from_millis(5));
+            neighbors.record(PARENT, took, now);
+            if !succeeds && !is_retry {
+                failed += 1;
+                won += usize::from(neighbors.won(PARENT).is_some());
+            }
+            is_retry = !succeeds;
+        }
+        (won, failed)
+    }
+
+    /// Noise, however much, hits retries as often as other frames; trains of others hit them more
+    /// often. Who gets one frame through has no train of its own.
+    #[cfg(feature = "pace")]
+    #[test]
+    fn who_loses_retries_more_often_shares_the_air() {
+        let mut rng = crate::random::Rng::from_seed([1, 2]);
+        for percent in [1, 5, 10, 20, 30, 50] {
+            let noise = (0..20_000).map(|_| rng.below(100) >= percent);
+            let (won, failed) = won(true, noise);
+            assert!(won * 20 <= failed, "{percent} %: {won} of {failed}");
+        }
+        let trains = |len: usize| (0..10_000).map(move |n| n % (len + 2) > 1);
+        for (is_near, len, expected) in [
+            (true, 8, true),
+            (true, 20, true),
+            (true, 60, true),
+            (true, 1, false),
+            (false, 20, false),
+        ] {
+            let (won, failed) = won(is_near, trains(len));
+            assert_eq!(won * 10 >= failed * 9, expected, "{len}: {won} of {failed}");
+            assert!(expected || won == 0, "{len}: {won} of {failed}");
+        }
     }
 
     /// Two or three seconds after a fragment its sender counts as one that sends none.

@@ -23,6 +23,12 @@ pub(super) struct NeighborTiming {
     others: u8,
     /// When a fragment last came from the neighbour, in ticks of a good second.
     fragment_at: u8,
+    /// Attempts in a row that were acknowledged before the last that was not.
+    run: u8,
+    /// The share of attempts right behind a failed one that failed, too, in 65,535ths.
+    again: u16,
+    /// Whether the last attempt was not acknowledged.
+    has_failed: bool,
     flow: Flow,
 }
 
@@ -36,6 +42,9 @@ impl NeighborTiming {
         sender: 0,
         others: 0,
         fragment_at: 0,
+        run: 0,
+        again: 0,
+        has_failed: false,
         flow: Flow::NONE,
     };
 
@@ -45,6 +54,29 @@ impl NeighborTiming {
 
     pub(super) fn took(&mut self, exchange: Duration) {
         self.exchange_us = u16::try_from(exchange.as_micros()).unwrap_or(u16::MAX);
+    }
+
+    /// Notes whether an attempt was acknowledged.
+    pub(super) fn note_attempt(&mut self, has_succeeded: bool) {
+        if self.has_failed {
+            match has_succeeded {
+                true => self.again -= self.again.div_ceil(AGAIN_PAST),
+                false => self.again += (u16::MAX - self.again) / AGAIN_PAST,
+            }
+        }
+        if has_succeeded {
+            let before = if self.has_failed { 0 } else { self.run };
+            self.run = before.saturating_add(1);
+        }
+        self.has_failed = !has_succeeded;
+    }
+
+    /// Whether this node had the air before its last attempt failed, and shares it with nodes that
+    /// it does not hear. `failed`: the share of all attempts that failed, in 255ths. Noise hits a
+    /// retry no more often than another frame; who sends a train of frames hits the retry, too.
+    pub(super) const fn has_won(&self, failed: u8) -> bool {
+        let [again, _] = self.again.to_be_bytes();
+        self.flow.is_near && self.run >= RUN_MIN && again >= failed.saturating_add(TRAINS)
     }
 
     pub(super) const fn note_busy(&mut self) {
@@ -149,6 +181,19 @@ fn folded(addr: LinkAddr) -> u16 {
     let [a, b, c, d, e, f, g, h] = addr.iid();
     u16::from_be_bytes([a ^ c ^ e ^ g, b ^ d ^ f ^ h]).max(1)
 }
+
+/// Retries over which the share of failed ones is averaged. Over a quarter as many that share would
+/// vary so much that a lone source on a link that loses one frame in twenty lost a tenth of its
+/// goodput to waits for nobody.
+const AGAIN_PAST: u16 = 64;
+
+/// Others send trains of frames where retries fail so much more often than all attempts do, a
+/// twelfth.
+const TRAINS: u8 = u8::MAX / 12;
+
+/// Frames in a row that make a node the winner of the air: two, since the first may have been the
+/// last of the others' pauses.
+const RUN_MIN: u8 = 2;
 
 /// A flow is over that pauses for longer: for more than the first two timeouts of a sender, of one
 /// second and of two (RFC 6298 §2, §5.5).

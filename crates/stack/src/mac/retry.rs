@@ -100,7 +100,7 @@ impl Mac<'_> {
 
     /// Counts the attempt; the frame waits for its next one, or is given up.
     pub(super) fn attempt_failed(&mut self, reason: FrameDrop, now: Instant, rng: &mut Rng) {
-        let not_before = now + rng.uniform(self.retry_delay());
+        let not_before = now + self.retry_wait(reason, rng);
         self.end_immediate(false);
         let is_alarm = |slot: &FrameSlot| slot.wait == Wait::Notice;
         if self.queue.get(self.current).is_some_and(is_alarm) {
@@ -141,6 +141,23 @@ impl Mac<'_> {
         slot.not_before = not_before;
         self.current = NIL;
         self.state = State::Idle;
+    }
+
+    /// The wait before the frame under way is tried again. Of two sources that do not hear each
+    /// other one once sent train behind train, while each attempt of the other fell into one. So
+    /// who has won the air, and then sees a frame fail, leaves the others time for a train of their
+    /// own; who has not tries again soon.
+    fn retry_wait(&self, reason: FrameDrop, rng: &mut Rng) -> Duration {
+        let slot = self.queue.get(self.current);
+        let is_first = |slot: &&FrameSlot| slot.attempts == 0 && reason == FrameDrop::NoAck;
+        let slot = slot.filter(|_| self.config.retry_doubles).filter(is_first);
+        match slot.and_then(|slot| self.neighbors.won(slot.to)) {
+            Some(exchange) => {
+                let more = rng.uniform(exchange.saturating_mul(TRAIN / 2));
+                exchange.saturating_mul(TRAIN) + more
+            }
+            None => rng.uniform(self.retry_delay()),
+        }
     }
 
     /// The longest wait before the frame under way is tried again.
@@ -211,6 +228,11 @@ impl Mac<'_> {
         self.listening = None;
     }
 }
+
+/// Exchanges that the winner of the air leaves to the others at the least. Each train costs two
+/// frames that fail. A third more or less of it carries as much between two sources; of four some
+/// share unevenly with either.
+const TRAIN: u64 = 24;
 
 /// The shortest frame takes 1 ms: six doublings exceed any longest wait that suits a frame's age.
 const DOUBLINGS_MAX: u8 = 6;

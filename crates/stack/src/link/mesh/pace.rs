@@ -179,14 +179,15 @@ impl MeshSettings {
     ) -> Flow {
         let known = mac.flow(outcome.to);
         let follows = self.follows(known, outcome.token, outcome.started, took.exchange);
+        let is_source = self.is_source(is_router, outcome.to, now, mac);
         Flow {
             token: outcome.token,
             // A sleeping node sends several gathered packets, so even its first packet is part of a
             // flow.
             follows: follows || mac.sleeps(),
             taken_at: now,
-            contends: self.is_source(is_router, outcome.to, now, mac)
-                && self.effort(outcome.to, mac) > ETX_CONTENDED,
+            contends: is_source && self.effort(outcome.to, mac) > ETX_CONTENDED,
+            is_near: is_source && follows && self.pacing.hops(is_router) < 2 && !mac.sleeps(),
             is_orderly: false,
         }
     }

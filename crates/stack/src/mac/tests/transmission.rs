@@ -202,6 +202,38 @@ fn retry_delays_begin_with_the_time_of_a_frame_and_double() {
     assert!(waits.iter().all(|wait| *wait > 18_000), "{waits:?}");
 }
 
+/// Who has won the air from nodes that it does not hear leaves it to them once a frame fails; its
+/// next retry comes as soon as anybody's.
+#[cfg(feature = "pace")]
+#[test]
+fn the_winner_of_the_air_leaves_others_time_for_a_train() {
+    let exchange = Duration::from_millis(2);
+    for (is_near, long) in [(true, 48..85), (false, 0..30)] {
+        let mut bench = Bench::new(SHARED, 3);
+        bench.acked = [true].into();
+        bench.send(PEER, 1);
+        bench.run();
+        let now = bench.fired[0].0;
+        // Trains of eight frames, and then two that fail.
+        for attempt in 0..640 {
+            let took = (attempt % 10 > 1).then_some(exchange);
+            bench.mac.note_attempt(PEER, took, now);
+        }
+        let flow = Flow {
+            is_near,
+            ..bench.mac.flow(PEER)
+        };
+        bench.mac.note_flow(PEER, flow);
+        bench.mac.config.retry_doubles = true;
+        bench.acked = [false, false, true].into();
+        bench.send(PEER, 2);
+        bench.run();
+        let gap = |n: usize| bench.fired[n + 1].0.since(bench.fired[n].0).as_micros() / 1_000;
+        assert!(long.contains(&gap(1)), "{is_near}: {} ms", gap(1));
+        assert!(gap(2) < 30, "{is_near}: {} ms", gap(2));
+    }
+}
+
 #[test]
 fn eight_attempts_in_all() {
     for radio in [SHARED, SEPARATE] {
