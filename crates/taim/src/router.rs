@@ -357,8 +357,9 @@ impl Router {
     /// Where the table of relayed flows is full, one that makes no progress yields its place to the
     /// flow of a segment.
     fn make_room(&mut self, id: FlowId, segment: &Segment, now: Instant) {
+        let acknowledged = self.flows.get(id).and_then(|flow| flow.mote_ack());
         if let Rule::Relay(relay) = &mut self.rule
-            && let Some(yielding) = relay.yielding(id, segment, now)
+            && let Some(yielding) = relay.yielding(id, (segment, acknowledged), now)
         {
             self.release_lane(yielding, Direction::Down, now);
             self.rule.on_forgotten(yielding);

@@ -611,6 +611,58 @@ fn a_stranger_that_guesses_numbers_switches_nothing_off() {
     }
 }
 
+/// The device answers what lies outside its window by an ACK of its true number (RFC 9293
+/// §3.10.7.4): that goes to the host, and nothing goes again.
+#[test]
+fn the_answer_to_a_stranger_calls_for_no_copy() {
+    let forged = |seq, flags, payload: &[u8]| packet(false, 1, [seq, 701], flags, payload);
+    for stray in [
+        forged(0x4000_0000, Flags::ACK, &[1; 50]),
+        forged(0x4000_0000, Flags::SYN, &[]),
+        forged(0xc000_0000, Flags::RST, &[]),
+    ] {
+        let mut relayed = Relayed::connected(1, 5_000);
+        relayed.data(5_000);
+        relayed.wait(Duration::from_millis(50));
+        relayed.ack(6_000);
+        relayed.data(6_000);
+        relayed.data(7_000);
+        relayed.wait(Duration::from_millis(100));
+        for _ in 0..3 {
+            relayed.offer(false, &stray);
+            relayed.taken();
+            relayed.ack(6_000);
+            assert_eq!(relayed.taken().len(), 1, "it is the host's: {stray:?}");
+        }
+        assert!(relayed.copies.is_empty(), "{stray:?}");
+    }
+}
+
+/// ECN: an echo of congestion is the host's, and what may be marked is not sent again.
+#[test]
+fn what_speaks_ecn_passes_untouched() {
+    let mut relayed = Relayed::connected(1, 5_000);
+    relayed.data(5_000);
+    relayed.data(6_000);
+    relayed.wait(Duration::from_millis(50));
+    relayed.taken();
+    let echo = packet(true, 1, [701, 5_000], Flags::ACK | Flags::ECE, &[]);
+    relayed.offer(true, &echo);
+    assert_eq!(relayed.taken().len(), 1);
+    assert!(relayed.copies.is_empty());
+
+    let mut relayed = Relayed::connected(1, 5_000);
+    let marked = |seq: u32| {
+        let mut bytes = packet(false, 1, [seq, 701], Flags::ACK, &[7; 1_000]);
+        bytes[1] |= 0x20;
+        bytes
+    };
+    let passed = [5_000, 6_000, 7_000, 8_000].map(|seq| relayed.offer(false, &marked(seq)));
+    assert_eq!(passed, [true; 4]);
+    relayed.wait(Duration::from_secs(5));
+    assert!(relayed.copies.is_empty());
+}
+
 /// A queue of the kernel that is full lets packets pass unseen.
 #[test]
 fn a_flow_of_which_much_was_missed_is_relayed_again() {

@@ -147,6 +147,7 @@ impl RelayedFlow {
         let (seq, end) = (segment.seq, segment.end());
         if self.is_far(seq) {
             self.stray = Some(end);
+            self.expect_answer(now);
             return Verdict::Pass;
         }
         // What the host has received of the device, the device has sent.
@@ -282,7 +283,8 @@ impl RelayedFlow {
             return Verdict::Pass;
         }
         // A number of before is that of a keep-alive probe, which the host must answer.
-        let is_bare = is_next && segment.payload_len == 0 && !segment.flags.contains(Flags::FIN);
+        let says_more = Flags::FIN.with(Flags::ECE).with(Flags::CWR);
+        let is_bare = is_next && segment.payload_len == 0 && !segment.flags.intersects(says_more);
         if !is_bare || !is_same_window {
             return Verdict::Pass;
         }
@@ -396,6 +398,12 @@ impl RelayedFlow {
             self.echoes.pop_front();
         }
         self.echoes.push_back(Echo { until, is_hosts });
+    }
+
+    /// Something outside the device's window has gone to it, from the host or a stranger: the ACK by
+    /// which the device answers such (RFC 9293 §3.10.7.4) is the host's, and no sign of a loss.
+    pub(super) fn expect_answer(&mut self, now: Instant) {
+        self.expect_echo(true, now);
     }
 
     /// The echo that a duplicate ACK is.

@@ -11,13 +11,14 @@
 //!
 //! Invariants: no ACK is made or altered. A copy is, byte for byte, what the host sent last. A
 //! host's retransmission passes at once. What the relay does not understand passes untouched: other
-//! protocols, options that it does not know, segments behind a gap; and then all of that flow,
+//! protocols, options that it does not know, segments whose transport speaks ECN, segments behind a gap; and then all of that flow,
 //! until the device has acknowledged what came meanwhile. The same holds for a flow that has more
 //! than [`FLOW_BYTES_MAX`] to be kept, or whose device does not answer [`TRIES_MAX`] copies.
 //!
 //! Bounds: [`FLOWS_MAX`] flows, [`FLOW_BYTES_MAX`] each; copies only of what is kept, and at most
 //! [`TRIES_MAX`] of a segment. Whoever does not see a flow and guesses its numbers changes nothing
-//! of it: what is far from them counts only once the device has acknowledged it.
+//! of it: what is far from them counts only once the device has acknowledged it, and the ACK by which
+//! the device answers it goes to the host.
 //!
 //! Source: Balakrishnan et al., *Improving TCP/IP Performance over Wireless Networks*, 1995
 //! (Snoop). Differs: two segments at a time; the first duplicate ACK counts, since with two
@@ -78,11 +79,9 @@ impl Relay {
         (may_hold, now): (bool, Instant),
     ) -> Verdict {
         if segment.is_control() {
-            return self.on_control(id, segment);
+            return self.on_control(id, segment, now);
         }
-        let is_near = |end: u32| segment.seq.wrapping_sub(end) <= NEAR;
-        let is_new = acknowledged.is_some_and(is_near) && self.is_new(id, segment);
-        if is_new && self.count < FLOWS_MAX {
+        if self.is_new(id, (segment, acknowledged)) && self.count < FLOWS_MAX {
             self.enter(id, segment.seq, now);
         }
         let Some(flow) = self.get(id) else {
@@ -98,10 +97,15 @@ impl Relay {
 
     /// A segment that begins a connection or ends one at once. Anybody can send a SYN into the
     /// mesh: what counts is the device's answer. Of a reset into the mesh, the number counts.
-    fn on_control(&mut self, id: FlowId, segment: &Segment) -> Verdict {
+    fn on_control(&mut self, id: FlowId, segment: &Segment, now: Instant) -> Verdict {
         let is_in = segment.direction == Direction::Down;
-        let is_far = |flow: &mut RelayedFlow| flow.is_far(segment.seq);
-        if is_in && (segment.flags.contains(Flags::SYN) || self.get(id).is_some_and(is_far)) {
+        let is_syn = segment.flags.contains(Flags::SYN);
+        let flow = self.get(id).filter(|_| is_in);
+        let is_far = flow.as_ref().is_some_and(|flow| flow.is_far(segment.seq));
+        if let Some(flow) = flow.filter(|_| is_syn || is_far) {
+            flow.expect_answer(now);
+        }
+        if is_in && (is_syn || is_far) {
             return Verdict::Pass;
         }
         // The router lets those go first that wait; then nothing is left of the flow.
@@ -115,10 +119,10 @@ impl Relay {
     pub(crate) fn yielding(
         &mut self,
         id: FlowId,
-        segment: &Segment,
+        shown: (&Segment, Option<u32>),
         now: Instant,
     ) -> Option<FlowId> {
-        let is_full = self.count >= FLOWS_MAX && self.is_new(id, segment);
+        let is_full = self.count >= FLOWS_MAX && self.is_new(id, shown);
         if !is_full || now < self.full_until {
             return None;
         }
@@ -134,10 +138,11 @@ impl Relay {
         yielding.map(|(_, place)| FlowId::at(place))
     }
 
-    /// Whether a segment needs a place for its flow.
-    fn is_new(&mut self, id: FlowId, segment: &Segment) -> bool {
+    /// Whether a segment needs a place for its flow: one near to what the device has acknowledged.
+    fn is_new(&mut self, id: FlowId, (segment, acknowledged): (&Segment, Option<u32>)) -> bool {
         let takes_room = segment.direction == Direction::Down && segment.end() != segment.seq;
-        takes_room && !segment.is_control() && self.get(id).is_none()
+        let is_near = acknowledged.is_some_and(|end| segment.seq.wrapping_sub(end) <= NEAR);
+        takes_room && is_near && !segment.is_control() && self.get(id).is_none()
     }
 
     /// The first packet of those of a flow that wait goes.

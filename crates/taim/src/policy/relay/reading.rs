@@ -1,9 +1,9 @@
 //! What the relay understands of a packet.
 
-use motet::wire::ipv6;
+use motet::wire::ipv6::{self, Ecn};
 use motet::wire::tcp::{self, Flags};
 
-use crate::segment::Segment;
+use crate::segment::{Direction, Segment};
 
 /// What a packet is to the relay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -11,7 +11,8 @@ pub(super) enum Reading {
     /// The relay may keep it, answer it, or send it again. Its receive window, as it stands in the
     /// header.
     Plain(u16),
-    /// It has extension headers, urgent data, or options that the relay does not know.
+    /// It has extension headers, urgent data, or options that the relay does not know; or it comes
+    /// from a host that speaks ECN, whose marks a retransmission may not carry (RFC 3168 §6.1.5).
     Foreign,
     /// It is not all here, or its checksum is wrong, so its receiver drops it.
     Broken,
@@ -26,7 +27,10 @@ impl Reading {
         let Ok((header, bytes)) = ipv6::Header::parse_start(packet) else {
             return Self::Broken;
         };
-        let is_plain = header.next_header == tcp::NEXT_HEADER
+        let speaks_ecn = segment.direction == Direction::Down
+            && (header.traffic_class.ecn() != Ecn::NotEct || segment.flags.intersects(Flags::CWR));
+        let is_plain = !speaks_ecn
+            && header.next_header == tcp::NEXT_HEADER
             && usize::from(header.payload_len) == bytes.len()
             && !segment.flags.intersects(Flags::URG);
         if !is_plain {
