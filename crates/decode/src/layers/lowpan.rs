@@ -20,7 +20,7 @@ use motet::wire::lowpan_iphc::{
 use motet::wire::lowpan_nhc::{self, Nhc};
 use motet::wire::rpl_option::{self, Rpi};
 
-use super::{Decoder, ip, mesh, tcphc};
+use super::{Decoder, header_alone, ip, mesh, tcphc};
 use crate::model::{Field, Frame, Layer, Value, group, hex16};
 use crate::next::Next;
 use crate::reassembly::{Key, Outcome, Piece};
@@ -175,6 +175,10 @@ fn packet_of(
     let restored = match decompress(bytes, pair, &decoder.contexts, datagram_size, &mut out) {
         Ok(restored) => restored,
         Err(error) => {
+            if error == DecompressError::Nhc(lowpan_nhc::ParseError::Unknown) {
+                let iphc = bytes.get(..bytes.len() - rest.len()).unwrap_or_default();
+                header_alone::show(frame, iphc, pair, &decoder.contexts);
+            }
             refuse(
                 frame,
                 error,

@@ -10,6 +10,7 @@ mod coap;
 mod elements;
 mod envelope;
 mod hdlc;
+mod header_alone;
 mod icmpv6;
 mod ip;
 mod link;

@@ -209,6 +209,23 @@ pub(super) fn last<'a>(frame: &'a Frame, layer: &str, key: &str) -> &'a Value {
 }
 
 #[test]
+fn an_unknown_next_header_leaves_the_addresses_in_front_of_it() {
+    let mut air = Air::new(&[]);
+    // Link-local addresses from the frame, hop limit 64, then a header of no known kind.
+    let psdu = air.frame(A, B, &[0x7e, 0x33, 0x80, 1, 2, 3]);
+    let frame = air.hear(psdu);
+    let Status::Undecoded(problem) = &frame.status else {
+        panic!("{:?}", frame.status)
+    };
+    assert_eq!(problem.layer, "iphc");
+    for (key, end) in [("src", A), ("dst", B)] {
+        let expected = address("fe80::".parse().unwrap(), end);
+        assert_eq!(last(&frame, "ipv6", key), &Value::from(expected));
+    }
+    assert_eq!(last(&frame, "ipv6", "hop_limit"), &Value::from(64_u8));
+}
+
+#[test]
 fn contexts_are_learned_from_router_advertisements() {
     let (src, dst) = (address(prefix(), A), address(prefix(), B));
     let packet = datagram(src, dst, 9, b"ten bytes.");
