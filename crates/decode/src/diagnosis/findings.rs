@@ -497,11 +497,12 @@ impl Findings {
             self.add(80, code, &name, text, &[frame]);
         }
         let (syns, syn_acks) = (flow.syns.count, flow.syn_acks.count);
+        let wait_s = flow.syn_acks.span_s.0 - flow.syns.span_s.0;
+        // RFC 6298 §2.1: the first RTO.
+        let is_slow = syns > 0 && syn_acks > 0 && wait_s >= 1.0;
         // One that is lost is sent again, as any other segment.
-        if syns.max(syn_acks) >= 3 || syns.min(syn_acks) >= 2 {
-            let wait_s = flow.syn_acks.span_s.0 - flow.syns.span_s.0;
-            // RFC 6298 §2.1: the first RTO.
-            let slow = match syns > 0 && wait_s >= 1.0 {
+        if is_slow || syns.max(syn_acks) >= 3 || syns.min(syn_acks) >= 2 {
+            let slow = match is_slow {
                 true => format!(": the first answer took {wait_s:.1} s, longer than the first RTO"),
                 false => String::new(),
             };
@@ -513,8 +514,8 @@ impl Findings {
             let frames = [&flow.syns.frames[..], &flow.syn_acks.frames].concat();
             self.add(28, "handshake", &name, text, &frames);
         }
-        let (stall_s, frames) = flow.stall;
-        if stall_s >= STALL_S {
+        let (stall_s, frames, rtt_s) = flow.stall;
+        if stall_s >= STALL_S.max(STALL_RTTS * rtt_s) {
             let text = format!("the flow stands still for {stall_s:.0} s with data under way");
             self.add(68, "stall", &name, text, &frames);
         }
@@ -589,9 +590,11 @@ const IN_VAIN: u64 = 6;
 const IMPOSTOR_MIN: u64 = 5;
 /// Frames lost in collisions, as a share, that TCP does not make up for by its pace.
 const MANY_COLLISIONS: f64 = 0.15;
-/// A pause of a flow with data under way that is one: RTOs of a second or more, doubled three
-/// times, pass for it.
-const STALL_S: f64 = 12.0;
+/// A pause of a flow with data under way that is one: longer than an RTO of a second, doubled
+/// twice, which a few losses in a row make.
+const STALL_S: f64 = 8.0;
+/// And longer than so many of the flow's own round trips, on which its RTO rests.
+const STALL_RTTS: f64 = 20.0;
 /// How long a window is closed each time, s, that delays its sender: a round trip over a few hops.
 const CLOSED_S: f64 = 0.1;
 /// Findings of one kind at most.

@@ -32,8 +32,9 @@ pub(super) struct Flow {
     pub(super) syn_acks: Events,
     pub(super) reset: Option<(u64, usize)>,
     pub(super) span_s: (f64, f64),
-    /// The longest time without any segment, with data under way, and the frames around it.
-    pub(super) stall: (f64, [u64; 2]),
+    /// The longest time without any segment, with data under way, the frames around it, and the
+    /// round trip before it, s.
+    pub(super) stall: (f64, [u64; 2], f64),
     last_frame: u64,
     seen: bool,
 }
@@ -61,6 +62,8 @@ pub(super) struct Way {
     acked: u32,
     acked_here: u32,
     rtt_min_s: Option<f64>,
+    /// The round trip of segments that were sent once, smoothed as TCP does (RFC 6298 §2.3).
+    srtt_s: Option<f64>,
     /// The shortest time from a segment's last hop to its ACK's first.
     beyond_s: Option<f64>,
     last_again: Option<(u32, &'static str, f64, u64)>,
@@ -147,7 +150,9 @@ impl Flow {
         let way = usize::from(self.ends[0] != src);
         let silence = at_s - self.span_s.1.max(self.span_s.0);
         if self.last_frame > 0 && silence > self.stall.0 && self.is_under_way() {
-            self.stall = (silence, [self.last_frame, number]);
+            let rtt_s = self.ways.iter().filter_map(|way| way.srtt_s);
+            let rtt_s = rtt_s.fold(0.0, f64::max);
+            self.stall = (silence, [self.last_frame, number], rtt_s);
         }
         (self.span_s.1, self.last_frame) = (at_s, number);
         let hop = view.text("mac", "src").unwrap_or("wire").to_owned();
@@ -432,6 +437,8 @@ impl Way {
         }
         done.iter().for_each(|seq| drop(self.segments.remove(seq)));
         if let Some(rtt_s) = rtt_s {
+            let before_s = self.srtt_s.unwrap_or(rtt_s);
+            self.srtt_s = Some(before_s + (rtt_s - before_s) / 8.0);
             self.rtt_min_s = Some(self.rtt_min_s.map_or(rtt_s, |least| least.min(rtt_s)));
         }
         // An ACK that comes sooner than any way there and back answers the first copy.

@@ -14,12 +14,16 @@ mod control;
 mod findings;
 mod flows;
 mod link;
+#[cfg(test)]
+mod made;
 mod overlap;
 mod report;
 mod rules;
 mod seen;
 mod stations;
 mod tally;
+#[cfg(test)]
+mod tests;
 mod view;
 
 pub use self::report::Diagnosis;

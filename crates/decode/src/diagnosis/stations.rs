@@ -61,7 +61,8 @@ pub(super) struct Node {
     pub(super) last_s: f64,
     rssi: (f64, u64),
     pub(super) data_frames: u64,
-    last_sequence: Option<u8>,
+    /// The last frame's sequence number, and whom it was for.
+    last_sequence: Option<(u8, Option<String>)>,
     /// Frames of which an attempt was heard, each counted once, and sequence numbers between them
     /// that were not.
     heard: u64,
@@ -278,9 +279,14 @@ impl Stations {
         let sequence = view.number("mac", "seq").map(|sequence| sequence as u8);
         let sequence = sequence.filter(|_| view.text("mac", "type") != Some("beacon"));
         if let Some(sequence) = sequence {
-            let step = node.last_sequence.map(|last| sequence.wrapping_sub(last));
+            let dst = view.text("mac", "dst");
+            let last = node.last_sequence.as_ref();
+            let step = last.map(|(last, _)| sequence.wrapping_sub(*last));
+            let is_back = step.is_some_and(|step| step == 0 || step > 128);
+            let is_small = step.is_some_and(|step| step == 0 || step >= STEP_BACK);
             // A sender that goes on with one neighbour before another is done repeats its numbers.
-            if step.is_some_and(|step| (129..STEP_BACK).contains(&step)) {
+            let goes_on = is_small && last.is_some_and(|(_, before)| before.as_deref() != dst);
+            if is_back && !goes_on {
                 node.steps_back.add(number, at_s);
             }
             node.heard += 1;
@@ -298,7 +304,7 @@ impl Stations {
                 restart.count += 1;
                 restart.frame = number;
             }
-            node.last_sequence = Some(sequence);
+            node.last_sequence = Some((sequence, dst.map(str::to_owned)));
         }
     }
 
@@ -419,7 +425,7 @@ const RESTART_S: f64 = 0.3;
 const BEFORE_MIN: u64 = 10;
 /// By how much the sequence numbers of two frames differ of which the sniffer missed some between.
 const STEP_MAX: u8 = 16;
-/// A step back that is shorter, modulo 256, is one of the node's own.
+/// A step back that is shorter, modulo 256, may be one of the node's own, to another neighbour.
 const STEP_BACK: u8 = 240;
 /// More numbers than this a sniffer does not miss in a row: the node was elsewhere, or began anew.
 const MISSED_MAX: u8 = 32;

@@ -1,0 +1,105 @@
+//! Rules of the diagnosis that the lab's captures cannot try: frames made by hand.
+
+use super::made::{Made, mac, sentence};
+use crate::model::{Layer, Value};
+
+/// A segment's header: its sender's port, flags, the number and length of its data, and what it
+/// acknowledges.
+fn tcp(port: u64, flags: &[&str], (seq, len): (u64, u64), ack: Option<u64>) -> Layer {
+    let flags = flags.iter().map(|flag| Value::from(*flag)).collect();
+    Layer::new("tcp", "")
+        .with("stream", 0_u64)
+        .with("src_port", port)
+        .with("dst_port", 3 - port)
+        .with("flags", Value::List(flags))
+        .with("seq_relative", seq)
+        .with("len", len)
+        .with("ack_relative", ack)
+        .with("window", 4_000_u64)
+}
+
+/// One segment of the client, `a`, or of the server, `b`.
+fn segment(
+    made: &mut Made,
+    at_s: f64,
+    (port, mac_seq): (u64, u8),
+    flags: &[&str],
+    data: (u64, u64),
+    ack: Option<u64>,
+) {
+    let ends = if port == 1 { ["a", "b"] } else { ["b", "a"] };
+    let layers = vec![
+        mac("data", ends, mac_seq, None),
+        tcp(port, flags, data, ack),
+    ];
+    let of = made.frame(at_s, 100, layers);
+    made.ack(at_s + 0.0036, of);
+}
+
+#[test]
+fn a_slow_answer_is_said_for_two_syns_as_well() {
+    for syns in [1, 2] {
+        let mut made = Made::default();
+        for again in 0..syns {
+            let at_s = f64::from(again);
+            segment(&mut made, at_s, (1, again), &["SYN"], (0, 0), None);
+        }
+        segment(&mut made, 3.5, (2, 1), &["SYN", "ACK"], (0, 0), Some(1));
+        let found = made.findings();
+        let text = sentence(&found, "handshake").unwrap_or_default();
+        assert!(text.contains("took 3.5 s"), "{syns}: {found:#?}");
+    }
+}
+
+/// A flow of segments each `rtt_s` from its ACK, with nothing for `pause_s` before the last ACK.
+fn stalled(rtt_s: f64, pause_s: f64) -> bool {
+    let mut made = Made::default();
+    let mut at_s = 1.0;
+    for number in 0..10 {
+        let seq = 1 + 100 * number;
+        segment(
+            &mut made,
+            at_s,
+            (1, number as u8),
+            &["ACK"],
+            (seq, 100),
+            Some(1),
+        );
+        at_s += if number == 9 { pause_s } else { rtt_s };
+        segment(
+            &mut made,
+            at_s,
+            (2, number as u8),
+            &["ACK"],
+            (1, 0),
+            Some(seq + 100),
+        );
+        at_s += 0.01;
+    }
+    sentence(&made.findings(), "stall").is_some()
+}
+
+#[test]
+fn a_stall_is_measured_by_the_flows_round_trip() {
+    assert!(stalled(0.1, 9.0));
+    assert!(!stalled(0.1, 7.0));
+    assert!(!stalled(0.8, 9.0));
+    assert!(stalled(0.8, 30.0));
+}
+
+#[test]
+fn small_steps_back_are_excused_to_another_neighbour_alone() {
+    for (to, is_said) in [("b", true), ("c", false)] {
+        let mut made = Made::default();
+        for number in 0..40_u8 {
+            let at_s = f64::from(number) * 0.1;
+            made.exchange(at_s, ["a", "b"], number + 10);
+            if number % 4 == 3 {
+                made.exchange(at_s + 0.05, ["a", to], number + 7);
+            }
+        }
+        let found = made.findings();
+        let said = sentence(&found, "impostor").is_some();
+        assert_eq!(said, is_said, "{to}: {found:#?}");
+    }
+}
