@@ -285,13 +285,20 @@ impl Findings {
             self.add(95, "silent", name, text, &[node.pause.frames[1]]);
             return;
         }
+        // Behind frames that the sniffer missed, numbers do not follow either.
+        let is_well_heard = node.shares().1 >= HEARD_WELL;
         // Somebody else's numbers, sent in its name, jump as well.
         if let Some(restart) = &node.restart
             && node.steps_back.count < IMPOSTOR_MIN
+            && is_well_heard
         {
+            let (last, times) = match restart.count {
+                1 => ("", String::new()),
+                count => ("last ", format!(" {count} times")),
+            };
             let text = format!(
-                "{name} was not heard from {:.1} to {:.1} s, then asks for a router with a sequence number that does not \
-                 follow: it has restarted",
+                "{name} was {last}not heard from {:.1} to {:.1} s, then asks for a router with a sequence number that does \
+                 not follow: it has probably restarted{times}",
                 restart.from_s, restart.to_s
             );
             self.add(76, "reboot", name, text, &[restart.frame]);
@@ -300,11 +307,15 @@ impl Findings {
         let pause = &node.pause;
         let back = pause.began_s + pause.long_s;
         let is_missed = asked_in_vain(pause.began_s, back) && pause.long_s > 8.0 * usual;
-        let has_restarted = node.asked_after > 0 && pause.before >= 10 && pause.jumps;
+        let has_restarted =
+            node.asked_after > 0 && pause.before >= 10 && pause.jumps && is_well_heard;
         if node.frames >= 10 && pause.long_s >= 0.8 && (is_missed || has_restarted) {
-            let (code, what) = match node.asked_after {
-                0 => ("pause", "it was out of reach or stood still"),
-                _ => ("reboot", "it asks for a router again, as after a restart"),
+            let (code, what) = match node.asked_after > 0 && is_well_heard {
+                false => ("pause", "it was out of reach or stood still"),
+                true => (
+                    "reboot",
+                    "it asks for a router again, probably after a restart",
+                ),
             };
             let though = match is_missed {
                 true => ", though others sent to it",
@@ -586,6 +597,8 @@ impl Findings {
 const SILENCE_S: f64 = 5.0;
 /// Attempts at a node that is off: a sender makes about as many before it gives a frame up.
 const IN_VAIN: u64 = 6;
+/// The share of a node's attempts that is heard, from which on what follows shows what it does.
+const HEARD_WELL: f64 = 0.5;
 /// Sequence numbers that go back before somebody else sends them.
 const IMPOSTOR_MIN: u64 = 5;
 /// Frames lost in collisions, as a share, that TCP does not make up for by its pace.

@@ -103,3 +103,37 @@ fn small_steps_back_are_excused_to_another_neighbour_alone() {
         assert_eq!(said, is_said, "{to}: {found:#?}");
     }
 }
+
+/// A node that asks for a router behind pauses with numbers that do not follow, of whose frames
+/// each `step`-th is heard.
+fn asking(step: u8, pauses: u8) -> Vec<(String, String)> {
+    let mut made = Made::default();
+    let (mut at_s, mut seq) = (1.0, 0_u8);
+    for _ in 0..=pauses {
+        for _ in 0..20 {
+            made.exchange(at_s, ["a", "b"], seq);
+            at_s += 0.05;
+            seq = seq.wrapping_add(step);
+        }
+        at_s += 2.0;
+        seq = seq.wrapping_add(60);
+        let asks = Layer::new("icmpv6", "router solicitation");
+        made.frame(at_s, 60, vec![mac("data", ["a", "b"], seq, None), asks]);
+        seq = seq.wrapping_add(step);
+        at_s += 0.05;
+    }
+    made.findings()
+}
+
+#[test]
+fn a_restart_is_said_of_a_node_that_is_well_heard() {
+    let found = asking(1, 0);
+    let text = sentence(&found, "reboot").unwrap_or_default();
+    assert!(text.ends_with("it has probably restarted"), "{found:#?}");
+    // A boot loop.
+    let found = asking(1, 3);
+    let text = sentence(&found, "reboot").unwrap_or_default();
+    assert!(text.ends_with("restarted 4 times"), "{found:#?}");
+    let found = asking(5, 3);
+    assert_eq!(sentence(&found, "reboot"), None, "{found:#?}");
+}
