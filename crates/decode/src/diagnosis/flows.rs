@@ -5,7 +5,7 @@
 //! way, a link lost it, a relay that passes others on did not pass it on, or it was lost where the
 //! capture does not reach.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::link::Loss;
 use super::seen::SeenFlow;
@@ -67,6 +67,9 @@ pub(super) struct Way {
     /// The shortest time from a segment's last hop to its ACK's first.
     beyond_s: Option<f64>,
     last_again: Option<(u32, &'static str, f64, u64)>,
+    /// Retransmissions of a node that polls, until it polls again: their frames and times, and the
+    /// cause of each where it does not.
+    asleep: VecDeque<(u64, f64, &'static str)>,
     /// New segments of full length, and those that were sent at once after the ACK of all before.
     pub(super) fresh: u64,
     pub(super) one_by_one: u64,
@@ -128,6 +131,18 @@ impl Flows {
     }
 }
 
+impl Flows {
+    /// The capture is over.
+    pub(super) fn finish(&mut self, stations: &Stations) {
+        let streams: Vec<u64> = self.flows.iter().map(|(stream, _)| *stream).collect();
+        for stream in streams {
+            if let Some(flow) = self.flows.get_mut(&stream) {
+                flow.finish(stations);
+            }
+        }
+    }
+}
+
 impl Flow {
     fn observe(&mut self, view: View<'_>, stations: &Stations) {
         let (number, at_s) = (view.0.number, view.at_s());
@@ -148,6 +163,9 @@ impl Flow {
             self.seen = true;
         }
         let way = usize::from(self.ends[0] != src);
+        self.ways
+            .iter_mut()
+            .for_each(|way| way.polls(stations, false));
         let silence = at_s - self.span_s.1.max(self.span_s.0);
         if self.last_frame > 0 && silence > self.stall.0 && self.is_under_way() {
             let rtt_s = self.ways.iter().filter_map(|way| way.srtt_s);
@@ -228,6 +246,13 @@ impl Flow {
         })
     }
 
+    /// The capture is over.
+    fn finish(&mut self, stations: &Stations) {
+        self.ways
+            .iter_mut()
+            .for_each(|way| way.polls(stations, true));
+    }
+
     /// Whether both ends said that it is over.
     pub(super) fn is_closed(&self) -> bool {
         self.ways.iter().all(|way| way.fin)
@@ -275,6 +300,7 @@ impl Way {
         match known {
             Some(first_s) if is_origin && at_s > first_s => {
                 let cause = self.cause(seq, at_s, stations);
+                let cause = self.unless_asleep(cause, seq, (number, at_s), stations);
                 self.again
                     .entry(cause)
                     .or_default()
@@ -397,16 +423,62 @@ impl Way {
         if let Some(((src, dst), loss)) = onward.next() {
             return lost((src, dst), loss);
         }
-        // What the parent of a node that sleeps has for it waits until the node asks.
-        let origin = self.origin.as_ref();
-        let sleeps = origin.and_then(|origin| stations.nodes.get(origin));
-        if sleeps.is_some_and(|node| node.polls >= POLLS_MIN && node.last_poll_s < segment.last_s) {
-            return ASLEEP;
-        }
         match self.relays.contains(to) {
             true => RELAY,
             false => BEYOND,
         }
+    }
+
+    /// The cause, or that the sender sleeps: what its parent has for it waits until it polls.
+    fn unless_asleep(
+        &mut self,
+        cause: &'static str,
+        seq: u32,
+        at: (u64, f64),
+        stations: &Stations,
+    ) -> &'static str {
+        let node = self.origin.as_ref();
+        let node = node.and_then(|origin| stations.nodes.get(origin));
+        let sent = self.segments.get(&seq);
+        if ![RELAY, BEYOND].contains(&cause)
+            || !node
+                .zip(sent)
+                .is_some_and(|(node, sent)| node.polls.wait_since(sent.last_s))
+        {
+            return cause;
+        }
+        if self.asleep.len() >= ASLEEP_MAX {
+            self.asleep.pop_front();
+        }
+        self.asleep.push_back((at.0, at.1, cause));
+        ASLEEP
+    }
+
+    /// Looks which retransmissions a node's polls explain; at the capture's end all are judged.
+    fn polls(&mut self, stations: &Stations, is_end: bool) {
+        let node = self.origin.as_ref();
+        let Some(node) = node.and_then(|origin| stations.nodes.get(origin)) else {
+            return;
+        };
+        while let Some((frame, at_s, cause)) = self.asleep.front().copied() {
+            let Some(goes_on) = node.polls.goes_on(at_s).or(is_end.then_some(false)) else {
+                return;
+            };
+            self.asleep.pop_front();
+            if !goes_on {
+                self.is_instead(ASLEEP, cause, (frame, at_s));
+            }
+        }
+    }
+
+    /// A retransmission had another cause than it seemed.
+    fn is_instead(&mut self, of: &str, cause: &'static str, (frame, at_s): (u64, f64)) {
+        if let Some(again) = self.again.get_mut(of) {
+            again.events.count = again.events.count.saturating_sub(1);
+            again.events.frames.retain(|one| *one != frame);
+        }
+        let again = self.again.entry(cause).or_default();
+        again.events.add(frame, at_s);
     }
 
     /// The peer acknowledges up to `ack`; whether it is heard where the peer sends it, whether it
@@ -449,15 +521,7 @@ impl Way {
         {
             self.last_again = None;
             if at_s - sent_s < 0.7 * rtt_min_s {
-                if let Some(again) = self.again.get_mut(cause) {
-                    again.events.count -= 1;
-                    again.events.frames.retain(|frame| *frame != number);
-                }
-                self.again
-                    .entry(EARLY)
-                    .or_default()
-                    .events
-                    .add(number, sent_s);
+                self.is_instead(cause, EARLY, (number, sent_s));
             }
         }
     }
@@ -486,7 +550,7 @@ pub(super) const ACK_LATE: &str = "because its ACK was lost or late";
 pub(super) const EARLY: &str = "before its ACK could come (RTO below the round-trip time)";
 pub(super) const LINK: &str = "because a link lost it";
 pub(super) const COLLISION: &str = "because it met the frames of others";
-pub(super) const ASLEEP: &str = "while it sleeps, and its ACK waits for it";
+pub(super) const ASLEEP: &str = "because the ACK waits at its parent until it polls";
 pub(super) const BEYOND: &str = "because it was lost or held up beyond what the capture shows";
 pub(super) const RELAY: &str = "because a relay took it and did not pass it on in time";
 const UNKNOWN: &str = "for a cause that the capture does not show";
@@ -499,8 +563,8 @@ const BURSTS_MIN: u64 = 4;
 const UNEVEN: f64 = 0.3;
 /// So soon after an ACK the sender waited for it.
 const AT_ONCE_S: f64 = 0.1;
-/// Data requests of a node that sleeps.
-const POLLS_MIN: u64 = 3;
+/// Retransmissions that wait for their sender's next poll.
+const ASLEEP_MAX: usize = 64;
 const HOPS_MAX: usize = 64;
 /// Pairs of an address and a node: each costs a look at all nodes.
 const EDGES_MAX: usize = 256;

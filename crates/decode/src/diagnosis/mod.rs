@@ -63,6 +63,7 @@ impl Examiner {
     /// What was found, at the end of the capture.
     pub fn conclude(mut self) -> Diagnosis {
         self.stations.finish();
+        self.flows.finish(&self.stations);
         Diagnosis::of(&self)
     }
 }

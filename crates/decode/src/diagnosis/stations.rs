@@ -79,9 +79,8 @@ pub(super) struct Node {
     pub(super) asked_after: u64,
     /// A solicitation behind a pause, with a sequence number that does not follow.
     pub(super) restart: Option<Restart>,
-    /// Data requests, as of a node that sleeps, and when it sent the last one.
-    pub(super) polls: u64,
-    pub(super) last_poll_s: f64,
+    /// Data requests, as of a node that sleeps.
+    pub(super) polls: Polls,
     pub(super) sent_to: Table<String, Events>,
 }
 
@@ -106,6 +105,41 @@ pub(super) struct Restart {
     pub(super) to_s: f64,
     pub(super) frame: u64,
     pub(super) count: u64,
+}
+
+/// The latest polls of a node.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Polls {
+    /// When each was sent, and when the last frame before it that was none, s.
+    recent: VecDeque<(f64, f64)>,
+    /// When the last other frame was sent, s.
+    other_s: f64,
+}
+
+impl Polls {
+    fn add(&mut self, at_s: f64) {
+        if self.recent.len() >= POLLS_MAX {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((at_s, self.other_s));
+    }
+
+    /// Whether it polls, and has not since `at_s`.
+    pub(super) fn wait_since(&self, at_s: f64) -> bool {
+        let last = self.recent.back();
+        self.recent.len() >= POLLS_MIN && last.is_some_and(|(last_s, _)| *last_s < at_s)
+    }
+
+    /// Whether the next poll behind `at_s` came as polls usually do, with nothing else before it;
+    /// none where it has not come.
+    pub(super) fn goes_on(&self, at_s: f64) -> Option<bool> {
+        let next = self.recent.iter().position(|(poll_s, _)| *poll_s > at_s)?;
+        let (next_s, other_s) = self.recent.get(next)?;
+        let times = || self.recent.iter().map(|(poll_s, _)| *poll_s).take(next);
+        let intervals = times().zip(times().skip(1)).map(|(one, two)| two - one);
+        let usual_s = intervals.fold(0.0, f64::max);
+        Some(*other_s <= at_s && next_s - at_s <= INTERVALS_MAX * usual_s)
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -267,8 +301,9 @@ impl Stations {
             .layer("command")
             .is_some_and(|command| command.title == "data request")
         {
-            node.polls += 1;
-            node.last_poll_s = at_s;
+            node.polls.add(at_s);
+        } else {
+            node.polls.other_s = at_s;
         }
         if let Some(counter) = view.number("security", "frame_counter") {
             if node.frame_counter.is_some_and(|last| counter <= last) {
@@ -419,6 +454,11 @@ impl Stations {
     }
 }
 
+/// Polls that are remembered; with fewer than the least, a node does not sleep.
+const POLLS_MAX: usize = 16;
+const POLLS_MIN: usize = 3;
+/// Within so many of the longest intervals between its latest polls a node that sleeps polls again.
+const INTERVALS_MAX: f64 = 3.0;
 /// A pause that is long enough for a start.
 const RESTART_S: f64 = 0.3;
 /// Frames of a node before a restart can be one.

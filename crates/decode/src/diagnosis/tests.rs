@@ -137,3 +137,53 @@ fn a_restart_is_said_of_a_node_that_is_well_heard() {
     let found = asking(5, 3);
     assert_eq!(sentence(&found, "reboot"), None, "{found:#?}");
 }
+
+/// A child that polls each `poll_s`, up to `until_s`, and sends a segment at 20 s that it sends again
+/// 3 s later; its ACK comes at 24.1 s.
+fn sent_again_by_a_child(until_s: f64) -> Vec<(String, String)> {
+    let mut made = Made::default();
+    let poll = |made: &mut Made, at_s: f64| {
+        let asks = Layer::new("command", "data request");
+        let header = mac("command", ["a", "b"], (at_s * 2.0) as u8, None);
+        made.frame(at_s, 20, vec![header, asks]);
+    };
+    for number in 0..9_u32 {
+        let at_s = 2.0 + 4.0 * f64::from(number);
+        if at_s <= until_s {
+            poll(&mut made, at_s);
+        }
+        let (data, seq) = ((u64::from(number) * 100 + 1, 100), number as u8);
+        segment(&mut made, at_s + 0.1, (1, 4 * seq), &["ACK"], data, Some(1));
+        segment(
+            &mut made,
+            at_s + 3.1,
+            (1, 4 * seq + 1),
+            &["ACK"],
+            data,
+            Some(1),
+        );
+        if at_s + 4.0 <= until_s {
+            poll(&mut made, at_s + 4.0);
+        }
+        let ack = Some(data.0 + 100);
+        segment(&mut made, at_s + 4.05, (2, seq), &["ACK"], (1, 0), ack);
+    }
+    made.findings()
+}
+
+#[test]
+fn an_ack_waits_for_a_child_as_long_as_the_child_polls() {
+    let found = sent_again_by_a_child(60.0);
+    let text = sentence(&found, "retransmissions").unwrap_or_default();
+    let waits = "because the ACK waits at its parent until it polls";
+    assert!(text.ends_with(waits), "{found:#?}");
+    // It polled as it joined, and no more.
+    let found = sent_again_by_a_child(11.0);
+    let all = found.iter().filter(|(code, _)| code == "retransmissions");
+    let all: Vec<&str> = all.map(|(_, text)| text.as_str()).collect();
+    assert!(
+        all.iter()
+            .any(|text| text.contains("beyond") && !text.contains(waits)),
+        "{found:#?}"
+    );
+}
