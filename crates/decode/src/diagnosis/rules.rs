@@ -1,7 +1,7 @@
 //! Thresholds of single findings, and what they mean.
 
 use super::flows;
-use super::link::{Link, SPAN_S};
+use super::link::Link;
 
 /// What it means that an announcement changes: from how many changes on, how bad it is, and why.
 pub(super) fn contradiction(
@@ -54,9 +54,9 @@ pub(super) fn contradiction(
 /// When a link needed many more retries than it usually does: since when, and how many for a
 /// frame then and usually.
 pub(super) fn worsening(link: &Link) -> Option<(f64, f64, f64)> {
-    let rates = link.spans.iter().zip(0..);
-    let rates = rates.filter_map(|(span, at)| Some((span.own_retries()?, at)));
-    let rates: Vec<(f64, u32)> = rates.collect();
+    let rates = link.spans.pieces();
+    let rates = rates.filter_map(|([from_s, _], span)| Some((span.own_retries()?, from_s)));
+    let rates: Vec<(f64, f64)> = rates.collect();
     let bad = |rate: f64, usual: f64| rate >= 0.5 && rate >= 4.0 * usual + 0.2;
     // A step: all before it is good, and it lasts. A crowd makes single bad spans.
     for (at, pair) in rates.windows(2).enumerate().skip(1) {
@@ -66,7 +66,7 @@ pub(super) fn worsening(link: &Link) -> Option<(f64, f64, f64)> {
             && bad(*first, usual)
             && bad(*second, usual)
         {
-            return Some((f64::from(*since) * SPAN_S, first.max(*second), usual));
+            return Some((*since, first.max(*second), usual));
         }
     }
     None
@@ -75,18 +75,17 @@ pub(super) fn worsening(link: &Link) -> Option<(f64, f64, f64)> {
 /// When a link was far weaker than at its best, and weak: from when to when, s; how weak and how
 /// strong, dBm.
 pub(super) fn weakening(link: &Link) -> Option<([f64; 2], [f64; 2])> {
-    let levels = link.spans.iter().zip(0..);
-    let levels: Vec<(f64, u32)> = levels
-        .filter_map(|(span, at)| Some((span.rssi_dbm()?, at)))
+    let levels = link.spans.pieces();
+    let levels: Vec<(f64, [f64; 2])> = levels
+        .filter_map(|(times, span)| Some((span.rssi_dbm()?, times)))
         .collect();
     let best = levels.iter().map(|(dbm, _)| *dbm).fold(f64::MIN, f64::max);
     let is_weak = |dbm: f64| dbm <= WEAK_DBM && dbm <= best - FALL_DB;
     let weak = levels.iter().filter(|(dbm, _)| is_weak(*dbm));
     let worst = weak.clone().map(|(dbm, _)| *dbm).reduce(f64::min)?;
-    let from = weak.clone().map(|(_, at)| *at).min()?;
-    let to = weak.map(|(_, at)| *at).max()?;
-    let span_s = [f64::from(from) * SPAN_S, f64::from(to + 1) * SPAN_S];
-    Some((span_s, [worst, best]))
+    let [from_s, _] = weak.clone().map(|(_, times)| *times).next()?;
+    let [_, to_s] = weak.map(|(_, times)| *times).last()?;
+    Some(([from_s, to_s], [worst, best]))
 }
 
 /// Retries for each frame that are many.
