@@ -147,11 +147,11 @@ impl Findings {
                 self.add(85, "no-acks", &name, text, frames);
                 continue;
             }
-            self.lossy(&name, link);
+            self.lossy(&name, link, of.stations.are_timed());
         }
     }
 
-    fn lossy(&mut self, name: &str, link: &Link) {
+    fn lossy(&mut self, name: &str, link: &Link, are_timed: bool) {
         let asked = link.asked.max(1) as f64;
         let (lost, retried) = (link.lost.count as f64 / asked, link.own_retries());
         let in_collisions = link.lost_in_collisions.count as f64 / asked;
@@ -202,13 +202,16 @@ impl Findings {
                 100.0 * retried
             );
             self.add(35, "retries", name, text, &[]);
-        } else if link.lost_in_collisions.count >= 8 && in_collisions >= MANY_COLLISIONS {
+        } else if are_timed
+            && link.lost_in_collisions.count >= 8
+            && in_collisions >= MANY_COLLISIONS
+        {
             let text = format!(
-                "the link {name} loses {:.0} % of its frames in collisions ({} of {}): senders that do not hear each \
-                 other are on the air at once",
+                "the link {name} loses {:.0} % of its frames ({} of {}) while others near {} send at the same time",
                 100.0 * in_collisions,
                 link.lost_in_collisions.count,
-                link.asked
+                link.asked,
+                name.rsplit(" → ").next().unwrap_or_default()
             );
             let frames = &link.lost_in_collisions.frames;
             self.add(56, "collisions", name, text, frames);

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::link::{Link, Loss};
-use super::overlap::Air;
+use super::overlap::{Air, Sent};
 use super::tally::{Events, Table};
 use super::view::View;
 
@@ -426,21 +426,65 @@ impl Stations {
         let Some(air_s) = view.air_s() else {
             return;
         };
-        let number = view.0.number;
-        let met = self.air.add((number, view.at_s()), air_s, src, of);
-        if met.is_empty() {
+        // An acknowledgment names nobody: it goes back over the link of what it acknowledges.
+        let link = of.and_then(|of| self.waiting.get(&of));
+        let link = link.map(|waiting| waiting.link.clone());
+        let (src, dst) = match (src, link) {
+            (None, Some((from, to))) => (Some(to), Some(from)),
+            (src, _) => {
+                let dst = view.text("mac", "dst");
+                (src.map(str::to_owned), dst.map(str::to_owned))
+            }
+        };
+        let new = Sent {
+            number: view.0.number,
+            src,
+            dst,
+            channel: channel(view),
+            at_s: view.at_s(),
+            air_s,
+        };
+        for met in self.air.add(new.clone(), of) {
+            self.collide(&new, &met);
+            self.collide(&met, &new);
+        }
+    }
+
+    /// Two frames were on the air at once: whether the receiver of one hears the other.
+    fn collide(&mut self, one: &Sent, other: &Sent) {
+        let Some(waiting) = self.waiting.get(&one.number) else {
+            return;
+        };
+        let receiver = &waiting.link.1;
+        let mut ends = [&other.src, &other.dst].into_iter().flatten();
+        let hears = ends.any(|end| self.have_exchanged(end, receiver));
+        // While it sends, it hears nobody.
+        let sends = other.src.as_ref() == Some(receiver);
+        if waiting.collides || !(hears || sends) {
             return;
         }
-        for number in met.into_iter().chain([number]) {
-            let Some(waiting) = self.waiting.get_mut(&number).filter(|one| !one.collides) else {
-                continue;
-            };
-            waiting.collides = true;
-            self.fates.entry(waiting.first).or_default().collided += 1;
-            if let Some(link) = self.links.get_mut(&waiting.link) {
-                link.collide(waiting.first);
-            }
+        let Some(waiting) = self.waiting.get_mut(&one.number) else {
+            return;
+        };
+        waiting.collides = true;
+        self.fates.entry(waiting.first).or_default().collided += 1;
+        if let Some(link) = self.links.get_mut(&waiting.link) {
+            link.collide(waiting.first);
         }
+    }
+
+    /// Whether one of these has acknowledged the other.
+    fn have_exchanged(&self, one: &str, other: &str) -> bool {
+        let has_acknowledged = |from: &str, to: &str| {
+            let link = self.links.get(&(from.to_owned(), to.to_owned()));
+            link.is_some_and(|link| link.acknowledged > 0)
+        };
+        has_acknowledged(one, other) || has_acknowledged(other, one)
+    }
+
+    /// Whether times are good enough to speak of collisions.
+    pub(super) fn are_timed(&self) -> bool {
+        self.air.is_timed()
     }
 
     /// The capture is over.
@@ -452,6 +496,12 @@ impl Stations {
             }
         }
     }
+}
+
+/// The channel that a frame was heard on, where the capture says it.
+fn channel(view: View<'_>) -> Option<u64> {
+    let mut layers = ["tap", "zep", "nordic"].into_iter();
+    layers.find_map(|layer| view.number(layer, "channel"))
 }
 
 /// Polls that are remembered; with fewer than the least, a node does not sleep.

@@ -1,6 +1,6 @@
 //! Rules of the diagnosis that the lab's captures cannot try: frames made by hand.
 
-use super::made::{Made, mac, sentence};
+use super::made::{DATA_S, Made, TURNAROUND_S, mac, sentence};
 use crate::model::{Layer, Value};
 
 /// A segment's header: its sender's port, flags, the number and length of its data, and what it
@@ -186,4 +186,98 @@ fn an_ack_waits_for_a_child_as_long_as_the_child_polls() {
             .any(|text| text.contains("beyond") && !text.contains(waits)),
         "{found:#?}"
     );
+}
+
+/// The link a → b carries frames up to 10 s, and none from then on: each of four attempts overlaps a
+/// frame of c → d, by times that are rounded to `rounded_s`. First `near` exchange frames.
+fn broken_while(near: [&str; 2], channel: u64, rounded_s: f64) -> Vec<(String, String)> {
+    let time = |at_s: f64| match rounded_s > 0.0 {
+        true => (at_s / rounded_s).floor() * rounded_s,
+        false => at_s,
+    };
+    let mut made = Made::default();
+    made.channel = Some(11);
+    for number in 0..18_u8 {
+        let at_s = 1.0 + 0.5 * f64::from(number);
+        for (ends, at_s) in [
+            (["a", "b"], at_s),
+            (near, at_s + 0.1),
+            (["c", "d"], at_s + 0.2),
+        ] {
+            let of = made.data(time(at_s), ends, number, None);
+            made.ack(time(at_s + DATA_S + TURNAROUND_S), of);
+        }
+    }
+    for number in 18..58_u8 {
+        let at_s = 1.0 + 0.5 * f64::from(number);
+        let mut first = None;
+        for attempt in 0..4_u8 {
+            let at_s = at_s + f64::from(attempt) * 0.01;
+            made.channel = Some(11);
+            let of = made.data(time(at_s), ["a", "b"], number, first);
+            first = first.or(Some(of));
+            made.channel = Some(channel);
+            let other = 4 * (number % 32) + attempt;
+            let of = made.data(time(at_s + 0.001), ["c", "d"], other, None);
+            made.ack(time(at_s + 0.001 + DATA_S + TURNAROUND_S), of);
+        }
+    }
+    made.findings()
+}
+
+#[test]
+fn a_link_is_acquitted_by_collisions_near_its_receiver_alone() {
+    // c is heard by b.
+    let found = broken_while(["c", "b"], 11, 0.0);
+    let text = sentence(&found, "collisions").unwrap_or_default();
+    assert!(
+        text.ends_with("while others near b send at the same time"),
+        "{found:#?}"
+    );
+    assert_eq!(sentence(&found, "broken-link"), None, "{found:#?}");
+    // On another channel; in a branch far away; by times of 5 ms, which overlap at will.
+    for (near, channel, rounded_s) in [
+        (["c", "b"], 12, 0.0),
+        (["c", "e"], 11, 0.0),
+        (["c", "b"], 11, 0.005),
+    ] {
+        let found = broken_while(near, channel, rounded_s);
+        let case = format!("{near:?} {channel} {rounded_s}: {found:#?}");
+        let text = sentence(&found, "broken-link").unwrap_or_default();
+        assert!(text.contains("a → b broke at"), "{case}");
+        assert_eq!(sentence(&found, "collisions"), None, "{case}");
+    }
+}
+
+#[test]
+fn times_of_batches_hide_no_node_that_falls_silent() {
+    let batched = |at_s: f64| (at_s / 0.005).floor() * 0.005;
+    let mut made = Made::default();
+    for number in 0..60_u8 {
+        let at_s = 1.0 + 0.1 * f64::from(number);
+        for (ends, at_s) in [(["a", "b"], at_s), (["b", "a"], at_s + 0.05)] {
+            let of = made.data(batched(at_s), ends, number, None);
+            made.ack(batched(at_s + DATA_S + TURNAROUND_S), of);
+        }
+    }
+    // b is off; c talks to a meanwhile.
+    for number in 60..160_u8 {
+        let at_s = 1.0 + 0.1 * f64::from(number);
+        let mut first = None;
+        for attempt in 0..4 {
+            let at_s = at_s + 0.005 * f64::from(attempt);
+            let of = made.data(batched(at_s), ["a", "b"], number, first);
+            first = first.or(Some(of));
+            let of = made.data(
+                batched(at_s),
+                ["c", "a"],
+                4 * (number % 32) + attempt as u8,
+                None,
+            );
+            made.ack(batched(at_s + DATA_S + TURNAROUND_S), of);
+        }
+    }
+    let found = made.findings();
+    let text = sentence(&found, "silent").unwrap_or_default();
+    assert!(text.starts_with("b fell silent at 7.0"), "{found:#?}");
 }
