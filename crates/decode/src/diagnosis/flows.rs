@@ -67,9 +67,8 @@ pub(super) struct Way {
     /// The shortest time from a segment's last hop to its ACK's first.
     beyond_s: Option<f64>,
     last_again: Option<(u32, &'static str, f64, u64)>,
-    /// Retransmissions of a node that polls, until it polls again: their frames and times, and the
-    /// cause of each where it does not.
-    asleep: VecDeque<(u64, f64, &'static str)>,
+    /// Retransmissions of a node that polls.
+    asleep: VecDeque<Wait>,
     /// New segments of full length, and those that were sent at once after the ACK of all before.
     pub(super) fresh: u64,
     pub(super) one_by_one: u64,
@@ -93,6 +92,17 @@ pub(super) struct Way {
 #[derive(Debug, Default)]
 pub(super) struct Again {
     pub(super) events: Events,
+}
+
+/// A retransmission of a node that sleeps, if it polls again.
+#[derive(Debug)]
+struct Wait {
+    frame: u64,
+    at_s: f64,
+    /// The cause otherwise.
+    cause: &'static str,
+    /// How long after it the next poll came, s, and whether nothing else came before.
+    poll: Option<(f64, bool)>,
 }
 
 #[derive(Debug)]
@@ -163,9 +173,7 @@ impl Flow {
             self.seen = true;
         }
         let way = usize::from(self.ends[0] != src);
-        self.ways
-            .iter_mut()
-            .for_each(|way| way.polls(stations, false));
+        self.ways.iter_mut().for_each(|way| way.polls(stations));
         let silence = at_s - self.span_s.1.max(self.span_s.0);
         if self.last_frame > 0 && silence > self.stall.0 && self.is_under_way() {
             let rtt_s = self.ways.iter().filter_map(|way| way.srtt_s);
@@ -248,9 +256,12 @@ impl Flow {
 
     /// The capture is over.
     fn finish(&mut self, stations: &Stations) {
-        self.ways
-            .iter_mut()
-            .for_each(|way| way.polls(stations, true));
+        for way in &mut self.ways {
+            way.polls(stations);
+            while !way.asleep.is_empty() {
+                way.judge(stations);
+            }
+        }
     }
 
     /// Whether both ends said that it is over.
@@ -448,26 +459,46 @@ impl Way {
             return cause;
         }
         if self.asleep.len() >= ASLEEP_MAX {
-            self.asleep.pop_front();
+            self.judge(stations);
         }
-        self.asleep.push_back((at.0, at.1, cause));
+        self.asleep.push_back(Wait {
+            frame: at.0,
+            at_s: at.1,
+            cause,
+            poll: None,
+        });
         ASLEEP
     }
 
-    /// Looks which retransmissions a node's polls explain; at the capture's end all are judged.
-    fn polls(&mut self, stations: &Stations, is_end: bool) {
+    /// Looks whether the sender has polled since it sent again.
+    fn polls(&mut self, stations: &Stations) {
         let node = self.origin.as_ref();
         let Some(node) = node.and_then(|origin| stations.nodes.get(origin)) else {
             return;
         };
-        while let Some((frame, at_s, cause)) = self.asleep.front().copied() {
-            let Some(goes_on) = node.polls.goes_on(at_s).or(is_end.then_some(false)) else {
-                return;
+        // It may send again several times before it polls.
+        let mut last_s = f64::MIN;
+        let waits = self.asleep.iter_mut().rev();
+        for wait in waits.take_while(|wait| wait.poll.is_none()) {
+            let Some((next_s, other_s)) = node.polls.next(wait.at_s) else {
+                continue;
             };
-            self.asleep.pop_front();
-            if !goes_on {
-                self.is_instead(ASLEEP, cause, (frame, at_s));
-            }
+            last_s = if last_s < next_s { last_s.max(wait.at_s) } else { wait.at_s };
+            wait.poll = Some((next_s - wait.at_s, other_s <= last_s));
+        }
+    }
+
+    /// Judges the oldest retransmission that a node's sleep may explain.
+    fn judge(&mut self, stations: &Stations) {
+        let node = self.origin.as_ref();
+        let node = node.and_then(|origin| stations.nodes.get(origin));
+        let Some((wait, node)) = self.asleep.pop_front().zip(node) else {
+            return;
+        };
+        let usual_s = node.polls.usual_s();
+        let waits = |(wait_s, is_quiet)| is_quiet && wait_s <= INTERVALS_MAX * usual_s;
+        if !wait.poll.is_some_and(waits) {
+            self.is_instead(ASLEEP, wait.cause, (wait.frame, wait.at_s));
         }
     }
 
@@ -563,8 +594,10 @@ const BURSTS_MIN: u64 = 4;
 const UNEVEN: f64 = 0.3;
 /// So soon after an ACK the sender waited for it.
 const AT_ONCE_S: f64 = 0.1;
-/// Retransmissions that wait for their sender's next poll.
+/// Retransmissions that are judged once their sender's usual polls are known.
 const ASLEEP_MAX: usize = 64;
+/// Within so many of its usual intervals a node that sleeps polls again.
+const INTERVALS_MAX: f64 = 3.0;
 const HOPS_MAX: usize = 64;
 /// Pairs of an address and a node: each costs a look at all nodes.
 const EDGES_MAX: usize = 256;

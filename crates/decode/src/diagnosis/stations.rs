@@ -107,17 +107,24 @@ pub(super) struct Restart {
     pub(super) count: u64,
 }
 
-/// The latest polls of a node.
+/// The polls of a node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Polls {
-    /// When each was sent, and when the last frame before it that was none, s.
+    /// When each of the latest was sent, and when the last frame before it that was none, s.
     recent: VecDeque<(f64, f64)>,
     /// When the last other frame was sent, s.
     other_s: f64,
+    /// The times between them: their number, their sum, that of their squares, and the longest, s.
+    intervals: (u64, f64, f64, f64),
 }
 
 impl Polls {
     fn add(&mut self, at_s: f64) {
+        if let Some((last_s, _)) = self.recent.back() {
+            let (count, sum, squares, longest) = self.intervals;
+            let one = (at_s - last_s).max(0.0);
+            self.intervals = (count + 1, sum + one, squares + one * one, longest.max(one));
+        }
         if self.recent.len() >= POLLS_MAX {
             self.recent.pop_front();
         }
@@ -127,18 +134,21 @@ impl Polls {
     /// Whether it polls, and has not since `at_s`.
     pub(super) fn wait_since(&self, at_s: f64) -> bool {
         let last = self.recent.back();
-        self.recent.len() >= POLLS_MIN && last.is_some_and(|(last_s, _)| *last_s < at_s)
+        self.intervals.0 + 1 >= POLLS_MIN && last.is_some_and(|(last_s, _)| *last_s < at_s)
     }
 
-    /// Whether the next poll behind `at_s` came as polls usually do, with nothing else before it;
-    /// none where it has not come.
-    pub(super) fn goes_on(&self, at_s: f64) -> Option<bool> {
-        let next = self.recent.iter().position(|(poll_s, _)| *poll_s > at_s)?;
-        let (next_s, other_s) = self.recent.get(next)?;
-        let times = || self.recent.iter().map(|(poll_s, _)| *poll_s).take(next);
-        let intervals = times().zip(times().skip(1)).map(|(one, two)| two - one);
-        let usual_s = intervals.fold(0.0, f64::max);
-        Some(*other_s <= at_s && next_s - at_s <= INTERVALS_MAX * usual_s)
+    /// The next poll behind `at_s`, and the last other frame before it, s.
+    pub(super) fn next(&self, at_s: f64) -> Option<(f64, f64)> {
+        let mut recent = self.recent.iter();
+        recent.find(|(poll_s, _)| *poll_s > at_s).copied()
+    }
+
+    /// The usual interval, s: the mean one in which a moment falls. A node that looks often for an
+    /// answer sleeps most of its time nevertheless. The longest one is left out, since behind its
+    /// last poll a node may have been awake.
+    pub(super) fn usual_s(&self) -> f64 {
+        let (_, sum, squares, longest) = self.intervals;
+        (squares - longest * longest).max(0.0) / (sum - longest).max(f64::MIN_POSITIVE)
     }
 }
 
@@ -504,11 +514,10 @@ fn channel(view: View<'_>) -> Option<u64> {
     layers.find_map(|layer| view.number(layer, "channel"))
 }
 
-/// Polls that are remembered; with fewer than the least, a node does not sleep.
+/// The latest polls, which are remembered.
 const POLLS_MAX: usize = 16;
-const POLLS_MIN: usize = 3;
-/// Within so many of the longest intervals between its latest polls a node that sleeps polls again.
-const INTERVALS_MAX: f64 = 3.0;
+/// With fewer polls a node does not sleep.
+const POLLS_MIN: u64 = 3;
 /// A pause that is long enough for a start.
 const RESTART_S: f64 = 0.3;
 /// Frames of a node before a restart can be one.
