@@ -1,10 +1,12 @@
 //! The rules by which counts become findings.
 
+use std::collections::BTreeMap;
+
 use super::Examiner;
 use super::flows::{self, Flow, Way};
 use super::link::{Link, Loss};
 use super::rules::{
-    contradiction, counted, limit_of, many_again, many_retries, weakening, worsening,
+    Weakness, contradiction, counted, limit_of, many_again, many_retries, weakening, worsening,
 };
 use super::stations::Node;
 use super::tally::Events;
@@ -29,6 +31,7 @@ pub(super) fn all(of: &Examiner) -> Vec<Finding> {
     let mut found = Findings::default();
     found.captures(of);
     found.links(of);
+    found.weak(of);
     found.nodes(of);
     found.floods(of);
     found.contradictions(of);
@@ -151,13 +154,39 @@ impl Findings {
         }
     }
 
+    /// Senders that were heard weakly while their frames failed, each by the link that shows it for
+    /// longest.
+    fn weak(&mut self, of: &Examiner) {
+        let mut senders: BTreeMap<&str, (Weakness, &str)> = BTreeMap::new();
+        for ((src, dst), link) in of.stations.links.iter() {
+            let Some(weak) = weakening(link) else {
+                continue;
+            };
+            let length_s = |weak: &Weakness| weak.times[1] - weak.times[0];
+            let known = senders.get(src.as_str());
+            if known.is_none_or(|(known, _)| length_s(&weak) > length_s(known)) {
+                senders.insert(src, (weak, dst));
+            }
+        }
+        for (src, (weak, dst)) in senders {
+            let ([from_s, to_s], [worst, best]) = (weak.times, weak.dbm);
+            let [failed, usual] = weak.failed.map(|rate| 100.0 * rate);
+            let text = format!(
+                "{src} was heard weakly here from {from_s:.0} to {to_s:.0} s, {worst:.0} dBm instead of {best:.0} dBm, and \
+                 {failed:.0} attempts for 100 frames to {dst} failed instead of {usual:.0}"
+            );
+            self.add(59, "weak-link", src, text, &[]);
+        }
+    }
+
     fn lossy(&mut self, name: &str, link: &Link, are_timed: bool) {
         let asked = link.asked.max(1) as f64;
         let (lost, retried) = (link.lost.count as f64 / asked, link.own_retries());
         let in_collisions = link.lost_in_collisions.count as f64 / asked;
-        let strength = link
-            .rssi_dbm()
-            .map_or(String::new(), |dbm| format!(" at {dbm:.0} dBm"));
+        // The sniffer's own: the receiver is elsewhere.
+        let strength = link.rssi_dbm();
+        let strength =
+            strength.map_or(String::new(), |dbm| format!(", heard here at {dbm:.0} dBm"));
         // After its last success a link may have broken for good.
         let broken = link.last_s - link.last_acked_s;
         let at_end = link.lost_at_end();
@@ -184,11 +213,6 @@ impl Findings {
                 link.lost.span_s.1
             );
             self.add(70, "lossy-link", name, text, &link.lost.frames);
-        } else if let Some(([from_s, to_s], [worst, best])) = weakening(link) {
-            let text = format!(
-                "the link {name} was weak between {from_s:.0} and {to_s:.0} s: {worst:.0} dBm instead of {best:.0} dBm"
-            );
-            self.add(59, "weak-link", name, text, &[]);
         } else if let Some((from_s, worst, usual)) = worsening(link) {
             let text = format!(
                 "the link {name} got worse from {from_s:.0} s on: {:.0} retries for 100 frames instead of {:.0}{strength}",

@@ -72,31 +72,77 @@ pub(super) fn worsening(link: &Link) -> Option<(f64, f64, f64)> {
     None
 }
 
-/// When a link was far weaker than at its best, and weak: from when to when, s; how weak and how
-/// strong, dBm.
-pub(super) fn weakening(link: &Link) -> Option<([f64; 2], [f64; 2])> {
-    let levels = link.spans.pieces();
-    let levels: Vec<(f64, [f64; 2])> = levels
-        .filter_map(|(times, span)| Some((span.rssi_dbm()?, times)))
-        .collect();
-    let best = levels.iter().map(|(dbm, _)| *dbm).fold(f64::MIN, f64::max);
+/// A stretch in which a sender was heard far more weakly than at its best, and its frames failed
+/// more often.
+///
+/// The strength is that at the sniffer, and falls where the sniffer moves; the link is worse where
+/// its receiver shows it as well.
+#[derive(Clone, Debug)]
+pub(super) struct Weakness {
+    /// From when to when, s.
+    pub(super) times: [f64; 2],
+    /// How weak, and how strong at its best, dBm.
+    pub(super) dbm: [f64; 2],
+    /// Failed attempts for each frame, then and where the sender was heard well.
+    pub(super) failed: [f64; 2],
+}
+
+/// The longest such stretch of a link.
+pub(super) fn weakening(link: &Link) -> Option<Weakness> {
+    let levels = link.spans.pieces().map(|(_, span)| span.rssi_dbm());
+    let best = levels.flatten().reduce(f64::max)?;
     let is_weak = |dbm: f64| dbm <= WEAK_DBM && dbm <= best - FALL_DB;
-    let weak = levels.iter().filter(|(dbm, _)| is_weak(*dbm));
-    let worst = weak.clone().map(|(dbm, _)| *dbm).reduce(f64::min)?;
-    let [from_s, _] = weak.clone().map(|(_, times)| *times).next()?;
-    let [_, to_s] = weak.map(|(_, times)| *times).last()?;
-    Some(([from_s, to_s], [worst, best]))
+    let well = link.spans.pieces().map(|(_, span)| span);
+    let well = well.filter(|span| span.rssi_dbm().is_some_and(|dbm| !is_weak(dbm)));
+    let (asked, failed) = well.fold((0, 0), |(asked, failed), span| {
+        (asked + span.asked, failed + span.failed())
+    });
+    let usual = failed as f64 / asked.max(1) as f64;
+    let (mut longest, mut run) = (None, None);
+    for ([from_s, to_s], span) in link.spans.pieces() {
+        let rate = span.failed() as f64 / span.asked.max(1) as f64;
+        let dbm = span.rssi_dbm().filter(|dbm| is_weak(*dbm));
+        let dbm = dbm.filter(|_| span.asked >= WEAK_MIN && rate >= RISE * usual + RISE_MIN);
+        let Some(dbm) = dbm else {
+            run = None;
+            continue;
+        };
+        let now: Weakness = match run {
+            None => Weakness {
+                times: [from_s, to_s],
+                dbm: [dbm, best],
+                failed: [rate, usual],
+            },
+            Some(Weakness {
+                times,
+                dbm: before,
+                failed,
+            }) => Weakness {
+                times: [times[0], to_s],
+                dbm: [before[0].min(dbm), best],
+                failed: [failed[0].max(rate), usual],
+            },
+        };
+        let length_s = |weak: &Weakness| weak.times[1] - weak.times[0];
+        if longest
+            .as_ref()
+            .is_none_or(|longest| length_s(&now) > length_s(longest))
+        {
+            longest = Some(now.clone());
+        }
+        run = Some(now);
+    }
+    longest
 }
 
 /// Retries for each frame that are many.
 ///
-/// A receiver that is busy acknowledges nothing. Where acknowledgments are lost between nodes that
-/// hear one another well, something disturbs the link, and fewer retries are many.
+/// A receiver that is busy acknowledges nothing. Where frames arrive and their acknowledgments are
+/// lost, something disturbs the link, and fewer retries are many.
 pub(super) fn many_retries(link: &Link) -> f64 {
-    let loses_acks = link.acknowledged as f64 >= LOST_ACKS * link.asked as f64;
-    match link.rssi_dbm() {
-        Some(STRONG_DBM..) if loses_acks => 0.8,
-        _ => 1.5,
+    match link.acknowledged as f64 >= LOST_ACKS * link.asked as f64 {
+        true => 0.8,
+        false => 1.5,
     }
 }
 
@@ -115,8 +161,11 @@ pub(super) fn many_again(cause: &str) -> f64 {
 const WEAK_DBM: f64 = -88.0;
 /// A fall that is no flicker of a link that stays as it is.
 const FALL_DB: f64 = 10.0;
-/// 20 dB and more above what radios of IEEE 802.15.4 receive.
-const STRONG_DBM: f64 = -75.0;
+/// By how much failures rise with a weak signal: a factor, and some of a hundred frames more.
+const RISE: f64 = 1.5;
+const RISE_MIN: f64 = 0.1;
+/// Frames that show it.
+const WEAK_MIN: u64 = 20;
 /// Acknowledgments for each frame: a sender that hears the first sends the frame no more.
 const LOST_ACKS: f64 = 1.2;
 

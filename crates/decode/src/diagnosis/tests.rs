@@ -281,3 +281,50 @@ fn times_of_batches_hide_no_node_that_falls_silent() {
     let text = sentence(&found, "silent").unwrap_or_default();
     assert!(text.starts_with("b fell silent at 7.0"), "{found:#?}");
 }
+
+/// Four frames each second from a to b, up to `to_s`, and one to all: at `weak` times heard 30 dB more
+/// weakly; there each frame takes `attempts`.
+fn moving(to_s: u16, weak: &[std::ops::Range<u16>], attempts: u8) -> Vec<(String, String)> {
+    let mut made = Made::default();
+    let mut seq = 0_u8;
+    for second in 0..to_s {
+        let is_weak = weak.iter().any(|times| times.contains(&second));
+        made.rssi_dbm = Some(if is_weak { -92.0 } else { -62.0 });
+        for part in 0..4_u8 {
+            let at_s = f64::from(second) + 0.2 * f64::from(part);
+            let mut first = None;
+            seq = seq.wrapping_add(1);
+            for attempt in 1..if is_weak { attempts } else { 1 } {
+                let of = made.data(at_s + 0.01 * f64::from(attempt), ["a", "b"], seq, first);
+                first = first.or(Some(of));
+            }
+            let at_s = at_s + 0.1;
+            let of = made.data(at_s, ["a", "b"], seq, first);
+            made.ack(at_s + DATA_S + TURNAROUND_S, of);
+        }
+        seq = seq.wrapping_add(1);
+        let all = Layer::new("mac", "data").with("type", "data");
+        let all = all.with("src", "a").with("dst", "broadcast");
+        made.frame(
+            f64::from(second) + 0.9,
+            60,
+            vec![all.with("seq", u64::from(seq))],
+        );
+    }
+    made.findings()
+}
+
+#[test]
+fn a_weak_sender_is_named_once_and_only_where_its_frames_fail() {
+    // The sniffer moved.
+    let found = moving(100, &[10..40], 1);
+    assert_eq!(sentence(&found, "weak-link"), None, "{found:#?}");
+    let found = moving(400, &[10..20, 300..320], 2);
+    let all = found.iter().filter(|(code, _)| code == "weak-link");
+    let all: Vec<&str> = all.map(|(_, text)| text.as_str()).collect();
+    let text = "a was heard weakly here from 300 to 320 s, -92 dBm instead of -62 dBm, and 100 attempts for 100 \
+                frames to b failed instead of 0";
+    assert_eq!(all, [text], "{found:#?}");
+    // What the retries show by themselves is said as well.
+    assert!(sentence(&moving(100, &[40..60], 2), "worse-link").is_some());
+}
