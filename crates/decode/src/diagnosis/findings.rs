@@ -3,28 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::Examiner;
-use super::flows::{self, Flow, Way};
 use super::link::{Link, Loss};
+use super::list::{Finding, Findings};
 use super::rules::{
-    Weakness, contradiction, counted, limit_of, many_again, many_retries, weakening, worsening,
+    Weakness, contradiction, counted, limit_of, many_retries, weakening, worsening,
 };
 use super::stations::Node;
 use super::tally::Events;
-
-/// Something that is wrong.
-#[derive(Clone, Debug, serde::Serialize)]
-pub(super) struct Finding {
-    /// How bad it is, 1 to 100; the worst come first.
-    pub(super) severity: u32,
-    /// What kind of thing, for programs.
-    pub(super) code: &'static str,
-    /// The node, link or flow.
-    pub(super) subject: String,
-    /// What is wrong, for people.
-    pub(super) sentence: String,
-    /// Frames that show it.
-    pub(super) frames: Vec<u64>,
-}
 
 /// All findings, worst first.
 pub(super) fn all(of: &Examiner) -> Vec<Finding> {
@@ -48,39 +33,7 @@ pub(super) fn all(of: &Examiner) -> Vec<Finding> {
     found.list
 }
 
-#[derive(Default)]
-struct Findings {
-    list: Vec<Finding>,
-}
-
 impl Findings {
-    fn add(
-        &mut self,
-        severity: u32,
-        code: &'static str,
-        subject: &str,
-        sentence: String,
-        frames: &[u64],
-    ) {
-        // A table of hostile names must not become a page of sentences.
-        if self
-            .list
-            .iter()
-            .filter(|finding| finding.code == code)
-            .count()
-            >= OF_KIND_MAX
-        {
-            return;
-        }
-        self.list.push(Finding {
-            severity,
-            code,
-            subject: subject.to_owned(),
-            sentence,
-            frames: frames.to_vec(),
-        });
-    }
-
     fn captures(&mut self, of: &Examiner) {
         let all = of.stations.frames.max(1);
         let share = |events: &Events| 100.0 * events.count as f64 / all as f64;
@@ -512,112 +465,6 @@ impl Findings {
             self.add(severity, "icmp-error", name, text, &events.frames);
         }
     }
-
-    fn flow(&mut self, flow: &Flow) {
-        let name = format!("{} ↔ {}", flow.ends[0], flow.ends[1]);
-        if flow.syns.count >= 2 && flow.syn_acks.count == 0 && flow.reset.is_none() {
-            let text = format!(
-                "{} gets no answer to {} SYNs",
-                flow.ends[0], flow.syns.count
-            );
-            self.add(92, "no-answer", &name, text, &flow.syns.frames);
-            return;
-        }
-        if let Some((frame, way)) = flow.reset {
-            let by = &flow.ends[way];
-            let (code, text) = match flow.syn_acks.count {
-                0 if flow.syns.count > 0 => (
-                    "refused",
-                    format!("{by} refuses the connection: nobody listens there"),
-                ),
-                _ => ("reset", format!("{by} resets the connection")),
-            };
-            self.add(80, code, &name, text, &[frame]);
-        }
-        let (syns, syn_acks) = (flow.syns.count, flow.syn_acks.count);
-        let wait_s = flow.syn_acks.span_s.0 - flow.syns.span_s.0;
-        // RFC 6298 §2.1: the first RTO.
-        let is_slow = syns > 0 && syn_acks > 0 && wait_s >= 1.0;
-        // One that is lost is sent again, as any other segment.
-        if is_slow || syns.max(syn_acks) >= 3 || syns.min(syn_acks) >= 2 {
-            let slow = match is_slow {
-                true => format!(": the first answer took {wait_s:.1} s, longer than the first RTO"),
-                false => String::new(),
-            };
-            let text = format!(
-                "the handshake took {} and {}{slow}",
-                counted(syns, "SYN"),
-                counted(syn_acks, "SYN-ACK")
-            );
-            let frames = [&flow.syns.frames[..], &flow.syn_acks.frames].concat();
-            self.add(28, "handshake", &name, text, &frames);
-        }
-        let (stall_s, frames, rtt_s) = flow.stall;
-        if stall_s >= STALL_S.max(STALL_RTTS * rtt_s) {
-            let text = format!("the flow stands still for {stall_s:.0} s with data under way");
-            self.add(68, "stall", &name, text, &frames);
-        }
-        let [client, server] = &flow.ends;
-        let [there, back] = &flow.ways;
-        self.way(&name, [client, server], [there, back]);
-        self.way(&name, [server, client], [back, there]);
-    }
-
-    fn way(&mut self, name: &str, [sender, receiver]: [&str; 2], [way, peer]: [&Way; 2]) {
-        for (cause, again) in &way.again {
-            let events = &again.events;
-            let share = 100.0 * events.count as f64 / way.sent.max(1) as f64;
-            if events.count < 3 || share < many_again(cause) {
-                continue;
-            }
-            let on: Vec<String> = way
-                .lost_on
-                .iter()
-                .filter(|((of, _), _)| of == cause)
-                .map(|((_, link), events)| format!("{link} ({})", events.count))
-                .take(4)
-                .collect();
-            let is_of_link = [flows::LINK, flows::COLLISION].contains(cause);
-            let on = match is_of_link && !on.is_empty() {
-                true => format!(": {}", on.join(", ")),
-                false => String::new(),
-            };
-            let text = format!(
-                "{sender} sends {} again, {share:.0} % of what it sends, {cause}{on}",
-                counted(events.count, "segment")
-            );
-            let severity = match *cause {
-                flows::EARLY => 62,
-                flows::ACK_CAME => 58,
-                flows::BEYOND => 64,
-                _ => 50,
-            };
-            self.add(severity, "retransmissions", name, text, &events.frames);
-        }
-        // A window that closes for a moment delays nobody.
-        let is_long = way.closed_s >= CLOSED_S * way.closed.count as f64;
-        if way.closed_s >= 1.0 || (way.closed.count >= 3 && is_long) {
-            let text = format!(
-                "{sender} closes its window {} times, for {:.1} s: its application reads too slowly for {receiver}",
-                way.closed.count, way.closed_s
-            );
-            self.add(66, "zero-window", name, text, &way.closed.frames);
-        } else if way.fresh >= 30 && way.one_by_one * 10 >= way.fresh * 9 {
-            let text = format!(
-                "{sender} sends one segment at a time, and waits for the ACK of each: its buffer or its congestion \
-                 window holds no more"
-            );
-            self.add(48, "one-by-one", name, text, &[]);
-        } else if let Some((_, most)) = peer.window
-            && way.sent >= 20
-            && most < 2 * u64::from(way.longest)
-        {
-            let text = format!(
-                "{receiver} offers a window of {most} B at most, less than two segments: each segment waits for the ACK of the last"
-            );
-            self.add(48, "small-window", name, text, &[]);
-        }
-    }
 }
 
 /// A silence that is one.
@@ -630,14 +477,5 @@ const HEARD_WELL: f64 = 0.5;
 const IMPOSTOR_MIN: u64 = 5;
 /// Frames lost in collisions, as a share, that TCP does not make up for by its pace.
 const MANY_COLLISIONS: f64 = 0.15;
-/// A pause of a flow with data under way that is one: longer than an RTO of a second, doubled
-/// twice, which a few losses in a row make.
-const STALL_S: f64 = 8.0;
-/// And longer than so many of the flow's own round trips, on which its RTO rests.
-const STALL_RTTS: f64 = 20.0;
-/// How long a window is closed each time, s, that delays its sender: a round trip over a few hops.
-const CLOSED_S: f64 = 0.1;
-/// Findings of one kind at most.
-const OF_KIND_MAX: usize = 8;
 /// Nodes that are hardly heard before they count as invented.
 const STRANGERS_MIN: usize = 12;

@@ -10,10 +10,12 @@
 //! a sentence and names frames that show it. Left out: what a sniffer cannot hear; so nothing is
 //! said of queues, and a lost frame may be one that only the sniffer missed.
 
+mod connections;
 mod control;
 mod findings;
 mod flows;
 mod link;
+mod list;
 #[cfg(test)]
 mod made;
 mod overlap;

@@ -7,8 +7,9 @@ use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 use super::Examiner;
-use super::findings::{self, Finding};
+use super::findings;
 use super::flows::Flow;
+use super::list::Finding;
 use crate::text::Look;
 
 /// What is wrong in a network, worst first, and the counts behind it.
