@@ -197,8 +197,13 @@ impl Findings {
 
     fn nodes(&mut self, of: &Examiner) {
         let mut idle = Vec::new();
+        let mut to_each: BTreeMap<&str, Vec<&Link>> = BTreeMap::new();
+        for ((_, dst), link) in of.stations.links.iter() {
+            to_each.entry(dst).or_default().push(link);
+        }
         for (name, node) in of.stations.nodes.iter() {
-            self.silence(of, name, node);
+            let to_it = to_each.get(name.as_str()).map_or(&[][..], Vec::as_slice);
+            self.silence(of, name, node, to_it);
             let back = &node.steps_back;
             if back.count >= IMPOSTOR_MIN && back.count * 50 >= node.frames {
                 let text = format!(
@@ -215,8 +220,7 @@ impl Findings {
                 );
                 self.add(86, "replays", name, text, &node.replays.frames);
             }
-            let links = of.stations.links.iter().filter(|((_, dst), _)| dst == name);
-            let hears = links.map(|(_, link)| link.acknowledged).sum::<u64>() > 0;
+            let hears = to_it.iter().any(|link| link.acknowledged > 0);
             if !hears && (node.frames <= 2 || node.data_frames == 0) {
                 idle.push(name.clone());
             }
@@ -230,13 +234,12 @@ impl Findings {
         }
     }
 
-    /// A node that is not heard for long, while others still talk to it.
-    fn silence(&mut self, of: &Examiner, name: &str, node: &Node) {
+    /// A node that is not heard for long, while others still talk to it over these links.
+    fn silence(&mut self, of: &Examiner, name: &str, node: &Node, to_it: &[&Link]) {
         let usual = (node.last_s - node.first_s - node.pause.long_s) / node.frames.max(2) as f64;
         let end = of.stations.last_s;
         let asked_in_vain = |from_s: f64, to_s: f64| {
-            let links = of.stations.links.iter().filter(|((_, dst), _)| dst == name);
-            let mut links = links.map(|(_, link)| link);
+            let mut links = to_it.iter();
             links.any(|link| link.loses_between(from_s, to_s) == Some(Loss::Link))
         };
         let at_end = end - node.last_s;
@@ -252,8 +255,7 @@ impl Findings {
             self.add(95, "silent", name, text, &[node.pause.frames[1]]);
             return;
         }
-        let to_it = of.stations.links.iter().filter(|((_, dst), _)| dst == name);
-        let lost = to_it.map(|(_, link)| link.lost_at_end());
+        let lost = to_it.iter().map(|link| link.lost_at_end());
         let lost = lost.filter(|row| row.to_s > node.last_s);
         let in_vain = lost.map(|row| row.attempts).max().unwrap_or(0);
         if node.frames >= 10 && in_vain >= IN_VAIN && at_end >= 0.2 && at_end > 8.0 * usual {
@@ -310,17 +312,18 @@ impl Findings {
     }
 
     fn floods(&mut self, of: &Examiner) {
+        let mut loud: BTreeMap<&str, Vec<(&str, &Events)>> = BTreeMap::new();
+        for ((src, kind), events) in of.control.messages.iter() {
+            if events.peak >= limit_of(kind) {
+                loud.entry(kind).or_default().push((src, events));
+            }
+        }
         for (kind, row) in of.control.kinds.iter() {
             let limit = limit_of(kind);
             // Many that send little each are a flood, too.
-            let loud = of
-                .control
-                .messages
-                .iter()
-                .filter(|((_, of), events)| of == kind && events.peak >= limit);
-            let mut is_loud = false;
-            for ((src, _), events) in loud {
-                is_loud = true;
+            let loud = loud.remove(kind.as_str()).unwrap_or_default();
+            let is_loud = !loud.is_empty();
+            for (src, events) in loud {
                 let text = format!(
                     "{src} floods the network: {} of {kind}, up to {} in ten seconds",
                     counted(events.count, "message"),

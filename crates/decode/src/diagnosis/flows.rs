@@ -428,8 +428,10 @@ impl Way {
             return lost((from, to), loss);
         }
         // A link that loses a fragment drops the others: the segment is not seen on it.
-        let onward = stations.links.iter().filter(|((src, _), _)| src == to);
-        let mut onward = onward
+        let mut onward = stations
+            .links
+            .of(to)
+            .take(NEIGHBORS_MAX)
             .filter_map(|(ends, link)| Some((ends, link.loses_between(segment.last_s, now_s)?)));
         if let Some(((src, dst), loss)) = onward.next() {
             return lost((src, dst), loss);
@@ -483,7 +485,11 @@ impl Way {
             let Some((next_s, other_s)) = node.polls.next(wait.at_s) else {
                 continue;
             };
-            last_s = if last_s < next_s { last_s.max(wait.at_s) } else { wait.at_s };
+            last_s = if last_s < next_s {
+                last_s.max(wait.at_s)
+            } else {
+                wait.at_s
+            };
             wait.poll = Some((next_s - wait.at_s, other_s <= last_s));
         }
     }
@@ -594,6 +600,8 @@ const BURSTS_MIN: u64 = 4;
 const UNEVEN: f64 = 0.3;
 /// So soon after an ACK the sender waited for it.
 const AT_ONCE_S: f64 = 0.1;
+/// Links of a node that may have lost a segment: a hostile node has as many as it likes.
+const NEIGHBORS_MAX: usize = 256;
 /// Retransmissions that are judged once their sender's usual polls are known.
 const ASLEEP_MAX: usize = 64;
 /// Within so many of its usual intervals a node that sleeps polls again.

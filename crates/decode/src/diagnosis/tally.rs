@@ -63,12 +63,36 @@ impl<K: Ord, V: Default> Table<K, V> {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
-        self.0.iter()
+        self.0.iter().inspect(|_| step())
     }
 
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
+}
+
+impl<V> Table<(String, String), V> {
+    /// The rows whose key begins with `first`.
+    pub(super) fn of<'a>(
+        &'a self,
+        first: &'a str,
+    ) -> impl Iterator<Item = (&'a (String, String), &'a V)> {
+        let rows = self.0.range((first.to_owned(), String::new())..);
+        let rows = rows.take_while(move |((one, _), _)| one == first);
+        rows.inspect(|_| step())
+    }
+}
+
+/// A row was looked at: tests count how often.
+fn step() {
+    #[cfg(test)]
+    STEPS.with(|steps| steps.set(steps.get() + 1));
+}
+
+#[cfg(test)]
+std::thread_local! {
+    /// Rows of tables that this thread looked at.
+    pub(super) static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
 /// Frames named for each finding.

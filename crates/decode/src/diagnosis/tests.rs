@@ -1,6 +1,7 @@
 //! Rules of the diagnosis that the lab's captures cannot try: frames made by hand.
 
 use super::made::{DATA_S, Made, TURNAROUND_S, mac, sentence};
+use super::tally::STEPS;
 use crate::model::{Layer, Value};
 
 /// A segment's header: its sender's port, flags, the number and length of its data, and what it
@@ -327,4 +328,60 @@ fn a_weak_sender_is_named_once_and_only_where_its_frames_fail() {
     assert_eq!(all, [text], "{found:#?}");
     // What the retries show by themselves is said as well.
     assert!(sentence(&moving(100, &[40..60], 2), "worse-link").is_some());
+}
+
+/// How many rows of tables the examiner looks at while `work` is done.
+fn steps(work: impl FnOnce()) -> u64 {
+    STEPS.set(0);
+    work();
+    STEPS.get()
+}
+
+#[test]
+fn a_hostile_capture_costs_no_more_than_its_frames() {
+    // Each frame invents a node and a link.
+    let invented = |count: u32| {
+        steps(|| {
+            let mut made = Made::default();
+            for number in 0..count {
+                let ends = [format!("s{number}"), format!("d{number}")];
+                let at_s = f64::from(number) * 0.01;
+                let ends = [ends[0].as_str(), ends[1].as_str()];
+                made.data(at_s, ends, number as u8, None);
+            }
+            made.findings();
+        })
+    };
+    let (some, many) = (invented(500), invented(4_000));
+    assert!(many <= 9 * some, "{some} {many}");
+    // A node with thousands of links passes segments on, and each is sent again.
+    let sent_again = |count: u32| {
+        let mut made = Made::default();
+        for number in 0..4_000 {
+            let dst = format!("d{number}");
+            made.data(f64::from(number) * 0.001, ["b", &dst], number as u8, None);
+        }
+        steps(|| {
+            for number in 0..count {
+                let (at_s, seq) = (5.0 + f64::from(number), number as u8);
+                let data = (u64::from(number) * 100 + 1, 100);
+                segment(&mut made, at_s, (1, seq), &["ACK"], data, Some(1));
+                segment(&mut made, at_s + 0.5, (1, seq), &["ACK"], data, Some(1));
+            }
+        })
+    };
+    assert!(sent_again(100) <= 100 * 300, "{}", sent_again(100));
+    // Links of others cost nothing.
+    let mut made = Made::default();
+    for number in 0..4_000 {
+        let ends = [format!("s{number}"), "d".to_owned()];
+        let ends = [ends[0].as_str(), ends[1].as_str()];
+        made.data(f64::from(number) * 0.001, ends, number as u8, None);
+    }
+    let data = (1, 100);
+    let cost = steps(|| {
+        segment(&mut made, 5.0, (1, 1), &["ACK"], data, Some(1));
+        segment(&mut made, 5.5, (1, 2), &["ACK"], data, Some(1));
+    });
+    assert!(cost < 20, "{cost}");
 }
