@@ -14,7 +14,7 @@ use pcap_file::pcap::PcapReader;
 use pcap_file::{DataLink, PcapError, TsResolution};
 
 use super::line::{Line, Piece};
-use super::pcapng;
+use super::{odd_pcap, pcapng};
 
 /// A link-layer type, as the registry of capture formats numbers them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -106,6 +106,10 @@ impl Capture {
             .map_err(CaptureError::Io)?;
         let more = !input.fill_buf().map_err(CaptureError::Io)?.is_empty();
         let kind = kind_of(&magic, more)?;
+        if let (Kind::Pcap, Ok(magic)) = (&kind, <[u8; 4]>::try_from(&magic[..])) {
+            let odd = odd_pcap::kind(magic, input.buffer());
+            odd.map_or(Ok(()), |what| Err(CaptureError::Foreign(what)))?;
+        }
         let input: Input = BufReader::new(Box::new(io::Cursor::new(magic).chain(input)));
         let format = match kind {
             Kind::Pcap => {

@@ -33,6 +33,7 @@ mod line;
 mod mask;
 mod model;
 mod next;
+mod odd_pcap;
 mod pcapng;
 mod ranges;
 mod raw;
