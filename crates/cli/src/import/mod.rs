@@ -11,6 +11,7 @@ mod cooja;
 mod otns;
 mod tables;
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use motet_lab::files::write_file;
@@ -90,6 +91,14 @@ pub(crate) fn write(scenario: &str, out: Option<&Path>, force: bool) -> Result<(
         Some(path) => {
             write_file(path, scenario.as_bytes(), force).map_err(|error| write_error(path, &error))
         }
+    }
+}
+
+/// Refuses a file that is there, unless it may be overwritten.
+pub(crate) fn check_free(out: Option<&Path>, force: bool) -> Result<(), Error> {
+    match out.filter(|path| !force && path.exists()) {
+        Some(path) => Err(write_error(path, &io::ErrorKind::AlreadyExists.into())),
+        None => Ok(()),
     }
 }
 

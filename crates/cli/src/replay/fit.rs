@@ -20,6 +20,14 @@ use super::guess::{FRAMES_MIN, Guess, PROFILES, Pairs, pairs};
 use super::text::scenario;
 use crate::progress::Progress;
 
+/// Retries for each frame, over all links.
+fn retry_rate(pairs: &Pairs) -> f64 {
+    let (frames, attempts) = pairs
+        .values()
+        .fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
+    (attempts - frames) / f64::max(frames, 1.0)
+}
+
 /// Bytes of each way between two ends.
 type Carried = BTreeMap<(Option<usize>, Option<usize>), f64>;
 
@@ -40,7 +48,7 @@ struct Shown {
 
 impl Shown {
     /// How far the lab's is off: the mean of logarithms of attempts for each frame, by attempts,
-    /// and that of bytes by flows.
+    /// that of bytes by flows, and that of all retries.
     fn distance(&self, lab: &Self) -> f64 {
         let (mut sum, mut weight) = (0.0, 0.0);
         for (pair, (frames, attempts)) in &self.pairs {
@@ -57,7 +65,10 @@ impl Shown {
             let there = lab.carried.get(ends).copied().unwrap_or(0.0);
             (there.max(1.0) / bytes.max(1.0)).ln().abs()
         });
-        sum / f64::max(weight, 1.0) + flows.sum::<f64>() / self.carried.len().max(1) as f64
+        let retries = [lab, self].map(|shown| retry_rate(&shown.pairs) + RETRIES_UNSURE);
+        let retries = RETRIES_WEIGHT * (retries[0] / retries[1]).ln().abs();
+        let flows = flows.sum::<f64>() / self.carried.len().max(1) as f64;
+        sum / f64::max(weight, 1.0) + flows + retries
     }
 }
 
@@ -72,6 +83,88 @@ pub(super) fn fitted(seen: &Seen, name: &str) -> Guess {
         pairs: pairs(seen, &all),
         carried: carried(seen, &all),
     };
+    let wire_loss = wire_loss(seen);
+    let trials = trials(seen, &first, &shown.pairs, wire_loss);
+    let steps = trials.len() as u64 + ROUNDS + (PARTS.len() + SEEDS.len()) as u64;
+    let mut search = Search {
+        seen,
+        name,
+        shown,
+        progress: Progress::percentage(steps, true),
+        done: 0,
+        best: None,
+    };
+    for guess in trials {
+        search.try_one(guess);
+    }
+    for _ in 0..ROUNDS {
+        let nearer = search
+            .best
+            .as_ref()
+            .map(|(_, guess, lab)| guess.nearer(&search.shown.pairs, &lab.pairs));
+        if !nearer.is_some_and(|guess| search.try_one(guess)) {
+            break;
+        }
+    }
+    if let Some(loss) = wire_loss {
+        for part in PARTS {
+            search.try_another(|guess| guess.wire_loss = part * loss);
+        }
+    }
+    // Chance decides much where flows crowd each other out: of some runs the nearest is kept.
+    for seed in SEEDS {
+        if search.best.as_ref().is_some_and(|best| best.0 >= NEAR) {
+            search.try_another(|guess| guess.seed = seed);
+        }
+    }
+    search.best.map_or(first, |(_, guess, _)| guess)
+}
+
+/// Scenarios that are tried one after the other.
+struct Search<'a> {
+    seen: &'a Seen,
+    name: &'a str,
+    shown: Shown,
+    progress: Progress,
+    done: u64,
+    /// The nearest: how far it is off, and what it shows.
+    best: Option<(f64, Guess, Shown)>,
+}
+
+impl Search<'_> {
+    /// Runs a guess; whether it is the nearest so far.
+    fn try_one(&mut self, guess: Guess) -> bool {
+        self.progress
+            .update(self.done, || "trying what the capture does not say".into());
+        self.done += 1;
+        let Some(lab) = observed(&scenario(self.seen, self.name, &guess)) else {
+            return false;
+        };
+        // A loss that the capture does not show by itself must make up for much.
+        let supposed = if guess.wire_loss > 0.0 { SUPPOSED } else { 0.0 };
+        let distance = self.shown.distance(&lab) + supposed;
+        let is_nearer = self
+            .best
+            .as_ref()
+            .is_none_or(|(least, ..)| distance < *least);
+        if is_nearer {
+            self.best = Some((distance, guess, lab));
+        }
+        is_nearer
+    }
+
+    /// Tries the nearest with a change.
+    fn try_another(&mut self, change: impl FnOnce(&mut Guess)) {
+        if let Some((_, guess, _)) = &self.best {
+            let mut guess = guess.clone();
+            change(&mut guess);
+            self.try_one(guess);
+        }
+    }
+}
+
+/// The first guesses: each value of what the capture does not say.
+fn trials(seen: &Seen, first: &Guess, pairs: &Pairs, wire_loss: Option<f64>) -> Vec<Guess> {
     let mut trials = Vec::new();
     for is_open in [false, true] {
         for profile in PROFILES {
@@ -79,49 +172,32 @@ pub(super) fn fitted(seen: &Seen, name: &str) -> Guess {
                 if !names_delay && seen.retry_s.is_none() {
                     continue;
                 }
-                let guess = Guess {
-                    is_open,
-                    profile,
-                    names_delay,
-                    ..first.clone()
-                };
-                trials.extend(guess.lossy(&shown.pairs));
-                trials.push(guess);
+                for wire_loss in [Some(0.0), wire_loss].into_iter().flatten() {
+                    let guess = Guess {
+                        is_open,
+                        profile,
+                        names_delay,
+                        wire_loss,
+                        ..first.clone()
+                    };
+                    trials.extend(guess.lossy(pairs));
+                    trials.push(guess);
+                }
             }
         }
     }
-    let mut progress = Progress::percentage(trials.len() as u64 + ROUNDS, true);
-    let mut best: Option<(f64, Guess, Shown)> = None;
-    let mut try_one = |guess: Guess, best: &mut Option<(f64, Guess, Shown)>, done: usize| {
-        progress.update(done as u64, || {
-            "trying what the capture does not say".into()
-        });
-        let Some(lab) = observed(&scenario(seen, name, &guess)) else {
-            return false;
-        };
-        let distance = shown.distance(&lab);
-        let is_nearer = best.as_ref().is_none_or(|(least, ..)| distance < *least);
-        if is_nearer {
-            *best = Some((distance, guess, lab));
-        }
-        is_nearer
-    };
-    let count = trials.len();
-    for (guess, done) in trials.into_iter().zip(0..) {
-        try_one(guess, &mut best, done);
-    }
-    for round in 0..ROUNDS as usize {
-        let Some(guess) = best
-            .as_ref()
-            .map(|(_, guess, lab)| guess.nearer(&shown.pairs, &lab.pairs))
-        else {
-            break;
-        };
-        if !try_one(guess, &mut best, count + round) {
-            break;
-        }
-    }
-    best.map_or(first, |(_, guess, _)| guess)
+    trials
+}
+
+/// What the wire loses at most: what was sent again though its last hop had taken it. A sniffer
+/// that missed how that hop lost a fragment counts too much.
+fn wire_loss(seen: &Seen) -> Option<f64> {
+    let beyond = seen.flows.iter().filter(|flow| flow.to.is_none());
+    let (lost, sent) = beyond.fold((0, 0), |all, flow| {
+        (all.0 + flow.lost_beyond, all.1 + flow.segments)
+    });
+    let loss = lost as f64 / sent.max(1) as f64;
+    (lost >= 3 && loss >= 0.02).then_some(loss.min(0.5))
 }
 
 /// What the air of a scenario shows; none where it does not run.
@@ -181,6 +257,18 @@ impl io::Write for Memory {
     }
 }
 
+/// Retries for each frame below which their number says little: a flow's begin alone makes some.
+const RETRIES_UNSURE: f64 = 0.03;
+/// What their number counts for beside bytes, of which one is sure.
+const RETRIES_WEIGHT: f64 = 0.5;
+/// Parts of that loss that are tried at last.
+const PARTS: [f64; 2] = [0.3, 0.6];
+/// Runs that are tried of what came nearest.
+const SEEDS: [u64; 8] = [2, 3, 4, 5, 6, 7, 8, 9];
+/// By how much a loss of the wire must bring a scenario nearer.
+const SUPPOSED: f64 = 0.05;
+/// A distance that chance alone makes.
+const NEAR: f64 = 0.06;
 /// How often what the links lose is set anew.
 const ROUNDS: u64 = 4;
 /// Nodes times seconds above which no scenario is tried: some minutes of work.

@@ -17,6 +17,10 @@ pub(super) struct Guess {
     pub(super) profile: &'static str,
     /// Whether the delay before retries is named, which turns pacing off.
     pub(super) names_delay: bool,
+    /// What the wire beyond the border router loses.
+    pub(super) wire_loss: f64,
+    /// Which run of the scenario.
+    pub(super) seed: u64,
 }
 
 impl Guess {
@@ -39,6 +43,8 @@ impl Guess {
             is_open: false,
             profile: PROFILES[0],
             names_delay: true,
+            wire_loss: 0.0,
+            seed: 1,
         }
     }
 

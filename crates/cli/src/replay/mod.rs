@@ -44,6 +44,8 @@ pub(crate) struct Args {
 /// # Errors
 /// [`Error::Input`]: the file is no capture, or shows no network.
 pub(crate) fn run(args: &Args) -> Result<(), Error> {
+    // Before some seconds of work.
+    import::check_free(args.out.as_deref(), args.force)?;
     let unreadable = |error: CaptureError| args.source.unreadable(&error);
     let (mut capture, mut decoder) = args.source.open(false)?;
     let mut examiner = Examiner::new();

@@ -16,7 +16,8 @@ pub(super) fn scenario(seen: &Seen, name: &str, guess: &Guess) -> String {
     }
     let duration_s = seen.duration_s.max(6.0);
     text += &format!(
-        "name = {name:?}\nduration_s = {duration_s:.1}\nwarmup_s = 0.0\n{}\n[topology]\nlinks = [\n",
+        "name = {name:?}\nseed = {}\nduration_s = {duration_s:.1}\nwarmup_s = 0.0\n{}\n[topology]\nlinks = [\n",
+        guess.seed,
         radio(guess)
     );
     let links = links(guess);
@@ -28,7 +29,7 @@ pub(super) fn scenario(seen: &Seen, name: &str, guess: &Guess) -> String {
         text += &format!("parents = {parents:?}\n");
     }
     text += &stack(seen, guess);
-    text += &wire(seen);
+    text += &wire(seen, guess);
     let flows: Vec<&SeenFlow> = seen.flows.iter().take(FLOWS_MAX).collect();
     for flow in &flows {
         text += &flow_text(flow, duration_s);
@@ -117,7 +118,7 @@ fn stack(seen: &Seen, guess: &Guess) -> String {
 }
 
 /// The wire beyond the border router, as far as flows to a host show it.
-fn wire(seen: &Seen) -> String {
+fn wire(seen: &Seen, guess: &Guess) -> String {
     let beyond: Vec<&SeenFlow> = seen.flows.iter().filter(|flow| flow.to.is_none()).collect();
     let waits = beyond.iter().filter_map(|flow| flow.beyond_s);
     let wait_s = waits.fold(f64::INFINITY, f64::min);
@@ -126,11 +127,8 @@ fn wire(seen: &Seen) -> String {
         let delay_ms = (5e2 * (wait_s - HANDOVER_S)).clamp(0.0, 10_000.0);
         text += &format!("delay_ms = {delay_ms:.0}\n");
     }
-    let lost: u64 = beyond.iter().map(|flow| flow.lost_beyond).sum();
-    let sent: u64 = beyond.iter().map(|flow| flow.segments).sum();
-    let loss = lost as f64 / sent.max(1) as f64;
-    if lost >= 3 && loss >= 0.02 {
-        text += &format!("loss = {:.3}\n", loss.min(0.5));
+    if guess.wire_loss > 0.0 {
+        text += &format!("loss = {:.3}\n", guess.wire_loss);
     }
     match text.is_empty() {
         true => text,

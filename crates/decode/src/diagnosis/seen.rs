@@ -89,7 +89,9 @@ impl Examiner {
                 from: ends.0,
                 to: ends.1,
                 frames,
-                attempts: ((link.asked + link.retries) as f64 / heard).max(frames),
+                // Where attempts fail with the same chance, heard retries for each heard frame are
+                // what the sniffer hears of the retries for each frame, whatever frames it missed.
+                attempts: frames * (1.0 + link.retries as f64 / link.asked.max(1) as f64 / heard),
                 worse: worse(link, begin_s),
             })
         });
