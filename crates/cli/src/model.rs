@@ -14,6 +14,8 @@ use crate::output::{self, BOLD, DIM};
 /// limit it, as on a mote; equation 3 is what equation 2 approximates for small losses.
 #[derive(Debug, clap::Args)]
 #[command(
+    override_usage = "motet model [OPTIONS] --mss <BYTES> --rtt <MS> --loss <FRACTION>\n                   \
+                      --window <SEGMENTS>",
     after_help = "Example:\n  motet model --mss 462 --rtt 755 --loss 0.0044 --window 4\n\n\
                   TCPlp measured 19.8 kb/s there (Table 9)."
 )]

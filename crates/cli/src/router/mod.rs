@@ -43,6 +43,10 @@ mod table;
 /// Make the motes behind a border router share its air fairly
 #[derive(Debug, ClapArgs)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(override_usage = "motet router [OPTIONS] --nfqueue <N|auto>\n       \
+                           motet router [OPTIONS] --air <SCENARIO.toml>\n       \
+                           motet router [OPTIONS] --radio <URL>\n       \
+                           motet router <COMMAND>")]
 #[command(group = ArgGroup::new("kind").args(["nfqueue", "air", "radio"]).required(true))]
 #[command(after_help = "\
 Beside any border router for 6LoWPAN, Thread's included: the kernel hands over the IPv6 packets of \
