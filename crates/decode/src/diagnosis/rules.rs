@@ -182,8 +182,8 @@ pub(super) fn limit_of(kind: &str) -> u64 {
     match kind {
         "router advertisement" | "router solicitation" | "DIS" | "beacon request" => 12,
         "DIO" | "DAO" | "beacon" => 30,
-        // While an answer is due a child asks each 100 ms (TCPlp, section 9.2), and while it is sent
-        // data as often as there are frames for it.
+        // While an answer is due a child asks each 100 ms (TCPlp, section 9.2), and while it is
+        // sent data as often as there are frames for it.
         "data request" => 300,
         _ => 40,
     }
