@@ -120,7 +120,7 @@ pub(crate) fn run(
     };
     let port = match &namespace {
         None => None,
-        Some(namespace) => Some(live::open_port(namespace, "")?),
+        Some(namespace) => Some(live::open_port(namespace, &[plan::MESH_PREFIX], "")?),
     };
     let arena = Arena::new();
     let is_alone = command.is_empty();

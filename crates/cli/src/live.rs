@@ -3,7 +3,7 @@
 //! The main thread runs the world: it sleeps until the air's next event or a packet from
 //! the kernel, lets the air catch up with the clock, and carries packets both ways.
 
-use std::{fs, io, time};
+use std::{fs, io, net::Ipv6Addr, time};
 
 use motet::time::Instant;
 use motet_lab::{net::plan, net::world::World};
@@ -26,15 +26,20 @@ pub(crate) fn enter_namespace(way_out: &str) -> Result<Namespace, Error> {
     namespace::enter().map_err(|error| Error::failed(format!("{error}{way_out}")))
 }
 
-/// Opens the kernel's end of the wire.
+/// Opens the kernel's end of the wire, which leads to these prefixes of 64 bits.
 ///
 /// # Errors
 /// One sentence that says why there is no link to the kernel; `way_out` ends it.
-pub(crate) fn open_port(namespace: &Namespace, way_out: &str) -> Result<PacketPort, Error> {
+pub(crate) fn open_port(
+    namespace: &Namespace,
+    prefixes: &[Ipv6Addr],
+    way_out: &str,
+) -> Result<PacketPort, Error> {
+    let routes: Vec<_> = prefixes.iter().map(|it| (*it, PREFIX_LEN)).collect();
     let config = PortConfig {
         host: plan::HOST,
         host_prefix_len: PREFIX_LEN,
-        routes: &[(plan::MESH_PREFIX, PREFIX_LEN)],
+        routes: &routes,
         ..PortConfig::default()
     };
     let port = PacketPort::open(namespace, &config)
@@ -53,12 +58,18 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Opens the kernel's end of the wire and lets the air's clock go on from `now`.
+    /// Opens the kernel's end of the wire to the motes under `prefixes`, and lets the air's clock
+    /// go on from `now`.
     ///
     /// # Errors
     /// One sentence that says why there is no link to the kernel; `way_out` ends it.
-    pub(crate) fn start(namespace: &Namespace, now: Instant, way_out: &str) -> Result<Self, Error> {
-        Ok(Self::over(open_port(namespace, way_out)?, now))
+    pub(crate) fn start(
+        namespace: &Namespace,
+        prefixes: &[Ipv6Addr],
+        now: Instant,
+        way_out: &str,
+    ) -> Result<Self, Error> {
+        Ok(Self::over(open_port(namespace, prefixes, way_out)?, now))
     }
 
     /// As [`Self::start`], over a port that is open, wherever it leads. Nothing else is touched.
@@ -126,5 +137,5 @@ pub(crate) fn broken(error: &io::Error) -> Error {
 /// Wireshark's claims a port, so that payloads are shown as data.
 const LOCAL_PORTS: &str = "50000 54327";
 
-/// Both prefixes of the plan are /64.
+/// All prefixes of the plan are /64.
 const PREFIX_LEN: u8 = 64;

@@ -210,6 +210,7 @@ pub(crate) mod linux {
         let capture = args.capture.create(records, move || stops.is_due());
         let capture = capture.map_err(|error| interrupt.check().err().unwrap_or(error))?;
         let rests = rests(&mesh.options);
+        let prefixes = mesh.options.prefixes(plan::MESH_PREFIX);
         let arena = Arena::new();
         let mut network = Network::new(mesh.options, &arena)
             .map_err(|error| Error::input(format!("there is no such mesh: {error}")))?;
@@ -224,7 +225,8 @@ pub(crate) mod linux {
         let world = &mut network.world;
         let (limit, advice) = (scenario.join_max(), mesh.join_advice);
         chain::join(world, nodes, limit, advice, interrupt)?;
-        let mut live = Live::start(&namespace, network.world.now(), NO_OTHER_WAY)?;
+        let now = network.world.now();
+        let mut live = Live::start(&namespace, &prefixes, now, NO_OTHER_WAY)?;
         introduce(&network, &rests, args);
         if let Some(dataset) = network.dataset_hex() {
             say(&format!("the Thread network's dataset: {dataset}"));

@@ -51,7 +51,7 @@ pub(super) fn run(scenario: &Path, args: &Args) -> Result<(), Error> {
         Some(_) => Interrupt::install_beside_hangup()?,
         None => (Interrupt::install()?, Arc::default()),
     };
-    let port = open(tun, prefix)?;
+    let port = open(tun, &mesh.options.prefixes(prefix))?;
     let wake = Wake::new().map_err(|error| Error::failed(describe(&error)))?;
     let (snapshot_server, snapshot_client) = snapshot_channel::open(wake.bell());
     let socket = serve::open_doors(shared.socket.as_deref(), shared.metrics, &snapshot_client)?;
@@ -127,13 +127,15 @@ fn mesh(scenario: &Path, args: &Args) -> Result<(Mesh, Config), Error> {
     Ok((mesh, fairness))
 }
 
-/// The door into the network that this process was started in, with a route to the mesh.
-pub(super) fn open(tun: &str, prefix: Ipv6Addr) -> Result<PacketPort, Error> {
+/// The door into the network that this process was started in, with a route to each prefix of
+/// motes, of 64 bits.
+pub(super) fn open(tun: &str, prefixes: &[Ipv6Addr]) -> Result<PacketPort, Error> {
+    let routes: Vec<_> = prefixes.iter().map(|it| (*it, PREFIX_LEN)).collect();
     let config = PortConfig {
         name: tun,
         host: plan::HOST,
         host_prefix_len: 128,
-        routes: &[(prefix, PREFIX_LEN)],
+        routes: &routes,
         link: Some(LinkKind::Tun),
         ..PortConfig::default()
     };

@@ -68,7 +68,7 @@ pub(super) fn run(url: &str, args: &Args) -> Result<(), Error> {
     let Some(mut node) = RadioNode::start(&start, &interrupt, &arena)? else {
         return Ok(());
     };
-    let port = air::open(tun, prefix)?;
+    let port = air::open(tun, &[prefix])?;
     let wake = Wake::new().map_err(|error| Error::failed(describe(&error)))?;
     let (snapshot_server, snapshot_client) = snapshot_channel::open(wake.bell());
     let socket = serve::open_doors(shared.socket.as_deref(), shared.metrics, &snapshot_client)?;

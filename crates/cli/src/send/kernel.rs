@@ -40,7 +40,12 @@ pub(super) fn carry<'m>(
     arena: &'m Arena,
 ) -> Result<(Outcome, Lateness), Error> {
     transfer.join()?;
-    let live = Live::start(namespace, transfer.chain.world.now(), OR_VIRTUAL)?;
+    let live = Live::start(
+        namespace,
+        &[plan::MESH_PREFIX],
+        transfer.chain.world.now(),
+        OR_VIRTUAL,
+    )?;
     let kernel = match transfer.direction {
         Direction::Up => KernelEnd::receive()?,
         Direction::Down => {

@@ -129,6 +129,32 @@ fn a_mote_over_bluetooth_answers_ping() {
     assert!(String::from_utf8_lossy(&output.stdout).contains(" 0% packet loss"));
 }
 
+/// The prefix of Bluetooth LE's motes beside a mesh is another one than the mesh's.
+#[test]
+fn motes_on_either_radio_of_a_mixed_mesh_answer_ping() {
+    if !has("ping") {
+        return;
+    }
+    let folder = folder();
+    let scenario = folder.path().join("mixed.toml");
+    let text = "
+        [topology]
+        chain = 2
+        [[node]]
+        id = 2
+        kind = \"ble\"
+        [[flow]]
+        from = 1";
+    fs::write(&scenario, text).unwrap();
+    let script = "for mote in $MOTET_MOTES; do ping -c 2 -W 5 $mote || exit 1; done";
+    let mut command = motet();
+    command.arg("up").arg("--scenario").arg(&scenario);
+    let output = command.args(["--", "sh", "-c", script]).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let answered = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(answered.matches(" 0% packet loss").count(), 2, "{answered}");
+}
+
 #[test]
 fn a_run_over_bluetooth_writes_a_capture_that_tshark_reads() {
     if !has("tshark") {

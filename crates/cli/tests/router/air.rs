@@ -23,6 +23,18 @@ const MATRIX: &str = "\
 -70 -60 -
 ";
 
+/// A mote in the mesh, and one over Bluetooth LE.
+const MIXED: &str = "\
+[topology]
+chain = 2
+[[node]]
+id = 2
+kind = \"ble\"
+[[flow]]
+from = 1
+";
+
+const OVER_BLE: &str = "fd12::2:c24d:6fff:fe74:2";
 const NEAR: &str = "fd12::1:4d:6f74:6574:1";
 const FAR: &str = "fd12::1:4d:6f74:6574:2";
 
@@ -225,11 +237,26 @@ pub(crate) fn takes_the_key_and_the_next_one() {
     refused(&motet(&words).output().unwrap(), 2, "no key file");
 }
 
+/// Motes over Bluetooth LE are below the prefix behind the mesh's.
+pub(crate) fn reaches_motes_on_either_radio() {
+    enter();
+    fs::write("/run/mesh.toml", MIXED).unwrap();
+    let router = Router::run(WORDS, "motes below fd12:0:0:1::/64");
+    for mote in [NEAR, OVER_BLE] {
+        echo_of(mote, 2_000);
+    }
+    router.end();
+}
+
 /// The far mote sends back what it is sent.
 fn echo(len: usize) {
+    echo_of(FAR, len);
+}
+
+fn echo_of(mote: &str, len: usize) {
     file("sent", len);
     finish(
-        start(&format!("nc -N -w 20 {FAR} 7 < /run/sent > /run/got")),
+        start(&format!("nc -N -w 20 {mote} 7 < /run/sent > /run/got")),
         SOON,
     );
     sh("cmp /run/sent /run/got");

@@ -63,6 +63,7 @@ const CASES: &[(&str, fn())] = &[
         air::takes_the_key_and_the_next_one,
     ),
     ("air: without root", air::needs_no_root),
+    ("air: both radios", air::reaches_motes_on_either_radio),
     ("air: an interface that goes", air::ends_with_its_interface),
     (
         "a flood passes, and leaves nothing",

@@ -19,6 +19,8 @@ use crate::net::plan;
 #[derive(Debug)]
 pub struct Fairness {
     router: Router,
+    /// The prefix of motes over Bluetooth LE beside a mesh, of 64 bits, where there are some.
+    beside: Option<Ipv6Addr>,
     kept: BTreeMap<PacketId, (Direction, Box<[u8]>)>,
     packets: u64,
     /// When the router is called again.
@@ -48,10 +50,12 @@ pub struct Ledger {
 }
 
 impl Fairness {
-    /// A router that has seen no packet.
-    pub fn new(config: Config) -> Self {
+    /// A router that has seen no packet. `beside`: the prefix of 64 bits of motes that take nothing
+    /// of the mesh's air, whose packets pass it.
+    pub fn new(config: Config, beside: Option<Ipv6Addr>) -> Self {
         Self {
             router: Router::new(config),
+            beside,
             kept: BTreeMap::new(),
             packets: 0,
             planned: None,
@@ -108,7 +112,7 @@ impl Fairness {
         now: Instant,
         timeouts: impl Fn(usize) -> u16,
     ) -> bool {
-        if is_beside_mesh(direction, packet) {
+        if self.is_beside_mesh(direction, packet) {
             return true;
         }
         let id = PacketId(self.packets);
@@ -143,6 +147,14 @@ impl Fairness {
         let copy = self.router.poll_copy(now)?;
         self.ledger.copies += 1;
         Some(copy.into())
+    }
+
+    /// Whether a packet is of a mote over Bluetooth LE beside a mesh, which takes nothing of its
+    /// air.
+    fn is_beside_mesh(&self, direction: Direction, packet: &[u8]) -> bool {
+        let prefix = |addr: Ipv6Addr| addr.to_bits() >> 64;
+        let mote = mote_addr(direction, packet).map(prefix);
+        self.beside.map(prefix).is_some_and(|it| mote == Some(it))
     }
 
     /// The next packet that goes now.
@@ -213,13 +225,6 @@ impl Fairness {
         self.ledger.left += 1;
         self.ledger.content_out = self.ledger.content_out.wrapping_add(content(packet));
     }
-}
-
-/// Whether a packet is of a mote over Bluetooth LE beside a mesh, which takes nothing of its air.
-fn is_beside_mesh(direction: Direction, packet: &[u8]) -> bool {
-    let prefix = |addr: Ipv6Addr| addr.to_bits() >> 64;
-    let beside = prefix(plan::prefix_over_ble(plan::MESH_PREFIX));
-    mote_addr(direction, packet).is_some_and(|addr| prefix(addr) == beside)
 }
 
 /// The mote of the mesh that a packet is from, or for.

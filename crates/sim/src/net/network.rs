@@ -173,7 +173,7 @@ impl<'m> Network<'m> {
         if let (Some(air), Some(ble)) = (world.ble_mut(), &options.ble) {
             bluetooth::furnish(air, ble, (options.ble_motes() + 1, options.seed));
         }
-        world.set_fairness(options.fairness.map(Fairness::new));
+        options.set_fairness(&mut world, prefix);
         world.change_later(std::mem::take(&mut options.later));
         options.set_noise(&mut world);
         options.set_ciphers(&mut world);
@@ -401,6 +401,12 @@ impl<'m> Network<'m> {
 }
 
 impl NetworkOptions {
+    /// Puts the policy for packets of the mesh's motes into the border router.
+    fn set_fairness(&self, world: &mut World<'_>, prefix: Ipv6Addr) {
+        let beside = self.is_mixed().then(|| plan::prefix_over_ble(prefix));
+        world.set_fairness(self.fairness.map(|it| Fairness::new(it, beside)));
+    }
+
     /// Lets nodes hear what other systems do.
     fn set_noise(&self, world: &mut World<'_>) {
         for node in 0..self.nodes.len() {

@@ -192,7 +192,7 @@ pub(super) fn check(document: &Document) -> Result<(), ScenarioError> {
 
 /// Whether a `[[node]]` of a mesh is a mote over Bluetooth LE.
 fn has_motes(document: &Document) -> bool {
-    list(document, "node").any(|(_, node)| node.get("kind").and_then(Value::as_str) == Some(BLE))
+    list(document, "node").any(|(_, node)| is_mote(node))
 }
 
 /// Checks the keys of the motes over Bluetooth LE beside a mesh: those of the mesh alone do nothing
@@ -202,7 +202,7 @@ fn of_motes(document: &Document) -> Result<(), ScenarioError> {
         return Err(useless(path, value, BLE));
     }
     for (number, node) in list(document, "node") {
-        let is_ble = node.get("kind").and_then(Value::as_str) == Some(BLE);
+        let is_ble = is_mote(node);
         let foreign = match is_ble {
             true => RadioKind::Ieee802154,
             false => RadioKind::Ble,
@@ -215,7 +215,35 @@ fn of_motes(document: &Document) -> Result<(), ScenarioError> {
             return Err(error.of_table("node", number));
         }
     }
+    link_faults(document)
+}
+
+/// Checks that no fault of a link is of a mote over Bluetooth LE: the air there has no gains.
+fn link_faults(document: &Document) -> Result<(), ScenarioError> {
+    let motes = list(document, "node").filter(|(_, node)| is_mote(node));
+    let motes: Vec<i64> = motes.filter_map(|(_, node)| integer(node, "id")).collect();
+    for (number, fault) in list(document, "fault") {
+        let is_link = fault.get("kind").is_some_and(|kind| has(kind, "link"));
+        let ends = ["node", "to"].map(|key| (key, integer(fault, key)));
+        let mut ends = ends.into_iter().filter(|_| is_link);
+        let on_ble = ends.find_map(|(key, end)| Some((key, end.filter(|it| motes.contains(it))?)));
+        if let Some((key, end)) = on_ble {
+            let error = ScenarioError::new(format!(
+                "fault.{key} is {end}, but must be a node of the mesh where fault.kind is \"link\": \
+                 node.kind is \"{BLE}\" there, so let the mote fail by \"off\" or \"reboot\""
+            ));
+            return Err(error.of_table("fault", number));
+        }
+    }
     Ok(())
+}
+
+fn is_mote(node: &Table) -> bool {
+    node.get("kind").and_then(Value::as_str) == Some(BLE)
+}
+
+fn integer(table: &Table, key: &str) -> Option<i64> {
+    table.get(key).and_then(Value::as_integer)
 }
 
 /// The keys of a section that mean something only with this radio; an empty name stands for all of

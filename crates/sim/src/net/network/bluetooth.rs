@@ -72,8 +72,8 @@ impl<'m> Builder<'_, 'm> {
             let memory = memory.unwrap_or_else(|| tcple_memory(places, self.arena));
             link = link.with_tcple(memory);
         }
-        if is_central && self.options.queues_flows && !self.options.is_mixed() {
-            link.set_flow_queues(self.flow_queues(returned.flows.take()));
+        if is_central && self.options.queues_flows {
+            link.set_flow_queues(self.flow_queues(returned.ble_flows.take()));
         }
         if is_central || joining == Joining::Static {
             *link.contexts_mut() = plan::contexts_under(self.ble_prefix());

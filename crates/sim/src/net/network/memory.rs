@@ -40,6 +40,7 @@ pub(super) struct NodeMemory<'m> {
     pub(super) security: Option<&'m mut Security<'m>>,
     pub(super) join_proxy: Option<&'m mut JoinProxy>,
     pub(super) cable: Option<&'m mut [u8]>,
+    pub(super) ble_flows: Option<&'m mut FlowQueues<'m>>,
     pub(super) ble_queue: Option<&'m mut [u8]>,
     pub(super) ble_registrations: Option<&'m mut [Registration]>,
     pub(super) peers: Option<&'m mut [Peer<'m>]>,
@@ -89,7 +90,7 @@ impl<'m> NodeMemory<'m> {
                 Link::Cable(cable) => returned.cable = Some(cable.into_memory()),
                 Link::Ble(mut ble) => {
                     returned.tcple = ble.take_tcple();
-                    returned.flows = ble.take_flow_queues().or(returned.flows);
+                    returned.ble_flows = ble.take_flow_queues();
                     let BleMemory {
                         peers,
                         queue,

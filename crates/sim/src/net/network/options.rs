@@ -522,6 +522,12 @@ impl NetworkOptions {
         self.ble.is_some() && self.has_mesh()
     }
 
+    /// The prefixes of 64 bits that motes have addresses under, where the mesh has this one.
+    pub fn prefixes(&self, prefix: Ipv6Addr) -> Vec<Ipv6Addr> {
+        let over_ble = self.is_mixed().then(|| plan::prefix_over_ble(prefix));
+        std::iter::once(prefix).chain(over_ble).collect()
+    }
+
     /// How many motes are on the air of Bluetooth LE.
     pub fn ble_motes(&self) -> usize {
         self.nodes.iter().filter(|node| node.is_ble).count()

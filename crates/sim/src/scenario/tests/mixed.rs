@@ -1,7 +1,12 @@
 //! Motes over Bluetooth LE beside a mesh, on one border router.
 
+use motet::link::Link;
+use motet::time::Instant;
+
 use super::security::key_file;
 use super::*;
+use crate::Arena;
+use crate::net::network::{BESIDE, Network, RADIO};
 
 const MESH: &str = "duration_s = 60\nwarmup_s = 10\n[topology]\nchain = 3\n";
 
@@ -42,6 +47,12 @@ fn keys_that_do_nothing_there_are_refused() {
         (
             mixed(&format!("{flow}[[attacker]]\nnear = 3\nkind = \"ra\"\n")),
             "attacker.near is 3, but must be a node of the mesh",
+        ),
+        (
+            mixed(&format!(
+                "{flow}[[fault]]\nkind = \"link\"\nnode = 0\nto = 3\nat_s = 20\n"
+            )),
+            "[[fault]] 1: fault.to is 3, but must be a node of the mesh where fault.kind is \"link\"",
         ),
         (
             "[topology]\nperipherals = 2\n[radio]\nkind = \"ble\"\n[[flow]]\nfrom = 1\n\
@@ -110,4 +121,24 @@ fn the_air_of_the_mesh_has_nothing_of_it() {
     let alone = frames(&format!("{two}[[flow]]\nfrom = 2\n"));
     let difference = beside.abs_diff(alone) as f64 / alone as f64;
     assert!(difference < 0.05, "{beside} and {alone} frames");
+}
+
+/// Flows into either air have queues of their own, before and after the border router has been off.
+#[test]
+fn each_radio_of_the_border_router_has_flow_queues() {
+    let plan = plan(&mixed("[[flow]]\nfrom = 2\n")).unwrap();
+    let arena = Arena::new();
+    let options = plan.points[0].scenario.network.clone();
+    let mut network = Network::new(options, &arena).unwrap();
+    let check = |network: &Network<'_>| {
+        let node = network.world.node(0);
+        assert!(matches!(node.link(RADIO), Some(Link::Mesh(mesh)) if mesh.flow_queues().is_some()));
+        assert!(matches!(node.link(BESIDE), Some(Link::Ble(ble)) if ble.flow_queues().is_some()));
+    };
+    check(&network);
+    network.world.run_until(Instant::from_micros(1_000_000));
+    network.switch_off(0);
+    network.world.run_until(Instant::from_micros(2_000_000));
+    network.switch_on(0, &arena);
+    check(&network);
 }
