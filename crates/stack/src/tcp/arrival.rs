@@ -104,7 +104,11 @@ impl<'m> Tcp<'m> {
                 {
                     connection.waited_ms = waited_ms;
                 }
-                connection.on_segment(&mut segment)
+                let arrived = connection.on_segment(&mut segment);
+                if arrived == Ok(true) {
+                    self.counters.predicted = self.counters.predicted.wrapping_add(1);
+                }
+                arrived.map(|_| ())
             }
             over => {
                 let outlived = over.map(|connection| {
@@ -224,7 +228,7 @@ impl<'m> Tcp<'m> {
         if let Some(slot) = self.waiting_for(entry.listener()) {
             self.hand_over_entry(index, slot);
             let connection = self.at_mut(slot).ok_or(SegmentDrop::NoConnection)?;
-            return connection.on_segment(segment);
+            return connection.on_segment(segment).map(|_| ());
         }
         if segment.payload.is_empty() && !segment.has(Flags::FIN) {
             return Ok(());
@@ -317,7 +321,7 @@ impl<'m> Tcp<'m> {
             // It needs no place in a table that others may have filled.
             self.hand_over(&entry, slot);
             let connection = self.at_mut(slot).ok_or(SegmentDrop::NoConnection)?;
-            return connection.on_segment(segment);
+            return connection.on_segment(segment).map(|_| ());
         }
         if !self.may_wait(listener.0) {
             return Err(SegmentDrop::HalfOpenFull);

@@ -24,17 +24,18 @@ use crate::wire::tcp::Flags;
 use crate::wire::tcp::TIMESTAMPS_LEN;
 
 impl Connection<'_> {
-    /// A segment for this connection. An error is the reason why it (or the rest of it) was
-    /// dropped; after [`SegmentDrop::UnacceptableAck`] the caller sends a reset.
-    pub(super) fn on_segment(&mut self, seg: &mut Segment<'_>) -> Result<(), SegmentDrop> {
+    /// A segment for this connection; whether it was predicted. An error is the reason why it (or
+    /// the rest of it) was dropped; after [`SegmentDrop::UnacceptableAck`] the caller sends a
+    /// reset.
+    pub(super) fn on_segment(&mut self, seg: &mut Segment<'_>) -> Result<bool, SegmentDrop> {
         match self.state() {
             State::Closed | State::Listen => Err(SegmentDrop::NoConnection),
-            State::SynSent => self.arrive_in_syn_sent(seg),
+            State::SynSent => self.arrive_in_syn_sent(seg).map(|()| false),
             _ if self.config.header_prediction && self.is_predicted(seg) => {
                 self.take_predicted(seg);
-                Ok(())
+                Ok(true)
             }
-            _ => self.arrive(seg),
+            _ => self.arrive(seg).map(|()| false),
         }
     }
 

@@ -436,6 +436,10 @@ pub struct OutgoingSegment {
 pub struct TcpCounters {
     /// Segments received, wrong ones included.
     pub received: u32,
+    /// Of these, the segments that header prediction took: the next data or the next
+    /// acknowledgment of a transfer one way, and nothing else. Counted where a connection has
+    /// [`Config::header_prediction`](super::Config::header_prediction).
+    pub predicted: u32,
     /// Segments sent, first transmissions and retransmissions.
     pub sent: u32,
     /// Segments sent again, by [`RetransmissionCause`].
@@ -451,6 +455,7 @@ pub struct TcpCounters {
 impl TcpCounters {
     pub(super) const NEW: Self = Self {
         received: 0,
+        predicted: 0,
         sent: 0,
         retransmissions: [0; RetransmissionCause::COUNT],
         drops: [0; SegmentDrop::COUNT],
