@@ -122,7 +122,7 @@ impl NeighborTiming {
             let (less, more) = (known / STEPS, known / (3 * STEPS));
             self.apart_us = match known {
                 0 => apart,
-                _ => apart.clamp(known - less, known.saturating_add(more)),
+                _ => apart.max(known - less).min(known.saturating_add(more)),
             };
         }
         self.apart(at)

@@ -104,7 +104,8 @@ pub(crate) fn interval(needs: impl Iterator<Item = Need>, current: u16) -> Optio
     let target = (sum * 5 / 4).div_ceil(UNIT_US);
     let target = u16::try_from(target)
         .unwrap_or(u16::MAX)
-        .clamp(shortest, LONGEST.max(shortest));
+        .max(shortest)
+        .min(LONGEST.max(shortest));
     let now = u64::from(current) * UNIT_US;
     let is_off = sum * 10 < now * 8 || sum * 10 > now * 9;
     (is_off && target != current).then_some(target)

@@ -155,7 +155,7 @@ impl MeshSettings {
         let Some(apart) = apart.filter(|_| !self.relays_copy(mac)) else {
             return pace;
         };
-        apart.clamp(fraction(pace, 3, 4), fraction(pace, 5, 4))
+        apart.max(fraction(pace, 3, 4)).min(fraction(pace, 5, 4))
     }
 
     /// How long a relay lags while the time between arriving frames is unknown.
