@@ -34,6 +34,9 @@ pub(crate) const OVER_TARGET: &str = "thumbv7em-none-eabihf";
 /// The image that is built as a child of a Thread network and as a mote with a key alone.
 pub(crate) const THREAD_COST: &str = "thread-cost";
 
+/// The image with all parts of Motet that a mote may have at once.
+pub(crate) const FULL_NODE: &str = "full-node";
+
 /// A Cortex-M0+.
 pub(crate) const TARGET: &str = "thumbv6m-none-eabi";
 
@@ -134,6 +137,11 @@ pub(crate) fn build_without_thread(workspace: &Workspace) -> Result<()> {
 /// Builds [`THREAD_COST`] as a child, in place of the one without; gives the lines that can panic.
 pub(crate) fn build_with_thread(workspace: &Workspace) -> Result<Vec<String>> {
     build_router(workspace, THREAD_COST, ["thread", "thread,trap-panics"])
+}
+
+/// Builds [`FULL_NODE`]; gives the lines that can panic.
+pub(crate) fn build_full_node(workspace: &Workspace) -> Result<Vec<String>> {
+    build_router(workspace, FULL_NODE, ["full", "full,trap-panics"])
 }
 
 /// Builds an image with the first of these features, or the second where a panic is reachable.

@@ -16,10 +16,11 @@ use serde::{Deserialize, Serialize};
 use crate::Format;
 use crate::composition::{code_by, file_of, module_of};
 use crate::firmware::{
-    BLE_COST, RPL_COST, SECURITY_COST, SLEEPY_COST, TCP_COST, THREAD_COST, build_minimal_node,
-    build_with_ble, build_with_rpl, build_with_security, build_with_sleepy, build_with_tcple,
-    build_with_thread, build_without_ble, build_without_rpl, build_without_security,
-    build_without_sleepy, build_without_tcp, build_without_thread, image_path, run_pair,
+    BLE_COST, FULL_NODE, RPL_COST, SECURITY_COST, SLEEPY_COST, TCP_COST, THREAD_COST,
+    build_full_node, build_minimal_node, build_with_ble, build_with_rpl, build_with_security,
+    build_with_sleepy, build_with_tcple, build_with_thread, build_without_ble, build_without_rpl,
+    build_without_security, build_without_sleepy, build_without_tcp, build_without_thread,
+    image_path, run_pair,
 };
 use crate::image::Image;
 use crate::over_text::OverText;
@@ -28,8 +29,8 @@ use crate::step::StepOutcome;
 use crate::tools::{self, QEMU};
 use crate::workspace::{Workspace, in_ci};
 use verdicts::{
-    ble_verdict, rpl_verdict, security_verdict, sleepy_verdict, tcp_verdict, tcple_verdict,
-    thread_verdict,
+    ble_verdict, full_verdict, rpl_verdict, security_verdict, sleepy_verdict, tcp_verdict,
+    tcple_verdict, thread_verdict,
 };
 
 /// Bytes of RAM that a minimal node may take, static and stack together: three quarters of
@@ -43,7 +44,7 @@ const NODE_RAM_MAX: u32 = 24 * 1024;
 const GROWTH_SHARE: u32 = 200;
 
 /// How many figures there are.
-const FIGURES: usize = 20;
+const FIGURES: usize = 22;
 
 /// The figures, in bytes.
 #[derive(Serialize, Deserialize, Clone, Copy)]
@@ -99,6 +100,13 @@ struct Sizes {
     /// Static RAM that it adds.
     #[serde(default)]
     thread_ram_bytes: Option<u32>,
+    /// Flash of a mote with all parts at once: TCP, TCPHC, RPL, a key, CIT, its own pace, both
+    /// sides of sleep, Bluetooth LE with TCPlE. None in a snapshot of before.
+    #[serde(default)]
+    full_node_text_bytes: Option<u32>,
+    /// Its static RAM, buffers and queues included.
+    #[serde(default)]
+    full_node_ram_bytes: Option<u32>,
     /// Flash of the minimal node.
     minimal_node_text_bytes: u32,
     /// Its static RAM, buffers and queues included.
@@ -127,6 +135,8 @@ impl Sizes {
             ("over_text_bytes", self.over_text_bytes),
             ("thread_text_bytes", self.thread_text_bytes),
             ("thread_ram_bytes", self.thread_ram_bytes),
+            ("full_node_text_bytes", self.full_node_text_bytes),
+            ("full_node_ram_bytes", self.full_node_ram_bytes),
             (
                 "minimal_node_text_bytes",
                 Some(self.minimal_node_text_bytes),
@@ -185,6 +195,7 @@ pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result
             print!("\n{}{}", sleepy_verdict(&sizes), rows(&sleepy_code));
             print!("\n{}", over.verdict());
             print!("\n{}{}", thread_verdict(&sizes), rows(&thread_code));
+            print!("\n{}", full_verdict(&sizes));
         }
     }
     for line in &panics {
@@ -261,18 +272,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
     let [connection_bytes, listener_bytes, half_open_bytes] = type_sizes(workspace)?;
     let echo_node = image("echo-node")?;
     let minimal_node_text_bytes = echo_node.flash_bytes()?;
-    let stack_high_water_bytes = if tools::find(QEMU).is_some() || in_ci() {
-        let run = run_pair(workspace)?;
-        let depth = run.figure("stack_high_water_bytes");
-        ensure!(
-            depth.is_some(),
-            "the pair of nodes printed no stack depth:\n{}",
-            run.output
-        );
-        depth
-    } else {
-        None
-    };
+    let stack_high_water_bytes = stack_depth(workspace)?;
     let code = code_by(module_of, &image_path(workspace, "echo-node"))?;
     let (tcp_text_bytes, tcp_code) = tcp_cost(workspace)?;
     let rpl = rpl_cost(workspace)?;
@@ -282,6 +282,8 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
     let sleepy = sleepy_cost(workspace)?;
     let over = OverText::measure(workspace)?;
     let thread = thread_cost(workspace)?;
+    let full_panics = build_full_node(workspace)?;
+    let full_node = image(FULL_NODE)?;
     let sizes = Sizes {
         connection_bytes,
         listener_bytes,
@@ -300,6 +302,8 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         over_text_bytes: Some(over.motet),
         thread_text_bytes: Some(thread.text_bytes),
         thread_ram_bytes: Some(thread.ram_bytes),
+        full_node_text_bytes: Some(full_node.flash_bytes()?),
+        full_node_ram_bytes: Some(full_node.ram_bytes()?),
         minimal_node_text_bytes,
         minimal_node_ram_bytes: echo_node.ram_bytes()?,
         stack_high_water_bytes,
@@ -323,9 +327,25 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
             security.panics,
             sleepy.panics,
             thread.panics,
+            full_panics,
         ]
         .concat(),
     })
+}
+
+/// The call stack of the pair of nodes at its deepest; `None` where there is no QEMU.
+fn stack_depth(workspace: &Workspace) -> Result<Option<u32>> {
+    if tools::find(QEMU).is_none() && !in_ci() {
+        return Ok(None);
+    }
+    let run = run_pair(workspace)?;
+    let depth = run.figure("stack_high_water_bytes");
+    ensure!(
+        depth.is_some(),
+        "the pair of nodes printed no stack depth:\n{}",
+        run.output
+    );
+    Ok(depth)
 }
 
 /// What TCP costs, by itself: code and constants, a connection, a passive socket.
@@ -579,6 +599,8 @@ mod tests {
         over_text_bytes: None,
         thread_text_bytes: None,
         thread_ram_bytes: None,
+        full_node_text_bytes: None,
+        full_node_ram_bytes: None,
         minimal_node_text_bytes: 40_000,
         minimal_node_ram_bytes: 9_000,
         stack_high_water_bytes: Some(2_000),

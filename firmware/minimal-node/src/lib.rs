@@ -62,6 +62,7 @@ pub struct TwoLinks {
     mesh: MeshStorage<8, 8, 4, 1, 256, 8>,
     #[cfg(feature = "ble")]
     ble: BleStorage,
+    routes: [Option<Route>; ROUTES],
     connections: [Slot<'static>; 1],
     links: MaybeUninit<[Link<'static>; LINKS]>,
     node: MaybeUninit<Node<'static>>,
@@ -90,6 +91,10 @@ struct TcpleStorage {
 #[cfg(feature = "tcp")]
 const LINKS: usize = 1 + cfg!(feature = "ble") as usize;
 
+/// A leaf has none.
+#[cfg(feature = "tcp")]
+const ROUTES: usize = if cfg!(feature = "relay") { 8 } else { 0 };
+
 #[cfg(feature = "tcp")]
 impl TwoLinks {
     /// Not lent yet.
@@ -109,6 +114,7 @@ impl TwoLinks {
                 held: MaybeUninit::uninit(),
             },
         },
+        routes: [None; ROUTES],
         connections: [Slot::EMPTY],
         links: MaybeUninit::uninit(),
         node: MaybeUninit::uninit(),
@@ -180,7 +186,7 @@ pub fn start_router(
     storage.node.write(Node::without_tcp(links, ip, rng, now))
 }
 
-/// A leaf with every link that the build has.
+/// A node with every link that the build has; with the feature `relay` it passes packets on.
 #[cfg(feature = "tcp")]
 #[inline(never)]
 pub fn start_two_links(
@@ -191,14 +197,23 @@ pub fn start_two_links(
 ) -> &'static mut Node<'static> {
     let mut rng = Rng::from_seed(seed);
     let radio = (mac::Config::new(PAN, eui64), Radio::CAPABILITIES);
-    let mesh = Mesh::new(MeshConfig::default(), radio, storage.mesh.lend(), &mut rng);
+    let config = MeshConfig {
+        #[cfg(feature = "full")]
+        forwarding: motet::link::Forwarding::Immediate,
+        ..MeshConfig::default()
+    };
+    let mesh = Mesh::new(config, radio, storage.mesh.lend(), &mut rng);
     let mesh = mesh.unwrap_or_else(|unfit| stop(unfit));
     let links = storage.links.write([
         Link::Mesh(mesh),
         #[cfg(feature = "ble")]
         Link::Ble(storage.ble.lend(eui64)),
     ]);
-    let ip = Ip::new(ip::Config::default(), &mut []);
+    let config = ip::Config {
+        forwards: cfg!(feature = "relay"),
+        ..ip::Config::default()
+    };
+    let ip = Ip::new(config, &mut storage.routes);
     let memory = Memory {
         connections: &mut storage.connections,
         listeners: &mut [],

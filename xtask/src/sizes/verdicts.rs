@@ -49,6 +49,15 @@ pub(super) fn thread_verdict(sizes: &Sizes) -> String {
     verdict("A child of a Thread network adds", figures, limits)
 }
 
+/// Whether a mote with all parts at once keeps to its limits, in a line.
+pub(super) fn full_verdict(sizes: &Sizes) -> String {
+    let figures = [sizes.full_node_text_bytes, sizes.full_node_ram_bytes];
+    let [text, ram] = figures.map(Option::unwrap_or_default);
+    let text = against("A mote with all parts takes", text, FULL_TEXT_MAX);
+    let ram = against("its RAM is", ram, FULL_RAM_MAX);
+    format!("{text}, and {ram}\n")
+}
+
 /// What something adds to flash and RAM, and the limits of both.
 fn verdict(adds: &str, figures: [Option<u32>; 2], [text_max, ram_max]: [u32; 2]) -> String {
     let [text, ram] = figures.map(Option::unwrap_or_default);
@@ -83,6 +92,10 @@ const SECURITY_RAM_MAX: u32 = 1_280;
 /// What a child of a Thread network should add to a mote with a key that may sleep.
 const THREAD_TEXT_MAX: u32 = 10_240;
 const THREAD_RAM_MAX: u32 = 320;
+
+/// What a mote with all parts at once should take: flash, and static RAM of a chip that has 32 KiB.
+const FULL_TEXT_MAX: u32 = 150_000;
+const FULL_RAM_MAX: u32 = 32 * 1024;
 
 /// What Contiki-NG's RPL-lite alone takes on the same processor, with `-Os`.
 const RPL_LITE_TEXT: u32 = 10_414;
