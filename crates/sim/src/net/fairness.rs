@@ -11,6 +11,7 @@ use std::net::Ipv6Addr;
 
 use motet::time::{Duration, Instant};
 use motet::wire::ipv6::Header;
+use motet::wire::tcp;
 use motet_taim::{Config, Decision, Direction, Packet, PacketId, Router};
 
 use crate::net::plan;
@@ -29,6 +30,8 @@ pub struct Fairness {
     /// before the first of them was held.
     motes: BTreeMap<usize, (u32, u16)>,
     timeouts_held: u64,
+    /// The last packet of each flow that came out.
+    last: BTreeMap<FlowKey, PacketId>,
     ledger: Ledger,
 }
 
@@ -43,6 +46,12 @@ pub struct Ledger {
     pub dropped: u64,
     /// Copies that were made.
     pub copies: u64,
+    /// Packets that were held.
+    pub held: u64,
+    /// Packets that are not TCP, and those of them that were held.
+    pub others: [u64; 2],
+    /// Packets that came out behind one of their flow that had gone in later.
+    pub disordered: u64,
     /// The sum of the hashes of all packets that went in.
     content_in: u64,
     /// The sum of the hashes of packets that came out, or were dropped.
@@ -61,6 +70,7 @@ impl Fairness {
             planned: None,
             motes: BTreeMap::new(),
             timeouts_held: 0,
+            last: BTreeMap::new(),
             ledger: Ledger::default(),
         }
     }
@@ -83,9 +93,9 @@ impl Fairness {
             entered,
             left,
             dropped,
-            copies: _,
             content_in,
             content_out,
+            ..
         } = self.ledger;
         entered == left + dropped + self.kept.len() as u64
             && content_in == content_out.wrapping_add(held)
@@ -125,9 +135,17 @@ impl Fairness {
             headers: packet,
             len: packet.len(),
         };
-        match self.router.on_packet(&shown, now) {
+        let decision = self.router.on_packet(&shown, now);
+        let is_held = decision == Decision::Hold;
+        self.ledger.held += u64::from(is_held);
+        if !is_tcp(packet) {
+            let [all, held] = &mut self.ledger.others;
+            *all += 1;
+            *held += u64::from(is_held);
+        }
+        match decision {
             Decision::Pass => {
-                self.note_left(packet);
+                self.note_left(id, packet);
                 true
             }
             Decision::Hold => {
@@ -167,8 +185,9 @@ impl Fairness {
         while let Some(id) = self.router.poll_dropped() {
             self.drop(id, &timeouts);
         }
-        let (direction, packet) = self.let_out(next?, timeouts)?;
-        self.note_left(&packet);
+        let id = next?;
+        let (direction, packet) = self.let_out(id, timeouts)?;
+        self.note_left(id, &packet);
         Some((direction, packet))
     }
 
@@ -221,8 +240,16 @@ impl Fairness {
         self.router.release_all();
     }
 
-    fn note_left(&mut self, packet: &[u8]) {
+    fn note_left(&mut self, id: PacketId, packet: &[u8]) {
         self.ledger.left += 1;
+        if self.last.len() >= FLOWS_MAX {
+            self.last.clear();
+        }
+        if let Some(flow) = flow_of(packet) {
+            let last = self.last.entry(flow).or_insert(id);
+            self.ledger.disordered += u64::from(*last > id);
+            *last = id.max(*last);
+        }
         self.ledger.content_out = self.ledger.content_out.wrapping_add(content(packet));
     }
 }
@@ -240,6 +267,24 @@ fn mote_addr(direction: Direction, packet: &[u8]) -> Option<Ipv6Addr> {
         Direction::Down => header.dst,
     })
 }
+
+/// The ends of a connection: addresses, and the bytes of its ports.
+type FlowKey = (Ipv6Addr, Ipv6Addr, [u8; 4]);
+
+/// The flow that a packet of TCP is of.
+fn flow_of(packet: &[u8]) -> Option<FlowKey> {
+    let (header, payload) = Header::parse_start(packet).ok()?;
+    let ports = payload.first_chunk().filter(|_| is_tcp(packet))?;
+    Some((header.src, header.dst, *ports))
+}
+
+fn is_tcp(packet: &[u8]) -> bool {
+    let header = Header::parse_start(packet);
+    header.is_ok_and(|(header, _)| header.next_header == tcp::NEXT_HEADER)
+}
+
+/// Flows whose order is watched at a time.
+const FLOWS_MAX: usize = 4_096;
 
 /// The shortest time between two calls.
 const TICK: Duration = Duration::from_micros(1);

@@ -512,6 +512,12 @@ impl<'m> World<'m> {
         }
     }
 
+    /// Writes every frame of the mesh to `capture` from now on, be there another air or not.
+    #[cfg(feature = "captures")]
+    pub(crate) fn set_mesh_capture(&mut self, capture: Capture) {
+        self.air.set_capture(Some(capture));
+    }
+
     /// Takes the capture of the air back, to finish it.
     pub fn take_capture(&mut self) -> Option<Capture> {
         match &mut self.ble {

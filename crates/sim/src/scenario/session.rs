@@ -22,7 +22,7 @@ use crate::air::log::Seen;
 use crate::air::radio::{OFF_MIN, State};
 use crate::capture::Capture;
 use crate::net::moves;
-use crate::net::network::{Arrivals, RADIO};
+use crate::net::network::{Arrivals, Network, RADIO};
 use crate::net::outages::Switch;
 use crate::net::run::{Ended, Next, Stretch};
 use crate::net::topology::TopologyError;
@@ -210,6 +210,28 @@ impl Session {
     pub fn is_over(&self) -> bool {
         self.cell
             .with_dependent(|_, going| matches!(going.phase, Phase::Over(..)))
+    }
+
+    /// The network at this moment.
+    pub(crate) fn inspect<T>(&self, look: impl FnOnce(&Network<'_>) -> T) -> T {
+        self.cell
+            .with_dependent(|_, going| look(&going.run.network))
+    }
+
+    /// Writes each packet of the wire, each frame of the mesh and each packet of Bluetooth LE's air
+    /// to a capture of its own from now on, where there are such.
+    #[cfg(feature = "captures")]
+    pub(crate) fn record(&mut self, [wire, mesh, over_ble]: [Capture; 3]) {
+        self.cell.with_dependent_mut(|_, going| {
+            let world = &mut going.run.network.world;
+            if let Some(own) = world.wire_mut() {
+                own.set_capture(wire);
+            }
+            world.set_mesh_capture(mesh);
+            if let Some(air) = world.ble_mut() {
+                air.set_capture(Some(over_ble));
+            }
+        });
     }
 
     /// Begins to log frames and radio states, at most `limit` happenings between two calls of

@@ -29,7 +29,8 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "experiments",
         &[
-            "air", "apps", "ble", "coap", "keys", "net", "parallel", "scenario", "stats", "streams",
+            "air", "apps", "ble", "capture", "coap", "keys", "net", "parallel", "scenario",
+            "stats", "streams",
         ],
     ),
     (

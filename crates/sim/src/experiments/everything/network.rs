@@ -51,8 +51,8 @@ pub(super) struct Roles {
     pub(super) down: Vec<usize>,
     pub(super) asked: Vec<usize>,
     pub(super) datagrams: Vec<usize>,
-    /// A relay that the others can do without.
-    pub(super) dies: usize,
+    /// Relays that the others can do without, of which one dies; the likeliest last.
+    pub(super) dies: Vec<usize>,
     /// A link that gets worse: from a mote to its parent.
     pub(super) worsens: [usize; 2],
 }
@@ -61,13 +61,15 @@ pub(super) struct Roles {
 const MOTES: usize = 33;
 const ON_BLE: usize = 3;
 const ASLEEP: usize = 6;
-const BULK_EACH_WAY: usize = 2;
+/// Bulk flows of the mesh, up and down: admission is for more than two that share the air.
+const BULK_UP: usize = 4;
+const BULK_DOWN: usize = 2;
 const ASKED: usize = 3;
 const DATAGRAMS: usize = 2;
 /// Floors that a seed tries until one has a mote for each role.
 const FLOORS_MAX: u64 = 64;
 
-/// When the relay dies, s after all motes have joined.
+/// When a relay dies, s after all motes have joined; for good.
 pub(super) const DIES_AT_S: u64 = 150;
 /// When a link gets worse.
 pub(super) const WORSE_AT_S: u64 = 300;
@@ -94,7 +96,8 @@ fn head(floor: u64, without: &[Part], seconds: u64) -> String {
         "name = \"everything\"\nseed = {floor}\nduration_s = {seconds}\nwarmup_s = {WARMUP_S}\n\
          sample_s = 0.5\n[topology]\nfloor = {MOTES}\nfloor_hops = 4\njoining = \"rpl\"\n\
          [radio]\nprofile = \"nrf52840\"\n{}[stack]\necn = {}\npacing = \"{}\"\n\
-         compression = \"{}\"\nforwarding = \"{}\"\n[router]\npolicy = \"{}\"\nflow_queues = {}\n",
+         compression = \"{}\"\nforwarding = \"{}\"\n[router]\npolicy = \"{}\"\nflow_queues = {}\n\
+         [wire]\nloss = {WIRE_LOSS}\n",
         if has(Part::Tcple) {
             "tcple = true\n"
         } else {
@@ -104,11 +107,7 @@ fn head(floor: u64, without: &[Part], seconds: u64) -> String {
         if has(Part::Pacing) { "auto" } else { "off" },
         if has(Part::Tcphc) { "tcphc" } else { "none" },
         if has(Part::Cit) { "cit" } else { "copy" },
-        if has(Part::Admission) {
-            "admission"
-        } else {
-            "none"
-        },
+        if has(Part::Admission) { "auto" } else { "none" },
         has(Part::Queues),
     );
     if has(Part::Security) {
@@ -125,8 +124,7 @@ impl Roles {
             (1..nodes).partition(|n| tree.children(*n) == 0);
         // The deepest last.
         leaves.sort_by_key(|n| (tree.depth(*n), *n));
-        let bulk = 2 * BULK_EACH_WAY;
-        let far = leaves.split_off(leaves.len().checked_sub(bulk)?);
+        let far = leaves.split_off(leaves.len().checked_sub(BULK_UP + BULK_DOWN)?);
         let mut near = leaves.into_iter();
         let mut take = |count: usize| -> Option<Vec<usize>> {
             let taken: Vec<usize> = near.by_ref().take(count).collect();
@@ -137,8 +135,7 @@ impl Roles {
         let rest: Vec<usize> = near.chain(relays.iter().copied()).collect();
         let (asked, rest) = rest.split_at_checked(ASKED)?;
         let datagrams = rest.get(..DATAGRAMS)?;
-        let (up, down): (Vec<_>, Vec<_>) = (0..).zip(&far).partition(|(n, _)| n % 2 == 0);
-        let ends = |part: Vec<(usize, &usize)>| part.into_iter().map(|(_, n)| *n).collect();
+        let (up, down) = far.split_at_checked(BULK_UP)?;
         let used: BTreeSet<usize> = asked.iter().chain(datagrams).copied().collect();
         // Its death cuts nobody off, and ends no flow.
         let spared = |relay: &usize| {
@@ -148,20 +145,18 @@ impl Roles {
             };
             !used.contains(relay) && dead.without_path() == BTreeSet::from([*relay])
         };
-        let dies = relays
-            .iter()
-            .copied()
-            .filter(spared)
-            .max_by_key(|n| (tree.children(*n), *n))?;
+        let mut dies: Vec<usize> = relays.iter().copied().filter(spared).collect();
+        dies.sort_by_key(|n| (tree.children(*n), *n));
+        let likeliest = *dies.last()?;
         let worse = far
             .iter()
             .copied()
-            .find(|n| tree.parent(*n) != Some(dies))?;
+            .find(|n| tree.parent(*n) != Some(likeliest))?;
         Some(Self {
             on_ble,
             asleep,
-            up: ends(up),
-            down: ends(down),
+            up: up.to_vec(),
+            down: down.to_vec(),
             asked: asked.to_vec(),
             datagrams: datagrams.to_vec(),
             dies,
@@ -169,7 +164,13 @@ impl Roles {
         })
     }
 
-    /// Nodes, flows and faults of the scenario.
+    /// The ends of the mesh's bulk flows.
+    pub(super) fn far(&self) -> Vec<usize> {
+        self.up.iter().chain(&self.down).copied().collect()
+    }
+
+    /// Nodes, flows and faults of the scenario; not the relay that dies, which is chosen when its
+    /// time has come.
     fn text(&self, without: &[Part]) -> String {
         let mut text = String::new();
         let policy = match without.contains(&Part::Hints) {
@@ -191,7 +192,7 @@ impl Roles {
         for from in self.asleep.iter().chain(self.on_ble.get(2)) {
             let _ = writeln!(
                 text,
-                "[[flow]]\nkind = \"periodic\"\nfrom = {from}\ninterval_s = 30"
+                "[[flow]]\nkind = \"periodic\"\nfrom = {from}\ninterval_s = {READS_EACH_S}"
             );
         }
         for to in &self.asked {
@@ -209,20 +210,25 @@ impl Roles {
         let [worse, parent] = self.worsens;
         let _ = write!(
             text,
-            "[[fault]]\nkind = \"off\"\nnode = {}\nat_s = {DIES_AT_S}\n\
-             [[fault]]\nkind = \"link\"\nnode = {worse}\nto = {parent}\ngain_db = {WORSE_DB}\n\
+            "[[fault]]\nkind = \"link\"\nnode = {worse}\nto = {parent}\ngain_db = {WORSE_DB}\n\
              at_s = {WORSE_AT_S}\nfor_s = 100\n\
-             [[fault]]\nkind = \"reboot\"\nnode = 0\nat_s = {REBOOTS_AT_S}\nfor_s = 2\n",
-            self.dies
+             [[fault]]\nkind = \"reboot\"\nnode = 0\nat_s = {REBOOTS_AT_S}\nfor_s = 2\n"
         );
         text
     }
 }
 
+/// Time between two readings.
+pub(super) const READS_EACH_S: u64 = 30;
 /// Until flows have settled.
-const WARMUP_S: u64 = 60;
+pub(super) const WARMUP_S: u64 = 60;
+/// Packets that are lost on their way between border router and host: without any, congestion
+/// windows over Bluetooth LE are never short of what its events can carry, and TCPlE has nothing
+/// to do.
+const WIRE_LOSS: f64 = 0.01;
 const ROTATES_S: u64 = 250;
-const REBOOTS_AT_S: u64 = 450;
+/// When the border router starts again.
+pub(super) const REBOOTS_AT_S: u64 = 450;
 /// Where an nRF52840 loses a quarter of full frames: noise at -106 dBm.
 const WORSE_DB: i32 = -101;
 
@@ -253,7 +259,7 @@ mod tests {
             let count: usize = ends.iter().map(|motes| motes.len()).sum();
             let distinct: BTreeSet<usize> = ends.into_iter().flatten().copied().collect();
             assert_eq!(distinct.len(), count);
-            assert!(!distinct.contains(&roles.dies));
+            assert!(roles.dies.iter().all(|relay| !distinct.contains(relay)));
         }
     }
 }

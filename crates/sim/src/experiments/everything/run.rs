@@ -1,37 +1,49 @@
 //! A run of that network, and its figures.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use super::network::{DIES_AT_S, Part, Roles, WORSE_AT_S, scenario};
+use motet::time::Duration;
+
+use super::few;
+use super::interplay::{self, Checks, Interplay};
+use super::network::{
+    DIES_AT_S, Part, READS_EACH_S, REBOOTS_AT_S, Roles, WARMUP_S, WORSE_AT_S, scenario,
+};
 use crate::experiments::run::{Failure, Run};
 use crate::experiments::setup::{Segment, Setup};
 use crate::experiments::traffic::Traffic;
-use crate::scenario::{Captures, FlowEnd, FlowResult, Overrides, Plan, RunResult, Watch};
+use crate::net::moves;
+use crate::scenario::{
+    Captures, Change, FlowEnd, FlowResult, NodeResult, Overrides, Plan, RunResult, Session, Watch,
+};
 use crate::stats::{jain, mean};
 
 /// All traffic of the network, with these parts left out.
 #[derive(Debug)]
 pub(super) struct Everything(pub(super) Vec<Part>);
 
+/// A run that is over.
+struct Played {
+    result: RunResult,
+    /// Bulk flows of the mesh that the relay which died had carried.
+    carried: usize,
+    /// The checks of requirements, where everything was on.
+    checks: Option<Checks>,
+}
+
 impl Traffic for Everything {
     fn run(&self, _: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
-        let unfit = || Failure::Topology("no floor of this seed has a mote for each role".into());
         let (text, roles) = scenario(seed, &self.0, seconds).ok_or_else(unfit)?;
-        let plan = Plan::parse(&text, Path::new(""), Overrides::default())
-            .map_err(|error| Failure::Topology(error.to_string()))?;
-        let (stop, done_ms) = (AtomicBool::new(false), AtomicU64::new(0));
-        let watch = Watch {
-            stop: &stop,
-            done_ms: &done_ms,
-        };
-        let result = plan.run(&watch, Captures::default()).into_iter().next();
-        let result = result.ok_or_else(unfit)?;
-        if let Some(why) = &result.failure {
-            return Err(Failure::Topology(why.clone()));
+        let played = play(&text, &roles, self.0.is_empty())?;
+        let mut figures = figures(&played, &roles);
+        if let Some(mut checks) = played.checks {
+            beside(seed, &mut checks)?;
+            figures.extend(checks.figures());
         }
         Ok(Run {
-            figures: figures(&result, &roles),
+            figures,
             ..Run::default()
         })
     }
@@ -41,66 +53,186 @@ impl Traffic for Everything {
     }
 }
 
-fn figures(result: &RunResult, roles: &Roles) -> Vec<(&'static str, f64)> {
-    let of = |end: FlowEnd, motes: &[usize]| match end {
-        FlowEnd::Node(n) => motes.contains(&n),
-        FlowEnd::Host => false,
+fn unfit() -> Failure {
+    Failure::Topology("no floor of this seed has a mote for each role".into())
+}
+
+/// The checks of requirements that did not hold in a run of `seconds`, in words; of a seed, with
+/// everything on.
+///
+/// # Errors
+/// Why the run does not count.
+pub(super) fn broken(seed: u64, seconds: u64) -> Result<Vec<String>, Failure> {
+    let (text, roles) = scenario(seed, &[], seconds).ok_or_else(unfit)?;
+    let mut checks = play(&text, &roles, true)?.checks.unwrap_or_default();
+    beside(seed, &mut checks)?;
+    Ok(checks.broken().collect())
+}
+
+/// The checks that have networks of their own.
+fn beside(seed: u64, checks: &mut Checks) -> Result<(), Failure> {
+    few::check(seed, checks)?;
+    interplay::forged(seed, checks)?;
+    interplay::predicted(seed, checks)
+}
+
+/// Runs a scenario whose nodes have these roles; `checks`: the requirements too.
+fn play(text: &str, roles: &Roles, checks: bool) -> Result<Played, Failure> {
+    let plan = Plan::parse(text, Path::new(""), Overrides::default());
+    let plan = plan.map_err(|error| Failure::Topology(error.to_string()))?;
+    let point = plan.points.into_iter().next().zip(plan.seeds.first());
+    let (point, seed) = point.ok_or_else(unfit)?;
+    let (stop, done_ms) = (AtomicBool::new(false), AtomicU64::new(0));
+    let watch = Watch {
+        stop: &stop,
+        done_ms: &done_ms,
     };
-    let flows = |motes: &[usize]| -> Vec<&FlowResult> {
-        let is_theirs = |flow: &&FlowResult| of(flow.from, motes) || of(flow.to, motes);
-        result.flows.iter().filter(is_theirs).collect()
+    let opened = Session::open(
+        Arc::clone(&point.scenario),
+        *seed,
+        Captures::default(),
+        || false,
+    );
+    let mut session = opened.map_err(|error| Failure::Topology(error.to_string()))?;
+    let mut interplay = checks.then(|| Interplay::begin(&mut session)).flatten();
+    let mut carried = None;
+    loop {
+        let is_over = match &mut interplay {
+            Some(interplay) => interplay.advance(&mut session, &watch),
+            None => session.advance(session.now() + STEP, &watch),
+        };
+        if carried.is_none() && since_joined_s(&session) >= DIES_AT_S as f64 {
+            carried = Some(let_one_die(&mut session, roles)?);
+        }
+        if is_over {
+            break;
+        }
+    }
+    let result = session.finish();
+    if let Some(why) = &result.failure {
+        return Err(Failure::Topology(why.clone()));
+    }
+    let conclude = |interplay: Interplay| interplay.conclude(&point.scenario, roles, &result);
+    Ok(Played {
+        checks: interplay.map(conclude),
+        carried: carried.unwrap_or_default(),
+        result,
+    })
+}
+
+/// Time since all motes had joined; before that negative.
+fn since_joined_s(session: &Session) -> f64 {
+    let view = session.view();
+    view.joined_s.map_or(-1.0, |joined_s| view.now_s - joined_s)
+}
+
+/// Switches the relay off that carries most bulk flows; returns how many these were.
+fn let_one_die(session: &mut Session, roles: &Roles) -> Result<usize, Failure> {
+    let ways: Vec<Vec<usize>> = session.inspect(|network| {
+        let far = roles.far().into_iter();
+        far.filter_map(|mote| moves::way_up(network, mote))
+            .collect()
+    });
+    let carried = |relay: &usize| ways.iter().filter(|way| way.contains(relay)).count();
+    let relay = roles.dies.iter().copied().max_by_key(carried);
+    let relay = relay.ok_or_else(unfit)?;
+    let change = session.change(&Change::Off(relay));
+    change.map_err(Failure::Topology)?;
+    Ok(carried(&relay))
+}
+
+fn figures(played: &Played, roles: &Roles) -> Vec<(&'static str, f64)> {
+    let result = &played.result;
+    let flows = |motes: &[usize]| flows(result, motes);
+    let (bulk, over_ble) = (flows(&roles.far()), flows(&roles.on_ble));
+    let kbps = |flows: &[&FlowResult]| -> Vec<f64> {
+        let endless = flows.iter().filter(|flow| flow.messages.is_none());
+        endless.map(|flow| flow.goodput_kbps).collect()
     };
-    let far: Vec<usize> = roles.up.iter().chain(&roles.down).copied().collect();
-    let bulk = flows(&far);
-    let kbps: Vec<f64> = bulk.iter().map(|flow| flow.goodput_kbps).collect();
-    let bytes: u64 = bulk.iter().map(|flow| flow.counted_bytes).sum();
-    let spent_mj: f64 = bulk.iter().map(|flow| flow.energy_mj).sum();
-    let messages = |motes: &[usize]| {
-        let counts = flows(motes).into_iter().filter_map(|flow| flow.messages);
-        let [due, came] = counts.fold([0, 0], |sum, one| [sum[0] + one[0], sum[1] + one[1]]);
-        came as f64 / due.max(1) as f64
+    let asleep = flows(&roles.asleep);
+    let messages = asleep.iter().chain(&over_ble);
+    let [due, came] = messages
+        .filter_map(|flow| flow.messages)
+        .fold([0, 0], |sum, one| [sum[0] + one[0], sum[1] + one[1]]);
+    let nodes = |motes: &[usize]| -> Vec<&NodeResult> {
+        motes.iter().filter_map(|n| result.nodes.get(*n)).collect()
     };
-    let duties: Vec<f64> = roles
-        .asleep
-        .iter()
-        .filter_map(|n| Some(result.nodes.get(*n)?.counts.radio_duty() * 100.0))
+    let duties = nodes(&roles.asleep);
+    let duties = duties.iter().map(|node| node.counts.radio_duty() * 100.0);
+    let lost = result.flows.iter().filter_map(|flow| flow.connections_lost);
+    let asked = flows(&roles.asked);
+    let asked = asked.iter().filter_map(|flow| flow.latency_p95_ms);
+    let in_mesh: Vec<usize> = (1..result.nodes.len() - 1)
+        .filter(|node| !roles.on_ble.contains(node))
         .collect();
-    let lost: u32 = result
-        .flows
+    let energy = |motes: &[usize], flows: &[&FlowResult]| {
+        let spent = nodes(motes).into_iter().map(|node| node.counts);
+        let spent_mj: f64 = spent.map(|it| it.radio_mj + it.cpu_mj).sum();
+        let bytes: u64 = flows.iter().map(|flow| flow.counted_bytes).sum();
+        spent_mj * 1e3 / bytes.max(1) as f64
+    };
+    let repair = |flows: &[&FlowResult], windows: &[[f64; 2]]| {
+        let silence = |flow: &&FlowResult| {
+            let all = windows
+                .iter()
+                .map(|window| silence_s(result, flow, *window));
+            all.fold(0.0, f64::max)
+        };
+        flows.iter().map(silence).fold(0.0, f64::max)
+    };
+    let windows = [
+        [DIES_AT_S as f64, WORSE_AT_S as f64],
+        [REBOOTS_AT_S as f64, result.seconds + WARMUP_S as f64],
+    ];
+    let endless: Vec<&FlowResult> = over_ble
         .iter()
-        .filter_map(|flow| flow.connections_lost)
-        .sum();
-    let asked: Vec<f64> = flows(&roles.asked)
-        .iter()
-        .filter_map(|flow| flow.latency_p95_ms)
+        .copied()
+        .filter(|it| it.messages.is_none())
         .collect();
     vec![
-        ("goodput", kbps.iter().sum()),
-        ("jain", jain(&kbps)),
-        ("delivery", messages(&roles.asleep)),
-        ("radio_duty_cycle", mean(&duties)),
-        ("repair_s", repair_s(result, &bulk)),
-        ("connections_lost", f64::from(lost)),
-        ("energy_per_byte", spent_mj * 1e3 / bytes.max(1) as f64),
-        ("request_p95", mean(&asked)),
+        ("goodput", kbps(&bulk).iter().sum()),
+        ("goodput_ble", kbps(&over_ble).iter().sum()),
+        ("jain", jain(&kbps(&bulk))),
+        ("delivery", came as f64 / f64::max(due as f64, 1.0)),
+        ("radio_duty_cycle", mean(&duties.collect::<Vec<_>>())),
+        ("repair_s", repair(&bulk, &windows[..1])),
+        ("repair_restart_s", repair(&bulk, &windows[1..])),
+        ("repair_ble_s", repair(&endless, &windows)),
+        ("repair_asleep_s", repair(&asleep, &windows)),
+        ("relay_carried", played.carried as f64),
+        ("connections_lost", f64::from(lost.sum::<u32>())),
+        ("energy_per_byte", energy(&in_mesh, &bulk)),
+        ("energy_per_byte_ble", energy(&roles.on_ble, &over_ble)),
+        ("request_p95", mean(&asked.collect::<Vec<_>>())),
     ]
 }
 
-/// The longest time without a byte of a bulk flow, after the relay has died and before a link gets
-/// worse, s.
-fn repair_s(result: &RunResult, bulk: &[&FlowResult]) -> f64 {
-    let during = DIES_AT_S as f64..WORSE_AT_S as f64;
-    let silence = |flow: &&FlowResult| {
-        let samples = result.samples.iter().filter(|it| it.flow == flow.flow);
-        let samples = samples.filter(|it| during.contains(&it.at_s));
-        let (mut longest, mut last) = (0.0f64, during.start);
-        for sample in samples {
-            if sample.goodput_kbps > 0.0 {
-                longest = longest.max(sample.at_s - last);
-                last = sample.at_s;
-            }
-        }
-        longest.max(during.end - last)
+/// The flows that begin or end at one of these motes.
+fn flows<'r>(result: &'r RunResult, motes: &[usize]) -> Vec<&'r FlowResult> {
+    let of = |end: FlowEnd| match end {
+        FlowEnd::Node(n) => motes.contains(&n),
+        FlowEnd::Host => false,
     };
-    bulk.iter().map(silence).fold(0.0, f64::max)
+    let flows = result.flows.iter();
+    flows.filter(|flow| of(flow.from) || of(flow.to)).collect()
 }
+
+/// The longest time without a byte of a flow in a stretch of the run, beyond the time between two
+/// of its messages, s.
+fn silence_s(result: &RunResult, flow: &FlowResult, [from, to]: [f64; 2]) -> f64 {
+    let samples = result.samples.iter().filter(|it| it.flow == flow.flow);
+    let samples = samples.filter(|it| (from..to).contains(&it.at_s));
+    let (mut longest, mut last) = (0.0f64, from);
+    for sample in samples.filter(|it| it.goodput_kbps > 0.0) {
+        longest = longest.max(sample.at_s - last);
+        last = sample.at_s;
+    }
+    let pause = match flow.messages {
+        Some(_) => READS_EACH_S as f64,
+        None => 0.0,
+    };
+    (longest.max(to - last) - pause).max(0.0)
+}
+
+/// Between two looks at the run.
+const STEP: Duration = Duration::from_secs(1);

@@ -1,0 +1,520 @@
+//! The checks of each requirement.
+//!
+//! Place: `interplay` calls [`all`] once a run is over. What a check counts stands in its words.
+
+use std::collections::{HashMap, HashSet};
+use std::net::Ipv6Addr;
+
+use motet::tcp::RetransmissionCause;
+
+use super::fired::Fired;
+use super::frames::{Heard, Key, Segment};
+use super::tallies::Counter;
+use super::{Checks, Trace};
+use crate::air::radio::State;
+use crate::net::plan;
+use crate::scenario::NodeResult;
+
+/// Checks all requirements that a run shows.
+pub(super) fn all(trace: &Trace<'_>, checks: &mut Checks) {
+    headers(trace, checks);
+    order(trace, checks);
+    waits(trace, checks);
+    attempts(trace, checks);
+    congestion(trace, checks);
+    flags(trace, checks);
+    frames(trace, checks);
+    contexts(trace, checks);
+    prefetch(trace, checks);
+    sleep(trace, checks);
+    admission(trace, checks);
+}
+
+/// Requirement 1: what a packet looks like on each of its links.
+fn headers(trace: &Trace<'_>, checks: &mut Checks) {
+    let wire = segments(&trace.wire);
+    let right = count(wire.clone().filter(|(_, it)| it.is_sum_right));
+    checks.part(
+        1,
+        "right checksums on the wire",
+        [right, count(wire)],
+        (MANY, 0),
+    );
+    let mut first = HashMap::new();
+    let (mut compressed, mut all) = (0, 0);
+    for heard in trace.mesh.iter().filter(|it| !it.is_repeat) {
+        let datagram = heard.fragment.map(|it| (heard.from, heard.to, it.tag));
+        if heard.fragment.is_some_and(|it| it.is_first) {
+            first.insert(datagram, heard.is_compressed);
+        }
+        let Some(segment) = &heard.segment else {
+            continue;
+        };
+        if !segment.has("SYN") && !segment.has("RST") {
+            let was =
+                heard.is_compressed || datagram.is_some() && first.get(&datagram) == Some(&true);
+            all += 1;
+            compressed += u64::from(was);
+        }
+    }
+    checks.part(1, "TCPHC in the mesh", [compressed, all], (MANY, 50));
+    let over_ble = segments(&trace.over_ble);
+    let plain = count(over_ble.clone().filter(|(heard, _)| !heard.is_compressed));
+    checks.part(
+        1,
+        "no TCPHC over Bluetooth LE",
+        [plain, count(over_ble)],
+        (MANY, 0),
+    );
+    let hidden = trace.sealed.iter().filter(|it| !it.is_readable).count() as u64;
+    checks.part(
+        1,
+        "frames hidden without the key",
+        [hidden, trace.sealed.len() as u64],
+        (MANY, 0),
+    );
+}
+
+/// Requirement 2: the border router keeps the order of a flow, and holds nothing for too long.
+fn order(trace: &Trace<'_>, checks: &mut Checks) {
+    let tallies = trace.tallies;
+    let kept = tallies.left - tallies.disordered;
+    checks.part(
+        2,
+        "out of the policy in order",
+        [kept, tallies.left],
+        (MANY, 0),
+    );
+    let sent: u64 = trace
+        .result
+        .nodes
+        .iter()
+        .map(|node| node.counts.segments)
+        .sum();
+    let calm = sent.saturating_sub(tallies.timeouts_held);
+    checks.part(
+        2,
+        "segments without a timeout while held",
+        [calm, sent],
+        (MANY, 10),
+    );
+    // Those that passed the wire once, by their place there.
+    let mut places: HashMap<Key, (usize, bool)> = HashMap::new();
+    for (place, (_, segment)) in segments(&trace.wire).enumerate() {
+        let entry = places.entry(segment.key()).or_insert((place, true));
+        entry.1 = entry.0 == place;
+    }
+    let (mut in_order, mut all) = (0, 0);
+    let (mut last, mut seen) = (HashMap::new(), HashSet::new());
+    let down = segments(&trace.mesh).filter(|(heard, it)| heard.from == Some(0) && it.len > 0);
+    for (_, segment) in down {
+        let Some((place, true)) = places.get(&segment.key()) else {
+            continue;
+        };
+        if !seen.insert(segment.key()) {
+            continue;
+        }
+        let before = last.entry((segment.src, segment.dst)).or_insert(*place);
+        all += 1;
+        in_order += u64::from(*before <= *place);
+        *before = (*before).max(*place);
+    }
+    checks.part(2, "into the mesh in order", [in_order, all], (MANY, 1));
+}
+
+/// Requirement 3: no frame waits in a radio for longer than it may.
+fn waits(trace: &Trace<'_>, checks: &mut Checks) {
+    let tallies = trace.tallies;
+    let conditional = tallies.sum(Counter::Conditional, |_| true);
+    checks.note(
+        3,
+        format!("{conditional} frames waited in radios"),
+        conditional >= MANY,
+    );
+    let in_time = tallies.waiting - tallies.overdue;
+    checks.part(
+        3,
+        "waits within their time",
+        [in_time, tallies.waiting],
+        (1, 0),
+    );
+    // From a segment's last frame into a relay to its last frame out of it.
+    let mut came: HashMap<(usize, Key), u64> = HashMap::new();
+    let (mut soon, mut all) = (0, 0);
+    for (heard, segment) in segments(&trace.mesh) {
+        let ends = [segment.src.0, segment.dst.0].map(plan::mesh_node);
+        if ends
+            .iter()
+            .flatten()
+            .any(|node| trace.roles.asleep.contains(node))
+        {
+            continue;
+        }
+        let from = heard
+            .from
+            .and_then(|from| came.remove(&(from, segment.key())));
+        if let Some(at_us) = from {
+            all += 1;
+            soon += u64::from(heard.at_us - at_us <= PASSED_ON_US);
+        }
+        let relay = heard.to.filter(|to| *to > 0 && !ends.contains(&Some(*to)));
+        if let Some(relay) = relay {
+            came.insert((relay, segment.key()), heard.at_us);
+        }
+    }
+    checks.part(
+        3,
+        "segments passed on within a second",
+        [soon, all],
+        (MANY, 10),
+    );
+}
+
+/// Requirement 4: what goes without an assessment of the channel is the first attempt at a frame.
+fn attempts(trace: &Trace<'_>, checks: &mut Checks) {
+    let fired = Fired::of(&trace.mesh);
+    let first = fired.first;
+    checks.note(4, format!("{first} frames left at once"), first >= MANY);
+    checks.part(
+        4,
+        "repeats that assessed the channel",
+        [fired.repeats - fired.repeats_at_once, fired.repeats],
+        (MANY, 0),
+    );
+}
+
+/// Requirement 5: what a link has marked comes back as ECE.
+fn congestion(trace: &Trace<'_>, checks: &mut Checks) {
+    let on_wire = segments(&trace.wire).map(|(_, it)| it);
+    let [up, all_up] = echoed(on_wire, |it| is_mesh(it.src.0));
+    let at_ends = segments(&trace.mesh).filter(|(heard, segment)| {
+        let is_end = |node: Option<usize>, addr| node.is_some() && node == plan::mesh_node(addr);
+        is_end(heard.to, segment.dst.0) || is_end(heard.from, segment.src.0)
+    });
+    let at_ends = at_ends.map(|(_, it)| it);
+    let [down, all_down] = echoed(at_ends, |it| is_mesh(it.dst.0));
+    checks.part(
+        5,
+        "marks that come back as ECE",
+        [up + down, all_up + all_down],
+        (1, 50),
+    );
+}
+
+/// Marked segments of those that are meant, of which one of the other end's next segments has ECE,
+/// and how many were marked.
+fn echoed<'t>(
+    seen: impl Iterator<Item = &'t Segment>,
+    is_meant: impl Fn(&Segment) -> bool,
+) -> [u64; 2] {
+    let (mut open, mut echoed, mut all) = (HashMap::new(), 0, 0);
+    for segment in seen {
+        if segment.is_marked && segment.len > 0 && is_meant(segment) {
+            open.entry((segment.dst, segment.src)).or_insert(0);
+        }
+        let back = (segment.src, segment.dst);
+        let Some(passed) = open.get_mut(&back) else {
+            continue;
+        };
+        *passed += 1;
+        let is_echo = segment.has("ECE");
+        if is_echo || *passed > ECHO_WITHIN {
+            echoed += u64::from(is_echo);
+            all += 1;
+            open.remove(&back);
+        }
+    }
+    [echoed, all]
+}
+
+/// Requirement 6: the flags of a segment are the same on both sides of the compressor.
+fn flags(trace: &Trace<'_>, checks: &mut Checks) {
+    let mut sides: HashMap<Key, [Vec<&[String]>; 2]> = HashMap::new();
+    let in_mesh = segments(&trace.mesh);
+    let in_mesh = in_mesh.filter(|(heard, _)| [heard.from, heard.to].contains(&Some(0)));
+    for (side, segment) in segments(&trace.wire)
+        .map(|(_, it)| (0, it))
+        .chain(in_mesh.map(|(_, it)| (1, it)))
+    {
+        sides.entry(segment.key()).or_default()[side].push(&segment.flags);
+    }
+    let (mut same, mut all, mut pushed) = (0, 0, 0);
+    for [wire, mesh] in sides.values_mut() {
+        // Where a copy was lost between them, nobody knows which one.
+        if wire.len() == mesh.len() {
+            wire.sort();
+            mesh.sort();
+            all += mesh.len() as u64;
+            same += count(
+                wire.iter()
+                    .zip(mesh.iter())
+                    .filter(|(one, other)| one == other),
+            );
+            pushed += count(mesh.iter().filter(|it| it.iter().any(|flag| flag == "PSH")));
+        }
+    }
+    checks.part(6, "the same flags on both sides", [same, all], (MANY, 0));
+    checks.note(6, format!("{pushed} segments with PSH"), pushed > 0);
+    // A newer ACK must not take the place of one that says what was marked.
+    let in_mesh: HashSet<Key> = segments(&trace.mesh).map(|(_, it)| it.key()).collect();
+    let echoes = segments(&trace.wire)
+        .filter(|(_, it)| it.has("ECE") && !it.has("SYN") && is_mesh(it.dst.0));
+    let kept = count(echoes.clone().filter(|(_, it)| in_mesh.contains(&it.key())));
+    let all = count(echoes);
+    if all > 0 {
+        checks.part(6, "echoes of marks not thinned", [kept, all], (1, 20));
+    }
+}
+
+/// Requirement 7: a segment fills as many frames as its MSS was made for, and no more. That counts
+/// headers of the usual length. One that mends a context is longer; the host that cuts segments
+/// knows nothing of it and cannot leave room, so that such a segment may take one frame more, if
+/// few are.
+fn frames(trace: &Trace<'_>, checks: &mut Checks) {
+    let nodes = trace.scenario.network.nodes.iter();
+    let promised = nodes
+        .map(|node| usize::from(node.mss_frames))
+        .max()
+        .unwrap_or_default();
+    let mut datagrams: HashMap<_, (HashSet<u64>, bool)> = HashMap::new();
+    let (mut within, mut more, mut all) = (0, 0, 0);
+    for heard in trace.mesh.iter().filter(|it| !it.is_repeat) {
+        let datagram = heard.fragment.map(|it| (heard.from, heard.to, it.tag));
+        if let Some(fragment) = heard.fragment {
+            let (offsets, is_long) = datagrams.entry(datagram).or_default();
+            if fragment.is_first {
+                offsets.clear();
+                *is_long = heard.header_len.is_none_or(|len| len > HEADER_LEN);
+            }
+            offsets.insert(fragment.offset);
+        }
+        if heard.segment.as_ref().is_some_and(|it| it.len > 0) {
+            let datagram = datagrams.get(&datagram);
+            let (frames, is_long) =
+                datagram.map_or((1, false), |(offsets, is_long)| (offsets.len(), *is_long));
+            all += 1;
+            within += u64::from(frames <= promised || is_long && frames == promised + 1);
+            more += u64::from(frames > promised);
+        }
+    }
+    let what = format!("segments in {promised} frames or less, or one more for their header");
+    checks.part(7, &what, [within, all], (MANY, 0));
+    let what = format!("segments in {promised} frames or less");
+    checks.part(7, &what, [all - more, all], (MANY, 50));
+}
+
+/// Requirement 8: a context that was lost is mended by the next copy of the segment.
+fn contexts(trace: &Trace<'_>, checks: &mut Checks) {
+    let tallies = trace.tallies;
+    let restored = tallies.sum(Counter::Restored, |_| true);
+    let discarded = tallies.sum(Counter::Discarded, |_| true);
+    checks.part(
+        8,
+        "headers restored",
+        [restored, restored + discarded],
+        (MANY, 10),
+    );
+    let mut copies: HashMap<_, u32> = HashMap::new();
+    for (heard, segment) in segments(&trace.mesh).filter(|(_, it)| it.len > 0) {
+        let end = match is_mesh(segment.dst.0) {
+            true => plan::mesh_node(segment.dst.0),
+            false => Some(0),
+        };
+        if heard.to.is_some() && heard.to == end {
+            *copies
+                .entry((segment.src, segment.dst, segment.seq, segment.len))
+                .or_default() += 1;
+        }
+    }
+    let all = copies.len() as u64;
+    let often = copies.values().filter(|copies| **copies > 2).count() as u64;
+    checks.part(
+        8,
+        "segments that came no third time",
+        [all - often, all],
+        (MANY, 10),
+    );
+}
+
+/// Requirements 10 and 15: prefetched segments wait at the border router until their TCP has sent
+/// them, and each air has its own traffic alone.
+fn prefetch(trace: &Trace<'_>, checks: &mut Checks) {
+    let (tallies, on_ble) = (trace.tallies, &trace.roles.on_ble);
+    let is_on_ble = |node: usize| on_ble.contains(&node);
+    let held = tallies.held_max;
+    let bound = 2 * on_ble.len() as u64;
+    checks.note(
+        10,
+        format!("{held} segments held at once, of {bound}"),
+        (1..=bound).contains(&held),
+    );
+    let passed_on = tallies.sum(Counter::PassedOn, |node| node == 0);
+    let released = tallies.sum(Counter::Released, is_on_ble);
+    let what = format!("{passed_on} held segments passed on, {released} sent by their TCP");
+    checks.note(10, what, passed_on > 0 && passed_on <= released + SLACK);
+    let of = |count: fn(&NodeResult) -> u64| -> u64 {
+        on_ble
+            .iter()
+            .filter_map(|node| trace.result.nodes.get(*node))
+            .map(count)
+            .sum()
+    };
+    let sent = of(|node| node.counts.segments);
+    let timeouts = of(|node| node.counts.retransmissions[RetransmissionCause::Timeout as usize]);
+    checks.part(
+        10,
+        "segments without a timeout over Bluetooth LE",
+        [sent - timeouts.min(sent), sent],
+        (MANY, 10),
+    );
+
+    let prefetched = tallies.sum(Counter::Prefetched, is_on_ble);
+    checks.note(
+        15,
+        format!("{prefetched} segments prefetched over Bluetooth LE"),
+        prefetched >= MANY,
+    );
+    let elsewhere = tallies.sum(Counter::Prefetched, |node| node > 0 && !is_on_ble(node));
+    checks.note(
+        15,
+        format!("{elsewhere} segments prefetched elsewhere"),
+        elsewhere == 0,
+    );
+    let mesh = segments(&trace.mesh);
+    let own = count(
+        mesh.clone()
+            .filter(|(_, it)| !is_beside(it.src.0) && !is_beside(it.dst.0)),
+    );
+    checks.part(
+        15,
+        "the mesh's own segments on its air",
+        [own, count(mesh)],
+        (MANY, 0),
+    );
+    let over_ble = segments(&trace.over_ble);
+    let own = count(
+        over_ble
+            .clone()
+            .filter(|(_, it)| is_beside(it.src.0) || is_beside(it.dst.0)),
+    );
+    checks.part(
+        15,
+        "Bluetooth LE's own segments on its air",
+        [own, count(over_ble)],
+        (MANY, 0),
+    );
+}
+
+/// Requirement 11: leaves sleep by one policy and pass nothing on; relays are awake.
+fn sleep(trace: &Trace<'_>, checks: &mut Checks) {
+    let (roles, result) = (trace.roles, trace.result);
+    let is_asleep = |node: usize| roles.asleep.contains(&node);
+    let requests = trace.mesh.iter().filter(|it| it.is_request);
+    let own = requests
+        .clone()
+        .filter(|it| it.from.is_some_and(is_asleep))
+        .count() as u64;
+    checks.part(
+        11,
+        "requests of motes that sleep",
+        [own, requests.count() as u64],
+        (MANY / 4, 0),
+    );
+    let mut nodes = result
+        .nodes
+        .iter()
+        .enumerate()
+        .skip(1)
+        .take(trace.scenario.network.nodes.len() - 1);
+    let is_relay = |node: usize| {
+        !is_asleep(node) && !roles.on_ble.contains(&node) && !roles.dies.contains(&node)
+    };
+    let is_awake = |node: &NodeResult| node.counts.share(State::Sleep) == 0.0;
+    let awake = nodes
+        .clone()
+        .all(|(number, node)| !is_relay(number) || is_awake(node));
+    checks.note(11, "motes that pass on are awake", awake);
+    let at_rest = nodes.all(|(number, node)| !is_asleep(number) || node.counts.radio_duty() < REST);
+    checks.note(11, "leaves are at rest", at_rest);
+    let sent = segments(&trace.mesh).filter(|(heard, _)| heard.from.is_some_and(is_asleep));
+    let own = count(
+        sent.clone()
+            .filter(|(heard, it)| heard.from == plan::mesh_node(it.src.0)),
+    );
+    checks.part(
+        11,
+        "segments of their own from leaves",
+        [own, count(sent)],
+        (1, 0),
+    );
+}
+
+/// Requirements 12 and 13: where the policy holds, the router's queues mark and drop nothing; what
+/// is not TCP is not held.
+fn admission(trace: &Trace<'_>, checks: &mut Checks) {
+    let tallies = trace.tallies;
+    let queued = tallies.sum(Counter::Queued, |node| node == 0);
+    let dropped = tallies.sum(Counter::QueueDropped, |node| node == 0);
+    checks.part(
+        12,
+        "packets not dropped by the router's queues",
+        [queued - dropped.min(queued), queued],
+        (MANY, 0),
+    );
+    let marked = tallies.sum(Counter::Marked, |node| node == 0);
+    checks.part(
+        12,
+        "packets not marked by the router",
+        [queued - marked.min(queued), queued],
+        (MANY, 0),
+    );
+    let [others, held] = tallies.others;
+    checks.part(
+        13,
+        "packets besides TCP not held",
+        [others - held, others],
+        (MANY / 4, 0),
+    );
+}
+
+/// Segments of a capture, but for those that a link repeats.
+fn segments(heard: &[Heard]) -> impl Iterator<Item = (&Heard, &Segment)> + Clone {
+    let heard = heard.iter().filter(|it| !it.is_repeat);
+    heard.filter_map(|it| Some((it, it.segment.as_ref()?)))
+}
+
+fn count<T>(all: impl Iterator<Item = T>) -> u64 {
+    all.count() as u64
+}
+
+fn is_mesh(addr: Ipv6Addr) -> bool {
+    has_prefix(addr, plan::MESH_PREFIX)
+}
+
+/// Whether this is the address of a mote over Bluetooth LE.
+fn is_beside(addr: Ipv6Addr) -> bool {
+    has_prefix(addr, plan::prefix_over_ble(plan::MESH_PREFIX))
+}
+
+fn has_prefix(addr: Ipv6Addr, prefix: Ipv6Addr) -> bool {
+    addr.to_bits() >> 64 == prefix.to_bits() >> 64
+}
+
+/// Fewer show nothing of what a whole run does.
+const MANY: u64 = 100;
+
+/// The longest usual header of a compressed segment with timestamps, bytes
+/// (`docs/reference/tcphc.md`, section 5).
+const HEADER_LEN: u64 = 18;
+
+/// Segments of the other end within which a mark comes back: its ACKs under way, and one delayed.
+const ECHO_WITHIN: u32 = 8;
+
+/// How long a relay may keep a segment: other frames go first, and some of its own are repeated.
+const PASSED_ON_US: u64 = 1_000_000;
+
+/// Releases whose message was counted at one end when the run, or the border router, stopped.
+const SLACK: u64 = 8;
+
+/// The share of its time in which a leaf's radio is on, at most.
+const REST: f64 = 0.1;
