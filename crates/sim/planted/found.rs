@@ -1,5 +1,6 @@
 //! The soak can fail: every planted bug is found within a minute, and the seeds that find it
-//! are clean without it.
+//! are clean without it. So can the requirements of `combined-all`: each bug of parts that get in
+//! one another's way is found by the row of its requirement.
 //!
 //! A test of the copy of the project that holds the planted bugs; `cargo xtask check planted`
 //! makes the copy and runs it there.
@@ -8,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
 use motet::planted::{Bug, plant};
+use motet_lab::experiments::everything;
 use motet_lab::scenario::Watch;
 use motet_lab::soak::{self, Failure, Run};
 
@@ -59,10 +61,36 @@ fn every_planted_bug_is_found_within_a_minute_and_only_where_it_is_planted() {
         }
     }
     assert_eq!(missed, [], "not found within {LIMIT:?}");
+    every_requirement_finds_its_bug();
+}
+
+/// What a run with everything on breaks.
+fn broken() -> Vec<String> {
+    everything::broken_requirements(SEED, SECONDS).unwrap_or_else(|failure| panic!("{failure}"))
+}
+
+fn every_requirement_finds_its_bug() {
+    assert_eq!(broken(), Vec::<String>::new(), "without a bug");
+    let mut missed = Vec::new();
+    for (bug, requirement) in Bug::INTERPLAY {
+        plant(Some(bug));
+        let broken = broken();
+        plant(None);
+        println!("{bug:?}: {broken:?}");
+        let row = format!("requirement {requirement}: ");
+        if !broken.iter().any(|what| what.starts_with(&row)) {
+            missed.push((bug, requirement));
+        }
+    }
+    assert_eq!(missed, [], "not found by their rows");
 }
 
 /// Simulated time between looks at the clock, s.
 const STRETCH_S: f64 = 20_000.0;
+
+/// A floor, and how long its network is looked at: until the border router has started again.
+const SEED: u64 = 1;
+const SECONDS: u64 = 520;
 
 /// Wall-clock time to find one bug.
 const LIMIT: Duration = Duration::from_secs(60);

@@ -50,10 +50,63 @@ pub enum Bug {
     ReplayBelieved,
     /// A packet from outside with the address of a mote is passed on.
     ForgedSourceBelieved,
+    /// TCP headers of segments with data are not compressed.
+    HeadersPlain,
+    /// Of a flow's packets into the mesh the newest goes first.
+    NewestFirst,
+    /// A frame waits three seconds longer in a relay's radio than it may.
+    WaitTooLong,
+    /// A receiver does not see that a packet was marked.
+    MarkUnheard,
+    /// A newer ACK takes the place of one that echoes a mark.
+    EchoThinned,
+    /// What link security adds to a frame is not counted in the MSS.
+    SealForgotten,
+    /// A segment that is sent again has a header as short as any.
+    RepeatTrusted,
+    /// A prefetched segment does not wait until its TCP has sent it.
+    HeldLetGo,
+    /// A relay that has nothing to do switches its receiver off.
+    RelayAsleep,
+    /// The border router's queues drop what is behind the second packet.
+    QueueShortened,
+    /// The policy holds packets that are not TCP.
+    DatagramHeld,
+    /// The policy `auto` holds the packets of a single flow.
+    OneIsACrowd,
+    /// Nothing is prefetched.
+    NothingPrefetched,
+    /// A frame that is sent again leaves at once where its condition comes true.
+    RepeatAtOnce,
+    /// Forged heads go on firing what waits for their neighbour.
+    ForgeryForgiven,
+    /// A packet whose TCP header is restored is taken for a marked one.
+    RestoredMarked,
 }
 
 impl Bug {
-    /// Every bug, by number.
+    /// Bugs of parts that get in one another's way, and the requirement of `combined-all` whose row
+    /// finds each.
+    pub const INTERPLAY: [(Self, u8); 16] = [
+        (Self::HeadersPlain, 1),
+        (Self::NewestFirst, 2),
+        (Self::WaitTooLong, 3),
+        (Self::RepeatAtOnce, 4),
+        (Self::ForgeryForgiven, 4),
+        (Self::MarkUnheard, 5),
+        (Self::EchoThinned, 6),
+        (Self::SealForgotten, 7),
+        (Self::RepeatTrusted, 8),
+        (Self::RestoredMarked, 9),
+        (Self::HeldLetGo, 10),
+        (Self::RelayAsleep, 11),
+        (Self::QueueShortened, 12),
+        (Self::DatagramHeld, 13),
+        (Self::OneIsACrowd, 14),
+        (Self::NothingPrefetched, 15),
+    ];
+
+    /// Every bug that the soak finds, by number.
     pub const ALL: [Self; 21] = [
         Self::SequenceWrap,
         Self::TimestampWrap,
@@ -88,6 +141,6 @@ pub fn plant(bug: Option<Bug>) {
 }
 
 /// Whether this bug is in force.
-pub(crate) fn is(bug: Bug) -> bool {
+pub fn is(bug: Bug) -> bool {
     IN_FORCE.load(Ordering::Relaxed) == bug as u8
 }
