@@ -115,9 +115,8 @@ impl Findings {
             let Some(weak) = weakening(link) else {
                 continue;
             };
-            let length_s = |weak: &Weakness| weak.times[1] - weak.times[0];
             let known = senders.get(src.as_str());
-            if known.is_none_or(|(known, _)| length_s(&weak) > length_s(known)) {
+            if known.is_none_or(|(known, _)| weak.length_s() > known.length_s()) {
                 senders.insert(src, (weak, dst));
             }
         }

@@ -85,6 +85,14 @@ pub(super) struct Weakness {
     pub(super) dbm: [f64; 2],
     /// Failed attempts for each frame, then and where the sender was heard well.
     pub(super) failed: [f64; 2],
+    /// Frames that show it, and failed attempts at them.
+    counts: (u64, u64),
+}
+
+impl Weakness {
+    pub(super) fn length_s(&self) -> f64 {
+        self.times[1] - self.times[0]
+    }
 }
 
 /// The longest such stretch of a link.
@@ -102,32 +110,26 @@ pub(super) fn weakening(link: &Link) -> Option<Weakness> {
     for ([from_s, to_s], span) in link.spans.pieces() {
         let rate = span.failed() as f64 / span.asked.max(1) as f64;
         let dbm = span.rssi_dbm().filter(|dbm| is_weak(*dbm));
-        let dbm = dbm.filter(|_| span.asked >= WEAK_MIN && rate >= RISE * usual + RISE_MIN);
+        let dbm = dbm.filter(|_| rate >= RISE * usual + RISE_MIN);
         let Some(dbm) = dbm else {
             run = None;
             continue;
         };
-        let now: Weakness = match run {
-            None => Weakness {
-                times: [from_s, to_s],
-                dbm: [dbm, best],
-                failed: [rate, usual],
-            },
-            Some(Weakness {
-                times,
-                dbm: before,
-                failed,
-            }) => Weakness {
-                times: [times[0], to_s],
-                dbm: [before[0].min(dbm), best],
-                failed: [failed[0].max(rate), usual],
-            },
+        let begun = run.unwrap_or_else(|| Weakness {
+            times: [from_s, to_s],
+            dbm: [dbm, best],
+            failed: [rate, usual],
+            counts: (0, 0),
+        });
+        let counts = (begun.counts.0 + span.asked, begun.counts.1 + span.failed());
+        let now = Weakness {
+            times: [begun.times[0], to_s],
+            dbm: [begun.dbm[0].min(dbm), best],
+            failed: [counts.1 as f64 / counts.0.max(1) as f64, usual],
+            counts,
         };
-        let length_s = |weak: &Weakness| weak.times[1] - weak.times[0];
-        if longest
-            .as_ref()
-            .is_none_or(|longest| length_s(&now) > length_s(longest))
-        {
+        let is_longer = |longest: &Weakness| now.length_s() > longest.length_s();
+        if counts.0 >= WEAK_MIN && longest.as_ref().is_none_or(is_longer) {
             longest = Some(now.clone());
         }
         run = Some(now);

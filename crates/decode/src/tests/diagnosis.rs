@@ -116,14 +116,21 @@ fn faults_in_a_tree_are_named() {
             .any(|(of, text)| of == code && text.contains(word));
         assert!(is_named, "{fault}: {found:#?}");
     }
-    // It sends on as well as before, by a signal that is far weaker.
-    let weak = format!(
-        "seed = 905\nduration_s = 45\n[topology]\n{TREE}[[fault]]\nkind = \"link\"\nnode = 5\nto = 2\nat_s = 12\n\
-         for_s = 25\ngain_db = -98.5\n{two}"
-    );
-    let found = findings(&weak);
-    let is_named = |(of, text): &(String, String)| of == "weak-link" && text.contains("00:05");
-    assert!(found.iter().any(is_named), "{found:#?}");
+    // The same signal, far weaker: at the edge of what is received, and where frames arrive as before.
+    for (gain_db, is_fault) in [(-102.0, true), (-98.5, false)] {
+        let weak = format!(
+            "seed = 905\nduration_s = 45\n[topology]\n{TREE}[[fault]]\nkind = \"link\"\nnode = 5\nto = 2\nat_s = 12\n\
+             for_s = 25\ngain_db = {gain_db:?}\n{two}"
+        );
+        let found = findings(&weak);
+        let is_named =
+            |(of, text): &(String, String)| of == "weak-link" && text.contains("00:05 was heard");
+        assert_eq!(
+            found.iter().any(is_named),
+            is_fault,
+            "{gain_db}: {found:#?}"
+        );
+    }
     let lossy =
         "seed = 984\nduration_s = 60\n[topology]\nchain = 2\n[radio]\nframe_loss = 0.3\n[[flow]]\n";
     let found = findings(lossy);
