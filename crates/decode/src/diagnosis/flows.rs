@@ -5,10 +5,11 @@
 //! way, a link lost it, a relay that passes others on did not pass it on, or it was lost where the
 //! capture does not reach.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use super::link::Loss;
 use super::seen::SeenFlow;
+use super::sleep::Waits;
 use super::stations::Stations;
 use super::tally::{Events, Table};
 use super::view::View;
@@ -68,7 +69,7 @@ pub(super) struct Way {
     beyond_s: Option<f64>,
     last_again: Option<(u32, &'static str, f64, u64)>,
     /// Retransmissions of a node that polls.
-    asleep: VecDeque<Wait>,
+    asleep: Waits,
     /// New segments of full length, and those that were sent at once after the ACK of all before.
     pub(super) fresh: u64,
     pub(super) one_by_one: u64,
@@ -92,17 +93,6 @@ pub(super) struct Way {
 #[derive(Debug, Default)]
 pub(super) struct Again {
     pub(super) events: Events,
-}
-
-/// A retransmission of a node that sleeps, if it polls again.
-#[derive(Debug)]
-struct Wait {
-    frame: u64,
-    at_s: f64,
-    /// The cause otherwise.
-    cause: &'static str,
-    /// How long after it the next poll came, s, and whether nothing else came before.
-    poll: Option<(f64, bool)>,
 }
 
 #[derive(Debug)]
@@ -173,7 +163,12 @@ impl Flow {
             self.seen = true;
         }
         let way = usize::from(self.ends[0] != src);
-        self.ways.iter_mut().for_each(|way| way.polls(stations));
+        for way in &mut self.ways {
+            let node = way.origin.as_ref();
+            if let Some(node) = node.and_then(|origin| stations.nodes.get(origin)) {
+                way.asleep.look(&node.polls);
+            }
+        }
         let silence = at_s - self.span_s.1.max(self.span_s.0);
         if self.last_frame > 0 && silence > self.stall.0 && self.is_under_way() {
             let rtt_s = self.ways.iter().filter_map(|way| way.srtt_s);
@@ -257,10 +252,7 @@ impl Flow {
     /// The capture is over.
     fn finish(&mut self, stations: &Stations) {
         for way in &mut self.ways {
-            way.polls(stations);
-            while !way.asleep.is_empty() {
-                way.judge(stations);
-            }
+            way.judge(stations, true);
         }
     }
 
@@ -460,50 +452,18 @@ impl Way {
         {
             return cause;
         }
-        if self.asleep.len() >= ASLEEP_MAX {
-            self.judge(stations);
-        }
-        self.asleep.push_back(Wait {
-            frame: at.0,
-            at_s: at.1,
-            cause,
-            poll: None,
-        });
+        self.judge(stations, false);
+        self.asleep.push(at, cause);
         ASLEEP
     }
 
-    /// Looks whether the sender has polled since it sent again.
-    fn polls(&mut self, stations: &Stations) {
+    /// Judges retransmissions that the sender's sleep may explain: all, or one to make room.
+    fn judge(&mut self, stations: &Stations, all: bool) {
         let node = self.origin.as_ref();
         let Some(node) = node.and_then(|origin| stations.nodes.get(origin)) else {
             return;
         };
-        // It may send again several times before it polls.
-        let mut last_s = f64::MIN;
-        let waits = self.asleep.iter_mut().rev();
-        for wait in waits.take_while(|wait| wait.poll.is_none()) {
-            let Some((next_s, other_s)) = node.polls.next(wait.at_s) else {
-                continue;
-            };
-            last_s = if last_s < next_s {
-                last_s.max(wait.at_s)
-            } else {
-                wait.at_s
-            };
-            wait.poll = Some((next_s - wait.at_s, other_s <= last_s));
-        }
-    }
-
-    /// Judges the oldest retransmission that a node's sleep may explain.
-    fn judge(&mut self, stations: &Stations) {
-        let node = self.origin.as_ref();
-        let node = node.and_then(|origin| stations.nodes.get(origin));
-        let Some((wait, node)) = self.asleep.pop_front().zip(node) else {
-            return;
-        };
-        let usual_s = node.polls.usual_s();
-        let waits = |(wait_s, is_quiet)| is_quiet && wait_s <= INTERVALS_MAX * usual_s;
-        if !wait.poll.is_some_and(waits) {
+        for wait in self.asleep.judge(&node.polls, all) {
             self.is_instead(ASLEEP, wait.cause, (wait.frame, wait.at_s));
         }
     }
@@ -602,10 +562,6 @@ const UNEVEN: f64 = 0.3;
 const AT_ONCE_S: f64 = 0.1;
 /// Links of a node that may have lost a segment: a hostile node has as many as it likes.
 const NEIGHBORS_MAX: usize = 256;
-/// Retransmissions that are judged once their sender's usual polls are known.
-const ASLEEP_MAX: usize = 64;
-/// Within so many of its usual intervals a node that sleeps polls again.
-const INTERVALS_MAX: f64 = 3.0;
 const HOPS_MAX: usize = 64;
 /// Pairs of an address and a node: each costs a look at all nodes.
 const EDGES_MAX: usize = 256;

@@ -22,6 +22,7 @@ mod overlap;
 mod report;
 mod rules;
 mod seen;
+mod sleep;
 mod stations;
 mod tally;
 #[cfg(test)]

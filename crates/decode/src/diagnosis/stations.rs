@@ -7,6 +7,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::link::{Link, Loss};
 use super::overlap::{Air, Sent};
+use super::sleep::Polls;
 use super::tally::{Events, Table};
 use super::view::View;
 
@@ -105,51 +106,6 @@ pub(super) struct Restart {
     pub(super) to_s: f64,
     pub(super) frame: u64,
     pub(super) count: u64,
-}
-
-/// The polls of a node.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Polls {
-    /// When each of the latest was sent, and when the last frame before it that was none, s.
-    recent: VecDeque<(f64, f64)>,
-    /// When the last other frame was sent, s.
-    other_s: f64,
-    /// The times between them: their number, their sum, that of their squares, and the longest, s.
-    intervals: (u64, f64, f64, f64),
-}
-
-impl Polls {
-    fn add(&mut self, at_s: f64) {
-        if let Some((last_s, _)) = self.recent.back() {
-            let (count, sum, squares, longest) = self.intervals;
-            let one = (at_s - last_s).max(0.0);
-            self.intervals = (count + 1, sum + one, squares + one * one, longest.max(one));
-        }
-        if self.recent.len() >= POLLS_MAX {
-            self.recent.pop_front();
-        }
-        self.recent.push_back((at_s, self.other_s));
-    }
-
-    /// Whether it polls, and has not since `at_s`.
-    pub(super) fn wait_since(&self, at_s: f64) -> bool {
-        let last = self.recent.back();
-        self.intervals.0 + 1 >= POLLS_MIN && last.is_some_and(|(last_s, _)| *last_s < at_s)
-    }
-
-    /// The next poll behind `at_s`, and the last other frame before it, s.
-    pub(super) fn next(&self, at_s: f64) -> Option<(f64, f64)> {
-        let mut recent = self.recent.iter();
-        recent.find(|(poll_s, _)| *poll_s > at_s).copied()
-    }
-
-    /// The usual interval, s: the mean one in which a moment falls. A node that looks often for an
-    /// answer sleeps most of its time nevertheless. The longest one is left out, since behind its
-    /// last poll a node may have been awake.
-    pub(super) fn usual_s(&self) -> f64 {
-        let (_, sum, squares, longest) = self.intervals;
-        (squares - longest * longest).max(0.0) / (sum - longest).max(f64::MIN_POSITIVE)
-    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -514,10 +470,6 @@ fn channel(view: View<'_>) -> Option<u64> {
     layers.find_map(|layer| view.number(layer, "channel"))
 }
 
-/// The latest polls, which are remembered.
-const POLLS_MAX: usize = 16;
-/// With fewer polls a node does not sleep.
-const POLLS_MIN: u64 = 3;
 /// A pause that is long enough for a start.
 const RESTART_S: f64 = 0.3;
 /// Frames of a node before a restart can be one.

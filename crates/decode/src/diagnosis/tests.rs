@@ -139,8 +139,8 @@ fn a_restart_is_said_of_a_node_that_is_well_heard() {
     assert_eq!(sentence(&found, "reboot"), None, "{found:#?}");
 }
 
-/// A child that polls each `poll_s`, up to `until_s`, and sends a segment at 20 s that it sends again
-/// 3 s later; its ACK comes at 24.1 s.
+/// A child that polls each four seconds, up to `until_s`, and sends a segment behind each poll, again
+/// 3 s later; the ACK comes behind the next poll.
 fn sent_again_by_a_child(until_s: f64) -> Vec<(String, String)> {
     let mut made = Made::default();
     let poll = |made: &mut Made, at_s: f64| {
@@ -283,8 +283,8 @@ fn times_of_batches_hide_no_node_that_falls_silent() {
     assert!(text.starts_with("b fell silent at 7.0"), "{found:#?}");
 }
 
-/// Four frames each second from a to b, up to `to_s`, and one to all: at `weak` times heard 30 dB more
-/// weakly; there each frame takes `attempts`.
+/// Four frames each second from a to b, up to `to_s`, and one to all: at `weak` times heard 30 dB
+/// more weakly; there each frame takes `attempts`.
 fn moving(to_s: u16, weak: &[std::ops::Range<u16>], attempts: u8) -> Vec<(String, String)> {
     let mut made = Made::default();
     let mut seq = 0_u8;
