@@ -8,7 +8,7 @@ use super::list::{Finding, Findings};
 use super::rules::{
     Weakness, contradiction, counted, limit_of, many_retries, weakening, worsening,
 };
-use super::stations::Node;
+use super::stations::{Node, Restart};
 use super::tally::Events;
 
 /// All findings, worst first.
@@ -273,15 +273,7 @@ impl Findings {
             && node.steps_back.count < IMPOSTOR_MIN
             && is_well_heard
         {
-            let (last, times) = match restart.count {
-                1 => ("", String::new()),
-                count => ("last ", format!(" {count} times")),
-            };
-            let text = format!(
-                "{name} was {last}not heard from {:.1} to {:.1} s, then asks for a router with a sequence number that does \
-                 not follow: it has probably restarted{times}",
-                restart.from_s, restart.to_s
-            );
+            let text = restarted(name, restart);
             self.add(76, "reboot", name, text, &[restart.frame]);
             return;
         }
@@ -467,6 +459,19 @@ impl Findings {
             self.add(severity, "icmp-error", name, text, &events.frames);
         }
     }
+}
+
+/// What shows that a node has restarted.
+fn restarted(name: &str, restart: &Restart) -> String {
+    let (last, times) = match restart.count {
+        1 => ("", String::new()),
+        count => ("last ", format!(" {count} times")),
+    };
+    format!(
+        "{name} was {last}not heard from {:.1} to {:.1} s, then asks for a router with a sequence number that does \
+         not follow: it has probably restarted{times}",
+        restart.from_s, restart.to_s
+    )
 }
 
 /// A silence that is one.

@@ -157,7 +157,7 @@ impl Link {
             Some(before) => self.lost_s.get(before)?.1,
             None => self.forgotten,
         };
-        (first < end).then(|| match *own > before {
+        (first < end).then_some(match *own > before {
             true => Loss::Link,
             false => Loss::Collision,
         })

@@ -149,7 +149,13 @@ mod tests {
     #[test]
     fn a_bad_clock_shows_no_overlaps() {
         // Rounded, late by what a computer does meanwhile, at once in one batch.
-        let rounded = |number: u64| if number % 3 == 0 { 0.005 } else { 0.004 };
+        let rounded = |number: u64| {
+            if number.is_multiple_of(3) {
+                0.005
+            } else {
+                0.004
+            }
+        };
         let late = |number: u64| 0.004_192 + number as f64 * 1e-4;
         for mut air in [heard(rounded), heard(late), heard(|_| 0.0)] {
             assert!(!air.is_timed());

@@ -115,7 +115,7 @@ pub(super) fn weakening(link: &Link) -> Option<Weakness> {
             run = None;
             continue;
         };
-        let begun = run.unwrap_or_else(|| Weakness {
+        let begun = run.unwrap_or(Weakness {
             times: [from_s, to_s],
             dbm: [dbm, best],
             failed: [rate, usual],

@@ -139,6 +139,21 @@ impl Node {
         pause
     }
 
+    /// How far a frame's number is ahead of the last one's, modulo 256.
+    fn step(&self, sequence: u8) -> Option<u8> {
+        let (last, _) = self.last_sequence.as_ref()?;
+        Some(sequence.wrapping_sub(*last))
+    }
+
+    /// Whether a step is one back, as by another sender. One that goes on with one neighbour before
+    /// another is done repeats its numbers.
+    fn is_back(&self, step: u8, dst: Option<&str>) -> bool {
+        let last = self.last_sequence.as_ref();
+        let is_to_another = last.is_some_and(|(_, before)| before.as_deref() != dst);
+        let is_small = step == 0 || step >= STEP_BACK;
+        (step == 0 || step > 128) && !(is_small && is_to_another)
+    }
+
     pub(super) fn rssi_dbm(&self) -> Option<f64> {
         (self.rssi.1 > 0).then(|| self.rssi.0 / self.rssi.1 as f64)
     }
@@ -281,13 +296,8 @@ impl Stations {
         let sequence = sequence.filter(|_| view.text("mac", "type") != Some("beacon"));
         if let Some(sequence) = sequence {
             let dst = view.text("mac", "dst");
-            let last = node.last_sequence.as_ref();
-            let step = last.map(|(last, _)| sequence.wrapping_sub(*last));
-            let is_back = step.is_some_and(|step| step == 0 || step > 128);
-            let is_small = step.is_some_and(|step| step == 0 || step >= STEP_BACK);
-            // A sender that goes on with one neighbour before another is done repeats its numbers.
-            let goes_on = is_small && last.is_some_and(|(_, before)| before.as_deref() != dst);
-            if is_back && !goes_on {
+            let step = node.step(sequence);
+            if step.is_some_and(|step| node.is_back(step, dst)) {
                 node.steps_back.add(number, at_s);
             }
             node.heard += 1;

@@ -285,11 +285,11 @@ fn times_of_batches_hide_no_node_that_falls_silent() {
 
 /// Four frames each second from a to b, up to `to_s`, and one to all: at `weak` times heard 30 dB
 /// more weakly; there each frame takes `attempts`.
-fn moving(to_s: u16, weak: &[std::ops::Range<u16>], attempts: u8) -> Vec<(String, String)> {
+fn moving(to_s: u16, weak: &[[u16; 2]], attempts: u8) -> Vec<(String, String)> {
     let mut made = Made::default();
     let mut seq = 0_u8;
     for second in 0..to_s {
-        let is_weak = weak.iter().any(|times| times.contains(&second));
+        let is_weak = weak.iter().any(|[from, to]| (*from..*to).contains(&second));
         made.rssi_dbm = Some(if is_weak { -92.0 } else { -62.0 });
         for part in 0..4_u8 {
             let at_s = f64::from(second) + 0.2 * f64::from(part);
@@ -318,16 +318,16 @@ fn moving(to_s: u16, weak: &[std::ops::Range<u16>], attempts: u8) -> Vec<(String
 #[test]
 fn a_weak_sender_is_named_once_and_only_where_its_frames_fail() {
     // The sniffer moved.
-    let found = moving(100, &[10..40], 1);
+    let found = moving(100, &[[10, 40]], 1);
     assert_eq!(sentence(&found, "weak-link"), None, "{found:#?}");
-    let found = moving(400, &[10..20, 300..320], 2);
+    let found = moving(400, &[[10, 20], [300, 320]], 2);
     let all = found.iter().filter(|(code, _)| code == "weak-link");
     let all: Vec<&str> = all.map(|(_, text)| text.as_str()).collect();
     let text = "a was heard weakly here from 300 to 320 s, -92 dBm instead of -62 dBm, and 100 attempts for 100 \
                 frames to b failed instead of 0";
     assert_eq!(all, [text], "{found:#?}");
     // What the retries show by themselves is said as well.
-    assert!(sentence(&moving(100, &[40..60], 2), "worse-link").is_some());
+    assert!(sentence(&moving(100, &[[40, 60]], 2), "worse-link").is_some());
 }
 
 /// How many rows of tables the examiner looks at while `work` is done.
