@@ -6,7 +6,7 @@ use motet::time::{Instant, earliest};
 
 use crate::clock::Clock;
 use crate::config::{Config, Policy};
-use crate::flow::Passing;
+use crate::flow::{Flow, Passing};
 use crate::flows::{FlowId, Flows, Found};
 use crate::policy::{Relay, Rule, Verdict};
 use crate::segment::{self, Direction, FlowKey, Pair, Segment};
@@ -357,7 +357,7 @@ impl Router {
     /// Where the table of relayed flows is full, one that makes no progress yields its place to the
     /// flow of a segment.
     fn make_room(&mut self, id: FlowId, segment: &Segment, now: Instant) {
-        let acknowledged = self.flows.get(id).and_then(|flow| flow.mote_ack());
+        let acknowledged = self.flows.get(id).and_then(Flow::mote_ack);
         if let Rule::Relay(relay) = &mut self.rule
             && let Some(yielding) = relay.yielding(id, (segment, acknowledged), now)
         {

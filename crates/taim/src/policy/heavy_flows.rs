@@ -220,13 +220,15 @@ impl HeavyFlows {
         }
     }
 
-    /// Notes which flows are a crowd, and whether those of one still are: more than one of them is
-    /// heavy, and with those that want more, whichever they are, there are more than few. A flow
-    /// that starves may have reconnected. Other heavy flows do not inherit the crowd.
+    /// Notes which flows are a crowd, and whether those of one still are: more than one flow is heavy,
+    /// and with those that want more, whichever they are, there are more than few. Flows that starve
+    /// may have reconnected, and so may those that win. Other heavy flows do not inherit the crowd,
+    /// of which one starves or more than one is heavy.
     fn remember(&mut self, now: Instant) {
         let is_crowd = self.heavy > FEW;
         let mut members = 0;
         let mut heavy = 0;
+        let mut starves = false;
         for load in &mut self.loads {
             if is_crowd && load.is_heavy {
                 load.crowd_until = Some(now + CROWD_FOR);
@@ -234,8 +236,9 @@ impl HeavyFlows {
             let was_member = load.crowd_until.is_some_and(|until| now < until);
             members += usize::from(was_member || load.wants_more());
             heavy += usize::from(was_member && load.is_heavy);
+            starves |= was_member && !load.is_heavy && load.wants_more();
         }
-        self.is_crowd = members > FEW && heavy > 1;
+        self.is_crowd = members > FEW && self.heavy > 1 && (heavy > 1 || starves);
     }
 
     /// When the flows are looked at again: flows that contend now may not do so then.
@@ -385,6 +388,32 @@ mod tests {
                 }
                 if second == 20 {
                     loads.on_over(FlowId::at(0));
+                }
+            }
+            assert_eq!((loads.heavy, loads.contend()), (2, expected), "{bytes}");
+        }
+    }
+
+    /// Uploads one after another: the two that win are new connections, the one that starves is not.
+    #[test]
+    fn a_crowd_goes_on_when_those_that_win_reconnect() {
+        for (bytes, expected) in [(10, true), (0, false)] {
+            let mut loads = HeavyFlows::patient();
+            let at = |second: u64| Instant::ORIGIN + Duration::from_secs(1_000 + second);
+            for second in 0..40 {
+                for flow in 0..3 {
+                    let (flow, bytes) = match (flow, second >= 20) {
+                        (0, true) => (0, bytes),
+                        (_, true) => (flow + 3, 1_000),
+                        _ => (flow, 1_000),
+                    };
+                    if bytes > 0 {
+                        loads.on_segment(FlowId::at(flow), sign(bytes), at(second));
+                    }
+                }
+                if second == 20 {
+                    let over = if bytes > 0 { 1 } else { 0 };
+                    (over..3).for_each(|flow| loads.on_over(FlowId::at(flow)));
                 }
             }
             assert_eq!((loads.heavy, loads.contend()), (2, expected), "{bytes}");

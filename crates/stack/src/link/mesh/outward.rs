@@ -132,7 +132,11 @@ impl<'m> Mesh<'m> {
     /// Leaves the neighbour alone that has taken a frame which it passes on. `is_router`: whether
     /// it goes up from there.
     pub(super) fn pace(&mut self, is_router: bool, outcome: &Outcome, now: Instant) {
-        let goes_further = !self.last_hops.has(outcome.token);
+        let last_hop = self.last_hops.of(outcome.token);
+        if last_hop == Some(true) {
+            return;
+        }
+        let goes_further = last_hop.is_none();
         let pacing = &self.settings.pacing;
         let until = match pacing.is_measured() {
             false if !goes_further => return,
@@ -388,7 +392,7 @@ impl<'m> Mesh<'m> {
             && to == Neighbour::One(ip::iid_of(&header.dst))
             && is_on_link(ip, next.interface, header.dst)
         {
-            self.last_hops.note(tag);
+            self.last_hops.note(tag, meta.class == Class::Control);
         }
         let len_max = self.mac.payload_len_max(neighbour);
         let tcp = match meta.egress {

@@ -228,7 +228,7 @@ fn what_goes_no_further_is_not_paced() {
     };
     let mut mesh = mesh();
     for tag in 100..110 {
-        mesh.last_hops.note(tag);
+        mesh.last_hops.note(tag, false);
     }
     went(&mut mesh, CHILD, LATELY);
     mesh.pace(false, &of(109, NOW(0)), NOW(0));
@@ -236,7 +236,7 @@ fn what_goes_no_further_is_not_paced() {
     // One that passed on long ago is forgotten.
     for tag in [7, 100] {
         let mut mesh = mesh_with(mesh.settings.pacing);
-        mesh.last_hops.note(109);
+        mesh.last_hops.note(109, false);
         went(&mut mesh, CHILD, LATELY);
         mesh.pace(false, &of(tag, NOW(0)), NOW(0));
         assert_eq!(begins(&mut mesh, CHILD, NOW(0)), NOW(4), "{tag}");
@@ -258,12 +258,34 @@ fn a_flow_to_a_relay_itself_makes_way() {
             mesh.mac.note_attempt(PARENT, took, LATELY);
         }
         went(&mut mesh, PARENT, LATELY);
-        mesh.last_hops.note(1);
+        mesh.last_hops.note(1, false);
         mesh.pace(true, &taken(PARENT, NOW(0), 4), NOW(0));
         let flow = mesh.mac.flow(PARENT);
         assert_eq!((flow.token, flow.taken_at), (1, NOW(0)), "{failed}");
         let waits = begins(&mut mesh, PARENT, NOW(0)).since(NOW(0));
         assert_eq!(waits.as_micros(), waits_us, "{hops_up} {failed}");
+    }
+}
+
+/// A solicitation or a DIO to the router is no flow: a reading behind it is as free as before.
+#[cfg(feature = "pace")]
+#[test]
+fn a_message_of_control_to_a_relay_is_no_flow() {
+    for (is_control, follows) in [(true, false), (false, true)] {
+        let mut mesh = mesh_with(Pacing {
+            hops_up: 3,
+            ..Pacing::MEASURED
+        });
+        mesh.last_hops.note(1, is_control);
+        mesh.pace(true, &taken(PARENT, NOW(0), 4), NOW(0));
+        let reading = Outcome {
+            token: 2,
+            copied: Duration::from_micros(500),
+            ..taken(PARENT, NOW(50), 4)
+        };
+        mesh.pace(true, &reading, NOW(50));
+        let waits = begins(&mut mesh, PARENT, NOW(50)) > NOW(50);
+        assert_eq!(waits, follows, "{is_control}");
     }
 }
 
