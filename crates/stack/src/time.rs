@@ -37,7 +37,8 @@ impl Instant {
     }
 
     /// A number to compare entries of a table by where one has to go: the lower class first, and
-    /// within a class the one used longest ago. Comparing tuples instead costs a mote 100 B a table.
+    /// within a class the one used longest ago. Comparing tuples instead costs a mote 100 B a
+    /// table.
     pub(crate) const fn rank(self, class: u8) -> u64 {
         const AGES: u64 = 1 << 56;
         let at = if self.0 < AGES { self.0 } else { AGES - 1 };

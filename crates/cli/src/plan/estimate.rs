@@ -202,7 +202,8 @@ impl Tried {
 /// The setting that helps most, and those of which it is not sure that they help less.
 fn best_of(image: u64, tried: &[Tried], trials: &[Trials]) -> [Vec<String>; 2] {
     let helping = || tried.iter().zip(trials).filter(|(tried, _)| tried.helps);
-    // Where nothing gets through as things are, what breaks least comes first, then what is quickest.
+    // Where nothing gets through as things are, what breaks least comes first, then what is
+    // quickest.
     let order = |tried: &Tried| match (tried.of_now, tried.seconds) {
         (Some(part), _) => (0, part),
         (None, seconds) => (1 + tried.broken, seconds.unwrap_or(f64::INFINITY)),
@@ -237,7 +238,8 @@ fn range(whole: &[f64], block_longest_s: f64) -> Option<[f64; 2]> {
     // The shorter an update, the less chance evens out: the deviation is that of runs of SECONDS.
     let shorter = (SECONDS as f64 / mean).max(1.0).sqrt();
     let half = (DEVIATIONS * deviation * shorter).max(mean * HALF_MIN);
-    // No update takes less than half of what the quickest took; and each may meet the longest block.
+    // No update takes less than half of what the quickest took; and each may meet the longest
+    // block.
     let range = [
         (mean - half).max(0.5 * quickest),
         (mean + half).max(block_longest_s),
@@ -324,8 +326,8 @@ const WHOLE_MIN: usize = 3;
 const PAIRS_MIN: usize = 4;
 
 /// Standard errors that a mean of four to eight ratios is off by chance in one of a hundred cases
-/// (Student's distribution with three to seven degrees of freedom): one in twenty for all of the five
-/// settings that are compared.
+/// (Student's distribution with three to seven degrees of freedom): one in twenty for all of the
+/// five settings that are compared.
 const CHANCE: [f64; 5] = [5.841, 4.604, 4.032, 3.707, 3.499];
 
 /// A setting helps that takes no more than this part of the time.

@@ -147,7 +147,7 @@ impl RelayedFlow {
         let (seq, end) = (segment.seq, segment.end());
         if self.is_far(seq) {
             self.stray = Some(end);
-            self.expect_answer(now);
+            self.expect_echo(true, now);
             return Verdict::Pass;
         }
         // What the host has received of the device, the device has sent.
@@ -389,8 +389,9 @@ impl RelayedFlow {
         Verdict::Swallow
     }
 
-    /// A segment goes again, so a duplicate ACK may come of it.
-    fn expect_echo(&mut self, is_hosts: bool, now: Instant) {
+    /// A segment goes again, or one that lies outside the device's window (RFC 9293 §3.10.7.4), so
+    /// a duplicate ACK may come of it. `is_hosts`: it is the host's.
+    pub(super) fn expect_echo(&mut self, is_hosts: bool, now: Instant) {
         let round_trip = self.round_trips[self.kind()].timeout();
         let patience = round_trip.unwrap_or(TIMEOUT_FIRST);
         let until = now + patience.saturating_mul(ECHO_ROUND_TRIPS).min(TIMEOUT_MAX);
@@ -398,12 +399,6 @@ impl RelayedFlow {
             self.echoes.pop_front();
         }
         self.echoes.push_back(Echo { until, is_hosts });
-    }
-
-    /// Something outside the device's window has gone to it, from the host or a stranger: the ACK by
-    /// which the device answers such (RFC 9293 §3.10.7.4) is the host's, and no sign of a loss.
-    pub(super) fn expect_answer(&mut self, now: Instant) {
-        self.expect_echo(true, now);
     }
 
     /// The echo that a duplicate ACK is.

@@ -11,14 +11,15 @@
 //!
 //! Invariants: no ACK is made or altered. A copy is, byte for byte, what the host sent last. A
 //! host's retransmission passes at once. What the relay does not understand passes untouched: other
-//! protocols, options that it does not know, segments whose transport speaks ECN, segments behind a gap; and then all of that flow,
-//! until the device has acknowledged what came meanwhile. The same holds for a flow that has more
-//! than [`FLOW_BYTES_MAX`] to be kept, or whose device does not answer [`TRIES_MAX`] copies.
+//! protocols, options that it does not know, segments whose transport speaks ECN, segments behind a
+//! gap; and then all of that flow, until the device has acknowledged what came meanwhile. The same
+//! holds for a flow that has more than [`FLOW_BYTES_MAX`] to be kept, or whose device does not
+//! answer [`TRIES_MAX`] copies.
 //!
 //! Bounds: [`FLOWS_MAX`] flows, [`FLOW_BYTES_MAX`] each; copies only of what is kept, and at most
 //! [`TRIES_MAX`] of a segment. Whoever does not see a flow and guesses its numbers changes nothing
-//! of it: what is far from them counts only once the device has acknowledged it, and the ACK by which
-//! the device answers it goes to the host.
+//! of it: what is far from them counts only once the device has acknowledged it, and the ACK by
+//! which the device answers it goes to the host.
 //!
 //! Source: Balakrishnan et al., *Improving TCP/IP Performance over Wireless Networks*, 1995
 //! (Snoop). Differs: two segments at a time; the first duplicate ACK counts, since with two
@@ -103,7 +104,7 @@ impl Relay {
         let flow = self.get(id).filter(|_| is_in);
         let is_far = flow.as_ref().is_some_and(|flow| flow.is_far(segment.seq));
         if let Some(flow) = flow.filter(|_| is_syn || is_far) {
-            flow.expect_answer(now);
+            flow.expect_echo(true, now);
         }
         if is_in && (is_syn || is_far) {
             return Verdict::Pass;
