@@ -432,8 +432,9 @@ mod tests {
         assert_eq!(sure.unwrap().best.as_deref(), Some(RELAY));
         // Of two that help alike, both are named.
         let alike = answer(&base, |setting| {
-            let wobble =
-                |sign: f64| move |seed: u64| sign * if seed % 2 == 0 { 0.02 } else { -0.02 };
+            let wobble = |sign: f64| {
+                move |seed: u64| sign * if seed.is_multiple_of(2) { 0.02 } else { -0.02 }
+            };
             match (setting.update.relays, setting.update.readers) {
                 (true, _) => runs(0.8, wobble(1.0)),
                 (_, 0) => runs(0.802, wobble(-1.0)),
@@ -570,7 +571,8 @@ mod tests {
             update: base,
         }];
         let width = |image| {
-            let answer = Answer::of(image, &base, &settings, &[trials.clone()]).unwrap();
+            let answer =
+                Answer::of(image, &base, &settings, std::slice::from_ref(&trials)).unwrap();
             let [low, high] = answer.seconds.unwrap();
             (high - low) / (high + low)
         };

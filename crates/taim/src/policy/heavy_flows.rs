@@ -220,10 +220,10 @@ impl HeavyFlows {
         }
     }
 
-    /// Notes which flows are a crowd, and whether those of one still are: more than one flow is heavy,
-    /// and with those that want more, whichever they are, there are more than few. Flows that starve
-    /// may have reconnected, and so may those that win. Other heavy flows do not inherit the crowd,
-    /// of which one starves or more than one is heavy.
+    /// Notes which flows are a crowd, and whether those of one still are: more than one flow is
+    /// heavy, and with those that want more, whichever they are, there are more than few. Flows
+    /// that starve may have reconnected, and so may those that win. Other heavy flows do not
+    /// inherit the crowd, of which one starves or more than one is heavy.
     fn remember(&mut self, now: Instant) {
         let is_crowd = self.heavy > FEW;
         let mut members = 0;
@@ -394,7 +394,8 @@ mod tests {
         }
     }
 
-    /// Uploads one after another: the two that win are new connections, the one that starves is not.
+    /// Uploads one after another: the two that win are new connections, the one that starves is
+    /// not.
     #[test]
     fn a_crowd_goes_on_when_those_that_win_reconnect() {
         for (bytes, expected) in [(10, true), (0, false)] {
