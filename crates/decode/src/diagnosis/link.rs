@@ -5,7 +5,6 @@
 //! the others the link lost by itself.
 
 use std::collections::VecDeque;
-use std::iter::repeat_n;
 
 use super::tally::Events;
 
@@ -82,13 +81,6 @@ impl Spans {
     pub(super) fn pieces(&self) -> impl Iterator<Item = ([f64; 2], &Span)> {
         let times = (0_u32..).map(|at| [at, at + 1].map(|edge| f64::from(edge) * self.each_s));
         times.zip(&self.list)
-    }
-
-    /// The first hour, each ten seconds by the piece that they are of.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Span> {
-        let times = (self.each_s / SPAN_S) as usize;
-        let tens = self.list.iter().flat_map(move |span| repeat_n(span, times));
-        tens.take(SPANS_MAX)
     }
 
     fn at(&mut self, at_s: f64) -> Option<&mut Span> {
@@ -340,7 +332,7 @@ fn mean((sum, count): (f64, u64)) -> Option<f64> {
 }
 
 /// Seconds over which a link is compared with itself, within the first hour.
-pub(super) const SPAN_S: f64 = 10.0;
+const SPAN_S: f64 = 10.0;
 /// An hour of them.
 const SPANS_MAX: usize = 360;
 /// Losses of a link whose time is remembered, the latest.
@@ -395,7 +387,6 @@ mod tests {
             .collect();
         assert_eq!(pieces.first(), Some(&([0.0, 80.0], 80)));
         assert_eq!(pieces.iter().map(|(_, lost)| lost).sum::<u64>(), 15_000);
-        assert_eq!(link.spans.iter().count(), SPANS_MAX);
         // Any time has its piece.
         let late_s = 9e9;
         link.note((1, late_s), None, true, None);

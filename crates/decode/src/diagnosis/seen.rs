@@ -9,7 +9,7 @@ use std::net::Ipv6Addr;
 
 use super::Examiner;
 use super::control::Parents;
-use super::link::{Link, SPAN_S};
+use super::link::Link;
 
 /// A network as a capture shows it.
 #[derive(Clone, Debug)]
@@ -244,14 +244,13 @@ fn is_tree(parents: &[usize]) -> bool {
 fn worse(link: &Link, begin_s: f64) -> Vec<(f64, f64, f64)> {
     let whole = link.acknowledged as f64 / link.attempts.max(1) as f64;
     let mut list = Vec::new();
-    for (span, at) in link.spans.iter().zip(0..) {
+    for ([from_s, to_s], span) in link.spans.pieces() {
         let (asked, retries) = (span.asked, span.retries);
         // Retries show lost attempts; a frame that was lost for good shows as many again.
         let attempts = asked + retries;
         let share = asked as f64 / attempts.max(1) as f64;
         if attempts >= 20 && share < 0.6 * whole {
-            let from_s = f64::from(at) * SPAN_S - begin_s;
-            list.push((from_s, from_s + SPAN_S, share));
+            list.push((from_s - begin_s, to_s - begin_s, share));
         }
     }
     let row = &link.longest;

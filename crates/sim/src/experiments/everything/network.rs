@@ -72,7 +72,7 @@ const FLOORS_MAX: u64 = 64;
 /// When a relay dies, s after all motes have joined; for good.
 pub(super) const DIES_AT_S: u64 = 150;
 /// When a link gets worse.
-pub(super) const WORSE_AT_S: u64 = 300;
+const WORSE_AT_S: u64 = 300;
 
 /// The scenario of a seed; none where no floor fits. What is left out changes neither the floor nor
 /// the roles.

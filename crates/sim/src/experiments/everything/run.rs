@@ -8,9 +8,7 @@ use motet::time::Duration;
 
 use super::few;
 use super::interplay::{self, Checks, Interplay};
-use super::network::{
-    DIES_AT_S, Part, READS_EACH_S, REBOOTS_AT_S, Roles, WARMUP_S, WORSE_AT_S, scenario,
-};
+use super::network::{DIES_AT_S, Part, READS_EACH_S, REBOOTS_AT_S, Roles, WARMUP_S, scenario};
 use crate::experiments::run::{Failure, Run};
 use crate::experiments::setup::{Segment, Setup};
 use crate::experiments::traffic::Traffic;
@@ -181,7 +179,8 @@ fn figures(played: &Played, roles: &Roles) -> Vec<(&'static str, f64)> {
         flows.iter().map(silence).fold(0.0, f64::max)
     };
     let windows = [
-        [DIES_AT_S as f64, WORSE_AT_S as f64],
+        // A relay dies, and later a link gets worse.
+        [DIES_AT_S as f64, REBOOTS_AT_S as f64],
         [REBOOTS_AT_S as f64, result.seconds + WARMUP_S as f64],
     ];
     let endless: Vec<&FlowResult> = over_ble
