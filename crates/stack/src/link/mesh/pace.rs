@@ -180,13 +180,11 @@ impl MeshSettings {
         let known = mac.flow(outcome.to);
         let follows = self.follows(known, outcome.token, outcome.started, took.exchange);
         let is_source = self.is_source(is_router, outcome.to, now, mac);
-        // A sleeping node sends several gathered packets, so even its first packet is part of a
-        // flow. And where copies take no time, nothing but the pace keeps the frames of a lone
-        // packet from disturbing each other further on.
-        let is_dense = self.pacing.hops(is_router) > 1 && !lags(took);
         Flow {
             token: outcome.token,
-            follows: follows || is_dense || mac.sleeps(),
+            // A sleeping node sends several gathered packets, so even its first packet is part of a
+            // flow.
+            follows: follows || mac.sleeps(),
             taken_at: now,
             contends: is_source && self.effort(outcome.to, mac) > ETX_CONTENDED,
             is_near: is_source && follows && self.pacing.hops(is_router) < 2 && !mac.sleeps(),

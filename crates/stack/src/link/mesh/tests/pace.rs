@@ -123,27 +123,6 @@ fn the_first_frame_waits_for_nothing() {
     assert_eq!(begins(&mut mesh, PARENT, NOW(0)), NOW(0));
 }
 
-/// Where copies take no time the fragments of a lone packet would disturb each other on the way,
-/// unless they go no further.
-#[test]
-fn a_lone_packet_is_paced_where_copies_take_no_time() {
-    for (hops_up, copied_us, waits) in
-        [(2, 0, true), (2, 499, true), (2, 500, false), (1, 0, false)]
-    {
-        let mut mesh = mesh_with(Pacing {
-            hops_up,
-            ..Pacing::MEASURED
-        });
-        let outcome = Outcome {
-            copied: Duration::from_micros(copied_us),
-            ..taken(PARENT, NOW(0), 4)
-        };
-        mesh.pace(true, &outcome, NOW(0));
-        let waited = begins(&mut mesh, PARENT, NOW(0)) > NOW(0);
-        assert_eq!(waited, waits, "{hops_up} {copied_us}");
-    }
-}
-
 /// Each frame counts for itself, so that the pace of short ones between long ones is quick.
 #[test]
 fn a_pace_is_that_of_the_last_frame() {
@@ -158,30 +137,27 @@ fn a_pace_is_that_of_the_last_frame() {
 }
 
 /// A packet that none has gone closely ahead of has the path for itself: none of its fragments
-/// waits where copies keep them apart, but the packet behind it does, and it ends when its answer
-/// may have come.
+/// waits, but the packet behind it does, and it ends when its answer may have come.
 #[test]
-fn a_lone_packet_is_not_paced_where_frames_are_copied() {
+fn a_lone_packet_is_not_paced() {
     let mut mesh = mesh();
-    let to = |to, token, now| Outcome {
+    let of = |token, now| Outcome {
         token,
-        copied: MS(1),
-        ..taken(to, now, 4)
+        ..taken(PARENT, now, 4)
     };
-    let of = |token, now| to(PARENT, token, now);
     for ms in [0, 5, 10] {
         mesh.pace(true, &of(1, NOW(ms)), NOW(ms));
         assert_eq!(begins(&mut mesh, PARENT, NOW(ms)), NOW(ms));
     }
     mesh.pace(true, &of(2, NOW(20)), NOW(20));
-    assert_eq!(begins(&mut mesh, PARENT, NOW(20)), NOW(25));
+    assert_eq!(begins(&mut mesh, PARENT, NOW(20)), NOW(24));
     // Sixteen exchanges of four milliseconds for each of two hops up and two down.
     for (token, ms, waits) in [(3, 20 + 259, true), (4, 279 + 260, false)] {
         mesh.pace(true, &of(token, NOW(ms)), NOW(ms));
         assert_eq!(begins(&mut mesh, PARENT, NOW(ms)) > NOW(ms), waits, "{ms}");
     }
     // What went to one neighbour says nothing of what goes to another.
-    mesh.pace(false, &to(CHILD, 1, NOW(540)), NOW(540));
+    mesh.pace(false, &taken(CHILD, NOW(540), 4), NOW(540));
     assert_eq!(begins(&mut mesh, CHILD, NOW(540)), NOW(540));
 }
 
