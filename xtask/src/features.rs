@@ -31,7 +31,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<StepOutcome> {
 }
 
 /// Features, separated by commas and without `default`, and who asks for them.
-pub(crate) const SETS: [(&str, &str); 45] = [
+pub(crate) const SETS: [(&str, &str); 46] = [
     ("mesh", "datagrams by radio; what a radio's driver needs"),
     ("mesh,relay", "the same, passing on what others send"),
     ("rpl", "a relay of a mesh without TCP"),
@@ -118,6 +118,10 @@ pub(crate) const SETS: [(&str, &str); 45] = [
     (
         "cit,pace,router,rpl,sleepy,tcp",
         "`motet-embassy` that sleeps, or keeps packets for others that do",
+    ),
+    (
+        "cit,pace,rpl,security,sleepy,tcphc,tcple",
+        "a mote with all parts, whose size is measured",
     ),
     ("default", "what is on by default"),
     ("default,join", "a node that gets its key by CoJP"),
