@@ -169,6 +169,7 @@ impl Radio for LabRadio {
             Output::Preloaded => mac::Event::Preloaded,
             Output::Assessed { clear } => mac::Event::ChannelAssessed { clear },
             Output::TransmitDone(at) => mac::Event::TransmitDone { at },
+            Output::Sent(outcome, at) => mac::Event::Sent { outcome, at },
             Output::Head(head) => mac::Event::FrameHead {
                 head: copied(head.psdu(), psdu),
             },
