@@ -13,6 +13,7 @@ use std::fmt;
 use std::io::{self, Write};
 #[cfg(feature = "files")]
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use motet::time::Instant;
 
@@ -43,6 +44,45 @@ pub struct Capture {
     scratch: Vec<u8>,
     /// The first failure to write; told at the end, so that a full disk stops no run.
     failed: Option<io::Error>,
+}
+
+/// The bytes of a capture in memory: clones share them, so that one writes and another takes.
+#[derive(Clone, Debug, Default)]
+pub struct Tape(Arc<Mutex<Vec<u8>>>);
+
+impl Tape {
+    /// A capture that is written here.
+    ///
+    /// # Errors
+    /// None: memory takes everything.
+    pub fn capture(&self, records: Records) -> io::Result<Capture> {
+        Capture::stream(Box::new(self.clone()), records)
+    }
+
+    /// All that was written so far.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.all().clone()
+    }
+
+    /// What was written since the last call of this kind, which is then no longer here.
+    pub fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut self.all())
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Write for Tape {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.all().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The destination of a capture: a file, or a stream.

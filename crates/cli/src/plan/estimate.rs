@@ -26,7 +26,8 @@ pub(super) struct Answer {
     block_bytes: u64,
     readers: usize,
     frame_loss: f64,
-    /// Runs in all, and those whose connection broke or that carried nothing.
+    /// Runs in all, and runs that did not get through: nothing arrived, the connection broke, or a
+    /// block took longer than the sender waits.
     pub(super) runs: u64,
     pub(super) broken: u64,
     /// The range by the other runs; none where there are fewer than [`WHOLE_MIN`].
@@ -56,7 +57,7 @@ pub(super) struct Tried {
     pub(super) of_now: Option<f64>,
     /// How far `of_now` may be off by chance.
     pub(super) chance: Option<f64>,
-    /// Runs that broke or carried nothing, and why the first of them did.
+    /// Runs that did not get through, and why the first of them did not.
     pub(super) broken: u64,
     pub(super) why: Option<String>,
     /// Whether it takes less time, by more than chance, and breaks no more often; where each run as
@@ -259,7 +260,7 @@ fn paired(image: u64, first: &Trials, second: &Trials) -> Option<(f64, f64)> {
     Some((mean, chance * deviation / (ratios.len() as f64).sqrt()))
 }
 
-/// Runs whose connection broke, or that carried nothing.
+/// Runs that did not get through ([`is_whole`]).
 fn count_broken(trials: &Trials) -> u64 {
     trials.iter().filter(|trial| !is_whole(trial)).count() as u64
 }

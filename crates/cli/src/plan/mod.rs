@@ -32,8 +32,8 @@ has lwIP with ESP-IDF's settings, the radio of an nRF52840, and is so many hops 
 OpenThread's. The command runs parts of such an update in the lab, with several seeds, and then each setting that \
 may help: the border router's policy relay, shorter polls, longer blocks, and no readings meanwhile.
 
-The range is the mean of the runs with three times their deviation to either side, 5 % at least; a run whose \
-connection broke, or of which a block took longer than the sender waits, is counted apart. Behind each setting's part of the time stands how far it may be off by chance; one \
+The range is the mean of the runs with three times their deviation to either side, 5 % at least; a run \
+is counted apart where its connection broke, or where a block took longer than the sender waits. Behind each setting's part of the time stands how far it may be off by chance; one \
 that may help by chance alone is not called the best. The range holds for the \
 lab's air, where neighbours hear each other well; walls that let little pass, and other systems on the channel, \
 are what --frame-loss is for.

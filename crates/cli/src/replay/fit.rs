@@ -7,13 +7,11 @@
 //! nodes with a common neighbour hear one another) is tried each way; what comes nearest is kept.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use motet_decode::{Capture, Decoder, Examiner, Seen};
-use motet_lab::capture::{Capture as LabCapture, Records};
+use motet_lab::capture::{Records, Tape};
 use motet_lab::scenario::{Captures, Overrides, Plan, Watch};
 
 use super::guess::{FRAMES_MIN, Guess, PROFILES, Pairs, pairs};
@@ -203,10 +201,9 @@ fn wire_loss(seen: &Seen) -> Option<f64> {
 /// What the air of a scenario shows; none where it does not run.
 fn observed(text: &str) -> Option<Shown> {
     let plan = Plan::parse(text, Path::new("replay.toml"), Overrides::default()).ok()?;
-    let bytes = Memory::default();
-    let air = LabCapture::stream(Box::new(bytes.clone()), Records::Frames).ok()?;
+    let tape = Tape::default();
     let captures = Captures {
-        air: Some(air),
+        air: Some(tape.capture(Records::Frames).ok()?),
         ..Captures::default()
     };
     let watch = Watch {
@@ -214,7 +211,7 @@ fn observed(text: &str) -> Option<Shown> {
         done_ms: &AtomicU64::new(0),
     };
     plan.run(&watch, captures);
-    let mut capture = Capture::of_bytes(bytes.take()).ok()?;
+    let mut capture = Capture::of_bytes(tape.take()).ok()?;
     let mut decoder = Decoder::new(&[]);
     let mut examiner = Examiner::new();
     while let Some(Ok(record)) = capture.next_record() {
@@ -233,28 +230,6 @@ fn observed(text: &str) -> Option<Shown> {
         pairs: pairs(&seen, &numbers),
         carried: carried(&seen, &numbers),
     })
-}
-
-/// A capture in memory.
-#[derive(Clone, Debug, Default)]
-struct Memory(Arc<Mutex<Vec<u8>>>);
-
-impl Memory {
-    fn take(&self) -> Vec<u8> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl io::Write for Memory {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// Retries for each frame below which their number says little: a flow's begin alone makes some.

@@ -1,11 +1,6 @@
 //! A mesh of the lab, and the packets that are on its air.
 
-use std::{
-    collections::HashMap,
-    io::{self, Write},
-    net::Ipv6Addr,
-    sync::{Arc, Mutex},
-};
+use std::{collections::HashMap, net::Ipv6Addr};
 
 use motet::{
     limits::MESH_PACKET_LEN_MAX,
@@ -27,7 +22,7 @@ use motet::{
 use motet_lab::{
     Arena,
     air::gains::Gains,
-    capture::{Capture, Records},
+    capture::{Records, Tape},
     net::{
         network::{Host, HostOptions, Joining, Network, NetworkOptions, NodeOptions, RADIO},
         plan,
@@ -79,7 +74,7 @@ pub(crate) struct OnAir {
 /// A chain that RPL has formed, behind a host that the judge plays.
 pub(crate) struct Mesh<'m> {
     pub(crate) network: Network<'m>,
-    air: Arc<Mutex<Vec<u8>>>,
+    air: Tape,
     /// All that was on the air, as a capture file.
     pub(crate) capture: Vec<u8>,
     decoder: Decoder,
@@ -108,9 +103,8 @@ impl<'m> Mesh<'m> {
         network.world.with_node(0, |node, now| {
             node.start_rpl(RADIO, RplRole::Root(root), &mut [], steps, now);
         });
-        let air = Arc::default();
-        let stream = Box::new(Shared(Arc::clone(&air)));
-        let capture = Capture::stream(stream, Records::Frames).expect("memory takes all");
+        let air = Tape::default();
+        let capture = air.capture(Records::Frames).expect("memory takes all");
         network.world.set_capture(Some(capture));
         assert!(network.join(Duration::from_secs(120)), "{form:?}: no mesh");
         let mut mesh = Self {
@@ -128,7 +122,7 @@ impl<'m> Mesh<'m> {
     pub(crate) fn listen(&mut self, time: Duration) -> Vec<OnAir> {
         let until = self.network.world.now() + time;
         self.network.world.run_until(until);
-        let bytes = std::mem::take(&mut *self.air.lock().expect("no thread died"));
+        let bytes = self.air.take();
         self.capture.extend(&bytes);
         self.decoder.decode(&bytes)
     }
@@ -160,20 +154,6 @@ impl<'m> Mesh<'m> {
         let mut heard = self.listen(Duration::from_secs(1));
         heard.retain(|hop| hop.from == to);
         heard
-    }
-}
-
-/// Bytes that the capture writes and the judge takes.
-struct Shared(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Shared {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("no thread died").extend(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

@@ -1,8 +1,8 @@
 //! A link one way: attempts, acknowledgments, losses and their causes, strength over time.
 //!
-//! Place: below `stations`, which knows whose frame an acknowledgment is for. A lost frame counts
-//! as collided where others' frames were on the air at the same time as nearly all attempts at it;
-//! the others the link lost by itself.
+//! Place: below `stations`, which knows to which frame an acknowledgment belongs. A lost frame
+//! counts as collided where others' frames were on the air at the same time as nearly all attempts
+//! at it; the others the link lost by itself.
 
 use std::collections::VecDeque;
 
@@ -335,7 +335,7 @@ fn mean((sum, count): (f64, u64)) -> Option<f64> {
 const SPAN_S: f64 = 10.0;
 /// An hour of them.
 const SPANS_MAX: usize = 360;
-/// Losses of a link whose time is remembered, the latest.
+/// The latest losses of a link, of which the times are remembered.
 const LOSSES_MAX: usize = 1_024;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Which frames overlap on the air: a receiver that hears both loses one or both.
 //!
-//! Place: below `stations`, which knows who hears whom. Frames overlap on one channel alone, and by
-//! a clock that is good enough: the distances of acknowledgments from their frames show it. A
-//! sniffer of one radio cannot write down two frames that overlap; where it seems so, its times
-//! are rounded, or those of the batches that came over its cable.
+//! Place: below `stations`, which knows the nodes that hear each other. Frames overlap on one
+//! channel alone, and by a clock that is good enough: the distances of acknowledgments from their
+//! frames show it. A sniffer of one radio cannot write down two frames that overlap; where it seems
+//! so, its times are rounded, or those of the batches that came over its cable.
 
 use std::collections::VecDeque;
 

@@ -46,8 +46,6 @@ pub struct Ledger {
     pub dropped: u64,
     /// Copies that were made.
     pub copies: u64,
-    /// Packets that were held.
-    pub held: u64,
     /// Packets that are not TCP, and those of them that were held.
     pub others: [u64; 2],
     /// Packets that came out behind one of their flow that had gone in later.
@@ -137,7 +135,6 @@ impl Fairness {
         };
         let decision = self.router.on_packet(&shown, now);
         let is_held = decision == Decision::Hold;
-        self.ledger.held += u64::from(is_held);
         if !is_tcp(packet) {
             let [all, held] = &mut self.ledger.others;
             *all += 1;
@@ -274,7 +271,8 @@ type FlowKey = (Ipv6Addr, Ipv6Addr, [u8; 4]);
 /// The flow that a packet of TCP is of.
 fn flow_of(packet: &[u8]) -> Option<FlowKey> {
     let (header, payload) = Header::parse_start(packet).ok()?;
-    let ports = payload.first_chunk().filter(|_| is_tcp(packet))?;
+    let is_tcp = header.next_header == tcp::NEXT_HEADER;
+    let ports = payload.first_chunk().filter(|_| is_tcp)?;
     Some((header.src, header.dst, *ports))
 }
 

@@ -648,7 +648,7 @@ mod tests {
     }
 
     /// Noise, however much, hits retries as often as other frames; trains of others hit them more
-    /// often. Who gets one frame through has no train of its own.
+    /// often. A source that gets one frame through has no train of its own.
     #[cfg(feature = "pace")]
     #[test]
     fn who_loses_retries_more_often_shares_the_air() {

@@ -73,7 +73,8 @@ impl NeighborTiming {
 
     /// Whether this node had the air before its last attempt failed, and shares it with nodes that
     /// it does not hear. `failed`: the share of all attempts that failed, in 255ths. Noise hits a
-    /// retry no more often than another frame; who sends a train of frames hits the retry, too.
+    /// retry no more often than another frame; a source that sends a train of frames hits the
+    /// retry, too.
     pub(super) const fn has_won(&self, failed: u8) -> bool {
         let [again, _] = self.again.to_be_bytes();
         self.flow.is_near && self.run >= RUN_MIN && again >= failed.saturating_add(TRAINS)
@@ -122,6 +123,7 @@ impl NeighborTiming {
             let (less, more) = (known / STEPS, known / (3 * STEPS));
             self.apart_us = match known {
                 0 => apart,
+                // Not `clamp`, which links a panic.
                 _ => apart.max(known - less).min(known.saturating_add(more)),
             };
         }

@@ -144,9 +144,9 @@ impl Mac<'_> {
     }
 
     /// The wait before the frame under way is tried again. Of two sources that do not hear each
-    /// other one once sent train behind train, while each attempt of the other fell into one. So
-    /// who has won the air, and then sees a frame fail, leaves the others time for a train of their
-    /// own; who has not tries again soon.
+    /// other one once sent train behind train, while each attempt of the other fell into one. So a
+    /// source that has won the air, and then sees a frame fail, leaves the others time for a train
+    /// of their own; a source that has not won it tries again soon.
     fn retry_wait(&self, reason: FrameDrop, rng: &mut Rng) -> Duration {
         let slot = self.queue.get(self.current);
         let is_first = |slot: &&FrameSlot| slot.attempts == 0 && reason == FrameDrop::NoAck;

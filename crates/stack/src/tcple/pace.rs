@@ -102,6 +102,7 @@ pub(crate) fn interval(needs: impl Iterator<Item = Need>, current: u16) -> Optio
     let shortest = SHORTEST.max(EACH * peers);
     let sum = data + trip;
     let target = (sum * 5 / 4).div_ceil(UNIT_US);
+    // Not `clamp`, which links a panic.
     let target = u16::try_from(target)
         .unwrap_or(u16::MAX)
         .max(shortest)

@@ -2,8 +2,6 @@
 //! counted.
 
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::sync::{Arc, Mutex};
 
 use motet::time::{Duration, Instant};
 
@@ -11,22 +9,7 @@ use super::*;
 use crate::air::gains::Gains;
 use crate::air::log::{Happening, Seen, Sort};
 use crate::air::radio::State;
-use crate::capture::{Capture, Records};
-
-/// A stream whose bytes can be read later.
-#[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Shared {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
+use crate::capture::{Records, Tape};
 
 fn watched<T>(act: impl FnOnce(&Watch<'_>) -> T) -> T {
     let (stop, done_ms) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -42,13 +25,13 @@ fn open(plan: &Plan, captures: Captures) -> Session {
 }
 
 /// Captures of a run, and where their bytes go.
-fn captures(plan: &Plan) -> (Captures, [Shared; 2]) {
-    let streams = [Shared::default(), Shared::default()];
+fn captures(plan: &Plan) -> (Captures, [Tape; 2]) {
+    let streams = [Tape::default(), Tape::default()];
     let on_air = match plan.points[0].scenario.network.ble.is_some() {
         true => Records::Bluetooth,
         false => Records::TappedFrames,
     };
-    let begin = |stream: &Shared, records| Capture::stream(Box::new(stream.clone()), records).ok();
+    let begin = |stream: &Tape, records| stream.capture(records).ok();
     let captures = Captures {
         air: begin(&streams[0], on_air),
         wire: begin(&streams[1], Records::Packets),
@@ -77,21 +60,14 @@ fn stepped(plan: &Plan, step: Duration) -> (RunResult, [Vec<u8>; 2], Seen) {
     assert_eq!(session.take_seen(), Seen::default());
     let result = session.finish();
     assert_eq!(result.samples, samples);
-    (
-        result,
-        streams.map(|stream| stream.0.lock().unwrap().clone()),
-        seen,
-    )
+    (result, streams.map(|stream| stream.bytes()), seen)
 }
 
 fn whole(plan: &Plan) -> (RunResult, [Vec<u8>; 2]) {
     let (captures, streams) = captures(plan);
     let results = watched(|watch| plan.run(watch, captures));
     let [result] = results.try_into().expect("one point, one seed");
-    (
-        result,
-        streams.map(|stream| stream.0.lock().unwrap().clone()),
-    )
+    (result, streams.map(|stream| stream.bytes()))
 }
 
 const MESH: &str = "duration_s = 6\nwarmup_s = 1\n[topology]\nchain = 3\njoining = \"rpl\"\n\

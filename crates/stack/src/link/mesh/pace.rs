@@ -155,6 +155,8 @@ impl MeshSettings {
         let Some(apart) = apart.filter(|_| !self.relays_copy(mac)) else {
             return pace;
         };
+        // Not `clamp`, which links a panic where the optimiser does not see the order of its
+        // bounds.
         apart.max(fraction(pace, 3, 4)).min(fraction(pace, 5, 4))
     }
 

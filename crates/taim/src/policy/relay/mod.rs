@@ -100,13 +100,11 @@ impl Relay {
     /// mesh: what counts is the device's answer. Of a reset into the mesh, the number counts.
     fn on_control(&mut self, id: FlowId, segment: &Segment, now: Instant) -> Verdict {
         let is_in = segment.direction == Direction::Down;
-        let is_syn = segment.flags.contains(Flags::SYN);
-        let flow = self.get(id).filter(|_| is_in);
-        let is_far = flow.as_ref().is_some_and(|flow| flow.is_far(segment.seq));
-        if let Some(flow) = flow.filter(|_| is_syn || is_far) {
-            flow.expect_echo(true, now);
-        }
-        if is_in && (is_syn || is_far) {
+        let is_far = |flow: &mut RelayedFlow| flow.is_far(segment.seq);
+        if is_in && (segment.flags.contains(Flags::SYN) || self.get(id).is_some_and(is_far)) {
+            if let Some(flow) = self.get(id) {
+                flow.expect_echo(true, now);
+            }
             return Verdict::Pass;
         }
         // The router lets those go first that wait; then nothing is left of the flow.

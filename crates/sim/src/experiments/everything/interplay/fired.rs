@@ -9,8 +9,9 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use super::frames::{Heard, Kind, Tape};
+use super::frames::{Heard, Kind, read};
 use super::{Checks, Interplay};
+use crate::capture::Tape;
 use crate::experiments::run::Failure;
 use crate::net::plan;
 use crate::scenario::{Captures, Overrides, Plan, Session, Watch};
@@ -148,7 +149,7 @@ fn attacked(seed: u64) -> Result<Vec<Heard>, Failure> {
     while !session.advance(session.now() + super::LOOK, &watch) {}
     match session.finish().failure {
         Some(why) => Err(refused(why)),
-        None => Ok(mesh.read(key, plan::MESH_PREFIX)),
+        None => Ok(read(&mesh, key, plan::MESH_PREFIX)),
     }
 }
 

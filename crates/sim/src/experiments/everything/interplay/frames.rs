@@ -4,20 +4,14 @@
 //! key or without it.
 //! Left out: what follows from many of them, which is `rules`'s.
 
-use std::io::{self, Write};
 use std::net::Ipv6Addr;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use motet::mac::security::NetworkKey;
 use motet_decode::{Audience, Decoder, Field, Frame, Layer, Value};
 
 use crate::air::phy;
-use crate::capture::{Capture, Records};
+use crate::capture::Tape;
 use crate::net::plan;
-
-/// Bytes of a capture that is being written.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Tape(Arc<Mutex<Vec<u8>>>);
 
 /// What a frame is to the MAC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -91,51 +85,27 @@ impl Segment {
 /// As [`Segment::key`].
 pub(super) type Key = ((Ipv6Addr, u64), (Ipv6Addr, u64), u32, Option<u64>, u32);
 
-impl Write for Tape {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.extend_from_slice(bytes);
-        Ok(bytes.len())
+/// What was written, explained: with a key or without one, where motes have this prefix.
+pub(super) fn read(tape: &Tape, key: Option<NetworkKey>, prefix: Ipv6Addr) -> Vec<Heard> {
+    let Ok(mut capture) = motet_decode::Capture::of_bytes(tape.bytes()) else {
+        return Vec::new();
+    };
+    let given = [(0, prefix), (1, plan::WIRED_PREFIX)];
+    let given = given.map(|(id, prefix)| motet_decode::Context {
+        id,
+        prefix,
+        len: 64,
+    });
+    let mut decoder = Decoder::new(&given);
+    if let Some(key) = key {
+        decoder.open_with(key, 0);
     }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+    decoder.end_frames_in(capture.ending());
+    let mut heard = Vec::new();
+    while let Some(Ok(record)) = capture.next_record() {
+        heard.push(Heard::of(&decoder.decode(&record)));
     }
-}
-
-impl Tape {
-    /// A capture that is written here.
-    ///
-    /// # Errors
-    /// None: memory takes everything.
-    pub(super) fn capture(&self, records: Records) -> io::Result<Capture> {
-        Capture::stream(Box::new(self.clone()), records)
-    }
-
-    /// What was written, explained: with a key or without one, where motes have this prefix.
-    pub(super) fn read(&self, key: Option<NetworkKey>, prefix: Ipv6Addr) -> Vec<Heard> {
-        let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Ok(mut capture) = motet_decode::Capture::of_bytes(bytes.clone()) else {
-            return Vec::new();
-        };
-        drop(bytes);
-        let given = [(0, prefix), (1, plan::WIRED_PREFIX)];
-        let given = given.map(|(id, prefix)| motet_decode::Context {
-            id,
-            prefix,
-            len: 64,
-        });
-        let mut decoder = Decoder::new(&given);
-        if let Some(key) = key {
-            decoder.open_with(key, 0);
-        }
-        decoder.end_frames_in(capture.ending());
-        let mut heard = Vec::new();
-        while let Some(Ok(record)) = capture.next_record() {
-            heard.push(Heard::of(&decoder.decode(&record)));
-        }
-        heard
-    }
+    heard
 }
 
 impl Heard {

@@ -16,11 +16,11 @@ use std::io;
 use motet::time::Duration;
 
 pub(super) use self::fired::forged;
-use self::frames::{Heard, Tape};
+use self::frames::{Heard, read};
 pub(super) use self::predicted::predicted;
 use self::tallies::Tallies;
 use super::network::Roles;
-use crate::capture::Records;
+use crate::capture::{Records, Tape};
 use crate::net::plan;
 use crate::scenario::{RunResult, Scenario, Session, Watch};
 
@@ -121,10 +121,10 @@ impl Interplay {
         let key = scenario.network.security.as_ref().map(|it| it.network);
         let prefix = plan::MESH_PREFIX;
         let trace = Trace {
-            wire: self.wire.read(None, prefix),
-            mesh: self.mesh.read(key, prefix),
-            sealed: self.mesh.read(None, prefix),
-            over_ble: self.over_ble.read(None, plan::prefix_over_ble(prefix)),
+            wire: read(&self.wire, None, prefix),
+            mesh: read(&self.mesh, key, prefix),
+            sealed: read(&self.mesh, None, prefix),
+            over_ble: read(&self.over_ble, None, plan::prefix_over_ble(prefix)),
             tallies: &self.tallies,
             result,
             roles,
