@@ -43,6 +43,7 @@ pub mod transfer;
 mod unjudged;
 #[cfg(feature = "firmware")]
 pub mod update;
+mod written;
 
 use std::fmt;
 use std::sync::Arc;

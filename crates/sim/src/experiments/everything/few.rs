@@ -3,12 +3,11 @@
 //! Purpose: two motes in a row, the nearer one alone and both at once.
 //! Left out: many flows, which the policy is for; see `fair`.
 
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 
 use super::interplay::Checks;
 use crate::experiments::run::Failure;
-use crate::scenario::{Captures, Overrides, Plan, Watch};
+use crate::experiments::written;
 
 /// Notes for one and for two flows whether the policy leaves them what they have without it.
 ///
@@ -33,20 +32,8 @@ fn goodput_kbps(seed: u64, flows: usize, policy: &str) -> Result<f64, Failure> {
     for mote in 1..=flows {
         text += &format!("[[flow]]\nfrom = {mote}\n");
     }
-    let refused = |why: String| Failure::Topology(why);
-    let plan = Plan::parse(&text, Path::new(""), Overrides::default());
-    let plan = plan.map_err(|error| refused(error.to_string()))?;
-    let (stop, done_ms) = (AtomicBool::new(false), AtomicU64::new(0));
-    let watch = Watch {
-        stop: &stop,
-        done_ms: &done_ms,
-    };
-    let result = plan.run(&watch, Captures::default()).into_iter().next();
-    let result = result.ok_or_else(|| refused("it has no run".to_owned()))?;
-    match &result.failure {
-        Some(why) => Err(refused(why.clone())),
-        None => Ok(result.goodput_kbps()),
-    }
+    let result = written::finish(&text, seed, &AtomicBool::new(false))?;
+    Ok(result.goodput_kbps())
 }
 
 /// The share of what they have without the policy.

@@ -1,20 +1,17 @@
 //! One push, and what it took.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 
 use motet::random::Rng;
-use motet::time::Instant;
 
 use super::layout::Layout;
 use crate::experiments::row::{Point, Value};
 use crate::experiments::run::{Failure, Run};
 use crate::experiments::setup::{Segment, Setup};
 use crate::experiments::traffic::Traffic;
-use crate::scenario::{
-    Captures, Document, FlowKind, FlowResult, Outcome, RunResult, Session, Watch, latency_p95_ms_of,
-};
+use crate::experiments::written::finish;
+use crate::scenario::{FlowKind, FlowResult, Outcome, RunResult, latency_p95_ms_of};
 
 /// A push of 250 kB.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -182,28 +179,6 @@ impl Traffic for Trial {
 
     fn segment(&self, _: &Setup, _: u64) -> Segment {
         Segment::NONE
-    }
-}
-
-/// Runs a scenario to its end, or until `stop` is set.
-pub(super) fn finish(text: &str, seed: u64, stop: &AtomicBool) -> Result<RunResult, Failure> {
-    let wrong = |error: &dyn std::fmt::Display| Failure::Topology(error.to_string());
-    let points = Document::points(text);
-    let (_, mut documents) = points.map_err(|error| wrong(&error))?;
-    let document = documents.pop().ok_or(Failure::NotFormed)?;
-    let scenario = document.scenario().map_err(|error| wrong(&error))?;
-    let session = Session::open(Arc::new(scenario), seed, Captures::default(), || false);
-    let mut session = session.map_err(|error| wrong(&error))?;
-    let done_ms = AtomicU64::new(0);
-    let watch = Watch {
-        stop,
-        done_ms: &done_ms,
-    };
-    session.advance(Instant::from_micros(u64::MAX), &watch);
-    let result = session.finish();
-    match &result.failure {
-        Some(why) => Err(Failure::Topology(why.clone())),
-        None => Ok(result),
     }
 }
 

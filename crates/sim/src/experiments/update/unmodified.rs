@@ -11,12 +11,12 @@
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 
-use super::trial;
 use crate::air::gains::ChainAir;
 use crate::experiments::row::{Point, Value};
 use crate::experiments::run::{Failure, Run};
 use crate::experiments::setup::{Segment, Setup};
 use crate::experiments::traffic::Traffic;
+use crate::experiments::written;
 use crate::scenario::{FlowKind, FlowResult, Outcome, RunResult, latency_p95_ms_of};
 
 /// One such update, and what is around it.
@@ -116,7 +116,7 @@ impl Unmodified {
     /// # Errors
     /// Why the scenario could not be run, in words.
     pub fn run(&self, seed: u64, seconds: u64, stop: &AtomicBool) -> Result<Measured, String> {
-        let result = trial::finish(&self.document(seconds), seed, stop);
+        let result = written::finish(&self.document(seconds), seed, stop);
         let result = result.map_err(|failure| failure.to_string())?;
         self.measured(&result, seconds)
             .ok_or_else(|| "no block has arrived".to_owned())
@@ -228,7 +228,7 @@ impl Unmodified {
 impl Traffic for Unmodified {
     fn run(&self, _: &Setup, seed: u64, _: u64) -> Result<Run, Failure> {
         let stop = AtomicBool::new(false);
-        let result = trial::finish(&self.document(SECONDS), seed, &stop)?;
+        let result = written::finish(&self.document(SECONDS), seed, &stop)?;
         let measured = self.measured(&result, SECONDS).ok_or(Failure::NotFormed)?;
         let mut figures = vec![("done_s", IMAGE_BYTES / measured.bytes_per_s)];
         figures.extend(measured.delivery.map(|part| ("delivery", part)));

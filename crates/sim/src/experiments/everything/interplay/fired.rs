@@ -6,15 +6,14 @@
 //! more. Left out: frames to all, which fire nothing.
 
 use std::collections::HashMap;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 
 use super::frames::{Heard, Kind, read};
 use super::{Checks, Interplay};
 use crate::capture::Tape;
 use crate::experiments::run::Failure;
+use crate::experiments::written;
 use crate::net::plan;
-use crate::scenario::{Captures, Overrides, Plan, Session, Watch};
 
 /// Frames that left at once.
 #[derive(Clone, Debug, Default)]
@@ -128,29 +127,17 @@ fn attacked(seed: u64) -> Result<Vec<Heard>, Failure> {
          [security]\nlab_key = true\n[[flow]]\nfrom = 3\n\
          [[attacker]]\nnear = 1\nkind = \"head\"\nper_s = 20\n"
     );
-    let refused = |why: String| Failure::Topology(why);
-    let plan = Plan::parse(&text, Path::new(""), Overrides::default());
-    let plan = plan.map_err(|error| refused(error.to_string()))?;
-    let point = plan.points.into_iter().next();
-    let point = point.ok_or_else(|| refused("it has no run".to_owned()))?;
-    let key = point.scenario.network.security.as_ref();
-    let key = key.map(|security| security.network);
-    let captures = Captures::default();
-    let opened = Session::open(point.scenario, seed, captures, || false);
-    let mut session = opened.map_err(|error| refused(error.to_string()))?;
+    let mut session = written::open(&text, seed)?;
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method's path is of one lifetime of networks, and a session calls for any"
+    )]
+    let key = session.inspect(|network| network.network_key());
     let [wire, mesh, over_ble] = [(); 3].map(|()| Tape::default());
     Interplay::record(&mut session, [&wire, &mesh, &over_ble])
-        .map_err(|error| refused(error.to_string()))?;
-    let (stop, done_ms) = (AtomicBool::new(false), AtomicU64::new(0));
-    let watch = Watch {
-        stop: &stop,
-        done_ms: &done_ms,
-    };
-    while !session.advance(session.now() + super::LOOK, &watch) {}
-    match session.finish().failure {
-        Some(why) => Err(refused(why)),
-        None => Ok(read(&mesh, key, plan::MESH_PREFIX)),
-    }
+        .map_err(|error| Failure::Topology(error.to_string()))?;
+    written::run(session, &AtomicBool::new(false))?;
+    Ok(read(&mesh, key, plan::MESH_PREFIX))
 }
 
 /// From the end of a frame to the start of the next, where the channel is assessed between them: a

@@ -4,13 +4,13 @@
 //! without.
 //! Left out: flows that contend, whose losses decide what is predicted.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use super::Checks;
 use super::tallies::{Counter, Tallies};
 use crate::experiments::run::Failure;
-use crate::scenario::{Captures, Overrides, Plan, Session, Watch};
+use crate::experiments::written;
+use crate::scenario::Watch;
 
 /// Notes whether the motes' share of predicted segments is the same either way.
 ///
@@ -35,13 +35,7 @@ fn share(seed: u64, compression: &str) -> Result<f64, Failure> {
          [[flow]]\nfrom = 1\nbytes = {UP}\n\
          [[flow]]\nfrom = \"host\"\nto = 1\nstart_s = {DOWN_AT_S}\n"
     );
-    let refused = |why: String| Failure::Topology(why);
-    let plan = Plan::parse(&text, Path::new(""), Overrides::default());
-    let plan = plan.map_err(|error| refused(error.to_string()))?;
-    let point = plan.points.into_iter().next();
-    let point = point.ok_or_else(|| refused("it has no run".to_owned()))?;
-    let opened = Session::open(point.scenario, seed, Captures::default(), || false);
-    let mut session = opened.map_err(|error| refused(error.to_string()))?;
+    let mut session = written::open(&text, seed)?;
     let (stop, done_ms) = (AtomicBool::new(false), AtomicU64::new(0));
     let watch = Watch {
         stop: &stop,
@@ -53,10 +47,8 @@ fn share(seed: u64, compression: &str) -> Result<f64, Failure> {
     }
     let of = |counter| tallies.sum(counter, |node| node > 0) as f64;
     let share = of(Counter::Predicted) / of(Counter::Received).max(1.0);
-    match session.finish().failure {
-        Some(why) => Err(refused(why)),
-        None => Ok(share),
-    }
+    written::close(session)?;
+    Ok(share)
 }
 
 /// What the mote sends first, bytes, and when the host begins: that is over by then.
