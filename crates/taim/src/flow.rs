@@ -385,6 +385,13 @@ impl Tally {
     }
 }
 
+impl HeldPacket {
+    /// Whether it carries data.
+    pub(crate) const fn has_data(&self) -> bool {
+        self.passing.end.is_some()
+    }
+}
+
 impl Passing {
     pub(crate) fn of(segment: &Segment) -> Self {
         Self {

@@ -403,6 +403,49 @@ fn data_into_the_mesh_never_wait_for_admission() {
     assert!(status.inside <= Some(4), "{:?}", status.inside);
 }
 
+/// Beside uploads that wait for their turn, a download under `auto` once had the air to itself. Where
+/// there are downloads alone, the border router's queues share it.
+#[test]
+fn data_into_the_mesh_take_turns_where_uploads_contend() {
+    for (uploads, downloads, expected) in [(3, 2, true), (0, 5, false)] {
+        let mut followed = Followed::new(Config::new("auto".parse().expect("a name")));
+        let mut held_data = 0;
+        for round in 0..200_u32 {
+            followed.now += Duration::from_millis(100);
+            followed.drain();
+            for mote in 0..uploads + downloads {
+                let is_up = mote < uploads;
+                let [mine, others] = if is_up { [462, 0] } else { [0, 462] };
+                let up = segment(
+                    true,
+                    mote,
+                    [round * mine, round * others],
+                    Flags::ACK,
+                    mine as u16,
+                );
+                let _ = followed.offer(mote, true, &up);
+                let down = segment(
+                    false,
+                    mote,
+                    [round * others, round * mine + mine],
+                    Flags::ACK,
+                    others as u16,
+                );
+                let decision = followed.offer(mote, false, &down);
+                held_data += u32::from(!is_up && decision == Decision::Hold);
+            }
+        }
+        assert_eq!(
+            held_data > 50,
+            expected,
+            "{uploads} up, {downloads} down: {held_data}"
+        );
+        followed.settle(HOLD_MAX);
+        let counters = followed.router.counters();
+        assert_eq!(counters.held, counters.released);
+    }
+}
+
 /// One flow or two that send all they can, either way, beside motes that are asked now and then: no
 /// policy holds any.
 #[test]

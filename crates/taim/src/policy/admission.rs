@@ -4,9 +4,11 @@
 //! new to its mote triggers new data. Until these arrive, or are overdue, the flow is inside the
 //! mesh. If fewer flows are inside than the window allows, the flow with the least service is next,
 //! and one of its acknowledgments is released. So the mesh is never overloaded, every flow finds it
-//! equally empty, and a flow that has lost packets catches up. Data into the mesh are never held:
-//! they come from one place, which can queue them itself, and they trigger only short ACKs. A flow
-//! that sends little is never held, either ([`super::heavy_flows`]). Only one packet of a flow is
+//! equally empty, and a flow that has lost packets catches up. Data into the mesh come from
+//! one place, which can queue them itself, and they trigger only short ACKs: the policy `admission`
+//! never holds them. `auto` holds them like acknowledgments where flows out of the mesh contend,
+//! too: beside those, which wait, downloads would have the air to themselves. A flow that sends
+//! little is never held, either ([`super::heavy_flows`]). Only one packet of a flow is
 //! released at a time: if it is lost, the flow's next one acknowledges the same bytes, so the
 //! sender does not run into its timeout. The window follows from the size of segments: as many
 //! bytes are inside as the air between neighbours can carry. It shrinks if the shares of flows
@@ -24,7 +26,7 @@ use motet::time::{Duration, Instant, earliest};
 use super::HOLD_MAX;
 use super::heavy_flows::{HeavyFlows, Sign};
 use crate::config::{Admission, Window};
-use crate::flow::{Flow, SegmentEffect};
+use crate::flow::{Flow, HeldPacket, SegmentEffect};
 use crate::flows::FlowId;
 use crate::segment::{Direction, Segment};
 
@@ -32,6 +34,10 @@ use crate::segment::{Direction, Segment};
 #[derive(Debug)]
 pub(crate) struct Gate {
     is_adaptive: bool,
+    /// Whether data into the mesh wait for their turn, too.
+    shares_data: bool,
+    /// Segments with data that the flow which is being let in has had of its turn.
+    entered: usize,
     /// Flows that may be inside at a time.
     window: usize,
     /// The state of each flow, by its place in the table.
@@ -112,6 +118,8 @@ impl Gate {
         };
         Self {
             is_adaptive,
+            shares_data: false,
+            entered: 0,
             window,
             shares: Vec::new(),
             waiting: BTreeSet::new(),
@@ -132,6 +140,7 @@ impl Gate {
     pub(crate) fn auto() -> Self {
         Self {
             heavy_flows: HeavyFlows::patient(),
+            shares_data: true,
             ..Self::new(Admission::default())
         }
     }
@@ -153,7 +162,7 @@ impl Gate {
     /// Whether a segment may have to wait: one without data, of a flow that sends much.
     pub(crate) fn holds(&self, id: FlowId, segment: &Segment) -> bool {
         segment.direction == Direction::Down
-            && segment.payload_len == 0
+            && (segment.payload_len == 0 || self.shares_data)
             && self.heavy_flows.is_heavy(id)
     }
 
@@ -166,13 +175,11 @@ impl Gate {
         news: &SegmentEffect,
         now: Instant,
     ) {
-        // Data into the mesh are not shared by this policy.
-        let sign = Sign::of(segment, news);
+        let mut sign = Sign::of(segment, news);
         if segment.direction == Direction::Down {
-            let sign = Sign {
-                streamed: 0,
-                ..sign
-            };
+            if !self.shares_data {
+                sign.streamed = 0;
+            }
             self.heavy_flows.on_segment(id, sign, now);
             return;
         }
@@ -183,9 +190,13 @@ impl Gate {
         }
         self.come[0] += u64::from(news.new_bytes > 0);
         self.come[1] += u64::from(news.is_retransmission && news.new_bytes == 0);
+        let shares_data = self.shares_data;
         let share = self.share(id);
         share.last = Some(now);
-        share.served += u64::from(news.new_bytes);
+        share.served += u64::from(match shares_data {
+            true => answered,
+            false => news.new_bytes,
+        });
         if news.is_retransmission && news.new_bytes == 0 {
             share.note_repeat(flow, segment.seq, now);
         }
@@ -207,7 +218,11 @@ impl Gate {
 
     /// Smooths the length of segments with new bytes.
     fn note_message(&mut self, news: &SegmentEffect) {
-        let len = u64::from(news.new_bytes);
+        let len = match self.shares_data {
+            true => news.new_bytes.max(news.newly_acknowledged),
+            false => news.new_bytes,
+        };
+        let len = u64::from(len);
         if len > 0 {
             self.message_bytes = match self.message_bytes {
                 0 => len,
@@ -251,13 +266,23 @@ impl Gate {
     }
 
     /// A packet waits no more. `is_news`: the mote is to answer it.
-    pub(crate) fn on_released(&mut self, id: FlowId, flow: &Flow, is_news: bool, now: Instant) {
+    /// Of data several segments have a turn together: their receiver answers every other one.
+    pub(crate) fn on_released(
+        &mut self,
+        id: FlowId,
+        flow: &Flow,
+        (packet, is_news): (&HeldPacket, bool),
+        now: Instant,
+    ) {
         let first = flow.first(Direction::Down);
+        self.entered += usize::from(packet.has_data());
+        let is_turn_over = !packet.has_data() || self.entered >= TURN_SEGMENTS;
         // If a released packet is nothing new to its mote, the next one of the flow is released,
         // too.
-        let goes_on = first.is_some() && !is_news;
+        let goes_on = first.is_some() && (!is_news || !is_turn_over);
         if !goes_on {
             self.entering = None;
+            self.entered = 0;
             self.unqueue(id);
         }
         if let Some(first) = first.filter(|_| !goes_on) {
@@ -487,6 +512,10 @@ const RTO_MIN: Duration = Duration::from_secs(1);
 /// frames, fifteen with the paper's segments of 38 bytes. Found on generated floors whose seeds no
 /// experiment uses.
 const INSIDE_BYTES: u64 = 570;
+
+/// Segments with data that a flow has a turn with: a receiver that delays its acknowledgments
+/// answers every other one at once (RFC 9293 §3.8.6.3).
+const TURN_SEGMENTS: usize = 2;
 
 /// The window at the start; the size of segments bounds it.
 const WINDOW_FIRST: usize = 8;

@@ -24,6 +24,8 @@ pub(crate) struct HeavyFlows {
     /// Heavy flows when last counted, with those that became heavy since and without those that
     /// ended.
     heavy: usize,
+    /// How many of these move more out of the mesh than into it, when last counted.
+    heavy_up: usize,
     /// The bytes that the busiest flow moves.
     most: u64,
     /// When the flows are looked at again.
@@ -88,6 +90,12 @@ impl Load {
             .unwrap_or(0)
     }
 
+    /// Whether it moves no less out of the mesh than into it.
+    const fn is_up(&self) -> bool {
+        let [up, down] = self.recent;
+        up + self.fresh[0] >= down + self.fresh[1]
+    }
+
     /// Whether the flow rested for half of the time that it is known, and of a step at the least.
     fn rests(&self) -> bool {
         self.rested.saturating_mul(2) >= self.known.max(STEP)
@@ -144,9 +152,11 @@ impl HeavyFlows {
         }
     }
 
-    /// Whether there are more heavy flows than can share the air by themselves.
+    /// Whether there are more heavy flows than can share the air by themselves. Those of `patient`
+    /// are both ways: flows into the mesh alone come from one place, which can queue them itself.
     pub(crate) const fn contend(&self) -> bool {
-        self.heavy > FEW || self.is_crowd
+        let can_queue = self.is_patient && self.heavy_up == 0;
+        !can_queue && (self.heavy > FEW || self.is_crowd)
     }
 
     /// Whether a flow is heavy.
@@ -189,6 +199,7 @@ impl HeavyFlows {
         if load.last.is_some() && !load.is_heavy && load.is_busy(self.most) {
             self.load(id).is_heavy = true;
             self.heavy += 1;
+            self.heavy_up += usize::from(load.is_up());
         }
         is_new
     }
@@ -197,6 +208,7 @@ impl HeavyFlows {
     pub(crate) fn on_over(&mut self, id: FlowId) {
         let load = std::mem::take(self.load(id));
         self.heavy -= usize::from(load.is_heavy).min(self.heavy);
+        self.heavy_up -= usize::from(load.is_heavy && load.is_up()).min(self.heavy_up);
     }
 
     /// Looks at the flows, where it is time.
@@ -209,11 +221,13 @@ impl HeavyFlows {
         self.loads.iter_mut().for_each(Load::age);
         self.most = self.loads.iter().map(Load::moves).max().unwrap_or(0);
         self.heavy = 0;
+        self.heavy_up = 0;
         for load in &mut self.loads {
             let Some(last) = load.last else { continue };
             load.judge(self.most);
             load.is_heavy &= now.since(last) < CLAIM;
             self.heavy += usize::from(load.is_heavy);
+            self.heavy_up += usize::from(load.is_heavy && load.is_up());
         }
         if self.is_patient {
             self.remember(now);

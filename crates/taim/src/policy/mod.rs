@@ -117,7 +117,7 @@ impl Rule {
         match self {
             Self::None => {}
             Self::Relay(relay) => relay.on_released(id, now),
-            Self::Admission(gate) => gate.on_released(id, flow, is_news, now),
+            Self::Admission(gate) => gate.on_released(id, flow, (packet, is_news), now),
             Self::Paced(pacer) => pacer.on_released(id, flow, direction, packet, now),
         }
     }
