@@ -12,7 +12,11 @@ use motet::time::Duration;
 use motet_lab::{
     Arena,
     keys::KeyFile,
-    net::{moves, network::Network, plan},
+    net::{
+        moves,
+        network::{Network, NetworkOptions},
+        plan,
+    },
 };
 use motet_router::{
     port::{LinkKind, PacketPort, PortConfig, PortError, SharedNetwork},
@@ -51,7 +55,8 @@ pub(super) fn run(scenario: &Path, args: &Args) -> Result<(), Error> {
         Some(_) => Interrupt::install_beside_hangup()?,
         None => (Interrupt::install()?, Arc::default()),
     };
-    let port = open(tun, &mesh.options.prefixes(prefix))?;
+    let prefixes = prefixes(&mesh.options, prefix)?;
+    let port = open(tun, &prefixes)?;
     let wake = Wake::new().map_err(|error| Error::failed(describe(&error)))?;
     let (snapshot_server, snapshot_client) = snapshot_channel::open(wake.bell());
     let socket = serve::open_doors(shared.socket.as_deref(), shared.metrics, &snapshot_client)?;
@@ -83,9 +88,10 @@ pub(super) fn run(scenario: &Path, args: &Args) -> Result<(), Error> {
     let mut live = Live::over(port, network.world.now());
     let place = socket.as_ref().map(|socket| socket.path().display());
     say(&format!(
-        "{} for {} motes below {prefix}/{PREFIX_LEN} by {tun}{}",
+        "{} for {} motes below {} by {tun}{}",
         fairness.policy.name(),
         nodes - 1,
+        shown(&prefixes),
         place.map_or(String::new(), |path| format!(", status at {path}")),
     ));
     let mut faults = Faults::begin(scenario, &mut network);
@@ -125,6 +131,25 @@ fn mesh(scenario: &Path, args: &Args) -> Result<(Mesh, Config), Error> {
     let security = mesh.options.security.as_ref();
     mesh.options.counter_store = state::counter_store(args.state.as_deref(), security, nodes)?;
     Ok((mesh, fairness))
+}
+
+/// The prefixes of motes where the mesh has `first`: that of motes over Bluetooth LE is the next.
+fn prefixes(options: &NetworkOptions, first: Ipv6Addr) -> Result<Vec<Ipv6Addr>, Error> {
+    let all = options.prefixes(first);
+    let site = |prefix: &Ipv6Addr| prefix.to_bits() >> (128 - SITE_LEN);
+    match all.iter().find(|other| site(other) != site(&first)) {
+        None => Ok(all),
+        Some(other) => Err(Error::input(format!(
+            "--prefix is {first}/{PREFIX_LEN}, so that motes over Bluetooth LE would have the next \
+             one, {other}/{PREFIX_LEN}, which is another site's: leave room behind it for one more"
+        ))),
+    }
+}
+
+/// Prefixes, as one says them.
+fn shown(prefixes: &[Ipv6Addr]) -> String {
+    let each = prefixes.iter().map(|it| format!("{it}/{PREFIX_LEN}"));
+    each.collect::<Vec<_>>().join(" and ")
 }
 
 /// The door into the network that this process was started in, with a route to each prefix of
@@ -182,3 +207,6 @@ const FAREWELL: Duration = Duration::from_millis(100);
 
 /// Meshes have prefixes of 64 bits.
 const PREFIX_LEN: u8 = 64;
+
+/// A site has a prefix of 48 bits (RFC 6177).
+const SITE_LEN: u32 = 48;

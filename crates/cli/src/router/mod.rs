@@ -133,7 +133,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", requires = "mesh", default_value = "motet0")]
     tun: String,
 
-    /// The motes' prefix, of 64 bits
+    /// The motes' prefix, of 64 bits; those over Bluetooth LE beside a mesh have the next one
     #[arg(long, value_name = "P", requires = "mesh", value_parser = prefix)]
     prefix: Option<Ipv6Addr>,
 

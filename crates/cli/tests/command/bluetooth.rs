@@ -129,6 +129,31 @@ fn a_mote_over_bluetooth_answers_ping() {
     assert!(String::from_utf8_lossy(&output.stdout).contains(" 0% packet loss"));
 }
 
+/// A mesh of one mote, and one over Bluetooth LE beside it.
+const MIXED: &str = "
+    [topology]
+    chain = 2
+    [[node]]
+    id = 2
+    kind = \"ble\"
+    [[flow]]
+    from = 1";
+
+/// The last subnet of a site has none behind it for the motes over Bluetooth LE.
+#[test]
+fn a_prefix_without_another_one_behind_it_is_refused_for_a_mixed_mesh() {
+    let folder = folder();
+    let scenario = folder.path().join("mixed.toml");
+    fs::write(&scenario, MIXED).unwrap();
+    let mut command = motet();
+    command.args(["router", "--air"]).arg(&scenario);
+    command.args(["--prefix", "fd12:3456:1:ffff::/64"]);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    let refusal = "fd12:3456:2::/64, which is another site's";
+    assert!(said(&output).contains(refusal), "{}", said(&output));
+}
+
 /// The prefix of Bluetooth LE's motes beside a mesh is another one than the mesh's.
 #[test]
 fn motes_on_either_radio_of_a_mixed_mesh_answer_ping() {
@@ -137,15 +162,7 @@ fn motes_on_either_radio_of_a_mixed_mesh_answer_ping() {
     }
     let folder = folder();
     let scenario = folder.path().join("mixed.toml");
-    let text = "
-        [topology]
-        chain = 2
-        [[node]]
-        id = 2
-        kind = \"ble\"
-        [[flow]]
-        from = 1";
-    fs::write(&scenario, text).unwrap();
+    fs::write(&scenario, MIXED).unwrap();
     let script = "for mote in $MOTET_MOTES; do ping -c 2 -W 5 $mote || exit 1; done";
     let mut command = motet();
     command.arg("up").arg("--scenario").arg(&scenario);
