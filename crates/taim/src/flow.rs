@@ -352,7 +352,11 @@ impl Flow {
     /// other end anything new.
     pub(crate) fn on_pass(&mut self, direction: Direction, passing: Passing, now: Instant) -> bool {
         self.moved = now;
-        let mut is_news = passing.end.is_some();
+        let is_acknowledged = |end: u32| {
+            let ack = self.mote_ack.filter(|_| direction == Direction::Down);
+            ack.is_some_and(|ack| ahead(end, ack).is_none())
+        };
+        let mut is_news = passing.end.is_some_and(|end| !is_acknowledged(end));
         if let Some(ack) = passing.ack {
             let (is_further, took) =
                 self.streams[direction.back() as usize].on_ack_passed(ack, now);

@@ -200,7 +200,9 @@ impl Gate {
         if news.is_retransmission && news.new_bytes == 0 {
             share.note_repeat(flow, segment.seq, now);
         }
-        if answered > 0 || flow.is_over {
+        // An ACK that acknowledges nothing new answers data that had come before.
+        let is_ack = shares_data && segment.payload_len == 0;
+        if answered > 0 || is_ack || flow.is_over {
             self.leave(id);
         }
         if flow.is_over {
